@@ -16,13 +16,12 @@ from fastrec.metrics.declaration import LISTS
 from fastrec.metrics.directions import Direction
 from fastrec.policies import LEFT_OUT, NO_RECS, NO_TRUTH, NO_TRUTH_OF_ROWS, ONE_CLASS, Policy
 from fastrec.report.definitions import known_call
-from fastrec.report.tables import estimated, order_of_lists, why_no_interval
+from fastrec.report.tables import estimated, notes_on_data, order_of_lists, size_of_groups, why_no_interval
 from fastrec.show.numbers import (
     DASH,
     Gap,
     number_of_users,
     one_figure,
-    rate,
     share,
     shown_count,
     shown_difference,
@@ -80,7 +79,7 @@ def draw_report(console: Console, report: Report) -> None:
         sheet.line()
         sheet.table(Table("", [grouping, "users", *names], cells))
     sheet.line()
-    sheet.notes([*_missing_intervals(report), *counts(report)])
+    sheet.notes([*size_of_groups(report), *_missing_intervals(report), *counts(report)])
 
 
 def _numbers_of_users(estimates: Mapping[str, Estimate]) -> str:
@@ -123,25 +122,7 @@ def counts(report: Report) -> list[str]:
             lines.append(f"{users[policy.name]:,} {words}, {_treated(policy, report.settings)}")
     rows = [f"{data['rec_rows']:,} rows of lists"]
     rows += [f"{data['truth_rows']:,} of truth"] if data["truth_rows"] else []
-    for key, words in (
-        ("truth_rows_not_relevant", "of these not relevant"),
-        ("duplicates_in_recs", "duplicates in lists"),
-        ("duplicates_in_truth", "duplicates in truth"),
-        ("duplicates_in_reference", "duplicates in reference lists"),
-        ("excluded_items", "seen items removed"),
-        ("rec_rows_unseen", "rows of lists whose item has no popularity"),
-        ("rec_rows_without_features", "rows of lists whose item has no category or vector"),
-        ("users_without_history", "users without a history"),
-    ):
-        if data.get(key):
-            rows.append(f"{data[key]:,} {words}")
-    lines += [", ".join(rows), *order_of_lists(data)]
-    for name, size in data.items():
-        kind, bracket, options = name.partition("(")
-        if kind == "effective_sample_size":
-            largest = share(data[f"largest_weight_share{bracket}{options}"])
-            what = f"{bracket}{options} " if bracket else ""
-            lines.append(f"{what}effective sample size {rate(size)}, largest weight {largest} of their sum")
+    lines += [", ".join(rows), *notes_on_data(data), *order_of_lists(data)]
     if not math.isnan(data.get("truth_items_in_recs", math.nan)):
         lines.append(f"{share(data['truth_items_in_recs'])} of the relevant items are in the lists")
     return lines
@@ -248,7 +229,7 @@ def tables_of_comparison(found: Comparison, reports: Mapping[str, Report]) -> li
 def _means(found: Comparison, reports: Mapping[str, Report]) -> Table:
     """Return the table of the means that were compared."""
     n_pairs = Counter(row.metric for row in found.rows)
-    # A ratio of sums, recognised by its absent ties, is over all users of each system in every pair.
+    # A ratio of sums or a number of all lists, which have no ties, is over all users of each system in every pair.
     differ = any(row.unpaired and row.ties is not None and n_pairs[row.metric] > 1 for row in found.rows)
     return _means_by_pair(found, reports) if differ else _means_by_system(found, reports)
 

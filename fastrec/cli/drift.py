@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import os
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -23,6 +25,7 @@ from fastrec.cli.options import (
     with_options,
 )
 from fastrec.cli.output import check_outputs, write_drift
+from fastrec.exceptions import InputError
 
 __all__ = []
 
@@ -64,6 +67,7 @@ def drift(logs: dict[str, str], **options: Any) -> None:
     from fastrec.files.drift import drift_of_files
 
     choose_format(options, "drift")
+    _refuse_one(logs)
     check_logs(len(logs))
     with open_files(dict(logs), options) as inputs:
         paths = {name: path for name, path in inputs.items() if path is not None}
@@ -85,3 +89,16 @@ def drift(logs: dict[str, str], **options: Any) -> None:
         write_drift(found, options)
         for warning in found.warnings:
             say_warning(warning)
+
+
+def _refuse_one(logs: Mapping[str, str]) -> None:
+    """Raise InputError if the one log is a folder or a pattern, which may hold the logs that are meant."""
+    path = next(iter(logs.values()))
+    if len(logs) > 1 or not (set(path) & set("*?[") or os.path.isdir(path)):
+        return
+    what, instead = ("folder", "name its files") if os.path.isdir(path) else ("pattern", "write it without quotes")
+    raise InputError(
+        "drift needs two logs or more, in the order of time; found 1: ",
+        path,
+        f" is a {what}, read as one log; {instead}",
+    )

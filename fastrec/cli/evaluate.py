@@ -148,7 +148,7 @@ def holds_log(recs: str | None, truth: str | None, metrics: list[str], options: 
     from fastrec.files.evaluate import is_of_lists
 
     names = {"label": "label_col", "sample_weight": "weight_col", "k": "cutoffs"}
-    names |= {name: name for name in ("like", "min_gain", "input_format")}
+    names |= {name: name for name in ("like", "min_gain", "input_format", *FILES_OF_LISTS)}
     return not is_of_lists(recs, metrics or None, {name: options.get(own) or None for name, own in names.items()})
 
 
@@ -199,12 +199,14 @@ def _evaluate_lists(recs: str, truth: str | None, options: dict[str, Any], *, pe
     from fastrec.files.columns import ListColumns
     from fastrec.files.evaluate import maker_of_lists
     from fastrec.files.lists import evaluate_lists
+    from fastrec.metrics.calls import of_lists_instead
     from fastrec.metrics.declaration import LISTS
 
     named = planned(options, None)
     for call in named.values():
         if call.metric.family is not LISTS:
-            raise click.UsageError(f"{call.text} is a metric of scored rows: give a LOG and leave out TRUTH")
+            why = f"{call.text} is a metric of scored rows: give a LOG and leave out TRUTH"
+            raise click.UsageError(why + of_lists_instead(call.metric))
     users = options["user_col"] or ("user_id",)
     if len(users) > 1:
         raise click.UsageError(f"several --user-col are for a LOG{'' if truth is None else ': leave out TRUTH'}")

@@ -56,14 +56,15 @@ def explain(ctx: click.Context, /, metric: str, recs: str | None, truth: str | N
     from fastrec.explanation.explain import explain
 
     choose_format(options, "explanation")
+    ours = metric
     if recs is not None:
-        explain(metric, like=options["like"] or None)  # finds a typo before reading any file
+        ours = explain(metric, like=options["like"] or None).metric  # finds a typo before reading any file
     with open_files({"LOG" if truth is None else "RECS": recs, "TRUTH": truth}, options) as inputs:
         recs, truth = inputs.values()
         check_outputs([recs, truth, *paths_of(options)], options)
         arguments = {}
         if recs is not None:
-            is_log = holds_log(recs, truth, [metric], {**options, "like": None})
+            is_log = holds_log(recs, truth, [ours], {**options, "like": None})
             check_kind(ctx, is_log=is_log)
             arguments = _arguments_of_files(ctx, options, is_log=is_log)
         with showing_progress() as watch, quietly():

@@ -300,7 +300,8 @@ MORE_OUTPUT = (
         "--per-user",
         type=click.Path(),
         metavar="FILE",
-        help="Also write the values per user: .csv or .parquet.",
+        help="Also write the values per user: .csv or .parquet. Those of gini, shannon_entropy and personalization are "
+        "the metric plus the effect of the user's list.",
     ),
     click.option(
         "--curves",

@@ -17,7 +17,7 @@ from fastrec.metrics.calls import parse
 from fastrec.metrics.declaration import Call
 from fastrec.report.report import Report
 from fastrec.report.significance import detectable_by, detectable_difference, normal_test, pair_differences, run_test
-from fastrec.report.soundness import known_calls, with_effects_of_settings
+from fastrec.report.soundness import known_calls, values_of_settings, with_effects_of_settings
 from fastrec.report.values import why_no_mean
 from fastrec.show.numbers import number_of_users
 
@@ -28,6 +28,7 @@ Array = np.ndarray[Any, Any]
 NO_MEAN = "is not a plain mean of users' values, which compare needs"
 PLAIN_MEAN_OPTIONS = {"average": "user", "weight": "equal"}  # options that make a metric such a mean
 NO_VALUES = "has no values per user, which compare needs"
+NO_ERROR = "is a number of all lists together without a known standard error, which compare needs"
 NO_EFFECTS = "has no values per user in a report made from batches, which compare needs: evaluate all lists in one call"
 OTHER_LISTS = (
     "is a number of all lists together, which can be compared only if the same users have lists in all reports: select "
@@ -142,6 +143,8 @@ class PairedValues:
                 if not report.is_mean(metric):
                     if _has_effects(report, metric) and _lacks_values(report, metric):
                         return NO_EFFECTS
+                    if _is_without_error(report, metric):
+                        return NO_ERROR
                     return f"{NO_MEAN}{_plain_form(call)}{why_no_mean(report, metric)}"
             if self.is_of_all_lists(metric) and not self._have_same_lists(metric):
                 return OTHER_LISTS
@@ -190,7 +193,10 @@ class PairedValues:
         ours, theirs = np.nan_to_num(ours[used]), np.nan_to_num(theirs[used])
         direction = parse(metric).metric.direction
         differences, magnitude = pair_differences(ours, theirs, direction.target)
-        wins, losses = (int(np.count_nonzero(way * differences > 0)) for way in (direction.sign, -direction.sign))
+        wins, ties, losses = (int(np.count_nonzero(np.sign(differences) == way * direction.sign)) for way in (1, 0, -1))
+        found: dict[str, int | None] = {"wins": wins, "ties": ties, "losses": losses}
+        if not direction.sign:
+            found |= {"wins": None, "losses": None}
         options: dict[str, Any] = {name: self._settings[name] for name in ("level", "n_rounds", "seed")}
         options |= {"n_threads": self._n_threads, "magnitude": magnitude}
         tested = run_test(differences, self._settings["test"], **options)
@@ -199,12 +205,11 @@ class PairedValues:
             mean, mean_there = self._systems[system][metric], self._systems[baseline][metric]
             difference = 0.0 if len(differences) and not differences.any() else mean - mean_there
             means = {"mean": mean, "baseline_mean": mean_there, "difference": difference}
+            found = dict.fromkeys(found)  # no user has such a number, only an effect on it
         return {
             **means,
             **tested._asdict(),
-            "wins": wins if direction.sign else None,
-            "ties": int(np.count_nonzero(differences == 0)),
-            "losses": losses if direction.sign else None,
+            **found,
             "users": len(differences),
             "unpaired": unpaired,
             "detectable": detectable_difference(differences, self._settings["level"]),
@@ -235,6 +240,12 @@ def _means(ours: Array, theirs: Array, differences: Array, target: float | None)
 def _has_effects(report: Report, metric: str) -> bool:
     """Return whether the values of users are the number of all lists plus the effect of the user's list."""
     return metric in with_effects_of_settings(known_calls([metric]), report.settings)
+
+
+def _is_without_error(report: Report, metric: str) -> bool:
+    """Return whether a metric is a number of all lists together that has no standard error."""
+    value = values_of_settings(known_calls([metric]), report.settings).get(metric)
+    return value is not None and value.over is not None and value.over.std_error is None and not value.has_effects
 
 
 def _lacks_values(report: Report, metric: str) -> bool:

@@ -18,8 +18,8 @@ class ComparisonRow(NamedTuple):
     low, high : interval of the difference.
     p_value : two-sided: the probability of a difference at least as large if the true one is 0.
     p_corrected : p_value corrected for all rows of the table.
-    wins, ties, losses : users for whom the system is better, as good and worse. All are None for a ratio of sums; wins
-        and losses are None for a metric without a direction.
+    wins, ties, losses : users for whom the system is better, as good and worse. All are None for a ratio of sums and
+        for a number of all lists together, such as `gini`; wins and losses are None for a metric without a direction.
     users : users compared.
     unpaired : users counted on one side only; ``missing`` leaves them out or counts them as 0 on the other side.
     detectable : the smallest true difference that the test would find significant with 80 % power.

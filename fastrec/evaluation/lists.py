@@ -41,7 +41,7 @@ from fastrec.evaluation.faults import explain_fault
 from fastrec.evaluation.row_rules import check_grades
 from fastrec.evaluation.sources import ListSource
 from fastrec.evaluation.state import State
-from fastrec.exceptions import Argument, FastrecError, InputError, InputTypeError, MetricError, shown
+from fastrec.exceptions import Argument, InputError, InputTypeError, MetricError, shown
 from fastrec.inputs.arrays import FlatSide
 from fastrec.inputs.arrow import Frame, open_foreign
 from fastrec.inputs.hints import Hint
@@ -52,6 +52,7 @@ from fastrec.inputs.ragged import as_array
 from fastrec.inputs.sides import shared_rows
 from fastrec.inputs.slots import BatchSides
 from fastrec.kernels import codes as op
+from fastrec.metrics.calls import of_lists_instead
 from fastrec.metrics.declaration import LISTS
 from fastrec.metrics.plan import Asked, Plan, Policies, make_plan
 from fastrec.metrics.providers import register_later
@@ -97,7 +98,7 @@ class Evaluator(BaseEvaluator):
         policies = wanted.fill(given)
         for call in wanted.calls:
             if call.metric.family is not LISTS:
-                raise MetricError(f"{call.text} {call.metric.family.entry}")
+                raise MetricError(f"{call.text} {call.metric.family.entry}{of_lists_instead(call.metric)}")
         self._items = None if given["items"] is None else read_items(given["items"])
         is_counted = isinstance(given["history"], HistoryCounts)  # engines pass the rows with each batch
         self._history = None if is_counted else read_once(given["history"], "history")
@@ -475,16 +476,29 @@ def reads_popularity(options: Mapping[str, Any]) -> bool:
     return Evaluator(**options)._reads_popularity  # noqa: SLF001 - of this module
 
 
-def read_no_truth(metrics: Any, like: str | None = None, k: Any = None, min_gain: MinGain | None = None) -> bool:
-    """Return whether all metrics of a call are of lists, and none reads a truth; False for wrong metrics."""
+def read_no_truth(
+    metrics: Any, like: str | None = None, k: Any = None, min_gain: MinGain | None = None, *, of_lists: bool = False
+) -> bool:
+    """Return whether all metrics of a call are of lists, and none reads a truth. Raise for wrong metrics.
+
+    `of_lists`: the call is one of lists in any case, so that metrics of rows by the name of a tool are wrong, too.
+    """
     try:
         calls = tuple(wanted_metrics("lists", like, metrics, k, min_gain).calls)
-        plan = make_plan(calls, Asked(n_items=MAX_ITEMS))
-    except FastrecError:
+    except MetricError:
+        if like is None or of_lists:
+            raise
+        wanted_metrics("rows", like, metrics, k, min_gain)  # raises for metrics that the tool has for neither
         return False
+    for call in calls:
+        if of_lists and (instead := of_lists_instead(call.metric)):
+            raise MetricError(f"{call.text} is a metric of scored rows{instead}")
+    if not all(call.metric.family is LISTS for call in calls):
+        return False
+    plan = make_plan(calls, Asked(n_items=MAX_ITEMS))
     over = {find_accumulator(value.over.accumulator).sides for value in plan.values if value.over is not None}
     read = frozenset().union(*plan.reads.values(), *plan.filled.values(), *over)
-    return all(call.metric.family is LISTS for call in calls) and read.isdisjoint(("truth", "rows"))
+    return read.isdisjoint(("truth", "rows"))
 
 
 def _check_min_gain_of_lists(min_gain: Any) -> MinGain | None:

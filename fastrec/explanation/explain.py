@@ -15,6 +15,7 @@ from fastrec.exceptions import InputError, InputTypeError, shown
 from fastrec.explanation.answers import Numbers
 from fastrec.explanation.explanation import OURS, Explanation
 from fastrec.explanation.meanings import meanings_of
+from fastrec.metrics.recipe import NoMetricError
 from fastrec.report.report import Report
 
 __all__ = ["explain", "explain_scores"]
@@ -92,7 +93,7 @@ def explain(
         from fastrec.files.evaluate import evaluate_files, is_of_lists
 
         run = functools.partial(evaluate_files, recs, truth)
-        kind = "lists" if truth is not None or is_of_lists(recs, metric, given) else "rows"
+        kind = "lists" if truth is not None or is_of_lists(recs, _named_here(metric, like, given), given) else "rows"
     else:
         run, kind = functools.partial(evaluate, recs, truth), "lists"
     return explain_side(metric, like, n_users, run if has_data else None, kind if has_data else None, given)
@@ -147,7 +148,14 @@ def explain_side(
         numbers = Numbers(evaluate_data, dict(options), known, sides)
         sides = {tool: numbers.complete(tool, n_shown) for tool in sides}
         warnings = numbers.warnings
-    return Explanation(known[OURS].call.text, sides, absent, brief=like is None, warnings=warnings)
+    unknown = tuple(tool for tool, error in absent.items() if isinstance(error, NoMetricError))
+    why = {tool: str(error) for tool, error in absent.items()}
+    return Explanation(known[OURS].call.text, sides, why, brief=like is None, warnings=warnings, unknown=unknown)
+
+
+def _named_here(metric: str, like: str | Iterable[str] | None, given: Mapping[str, Any]) -> str:
+    """Return our name of a metric, which may have the name of a tool."""
+    return meanings_of(metric, like, None, given.get("min_gain"))[0][OURS].call.text
 
 
 def _check_n_users(n_users: Any, default: int) -> int:

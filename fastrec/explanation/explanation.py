@@ -12,6 +12,7 @@ import numpy as np
 from fastrec._version import __version__
 from fastrec.report.estimates import Estimate
 from fastrec.report.plain import plain_data
+from fastrec.report.soundness import known_calls, with_effects_of_settings
 from fastrec.show.numbers import change, effect, one_figure, shown_count
 from fastrec.show.shown import Shown
 from fastrec.show.tables import Table, warning_lines
@@ -79,6 +80,7 @@ class Explanation(Shown):
     absent : {tool: why it has no such metric}, if `like` was not given.
     warnings : reasons to doubt the numbers, as in `Report`; empty without data.
     brief : whether the printed form leaves out the notes on each tool, as if `like` was not given.
+    unknown : tools of `absent` that only lack the metric, with no other reason.
 
     Examples
     --------
@@ -96,6 +98,7 @@ class Explanation(Shown):
     absent: Mapping[str, str]
     brief: bool = False
     warnings: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
 
     @property
     def ours(self) -> Side:
@@ -156,7 +159,9 @@ class Explanation(Shown):
         for tool, side in self.sides.items():
             if tool != OURS and not self.brief:
                 lines += [f"{side.version} calls it {side.name}, here {side.metric}", *(f"  {n}" for n in side.notes)]
-        lines += [f"{tool}: {why}" for tool, why in self.absent.items()]
+        if self.unknown:
+            lines.append(f"no such metric: {', '.join(self.unknown)}")
+        lines += [f"{tool}: {why}" for tool, why in self.absent.items() if tool not in self.unknown]
         marks = "no option differs" if len(self.sides) > 1 else "no other tool has it"
         if names:
             marks = f"* differs from {OURS}"
@@ -197,4 +202,8 @@ class Explanation(Shown):
             for user in side.users
         ]
         title = f"{side.tool}: the users that matter most, of {side.n_different:,} with another value"
+        if with_effects_of_settings(known_calls([side.metric]), {"n_items": 1}):
+            title = (
+                f"{side.tool}: the lists that matter most, of {side.n_different:,} with another effect on the metric"
+            )
         return Table(title, ["user", OURS, side.tool, *(["moves the mean by"] if moved else [])], rows)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from fastrec._version import __version__
 from fastrec.arguments.groups import MinGain
-from fastrec.checks import listed
+from fastrec.checks import listed, near_name
 from fastrec.exceptions import InputTypeError, MetricError, shown
 from fastrec.explanation.explanation import OURS, POLICIES, Side
 from fastrec.metrics.calls import make_call, parse
-from fastrec.metrics.declaration import LISTS, ROWS, Call, print_value
+from fastrec.metrics.declaration import LISTS, ROWS, Call, known_metrics, print_value
 from fastrec.metrics.plan import UNREAD, Asked, Plan, make_plan
-from fastrec.metrics.recipe import DEFAULT_POLICIES, Recipe
+from fastrec.metrics.recipe import DEFAULT_POLICIES, NoMetricError, Recipe
 from fastrec.metrics.recipes import RECIPES, find_recipe
 from fastrec.metrics.statistics import UnseenRule
 from fastrec.policies import NO_FEATURES, NO_HISTORY
@@ -32,10 +33,9 @@ class Meaning(NamedTuple):
 
     def side(self, given: Mapping[str, Any]) -> Side:
         """Return the side with the definition, without numbers."""
-        version, notes = __version__, []
+        version, notes = __version__, list[str]()
         if self.recipe is not None:
-            version, about = self.recipe.version, self.recipe.notes_of.get(self.call.metric.name)
-            notes = [*self.recipe.notes, *([] if about is None else [about])]
+            version, notes = self.recipe.version, self.recipe.notes_on(self.call.metric.name)
         return Side(self.tool, version, self.name, self.call.text, self.options(given), tuple(notes))
 
     def options(self, given: Mapping[str, Any]) -> dict[str, str]:
@@ -93,8 +93,8 @@ def _text(value: Any, absent: str = "none") -> str:
 
 def meanings_of(
     metric: str, like: str | Iterable[str] | None, kind: str | None, min_gain: MinGain | None
-) -> tuple[dict[str, Meaning], dict[str, str]]:
-    """Return the meaning on each side, ours first, and why some tools have no such metric."""
+) -> tuple[dict[str, Meaning], dict[str, MetricError]]:
+    """Return the meaning on each side, ours first, and the error why some tools have no such metric."""
     if like is not None and not isinstance(like, Iterable):
         raise InputTypeError(f"like must be a tool such as 'trec_eval', or several, found {shown(like)}")
     named = [like] if isinstance(like, str) else None if like is None else listed(like, "like")
@@ -120,7 +120,7 @@ def meanings_of(
                 raise why[recipe.name] from error
     sides = {OURS: Meaning(OURS, ours.text, ours, "rows" if ours.metric.family is ROWS else kinds[0])}
     sides |= {recipe.name: found[recipe.name] for recipe in recipes if recipe.name in found}
-    return sides, {tool: str(error) for tool, error in why.items() if tool not in found}
+    return sides, {tool: error for tool, error in why.items() if tool not in found}
 
 
 def _is_of_rows(metric: str) -> bool:
@@ -152,7 +152,14 @@ def _find_ours(metric: str, theirs: list[Call], errors: list[MetricError]) -> Ca
     except MetricError as error:
         if theirs:
             return _default(theirs[0])
-        raise (errors[0] if len(errors) == 1 else error) from None
+        of_tool = len(errors) == 1 and not (isinstance(errors[0], NoMetricError) and _is_misspelt(metric, errors[0]))
+        raise (errors[0] if of_tool else error) from None
+
+
+def _is_misspelt(metric: str, error: NoMetricError) -> bool:
+    """Return whether a name is like one of ours, and like none of the tool."""
+    base = re.split(r"[(@\s]", metric.strip(), maxsplit=1)[0]
+    return not error.has_near and near_name(base, [known.name for known in known_metrics()]) is not None
 
 
 def _default(call: Call) -> Call:

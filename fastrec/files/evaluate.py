@@ -126,11 +126,13 @@ def _kept(values: Any) -> Any:
 def is_of_lists(recs: Path, metrics: Any, asked: Mapping[str, Any]) -> bool:
     """Return whether a file that comes without a truth holds lists, not a log of labelled rows.
 
-    It does if no metric reads a truth, and neither an argument nor the file has labels. `asked` are arguments.
+    It does if no metric reads a truth, and neither an argument nor the file has labels. `asked` are arguments. Raise
+    MetricError for wrong metrics.
     """
     if any(asked.get(name) is not None for name in ("label", "sample_weight")) or metrics is None:
         return False
-    if not read_no_truth(metrics, *(asked.get(name) for name in ("like", "k", "min_gain"))):
+    of_lists = any(asked.get(name) is not None for name in (*SIDES, ITEMS) if name not in ("recs", "truth"))
+    if not read_no_truth(metrics, *(asked.get(name) for name in ("like", "k", "min_gain")), of_lists=of_lists):
         return False
     return not has_column(recs, RowColumns().label, asked.get("input_format") or AUTO)
 

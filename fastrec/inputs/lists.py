@@ -335,7 +335,8 @@ def _join_ids(sides: Mapping[str, RawSide]) -> tuple[dict[str, FlatSide], Sequen
     """
     kinds = {name: kind_of_ids(side.items) for name, side in sides.items()}
     if len(set(kinds.values()) - {"none"}) > 1:
-        found = ", ".join(f"{name}: {kind}" for name, kind in kinds.items())
+        named = {"history" if name == "counts" else name: kind for name, kind in kinds.items()}  # of the same argument
+        found = ", ".join(f"{name}: {kind}" for name, kind in named.items())
         raise InputTypeError(f"item ids must be of one type on all sides, found {found}")
     if "truth" not in sides:
         indptr = np.zeros(len(sides["recs"].indptr), np.int64)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fastrec.exceptions import Argument, InputError
+from fastrec.exceptions import Argument, InputError, Place, Text
 from fastrec.inputs.items import ItemTable
 from fastrec.inputs.ragged import chosen_rows, read_only
 from fastrec.inputs.slots import BatchSides, Slots
@@ -105,6 +105,7 @@ KERNELS = {
     kernels.Coded: "diversity_of_columns",
     kernels.Sets: "diversity_of_sets",
 }
+FEATURES_OF_DISTANCES = "distance=cosine and distance=hamming read vectors, distance=jaccard reads categories"
 
 
 def has_features(features: Any) -> Array:
@@ -141,12 +142,12 @@ def refuse_missing(
         rows = rows[np.arange(len(rows)) - np.repeat(indptr[:-1], np.diff(indptr)) < k]
     without = np.unique(rows[~featured[rows]])
     if len(without):
-        spelled = sides["names"].item(int(slots.items(without[:1])[0]))
-        raise InputError(
-            f"{len(without)} items of {name}, such as item {spelled}, have no value in the items column {column!r}; "
-            "leave them out with ",
-            Argument("no_features", ("drop",)),
-        )
+        codes = slots.items(without)
+        absent = codes[~np.isin(codes, sides["items"].codes)]
+        lack = Text(" are not in ", Place("items")) if len(absent) else f" have no value in the items column {column!r}"
+        found = absent if len(absent) else codes
+        such = f"{len(found)} items of {name}, such as item {sides['names'].item(int(found[0]))},"
+        raise InputError(such, lack, "; leave them out with ", Argument("no_features", ("drop",)))
 
 
 @provider("diversity", sides=["recs", "items"])
@@ -155,6 +156,9 @@ def fill_diversity(sides: BatchSides, keys: Sequence[Any], out: Array) -> None:
     slots, recs = sides["slots"], sides["recs"]
     for distance, column, sep, policy in dict.fromkeys(key[1:-1] for key in keys):
         wanted = [nth for nth, key in enumerate(keys) if key[1:-1] == (distance, column, sep, policy)]
+        if column not in sides["items"].columns:
+            why = f" has no column {column!r}; {sides['items'].columns_like(column)}"
+            raise InputError(Place("items"), f"{why}; {FEATURES_OF_DISTANCES}")
         if distance == "jaccard":
             features: Any = _sets(sides, slots, column, sep)
         else:

@@ -30,6 +30,7 @@ __all__ = [
     "catalogue",
     "expand",
     "make_call",
+    "of_lists_instead",
     "parse",
     "read_cutoffs",
     "read_k",
@@ -41,6 +42,12 @@ MAX_LENGTH = 10_000  # of a metric string with all its options
 # name(options)@k; possessive parts never backtrack, so time grows linearly with the length of the string
 METRIC_STRING = re.compile(r"\s*+([^\s(@]++)\s*+(?>\((.*)\))?\s*+(?:@\s*+(\S++)\s*+)?", re.DOTALL)
 DEFAULT_K = 10
+SEVERAL = {  # names that people use for several metrics, by their plain spelling; the most usual first
+    "coverage": ("item_coverage", "user_coverage", "category_coverage"),
+    "diversity": ("intra_list_diversity", "personalization", "category_entropy"),
+}
+OF_LISTS = {"calibration": "miscalibration"}  # metrics of scored rows, and what people mean by the name for lists
+N_SPREAD = 8  # metrics that an error names, from all kinds
 KINDS = {TABLE: "table", COLUMN: "column", SEPARATOR: "separator"}  # of options in the catalogue; others are numbers
 MAX_K = 2**31 - 1
 
@@ -60,8 +67,17 @@ def _find_metric(name: str, inside: str) -> tuple[Metric, str]:
         for alias, options in metric.aliases.items():
             if plain_spelling(alias) == key:
                 return _find_metric(metric.name, ", ".join(filter(None, (options, inside))))
+    if key in SEVERAL:
+        *most, last = map(repr, SEVERAL[key])
+        raise MetricError(f"unknown metric {name!r}; did you mean {', '.join(most)} or {last}?")
     names = list(dict.fromkeys(metric.name for metric in known))
-    raise MetricError(f"unknown metric {name!r}", nearest(name, names, "fastrec.catalogue()"))
+    spread = dict.fromkeys([*names[:: -(-len(names) // N_SPREAD)], *names])
+    raise MetricError(f"unknown metric {name!r}", nearest(name, list(spread), "fastrec.catalogue()"))
+
+
+def of_lists_instead(metric: Metric) -> str:
+    """Return the end of an error on a metric of scored rows: the metric of lists that its name may stand for."""
+    return f"; for lists there is {OF_LISTS[metric.name]}" if metric.name in OF_LISTS else ""
 
 
 def parse(text: str) -> Call:
@@ -102,7 +118,7 @@ def _parse(text: str, _changes: int) -> Call:
     given = read_options(options, metric, text)
     if k is not None and not metric.family.takes_cutoffs:
         why = "a threshold and a cut-off exclude each other" if "threshold" in given else "it takes no cut-off"
-        raise MetricError(f"{text.strip()}: {metric.name} looks at all rows of a user, {why}")
+        raise MetricError(f"{text.strip()}: {metric.name} looks at all rows of a user, {why}{of_lists_instead(metric)}")
     return make_call(metric, given, read_k(k, text))
 
 

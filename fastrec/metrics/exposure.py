@@ -22,7 +22,7 @@ Discount = Literal["none", "log2", "log2_flat2", "rbp"] | Table
     range=(0, None),
     formula="#{i: c_i > 0} / n",
     source="Herlocker et al. 2004; Ge et al. 2010",
-    aliases=("catalog_coverage",),
+    aliases=("catalog_coverage", "catalogue_coverage"),
 )
 def item_coverage(s: ListStatistics, *, denominator: Literal["n_items", "history", "one"] = "n_items") -> Over:
     """Share of the catalogue that is in at least one list.
@@ -36,11 +36,12 @@ def item_coverage(s: ListStatistics, *, denominator: Literal["n_items", "history
     0.6666666666666666
     """
     if denominator == "history":
-        return s.over_lists(
+        found = s.over_lists(
             lambda own: own.coverage((s.cutoff, "history"), None), "history", sides=["history", "popularity"]
         )
+        return found._replace(by_size=True)
     n_items = s.n_items if denominator == "n_items" else None
-    return s.over_lists(lambda own: own.coverage((s.cutoff, "one"), n_items))
+    return s.over_lists(lambda own: own.coverage((s.cutoff, "one"), n_items))._replace(by_size=True)
 
 
 @ranking_metric(
@@ -74,7 +75,8 @@ def gini(
     key: Any = s.cutoff, weight_of(discount, p)
     n_items = s.n_items if zeros == "include" else None
     of = key, n_items, correction
-    return s.over_lists(lambda own: own.gini(*of), key[1], lambda own: own.gini_effects(*of))
+    found = s.over_lists(lambda own: own.gini(*of), key[1], lambda own: own.gini_effects(*of))
+    return found._replace(by_size=True)
 
 
 @ranking_metric(range=(0, None), formula="-sum of (c_i / N) log(c_i / N)", source="Shannon 1948")
@@ -100,7 +102,8 @@ def shannon_entropy(
     key: Any = s.cutoff, weight_of(discount, p)
     n_items = s.n_items if normalize == "n_items" else None
     of = key, base, n_items
-    return s.over_lists(lambda own: own.entropy(*of), key[1], lambda own: own.entropy_effects(*of))
+    found = s.over_lists(lambda own: own.entropy(*of), key[1], lambda own: own.entropy_effects(*of))
+    return found._replace(by_size=True)
 
 
 @ranking_metric(range=(0, 1), formula="1 - mean overlap of two lists", source="Zhou et al. 2010")

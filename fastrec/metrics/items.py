@@ -296,7 +296,13 @@ def unexpectedness(s: ListStatistics, *, denominator: Listed = "n_rec") -> Ratio
     return _of_reference(s, s.one - s.provided("reference", "common", s.cutoff) / _length(s, denominator))
 
 
-@ranking_metric(range=(0, 1), formula="see the source, eq. 32", source="Webber, Moffat & Zobel 2010", direction="none")
+@ranking_metric(
+    range=(0, 1),
+    formula="see the source, eq. 32",
+    source="Webber, Moffat & Zobel 2010",
+    direction="none",
+    aliases=("rank_biased_overlap",),
+)
 def rbo(s: ListStatistics, *, p: Fraction = 0.9, form: Literal["ext", "min", "truncated"] = "ext") -> Ratio:
     """Rank-biased overlap of a user's list and the reference: the agreement at every depth, upper ranks weigh more.
 
@@ -496,7 +502,10 @@ def miscalibration(
 
 
 @ranking_metric(
-    range=(0, None), formula="mean distance over the pairs of L", source="Ziegler et al. 2005; Smyth & McClave 2001"
+    range=(0, None),
+    formula="mean distance over the pairs of L",
+    source="Ziegler et al. 2005; Smyth & McClave 2001",
+    aliases=("ild",),
 )
 def intra_list_diversity(
     s: ListStatistics,

@@ -9,17 +9,23 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any, Literal
 
-from fastrec.checks import listed_in_order, nearest
+from fastrec.checks import listed_in_order, near_name, nearest
 from fastrec.exceptions import Argument, InputTypeError, MetricError, cut_value, shown
 from fastrec.metrics.calls import DEFAULT_K, parse, read_cutoffs, read_k, refuse_long
 from fastrec.metrics.declaration import FAMILIES, Call
 from fastrec.policies import DUPLICATES, NO_RECS, NO_TRUTH, TIES
 
-__all__ = ["ABOVE_0", "DEFAULT_POLICIES", "Recipe"]
+__all__ = ["ABOVE_0", "DEFAULT_POLICIES", "NoMetricError", "Recipe"]
 
 WORDS = {"lists": "lists", "rows": "scored rows"}
 ABOVE_0 = 5e-324  # as min_gain: the smallest number above 0
 DEFAULT_POLICIES = {policy.name: policy.default for policy in (TIES, NO_TRUTH, NO_RECS, DUPLICATES)}
+
+
+class NoMetricError(MetricError):
+    """Error that says no more than that a tool lacks a metric; `has_near`: it has one with a similar name."""
+
+    has_near = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,13 +48,19 @@ class Recipe:
     declined: Mapping[str, str] = field(default_factory=dict)  # its metrics that fastrec cannot reproduce -> why
     spelled: Mapping[str, str] = field(default_factory=dict)  # its own names of metrics -> their names here
     lacking: str = ""  # its own names of metrics that fastrec does not have yet; * stands for anything
-    notes: tuple[str, ...] = ()
-    notes_of: Mapping[str, str] = field(default_factory=dict)  # one of our metrics -> what to know about its number
+    notes: tuple[str, ...] = ()  # about all its metrics
+    notes_of: Mapping[str, str] = field(
+        default_factory=dict
+    )  # our names of metrics -> what to know about their numbers
 
     @property
     def policies(self) -> dict[str, str]:
         """Its treatment of ties, users and duplicates, unless a call sets another."""
         return {"ties": self.ties, "no_truth": self.no_truth, "no_recs": self.no_recs, "duplicates": "error"}
+
+    def notes_on(self, metric: str) -> list[str]:
+        """Return what to know about the number of one of our metrics, by its name without options."""
+        return [*(note for names, note in self.notes_of.items() if metric in names.split()), *self.notes]
 
     def translate(
         self, metrics: str | Iterable[str] | None, k: Any, kind: str, min_gain: Any = None
@@ -59,7 +71,7 @@ class Recipe:
         """
         known = self.lists if kind == "lists" else self.rows
         if not known:
-            raise MetricError(f"{self.tool} has no metrics of {WORDS[kind]}")
+            raise NoMetricError(f"{self.tool} has no metrics of {WORDS[kind]}")
         usual_k = [DEFAULT_K] if metrics is None and k is None else []
         if metrics is None:
             metrics = [name for name in FAMILIES[kind].usual if name in known]
@@ -109,26 +121,28 @@ def _find(recipe: Recipe, text: str, kind: str) -> Call:
         found, call = _matches(name, text), parse(ours)
         if found is not None and (found["k"] is None or call.metric.family.takes_cutoffs):
             return replace(call, k=read_k(found["k"], text))
-    raise MetricError(_why_not(recipe, text, kind))
+    raise _why_not(recipe, text, kind)
 
 
-def _why_not(recipe: Recipe, text: str, kind: str) -> str:
-    """Say why a string names no metric of a tool on lists or on rows."""
+def _why_not(recipe: Recipe, text: str, kind: str) -> MetricError:
+    """Return the error that says why a string names no metric of a tool on lists or on rows."""
     other = "rows" if kind == "lists" else "lists"
     known, others = getattr(recipe, kind), getattr(recipe, other)
     asked = cut_value(text)
     for name, why in recipe.declined.items():
         if _matches(name, text) or _is_form_of(name, text):
-            return f"fastrec cannot reproduce {asked} of {recipe.tool}: {why}"
+            return MetricError(f"fastrec cannot reproduce {asked} of {recipe.tool}: {why}")
     base = "".join(text.split()).partition("@")[0]
     for name, ours in [*recipe.spelled.items(), *zip(known, known, strict=True)]:
         if _is_form_of(name, text) and "(" not in text and base != ours:
-            return f"{asked} of {recipe.tool} is called {ours!r} here"
+            return MetricError(f"{asked} of {recipe.tool} is called {ours!r} here")
     if any(_matches(name, text) or _is_form_of(name, text) for name in others):
-        return f"{asked} of {recipe.tool} is a metric of {WORDS[other]}"
+        return MetricError(f"{asked} of {recipe.tool} is a metric of {WORDS[other]}")
     if any(_is_form_of(name, text) for name in recipe.lacking.split()):
-        return f"fastrec does not have {asked} of {recipe.tool} yet"
-    return f"{recipe.tool} has no metric {shown(text)}{nearest(base, list(known))}"
+        return MetricError(f"fastrec does not have {asked} of {recipe.tool} yet")
+    error = NoMetricError(f"{recipe.tool} has no metric {shown(text)}{nearest(base, list(known))}")
+    error.has_near = near_name(base, known) is not None
+    return error
 
 
 def _matches(name: str, text: str) -> re.Match[str] | None:

@@ -124,10 +124,11 @@ RETRIEVAL = (
             "NumRet": _COUNTS,
             "Accuracy": "it leaves out users without a hit and divides by 0 for users with hits only",
         },
-        notes=(
-            "equal scores are ordered by item ascending for RR@k, and as in the input for RBP: both need ties=",
-            "ERR and nDCG(dcg='exp-log2') are printed there with five digits",
-        ),
+        notes_of={
+            "mrr rbp": "equal scores are ordered by item ascending for RR@k, and as in the input for RBP: both need "
+            "ties=",
+            "err ndcg": "ERR and nDCG(dcg='exp-log2') are printed there with five digits",
+        },
     ),
     Recipe(
         name="ranx",
@@ -186,7 +187,7 @@ RETRIEVAL = (
             "mean_pinball_loss *mean_squared_log_error median_absolute_error precision_recall_fscore_support r2 "
             "zero_one_loss"
         ),
-        notes=("ndcg_score and dcg_score take one row of scores per user, all of the same length",),
+        notes_of={"ndcg dcg": "ndcg_score and dcg_score take one row of scores per user, all of the same length"},
     ),
 )
 LIBRARIES = (
@@ -255,11 +256,12 @@ LIBRARIES = (
             "mcc": "it is not 0 if all rows are of one class",
             "fall_out": "users with relevant rows only count as 1",
         },
-        notes=(
-            "only scored rows exist: a relevant item outside the list does not count against recall",
-            "rows with scores of 0 and below are not hits in precision, recall, mrr and map there",
-            "the order of equal scores is undefined there: they are an error here, except in ndcg and gauc",
-        ),
+        notes=("the order of equal scores is undefined there: they are an error here, except in ndcg and gauc",),
+        notes_of={
+            "recall": "only scored rows exist: a relevant item outside the list does not count against recall",
+            "precision recall mrr map": "rows with scores of 0 and below are not hits in precision, recall, mrr and "
+            "map there",
+        },
     ),
     Recipe(
         name="implicit",
@@ -270,7 +272,7 @@ LIBRARIES = (
         min_gain="any",
         spelled={"mean_average_precision": "map"},
         declined={"auc": "it fills lists up to k with items that are not relevant"},
-        notes=("its precision is hits over min(k, relevant items), summed over all users",),
+        notes_of={"precision": "its precision is hits over min(k, relevant items), summed over all users"},
     ),
     Recipe(
         name="cornac",

@@ -77,11 +77,9 @@ RECOMMENDERS = (
             "pap": "no metric here stops at the k-th item that is not relevant",
         },
         rank_gaps="keep",
-        notes=(
-            "the ideal of ndcg has k relevant items for every user, so a perfect list can be below 1",
-            "ranks of data frames are positions: a rank without an item is a miss",
-        ),
+        notes=("ranks of data frames are positions: a rank without an item is a miss",),
         notes_of={
+            "ndcg": "the ideal of ndcg has k relevant items for every user, so a perfect list can be below 1",
             "serendipity": "it ranks items by rows of the history, not by users: repeated rows give another number",
             "user_coverage": "it leaves out users who are not in the truth; here they count if they have a list",
             "overlap": "users without a reference count as 0 there, and not at all here",
@@ -121,12 +119,11 @@ RECOMMENDERS = (
             "historical_item_novelty": "it is a table of items, not a number",
             "r_precision": "it is the mean over users with a hit only, and NaN if all hits are below rank R",
         },
-        notes=(
-            "users without a list are left out of precision, recall and map, and count as 0 in ndcg",
-            "users with ratings of 0 only are left out of ndcg with score_type raw or exp",
-            "ratings below 0 count as 0 here in metrics with score_type",
-        ),
         notes_of={
+            "precision recall map ndcg": "users without a list are left out of precision, recall and map, and count "
+            "as 0 in ndcg",
+            "ndcg": "with score_type raw or exp, users with ratings of 0 only are left out there, and ratings below 0 "
+            "count as 0 here",
             "novelty": f"items that the history lacks count with novelty 0 there and lower the mean; {_NO_OVERLAP}",
             "shannon_entropy": _NO_OVERLAP,
             "intra_list_diversity": f"it is that of item_feature_vector; {_NO_OVERLAP}",
@@ -241,12 +238,11 @@ RECOMMENDERS = (
             "ILS": "it is 1 - intra_list_diversity, but 1 for a list of one item: use intra_list_diversity",
             "least_item_promoted": "it subtracts a length from a position counted from 0",
         },
-        notes=(
-            "ndcg does not discount ranks 1 and 2",
-            "values are those of list_summary, where users without truth count as 0",
-            "ratings below 0 count as 0 here in metrics with gain=rating",
-        ),
         notes_of={
+            "ndcg": "ndcg does not discount ranks 1 and 2",
+            "precision recall hit_rate mrr map ndcg dcg rbp": "values are those of list_summary, where users without "
+            "truth count as 0",
+            "ndcg dcg": "ratings below 0 count as 0 here in metrics with gain=rating",
             "gini": "n_items is the number of items of its data set; later versions raise for an item that it lacks; "
             "ExposureGini computes in float32",
             "rbo": "lists shorter than n have an overlap below 1 with themselves",
@@ -279,11 +275,10 @@ MONITORS = (
         }
         | _not_asked("PrecisionTopK RecallTopK FBetaTopK MAP MRR NDCG HitRate"),
         lacking="ScoreDistribution RecCasesTable",
-        notes=(
-            "PopularityBiasMetric is popularity, with metric=coverage item_coverage and with metric=gini gini",
-            "equal scores take a mean rank there, so items at the border of k can both be lost",
-        ),
+        notes=("equal scores take a mean rank there, so items at the border of k can both be lost",),
         notes_of={
+            "popularity item_coverage gini": "PopularityBiasMetric is popularity, with metric=coverage item_coverage "
+            "and with metric=gini gini",
             "gini": "it is undefined there if one item is shown, and 0 here",
             "item_coverage": "of reference data it counts all rows, beyond k, and items that the history lacks",
         },

@@ -234,7 +234,7 @@ class Over(NamedTuple):
     `counted` are as in `Ratio`. `key` is what the accumulator must collect for this metric, such as a cut-off; for
     that it reads `sides`, too. `effects`, of the accumulator, says what each list adds: the standard error needs a
     second pass. `is_ordered`: whether it depends on the order of lists, so that tied scores are an error under
-    ``ties="expected"``.
+    ``ties="expected"``. `by_size`: whether more users change it, as more lists hold more distinct items.
     """
 
     accumulator: str
@@ -246,6 +246,7 @@ class Over(NamedTuple):
     sides: frozenset[str] = frozenset()
     effects: Callable[[Any], Any] | None = None
     is_ordered: bool = True
+    by_size: bool = False
 
 
 class UnseenRule(NamedTuple):

@@ -54,7 +54,9 @@ from fastrec.report.tables import (
     distributions,
     estimated,
     group_tables,
+    notes_on_data,
     order_of_lists,
+    size_of_groups,
     why_no_interval,
 )
 from fastrec.report.values import Label, ReportValues
@@ -233,7 +235,8 @@ class Report(Exported, ReportValues):
     def _tables(self) -> list[Table]:
         """Return a table of metrics over all users, then one by group."""
         by_group = (table._replace(title="", notes=()) for table in group_tables(self))
-        return with_notes([estimated(self), *by_group], [*why_no_interval(self), *warning_lines(self.warnings)])
+        notes = [*size_of_groups(self), *why_no_interval(self), *warning_lines(self.warnings)]
+        return with_notes([estimated(self), *by_group], notes)
 
     def _lead(self) -> list[str]:
         return [*self._notes(), f"fastrec {self.fastrec_version}"]
@@ -246,7 +249,7 @@ class Report(Exported, ReportValues):
             Section("Summary", [estimated(self)._replace(title=title)]),
             by_cutoff(self),
             Section("Segments", group_tables(self)),
-            *([distributions(self.per_user)] if self.has_values else []),
+            *([distributions(self)] if self.has_values else []),
             Section("Definitions", [definitions(self)]),
             Section("Settings", [settings_table(self.settings)]),
             Section("Data", count_tables(self.users, meanings, self.data)),
@@ -359,7 +362,7 @@ class Report(Exported, ReportValues):
             if self.users.get(name):
                 rules = self._rules(policies)
                 users.append(f"{self.users[name]:,} {meaning}{f' ({rules})' if rules else ''}")
-        notes = ["; ".join(users), *why_no_interval(self), *order_of_lists(self.data)]
+        notes = ["; ".join(users), *why_no_interval(self), *notes_on_data(self.data), *order_of_lists(self.data)]
         if self.groups:
             sizes = (
                 f"{grouping} ({sum(label != NO_LABEL for label in by_label):,})"

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fastrec.metrics.declaration import LISTS
 from fastrec.report.definitions import known_call
 from fastrec.report.plain import group_rows, rows_of
-from fastrec.report.soundness import known_calls, values_of_settings
+from fastrec.report.soundness import known_calls, values_of_settings, with_effects_of_settings
 from fastrec.show.charts import histogram, line_chart, whisker
 from fastrec.show.numbers import (
     DASH,
@@ -35,8 +36,10 @@ __all__ = [
     "distributions",
     "estimated",
     "group_tables",
+    "notes_on_data",
     "order_of_lists",
     "scales_of",
+    "size_of_groups",
     "why_no_interval",
 ]
 
@@ -44,7 +47,9 @@ Array = np.ndarray[Any, Any]
 Row = Mapping[str, Any]  # of `Report.to_rows`
 BINS = 20
 HEAD = ["metric", "mean", "95 % interval", "users"]
+FEW_USERS = "too few users are counted in the group or outside"
 OF_GROUPS = [*HEAD, "difference to the rest", "its 95 % interval"]
+NO_VALUES_OF_USERS = "a number of all lists together, so it has effects of lists and no values of users"
 NOT_REVIEWED = "the standard error needs the lists a second time, which batches do not give"
 QUANTILES = {"lowest": 0.0, "10 %": 0.1, "median": 0.5, "90 %": 0.9, "highest": 1.0}
 DATA = {
@@ -71,6 +76,10 @@ DATA = {
     "rows": "rows",
     "positive_rows": "positive rows",
 }
+NOTED = (  # counts below printed reports, if they are not 0
+    *("truth_rows_not_relevant", "duplicates_in_recs", "duplicates_in_truth", "duplicates_in_reference"),
+    *("excluded_items", "rec_rows_unseen", "rec_rows_without_features", "users_without_history"),
+)
 MEANS = (  # count of rows, label of their mean per user, count of users without rows
     ("rec_rows", "mean length of the lists", "no_recs"),
     ("rows", "mean number of rows per user", "no_rows"),
@@ -97,7 +106,9 @@ def group_tables(report: ReportValues) -> list[Table]:
             [str(row["group"]), *_estimate(row), *_drawn(gap, scales[row["metric"]])]
             for row, gap in zip(rows, gaps, strict=True)
         ]
-        tables.append(Table(f"By {grouping}", [grouping, *OF_GROUPS], cells, 2, _no_rest(gaps)))
+        unknown = [row["metric"] for row, gap in zip(rows, gaps, strict=True) if math.isnan(gap.low)]
+        notes = [*_no_rest(report, unknown), *size_of_groups(report)]
+        tables.append(Table(f"By {grouping}", [grouping, *OF_GROUPS], cells, 2, notes))
     return tables
 
 
@@ -106,12 +117,28 @@ def _estimate(row: Row) -> list[str]:
     return [row["metric"], one_figure(mean), span(mean, row["low"], row["high"]), shown_count(row["users"])]
 
 
-def _no_rest(gaps: Iterable[Gap]) -> list[str]:
-    """Return a note on missing differences to the rest, if there are any."""
-    unknown = any(math.isnan(gap.low) for gap in gaps)
-    return [
-        f"{DASH}: too few users are counted in the group or outside, or the metric needs the order of all rows"
-    ] * unknown
+def _no_rest(report: ReportValues, metrics: Iterable[str]) -> list[str]:
+    """Return notes on metrics without a difference to the rest, a line per reason."""
+    calls = known_calls(dict.fromkeys(metrics))
+    values = values_of_settings(calls, report.settings)
+    reasons: dict[str, dict[str, None]] = {}
+    for metric in metrics:
+        reason = FEW_USERS
+        if metric not in values:
+            reason = f"{FEW_USERS}, or the metric is no mean over users"
+        elif values[metric].over is not None:
+            reason = "no mean over users" if calls[metric].metric.family is LISTS else "needs the order of all rows"
+        reasons.setdefault(reason, {})[metric] = None
+    return [f"{DASH} of {', '.join(names)}: {reason}" for reason, names in reasons.items()]
+
+
+def size_of_groups(report: ReportValues) -> list[str]:
+    """Return a line on the metrics that differ between groups of different sizes, if there are groups."""
+    calls = known_calls(report.estimates if report.groups else ())
+    values = values_of_settings(calls, report.settings)
+    names = [name for name, value in values.items() if value.over is not None and value.over.by_size]
+    verb = "depends" if len(names) == 1 else "depend"
+    return [f"{', '.join(names)} {verb} on the number of users of a group"] if names else []
 
 
 def scales_of(gaps: Iterable[tuple[str, Gap]]) -> dict[str, float]:
@@ -151,10 +178,16 @@ def cutoff_families(rows: Iterable[Row]) -> dict[str, list[tuple[int, Row]]]:
     return {name: sorted(own, key=lambda pair: pair[0]) for name, own in families.items() if len(own) > 1}
 
 
-def distributions(per_user: Mapping[str, Array]) -> Section:
-    """Return a histogram and quantiles of users' values for each metric."""
+def distributions(report: ReportValues) -> Section:
+    """Return a histogram and quantiles of users' values for each metric; of numbers of all lists users have none."""
     charts, cells = [], []
-    for metric, values in per_user.items():
+    effects = with_effects_of_settings(known_calls(report.per_user), report.settings)
+    lines = (
+        [f"{', '.join(name for name in report.per_user if name in effects)}: {NO_VALUES_OF_USERS}"] if effects else []
+    )
+    for metric, values in report.per_user.items():
+        if metric in effects:
+            continue
         known = values[np.isfinite(values)]
         if not len(known):
             continue
@@ -165,7 +198,7 @@ def distributions(per_user: Mapping[str, Array]) -> Section:
         quantiles = [one_figure(value) for value in np.quantile(known, list(QUANTILES.values())).tolist()]
         cells.append([metric, shown_count(len(known)), share(float(np.mean(known == 0))), *quantiles])
     head = ["metric", "users", "at 0", *QUANTILES]
-    return Section("Distribution over users", [Table("Values of users", head, cells)] if cells else [], charts)
+    return Section("Distribution over users", [Table("Values of users", head, cells)] if cells else [], charts, lines)
 
 
 def _bounds(metric: str, known: Array) -> tuple[float, float]:
@@ -206,6 +239,19 @@ def _named(name: str) -> str:
 def _as_written(name: str) -> Callable[[float], str]:
     """Return how to write an entry of the data that is no count."""
     return rate if name.startswith("effective_sample_size") else share
+
+
+def notes_on_data(data: Mapping[str, int | float]) -> list[str]:
+    """Return lines on the rows and users that were left out or lack something, and on the weights of rows, if any."""
+    found = [f"{shown_count(int(data[name]))} {DATA[name]}" for name in NOTED if data.get(name)]
+    lines = [", ".join(found)] if found else []
+    for name, size in data.items():
+        kind, bracket, options = name.partition("(")
+        if kind == "effective_sample_size":
+            largest = share(data[f"largest_weight_share{bracket}{options}"])
+            what = f"{bracket}{options} " if bracket else ""
+            lines.append(f"{what}effective sample size {rate(size)}, largest weight {largest} of their sum")
+    return lines
 
 
 def order_of_lists(data: Mapping[str, int | float]) -> list[str]:

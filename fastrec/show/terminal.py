@@ -25,7 +25,8 @@ class Sheet:
     """A console to draw on from top to bottom; `notes` names the columns that had no room."""
 
     def __init__(self, console: Console) -> None:
-        self._console, self._dropped = console, dict[str, None]()
+        self._console, self._n_tables = console, 0
+        self._dropped: list[tuple[str, str]] = []  # tables and their columns that had no room
 
     def line(self, text: str = "", style: str = "") -> None:
         """Print a line unwrapped."""
@@ -57,16 +58,19 @@ class Sheet:
         fitted = fit(head, rows, self._console.width, n_labels=labels, optional=optional)
         for line in fitted.lines:
             self.marked(line)
-        self._dropped |= dict.fromkeys(fitted.dropped)
+        self._n_tables += 1
+        if fitted.dropped:
+            self._dropped.append((table.title or head[0], ", ".join(fitted.dropped)))
         if table.notes:
             self.notes(table.notes)
 
     def notes(self, lines: Iterable[str]) -> None:
-        """Print lines below tables, first the names of the dropped columns."""
+        """Print lines below tables, first the names of dropped columns, with their tables if there are several."""
         if self._dropped:
-            names = ", ".join(self._dropped)
-            self.text(f"no room in {self._console.width} columns for: {names}", "dim")
-            self._dropped.clear()
+            several = self._n_tables > 1
+            found = (f"{names} in {table!r}" if several else names for table, names in self._dropped)
+            self.text(f"no room in {self._console.width} columns for: {'; '.join(found)}", "dim")
+        self._dropped, self._n_tables = [], 0
         for line in lines:
             self.text(line, "dim")
 

@@ -226,6 +226,8 @@ def test_named_columns(folder):
 
 
 def test_the_table_for_people(folder):
+    sized = evaluate("-m", "item_coverage@2,mrr", "--n-items", "99", "--by", "country").stdout
+    assert "item_coverage@2 depends on the number of users of a group" in sized
     result = evaluate("-m", "mrr@10,hits", "--by", "country")
     assert result.exit_code == 0
     assert result.stderr == ""

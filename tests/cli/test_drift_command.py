@@ -119,6 +119,8 @@ def test_every_format_is_written() -> None:
 
 FAULTS = {
     "one log": (["day1.csv", "-k", "3"], "drift needs two logs or more, in the order of time; found 1"),
+    "a pattern": (["day?.csv", "-k", "3"], "found 1: day?.csv is a pattern, read as one log; write it without quotes"),
+    "a folder": ([".", "-k", "3"], "found 1: . is a folder, read as one log; name its files"),
     "no cut-off": (DAYS, "Missing option '-k'"),
     "no file": (["day1.csv", "day9.csv", "-k", "3"], "day9.csv: no such file"),
     "one name": (["day1.csv", "x/../day1.csv", "-k", "3"], "two systems have the name 'day1'"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -139,6 +140,24 @@ FAULTS = {
     "of a log": (["log.csv", "-m", "auc", "--history", "seen.csv"], "--history is for lists: give TRUTH"),
     "items of a log": (["log.csv", "-m", "own_price", "--items", "shop.csv"], "--items is for lists: give TRUTH"),
     "of a metric of the truth": (["recs.csv", "-m", "mrr", "--items", "shop.csv"], "--items is for lists: give TRUTH"),
+    "a wrong option": (
+        ["recs.csv", "-m", "gini(zero=exclude)@2", "--items", "shop.csv"],
+        "error: gini has no option 'zero'; did you mean 'zeros'?",
+    ),
+    "a wrong value": (
+        ["recs.csv", "-m", "novelty(unseen=fst)@2", "--history", "seen.csv"],
+        "error: novelty: unseen=fst must be zero or one or max or drop or error",
+    ),
+    "a wrong number": (
+        ["recs.csv", "-m", "rbo(p=1)@2", "--reference", "other.csv"],
+        "error: rbo: p=1 must be a number above 0 and below 1",
+    ),
+    "a wrong name": (["recs.csv", "-m", "noveltie@2", "--items", "shop.csv"], "did you mean 'novelty'?"),
+    "a name of rows": (["recs.csv", "-m", "calibration", "--items", "shop.csv"], "for lists there is miscalibration"),
+    "a wrong name of a tool": (
+        ["recs.csv", "-m", "miuf@2", "--history", "seen.csv", "--like", "recbole"],
+        "RecBole has no metric 'miuf@2'; known: precision, ",
+    ),
     "no history": (["recs.csv", "truth.csv", "-m", "mrr", "--exclude", "history"], "--exclude history needs --history"),
     "no side": (["recs.csv", "-m", "own_repeats"], "own_repeats needs --history"),
     "no ids": (
@@ -179,3 +198,18 @@ def test_policies_of_items() -> None:
     Path("few.csv").write_text("user_id,item_id\n1,10\n")
     assert means("evaluate", "recs.csv", *history) == {"repeat_ratio@2": 0.5}
     assert means("evaluate", "recs.csv", *history, "--no-history", "zero") == {"repeat_ratio@2": 0.25}
+
+
+def test_faults_of_metrics_in_calls() -> None:
+    cases: list[tuple[str, dict[str, Any], str]] = [
+        ("gini(zero=exclude)@2", {"items": "shop.csv"}, "gini has no option 'zero'; did you mean 'zeros'"),
+        ("rbo(p=1)@2", {"reference": "other.csv"}, "rbo: p=1 must be a number above 0 and below 1"),
+    ]
+    for metric, sides, says in cases:
+        with pytest.raises(fastrec.MetricError, match=re.escape(says)):
+            fastrec.evaluate_files("recs.csv", None, metric, **sides)
+
+
+def test_explain_finds_lists_by_the_name_of_a_tool() -> None:
+    alone = run("explain", "sufficient_reco@2", "recs.csv", "--like", "rectools", "--rank-col", "rank")
+    assert (alone.exit_code, alone.stderr) == (0, "")

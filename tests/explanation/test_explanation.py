@@ -138,6 +138,8 @@ def test_all_tools_that_have_the_metric():
     assert set(why.sides) | set(why.absent) == {"fastrec", *RECIPES}
     assert why.differing == ["weight", "one_class"] and why.ours.options["one_class"] == "drop"
     assert "cannot reproduce" in why.absent["cornac"]
+    assert "no such metric: trec_eval, ir_measures, ranx" in repr(why) and "has no metric" not in repr(why)
+    assert "has no metric" in why.absent["trec_eval"] and "cornac: fastrec cannot reproduce" in repr(why)
     assert "calls it" not in repr(why) and "calls it" in repr(fastrec.explain("gauc", like="recbole"))
 
 
@@ -151,6 +153,7 @@ def test_a_name_that_several_tools_write_differently():
     [
         (("ndgc@3",), {}, fastrec.MetricError, "unknown metric 'ndgc'; did you mean 'ndcg'"),
         (("ndgc@3",), {"like": "lenskit"}, fastrec.MetricError, "LensKit has no metric 'ndgc@3'; did you mean 'ndcg'"),
+        (("minscalibration@3",), {"like": "rectools"}, fastrec.MetricError, "unknown.*did you mean 'miscalibration'"),
         (("auc",), {"like": "implicit"}, fastrec.MetricError, "it fills lists up to k"),
         (("ndcg@3",), {"like": ["recbole", "nix"]}, fastrec.MetricError, "like='nix' is not a tool with a recipe"),
         (("gauc",), {"like": ["recbole", "ranx"]}, fastrec.MetricError, "ranx has no metric"),
@@ -271,6 +274,7 @@ def test_metrics_of_items_show_what_decides_them():
         {"fastrec": 21 / 54, "lenskit": 21 / 54, "evidently": 1 / 9, "warprec": 21 / 45}
     )
     assert why.sides["evidently"].steps == pytest.approx({"zeros": 3 / 36 - 21 / 54, "correction": 1 / 36, "ties": 0})
+    assert "evidently: the lists that matter most, of 4 with another effect on the metric" in repr(why)
     why = fastrec.explain("novelty@3", lists, like=["recommenders", "replay", "evidently"], history=history)
     assert "novelty 0" in str(why.sides["recommenders"].notes) and "item_feature" not in str(why)
     assert why.ours.options["unseen"] == "one" and why.ours.options["no_recs"] == "skip"
@@ -290,3 +294,11 @@ def test_a_metric_that_reads_the_truth_only_in_one_tool():
     why = fastrec.explain("category_coverage@3", [[4, 5, 2], [2]], [[4], [1]], like="elliot", items=shop)
     assert why.differing == ["relevance", "ties"] and "no_truth" not in why.ours.options
     assert why.sides["elliot"].steps == pytest.approx({"relevance": 1 / 6 - 1 / 2, "ties": 0})
+
+
+def test_notes_are_about_the_metric():
+    notes = fastrec.explain("serendipity@3", like="recommenders").sides["recommenders"].notes
+    assert "item_feature_vector" in notes[0] and not any("ndcg" in note or "score_type" in note for note in notes)
+    assert "score_type" in str(fastrec.explain("ndcg@3", like="recommenders").sides["recommenders"].notes)
+    names = {name for recipe in RECIPES.values() for key in recipe.notes_of for name in key.split()}
+    assert names <= {metric["name"] for metric in fastrec.catalogue()}

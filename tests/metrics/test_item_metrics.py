@@ -240,6 +240,15 @@ def test_compare_pairs_the_effects_of_users() -> None:
 EFFECTS = ("gini@2", "shannon_entropy@2", "personalization@2", "personalization(overlap=cosine)@2")
 
 
+def test_pages_draw_no_values_of_users_of_numbers_of_all_lists() -> None:
+    page = evaluate(LARGE, ["gini@6", "popularity@6", "personalization@6"]).to_html() or ""
+    assert "popularity@6: " in page and " users by value" in page
+    assert "gini@6: " not in page and "personalization@6: 1" not in page
+    assert "gini@6, personalization@6: a number of all lists together, so it has effects of lists" in page.replace(
+        "<wbr>", ""
+    )
+
+
 def with_values(lists: Any, by: Any = None) -> fastrec.Report:
     groups = None if by is None else [by[user] for user in lists]
     return fastrec.evaluate(lists, None, [*EFFECTS, "user_coverage@2"], n_items=9, per_user=True, groups=groups)
@@ -270,6 +279,8 @@ def test_compare_gives_the_difference_of_exposures() -> None:
     for name in EFFECTS:
         assert rows[name].difference == reports["b"][name] - reports["a"][name] != 0.0
         assert (rows[name].mean, rows[name].users) == (reports["b"][name], 40)
+        assert rows[name].wins is rows[name].ties is rows[name].losses is None  # of users, who have no such number
+    assert None not in rows["user_coverage@2"][10:13]
     assert {row.metric for row in found.segments["group"]} == {"user_coverage@2"}
     assert list(found.left_out) == [f"{name} within groups" for name in EFFECTS]
     (row,) = fastrec.compare(dict.fromkeys("ab", with_values({1: [], 2: []})), metrics="gini@2").rows
@@ -314,7 +325,8 @@ def test_compare_names_the_metrics_of_exposure_that_it_cannot_pair() -> None:
     metrics = ["item_coverage@6", "gini@6", "personalization@6", "popularity@6"]
     found = fastrec.compare({"whole": evaluate(LARGE, metrics), "cut": evaluate(other, metrics)}, n_rounds=10)
     assert list(dict.fromkeys(row.metric for row in found.rows)) == ["gini@6", "personalization@6", "popularity@6"]
-    assert found.left_out == {"item_coverage@6": "is not a plain mean of users' values, which compare needs"}
+    why = "is a number of all lists together without a known standard error, which compare needs"
+    assert found.left_out == {"item_coverage@6": why}
     batches = {"whole": streamed(LARGE, metrics), "cut": streamed(other, metrics)}
     found = fastrec.compare(batches, n_rounds=10)
     assert [row.metric for row in found.rows] == ["popularity@6"]
@@ -360,6 +372,21 @@ FAULTS: dict[str, tuple[Any, dict[str, Any], str]] = {
         "category_entropy@3",
         {"items": {item: {"category": "A" if item < 6 else None} for item in range(1, 7)}},
         r"^1 items of the lists, such as item 6, have no value in the items column 'category'; .* no_features='drop'",
+    ),
+    "an item without row for its category": (
+        "category_entropy@3",
+        {"items": {item: {"category": "A" if item < 5 else None} for item in range(1, 6)}},
+        r"^1 items of the lists, such as item 6, are not in items; leave them out with no_features='drop'",
+    ),
+    "no vectors": (
+        "intra_list_diversity@3",
+        {"items": {item: {"category": "A"} for item in range(7)}},
+        r"^items has no column 'features'; columns: category; distance=cosine .* vectors, .*=jaccard .* categories$",
+    ),
+    "a history of strings": (
+        "novelty@3",
+        {"history": [["a"], ["b"], [], []]},
+        r"on all sides, found recs: integers, truth: integers, history: strings$",
     ),
     "no such column": (
         "category_entropy(column=genre)@3",

@@ -155,6 +155,9 @@ SUGGESTIONS = {
 }
 
 
+SUGGESTIONS |= {"Coverage@5": "'item_coverage', 'user_coverage' or 'category_coverage'"}
+
+
 @pytest.mark.parametrize("text", SUGGESTIONS)
 def test_the_nearest_is_suggested(text: str) -> None:
     with pytest.raises(fastrec.MetricError, match=f"did you mean {SUGGESTIONS[text]}"):
@@ -165,6 +168,19 @@ def test_what_is_near_nothing_gets_some_names_and_where_the_others_are() -> None
     names = {metric["name"] for metric in fastrec.catalogue()}
     with pytest.raises(fastrec.MetricError, match=rf"hits, .*… \({len(names)} in all: fastrec.catalogue\(\)\)$"):
         parse("xyzzy")
+    with pytest.raises(fastrec.MetricError, match=r"hits, mrr, .*popularity, .*auc, "):
+        parse("xyzzy")  # not of accuracy only
+
+
+@pytest.mark.parametrize("text", ["calibration", "calibration@5"])
+def test_calibration_of_lists_has_another_name(text: str) -> None:
+    with pytest.raises(fastrec.MetricError, match=r"; for lists there is miscalibration$"):
+        fastrec.evaluate([[1]], [[1]], text)
+
+
+def test_names_of_the_field_are_aliases() -> None:
+    names = {"ild": "intra_list_diversity", "rank_biased_overlap": "rbo", "catalogue_coverage": "item_coverage"}
+    assert {alias: parse(alias).text for alias in names} == names
 
 
 def test_splitting_leaves_brackets_whole() -> None:

@@ -133,6 +133,21 @@ def test_no_difference_to_the_rest_where_there_is_none() -> None:
     assert "too few users are counted in the group or outside" in text
 
 
+def test_groups_say_which_metrics_depend_on_their_size() -> None:
+    recs, truth = [[1, 2], [1, 3], [4, 2], [5, 6]], [[1], [3], [2], [9]]
+    metrics = ["item_coverage@2", "gini@2", "personalization@2", "mrr@2"]
+    report = fastrec.evaluate(recs, truth, metrics, groups=["a", "a", "b", "b"], n_items=9)
+    text = (report.to_html() or "").replace("<wbr>", "")
+    assert "of item_coverage@2, gini@2, personalization@2: no mean over users" in text
+    assert "too few users" not in text and "order of all rows" not in text
+    line = "item_coverage@2, gini@2 depend on the number of users of a group"
+    assert line in text and line in report.to_markdown() and line not in repr(report)
+    alone = fastrec.evaluate(recs, truth, "mrr@2", groups=["a", "b", "b", "b"]).to_html() or ""
+    assert "of mrr@2: too few users are counted in the group or outside" in alone.replace("<wbr>", "")
+    rows = fastrec.evaluate_scores([1, 0, 1, 0], [4, 3, 2, 1], [0, 2, 4], "auc", groups=["a", "b"])
+    assert "of auc: needs the order of all rows" in (rows.to_html() or "")
+
+
 def test_definitions_settings_and_data() -> None:
     recs, truth = [[1, 2], [3, 4], [5, 6]], [[1], [], [9]]
     metrics = ["map(denominator=n_rel)@1", "map(denominator=n_rel)@2", "mrr@1", "mrr", "hit_rate"]

@@ -117,8 +117,10 @@ def test_what_has_no_room_is_said_in_one_line(reports):
     shown = {}
     for width in (80, 60):
         shown[width] = drawn(lambda console: drawings.draw_comparison(console, found, reports), width)
-    said = [line for line in shown[60] if line.startswith("no room")]
-    assert said == ["no room in 60 columns for: p, interval"]
+    (at,) = (n for n, line in enumerate(shown[60]) if line.startswith("no room"))
+    title = f"difference {' - '.join(reversed(list(reports)[:2]))}"
+    said = f"no room in 60 columns for: p in '{title}'; interval in '{title}, by a grouping of users'"
+    assert " ".join(shown[60][at : at + 3]).startswith(said)
     heads = {width: [line.split() for line in lines if line.startswith("metric")] for width, lines in shown.items()}
     grouping = ["a", "grouping", "of", "users"]
     assert heads[60] == [
@@ -142,6 +144,9 @@ def test_users_are_dropped_before_intervals():
     lines = drawn(lambda console: drawings.draw_report(console, few), 40)
     assert lines[0].split() == ["metric", "mean", "95", "%", "interval"]
     assert "no room in 40 columns for: users" in lines
+    labelled = fastrec.evaluate([[1, 2], [3, 4]], [[1], [3]], ["recall@10"], by=None, groups={"of": ["a", "b"]})
+    lines = drawn(lambda console: drawings.draw_report(console, labelled), 40)
+    assert "no room in 40 columns for: users in" in lines and lines.index("'metric'") > 0
     lines = drawn(lambda console: drawings.draw_report(console, few), 20)
     assert lines[0].split() == ["metric", "mean"]
     assert max(map(len, lines)) <= 22
@@ -275,3 +280,10 @@ def test_an_explanation_of_rows_without_users_has_no_number_of_users():
     why = fastrec.explain_scores("auc", [1, 0, 1], [0.5, 0.2, 0.7], like="sklearn")
     text = "\n".join(drawn(lambda console: drawings.draw_explanation(console, why), 80))
     assert "users" not in text and "users" not in why.to_markdown()
+
+
+def test_reports_print_what_items_and_users_lack_as_the_shell_does() -> None:
+    metrics = ["novelty(unseen=drop)@3", "repeat_ratio@3"]
+    report = fastrec.evaluate([[1, 2, 7], [1, 3, 8]], None, metrics, history=[[1, 2, 3], []])
+    line = "2 rows of lists whose item has no popularity, 1 users without a history"
+    assert line in repr(report).splitlines() and line in drawings.counts(report)

@@ -77,6 +77,7 @@ def check(shop: Shop, text: str) -> bool:
     if report is None:
         refused = (
             "have no value in the items column",
+            "are not in items; leave them out",
             "must hold a number above 0",
             "items has no column",
             "has no item with the label",
