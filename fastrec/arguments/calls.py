@@ -4,7 +4,6 @@ from fastrec.arguments.groups import (
     ArraysOfUsers,
     Catalogue,
     Classes,
-    Clipping,
     Cutoffs,
     Examination,
     FileColumnNames,
@@ -26,8 +25,6 @@ from fastrec.arguments.groups import (
     ListPolicies,
     OtherFrames,
     PerUser,
-    Predictions,
-    PropensityColumnNames,
     Reference,
     Relevance,
     RowColumnNames,
@@ -35,14 +32,13 @@ from fastrec.arguments.groups import (
     RowPolicies,
     RowRelevance,
     Seen,
-    SlateColumnNames,
-    SlateIds,
     Tasks,
     Threads,
     UserIds,
     Watched,
     WatchedRows,
 )
+from fastrec.arguments.slates import Clipping, Predictions, PropensityColumnNames, SlateColumnNames, SlateIds
 
 __all__ = [
     "ExplainOptions",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Unpack, overload
 
 from fastrec.arguments.calls import PolicyOptions
-from fastrec.arguments.groups import SlateColumnNames
 from fastrec.arguments.signature import pick, takes
+from fastrec.arguments.slates import SlateColumnNames
 from fastrec.counterfactual.logged import Logged, check_clip, check_estimators, check_lengths_of, read_logged, refuse
 from fastrec.counterfactual.sums import Fault, SlateSums, add_slates
 from fastrec.counterfactual.value import PolicyEstimate, PolicyEstimates, estimates_of

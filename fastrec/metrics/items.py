@@ -209,7 +209,7 @@ def popularity_lift(
         return _only_defined(s, _with_history(s, listed / past - s.one, no_history), s.any_of(past))
     found = _with_history(s, listed / past, no_history)
     rows = (s.only(found.counted, listed), s.only(found.counted, past))
-    return found._replace(function=_lift, rows=rows, each=s.where(found.counted, listed / past - 1.0))
+    return found._replace(function=_lift, rows=rows, each=s.where(found.counted * s.any_of(past), listed / past - 1.0))
 
 
 def _judged(s: ListStatistics, found: Ratio) -> Ratio:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from fastrec._version import __version__
 from fastrec.arguments.calls import SparkPolicyOptions
-from fastrec.arguments.groups import PropensityColumnNames, SlateColumnNames
 from fastrec.arguments.signature import pick, takes
+from fastrec.arguments.slates import PropensityColumnNames, SlateColumnNames
 from fastrec.counterfactual.logged import ROLES, check_clip, check_estimators, read_logged
 from fastrec.counterfactual.policy import sums_of
 from fastrec.counterfactual.sums import SlateSums

@@ -221,8 +221,8 @@ OPTIONS: dict[str, dict[str, tuple[str, ...]]] = {
     "overlap": {"denominator": ("union", "n_rec", "k", "min")},
     "rbo": {"p": ("0.9", "0.5"), "form": ("ext", "min", "truncated")},
     "repeat_ratio": {},
-    "ips": {"of": CLICK_METRICS, "clip": ("0", "0.3"), "average": ("user", "pooled")},
-    "snips": {"of": CLICK_METRICS, "clip": ("0", "0.3"), "average": ("user", "pooled")},
+    "ips": {"of": CLICK_METRICS, "p": POWERS, "clip": ("0", "0.3"), "average": ("user", "pooled")},
+    "snips": {"of": CLICK_METRICS, "p": POWERS, "clip": ("0", "0.3"), "average": ("user", "pooled")},
 }
 
 

@@ -1176,7 +1176,8 @@ def evaluate(
         value = USERS[metric](shop, user, k, **options) if rule == "count" else None
         fixed = {"zero": 0.0, "nan": math.nan}.get(rule)
         per_user[user] = fixed if value is None else float(value)
-    return summarise(shop, metric, average, k=k, options=options, per_user=per_user)
+    both = {user for user, rule in rulings.items() if rule == "count"} if average == "means" else set()
+    return summarise(shop, metric, average, k=k, options=options, per_user=per_user, both=both)
 
 
 def evaluate_catalogue(shop: Shop, metric: str, k: int | None, options: Options, policies: Policies) -> Result:
@@ -1192,12 +1193,22 @@ def evaluate_catalogue(shop: Shop, metric: str, k: int | None, options: Options,
 
 
 def summarise(
-    shop: Shop, metric: str, average: str, *, k: int | None, options: Options, per_user: dict[Id, float | None]
+    shop: Shop,
+    metric: str,
+    average: str,
+    *,
+    k: int | None,
+    options: Options,
+    per_user: dict[Id, float | None],
+    both: set[Id],
 ) -> Result:
-    """Value and standard error over the counted users, in the form of `average`."""
+    """Value and standard error over the counted users, in the form of `average`.
+
+    Users in `both` count in both means of a ratio, also without a ratio of their own.
+    """
     choices = {"popularity_lift": ("means", "user"), **dict.fromkeys(("novelty", "ips", "snips"), ("user", "pooled"))}
     of_choices("average", average, *choices.get(metric, ("user",)))
-    values = {user: value for user, value in per_user.items() if value is not None}
+    values = {user: value or 0.0 for user, value in per_user.items() if value is not None or user in both}
     ones = [1.0] * len(values)
     if not values or any(math.isnan(value) for value in values.values()):
         return Result(math.nan, math.nan, len(values), per_user)
