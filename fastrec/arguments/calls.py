@@ -15,6 +15,7 @@ from fastrec.arguments.groups import (
     FrameOfWeights,
     FrameWeights,
     Groupings,
+    IdColumnNames,
     InputFormat,
     ItemData,
     ItemPolicies,
@@ -22,6 +23,7 @@ from fastrec.arguments.groups import (
     Limits,
     ListColumnNames,
     ListPolicies,
+    ModelNames,
     OtherFrames,
     PerUser,
     Reference,
@@ -45,6 +47,8 @@ __all__ = [
     "ListBatch",
     "ListOptions",
     "ListSettings",
+    "ModelBatch",
+    "ModelOptions",
     "RowBatch",
     "RowOptions",
     "RowSettings",
@@ -52,6 +56,7 @@ __all__ = [
     "SideBatch",
     "SparkListOptions",
     "SparkRowOptions",
+    "TopOptions",
 ]
 
 
@@ -61,6 +66,10 @@ class ListSettings(Cutoffs, PerUser, Relevance, Catalogue, ItemData, ItemPolicie
 
 class ListBatch(UserIds, ArraysOfUsers, Seen, Reference, ListColumnNames, Groupings, Watched):
     """Arguments of `Evaluator.update`."""
+
+
+class ModelBatch(ModelNames, ArraysOfUsers, Seen, Reference, ListColumnNames, Groupings, Watched):
+    """Arguments of `Evaluator.update_model`."""
 
 
 class SideBatch(UserIds, ArraysOfUsers, ListColumnNames, Groupings, Watched):
@@ -89,6 +98,31 @@ class SegmentOptions(
 
 class ListOptions(SegmentOptions, Watched):
     """Arguments of `evaluate`."""
+
+
+class ModelOptions(
+    Cutoffs,
+    PerUser,
+    ModelNames,
+    ArraysOfUsers,
+    Relevance,
+    Catalogue,
+    Seen,
+    ItemData,
+    ItemPolicies,
+    Reference,
+    ListColumnNames,
+    Groupings,
+    Like,
+    ListPolicies,
+    Threads,
+    Watched,
+):
+    """Arguments of `evaluate_model`."""
+
+
+class TopOptions(ModelNames, Catalogue, Seen, IdColumnNames, Threads, Watched):
+    """Arguments of `top_items`."""
 
 
 class RowSettings(Cutoffs, PerUser, RowRelevance, Catalogue, Like, RowPolicies, Classes, Threads):
