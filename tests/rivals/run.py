@@ -1,6 +1,7 @@
 """Ask the real tools: `python tests/rivals/run.py [TOOL ...] [--data FOLDER] [--environments FOLDER] [--check]`.
 
-TOOL_items are the metrics of items and histories of a tool, asked with cases of their own in the same environment.
+TOOL_items are the metrics of items and histories of a tool, asked with cases of their own in the same environment,
+and TOOL_models its evaluation of models.
 
 pip installs each tool into its own environment. There `tools/TOOL.py` reads cases from its standard input and prints
 the tool's answers. By default the script takes the newest version, writes the answers to `TOOL.json.gz` beside this
@@ -55,9 +56,10 @@ ITEM_REQUIREMENTS = {
     "rexmex_items": ["rexmex", "six"],
     "warprec_items": ["warprec"],
 }
+MODEL_REQUIREMENTS = {"implicit_models": REQUIREMENTS["implicit"]}
 REAL_DATA = os.environ.get("FASTREC_TEST_DATA") or None
 PYTHONS = {"warprec_items": "python3.12"}  # of tools that need a newer one than this
-ALL_REQUIREMENTS = REQUIREMENTS | ITEM_REQUIREMENTS
+ALL_REQUIREMENTS = REQUIREMENTS | ITEM_REQUIREMENTS | MODEL_REQUIREMENTS
 MAX_DIFFERENCE = 1e-9
 SHOWN = 20  # differences of a tool
 
@@ -71,6 +73,8 @@ def all_cases(data: Path | None, tool: str = "") -> dict[str, list[Any]]:
     """Return the cases for a tool: the stored ones and, with a folder of real data, those made of it."""
     if tool in ITEM_REQUIREMENTS:
         return {"items": cases.item_cases()}
+    if tool in MODEL_REQUIREMENTS:
+        return {"models": cases.model_cases()}
     lists = cases.list_cases() + ([cases.real_case(data)] if data is not None else [])
     return {"lists": lists, "rows": cases.score_cases()}
 
@@ -109,7 +113,7 @@ def ask(tool: str, python: str, given: dict[str, list[Any]]) -> dict[str, Any]:
 
 def environment(tool: str, folder: Path, versions: dict[str, str]) -> str:
     """Return the Python of an environment with the tool, in these versions of the packages."""
-    home = folder / tool.removesuffix("_items")
+    home = folder / tool.removesuffix("_items").removesuffix("_models")
     python = home / "bin" / "python"
     if not python.exists():
         if tool in PYTHONS and sys.version_info < (3, 12):
