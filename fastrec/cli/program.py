@@ -6,12 +6,12 @@ import os
 import sys
 import warnings
 
-from fastrec.cli import about, compare, drift, evaluate, explain  # each adds its commands to the group
+from fastrec.cli import about, compare, drift, evaluate, explain, top_items  # each adds its commands to the group
 from fastrec.cli.group import program, say_warning
 from fastrec.exceptions import FastrecWarning
 from fastrec.runtime.signals import end_on_signals
 
-__all__ = ["about", "compare", "drift", "evaluate", "explain", "main", "program"]
+__all__ = ["about", "compare", "drift", "evaluate", "explain", "main", "program", "top_items"]
 
 
 def _show(found: Warning | str) -> None:
