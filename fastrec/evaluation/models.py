@@ -41,6 +41,7 @@ MAX_USERS_OF_BLOCK, MIN_USERS_OF_BLOCK = 128, 8
 BYTES_OF_BLOCK = 1 << 26  # of scores: blocks of users get smaller as the catalogue grows
 BYTES_OF_BLOCKS = 1 << 29  # of all blocks at a time: beyond, fewer threads work
 BLOCKS_PER_ROUND = 16  # of each thread; between rounds a call can be interrupted and reports progress
+ROWS_AT_ONCE, USERS_AT_ONCE = 1 << 20, 1 << 16
 NO_ROWS = kernels.ItemRows(read_only(np.zeros(0, np.int32)), read_only(np.zeros(1, np.int64)))
 
 
@@ -266,14 +267,18 @@ def _as_columns(side: FlatSide | None, codes: Array) -> kernels.ItemRows:
     """Return items as columns of the scores, -1 for items that the model lacks."""
     if side is None:
         return NO_ROWS
-    items = side.items
-    if np.array_equal(codes, np.arange(len(codes))):
-        columns = np.where((items >= 0) & (items < len(codes)), items, -1)
-    else:
-        order = np.argsort(codes)
-        at = np.minimum(np.searchsorted(codes[order], items), len(codes) - 1)
-        columns = np.where(codes[order[at]] == items, order[at], -1)
-    return kernels.ItemRows(read_only(columns.astype(np.int32)), read_only(side.indptr))
+    columns = np.empty(len(side.items), np.int32)
+    order = None if np.array_equal(codes, np.arange(len(codes))) else np.argsort(codes)
+    known = codes if order is None else codes[order]
+    for first in range(0, len(columns), ROWS_AT_ONCE):  # whole columns of 64-bit numbers would take much memory
+        items = side.items[first : first + ROWS_AT_ONCE]
+        if order is None:
+            found = np.where((items >= 0) & (items < len(codes)), items, -1)
+        else:
+            at = np.minimum(np.searchsorted(known, items), len(codes) - 1)
+            found = np.where(known[at] == items, order[at], -1)
+        columns[first : first + ROWS_AT_ONCE] = found
+    return kernels.ItemRows(read_only(columns), read_only(side.indptr))
 
 
 # Blocks of users
@@ -392,9 +397,26 @@ def _visit(walk: _Walk, n_users: int, sides: kernels.Sides, depth: int, k: int) 
 
 def _place(ranked: kernels.Ranked, lists: Lists, ties: str, names: Names) -> Lists:
     """Return lists of the relevant items that are listed, by rank, with the lengths of the whole lists."""
-    at = np.flatnonzero(ranked.above >= 0)
-    users = np.repeat(np.arange(lists.n_users), np.diff(lists.truth_indptr))[at]
-    above, tied = ranked.above[at], ranked.tied[at]
+    listed = np.concatenate([[0], np.cumsum(ranked.above >= 0)])
+    indptr = listed[lists.truth_indptr].astype(np.int64)
+    items, blocks = np.empty(indptr[-1], lists.truth_items.dtype), np.empty((2, indptr[-1]), np.int32)
+    for first in range(0, lists.n_users, USERS_AT_ONCE):  # sorts and products of all users would take much memory
+        last = min(first + USERS_AT_ONCE, lists.n_users)
+        own, places = _place_some(ranked, lists, ties, names, first, last)
+        part = slice(indptr[first], indptr[last])
+        items[part] = lists.truth_items[own]
+        blocks[:, part] = places
+    return lists._replace(rec_items=items, rec_indptr=indptr, blocks=blocks, lengths=ranked.lengths)
+
+
+def _place_some(
+    ranked: kernels.Ranked, lists: Lists, ties: str, names: Names, first: int, last: int
+) -> tuple[Array, Array]:
+    """Return the rows of the relevant items of users first..last-1 that are listed, by rank, and their blocks."""
+    start, end = lists.truth_indptr[first], lists.truth_indptr[last]
+    at = start + np.flatnonzero(ranked.above[start:end] >= 0)
+    users = np.searchsorted(lists.truth_indptr[first : last + 1], at, side="right") - 1 + first
+    above, tied, before = ranked.above[at], ranked.tied[at], ranked.before[at]
     gains = np.ones(len(at)) if lists.gains is None else np.maximum(lists.gains[at], 0.0)
     if ties == "error":
         wrong = (tied > 1) & (gains > 0)
@@ -403,16 +425,13 @@ def _place(ranked: kernels.Ranked, lists: Lists, ties: str, names: Names) -> Lis
             rule = Argument("ties", ("error",))
             raise InputError(f"user {who} has a relevant item with the same score as another item, and ", rule)
     elif ties in ("best", "worst"):
-        above = above + _places_by_gain(users, above, tied, ranked.before[at], gains, best=ties == "best")
+        above = above + _places_by_gain(users, above, tied, before, gains, best=ties == "best")
     elif ties != "expected":
-        above = above + ranked.before[at]
+        above = above + before
     if ties != "expected":
         tied = np.ones_like(tied)
-    order = np.lexsort((ranked.before[at], above, users))  # tied items in the order of the list, as kernels add gains
-    indptr = np.searchsorted(users, np.arange(lists.n_users + 1)).astype(np.int64)
-    blocks = np.ascontiguousarray(np.stack([above[order], tied[order]]).astype(np.int32))
-    items = lists.truth_items[at][order]
-    return lists._replace(rec_items=items, rec_indptr=indptr, blocks=blocks, lengths=ranked.lengths)
+    order = np.lexsort((before, above, users))  # tied items in the order of the list, as kernels add gains
+    return at[order], np.stack([above[order], tied[order]])
 
 
 def _places_by_gain(users: Array, above: Array, tied: Array, before: Array, gains: Array, *, best: bool) -> Array:

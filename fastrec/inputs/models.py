@@ -39,7 +39,7 @@ class Model(ABC):
 
     @abstractmethod
     def restricted(self, columns: Array) -> Model:
-        """Return the model with these items only, in this order."""
+        """Return the model with these of its items only, in this order."""
 
 
 class Factors(Model):
@@ -100,7 +100,7 @@ class ScoreMatrix(Model):
 
     def restricted(self, columns: Array) -> ScoreMatrix:
         """Return the scores of these items only."""
-        return ScoreMatrix(self._scores, columns)
+        return ScoreMatrix(self._scores, columns if self._columns is None else self._columns[columns])
 
 
 class Called(Model):
@@ -133,7 +133,7 @@ class Called(Model):
 
     def restricted(self, columns: Array) -> Called:
         """Return the scores of these items only."""
-        return Called(self._function, self._all_items, columns)
+        return Called(self._function, self._all_items, columns if self._columns is None else self._columns[columns])
 
 
 def read_model(model: Any, n_items: int | None = None, user_bias: Any = None, item_bias: Any = None) -> Model:

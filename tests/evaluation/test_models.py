@@ -271,6 +271,20 @@ def test_candidates_are_all_that_is_listed(once: bool) -> None:
     assert set(fastrec.top_items(scores, 9, candidates=candidates)[0].tolist()) == set(chosen)
 
 
+@pytest.mark.parametrize("ties", ["id_asc", "id_desc"])
+def test_candidates_keep_their_items_in_the_order_of_ids(ties: str) -> None:
+    """Both choose columns of the model, one after the other."""
+    scores, truth = np.arange(9.0) % 2 + np.zeros((6, 1)), small_case()[1]
+    chosen, ids = [8, 2, 5, 3], [30, 10, 20, 0, 80, 50, 40, 70, 60]
+    truth = [[ids[item] for item in items if item < 9] for items in truth]
+    lists = [{ids[item]: row[item] for item in sorted(chosen)} for row in scores.tolist()]
+    wanted = fastrec.evaluate(lists, truth, METRICS, ties=ties)
+    call: dict[str, Any] = {"candidates": [ids[item] for item in chosen], "item_ids": ids, "ties": ties}
+    for model in (scores, (scores, np.eye(9)), lambda rows: scores[rows]):
+        size = {"n_items": 9} if callable(model) else {}
+        assert values(fastrec.evaluate_model(model, truth, METRICS, **call, **size)) == values(wanted)
+
+
 def test_all_forms_of_one_model_agree() -> None:
     sparse = pytest.importorskip("scipy.sparse")
     draw = np.random.default_rng(5)

@@ -29,7 +29,7 @@ def fuzz(*arguments: object, path: Path = ROOT) -> subprocess.CompletedProcess[s
 
 @pytest.mark.thorough
 @pytest.mark.parametrize(
-    "target", ["calls", "frames", "reports", "items", "users", "threads", "readers", "columns", "sizes"]
+    "target", ["calls", "frames", "reports", "items", "models", "users", "threads", "readers", "columns", "sizes"]
 )
 def test_random_cases(target: str) -> None:
     """Every run tries other seeds, so that years of runs try many."""
