@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from typing import Any, NamedTuple
 
@@ -381,6 +382,16 @@ def test_an_interrupt_restores_the_threads_of_blas_and_leaves_none_behind() -> N
     assert seen[0][1] == 6000 and set(seen[0][2]) <= {1}
     evaluator.update_model((users, items), truth)
     assert evaluator.result()["mrr"] == fastrec.evaluate_model((users, items), truth, "mrr")["mrr"]
+
+
+def test_without_threadpoolctl_blas_keeps_its_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = draw_case(1)
+    wanted = fastrec.evaluate_model(case.scores, case.truth, METRICS)
+    monkeypatch.setattr("fastrec.runtime.blas.importlib.util.find_spec", lambda _: None)
+    monkeypatch.delitem(sys.modules, "threadpoolctl", raising=False)
+    found = fastrec.evaluate_model(case.scores, case.truth, METRICS)
+    assert "threadpoolctl" not in sys.modules
+    assert values(found) == values(wanted)
 
 
 def test_batches_and_merged_evaluators_equal_one_call() -> None:
