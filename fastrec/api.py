@@ -177,7 +177,9 @@ def evaluate_model(
 
     The report is that of `evaluate` for these lists with their scores and ``n_items``. They are not made: metrics with
     cut-offs need the first items, and others the ranks of relevant items, which are counted. Only metrics of items and
-    histories without a cut-off make lists, which take memory for users times items.
+    histories without a cut-off make lists, which take memory for users times items. Where `evaluate` rejects all tied
+    scores, a model is rejected for those that matter: for metrics of items under ``ties="expected"`` among the first
+    items, under ``ties="error"`` of a relevant item.
 
     Scores are computed in blocks of users whose size depends on the number of items only. With threadpoolctl (the extra
     ``models``), each block is multiplied by one thread, so the report has the same bits for any number of threads;
