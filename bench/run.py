@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bench import cases, files, frames, items, limits, policy, position, rivals, routes, scored, weighed
+from bench import cases, files, frames, items, limits, models, policy, position, rivals, routes, scored, weighed
 from bench.cases import Log
 from bench.measure import (
     BUSY,
@@ -53,6 +53,7 @@ class Sizes(NamedTuple):
     routes: tuple[int, int]  # rows of lists
     streamed: tuple[int, int]  # rows of files that do not fit in memory, and `memory`
     limits: Sequence[limits.Case]
+    models: tuple[int, int]  # users and items, of which other sizes follow
     rounds: int
     fresh_rounds: int
     empty_rounds: int  # with an empty cache; 0 uses the current cache
@@ -71,6 +72,7 @@ FULL = Sizes(
     (100_000, 10_000_000),
     (400_000_000, 1_000_000_000),
     limits.FULL,
+    (8192, 50_000),
     15,
     11,
     5,
@@ -88,12 +90,28 @@ QUICK = Sizes(
     (100_000, 1_000_000),
     (40_000_000, 100_000_000),
     limits.QUICK,
+    (2048, 50_000),
     7,
     5,
     1,
 )
 TINY = Sizes(
-    300, (200, 400), 2_000, 2, 200, 200, 1_000, 200, 200, (1_000, 2_000), (2_000, 64_000_000), limits.TINY, 1, 1, 0
+    300,
+    (200, 400),
+    2_000,
+    2,
+    200,
+    200,
+    1_000,
+    200,
+    200,
+    (1_000, 2_000),
+    (2_000, 64_000_000),
+    limits.TINY,
+    (40, 300),
+    1,
+    1,
+    0,
 )  # only to check that everything still runs
 
 
@@ -416,6 +434,16 @@ def bench_policy(sizes: Sizes, _folder: Path) -> list[Row]:
     return rows_of(policy.compare_policy(sizes.scores, max(1, sizes.rounds // 3)))
 
 
+def bench_models(sizes: Sizes, _folder: Path) -> list[Row]:
+    """Time models over their whole catalogue."""
+    models.check()
+    n_users, n_items = sizes.models
+    rows = rows_of(models.compare_models(n_users, n_items, max(1, sizes.rounds // 3)))
+    extra = Spread.of(np.array([models.memory_of_call(n_users // 8, 10 * n_items) / 2**20]), 0.0)
+    name = f"{compact(10 * n_items)} items x {models.DIMENSIONS}: memory besides the factors"
+    return [*rows, Row(name, extra, "MB", 512)]
+
+
 def bench_errors(sizes: Sizes, _folder: Path) -> list[Row]:
     """Time errors of predicted ratings."""
     return rows_of(scored.compare_errors(sizes.users, max(1, sizes.rounds // 2)))
@@ -482,6 +510,7 @@ BENCHMARKS: dict[str, Callable[[Sizes, Path], list[Row]]] = {
     "items": bench_items,
     "positions": bench_positions,
     "policy": bench_policy,
+    "models": bench_models,
     "errors": bench_errors,
     "auc": bench_auc,
     "score_rivals": bench_score_rivals,

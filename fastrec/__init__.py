@@ -23,7 +23,17 @@ from fastrec.inputs.ragged import Ragged
 from fastrec.runtime.threads import uninterrupted
 
 if TYPE_CHECKING:
-    from fastrec.api import evaluate, evaluate_by_items, evaluate_scores, gauc, mae, mse, rmse
+    from fastrec.api import (
+        evaluate,
+        evaluate_by_items,
+        evaluate_model,
+        evaluate_scores,
+        gauc,
+        mae,
+        mse,
+        rmse,
+        top_items,
+    )
     from fastrec.comparison.compare import compare
     from fastrec.comparison.comparison import Comparison
     from fastrec.comparison.row import ComparisonRow
@@ -96,6 +106,7 @@ _LAZY = {
     "evaluate": "fastrec.api",
     "evaluate_by_items": "fastrec.api",
     "evaluate_files": "fastrec.files.evaluate",
+    "evaluate_model": "fastrec.api",
     "evaluate_scores": "fastrec.api",
     "explain": "fastrec.explanation.explain",
     "explain_scores": "fastrec.explanation.explain",
@@ -116,6 +127,7 @@ _LAZY = {
     "roc_curve": "fastrec.scored.curves",
     "segment_items": "fastrec.segments",
     "segment_users": "fastrec.segments",
+    "top_items": "fastrec.api",
     "warmup": "fastrec.precompile",
 }
 
@@ -165,6 +177,7 @@ __all__ = [
     "evaluate",
     "evaluate_by_items",
     "evaluate_files",
+    "evaluate_model",
     "evaluate_scores",
     "explain",
     "explain_scores",
@@ -185,6 +198,7 @@ __all__ = [
     "score_metric",
     "segment_items",
     "segment_users",
+    "top_items",
     "warmup",
 ]
 

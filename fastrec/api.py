@@ -5,10 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal, Unpack
 
-from fastrec.arguments.calls import ListOptions, ListSettings, RowBatch, RowOptions, RowSettings, SegmentOptions
+import numpy as np
+
+from fastrec.arguments.calls import (
+    ListOptions,
+    ListSettings,
+    ModelOptions,
+    RowBatch,
+    RowOptions,
+    RowSettings,
+    SegmentOptions,
+    TopOptions,
+)
 from fastrec.arguments.signature import pick, takes
-from fastrec.checks import listed_in_order
-from fastrec.evaluation.lists import Evaluator, evaluate_at_once
+from fastrec.checks import check_progress, listed_in_order, whole_number
+from fastrec.evaluation.evaluators import about_users, check_n_items
+from fastrec.evaluation.lists import Evaluator, evaluate_at_once, evaluate_model_at_once
+from fastrec.evaluation.models import find_top, read_call
 from fastrec.evaluation.rows import ScoreEvaluator, usual_of_rows
 from fastrec.exceptions import InputError, InputTypeError, MetricError, renaming, shown
 from fastrec.inputs.arrays import has_rows
@@ -18,9 +31,22 @@ from fastrec.inputs.users import is_hashable
 from fastrec.policies import OneClass
 from fastrec.report.doubts import NO_TRUTH, NO_USER
 from fastrec.report.report import Report, record
+from fastrec.runtime.limits import resolve_threads
 from fastrec.segments import split_truth
 
-__all__ = ["evaluate", "evaluate_by_items", "evaluate_scores", "gauc", "mae", "mse", "rmse"]
+__all__ = [
+    "evaluate",
+    "evaluate_by_items",
+    "evaluate_model",
+    "evaluate_scores",
+    "gauc",
+    "mae",
+    "mse",
+    "rmse",
+    "top_items",
+]
+
+Array = np.ndarray[Any, Any]
 
 
 RATINGS = {"labels": "targets", "label": "target", "scores": "predictions", "score": "prediction"}  # of mae, mse, rmse
@@ -145,6 +171,110 @@ def evaluate_by_items(
     rules: Any = {"silent": (NO_TRUTH,) if len(prepared.lists.truth_items) else ()}
     rules["ids_match"] = any(evaluator._has_hits for evaluator in evaluators.values())  # noqa: SLF001
     return {label: evaluator._report(copied=False, **rules) for label, evaluator in evaluators.items()}  # noqa: SLF001
+
+
+@takes(ModelOptions)
+def evaluate_model(
+    model: Any, truth: Any = None, metrics: str | Iterable[str] | None = None, **given: Unpack[ModelOptions]
+) -> Report:
+    """Evaluate a model over its whole catalogue: every item that is not excluded is in the list of every user.
+
+    The report is that of `evaluate` for these lists with their scores and ``n_items``. They are not made: metrics with
+    cut-offs need the first items, and others the ranks of relevant items, which are counted. Only metrics of items and
+    histories without a cut-off make lists, which take memory for users times items. Where `evaluate` rejects all tied
+    scores, a model is rejected for those that matter: for metrics of items under ``ties="expected"`` among the first
+    items, under ``ties="error"`` of a relevant item.
+
+    Scores are computed in blocks of users whose size depends on the number of items only. With threadpoolctl (the extra
+    ``models``), each block is multiplied by one thread, so the report has the same bits for any number of threads;
+    without it, BLAS uses its own threads, and products may then depend on their number. Products also depend on the
+    BLAS library and on the positions of users in blocks.
+
+    Parameters
+    ----------
+    model : what scores all items for a user
+        One of:
+
+        - ``(user_factors, item_factors)``, arrays (n_users, d) and (n_items, d), float32 or float64 (other numbers are
+          converted); the scores are their products
+        - ``(X, B)``, matrices (n_users, m) and (m, n_items), at least one of them sparse; the scores are their product
+        - a 2-D array of scores (n_users, n_items); a memory map is read in blocks
+        - a function that takes an integer array of rows and returns scores (len(rows), ``n_items``); the main thread
+          calls it for one block after the other, and it may return the same memory each time
+
+        Infinite scores order items; NaN raises an error.
+    truth : the relevant items of each row of the model, as in `evaluate`
+        Arrays and lists are matched by position, dicts and data frames by ``user_ids``.
+    metrics : as in `evaluate`
+
+    Returns
+    -------
+    Report
+
+    Raises
+    ------
+    InputError, InputTypeError, MetricError
+        As `evaluate`.
+
+    Examples
+    --------
+    >>> users, items = np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([[0.9, 0.1], [0.5, 0.8], [0.1, 0.7]])
+    >>> report = fastrec.evaluate_model((users, items), [[1], [2]], ["recall@1", "mrr"], exclude=[[0], []])
+    >>> report["recall@1"], report["mrr"]
+    (0.5, 0.75)
+    """
+    if given["items"] is not None:
+        given["items"] = read_items(given["items"], given["item"])
+    given["n_items"] = check_n_items(given["n_items"])
+    call = read_call(model, given)
+    if given["items"] is None:
+        given["n_items"] = call.n_items
+    evaluator = Evaluator(metrics, **pick(ListSettings, given))
+    evaluate_model_at_once(evaluator, call, truth, given)
+    return evaluator._report(copied=False)  # noqa: SLF001 - spares a copy of per-user values
+
+
+@takes(TopOptions)
+def top_items(model: Any, k: int, **given: Unpack[TopOptions]) -> tuple[Array, Array, Array]:
+    """Return the k items with the highest scores of each user of a model, exactly.
+
+    Items with equal scores come in the order of their columns. Users have fewer than k items if fewer are left.
+
+    Parameters
+    ----------
+    model : as in `evaluate_model`
+    k : the number of items, at least 1
+
+    Returns
+    -------
+    items : array, int64 or strings
+        The items of all users, end to end.
+    indptr : int64 (n_users + 1,)
+        The items of row i, or of row ``users[i]``, are ``items[indptr[i]:indptr[i + 1]]``.
+    scores : float32 or float64, as long as the items
+
+    Raises
+    ------
+    InputError, InputTypeError
+        If an argument is wrong.
+
+    Examples
+    --------
+    >>> scores = np.array([[0.1, 0.9, 0.5], [0.3, 0.3, 0.1]])
+    >>> items, indptr, found = fastrec.top_items(scores, 2, exclude=[[1], []])
+    >>> items.tolist(), indptr.tolist(), found.tolist()
+    ([2, 0, 0, 1], [0, 2, 4], [0.5, 0.1, 0.3, 0.3])
+    """
+    number = whole_number(k)
+    if number is None or number < 1:
+        raise InputError(f"k must be an integer of at least 1, found {shown(k)}")
+    check_progress(given["progress"])
+    given["n_items"] = check_n_items(given["n_items"])
+    sides = {} if given["exclude"] is None else {"exclude": given["exclude"]}
+    about = about_users({**dict.fromkeys(("groups", "user_weight")), **given, "user_ids": None})
+    return find_top(
+        read_call(model, given), number, sides, about, resolve_threads(given["n_threads"]), given["progress"]
+    )
 
 
 @takes(RowOptions)

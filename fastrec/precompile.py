@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fastrec.api import evaluate, evaluate_scores
+from fastrec.api import evaluate, evaluate_model, evaluate_scores
 from fastrec.checks import check_choice, check_progress
 from fastrec.inputs.grouping import group_rows
 from fastrec.runtime.compiler import Entry
@@ -25,8 +25,8 @@ def warmup(what: str = "all", *, progress: Callable[[int, int], Any] | None = No
 
     Parameters
     ----------
-    what : "lists" for recommended lists, "scores" for scored rows, or "all": both, and the kernels that sort frames
-        and files
+    what : "lists" for recommended lists and models, "scores" for scored rows, or "all": both, and the kernels that sort
+        frames and files
     progress : called as `progress(done, total)` before the first kernel and after each
     """
     check_choice("what", what, list(_WARMUPS))
@@ -51,6 +51,8 @@ def _warm_up_lists() -> list[Callable[[], Any]]:
     for ids in (narrow, items):
         scored = (ids, indptr, np.zeros(len(items)))
         tasks += [partial(evaluate, scored, (ids, indptr), ties=ties, **right) for ties in ("best", "expected")]
+    for dtype in (np.float32, np.float64):
+        tasks.append(partial(evaluate_model, np.zeros((1, 100), dtype), [[0]]))
     return tasks
 
 

@@ -4,7 +4,7 @@ import re
 import tomllib
 from pathlib import Path
 
-EXTRAS = ("cli", "frames", "plot", "spark", "stats")
+EXTRAS = ("cli", "frames", "models", "plot", "spark", "stats")
 
 
 def lowest() -> list[str]:

@@ -16,6 +16,7 @@ from fastrec.arguments.groups import (
     FrameOfWeights,
     FrameWeights,
     Groupings,
+    IdColumnNames,
     InputFormat,
     ItemData,
     ItemPolicies,
@@ -23,6 +24,7 @@ from fastrec.arguments.groups import (
     Limits,
     ListColumnNames,
     ListPolicies,
+    ModelNames,
     OtherFrames,
     PerUser,
     Reference,
@@ -47,6 +49,8 @@ __all__ = [
     "ListBatch",
     "ListOptions",
     "ListSettings",
+    "ModelBatch",
+    "ModelOptions",
     "PolicyOptions",
     "RowBatch",
     "RowOptions",
@@ -56,6 +60,7 @@ __all__ = [
     "SparkListOptions",
     "SparkPolicyOptions",
     "SparkRowOptions",
+    "TopOptions",
 ]
 
 
@@ -67,6 +72,10 @@ class ListSettings(
 
 class ListBatch(UserIds, ArraysOfUsers, Seen, Reference, ListColumnNames, Groupings, Watched):
     """Arguments of `Evaluator.update`."""
+
+
+class ModelBatch(ModelNames, ArraysOfUsers, Seen, Reference, ListColumnNames, Groupings, Watched):
+    """Arguments of `Evaluator.update_model`."""
 
 
 class SideBatch(UserIds, ArraysOfUsers, ListColumnNames, Groupings, Watched):
@@ -96,6 +105,31 @@ class SegmentOptions(
 
 class ListOptions(SegmentOptions, Watched):
     """Arguments of `evaluate`."""
+
+
+class ModelOptions(
+    Cutoffs,
+    PerUser,
+    ModelNames,
+    ArraysOfUsers,
+    Relevance,
+    Catalogue,
+    Seen,
+    ItemData,
+    ItemPolicies,
+    Reference,
+    ListColumnNames,
+    Groupings,
+    Like,
+    ListPolicies,
+    Threads,
+    Watched,
+):
+    """Arguments of `evaluate_model`."""
+
+
+class TopOptions(ModelNames, Catalogue, Seen, IdColumnNames, Threads, Watched):
+    """Arguments of `top_items`."""
 
 
 class RowSettings(Cutoffs, PerUser, RowRelevance, Catalogue, Like, RowPolicies, Classes, Threads):

@@ -23,7 +23,7 @@ from fastrec.runtime.outputs import atomic_write
 from fastrec.show.json import dump_json
 
 if TYPE_CHECKING:
-    from fastrec.files.columns import RowColumns
+    from fastrec.files.columns import ListColumns, RowColumns
     from fastrec.files.job import Evaluated
     from fastrec.metrics.declaration import Call
     from fastrec.report.report import Report
@@ -46,6 +46,7 @@ from fastrec.cli.options import (
     HTML,
     ITEM_OPTIONS,
     METRIC_OPTIONS,
+    MODEL_OPTIONS,
     MORE_OUTPUT,
     POLICIES,
     RESOURCES,
@@ -82,7 +83,7 @@ RATING_METRICS = ("mae", "rmse", "mse")
 @program.command()
 @click.argument("recs", type=click.Path(), metavar="RECS|LOG")
 @click.argument("truth", type=click.Path(), required=False)
-@with_options(METRIC_OPTIONS, COLUMN_OPTIONS, WEIGHT, GROUPS, POLICIES, ITEM_OPTIONS)
+@with_options(METRIC_OPTIONS, COLUMN_OPTIONS, WEIGHT, GROUPS, POLICIES, ITEM_OPTIONS, MODEL_OPTIONS)
 @with_options(output_options("report"), HTML, MORE_OUTPUT, FAIL_UNDER, RESOURCES)
 @click.pass_context
 def evaluate(ctx: click.Context, /, recs: str, truth: str | None, **options: Any) -> int:
@@ -96,29 +97,44 @@ def evaluate(ctx: click.Context, /, recs: str, truth: str | None, **options: Any
     'logs/*.parquet', is read as one file, and subfolders such as date=2024-01-01 add a column. A file named - is
     standard input. Scores order a TREC run; --ties id_desc --no-truth judged --no-recs skip counts as trec_eval does.
 
+    With --user-factors and --item-factors, TRUTH stands alone: the lists are all items in the order of their scores.
+
     \b
     fastrec evaluate recs.parquet truth.parquet -m ndcg,recall -k 5,10
     fastrec evaluate recs.csv truth.csv -m "ndcg(gain=exp2)@10" -o report.html
     zcat recs.csv.gz | fastrec evaluate - truth.csv --save monday.fastrec
     fastrec evaluate log.parquet --label-col clicked -m auc,gauc,ndcg@10
     fastrec evaluate ratings.csv --target-col stars --prediction-col guess
+    fastrec evaluate truth.csv --user-factors u.npy --item-factors i.npy
     """  # noqa: D301 - a backspace tells click to keep the lines
     take_policies(ctx, options)
     choose_format(options, "report")
+    is_model = has_factors(options)
+    if is_model and truth is not None:
+        raise click.UsageError("--user-factors and --item-factors take the place of RECS: give TRUTH alone")
     given = {"RECS" if truth is not None else "LOG": recs, "TRUTH": truth}
-    with open_files(given, options) as inputs:
+    with open_files({"TRUTH": recs} if is_model else given, options) as inputs:
+        if is_model:
+            check_kind(ctx, is_log=False)
+            (truth_file,) = inputs.values()
+            return _finish(_evaluate_model(truth_file, options), options)
         recs_file, truth_file = inputs.values()
         is_log = holds_log(recs_file, truth_file, names_of_metrics(options), options)
         check_kind(ctx, is_log=is_log)
         result = evaluate_any(recs_file, truth_file, options, is_log=is_log, per_user=_needs_user_values(options))
-        if options["per_user"] is not None:
-            _write_per_user(options["per_user"], result)
-        curves, lacking = result.curves or ("", ())
-        if options["curves"] is not None:
-            emit(curves, options["curves"])
-        write_evaluated(result.report, options)
-        for warning in (*result.report.warnings, *lacking):
-            say_warning(warning)
+        return _finish(result, options)
+
+
+def _finish(result: Evaluated, options: dict[str, Any]) -> int:
+    """Write what options ask for; return 1 if a mean is below its floor."""
+    if options["per_user"] is not None:
+        _write_per_user(options["per_user"], result)
+    curves, lacking = result.curves or ("", ())
+    if options["curves"] is not None:
+        emit(curves, options["curves"])
+    write_evaluated(result.report, options)
+    for warning in (*result.report.warnings, *lacking):
+        say_warning(warning)
     return missed_floors(result.report, options["fail_under"])
 
 
@@ -161,7 +177,8 @@ def paths_of(options: dict[str, Any]) -> list[str]:
     """Return the paths that options give; `--exclude history` and `--logged truth` give none."""
     given = _inputs_of(options)
     shared = shared_rows({"truth": "", **given})
-    return [path for name, path in given.items() if name not in shared]
+    factors = [options[name] for name in ("user_factors", "item_factors") if options.get(name) is not None]
+    return [*factors, *(path for name, path in given.items() if name not in shared)]
 
 
 def evaluate_any(
@@ -195,8 +212,70 @@ def check_kind(ctx: click.Context, *, is_log: bool) -> None:
             raise click.UsageError(f"{param.opts[0]} is for {where}")
 
 
-def _evaluate_lists(recs: str, truth: str | None, options: dict[str, Any], *, per_user: bool) -> Evaluated:
+def has_factors(options: dict[str, Any]) -> bool:
+    """Return whether options give a model; raise if they give a part of one."""
+    given = [options[name] is not None for name in ("user_factors", "item_factors")]
+    if any(given) and not all(given):
+        raise click.UsageError("--user-factors and --item-factors go together")
+    return all(given)
+
+
+def _evaluate_model(truth: str | None, options: dict[str, Any]) -> Evaluated:
+    """Evaluate factors in files."""
+    from fastrec.evaluation.lists import Evaluator
+    from fastrec.files.models import evaluate_factors, read_factors
+    from fastrec.metrics.calls import of_lists_instead
+    from fastrec.metrics.declaration import LISTS
+
+    assert truth is not None
+    named = planned(options, None)
+    for call in named.values():
+        if call.metric.family is not LISTS:
+            why = f"{call.text} is a metric of scored rows, which a model does not have"
+            raise click.UsageError(why + of_lists_instead(call.metric))
+    if options["users"] is not None:
+        raise click.UsageError("--users is for lists and logs: with factors, name a column of TRUTH by --by")
+    columns = _columns_of_lists(options, "with factors")
+    names = (*PASSED_ON, "like", "no_recs", "duplicates", *OF_ITEMS)
+    settings = {name: options[name] for name in names if name != "n_items"}
+    settings |= {"per_user": _needs_user_values(options), "n_threads": options["threads"]}
+
+    def make(*, items: Any, history: Any, n_items: int) -> Evaluator:
+        size = options["n_items"] if options["n_items"] is not None or items is not None else n_items
+        return Evaluator(list(named), items=items, history=history, n_items=size, **settings)
+
+    check_outputs([truth, *paths_of(options)], options)
+    with showing_progress() as watch, quietly(), naming_options():
+        watch("reading")
+        factors = (
+            read_factors(options["user_factors"], columns.user),
+            read_factors(options["item_factors"], columns.item),
+        )
+        paths = {"truth": truth} | _inputs_of(options)
+        resources, format_ = resources_of(options), options["input_format"]
+        return evaluate_factors(make, factors, paths, columns, resources, watch, input_format=format_)
+
+
+def _columns_of_lists(options: dict[str, Any], where: str) -> ListColumns:
+    """Return the columns that options name."""
     from fastrec.files.columns import ListColumns
+
+    users = options["user_col"] or ("user_id",)
+    if len(users) > 1:
+        raise click.UsageError(f"several --user-col are for a LOG{where and f', not {where}'}")
+    return ListColumns(
+        user=users[0],
+        item=column_of(options, "item_col", "item_id"),
+        rank=options["rank_col"],
+        score=options["score_col"],
+        gain=options["gain_col"],
+        propensity=options["propensity_col"],
+        logged_rank=options["logged_rank_col"],
+        by=tuple(dict.fromkeys(options["by"])),
+    )
+
+
+def _evaluate_lists(recs: str, truth: str | None, options: dict[str, Any], *, per_user: bool) -> Evaluated:
     from fastrec.files.evaluate import maker_of_lists
     from fastrec.files.lists import evaluate_lists
     from fastrec.metrics.calls import of_lists_instead
@@ -207,20 +286,8 @@ def _evaluate_lists(recs: str, truth: str | None, options: dict[str, Any], *, pe
         if call.metric.family is not LISTS:
             why = f"{call.text} is a metric of scored rows: give a LOG and leave out TRUTH"
             raise click.UsageError(why + of_lists_instead(call.metric))
-    users = options["user_col"] or ("user_id",)
-    if len(users) > 1:
-        raise click.UsageError(f"several --user-col are for a LOG{'' if truth is None else ': leave out TRUTH'}")
     check_outputs([recs, truth, *paths_of(options)], options)
-    columns = ListColumns(
-        user=users[0],
-        item=column_of(options, "item_col", "item_id"),
-        rank=options["rank_col"],
-        score=options["score_col"],
-        gain=options["gain_col"],
-        propensity=options["propensity_col"],
-        logged_rank=options["logged_rank_col"],
-        by=tuple(dict.fromkeys(options["by"])),
-    )
+    columns = _columns_of_lists(options, "" if truth is None else "for lists with TRUTH")
     with showing_progress() as watch, quietly(), naming_options():
         watch("reading")
         settings = {name: options[name] for name in (*PASSED_ON, "like", "no_recs", "duplicates", "items", *OF_ITEMS)}

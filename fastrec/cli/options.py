@@ -234,6 +234,15 @@ ITEM_OPTIONS = (
     argument("n_users", type=click.IntRange(min=1), metavar="N"),
     *map(argument, ITEM_POLICIES),
 )
+MODEL_OPTIONS = tuple(
+    click.option(
+        f"--{side}-factors",
+        type=click.Path(exists=True, dir_okay=False),
+        metavar="FILE",
+        help=f"Factors of {side}s: .npy, .npz (factors, ids, bias) or Parquet (a column of ids, one of lists).",
+    )
+    for side in ("user", "item")
+)
 INPUT_FORMAT = argument(
     "input_format", type=InputFormats(), default=ARGUMENTS["input_format"].default, show_default=True
 )

@@ -14,12 +14,13 @@ from fastrec.cli import (  # each adds its commands to the group
     explain,
     policy,
     position,
+    top_items,
 )
 from fastrec.cli.group import program, say_warning
 from fastrec.exceptions import FastrecWarning
 from fastrec.runtime.signals import end_on_signals
 
-__all__ = ["about", "compare", "drift", "evaluate", "explain", "main", "policy", "position", "program"]
+__all__ = ["about", "compare", "drift", "evaluate", "explain", "main", "policy", "position", "program", "top_items"]
 
 
 def _show(found: Warning | str) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Self, Unpack, cast
 
 import numpy as np
 
-from fastrec.arguments.calls import ListBatch, ListSettings, SideBatch
+from fastrec.arguments.calls import ListBatch, ListSettings, ModelBatch, SideBatch
 from fastrec.arguments.groups import MinGain
 from fastrec.arguments.signature import arguments_of, takes
 from fastrec.checks import check_progress, whole_number
@@ -38,6 +38,7 @@ from fastrec.evaluation.evaluators import (
     wanted_metrics,
 )
 from fastrec.evaluation.faults import explain_fault
+from fastrec.evaluation.models import ModelCall, Reads, prepare_model, read_call
 from fastrec.evaluation.row_rules import check_grades
 from fastrec.evaluation.sources import ListSource
 from fastrec.evaluation.state import State
@@ -47,7 +48,16 @@ from fastrec.inputs.arrow import Frame, open_foreign
 from fastrec.inputs.hints import Hint
 from fastrec.inputs.history import HistoryCounts
 from fastrec.inputs.items import ItemTable, read_items, read_once
-from fastrec.inputs.lists import AboutUsers, Lists, Names, Prepared, Settings, find_tied_user, prepare
+from fastrec.inputs.lists import (
+    AboutUsers,
+    Lists,
+    Names,
+    Prepared,
+    Settings,
+    find_tied_user,
+    known_items,
+    prepare,
+)
 from fastrec.inputs.ragged import as_array
 from fastrec.inputs.sides import shared_rows
 from fastrec.inputs.slots import BatchSides
@@ -60,7 +70,15 @@ from fastrec.metrics.sums import Failure
 from fastrec.policies import ITEM_POLICIES
 from fastrec.runtime.shared import synchronized
 
-__all__ = ["Evaluator", "evaluate_at_once", "read_no_truth", "reads_popularity", "review", "take_counts"]
+__all__ = [
+    "Evaluator",
+    "evaluate_at_once",
+    "evaluate_model_at_once",
+    "read_no_truth",
+    "reads_popularity",
+    "review",
+    "take_counts",
+]
 
 
 Array = np.ndarray[Any, Any]
@@ -144,6 +162,28 @@ class Evaluator(BaseEvaluator):
         check_progress(given["progress"])
         self._add(self._prepare(self._sides(recs, truth, given), given), given["progress"])
 
+    @takes(ModelBatch)
+    def update_model(self, model: Any, truth: Any = None, **given: Unpack[ModelBatch]) -> None:
+        """Add a batch of users whose lists are all items, as a model scores them; see `fastrec.evaluate_model`.
+
+        A function as the model needs an evaluator with ``n_items``. A standard error that needs a second pass over
+        the lists is missing, as with `update`.
+
+        Parameters
+        ----------
+        model, truth : as in `fastrec.evaluate_model`
+
+        Examples
+        --------
+        >>> evaluator = fastrec.Evaluator("mrr")
+        >>> evaluator.update_model(np.array([[0.1, 0.9, 0.5], [0.3, 0.2, 0.1]]), [[2], [0]])
+        >>> evaluator.result()["mrr"]
+        0.75
+        """
+        check_progress(given["progress"])
+        n_items = self._settings["n_items"] if callable(model) else None
+        self._add(self._prepare_model(read_call(model, {**given, "n_items": n_items}), truth, given), None)
+
     @takes(SideBatch)
     def update_sides(self, sides: Mapping[str, Any], **given: Unpack[SideBatch]) -> None:
         """Add a batch of users as {name: side}, for engines that move the rows of all sides by user.
@@ -169,8 +209,28 @@ class Evaluator(BaseEvaluator):
 
     def _prepare(self, sides: Mapping[str, Any], given: Mapping[str, Any]) -> Prepared:
         """Return a batch in the form that the engine takes."""
+        passed, excluded = _with_shared(sides)
+        self._check_passed(passed)
+        about = about_users(given)
+        prepared = prepare(passed, about, self._rules_of_sides(), self._items, self._count_history(about))
+        return prepared._replace(exclude=excluded)
+
+    def _prepare_model(self, call: ModelCall, truth: Any, given: Mapping[str, Any]) -> Prepared:
+        """Return a batch of users of a model in the form that the engine takes."""
+        sides = self._sides((), truth, given)
+        passed, excluded = _with_shared(sides)
+        self._check_passed(passed)
+        del passed["recs"]
+        about = about_users({**given, "user_ids": None})
+        known = known_items(self._items, self._count_history(about))
+        reads = self._reads_of_model
+        found = prepare_model(call, passed, about, self._rules_of_sides(), known, reads, given["progress"])
+        return found._replace(exclude=excluded)
+
+    def _rules_of_sides(self) -> Settings:
+        """Return the options for preparing lists."""
         rules = self._settings
-        settings = Settings(
+        return Settings(
             rules["ties"],
             rules["duplicates"],
             self._n_threads,
@@ -179,17 +239,21 @@ class Evaluator(BaseEvaluator):
             checked=self._reads_sides,
             logged="propensity" if self._examination is None else "logged_rank",
         )
-        passed = {name: side for name, side in sides.items() if name == "recs" or side is not None}
-        shared = shared_rows(passed)
-        excluded = "none" if "exclude" not in passed else "history" if "exclude" in shared else "given"
-        if "logged" in shared:
-            passed["truth"] = _as_frame_of_clicks(passed["truth"])
-        passed |= {name: passed[other] for name, other in shared.items()}
+
+    def _check_passed(self, passed: Mapping[str, Any]) -> None:
+        """Raise MetricError for a metric that reads a side which the call lacks."""
         known = {*passed, *(() if self._items is None else ("items",))}
         self._check_sides(known | {name for name, others in DERIVED.items() if known.intersection(others)})
-        about = about_users(given)
-        prepared = prepare(passed, about, settings, self._items, self._count_history(about))
-        return prepared._replace(exclude=excluded)
+
+    @property
+    def _reads_of_model(self) -> Reads:
+        """What the metrics read of the lists of a model."""
+        plan = self._plan(weighted=False)
+        cutoffs = {value.call.k for value in plan.values if plan.filled[value.call.text] or value.over is not None}
+        if not cutoffs:
+            return Reads(plan.depth, 0)
+        by_gain = self._settings["ties"] in ("best", "worst")  # the first items then depend on the truth
+        return Reads(plan.depth, None if None in cutoffs or by_gain else max(k for k in cutoffs if k is not None))
 
     def _count_history(self, about: AboutUsers) -> HistoryCounts | None:
         """Return the counts of the items of the whole history, if a metric reads them."""
@@ -266,7 +330,8 @@ class Evaluator(BaseEvaluator):
         if lists.gains is None and plan.needs_gains:
             lists = lists._replace(gains=np.ones(len(lists.truth_items)))
         if plan.of_order and rules["ties"] == "expected":  # kernels reject only ties that can change hits
-            user = find_tied_user(lists.blocks, lists.rec_indptr)
+            own = prepared.recs is None
+            user = find_tied_user(lists.blocks, lists.rec_indptr) if own else prepared.tied_user
             if user is not None:
                 raise explain_fault(KernelError(Failure(op.TIED, user, 0)), plan, names, rules, lists)
         policies = Policies(rules["no_truth"], rules["no_recs"])
@@ -303,7 +368,7 @@ class Evaluator(BaseEvaluator):
         others = prepared.sides
         sides = BatchSides(
             {name: side.read_only() if isinstance(side, FlatSide) else side for name, side in others.items()},
-            recs=FlatSide(lists.rec_items, lists.rec_indptr, None).read_only(),
+            recs=(prepared.recs or FlatSide(lists.rec_items, lists.rec_indptr, None)).read_only(),
             truth=FlatSide(lists.truth_items, lists.truth_indptr, lists.gains).read_only(),
             users=prepared.users,
             names=prepared.names,
@@ -410,6 +475,24 @@ def _as_frame_of_clicks(truth: Any) -> Frame:
 
 # counts that only calls with such metrics or sides have
 NOTED = ("duplicates_in_reference", "rec_rows_unseen", "users_without_history", "rec_rows_without_features")
+
+
+def evaluate_model_at_once(evaluator: Evaluator, call: ModelCall, truth: Any, given: Mapping[str, Any]) -> None:
+    """Add all users of a model in one batch, for both passes; arguments as in `update_model`."""
+    check_progress(given["progress"])
+    prepared = evaluator._prepare_model(call, truth, given)  # noqa: SLF001 - of this module
+    sides = evaluator._add(prepared, None)  # noqa: SLF001
+    evaluator._review(prepared, sides)  # noqa: SLF001
+
+
+def _with_shared(sides: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+    """Return the sides that a call passes, and what it excludes."""
+    passed = {name: side for name, side in sides.items() if name == "recs" or side is not None}
+    shared = shared_rows(passed)
+    excluded = "none" if "exclude" not in passed else "history" if "exclude" in shared else "given"
+    if "logged" in shared:
+        passed["truth"] = _as_frame_of_clicks(passed["truth"])
+    return passed | {name: passed[other] for name, other in shared.items()}, excluded
 
 
 def evaluate_at_once(evaluator: Evaluator, sides: Mapping[str, Any], given: Mapping[str, Any]) -> tuple[str, ...]:

@@ -34,7 +34,8 @@ class ListSource(Lists):
     def part(self, first: int, last: int) -> ListSource:
         """Return the users first..last-1."""
         users = slice(first, last + 1)
-        return self._replace(rec_indptr=self.rec_indptr[users], truth_indptr=self.truth_indptr[users])
+        lengths = None if self.lengths is None else self.lengths[first:last]
+        return self._replace(rec_indptr=self.rec_indptr[users], truth_indptr=self.truth_indptr[users], lengths=lengths)
 
     def kernel(self) -> Kernel:
         """Return the kernel for lists with or without gains and ties. It takes ids of either width."""
@@ -50,6 +51,7 @@ class ListSource(Lists):
             truth_items=read_only(self.truth_items.view(np.int32)),
             truth_indptr=read_only(self.truth_indptr),
             wide=self.rec_items.dtype == np.int64,
+            lengths=read_only(np.zeros(0, np.int64) if self.lengths is None else self.lengths),
         )
         return lists, _maybe(self.blocks), _maybe(self.gains)
 
@@ -58,7 +60,8 @@ class ListSource(Lists):
         first, last = _edges(blocks, self.n_users)
         n_truth = int((self.truth_indptr[last] - self.truth_indptr[first]).max()) if program.find else 0
         n_list, n_relevant = self.longest if program.find else (0, 0)
-        n_ids = n_list + n_relevant
+        n_rows = n_list if self.lengths is None else longest_row(self.rec_indptr)
+        n_ids = n_rows + n_relevant
         large = (hits.SLOTS_PER_ID * n_ids - 1).bit_length() if n_ids > hits.SMALL_ROWS else 0
         n_events = n_truth + op.BLOCK
         rows = _rows(program, n_bins)
@@ -67,7 +70,7 @@ class ListSource(Lists):
             base=np.ones(n_bins, np.int64),
             positions=np.empty((n_bins, n_events), np.int32),
             sources=np.empty((n_bins, n_events), np.int32),
-            marks=np.empty((n_bins, n_list + 1), np.int32),
+            marks=np.empty((n_bins, n_rows + 1), np.int32),
             status=np.zeros((n_bins, op.BLOCK), np.int64),
             rows=rows,
             bits=rows.view(np.int64),

@@ -16,7 +16,7 @@ from fastrec.inputs.arrow import is_column, list_column, read_ids, read_numbers,
 from fastrec.inputs.columns import refuse_rounded
 from fastrec.inputs.ids import Ids, check_ids
 from fastrec.inputs.ragged import Ragged, as_array, check_indptr, read_only
-from fastrec.inputs.sides import SIDES, spoken
+from fastrec.inputs.sides import READ_SIDES, spoken
 from fastrec.inputs.tensors import as_numpy, holds_tensors, is_tensor, refuse_unusual, why_unusual
 from fastrec.inputs.users import check_keys
 
@@ -82,16 +82,16 @@ class FlatSide(NamedTuple):
 
 def read_sides(given: Mapping[str, Any]) -> tuple[dict[str, RawSide], list[Any] | None]:
     """Return sides for the same users, and the users' keys if the sides are dicts."""
-    if any(isinstance(value, Mapping) for name, value in given.items() if SIDES[name].has_users):
+    if any(isinstance(value, Mapping) for name, value in given.items() if READ_SIDES[name].has_users):
         return _read_dicts(given)
     sides: dict[str, RawSide] = {}
-    for name, value in sorted(given.items(), key=lambda side: bool(SIDES[side[0]].beside)):
-        rows = sides.get(SIDES[name].beside)
+    for name, value in sorted(given.items(), key=lambda side: bool(READ_SIDES[side[0]].beside)):
+        rows = sides.get(READ_SIDES[name].beside)
         numbers = None if rows is None else _plain_numbers(value, name)
         if rows is not None and numbers is not None:
             sides[name] = RawSide(rows.items, rows.indptr, check_numbers(numbers, int(rows.indptr[-1]), name))
         else:
-            sides[name] = read_side(value, name, SIDES[name].numbers)
+            sides[name] = read_side(value, name, READ_SIDES[name].numbers)
     n_users = len(sides["recs"].indptr) - 1
     for name, side in sides.items():
         if len(side.indptr) - 1 != n_users:
@@ -128,8 +128,8 @@ def read_lists(value: Any, name: str) -> RawSide:
     """Return one side for its own users, passed in any form but a data frame."""
     if isinstance(value, Mapping):
         check_keys({name: value})
-        return _read_rows(list(value.values()), name, SIDES[name].numbers, list(value))
-    return read_side(value, name, SIDES[name].numbers)
+        return _read_rows(list(value.values()), name, READ_SIDES[name].numbers, list(value))
+    return read_side(value, name, READ_SIDES[name].numbers)
 
 
 def _read_dicts(given: Mapping[str, Any]) -> tuple[dict[str, RawSide], list[Any]]:
@@ -142,7 +142,7 @@ def _read_dicts(given: Mapping[str, Any]) -> tuple[dict[str, RawSide], list[Any]
     users = [*truth, *(user for user in given["recs"] if user not in truth)]
     empty: tuple[Any, ...] = ()
     sides = {
-        name: _read_rows([side.get(user, empty) for user in users], name, SIDES[name].numbers, users)
+        name: _read_rows([side.get(user, empty) for user in users], name, READ_SIDES[name].numbers, users)
         for name, side in given.items()
     }
     return sides, users
@@ -276,7 +276,7 @@ def _why_no_row(row: Any, name: str) -> str | None:
         return wrong
     if isinstance(row, (str, bytes)) or not isinstance(row, Collection) or _is_scalar(row):
         return f"must be a list of items, found {_kind(row)}"
-    if SIDES[name].is_ordered and isinstance(row, AbstractSet):
+    if READ_SIDES[name].is_ordered and isinstance(row, AbstractSet):
         return "must be a list, best item first: a set has no order"
     return None
 

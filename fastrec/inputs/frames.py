@@ -39,7 +39,7 @@ from fastrec.inputs.grouping import (
 )
 from fastrec.inputs.hints import LeftOpen, are_disordered, are_gapless, hints_of_columns, users_with_gaps
 from fastrec.inputs.ids import Ids, Strings, encode_strings, integer_ids, kind_of_ids, spell
-from fastrec.inputs.sides import SIDES, spoken
+from fastrec.inputs.sides import READ_SIDES, spoken
 from fastrec.inputs.users import NO_LABEL, UserLabels, as_labels, check_labels
 from fastrec.runtime.threads import run_in_threads
 
@@ -211,7 +211,7 @@ def read_frames(
         table.frame.name: _read_side(table, own, items, columns, nobody, n_threads)
         for table, own, items in zip(opened, keys, ids[len(opened) :], strict=True)
     }
-    having = [rows for name, (rows, _) in sides.items() if SIDES[name].has_users]
+    having = [rows for name, (rows, _) in sides.items() if READ_SIDES[name].has_users]
     users = nobody._replace(ids=functools.reduce(join_users, (rows.grouping.ids for rows in having)))
     order = order_of_ids(users.ids)
     groups = {name: _read_labels(name, having, users) for name in columns.groupings()}
@@ -308,7 +308,7 @@ def _open(frame: Frame, columns: Columns) -> _Opened:
     item = "item_id" if columns.item is None else _one_name(columns.item, "item")
     users, items, indptr = _scalars(frame, user), frame.read(item), None
     if list_column(items):
-        ordered = SIDES[frame.name].is_ordered
+        ordered = READ_SIDES[frame.name].is_ordered
         if item in frame.unordered and (ordered or extra_column(frame, columns)[1] is not None):
             why = "best item first" if ordered else "as in the column of gains"
             raise InputTypeError(frame.where(item), f" must hold lists, {why}: a set has no order")
@@ -383,9 +383,9 @@ def map_ids(change: Callable[[Array], Array], ids: Ids) -> Ids:
 
 def extra_column(frame: Frame, columns: Columns) -> tuple[str, str | None]:
     """Return the role and the name of the column that orders lists or holds gains; the name is None without one."""
-    if frame.name not in SIDES:
+    if frame.name not in READ_SIDES:
         return "", None
-    role, name = SIDES[frame.name].number_column(columns, frame.has)
+    role, name = READ_SIDES[frame.name].number_column(columns, frame.has)
     return role, None if name is None else _one_name(name, role)
 
 

@@ -25,7 +25,20 @@ from fastrec.policies import ORDERS, RANK_GAPS, TIES
 from fastrec.runtime.compiler import Entry
 from fastrec.runtime.threads import over_users
 
-__all__ = ["AboutUsers", "Names", "Prepared", "Settings", "find_tied_user", "prepare"]
+__all__ = [
+    "AboutUsers",
+    "JoinedSides",
+    "Names",
+    "Prepared",
+    "Settings",
+    "arrange",
+    "find_tied_user",
+    "join_sides",
+    "known_items",
+    "prepare",
+    "read_given",
+    "refuse_negative_ids",
+]
 
 Array = np.ndarray[Any, Any]
 STEPS_PER_ROW = 32  # to sort a row among its user's rows
@@ -82,6 +95,7 @@ class Lists(NamedTuple):
     blocks: Array | None = (
         None  # int32 (2, n_rec_rows): numbers of rows of the list with a higher score, and with the same
     )
+    lengths: Array | None = None  # int64 (n_users,) if the rows are only the items of the truth that whole lists have
 
     @property
     def n_users(self) -> int:
@@ -91,7 +105,8 @@ class Lists(NamedTuple):
     @property
     def longest(self) -> tuple[int, int]:
         """Lengths of the longest list and the longest truth."""
-        return longest_row(self.rec_indptr), longest_row(self.truth_indptr)
+        longest_list = longest_row(self.rec_indptr) if self.lengths is None else int(self.lengths.max(initial=0))
+        return longest_list, longest_row(self.truth_indptr)
 
 
 class Prepared(NamedTuple):
@@ -105,6 +120,26 @@ class Prepared(NamedTuple):
     sides: Mapping[str, Any] = {}  # besides lists and truth, for providers of statistics
     apart: tuple[str, ...] = ()  # the sides of which no user with a list has a row
     exclude: str = "none"  # or "history", or "given"
+    recs: FlatSide | None = None  # the lists for providers, if those of `lists` have only items of the truth
+    tied_user: int | None = None  # the first user with tied scores in `recs`
+
+
+class JoinedSides(NamedTuple):
+    """All sides of the same users, with items of one integer type."""
+
+    sides: dict[str, FlatSide]
+    users: Users
+    strings: Sequence[Any] | None  # that the items encode
+    known: Mapping[str, Any]  # data of items, by name; `sides` has their ids, too
+    order: str = "place"  # how lists without scores are ordered
+    ranks: Array | None = None  # as in `RawSide`
+    lines: tuple[str, ...] = ()  # other possible meanings of the input
+    logged: str = ""  # the role of the column of a frame that `logged` has
+
+    @property
+    def names(self) -> Names:
+        """Names of users and items for errors."""
+        return Names(self.users.ids, self.strings)
 
 
 def prepare(
@@ -115,40 +150,55 @@ def prepare(
     counts_of_history: HistoryCounts | None = None,
 ) -> Prepared:
     """Read all sides, order the lists, and handle excluded items and duplicates."""
-    sides, users, lines = _read(given, about, settings)
+    sides, users, lines = read_given(given, about, settings)
+    return arrange(join_sides(sides, users, known_items(items, counts_of_history), lines), settings)
+
+
+def known_items(items: ItemTable | None, counts_of_history: HistoryCounts | None) -> dict[str, Any]:
+    """Return data of items that all users share, by name."""
     known = {"items": items, "counts": counts_of_history}
-    ids = {name: RawSide(own.ids, np.zeros(1, np.int64), None) for name, own in known.items() if own is not None}
+    return {name: own for name, own in known.items() if own is not None}
+
+
+def join_sides(
+    sides: Mapping[str, RawSide], users: Users, known: Mapping[str, Any], lines: tuple[str, ...]
+) -> JoinedSides:
+    """Return sides with items of one integer type; string ids are encoded together."""
+    ids = {name: RawSide(own.ids, np.zeros(1, np.int64), None) for name, own in known.items()}
     joined, strings = _join_ids({**sides, **ids})
+    recs = sides["recs"]
+    order, role = "score" if recs.extra is not None else recs.order, sides["logged"].role if "logged" in sides else ""
+    return JoinedSides(joined, users, strings, known, order, recs.ranks, lines, role)
+
+
+def arrange(given: JoinedSides, settings: Settings) -> Prepared:
+    """Order the lists, and handle excluded items and duplicates."""
+    joined, names, ranks = given.sides, given.names, given.ranks
     rec_side, truth_side, exclude_side = joined["recs"], joined["truth"], joined.get("exclude")
     apart = tuple(_sides_apart(joined))
-    ranks = sides["recs"].ranks
-    order = "score" if rec_side.extra is not None else sides["recs"].order
     has_gains = truth_side.extra is not None
-    names = Names(users.ids, strings)
     duplicates, n_threads = settings.duplicates, settings.n_threads
     if truth_side.extra is not None:
         truth_side = _finite_gains(truth_side)
     if "logged" in joined:
-        _check_logged(joined["logged"], sides["logged"].role, names, settings)
+        _check_logged(joined["logged"], given.logged, names, settings)
     counts = {"excluded_items": 0, "duplicates_in_recs": 0, "duplicates_in_truth": 0, "rec_lists_with_gaps": 0}
-    hints = [Hint(line) for line in lines]
+    hints = [Hint(line) for line in given.lines]
     if ranks is not None:
         counts["rec_lists_with_gaps"], hint = _look_at_gaps(ranks, rec_side.indptr, names, settings.rank_gaps)
         hints.append(hint)
     if exclude_side is not None:
-        _refuse_negative_ids(rec_side, "recs", names)
+        refuse_negative_ids(rec_side, "recs", names)
         rec_side, counts["excluded_items"] = _drop_excluded(rec_side, exclude_side, n_threads)
     if duplicates != "error":
         truth_side, counts["duplicates_in_truth"] = _merge_copies(truth_side, n_threads)
     others, more_counts = _other_sides(joined, truth_side, names, settings)
-    for name, own in known.items():
-        if own is not None:
-            others[name] = own._replace(codes=joined[name].items)
+    others |= {name: own._replace(codes=joined[name].items) for name, own in given.known.items()}
     if rec_side.extra is not None:
         rec_side = _order(rec_side, truth_side, names, settings)
     lowest = 0
     if duplicates != "error":
-        _refuse_negative_ids(rec_side, "recs", names)
+        refuse_negative_ids(rec_side, "recs", names)
         ordered = rec_side
         rec_side, counts["duplicates_in_recs"] = _drop_copies(rec_side, n_threads, blank=duplicates == "miss")
         if counts["duplicates_in_recs"] and ordered.extra is not None:
@@ -158,7 +208,7 @@ def prepare(
     if ranks is not None and settings.rank_gaps == "keep":
         if n_rows != len(ranks) or duplicates != "error":
             raise InputError("this tool keeps gaps between ranks: leave out exclude and duplicates, which close them")
-        _refuse_negative_ids(rec_side, "recs", names)
+        refuse_negative_ids(rec_side, "recs", names)
         rec_side, lowest, hints = _fill_gaps(rec_side, ranks, names), -1, hints[:-1]
     lists = Lists(
         rec_side.items,
@@ -169,13 +219,13 @@ def prepare(
         lowest,
         _find_blocks(rec_side, n_threads),
     )
-    rows = {f"rec_rows_by_{role}": n_rows if order == role else 0 for role in ("rank", "score", "place")}
+    rows = {f"rec_rows_by_{role}": n_rows if given.order == role else 0 for role in ("rank", "score", "place")}
     counts |= more_counts | {
         "rec_rows": n_rows,
         **rows,
         "truth_rows_with_gains": len(truth_side.items) if has_gains else 0,
     }
-    return Prepared(lists, users, names, counts, tuple(hints), others, apart)
+    return Prepared(lists, given.users, names, counts, tuple(hints), others, apart)
 
 
 def _sides_apart(joined: Mapping[str, FlatSide]) -> Iterator[str]:
@@ -217,7 +267,7 @@ def _other_sides(
     sides = {name: side for name, side in joined.items() if name in SIDES}
     if settings.checked:
         for name, side in sides.items():
-            _refuse_negative_ids(side, name, names)
+            refuse_negative_ids(side, name, names)
     others = {name: side for name, side in sides.items() if name not in ("recs", "truth")}
     counts = {}
     for name, side in others.items():
@@ -290,7 +340,7 @@ def _fill_gaps(rec_side: FlatSide, ranks: Array, names: Names) -> FlatSide:
     return FlatSide(items, indptr, None)
 
 
-def _read(
+def read_given(
     given: Mapping[str, Any], about: AboutUsers, settings: Settings
 ) -> tuple[dict[str, RawSide], Users, tuple[str, ...]]:
     """Return all sides for the same users, these users, and hints at other meanings of the input."""
@@ -377,7 +427,7 @@ def _finite_gains(truth_side: FlatSide) -> FlatSide:
     return truth_side._replace(extra=None) if low == high == 1.0 else truth_side
 
 
-def _refuse_negative_ids(side: FlatSide, name: str, names: Names) -> None:
+def refuse_negative_ids(side: FlatSide, name: str, names: Names) -> None:
     """Reject negative ids, which stand for misses in later steps."""
     if len(side.items) and side.items.min() < 0:
         at = int((side.items < 0).argmax())

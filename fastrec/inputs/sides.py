@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from fastrec.exceptions import Argument, InputError
 
-__all__ = ["EXCLUDES", "SIDES", "SideKind", "shared_rows", "spoken", "with_logged"]
+__all__ = ["EXCLUDES", "READ_SIDES", "SIDES", "SideKind", "shared_rows", "spoken", "with_logged"]
 
 
 class SideKind(NamedTuple):
@@ -46,6 +46,8 @@ SIDES = {
     )
 }
 
+READ_SIDES = SIDES | {"candidates": SideKind("candidates", "scores")}
+"""The sides, and items of users that a call with a model passes in the same forms."""
 
 EXCLUDES = ("none", "history", "given")  # what a call excludes, in settings of reports
 

@@ -30,6 +30,7 @@ class ListArrays(NamedTuple):
     truth_items: Array  # as rec_items (n_truth_rows,)
     truth_indptr: Array  # int64 (n_users + 1,)
     wide: bool  # ids are int64; one kernel takes both widths, because all else in it is the same
+    lengths: Array  # int64 (n_users,) of whole lists whose further items are not in the truth; else empty
 
 
 class TieScratch(NamedTuple):

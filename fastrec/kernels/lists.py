@@ -132,11 +132,12 @@ def collect_block(lists, tie_blocks, gains, program, scratch, ties, span, errors
     for i in range(span.n):
         u = span.first + i
         truth_from, truth_to = lists.truth_indptr[u], lists.truth_indptr[u + 1]
-        n_list, n_rel = lists.rec_indptr[u + 1] - lists.rec_indptr[u], truth_to - truth_from
+        n_rows, n_rel = lists.rec_indptr[u + 1] - lists.rec_indptr[u], truth_to - truth_from
+        n_list = n_rows if len(lists.lengths) == 0 else lists.lengths[u]
         code, position, hits, base = find_hits_of_user(lists, u, program.lowest, table, base, positions, sources)
         if code != FINE:
             return fail(errors, code, u, position)
-        order_by_rank(positions, sources, hits, n_list, scratch.marks[at])
+        order_by_rank(positions, sources, hits, n_rows, scratch.marks[at])
         bounds[START, i] = n_events
         ranks[n_events] = 0
         n_events += 1

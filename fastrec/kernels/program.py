@@ -83,6 +83,7 @@ class Program(NamedTuple):
     general_rows: Array  # int64 (n_general,): rows to sum with any values
     stored_rows: Array  # int64 (n_stored, 3): row, condition, whether the policies of the call apply to it
     n_rows: int
+    depth: int  # ranks whose order some operation reads
     find: bool  # find hits, or use given rows only
     n_items: int  # size of the catalogue
     lowest: int  # 0, or -1 if negative ids blank out ranks of a list
@@ -368,7 +369,7 @@ def run_program(condition, program, block, gains, ties, errors):
     graded, n_tied, series = gains is not None, np.int64(0), series_of(program, WEIGHT, 0, 0)
     if ties is not None:
         if program.expected:
-            n_tied = find_tied_users(block.bounds, block.gains, graded, ties, block.n)
+            n_tied = find_tied_users(block.bounds, block.gains, graded, program.depth, ties, block.n)
         if n_tied > 0 and program.refuse_ties:
             errors[0] = TIED
             errors[1] = block.first + ties.users[0]

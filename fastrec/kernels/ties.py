@@ -58,13 +58,16 @@ def block_end(above, e, end):
 
 
 @helper
-def find_tied_users(bounds, gains, graded, ties, n):
-    """Write users with a block in which order matters: its rows are not all relevant with the same gain."""
+def find_tied_users(bounds, gains, graded, depth, ties, n):
+    """Write users with a block in which order matters: its rows are not all relevant with the same gain.
+
+    Metrics do not read the order of blocks beyond `depth` ranks.
+    """
     found = 0
     for i in range(n):
         e = bounds[START, i] + 1
         end = bounds[START, i + 1]
-        while e < end:
+        while e < end and ties.above[e] < depth:
             stop = e + 1
             if ties.tied[e] > 1:
                 stop = block_end(ties.above, e, end)
@@ -104,6 +107,8 @@ def weight_in_slots(above, tied, slots, total, weights, cumulative):
 @helper
 def first_in_slots(above, tied, slots, c, weights, cumulative):
     """Return the expected weight of the first relevant rank of a block, if within the first `slots`."""
+    if tied == 1:
+        return weights[np.uint64(above + 1)]
     if c == 1:  # every rank is as likely as the next
         return (cumulative[np.uint64(above + slots)] - cumulative[np.uint64(above)]) / tied
     chance = c / tied
@@ -298,7 +303,10 @@ def expected_cascade(series, bounds, n_tied, ties, gains, sums, ends):
             above, tied = np.int64(ties.above[e]), np.int64(ties.tied[e])
             stop = block_end(ties.above, e, end)
             slots = min(tied, last - above)
-            if slots > 0:
+            if tied == 1 and slots > 0:
+                gain = map_gain(gains[e], series.gain_map, series.tables)
+                total += survival * gain * series.weights[np.uint64(above + 1)]
+            elif slots > 0:
                 total += survival * cascade_in_slots(above, tied, slots, e, stop, gains, series, ties.products)
             for j in range(e, stop):
                 survival *= 1.0 - map_gain(gains[j], series.gain_map, series.tables)

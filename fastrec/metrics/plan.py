@@ -259,6 +259,11 @@ class Plan:
         return hashlib.sha256(repr((lists, named, self._conditions, self.scales)).encode()).hexdigest()
 
     @property
+    def depth(self) -> int | None:
+        """The rank up to which metrics read the order of hits; None if they read all of it."""
+        return self.writers[False].depth
+
+    @property
     def reads_relevance(self) -> bool:
         """Whether a metric is about relevant items or positive rows, and not about lists alone."""
         return any(not sides or sides & {"truth", "rows"} for sides in self.reads.values())

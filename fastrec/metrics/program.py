@@ -159,6 +159,8 @@ class Writer:
         limits = [row.parts[0] for row in leaves if row.key[0] in ("ideal", "cumulative")]
         parts = [part.key for limit in limits for part in (limit.parts if limit.key == op.MINIMUM else (limit,))]
         self._uncut = UNCUT in self._cutoffs or any(is_leaf(row) and row.key[0] != "constant" for row in limits)
+        ordered = [row.key[1] for row in leaves if row.key[0] in _CUT and row.key[0] != "hits"]
+        self.depth = None if None in ordered else max((k for k in self._cutoffs if k != UNCUT), default=1)
         reached = [k for k in self._cutoffs if k != UNCUT] + [int(key[1]) for key in parts if key[0] == "constant"]
         self._largest_cutoff = max(reached, default=0)
         self._largest_ideal = max(
@@ -282,6 +284,7 @@ class Writer:
             "constants": np.array(list(self._constants), float),
             "limits": np.array(self._limits, float).reshape(-1, 2),
             "n_rows": max(self._n_rows, 1),
+            "depth": UNCUT if self.depth is None else self.depth,
         }
 
     def _buckets(self, extent: Extent) -> Array:

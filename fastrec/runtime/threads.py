@@ -30,23 +30,29 @@ def run_in_threads(work: Callable[[int], Any], tasks: range, n_threads: int) -> 
     found: dict[int, Any] = {}
     errors: dict[int, BaseException] = {}
 
-    def take_tasks() -> None:
-        for task in left:
-            try:
-                found[task] = work(task)
-            except BaseException as error:  # noqa: BLE001 - raised below
-                errors[task] = error
-                deque(left, maxlen=0)
+    def take_tasks(ended: threading.Event) -> None:
+        try:
+            for task in left:
+                try:
+                    found[task] = work(task)
+                except BaseException as error:  # noqa: BLE001 - raised below
+                    errors[task] = error
+                    deque(left, maxlen=0)
+        finally:
+            ended.set()
 
-    threads = [threading.Thread(target=take_tasks) for _ in range(min(n_threads, len(tasks)))]
+    ends = [threading.Event() for _ in range(min(n_threads, len(tasks)))]
+    threads = [threading.Thread(target=take_tasks, args=(ended,)) for ended in ends]
     try:
         if not all(map(start_thread, threads)):
-            take_tasks()
+            take_tasks(threading.Event())
         for thread in threads:
             _join(thread)
     finally:
         deque(left, maxlen=0)
-        for thread in threads:
+        for thread, ended in zip(threads, ends, strict=True):
+            if thread.ident is not None:
+                ended.wait()  # an interrupted `join` may take a thread that still works for one that has ended
             _join(thread)
     if errors:
         raise errors[min(errors)]

@@ -886,7 +886,7 @@ def test_version_and_help():
         result = run(*arguments)
         assert result.exit_code == 0 and result.stdout.startswith("Usage: fastrec")
     examples = [line for line in run("evaluate", "--help").stdout.splitlines() if line.startswith("  fastrec ")]
-    assert len(examples) == 4
+    assert len(examples) == 5
     result = run()
     assert result.exit_code == 2 and result.stdout == "" and "Commands:" in result.stderr
     assert_fails(run("evalute"), "No such command 'evalute'")

@@ -254,3 +254,17 @@ def test_an_evaluator_per_epoch(tensor):
     scorer.reset()
     scorer.update([1, 0], [0.5, 0.25])
     assert scorer.result()["auc"] == 1.0
+
+
+def test_models(tensor):
+    users, items = [[1.0, 0.0], [0.0, 1.0]], [[0.9, 0.1], [0.5, 0.8], [0.1, 0.7]]
+    scores = np.array(users) @ np.array(items).T
+    wanted = fastrec.evaluate_model((np.array(users), np.array(items)), [[1], [2]], "mrr")
+    model = tensor(users, "float64"), tensor(items, "float64")
+    same(fastrec.evaluate_model(model, [[1], [2]], "mrr"), wanted)
+    same(fastrec.evaluate_model(tensor(scores, "float64"), [[1], [2]], "mrr"), wanted)
+    function = lambda rows: tensor(scores[rows], "float64")  # noqa: E731 - one line
+    same(fastrec.evaluate_model(function, [[1], [2]], "mrr", n_items=3), wanted)
+    biased = fastrec.evaluate_model(model, [[1], [2]], "mrr", item_bias=tensor([0.0, 1.0, 0.0], "float64"))
+    assert biased["mrr"] == 0.75
+    assert fastrec.top_items(model, 1)[0].tolist() == [0, 1]

@@ -284,3 +284,19 @@ def test_min_gain_not_above_zero_is_refused(case: Case) -> None:
 def test_refused(case: Refused) -> None:
     with pytest.raises(fastrec.InputError):
         run(case)
+
+
+def test_ties_beyond_the_last_cutoff_do_not_matter() -> None:
+    """They change neither a bit of a value, nor make a metric without a closed form an error."""
+    scores = {1: 9.0, 2: 8.0, 3: 7.0, 4: 6.0, 5: 1.0, 6: 1.0}
+    untied = {**scores, 6: 0.5}
+    metrics = ["ndcg(ideal=list_at_k)@4", "mrr@4", "err(max_gain=2)@4", "ndcg@4", "map@4", "recall@4"]
+    truth = [{2: 1.0, 4: 2.0, 5: 1.0}, {4: 1.0, 5: 1.0}]
+    found = fastrec.evaluate([scores, scores], truth, metrics, per_user=True)
+    wanted = fastrec.evaluate([untied, untied], truth, metrics, per_user=True)
+    assert {name: found.per_user[name].tolist() for name in metrics} == {
+        name: wanted.per_user[name].tolist() for name in metrics
+    }
+    assert found.per_user["mrr@4"].tolist() == [1 / 2, 1 / 4]
+    with pytest.raises(fastrec.MetricError, match="has no closed form"):
+        fastrec.evaluate([scores, scores], truth, "ndcg(ideal=list_at_k)@5")

@@ -21,6 +21,7 @@ LARGEST = 2**62
 ITEM_KS = (1, 3, 5)
 ITEMS_OF_A_KIND = 34
 LOGS_OF_A_KIND = 40
+MODELS = 60
 
 Case = dict[str, Any]
 
@@ -51,6 +52,31 @@ def item_cases() -> list[Case]:
 def position_cases() -> list[Case]:
     """Impressions in random orders: {name, kind, rows: [[click, rank, query, item], ...]}."""
     return [_position_case(kind, nth) for kind in POSITION_KINDS for nth in range(LOGS_OF_A_KIND)]
+
+
+def model_cases() -> list[Case]:
+    """Return factors with relevant and seen items; no two items of a user have one score."""
+    return [_model_case(nth) for nth in range(MODELS)]
+
+
+def _model_case(nth: int) -> Case:
+    rng = random.Random(f"model {nth}")
+    n_users, n_items, width = rng.choice([5, 40]), rng.choice([20, 120]), rng.choice([2, 8])
+
+    def factors(n: int) -> list[list[float]]:
+        return [[round(rng.gauss(0, 1), 3) for _ in range(width)] for _ in range(n)]
+
+    rows = [rng.sample(range(n_items), rng.randint(1, 14)) for _ in range(n_users)]
+    cuts = [rng.randint(0, len(row) - 1) for row in rows]
+    return {
+        "name": f"model/{nth}",
+        "kind": "model",
+        "users": factors(n_users),
+        "items": factors(n_items),
+        "train": [row[:cut] for row, cut in zip(rows, cuts, strict=True)],
+        "truth": [row[cut:] if rng.random() < 0.9 else [] for row, cut in zip(rows, cuts, strict=True)],
+        "ks": [1, 5, 10, 20],
+    }
 
 
 def _list_case(kind: str, nth: int) -> Case:

@@ -1,8 +1,8 @@
 """Ask the real tools: `python tests/rivals/run.py [TOOL ...] [--data FOLDER] [--environments FOLDER] [--check]`.
 
-TOOL_items are the metrics of items and histories of a tool, asked with cases of their own in the same environment.
-ultr_bias_toolkit estimates position bias and has cases of its own, too.
-Tools of slates have cases of their own, too.
+TOOL_items are the metrics of items and histories of a tool, asked with cases of their own in the same environment,
+and TOOL_models its evaluation of models. ultr_bias_toolkit estimates position bias, and tools of slates estimate the
+value of a policy; they have cases of their own, too.
 
 pip installs each tool into its own environment. There `tools/TOOL.py` reads cases from its standard input and prints
 the tool's answers. By default the script takes the newest version, writes the answers to `TOOL.json.gz` beside this
@@ -63,9 +63,10 @@ SLATE_REQUIREMENTS = {
 }
 # packages to install without what they require: versions of 2022 that this Python lacks
 WITHOUT_PINS = {"obp": ["obp"]}
+MODEL_REQUIREMENTS = {"implicit_models": REQUIREMENTS["implicit"]}
 REAL_DATA = os.environ.get("FASTREC_TEST_DATA") or None
 PYTHONS = {"warprec_items": "python3.12"}  # of tools that need a newer one than this
-ALL_REQUIREMENTS = REQUIREMENTS | ITEM_REQUIREMENTS | POSITION_REQUIREMENTS | SLATE_REQUIREMENTS
+ALL_REQUIREMENTS = REQUIREMENTS | ITEM_REQUIREMENTS | POSITION_REQUIREMENTS | SLATE_REQUIREMENTS | MODEL_REQUIREMENTS
 MAX_DIFFERENCE = 1e-9
 SHOWN = 20  # differences of a tool
 
@@ -83,6 +84,8 @@ def all_cases(data: Path | None, tool: str = "") -> dict[str, list[Any]]:
         return {"positions": cases.position_cases()}
     if tool in SLATE_REQUIREMENTS:
         return {"slates": cases.slate_cases()}
+    if tool in MODEL_REQUIREMENTS:
+        return {"models": cases.model_cases()}
     lists = cases.list_cases() + ([cases.real_case(data)] if data is not None else [])
     return {"lists": lists, "rows": cases.score_cases()}
 
@@ -121,7 +124,7 @@ def ask(tool: str, python: str, given: dict[str, list[Any]]) -> dict[str, Any]:
 
 def environment(tool: str, folder: Path, versions: dict[str, str]) -> str:
     """Return the Python of an environment with the tool, in these versions of the packages."""
-    home = folder / tool.removesuffix("_items")
+    home = folder / tool.removesuffix("_items").removesuffix("_models")
     python = home / "bin" / "python"
     if not python.exists():
         if tool in PYTHONS and sys.version_info < (3, 12):

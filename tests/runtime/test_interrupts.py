@@ -14,6 +14,7 @@ import pytest
 import fastrec
 from fastrec.files.database import run
 from fastrec.files.tables import open_database
+from fastrec.runtime.threads import run_in_threads
 from support.logs import write_large
 
 duckdb = pytest.importorskip("duckdb")
@@ -117,6 +118,24 @@ def test_nothing_runs_on_after_an_interrupt():
         timer.join()
         assert threading.active_count() == threads
         assert run(con, "SELECT 7").fetchone() == (7,)
+
+
+def test_threads_of_a_call_have_ended_when_its_interrupt_is_raised():
+    """Also one that works on while the main thread, interrupted as it joins it, takes it for ended."""
+    working, others = set(), threading.active_count()
+
+    def work(task):
+        working.add(task)
+        time.sleep((1.0, 0.4)[task % 2])
+        working.remove(task)
+
+    timer = threading.Timer(0.2, signal.raise_signal, [signal.SIGINT])
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        run_in_threads(work, range(100), 2)
+    assert not working
+    timer.join()
+    assert threading.active_count() <= others + 1  # one may be about to end
 
 
 @pytest.mark.thorough

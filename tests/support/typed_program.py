@@ -88,6 +88,9 @@ def evaluate_segments() -> None:
     assert_type(
         fastrec.evaluate_by_items(RECS, TRUTH, segments, "recall@2", no_truth="skip"), dict[str, fastrec.Report]
     )
+    model = np.array([[0.1, 0.9, 0.5]])
+    assert_type(fastrec.evaluate_model(model, [[2]], "mrr", exclude=[[1]]), fastrec.Report)
+    assert_type(fastrec.top_items(model, 2)[0].tolist(), Any)
     assert_type(fastrec.segment_users([7, 7, 8], [7, 8]).tolist(), Any)
 
 

@@ -1,0 +1,210 @@
+"""Models in files: factors of users and items, evaluated against files of truth, and their first items."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fastrec.api import top_items
+from fastrec.checks import check_file
+from fastrec.evaluation.lists import Evaluator, evaluate_model_at_once
+from fastrec.evaluation.models import ModelCall, read_call
+from fastrec.exceptions import InputError, InputTypeError
+from fastrec.files.columns import ITEMS, ListColumns
+from fastrec.files.faults import finished, named_as_in
+from fastrec.files.items import read_items_of
+from fastrec.files.job import Data, Evaluated, FileJob, batches, roles_of_lists, select_sql
+from fastrec.files.labels import LabelsOfUsers
+from fastrec.files.opened import open_files
+from fastrec.files.resources import Resources
+from fastrec.files.tables import File
+from fastrec.inputs.arrow import read_ids
+from fastrec.inputs.ids import Strings
+from fastrec.inputs.items import ItemTable
+from fastrec.inputs.sides import SIDES, shared_rows
+from fastrec.inputs.values import values_of
+from fastrec.runtime.extras import require
+
+__all__ = ["FactorFile", "evaluate_factors", "read_factors", "top_items_of_factors"]
+
+Array = np.ndarray[Any, Any]
+Path = str | os.PathLike[str]
+Watch = Callable[[str, int, int], Any]
+SCORING = "scoring"  # name of a stage
+
+
+class FactorFile(NamedTuple):
+    """Factors in a file."""
+
+    factors: Array  # float32 or float64 (n, d)
+    ids: Any  # of rows; None for row numbers
+    bias: Array | None  # (n,)
+
+
+def read_factors(path: Path, id_column: str) -> FactorFile:
+    """Read factors, one row per user or item.
+
+    A ``.npy`` file holds an array (n, d); its rows are named by their numbers, from 0. An ``.npz`` file holds such an
+    array as ``factors``, and may hold ``ids`` and ``bias``, one per row. A Parquet file has a column of ids, a column
+    of lists, and may have a column ``bias``.
+    """
+    name = check_file("factors", path)
+    if name.lower().endswith(".parquet"):
+        return _read_parquet(name, id_column)
+    try:
+        if not zipfile.is_zipfile(name):
+            return FactorFile(np.lib.format.open_memmap(name, mode="r"), None, None)
+        with zipfile.ZipFile(name) as archive:
+            parts = {part: _read_part(archive, part) for part in FactorFile._fields}
+    except (ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise InputError(name, f" is no file of factors: expected .npy, .npz or .parquet ({error})") from None
+    if parts["factors"] is None:
+        raise InputError(name, " has no array 'factors'")
+    return FactorFile(**parts)
+
+
+def _read_part(archive: zipfile.ZipFile, part: str) -> Any:
+    """Return an array of an archive of NumPy; None if it lacks the array."""
+    if f"{part}.npy" not in archive.namelist():
+        return None
+    with archive.open(f"{part}.npy") as stream:
+        return np.lib.format.read_array(stream, allow_pickle=False)
+
+
+def _read_parquet(path: str, id_column: str) -> FactorFile:
+    parquet = require("pyarrow.parquet", "cli", what="reading factors in Parquet")
+    import pyarrow as pa
+    from pyarrow import compute
+
+    table = parquet.read_table(path)
+    if id_column not in table.column_names:
+        raise InputError(path, f" has no column {id_column!r}, found {', '.join(table.column_names)}")
+    kinds = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
+    lists = [field.name for field in table.schema if any(is_kind(field.type) for is_kind in kinds)]
+    if len(lists) != 1:
+        raise InputError(path, f" must have one column of lists, the factors, found {', '.join(lists) or 'none'}")
+    column = table.column(lists[0]).combine_chunks()
+    flat = column.flatten()
+    width = len(flat) // max(len(column), 1)
+    lengths = values_of(compute.list_value_length(column).drop_null())
+    if column.null_count or flat.null_count or (lengths != width).any():
+        raise InputError(path, f": column {lists[0]!r} must hold lists of one length, without nulls")
+    ids = read_ids(table.column(id_column), f"{path}: column {id_column!r}")
+    names = np.array(ids.values.to_pylist(), object)[ids.codes] if isinstance(ids, Strings) else ids
+    bias = values_of(table.column("bias").combine_chunks()) if "bias" in table.column_names else None
+    return FactorFile(values_of(flat).reshape(len(column), width), names, bias)
+
+
+def _call_of(users: FactorFile, items: FactorFile) -> dict[str, Any]:
+    """Return the arguments about a model."""
+    names = {"user_ids": users.ids, "item_ids": items.ids, "user_bias": users.bias, "item_bias": items.bias}
+    return {**names, "users": None, "candidates": None, "n_items": None}
+
+
+class _Read(NamedTuple):
+    tables: dict[str, Any]
+    labels: LabelsOfUsers
+    items: ItemTable | None
+    files: dict[str, File]
+
+
+@contextmanager
+def _sides(
+    paths: Mapping[str, Path], columns: ListColumns, resources: Resources, watch: Watch, input_format: str
+) -> Iterator[_Read]:
+    """Read files of sides whole; the errors of the block name files."""
+    opened = open_files(paths, columns, input_format)
+    with FileJob(opened, columns, resources, watch, None).database(roles_of_lists) as loaded:
+        if loaded.streamed is not None:
+            raise InputError("the rows beside the factors do not fit in the memory of this call: raise --memory")
+        files = loaded.files
+        with named_as_in(files, streamed=False):
+            items = read_items_of(loaded.con, files[ITEMS], loaded.ids["item"]) if ITEMS in files else None
+        selects = {
+            name: select_sql(file, ["gain"] if name == "truth" else [], loaded.ids, loaded.labels)
+            for name, file in files.items()
+            if name in SIDES
+        }
+        tables = next(batches(Data(loaded, selects, watch), ("user",))) if selects else {}
+        with named_as_in(files, streamed=False):
+            yield _Read(tables, loaded.labels, items, files)
+
+
+def evaluate_factors(
+    make_evaluator: Callable[..., Evaluator],
+    factors: tuple[FactorFile, FactorFile],
+    paths: Mapping[str, Path],
+    columns: ListColumns,
+    resources: Resources,
+    watch: Watch = lambda *_: None,
+    *,
+    input_format: str = "auto",
+) -> Evaluated:
+    """Evaluate factors of users and items against files of sides, "truth" at least; see `evaluate_lists`.
+
+    `make_evaluator` gets `items`, `history` and `n_items`, the number of items of the model.
+    """
+    shared = shared_rows(paths)
+    own = {name: path for name, path in paths.items() if name not in shared}
+    call = read_call((factors[0].factors, factors[1].factors), _call_of(*factors))
+    with _sides(own, columns, resources, watch, input_format) as read:
+        evaluator = make_evaluator(items=read.items, history=read.tables.get("history"), n_items=call.n_items)
+        sides = {**read.tables, **shared}
+        _refuse_other_ids(call, sides)
+        given = dict.fromkeys(("groups", "user_weight", "exclude", "reference", "rank", "score", "gain"))
+        given |= {name: side for name, side in sides.items() if name not in ("truth", "history")}
+        given |= {"user": "user", "item": "item", "by": read.labels.columns or None}
+        progress = lambda done, total: watch(SCORING, done, total)  # noqa: E731 - one line
+        evaluate_model_at_once(evaluator, call, sides["truth"], {**given, "progress": progress})
+        return finished(evaluator.result(), {"user": columns.user}, read.labels)
+
+
+def _refuse_other_ids(call: ModelCall, sides: Mapping[str, Any]) -> None:
+    """Raise InputTypeError if users of files are named in another way than those of the factors."""
+    import pyarrow as pa
+
+    strings = call.user_ids is not None and call.user_ids.dtype.kind not in "iu"
+    for name, side in sides.items():
+        if not isinstance(side, str) and pa.types.is_integer(side.schema.field("user").type) == strings:
+            found = ("strings", "integers") if strings else ("integers", "strings")
+            raise InputTypeError(
+                f"the ids of users must be of one type, found {found[0]} in the factors and {found[1]} in {name}; "
+                "an .npz file may hold ids= beside factors="
+            )
+
+
+def top_items_of_factors(
+    factors: tuple[FactorFile, FactorFile],
+    k: int,
+    exclude: Path | None,
+    columns: ListColumns,
+    resources: Resources,
+    watch: Watch = lambda *_: None,
+    *,
+    input_format: str = "auto",
+) -> Any:
+    """Return the first k items of each user as an Arrow table with columns of users, items, ranks and scores."""
+    import pyarrow as pa
+
+    call = _call_of(*factors)
+    call["progress"] = lambda done, total: watch(SCORING, done, total)
+    call["n_threads"] = resources.n_threads
+    model = factors[0].factors, factors[1].factors
+    if exclude is None:
+        items, indptr, scores = top_items(model, k, **call)
+    else:
+        with _sides({"exclude": exclude}, columns, resources, watch, input_format) as read:
+            _refuse_other_ids(read_call(model, call), read.tables)
+            items, indptr, scores = top_items(
+                model, k, exclude=read.tables["exclude"], user="user", item="item", **call
+            )
+    names = np.arange(len(indptr) - 1) if factors[0].ids is None else np.asarray(factors[0].ids)
+    users = np.repeat(np.arange(len(names)), np.diff(indptr))
+    ranks = np.arange(1, len(items) + 1) - indptr[users]
+    columns_of_table = {columns.user: names[users], columns.item: items, "rank": ranks, "score": scores}
+    return pa.table({name: pa.array(values) for name, values in columns_of_table.items()})

@@ -1,0 +1,249 @@
+"""Models that score every item for every user: factors, similarities, a matrix of scores, or a function."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fastrec.checks import refuse_path
+from fastrec.exceptions import Argument, InputError, InputTypeError, RowNumber, shown
+from fastrec.inputs.columns import refuse_rounded
+from fastrec.inputs.ragged import as_array
+
+__all__ = ["Model", "read_model"]
+
+Array = np.ndarray[Any, Any]
+ROWS_CHECKED = 1 << 14  # rows of factors that are checked at a time
+WANTED = (
+    "a tuple (user_factors, item_factors), a tuple (X, B) of a sparse matrix and item weights, a 2-D array of scores, "
+    "or a function of users"
+)
+
+
+class Model(ABC):
+    """A model: it writes the scores of all items for some of its users."""
+
+    is_called = False  # whether only the main thread may ask it, for blocks of users in order
+
+    def __init__(self, n_users: int | None, n_items: int, dtype: np.dtype[Any]) -> None:
+        self.n_users = n_users  # None if the model does not say
+        self.n_items = n_items
+        self.dtype = dtype  # of the scores: float32 or float64
+
+    @abstractmethod
+    def write(self, users: Array, out: Array) -> None:
+        """Write the scores of users, in (n, n_items) of the dtype of the model."""
+
+    @abstractmethod
+    def restricted(self, columns: Array) -> Model:
+        """Return the model with these of its items only, in this order."""
+
+
+class Factors(Model):
+    """Scores that are products of factors, with biases of items and users."""
+
+    def __init__(self, users: Array, items: Array, user_bias: Array | None, item_bias: Array | None) -> None:
+        super().__init__(len(users), len(items), users.dtype)
+        self._users, self._items = users, items
+        self._user_bias, self._item_bias = user_bias, item_bias
+
+    def write(self, users: Array, out: Array) -> None:
+        """Multiply factors and add biases."""
+        rows = slice(users[0], users[-1] + 1) if users[-1] - users[0] == len(users) - 1 else users
+        with np.errstate(over="ignore", invalid="ignore"):  # NaN is reported by user
+            np.matmul(self._users[rows], self._items.T, out=out)
+            if self._item_bias is not None:
+                out += self._item_bias
+            if self._user_bias is not None:
+                out += self._user_bias[rows, None]
+
+    def restricted(self, columns: Array) -> Factors:
+        """Return the factors with these items only."""
+        bias = None if self._item_bias is None else self._item_bias[columns]
+        return Factors(self._users, np.ascontiguousarray(self._items[columns]), self._user_bias, bias)
+
+
+class Similarities(Model):
+    """Scores that are products of rows of users and weights of items, at least one of them sparse."""
+
+    def __init__(self, users: Any, weights: Any, dtype: np.dtype[Any]) -> None:
+        super().__init__(users.shape[0], weights.shape[1], dtype)
+        self._users, self._weights = users, weights
+
+    def write(self, users: Array, out: Array) -> None:
+        """Multiply rows of users and weights."""
+        rows = self._users[users]
+        product = (self._weights.T @ rows.T).T if isinstance(rows, np.ndarray) else rows @ self._weights
+        np.copyto(out, product if isinstance(product, np.ndarray) else product.toarray())
+
+    def restricted(self, columns: Array) -> Similarities:
+        """Return the weights of these items only."""
+        return Similarities(self._users, self._weights[:, columns], self.dtype)
+
+
+class ScoreMatrix(Model):
+    """A matrix of scores, in memory or on disk."""
+
+    def __init__(self, scores: Array, columns: Array | None = None) -> None:
+        n_users, n_items = scores.shape
+        super().__init__(n_users, n_items if columns is None else len(columns), float_type(scores))
+        self._scores, self._columns = scores, columns
+
+    def write(self, users: Array, out: Array) -> None:
+        """Copy the scores."""
+        rows = self._scores[users]
+        refuse_rounded(rows.reshape(-1), "model", "position")
+        np.copyto(out, rows if self._columns is None else rows[:, self._columns])
+
+    def restricted(self, columns: Array) -> ScoreMatrix:
+        """Return the scores of these items only."""
+        return ScoreMatrix(self._scores, columns if self._columns is None else self._columns[columns])
+
+
+class Called(Model):
+    """A function that scores all items for a block of users."""
+
+    is_called = True
+
+    def __init__(self, function: Callable[[Array], Any], n_items: int, columns: Array | None = None) -> None:
+        super().__init__(None, n_items if columns is None else len(columns), np.dtype(np.float64))
+        self._function, self._all_items, self._columns = function, n_items, columns
+
+    def write(self, users: Array, out: Array) -> None:
+        """Call the function and check its answer."""
+        asked = users.copy()
+        asked.flags.writeable = False
+        try:
+            answer = as_array(self._function(asked), "the answer of the model")
+        except Exception as error:
+            error.add_note(f"in the model, called for the {len(users)} users from row {users[0]} to row {users[-1]}")
+            raise
+        if answer.shape != (len(users), self._all_items):
+            wanted = len(users), self._all_items
+            raise InputError(
+                f"the model must answer with one row of {self._all_items} scores per user, expected shape {wanted} "
+                f"for the users from row {users[0]} to row {users[-1]}, found {answer.shape}"
+            )
+        check_dtype(answer, "the answer of the model")
+        refuse_rounded(answer.reshape(-1), "the answer of the model", "position")
+        np.copyto(out, answer if self._columns is None else answer[:, self._columns])
+
+    def restricted(self, columns: Array) -> Called:
+        """Return the scores of these items only."""
+        return Called(self._function, self._all_items, columns if self._columns is None else self._columns[columns])
+
+
+def read_model(model: Any, n_items: int | None = None, user_bias: Any = None, item_bias: Any = None) -> Model:
+    """Return a model in one of its forms, checked; `n_items` is that of the call.
+
+    Raises InputError or InputTypeError.
+    """
+    refuse_path("model", model)
+    found = _read_form(model, n_items, user_bias, item_bias)
+    if n_items is not None and n_items != found.n_items:
+        raise InputError(Argument("n_items", (n_items,)), f", but the model scores {found.n_items} items: leave it out")
+    if found.n_items == 0:
+        raise InputError("the model scores no items: its catalogue is empty")
+    return found
+
+
+def _read_form(model: Any, n_items: int | None, user_bias: Any, item_bias: Any) -> Model:
+    if isinstance(model, tuple) and len(model) == 2 and not any(map(is_sparse, model)):
+        return _read_factors(*model, user_bias, item_bias)
+    if user_bias is not None or item_bias is not None:
+        raise InputError("user_bias and item_bias go with factors: pass (user_factors, item_factors)")
+    if isinstance(model, tuple):
+        if len(model) != 2:
+            raise InputTypeError(f"model must be {WANTED}; found a tuple of {len(model)}")
+        return _read_similarities(*model)
+    if callable(model) and not hasattr(model, "__array__"):
+        if n_items is None:
+            raise InputError(
+                "a function as the model needs ", Argument("n_items", (...,)), ", the items that it scores"
+            )
+        return Called(model, n_items)
+    if is_sparse(model):
+        raise InputTypeError("model is a sparse matrix: pass its scores as an array, or a product as (X, B)")
+    scores = as_array(model, "model") if not isinstance(model, np.memmap) else model
+    if scores.ndim != 2:
+        raise InputError(f"model must be {WANTED}; found an array of shape {scores.shape}")
+    check_dtype(scores, "model")
+    return ScoreMatrix(scores)
+
+
+def is_sparse(value: Any) -> bool:
+    """Return whether a value is a sparse matrix or array of SciPy."""
+    return hasattr(value, "tocsr") and hasattr(value, "toarray")
+
+
+def check_dtype(values: Array, name: str) -> None:
+    """Check that an array holds numbers."""
+    if values.dtype.kind not in "fiu" or values.dtype.itemsize > 8:
+        raise InputTypeError(name, f" must be floats or integers of at most 64 bits, found dtype {values.dtype}")
+
+
+def float_type(values: Array) -> np.dtype[Any]:
+    """Return the type of scores that holds values exactly: float32 for short floats, else float64."""
+    return np.dtype(np.float32 if values.dtype.kind == "f" and values.dtype.itemsize <= 4 else np.float64)
+
+
+def _read_factors(users: Any, items: Any, user_bias: Any, item_bias: Any) -> Factors:
+    tables = []
+    for name, values in (("user_factors", users), ("item_factors", items)):
+        table = as_array(values, name)
+        if table.ndim != 2:
+            raise InputError(f"{name} must be 2-D, one row per {name[:4]}, found shape {table.shape}")
+        tables.append(_finite(table, name))
+    widths = [table.shape[1] for table in tables]
+    if widths[0] != widths[1]:
+        raise InputError(
+            f"user_factors and item_factors must have the same number of columns, found {widths[0]} and {widths[1]}: "
+            "both have one row per user or item"
+        )
+    biases = {}
+    for name, values, table in (("user_bias", user_bias, tables[0]), ("item_bias", item_bias, tables[1])):
+        if values is not None:
+            bias = as_array(values, name)
+            if bias.shape != (len(table),):
+                raise InputError(f"{name} must have one number per {name[:4]}, {len(table)}; found shape {bias.shape}")
+            biases[name] = _finite(bias, name)
+    dtype = np.result_type(*tables, *biases.values())
+    first, second = (np.ascontiguousarray(table, dtype) for table in tables)
+    own = {name: np.ascontiguousarray(bias, dtype) for name, bias in biases.items()}
+    return Factors(first, second, own.get("user_bias"), own.get("item_bias"))
+
+
+def _finite(values: Array, name: str) -> Array:
+    """Return numbers as float32 or float64, all finite."""
+    check_dtype(values, name)
+    for first in range(0, len(values), ROWS_CHECKED):
+        finite = np.isfinite(values[first : first + ROWS_CHECKED])
+        if not finite.all():
+            at = tuple(np.argwhere(~finite)[0].tolist())
+            row = first + at[0]
+            found = values[(row, *at[1:])]
+            raise InputError(f"{name} must be finite, found {found}", RowNumber.at(row, "row"))
+    return values.astype(float_type(values), copy=False)
+
+
+def _read_similarities(users: Any, weights: Any) -> Similarities:
+    sides: list[Any] = []
+    dtypes = []
+    for name, values in (("X", users), ("B", weights)):
+        side = values.tocsr() if is_sparse(values) else as_array(values, name)
+        numbers: Any = side.data if is_sparse(side) else side
+        if len(side.shape) != 2:
+            raise InputError(f"{name} must be 2-D, found shape {side.shape}")
+        check_dtype(numbers, name)
+        if not np.isfinite(numbers).all():
+            raise InputError(f"{name} must be finite, found {shown(numbers[~np.isfinite(numbers)][0].item())}")
+        sides.append(side)
+        dtypes.append(float_type(numbers))
+    if sides[0].shape[1] != sides[1].shape[0]:
+        raise InputError(f"the columns of X must be the rows of B, found shapes {sides[0].shape} and {sides[1].shape}")
+    dtype = np.result_type(*dtypes)
+    first, second = (side.astype(dtype) for side in sides)
+    return Similarities(first, second, np.dtype(dtype))

@@ -1,0 +1,366 @@
+"""Ranks of items by the scores of a model over a whole catalogue, without sorting it.
+
+A row holds the scores of one user for all items. Items that are not listed for the user get NaN, which compares false
+with everything. Callers pass a copy of the scores: the kernels write to it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fastrec.runtime.compiler import helper
+
+Array = np.ndarray[Any, Any]
+CHUNK = 64  # scores compared at a time with the threshold of a selection
+COUNTED_AT_ONCE = 2048  # scores that stay in the first cache while all relevant items are counted
+FEW_WANTED = 3  # up to this many relevant items are counted without a selection
+
+
+class ItemRows(NamedTuple):
+    """Items of users as columns of the scores, -1 for items that the model lacks."""
+
+    columns: Array  # int32 (n_rows,)
+    indptr: Array  # int64 (n_users + 1,)
+
+
+class ScoredBlock(NamedTuple):
+    """The scores of a block of users."""
+
+    scores: Array  # float32 or float64 (n, n_items)
+    users: Array  # int64 (n,): their users among the rows of items
+
+
+class Ranked(NamedTuple):
+    """What is found for users and relevant items."""
+
+    above: Array  # int32 (n_relevant,): items with a higher score; -1 for a relevant item that is not listed
+    tied: Array  # int32 (n_relevant,): items with the same score, itself included
+    before: Array  # int32 (n_relevant,): tied items in columns before its own
+    lengths: Array  # int64 (n_users,): listed items
+    excluded: Array  # int64 (n_users,): items that were not listed because they are excluded
+
+
+class FirstItems(NamedTuple):
+    """The first items of users, the best first."""
+
+    columns: Array  # int32 (n_users, k)
+    scores: Array  # as the scores (n_users, k)
+    lengths: Array  # int64 (n_users,): how many there are
+
+
+class Sides(NamedTuple):
+    """Items of users."""
+
+    relevant: ItemRows
+    exclude: ItemRows
+    candidates: ItemRows  # all that may be listed
+
+
+class RowMemory(NamedTuple):
+    """Working memory of a thread."""
+
+    wanted: Array  # as the scores (longest row,): of relevant items
+    at: Array  # int64 (longest row,): their rows
+    above: Array  # int64 (longest row,)
+    tied: Array  # int64 (longest row,)
+    top: Array  # as the scores (4 k + CHUNK,)
+    items: Array  # int64 (4 k + CHUNK,): columns of these
+
+
+@helper
+def count_nan(row):
+    """Count the scores that are NaN."""
+    found = 0
+    for first in range(0, len(row), COUNTED_AT_ONCE):
+        part = row[first : first + COUNTED_AT_ONCE]
+        count = np.int32(0)
+        for i in range(len(part)):
+            count = np.int32(count + np.int32(part[i] != part[i]))
+        found += int(count)
+    return found
+
+
+@helper
+def drop_items(row, columns, first, last):
+    """Remove items from a row; return how many were listed."""
+    dropped = 0
+    for j in range(first, last):
+        column = columns[j]
+        if column >= 0 and row[column] == row[column]:
+            row[column] = np.nan
+            dropped += 1
+    return dropped
+
+
+@helper
+def keep_items(row, columns, first, last, spare, places):
+    """Remove all other items from a row; return how many are left."""
+    kept = 0
+    for j in range(first, last):
+        column = columns[j]
+        if column >= 0 and row[column] == row[column]:
+            spare[kept] = row[column]
+            places[kept] = column
+            kept += 1
+            row[column] = np.nan
+    for i in range(len(row)):
+        row[i] = np.nan
+    for i in range(kept):
+        row[places[i]] = spare[i]
+    return kept
+
+
+@helper
+def list_items(row, user, exclude, candidates, ranked, spare, places):
+    """Remove the items that are not listed for a user, and count."""
+    listed = len(row)
+    if len(candidates.indptr) > 1:
+        first, last = candidates.indptr[user], candidates.indptr[user + 1]
+        listed = keep_items(row, candidates.columns, first, last, spare, places)
+    dropped = 0
+    if len(exclude.indptr) > 1:
+        dropped = drop_items(row, exclude.columns, exclude.indptr[user], exclude.indptr[user + 1])
+    ranked.lengths[user] = listed - dropped
+    ranked.excluded[user] = dropped
+    return listed - dropped
+
+
+@helper
+def comes_first(score, item, other_score, other_item):
+    """Return whether an item comes before another: a higher score, or the same score and a lower column."""
+    return score > other_score or (score == other_score and item < other_item)
+
+
+@helper
+def select(scores, items, n, k):
+    """Move the first k of n items to the front, in any order, by quickselect; return the lowest score of these."""
+    low, high = 0, n - 1
+    while low < high:
+        middle = (low + high) >> 1
+        score, item = scores[middle], items[middle]
+        i, j = low, high
+        while i <= j:
+            while comes_first(scores[i], items[i], score, item):
+                i += 1
+            while comes_first(score, item, scores[j], items[j]):
+                j -= 1
+            if i <= j:
+                scores[i], scores[j] = scores[j], scores[i]
+                items[i], items[j] = items[j], items[i]
+                i += 1
+                j -= 1
+        if k - 1 <= j:
+            high = j
+        elif k - 1 >= i:
+            low = i
+        else:
+            break
+    lowest = scores[0]
+    for i in range(1, k):
+        lowest = min(lowest, scores[i])
+    return lowest
+
+
+@helper
+def gather_top(row, k, scores, items):
+    """Write the first k listed items of a row to the front of the buffers, in any order; return how many there are.
+
+    The buffers hold 4 k + CHUNK items. Items with a score above that of the k-th item so far are added without
+    branches; the columns ascend, so later items of the same score come after it.
+    """
+    size, found, n_row = len(scores) - CHUNK, 0, len(row)
+    at = 0
+    while at < n_row and found < size:
+        for i in range(at, min(at + CHUNK, n_row)):
+            scores[found] = row[i]
+            items[found] = i
+            found += int(row[i] == row[i])
+        at += CHUNK
+    if found <= k:
+        return found
+    lowest = select(scores, items, found, k)
+    found = k
+    while at < n_row:
+        part = row[at : min(at + CHUNK, n_row)]
+        count = np.int32(0)
+        for i in range(len(part)):
+            count = np.int32(count + np.int32(part[i] > lowest))
+        if count > 0:
+            for i in range(len(part)):
+                scores[found] = part[i]
+                items[found] = at + i
+                found += int(part[i] > lowest)
+            if found >= size:
+                lowest = select(scores, items, found, k)
+                found = k
+        at += CHUNK
+    if found > k:
+        select(scores, items, found, k)
+    return k
+
+
+@helper
+def sort_items(scores, items, n):
+    """Sort items, the first one first, by a heap sort, which is never quadratic."""
+    for root in range(n // 2 - 1, -1, -1):
+        sink_item(scores, items, root, n)
+    for end in range(n - 1, 0, -1):
+        scores[0], scores[end] = scores[end], scores[0]
+        items[0], items[end] = items[end], items[0]
+        sink_item(scores, items, 0, end)
+
+
+@helper
+def sink_item(scores, items, root, n):
+    """Let an item sink in a heap that has its last item at the top."""
+    score, item = scores[root], items[root]
+    child = 2 * root + 1
+    while child < n:
+        right = child + 1
+        if right < n and comes_first(scores[child], items[child], scores[right], items[right]):
+            child = right
+        if comes_first(scores[child], items[child], score, item):
+            break
+        scores[root], items[root] = scores[child], items[child]
+        root = child
+        child = 2 * root + 1
+    scores[root], items[root] = score, item
+
+
+@helper
+def count_relevant(row, wanted, n, above, tied):
+    """Count the items above each wanted score, and those with it."""
+    for j in range(n):
+        above[j] = 0
+        tied[j] = 0
+    for first in range(0, len(row), COUNTED_AT_ONCE):
+        part = row[first : first + COUNTED_AT_ONCE]
+        for j in range(n):
+            score = wanted[j]
+            higher, same = np.int32(0), np.int32(0)
+            for i in range(len(part)):
+                higher = np.int32(higher + np.int32(part[i] > score))
+                same = np.int32(same + np.int32(part[i] == score))
+            above[j] += higher
+            tied[j] += same
+
+
+@helper
+def count_before(row, column):
+    """Count the items with the score of an item that come before it."""
+    before = 0
+    for i in range(column):
+        before += row[i] == row[column]
+    return before
+
+
+@helper
+def read_relevant(row, columns, first, last, wanted, at, above):
+    """Read the scores of relevant items once each; return how many are listed. Others get -1."""
+    n = 0
+    for j in range(first, last):
+        column = columns[j]
+        above[j] = -1
+        if column >= 0 and row[column] == row[column]:
+            wanted[n] = row[column]
+            at[n] = j
+            above[j] = 0
+            n += 1
+            row[column] = np.nan  # so that a second copy is not listed
+    for i in range(n):
+        row[columns[at[i]]] = wanted[i]
+    return n
+
+
+@helper
+def leave_out_low(wanted, at, n, lowest, depth, ranked):
+    """Give the relevant items under the lowest score of the first `depth` ranks beyond them; return how many remain."""
+    kept, beyond = 0, 0
+    for i in range(n):
+        if wanted[i] >= lowest:
+            wanted[kept] = wanted[i]
+            at[kept] = at[i]
+            kept += 1
+        else:
+            ranked.above[at[i]] = depth + beyond
+            ranked.tied[at[i]] = 1
+            ranked.before[at[i]] = 0
+            beyond += 1
+    return kept
+
+
+@helper
+def lowest_of(scores, n):
+    """Return the lowest of the first n scores."""
+    lowest = scores[0]
+    for i in range(1, n):
+        lowest = min(lowest, scores[i])
+    return lowest
+
+
+@helper
+def rank_relevant(row, user, relevant, depth, memory, ranked):
+    """Rank the relevant items of a user. Ranks beyond `depth` only need to be beyond it, and distinct."""
+    wanted, at, above, tied = memory.wanted, memory.at, memory.above, memory.tied
+    first, last = relevant.indptr[user], relevant.indptr[user + 1]
+    n = read_relevant(row, relevant.columns, first, last, wanted, at, ranked.above)
+    if n > FEW_WANTED and depth < ranked.lengths[user]:
+        gather_top(row, depth, memory.top, memory.items)
+        n = leave_out_low(wanted, at, n, lowest_of(memory.top, depth), depth, ranked)
+    count_relevant(row, wanted, n, above, tied)
+    for j in range(n):
+        ranked.above[at[j]] = above[j]
+        ranked.tied[at[j]] = tied[j]
+        ranked.before[at[j]] = count_before(row, relevant.columns[at[j]]) if tied[j] > 1 else 0
+
+
+@helper
+def list_top(row, user, k, memory, first_items):
+    """Write the first k items of a user, the best first; return how many there are."""
+    n = gather_top(row, k, memory.top, memory.items)
+    sort_items(memory.top, memory.items, n)
+    for j in range(n):
+        first_items.columns[user, j] = memory.items[j]
+        first_items.scores[user, j] = memory.top[j]
+    first_items.lengths[user] = n
+
+
+@helper
+def longest_of(side, users):
+    """Return the most items of a user; 0 for a side that is not given."""
+    longest = np.int64(0)
+    if len(side.indptr) > 1:
+        for user in users:
+            longest = max(longest, side.indptr[user + 1] - side.indptr[user])
+    return longest
+
+
+def visit_block(block, sides, depth, k, ranked, first_items):
+    """Rank the relevant items of a block of users, and list the first k items, if k is above 0.
+
+    Return the position of a user with a score of NaN, or -1.
+    """
+    scores, users = block.scores, block.users
+    n_items = scores.shape[1]
+    longest = max(longest_of(sides.relevant, users), longest_of(sides.candidates, users))
+    room = 4 * max(k, depth if depth < n_items else 0) + CHUNK
+    memory = RowMemory(
+        np.empty(longest, scores.dtype),
+        np.empty(longest, np.int64),
+        np.empty(longest, np.int64),
+        np.empty(longest, np.int64),
+        np.empty(room, scores.dtype),
+        np.empty(room, np.int64),
+    )
+    for i in range(len(scores)):
+        row, user = scores[i], users[i]
+        if count_nan(row) > 0:
+            return i
+        list_items(row, user, sides.exclude, sides.candidates, ranked, memory.wanted, memory.at)
+        if len(sides.relevant.indptr) > 1:
+            rank_relevant(row, user, sides.relevant, depth, memory, ranked)
+        if k > 0:
+            list_top(row, user, k, memory, first_items)
+    return -1

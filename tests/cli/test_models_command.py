@@ -1,0 +1,152 @@
+"""Models in files: `fastrec evaluate` with factors, and `fastrec top-items`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import fastrec
+
+pytest.importorskip("duckdb")
+CliRunner = pytest.importorskip("click.testing").CliRunner
+pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
+
+from fastrec.cli.program import program  # noqa: E402 - needs click
+
+N_USERS, N_ITEMS = 40, 30
+
+
+class Files(NamedTuple):
+    folder: Path
+    users: Any
+    items: Any
+    bias: Any
+    truth: dict[int, list[int]]
+    train: dict[int, list[int]]
+
+    def run(self, *arguments: str) -> Any:
+        return CliRunner().invoke(program, [part.format(self.folder) for part in arguments])
+
+    def report(self, *arguments: str) -> fastrec.Report:
+        """Return the report that the command saves."""
+        result = self.run("evaluate", *arguments, "-m", "ndcg@10,mrr", "--save", "{}/out.fastrec")
+        assert result.exit_code == 0, result.output
+        return fastrec.load(self.folder / "out.fastrec")
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Files:
+    draw = np.random.default_rng(0)
+    users, items = (draw.integers(-3, 4, (n, 6)).astype(np.float32) for n in (N_USERS, N_ITEMS))
+    bias = draw.integers(0, 3, N_ITEMS).astype(np.float32)
+    sides = [{u: draw.permutation(N_ITEMS)[:n].tolist() for u in range(N_USERS)} for n in (3, 5)]
+    np.save(tmp_path / "u.npy", users)
+    np.save(tmp_path / "i.npy", items)
+    names = np.array([f"u{u}" for u in range(N_USERS)]), np.array([f"i{i}" for i in range(N_ITEMS)])
+    np.savez(tmp_path / "u.npz", factors=users, ids=names[0])
+    np.savez(tmp_path / "i.npz", factors=items, ids=names[1], bias=bias)
+    pq.write_table(pa.table({"user_id": names[0], "f": list(users)}), tmp_path / "u.parquet")
+    pq.write_table(pa.table({"item_id": names[1], "f": list(items), "bias": bias}), tmp_path / "i.parquet")
+    for name, side in zip(("truth", "train"), sides, strict=True):
+        rows = [(u, i) for u, own in side.items() for i in own]
+        table = pa.table({"user_id": [u for u, _ in rows], "item_id": [i for _, i in rows]})
+        pq.write_table(table, tmp_path / f"{name}.parquet")
+        lines = "".join(f"u{u},i{i},{'odd' if u % 2 else 'even'}\n" for u, i in rows)
+        (tmp_path / f"{name}.csv").write_text(f"user_id,item_id,plan\n{lines}")
+    return Files(tmp_path, users, items, bias, *sides)
+
+
+def factors(kind: str) -> list[str]:
+    return ["--user-factors", f"{{}}/u.{kind}", "--item-factors", f"{{}}/i.{kind}"]
+
+
+def bits(report: Any) -> Any:
+    return {name: (found.mean, found.std_error, found.users) for name, found in report.estimates.items()}
+
+
+def test_factors_in_arrays_name_users_and_items_by_number(files: Files) -> None:
+    found = files.report(*factors("npy"), "{}/truth.parquet", "--exclude", "{}/train.parquet")
+    model = files.users, files.items
+    wanted = fastrec.evaluate_model(model, files.truth, ["ndcg@10", "mrr"], exclude=files.train)
+    assert bits(found) == bits(wanted)
+    assert {**found.data} == {**wanted.data}
+    assert found.settings.items() >= wanted.settings.items()
+
+
+@pytest.mark.parametrize("kind", ["npz", "parquet"])
+def test_factors_with_ids_and_biases(files: Files, kind: str) -> None:
+    found = files.report(*factors(kind), "{}/truth.csv", "--exclude", "{}/train.csv", "--by", "plan")
+    model = files.users, files.items
+    plans = {"plan": {u: "odd" if u % 2 else "even" for u in range(N_USERS)}}
+    call: dict[str, Any] = {"exclude": files.train, "item_bias": files.bias, "by": plans}
+    wanted = fastrec.evaluate_model(model, files.truth, ["ndcg@10", "mrr"], **call)
+    assert bits(found) == bits(wanted)
+    for plan in ("odd", "even"):
+        assert found.groups["plan"][plan]["mrr"].mean == wanted.groups["plan"][plan]["mrr"].mean
+    assert sorted(found.user_ids.tolist()) == sorted(f"u{u}" for u in range(N_USERS))
+
+
+def test_history_and_exclude_are_files(files: Files) -> None:
+    more = ["--history", "{}/train.parquet", "--exclude", "history", "--ties", "input", "-m", "popularity@5"]
+    found = files.report(*factors("npy"), "{}/truth.parquet", *more)
+    call: dict[str, Any] = {"history": files.train, "exclude": "history", "ties": "input"}
+    metrics = ["popularity@5", "ndcg@10", "mrr"]
+    wanted = fastrec.evaluate_model((files.users, files.items), files.truth, metrics, **call)
+    assert bits(found) == bits(wanted)
+    assert found.settings["exclude"] == "history"
+
+
+@pytest.mark.parametrize("kind", ["npy", "npz", "parquet"])
+def test_top_items_are_written_as_rows(files: Files, kind: str) -> None:
+    train = "{}/train.parquet" if kind == "npy" else "{}/train.csv"
+    result = files.run("top-items", *factors(kind), "-k", "4", "--exclude", train, "-o", "{}/lists.parquet")
+    assert result.exit_code == 0, result.output
+    found = pq.read_table(files.folder / "lists.parquet").to_pydict()
+    bias = {} if kind == "npy" else {"item_bias": files.bias}
+    items, indptr, scores = fastrec.top_items((files.users, files.items), 4, exclude=files.train, **bias)
+    users = np.repeat(np.arange(N_USERS), np.diff(indptr))
+    named = kind != "npy"
+    assert found["user_id"] == [f"u{u}" if named else u for u in users.tolist()]
+    assert found["item_id"] == [f"i{i}" if named else i for i in items.tolist()]
+    assert found["rank"] == [1, 2, 3, 4] * N_USERS
+    assert found["score"] == scores.tolist()
+
+
+ERRORS = [
+    (["--user-factors", "{}/u.npy", "{}/truth.csv"], "--user-factors and --item-factors go together"),
+    ([*factors("npy"), "{}/truth.csv", "{}/truth.csv"], "take the place of RECS: give TRUTH alone"),
+    ([*factors("npy"), "{}/truth.csv"], "found integers in the factors and strings in truth"),
+    ([*factors("npz"), "{}/truth.parquet"], "found strings in the factors and integers in truth"),
+    ([*factors("npy"), "{}/truth.parquet", "-m", "auc"], "auc is a metric of scored rows"),
+    (["--user-factors", "{}/truth.csv", "--item-factors", "{}/i.npy", "{}/truth.csv"], "is no file of factors"),
+    (["--user-factors", "{}/truth.parquet", "--item-factors", "{}/i.npy", "{}/truth.csv"], "one column of lists"),
+    (["--user-factors", "{}/i.parquet", "--item-factors", "{}/i.npy", "{}/truth.csv"], "has no column 'user_id'"),
+    ([*factors("npy"), "{}/truth.parquet", "--n-items", "10", "-m", "fallout@3"], "n_items = 10 is too small"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), ERRORS, ids=range(len(ERRORS)))
+def test_errors_name_files_and_options(files: Files, arguments: list[str], message: str) -> None:
+    result = files.run("evaluate", *arguments)
+    assert result.exit_code != 0
+    assert message in " ".join(result.output.split())
+
+
+def test_archives_and_lists_that_are_no_factors(files: Files) -> None:
+    np.savez(files.folder / "other.npz", weights=files.users)
+    np.save(files.folder / "objects.npy", np.array([["a", 1]], object), allow_pickle=True)
+    rows = [row.tolist() for row in files.users]
+    rows[3] = rows[3][:2]
+    pq.write_table(pa.table({"user_id": np.arange(N_USERS), "f": rows}), files.folder / "ragged.parquet")
+    wrong = {"other.npz": "has no array 'factors'", "ragged.parquet": "of one length", "objects.npy": "is no file of"}
+    for name, message in wrong.items():
+        given = ["--user-factors", f"{{}}/{name}", "--item-factors", "{}/i.npy"]
+        result = files.run("evaluate", *given, "{}/truth.parquet")
+        assert message in " ".join(result.output.split())
+    for given, message in ((["-k", "3"], "are needed"), ([*factors("npy"), "-k", "3"], "must end in .parquet")):
+        result = files.run("top-items", *given, "-o", "{}/lists.csv")
+        assert message in " ".join(result.output.split())
