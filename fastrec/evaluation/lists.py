@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import importlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from collections.abc import Set as AbstractSet
 from typing import Any, Self, Unpack, cast
 
 import numpy as np
@@ -15,6 +14,7 @@ from fastrec.arguments.groups import MinGain
 from fastrec.arguments.signature import arguments_of, takes
 from fastrec.checks import check_progress, whole_number
 from fastrec.evaluation.accumulators import collect, find_accumulator
+from fastrec.evaluation.clicks import as_frame_of_clicks, check_examination
 from fastrec.evaluation.digests import (
     COLUMN,
     EXAMINATION,
@@ -44,7 +44,6 @@ from fastrec.evaluation.sources import ListSource
 from fastrec.evaluation.state import State
 from fastrec.exceptions import Argument, InputError, InputTypeError, MetricError, shown
 from fastrec.inputs.arrays import FlatSide
-from fastrec.inputs.arrow import Frame, open_foreign
 from fastrec.inputs.hints import Hint
 from fastrec.inputs.history import HistoryCounts
 from fastrec.inputs.items import ItemTable, read_items, read_once
@@ -58,7 +57,6 @@ from fastrec.inputs.lists import (
     known_items,
     prepare,
 )
-from fastrec.inputs.ragged import as_array
 from fastrec.inputs.sides import shared_rows
 from fastrec.inputs.slots import BatchSides
 from fastrec.kernels import codes as op
@@ -128,7 +126,7 @@ class Evaluator(BaseEvaluator):
             **_item_policies(given),
         }
         self._n_users = _check_n_users(given["n_users"])
-        self._examination = _check_examination(given["examination"])
+        self._examination = check_examination(given["examination"])
         self._known_digests: dict[str, str] = {}
         super().__init__(
             wanted,
@@ -464,15 +462,6 @@ class Evaluator(BaseEvaluator):
         }
 
 
-def _as_frame_of_clicks(truth: Any) -> Frame:
-    """Return the truth as a frame whose columns the side `logged` may have; raise for another form."""
-    found = open_foreign(truth, "truth")
-    if isinstance(found, Frame):
-        return found
-    wanted = " needs a truth with a column of propensities, a data frame: pass one number per row of the truth"
-    raise InputError(Argument("logged", ("truth",)), wanted)
-
-
 # counts that only calls with such metrics or sides have
 NOTED = ("duplicates_in_reference", "rec_rows_unseen", "users_without_history", "rec_rows_without_features")
 
@@ -491,7 +480,7 @@ def _with_shared(sides: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
     shared = shared_rows(passed)
     excluded = "none" if "exclude" not in passed else "history" if "exclude" in shared else "given"
     if "logged" in shared:
-        passed["truth"] = _as_frame_of_clicks(passed["truth"])
+        passed["truth"] = as_frame_of_clicks(passed["truth"])
     return passed | {name: passed[other] for name, other in shared.items()}, excluded
 
 
@@ -539,19 +528,6 @@ def _check_n_users(n_users: Any) -> int | None:
     if n_users is not None and (number is None or number < 1):
         raise InputError(Argument("n_users"), f" must be an integer of at least 1, found {shown(n_users)}")
     return number
-
-
-def _check_examination(curve: Any) -> Array | None:
-    """Return the examination of ranks 1, 2, ..., float64 (n,), NaN where it is unknown; or None."""
-    if curve is None:
-        return None
-    if isinstance(curve, str | bytes | Mapping | AbstractSet) or not hasattr(curve, "__len__"):
-        raise InputTypeError(Argument("examination"), f" must be numbers of ranks 1, 2, ..., found {shown(curve)}")
-    numbers = as_array(curve, "examination")
-    if numbers.ndim != 1 or numbers.dtype.kind not in "iuf" or not numbers.size:
-        found = f"found dtype {numbers.dtype} and shape {numbers.shape}"
-        raise InputTypeError(Argument("examination"), f" must be one number for each of the ranks 1, 2, ..., {found}")
-    return np.ascontiguousarray(numbers, np.float64)
 
 
 def reads_popularity(options: Mapping[str, Any]) -> bool:
