@@ -23,7 +23,7 @@ PAST = 20  # rows of a history
 CUTOFFS = [5, 10, 20, 50, 100]
 ACCURACY = ["ndcg", "recall", "precision", "map", "mrr", "hit_rate"]
 EXPOSURE = ["item_coverage", "gini", "shannon_entropy", "personalization"]
-POPULARITY = ["popularity", "novelty", "aplt"]
+POPULARITY = ["popularity(column=popularity)", "novelty(column=popularity)", "aplt"]
 BLOCK = 4096  # users whose vectors NumPy sums at a time
 
 

@@ -38,7 +38,7 @@ class Popularity:
         self._counts: HistoryCounts | None = sides.get("counts")
         self._table: ItemTable | None = sides.get("items")
         self._n_users: int | None = sides.get("n_users")
-        self._used, self._hints = sides.used, sides.hints
+        self._used = sides.used
 
     def column(self, column: str | None) -> str | None:
         """Return the column of items that holds the popularity; None if the history does."""
@@ -61,8 +61,6 @@ class Popularity:
             return self._counts.codes, (self._counts.users if kind == "users" else self._counts.rows).astype(np.float64)
         if self._table is None:
             raise InputError(f"items column {name!r} needs ", Argument("items", (...,)))
-        if column is None and self._counts is not None:
-            self._hints.append(BOTH)
         if column is None and name not in self._table.columns:
             wanted = f" has no column {name!r}{instead}: add one, or pass "
             raise InputError(Place("items"), wanted, Argument("history", (...,)), f"; {self._table.columns_like(name)}")
@@ -154,6 +152,8 @@ def _check_unseen(sides: BatchSides, keys: Sequence[Any]) -> None:
     policies = {key[0][-2:]: None for key in keys if isinstance(key[0][-1], UnseenRule)}
     for column, unseen in policies:
         note_unseen(sides, column)
+        if column is None and "counts" in sides and known.column(None) is not None:
+            sides.hints.append(BOTH)
         if unseen.policy == "error":
             items = known.known(column, "users")[0]
             seen = slots.spread(items, np.ones(len(items), bool), False)  # noqa: FBT003

@@ -147,7 +147,7 @@ def test_the_history_may_be_in_any_order() -> None:
         ("popularity@2", {"items": ITEMS, "n_users": 5}, {"items": changed("category", "z", "z", "z"), "n_users": 6}),
         ("novelty@2", {"history": HISTORY, "n_users": 5}, {"history": HISTORY}),
         (
-            "novelty@2",
+            "novelty(column=popularity)@2",
             {"items": ITEMS, "n_users": 5, "history": {"a": [1]}},
             {"items": ITEMS, "n_users": 5, "history": {"b": [2]}},
         ),

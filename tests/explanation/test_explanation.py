@@ -35,7 +35,8 @@ def some_items(seed):
     labels = {item: chance.sample("abcd", chance.randint(1, 3)) for item in range(30)}
     return {
         "items": {
-            item: {"category": own, "features": [float(x in own) for x in "abcd"]} for item, own in labels.items()
+            item: {"category": own, "features": [float(x in own) for x in "abcd"], "propensity": 0.1 + item / 40}
+            for item, own in labels.items()
         },
         "history": {user: chance.choices(range(30), k=3) for user in range(5, 40)} | {99: list(range(30))},
         "reference": {user: chance.sample(range(30), 6) for user in range(35)},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -55,6 +56,14 @@ class Keeper:
         for name, table in sides.items():
             self.tables[name].append(table)
         self.call = call
+
+    def _prepare(self, sides: Mapping[str, Any], call: Mapping[str, Any]) -> Any:
+        self.update_sides(sides, **{name: value for name, value in call.items() if value is not None})
+        return SimpleNamespace(apart=())
+
+    def _add(self, prepared: Any, progress: Any) -> None: ...
+
+    def _review(self, prepared: Any, sides: Any) -> None: ...
 
     def column(self, table: str, name: str) -> list[Any]:
         return [value for part in self.tables[table] for value in part.column(name).to_pylist()]
