@@ -167,7 +167,9 @@ class CtrByRank(Exported):
 
     def _sections(self) -> list[Section]:
         return [
-            Section(title or "All rows", [rank_table("", rows)], [chart_of("clicks / impressions", rows, "ratio")])
+            Section(
+                title or "All rows", [rank_table("By rank", rows)], [chart_of("clicks / impressions", rows, "ratio")]
+            )
             for title, rows in self._rows_and_titles()
         ]
 
@@ -325,7 +327,7 @@ class PositionBias(Exported):
         rows = self.to_rows()
         chart = chart_of("examination / that of rank 1", rows, "curve")
         return [
-            Section("Curve", [curve_table(rows)], [chart]),
+            Section("Curve", [curve_table(rows)._replace(title="By rank")], [chart]),
             Section("Settings", [page_of_settings(self.settings)]),
         ]
 

@@ -379,7 +379,7 @@ def _all_sections(results: Sequence[PolicyEstimate]) -> list[Section]:
     points = [(one.value, *one.interval()) for one in results]
     charts = [Chart(title, line_chart(title, [one.estimator for one in results], points, "estimator"))]
     formulas = [[one.estimator, one._sums.estimator.formula, one._sums.estimator.source] for one in results]  # noqa: SLF001
-    definitions = Table("", ["estimator", "value", "source"], formulas, 3)
+    definitions = Table("Estimators", ["estimator", "value", "source"], formulas, 3)
     return [
         Section("Values", [values], charts if len(results) > 1 else []),
         Section("Weights", [weights._replace(notes=[])]),

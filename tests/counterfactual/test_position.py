@@ -456,3 +456,14 @@ def test_plots() -> None:
     assert [text.get_text() for text in counts.plot().get_legend().get_texts()] == ["app", "web"]
     assert len(counts.plot(bias.plot(), label="all").get_lines()) == 3
     assert fastrec.ctr_by_rank([1, 0], [1, 2]).plot().get_legend() is None
+
+
+def test_every_table_of_a_page_has_a_caption() -> None:
+    clicks, ranks = [1, 1, 0, 0, 1, 0, 0, 0], [1, 1, 1, 1, 2, 2, 2, 2]
+    pages = (
+        fastrec.ctr_by_rank(clicks, ranks, groups=[1, 2] * 4).to_html(),
+        fastrec.position_bias(clicks, ranks, [7] * 8, ["a"] * 8, n_samples=9).to_html(),
+        fastrec.policy_value(clicks, [0.5] * 8, [0.5] * 8, estimator=["ips"]).to_html(),
+    )
+    for page in pages:
+        assert "<table" in str(page) and "<caption></caption>" not in str(page)
