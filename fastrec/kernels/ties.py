@@ -84,6 +84,21 @@ def find_tied_users(bounds, gains, graded, depth, ties, n):
 
 
 @helper
+def is_even(first, stop, tied, gains, gained):
+    """Return whether the order of a block does not matter: its rows are all relevant, with the same gain if it counts.
+
+    Sums then add its rows one by one, as those of users without ties do: with the same bits.
+    """
+    if stop - first < tied:
+        return False
+    if gained:
+        for e in range(first + 1, stop):
+            if gains[e] != gains[first]:
+                return False
+    return True
+
+
+@helper
 def precision_in_slots(above, tied, slots, c, hits_above, harmonic):
     """Return the part of a block's expected sum of precisions that its first `slots` ranks hold."""
     if tied == 1:
@@ -94,20 +109,18 @@ def precision_in_slots(above, tied, slots, c, hits_above, harmonic):
 
 
 @helper
-def weight_in_slots(above, tied, slots, total, weights, cumulative):
+def weight_in_slots(above, tied, slots, total, cumulative):
     """Return the expected gain x weight that the first `slots` ranks of a block hold.
 
     `total` is the gain of all its rows.
     """
-    if tied == 1:
-        return total * weights[np.uint64(above + 1)]
     return total / tied * (cumulative[np.uint64(above + slots)] - cumulative[np.uint64(above)])
 
 
 @helper
 def first_in_slots(above, tied, slots, c, weights, cumulative):
     """Return the expected weight of the first relevant rank of a block, if within the first `slots`."""
-    if tied == 1:
+    if c == tied:
         return weights[np.uint64(above + 1)]
     if c == 1:  # every rank is as likely as the next
         return (cumulative[np.uint64(above + slots)] - cumulative[np.uint64(above)]) / tied
@@ -204,9 +217,15 @@ def expected_weights(series, bounds, n_tied, ties, gains, gained, sums):
             above, tied = np.int64(ties.above[e]), np.int64(ties.tied[e])
             stop = block_end(ties.above, e, end)
             slots = min(tied, last - above)
-            if slots > 0:
-                gain = gain_of_block(e, stop, gains, gained, series)
-                total += weight_in_slots(above, tied, slots, gain, series.weights, series.cumulative)
+            if is_even(e, stop, tied, gains, gained):
+                for j in range(slots):
+                    gain = map_gain(gains[e], series.gain_map, series.tables) if gained else 1.0
+                    total += gain * series.weights[np.uint64(above + 1 + j)]
+                    sums[e + j] = total
+            elif slots > 0:
+                total += weight_in_slots(
+                    above, tied, slots, gain_of_block(e, stop, gains, gained, series), series.cumulative
+                )
             sums[stop - 1] = total
             e = stop
 
@@ -217,9 +236,12 @@ def read_expected_weights(series, cut, ties, gains, gained, sums, out):
     for at in range(cut.n):
         first = np.int64(cut.blocks[1, at])
         above, tied = np.int64(ties.above[first]), np.int64(ties.tied[first])
-        gain = gain_of_block(first, first + cut.blocks[2, at], gains, gained, series)
-        within = weight_in_slots(above, tied, cut.cutoff - above, gain, series.weights, series.cumulative)
-        out[cut.blocks[0, at]] = sums[first - 1] + within
+        stop, slots = first + cut.blocks[2, at], cut.cutoff - above
+        if is_even(first, stop, tied, gains, gained):
+            out[cut.blocks[0, at]] = sums[first + slots - 1]
+            continue
+        gain = gain_of_block(first, stop, gains, gained, series)
+        out[cut.blocks[0, at]] = sums[first - 1] + weight_in_slots(above, tied, slots, gain, series.cumulative)
 
 
 @helper
@@ -238,8 +260,12 @@ def expected_precisions(bounds, n_tied, ties, harmonic, sums):
             above, tied = np.int64(ties.above[e]), np.int64(ties.tied[e])
             stop = block_end(ties.above, e, end)
             slots = min(tied, last - above)
-            if slots > 0:
-                hits_above = np.float64(e - start - 1)
+            hits_above = np.float64(e - start - 1)
+            if stop - e == tied:  # the order does not matter
+                for j in range(slots):
+                    total += (hits_above + 1.0 + j) / (above + 1.0 + j)
+                    sums[e + j] = total
+            elif slots > 0:
                 total += precision_in_slots(above, tied, slots, np.float64(stop - e), hits_above, harmonic)
             sums[stop - 1] = total
             e = stop
@@ -252,6 +278,9 @@ def read_expected_precisions(cut, bounds, ties, harmonic, sums, out):
         i, first = cut.blocks[0, at], np.int64(cut.blocks[1, at])
         above, tied = np.int64(ties.above[first]), np.int64(ties.tied[first])
         c, hits_above = np.float64(cut.blocks[2, at]), np.float64(first - bounds[START, i] - 1)
+        if cut.blocks[2, at] == tied:  # the order does not matter
+            out[i] = sums[first + cut.cutoff - above - 1]
+            continue
         out[i] = sums[first - 1] + precision_in_slots(above, tied, cut.cutoff - above, c, hits_above, harmonic)
 
 
@@ -303,13 +332,15 @@ def expected_cascade(series, bounds, n_tied, ties, gains, sums, ends):
             above, tied = np.int64(ties.above[e]), np.int64(ties.tied[e])
             stop = block_end(ties.above, e, end)
             slots = min(tied, last - above)
-            if tied == 1 and slots > 0:
-                gain = map_gain(gains[e], series.gain_map, series.tables)
-                total += survival * gain * series.weights[np.uint64(above + 1)]
-            elif slots > 0:
+            even = is_even(e, stop, tied, gains, True)  # noqa: FBT003
+            if not even and slots > 0:
                 total += survival * cascade_in_slots(above, tied, slots, e, stop, gains, series, ties.products)
             for j in range(e, stop):
-                survival *= 1.0 - map_gain(gains[j], series.gain_map, series.tables)
+                gain = map_gain(gains[j], series.gain_map, series.tables)
+                if even and j - e < slots:
+                    total += survival * gain * series.weights[np.uint64(above + 1 + j - e)]
+                    sums[j] = total
+                survival *= 1.0 - gain
             sums[stop - 1] = total
             ends[stop - 1] = survival
             e = stop
@@ -322,6 +353,9 @@ def read_expected_cascade(series, cut, ties, gains, sums, ends, out):
         first = np.int64(cut.blocks[1, at])
         above, tied = np.int64(ties.above[first]), np.int64(ties.tied[first])
         stop, slots = first + cut.blocks[2, at], cut.cutoff - above
+        if is_even(first, stop, tied, gains, True):  # noqa: FBT003
+            out[cut.blocks[0, at]] = sums[first + slots - 1]
+            continue
         out[cut.blocks[0, at]] = sums[first - 1] + ends[first - 1] * cascade_in_slots(
             above, tied, slots, first, stop, gains, series, ties.products
         )
@@ -401,6 +435,10 @@ def read_expected_mean_precision(cut, bounds, ties, harmonic, sums, out):
         i, first = cut.blocks[0, at], np.int64(cut.blocks[1, at])
         above, tied, c = np.int64(ties.above[first]), np.int64(ties.tied[first]), np.int64(cut.blocks[2, at])
         hits_above = first - bounds[START, i] - 1
+        if c == tied:  # the order does not matter
+            slots = cut.cutoff - above
+            out[i] = sums[first + slots - 1] / (hits_above + slots)
+            continue
         out[i] = mean_over_hits(above, tied, cut.cutoff - above, c, hits_above, sums[first - 1], harmonic)
 
 
