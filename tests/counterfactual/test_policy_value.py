@@ -433,7 +433,8 @@ def test_right_propensities_do_not_warn() -> None:
     given, _ = simulate(np.random.default_rng(1), 500)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        fastrec.policy_value(**given, estimator=PLAIN)
+        found = fastrec.policy_value(**given, estimator=PLAIN)
+    assert list(found) == list(PLAIN) and not any(one.warnings for one in found.values())
 
 
 # Results

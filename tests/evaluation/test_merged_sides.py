@@ -97,11 +97,15 @@ def test_the_order_of_rows_and_the_form_do_not_matter(metric: str) -> None:
         item: {name: ITEMS[name][at] for name in ITEMS if name != "item_id"} for at, item in enumerate([3, 1, 2])
     }
     forms = [ITEMS, turned, by_item, pd.DataFrame(turned)]
+    found: set[float] = set()
     for items in forms:
-        merged(
-            lambda: part("a", metric, items=ITEMS, n_users=5),
-            lambda items=items: part("b", metric, items=items, n_users=5),
+        found |= set(
+            merged(
+                lambda: part("a", metric, items=ITEMS, n_users=5),
+                lambda items=items: part("b", metric, items=items, n_users=5),
+            )
         )
+    assert len(found) == 1  # the same from every form
 
 
 def test_forms_of_columns_with_one_content() -> None:
