@@ -35,7 +35,10 @@ class Estimator(NamedTuple):
         sums = np.array([row for row, is_wanted in wanted.items() if is_wanted], np.int64)
         limit = math.inf if clip is None else clip
         is_plain = self.weights == kernels.OF_ROW and clip is None and not self.predicted
-        return kernels.Weighing(self.weights, self.divisor, limit, self.predicted, self.by_position, is_plain, sums)
+        raw = kernels.WEIGHT if is_plain else kernels.RAW
+        return kernels.Weighing(
+            self.weights, self.divisor, limit, self.predicted, self.by_position, is_plain, raw, sums
+        )
 
     @property
     def is_whole(self) -> bool:

@@ -225,8 +225,7 @@ def _slates(found: list[Array], indptr: Array) -> kernels.Slates:
 def check_lengths_of(slates: kernels.Slates, names: list[str]) -> None:
     """Raise InputError for slates too long for an estimator with sums per position."""
     own = [name for name in names if ESTIMATORS[name].by_position]
-    longest = longest_row(slates.indptr)
-    if own and longest > MAX_POSITIONS:
+    if own and (longest := longest_row(slates.indptr)) > MAX_POSITIONS:
         raise InputError(
             f"{own[0]} keeps products of positions, for slates of at most {MAX_POSITIONS} rows; found one of {longest}"
         )

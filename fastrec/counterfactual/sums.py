@@ -14,6 +14,7 @@ import numpy as np
 
 from fastrec.counterfactual.estimators import ESTIMATORS, Estimator
 from fastrec.evaluation.exact import SQUARE_BITS, as_fraction, root, weighted_mean_and_error
+from fastrec.inputs.ragged import longest_row
 from fastrec.kernels import weights as kernels
 from fastrec.kernels.codes import BLOCK, DIGITS, GENERAL_SCALE
 from fastrec.runtime.compiler import Entry
@@ -23,8 +24,9 @@ __all__ = ["MAX_POSITIONS", "Fault", "SlateNumbers", "SlateSums", "add_slates"]
 
 Array = np.ndarray[Any, Any]
 MAX_POSITIONS = 128  # rows of a slate for sniips and snrips, which keep products of positions
-SLATES_AT_ONCE = 4096  # between two checks for signals; their rows stay in the cache for all estimators
+SLATES_AT_ONCE = 16384  # between two checks for signals; their rows stay in the cache for all estimators
 MIN_ROWS_OF_THREAD = 1 << 16
+RATIOS_AT_ONCE = 4096  # new / logged propensities; they stay in the first cache
 ROUNDED_BITS = 64
 STEPS_PER_ROW, STEPS_PER_SLATE = 16, 64
 EARNED, WEIGHED = 0, 1  # terms of `Positions.by_length`
@@ -262,7 +264,7 @@ def add_slates(slates: kernels.Slates, names: list[str], clip: float | None, n_t
     n_bins = max(1, min(n_threads, n_rows // MIN_ROWS_OF_THREAD))
     cuts = np.searchsorted(slates.indptr, np.arange(1, n_bins) * n_rows // n_bins).tolist()
     ends = [0, *cuts, n_slates]
-    longest = int(np.diff(slates.indptr).max()) if n_slates else 0
+    longest = longest_row(slates.indptr)
     made = [_Adding(name, clip, n_bins, longest) for name in names]
     run = _entry().suited_to(len(names) * (STEPS_PER_ROW * n_rows + STEPS_PER_SLATE * n_slates))
 
@@ -293,14 +295,19 @@ class _Adding:
         self._name, self._clip = name, clip
         self.form = ESTIMATORS[name].form(clip)
         block = np.zeros((n_bins, kernels.N_SUMS, BLOCK))
+        largest = np.zeros(n_bins)
+        ratios = np.empty((n_bins, max(longest, RATIOS_AT_ONCE)))
         self.sums = kernels.Sums(
             block,
             block.view(np.int64),
             np.zeros((n_bins, BLOCK)),
+            ratios,
+            ratios.view(np.int64),
             np.zeros((n_bins, 6), np.int64),
             np.zeros((n_bins, kernels.N_SUMS, 2, DIGITS), np.int64),
             np.zeros((n_bins, kernels.N_COUNTS), np.int64),
-            np.zeros(n_bins),
+            largest,
+            largest.view(np.int64),
             np.zeros((n_bins, 2), np.int64),
         )
         n = longest if self.form.by_position else 0

@@ -13,6 +13,7 @@ from fastrec.inputs.tensors import as_numpy, is_tensor, plain_values, refuse_unu
 __all__ = ["Ragged", "as_array", "check_indptr", "chosen_rows", "longest_row", "read_only"]
 
 Array = np.ndarray[Any, Any]
+ROWS_AT_ONCE = 1 << 16  # of which lengths stay in the cache
 
 
 class Ragged:
@@ -79,7 +80,11 @@ def as_array(values: Any, name: str) -> Array:
 
 def longest_row(indptr: Array) -> int:
     """Return the length of the longest row; 0 if there are no rows."""
-    return int((indptr[1:] - indptr[:-1]).max()) if len(indptr) > 1 else 0
+    longest = 0
+    for first in range(0, len(indptr) - 1, ROWS_AT_ONCE):
+        own = indptr[first : first + ROWS_AT_ONCE + 1]
+        longest = max(longest, int((own[1:] - own[:-1]).max()))
+    return longest
 
 
 def chosen_rows(indptr: Array, rows: Array) -> tuple[Array, Array]:

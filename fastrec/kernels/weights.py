@@ -78,6 +78,7 @@ class Weighing(NamedTuple):
     predicted: bool
     by_position: bool
     is_plain: bool  # OF_ROW without clip and predictions
+    raw: int  # the row of weights before the clip: RAW, or WEIGHT if `is_plain`
     sums: Array  # int64: those of the N_SUMS that are needed
 
 
@@ -87,10 +88,13 @@ class Sums(NamedTuple):
     block: Array  # float64 (bins, N_SUMS, BLOCK)
     bits: Array  # the same memory as int64
     spare: Array  # float64 (bins, BLOCK)
+    ratios: Array  # float64 (bins, at least the rows of the longest slate): new / logged propensity of a few rows
+    ratio_bits: Array  # the same memory as int64
     digits: Array  # int64 (bins, 6)
     totals: Array  # int64 (bins, N_SUMS, 2, DIGITS)
     counts: Array  # int64 (bins, N_COUNTS)
     largest: Array  # float64 (bins,): the largest weight, before the clip
+    largest_bits: Array  # the same memory as int64
     faults: Array  # int64 (bins, 2): code, slate
 
 
@@ -105,44 +109,113 @@ class Positions(NamedTuple):
 
 def weigh_slates(slates, form, sums, positions, at, first, last):
     """Add the slates first:last to bin `at`, unless a row is invalid or a weight explodes."""
-    block, bits, counts = sums.block[at], sums.bits[at], sums.counts[at]
+    block, bits, counts, ratios = sums.block[at], sums.bits[at], sums.counts[at], sums.ratios[at]
+    base, known = slates.indptr[first], slates.indptr[first]  # rows base:known have their ratios
+    valid, largest = True, 0.0
     for start in range(first, last, BLOCK):
         n = min(BLOCK, last - start)
         for i in range(n):
             begin, end = slates.indptr[start + i], slates.indptr[start + i + 1]
+            if end > known:
+                base, known = begin, min(begin + len(ratios), slates.indptr[last])
+                valid &= divide(slates, base, known, ratios)
+                if form.weights == OF_ROW and valid:
+                    find_largest(sums.ratio_bits[at, : known - base], sums.largest_bits, at)
+            own, rewards = ratios[begin - base : end - base], slates.rewards[begin:end]
             if form.is_plain:
-                valid, clipped, largest = weigh_plainly(slates, block, i, begin, end)
+                weigh_plainly(own, rewards, block, i)
             elif form.weights == OF_SLATE:
-                valid, clipped, largest = weigh_whole(slates, form, block, i, begin, end)
+                counts[COUNT_CLIPPED] += weigh_whole(own, rewards, form, block, i)
+                largest = max(largest, block[RAW, i])
             else:
-                valid, clipped, largest = weigh_rows(slates, form, block, i, begin, end)
-            if not valid:
-                sums.faults[at, 0] = BAD_ROW
-            elif not (abs(block[VALUE, i]) <= MAX_VALUE and block[RAW, i] <= MAX_VALUE):
-                sums.faults[at, 0] = EXPLODED
-            if sums.faults[at, 0] != 0:
-                sums.faults[at, 1] = start + i
-                return
-            rows = end - begin
-            if form.by_position:
+                clipped, highest = weigh_rows(own, rewards, slates, form, block, i, begin)
+                counts[COUNT_CLIPPED] += clipped
+                largest = max(largest, highest)
+        fine = n
+        if not (valid and is_moderate(block[VALUE], block[form.raw], n)):
+            fine = find_fault(slates, form, block, start, n, sums.faults[at])
+        if form.by_position:
+            for i in range(fine):
+                begin, end = slates.indptr[start + i], slates.indptr[start + i + 1]
                 weigh_positions(slates, form, positions.terms[at], begin, end)
-                if not (largest_of(positions.terms[at, 0], rows) <= MAX_VALUE):
+                if not (largest_of(positions.terms[at, 0], end - begin) <= MAX_VALUE):
                     sums.faults[at, 0] = EXPLODED
                     sums.faults[at, 1] = start + i
-                    return
-                add_positions(positions, at, rows)
-            own = block[WEIGHT, i] if form.divisor == WEIGHTS else np.float64(rows)
-            block[CROSS, i] = block[VALUE, i] * own
-            block[RAW_BY_ROWS, i] = block[RAW, i] * rows
-            counts[COUNT_ROWS] += rows
-            counts[COUNT_CLIPPED] += clipped
-            counts[COUNT_EMPTY] += rows == 0
-            counts[COUNT_SQUARES] += rows * rows
-            sums.largest[at] = max(sums.largest[at], largest)
-        for row in form.sums:
-            if not add_many(block[row], bits[row], n, sums.spare[at], sums.digits[at], sums.totals[at, row]):
-                for i in range(n):
-                    add_general(block[row, i], bits[row, i], sums.totals[at, row])
+                    break
+                add_positions(positions, at, end - begin)
+        if sums.faults[at, 0] != 0:
+            return
+        add_block(slates, form, block, bits, sums, at, start, n)
+    sums.largest[at] = max(sums.largest[at], largest)
+
+
+@helper
+def divide(slates, first, last, ratios):
+    """Write new / logged propensity of rows; return whether all are valid."""
+    wrong = 0
+    rewards, logged, new = slates.rewards[first:last], slates.logged[first:last], slates.new[first:last]
+    for t in range(len(rewards)):
+        wrong += not is_valid(rewards[t], logged[t], new[t])
+        ratios[t] = new[t] / logged[t]
+    return wrong == 0
+
+
+@helper
+def find_largest(bits, largest, at):
+    """Raise largest[at] to the largest number of `bits`. Doubles from 0 are in the order of their bits."""
+    found = largest[at]
+    for t in range(len(bits)):
+        found = max(found, bits[t])
+    largest[at] = found
+
+
+@helper
+def is_moderate(values, weights, n):
+    """Return whether the values and the weights of n slates are at most MAX_VALUE."""
+    wrong = 0
+    for i in range(n):
+        wrong += not ((abs(values[i]) <= MAX_VALUE) & (weights[i] <= MAX_VALUE))
+    return wrong == 0
+
+
+@helper
+def find_fault(slates, form, block, start, n, fault):
+    """Write the code and the number of the first slate of a block that cannot be added; return how many can be."""
+    for i in range(n):
+        for t in range(slates.indptr[start + i], slates.indptr[start + i + 1]):
+            if not is_valid(slates.rewards[t], slates.logged[t], slates.new[t]):
+                fault[0] = BAD_ROW
+            elif len(slates.shown) > 0:
+                if not (abs(slates.shown[t]) <= MAX_VALUE and abs(slates.expected[t]) <= MAX_VALUE):
+                    fault[0] = BAD_ROW
+        if fault[0] == 0 and not (abs(block[VALUE, i]) <= MAX_VALUE and block[form.raw, i] <= MAX_VALUE):
+            fault[0] = EXPLODED
+        if fault[0] != 0:
+            fault[1] = start + i
+            return i
+    return n
+
+
+@helper
+def add_block(slates, form, block, bits, sums, at, start, n):
+    """Add what a block of slates earns and weighs."""
+    counts = sums.counts[at]
+    pointers = slates.indptr[start : start + n + 1]
+    empty, squares = 0, 0
+    for i in range(n):
+        rows = pointers[i + 1] - pointers[i]
+        own = block[WEIGHT, i] if form.divisor == WEIGHTS else np.float64(rows)
+        block[CROSS, i] = block[VALUE, i] * own
+        block[RAW_BY_ROWS, i] = block[form.raw, i] * rows
+        empty += rows == 0
+        squares += rows * rows
+    counts[COUNT_ROWS] += pointers[n] - pointers[0]
+    counts[COUNT_EMPTY] += empty
+    counts[COUNT_SQUARES] += squares
+    for row in form.sums:
+        if not add_many(block[row], bits[row], n, sums.spare[at], sums.digits[at], sums.totals[at, row]):
+            for i in range(n):
+                add_general(block[row, i], bits[row, i], sums.totals[at, row])
 
 
 @inlined
@@ -153,35 +226,30 @@ def is_valid(reward, logged, new):
 
 
 @inlined
-def weigh_plainly(slates, block, i, first, last):
+def weigh_plainly(ratios, rewards, block, i):
     """Do the work of `weigh_rows` for weights of rows without clip and predictions, in half the time."""
-    value, weight, square, largest = 0.0, 0.0, 0.0, 0.0
-    valid = True
-    for t in range(first, last):
-        reward, logged, new = slates.rewards[t], slates.logged[t], slates.new[t]
-        valid &= is_valid(reward, logged, new)
-        own = new / logged
-        value += own * reward
+    value, weight, square = 0.0, 0.0, 0.0
+    for t in range(len(ratios)):
+        own = ratios[t]
+        value += own * rewards[t]
         weight += own
         square += own * own
-        largest = max(largest, own)
     block[VALUE, i] = value
     block[WEIGHT, i] = weight
     block[SQUARE, i] = square
-    block[RAW, i] = weight
-    return valid, 0, largest
 
 
 @inlined
-def weigh_rows(slates, form, block, i, first, last):
-    """Write what a slate earns with a weight per row; return whether it is valid, clipped rows, the largest weight."""
+def weigh_rows(ratios, rewards, slates, form, block, i, first):
+    """Write what a slate earns with a weight per row, NaN for wrong predictions; return clipped rows, largest weight.
+
+    `first` is its first row.
+    """
     value, weight, square, raw, largest = 0.0, 0.0, 0.0, 0.0, 0.0
     running, before = 1.0, 1.0
     valid, clipped = True, 0
-    for t in range(first, last):
-        reward, logged, new = slates.rewards[t], slates.logged[t], slates.new[t]
-        valid &= is_valid(reward, logged, new)
-        own = new / logged
+    for t in range(len(ratios)):
+        own = ratios[t]
         if form.weights == RUNNING:
             running *= own
             own = running
@@ -192,36 +260,33 @@ def weigh_rows(slates, form, block, i, first, last):
         weight += used
         square += used * used
         if form.predicted:
-            shown, expected = slates.shown[t], slates.expected[t]
+            shown, expected = slates.shown[first + t], slates.expected[first + t]
             valid &= (abs(shown) <= MAX_VALUE) & (abs(expected) <= MAX_VALUE)
-            value += used * (reward - shown) + before * expected
+            value += used * (rewards[t] - shown) + before * expected
             if form.weights == RUNNING:
                 before = used
         else:
-            value += used * reward
-    block[VALUE, i] = value
+            value += used * rewards[t]
+    block[VALUE, i] = value if valid else math.nan
     block[WEIGHT, i] = weight
     block[SQUARE, i] = square
     block[RAW, i] = raw
-    return valid, clipped, largest
+    return clipped, largest
 
 
 @inlined
-def weigh_whole(slates, form, block, i, first, last):
-    """Write what a slate earns with one weight; return whether it is valid, clipped rows, the weight."""
+def weigh_whole(ratios, rewards, form, block, i):
+    """Write what a slate earns with one weight; return how many of its rows are clipped."""
     total, own = 0.0, 1.0
-    valid = True
-    for t in range(first, last):
-        reward, logged, new = slates.rewards[t], slates.logged[t], slates.new[t]
-        valid &= is_valid(reward, logged, new)
-        own *= new / logged
-        total += reward
+    for t in range(len(ratios)):
+        own *= ratios[t]
+        total += rewards[t]
     used = min(own, form.clip)
     block[VALUE, i] = used * total
     block[WEIGHT, i] = used
     block[SQUARE, i] = used * used
     block[RAW, i] = own
-    return valid, (last - first) * (own > form.clip), own
+    return len(ratios) * (own > form.clip)
 
 
 @helper
