@@ -32,6 +32,7 @@ __all__ = [
 Array = np.ndarray[Any, Any]
 MOMENTS = 6  # columns of a table by rank: n, c, users, and the sums over users of n^2, n c, c^2
 ROWS_PER_TASK = 1 << 20  # fewer are not worth a thread
+ROWS_PER_CHUNK = 1 << 15
 MAX_KEYS = 1 << 26  # rows of a table by group and rank: 3 GB
 
 
@@ -46,6 +47,15 @@ def _over(n: int, work: Callable[[int, int], Any], n_threads: int) -> list[Any]:
     n_parts = max(1, min(n_threads, n // ROWS_PER_TASK))
     edges = [n * at // n_parts for at in range(n_parts + 1)]
     return run_in_threads(lambda at: work(edges[at], edges[at + 1]), range(n_parts), n_parts)
+
+
+def _over_chunks(n: int, work: Callable[[int, int], Any], n_threads: int) -> list[Any]:
+    """Call work(first, last) for short ranges that cover n, in threads; their rows stay in the cache."""
+
+    def of_range(first: int, last: int) -> list[Any]:
+        return [work(at, min(at + ROWS_PER_CHUNK, last)) for at in range(first, last, ROWS_PER_CHUNK)]
+
+    return [found for part in _over(n, of_range, n_threads) for found in part]
 
 
 # By rank
@@ -143,35 +153,64 @@ def count_pairs(rows: Impressions, n_threads: int) -> PairCounts:
     """Return the counts of rows with keys "query" and "item"."""
     clicks, ranks = read_only(rows.clicks), rows.ranks
     n = len(ranks)
-    if n and not 1 <= ranks.min() <= ranks.max() <= MAX_RANK:
+    lowest, n_ranks = _bounds(ranks, n_threads) if n else (1, 0)
+    if lowest < 1 or n_ranks > MAX_RANK:
         refuse_rank(rows.where, ranks, int(((ranks < 1) | (ranks > MAX_RANK)).argmax()))
     query, item = (encode_key(rows.keys[name], name, n) for name in ("query", "item"))
-    code, split = _pair_codes(query.codes, item.codes)
+    code, split = _pair_codes(query.codes, item.codes, n_threads)
+    packed = np.empty(n, np.int32)
+
+    def pack(first: int, last: int) -> None:
+        np.multiply(ranks[first:last] - 1, 2, out=packed[first:last], casting="same_kind")
+        packed[first:last] += clicks[first:last]
+
+    _over_chunks(n, pack, n_threads)
     grouping = group_rows(code, n_threads)
-    packed = grouping.take((2 * (ranks - 1) + clicks).astype(np.int32))
-    n_ranks = int(ranks.max(initial=0))
+    packed = grouping.take(packed)
     lengths, cells = _count_cells(packed, grouping.indptr, n_ranks, n_threads)
     of_query, of_item = split(grouping.ids)
-    return _ordered(query, item, of_query, of_item, grouping.indptr[:-1], lengths, cells)
+    return _ordered(query, item, of_query, of_item, grouping.indptr[:-1], lengths, cells, n_threads)
 
 
-def _pair_codes(query: Array, item: Array) -> tuple[Array, Callable[[Array], tuple[Array, Array]]]:
+def _bounds(values: Array, n_threads: int) -> tuple[int, int]:
+    """Return the smallest and the largest of some integers."""
+    found = _over_chunks(len(values), lambda first, last: _smallest_and_largest(values[first:last]), n_threads)
+    return min(low for low, _ in found), max(high for _, high in found)
+
+
+def _smallest_and_largest(values: Array) -> tuple[int, int]:
+    return int(values.min()), int(values.max())
+
+
+def _pair_codes(query: Array, item: Array, n_threads: int) -> tuple[Array, Callable[[Array], tuple[Array, Array]]]:
     """Return an integer for each pair of codes, ascending with both, and what splits it again."""
-    numbered: list[tuple[Array, Array | None, int]] = []
+    numbered: list[tuple[Array, Array | None, int]] = []  # codes, the distinct ones if they were numbered, the lowest
     for codes in (query, item):
-        low, high = (int(codes.min()), int(codes.max())) if len(codes) else (0, 0)
+        low, high = _bounds(codes, n_threads) if len(codes) else (0, 0)
         if high - low < 1 << 31:
-            numbered.append((codes.astype(np.int64) - low, None, low))
+            numbered.append((codes, None, low))
         else:
-            numbered.append((*number_codes(codes), 0))
-    (queries, *_), (items, *_) = numbered
-    size = int(items.max(initial=0)) + 1
+            numbers, distinct = number_codes(codes)
+            numbered.append((numbers, distinct, 0))
+            high, low = len(distinct) - 1, 0
+        size = high - low + 1
+    (queries, _, lowest), (items, _, least) = numbered
+    pairs = np.empty(len(query), np.int64)
 
-    def split(pairs: Array) -> tuple[Array, Array]:
-        first, second = np.divmod(pairs, size)
+    def join(first: int, last: int) -> None:
+        own = pairs[first:last]
+        np.subtract(queries[first:last], lowest, out=own, dtype=np.int64)
+        own *= size
+        own += items[first:last]
+        own -= least
+
+    _over_chunks(len(pairs), join, n_threads)
+
+    def split(some: Array) -> tuple[Array, Array]:
+        first, second = np.divmod(some, size)
         return _codes_of(first, *numbered[0][1:]), _codes_of(second, *numbered[1][1:])
 
-    return queries * size + items, split
+    return pairs, split
 
 
 def _codes_of(numbers: Array, distinct: Array | None, lowest: int) -> Array:
@@ -195,7 +234,14 @@ def _count_cells(packed: Array, indptr: Array, n_ranks: int, n_threads: int) -> 
 
 
 def _ordered(
-    query: Keys, item: Keys, of_query: Array, of_item: Array, starts: Array, lengths: Array, cells: Array
+    query: Keys,
+    item: Keys,
+    of_query: Array,
+    of_item: Array,
+    starts: Array,
+    lengths: Array,
+    cells: Array,
+    n_threads: int,
 ) -> PairCounts:
     """Return counts in the order of queries and items."""
     ascending = np.lexsort((of_item, of_query)) if _falls(of_query, of_item) else np.arange(len(of_query))
@@ -203,7 +249,12 @@ def _ordered(
     indptr = np.concatenate([[0], np.cumsum(lengths[ascending])])
     moved = np.empty((3, indptr[-1]), np.int64)
     run = entry("move_cells", str(cells.dtype)).suited_to(3 * int(indptr[-1]))
-    run(read_only(starts), read_only(ascending), read_only(indptr), read_only(cells), moved, 0, len(lengths))
+    given = read_only(starts), read_only(ascending), read_only(indptr), read_only(cells), moved
+
+    def move(first: int, last: int) -> None:
+        run(*given, *np.searchsorted(indptr, [first, last]))
+
+    _over(int(indptr[-1]), move, n_threads)
     begins = np.flatnonzero(np.diff(of_query, prepend=of_query[:1] - 1))
     numbers, items = number_codes(of_item)
     return PairCounts(
@@ -220,7 +271,7 @@ def _falls(of_query: Array, of_item: Array) -> bool:
     return bool(((steps < 0) | ((steps == 0) & (np.diff(of_item) < 0))).any())
 
 
-def join_pairs(parts: Sequence[dict[str, Array]]) -> PairCounts:
+def join_pairs(parts: Sequence[dict[str, Array]], n_threads: int) -> PairCounts:
     """Return the sum of counts in columns; see `PairCounts.columns`."""
     keys: dict[str, Array] = {}
     for name in ("query", "item"):
@@ -245,7 +296,7 @@ def join_pairs(parts: Sequence[dict[str, Array]]) -> PairCounts:
     cells = np.stack([rank[at] - 1, *(np.add.reduceat(own[order], at) if n else own for own in (shown, clicked))])
     starts = np.flatnonzero(pair[at])
     lengths = np.diff(np.append(starts, len(at)))
-    return _ordered(query, item, of_query[at][starts], of_item[at][starts], starts, lengths, cells)
+    return _ordered(query, item, of_query[at][starts], of_item[at][starts], starts, lengths, cells, n_threads)
 
 
 def check_keys(n_groups: int, n_ranks: int) -> None:

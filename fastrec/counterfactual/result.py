@@ -254,7 +254,7 @@ class PositionBias(Exported):
         for name, value in self.settings.items():
             if other.settings[name] != value:
                 raise InputError(f"results must have the same {name} to be merged: {value}, {other.settings[name]}")
-        joined = join_pairs([self._counts.columns(), other._counts.columns()])
+        joined = join_pairs([self._counts.columns(), other._counts.columns()], self._n_threads)
         return PositionBias(joined, self.settings, self._n_threads)
 
     def to_rows(self) -> list[dict[str, Any]]:

@@ -111,8 +111,9 @@ def bias_of_file(
         sql = f"SELECT query, item, rank, {COUNTS} FROM (SELECT {picked} FROM log AS t) GROUP BY query, item, rank"
         found = run(con, sql).fetchnumpy()
     names = {"query": "query", "item": "item", "rank": "rank", "n": "impressions", "c": "clicks"}
-    counts = join_pairs([{name: np.asarray(found[own]) for own, name in names.items()}])
-    return PositionBias(counts, settings, resolve_threads(resources.n_threads))
+    threads = resolve_threads(resources.n_threads)
+    counts = join_pairs([{name: np.asarray(found[own]) for own, name in names.items()}], threads)
+    return PositionBias(counts, settings, threads)
 
 
 def _check_rows(con: Any, file: File) -> None:

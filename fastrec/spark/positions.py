@@ -122,7 +122,7 @@ def position_bias(
     columns = {"rank": "rank", "impressions": "n", "clicks": "c"}
     numbers = {name: found.column(own).to_numpy() for name, own in columns.items()}
     ids = {name: as_labels(found.column(name).to_pylist()) for name in keys}
-    return PositionBias(join_pairs([ids | numbers]), settings, threads)
+    return PositionBias(join_pairs([ids | numbers], threads), settings, threads)
 
 
 def _checked(side: FrameSide, columns: Columns, keys: Mapping[str, str], groups: Mapping[str, str]) -> DataFrame:
