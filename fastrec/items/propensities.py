@@ -18,7 +18,7 @@ from fastrec.inputs.slots import MADE, BatchSides, Slots
 from fastrec.items.sums import cuts_of, find_places
 from fastrec.kernels import propensities as kernels
 from fastrec.metrics.providers import is_relevant, provider
-from fastrec.metrics.statistics import rank_weights
+from fastrec.metrics.statistics import Weight, rank_weights
 from fastrec.metrics.weighted import PROVIDER
 from fastrec.runtime.compiler import Entry
 from fastrec.runtime.threads import over_users
@@ -33,7 +33,7 @@ SMALLEST = 1e-100  # propensity, and the largest is its inverse: squares of weig
 SCALE = 1074  # bits after the point of any double
 HALF = 26  # bits of the lower half of a significand
 EXAMINED = Text(Argument("examination"))
-ROWS_AT_ONCE = 1 << 16  # whose squares stay in the cache
+ROWS_AT_ONCE = 1 << 15  # whose squares stay in the cache
 NAMES = ("effective_sample_size", "largest_weight_share", "clipped_rows")
 
 
@@ -78,10 +78,9 @@ class Propensities:
         if key not in self._weights:
             found = self.of_rows(column, least, bounded=bounded)
             relevant = self.relevant(least)
-            weights = np.maximum(found, clip) if clip else found.copy()
+            weights = np.divide(1.0, np.maximum(found, clip) if clip else found)
             if not relevant.all():
-                weights[~relevant] = math.inf
-            np.divide(1.0, weights, out=weights)
+                weights[~relevant] = 0.0
             self._weights[key] = read_only(weights)
         return self._weights[key]
 
@@ -180,43 +179,48 @@ def fill_propensities(sides: BatchSides, keys: Sequence[Any], out: Array) -> Non
     """
     known: Propensities = sides["propensity"]
     truth, n_threads = sides["truth"], sides["n_threads"]
-    clicks = [key for key in keys if key[0] == "clicks"]
-    cuts, _ = cuts_of([key[-1] for key in clicks])
-    deepest = min(int(cuts.max(initial=0)), longest_row(sides["recs"].indptr))
-    found = _find_clicks(sides["recs"], truth, deepest, n_threads) if clicks else None
-    for column, clip, bounded, least in dict.fromkeys(tuple(key[1:5]) for key in keys):
-        source = column, clip, bounded, least
-        weights = known.weights(column, clip, least, bounded=bounded)
-        for discount in dict.fromkeys(key[5] for key in clicks if key[1:5] == source):
-            wanted = [nth for nth, key in enumerate(keys) if key[0] == "clicks" and key[1:6] == (*source, discount)]
-            cuts, at = cuts_of([keys[nth][-1] for nth in wanted])
-            assert found is not None
-            discounts = rank_weights(discount, deepest)[1:]
-            out[wanted] = _sum_clicks(found, truth, weights, cuts, discounts, n_threads)[at]
-        for nth in [nth for nth, key in enumerate(keys) if key[0] == "weights" and key[1:5] == source]:
-            run = _kernel("sum_weights", 4 * len(weights))
-            over_users(functools.partial(run, weights, truth.indptr, out[nth]), truth.n_users, n_threads)
-
-
-def _find_clicks(recs: FlatSide, truth: FlatSide, deepest: int, n_threads: int) -> kernels.Clicks:
-    """Return the hits of all users within a rank."""
-    n_rows = len(truth.items)
-    found = kernels.Clicks(np.empty(n_rows, np.int32), np.empty(n_rows, np.int32), np.empty(recs.n_users, np.int64))
-    sides = kernels.UserItems(recs.items, recs.indptr), kernels.UserItems(truth.items, truth.indptr)
-    run = _kernel("find_clicks", min(len(recs.items), deepest * recs.n_users) + 8 * n_rows, recs.items, truth.items)
-    over_users(functools.partial(run, *sides, deepest, found), recs.n_users, n_threads)
-    return kernels.Clicks(*map(read_only, found))
+    sources = list(dict.fromkeys(tuple(key[1:5]) for key in keys))
+    weights = [known.weights(column, clip, least, bounded=bounded) for column, clip, bounded, least in sources]
+    for nth, key in enumerate(keys):
+        if key[0] == "weights":
+            own = weights[sources.index(key[1:5])]
+            run = functools.partial(_kernel("sum_weights", 4 * len(own)), own, truth.indptr, out[nth])
+            over_users(run, truth.n_users, n_threads)
+    clicks = [nth for nth, key in enumerate(keys) if key[0] == "clicks"]
+    if clicks:
+        series = list(dict.fromkeys(keys[nth][1:6] for nth in clicks))
+        cuts, at = cuts_of([keys[nth][-1] for nth in clicks])
+        of_series = [(sources.index(key[:4]), key[4]) for key in series]
+        sums = _sum_clicks(sides["recs"], truth, weights, of_series, cuts, n_threads)
+        out[clicks] = sums[[series.index(keys[nth][1:6]) for nth in clicks], at]
 
 
 def _sum_clicks(
-    found: kernels.Clicks, truth: FlatSide, weights: Array, cuts: Array, discounts: Array, n_threads: int
+    recs: FlatSide,
+    truth: FlatSide,
+    weights: Sequence[Array],
+    series: Sequence[tuple[int, Weight]],
+    cuts: Array,
+    n_threads: int,
 ) -> Array:
-    """Return the sums of weights of hits, times the weights of their ranks, float64 (n_cuts, n_users)."""
-    sums = np.empty((len(cuts), truth.n_users))
-    run = _kernel("sum_clicks", len(weights) + truth.n_users)
-    given = found, truth.indptr, weights, read_only(cuts), read_only(discounts), sums
-    over_users(functools.partial(run, *given), truth.n_users, n_threads)
-    return sums
+    """Return sums of weights of hits, times the weights of their ranks, float64 (n_series, n_cuts, n_users).
+
+    A series is the position of its weights, and a weight of ranks.
+    """
+    deepest = min(int(cuts.max()), longest_row(recs.indptr))
+    together = weights[0].reshape(1, -1) if len(weights) == 1 else np.stack(weights)
+    wanted = kernels.ClickSums(
+        read_only(together),
+        read_only(np.array([source for source, _ in series])),
+        read_only(np.array([rank_weights(discount, deepest)[1:] for _, discount in series])),
+        read_only(cuts),
+        np.empty((len(series), len(cuts), truth.n_users)),
+    )
+    sides = kernels.UserItems(recs.items, recs.indptr), kernels.UserItems(truth.items, truth.indptr)
+    steps = min(len(recs.items), deepest * recs.n_users) + 8 * len(truth.items)
+    run = _kernel("sum_clicks", steps, recs.items, truth.items)
+    over_users(functools.partial(run, *sides, wanted), recs.n_users, n_threads)
+    return wanted.sums
 
 
 class WeightSums:
@@ -289,16 +293,22 @@ def collect_weights(
     for column, clip, bounded in keys:
         weights = known.weights(column, clip, least, bounded=bounded)
         clipped = relevant & (known.of_rows(column, least, bounded=bounded) < clip) if clip else relevant[:0]
-        parts = (weights[first : first + ROWS_AT_ONCE] for first in range(0, len(weights), ROWS_AT_ONCE))
-        sums = exact_sum(weights), sum(exact_sum(part * part) for part in parts)
-        rows.append([*sums, float(weights.max(initial=0.0)), int(np.count_nonzero(clipped))])
+        rows.append([*exact_sums(weights), float(weights.max(initial=0.0)), int(np.count_nonzero(clipped))])
     yield None, WeightSums(keys, rows)
 
 
-def exact_sum(values: Array) -> int:
-    """Return the exact sum of doubles from 0, as an integer in steps of 2^-1074."""
-    digits = np.zeros((kernels.EXPONENTS, 2), np.int64)
-    _kernel("add_digits", 2 * len(values))(read_only(values.view(np.int64)), digits)
+def exact_sums(values: Array) -> tuple[int, int]:
+    """Return the exact sum of doubles from 0, and that of their squares, as integers in steps of 2^-1074."""
+    digits = np.zeros((2, kernels.EXPONENTS, 2), np.int64)
+    run = _kernel("add_digits", 4 * len(values))
+    for first in range(0, len(values), ROWS_AT_ONCE):
+        part = values[first : first + ROWS_AT_ONCE]
+        run(read_only(part.view(np.int64)), read_only((part * part).view(np.int64)), digits)
+    return _total(digits[0]), _total(digits[1])
+
+
+def _total(digits: Array) -> int:
+    """Return the integer of which `digits` has parts by exponent."""
     total = 0
     for exponent in np.flatnonzero(digits.any(axis=1)).tolist():
         high, low = digits[exponent].tolist()

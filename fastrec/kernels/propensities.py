@@ -27,12 +27,14 @@ class UserItems(NamedTuple):
     indptr: Array  # int64 (n_users + 1,)
 
 
-class Clicks(NamedTuple):
-    """Hits of users in their lists, by rank. Those of a user begin at the user's first row of the truth."""
+class ClickSums(NamedTuple):
+    """What to sum over the clicks of a user: weights of a source, times discounts of ranks, up to cut-offs."""
 
-    ranks: Array  # int32 (n_truth_rows,), from 1
-    sources: Array  # int32 (n_truth_rows,): rows of the user's truth, from 0
-    counts: Array  # int64 (n_users,)
+    weights: Array  # float64 (n_sources, n_truth_rows)
+    sources: Array  # int64 (n_series,)
+    discounts: Array  # float64 (n_series, deepest rank)
+    cuts: Array  # int64 (n_cuts,), ascending
+    sums: Array  # float64 (n_series, n_cuts, n_users)
 
 
 class Lookup(NamedTuple):
@@ -45,8 +47,8 @@ class Lookup(NamedTuple):
 
 
 @helper
-def find_clicks_of_user(recs, truth, u, deepest, lookup, clicks):
-    """Write the hits of a user within the rank `deepest`; return how many."""
+def find_clicks(recs, truth, u, deepest, lookup, ranks, rows):
+    """Write the ranks of a user's hits within the rank `deepest`, and their rows of the truth; return how many."""
     start = truth.indptr[u]
     own = truth.items[start : truth.indptr[u + 1]]
     row = recs.items[recs.indptr[u] : min(recs.indptr[u] + deepest, recs.indptr[u + 1])]
@@ -75,32 +77,27 @@ def find_clicks_of_user(recs, truth, u, deepest, lookup, clicks):
                     at = i
                     break
         if at < n and found < n:  # a copy in the list, which the evaluation rejects, may come again
-            clicks.ranks[start + found] = j + 1
-            clicks.sources[start + found] = at
+            ranks[found] = j + 1
+            rows[found] = start + at
             found += 1
     return found
 
 
-def find_clicks(recs, truth, deepest, clicks, first, last):
-    """Write the hits of users within the rank `deepest`."""
-    n = longest_row(truth.indptr, first, last)
+def sum_clicks(recs, truth, wanted, first, last):
+    """Sum over the hits of users, as `wanted` says."""
+    n, deepest = longest_row(truth.indptr, first, last), wanted.discounts.shape[1]
     lookup = Lookup(np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n), np.zeros(WORDS, np.uint64))
+    ranks, rows = np.empty(n, np.int64), np.empty(n, np.int64)
     for u in range(first, last):
-        clicks.counts[u] = find_clicks_of_user(recs, truth, u, deepest, lookup, clicks)
-
-
-def sum_clicks(clicks, truth_indptr, weights, cuts, discounts, sums, first, last):
-    """Sum weights of clicks, times the discount of their rank, up to the cut-offs: into sums (n_cuts, n_users)."""
-    for u in range(first, last):
-        total = 0.0
-        start = truth_indptr[u]
-        at = start
-        end = start + clicks.counts[u]
-        for c in range(len(cuts)):
-            while at < end and clicks.ranks[at] <= cuts[c]:
-                total += weights[start + clicks.sources[at]] * discounts[clicks.ranks[at] - 1]
-                at += 1
-            sums[c, u] = total
+        found = find_clicks(recs, truth, u, deepest, lookup, ranks, rows)
+        for series in range(len(wanted.sources)):
+            weights, discounts = wanted.weights[wanted.sources[series]], wanted.discounts[series]
+            total, at = 0.0, 0
+            for c in range(len(wanted.cuts)):
+                while at < found and ranks[at] <= wanted.cuts[c]:
+                    total += weights[rows[at]] * discounts[ranks[at] - 1]
+                    at += 1
+                wanted.sums[series, c, u] = total
 
 
 def sum_weights(weights, indptr, sums, first, last):
@@ -117,12 +114,17 @@ def sum_weights(weights, indptr, sums, first, last):
         sums[u] = total
 
 
-def add_digits(bits, digits):
-    """Add the significands of doubles from 0, given as int64, by exponent: their upper and lower half."""
+def add_digits(bits, squares, digits):
+    """Add the significands of doubles from 0 by exponent, their upper and lower half: into digits (2, EXPONENTS, 2).
+
+    `bits` are those of numbers, `squares` those of their squares.
+    """
     for at in range(len(bits)):
-        exponent = bits[at] >> 52
-        significand = bits[at] & ((1 << 52) - 1)
-        if exponent > 0:
-            significand |= 1 << 52
-        digits[exponent, 0] += significand >> 26
-        digits[exponent, 1] += significand & ((1 << 26) - 1)
+        for of in range(2):
+            number = squares[at] if of else bits[at]
+            exponent = number >> 52
+            significand = number & ((1 << 52) - 1)
+            if exponent > 0:
+                significand |= 1 << 52
+            digits[of, exponent, 0] += significand >> 26
+            digits[of, exponent, 1] += significand & ((1 << 26) - 1)

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 
 import fastrec
-from fastrec.items.propensities import exact_sum
+from fastrec.items.propensities import exact_sums
 from support import item_cases, item_oracle
 from support.item_calls import evaluate
 from support.item_cases import CLICKS
@@ -318,9 +318,11 @@ def test_exact_sums() -> None:
     draw = np.random.default_rng(0)
     values = np.ldexp(draw.random(5000), draw.integers(-330, 330, 5000))
     wanted = sum(map(Fraction, values.tolist()), Fraction(0))
-    assert Fraction(exact_sum(values), 1 << 1074) == wanted
-    assert exact_sum(values[::-1]) == exact_sum(values[:77]) + exact_sum(values[77:])
-    assert exact_sum(np.array([5e-324, 0.0])) == 1 and exact_sum(np.zeros(0)) == 0
+    squares = sum(Fraction(value * value) for value in values.tolist())
+    assert [Fraction(total, 1 << 1074) for total in exact_sums(values)] == [wanted, squares]
+    parts = exact_sums(values[:77]), exact_sums(values[77:])
+    assert exact_sums(values[::-1]) == tuple(map(sum, zip(*parts, strict=True)))
+    assert exact_sums(np.array([5e-324, 0.0])) == (1, 0) and exact_sums(np.zeros(0)) == (0, 0)
 
 
 def test_printed_and_drawn() -> None:
