@@ -237,7 +237,7 @@ def encode_labels(labels: Any, where: str, n: int) -> tuple[Keys, Array | None]:
         keys = encode_key(labels.ids, where, len(labels.ids))
         return keys._replace(codes=labels.spread(keys.codes)), labels.valid
     labels = check_labels_of_rows(labels, where, n)
-    if labels.dtype.kind in "iu":
+    if labels.dtype.kind in "iu" and labels.dtype != np.uint64:  # codes are int64
         return Keys(labels, lambda some: some), None
     distinct, codes = np.unique(labels, return_inverse=True)
     return Keys(codes, lambda some: distinct[some]), None

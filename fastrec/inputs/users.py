@@ -107,12 +107,12 @@ def _kind_of_id(kind: type) -> str:
     return "strings" if issubclass(kind, str) else kind.__name__
 
 
-def _labels(values: Any, name: str, n_users: int) -> Array:
-    """Return a 1-D array of integers, strings or objects with one label per user."""
+def _labels(values: Any, name: str, n: int, per: str = "user") -> Array:
+    """Return a 1-D array of integers, strings or objects with one label per user, or per row."""
     refuse_unusual(values, name)
-    array = _array_of(values, name)
-    if array.shape != (n_users,):
-        raise InputError(f"{name} must have one label per user, {n_users}; found shape {array.shape}")
+    array = _array_of(values, name, per)
+    if array.shape != (n,):
+        raise InputError(f"{name} must have one label per {per}, {n}; found shape {array.shape}")
     if array.size == 0:
         return np.zeros(0, np.int64)
     if array.dtype == object:
@@ -141,14 +141,14 @@ def is_hashable(label: Any) -> bool:
     return True
 
 
-def _array_of(values: Any, name: str) -> Array:
+def _array_of(values: Any, name: str, per: str = "user") -> Array:
     """Return labels as an array, without NumPy's guesses about mixed types."""
     if isinstance(values, np.ndarray):
         return values
     if hasattr(values, "__array__") or is_tensor(values):
         return as_array(values, name)
     if isinstance(values, (str, bytes, AbstractSet)) or not isinstance(values, Iterable):
-        raise InputTypeError(f"{name} must be one label per user, found a {type(values).__name__}: {shown(values)}")
+        raise InputTypeError(f"{name} must be one label per {per}, found a {type(values).__name__}: {shown(values)}")
     rows = plain_values(listed(values, name), name)
     array = np.empty(len(rows), dtype=object)
     for i, row in enumerate(rows):
@@ -158,7 +158,7 @@ def _array_of(values: Any, name: str) -> Array:
 
 def check_labels_of_rows(labels: Any, name: str, n_rows: int) -> Array:
     """Return one label per row, integers or strings."""
-    array = _labels(labels, name, n_rows)
+    array = _labels(labels, name, n_rows, "row")
     if not _are_labels(array):
         raise InputTypeError(f"the labels of {name} must be all integers or all strings{_kinds(array)}")
     return array

@@ -318,6 +318,14 @@ def test_large_ids_and_ranks() -> None:
     assert found.merge(found).impressions[[0, -1]].tolist() == [14, 8]
 
 
+def test_large_labels_of_groups_keep_their_sign() -> None:
+    labels = np.array([2**64 - 1, 3, 2**63], np.uint64)
+    found = fastrec.ctr_by_rank([1, 0, 0], [1, 1, 1], groups=labels).groups["group"]
+    assert {label: own.clicks.tolist() for label, own in found.items()} == {3: [0], 2**63: [0], 2**64 - 1: [1]}
+    scored = fastrec.evaluate_scores([1, 0, 0], [0.5, 0.2, 0.1], user_ids=[1, 2, 3], metrics="mae", groups=labels)
+    assert list(scored.groups["group"]) == [3, 2**63, 2**64 - 1]
+
+
 # Errors
 
 
@@ -370,6 +378,8 @@ def test_other_errors() -> None:
         fastrec.position_bias([1], [1], [1], [1, 2])
     with pytest.raises(fastrec.InputError, match=r"groups\['g'\] must have one label per row, 1; found 2"):
         fastrec.ctr_by_rank([1], [1], groups={"g": [1, 2]})
+    with pytest.raises(fastrec.InputTypeError, match=r"groups\['group'\] must be one label per row, found a str"):
+        fastrec.ctr_by_rank([1], [1], groups="a")
     with pytest.raises(fastrec.InputError, match="ranks must be integers from 1 to 1,000,000, found 0"):
         fastrec.position_bias([1], [0], [1], [1])
     with pytest.raises(fastrec.InputError, match="must have users, or neither"):
