@@ -239,7 +239,9 @@ class Evaluator(BaseEvaluator):
         )
 
     def _check_passed(self, passed: Mapping[str, Any]) -> None:
-        """Raise MetricError for a metric that reads a side which the call lacks."""
+        """Raise MetricError for a metric that reads a side which the call lacks, InputError for ranks it lacks."""
+        if self._examination is not None and "logged" not in passed:
+            raise InputError(Argument("examination"), " needs ", Argument("logged", (...,)), ", the ranks of clicks")
         known = {*passed, *(() if self._items is None else ("items",))}
         self._check_sides(known | {name for name, others in DERIVED.items() if known.intersection(others)})
 

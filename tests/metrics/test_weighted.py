@@ -383,6 +383,10 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "unknown": ({"logged": [2, 1, 1, 1], "examination": [1, math.nan]}, "examination is NaN at rank 2, which is that"),
     "dead": ({"logged": [2, 1, 1, 1], "examination": [1, 0]}, "examination: the propensity of item 5 .* found 0"),
     "no curve": ({"logged": [1] * 4, "examination": []}, "examination must be one number for each of the ranks"),
+    "no ranks": (
+        {"items": {item: {"propensity": 0.5} for item in (3, 5, 6)}, "examination": [1.0]},
+        r"examination needs logged=\.\.\., the ranks of clicks",
+    ),
     "a string": ({"logged": [1] * 4, "examination": "1,2"}, "examination must be numbers of ranks 1, 2, "),
 }
 
