@@ -41,8 +41,16 @@ class CtrByRank(Exported):
     level : of the intervals.
     """
 
-    def __init__(self, table: Array, groups: Mapping[str, Mapping[Any, Array]], level: float, *, by_user: bool) -> None:
-        self._table, self._by_user, self.level = table, by_user, level
+    def __init__(
+        self,
+        table: Array,
+        groups: Mapping[str, Mapping[Any, Array]],
+        level: float,
+        *,
+        by_user: bool,
+        is_merged: bool = False,
+    ) -> None:
+        self._table, self._by_user, self._is_merged, self.level = table, by_user, is_merged, level
         self.ranks = np.arange(1, len(table) + 1)
         self.impressions, self.clicks = table[:, 0].copy(), table[:, 1].copy()
         with np.errstate(invalid="ignore"):
@@ -69,12 +77,13 @@ class CtrByRank(Exported):
     def merge(self, other: CtrByRank) -> CtrByRank:
         """Return the result for the rows of both, with the same bits as one call on all rows.
 
-        With users, no user may be in both: the interval needs the counts of whole users.
+        With users, no user may be in both: the interval needs the counts of whole users. Results keep no ids, so this
+        is not checked; the printed result says that it was taken for granted.
 
         Raises
         ------
-        InputError
-            If only one of them has users, or they have other groupings.
+        InputError, InputTypeError
+            If only one of them has users, or they have other groupings or levels.
         """
         if not isinstance(other, CtrByRank):
             raise InputTypeError(f"a CtrByRank merges with another, found {shown(other)}")
@@ -83,6 +92,8 @@ class CtrByRank(Exported):
         if self.groups.keys() != other.groups.keys():
             found = f"{', '.join(self.groups) or 'none'} and {', '.join(other.groups) or 'none'}"
             raise InputError(f"results must have the same groupings to be merged, found {found}")
+        if self.level != other.level:
+            raise InputError(f"results must have the same level to be merged: {self.level}, {other.level}")
         joined: dict[str, dict[Any, Array]] = {}
         for grouping, own in self.groups.items():
             theirs = other.groups[grouping]
@@ -90,7 +101,8 @@ class CtrByRank(Exported):
                 label: add_tables([by[label]._table for by in (own, theirs) if label in by])  # noqa: SLF001
                 for label in _in_order([*own, *theirs])
             }
-        return CtrByRank(add_tables([self._table, other._table]), joined, self.level, by_user=self._by_user)
+        table = add_tables([self._table, other._table])
+        return CtrByRank(table, joined, self.level, by_user=self._by_user, is_merged=True)
 
     def to_rows(self) -> list[dict[str, Any]]:
         """Return a dict per rank, over all rows and for each group.
@@ -147,7 +159,8 @@ class CtrByRank(Exported):
     def notes(self) -> list[str]:
         """Return lines on the numbers."""
         kind = "clustered by user" if self._by_user else "Wilson 1927; rows are taken as independent"
-        return [f"intervals of {100 * self.level:g} %: {kind}", NOT_BIAS]
+        merged = ["merged results: no user is taken to be in two of them"] if self._is_merged and self._by_user else []
+        return [f"intervals of {100 * self.level:g} %: {kind}", *merged, NOT_BIAS]
 
     def tables(self) -> list[Table]:
         """Return the tables for terminals, the first ranks of each, with their notes."""
@@ -298,7 +311,8 @@ class PositionBias(Exported):
         """Return lines on the numbers."""
         settings = self.settings
         rounds = f", rounds: {settings['n_rounds']}" if settings["method"] == "em" else ""
-        lines = [f"method {settings['method']}{rounds}, {self.n_queries:,} queries"]
+        queries = f"{self.n_queries:,} quer{'y' if self.n_queries == 1 else 'ies'}"
+        lines = [f"method {settings['method']}{rounds}, {queries}"]
         if self.n_queries < 2:
             lines.append("no intervals: they need two queries or more")
         elif settings["n_samples"] >= 2:

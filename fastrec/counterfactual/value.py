@@ -177,6 +177,8 @@ class PolicyEstimates(Exported, dict[str, PolicyEstimate]):
         >>> one.merge(two)["snips"].value
         0.5
         """
+        if not isinstance(other, PolicyEstimates):
+            raise InputTypeError(f"merge takes PolicyEstimates, found {shown(other)}")
         if list(self) != list(other):
             raise InputError(f"merge needs results of the same estimators, found {list(self)} and {list(other)}")
         return PolicyEstimates((name, one.merge(other[name])) for name, one in self.items())

@@ -476,3 +476,5 @@ def test_merge_needs_the_same_estimator_and_clip() -> None:
         worked("iips").merge(worked("iips", clip=2.0))
     with pytest.raises(InputTypeError, match="merge takes a PolicyEstimate"):
         worked("iips").merge(1.0)  # type: ignore[arg-type]
+    with pytest.raises(InputTypeError, match="merge takes PolicyEstimates, found None"):
+        quietly(draw_slates(2)).merge(None)  # type: ignore[arg-type]

@@ -196,6 +196,8 @@ def test_counts_merge(with_users: bool) -> None:
     cut = int(np.searchsorted(users, 17))  # between two users
     for merged in (of(slice(cut)).merge(of(slice(cut, n))), of(slice(cut, n)).merge(of(slice(cut)))):
         assert merged.to_json() == whole.to_json()
+        assert ("no user is taken to be in two of them" in repr(merged)) == with_users
+    assert "taken to be" not in repr(whole)
     order = rng.permutation(n)
     assert of(order).to_json() == whole.to_json()
 
@@ -291,7 +293,7 @@ def test_one_query_has_no_interval() -> None:
     assert found.curve.tolist() == [1, 0.5]
     assert np.isnan(found.low).all()
     assert np.isnan(found.high).all()
-    assert "they need two queries or more" in repr(found)
+    assert "pivot, 1 query\nno intervals: they need two queries or more" in repr(found)
 
 
 def test_no_rows() -> None:
@@ -386,6 +388,12 @@ def test_other_errors() -> None:
         fastrec.ctr_by_rank([1], [1]).merge(fastrec.ctr_by_rank([1], [1], user_ids=[1]))
     with pytest.raises(fastrec.InputError, match="must have the same groupings"):
         fastrec.ctr_by_rank([1], [1]).merge(fastrec.ctr_by_rank([1], [1], groups=[1]))
+    with pytest.raises(fastrec.InputError, match=r"the same level to be merged: 0\.95, 0\.9"):
+        fastrec.ctr_by_rank([1], [1]).merge(fastrec.ctr_by_rank([1], [1], level=0.9))
+    with pytest.raises(fastrec.InputTypeError, match="a CtrByRank merges with another, found None"):
+        fastrec.ctr_by_rank([1], [1]).merge(None)  # type: ignore[arg-type]
+    with pytest.raises(fastrec.InputTypeError, match="a PositionBias merges with another, found 3"):
+        bias_of(WORKED).merge(3)  # type: ignore[arg-type]
     with pytest.raises(fastrec.InputError, match="the same method to be merged: pivot, ctr"):
         bias_of(WORKED).merge(bias_of(WORKED, method="ctr"))
     with pytest.raises(fastrec.InputTypeError, match="query must be all integers or all strings"):
