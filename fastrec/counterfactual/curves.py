@@ -30,33 +30,49 @@ class Curve(NamedTuple):
 
 
 class Fitting:
-    """A method and the counts that it is fitted to."""
+    """A method and the counts that it is fitted to.
+
+    Fits see only rank 1 and the ranks with rows: one row at a high rank would make each of many fits long.
+    """
 
     def __init__(self, counts: PairCounts, method: str, n_rounds: int, n_threads: int) -> None:
         self._cells, self._method, self._n_rounds, self._n_threads = counts.cells, method, n_rounds, n_threads
         self._n_ranks, self._n_queries = counts.n_ranks, len(counts.queries)
+        used = np.zeros(self._n_ranks, bool)
+        used[counts.cells.ranks] = True
+        used[:1] = True
+        self._used, self._place_of = np.flatnonzero(used), np.cumsum(used) - 1
         self._entries = self._fill_entries()
-        self._trials = _trials(counts.cells) if method == "em" else None
+        self._trials = _trials(counts.cells, self._place_of) if method == "em" else None
 
     def fit(self) -> Curve:
         """Return the curve of all queries."""
         once = np.ones(self._n_queries, np.int64)
         sums = self._weigh(once)
         curve, examination = self._curve(sums, once, self._n_threads)
-        return Curve(curve, examination, sums[:, 2])
+        pairs = np.zeros(self._n_ranks, np.int64)
+        pairs[self._used] = sums[:, 2]
+        return Curve(self._of_all_ranks(curve), None if examination is None else self._of_all_ranks(examination), pairs)
+
+    def _of_all_ranks(self, values: Array) -> Array:
+        """Return values of all ranks, NaN at those without rows."""
+        found: Array = np.full(self._n_ranks, math.nan)
+        found[self._used] = values
+        return found
 
     def resample(self, n_samples: int, seed: int, known: Array) -> Array:
         """Return curves of queries drawn with replacement (Efron 1979), at some ranks: float64 (n_samples, n_known).
 
-        `known` are positions of ranks. All ranks up to a high one would take much memory.
+        `known` are positions of ranks with a value.
         """
         n = self._n_queries
+        places: Array = self._place_of[known]
         key = np.random.SeedSequence(seed).generate_state(1, np.uint64)[0]
 
         def one(nth: int) -> Array:
             drawn = np.empty(n, np.int64)
             entry("draw_queries", "int64").suited_to(4 * n)(key, nth, drawn)
-            return self._curve(self._weigh(drawn), drawn, 1)[0][known]
+            return self._curve(self._weigh(drawn), drawn, 1)[0][places]
 
         found = np.empty((n_samples, len(known)))
         for nth, curve in enumerate(run_in_threads(one, range(n_samples), self._n_threads)):
@@ -87,11 +103,11 @@ class Fitting:
         run = entry("fill_entries", "int64").suited_to(8 * n)
         run(self._cells, METHODS[self._method], scale, slots, indptr, ranks, entries)
         used = int(indptr[-1])
-        return read_only(indptr), read_only(ranks[:used].copy()), read_only(entries[:used].copy())
+        return read_only(indptr), read_only(self._place_of[ranks[:used]]), read_only(entries[:used].copy())
 
     def _weigh(self, drawn: Array) -> Array:
         """Return the sums by rank of the entries of queries that are drawn so often."""
-        sums = np.zeros((self._n_ranks, 3), np.int64)
+        sums = np.zeros((len(self._used), 3), np.int64)
         indptr, ranks, entries = self._entries
         entry("weigh_entries", "int64").suited_to(4 * len(ranks))(indptr, ranks, entries, read_only(drawn), sums)
         return sums
@@ -100,13 +116,13 @@ class Fitting:
         """Return the chance of examination of each rank after rounds of expectation maximisation."""
         n_cells, drawn = len(trials.ranks), read_only(drawn)
         clicks, shown = 1.0 + entries[:, 0], 2.0 + entries[:, 1]
-        attraction, sums = np.full(len(trials.indptr) - 1, 0.5), np.empty((BLOCKS, self._n_ranks))
+        attraction, sums = np.full(len(trials.indptr) - 1, 0.5), np.empty((BLOCKS, len(self._used)))
         of_queries = trials.indptr[trials.queries]  # where the cells of each query begin
         edges = np.searchsorted(of_queries, n_cells * np.arange(BLOCKS) // BLOCKS)
         edges = read_only(np.append(edges, self._n_queries))
         run = entry("expect", str(trials.missed.dtype)).suited_to(8 * n_cells * self._n_rounds)
         n_parts = max(1, min(n_threads, n_cells // CELLS_PER_TASK, BLOCKS))
-        examination = np.full(self._n_ranks, 0.5)
+        examination = np.full(len(self._used), 0.5)
         for _ in range(self._n_rounds):
             known = read_only(examination)
 
@@ -123,12 +139,12 @@ class Fitting:
         return examination
 
 
-def _trials(cells: kernels.PairCells) -> kernels.Trials:
-    """Return what expectation maximisation reads of cells."""
+def _trials(cells: kernels.PairCells, place_of: Array) -> kernels.Trials:
+    """Return what expectation maximisation reads of cells, with the places of their ranks."""
     missed = cells.shown - cells.clicked
     kept = missed > 0
     before = np.concatenate([[0], np.cumsum(kept)])
-    ranks, missed = cells.ranks[kept].astype(np.int32), missed[kept]
+    ranks, missed = place_of[cells.ranks[kept]].astype(np.int32), missed[kept]
     narrow = np.int32 if missed.max(initial=0) < 1 << 31 else np.int64
     totals = []
     for counts in (cells.clicked, cells.shown):

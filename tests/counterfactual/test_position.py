@@ -320,6 +320,27 @@ def test_large_ids_and_ranks() -> None:
     assert found.merge(found).impressions[[0, -1]].tolist() == [14, 8]
 
 
+@pytest.mark.parametrize("method", ["ctr", "pivot", "em"])
+def test_one_row_at_a_high_rank_leaves_fits_small(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of 1,000 draws took the time of a million ranks."""
+    shapes = set()
+    real = curves.Fitting._weigh
+
+    def weigh(own: curves.Fitting, drawn: np.ndarray) -> np.ndarray:
+        found = real(own, drawn)
+        shapes.add(found.shape)
+        return found
+
+    monkeypatch.setattr(curves.Fitting, "_weigh", weigh)
+    rows = random_rows(5, n_ranks=3)
+    high = [row._replace(rank=1_000_000) if row.rank == 3 else row for row in rows]
+    near, far = (bias_of(own, method=method, n_samples=30) for own in (rows, high))
+    for name in ("curve", "low", "high", "pairs", "impressions"):
+        assert getattr(far, name)[[0, 1, -1]].tobytes() == getattr(near, name).tobytes()
+    assert np.isnan(far.curve[2:-1]).all()
+    assert shapes == {(3, 3)}
+
+
 def test_large_labels_of_groups_keep_their_sign() -> None:
     labels = np.array([2**64 - 1, 3, 2**63], np.uint64)
     found = fastrec.ctr_by_rank([1, 0, 0], [1, 1, 1], groups=labels).groups["group"]
