@@ -21,6 +21,8 @@ LARGEST = 2**62
 ITEM_KS = (1, 3, 5)
 ITEMS_OF_A_KIND = 34
 LOGS_OF_A_KIND = 40
+SESSIONS_OF_A_KIND = 8
+SESSION_KINDS = ("shuffled", "mostly_sorted", "sorted", "all_clicks", "no_clicks", "short", "repeated")
 MODELS = 60
 
 Case = dict[str, Any]
@@ -52,6 +54,11 @@ def item_cases() -> list[Case]:
 def position_cases() -> list[Case]:
     """Impressions in random orders: {name, kind, rows: [[click, rank, query, item], ...]}."""
     return [_position_case(kind, nth) for kind in POSITION_KINDS for nth in range(LOGS_OF_A_KIND)]
+
+
+def session_cases() -> list[Case]:
+    """Lists as they were shown, with clicks: {name, kind, sessions: [[query, [[item, click], ...]], ...]}."""
+    return [_session_case(kind, nth) for kind in SESSION_KINDS for nth in range(SESSIONS_OF_A_KIND)]
 
 
 def model_cases() -> list[Case]:
@@ -228,6 +235,27 @@ def _position_case(kind: str, nth: int) -> Case:
         chance = attraction[pair] / rank / (20 if kind == "few_clicks" else 1)
         rows.append([int(rng.random() < chance), rank, *pair])
     return {"name": f"{kind}-{nth}", "kind": kind, "rows": rows}
+
+
+def _session_case(kind: str, nth: int) -> Case:
+    """Lists of at most ten items; those of "repeated" may show an item twice."""
+    rng = random.Random(f"{kind} {nth}")
+    n_queries, n_items = rng.choice([1, 3]), rng.randint(4, 10)
+    attraction = {(query, item): rng.random() for query in range(n_queries) for item in range(n_items)}
+    sessions = []
+    for _ in range(rng.randint(20, 60)):
+        query = rng.randrange(n_queries)
+        items = sorted(range(n_items), key=lambda item: -attraction[query, item])
+        if kind != "sorted" and (kind != "mostly_sorted" or rng.random() < 0.3):
+            rng.shuffle(items)
+        if kind == "repeated":
+            items[rng.randrange(1, n_items)] = items[0]
+        shown = []
+        for rank, item in enumerate(items[: rng.randint(1, 3) if kind == "short" else n_items], 1):
+            chance = {"all_clicks": 1.0, "no_clicks": 0.0}.get(kind, attraction[query, item] / rank)
+            shown.append([item, int(rng.random() < chance)])
+        sessions.append([query, shown])
+    return {"name": f"{kind}-{nth}", "kind": kind, "sessions": sessions}
 
 
 def _item_case(kind: str, nth: int) -> Case:

@@ -4,6 +4,8 @@ TOOL_items are the metrics of items and histories of a tool, asked with cases of
 and TOOL_models its evaluation of models. ultr_bias_toolkit estimates position bias, and tools of slates estimate the
 value of a policy; they have cases of their own, too.
 
+pip cannot install pyclick. It is asked only by name, in an environment that --environments has.
+
 pip installs each tool into its own environment. There `tools/TOOL.py` reads cases from its standard input and prints
 the tool's answers. By default the script takes the newest version, writes the answers to `TOOL.json.gz` beside this
 file and prints the changes. With --check it takes the versions of the kept answers and writes nothing, and any
@@ -58,6 +60,7 @@ ITEM_REQUIREMENTS = {
     "warprec_items": ["warprec"],
 }
 POSITION_REQUIREMENTS = {"ultr_bias_toolkit": ["ultr-bias-toolkit", "pandas<3"]}
+SESSION_TOOLS = ("pyclick",)  # nothing to install with pip
 SLATE_REQUIREMENTS = {
     "obp": ["torch==2.13.0", "scikit-learn", "pandas", "matplotlib", "seaborn", "tqdm", "pyyaml"],
 }
@@ -84,6 +87,8 @@ def all_cases(data: Path | None, tool: str = "") -> dict[str, list[Any]]:
         return {"positions": cases.position_cases()}
     if tool in SLATE_REQUIREMENTS:
         return {"slates": cases.slate_cases()}
+    if tool in SESSION_TOOLS:
+        return {"sessions": cases.session_cases()}
     if tool in MODEL_REQUIREMENTS:
         return {"models": cases.model_cases()}
     lists = cases.list_cases() + ([cases.real_case(data)] if data is not None else [])
@@ -159,7 +164,9 @@ def differences(old: dict[str, Any], new: dict[str, Any], asked: set[str]) -> li
 def main(arguments: Sequence[str] | None = None) -> int:
     """Ask the tools, and keep or compare their answers."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("tools", nargs="*", choices=[*ALL_REQUIREMENTS, []], metavar="TOOL", help="by default all")
+    parser.add_argument(
+        "tools", nargs="*", choices=[*ALL_REQUIREMENTS, *SESSION_TOOLS, []], metavar="TOOL", help="by default all"
+    )
     parser.add_argument(
         "--data", type=Path, default=REAL_DATA, help="folder of real data; by default FASTREC_TEST_DATA"
     )
@@ -169,6 +176,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     n_changed = 0
     with tempfile.TemporaryDirectory(prefix="fastrec-rivals-") as folder:
         for tool in options.tools or ALL_REQUIREMENTS:
+            if tool in SESSION_TOOLS and not (options.environments and (options.environments / tool).is_dir()):
+                raise SystemExit(f"{tool}: make the environment {tool} in a folder, and pass it as --environments")
             given, kept = all_cases(options.data, tool), load_golden(tool)
             asked = {case["name"] for kind in given.values() for case in kind}
             python = environment(tool, options.environments or Path(folder), kept["versions"] if options.check else {})
