@@ -41,16 +41,9 @@ class CtrByRank(Exported):
     level : of the intervals.
     """
 
-    def __init__(
-        self,
-        table: Array,
-        groups: Mapping[str, Mapping[Any, Array]],
-        level: float,
-        *,
-        by_user: bool,
-        is_merged: bool = False,
-    ) -> None:
-        self._table, self._by_user, self._is_merged, self.level = table, by_user, is_merged, level
+    def __init__(self, table: Array, groups: Mapping[str, Mapping[Any, Array]], level: float, *, by_user: bool) -> None:
+        self._table, self._by_user, self.level = table, by_user, level
+        self._is_merged = False
         self.ranks = np.arange(1, len(table) + 1)
         self.impressions, self.clicks = table[:, 0].copy(), table[:, 1].copy()
         with np.errstate(invalid="ignore"):
@@ -101,8 +94,9 @@ class CtrByRank(Exported):
                 label: add_tables([by[label]._table for by in (own, theirs) if label in by])  # noqa: SLF001
                 for label in _in_order([*own, *theirs])
             }
-        table = add_tables([self._table, other._table])
-        return CtrByRank(table, joined, self.level, by_user=self._by_user, is_merged=True)
+        merged = CtrByRank(add_tables([self._table, other._table]), joined, self.level, by_user=self._by_user)
+        merged._is_merged = True
+        return merged
 
     def to_rows(self) -> list[dict[str, Any]]:
         """Return a dict per rank, over all rows and for each group.
