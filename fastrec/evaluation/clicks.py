@@ -30,6 +30,9 @@ def check_examination(curve: Any) -> Array | None:
     """Return the examination of ranks 1, 2, ..., float64 (n,), NaN where it is unknown; or None."""
     if curve is None:
         return None
+    if hasattr(curve, "curve"):
+        found = f" must be numbers of ranks 1, 2, ..., found a {type(curve).__name__}: pass its curve"
+        raise InputTypeError(Argument("examination"), found)
     if isinstance(curve, str | bytes | Mapping | AbstractSet) or not hasattr(curve, "__len__"):
         raise InputTypeError(Argument("examination"), f" must be numbers of ranks 1, 2, ..., found {shown(curve)}")
     numbers = as_array(curve, "examination")

@@ -101,6 +101,15 @@ def test_ranks_and_the_curve_of_examination() -> None:
         assert dict(fastrec.evaluate(RECS, TRUTH, METRICS, logged=[2, 1, 3, 1], examination=curve)) == WANTED
 
 
+def test_the_curve_of_position_bias() -> None:
+    clicks, ranks = [1] * 8 + [1] * 5 + [0] * 3 + [1] * 2 + [0] * 6, [1] * 8 + [2] * 8 + [3] * 8
+    found = fastrec.position_bias(clicks, ranks, [7] * 24, ["a"] * 24)
+    assert found.curve.tolist() == [1.0, 0.625, 0.25]
+    logged = [2, 1, 3, 1]
+    taken = fastrec.evaluate(RECS, TRUTH, METRICS, logged=logged, examination=found.curve)
+    assert dict(taken) == dict(fastrec.evaluate(RECS, TRUTH, METRICS, logged=[0.625, 1.0, 0.25, 1.0]))
+
+
 def test_what_precedes() -> None:
     """`logged` precedes the table of items, unless a metric names a column of it."""
     shop = {item: {"propensity": 1.0, "p": p} for item, p in item_cases.PROPENSITIES.items()}
@@ -386,6 +395,10 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "no ranks": (
         {"items": {item: {"propensity": 0.5} for item in (3, 5, 6)}, "examination": [1.0]},
         r"examination needs logged=\.\.\., the ranks of clicks",
+    ),
+    "a result": (
+        {"logged": [1] * 4, "examination": fastrec.position_bias([1], [1], [1], [1])},
+        "examination must be numbers of ranks 1, 2, ..., found a PositionBias: pass its curve",
     ),
     "a string": ({"logged": [1] * 4, "examination": "1,2"}, "examination must be numbers of ranks 1, 2, "),
 }
