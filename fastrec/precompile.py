@@ -10,6 +10,8 @@ import numpy as np
 
 from fastrec.api import evaluate, evaluate_model, evaluate_scores
 from fastrec.checks import check_choice, check_progress
+from fastrec.counterfactual.policy import policy_value
+from fastrec.counterfactual.position import ctr_by_rank, position_bias
 from fastrec.inputs.grouping import group_rows
 from fastrec.runtime.compiler import Entry
 
@@ -20,13 +22,13 @@ def warmup(what: str = "all", *, progress: Callable[[int, int], Any] | None = No
     """Compile kernels now, into the disk cache if there is one.
 
     Call it (in the shell: `fastrec warmup`) in images that are built once and started often, and before a fork. The
-    first time takes about 40 seconds of processor time. Without it, a process first interprets small inputs, which
+    first time takes about a minute of processor time. Without it, a process first interprets small inputs, which
     gives the same bits, and compiles when there is enough work.
 
     Parameters
     ----------
-    what : "lists" for recommended lists and models, "scores" for scored rows, or "all": both, and the kernels that sort
-        frames and files
+    what : "lists" for recommended lists and models, "scores" for scored rows, "logs" for clicks by rank, position bias
+        and values of policies, or "all": these, and the kernels that sort frames and files
     progress : called as `progress(done, total)` before the first kernel and after each
     """
     check_choice("what", what, list(_WARMUPS))
@@ -89,8 +91,28 @@ def _group_everything() -> None:
         blocks.take(np.repeat(rows, 64).astype(width))
 
 
+def _warm_up_logs() -> list[Callable[[], Any]]:
+    """Return calls that compile the kernels of logs of clicks, for ranks of either width."""
+    rows = np.arange(1 << 10)
+    clicks, ids, sure = rows % 2, rows % 64, np.ones(len(rows))
+    tasks: list[Callable[[], Any]] = []
+    for dtype in (np.int32, np.int64):
+        ranks = (rows % 3 + 1).astype(dtype)
+        tasks.append(partial(ctr_by_rank, clicks, ranks, user_ids=ids))
+        tasks.append(partial(_bound, clicks, ranks, ids))
+    tasks.append(partial(policy_value, clicks, sure, sure))
+    return tasks
+
+
+def _bound(clicks: Any, ranks: Any, ids: Any) -> None:
+    """Compute curves of position bias and their intervals."""
+    for method in ("pivot", "em"):
+        position_bias(clicks, ranks, ids, ids, method=method, n_samples=2).interval()
+
+
 _WARMUPS = {
     "lists": (_warm_up_lists,),
     "scores": (_warm_up_scores,),
-    "all": (_warm_up_lists, _warm_up_scores, _warm_up_grouping),
+    "logs": (_warm_up_logs,),
+    "all": (_warm_up_lists, _warm_up_scores, _warm_up_logs, _warm_up_grouping),
 }

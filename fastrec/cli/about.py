@@ -104,11 +104,12 @@ def completion(shell: str) -> None:
 
 
 @program.command()
-@click.argument("what", type=click.Choice(["lists", "scores", "all"]), default="all")
+@click.argument("what", type=click.Choice(["lists", "scores", "logs", "all"]), default="all")
 def warmup(what: str) -> None:
     """Compile the kernels in advance, so that no evaluation waits for them.
 
-    lists: for recommended lists; scores: for scored rows; all: for both, the default.
+    lists: for recommended lists; scores: for scored rows; logs: for clicks by rank, position bias and values of
+    policies; all: for all of these, the default.
     """
     from fastrec import precompile
 

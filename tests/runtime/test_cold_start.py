@@ -221,3 +221,35 @@ def test_a_part_is_compiled_ahead(tmp_path: Path) -> None:
     assert not any(name.startswith("evaluate_score_bin") for name in kept)
     with pytest.raises(fastrec.InputError, match="what must be"):
         fastrec.warmup("everything")
+
+
+WARM_UP_LOGS = """
+import os, sys
+import fastrec, numpy as np
+def kept():
+    found = os.walk(sys.argv[1])
+    return {os.path.basename(folder) for folder, _, files in found if any(own.endswith(".nbc") for own in files)}
+fastrec.warmup("logs")
+before = kept()
+n = 1 << 18
+clicks, ids = np.arange(n) % 2, np.arange(n) % 512
+for dtype in (np.int16, np.int32, np.int64):
+    ranks = (np.arange(n) % 5 + 1).astype(dtype)
+    fastrec.ctr_by_rank(clicks, ranks, user_ids=ids)
+    for method in ("ctr", "pivot", "adjacent", "em"):
+        fastrec.position_bias(clicks, ranks, ids, ids, method=method, n_samples=2).interval()
+fastrec.policy_value(clicks, np.ones(n), np.ones(n), estimator=["ips", "rips", "sniips"])
+print(*sorted(before), "/", *sorted(kept() - before))
+"""
+OF_LOGS = {"weigh_slates", "count_ranks", "add_users", "count_cells", "move_cells", "fill_entries", "draw_queries"}
+OF_LOGS |= {"weigh_entries", "expect"}
+
+
+@pytest.mark.thorough
+def test_kernels_of_logs_are_compiled_ahead(tmp_path: Path) -> None:
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "FASTREC_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, "-c", WARM_UP_LOGS, str(tmp_path)]
+    done = subprocess.run(command, check=True, env=environment, capture_output=True, text=True)
+    before, after = ({name.partition("-")[0] for name in part.split()} for part in done.stdout.split("/"))
+    assert before >= OF_LOGS
+    assert not after & OF_LOGS
