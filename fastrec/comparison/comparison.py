@@ -21,7 +21,7 @@ from fastrec.metrics.calls import parse
 from fastrec.metrics.directions import Direction
 from fastrec.report.definitions import definitions, settings_table
 from fastrec.report.estimates import Estimate
-from fastrec.report.plain import plain_data
+from fastrec.report.plain import plain_document
 from fastrec.show.numbers import number_of_users, percent
 from fastrec.show.shown import Exported
 from fastrec.show.tables import Section, Table, warning_lines, with_notes
@@ -149,10 +149,8 @@ class Comparison(Exported):
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain data for JSON (schema 1); NaN is None."""
-        document: dict[str, Any] = plain_data(
+        return plain_document(
             {
-                "schema": 1,
-                "fastrec": __version__,
                 "settings": dict(self.settings),
                 "rows": [row._asdict() for row in self.rows],
                 "segments": {name: [row._asdict() for row in rows] for name, rows in self.segments.items()},
@@ -160,7 +158,6 @@ class Comparison(Exported):
                 "warnings": self.warnings,
             }
         )
-        return document
 
     def to_html(self, path: str | os.PathLike[str] | None = None, *, title: str = "Comparison") -> str | None:
         """Return or write an HTML page: one file that needs no network and no library.

@@ -15,7 +15,7 @@ from fastrec.counterfactual.curves import Fitting
 from fastrec.counterfactual.intervals import clustered_error, quantile_of, wilson
 from fastrec.counterfactual.tables import brief, chart_of, curve_table, page_of_settings, rank_table
 from fastrec.exceptions import Argument, InputError, InputTypeError, shown
-from fastrec.report.plain import plain_data
+from fastrec.report.plain import plain_document
 from fastrec.runtime.threads import once
 from fastrec.show.plots import check_target, draw_band
 from fastrec.show.shown import Exported
@@ -116,9 +116,7 @@ class CtrByRank(Exported):
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain data for JSON (schema 1); NaN is None."""
         settings = {"level": self.level, "interval": "users" if self._by_user else "wilson"}
-        document = {"schema": 1, "fastrec": __version__, "settings": settings, "rows": self.to_rows()}
-        found: dict[str, Any] = plain_data(document)
-        return found
+        return plain_document({"settings": settings, "rows": self.to_rows()})
 
     def plot(self, ax: Any = None, *, label: str | None = None) -> Any:
         """Draw the ratio by rank with its interval as a band, on the given axes or new ones; one curve per group.
@@ -274,15 +272,7 @@ class PositionBias(Exported):
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain data for JSON (schema 1); NaN is None."""
-        document = {
-            "schema": 1,
-            "fastrec": __version__,
-            "settings": self.settings,
-            "queries": self.n_queries,
-            "rows": self.to_rows(),
-        }
-        found: dict[str, Any] = plain_data(document)
-        return found
+        return plain_document({"settings": self.settings, "queries": self.n_queries, "rows": self.to_rows()})
 
     def plot(self, ax: Any = None, *, label: str | None = None) -> Any:
         """Draw the curve with its interval as a band, on the given axes or new ones.

@@ -13,7 +13,7 @@ from fastrec.counterfactual.sums import SlateSums
 from fastrec.exceptions import InputError, InputTypeError, shown
 from fastrec.kernels import weights as kernels
 from fastrec.report.estimates import Estimate
-from fastrec.report.plain import plain_data
+from fastrec.report.plain import plain_document
 from fastrec.show.charts import line_chart
 from fastrec.show.numbers import DASH, figures, one_figure, shown_count, with_margin
 from fastrec.show.plots import draw_values
@@ -120,10 +120,7 @@ class PolicyEstimate(Exported):
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain data for JSON (schema 1); NaN is None."""
-        document: dict[str, Any] = plain_data(
-            {"schema": 1, "fastrec": __version__, **self.to_rows()[0], "warnings": self.warnings}
-        )
-        return document
+        return plain_document({**self.to_rows()[0], "warnings": self.warnings})
 
     def to_html(self, path: str | os.PathLike[str] | None = None, *, title: str = "Value of a policy") -> str | None:
         """Return or write an HTML page: one file that needs no network and no library.
@@ -194,10 +191,7 @@ class PolicyEstimates(Exported, dict[str, PolicyEstimate]):
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain data for JSON (schema 1): "estimates" and "warnings"; NaN is None."""
-        document: dict[str, Any] = plain_data(
-            {"schema": 1, "fastrec": __version__, "estimates": self.to_rows(), "warnings": self.warnings}
-        )
-        return document
+        return plain_document({"estimates": self.to_rows(), "warnings": self.warnings})
 
     def to_html(self, path: str | os.PathLike[str] | None = None, *, title: str = "Value of a policy") -> str | None:
         """Return or write an HTML page with a chart and tables; see `PolicyEstimate.to_html`."""

@@ -9,9 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec._version import __version__
 from fastrec.report.estimates import Estimate
-from fastrec.report.plain import plain_data
+from fastrec.report.plain import plain_document
 from fastrec.report.soundness import known_calls, with_effects_of_settings
 from fastrec.show.numbers import change, effect, one_figure, shown_count
 from fastrec.show.shown import Shown
@@ -132,10 +131,8 @@ class Explanation(Shown):
             | {"options": dict(side.options), "steps": dict(side.steps)}
             for tool, side in self.sides.items()
         }
-        document = {"schema": 1, "fastrec": __version__, "metric": self.metric, "differing": self.differing}
-        rest = {"same": self.same, "sides": sides, "absent": dict(self.absent), "warnings": self.warnings}
-        found: dict[str, Any] = plain_data({**document, **rest})
-        return found
+        document = {"metric": self.metric, "differing": self.differing, "same": self.same, "sides": sides}
+        return plain_document(document | {"absent": dict(self.absent), "warnings": self.warnings})
 
     def tables(self) -> list[Table]:
         """Return the tables to show: definitions and, with data, numbers and users."""

@@ -13,7 +13,7 @@ from fastrec.feedback.rows import DriftLog, DriftStep, Share, Trend
 from fastrec.feedback.tables import MARK, definitions_of, levels, notes, pages, printed, shares, steps, trends
 from fastrec.report.definitions import settings_table
 from fastrec.report.estimates import Estimate
-from fastrec.report.plain import plain_data
+from fastrec.report.plain import plain_document
 from fastrec.show.shown import Exported
 from fastrec.show.tables import Section, Table, warning_lines, with_notes
 
@@ -78,10 +78,8 @@ class Drift(Exported):
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain data for JSON (schema 1); NaN is None."""
-        document: dict[str, Any] = plain_data(
+        return plain_document(
             {
-                "schema": 1,
-                "fastrec": __version__,
                 "settings": dict(self.settings),
                 "logs": [log._asdict() for log in self.logs],
                 "steps": [step._asdict() for step in self.steps],
@@ -90,7 +88,6 @@ class Drift(Exported):
                 "warnings": self.warnings,
             }
         )
-        return document
 
     def to_html(self, path: str | os.PathLike[str] | None = None, *, title: str = "Drift") -> str | None:
         """Return or write an HTML page: one file that needs no network and no library.

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from fastrec._version import __version__
 from fastrec.exceptions import InputError
 from fastrec.report.estimates import Estimate, GroupEstimate
 
@@ -18,6 +19,7 @@ __all__ = [
     "group_rows",
     "number_of",
     "plain_data",
+    "plain_document",
     "refuse_ending",
     "rows_of",
     "scalar_name",
@@ -102,6 +104,11 @@ def plain_data(value: object) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     return value
+
+
+def plain_document(content: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a result has for JSON: schema 1, the version of fastrec, and its content as plain data."""
+    return {name: plain_data(value) for name, value in {"schema": 1, "fastrec": __version__, **content}.items()}
 
 
 def number_of(value: Any) -> float:
