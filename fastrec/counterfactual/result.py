@@ -304,6 +304,9 @@ class PositionBias(Exported):
         unknown = np.flatnonzero(np.isnan(self.curve)) + 1
         if len(unknown):
             lines.append(f"unknown at {_spoken(unknown)}: nothing connects them to rank 1, or no click there")
+        none = np.flatnonzero(self.curve == 0) + 1
+        if len(none):
+            lines.append(f"0 at {_spoken(none)}: no click there, so the interval cannot say how far above 0 it is")
         if settings["method"] == "ctr":
             lines.append("method ctr is right only where the order was random")
         return lines

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -28,8 +29,55 @@ MIN_GAP = 0.01  # between the mean weight and 1
 MIN_SHARE, MIN_SIZE = 0.01, 10  # of the weights, and the effective sample size, below which few weights decide
 
 
+class Estimated(Exported):
+    """Forms that one result and several have in common."""
+
+    @abstractmethod
+    def _results(self) -> list[PolicyEstimate]:
+        """Return the results, one per estimator."""
+
+    def to_html(self, path: str | os.PathLike[str] | None = None, *, title: str = "Value of a policy") -> str | None:
+        """Return or write an HTML page: one file that needs no network and no library.
+
+        Parameters
+        ----------
+        path : file to write; it appears only when it is complete. By default the page is returned.
+        title : title of the page.
+
+        Returns
+        -------
+        The page as a string, or None if it was written to a file.
+        """
+        return self._page(path, title)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the values with their 95 % intervals, one estimator below the other; needs matplotlib.
+
+        Parameters
+        ----------
+        ax : matplotlib axes to draw on; by default new ones.
+
+        Returns
+        -------
+        The axes.
+        """
+        return draw_values(self.to_rows(), ax)
+
+    def _printed(self) -> list[Table]:
+        return [printed(self._results())]
+
+    def _tables(self) -> list[Table]:
+        return _all_tables(self._results())
+
+    def _lead(self) -> list[str]:
+        return [*_warnings_of(self._results()), f"fastrec {__version__}"]
+
+    def _sections(self) -> list[Section]:
+        return _all_sections(self._results())
+
+
 @dataclass(frozen=True, repr=False)
-class PolicyEstimate(Exported):
+class PolicyEstimate(Estimated):
     """Result of `policy_value`: what one estimator says that a policy would have earned.
 
     Attributes
@@ -68,6 +116,11 @@ class PolicyEstimate(Exported):
     clipped: int
     warnings: tuple[str, ...]
     _sums: SlateSums = field(init=False, compare=False)
+
+    @property
+    def unit(self) -> str:
+        """What the value is the mean of: "slate", or "row" for ips, snips and dr."""
+        return self._sums.estimator.unit
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """Return the normal interval: value - z * std_error, value + z * std_error. NaN without an error.
@@ -110,49 +163,26 @@ class PolicyEstimate(Exported):
         return value_of(self._sums.add(other._sums))
 
     def to_rows(self) -> list[dict[str, Any]]:
-        """Return one dict: the attributes, with the 95 % interval as "low" and "high"."""
+        """Return one dict: the attributes, with the 95 % interval as "low" and "high", and the "unit"."""
         low, high = self.interval()
         names = ("estimator", "value", "std_error")
         counts = ("slates", "rows", "empty_slates", "weights")
         rest = ("effective_sample_size", "mean_weight", "mean_weight_error", "max_weight", "clip", "clipped")
-        row = {name: getattr(self, name) for name in names} | {"low": low, "high": high}
+        row = {name: getattr(self, name) for name in names} | {"low": low, "high": high, "unit": self.unit}
         return [row | {name: getattr(self, name) for name in (*counts, *rest)}]
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain data for JSON (schema 1); NaN is None."""
         return plain_document({**self.to_rows()[0], "warnings": self.warnings})
 
-    def to_html(self, path: str | os.PathLike[str] | None = None, *, title: str = "Value of a policy") -> str | None:
-        """Return or write an HTML page: one file that needs no network and no library.
-
-        Parameters
-        ----------
-        path : file to write; it appears only when it is complete. By default the page is returned.
-        title : title of the page.
-
-        Returns
-        -------
-        The page as a string, or None if it was written to a file.
-        """
-        return self._page(path, title)
-
     def _estimate(self) -> Estimate:
         return Estimate(self.value, self.std_error, self.slates)
 
-    def _printed(self) -> list[Table]:
-        return [printed([self])]
-
-    def _tables(self) -> list[Table]:
-        return _all_tables([self])
-
-    def _lead(self) -> list[str]:
-        return [*warning_lines(self.warnings), f"fastrec {__version__}"]
-
-    def _sections(self) -> list[Section]:
-        return _all_sections([self])
+    def _results(self) -> list[PolicyEstimate]:
+        return [self]
 
 
-class PolicyEstimates(Exported, dict[str, PolicyEstimate]):
+class PolicyEstimates(Estimated, dict[str, PolicyEstimate]):
     """Results of `policy_value` for several estimators: a dict by name, in the order of the call.
 
     Examples
@@ -193,34 +223,8 @@ class PolicyEstimates(Exported, dict[str, PolicyEstimate]):
         """Return everything as plain data for JSON (schema 1): "estimates" and "warnings"; NaN is None."""
         return plain_document({"estimates": self.to_rows(), "warnings": self.warnings})
 
-    def to_html(self, path: str | os.PathLike[str] | None = None, *, title: str = "Value of a policy") -> str | None:
-        """Return or write an HTML page with a chart and tables; see `PolicyEstimate.to_html`."""
-        return self._page(path, title)
-
-    def plot(self, *, ax: Any = None) -> Any:
-        """Draw the values with their 95 % intervals, one estimator below the other; needs matplotlib.
-
-        Parameters
-        ----------
-        ax : matplotlib axes to draw on; by default new ones.
-
-        Returns
-        -------
-        The axes.
-        """
-        return draw_values(self.to_rows(), ax)
-
-    def _printed(self) -> list[Table]:
-        return [printed(list(self.values()))]
-
-    def _tables(self) -> list[Table]:
-        return _all_tables(list(self.values()))
-
-    def _lead(self) -> list[str]:
-        return [*warning_lines(self.warnings), f"fastrec {__version__}"]
-
-    def _sections(self) -> list[Section]:
-        return _all_sections(list(self.values()))
+    def _results(self) -> list[PolicyEstimate]:
+        return list(self.values())
 
 
 def estimates_of(sums: Iterable[SlateSums]) -> PolicyEstimates:
@@ -303,8 +307,11 @@ def printed(results: Sequence[PolicyEstimate], *, warned: bool = True) -> Table:
         ]
         for one in results
     ]
-    warnings = [line for one in results for line in warning_lines(one.warnings) if warned]
-    return Table("", head, rows, 1, [*_notes(results), *warnings])
+    return Table("", head, rows, 1, [*_notes(results), *(_warnings_of(results) if warned else [])])
+
+
+def _warnings_of(results: Sequence[PolicyEstimate]) -> list[str]:
+    return [line for one in results for line in warning_lines(one.warnings)]
 
 
 def _value(found: PolicyEstimate) -> tuple[str, str]:
@@ -323,7 +330,7 @@ def _notes(results: Sequence[PolicyEstimate]) -> list[str]:
     if not results:
         return []
     first = results[0]
-    per_row = [one.estimator for one in results if one._sums.estimator.unit == "row"]  # noqa: SLF001
+    per_row = [one.estimator for one in results if one.unit == "row"]
     per = "slate"
     if per_row:
         per = "row" if len(per_row) == len(results) else f"slate, those of {', '.join(per_row)} per row"
@@ -342,13 +349,11 @@ def _all_tables(results: Sequence[PolicyEstimate]) -> list[Table]:
         ["estimator", "value", "95 % interval", "standard error", "mean over", "slates", "rows"],
         [[one.estimator, *_value(one), one_figure(one.std_error), *_counts(one)] for one in results],
     )
-    warnings = [line for one in results for line in warning_lines(one.warnings)]
-    return with_notes([values, _of_weights(results)], warnings)
+    return with_notes([values, _of_weights(results)], _warnings_of(results))
 
 
 def _counts(found: PolicyEstimate) -> list[str]:
-    unit = f"{found._sums.estimator.unit}s"  # noqa: SLF001
-    return [unit, shown_count(found.slates), shown_count(found.rows)]
+    return [f"{found.unit}s", shown_count(found.slates), shown_count(found.rows)]
 
 
 def _of_weights(results: Sequence[PolicyEstimate]) -> Table:
@@ -371,9 +376,12 @@ def _of_weights(results: Sequence[PolicyEstimate]) -> Table:
 def _all_sections(results: Sequence[PolicyEstimate]) -> list[Section]:
     """Return the sections of a page: values with a chart, weights, definitions."""
     values, weights = _all_tables(results)
-    title = "Value, with 95 % intervals"
-    points = [(one.value, *one.interval()) for one in results]
-    charts = [Chart(title, line_chart(title, [one.estimator for one in results], points, "estimator"))]
+    charts = []
+    for unit in dict.fromkeys(one.unit for one in results):
+        title, own = f"Value per {unit}, with 95 % intervals", [one for one in results if one.unit == unit]
+        points = [(one.value, *one.interval()) for one in own]
+        drawn = line_chart(title, [one.estimator for one in own], points, "estimator", joined=False)
+        charts.append(Chart(title, drawn))
     formulas = [[one.estimator, one._sums.estimator.formula, one._sums.estimator.source] for one in results]  # noqa: SLF001
     definitions = Table("Estimators", ["estimator", "value", "source"], formulas, 3)
     return [

@@ -41,9 +41,17 @@ def whisker(low: float, middle: float, high: float, largest: float, kind: str = 
 
 
 def line_chart(
-    title: str, names: Sequence[str], points: Sequence[tuple[float, float, float]], axis_name: str = "k"
+    title: str,
+    names: Sequence[str],
+    points: Sequence[tuple[float, float, float]],
+    axis_name: str = "k",
+    *,
+    joined: bool = True,
 ) -> str:
-    """Return a chart of points (mean, low, high) from left to right; the vertical axis includes 0."""
+    """Return a chart of points (mean, low, high) from left to right; the vertical axis includes 0.
+
+    joined : whether a line joins the points, which says that their order means something
+    """
     numbers = [number for point in points for number in point if math.isfinite(number)]
     axis = _vertical(min([0.0, *numbers]), max([0.0, *numbers]))
     step = (WIDTH - LEFT - RIGHT) / len(points)
@@ -57,7 +65,8 @@ def line_chart(
     room = (WIDTH - LEFT - RIGHT) // (CHARACTER * (max(map(len, names)) + 1))
     every = -(-len(names) // int(min(MAX_TICKS, max(room, 1))))
     below = "".join(_label(x, name) for x, name in list(zip(places, names, strict=True))[::every])
-    drawn = f'<path class="line" d="{line}"/><path class="bar" d="{whiskers}"/>{dots}'
+    path = f'<path class="line" d="{line}"/>' if joined else ""
+    drawn = f'{path}<path class="bar" d="{whiskers}"/>{dots}'
     return _svg(title, f"{_rows(axis)}{drawn}{below}{_label((LEFT + WIDTH - RIGHT) / 2, axis_name, 30)}")
 
 

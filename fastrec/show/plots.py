@@ -70,9 +70,11 @@ def draw_values(rows: Sequence[Mapping[str, Any]], ax: Any = None) -> Any:
     values = np.array([row["value"] for row in rows])
     places = np.arange(len(rows))
     ax.errorbar(values, places, xerr=_margins(rows, values), fmt="o", color=COLOURS[0], capsize=3)
-    ax.set_yticks(places, [row["estimator"] for row in rows])
+    units = {row["unit"] for row in rows}
+    mixed, per = len(units) > 1, f" per {rows[0]['unit']}" if len(units) == 1 else ""
+    ax.set_yticks(places, [f"{row['estimator']} (per {row['unit']})" if mixed else row["estimator"] for row in rows])
     ax.set_ylim(len(rows) - 0.5, -0.5)
-    ax.set_xlabel("Value of the policy, 95 % interval")
+    ax.set_xlabel(f"Value of the policy{per}, 95 % interval")
     return with_grid(ax, "x")
 
 
@@ -117,7 +119,9 @@ def _draw_forest(metric: str, rows: Sequence[tuple[Mapping[str, Any], bool]], ax
 
 def draw_band(ranks: Any, middle: Floats, low: Floats, high: Floats, ax: Any = None, label: str | None = None) -> Any:
     """Draw a curve over ranks with its interval as a band; several calls with the same axes take other colours."""
-    ax = own_axes(ax, (6.4, 4.0))
+    is_own, ax = ax is None, own_axes(ax, (6.4, 4.0))
+    if is_own:
+        ax.locator_params(axis="x", integer=True)
     n = len(ax.get_lines())
     colour, style = COLOURS[n % len(COLOURS)], STYLES[n % len(STYLES)]
     name = None if label is None else _plain(label)

@@ -450,6 +450,8 @@ def test_results_in_all_media() -> None:
     assert page is not None
     assert "mean over slates of the sum of w r" in page
     assert "| iips | 1.2500 | 0.7600 – 1.7400 |" in found.to_markdown()
+    axes = found.plot()
+    assert (axes.get_xlabel(), len(axes.get_yticks())) == ("Value of the policy per slate, 95 % interval", 1)
 
 
 def test_several_results_in_all_media() -> None:
@@ -461,8 +463,12 @@ def test_several_results_in_all_media() -> None:
     page = found.to_html()
     assert page is not None
     assert "<svg" in page
+    assert page.count("<svg") == 2 and "Value per row, with" in page and 'class="line"' not in page
     axes = found.plot()
-    assert [label.get_text() for label in axes.get_yticklabels()] == NAMES
+    per = {"ips": "row", "snips": "row", "dr": "row"}
+    assert [label.get_text() for label in axes.get_yticklabels()] == [
+        f"{name} (per {per.get(name, 'slate')})" for name in NAMES
+    ]
     merged = found.merge(found)
     assert merged["iips"].slates == 2 * found["iips"].slates
     with pytest.raises(InputError, match="same estimators"):

@@ -286,6 +286,7 @@ def test_an_unconnected_rank_is_nan(rows: list[Row], method: str, curve: list[fl
     assert found.curve.tolist() == pytest.approx(wanted, nan_ok=True, abs=1e-3 if method == "em" else 1e-12)
     if None in curve:
         assert "unknown at rank" in repr(found)
+    assert ("0 at rank 2: no click there" in repr(found)) == (0 in curve)
 
 
 def test_one_query_has_no_interval() -> None:
@@ -494,7 +495,9 @@ def test_plots() -> None:
     counts = fastrec.ctr_by_rank([1, 0, 1], [1, 2, 2], groups={"device": ["app", "web", "web"]})
     assert [text.get_text() for text in counts.plot().get_legend().get_texts()] == ["app", "web"]
     assert len(counts.plot(bias.plot(), label="all").get_lines()) == 3
-    assert fastrec.ctr_by_rank([1, 0], [1, 2]).plot().get_legend() is None
+    alone = fastrec.ctr_by_rank([1, 0], [1, 2]).plot()
+    assert alone.get_legend() is None
+    assert all(tick == int(tick) for tick in alone.get_xticks())
 
 
 def test_every_table_of_a_page_has_a_caption() -> None:
