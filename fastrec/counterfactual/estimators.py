@@ -46,6 +46,11 @@ class Estimator(NamedTuple):
         return self.weights == kernels.OF_SLATE
 
     @property
+    def is_ordered(self) -> bool:
+        """Whether it depends on the order of the rows of a slate."""
+        return self.weights == kernels.RUNNING or self.by_position
+
+    @property
     def unit(self) -> str:
         """What the value is the mean of."""
         return "row" if self.divisor != kernels.SLATES and not self.is_whole else "slate"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -14,7 +15,9 @@ from fastrec.counterfactual.sums import MAX_POSITIONS, Fault
 from fastrec.exceptions import Argument, InputError, InputTypeError, RowNumber, Text, shown
 from fastrec.inputs.arrow import Frame, open_foreign, read_ids, read_numbers
 from fastrec.inputs.columns import check_numbers
+from fastrec.inputs.frames import disordered_in_frame
 from fastrec.inputs.grouping import Grouping, group_rows
+from fastrec.inputs.hints import hints_of_slates
 from fastrec.inputs.ragged import check_indptr, longest_row, read_only
 from fastrec.inputs.rows import encode_keys
 from fastrec.kernels import weights as kernels
@@ -34,6 +37,7 @@ class Logged(NamedTuple):
     names: tuple[str, ...]  # of the columns, in errors, in the order of `VALUES`
     order: Array | None  # where each row was passed; None if rows are in that order
     ids: Any  # spells the id of a slate by its number; None without ids
+    hints: tuple[str, ...] = ()  # columns that may be meant to order slates
 
     def where(self, row: int) -> Text:
         """Return the place of a row for errors."""
@@ -145,7 +149,12 @@ def _read_frame(frame: Frame, named: Mapping[str, Any], predictions: Any, n_thre
     if "slate" not in columns:
         return Logged(_slates(found, np.arange(len(found[0]) + 1)), names, None, None)
     ids = read_ids(frame.read(columns["slate"]), frame.where(columns["slate"]), n_threads)
-    return _grouped(found, names, _by_ids(ids, len(found[0]), n_threads), ranks, where)
+    slates = _by_ids(ids, len(found[0]), n_threads)
+    logged = _grouped(found, names, slates, ranks, where)
+    if ranks is not None:
+        return logged
+    is_disordered = functools.partial(disordered_in_frame, frame, slates.grouping)
+    return logged._replace(hints=tuple(hints_of_slates(frame.columns, {*columns.values(), *wanted}, is_disordered)))
 
 
 def _pair(predictions: Any) -> tuple[Any, ...]:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any, Unpack, overload
 
 from fastrec.arguments.calls import PolicyOptions
 from fastrec.arguments.signature import pick, takes
 from fastrec.arguments.slates import SlateColumnNames
+from fastrec.counterfactual.estimators import ESTIMATORS
 from fastrec.counterfactual.logged import Logged, check_clip, check_estimators, check_lengths_of, read_logged, refuse
 from fastrec.counterfactual.sums import Fault, SlateSums, add_slates
 from fastrec.counterfactual.value import PolicyEstimate, PolicyEstimates, estimates_of
 from fastrec.exceptions import warn
 from fastrec.runtime.limits import resolve_threads
 
-__all__ = ["policy_value", "sums_of"]
+__all__ = ["hints_of", "policy_value", "sums_of"]
 
 
 @overload
@@ -103,6 +105,8 @@ def policy_value(
     Warns
     -----
     FastrecWarning
+        If a data frame has slates, but no ranks, and an unused column with a name like a rank implies another order of
+        their rows than that of the frame, for rips, sniips, snrips and cascade_dr, which depend on it.
         From 30 slates on, if the mean weight differs from 1 by more than 5 of its standard errors and 0.01, or if the
         effective sample size is below 10, or below 1 % of the weights.
 
@@ -123,8 +127,13 @@ def policy_value(
     predictions, slate_ids = given["predictions"], given["slate_ids"]
     logged = read_logged(rewards, pscore, new_pscore, indptr, predictions, slate_ids, columns, threads)
     found = estimates_of(sums_of(logged, names, limit, threads))
-    warn(found.warnings)
+    warn([*hints_of(names, logged.hints), *found.warnings])
     return found[names[0]] if alone else found
+
+
+def hints_of(names: Iterable[str], hints: Sequence[str]) -> Sequence[str]:
+    """Return hints about the order of rows, if an estimator depends on it."""
+    return hints if any(ESTIMATORS[name].is_ordered for name in names) else ()
 
 
 def sums_of(logged: Logged, names: list[str], clip: float | None, n_threads: int) -> list[SlateSums]:

@@ -11,11 +11,11 @@ import numpy as np
 
 from fastrec.evaluation.lists import Evaluator
 from fastrec.exceptions import Text, joined
-from fastrec.files.columns import ListColumns
+from fastrec.files.columns import ListColumns, SlateColumns
 from fastrec.files.database import run
 from fastrec.files.formats.base import ROWS_TO_ASK, Source, one_row, quoted
 from fastrec.files.tables import File, open_database, shortened
-from fastrec.inputs.hints import LeftOpen, are_disordered, hints_of_columns
+from fastrec.inputs.hints import LeftOpen, are_disordered, hints_of_columns, hints_of_slates
 from fastrec.report.doubts import NO_USER
 from fastrec.report.report import Report
 
@@ -29,6 +29,7 @@ __all__ = [
     "explain_mismatch",
     "explain_unmatched_files",
     "explain_unmatched_tables",
+    "hints_of_log",
     "hints_of_parquet_columns",
     "hints_of_unused_columns",
     "left_open",
@@ -221,3 +222,21 @@ def hints_of_parquet_columns(
             return OpenSides(con, job.opened["recs"].source(con), job.opened["truth"].source(con))
 
         return hints_of_unused_columns(names, job.columns, left, opened)
+
+
+def hints_of_log(job: FileJob[SlateColumns], names: Sequence[str]) -> tuple[str, ...]:
+    """Return hints about unused columns of a log of slates; `names` are all its columns."""
+    used = job.columns.roles("log", "", names)
+    if "user" not in used or "rank" in used:
+        return ()
+    with contextlib.ExitStack() as stack:
+
+        @functools.cache
+        def opened() -> tuple[DuckDBPyConnection, Source]:
+            con = stack.enter_context(open_database(job.resources.n_threads))
+            return con, job.opened["log"].source(con)
+
+        def is_disordered(role: str, name: str) -> bool:
+            return _is_disordered(*opened(), used["user"], role, name)
+
+        return tuple(hints_of_slates(names, set(used.values()), is_disordered))

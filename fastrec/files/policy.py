@@ -8,12 +8,13 @@ from typing import Any
 
 from fastrec.counterfactual.estimators import ESTIMATORS
 from fastrec.counterfactual.logged import read_logged
-from fastrec.counterfactual.policy import sums_of
+from fastrec.counterfactual.policy import hints_of, sums_of
 from fastrec.counterfactual.sums import SlateSums
 from fastrec.counterfactual.value import PolicyEstimates, estimates_of
 from fastrec.exceptions import Argument, InputError
 from fastrec.files.columns import SlateColumns
 from fastrec.files.faults import named_as_in
+from fastrec.files.hints import hints_of_log
 from fastrec.files.job import Data, FileJob, batches, roles_of_log, select_sql, users_of
 from fastrec.files.opened import open_files
 from fastrec.files.resources import Resources
@@ -35,8 +36,8 @@ def policy_value_of_files(
     watch: Watch = lambda *_: None,
     *,
     input_format: str = "auto",
-) -> PolicyEstimates:
-    """Return the results of estimators for a log of any size; slates of rows anywhere in the file.
+) -> tuple[PolicyEstimates, Sequence[str]]:
+    """Return the results of estimators for a log of any size, and hints; slates of rows anywhere in the file.
 
     Rows are read in batches of whole slates if they do not fit in memory. The sums are exact, so the batches change no
     bit.
@@ -53,17 +54,18 @@ def policy_value_of_files(
 
     whole = job.read_whole()
     if whole is not None and job.take_whole(whole.tables, lambda _: add(whole.tables["log"])):
-        return estimates_of(found[0])
+        return estimates_of(found[0]), hints_of(names, hints_of_log(job, whole.listed["log"]))
     with job.database(roles_of_log) as loaded:
         file = loaded.files["log"]
         select = select_sql(file, NUMBERS, loaded.ids, loaded.labels)
         for batch in batches(Data(loaded, {"log": select}, watch), users_of(file.names)):
             with named_as_in({"log": file}, streamed=loaded.streamed is not None):
                 add(batch["log"])
+        listed = list(file.source.columns)
     first, *rest = found
     for part in rest:
         first = [one.add(other) for one, other in zip(first, part, strict=True)]
-    return estimates_of(first)
+    return estimates_of(first), hints_of(names, hints_of_log(job, listed))
 
 
 def _sums_of_rows(rows: Any, names: list[str], clip: float | None, n_threads: int) -> list[SlateSums]:

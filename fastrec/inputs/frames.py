@@ -47,6 +47,7 @@ __all__ = [
     "Columns",
     "FrameUsers",
     "ScoredFrame",
+    "disordered_in_frame",
     "extra_column",
     "read_frame",
     "read_frames",
@@ -226,7 +227,7 @@ def read_frames(
             truth.frame.columns,
             used,
             LeftOpen(moved["recs"].order == "place", graded and moved["truth"].extra is None, columns.gain is None),
-            lambda role, name: _is_disordered(recs, role, name),
+            lambda role, name: disordered_in_frame(recs.frame, recs.grouping, role, name),
             lambda name: _has_gains(truth, name),
         )
     return moved, FrameUsers(users.spell(users.ids), order, groups or None, weights, tuple(hints))
@@ -249,15 +250,15 @@ def _has_gains(truth: _FrameRows, name: str) -> bool | None:
         return None
 
 
-def _is_disordered(recs: _FrameRows, role: str, name: str) -> bool:
+def disordered_in_frame(frame: Frame, grouping: Grouping, role: str, name: str) -> bool:
     """Return whether a column that no argument names implies another order than the rows."""
     try:
-        column = recs.frame.read(name)
+        column = frame.read(name)
     except FastrecError:
         return False
     if not is_numeric(column):
         return False
-    return are_disordered(role, recs.grouping.take(read_numbers(column, name)), recs.grouping.indptr)
+    return are_disordered(role, grouping.take(read_numbers(column, name)), grouping.indptr)
 
 
 def _one_name(name: Any, role: str) -> str:

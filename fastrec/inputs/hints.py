@@ -18,6 +18,7 @@ __all__ = [
     "are_disordered",
     "are_gapless",
     "hints_of_columns",
+    "hints_of_slates",
     "users_with_gaps",
 ]
 
@@ -125,6 +126,16 @@ def hints_of_columns(
                 yield _hint_of_order(role, name)
     if left.gain and not swapped:
         yield from _hint_of_gain({name: has_gains(name) for name in _likely_gains(truth, used)})
+
+
+def hints_of_slates(
+    found: Collection[Any], used: Collection[Any], is_disordered: Callable[[str, str], bool]
+) -> Iterator[str]:
+    """Yield hints about columns of a log of slates without ranks; see `hints_of_columns`."""
+    for role, name in _likely_orders(found, used):
+        if role == "rank" and is_disordered(role, name):
+            text = f"the log has no column 'rank', so slates keep row order, but column {name!r} implies another: pass "
+            yield Text(text, Argument(role, (name,)), " to use it")
 
 
 def _likely_gains(found: Iterable[Any], used: Collection[Any]) -> list[str]:

@@ -121,6 +121,23 @@ def test_a_warning_is_printed(frame: Any) -> None:
     assert "fastrec: warning: iips: the mean weight is 2.0000" in result.stderr
 
 
+@pytest.mark.parametrize("whole", [True, False])
+def test_ranks_with_another_name(whole: bool, frame: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not whole:
+        monkeypatch.setattr(job.FileJob, "read_whole", lambda _: None)
+    renamed = frame.rename(columns={"rank": "position"})
+    renamed.to_csv("log.csv", index=False)
+    renamed.to_parquet("log.parquet")
+    for path in ("log.csv", "log.parquet"):
+        result = run(path, "-e", "rips")
+        assert result.exit_code == 0
+        assert (
+            "so slates keep row order, but column 'position' implies another: pass --rank-col position" in result.stderr
+        )
+        assert "position" not in run(path, "-e", "iips").stderr
+        assert "position" not in run(path, "-e", "rips", "--rank-col", "position").stderr
+
+
 FAULTS = {
     "no file": (["nothing.csv"], "nothing.csv: no such file"),
     "no column": (["log.csv", "--pscore-col", "p"], "no column 'p'", "--pscore-col names the column of logged"),

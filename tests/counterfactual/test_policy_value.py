@@ -429,6 +429,25 @@ def test_warns_of_few_large_weights() -> None:
     assert "warning: iips: few weights" in repr(found)
 
 
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_warns_of_ranks_with_another_name(make: Any) -> None:
+    """Open Bandit Pipeline calls them position, and takes its rows in any order."""
+    columns = {"position" if name == "rank" else name: values for name, values in LOG.items()}
+    message = "no column 'rank', so slates keep row order, but column 'position' implies another: pass rank='position'"
+    for name in ("rips", "sniips", "snrips", ["ips", "rips"]):
+        with pytest.warns(FastrecWarning, match=message):
+            fastrec.policy_value(make(columns), estimator=name)
+    in_order = {name: [values[at] for at in ORDER] for name, values in columns.items()}
+    words = {**columns, "position": ["top", "low"] * 2 + ["top"]}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for name in ("ips", "snips", "iips", "sips", "snsips"):
+            fastrec.policy_value(make(columns), estimator=name)
+        fastrec.policy_value(make(columns), estimator="rips", rank="position")
+        fastrec.policy_value(make(in_order), estimator="rips")
+        fastrec.policy_value(make(words), estimator="rips")
+
+
 def test_right_propensities_do_not_warn() -> None:
     given, _ = simulate(np.random.default_rng(1), 500)
     with warnings.catch_warnings():
