@@ -17,6 +17,7 @@ __all__ = ["fork_count", "once", "over_users", "run_in_threads", "start_thread",
 
 T = TypeVar("T")
 USERS_PER_TASK = 16384
+SECONDS_TO_A_SIGNAL = 0.2
 
 
 def run_in_threads(work: Callable[[int], Any], tasks: range, n_threads: int) -> list[Any]:
@@ -103,8 +104,9 @@ def start_thread(thread: threading.Thread) -> bool:
 
 
 def _join(thread: threading.Thread) -> None:
-    if thread.ident is not None:  # it was started
-        thread.join()
+    """Wait for a thread, and look for signals: with the handler of Polars, Ctrl-C does not end a wait."""
+    while thread.ident is not None and thread.is_alive():  # it was started
+        thread.join(SECONDS_TO_A_SIGNAL)
 
 
 class once(Generic[T]):  # noqa: N801 - a decorator

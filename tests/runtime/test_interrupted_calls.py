@@ -283,3 +283,24 @@ def test_interrupted_anywhere_it_is_whole_or_says_that_it_is_not(kind, change):
         n += 1
     assert None not in found, f"neither the old state nor the new after line {found.index(None)}"
     assert ("torn" in found) == (change != "result")
+
+
+WITH_POLARS = """
+import os, signal, threading, time
+import polars
+from fastrec.runtime.threads import run_in_threads
+for after in (0.2, 0.5, 0.5):  # the handler of Polars lets the first one end a wait
+    threading.Timer(after, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    start = time.monotonic()
+    try:
+        run_in_threads(lambda _: time.sleep(0.1), range(200), 2)
+    except KeyboardInterrupt:
+        print(round(time.monotonic() - start, 1))
+"""
+
+
+def test_an_interrupt_ends_waiting_where_polars_is_imported() -> None:
+    pytest.importorskip("polars")
+    seconds = [float(line) for line in run(WITH_POLARS).stdout.split()]
+    assert len(seconds) == 3
+    assert max(seconds) < 5, "200 tasks of 0.1 s in two threads take 10"
