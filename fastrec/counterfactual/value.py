@@ -29,7 +29,7 @@ MIN_GAP = 0.01  # between the mean weight and 1
 MIN_SHARE, MIN_SIZE = 0.01, 10  # of the weights, and the effective sample size, below which few weights decide
 
 
-class Estimated(Exported):
+class PolicyResult(Exported):
     """Forms that one result and several have in common."""
 
     @abstractmethod
@@ -77,7 +77,7 @@ class Estimated(Exported):
 
 
 @dataclass(frozen=True, repr=False)
-class PolicyEstimate(Estimated):
+class PolicyEstimate(PolicyResult):
     """Result of `policy_value`: what one estimator says that a policy would have earned.
 
     Attributes
@@ -182,7 +182,7 @@ class PolicyEstimate(Estimated):
         return [self]
 
 
-class PolicyEstimates(Estimated, dict[str, PolicyEstimate]):
+class PolicyEstimates(PolicyResult, dict[str, PolicyEstimate]):
     """Results of `policy_value` for several estimators: a dict by name, in the order of the call.
 
     Examples
