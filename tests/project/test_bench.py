@@ -1,11 +1,12 @@
 """Benchmarks still run, at tiny size; logs have their documented form; the README's table is current."""
 
 import json
+import sys
 
 import numpy as np
 import pytest
 
-from bench import cases, floor, report, rivals, run
+from bench import cases, field, floor, report, rivals, run
 from bench.measure import Spread
 
 
@@ -188,3 +189,27 @@ def test_rows_of_another_machine_or_size_are_not_kept(tmp_path):
         run.kept_rows(file, machine, quick=False)
     with pytest.raises(SystemExit, match="another machine"):
         run.kept_rows(file, machine | {"machine": "theirs"}, quick=True)
+
+
+def test_tools_on_the_same_lists_have_the_values_of_fastrec(tmp_path):
+    pytest.importorskip("polars")
+    log = cases.make_log(60, 100)
+    cases.save(log, tmp_path)
+    cases.save(cases.first_users(log, 20), tmp_path / "small")
+    for tool in ("fastrec", "polars", "duckdb"):
+        found = field.ask(tool, sys.executable, tmp_path, 1)
+        assert len(found["values"]) == 30 and found["memory"] >= 0
+        assert min(found["prepared"], found["evaluated"]) > 0
+        field.check_equal(tool, log, found["values"])
+    with pytest.raises(AssertionError, match=r"polars and fastrec differ in recall@5: 2\.0 and 0\."):
+        field.check_equal("polars", log, {"recall@5": 2.0})
+
+
+def test_tools_that_take_too_long_are_extrapolated():
+    row = field.Measured("a tool", "1.0", 10_000, 30, prepared=1.0, evaluated=2.0, memory=1 << 20, extrapolated=False)
+    assert not row.is_too_large and not row.for_users(1_000_000).is_too_large
+    large = row.for_users(2_000_000)
+    assert large.is_too_large and large.extrapolated and (large.prepared, large.evaluated) == (200.0, 400.0)
+    assert row._replace(memory=1 << 60).is_too_large
+    line = " ".join(field.line_of(large).split())
+    assert line == "a tool 1.0 2M users 30 values ~ 200 s to prepare ~ 400 s to evaluate ~ 200 MB"
