@@ -94,7 +94,8 @@ def policy_value(
     -------
     PolicyEstimate, or PolicyEstimates, a dict by name, if ``estimator`` is a list
         Slates without rows earn 0. Without slates the value is NaN, as it is where all weights that it divides by are
-        0. Sums over slates are exact: order, threads and `PolicyEstimate.merge` change no bit.
+        0. If all weights are below 1e-150, their errors and their effective sample size are NaN. Sums over slates are
+        exact: order, threads and `PolicyEstimate.merge` change no bit.
 
     Raises
     ------
@@ -105,6 +106,7 @@ def policy_value(
     Warns
     -----
     FastrecWarning
+        If all weights are below 1e-150.
         If a data frame has slates, but no ranks, and an unused column with a name like a rank implies another order of
         their rows than that of the frame, for rips, sniips, snrips and cascade_dr, which depend on it.
         From 30 slates on, if the mean weight differs from 1 by more than 5 of its standard errors and 0.01, or if the

@@ -28,6 +28,7 @@ SLATES_AT_ONCE = 16384  # between two checks for signals; their rows stay in the
 MIN_ROWS_OF_THREAD = 1 << 16
 RATIOS_AT_ONCE = 4096  # new / logged propensities; they stay in the first cache
 ROUNDED_BITS = 64
+SMALLEST_WEIGHT = 1e-150  # that has a square
 STEPS_PER_ROW, STEPS_PER_SLATE = 16, 64
 EARNED, WEIGHED = 0, 1  # terms of `Positions.by_length`
 EARNED_TWICE, WEIGHED_TWICE, BOTH = 0, 1, 2  # terms of `Positions.products`
@@ -92,6 +93,11 @@ class SlateSums:
         """The number of weights: one per row, or one per slate."""
         return self.slates if self.estimator.is_whole else self.counts[kernels.COUNT_ROWS]
 
+    @property
+    def has_vanished(self) -> bool:
+        """Whether the squares of all weights are rounded to 0, or to a few bits."""
+        return 0 < min(self.largest, math.inf if self.clip is None else self.clip) < SMALLEST_WEIGHT
+
     def add(self, other: SlateSums) -> Self:
         """Return the sums over the slates of both."""
         joined = self.positions if other.positions is None else other.positions
@@ -136,6 +142,8 @@ class SlateSums:
     def numbers(self) -> SlateNumbers:
         """Return the estimates."""
         value, error = self._value()
+        if self.has_vanished:
+            return SlateNumbers(value, math.nan, math.nan, self._mean_weight()[0], math.nan)
         weight, square = self._sum(kernels.WEIGHT), self._sum(kernels.SQUARE)
         size = float(weight * weight / square) if square else (0.0 if self.weights else math.nan)
         return SlateNumbers(value, error, size, *self._mean_weight())

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fastrec._version import __version__
-from fastrec.counterfactual.sums import SlateSums
+from fastrec.counterfactual.sums import SMALLEST_WEIGHT, SlateSums
 from fastrec.exceptions import InputError, InputTypeError, shown
 from fastrec.kernels import weights as kernels
 from fastrec.report.estimates import Estimate
@@ -260,6 +260,8 @@ def value_of(sums: SlateSums) -> PolicyEstimate:
 def _doubts(found: PolicyEstimate) -> list[str]:
     """Return reasons to doubt the weights of a result."""
     lines: list[str] = []
+    if found._sums.has_vanished:  # noqa: SLF001
+        return [f"{found.estimator}: all weights are below {SMALLEST_WEIGHT:g}: too small to be squared, for errors"]
     if found.slates < MIN_SLATES:
         return lines
     gap, margin = found.mean_weight - 1, MAX_Z * found.mean_weight_error

@@ -410,6 +410,16 @@ def test_the_smallest_weights_leave_a_value() -> None:
     assert math.isfinite(found.std_error)
 
 
+@pytest.mark.parametrize("name", ["ips", "snips", "iips", "sips", "rips"])
+def test_weights_without_squares_have_no_error(name: str) -> None:
+    with pytest.warns(FastrecWarning, match=f"{name}: all weights are below 1e-150: too small to be squared"):
+        found = fastrec.policy_value([1.0, 2.0], [1.0, 1.0], [5e-324, 5e-324], estimator=name)
+    assert found.value == (1.5 if name == "snips" else 1e-323)
+    assert all(map(math.isnan, (found.std_error, found.effective_sample_size, found.mean_weight_error)))
+    fine = fastrec.policy_value([1.0, 2.0], [1.0, 1.0], [1e-149, 1e-149], estimator=name)
+    assert math.isclose(fine.effective_sample_size, 2) and fine.std_error > 0
+
+
 # Doubts
 
 
