@@ -45,10 +45,10 @@ def make_shop(n_users: int, n_items: int) -> Shop:
 
 def product(shop: Shop) -> Callable[[], Any]:
     """Return a call that multiplies the blocks of users that fastrec multiplies, with all threads of BLAS."""
-    from fastrec.evaluation.models import _users_of_block
+    from fastrec.evaluation.model_room import users_of_block
     from fastrec.inputs.models import read_model
 
-    n = _users_of_block(read_model((shop.users, shop.items)))
+    n = users_of_block(read_model((shop.users, shop.items)))
     scores = np.empty((n, len(shop.items)), np.float32)
 
     def multiply() -> None:

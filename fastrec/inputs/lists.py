@@ -33,6 +33,7 @@ __all__ = [
     "Settings",
     "arrange",
     "find_tied_user",
+    "finite_gains",
     "join_sides",
     "known_items",
     "prepare",
@@ -179,7 +180,7 @@ def arrange(given: JoinedSides, settings: Settings) -> Prepared:
     has_gains = truth_side.extra is not None
     duplicates, n_threads = settings.duplicates, settings.n_threads
     if truth_side.extra is not None:
-        truth_side = _finite_gains(truth_side)
+        truth_side = finite_gains(truth_side)
     if "logged" in joined:
         _check_logged(joined["logged"], given.logged, names, settings)
     counts = {"excluded_items": 0, "duplicates_in_recs": 0, "duplicates_in_truth": 0, "rec_lists_with_gaps": 0}
@@ -405,8 +406,12 @@ def _join_ids(sides: Mapping[str, RawSide]) -> tuple[dict[str, FlatSide], Sequen
 
 
 def _signed(ids: Array, name: str) -> Array:
-    """Return integer ids as int64; those of a history, which is long, also as int32."""
-    return ids if name == "history" and ids.dtype == np.int32 else ids.astype(np.int64, copy=False)
+    """Return integer ids as int64; those of long sides, of which kernels get copies, also as int32."""
+    return (
+        ids
+        if name in ("history", "exclude", "candidates") and ids.dtype == np.int32
+        else ids.astype(np.int64, copy=False)
+    )
 
 
 def _integers(ids: Ids) -> Array:
@@ -414,7 +419,7 @@ def _integers(ids: Ids) -> Array:
     return ids if isinstance(ids, np.ndarray) and ids.dtype != object else np.zeros(0, np.int32)
 
 
-def _finite_gains(truth_side: FlatSide) -> FlatSide:
+def finite_gains(truth_side: FlatSide) -> FlatSide:
     """Reject gains that are not finite; drop gains if all are 1, as truth without gains means the same."""
     gains = truth_side.extra
     assert gains is not None

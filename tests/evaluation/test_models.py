@@ -13,7 +13,7 @@ import fastrec
 from fastrec.arguments.calls import ListSettings, ModelBatch
 from fastrec.arguments.signature import arguments_of, pick
 from fastrec.evaluation.lists import Evaluator, evaluate_model_at_once
-from fastrec.evaluation.models import read_call
+from fastrec.inputs.models import read_call
 from fastrec.metrics.calls import parse
 from support.bits import group_bits, mean_bits, number_bits, user_bits
 from support.item_cases import metric_texts
@@ -161,7 +161,12 @@ def test_every_metric_of_items_equals_that_of_whole_lists(k: int | None, ties: s
 def of_items(case: Case, sides: dict[str, Any], metrics: list[str], call: dict[str, Any]) -> fastrec.Report:
     """Evaluate a model with the reference and history of a call; n_items is larger than its catalogue."""
     evaluator = Evaluator(metrics, **pick(ListSettings, call))
-    given = {**dict.fromkeys(arguments_of(ModelBatch)), **pick(ModelBatch, call), "exclude": sides["exclude"]}
+    given = {
+        **dict.fromkeys(arguments_of(ModelBatch)),
+        **pick(ModelBatch, call),
+        "exclude": sides["exclude"],
+        "memory": None,
+    }
     evaluate_model_at_once(evaluator, read_call(case.scores, {**given, "n_items": None}), sides["truth"], given)
     return evaluator.result()
 

@@ -13,7 +13,7 @@ import fastrec
 from fastrec.arguments.calls import ModelBatch
 from fastrec.arguments.signature import arguments_of
 from fastrec.evaluation.lists import evaluate_model_at_once
-from fastrec.evaluation.models import read_call
+from fastrec.inputs.models import read_call
 from fastrec.metrics.calls import parse
 from fuzz.calls import Finding
 from support.bits import group_bits, mean_bits, user_bits
@@ -178,7 +178,7 @@ def of_model(case: Case) -> fastrec.Report:
         more["item_ids"] = [f"i{item:03}" for item in range(n_items)]
     evaluator = fastrec.Evaluator(case.metrics, n_items=n_items + 4, **case.call)
 
-    given = {**dict.fromkeys(arguments_of(ModelBatch)), **more, "users": case.rows}
+    given = {**dict.fromkeys((*arguments_of(ModelBatch), "memory")), **more, "users": case.rows}
     call = read_call(case.model, {**given, "n_items": n_items})
     evaluate_model_at_once(evaluator, call, side(case, case.truth), given)
     return evaluator.result()
