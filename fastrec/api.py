@@ -105,6 +105,11 @@ def evaluate(
     evaluator = Evaluator(metrics, **pick(ListSettings, given))
     sides = evaluator._sides(recs, truth, given)  # noqa: SLF001
     apart = evaluate_at_once(evaluator, sides, given)
+    return _report_of(evaluator, apart, sides)
+
+
+def _report_of(evaluator: Evaluator, apart: Iterable[str], sides: Mapping[str, Any]) -> Report:
+    """Return the report, which says of which of the sides `apart` no user has a list."""
     report = evaluator._report(copied=False)  # noqa: SLF001 - spares a copy of per-user values
     record(report, (f"{NO_USER.format(name)}: do the user ids match?" for name in apart if has_rows(sides[name])))
     return report
@@ -235,8 +240,8 @@ def evaluate_model(
     if given["items"] is None:
         given["n_items"] = call.n_items
     evaluator = Evaluator(metrics, **pick(ListSettings, given))
-    evaluate_model_at_once(evaluator, call, truth, given)
-    return evaluator._report(copied=False)  # noqa: SLF001 - spares a copy of per-user values
+    apart = evaluate_model_at_once(evaluator, call, truth, given)
+    return _report_of(evaluator, apart, given)
 
 
 @takes(TopOptions)

@@ -470,8 +470,13 @@ class Evaluator(BaseEvaluator):
 NOTED = ("duplicates_in_reference", "rec_rows_unseen", "users_without_history", "rec_rows_without_features")
 
 
-def evaluate_model_at_once(evaluator: Evaluator, call: ModelCall, truth: Any, given: Mapping[str, Any]) -> None:
-    """Add all users of a model, for both passes; arguments as in `evaluate_model`. A failure may leave some added."""
+def evaluate_model_at_once(
+    evaluator: Evaluator, call: ModelCall, truth: Any, given: Mapping[str, Any]
+) -> tuple[str, ...]:
+    """Add all users of a model, for both passes; arguments as in `evaluate_model`. A failure may leave some added.
+
+    Return the sides besides the truth of which no user of the model has a row.
+    """
     check_progress(given["progress"])
     reviewed = evaluator._needs_review  # noqa: SLF001 - of this module
     working = Working(read_size(given["memory"]), in_parts=True, reviewed=reviewed, progress=given["progress"])
@@ -483,6 +488,7 @@ def evaluate_model_at_once(evaluator: Evaluator, call: ModelCall, truth: Any, gi
             kept.append((part, sides))
     for part, known in ((part, None) for part in parts) if parts.made_again else kept:
         evaluator._review(part, known)  # noqa: SLF001
+    return parts.apart
 
 
 def _with_shared(sides: Mapping[str, Any]) -> tuple[dict[str, Any], str]:

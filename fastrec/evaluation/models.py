@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrec.evaluation.model_room import Room, find_room
-from fastrec.exceptions import Argument, InputError, InputTypeError
+from fastrec.exceptions import Argument, InputError, InputTypeError, renaming
 from fastrec.inputs.arrays import FlatSide, RawSide, read_side
 from fastrec.inputs.arrow import Frame, open_foreign
+from fastrec.inputs.frames import refuse_columns
 from fastrec.inputs.ids import kind_of_ids
 from fastrec.inputs.lists import (
     AboutUsers,
@@ -24,6 +25,7 @@ from fastrec.inputs.lists import (
     finite_gains,
     join_sides,
     read_given,
+    sides_apart,
 )
 from fastrec.inputs.models import Model, ModelCall
 from fastrec.inputs.parts import part_of_users, take_rows
@@ -78,12 +80,19 @@ def _read_users(
     given = {name: open_foreign(side, name) for name, side in given.items()}
     given = {name: own._replace(name=name) if isinstance(own, Frame) else own for name, own in given.items()}
     matched = any(isinstance(side, Mapping | Frame) for side in given.values())
+    if not any(isinstance(side, Frame) for side in given.values()):
+        refuse_columns(about.columns, "no side of the call is a data frame")
+    for role in ("rank", "score"):
+        if getattr(about.columns, role) is not None and not isinstance(given.get("reference"), Frame):
+            named = Argument(role, (getattr(about.columns, role),))
+            raise InputError(named, " names a column of lists: with a model, only a data frame as reference has one")
     chosen = _chosen_rows(call, given, matched=matched)
     names = chosen if call.user_ids is None else call.user_ids[chosen]
     if matched:
         _check_forms(given, names)
         recs = _users_as_lists(names, given, about)
-        sides, users, lines = read_given({"recs": recs, **given}, about._replace(user_ids=None), settings)
+        with renaming(lambda name: "user_ids" if name == Argument("recs") else name):
+            sides, users, lines = read_given({"recs": recs, **given}, about._replace(user_ids=None), settings)
         assert users.ids is not None
         of_names = dict(zip(names.tolist(), chosen.tolist(), strict=True))
         rows = np.fromiter((of_names.get(user, -1) for user in users.ids.tolist()), np.int64, len(users.ids))
@@ -146,10 +155,10 @@ def _users_as_lists(names: Array, given: Mapping[str, Any], about: AboutUsers) -
         return dict.fromkeys(names.tolist(), ())
     import pyarrow as pa
 
-    user, item, rank, score = about.columns.user, about.columns.item, about.columns.rank, about.columns.score
+    user, item = about.columns.user, about.columns.item
     none = np.zeros(len(names), np.int64)
-    by_rank = {} if rank is None else {rank: none + 1}
-    return pa.table({score or "score": none, **by_rank, item or "item_id": none, user or "user_id": names.tolist()})
+    ordering = {name: none + 1 for name in (about.columns.rank, about.columns.score) if name is not None}
+    return pa.table({**ordering, item or "item_id": none, user or "user_id": names.tolist()})
 
 
 def _check_numbers_of_users(given: Mapping[str, tuple[Any, ...]], n_users: int) -> None:
@@ -474,6 +483,11 @@ class ModelParts:
             self._room = self._room._replace(users_of_part=max(n_users, 1))
         elif joined.sides["truth"].extra is not None:
             finite_gains(joined.sides["truth"])  # here, as its errors count the rows of all users
+
+    @property
+    def apart(self) -> tuple[str, ...]:
+        """The sides of which no user of the model has a row."""
+        return tuple(sides_apart(self._users.joined.sides, self._users.rows >= 0))
 
     def __iter__(self) -> Iterator[Prepared]:
         """Yield parts of the users."""

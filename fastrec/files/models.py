@@ -28,6 +28,8 @@ from fastrec.inputs.items import ItemTable
 from fastrec.inputs.models import ModelCall, read_call
 from fastrec.inputs.sides import SIDES, shared_rows
 from fastrec.inputs.values import values_of
+from fastrec.report.doubts import NO_USER
+from fastrec.report.report import record
 from fastrec.runtime.extras import require
 
 __all__ = ["FactorFile", "evaluate_factors", "read_factors", "top_items_of_factors"]
@@ -160,10 +162,11 @@ def evaluate_factors(
         given |= {name: side for name, side in sides.items() if name not in ("truth", "history")}
         given |= {"user": "user", "item": "item", "by": read.labels.columns or None}
         progress = lambda done, total: watch(SCORING, done, total)  # noqa: E731 - one line
-        evaluate_model_at_once(
-            evaluator, call, sides["truth"], {**given, "memory": resources.memory, "progress": progress}
-        )
-        return finished(evaluator.result(), {"user": columns.user}, read.labels)
+        given |= {"memory": resources.memory, "progress": progress}
+        apart = evaluate_model_at_once(evaluator, call, sides["truth"], given)
+        found = finished(evaluator.result(), {"user": columns.user}, read.labels)
+        record(found.report, (f"{NO_USER.format(name)}: do the user ids match?" for name in apart))
+        return found
 
 
 def _refuse_other_ids(call: ModelCall, sides: Mapping[str, Any]) -> None:

@@ -39,6 +39,7 @@ __all__ = [
     "prepare",
     "read_given",
     "refuse_negative_ids",
+    "sides_apart",
 ]
 
 Array = np.ndarray[Any, Any]
@@ -176,7 +177,7 @@ def arrange(given: JoinedSides, settings: Settings) -> Prepared:
     """Order the lists, and handle excluded items and duplicates."""
     joined, names, ranks = given.sides, given.names, given.ranks
     rec_side, truth_side, exclude_side = joined["recs"], joined["truth"], joined.get("exclude")
-    apart = tuple(_sides_apart(joined))
+    apart = tuple(sides_apart(joined, np.diff(rec_side.indptr) > 0))
     has_gains = truth_side.extra is not None
     duplicates, n_threads = settings.duplicates, settings.n_threads
     if truth_side.extra is not None:
@@ -229,9 +230,8 @@ def arrange(given: JoinedSides, settings: Settings) -> Prepared:
     return Prepared(lists, given.users, names, counts, tuple(hints), others, apart)
 
 
-def _sides_apart(joined: Mapping[str, FlatSide]) -> Iterator[str]:
+def sides_apart(joined: Mapping[str, FlatSide], listed: Array) -> Iterator[str]:
     """Yield the sides besides the truth of which no user with a list has a row."""
-    listed = np.diff(joined["recs"].indptr) > 0
     for name in joined:
         if name in SIDES and not SIDES[name].has_users and not (listed & (np.diff(joined[name].indptr) > 0)).any():
             yield name

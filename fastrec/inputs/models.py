@@ -228,6 +228,7 @@ def _read_factors(users: Any, items: Any, user_bias: Any, item_bias: Any) -> Fac
 def _finite(values: Array, name: str) -> Array:
     """Return numbers as float32 or float64, all finite."""
     check_dtype(values, name)
+    refuse_rounded(values.reshape(-1), name, "position")
     for first in range(0, len(values), ROWS_CHECKED):
         finite = np.isfinite(values[first : first + ROWS_CHECKED])
         if not finite.all():
@@ -247,6 +248,7 @@ def _read_similarities(users: Any, weights: Any) -> Similarities:
         if len(side.shape) != 2:
             raise InputError(f"{name} must be 2-D, found shape {side.shape}")
         check_dtype(numbers, name)
+        refuse_rounded(numbers.reshape(-1), name, "position")
         if not np.isfinite(numbers).all():
             raise InputError(f"{name} must be finite, found {shown(numbers[~np.isfinite(numbers)][0].item())}")
         sides.append(side)
