@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +18,8 @@ DIMENSIONS = 64
 CUTOFFS = [1, 5, 10, 20, 100]
 METRICS = ["ndcg", "recall", "precision", "map", "mrr", "hit_rate"]
 SEEN, RELEVANT = 50, 10  # items of each user
-MILLION = 1_000_000
+MILLION, MANY = 1_000_000, 100_000  # users and items of an estimate
+LINEAR = 1.25  # largest growth of the time per user, or per user and item
 
 
 class Shop(NamedTuple):
@@ -33,22 +34,28 @@ class Shop(NamedTuple):
         """Return the size as written in a table."""
         return f"{compact(len(self.items))} items x {DIMENSIONS}"
 
+    def part(self, n_users: int) -> Shop:
+        """Return the first users."""
+        sides = ((items, indptr[: n_users + 1]) for items, indptr in (self.truth, self.seen))
+        return Shop(self.users[:n_users], self.items, *((items[: ends[-1]], ends) for items, ends in sides))
+
 
 def make_shop(n_users: int, n_items: int) -> Shop:
     """Draw normal factors, and items of users."""
     rng = np.random.default_rng(11)
     users, items = (rng.normal(size=(n, DIMENSIONS)).astype(np.float32) for n in (n_users, n_items))
-    truth = np.concatenate([rng.choice(n_items, RELEVANT, replace=False) for _ in range(n_users)])
+    truth = rng.integers(0, n_items // RELEVANT, (n_users, RELEVANT)) * RELEVANT + np.arange(RELEVANT)  # distinct
     indptr = np.arange(n_users + 1)
-    return Shop(users, items, (truth, indptr * RELEVANT), (rng.integers(0, n_items, n_users * SEEN), indptr * SEEN))
+    seen = rng.integers(0, n_items, n_users * SEEN)
+    return Shop(users, items, (truth.reshape(-1), indptr * RELEVANT), (seen, indptr * SEEN))
 
 
 def product(shop: Shop) -> Callable[[], Any]:
     """Return a call that multiplies the blocks of users that fastrec multiplies, with all threads of BLAS."""
-    from fastrec.evaluation.models import _users_of_block
+    from fastrec.evaluation.model_room import users_of_block
     from fastrec.inputs.models import read_model
 
-    n = _users_of_block(read_model((shop.users, shop.items)))
+    n = users_of_block(read_model((shop.users, shop.items)))
     scores = np.empty((n, len(shop.items)), np.float32)
 
     def multiply() -> None:
@@ -73,9 +80,18 @@ def topk_of_implicit(shop: Shop) -> Callable[[], Any]:
     return lambda: topk(shop.items, shop.users, max(CUTOFFS))
 
 
-def compare_models(n_users: int, n_items: int, rounds: int) -> list[Promise]:
-    """Time 30 values at three sizes of the catalogue, and metrics without a cut-off."""
+class Times(NamedTuple):
+    """Ratios, and the time that goes with them."""
+
+    promises: list[Promise]
+    rate: Spread  # thousand users per second
+    hours: float  # for MILLION users and MANY items, at this rate
+
+
+def compare_models(n_users: int, n_items: int, rounds: int) -> Times:
+    """Time 30 values at three sizes of the catalogue and three numbers of users, and metrics without a cut-off."""
     sizes = ((4 * n_users, n_items // 10, 2.0), (n_users, n_items, 1.4), (n_users // 8, 10 * n_items, 1.5))
+    parts = {name: n_users // share for name, share in (("quarter", 4), ("half", 2), ("values", 1))}
     rows, seconds = [], []
     for users, items, limit in sizes:
         shop = make_shop(users, items)
@@ -83,6 +99,9 @@ def compare_models(n_users: int, n_items: int, rounds: int) -> list[Promise]:
         middle = items == n_items
         if middle:
             calls["uncut"] = lambda shop=shop: evaluate(shop, ["mrr", "ndcg"])
+            for name in ("quarter", "half"):
+                part = shop.part(parts[name])
+                calls[name] = lambda part=part: evaluate(part, METRICS, CUTOFFS)
             if importlib.util.find_spec("implicit") is not None:
                 calls["implicit"] = topk_of_implicit(shop)
         turns = Turns(calls, rounds)
@@ -94,14 +113,25 @@ def compare_models(n_users: int, n_items: int, rounds: int) -> list[Promise]:
                     Promise(f"{shop.size()}, 30 values / topk of implicit", turns.ratio("values", "implicit"), 0.6)
                 )
         seconds.append((turns, users, items))
-    turns, users, items = seconds[1]
-    rate = users / turns.median("values")
-    hours = MILLION * 100_000 / (rate * items) / 3600
-    rows[1] = rows[1]._replace(note=f"{rate:,.0f} users/s; 1M users x 100k items: {hours:.2g} h; {rows[1].note}")
-    per_score = [turns.median("values") / users / items for turns, users, items in seconds]
+    middle_turns = seconds[1][0]
+    rate = Spread.of(n_users / 1e3 / np.array(middle_turns.seconds["values"]), middle_turns.others)
+    per_user = {name: middle_turns.median(name) / number * 1e6 for name, number in parts.items()}
+    growth = middle_turns.ratio("values", "quarter", parts["quarter"] / n_users)
+    users_row = _growth([*parts.values()], f"users x {compact(n_items)} items: time per user", growth)
+    per_score = [turns.median("values") / users / items * 1e9 for turns, users, items in seconds]
     grown = Spread.of(np.array([per_score[2] / per_score[0]]), seconds[2][0].others)
-    name = f"{compact(sizes[0][1])} -> {compact(sizes[2][1])} items x {DIMENSIONS}: time per user and item"
-    return [*rows, Promise(name, grown, None, None, f"{per_score[0] * 1e9:.2g} -> {per_score[2] * 1e9:.2g} ns")]
+    items_row = _growth([items for _, items, _ in sizes], f"items x {DIMENSIONS}: time per user and item", grown)
+    users_row = users_row._replace(note=_steps(per_user.values(), "us"))
+    promises = [*rows, users_row, items_row._replace(note=_steps(per_score, "ns"))]
+    return Times(promises, rate, MILLION * MANY / (rate.median * 1e3 * n_items) / 3600)
+
+
+def _growth(sizes: list[int], what: str, grown: Spread) -> Promise:
+    return Promise(f"{' -> '.join(map(compact, sizes))} {what}", grown, LINEAR)
+
+
+def _steps(values: Iterable[float], unit: str) -> str:
+    return f"{' -> '.join(f'{value:.3g}' for value in values)} {unit}"
 
 
 def _against(turns: Turns, name: str, what: str, limit: float) -> Promise:
@@ -114,7 +144,7 @@ def _against(turns: Turns, name: str, what: str, limit: float) -> Promise:
 def memory_of_call(n_users: int, n_items: int) -> float:
     """Return the most bytes that a call allocates."""
     shop = make_shop(n_users, n_items)
-    evaluate(shop, METRICS, CUTOFFS)
+    evaluate(shop.part(min(n_users, 100)), METRICS, CUTOFFS)
     tracemalloc.start()
     try:
         evaluate(shop, METRICS, CUTOFFS)

@@ -438,10 +438,15 @@ def bench_models(sizes: Sizes, _folder: Path) -> list[Row]:
     """Time models over their whole catalogue."""
     models.check()
     n_users, n_items = sizes.models
-    rows = rows_of(models.compare_models(n_users, n_items, max(1, sizes.rounds // 3)))
-    extra = Spread.of(np.array([models.memory_of_call(n_users // 8, 10 * n_items) / 2**20]), 0.0)
-    name = f"{compact(10 * n_items)} items x {models.DIMENSIONS}: memory besides the factors"
-    return [*rows, Row(name, extra, "MB", 512)]
+    times = models.compare_models(n_users, n_items, max(1, sizes.rounds // 3))
+    hours = f"1M users x 100k items x {models.DIMENSIONS}: {times.hours:.2g} h"
+    rate = Row(f"{compact(n_items)} items x {models.DIMENSIONS}, 30 values", times.rate, "k users/s", note=hours)
+    rows = [*rows_of(times.promises), rate]
+    for some, of_model in ((n_users // 8, 10 * n_items), (sizes.users, n_items // 100)):
+        extra = Spread.of(np.array([models.memory_of_call(some, of_model) / 2**20]), 0.0)
+        name = f"model of {compact(some)} users and {compact(of_model)} items: memory besides the input"
+        rows.append(Row(name, extra, "MB", 512))
+    return rows
 
 
 def bench_errors(sizes: Sizes, _folder: Path) -> list[Row]:

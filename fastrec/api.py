@@ -21,17 +21,18 @@ from fastrec.arguments.signature import pick, takes
 from fastrec.checks import check_progress, listed_in_order, whole_number
 from fastrec.evaluation.evaluators import about_users, check_n_items
 from fastrec.evaluation.lists import Evaluator, evaluate_at_once, evaluate_model_at_once
-from fastrec.evaluation.models import find_top, read_call
+from fastrec.evaluation.models import find_top
 from fastrec.evaluation.rows import ScoreEvaluator, usual_of_rows
 from fastrec.exceptions import InputError, InputTypeError, MetricError, renaming, shown
 from fastrec.inputs.arrays import has_rows
 from fastrec.inputs.arrow import Frame, open_foreign
 from fastrec.inputs.items import read_items
+from fastrec.inputs.models import read_call
 from fastrec.inputs.users import is_hashable
 from fastrec.policies import OneClass
 from fastrec.report.doubts import NO_TRUTH, NO_USER
 from fastrec.report.report import Report, record
-from fastrec.runtime.limits import resolve_threads
+from fastrec.runtime.limits import read_size, resolve_threads
 from fastrec.segments import split_truth
 
 __all__ = [
@@ -104,6 +105,11 @@ def evaluate(
     evaluator = Evaluator(metrics, **pick(ListSettings, given))
     sides = evaluator._sides(recs, truth, given)  # noqa: SLF001
     apart = evaluate_at_once(evaluator, sides, given)
+    return _report_of(evaluator, apart, sides)
+
+
+def _report_of(evaluator: Evaluator, apart: Iterable[str], sides: Mapping[str, Any]) -> Report:
+    """Return the report, which says of which of the sides `apart` no user has a list."""
     report = evaluator._report(copied=False)  # noqa: SLF001 - spares a copy of per-user values
     record(report, (f"{NO_USER.format(name)}: do the user ids match?" for name in apart if has_rows(sides[name])))
     return report
@@ -181,14 +187,17 @@ def evaluate_model(
 
     The report is that of `evaluate` for these lists with their scores and ``n_items``. They are not made: metrics with
     cut-offs need the first items, and others the ranks of relevant items, which are counted. Only metrics of items and
-    histories without a cut-off make lists, which take memory for users times items. Where `evaluate` rejects all tied
-    scores, a model is rejected for those that matter: for metrics of items under ``ties="expected"`` among the first
-    items, under ``ties="error"`` of a relevant item.
+    histories make lists of all items, without a cut-off or under ``ties="best"`` or ``"worst"``: for some users at a
+    time, as ``memory`` allows, and sorted. A standard error that needs these lists again scores all users again,
+    unless ``memory`` can keep the lists. Where `evaluate` rejects all tied scores, a model is rejected for those that
+    matter: for metrics of items under ``ties="expected"`` among the first items, under ``ties="error"`` of a relevant
+    item.
 
-    Scores are computed in blocks of users whose size depends on the number of items only. With threadpoolctl (the extra
-    ``models``), each block is multiplied by one thread, so the report has the same bits for any number of threads;
-    without it, BLAS uses its own threads, and products may then depend on their number. Products also depend on the
-    BLAS library and on the positions of users in blocks.
+    Scores are computed in blocks of users whose size depends only on the number of items, the type of scores, and
+    whether metrics need lists of all items. With threadpoolctl (the extra ``models``), each block is multiplied by one
+    thread, so the report has the same bits for any number of threads; without it, BLAS uses its own threads, and
+    products may then depend on their number. Products also depend on the BLAS library and on the positions of users in
+    blocks.
 
     Parameters
     ----------
@@ -200,7 +209,8 @@ def evaluate_model(
         - ``(X, B)``, matrices (n_users, m) and (m, n_items), at least one of them sparse; the scores are their product
         - a 2-D array of scores (n_users, n_items); a memory map is read in blocks
         - a function that takes an integer array of rows and returns scores (len(rows), ``n_items``); the main thread
-          calls it for one block after the other, and it may return the same memory each time
+          calls it for one block after the other, a second time if the lists of all items are made again, and it may
+          return the same memory each time
 
         Infinite scores order items; NaN raises an error.
     truth : the relevant items of each row of the model, as in `evaluate`
@@ -230,8 +240,8 @@ def evaluate_model(
     if given["items"] is None:
         given["n_items"] = call.n_items
     evaluator = Evaluator(metrics, **pick(ListSettings, given))
-    evaluate_model_at_once(evaluator, call, truth, given)
-    return evaluator._report(copied=False)  # noqa: SLF001 - spares a copy of per-user values
+    apart = evaluate_model_at_once(evaluator, call, truth, given)
+    return _report_of(evaluator, apart, given)
 
 
 @takes(TopOptions)
@@ -272,9 +282,8 @@ def top_items(model: Any, k: int, **given: Unpack[TopOptions]) -> tuple[Array, A
     given["n_items"] = check_n_items(given["n_items"])
     sides = {} if given["exclude"] is None else {"exclude": given["exclude"]}
     about = about_users({**dict.fromkeys(("groups", "user_weight")), **given, "user_ids": None})
-    return find_top(
-        read_call(model, given), number, sides, about, resolve_threads(given["n_threads"]), given["progress"]
-    )
+    memory, n_threads = read_size(given["memory"]), resolve_threads(given["n_threads"])
+    return find_top(read_call(model, given), number, sides, about, n_threads, given["progress"], memory)
 
 
 @takes(RowOptions)

@@ -24,7 +24,6 @@ from fastrec.arguments.groups import (
     Limits,
     ListColumnNames,
     ListPolicies,
-    ModelNames,
     OtherFrames,
     PerUser,
     Reference,
@@ -40,6 +39,7 @@ from fastrec.arguments.groups import (
     Watched,
     WatchedRows,
 )
+from fastrec.arguments.models import ModelNames, WorkingMemory
 from fastrec.arguments.slates import Clipping, Predictions, PropensityColumnNames, SlateColumnNames, SlateIds
 
 __all__ = [
@@ -122,13 +122,14 @@ class ModelOptions(
     Groupings,
     Like,
     ListPolicies,
+    WorkingMemory,
     Threads,
     Watched,
 ):
     """Arguments of `evaluate_model`."""
 
 
-class TopOptions(ModelNames, Catalogue, Seen, IdColumnNames, Threads, Watched):
+class TopOptions(ModelNames, Catalogue, Seen, IdColumnNames, WorkingMemory, Threads, Watched):
     """Arguments of `top_items`."""
 
 

@@ -55,7 +55,6 @@ __all__ = [
     "ListColumnNames",
     "ListPolicies",
     "MinGain",
-    "ModelNames",
     "OtherFrames",
     "PerUser",
     "Reference",
@@ -234,34 +233,6 @@ class Seen(TypedDict, total=False):
         ``"history"``: remove the items of ``history``.
         """,
     ]
-
-
-class ModelNames(TypedDict, total=False):
-    """Rows and columns of a model."""
-
-    users: Annotated[
-        Any,
-        """the rows of the model to use, an integer array; default: all
-        Row ``users[i]`` belongs to user i of the other arguments, or to the user of that name in ``user_ids``.
-        """,
-    ]
-    user_ids: Annotated[
-        Any,
-        """a distinct label per row of the model, which dicts and data frames name; default: row numbers, from 0
-        Users of ``truth`` that the model lacks count as users without a list.
-        """,
-    ]
-    item_ids: Annotated[
-        Any, "a distinct id per item of the model, integers or strings; default: column numbers, from 0"
-    ]
-    candidates: Annotated[
-        Any,
-        """items that may be listed: an array of ids for all users, or items of each user in the forms of ``truth``
-        By default all items may. The size of the catalogue stays that of the model.
-        """,
-    ]
-    user_bias: Annotated[Any, "array (n_users,), added to the products of factors"]
-    item_bias: Annotated[Any, "array (n_items,), added to the products of factors"]
 
 
 class OtherFrames(TypedDict, total=False):

@@ -185,6 +185,10 @@ def program(ctx: click.Context, /) -> None:
         ctx.exit(2)
 
 
+COUNTED = {"scoring": "users"}
+"""What stages count, if not rows."""
+
+
 @contextlib.contextmanager
 def showing_progress() -> Iterator[Callable[..., None]]:
     """Yield a function that shows the stage, rows done and total rows in a terminal, and does nothing elsewhere."""
@@ -208,14 +212,14 @@ def showing_progress() -> Iterator[Callable[..., None]]:
             bar.update(task.id, completed=done)
             if total is not None:
                 share, speed = f"{done / max(total, 1):.0%}", (task.speed, task.time_remaining)
-                bar.update(task.id, pace=share if is_narrow else _pace(done, total, *speed))
+                bar.update(task.id, pace=share if is_narrow else _pace(done, total, *speed, COUNTED.get(stage, "rows")))
 
         yield watch
 
 
-def _pace(done: int, total: int, speed: float | None, left: float | None) -> str:
+def _pace(done: int, total: int, speed: float | None, left: float | None, counted: str = "rows") -> str:
     """Return the rows done and, if known, the rows per second and the time left."""
-    pace = f"{_short(done)} of {_short(total)} rows"
+    pace = f"{_short(done)} of {_short(total)} {counted}"
     if speed is not None and left is not None:
         pace += f", {_short(speed)}/s, {timedelta(seconds=math.ceil(left))} left"
     return pace

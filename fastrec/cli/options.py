@@ -162,7 +162,7 @@ def _read_min_gain(_: click.Context, __: click.Parameter, text: str | None) -> f
 
 def _read_size(_: click.Context, __: click.Parameter, text: str | None) -> int | None:
     """Parse a number of bytes, with or without a unit."""
-    from fastrec.files.resources import read_size
+    from fastrec.runtime.limits import read_size
 
     try:
         return read_size(text)

@@ -38,7 +38,7 @@ from fastrec.evaluation.evaluators import (
     wanted_metrics,
 )
 from fastrec.evaluation.faults import explain_fault
-from fastrec.evaluation.models import ModelCall, Reads, prepare_model, read_call
+from fastrec.evaluation.models import ModelParts, Reads, Working
 from fastrec.evaluation.row_rules import check_grades
 from fastrec.evaluation.sources import ListSource
 from fastrec.evaluation.state import State
@@ -57,6 +57,7 @@ from fastrec.inputs.lists import (
     known_items,
     prepare,
 )
+from fastrec.inputs.models import ModelCall, read_call
 from fastrec.inputs.sides import shared_rows
 from fastrec.inputs.slots import BatchSides
 from fastrec.kernels import codes as op
@@ -66,6 +67,7 @@ from fastrec.metrics.plan import Asked, Plan, Policies, make_plan
 from fastrec.metrics.providers import register_later
 from fastrec.metrics.sums import Failure
 from fastrec.policies import ITEM_POLICIES
+from fastrec.runtime.limits import read_size
 from fastrec.runtime.shared import synchronized
 
 __all__ = [
@@ -180,7 +182,9 @@ class Evaluator(BaseEvaluator):
         """
         check_progress(given["progress"])
         n_items = self._settings["n_items"] if callable(model) else None
-        self._add(self._prepare_model(read_call(model, {**given, "n_items": n_items}), truth, given), None)
+        working = Working(None, in_parts=False, reviewed=False, progress=given["progress"])
+        for batch in self._prepare_model(read_call(model, {**given, "n_items": n_items}), truth, given, working):
+            self._add(batch, None)
 
     @takes(SideBatch)
     def update_sides(self, sides: Mapping[str, Any], **given: Unpack[SideBatch]) -> None:
@@ -213,17 +217,15 @@ class Evaluator(BaseEvaluator):
         prepared = prepare(passed, about, self._rules_of_sides(), self._items, self._count_history(about))
         return prepared._replace(exclude=excluded)
 
-    def _prepare_model(self, call: ModelCall, truth: Any, given: Mapping[str, Any]) -> Prepared:
-        """Return a batch of users of a model in the form that the engine takes."""
-        sides = self._sides((), truth, given)
-        passed, excluded = _with_shared(sides)
+    def _prepare_model(self, call: ModelCall, truth: Any, given: Mapping[str, Any], working: Working) -> ModelParts:
+        """Return the users of a model in the form that the engine takes."""
+        passed, excluded = _with_shared(self._sides((), truth, given))
         self._check_passed(passed)
         del passed["recs"]
         about = about_users({**given, "user_ids": None})
         known = known_items(self._items, self._count_history(about))
-        reads = self._reads_of_model
-        found = prepare_model(call, passed, about, self._rules_of_sides(), known, reads, given["progress"])
-        return found._replace(exclude=excluded)
+        working = working._replace(exclude=excluded)
+        return ModelParts(call, passed, about, self._rules_of_sides(), known, self._reads_of_model, working)
 
     def _rules_of_sides(self) -> Settings:
         """Return the options for preparing lists."""
@@ -468,12 +470,25 @@ class Evaluator(BaseEvaluator):
 NOTED = ("duplicates_in_reference", "rec_rows_unseen", "users_without_history", "rec_rows_without_features")
 
 
-def evaluate_model_at_once(evaluator: Evaluator, call: ModelCall, truth: Any, given: Mapping[str, Any]) -> None:
-    """Add all users of a model in one batch, for both passes; arguments as in `update_model`."""
+def evaluate_model_at_once(
+    evaluator: Evaluator, call: ModelCall, truth: Any, given: Mapping[str, Any]
+) -> tuple[str, ...]:
+    """Add all users of a model, for both passes; arguments as in `evaluate_model`. A failure may leave some added.
+
+    Return the sides besides the truth of which no user of the model has a row.
+    """
     check_progress(given["progress"])
-    prepared = evaluator._prepare_model(call, truth, given)  # noqa: SLF001 - of this module
-    sides = evaluator._add(prepared, None)  # noqa: SLF001
-    evaluator._review(prepared, sides)  # noqa: SLF001
+    reviewed = evaluator._needs_review  # noqa: SLF001 - of this module
+    working = Working(read_size(given["memory"]), in_parts=True, reviewed=reviewed, progress=given["progress"])
+    parts = evaluator._prepare_model(call, truth, given, working)  # noqa: SLF001
+    kept = []
+    for part in parts:
+        sides = evaluator._add(part, None)  # noqa: SLF001
+        if reviewed and not parts.made_again:
+            kept.append((part, sides))
+    for part, known in ((part, None) for part in parts) if parts.made_again else kept:
+        evaluator._review(part, known)  # noqa: SLF001
+    return parts.apart
 
 
 def _with_shared(sides: Mapping[str, Any]) -> tuple[dict[str, Any], str]:

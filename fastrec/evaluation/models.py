@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.checks import listed
-from fastrec.exceptions import Argument, InputError, InputTypeError, RowNumber, shown
+from fastrec.evaluation.model_room import Room, find_room
+from fastrec.exceptions import Argument, InputError, InputTypeError, renaming
 from fastrec.inputs.arrays import FlatSide, RawSide, read_side
-from fastrec.inputs.arrow import Frame, chunked, list_column, open_foreign
-from fastrec.inputs.ids import check_ids, kind_of_ids
+from fastrec.inputs.arrow import Frame, open_foreign
+from fastrec.inputs.frames import refuse_columns
+from fastrec.inputs.ids import kind_of_ids
 from fastrec.inputs.lists import (
     AboutUsers,
     JoinedSides,
@@ -21,39 +22,38 @@ from fastrec.inputs.lists import (
     Prepared,
     Settings,
     arrange,
+    finite_gains,
     join_sides,
     read_given,
+    sides_apart,
 )
-from fastrec.inputs.models import Model, read_model
-from fastrec.inputs.ragged import as_array, read_only
+from fastrec.inputs.models import Model, ModelCall
+from fastrec.inputs.parts import part_of_users, take_rows
+from fastrec.inputs.ragged import read_only
 from fastrec.inputs.sides import READ_SIDES, spoken
-from fastrec.inputs.users import Users, as_labels, check_groups, check_keys, check_user_ids
+from fastrec.inputs.users import Users, as_labels, check_groups, check_keys
 from fastrec.kernels import models as kernels
 from fastrec.runtime.blas import one_blas_thread
 from fastrec.runtime.compiler import Entry
 from fastrec.runtime.threads import run_in_threads
 
-__all__ = ["ModelCall", "Reads", "find_top", "prepare_model", "read_call"]
+__all__ = ["ModelParts", "Reads", "Working", "find_top"]
 
 Array = np.ndarray[Any, Any]
 Watch = Callable[[int, int], Any]
-MAX_USERS_OF_BLOCK, MIN_USERS_OF_BLOCK = 128, 8
-BYTES_OF_BLOCK = 1 << 26  # of scores: blocks of users get smaller as the catalogue grows
-BYTES_OF_BLOCKS = 1 << 29  # of all blocks at a time: beyond, fewer threads work
 BLOCKS_PER_ROUND = 16  # of each thread; between rounds a call can be interrupted and reports progress
 ROWS_AT_ONCE, USERS_AT_ONCE = 1 << 20, 1 << 16
 NO_ROWS = kernels.ItemRows(read_only(np.zeros(0, np.int32)), read_only(np.zeros(1, np.int64)))
 
 
-class ModelCall(NamedTuple):
-    """A model, and the names of its rows and columns."""
+class Working(NamedTuple):
+    """How to work through the users of a model."""
 
-    model: Model
-    rows: Array | None  # int64, distinct: the rows that the call chooses
-    user_ids: Array | None  # of all rows
-    item_ids: Array  # of all columns
-    candidates: Any  # of each user, as a side; None without
-    n_items: int  # of the model, with items that are no candidates
+    memory: int | None  # bytes for scores and lists; None for the default
+    in_parts: bool  # whether to prepare users in parts
+    reviewed: bool  # whether a second pass follows
+    progress: Watch | None
+    exclude: str = "none"  # as in `Prepared`
 
 
 class Reads(NamedTuple):
@@ -61,77 +61,6 @@ class Reads(NamedTuple):
 
     depth: int | None  # the rank up to which they read the order of hits; None for all ranks
     n_listed: int | None  # items of lists that providers read; None for whole lists
-
-
-def read_call(model: Any, given: Mapping[str, Any]) -> ModelCall:
-    """Return the arguments about a model, checked, with the candidates of all users as its catalogue."""
-    own = read_model(model, given["n_items"], given["user_bias"], given["item_bias"])
-    rows = None if given["users"] is None else _check_rows(given["users"], own.n_users)
-    names = given["user_ids"]
-    if names is not None and own.n_users is not None:
-        names = check_user_ids(names, own.n_users)
-    elif names is not None:
-        names = check_user_ids(names, len(listed(names, "user_ids") if not hasattr(names, "shape") else names))
-    if rows is not None and names is not None and len(rows) and rows.max() >= len(names):
-        raise InputError(f"users must be rows that user_ids names, below {len(names)}, found {rows.max()}")
-    items = np.arange(own.n_items) if given["item_ids"] is None else check_ids(given["item_ids"], "item_ids")
-    if len(items) != own.n_items:
-        raise InputError(f"item_ids must have one id per item of the model, {own.n_items}; found {len(items)}")
-    if given["item_ids"] is not None:
-        _check_items(items)
-    candidates = open_foreign(given["candidates"], "candidates")
-    if candidates is None or not _is_once(candidates):
-        return ModelCall(own, rows, names, items, candidates, own.n_items)
-    columns = _columns_of_ids(items, check_ids(candidates, "candidates"))
-    return ModelCall(own.restricted(columns), rows, names, items[columns], None, own.n_items)
-
-
-def _check_rows(users: Any, n_users: int | None) -> Array:
-    """Return the rows of a model that a call chooses."""
-    rows = as_array(users, "users")
-    if rows.ndim != 1 or (rows.dtype.kind not in "iu" and rows.size):
-        raise InputTypeError(f"users must be a 1-D array of row numbers, found {rows.dtype} of shape {rows.shape}")
-    rows = rows.astype(np.int64)
-    if len(rows) and (rows.min() < 0 or (n_users is not None and rows.max() >= n_users)):
-        wrong = rows[(rows < 0) | (rows >= (rows.max() + 1 if n_users is None else n_users))][0]
-        end = "" if n_users is None else f" and below {n_users}, the number of users of the model"
-        raise InputError(f"users must be rows from 0{end}, found {wrong}")
-    if len(np.unique(rows)) < len(rows):
-        raise InputError("users must hold each row once, found one twice")
-    return rows
-
-
-def _check_items(items: Array) -> None:
-    """Raise InputError for ids of items that are negative or occur twice."""
-    if items.dtype != object and len(items) and items.min() < 0:
-        raise InputError(
-            f"item_ids must not be negative, found {items.min()}", RowNumber.at(int(items.argmin()), "position")
-        )
-    distinct, counts = np.unique(items, return_counts=True)
-    if len(distinct) < len(items):
-        raise InputError(f"item_ids must hold each item once, found {shown(distinct.tolist()[counts.argmax()])} twice")
-
-
-def _is_once(candidates: Any) -> bool:
-    """Return whether candidates are items for all users, not one list per user."""
-    if isinstance(candidates, Mapping | Frame) or (isinstance(candidates, tuple) and len(candidates) in (2, 3)):
-        return isinstance(candidates, tuple) and all(isinstance(one, int | str | np.integer) for one in candidates)
-    if hasattr(candidates, "indptr") or (hasattr(candidates, "type") and list_column(chunked(candidates))):
-        return False
-    if hasattr(candidates, "shape"):
-        return len(candidates.shape) == 1 and str(getattr(candidates, "dtype", "")) != "object"
-    return all(isinstance(one, int | str | bytes | np.integer) for one in candidates)
-
-
-def _columns_of_ids(items: Array, wanted: Array) -> Array:
-    """Return the columns of candidates, ascending."""
-    known = {item: column for column, item in enumerate(items.tolist())}
-    found = [known.get(item, -1) for item in wanted.tolist()]
-    if -1 in found:
-        raise InputError(f"candidates must be items of the model, found {shown(wanted.tolist()[found.index(-1)])}")
-    if not found:
-        raise InputError("candidates must hold an item, found none")
-    return np.unique(found)
 
 
 # Users and sides
@@ -151,12 +80,19 @@ def _read_users(
     given = {name: open_foreign(side, name) for name, side in given.items()}
     given = {name: own._replace(name=name) if isinstance(own, Frame) else own for name, own in given.items()}
     matched = any(isinstance(side, Mapping | Frame) for side in given.values())
+    if not any(isinstance(side, Frame) for side in given.values()):
+        refuse_columns(about.columns, "no side of the call is a data frame")
+    for role in ("rank", "score"):
+        if getattr(about.columns, role) is not None and not isinstance(given.get("reference"), Frame):
+            named = Argument(role, (getattr(about.columns, role),))
+            raise InputError(named, " names a column of lists: with a model, only a data frame as reference has one")
     chosen = _chosen_rows(call, given, matched=matched)
     names = chosen if call.user_ids is None else call.user_ids[chosen]
     if matched:
         _check_forms(given, names)
         recs = _users_as_lists(names, given, about)
-        sides, users, lines = read_given({"recs": recs, **given}, about._replace(user_ids=None), settings)
+        with renaming(lambda name: "user_ids" if name == Argument("recs") else name):
+            sides, users, lines = read_given({"recs": recs, **given}, about._replace(user_ids=None), settings)
         assert users.ids is not None
         of_names = dict(zip(names.tolist(), chosen.tolist(), strict=True))
         rows = np.fromiter((of_names.get(user, -1) for user in users.ids.tolist()), np.int64, len(users.ids))
@@ -219,10 +155,10 @@ def _users_as_lists(names: Array, given: Mapping[str, Any], about: AboutUsers) -
         return dict.fromkeys(names.tolist(), ())
     import pyarrow as pa
 
-    user, item, rank, score = about.columns.user, about.columns.item, about.columns.rank, about.columns.score
+    user, item = about.columns.user, about.columns.item
     none = np.zeros(len(names), np.int64)
-    by_rank = {} if rank is None else {rank: none + 1}
-    return pa.table({score or "score": none, **by_rank, item or "item_id": none, user or "user_id": names.tolist()})
+    ordering = {name: none + 1 for name in (about.columns.rank, about.columns.score) if name is not None}
+    return pa.table({**ordering, item or "item_id": none, user or "user_id": names.tolist()})
 
 
 def _check_numbers_of_users(given: Mapping[str, tuple[Any, ...]], n_users: int) -> None:
@@ -242,7 +178,7 @@ def _take_users(given: _ModelUsers, at: Array) -> _ModelUsers:
     """Return some users."""
     joined, users = given.joined, given.joined.users
     sides = {
-        name: _take_rows(side, at) if name in READ_SIDES and len(side.indptr) == len(given.rows) + 1 else side
+        name: take_rows(side, at) if name in READ_SIDES and len(side.indptr) == len(given.rows) + 1 else side
         for name, side in joined.sides.items()
         if name != "recs"
     }
@@ -253,14 +189,6 @@ def _take_users(given: _ModelUsers, at: Array) -> _ModelUsers:
     ids = None if users.ids is None else as_labels(users.ids[at].tolist())
     weights = None if users.weights is None else users.weights[at]
     return _ModelUsers(joined._replace(sides=sides, users=Users(ids, codes, keys, weights, order)), given.rows[at])
-
-
-def _take_rows(side: FlatSide, at: Array) -> FlatSide:
-    """Return the rows of some users."""
-    sizes = np.diff(side.indptr)[at]
-    ends = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    rows = np.arange(ends[-1]) + np.repeat(side.indptr[at] - ends[:-1], sizes)
-    return FlatSide(side.items[rows], ends, None if side.extra is None else side.extra[rows])
 
 
 def _as_columns(side: FlatSide | None, codes: Array) -> kernels.ItemRows:
@@ -299,19 +227,19 @@ class _Walk(NamedTuple):
     users: Array  # int64: those that the model has, by ascending row
     rows: Array  # int64: their rows
     names: Names
+    room: Room
     n_threads: int
-    progress: Watch | None
+    report: Watch
 
     def run(self, work: Work) -> None:
         """Score all users in blocks of fixed size, and work on each block."""
-        model, n = self.model, _users_of_block(self.model)
+        model, n = self.model, self.room.users_of_block
         blocks = range(-(-len(self.rows) // n))
         if model.is_called:
             self._run_in_order(work, blocks, n)
             return
         spare: list[Array] = []
-        at_once = max(1, BYTES_OF_BLOCKS // (n * model.n_items * model.dtype.itemsize))
-        n_threads = min(self.n_threads, at_once)
+        n_threads = min(self.n_threads, self.room.blocks)
 
         def score(at: int) -> None:
             own = slice(at * n, min((at + 1) * n, len(self.rows)))
@@ -329,7 +257,7 @@ class _Walk(NamedTuple):
             for start in range(0, len(blocks), per_round):
                 done = min(start + per_round, len(blocks))
                 run_in_threads(score, range(start, done), n_threads)
-                self._report(min(done * n, len(self.rows)))
+                self.report(min(done * n, len(self.rows)), len(self.rows))
 
     def _run_in_order(self, work: Work, blocks: range, n: int) -> None:
         """Ask a model for one block after the other, and work on each in threads."""
@@ -346,28 +274,45 @@ class _Walk(NamedTuple):
                 self._check(work(kernels.ScoredBlock(scores[own], users)), first + own.start)
 
             run_in_threads(work_on, range(self.n_threads), self.n_threads)
-            self._report(last)
+            self.report(last, len(self.rows))
 
     def _check(self, wrong: int, first: int) -> None:
         if wrong >= 0:
             user = self.names.user(int(self.users[first + wrong]))
             raise InputError(f"the model must not score NaN, found NaN for user {user}: -inf ranks an item last")
 
-    def _report(self, done: int) -> None:
-        if self.progress is not None:
-            self.progress(done, len(self.rows))
 
-
-def _users_of_block(model: Model) -> int:
-    """Return the number of users of a block. It depends on the catalogue only, and so do the bits of scores."""
-    fitting = BYTES_OF_BLOCK // (model.n_items * model.dtype.itemsize) // 8 * 8
-    return max(MIN_USERS_OF_BLOCK, min(MAX_USERS_OF_BLOCK, fitting))
-
-
-def _walk(model: Model, given: _ModelUsers, n_threads: int, progress: Watch | None) -> _Walk:
+def _walk(model: Model, given: _ModelUsers, room: Room, n_threads: int, counter: _PartedProgress) -> _Walk:
     users = np.flatnonzero(given.rows >= 0)
     users = users[np.argsort(given.rows[users], kind="stable")]
-    return _Walk(model, users, given.rows[users], given.joined.names, n_threads, progress)
+    return _Walk(model, users, given.rows[users], given.joined.names, room, n_threads, counter.next_part(len(users)))
+
+
+def _parts(given: _ModelUsers, room: Room) -> Iterator[_ModelUsers]:
+    """Yield users of the model in parts, in the order of the report; at least one part."""
+    order = given.joined.users.order
+    order = np.arange(len(given.rows)) if order is None else order
+    for first in range(0, max(len(order), 1), room.users_of_part):
+        at = order[first : first + room.users_of_part]
+        yield _ModelUsers(part_of_users(given.joined, at), given.rows[at])
+
+
+class _PartedProgress:
+    """Progress over parts and passes."""
+
+    def __init__(self, watch: Watch | None, total: int) -> None:
+        self._watch, self._total, self._before = watch, total, 0
+
+    def next_part(self, n_users: int) -> Watch:
+        """Return the watch of the next part."""
+        before = self._before
+        self._before += n_users
+
+        def report(done: int, _: int) -> None:
+            if self._watch is not None:
+                self._watch(before + done, self._total)
+
+        return report
 
 
 class _Visit(NamedTuple):
@@ -467,7 +412,13 @@ def _find_tied(top: kernels.FirstItems) -> int | None:
 
 
 def find_top(
-    call: ModelCall, k: int, given: Mapping[str, Any], about: AboutUsers, n_threads: int, progress: Watch | None
+    call: ModelCall,
+    k: int,
+    given: Mapping[str, Any],
+    about: AboutUsers,
+    n_threads: int,
+    progress: Watch | None,
+    memory: int | None,
 ) -> tuple[Array, Array, Array]:
     """Return the first k items of each row of a model that the call chooses: items, indptr, scores."""
     sides = dict(given) if call.candidates is None else {**given, "candidates": call.candidates}
@@ -478,11 +429,16 @@ def find_top(
     at = np.empty(len(named.rows), np.int64)
     at[np.argsort(named.rows)] = np.argsort(users.rows)
     users = _take_users(users, at)
-    codes = users.joined.sides["recs"].items
-    found = _visit(_walk(call.model, users, n_threads, progress), len(at), _sides_of(users, NO_ROWS), 1, k)
-    top = _flat_top(found.top, np.arange(len(codes)), k)
-    assert top.extra is not None
-    return call.item_ids[top.items], top.indptr, top.extra
+    codes, sides_of_users = users.joined.sides["recs"].items, users.joined.sides
+    room = find_room(call.model, sides_of_users, len(at), k, memory)
+    lists, counter = [], _PartedProgress(progress, len(at))
+    for part in _parts(users, room):
+        walk = _walk(call.model, part, room, n_threads, counter)
+        found = _visit(walk, len(part.rows), _sides_of(part, NO_ROWS), 1, k)
+        lists.append(_flat_top(found.top, np.arange(len(codes)), k))
+    items, scores = (np.concatenate(own) for own in zip(*((own.items, own.extra) for own in lists), strict=True))
+    ends = np.concatenate([np.diff(own.indptr) for own in lists])
+    return call.item_ids[items], np.concatenate([[0], np.cumsum(ends)]).astype(np.int64), scores
 
 
 def _sides_of(users: _ModelUsers, relevant: kernels.ItemRows) -> kernels.Sides:
@@ -494,46 +450,77 @@ def _sides_of(users: _ModelUsers, relevant: kernels.ItemRows) -> kernels.Sides:
 # Evaluation
 
 
-def prepare_model(
-    call: ModelCall,
-    given: Mapping[str, Any],
-    about: AboutUsers,
-    settings: Settings,
-    known: Mapping[str, Any],
-    reads: Reads,
-    progress: Watch | None = None,
-) -> Prepared:
-    """Return what `prepare` returns for lists of all items that the model scores, without making them if possible."""
-    sides = dict(given) if call.candidates is None else {**given, "candidates": call.candidates}
-    users, model = _read_users(call, sides, about, settings, known), call.model
-    joined = users.joined
-    codes = joined.sides["recs"].items
-    if settings.ties in ("id_asc", "id_desc"):  # columns in this order, which kernels keep among tied items
-        order = np.argsort(codes if settings.ties == "id_asc" else -codes)
-        model, codes = model.restricted(order), codes[order]
-        joined.sides["recs"] = joined.sides["recs"]._replace(items=codes)
-    walk, n_users = _walk(model, users, settings.n_threads, progress), len(users.rows)
-    nobody = FlatSide(codes[:0], np.zeros(n_users + 1, np.int64), None)
-    apart = {name: side for name, side in joined.sides.items() if name not in ("exclude", "candidates")}
-    apart["recs"] = nobody
-    if reads.n_listed is None:
-        found = _visit(walk, n_users, _sides_of(users, NO_ROWS), 1, model.n_items)
-        whole = _flat_top(found.top, codes, model.n_items)
-        assert whole.extra is not None
-        apart["recs"] = whole._replace(extra=whole.extra.astype(np.float64))
-        prepared = arrange(joined._replace(sides=apart), settings)
-    else:
-        prepared = arrange(joined._replace(sides=apart), settings)
-        lists = prepared.lists
-        truth = _as_columns(FlatSide(lists.truth_items, lists.truth_indptr, None), codes)
-        more = reads.n_listed + 1 if reads.n_listed else 0  # the next one may have the score of the last
-        found = _visit(walk, n_users, _sides_of(users, truth), reads.depth or model.n_items, more)
-        lists = _place(found.ranked, lists, settings.ties, joined.names)
-        prepared = prepared._replace(lists=lists)
-        if more:
-            recs = _flat_top(found.top, codes, reads.n_listed)._replace(extra=None)
-            prepared = prepared._replace(recs=recs, tied_user=_find_tied(found.top))
-    ranked = found.ranked
-    n_rows = int(ranked.lengths.sum())
-    counts = {"rec_rows": n_rows, "rec_rows_by_score": n_rows, "excluded_items": int(ranked.excluded.sum())}
-    return prepared._replace(counts={**prepared.counts, **counts})
+class ModelParts:
+    """Users of a model, prepared as `prepare` does lists of all items that the model scores, part by part.
+
+    Lists are not made if the metrics read only hits and first items. Each iteration scores all users again.
+    """
+
+    def __init__(
+        self,
+        call: ModelCall,
+        given: Mapping[str, Any],
+        about: AboutUsers,
+        settings: Settings,
+        known: Mapping[str, Any],
+        reads: Reads,
+        working: Working,
+    ) -> None:
+        sides = dict(given) if call.candidates is None else {**given, "candidates": call.candidates}
+        self._users, self._model = _read_users(call, sides, about, settings, known), call.model
+        joined = self._users.joined
+        codes = joined.sides["recs"].items
+        if settings.ties in ("id_asc", "id_desc"):  # columns in this order, which kernels keep among tied items
+            order = np.argsort(codes if settings.ties == "id_asc" else -codes)
+            self._model, codes = self._model.restricted(order), codes[order]
+            joined.sides["recs"] = joined.sides["recs"]._replace(items=codes)
+        self._settings, self._reads, self._exclude = settings, reads, working.exclude
+        n_users = len(self._users.rows)
+        self._room = find_room(self._model, joined.sides, n_users, reads.n_listed, working.memory)
+        self.made_again = working.reviewed and not self._room.keeps_lists  # whether a second pass scores users again
+        self._counter = _PartedProgress(working.progress, (1 + self.made_again) * int((self._users.rows >= 0).sum()))
+        if not working.in_parts:
+            self._room = self._room._replace(users_of_part=max(n_users, 1))
+        elif joined.sides["truth"].extra is not None:
+            finite_gains(joined.sides["truth"])  # here, as its errors count the rows of all users
+
+    @property
+    def apart(self) -> tuple[str, ...]:
+        """The sides of which no user of the model has a row."""
+        return tuple(sides_apart(self._users.joined.sides, self._users.rows >= 0))
+
+    def __iter__(self) -> Iterator[Prepared]:
+        """Yield parts of the users."""
+        has_ids = self._users.joined.users.ids is not None
+        for part in _parts(self._users, self._room):
+            prepared = self._prepare(part)
+            users = prepared.users if has_ids else prepared.users._replace(ids=None)
+            yield prepared._replace(users=users, exclude=self._exclude)
+
+    def _prepare(self, users: _ModelUsers) -> Prepared:
+        model, settings, reads, joined = self._model, self._settings, self._reads, users.joined
+        codes, n_users = joined.sides["recs"].items, len(users.rows)
+        walk = _walk(model, users, self._room, settings.n_threads, self._counter)
+        apart = {name: side for name, side in joined.sides.items() if name not in ("exclude", "candidates")}
+        apart["recs"] = FlatSide(codes[:0], np.zeros(n_users + 1, np.int64), None)
+        if reads.n_listed is None:
+            found = _visit(walk, n_users, _sides_of(users, NO_ROWS), 1, model.n_items)
+            whole = _flat_top(found.top, codes, model.n_items)
+            assert whole.extra is not None
+            apart["recs"] = whole._replace(extra=whole.extra.astype(np.float64))
+            prepared = arrange(joined._replace(sides=apart), settings)
+        else:
+            prepared = arrange(joined._replace(sides=apart), settings)
+            lists = prepared.lists
+            truth = _as_columns(FlatSide(lists.truth_items, lists.truth_indptr, None), codes)
+            more = reads.n_listed + 1 if reads.n_listed else 0  # the next one may have the score of the last
+            found = _visit(walk, n_users, _sides_of(users, truth), reads.depth or model.n_items, more)
+            lists = _place(found.ranked, lists, settings.ties, joined.names)
+            prepared = prepared._replace(lists=lists)
+            if more:
+                recs = _flat_top(found.top, codes, reads.n_listed)._replace(extra=None)
+                prepared = prepared._replace(recs=recs, tied_user=_find_tied(found.top))
+        ranked = found.ranked
+        n_rows = int(ranked.lengths.sum())
+        counts = {"rec_rows": n_rows, "rec_rows_by_score": n_rows, "excluded_items": int(ranked.excluded.sum())}
+        return prepared._replace(counts={**prepared.counts, **counts})

@@ -19,13 +19,14 @@ from fastrec.files.columns import ITEMS, USERS, ListColumns, RowColumns
 from fastrec.files.formats.recognise import AUTO
 from fastrec.files.job import EVALUATING
 from fastrec.files.lists import evaluate_lists
-from fastrec.files.resources import Resources, read_size
+from fastrec.files.resources import Resources
 from fastrec.files.rows import evaluate_log
 from fastrec.files.tables import has_column
 from fastrec.inputs.frames import read_user_labels
 from fastrec.inputs.items import ItemTable
 from fastrec.inputs.sides import SIDES
 from fastrec.report.report import Report
+from fastrec.runtime.limits import read_size
 
 __all__ = ["evaluate_files", "is_of_lists", "maker_of_lists"]
 

@@ -13,7 +13,6 @@ import numpy as np
 from fastrec.api import top_items
 from fastrec.checks import check_file
 from fastrec.evaluation.lists import Evaluator, evaluate_model_at_once
-from fastrec.evaluation.models import ModelCall, read_call
 from fastrec.exceptions import InputError, InputTypeError
 from fastrec.files.columns import ITEMS, ListColumns
 from fastrec.files.faults import finished, named_as_in
@@ -26,8 +25,11 @@ from fastrec.files.tables import File
 from fastrec.inputs.arrow import read_ids
 from fastrec.inputs.ids import Strings
 from fastrec.inputs.items import ItemTable
+from fastrec.inputs.models import ModelCall, read_call
 from fastrec.inputs.sides import SIDES, shared_rows
 from fastrec.inputs.values import values_of
+from fastrec.report.doubts import NO_USER
+from fastrec.report.report import record
 from fastrec.runtime.extras import require
 
 __all__ = ["FactorFile", "evaluate_factors", "read_factors", "top_items_of_factors"]
@@ -160,8 +162,11 @@ def evaluate_factors(
         given |= {name: side for name, side in sides.items() if name not in ("truth", "history")}
         given |= {"user": "user", "item": "item", "by": read.labels.columns or None}
         progress = lambda done, total: watch(SCORING, done, total)  # noqa: E731 - one line
-        evaluate_model_at_once(evaluator, call, sides["truth"], {**given, "progress": progress})
-        return finished(evaluator.result(), {"user": columns.user}, read.labels)
+        given |= {"memory": resources.memory, "progress": progress}
+        apart = evaluate_model_at_once(evaluator, call, sides["truth"], given)
+        found = finished(evaluator.result(), {"user": columns.user}, read.labels)
+        record(found.report, (f"{NO_USER.format(name)}: do the user ids match?" for name in apart))
+        return found
 
 
 def _refuse_other_ids(call: ModelCall, sides: Mapping[str, Any]) -> None:
@@ -193,7 +198,7 @@ def top_items_of_factors(
 
     call = _call_of(*factors)
     call["progress"] = lambda done, total: watch(SCORING, done, total)
-    call["n_threads"] = resources.n_threads
+    call |= {"n_threads": resources.n_threads, "memory": resources.memory}
     model = factors[0].factors, factors[1].factors
     if exclude is None:
         items, indptr, scores = top_items(model, k, **call)

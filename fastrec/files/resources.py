@@ -5,13 +5,11 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-import re
 from typing import NamedTuple
 
-from fastrec.exceptions import Argument, InputError
 from fastrec.runtime.limits import control_groups, resolve_threads
 
-__all__ = ["Resources", "read_size"]
+__all__ = ["Resources"]
 
 
 Path = str | os.PathLike[str]
@@ -21,7 +19,6 @@ MIN_READING_BYTES = 32_000_000  # DuckDB cannot read sorted rows with less
 MERGED_BYTES = 2_000_000  # that merging needs per sorted run, found by experiment
 BYTES_PER_ROW = 256  # that the evaluation of a batch takes per row
 COPIES_OF_STRINGS = 16  # of the strings of a batch, while it is evaluated
-MIN_MEMORY = 64_000_000
 MIN_BATCH, MAX_BATCH = 1 << 16, 1 << 21
 MIN_BATCH_OF_STRINGS = 1 << 11  # rows
 
@@ -65,15 +62,3 @@ def installed_memory() -> int:
             with contextlib.suppress(OSError, ValueError):  # no such file, "max"
                 limits.append(int((group / name).read_text()))
     return min(limits)
-
-
-def read_size(size: int | str | None) -> int | None:
-    """Return bytes, given as a number or as a string such as "4GB" or "512 MiB"."""
-    if size is None:
-        return None
-    found = re.fullmatch(r"(\d{1,18}(?:\.\d{1,18})?) ?([kmgt]?)(i?)b?", str(size).strip().lower())
-    unit = 1024 if found is not None and found[3] else 1000
-    n_bytes = int(float(found[1]) * unit ** " kmgt".index(found[2] or " ")) if found is not None else 0
-    if isinstance(size, bool) or n_bytes < MIN_MEMORY:
-        raise InputError(Argument("memory"), f" must be a size of at least 64 MB, such as '4GB', found {size!r}")
-    return n_bytes

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrec.checks import listed, refuse_path, suggest_name
-from fastrec.exceptions import FastrecError, InputError, InputTypeError, RowNumber, shown
+from fastrec.exceptions import Argument, FastrecError, InputError, InputTypeError, RowNumber, Text, joined, shown
 from fastrec.inputs.arrays import RawSide, check_numbers
 from fastrec.inputs.arrow import (
     Frame,
@@ -286,8 +286,10 @@ def _join_ids(ids: Sequence[Ids], frames: Sequence[Frame], role: str) -> tuple[l
     """Return ids of several frames as integers, and the strings that these encode."""
     kinds = [kind_of_ids(own) for own in ids]
     if len(set(kinds) - {"none"}) > 1:
-        found = ", ".join(f"{frame.name}: {kind}" for frame, kind in zip(frames, kinds, strict=True))
-        raise InputTypeError(f"{role} ids must be of one type on all sides, found {found}")
+        found = joined(
+            (Text(Argument(frame.name), f": {kind}") for frame, kind in zip(frames, kinds, strict=True)), ", "
+        )
+        raise InputTypeError(f"{role} ids must be of one type on all sides, found ", found)
     if set(kinds) <= {"none", "integers"}:
         return [own for own in ids if isinstance(own, np.ndarray)], None
     return encode_strings(own if isinstance(own, Strings) else np.zeros(0, object) for own in ids)
@@ -438,7 +440,13 @@ def _having(name: str, sides: Sequence[_FrameRows]) -> list[_FrameRows]:
     having = [rows for rows in sides if rows.frame.has(name)]
     if not having:
         found = list(dict.fromkeys(column for rows in sides for column in rows.frame.columns))
-        raise InputError(f"neither recs nor truth has a column {name!r}{suggest_name(name, found)}")
+        raise InputError(
+            "neither ",
+            Argument("recs"),
+            " nor ",
+            Argument("truth"),
+            f" has a column {name!r}{suggest_name(name, found)}",
+        )
     return having
 
 

@@ -33,11 +33,13 @@ __all__ = [
     "Settings",
     "arrange",
     "find_tied_user",
+    "finite_gains",
     "join_sides",
     "known_items",
     "prepare",
     "read_given",
     "refuse_negative_ids",
+    "sides_apart",
 ]
 
 Array = np.ndarray[Any, Any]
@@ -175,11 +177,11 @@ def arrange(given: JoinedSides, settings: Settings) -> Prepared:
     """Order the lists, and handle excluded items and duplicates."""
     joined, names, ranks = given.sides, given.names, given.ranks
     rec_side, truth_side, exclude_side = joined["recs"], joined["truth"], joined.get("exclude")
-    apart = tuple(_sides_apart(joined))
+    apart = tuple(sides_apart(joined, np.diff(rec_side.indptr) > 0))
     has_gains = truth_side.extra is not None
     duplicates, n_threads = settings.duplicates, settings.n_threads
     if truth_side.extra is not None:
-        truth_side = _finite_gains(truth_side)
+        truth_side = finite_gains(truth_side)
     if "logged" in joined:
         _check_logged(joined["logged"], given.logged, names, settings)
     counts = {"excluded_items": 0, "duplicates_in_recs": 0, "duplicates_in_truth": 0, "rec_lists_with_gaps": 0}
@@ -228,9 +230,8 @@ def arrange(given: JoinedSides, settings: Settings) -> Prepared:
     return Prepared(lists, given.users, names, counts, tuple(hints), others, apart)
 
 
-def _sides_apart(joined: Mapping[str, FlatSide]) -> Iterator[str]:
+def sides_apart(joined: Mapping[str, FlatSide], listed: Array) -> Iterator[str]:
     """Yield the sides besides the truth of which no user with a list has a row."""
-    listed = np.diff(joined["recs"].indptr) > 0
     for name in joined:
         if name in SIDES and not SIDES[name].has_users and not (listed & (np.diff(joined[name].indptr) > 0)).any():
             yield name
@@ -405,8 +406,12 @@ def _join_ids(sides: Mapping[str, RawSide]) -> tuple[dict[str, FlatSide], Sequen
 
 
 def _signed(ids: Array, name: str) -> Array:
-    """Return integer ids as int64; those of a history, which is long, also as int32."""
-    return ids if name == "history" and ids.dtype == np.int32 else ids.astype(np.int64, copy=False)
+    """Return integer ids as int64; those of long sides, of which kernels get copies, also as int32."""
+    return (
+        ids
+        if name in ("history", "exclude", "candidates") and ids.dtype == np.int32
+        else ids.astype(np.int64, copy=False)
+    )
 
 
 def _integers(ids: Ids) -> Array:
@@ -414,7 +419,7 @@ def _integers(ids: Ids) -> Array:
     return ids if isinstance(ids, np.ndarray) and ids.dtype != object else np.zeros(0, np.int32)
 
 
-def _finite_gains(truth_side: FlatSide) -> FlatSide:
+def finite_gains(truth_side: FlatSide) -> FlatSide:
     """Reject gains that are not finite; drop gains if all are 1, as truth without gains means the same."""
     gains = truth_side.extra
     assert gains is not None

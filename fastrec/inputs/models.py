@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.checks import refuse_path
+from fastrec.checks import listed, refuse_path
 from fastrec.exceptions import Argument, InputError, InputTypeError, RowNumber, shown
+from fastrec.inputs.arrow import Frame, chunked, list_column, open_foreign
 from fastrec.inputs.columns import refuse_rounded
+from fastrec.inputs.ids import check_ids
 from fastrec.inputs.ragged import as_array
+from fastrec.inputs.users import check_user_ids
 
-__all__ = ["Model", "read_model"]
+__all__ = ["Model", "ModelCall", "read_call", "read_model"]
 
 Array = np.ndarray[Any, Any]
 ROWS_CHECKED = 1 << 14  # rows of factors that are checked at a time
@@ -27,6 +30,7 @@ class Model(ABC):
     """A model: it writes the scores of all items for some of its users."""
 
     is_called = False  # whether only the main thread may ask it, for blocks of users in order
+    copies = 1  # of a block of scores that are in memory while it is written, at most
 
     def __init__(self, n_users: int | None, n_items: int, dtype: np.dtype[Any]) -> None:
         self.n_users = n_users  # None if the model does not say
@@ -69,6 +73,8 @@ class Factors(Model):
 class Similarities(Model):
     """Scores that are products of rows of users and weights of items, at least one of them sparse."""
 
+    copies = 5  # a sparse product has an index beside each number, and becomes dense
+
     def __init__(self, users: Any, weights: Any, dtype: np.dtype[Any]) -> None:
         super().__init__(users.shape[0], weights.shape[1], dtype)
         self._users, self._weights = users, weights
@@ -86,6 +92,8 @@ class Similarities(Model):
 
 class ScoreMatrix(Model):
     """A matrix of scores, in memory or on disk."""
+
+    copies = 3
 
     def __init__(self, scores: Array, columns: Array | None = None) -> None:
         n_users, n_items = scores.shape
@@ -107,6 +115,7 @@ class Called(Model):
     """A function that scores all items for a block of users."""
 
     is_called = True
+    copies = 3
 
     def __init__(self, function: Callable[[Array], Any], n_items: int, columns: Array | None = None) -> None:
         super().__init__(None, n_items if columns is None else len(columns), np.dtype(np.float64))
@@ -219,6 +228,7 @@ def _read_factors(users: Any, items: Any, user_bias: Any, item_bias: Any) -> Fac
 def _finite(values: Array, name: str) -> Array:
     """Return numbers as float32 or float64, all finite."""
     check_dtype(values, name)
+    refuse_rounded(values.reshape(-1), name, "position")
     for first in range(0, len(values), ROWS_CHECKED):
         finite = np.isfinite(values[first : first + ROWS_CHECKED])
         if not finite.all():
@@ -238,6 +248,7 @@ def _read_similarities(users: Any, weights: Any) -> Similarities:
         if len(side.shape) != 2:
             raise InputError(f"{name} must be 2-D, found shape {side.shape}")
         check_dtype(numbers, name)
+        refuse_rounded(numbers.reshape(-1), name, "position")
         if not np.isfinite(numbers).all():
             raise InputError(f"{name} must be finite, found {shown(numbers[~np.isfinite(numbers)][0].item())}")
         sides.append(side)
@@ -247,3 +258,88 @@ def _read_similarities(users: Any, weights: Any) -> Similarities:
     dtype = np.result_type(*dtypes)
     first, second = (side.astype(dtype) for side in sides)
     return Similarities(first, second, np.dtype(dtype))
+
+
+# Calls with a model
+
+
+class ModelCall(NamedTuple):
+    """A model, and the names of its rows and columns."""
+
+    model: Model
+    rows: Array | None  # int64, distinct: the rows that the call chooses
+    user_ids: Array | None  # of all rows
+    item_ids: Array  # of all columns
+    candidates: Any  # of each user, as a side; None without
+    n_items: int  # of the model, with items that are no candidates
+
+
+def read_call(model: Any, given: Mapping[str, Any]) -> ModelCall:
+    """Return the arguments about a model, checked, with the candidates of all users as its catalogue."""
+    own = read_model(model, given["n_items"], given["user_bias"], given["item_bias"])
+    rows = None if given["users"] is None else _check_rows(given["users"], own.n_users)
+    names = given["user_ids"]
+    if names is not None and own.n_users is not None:
+        names = check_user_ids(names, own.n_users)
+    elif names is not None:
+        names = check_user_ids(names, len(listed(names, "user_ids") if not hasattr(names, "shape") else names))
+    if rows is not None and names is not None and len(rows) and rows.max() >= len(names):
+        raise InputError(f"users must be rows that user_ids names, below {len(names)}, found {rows.max()}")
+    items = np.arange(own.n_items) if given["item_ids"] is None else check_ids(given["item_ids"], "item_ids")
+    if len(items) != own.n_items:
+        raise InputError(f"item_ids must have one id per item of the model, {own.n_items}; found {len(items)}")
+    if given["item_ids"] is not None:
+        _check_items(items)
+    candidates = open_foreign(given["candidates"], "candidates")
+    if candidates is None or not _is_once(candidates):
+        return ModelCall(own, rows, names, items, candidates, own.n_items)
+    columns = _columns_of_ids(items, check_ids(candidates, "candidates"))
+    return ModelCall(own.restricted(columns), rows, names, items[columns], None, own.n_items)
+
+
+def _check_rows(users: Any, n_users: int | None) -> Array:
+    """Return the rows of a model that a call chooses."""
+    rows = as_array(users, "users")
+    if rows.ndim != 1 or (rows.dtype.kind not in "iu" and rows.size):
+        raise InputTypeError(f"users must be a 1-D array of row numbers, found {rows.dtype} of shape {rows.shape}")
+    rows = rows.astype(np.int64)
+    if len(rows) and (rows.min() < 0 or (n_users is not None and rows.max() >= n_users)):
+        wrong = rows[(rows < 0) | (rows >= (rows.max() + 1 if n_users is None else n_users))][0]
+        end = "" if n_users is None else f" and below {n_users}, the number of users of the model"
+        raise InputError(f"users must be rows from 0{end}, found {wrong}")
+    if len(np.unique(rows)) < len(rows):
+        raise InputError("users must hold each row once, found one twice")
+    return rows
+
+
+def _check_items(items: Array) -> None:
+    """Raise InputError for ids of items that are negative or occur twice."""
+    if items.dtype != object and len(items) and items.min() < 0:
+        raise InputError(
+            f"item_ids must not be negative, found {items.min()}", RowNumber.at(int(items.argmin()), "position")
+        )
+    distinct, counts = np.unique(items, return_counts=True)
+    if len(distinct) < len(items):
+        raise InputError(f"item_ids must hold each item once, found {shown(distinct.tolist()[counts.argmax()])} twice")
+
+
+def _is_once(candidates: Any) -> bool:
+    """Return whether candidates are items for all users, not one list per user."""
+    if isinstance(candidates, Mapping | Frame) or (isinstance(candidates, tuple) and len(candidates) in (2, 3)):
+        return isinstance(candidates, tuple) and all(isinstance(one, int | str | np.integer) for one in candidates)
+    if hasattr(candidates, "indptr") or (hasattr(candidates, "type") and list_column(chunked(candidates))):
+        return False
+    if hasattr(candidates, "shape"):
+        return len(candidates.shape) == 1 and str(getattr(candidates, "dtype", "")) != "object"
+    return all(isinstance(one, int | str | bytes | np.integer) for one in candidates)
+
+
+def _columns_of_ids(items: Array, wanted: Array) -> Array:
+    """Return the columns of candidates, ascending."""
+    known = {item: column for column, item in enumerate(items.tolist())}
+    found = [known.get(item, -1) for item in wanted.tolist()]
+    if -1 in found:
+        raise InputError(f"candidates must be items of the model, found {shown(wanted.tolist()[found.index(-1)])}")
+    if not found:
+        raise InputError("candidates must hold an item, found none")
+    return np.unique(found)

@@ -1,10 +1,11 @@
-"""Limits of this process: threads, address space, and the control groups of Linux (versions 1 and 2)."""
+"""Limits of this process: threads, memory, address space, and the control groups of Linux (versions 1 and 2)."""
 
 from __future__ import annotations
 
 import functools
 import math
 import os
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
@@ -17,6 +18,7 @@ __all__ = [
     "address_space_left",
     "check_space",
     "control_groups",
+    "read_size",
     "resolve_threads",
 ]
 
@@ -30,6 +32,7 @@ MIN_SPACE_TO_COMPILE = 1 << 30
 SPACE_PER_THREAD = 1 << 27  # bytes of address space for a stack and an arena of `malloc`
 MAX_THREADS = 1 << 20
 UNLIMITED = 1 << 30
+MIN_MEMORY = 64_000_000
 
 
 def control_groups(controller: str) -> Iterator[Path]:
@@ -105,6 +108,18 @@ def _granted(group: Path) -> int | None:
         return max(1, math.ceil(quota / period)) if quota >= 0 else None
     except (OSError, ValueError, ZeroDivisionError):  # "max", no such file
         return None
+
+
+def read_size(size: int | str | None) -> int | None:
+    """Return bytes, given as a number or as a string such as "4GB" or "512 MiB"."""
+    if size is None:
+        return None
+    found = re.fullmatch(r"(\d{1,18}(?:\.\d{1,18})?) ?([kmgt]?)(i?)b?", str(size).strip().lower())
+    unit = 1024 if found is not None and found[3] else 1000
+    n_bytes = int(float(found[1]) * unit ** " kmgt".index(found[2] or " ")) if found is not None else 0
+    if isinstance(size, bool) or n_bytes < MIN_MEMORY:
+        raise InputError(Argument("memory"), f" must be a size of at least 64 MB, such as '4GB', found {size!r}")
+    return n_bytes
 
 
 def address_space_left() -> int | None:

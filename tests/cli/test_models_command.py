@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,7 +17,11 @@ CliRunner = pytest.importorskip("click.testing").CliRunner
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
 
-from fastrec.cli.program import program  # noqa: E402 - needs click
+from fastrec.cli.group import COUNTED, _pace  # noqa: E402 - needs click
+from fastrec.cli.program import program  # noqa: E402
+from fastrec.files.columns import ListColumns  # noqa: E402
+from fastrec.files.models import evaluate_factors, read_factors, top_items_of_factors  # noqa: E402
+from fastrec.files.resources import Resources  # noqa: E402
 
 N_USERS, N_ITEMS = 40, 30
 
@@ -114,6 +120,85 @@ def test_top_items_are_written_as_rows(files: Files, kind: str) -> None:
     assert found["item_id"] == [f"i{i}" if named else i for i in items.tolist()]
     assert found["rank"] == [1, 2, 3, 4] * N_USERS
     assert found["score"] == scores.tolist()
+
+
+def test_reports_of_factors_have_the_definitions_of_a_tool_and_compare_with_lists(files: Files) -> None:
+    named = [*factors("npy"), "{}/truth.parquet", "-m", "ndcg@5", "--like", "rectools", "--per-user", "{}/users.csv"]
+    result = files.run("evaluate", *named, "--save", "{}/model.fastrec")
+    assert result.exit_code == 0, result.output
+    found = fastrec.load(files.folder / "model.fastrec")
+    call: dict[str, Any] = {"metrics": "ndcg@5", "like": "rectools", "per_user": True}
+    wanted = fastrec.evaluate_model((files.users, files.items), files.truth, **call)
+    assert bits(found) == bits(wanted)
+    assert found.per_user["ndcg(gain=binary, ideal=k)@5"].tolist() == wanted.per_user[next(iter(wanted))].tolist()
+    assert (files.folder / "users.csv").read_text().count("\n") == N_USERS + 1
+    lists = files.run("top-items", *factors("npy"), "-k", str(N_ITEMS), "-o", "{}/lists.parquet")
+    assert lists.exit_code == 0, lists.output
+    systems = ["model={}/model.fastrec", "lists={}/lists.parquet", "--truth", "{}/truth.parquet"]
+    same = files.run("compare", *systems, "-m", "ndcg@5", "--like", "rectools", "--n-items", str(N_ITEMS))
+    assert same.exit_code == 0, same.output
+    assert "ndcg" in same.output
+
+
+def test_users_that_no_factors_have_are_said(files: Files) -> None:
+    (files.folder / "others.csv").write_text("user_id,item_id\nz,i1\n")
+    result = files.run("evaluate", *factors("npz"), "{}/truth.csv", "--exclude", "{}/others.csv", "-m", "mrr")
+    assert result.exit_code == 0, result.output
+    assert "no user of exclude has a list: do the user ids match?" in " ".join(result.output.split())
+
+
+def test_the_memory_of_the_command(files: Files) -> None:
+    given = [*factors("npy"), "{}/truth.parquet", "--exclude", "{}/train.parquet"]
+    assert bits(files.report(*given, "--memory", "64MB", "--threads", "1")) == bits(files.report(*given))
+    np.save(files.folder / "wide.npy", np.broadcast_to(np.float32(0), (3_000_000, 6)))
+    wide = ["--user-factors", "{}/u.npy", "--item-factors", "{}/wide.npy"]
+    for command in (["evaluate", *wide, "{}/truth.parquet"], ["top-items", *wide, "-k", "3", "-o", "{}/l.parquet"]):
+        result = files.run(*command, "--memory", "64MB")
+        assert result.exit_code != 0
+        assert "--memory must be at least 128 MB for 3,000,000 items, found 64 MB" in " ".join(result.output.split())
+
+
+def test_the_progress_counts_users(files: Files) -> None:
+    seen: list[tuple[Any, ...]] = []
+    model = read_factors(files.folder / "u.npy", "user_id"), read_factors(files.folder / "i.npy", "item_id")
+    sides = {"truth": files.folder / "truth.parquet"}
+    columns, watch = ListColumns(user="user_id", item="item_id"), lambda *done: seen.append(done)
+    evaluate_factors(lambda **_: fastrec.Evaluator("mrr"), model, sides, columns, Resources(), watch)
+    assert seen[-1] == ("scoring", N_USERS, N_USERS)
+    top_items_of_factors(model, 3, None, columns, Resources(), watch)
+    assert seen.count(("scoring", N_USERS, N_USERS)) == 2
+    assert _pace(10, 2000, None, None, COUNTED["scoring"]) == "10 of 2.0k users"
+
+
+INTERRUPTED = """
+import os, signal, sys, threading
+import fastrec.files.models as models
+from fastrec.cli.program import main
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+evaluate = models.evaluate_model_at_once
+
+def interrupted(*given):
+    threading.Timer(0.3, os.kill, [os.getpid(), signal.SIGINT]).start()
+    return evaluate(*given)
+
+models.evaluate_model_at_once = interrupted
+main()
+"""
+
+
+def test_an_interrupt_while_users_are_scored_is_quiet(tmp_path: Path) -> None:
+    """Scoring all would take half a minute."""
+    for name, n in (("u", 200_000), ("i", 100_000)):
+        np.save(tmp_path / f"{name}.npy", np.ones((n, 8), np.float32))
+    pq.write_table(pa.table({"user_id": [1, 2], "item_id": [1, 1]}), tmp_path / "truth.parquet")
+    given = ["--user-factors", tmp_path / "u.npy", "--item-factors", tmp_path / "i.npy", tmp_path / "truth.parquet"]
+    command = [sys.executable, "-c", INTERRUPTED, "evaluate", *map(str, given), "-m", "mrr", "--save"]
+    found = subprocess.run(
+        [*command, str(tmp_path / "r.fastrec")], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert (found.returncode, found.stdout, found.stderr) == (130, "", "")
+    assert not (tmp_path / "r.fastrec").exists()
 
 
 ERRORS = [

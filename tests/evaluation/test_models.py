@@ -13,7 +13,7 @@ import fastrec
 from fastrec.arguments.calls import ListSettings, ModelBatch
 from fastrec.arguments.signature import arguments_of, pick
 from fastrec.evaluation.lists import Evaluator, evaluate_model_at_once
-from fastrec.evaluation.models import read_call
+from fastrec.inputs.models import read_call
 from fastrec.metrics.calls import parse
 from support.bits import group_bits, mean_bits, number_bits, user_bits
 from support.item_cases import metric_texts
@@ -161,7 +161,12 @@ def test_every_metric_of_items_equals_that_of_whole_lists(k: int | None, ties: s
 def of_items(case: Case, sides: dict[str, Any], metrics: list[str], call: dict[str, Any]) -> fastrec.Report:
     """Evaluate a model with the reference and history of a call; n_items is larger than its catalogue."""
     evaluator = Evaluator(metrics, **pick(ListSettings, call))
-    given = {**dict.fromkeys(arguments_of(ModelBatch)), **pick(ModelBatch, call), "exclude": sides["exclude"]}
+    given = {
+        **dict.fromkeys(arguments_of(ModelBatch)),
+        **pick(ModelBatch, call),
+        "exclude": sides["exclude"],
+        "memory": None,
+    }
     evaluate_model_at_once(evaluator, read_call(case.scores, {**given, "n_items": None}), sides["truth"], given)
     return evaluator.result()
 
@@ -439,6 +444,11 @@ WRONG: list[tuple[Any, dict[str, Any], str]] = [
     (with_nan(SCORES, 2, 2), {}, "must not score NaN, found NaN for user 2: -inf ranks an item last"),
     (with_nan(SCORES, 2, 2), {"user_ids": USERS}, "found NaN for user 'c'"),
     (SCORES.astype(np.int64) << 60, {}, r"model holds an integer past 2\*\*53, which would be rounded"),
+    (
+        ((FACTORS[0] * 2**60).astype(np.int64) + 1, FACTORS[1]),
+        {},
+        r"user_factors holds an integer past 2\*\*53, which would be rounded: \d+ at position 0",
+    ),
     (SCORES.astype(str), {}, "model must be floats or integers of at most 64 bits, found dtype <U"),
     (SCORES[0], {}, r"found an array of shape \(9,\)"),
     (SCORES[:, :0], {}, "the model scores no items: its catalogue is empty"),
@@ -468,6 +478,16 @@ WRONG: list[tuple[Any, dict[str, Any], str]] = [
         r"expected shape \(6, 9\) for the users from row 0 to row 5, found \(5, 9\)",
     ),
     (lambda rows: None, {"n_items": 9}, r"found \(\)"),
+    (lambda rows: SCORES[rows], {"n_items": 10}, r"expected shape \(6, 10\) for .* found \(6, 9\)"),
+    (lambda rows: SCORES[rows].astype(str), {"n_items": 9}, "the answer of the model must be floats or integers"),
+    (
+        lambda rows: SCORES[rows].astype(np.int64) << 60 | 2**55 + 1,
+        {"n_items": 9},
+        "the answer of the model holds an integer past",
+    ),
+    (lambda rows: SCORES[rows], {"n_items": 0}, r"n_items must be from 1 to 2\*\*53, found 0"),
+    ((FACTORS[0], FACTORS[1][:0]), {}, "the model scores no items: its catalogue is empty"),
+    (np.ma.masked_array(SCORES, SCORES > 1), {}, "model must not be a masked array: fill it first"),
     (lambda rows: with_nan(SCORES, 4, 4), {"n_items": 9}, "found NaN for user 4"),
     (SCORES, {"ties": "error"}, "user 0 has a relevant item with the same score as another item, and ties='error'"),
 ]
@@ -490,6 +510,24 @@ def test_an_error_of_a_function_says_which_users_it_was_asked_for() -> None:
     for k in (0, 1.5, True):
         with pytest.raises(fastrec.InputError, match="k must be an integer of at least 1"):
             fastrec.top_items(SCORES, k)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64, np.float32, np.float64])
+def test_scores_past_the_integers_of_short_floats_keep_their_order(dtype: Any) -> None:
+    """Integers and doubles are compared as doubles; 2^24 + 1 is no float32."""
+    scores = np.array([[2**24, 2**24 + 1, 2**24 - 1]]).astype(dtype)
+    rank = fastrec.evaluate_model(scores, [[1]], "mrr", ties="worst")
+    assert rank["mrr"] == (0.5 if dtype == np.float32 else 1.0)
+    for factor in (scores.T, np.asfortranarray(scores.T)):
+        assert (
+            fastrec.evaluate_model((np.ones((1, 1), dtype), factor), [[1]], "mrr", ties="worst")["mrr"] == rank["mrr"]
+        )
+
+
+def test_a_cutoff_beyond_the_catalogue_is_the_whole_list() -> None:
+    report = fastrec.evaluate_model(SCORES, TRUTH, ["recall@100", "ndcg@9", "ndcg@100"])
+    assert report["recall@100"] == pytest.approx(0.8) and report["ndcg@9"] == report["ndcg@100"]
+    assert np.diff(fastrec.top_items(SCORES, 100)[1]).tolist() == [9] * 6
 
 
 def test_users_without_truth_are_counted_by_the_policies() -> None:

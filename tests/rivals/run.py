@@ -66,7 +66,7 @@ SLATE_REQUIREMENTS = {
 }
 # packages to install without what they require: versions of 2022 that this Python lacks
 WITHOUT_PINS = {"obp": ["obp"]}
-MODEL_REQUIREMENTS = {"implicit_models": REQUIREMENTS["implicit"]}
+MODEL_REQUIREMENTS = {"implicit_models": REQUIREMENTS["implicit"], "rectools_models": REQUIREMENTS["rectools"]}
 REAL_DATA = os.environ.get("FASTREC_TEST_DATA") or None
 PYTHONS = {"warprec_items": "python3.12"}  # of tools that need a newer one than this
 ALL_REQUIREMENTS = REQUIREMENTS | ITEM_REQUIREMENTS | POSITION_REQUIREMENTS | SLATE_REQUIREMENTS | MODEL_REQUIREMENTS

@@ -34,7 +34,7 @@ n_users = 2_000_000
 items, indptr = np.tile(np.arange(5, dtype=np.int32), n_users), np.arange(n_users + 1) * 5
 metrics = [f"{name}@{k}" for name in ("ndcg", "recall", "map") for k in range(1, 201)]
 labels, scores = np.arange(n_users * 5) % 7 < 2, np.arange(n_users * 5) * 1e-3 % 1
-odd = items * 2 + 1
+odd, users = items * 2 + 1, (np.arange(n_users * 4) * 0.7 % 1).reshape(-1, 4)
 report = fastrec.evaluate((items, indptr), (odd, indptr), "recall", per_user=True)
 evaluator = fastrec.Evaluator("mrr", n_threads=2)
 def call(n, times):
@@ -62,11 +62,12 @@ CALLS = {
     "evaluate_scores": "fastrec.evaluate_scores(labels[:n * 5], scores[:n * 5], lists[1], metrics, n_threads=2)",
     "compare": "run_test(scores[:n], 'randomization', level=0.95, n_rounds=times, seed=0, n_threads=2)",
     "interval": "report.interval('recall', method='bootstrap', n_rounds=times)",
+    "evaluate_model": "fastrec.evaluate_model((users[:n], users[:5000]), (items[:n], indptr[:n + 1] // 5), 'mrr')",
     "update": "[evaluator.update(lists, lists) for _ in range(times // 100)]",
 }
 
 
-@pytest.mark.thorough(except_for="^(update|compare)")
+@pytest.mark.thorough(except_for="^(update|compare|evaluate_model)")
 @pytest.mark.parametrize("call", CALLS)
 def test_a_long_call_stops(call):
     result = run(LONG_CALL.replace("CALL", CALLS[call]) + INTERRUPTED)

@@ -1,0 +1,224 @@
+"""Models in parts of their users: the same bits and errors as all users at once, within the memory of the call."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fastrec
+from fastrec.evaluation import model_room
+from fastrec.evaluation.model_room import find_room, users_of_block
+from fastrec.inputs.arrays import FlatSide
+from fastrec.inputs.models import ScoreMatrix
+from support.bits import group_bits, mean_bits, user_bits
+
+N_USERS, N_ITEMS = 50, 30
+METRICS = ["ndcg@3", "mrr"]
+
+
+@pytest.fixture
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rank eight users at a time, in blocks of four."""
+    for name, number in {"MAX_USERS_OF_BLOCK": 4, "MIN_USERS_OF_BLOCK": 4, "MAX_USERS_OF_PART": 8}.items():
+        monkeypatch.setattr(model_room, name, number)
+
+
+def call_of(seed: int = 0, *, named: bool) -> dict[str, Any]:
+    draw = np.random.default_rng(seed)
+    scores = draw.permuted(np.tile(np.arange(N_ITEMS), (N_USERS, 1)), axis=1).astype(float)
+    truth: Any = [
+        {item: float(draw.integers(1, 4)) for item in draw.permutation(N_ITEMS)[: draw.choice([0, 1, 5])].tolist()}
+        for _ in range(N_USERS)
+    ]
+    exclude: Any = [draw.permutation(N_ITEMS)[: draw.choice([0, 4, N_ITEMS])].tolist() for _ in range(N_USERS)]
+    call: dict[str, Any] = {"model": scores, "per_user": True}
+    if not named:
+        labels = {"groups": draw.choice(["a", "b"], N_USERS).tolist(), "user_weight": draw.random(N_USERS)}
+        return {**call, "truth": truth, "exclude": exclude, **labels}
+    names = [f"u{user}" for user in draw.permutation(N_USERS)]
+    sides = {name: dict(zip(names, side, strict=True)) for name, side in (("truth", truth), ("exclude", exclude))}
+    sides["truth"]["nobody"] = {1: 1.0}
+    return {**call, **sides, "user_ids": names, "by": {name: name[-1] for name in names}}
+
+
+def evaluate(call: dict[str, Any], metrics: Any = METRICS, **more: Any) -> fastrec.Report:
+    return fastrec.evaluate_model(metrics=metrics, **{**call, **more})
+
+
+def as_frames(call: dict[str, Any]) -> dict[str, Any]:
+    """Return the call with data frames of PyArrow."""
+    pa = pytest.importorskip("pyarrow")
+    rows = [(user, item, gain) for user, own in call["truth"].items() for item, gain in own.items()]
+    seen = [(user, item) for user, own in call["exclude"].items() for item in own]
+    truth = pa.table(dict(zip(("user_id", "item_id", "gain"), map(list, zip(*rows, strict=True)), strict=True)))
+    exclude = pa.table(dict(zip(("user_id", "item_id"), map(list, zip(*seen, strict=True)), strict=True)))
+    return {**call, "truth": truth, "exclude": exclude}
+
+
+@pytest.mark.parametrize("form", ["arrays", "dicts", "frames"])
+@pytest.mark.parametrize("metrics", [["ndcg@3", "mrr"], ["gini@4", "personalization@2"], ["gini", "recall@5"]])
+def test_parts_give_the_bits_of_all_users_at_once(
+    form: str, metrics: list[str], request: pytest.FixtureRequest
+) -> None:
+    call = call_of(named=form != "arrays")
+    call = as_frames(call) if form == "frames" else call
+    if form == "arrays" and "mrr" not in metrics:
+        del call["user_weight"]  # for which metrics of the exposure of items have no meaning
+    wanted = evaluate(call, metrics)
+    request.getfixturevalue("small_parts")
+    seen: list[tuple[int, int]] = []
+    found = evaluate(call, metrics, progress=lambda done, total: seen.append((done, total)))
+    assert len({done for done, _ in seen}) > 5
+    assert {total for _, total in seen} == {N_USERS} and [done for done, _ in seen] == sorted(done for done, _ in seen)
+    assert seen[-1] == (N_USERS, N_USERS)
+    assert mean_bits(dict(found.estimates)) == mean_bits(dict(wanted.estimates))
+    assert user_bits(found) == user_bits(wanted)
+    assert group_bits(found) == group_bits(wanted)
+    assert {**found.data} == {**wanted.data} and found.users == wanted.users and found.settings == wanted.settings
+
+
+def test_lists_that_do_not_fit_are_made_again(small_parts: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    call, asked = call_of(named=False), []
+    del call["user_weight"]
+    wanted = evaluate(call, ["gini", "mrr"])
+    assert np.isfinite(wanted.estimates["gini"].std_error)
+    monkeypatch.setattr(model_room, "DEFAULT_MEMORY", 10_000)
+    seen: list[tuple[int, int]] = []
+
+    def score(users: Any) -> Any:
+        asked.extend(users.tolist())
+        return call["model"][users]
+
+    found = evaluate(
+        {**call, "model": score}, ["gini", "mrr"], n_items=N_ITEMS, progress=lambda *done: seen.append(done)
+    )
+    assert asked == [*range(N_USERS)] * 2
+    assert seen[-1] == (2 * N_USERS, 2 * N_USERS)
+    assert mean_bits(dict(found.estimates)) == mean_bits(dict(wanted.estimates))
+    assert user_bits(found) == user_bits(wanted)
+
+
+def test_top_items_in_parts_are_those_of_all_users(request: pytest.FixtureRequest) -> None:
+    call = call_of(named=True)
+    given = {"exclude": call["exclude"], "user_ids": call["user_ids"], "users": np.arange(N_USERS)[::-1]}
+    wanted = fastrec.top_items(call["model"], 4, **given)
+    request.getfixturevalue("small_parts")
+    seen: list[tuple[int, int]] = []
+    found = fastrec.top_items(call["model"], 4, **given, progress=lambda *done: seen.append(done))
+    assert all(np.array_equal(one, other) for one, other in zip(found, wanted, strict=True))
+    assert found[0].dtype == np.int64 and found[1].dtype == np.int64
+    assert seen[-1] == (N_USERS, N_USERS) and len(seen) > 5
+
+
+def test_a_model_without_users_is_one_part() -> None:
+    with pytest.warns(fastrec.FastrecWarning, match="truth"):
+        report = fastrec.evaluate_model(np.ones((0, 3)), [], "mrr", groups=[])
+    assert report.users["total"] == 0 and np.isnan(report["mrr"])
+    assert fastrec.top_items(np.ones((0, 3)), 2)[1].tolist() == [0]
+
+
+@pytest.mark.usefixtures("small_parts")
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"truth": [[1]] * 33 + [[2, 2]] + [[1]] * 16}, "user 33: item 2 appears twice"),
+        ({"truth": [[1]] * 33 + [[-2]] + [[1]] * 16}, "user 33: item ids must not be negative, found -2"),
+        (
+            {"truth": [{1: 2.0}] * 33 + [{1: np.inf}] + [{1: 1.0}] * 16},
+            "gains must be finite, found inf at position 33",
+        ),
+    ],
+)
+def test_errors_name_users_of_later_parts(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(fastrec.InputError, match=message):
+        evaluate({**call_of(named=False), **change}, ["ndcg@3"])
+    scores = np.ones((N_USERS, N_ITEMS))
+    scores[33, 3] = np.nan
+    with pytest.raises(fastrec.InputError, match="found NaN for user 33"):
+        evaluate({**call_of(named=False), "model": scores}, ["ndcg@3"])
+
+
+def test_memory_limits_users_and_threads_but_not_the_block() -> None:
+    model = ScoreMatrix(np.broadcast_to(np.float32(0), (1, 500_000)))
+    model.copies = 1
+    sides = {"exclude": FlatSide(np.zeros(0, np.int64), np.zeros(1, np.int64), None)}
+    usual, small, large = (find_room(model, sides, 1000, 10, memory) for memory in (None, 100_000_000, 10**10))
+    n = users_of_block(model)
+    assert {room.users_of_block for room in (usual, small, large)} == {n}
+    assert (small.blocks, usual.blocks) == (1, 6) and large.blocks > 50
+    assert all(room.users_of_part % n == 0 for room in (usual, small, large))
+    assert usual.blocks * n * 500_000 * 4 < 512 * 2**20
+    whole = find_room(model, sides, 1000, None, None)
+    assert (whole.users_of_block, whole.keeps_lists, usual.keeps_lists) == (2, False, True)
+
+
+@pytest.mark.parametrize("memory", ["64MB", 10**8, "2 GB", None])
+def test_the_memory_does_not_change_the_bits(memory: Any) -> None:
+    draw = np.random.default_rng(0)
+    model = draw.normal(size=(900, 16)).astype(np.float32), draw.normal(size=(3000, 16)).astype(np.float32)
+    truth = draw.integers(0, 3000, (900, 1))
+    metrics = ["ndcg@10", "mrr", "gini"]
+    found, wanted = (fastrec.evaluate_model(model, truth, metrics, ties="input", memory=m) for m in (memory, "300MB"))
+    assert mean_bits(dict(found.estimates)) == mean_bits(dict(wanted.estimates))
+    tops = [fastrec.top_items(model, 7, memory=m) for m in (memory, "300MB")]
+    assert all(np.array_equal(one, other) for one, other in zip(*tops, strict=True))
+
+
+def test_too_little_memory_is_an_error() -> None:
+    scores, truth = np.broadcast_to(np.float32(0), (2, 2_000_000)), [[1], [2]]
+    for ask in (
+        lambda memory: fastrec.evaluate_model(scores, truth, "mrr", memory=memory),
+        lambda memory: fastrec.top_items(scores, 2, memory=memory),
+    ):
+        with pytest.raises(fastrec.InputError, match="memory must be at least 256 MB for 2,000,000 items, found 64 MB"):
+            ask("64MB")
+        with pytest.raises(fastrec.InputError, match="memory must be a size of at least 64 MB, such as '4GB', found 7"):
+            ask(7)
+
+
+PEAK = """
+import numpy as np, fastrec
+
+def status(key):
+    return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith(key)) * 1024
+
+n_users, seen = {n_users}, 60
+draw = np.random.default_rng(0)
+users, items = (draw.normal(size=(n, 4)).astype(np.float32) for n in (n_users, {n_items}))
+own = draw.integers(0, {n_items}, n_users * seen, dtype=np.int32)
+truth = np.arange(n_users * 10, dtype=np.int32) % {n_items}
+indptr = np.arange(n_users + 1)
+
+def evaluate(n):
+    sides = (truth[: n * 10], indptr[: n + 1] * 10), (own[: n * seen], indptr[: n + 1] * seen)
+    fastrec.evaluate_model((users[:n], items), sides[0], {metrics}, exclude=sides[1], ties="input", n_threads=2)
+
+evaluate(200)
+open("/proc/self/clear_refs", "w").write("5")
+before = status("VmRSS")
+evaluate(n_users)
+print((status("VmHWM") - before) >> 20)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads the memory of a process of Linux")
+@pytest.mark.thorough(except_for="lists")
+@pytest.mark.parametrize(
+    ("n_users", "n_items", "metrics", "limit"),
+    [
+        pytest.param(400, 50_000, ["gini", "ndcg@10"], 300, id="lists"),
+        pytest.param(1_000_000, 300, ["ndcg@10", "mrr"], 250, id="users"),
+        pytest.param(300, 500_000, ["ndcg@10", "mrr"], 250, id="items"),
+    ],
+)
+def test_a_call_takes_little_memory_beside_its_input(
+    n_users: int, n_items: int, metrics: list[str], limit: int
+) -> None:
+    """Both together stay under 512 MB for a million users and 500,000 items; lists of all items would take 1 GB."""
+    script = PEAK.format(n_users=n_users, n_items=n_items, metrics=metrics)
+    answer = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert int(answer.stdout) < limit
