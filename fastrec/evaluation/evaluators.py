@@ -16,6 +16,7 @@ from fastrec.arguments.groups import MinGain
 from fastrec.checks import COUNT, MaybeNone, check_flag, check_form, is_number, one_of, whole_number, with_article
 from fastrec.evaluation.accumulators import SCORE_COUNTS, find_accumulator
 from fastrec.evaluation.engine import Outcome
+from fastrec.evaluation.sampled import describe_sample
 from fastrec.evaluation.state import FORM as SEEN
 from fastrec.evaluation.state import GroupSums, State
 from fastrec.exceptions import Argument, InputError, InputTypeError, MetricError, one_line, shown
@@ -30,7 +31,7 @@ from fastrec.metrics.declaration import FAMILIES, Call
 from fastrec.metrics.plan import Asked, Plan, make_plan
 from fastrec.metrics.recipe import DEFAULT_POLICIES
 from fastrec.metrics.recipes import find_recipe
-from fastrec.policies import ITEM_POLICIES, ONE_CLASS, POLICIES, RANK_GAPS
+from fastrec.policies import CORRECT, ITEM_POLICIES, ONE_CLASS, POLICIES, RANK_GAPS
 from fastrec.report.archive import pack_labels, read_archive, unpack_labels, write_archive
 from fastrec.report.doubts import doubts, doubts_of_items
 from fastrec.report.estimates import Estimate, GroupEstimate
@@ -197,6 +198,7 @@ class BaseEvaluator(Shared, ABC):
             one_class=rules.get("one_class", ONE_CLASS.default),
             no_recs_given=self._no_recs_given,
             item_policies=tuple((name, rules[name]) for name in ITEM_POLICIES if name in rules),
+            correct=rules.get("correct", CORRECT.default),
         )
         return make_plan(self._calls, asked)
 
@@ -445,6 +447,7 @@ class BaseEvaluator(Shared, ABC):
             values=self._join_values(state.n_users, copied=False) or {},
             labels=self._join_labels(state.n_users),
             nan_is_asked=nan_is_asked(self._settings, self._calls),
+            is_estimated=state.plan.is_estimated,
         ).check()
 
     def _estimates(self, state: State) -> dict[str, Estimate]:
@@ -458,7 +461,9 @@ class BaseEvaluator(Shared, ABC):
     def _report(self, *, copied: bool, silent: Collection[str] = (), ids_match: bool = False) -> Report:
         state = self._state if self._state is not None else State(self._plan(weighted=False))
         data = self._describe_data(state)
+        marks = describe_sample(self._settings)
         lines = [
+            *marks,
             *(doubts(data, ids_match=ids_match) if state.plan.reads_relevance else ()),
             *doubts_of_items(data),
             *(hint.line(data) for hint in self._hints.values()),
@@ -475,7 +480,7 @@ class BaseEvaluator(Shared, ABC):
             labels=self._join_labels(state.n_users),
             warnings=[],
         )
-        record(report, lines, silent=silent)
+        record(report, lines, silent=(*marks, *silent))
         return report
 
     def _estimate(self, users: GroupSums, value: Any) -> Estimate:

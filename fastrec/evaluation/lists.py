@@ -40,6 +40,7 @@ from fastrec.evaluation.evaluators import (
 from fastrec.evaluation.faults import explain_fault
 from fastrec.evaluation.models import ModelCall, Reads, prepare_model, read_call
 from fastrec.evaluation.row_rules import check_grades
+from fastrec.evaluation.sampled import SampledSide, check_lengths, read_sampling, refuse_setting, sample_of, used_by
 from fastrec.evaluation.sources import ListSource
 from fastrec.evaluation.state import State
 from fastrec.exceptions import Argument, InputError, InputTypeError, MetricError, shown
@@ -64,6 +65,7 @@ from fastrec.metrics.calls import of_lists_instead
 from fastrec.metrics.declaration import LISTS
 from fastrec.metrics.plan import Asked, Plan, Policies, make_plan
 from fastrec.metrics.providers import register_later
+from fastrec.metrics.sampled import SAMPLED
 from fastrec.metrics.sums import Failure
 from fastrec.policies import ITEM_POLICIES
 from fastrec.runtime.shared import synchronized
@@ -124,6 +126,7 @@ class Evaluator(BaseEvaluator):
             "n_items": self._count_items(check_n_items(given["n_items"])),
             **policies,
             **_item_policies(given),
+            **read_sampling(given),
         }
         self._n_users = _check_n_users(given["n_users"])
         self._examination = check_examination(given["examination"])
@@ -164,7 +167,8 @@ class Evaluator(BaseEvaluator):
     def update_model(self, model: Any, truth: Any = None, **given: Unpack[ModelBatch]) -> None:
         """Add a batch of users whose lists are all items, as a model scores them; see `fastrec.evaluate_model`.
 
-        A function as the model needs an evaluator with ``n_items``. A standard error that needs a second pass over
+        A function as the model needs an evaluator with ``n_items``. The evaluator also has ``negatives``, ``seed``,
+        ``sample`` and ``correct``, which hold for all batches. A standard error that needs a second pass over
         the lists is missing, as with `update`.
 
         Parameters
@@ -180,7 +184,8 @@ class Evaluator(BaseEvaluator):
         """
         check_progress(given["progress"])
         n_items = self._settings["n_items"] if callable(model) else None
-        self._add(self._prepare_model(read_call(model, {**given, "n_items": n_items}), truth, given), None)
+        call = read_call(model, {**given, "n_items": n_items})
+        self._add(self._prepare_model(call, truth, given, whole=False), None)
 
     @takes(SideBatch)
     def update_sides(self, sides: Mapping[str, Any], **given: Unpack[SideBatch]) -> None:
@@ -207,21 +212,24 @@ class Evaluator(BaseEvaluator):
 
     def _prepare(self, sides: Mapping[str, Any], given: Mapping[str, Any]) -> Prepared:
         """Return a batch in the form that the engine takes."""
+        refuse_setting("negatives", self._settings)
         passed, excluded = _with_shared(sides)
         self._check_passed(passed)
         about = about_users(given)
         prepared = prepare(passed, about, self._rules_of_sides(), self._items, self._count_history(about))
+        check_lengths(prepared.lists, self._settings, prepared.names)
         return prepared._replace(exclude=excluded)
 
-    def _prepare_model(self, call: ModelCall, truth: Any, given: Mapping[str, Any]) -> Prepared:
-        """Return a batch of users of a model in the form that the engine takes."""
+    def _prepare_model(self, call: ModelCall, truth: Any, given: Mapping[str, Any], *, whole: bool) -> Prepared:
+        """Return a batch of users of a model in the form that the engine takes; `whole` if there is no other batch."""
+        refuse_setting("sampled_from", self._settings)
         sides = self._sides((), truth, given)
         passed, excluded = _with_shared(sides)
         self._check_passed(passed)
         del passed["recs"]
         about = about_users({**given, "user_ids": None})
         known = known_items(self._items, self._count_history(about))
-        reads = self._reads_of_model
+        reads = self._reads_of_model._replace(whole=whole)
         found = prepare_model(call, passed, about, self._rules_of_sides(), known, reads, given["progress"])
         return found._replace(exclude=excluded)
 
@@ -242,22 +250,27 @@ class Evaluator(BaseEvaluator):
         """Raise MetricError for a metric that reads a side which the call lacks, InputError for ranks it lacks."""
         if self._examination is not None and "logged" not in passed:
             raise InputError(Argument("examination"), " needs ", Argument("logged", (...,)), ", the ranks of clicks")
-        known = {*passed, *(() if self._items is None else ("items",))}
+        known = {*passed, SAMPLED, *(() if self._items is None else ("items",))}
         self._check_sides(known | {name for name, others in DERIVED.items() if known.intersection(others)})
 
     @property
     def _reads_of_model(self) -> Reads:
         """What the metrics read of the lists of a model."""
         plan = self._plan(weighted=False)
+        sample = sample_of(self._settings)
+        if plan.is_estimated:  # from the ranks of all relevant items
+            return Reads(None, 0, sample)
         cutoffs = {value.call.k for value in plan.values if plan.filled[value.call.text] or value.over is not None}
         if not cutoffs:
-            return Reads(plan.depth, 0)
+            return Reads(plan.depth, 0, sample)
         by_gain = self._settings["ties"] in ("best", "worst")  # the first items then depend on the truth
-        return Reads(plan.depth, None if None in cutoffs or by_gain else max(k for k in cutoffs if k is not None))
+        listed = None if None in cutoffs or by_gain else max(k for k in cutoffs if k is not None)
+        return Reads(plan.depth, listed, sample)
 
     def _count_history(self, about: AboutUsers) -> HistoryCounts | None:
         """Return the counts of the items of the whole history, if a metric reads them."""
-        if self._history is not None and self._counts_of_history is None and self._reads_popularity:
+        asked = self._reads_popularity or self._settings.get("sample") == "popularity"
+        if self._history is not None and self._counts_of_history is None and asked:
             self._counts_of_history = HistoryCounts.read(self._history, about.columns, self._n_threads)
         return self._counts_of_history
 
@@ -378,7 +391,9 @@ class Evaluator(BaseEvaluator):
             **{"copies are misses": self._settings["duplicates"] == "miss"},
             catalogue=self._catalogue(prepared),
             examination=self._examination,
+            sampled=SampledSide(lists, prepared.others, self._settings, prepared.names),
         )
+        sides.used |= used_by(sample_of(self._settings), sides)
         if (table := sides.get("items")) is not None:
             sides["items"] = table._replace(columns=ReadColumns(table.columns, sides.used))
         return sides
@@ -465,13 +480,16 @@ class Evaluator(BaseEvaluator):
 
 
 # counts that only calls with such metrics or sides have
-NOTED = ("duplicates_in_reference", "rec_rows_unseen", "users_without_history", "rec_rows_without_features")
+NOTED = (
+    *("duplicates_in_reference", "rec_rows_unseen", "users_without_history", "rec_rows_without_features"),
+    "users_short_of_negatives",
+)
 
 
 def evaluate_model_at_once(evaluator: Evaluator, call: ModelCall, truth: Any, given: Mapping[str, Any]) -> None:
     """Add all users of a model in one batch, for both passes; arguments as in `update_model`."""
     check_progress(given["progress"])
-    prepared = evaluator._prepare_model(call, truth, given)  # noqa: SLF001 - of this module
+    prepared = evaluator._prepare_model(call, truth, given, whole=True)  # noqa: SLF001 - of this module
     sides = evaluator._add(prepared, None)  # noqa: SLF001
     evaluator._review(prepared, sides)  # noqa: SLF001
 
