@@ -299,8 +299,8 @@ class BaseEvaluator(Shared, ABC):
         yield "metrics", [call.text for call in self._calls], [call.text for call in other._calls]
         yield "formulas", [c.metric.formula for c in self._calls], [c.metric.formula for c in other._calls]
         yield "per_user", self._per_user, other._per_user
-        for name, value in self._settings.items():
-            yield name, value, other._settings.get(name)
+        for name in {**self._settings, **other._settings}:
+            yield name, self._settings.get(name), other._settings.get(name)
         if self._plan(weighted=False).conditions != other._plan(weighted=False).conditions:
             yield "whether the call gives no_recs", self._no_recs_given, other._no_recs_given
         theirs = other._kind_of_batches()
