@@ -16,7 +16,6 @@ from fastrec.arguments.groups import MinGain
 from fastrec.checks import COUNT, MaybeNone, check_flag, check_form, is_number, one_of, whole_number, with_article
 from fastrec.evaluation.accumulators import SCORE_COUNTS, find_accumulator
 from fastrec.evaluation.engine import Outcome
-from fastrec.evaluation.sampled import describe_sample
 from fastrec.evaluation.state import FORM as SEEN
 from fastrec.evaluation.state import GroupSums, State
 from fastrec.exceptions import Argument, InputError, InputTypeError, MetricError, one_line, shown
@@ -33,7 +32,7 @@ from fastrec.metrics.recipe import DEFAULT_POLICIES
 from fastrec.metrics.recipes import find_recipe
 from fastrec.policies import CORRECT, ITEM_POLICIES, ONE_CLASS, POLICIES, RANK_GAPS
 from fastrec.report.archive import pack_labels, read_archive, unpack_labels, write_archive
-from fastrec.report.doubts import doubts, doubts_of_items
+from fastrec.report.doubts import describe_sample, doubts, doubts_of_items
 from fastrec.report.estimates import Estimate, GroupEstimate
 from fastrec.report.report import Report, record
 from fastrec.report.soundness import Claims, nan_is_asked

@@ -30,7 +30,6 @@ __all__ = [
     "SampledSide",
     "as_weights",
     "check_lengths",
-    "describe_sample",
     "popularity_of",
     "read_sampling",
     "refuse_setting",
@@ -114,22 +113,6 @@ def refuse_setting(name: str, settings: Mapping[str, Any]) -> None:
         about["sampled_from"] = "is about lists that hold a sample; to draw items of a model pass "
         other = {"negatives": "sampled_from", "sampled_from": "negatives"}[name]
         raise InputError(Argument(name, (settings[name],)), f" {about[name]}", Argument(other, (...,)))
-
-
-def describe_sample(settings: Mapping[str, Any]) -> list[str]:
-    """Return the line that marks a report of sampled lists wherever it is shown; nothing for other reports."""
-    if "negatives" in settings:
-        how = "uniformly" if settings["sample"] == SAMPLE.default else "by popularity"
-        drawn = f"{settings['negatives']:,} items drawn {how} (seed {settings['seed']})"
-    elif "sampled_from" in settings:
-        drawn = f"a sample of {settings['sampled_from']:,} items"
-    else:
-        return []
-    if settings["correct"] == CORRECT.default:
-        return [f"sampled: ranks are among {drawn}, so values differ from those of the whole catalogue"]
-    gamma = f", gamma={settings['gamma']:g}" if "gamma" in settings else ""
-    how = f"correct={settings['correct']}{gamma}"
-    return [f"sampled: estimates ({how}) of the whole catalogue, from ranks among {drawn}"]
 
 
 # Popularity

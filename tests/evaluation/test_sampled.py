@@ -522,18 +522,12 @@ def reports(**more: Any) -> dict[str, fastrec.Report]:
     return {name: fastrec.evaluate_model(model, metrics=RANKED, **sides, **call) for name, model in models.items()}
 
 
-AMONG_DRAWN = "ranks are among 8 items drawn"
-
-
 @pytest.mark.parametrize(
     ("more", "mark"),
     [
-        ({}, f"sampled: {AMONG_DRAWN} uniformly (seed 5), so values differ from those of the whole"),
-        (
-            {"correct": "bv"},
-            "sampled: estimates (correct=bv, gamma=0.1) of the whole catalogue, from ranks among 8 items",
-        ),
-        ({"sample": "popularity"}, f"sampled: {AMONG_DRAWN} by popularity (seed 5)"),
+        ({}, "sampled: ranks are among 8 items drawn uniformly for each user (seed 5), not in the whole catalogue"),
+        ({"correct": "bv"}, "sampled: estimates (correct=bv, gamma=0.1) of the whole catalogue, from 8 items drawn"),
+        ({"sample": "popularity"}, "sampled: ranks are among 8 items drawn by popularity for each user (seed 5)"),
     ],
 )
 def test_every_output_has_the_mark(more: dict[str, Any], mark: str, tmp_path: Path) -> None:
@@ -560,7 +554,7 @@ def test_every_output_has_the_mark(more: dict[str, Any], mark: str, tmp_path: Pa
 
 def test_lists_that_hold_a_sample_have_the_mark() -> None:
     report = fastrec.evaluate([[1, 2], [3, 4]], [[2], [3]], "recall@1", sampled_from=50)
-    assert "sampled: ranks are among a sample of 50 items" in repr(report)
+    assert "sampled: ranks are among samples of 50 items, not in the whole catalogue" in repr(report)
     assert report.settings["sampled_from"] == 50
     assert "sampled" not in repr(fastrec.evaluate([[1, 2], [3, 4]], [[2], [3]], "recall@1"))
 
