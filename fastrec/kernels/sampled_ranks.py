@@ -47,6 +47,20 @@ def add_rank(chances, low, high, squares, sums):
 
 
 @helper
+def mirror(squares, sums, n_drawn):
+    """Add the sums over ranks in the other half, counted from the last: s drawn items above are n_drawn - s below."""
+    for s in range(n_drawn + 1):
+        other = n_drawn - s
+        if s <= other:
+            sums[s] += sums[other]
+            sums[other] = sums[s]
+        for t in range(s + 1):
+            if s + t <= n_drawn:  # the mirror of [s, t] is [n_drawn - t, n_drawn - s]
+                squares[s, t] += squares[n_drawn - t, other]
+                squares[n_drawn - t, other] = squares[s, t]
+
+
+@helper
 def add_functions(chances, low, high, above, functions, out):
     """Add the chances of one rank times the functions of it."""
     for f in range(len(functions.cutoffs)):
@@ -55,6 +69,17 @@ def add_functions(chances, low, high, above, functions, out):
             weight = functions.weights[functions.of_rank[f], rank]
             for s in range(low, high):
                 out[f, s] += chances[s] * weight
+
+
+@helper
+def add_mirrored(chances, low, high, above, n_drawn, functions, out):
+    """Add the chances of a rank in the other half, given those of its mirror, times the functions of it."""
+    for f in range(len(functions.cutoffs)):
+        rank = 1 + functions.known[f] + above
+        if rank <= functions.cutoffs[f]:
+            weight = functions.weights[functions.of_rank[f], rank]
+            for s in range(low, high):
+                out[f, n_drawn - s] += chances[s] * weight
 
 
 @helper
@@ -93,15 +118,20 @@ def estimate_functions(n_others, n_drawn, gamma, functions, out):
     chances[0] = 1.0
     out[:] = 0.0
     low, high = 0, 1
-    for above in range(n_others + 1):
+    for above in range(n_others // 2 + 1):
         while low < high - 1 and chances[low] < NEGLIGIBLE:
             low += 1
         while high < size and chances[high] >= NEGLIGIBLE:
             high += 1
-        add_rank(chances, low, high, matrix, sums)
+        if 2 * above < n_others:
+            add_rank(chances, low, high, matrix, sums)
+            add_mirrored(chances, low, high, n_others - above, n_drawn, functions, out)
         add_functions(chances, low, high, above, functions, out)
-        if above < n_others:
+        if 2 * above + 1 < n_others:
             step_chances(chances, above, n_others, n_drawn)
+    mirror(matrix, sums, n_drawn)
+    if n_others % 2 == 0:  # the rank in the middle is its own mirror
+        add_rank(chances, low, high, matrix, sums)
     for s in range(size):
         for t in range(s + 1):
             matrix[s, t] *= 1.0 - gamma
