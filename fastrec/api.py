@@ -99,6 +99,14 @@ def evaluate(
     >>> report = fastrec.evaluate([[1, 2, 3], [4, 5, 6]], [[1, 3], [6]], ["ndcg", "recall"], k=[1, 3])
     >>> {name: round(report[name], 4) for name in report}
     {'ndcg@1': 0.5, 'ndcg@3': 0.7099, 'recall@1': 0.25, 'recall@3': 1.0}
+
+    Lists that hold a relevant item and a sample of 2 of the other 100 items. The relevant item of the second user is
+    under one of the two, so the estimate of its rank is 51:
+
+    >>> lists, truth = [[1, 2, 3], [4, 5, 6]], [[1], [5]]
+    >>> report = fastrec.evaluate(lists, truth, "mrr", sampled_from=101, correct="rank", per_user=True)
+    >>> 1 / report.per_user["mrr"]
+    array([ 1., 51.])
     """
     if given["items"] is not None:
         given["items"] = read_items(given["items"], given["item"])
@@ -193,6 +201,12 @@ def evaluate_model(
     matter: for metrics of items under ``ties="expected"`` among the first items, under ``ties="error"`` of a relevant
     item.
 
+    With ``negatives=``, lists hold a sample of the catalogue, as in many publications: the user's items in the truth,
+    ranked among a few drawn items. Sample only to compare with such numbers. All items are scored all the same, so
+    sampling saves no time, it adds variance, and it may order models in another way than full rankings (Krichene &
+    Rendle 2020). ``correct=`` estimates the metrics of the whole catalogue from such lists. The report says that it is
+    of samples wherever it is shown.
+
     Scores are computed in blocks of users whose size depends only on the number of items, the type of scores, and
     whether metrics need lists of all items. With threadpoolctl (the extra ``models``), each block is multiplied by one
     thread, so the report has the same bits for any number of threads; without it, BLAS uses its own threads, and
@@ -232,6 +246,15 @@ def evaluate_model(
     >>> report = fastrec.evaluate_model((users, items), [[1], [2]], ["recall@1", "mrr"], exclude=[[0], []])
     >>> report["recall@1"], report["mrr"]
     (0.5, 0.75)
+
+    A sample of one item for each user:
+
+    >>> fastrec.evaluate_model((users, items), [[1], [2]], "recall@1", negatives=1, seed=7)
+    metric      mean  ± 95 %  users
+    recall@1  0.5000  0.9800      2
+    2 of 2 users counted
+    lists in the order of their scores; all gains 1
+    warning: sampled: ranks are among 1 item drawn uniformly for each user (seed 7), not in the whole catalogue
     """
     if given["items"] is not None:
         given["items"] = read_items(given["items"], given["item"])

@@ -23,9 +23,11 @@ __all__ = [
     "ORDERS",
     "POLICIES",
     "RANK_GAPS",
+    "SAMPLING",
     "TIES",
     "TIES_OF_ROWS",
     "UNSEEN",
+    "Correct",
     "Duplicates",
     "NoFeatures",
     "NoHistory",
@@ -33,6 +35,7 @@ __all__ = [
     "NoTruth",
     "OneClass",
     "Policy",
+    "Sample",
     "Ties",
     "Unseen",
 ]
@@ -45,6 +48,8 @@ Unseen = Literal["zero", "one", "max", "drop", "error"]
 NoRecs = Literal["skip", "zero", "nan", "error"]
 Duplicates = Literal["error", "first", "miss"]
 OneClass = Literal["drop", "half", "zero", "nan", "error"]
+Sample = Literal["uniform", "popularity"]
+Correct = Literal["none", "rank", "bv"]
 
 
 class PolicyValue(NamedTuple):
@@ -214,6 +219,33 @@ RANK_GAPS = Policy(  # of a tool; no argument of a call sets it
         ),
     },
 )
+SAMPLE = Policy(
+    "sample",
+    "how items are drawn, with ``negatives``",
+    "uniform",
+    {
+        "uniform": PolicyValue("each item with the same chance"),
+        "popularity": PolicyValue(
+            "one after the other, with chances in proportion to the popularity of the items that are left"
+        ),
+    },
+    "The popularity is the column ``popularity`` of ``items``, else the rows of ``history``, else the rows of "
+    "``exclude`` and ``truth``. Items without any are not drawn.",
+)
+CORRECT = Policy(
+    "correct",
+    "estimate of the metrics of the whole catalogue from sampled lists (Krichene & Rendle 2020)",
+    "none",
+    {
+        "none": PolicyValue("the metrics of the sampled lists"),
+        "rank": PolicyValue("those at an unbiased estimate of the rank of each relevant item"),
+        "bv": PolicyValue("the estimate with the least squared bias plus ``gamma`` times the variance"),
+    },
+    "Metrics must be sums over relevant items of a value of their rank, such as recall, precision, dcg and ndcg; "
+    "hit_rate and mrr if users have one relevant item. Samples must be uniform.",
+)
+SAMPLING = {policy.name: policy for policy in (SAMPLE, CORRECT)}
+"""The policies of lists that hold a sample of the catalogue."""
 POLICIES = {policy.name: policy for policy in (TIES, NO_TRUTH, NO_RECS, DUPLICATES, ONE_CLASS, RANK_GAPS)}
 """The policies by name, with the effects that they have on lists."""
 ITEM_POLICIES = {policy.name: policy for policy in (UNSEEN, NO_HISTORY, NO_FEATURES)}

@@ -40,6 +40,7 @@ from fastrec.arguments.groups import (
     WatchedRows,
 )
 from fastrec.arguments.models import ModelNames, WorkingMemory
+from fastrec.arguments.sampling import Corrected, Negatives, Sampled
 from fastrec.arguments.slates import Clipping, Predictions, PropensityColumnNames, SlateColumnNames, SlateIds
 
 __all__ = [
@@ -65,7 +66,19 @@ __all__ = [
 
 
 class ListSettings(
-    Cutoffs, PerUser, Relevance, Catalogue, ItemData, ItemPolicies, Examination, Like, ListPolicies, Threads
+    Cutoffs,
+    PerUser,
+    Relevance,
+    Catalogue,
+    ItemData,
+    ItemPolicies,
+    Examination,
+    Like,
+    ListPolicies,
+    Negatives,
+    Sampled,
+    Corrected,
+    Threads,
 ):
     """Arguments of `Evaluator`."""
 
@@ -103,7 +116,7 @@ class SegmentOptions(
     """Arguments of `evaluate_by_items`."""
 
 
-class ListOptions(SegmentOptions, Watched):
+class ListOptions(SegmentOptions, Sampled, Corrected, Watched):
     """Arguments of `evaluate`."""
 
 
@@ -122,6 +135,8 @@ class ModelOptions(
     Groupings,
     Like,
     ListPolicies,
+    Negatives,
+    Corrected,
     WorkingMemory,
     Threads,
     Watched,
@@ -174,6 +189,8 @@ class FileOptions(
     Examination,
     Like,
     ListPolicies,
+    Sampled,
+    Corrected,
     Classes,
     Limits,
     Threads,
@@ -195,6 +212,8 @@ class SparkListOptions(
     Examination,
     Like,
     ListPolicies,
+    Sampled,
+    Corrected,
     Tasks,
 ):
     """Arguments of `fastrec.spark.evaluate`."""

@@ -46,6 +46,7 @@ from fastrec.cli.options import (
     METRIC_OPTIONS,
     POLICIES,
     RESOURCES,
+    SAMPLED_OPTIONS,
     check_named,
     choose_format,
     missed_floors,
@@ -108,9 +109,8 @@ __all__ = []
     help="Exit with 1 if a system is significantly worse than the baseline (of two systems, the first by default); may "
     "be repeated.",
 )
-@with_options(
-    METRIC_OPTIONS, COLUMN_OPTIONS, GROUPS, POLICIES, ITEM_OPTIONS, output_options("comparison"), HTML, RESOURCES
-)
+@with_options(METRIC_OPTIONS, COLUMN_OPTIONS, GROUPS, POLICIES, ITEM_OPTIONS, SAMPLED_OPTIONS)
+@with_options(output_options("comparison"), HTML, RESOURCES)
 @click.pass_context
 def compare(ctx: click.Context, /, systems: dict[str, str], truth: str | None, **options: Any) -> int:
     """Compare systems on the same users, with tests and intervals.

@@ -16,6 +16,7 @@ from fastrec.metrics.declaration import LISTS
 from fastrec.metrics.directions import Direction
 from fastrec.policies import LEFT_OUT, NO_RECS, NO_TRUTH, NO_TRUTH_OF_ROWS, ONE_CLASS, Policy
 from fastrec.report.definitions import known_call
+from fastrec.report.doubts import describe_sample
 from fastrec.report.tables import estimated, notes_on_data, order_of_lists, size_of_groups, why_no_interval
 from fastrec.show.numbers import (
     DASH,
@@ -79,7 +80,8 @@ def draw_report(console: Console, report: Report) -> None:
         sheet.line()
         sheet.table(Table("", [grouping, "users", *names], cells))
     sheet.line()
-    sheet.notes([*size_of_groups(report), *_missing_intervals(report), *counts(report)])
+    marks = describe_sample(report.settings)
+    sheet.notes([*marks, *size_of_groups(report), *_missing_intervals(report), *counts(report)])
 
 
 def _numbers_of_users(estimates: Mapping[str, Estimate]) -> str:
@@ -185,7 +187,8 @@ def draw_comparison(console: Console, found: Comparison, reports: Mapping[str, R
         optional = [table.n_texts + numbers.index(name) for name in ("p", "interval") if name in numbers]
         sheet.table(table, optional)
     sheet.line()
-    sheet.notes(legend_of(found, reports))
+    marks = describe_sample(next(iter(reports.values())).settings)  # the same for all
+    sheet.notes([*marks, *legend_of(found, reports)])
 
 
 def legend_of(found: Comparison, reports: Mapping[str, Report]) -> list[str]:

@@ -41,6 +41,7 @@ from fastrec.cli.group import (
 )
 from fastrec.cli.options import (
     COLUMN_OPTIONS,
+    DRAW_OPTIONS,
     FAIL_UNDER,
     GROUPS,
     HTML,
@@ -50,6 +51,7 @@ from fastrec.cli.options import (
     MORE_OUTPUT,
     POLICIES,
     RESOURCES,
+    SAMPLED_OPTIONS,
     WEIGHT,
     check_thresholds,
     choose_format,
@@ -58,6 +60,7 @@ from fastrec.cli.options import (
     output_options,
     planned,
     resources_of,
+    sampling_of,
     take_policies,
     with_options,
 )
@@ -84,6 +87,7 @@ RATING_METRICS = ("mae", "rmse", "mse")
 @click.argument("recs", type=click.Path(), metavar="RECS|LOG")
 @click.argument("truth", type=click.Path(), required=False)
 @with_options(METRIC_OPTIONS, COLUMN_OPTIONS, WEIGHT, GROUPS, POLICIES, ITEM_OPTIONS, MODEL_OPTIONS)
+@with_options(DRAW_OPTIONS, SAMPLED_OPTIONS)
 @with_options(output_options("report"), HTML, MORE_OUTPUT, FAIL_UNDER, RESOURCES)
 @click.pass_context
 def evaluate(ctx: click.Context, /, recs: str, truth: str | None, **options: Any) -> int:
@@ -98,6 +102,7 @@ def evaluate(ctx: click.Context, /, recs: str, truth: str | None, **options: Any
     standard input. Scores order a TREC run; --ties id_desc --no-truth judged --no-recs skip counts as trec_eval does.
 
     With --user-factors and --item-factors, TRUTH stands alone: the lists are all items in the order of their scores.
+    With --negatives, they hold a sample; full rankings are exact, and as fast.
 
     \b
     fastrec evaluate recs.parquet truth.parquet -m ndcg,recall -k 5,10
@@ -238,7 +243,7 @@ def _evaluate_model(truth: str | None, options: dict[str, Any]) -> Evaluated:
     columns = _columns_of_lists(options, "with factors")
     names = (*PASSED_ON, "like", "no_recs", "duplicates", *OF_ITEMS)
     settings = {name: options[name] for name in names if name != "n_items"}
-    settings |= {"per_user": _needs_user_values(options), "n_threads": options["threads"]}
+    settings |= sampling_of(options) | {"per_user": _needs_user_values(options), "n_threads": options["threads"]}
 
     def make(*, items: Any, history: Any, n_items: int) -> Evaluator:
         size = options["n_items"] if options["n_items"] is not None or items is not None else n_items
@@ -291,6 +296,7 @@ def _evaluate_lists(recs: str, truth: str | None, options: dict[str, Any], *, pe
     with showing_progress() as watch, quietly(), naming_options():
         watch("reading")
         settings = {name: options[name] for name in (*PASSED_ON, "like", "no_recs", "duplicates", "items", *OF_ITEMS)}
+        settings |= sampling_of(options)
         make = maker_of_lists(list(named), {**settings, "per_user": per_user, "n_threads": options["threads"]})
         paths = {"recs": recs} | ({} if truth is None else {"truth": truth}) | _inputs_of(options)
         resources, format_ = resources_of(options), options["input_format"]

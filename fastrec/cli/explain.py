@@ -47,6 +47,9 @@ def explain(ctx: click.Context, /, metric: str, recs: str | None, truth: str | N
     the effect of each option that differs, and the users that differ most. An option such as --ties or --no-truth
     applies to fastrec and all tools.
 
+    Numbers of sampled lists, in which an item is ranked among a few drawn items, are much higher than those of the
+    whole catalogue: see --negatives and --sampled-from of fastrec evaluate.
+
     \b
     fastrec explain ndcg@10
     fastrec explain ndcg@10 --like recbole --like rectools

@@ -29,6 +29,7 @@ __all__ = [
     "LIST_OPTIONS",
     "LOG_OPTIONS",
     "OF_ITEMS",
+    "OF_SAMPLES",
     "PASSED_ON",
     "REPORT_OPTIONS",
     "in_options",
@@ -46,6 +47,10 @@ NARROW = 60  # columns; with fewer, progress has no times and no bar
 PASSED_ON = ("min_gain", "n_items", "ties", "no_truth")
 FILES_OF_LISTS = (*(name for name in SIDES if name not in ("recs", "truth")), "items")
 OF_ITEMS = ("n_users", "examination", "unseen", "no_history", "no_features")
+OF_SAMPLES = {  # arguments: options as click names them; --seed of other commands is that of a test
+    **{name: name for name in ("negatives", "sample", "sampled_from", "correct", "gamma")},
+    "seed": "sample_seed",
+}
 LIST_OPTIONS = (
     "rank_col",
     "gain_col",
@@ -54,6 +59,7 @@ LIST_OPTIONS = (
     "no_recs",
     "duplicates",
     *OF_ITEMS,
+    *OF_SAMPLES.values(),
     *FILES_OF_LISTS,
 )
 LOG_OPTIONS = ("label_col", "target_col", "prediction_col", "weight_col", "one_class", "curves")

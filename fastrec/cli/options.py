@@ -14,23 +14,25 @@ import click
 from click.core import ParameterSource
 
 from fastrec.arguments.calls import FileOptions
+from fastrec.arguments.sampling import Negatives
 from fastrec.arguments.signature import arguments_of
 from fastrec.checks import some_names
 from fastrec.cli.completion import complete_metrics, complete_tools
 from fastrec.cli.output import FORMATS_OF, SAVED, TITLED, endings_of, format_of
 from fastrec.exceptions import InputError, renamed
 from fastrec.files.formats.recognise import data_endings, input_formats
-from fastrec.policies import ITEM_POLICIES
+from fastrec.policies import ITEM_POLICIES, SAMPLING
 from fastrec.policies import POLICIES as POLICIES_OF_CALLS
 
 if TYPE_CHECKING:
     from fastrec.files.resources import Resources
     from fastrec.metrics.declaration import Call
     from fastrec.report.report import Report
-from fastrec.cli.group import FILES_OF_LISTS, say
+from fastrec.cli.group import FILES_OF_LISTS, OF_SAMPLES, say
 
 __all__ = [
     "COLUMN_OPTIONS",
+    "DRAW_OPTIONS",
     "FAIL_UNDER",
     "GROUPS",
     "HTML",
@@ -40,6 +42,7 @@ __all__ = [
     "MORE_OUTPUT",
     "POLICIES",
     "RESOURCES",
+    "SAMPLED_OPTIONS",
     "WEIGHT",
     "argument",
     "check_named",
@@ -53,12 +56,13 @@ __all__ = [
     "read_systems",
     "refuse_floor",
     "resources_of",
+    "sampling_of",
     "take_policies",
     "with_options",
 ]
 
 
-CHOICES = POLICIES_OF_CALLS | ITEM_POLICIES
+CHOICES = POLICIES_OF_CALLS | ITEM_POLICIES | SAMPLING
 REPORT_ENDINGS = (f".{SAVED}", ".npz")
 
 
@@ -170,7 +174,7 @@ def _read_size(_: click.Context, __: click.Parameter, text: str | None) -> int |
         raise click.BadParameter(renamed(error.text, lambda _: "").strip()) from None  # click names the option
 
 
-ARGUMENTS = arguments_of(FileOptions)
+ARGUMENTS = arguments_of(FileOptions) | arguments_of(Negatives)
 PLAIN = re.compile(r'`+"?(\w+)(=?)"?`+')  # names, values and arguments in documentation
 
 
@@ -242,6 +246,18 @@ MODEL_OPTIONS = tuple(
         help=f"Factors of {side}s: .npy, .npz (factors, ids, bias) or Parquet (a column of ids, one of lists).",
     )
     for side in ("user", "item")
+)
+SAMPLED_OPTIONS = (
+    argument("sampled_from", type=click.IntRange(min=1), metavar="N"),
+    argument("correct"),
+    argument("gamma", type=float, default=ARGUMENTS["gamma"].default, show_default=True, metavar="WEIGHT"),
+)
+DRAW_OPTIONS = (
+    argument("negatives", type=click.IntRange(min=1), metavar="N"),
+    argument(
+        "seed", names=["sample_seed"], type=int, default=ARGUMENTS["seed"].default, show_default=True, metavar="S"
+    ),
+    argument("sample"),
 )
 INPUT_FORMAT = argument(
     "input_format", type=InputFormats(), default=ARGUMENTS["input_format"].default, show_default=True
@@ -369,6 +385,11 @@ def resources_of(options: dict[str, Any]) -> Resources:
     from fastrec.files.resources import Resources
 
     return Resources(options["memory"], options["temp_dir"], options["threads"])
+
+
+def sampling_of(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments about sampled lists that options give."""
+    return {name: options[option] for name, option in OF_SAMPLES.items() if option in options}
 
 
 def names_of_metrics(options: dict[str, Any]) -> list[str]:

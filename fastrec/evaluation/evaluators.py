@@ -30,9 +30,9 @@ from fastrec.metrics.declaration import FAMILIES, Call
 from fastrec.metrics.plan import Asked, Plan, make_plan
 from fastrec.metrics.recipe import DEFAULT_POLICIES
 from fastrec.metrics.recipes import find_recipe
-from fastrec.policies import ITEM_POLICIES, ONE_CLASS, POLICIES, RANK_GAPS
+from fastrec.policies import CORRECT, ITEM_POLICIES, ONE_CLASS, POLICIES, RANK_GAPS
 from fastrec.report.archive import pack_labels, read_archive, unpack_labels, write_archive
-from fastrec.report.doubts import doubts, doubts_of_items
+from fastrec.report.doubts import describe_sample, doubts, doubts_of_items
 from fastrec.report.estimates import Estimate, GroupEstimate
 from fastrec.report.report import Report, record
 from fastrec.report.soundness import Claims, nan_is_asked
@@ -197,6 +197,7 @@ class BaseEvaluator(Shared, ABC):
             one_class=rules.get("one_class", ONE_CLASS.default),
             no_recs_given=self._no_recs_given,
             item_policies=tuple((name, rules[name]) for name in ITEM_POLICIES if name in rules),
+            correct=rules.get("correct", CORRECT.default),
         )
         return make_plan(self._calls, asked)
 
@@ -297,8 +298,8 @@ class BaseEvaluator(Shared, ABC):
         yield "metrics", [call.text for call in self._calls], [call.text for call in other._calls]
         yield "formulas", [c.metric.formula for c in self._calls], [c.metric.formula for c in other._calls]
         yield "per_user", self._per_user, other._per_user
-        for name, value in self._settings.items():
-            yield name, value, other._settings.get(name)
+        for name in {**self._settings, **other._settings}:
+            yield name, self._settings.get(name), other._settings.get(name)
         if self._plan(weighted=False).conditions != other._plan(weighted=False).conditions:
             yield "whether the call gives no_recs", self._no_recs_given, other._no_recs_given
         theirs = other._kind_of_batches()
@@ -445,6 +446,7 @@ class BaseEvaluator(Shared, ABC):
             values=self._join_values(state.n_users, copied=False) or {},
             labels=self._join_labels(state.n_users),
             nan_is_asked=nan_is_asked(self._settings, self._calls),
+            is_estimated=state.plan.is_estimated,
         ).check()
 
     def _estimates(self, state: State) -> dict[str, Estimate]:
@@ -458,7 +460,9 @@ class BaseEvaluator(Shared, ABC):
     def _report(self, *, copied: bool, silent: Collection[str] = (), ids_match: bool = False) -> Report:
         state = self._state if self._state is not None else State(self._plan(weighted=False))
         data = self._describe_data(state)
+        marks = describe_sample(self._settings)
         lines = [
+            *marks,
             *(doubts(data, ids_match=ids_match) if state.plan.reads_relevance else ()),
             *doubts_of_items(data),
             *(hint.line(data) for hint in self._hints.values()),
@@ -475,7 +479,7 @@ class BaseEvaluator(Shared, ABC):
             labels=self._join_labels(state.n_users),
             warnings=[],
         )
-        record(report, lines, silent=silent)
+        record(report, lines, silent=(*marks, *silent))
         return report
 
     def _estimate(self, users: GroupSums, value: Any) -> Estimate:

@@ -12,7 +12,7 @@ import numpy as np
 from fastrec.arguments.calls import ListBatch, ListSettings, ModelBatch, SideBatch
 from fastrec.arguments.groups import MinGain
 from fastrec.arguments.signature import arguments_of, takes
-from fastrec.checks import check_progress, whole_number
+from fastrec.checks import check_progress
 from fastrec.evaluation.accumulators import collect, find_accumulator
 from fastrec.evaluation.clicks import as_frame_of_clicks, check_examination
 from fastrec.evaluation.digests import (
@@ -30,19 +30,18 @@ from fastrec.evaluation.engine import KernelError, evaluate_source
 from fastrec.evaluation.evaluators import (
     DERIVED,
     MAX_ITEMS,
-    MAX_ROWS_OF_USER,
     BaseEvaluator,
     about_users,
-    check_min_gain,
     check_n_items,
     wanted_metrics,
 )
 from fastrec.evaluation.faults import explain_fault
+from fastrec.evaluation.list_rules import check_min_gain_of_lists, check_n_users, check_sizes, item_policies
 from fastrec.evaluation.models import ModelParts, Reads, Working
-from fastrec.evaluation.row_rules import check_grades
+from fastrec.evaluation.sampled import SampledSide, check_lengths, read_sampling, refuse_setting, sample_of, used_by
 from fastrec.evaluation.sources import ListSource
 from fastrec.evaluation.state import State
-from fastrec.exceptions import Argument, InputError, InputTypeError, MetricError, shown
+from fastrec.exceptions import Argument, InputError, InputTypeError, MetricError
 from fastrec.inputs.arrays import FlatSide
 from fastrec.inputs.hints import Hint
 from fastrec.inputs.history import HistoryCounts
@@ -65,8 +64,8 @@ from fastrec.metrics.calls import of_lists_instead
 from fastrec.metrics.declaration import LISTS
 from fastrec.metrics.plan import Asked, Plan, Policies, make_plan
 from fastrec.metrics.providers import register_later
+from fastrec.metrics.sampled import SAMPLED
 from fastrec.metrics.sums import Failure
-from fastrec.policies import ITEM_POLICIES
 from fastrec.runtime.limits import read_size
 from fastrec.runtime.shared import synchronized
 
@@ -122,12 +121,13 @@ class Evaluator(BaseEvaluator):
         self._history = None if is_counted else read_once(given["history"], "history")
         self._counts_of_history: HistoryCounts | None = given["history"] if is_counted else None
         settings: dict[str, Any] = {
-            "min_gain": _check_min_gain_of_lists(wanted.min_gain if min_gain is None else min_gain),
+            "min_gain": check_min_gain_of_lists(wanted.min_gain if min_gain is None else min_gain),
             "n_items": self._count_items(check_n_items(given["n_items"])),
             **policies,
-            **_item_policies(given),
+            **item_policies(given),
+            **read_sampling(given),
         }
-        self._n_users = _check_n_users(given["n_users"])
+        self._n_users = check_n_users(given["n_users"])
         self._examination = check_examination(given["examination"])
         self._known_digests: dict[str, str] = {}
         super().__init__(
@@ -166,7 +166,8 @@ class Evaluator(BaseEvaluator):
     def update_model(self, model: Any, truth: Any = None, **given: Unpack[ModelBatch]) -> None:
         """Add a batch of users whose lists are all items, as a model scores them; see `fastrec.evaluate_model`.
 
-        A function as the model needs an evaluator with ``n_items``. A standard error that needs a second pass over
+        A function as the model needs an evaluator with ``n_items``. The evaluator also has ``negatives``, ``seed``,
+        ``sample`` and ``correct``, which hold for all batches. A standard error that needs a second pass over
         the lists is missing, as with `update`.
 
         Parameters
@@ -182,7 +183,7 @@ class Evaluator(BaseEvaluator):
         """
         check_progress(given["progress"])
         n_items = self._settings["n_items"] if callable(model) else None
-        working = Working(None, in_parts=False, reviewed=False, progress=given["progress"])
+        working = Working(None, whole=False, reviewed=False, progress=given["progress"])
         for batch in self._prepare_model(read_call(model, {**given, "n_items": n_items}), truth, given, working):
             self._add(batch, None)
 
@@ -211,14 +212,17 @@ class Evaluator(BaseEvaluator):
 
     def _prepare(self, sides: Mapping[str, Any], given: Mapping[str, Any]) -> Prepared:
         """Return a batch in the form that the engine takes."""
+        refuse_setting("negatives", self._settings)
         passed, excluded = _with_shared(sides)
         self._check_passed(passed)
         about = about_users(given)
         prepared = prepare(passed, about, self._rules_of_sides(), self._items, self._count_history(about))
+        check_lengths(prepared.lists, self._settings, prepared.names)
         return prepared._replace(exclude=excluded)
 
     def _prepare_model(self, call: ModelCall, truth: Any, given: Mapping[str, Any], working: Working) -> ModelParts:
         """Return the users of a model in the form that the engine takes."""
+        refuse_setting("sampled_from", self._settings)
         passed, excluded = _with_shared(self._sides((), truth, given))
         self._check_passed(passed)
         del passed["recs"]
@@ -244,22 +248,27 @@ class Evaluator(BaseEvaluator):
         """Raise MetricError for a metric that reads a side which the call lacks, InputError for ranks it lacks."""
         if self._examination is not None and "logged" not in passed:
             raise InputError(Argument("examination"), " needs ", Argument("logged", (...,)), ", the ranks of clicks")
-        known = {*passed, *(() if self._items is None else ("items",))}
+        known = {*passed, SAMPLED, *(() if self._items is None else ("items",))}
         self._check_sides(known | {name for name, others in DERIVED.items() if known.intersection(others)})
 
     @property
     def _reads_of_model(self) -> Reads:
         """What the metrics read of the lists of a model."""
         plan = self._plan(weighted=False)
+        sample = sample_of(self._settings)
+        if plan.is_estimated:  # from the ranks of all relevant items
+            return Reads(None, 0, sample)
         cutoffs = {value.call.k for value in plan.values if plan.filled[value.call.text] or value.over is not None}
         if not cutoffs:
-            return Reads(plan.depth, 0)
+            return Reads(plan.depth, 0, sample)
         by_gain = self._settings["ties"] in ("best", "worst")  # the first items then depend on the truth
-        return Reads(plan.depth, None if None in cutoffs or by_gain else max(k for k in cutoffs if k is not None))
+        listed = None if None in cutoffs or by_gain else max(k for k in cutoffs if k is not None)
+        return Reads(plan.depth, listed, sample)
 
     def _count_history(self, about: AboutUsers) -> HistoryCounts | None:
         """Return the counts of the items of the whole history, if a metric reads them."""
-        if self._history is not None and self._counts_of_history is None and self._reads_popularity:
+        asked = self._reads_popularity or self._settings.get("sample") == "popularity"
+        if self._history is not None and self._counts_of_history is None and asked:
             self._counts_of_history = HistoryCounts.read(self._history, about.columns, self._n_threads)
         return self._counts_of_history
 
@@ -328,7 +337,7 @@ class Evaluator(BaseEvaluator):
         has_strings = self._check_ids(plan, names, lists)
         if lists.gains is not None and plan.counts_any_gain:
             lists = lists._replace(gains=np.maximum(lists.gains, 0.0))
-        _check_sizes(plan, lists)
+        check_sizes(plan, lists)
         if lists.gains is None and plan.needs_gains:
             lists = lists._replace(gains=np.ones(len(lists.truth_items)))
         if plan.of_order and rules["ties"] == "expected":  # kernels reject only ties that can change hits
@@ -380,7 +389,9 @@ class Evaluator(BaseEvaluator):
             **{"copies are misses": self._settings["duplicates"] == "miss"},
             catalogue=self._catalogue(prepared),
             examination=self._examination,
+            sampled=SampledSide(lists, prepared.others, self._settings, prepared.names),
         )
+        sides.used |= used_by(sample_of(self._settings), sides)
         if (table := sides.get("items")) is not None:
             sides["items"] = table._replace(columns=ReadColumns(table.columns, sides.used))
         return sides
@@ -467,7 +478,10 @@ class Evaluator(BaseEvaluator):
 
 
 # counts that only calls with such metrics or sides have
-NOTED = ("duplicates_in_reference", "rec_rows_unseen", "users_without_history", "rec_rows_without_features")
+NOTED = (
+    *("duplicates_in_reference", "rec_rows_unseen", "users_without_history", "rec_rows_without_features"),
+    "users_short_of_negatives",
+)
 
 
 def evaluate_model_at_once(
@@ -479,7 +493,7 @@ def evaluate_model_at_once(
     """
     check_progress(given["progress"])
     reviewed = evaluator._needs_review  # noqa: SLF001 - of this module
-    working = Working(read_size(given["memory"]), in_parts=True, reviewed=reviewed, progress=given["progress"])
+    working = Working(read_size(given["memory"]), whole=True, reviewed=reviewed, progress=given["progress"])
     parts = evaluator._prepare_model(call, truth, given, working)  # noqa: SLF001
     kept = []
     for part in parts:
@@ -531,22 +545,6 @@ def _joined_exclude(one: str | None, other: str | None) -> str | None:
     return other if one is None else one if other in (one, None) else "given"
 
 
-def _item_policies(given: Mapping[str, Any]) -> dict[str, str]:
-    """Return the policies of items and histories that a call gives, checked."""
-    found = {name: given[name] for name in ITEM_POLICIES if given[name] is not None}
-    for name, value in found.items():
-        ITEM_POLICIES[name].check(value)
-    return found
-
-
-def _check_n_users(n_users: Any) -> int | None:
-    """Return the argument as an int, or None."""
-    number = whole_number(n_users)
-    if n_users is not None and (number is None or number < 1):
-        raise InputError(Argument("n_users"), f" must be an integer of at least 1, found {shown(n_users)}")
-    return number
-
-
 def reads_popularity(options: Mapping[str, Any]) -> bool:
     """Return whether a metric of an evaluator with these options reads the popularity of items in a history."""
     return Evaluator(**options)._reads_popularity  # noqa: SLF001 - of this module
@@ -575,23 +573,3 @@ def read_no_truth(
     over = {find_accumulator(value.over.accumulator).sides for value in plan.values if value.over is not None}
     read = frozenset().union(*plan.reads.values(), *plan.filled.values(), *over)
     return read.isdisjoint(("truth", "rows"))
-
-
-def _check_min_gain_of_lists(min_gain: Any) -> MinGain | None:
-    if isinstance(min_gain, str):
-        if min_gain != "any":
-            raise InputTypeError(Argument("min_gain"), f" must be a number or 'any', found {shown(min_gain)}")
-        return "any"
-    return check_min_gain(min_gain)
-
-
-def _check_sizes(plan: Plan, lists: Lists) -> None:
-    """Raise InputError for users with too many items, and for gains that the metrics cannot take."""
-    longest_list, longest_truth = lists.longest
-    if longest_list + longest_truth > MAX_ROWS_OF_USER:
-        raise InputError(
-            f"list and truth of a user may have {MAX_ROWS_OF_USER} items together, found {longest_list} in the longest "
-            f"list and {longest_truth} in the longest truth"
-        )
-    if len(lists.truth_items):
-        check_grades(plan, np.ones(1) if lists.gains is None else lists.gains, "truth gains")

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrec.evaluation.model_room import Room, find_room
+from fastrec.evaluation.sampled import Sample, as_weights, popularity_of
 from fastrec.exceptions import Argument, InputError, InputTypeError, renaming
 from fastrec.inputs.arrays import FlatSide, RawSide, read_side
 from fastrec.inputs.arrow import Frame, open_foreign
@@ -31,6 +32,7 @@ from fastrec.inputs.models import Model, ModelCall
 from fastrec.inputs.parts import part_of_users, take_rows
 from fastrec.inputs.ragged import read_only
 from fastrec.inputs.sides import READ_SIDES, spoken
+from fastrec.inputs.slots import BatchSides
 from fastrec.inputs.users import Users, as_labels, check_groups, check_keys
 from fastrec.kernels import models as kernels
 from fastrec.runtime.blas import one_blas_thread
@@ -43,6 +45,8 @@ Array = np.ndarray[Any, Any]
 Watch = Callable[[int, int], Any]
 BLOCKS_PER_ROUND = 16  # of each thread; between rounds a call can be interrupted and reports progress
 ROWS_AT_ONCE, USERS_AT_ONCE = 1 << 20, 1 << 16
+NO_NUMBERS = read_only(np.zeros(0, np.int64))
+NO_DRAW = kernels.Draw(0, 0, NO_NUMBERS, NO_NUMBERS, NO_NUMBERS)
 NO_ROWS = kernels.ItemRows(read_only(np.zeros(0, np.int32)), read_only(np.zeros(1, np.int64)))
 
 
@@ -50,7 +54,7 @@ class Working(NamedTuple):
     """How to work through the users of a model."""
 
     memory: int | None  # bytes for scores and lists; None for the default
-    in_parts: bool  # whether to prepare users in parts
+    whole: bool  # whether the call has all users: they are prepared in parts, and draws may depend on all of them
     reviewed: bool  # whether a second pass follows
     progress: Watch | None
     exclude: str = "none"  # as in `Prepared`
@@ -61,6 +65,7 @@ class Reads(NamedTuple):
 
     depth: int | None  # the rank up to which they read the order of hits; None for all ranks
     n_listed: int | None  # items of lists that providers read; None for whole lists
+    sample: Sample | None = None  # what to draw for each user; None for the whole catalogue
 
 
 # Users and sides
@@ -322,15 +327,15 @@ class _Visit(NamedTuple):
     top: kernels.FirstItems
 
 
-def _visit(walk: _Walk, n_users: int, sides: kernels.Sides, depth: int, k: int) -> _Visit:
+def _visit(walk: _Walk, n_users: int, sides: kernels.Sides, depth: int, k: int, draw: kernels.Draw = NO_DRAW) -> _Visit:
     """Rank the relevant items of all users, and list the first k items."""
     model, n_rows = walk.model, len(sides.relevant.columns)
     above, tied, before = (np.full(n_rows, first, np.int32) for first in (-1, 0, 0))
-    lengths, excluded, n_first = (np.zeros(n_users, np.int64) for _ in range(3))
-    ranked = kernels.Ranked(above, tied, before, lengths, excluded)
+    lengths, excluded, others, n_first = (np.zeros(n_users, np.int64) for _ in range(4))
+    ranked = kernels.Ranked(above, tied, before, lengths, excluded, others)
     shape = n_users, min(k, model.n_items)
     top = kernels.FirstItems(np.zeros(shape, np.int32), np.zeros(shape, model.dtype), n_first)
-    arguments = sides, min(depth, model.n_items), shape[1], ranked, top
+    arguments = sides, draw, min(depth, model.n_items), shape[1], ranked, top
     none = kernels.ScoredBlock(np.empty((0, model.n_items), model.dtype), read_only(np.zeros(0, np.int64)))
     kernel = _entry(str(model.dtype)).suited_to(len(walk.rows) * model.n_items, none, *arguments)
     walk.run(lambda block: kernel(block, *arguments))
@@ -469,17 +474,18 @@ class ModelParts:
         sides = dict(given) if call.candidates is None else {**given, "candidates": call.candidates}
         self._users, self._model = _read_users(call, sides, about, settings, known), call.model
         joined = self._users.joined
-        codes = joined.sides["recs"].items
+        codes, columns = joined.sides["recs"].items, np.arange(self._model.n_items)
         if settings.ties in ("id_asc", "id_desc"):  # columns in this order, which kernels keep among tied items
             order = np.argsort(codes if settings.ties == "id_asc" else -codes)
-            self._model, codes = self._model.restricted(order), codes[order]
+            self._model, codes, columns = self._model.restricted(order), codes[order], np.argsort(order)
             joined.sides["recs"] = joined.sides["recs"]._replace(items=codes)
         self._settings, self._reads, self._exclude = settings, reads, working.exclude
+        self._draw = NO_DRAW if reads.sample is None else _draw(reads.sample, self._users, columns, whole=working.whole)
         n_users = len(self._users.rows)
         self._room = find_room(self._model, joined.sides, n_users, reads.n_listed, working.memory)
         self.made_again = working.reviewed and not self._room.keeps_lists  # whether a second pass scores users again
         self._counter = _PartedProgress(working.progress, (1 + self.made_again) * int((self._users.rows >= 0).sum()))
-        if not working.in_parts:
+        if not working.whole:
             self._room = self._room._replace(users_of_part=max(n_users, 1))
         elif joined.sides["truth"].extra is not None:
             finite_gains(joined.sides["truth"])  # here, as its errors count the rows of all users
@@ -503,8 +509,10 @@ class ModelParts:
         walk = _walk(model, users, self._room, settings.n_threads, self._counter)
         apart = {name: side for name, side in joined.sides.items() if name not in ("exclude", "candidates")}
         apart["recs"] = FlatSide(codes[:0], np.zeros(n_users + 1, np.int64), None)
+        draw = self._draw._replace(rows=read_only(users.rows))
         if reads.n_listed is None:
-            found = _visit(walk, n_users, _sides_of(users, NO_ROWS), 1, model.n_items)
+            kept = NO_ROWS if reads.sample is None else _as_columns(joined.sides["truth"], codes)
+            found = _visit(walk, n_users, _sides_of(users, kept), 1, model.n_items, draw)
             whole = _flat_top(found.top, codes, model.n_items)
             assert whole.extra is not None
             apart["recs"] = whole._replace(extra=whole.extra.astype(np.float64))
@@ -514,7 +522,7 @@ class ModelParts:
             lists = prepared.lists
             truth = _as_columns(FlatSide(lists.truth_items, lists.truth_indptr, None), codes)
             more = reads.n_listed + 1 if reads.n_listed else 0  # the next one may have the score of the last
-            found = _visit(walk, n_users, _sides_of(users, truth), reads.depth or model.n_items, more)
+            found = _visit(walk, n_users, _sides_of(users, truth), reads.depth or model.n_items, more, draw)
             lists = _place(found.ranked, lists, settings.ties, joined.names)
             prepared = prepared._replace(lists=lists)
             if more:
@@ -523,4 +531,40 @@ class ModelParts:
         ranked = found.ranked
         n_rows = int(ranked.lengths.sum())
         counts = {"rec_rows": n_rows, "rec_rows_by_score": n_rows, "excluded_items": int(ranked.excluded.sum())}
-        return prepared._replace(counts={**prepared.counts, **counts})
+        if reads.sample is not None:
+            listed = np.zeros(n_users, bool)
+            listed[walk.users] = True
+            counts["users_short_of_negatives"] = int((listed & (ranked.others < reads.sample.negatives)).sum())
+        return prepared._replace(counts={**prepared.counts, **counts}, others=ranked.others)
+
+
+def _draw(sample: Sample, users: _ModelUsers, columns: Array, *, whole: bool) -> kernels.Draw:
+    """Return what to draw for each user. `columns` have an order that does not depend on `ties`."""
+    joined = users.joined
+    codes, weights = joined.sides["recs"].items, NO_NUMBERS
+    if sample.kind == "popularity":
+        known = {name: own._replace(codes=joined.sides[name].items) for name, own in joined.known.items()}
+        found = popularity_of(BatchSides(known))
+        values = np.zeros(len(codes))
+        if found is not None:
+            at = _as_columns(FlatSide(found[0], np.zeros(1, np.int64), None), codes).columns
+            values[at[at >= 0]] = found[1][at >= 0]
+        elif not whole:
+            raise InputError(
+                Argument("sample", ("popularity",)),
+                " in batches needs the popularity of all items at once: pass ",
+                Argument("history", (...,)),
+                " or a column popularity of ",
+                Argument("items", (...,)),
+            )
+        else:
+            for name in joined.sides.keys() & {"truth", "exclude"}:
+                at = _as_columns(joined.sides[name], codes).columns
+                values += np.bincount(at[at >= 0], minlength=len(codes))
+        weights = as_weights(values)
+        if not weights.any():
+            raise InputError(
+                Argument("sample", ("popularity",)), " found no item of the model with a popularity above 0"
+            )
+    n = min(sample.negatives, len(codes))
+    return kernels.Draw(n, sample.seed, read_only(users.rows), read_only(columns), read_only(weights))

@@ -36,6 +36,11 @@ def explain(
 ) -> Explanation:
     """Explain why other tools give another number for a metric of lists: definitions and, on data, numbers.
 
+    Numbers of sampled lists are a cause that no definition shows. Many publications, and some tools on request, rank
+    each relevant item among about 100 drawn items, not among all. Such values are much higher, and may order models in
+    another way. `fastrec.evaluate_model` has ``negatives=`` to reproduce them. With ``sampled_from=`` and ``correct=``,
+    `fastrec.evaluate` estimates the values of the whole catalogue from such lists.
+
     Parameters
     ----------
     metric : a string such as ``"ndcg@10"``, with our name or that of a tool

@@ -124,6 +124,7 @@ class Prepared(NamedTuple):
     exclude: str = "none"  # or "history", or "given"
     recs: FlatSide | None = None  # the lists for providers, if those of `lists` have only items of the truth
     tied_user: int | None = None  # the first user with tied scores in `recs`
+    others: Array | None = None  # int64 (n_users,): items that could be drawn, if lists of a model hold samples
 
 
 class JoinedSides(NamedTuple):

@@ -47,6 +47,11 @@ class Popularity:
         has_usual = self._table is not None and USUAL in self._table.columns
         return USUAL if has_usual or self._counts is None else None
 
+    @property
+    def is_given(self) -> bool:
+        """Whether the call has a history or the usual column."""
+        return self._counts is not None or (self._table is not None and USUAL in self._table.columns)
+
     def known(self, column: str | None, kind: str, instead: str = "") -> tuple[Array, Array]:
         """Return items, int64 (n,), and their numbers of users or rows, float64 (n,), all above 0.
 

@@ -10,7 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fastrec.kernels.draws import Draw, draw_uniform, draw_weighted, random_start
 from fastrec.runtime.compiler import helper
+
+__all__ = ["Draw", "FirstItems", "ItemRows", "Ranked", "ScoredBlock", "Sides", "visit_block"]
 
 Array = np.ndarray[Any, Any]
 CHUNK = 64  # scores compared at a time with the threshold of a selection
@@ -40,6 +43,7 @@ class Ranked(NamedTuple):
     before: Array  # int32 (n_relevant,): tied items in columns before its own
     lengths: Array  # int64 (n_users,): listed items
     excluded: Array  # int64 (n_users,): items that were not listed because they are excluded
+    others: Array  # int64 (n_users,): items outside the truth that could be drawn; 0 if none are drawn
 
 
 class FirstItems(NamedTuple):
@@ -67,6 +71,8 @@ class RowMemory(NamedTuple):
     tied: Array  # int64 (longest row,)
     top: Array  # as the scores (4 k + CHUNK,)
     items: Array  # int64 (4 k + CHUNK,): columns of these
+    pool: Array  # int64 (n_items + drawn items,): columns that may be drawn; (0,) if none are drawn
+    tree: Array  # int64 (n_items + 1,): of weights; (0,) without any
 
 
 @helper
@@ -113,18 +119,56 @@ def keep_items(row, columns, first, last, spare, places):
 
 
 @helper
-def list_items(row, user, exclude, candidates, ranked, spare, places):
+def keep_sample(row, user, relevant, draw, memory, ranked):
+    """Remove all items from a row but those of the truth and a sample of the others; return how many are left."""
+    spare, places, pool = memory.wanted, memory.at, memory.pool
+    kept = 0
+    for j in range(relevant.indptr[user], relevant.indptr[user + 1]):
+        column = relevant.columns[j]
+        if column >= 0 and row[column] == row[column]:
+            spare[kept] = row[column]
+            places[kept] = column
+            kept += 1
+            row[column] = np.nan
+    found = 0
+    for i in range(len(draw.columns)):
+        column = draw.columns[i]
+        if row[column] == row[column] and (len(draw.weights) == 0 or draw.weights[column] > 0):
+            pool[found] = column
+            found += 1
+    n, start = min(draw.n, found), random_start(draw.seed, draw.rows[user])
+    if len(draw.weights) == 0:
+        draw_uniform(pool, found, n, start)
+    else:
+        draw_weighted(pool, found, n, draw.weights, memory.tree, start)
+    for j in range(n):
+        spare[kept] = row[pool[j]]
+        places[kept] = pool[j]
+        kept += 1
+    for i in range(len(row)):
+        row[i] = np.nan
+    for i in range(kept):
+        row[places[i]] = spare[i]
+    ranked.others[user] = found
+    return kept
+
+
+@helper
+def list_items(row, user, sides, draw, memory, ranked):
     """Remove the items that are not listed for a user, and count."""
+    candidates, exclude = sides.candidates, sides.exclude
     listed = len(row)
     if len(candidates.indptr) > 1:
         first, last = candidates.indptr[user], candidates.indptr[user + 1]
-        listed = keep_items(row, candidates.columns, first, last, spare, places)
+        listed = keep_items(row, candidates.columns, first, last, memory.wanted, memory.at)
     dropped = 0
     if len(exclude.indptr) > 1:
         dropped = drop_items(row, exclude.columns, exclude.indptr[user], exclude.indptr[user + 1])
-    ranked.lengths[user] = listed - dropped
+    listed -= dropped
+    if draw.n > 0:
+        listed = keep_sample(row, user, sides.relevant, draw, memory, ranked)
+    ranked.lengths[user] = listed
     ranked.excluded[user] = dropped
-    return listed - dropped
 
 
 @helper
@@ -337,14 +381,14 @@ def longest_of(side, users):
     return longest
 
 
-def visit_block(block, sides, depth, k, ranked, first_items):
+def visit_block(block, sides, draw, depth, k, ranked, first_items):
     """Rank the relevant items of a block of users, and list the first k items, if k is above 0.
 
-    Return the position of a user with a score of NaN, or -1.
+    With a draw, the relevant items are those of the truth. Return the position of a user with a score of NaN, or -1.
     """
     scores, users = block.scores, block.users
     n_items = scores.shape[1]
-    longest = max(longest_of(sides.relevant, users), longest_of(sides.candidates, users))
+    longest = max(longest_of(sides.relevant, users) + min(draw.n, n_items), longest_of(sides.candidates, users))
     room = 4 * max(k, depth if depth < n_items else 0) + CHUNK
     memory = RowMemory(
         np.empty(longest, scores.dtype),
@@ -353,12 +397,14 @@ def visit_block(block, sides, depth, k, ranked, first_items):
         np.empty(longest, np.int64),
         np.empty(room, scores.dtype),
         np.empty(room, np.int64),
+        np.empty(n_items + min(draw.n, n_items) if draw.n > 0 else 0, np.int64),
+        np.empty(len(draw.weights) + 1, np.int64),
     )
     for i in range(len(scores)):
         row, user = scores[i], users[i]
         if count_nan(row) > 0:
             return i
-        list_items(row, user, sides.exclude, sides.candidates, ranked, memory.wanted, memory.at)
+        list_items(row, user, sides, draw, memory, ranked)
         if len(sides.relevant.indptr) > 1:
             rank_relevant(row, user, sides.relevant, depth, memory, ranked)
         if k > 0:

@@ -19,6 +19,7 @@ from fastrec.kernels.program import Program
 from fastrec.metrics.declaration import LISTS, ROWS, Call, Changes
 from fastrec.metrics.program import ConditionRows, Extent, Writer, identity, is_linear, sides_of, vanishes, walk
 from fastrec.metrics.providers import find_provider
+from fastrec.metrics.sampled import OF_ALL_HITS, of_whole_catalogue, refuse_arrays
 from fastrec.metrics.statistics import (
     Combined,
     ListStatistics,
@@ -32,7 +33,7 @@ from fastrec.metrics.statistics import (
     constant,
 )
 from fastrec.metrics.sums import ANY_SIZE, Check, Sum, SumList, program_of_sums, rows_and_checks
-from fastrec.policies import NO_RECS, NO_TRUTH, ONE_CLASS
+from fastrec.policies import CORRECT, NO_RECS, NO_TRUTH, ONE_CLASS
 from fastrec.runtime.threads import once
 
 __all__ = [
@@ -163,6 +164,7 @@ class Asked(NamedTuple):
     one_class: str = ONE_CLASS.default
     no_recs_given: bool = True  # else metrics have defaults of their own
     item_policies: tuple[tuple[str, str], ...] = ()  # that the call gives
+    correct: str = CORRECT.default  # how lists that hold samples estimate metrics of the whole catalogue
 
 
 def make_plan(calls: tuple[Call, ...], asked: Asked) -> Plan:
@@ -182,6 +184,7 @@ class Plan:
         self.calls = calls
         self.asked = asked
         self.weighted, self.per_user = asked.weighted, asked.per_user
+        self.is_estimated = asked.correct != CORRECT.default  # from sampled lists
         self.reads_size = False  # else a small table of items is no error
         traced = [self._trace(call) for call in calls]
         self.reads = {call.text: own.sides for call, own in zip(calls, traced, strict=True)}
@@ -208,7 +211,8 @@ class Plan:
         ]
         self.accumulators = self._accumulated(traced)
         self.writers = {graded: self._write(graded=graded) for graded in (False, True)}
-        gains = [gain for gain in self.writers[True].gains if isinstance(gain, tuple)]
+        of_estimates = (key[4] for key in self.provided if key[1] == OF_ALL_HITS)
+        gains = [gain for gain in (*self.writers[True].gains, *of_estimates) if isinstance(gain, tuple)]
         self.max_gain = min((gain[1] for gain in gains if gain[0] == "stop"), default=np.inf)
         self.gain_tables = [gain for gain in gains if gain[0] != "stop"]
         named = (call.text for call in calls if ("ideal", "k") in call.options)
@@ -285,7 +289,9 @@ class Plan:
         statistics = self.statistics_of(call)
         try:
             result = call.evaluate(statistics)
-            self.reads_size |= isinstance(statistics, ListStatistics) and statistics.reads_size
+            if isinstance(statistics, ListStatistics):
+                self.reads_size |= statistics.reads_size
+                result = of_whole_catalogue(result, statistics.min_gain) if self.is_estimated else result
         except UntraceableError as error:
             if call.metric.family is ROWS:
                 raise MetricError(
@@ -293,6 +299,8 @@ class Plan:
                     "statistics may compute anything"
                 ) from None
             self.reads_size = True
+            if self.is_estimated:
+                raise refuse_arrays(call.text) from None
             return self._record(call)
         except MetricError as error:
             raise MetricError(call.text, " ", error.text) from None
@@ -329,7 +337,7 @@ class Plan:
         else:
             row = _where(INCLUDED, result)
             value = Value(call, condition, None, self.direct.add(*self._mean_sums(call, condition, row, weight)))
-            if not call.metric.builtin:
+            if not call.metric.builtin and not self.is_estimated:
                 self.direct.checks.append(_check(call, condition, row))
         if self.per_user:
             self._stored[position] = (condition, row)
@@ -376,7 +384,7 @@ class Plan:
     def _mean_sums(self, call: Call, condition: int, row: Row, weight: Row) -> list[Sum]:
         """Return the sums for a mean over users: v; weighted: w v and w^2 v. Kernels add squares, too."""
         low, high = call.metric.range
-        fixed = low >= -1.0 and high is not None and high <= 1.0
+        fixed = low >= -1.0 and high is not None and high <= 1.0 and not self.is_estimated
         if not self.weighted:
             return [Sum(condition, row, call.text, fixed=fixed)]
         weighted = Row(op.MULTIPLY, (weight, row))

@@ -9,7 +9,7 @@ from fastrec.arguments.signature import arguments_of
 from fastrec.exceptions import MetricError
 from fastrec.metrics.calls import parse
 from fastrec.metrics.declaration import Call, print_value
-from fastrec.policies import POLICIES
+from fastrec.policies import POLICIES, SAMPLING
 from fastrec.show.numbers import DASH
 from fastrec.show.tables import Table
 
@@ -18,7 +18,11 @@ __all__ = ["definitions", "known_call", "settings_table"]
 ARGUMENTS = arguments_of(ListSettings)
 SETTINGS = {
     **{name: policy.case for name, policy in POLICIES.items()},
+    **{name: policy.case.replace("`", "") for name, policy in SAMPLING.items()},
     **{name: ARGUMENTS[name].doc.partition("\n")[0].partition(";")[0] for name in ("min_gain", "n_items")},
+    "negatives": "items drawn for each user, in place of the whole catalogue",
+    "sampled_from": "size of the catalogue that lists hold a sample of",
+    "gamma": "weight of the variance of estimates",
     "exclude": "items taken from the lists: of the history, or of a side of their own",
     "weighted": "whether users or rows have weights",
     "like": "tool whose names, definitions and policies apply",
@@ -28,7 +32,7 @@ SETTINGS = {
     "correction": "correction of p-values for many comparisons",
     "level": "level of intervals and of significance",
     "n_rounds": "random rounds of the test",
-    "seed": "seed of the random rounds",
+    "seed": "seed of the random rounds, or of the drawn items",
     "missing": "users counted on one side only",
 }
 

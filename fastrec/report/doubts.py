@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["NOTES", "NO_TRUTH", "NO_USER", "doubts", "doubts_of_items"]
+from fastrec.policies import SAMPLING
+
+__all__ = ["NOTES", "NO_TRUTH", "NO_USER", "describe_sample", "doubts", "doubts_of_items"]
 
 
 NOTES = (
@@ -44,6 +46,22 @@ def doubts_of_items(data: Mapping[str, Any]) -> list[str]:
     if data.get("rec_rows_unseen") and data["rec_rows_unseen"] == data["rec_rows"]:
         return ["no item of the lists has a popularity: do the item ids match?"]
     return []
+
+
+def describe_sample(settings: Mapping[str, Any]) -> list[str]:
+    """Return the line that marks a report of sampled lists wherever it is shown; nothing for other reports."""
+    if "negatives" in settings:
+        how = "uniformly" if settings["sample"] == SAMPLING["sample"].default else "by popularity"
+        n = settings["negatives"]
+        drawn = f"{n:,} {'item' if n == 1 else 'items'} drawn {how} for each user (seed {settings['seed']})"
+    elif "sampled_from" in settings:
+        drawn = f"samples of {settings['sampled_from']:,} items"
+    else:
+        return []
+    if settings["correct"] == SAMPLING["correct"].default:
+        return [f"sampled: ranks are among {drawn}, not in the whole catalogue"]
+    gamma = f", gamma={settings['gamma']:g}" if "gamma" in settings else ""
+    return [f"sampled: estimates (correct={settings['correct']}{gamma}) of the whole catalogue, from {drawn}"]
 
 
 def _apart(found: str, ids: str, data: Mapping[str, Any]) -> str:

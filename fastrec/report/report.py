@@ -13,6 +13,7 @@ from fastrec.exceptions import InputError, InputTypeError, one_line, shown, warn
 from fastrec.inputs.packed import pack_ids, unpack_ids
 from fastrec.inputs.users import NO_LABEL, check_saved_ids
 from fastrec.metrics.declaration import LISTS
+from fastrec.policies import CORRECT
 from fastrec.report.archive import (
     holds,
     pack_labels,
@@ -501,4 +502,5 @@ def _check_numbers(report: Report) -> None:
         values=values,
         labels=report.labels,
         nan_is_asked=nan_is_asked(settings, calls.values()),
+        is_estimated=settings.get("correct", CORRECT.default) != CORRECT.default,
     ).check()

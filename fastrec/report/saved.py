@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fastrec.checks import COUNT, LABEL, NUMBER, SETTING, SHARE, MaybeNone, Rule, one_of
 from fastrec.exceptions import Argument, InputError, Text, shown
 from fastrec.inputs.sides import EXCLUDES
-from fastrec.policies import NO_RECS, NO_TRUTH
+from fastrec.policies import NO_RECS, NO_TRUTH, SAMPLING
 from fastrec.report.estimates import Estimate, GroupEstimate
 from fastrec.report.plain import number_of
 
@@ -69,6 +69,8 @@ OF_LISTS = {
     "no_truth": one_of(NO_TRUTH.values),
     "no_recs": one_of(NO_RECS.values),
     "min_gain": SETTING,
+    **{f"{name}?": COUNT for name in ("negatives", "seed", "sampled_from")},
+    **{f"{name}?": one_of(policy.values) for name, policy in SAMPLING.items()},
 }
 FORM_OF_LISTS = {"data": {"rec_rows": COUNT, "truth_rows": COUNT}, "settings": OF_LISTS}
 FORM_OF_ROWS = {"data": {"rows": COUNT}, "settings": {"no_truth": one_of(NO_TRUTH.values), "min_gain": SETTING}}

@@ -76,6 +76,7 @@ class Claims:
     values: Mapping[str, NDArray[np.float64]]
     labels: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     nan_is_asked: bool = False  # a policy makes means NaN
+    is_estimated: bool = False  # from sampled lists: estimates may lie outside the ranges of metrics
 
     def check(self) -> None:
         """Raise InputError if no evaluation gives such numbers."""
@@ -83,12 +84,13 @@ class Claims:
             _check_labels(grouping, self.labels[grouping], self.groups[grouping])
         for where, estimates in self._parts():
             for name, claim in estimates.items():
-                _check_claim(f"{name}{where}", claim, self.calls.get(name), self.n_users)
+                call = None if self.is_estimated else self.calls.get(name)
+                _check_claim(f"{name}{where}", claim, call, self.n_users)
         for name, values in self.values.items():
             if name in self.with_effects:
                 if np.isinf(values).any():
                     raise InputError(f"{name} of users must be finite, found {values[np.isinf(values)][0]}")
-            elif name in self.calls:
+            elif name in self.calls and not self.is_estimated:
                 _check_values(self.calls[name], values)
         if self.n_users:  # rows that belong to nobody have no values of users
             for name in self.plain:

@@ -68,6 +68,7 @@ DATA = {
     "rec_rows_unseen": "rows of lists whose item has no popularity",
     "rec_rows_without_features": "rows of lists whose item has no category or vector",
     "users_without_history": "users without a history",
+    "users_short_of_negatives": "users with fewer items left than negatives asks for, who get all of them",
     "effective_sample_size": "effective sample size of the weighted clicks",
     "largest_weight_share": "largest weight of a click, of the sum of weights",
     "clipped_rows": "clicks with a propensity below clip",
@@ -79,6 +80,7 @@ DATA = {
 NOTED = (  # counts below printed reports, if they are not 0
     *("truth_rows_not_relevant", "duplicates_in_recs", "duplicates_in_truth", "duplicates_in_reference"),
     *("excluded_items", "rec_rows_unseen", "rec_rows_without_features", "users_without_history"),
+    "users_short_of_negatives",
 )
 MEANS = (  # count of rows, label of their mean per user, count of users without rows
     ("rec_rows", "mean length of the lists", "no_recs"),
@@ -205,7 +207,7 @@ def _bounds(metric: str, known: Array) -> tuple[float, float]:
     """Return the ends of a histogram: 0 and 1 if the metric has this range."""
     call = known_call(metric)
     if call is not None and list(call.metric.range) == [0, 1]:
-        return 0.0, 1.0
+        return min(0.0, float(known.min())), max(1.0, float(known.max()))  # estimates may lie outside
     low, high = min(0.0, float(known.min())), float(known.max())
     return low, high if high > low else low + 1.0
 

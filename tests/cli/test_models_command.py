@@ -235,3 +235,72 @@ def test_archives_and_lists_that_are_no_factors(files: Files) -> None:
     for given, message in ((["-k", "3"], "are needed"), ([*factors("npy"), "-k", "3"], "must end in .parquet")):
         result = files.run("top-items", *given, "-o", "{}/lists.csv")
         assert message in " ".join(result.output.split())
+
+
+def test_samples_of_the_catalogue(files: Files) -> None:
+    sides = [*factors("npy"), "{}/truth.parquet", "--exclude", "{}/train.parquet"]
+    options = ["--negatives", "9", "--seed", "4", "--sample", "popularity"]
+    found = files.report(*sides, *options)
+    call: dict[str, Any] = {"negatives": 9, "seed": 4, "exclude": files.train}
+    model = files.users, files.items
+    wanted = fastrec.evaluate_model(model, files.truth, ["ndcg@10", "mrr"], sample="popularity", **call)
+    assert bits(found) == bits(wanted)
+    assert found.settings.items() >= wanted.settings.items()
+    assert found.warnings == wanted.warnings
+    options = ["--negatives", "9", "--seed", "4", "--correct", "bv", "--gamma", "0.5", "-m", "ndcg@10"]
+    result = files.run("evaluate", *sides, *options)
+    assert result.exit_code == 0
+    value = fastrec.evaluate_model(model, files.truth, "ndcg@10", correct="bv", gamma=0.5, **call)["ndcg@10"]
+    assert f"{value:.4f}" in result.stdout
+    mark = "sampled: estimates (correct=bv, gamma=0.5) of the whole catalogue, from 9 items drawn uniformly"
+    assert mark in result.stderr
+    assert mark in " ".join(result.stdout.split())  # lines are wrapped
+
+
+def test_lists_that_hold_a_sample(files: Files) -> None:
+    draw = np.random.default_rng(2)
+    lists = {
+        user: draw.permutation([*own, *draw.choice(sorted(set(range(N_ITEMS)) - set(own)), 8, replace=False)]).tolist()
+        for user, own in files.truth.items()
+    }
+    rows = [(user, item, rank) for user, own in lists.items() for rank, item in enumerate(own, start=1)]
+    text = "".join(f"u{user},i{item},{rank}\n" for user, item, rank in rows)
+    for name in ("one", "two"):
+        (files.folder / f"{name}.csv").write_text(f"user_id,item_id,rank\n{text}")
+    options = ["--sampled-from", str(N_ITEMS), "--correct", "rank", "-m", "ndcg@10"]
+    result = files.run("evaluate", "{}/one.csv", "{}/truth.csv", *options, "--format", "json")
+    assert result.exit_code == 0, result.output
+    call: dict[str, Any] = {"sampled_from": N_ITEMS, "correct": "rank"}
+    wanted = fastrec.evaluate(lists, files.truth, "ndcg@10", **call)
+    assert f"{wanted['ndcg@10']:.12f}" in result.stdout
+    paths = files.folder / "one.csv", files.folder / "truth.csv"
+    assert bits(fastrec.evaluate_files(*paths, "ndcg@10", **call)) == bits(wanted)
+    result = files.run("compare", "{}/one.csv", "{}/two.csv", "--truth", "{}/truth.csv", *options)
+    assert result.exit_code == 0, result.output
+    mark = "sampled: estimates (correct=rank) of the whole catalogue, from samples of 30 items"
+    assert mark in " ".join(result.stdout.split())
+    assert f"one, two: {mark}" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["{}/truth.csv", "{}/truth.csv", "--negatives", "3"],
+            "--negatives 3 draws items of a model; lists that hold a sample go with --sampled-from",
+        ),
+        (
+            ["{}/truth.parquet", "--user-factors", "{}/u.npy", "--item-factors", "{}/i.npy", "--sampled-from", "9"],
+            "--sampled-from 9 is about lists that hold a sample; to draw items of a model pass --negatives",
+        ),
+        (
+            ["{}/truth.csv", "{}/truth.csv", "--correct", "rank"],
+            "--correct rank needs lists that hold a sample: --negatives or --sampled-from",
+        ),
+        (["{}/truth.csv", "--label-col", "plan", "--sampled-from", "9"], "--sampled-from is for lists: give TRUTH"),
+    ],
+)
+def test_options_of_samples_in_the_wrong_place(files: Files, arguments: list[str], message: str) -> None:
+    result = files.run("evaluate", *arguments, "-m", "recall@3")
+    assert result.exit_code == 2
+    assert message in result.stderr

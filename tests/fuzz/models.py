@@ -1,10 +1,15 @@
-"""Models in random forms against lists of all their items: the same bits, or the same error.
+"""Models in random forms against lists of all their items, or of a sample of them: the same bits, or the same error.
+
+Draws are those of the oracle, and so are the estimates of the whole catalogue.
 
 `scripts/fuzz --target models` runs it for long, `test_fuzz` for a few seconds.
 """
 
 import functools
+import math
 import warnings
+from collections import Counter
+from collections.abc import Callable
 from typing import Any, NamedTuple
 from unittest import mock
 
@@ -20,12 +25,16 @@ from fastrec.metrics.calls import parse
 from fuzz.calls import Finding
 from support.bits import group_bits, mean_bits, user_bits
 from support.list_calls import for_kind
+from support.sampled_oracle import Estimated, draw_items
 
 __all__ = ["Finding", "describe", "run_case"]
 
 TIES = ("expected", "expected", "input", "best", "worst", "id_asc", "id_desc")
 GAINS = {"plain": [1.0], "integer": [0.0, 1.0, 2.0, 4.0, -1.0], "graded": [0.5, 1.0, 2.25, 3.0, 0.0, -2.0]}
 METRICS = 6
+MAX_ORDERS = 6  # items with one score, whose orders the oracle of estimates takes one by one
+MAX_OTHERS = 70  # from which a table of the oracle takes long
+ESTIMATED = ("recall@3", "ndcg@10", "arhr", "precision@5", "dcg@2")
 
 
 class Case(NamedTuple):
@@ -42,6 +51,8 @@ class Case(NamedTuple):
     once: bool  # whether candidates are the same for all users
     metrics: list[str]
     call: dict[str, Any]
+    sample: dict[str, Any]  # the arguments about samples; empty for whole lists
+    correct: str
 
 
 @functools.cache
@@ -81,6 +92,10 @@ def draw_case(seed: int) -> Case:
         "no_truth": str(r.choice(["skip", "zero", "judged", "listed"])),
         "no_recs": str(r.choice(["skip", "zero"])),
     }
+    sample: dict[str, Any] = {}
+    if r.random() < 0.5:
+        sample = {"negatives": int(r.choice([1, 3, 10, 100, 10**6])), "seed": int(r.integers(0, 2**63))}
+        sample["sample"] = str(r.choice(["uniform", "popularity"]))
     return Case(
         form,
         model,
@@ -93,6 +108,8 @@ def draw_case(seed: int) -> Case:
         once,
         [str(text) for text in r.choice(known, METRICS)],
         call,
+        sample,
+        str(r.choice(["rank", "bv"])),
     )
 
 
@@ -122,10 +139,12 @@ def run_case(seed: int) -> int:
     case = draw_case(seed)
     with warnings.catch_warnings(), in_parts(seed):
         warnings.simplefilter("ignore", fastrec.FastrecWarning)
-        found, wanted = outcome(lambda: of_model(case)), outcome(lambda: of_lists(case))
+        found, wanted = outcome(case, lambda: of_model(case)), outcome(case, lambda: of_lists(case))
         if found != wanted:
             raise Finding("wrong value", f"{case.metrics}: {found} is not {wanted}")
         check_top(case, seed)
+        if case.sample.get("sample") == "uniform":
+            check_estimates(case, seed)
     return METRICS
 
 
@@ -138,7 +157,7 @@ def in_parts(seed: int) -> Any:
     )
 
 
-def outcome(ask: Any) -> Any:
+def outcome(case: Case, ask: Any) -> Any:
     """Return the bits of a report, or the message of an error."""
     try:
         report = ask()
@@ -152,12 +171,13 @@ def outcome(ask: Any) -> Any:
         group_bits(report),
         user_bits(report, order),
         report.users,
-        counts(report),
+        counts(case, report),
     ]
 
 
-def counts(report: fastrec.Report) -> list[str]:
-    return [f"{name}: {value}" for name, value in report.data.items()]
+def counts(case: Case, report: fastrec.Report) -> list[str]:
+    of_draws = ("excluded_items", "users_short_of_negatives") if case.sample else ()  # which lists do not have
+    return [f"{name}: {value}" for name, value in report.data.items() if name not in of_draws]
 
 
 def users_of(case: Case) -> list[int]:
@@ -178,7 +198,30 @@ def side(case: Case, rows: list[Any]) -> Any:
     return {f"u{user:03}": of_row(rows[user]) for user in users}
 
 
-def of_model(case: Case) -> fastrec.Report:
+def listed_items(case: Case) -> list[list[int]] | None:
+    """Return the items that each row of the model lists by the oracle; None if nothing can be drawn."""
+    n_items = case.scores.shape[1]
+    counts: Counter[int] = Counter()
+    if case.sample["sample"] == "popularity":
+        sides = [case.truth, *([] if case.exclude is None else [case.exclude])]
+        columns = range(n_items) if not case.once or case.candidates is None else case.candidates[0]
+        users = users_of(case)
+        counts.update(item for side in sides for user in users for item in side[user] if item in set(columns))
+        if not counts:
+            return None
+    found = []
+    for row, truth in enumerate(case.truth):
+        allowed = range(n_items) if case.candidates is None else case.candidates[row]
+        left = sorted(set(allowed) - set([] if case.exclude is None else case.exclude[row]))
+        others = [item for item in left if item not in truth]
+        weights = counts if case.sample["sample"] == "popularity" else None
+        drawn = draw_items(others, case.sample["negatives"], case.sample["seed"], row, weights)
+        found.append(sorted([*drawn, *(item for item in left if item in truth)]))
+    return found
+
+
+def given_of(case: Case) -> dict[str, Any]:
+    """Return the arguments of a model besides itself and the truth."""
     n_users, n_items = case.scores.shape
     more: dict[str, Any] = {} if case.exclude is None else {"exclude": side(case, case.exclude)}
     if case.candidates is not None:
@@ -187,9 +230,13 @@ def of_model(case: Case) -> fastrec.Report:
     if case.named:
         more["user_ids"] = [f"u{user:03}" for user in range(n_users)]
         more["item_ids"] = [f"i{item:03}" for item in range(n_items)]
-    evaluator = fastrec.Evaluator(case.metrics, n_items=n_items + 4, **case.call)
+    return more
 
-    given = {**dict.fromkeys((*arguments_of(ModelBatch), "memory")), **more, "users": case.rows}
+
+def of_model(case: Case) -> fastrec.Report:
+    n_items = case.scores.shape[1]
+    evaluator = fastrec.Evaluator(case.metrics, n_items=n_items + 4, **case.call, **case.sample)
+    given = {**dict.fromkeys((*arguments_of(ModelBatch), "memory")), **given_of(case), "users": case.rows}
     call = read_call(case.model, {**given, "n_items": n_items})
     evaluate_model_at_once(evaluator, call, side(case, case.truth), given)
     return evaluator.result()
@@ -197,15 +244,94 @@ def of_model(case: Case) -> fastrec.Report:
 
 def of_lists(case: Case) -> fastrec.Report:
     n_items = case.scores.shape[1]
+    allowed = case.candidates or [range(n_items)] * len(case.scores)
+    if case.sample and (sampled := listed_items(case)) is None:
+        raise fastrec.InputError("sample='popularity' found no item of the model with a popularity above 0")
+    if case.sample:
+        allowed = sampled
     listed = [
-        {item: own[item] for item in (range(n_items) if allowed is None else sorted(set(allowed)))}
-        for own, allowed in zip(case.scores.tolist(), case.candidates or [None] * len(case.scores), strict=True)
+        {item: own[item] for item in sorted(set(items))}
+        for own, items in zip(case.scores.tolist(), allowed, strict=True)
     ]
     more = {} if case.exclude is None else {"exclude": side(case, case.exclude)}
     recs, truth = side(case, listed), side(case, case.truth)
     if not case.named and case.rows is not None:  # a model names the users that a call chooses
         more["user_ids"] = case.rows
     return fastrec.evaluate(recs, truth, case.metrics, n_items=n_items + 4, **more, **case.call)
+
+
+def check_estimates(case: Case, seed: int) -> None:
+    """Compare estimates of the whole catalogue with the oracle, for a few users with few equal scores."""
+    sample = {**case.sample, "negatives": min(case.sample["negatives"], 10)}
+    case = case._replace(sample=sample, call={**case.call, "no_truth": "zero", "no_recs": "zero"})
+    metric = str(np.random.default_rng(seed + 2).choice(ESTIMATED))
+    n_items = case.scores.shape[1]
+    call = {**case.call, **sample, "correct": case.correct}
+    more = {"n_items": n_items} if case.form == "function" else {}
+    model, truth, given = case.model, side(case, case.truth), given_of(case)
+    report = fastrec.evaluate_model(model, truth, metric, users=case.rows, **given, **call, **more)
+    found = dict(zip(users_in(report, case), report.per_user[metric].tolist(), strict=True))
+    sampled = listed_items(case)
+    assert sampled is not None
+    estimated = Estimated(case.correct)
+    for user in users_of(case)[:3]:
+        scores, own = case.scores[user], case.truth[user]
+        left = set(range(n_items) if case.candidates is None else case.candidates[user])
+        left -= set([] if case.exclude is None else case.exclude[user])
+        n_others = len(left - set(own))
+        largest = max(Counter(scores[sampled[user]].tolist()).values(), default=0)
+        in_one_order = case.call["ties"] != "expected"
+        if n_others <= MAX_OTHERS and (largest <= MAX_ORDERS or in_one_order):
+            check_user(case, metric, user, n_others, sampled[user], found[user], estimated)
+
+
+def users_in(report: fastrec.Report, case: Case) -> list[int]:
+    """Return the rows of the model that are the users of a report, in its order."""
+    if report.user_ids is None:
+        return users_of(case)
+    return [int(str(user).removeprefix("u")) for user in report.user_ids.tolist()]
+
+
+def check_user(
+    case: Case, metric: str, user: int, n_others: int, items: list[int], value: float, estimated: Estimated
+) -> None:
+    """Compare the estimate of a user with that of the oracle."""
+    own = {item: gain for item, gain in case.truth[user].items() if gain > 0}
+    scores = dict(zip(items, case.scores[user][items].tolist(), strict=True))
+    if case.call["ties"] != "expected":  # no two items have one score then
+        order = order_of(case, user, scores)
+        scores = {item: -float(place) for place, item in enumerate(order)}
+    terms = estimated.of_user(list(scores.items()), case.truth[user], n_others, FUNCTIONS[metric])
+    gains = {item: gain if metric.startswith(("ndcg", "dcg")) else 1.0 for item, gain in own.items()}
+    total = math.fsum(gains[item] * term for item, term in terms.items() if item in own)
+    k = int(metric.partition("@")[2] or 10**9)
+    best = sorted(own.values(), reverse=True)[:k]
+    ideal = sum(gain / math.log2(rank + 1) for rank, gain in enumerate(best, start=1))
+    by = {"recall": len(own), "precision": k, "ndcg": ideal}.get(metric.partition("@")[0], 1.0)
+    wanted = total / by if own and items else 0.0
+    if not math.isclose(value, wanted, rel_tol=1e-8, abs_tol=1e-9):
+        raise Finding("wrong value", f"{metric} {case.correct} of user {user}: {value} is not {wanted}")
+
+
+def order_of(case: Case, user: int, scores: dict[int, float]) -> list[int]:
+    """Return the items of a user, the best first, as the rule for equal scores says."""
+    gains, sign = case.truth[user], {"best": -1.0, "worst": 1.0}.get(case.call["ties"], 0.0)
+
+    def key(item: int) -> tuple[float, float, int]:
+        own = max(gains.get(item, 0.0), 0.0)
+        return -scores[item], sign * own, -item if case.call["ties"] == "id_desc" else item
+
+    return sorted(scores, key=key)
+
+
+def function_of(metric: str) -> Callable[..., float]:
+    name, _, k = metric.partition("@")
+    discounted = {"ndcg": lambda r: 1 / math.log2(r + 1), "dcg": lambda r: 1 / math.log2(r + 1)}
+    value = {**discounted, "arhr": lambda r: 1 / float(r)}.get(name, lambda _: 1.0)
+    return lambda rank: value(rank) if rank <= int(k or 10**9) else 0.0
+
+
+FUNCTIONS = {metric: function_of(metric) for metric in ESTIMATED}
 
 
 def check_top(case: Case, seed: int) -> None:

@@ -15,6 +15,8 @@ from typing import NamedTuple
 import pytest
 
 import fastrec
+from fastrec.arguments.sampling import Negatives
+from fastrec.arguments.signature import arguments_of
 from fastrec.metrics.recipe import DEFAULT_POLICIES
 
 PACKAGE = Path(fastrec.__file__).parent
@@ -302,7 +304,7 @@ def test_the_arguments_of_evaluate() -> None:
     parameters = inspect.signature(fastrec.evaluate).parameters
     assert all(p.kind is p.KEYWORD_ONLY for name, p in parameters.items() if name not in ("recs", "truth", "metrics"))
     defaults = {name: p.default for name, p in parameters.items() if isinstance(p.default, str)}
-    assert defaults == {}  # None means the policy of `like`, or else these
+    assert defaults == {"correct": "none"}  # for others, None means the policy of `like`, or else these
     assert DEFAULT_POLICIES == {"ties": "expected", "no_truth": "skip", "no_recs": "zero", "duplicates": "error"}
 
 
@@ -312,7 +314,9 @@ def test_an_evaluator_takes_what_evaluate_takes() -> None:
         return {name: parameter.default for name, parameter in found.items() if name != "self"}
 
     both = parameters(fastrec.Evaluator) | parameters(fastrec.Evaluator.update)
-    assert both == parameters(fastrec.evaluate)
+    of_models = set(arguments_of(Negatives))
+    assert both == parameters(fastrec.evaluate) | {name: both[name] for name in of_models}
+    assert of_models <= set(parameters(fastrec.evaluate_model))
     assert not set(parameters(fastrec.Evaluator)) & set(parameters(fastrec.Evaluator.update))
 
 

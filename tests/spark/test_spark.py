@@ -355,6 +355,23 @@ def test_options_reach_the_tasks(on_spark):
 
 
 @pytest.mark.thorough
+@pytest.mark.parametrize("correct", ["none", "bv"])
+def test_lists_that_hold_a_sample(on_spark, correct):
+    recs, truth = make_lists()
+    n_relevant = truth.group_by("user_id").aggregate([("item_id", "count")])["item_id_count"].to_pylist()
+    options = {"sampled_from": 80 + max(n_relevant), "correct": correct, "min_gain": "any"}
+    others = recs.join(truth.select(["user_id", "item_id"]), ["user_id", "item_id"], join_type="left anti")
+    kept = set(others["user_id"].to_pylist())  # whose lists have an item outside the truth
+    recs, truth = (
+        side.filter(pa.array([user in kept for user in side["user_id"].to_pylist()])) for side in (recs, truth)
+    )
+    report = fastrec.spark.evaluate(on_spark(recs), on_spark(truth), ["recall@5", "ndcg"], **options)
+    wanted = fastrec.evaluate(recs, truth, ["recall@5", "ndcg"], **options)
+    assert "sampled: " in str(report.warnings)
+    assert_same(report, wanted)
+
+
+@pytest.mark.thorough
 def test_another_tools_names(on_spark):
     recs, truth = make_lists()
     report = fastrec.spark.evaluate(on_spark(recs), on_spark(truth), ["ndcg_cut_10", "map"], like="trec_eval")

@@ -1,0 +1,373 @@
+"""Lists that hold a sample of the catalogue: settings, draws, and estimates of the metrics of the whole catalogue."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fastrec.checks import is_number, whole_number
+from fastrec.evaluation.digests import COLUMN
+from fastrec.exceptions import Argument, InputError, MetricError, shown
+from fastrec.inputs.arrays import FlatSide
+from fastrec.inputs.lists import Lists, Names
+from fastrec.inputs.ragged import read_only
+from fastrec.inputs.slots import MADE, BatchSides
+from fastrec.items.popularity import Popularity
+from fastrec.kernels.sampled_ranks import Functions, estimate_functions
+from fastrec.metrics.providers import gains_in_lists, is_relevant, provider
+from fastrec.metrics.sampled import OF_ALL_HITS, OF_ONE_HIT, SAMPLED
+from fastrec.metrics.statistics import rank_weights
+from fastrec.policies import CORRECT, SAMPLE, SAMPLING
+from fastrec.runtime.compiler import Entry
+from fastrec.runtime.threads import run_in_threads
+
+__all__ = [
+    "Sample",
+    "SampledSide",
+    "as_weights",
+    "check_lengths",
+    "popularity_of",
+    "read_sampling",
+    "refuse_setting",
+    "sample_of",
+    "used_by",
+]
+
+Array = np.ndarray[Any, Any]
+MAX_SEED = 2**63 - 1
+MAX_SIZE = 2**53  # of a catalogue
+MAX_DRAWN_OF_TABLE, MAX_ITEMS_OF_TABLE = 1000, 10_000_000  # correct="bv" solves as many equations, and sums over ranks
+MAX_TOTAL = 1 << 44  # of the weights of items, so that draws are in proportion to 2^-20
+Kind = tuple[int, int]  # numbers of other items, and of those drawn from them
+
+
+# Settings
+
+
+class Sample(NamedTuple):
+    """What to draw for each user of a model."""
+
+    negatives: int
+    seed: int
+    kind: str  # "uniform" or "popularity"
+
+
+def read_sampling(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a call about samples, checked; none if its lists hold no samples."""
+    for name, policy in SAMPLING.items():
+        policy.check(given[name])
+    seed, gamma, correct = whole_number(given["seed"]), given["gamma"], given["correct"]
+    if seed is None or not 0 <= seed <= MAX_SEED:
+        raise InputError(Argument("seed"), f" must be an integer from 0 to 2^63 - 1, found {shown(given['seed'])}")
+    if not is_number(gamma) or not 0 < float(gamma) <= 1:
+        raise InputError(Argument("gamma"), f" must be above 0 and at most 1, found {shown(gamma)}")
+    found: dict[str, Any] = {name: _size(name, given[name]) for name in ("negatives", "sampled_from")}
+    found = {name: size for name, size in found.items() if size is not None}
+    if len(found) == 2:
+        raise InputError(
+            Argument("negatives"),
+            " draws from the catalogue of a model, ",
+            Argument("sampled_from"),
+            " is about lists that hold a sample: pass one of them",
+        )
+    if "negatives" in found:
+        found |= {"seed": seed, "sample": given["sample"]}
+    elif given["sample"] != SAMPLE.default:
+        raise InputError(Argument("sample", (given["sample"],)), " needs ", Argument("negatives", (...,)))
+    if not found and correct != CORRECT.default:
+        one, other = Argument("negatives", (...,)), Argument("sampled_from", (...,))
+        raise InputError(Argument("correct", (correct,)), " needs lists that hold a sample: ", one, " or ", other)
+    if correct != CORRECT.default and given["sample"] != SAMPLE.default:
+        raise InputError(
+            Argument("correct", (correct,)),
+            " needs uniform samples: leave out ",
+            Argument("sample", (given["sample"],)),
+        )
+    if not found:
+        return {}
+    return found | {"correct": correct} | ({"gamma": float(gamma)} if correct == "bv" else {})
+
+
+def _size(name: str, value: Any) -> int | None:
+    number = whole_number(value)
+    if value is not None and (number is None or not 1 <= number <= MAX_SIZE):
+        raise InputError(Argument(name), f" must be an integer from 1 to 2^53, found {shown(value)}")
+    return number
+
+
+def sample_of(settings: Mapping[str, Any]) -> Sample | None:
+    """Return what to draw for users of a model; None for the whole catalogue."""
+    if "negatives" not in settings:
+        return None
+    return Sample(settings["negatives"], settings["seed"], settings["sample"])
+
+
+def refuse_setting(name: str, settings: Mapping[str, Any]) -> None:
+    """Raise InputError for lists where a model is to be sampled, or for a model where lists hold samples."""
+    if name in settings:
+        about = {"negatives": "draws items of a model; lists that hold a sample go with "}
+        about["sampled_from"] = "is about lists that hold a sample; to draw items of a model pass "
+        other = {"negatives": "sampled_from", "sampled_from": "negatives"}[name]
+        raise InputError(Argument(name, (settings[name],)), f" {about[name]}", Argument(other, (...,)))
+
+
+# Popularity
+
+
+def popularity_of(sides: BatchSides) -> tuple[Array, Array] | None:
+    """Return items with a popularity, and this: the column of the table of items, or rows of the history, if given."""
+    known = Popularity(sides)
+    return known.known(None, "rows") if known.is_given else None
+
+
+def as_weights(values: Array) -> Array:
+    """Return popularities as integers to draw by: as they are, if they are integers, else in proportion."""
+    whole = values.astype(np.int64) if values.max(initial=0.0) <= MAX_TOTAL else np.zeros(0, np.int64)
+    if len(whole) and (whole == values).all() and int(whole.sum()) <= MAX_TOTAL:
+        return whole
+    scale = MAX_TOTAL / 2 / math.fsum(values)
+    weights: Array = np.where(values > 0, np.maximum(np.rint(values * scale), 1), 0).astype(np.int64)
+    return weights
+
+
+# Estimates
+
+
+def used_by(sample: Sample | None, sides: BatchSides) -> set[str]:
+    """Return the sides besides lists and truth that draws depend on, as `BatchSides.used` names them."""
+    if sample is None or sample.kind == SAMPLE.default:
+        return set()
+    column = Popularity(sides).column(None)
+    return {"counts"} if column is None else {f"{COLUMN}{column}"}
+
+
+class SampledSide(NamedTuple):
+    """What estimates read of a batch: the side `SAMPLED`."""
+
+    lists: Lists
+    others: Array | None  # int64 (n_users,): items that could be drawn; None if `sampled_from` says so
+    settings: Mapping[str, Any]
+    names: Names
+
+
+def check_lengths(lists: Lists, settings: Mapping[str, Any], names: Names) -> None:
+    """Raise InputError for lists that are longer than the catalogue, or that have places without an item."""
+    if "sampled_from" in settings and lists.longest[0] > settings["sampled_from"]:
+        user = int(np.diff(lists.rec_indptr).argmax())
+        raise InputError(
+            f"recs of user {names.user(user)} have {lists.longest[0]} items, more than ",
+            Argument("sampled_from", (settings["sampled_from"],)),
+        )
+    if settings.get("correct", CORRECT.default) != CORRECT.default and lists.lowest < 0:
+        raise InputError(
+            Argument("correct", (settings["correct"],)),
+            " counts the sampled items above others, but lists have places without an item: leave out ",
+            Argument("duplicates", ("miss",)),
+            " and ranks with gaps",
+        )
+
+
+class Rank(NamedTuple):
+    """What is known about the rank of relevant items of users with as many other items, and as many drawn from them."""
+
+    others: int
+    drawn: int
+    known: int  # items of the truth with a higher score: all of them are in the list
+    above: int  # drawn items with a higher score
+    tied: int  # drawn items with the same score
+    tied_known: int  # items of the truth with the same score, itself included
+
+    def orders(self) -> Iterable[tuple[int, int, float]]:
+        """Yield items of the truth above, drawn items above, and the share of the orders of equal scores with these."""
+        others, own = self.tied, self.tied_known - 1
+        for i in range(own + 1):
+            for j in range(others + 1):
+                ways = math.comb(own, i) * math.comb(others, j)
+                yield self.known + i, self.above + j, ways / (math.comb(own + others, i + j) * (own + others + 1))
+
+
+class SampledRanks:
+    """The ranks of the relevant items of a batch among the drawn items."""
+
+    def __init__(self, sides: BatchSides) -> None:
+        self._side: SampledSide = sides[SAMPLED]
+        self.n_threads: int = sides["n_threads"]
+        lists, truth = self._side.lists, sides["truth"]
+        recs = FlatSide(lists.rec_items, lists.rec_indptr, None)
+        gains = gains_in_lists({"recs": recs, "truth": truth})
+        rows = np.flatnonzero(~np.isnan(gains))
+        self.gains, self.users = gains[rows], recs.users[rows]
+        self.n_users = lists.n_users
+        above = recs.ranks[rows] - 1 if lists.blocks is None else lists.blocks[0][rows].astype(np.int64)
+        tied = np.ones_like(above) if lists.blocks is None else lists.blocks[1][rows].astype(np.int64)
+        listed = np.bincount(self.users, minlength=self.n_users)
+        firsts = np.cumsum(listed) - listed
+        starts = np.ones(len(rows), bool)  # of rows with one score
+        starts[1:] = (self.users[1:] != self.users[:-1]) | (above[1:] != above[:-1])
+        block = np.cumsum(starts) - 1
+        known = np.flatnonzero(starts)[block] - firsts[self.users]
+        tied_known = np.bincount(block, minlength=1)[block]
+        drawn, others = self._sizes(listed, truth)
+        columns = (others[self.users], drawn[self.users], known, above - known, tied - tied_known, tied_known)
+        distinct, self._which = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
+        self._which = self._which.reshape(-1)
+        self.ranks = [Rank(*row) for row in distinct.tolist()]
+
+    def _sizes(self, listed: Array, truth: FlatSide) -> tuple[Array, Array]:
+        """Return how many items were drawn for each user, and from how many."""
+        lists, others, settings = self._side.lists, self._side.others, self._side.settings
+        lengths = np.diff(lists.rec_indptr) if lists.lengths is None else lists.lengths
+        drawn = lengths - listed
+        if others is not None:
+            return drawn, others
+        others = settings["sampled_from"] - np.diff(truth.indptr)
+        size = Argument("sampled_from", (settings["sampled_from"],))
+        if (wrong := drawn > others).any():
+            user = int(wrong.argmax())
+            raise InputError(
+                f"recs of user {self._side.names.user(user)} have {drawn[user]} items outside the truth, but ",
+                size,
+                f" leaves {max(int(others[user]), 0)} beside the {int(np.diff(truth.indptr)[user])} of the truth",
+            )
+        if (wrong := (drawn == 0) & (listed > 0) & (others > 0)).any():
+            who = self._side.names.user(int(wrong.argmax()))
+            raise InputError(
+                f"recs of user {who} have no item outside the truth, which tells nothing about the ranks among ", size
+            )
+        return drawn, others
+
+    def sums(self, keys: Sequence[Any]) -> list[Array]:
+        """Return, for each key (cut-off, weight, gain, least gain), the estimated sum of each user."""
+        sums = []
+        tables = self._tables(keys) if self._side.settings["correct"] == "bv" else {}
+        for key in keys:
+            cutoff, weight, gain, least = key
+            value = functools.partial(_at_estimate, cutoff, weight) if not tables else _look_up(tables, key)
+            own = np.array([_mean(rank, value) for rank in self.ranks])
+            mapped = _map_gains(self.gains, gain)
+            terms = np.where(is_relevant(self.gains, least), own[self._which] * mapped, 0.0)
+            sums.append(np.bincount(self.users, terms, self.n_users))
+        return sums
+
+    def _tables(self, keys: Sequence[Any]) -> dict[Kind, dict[Any, Array]]:
+        """Return, for each kind of user, the estimates of functions: {(cut-off, weight, items known above): table}."""
+        wanted: dict[Kind, set[int]] = {}
+        for rank in self.ranks:
+            own = wanted.setdefault((rank.others, rank.drawn), set())
+            own |= set(range(rank.known, rank.known + rank.tied_known))
+        kinds = list(wanted)
+        most_others, most = max((kind[0] for kind in kinds), default=0), max((kind[1] for kind in kinds), default=0)
+        if most > MAX_DRAWN_OF_TABLE or most_others > MAX_ITEMS_OF_TABLE:
+            raise InputError(
+                Argument("correct", ("bv",)),
+                f" takes up to {MAX_DRAWN_OF_TABLE:,} sampled items of {MAX_ITEMS_OF_TABLE:,}, found {most:,} of "
+                f"{most_others:,}: ",
+                Argument("correct", ("rank",)),
+                " takes more",
+            )
+        functions = list(dict.fromkeys(key[:2] for key in keys))
+        deepest = 2 + most_others + max((max(known) for known in wanted.values()), default=0)
+        names = list(dict.fromkeys(weight for _, weight in functions))
+        reach = max(deepest if cutoff is None else min(cutoff, deepest) for cutoff, _ in functions)
+        table = read_only(np.stack([rank_weights(name, reach) for name in names]))
+        found: dict[Kind, dict[Any, Array]] = {}
+
+        def fill(at: int) -> None:
+            others, drawn = kinds[at]
+            asked = [(*function, known) for function in functions for known in sorted(wanted[kinds[at]])]
+            rows = Functions(
+                table,
+                np.array([names.index(weight) for _, weight, _ in asked], np.int64),
+                np.array([known for *_, known in asked], np.int64),
+                np.array([deepest if cutoff is None else cutoff for cutoff, *_ in asked], np.int64),
+            )
+            out = np.empty((len(asked), drawn + 1))
+            call = others, drawn, self._side.settings["gamma"], rows, out
+            _entry.suited_to(others * (drawn + 1) * 8, *call)(*call)
+            found[kinds[at]] = dict(zip(asked, out, strict=True))
+
+        run_in_threads(fill, range(len(kinds)), self.n_threads)
+        return found
+
+
+_entry = Entry(estimate_functions, "estimate_functions", allocates=True)
+
+
+def _mean(rank: Rank, value: Any) -> float:
+    """Return the mean of an estimate over the orders of equal scores."""
+    if rank.tied == 0 and rank.tied_known == 1:
+        return float(value(rank, rank.known, rank.above))
+    return math.fsum(share * value(rank, known, above) for known, above, share in rank.orders())
+
+
+def _look_up(tables: Mapping[Kind, Mapping[Any, Array]], key: Any) -> Any:
+    """Return a function that looks up estimates."""
+    return lambda rank, known, above: tables[rank.others, rank.drawn][(*key[:2], known)][above]
+
+
+def _at_estimate(cutoff: int | None, weight: Any, rank: Rank, known: int, above: int) -> float:
+    """Return the weight of the unbiased estimate of a rank: 1 + known + others x the share of drawn items above."""
+    drawn = max(rank.drawn, 1)  # without drawn items there are no others
+    if cutoff is not None and (1 + known) * drawn + rank.others * above > cutoff * drawn:
+        return 0.0
+    return _weight_at(weight, 1 + known + rank.others * above / drawn)
+
+
+def _weight_at(weight: Any, rank: float) -> float:
+    """Return the weight of a rank that may lie between whole ranks; see `rank_weights`."""
+    if weight == "one":
+        return 1.0
+    if weight == "reciprocal":
+        return 1.0 / rank
+    if weight == "rank":
+        return rank
+    if weight == "log2":
+        return 1.0 / math.log2(rank + 1.0)
+    if weight == "log2_flat2":
+        return 1.0 / max(math.log2(rank), 1.0)
+    if weight[0] == "geometric":
+        return float((1.0 - weight[1]) * weight[1] ** (rank - 1.0))
+    raise MetricError(
+        "has a table of weights of whole ranks, and estimates lie between them: ", Argument("correct", ("bv",))
+    )
+
+
+def _map_gains(gains: Array, gain: Any) -> Array:
+    """Return what formulas make of the gains of relevant items."""
+    if gain == "binary":
+        return np.ones(len(gains))
+    if gain == "linear":
+        return gains
+    known, which = np.unique(np.maximum(gains, 0.0), return_inverse=True)
+    mapped = [math.exp2(one) - 1.0 if gain == "exp2" else gain[int(one)] for one in known.tolist()]
+    found: Array = np.array(mapped, float)[which.reshape(-1)]
+    return found
+
+
+MADE["sampled ranks"] = SampledRanks
+
+
+@provider(OF_ALL_HITS, sides=["recs", "truth", SAMPLED], is_ordered=False)
+def fill_sums(sides: BatchSides, keys: Sequence[Any], out: Array) -> None:
+    """Fill estimated sums over relevant items; keys are (cut-off, weight, gain, least gain)."""
+    out[:] = sides["sampled ranks"].sums(keys)
+
+
+@provider(OF_ONE_HIT, sides=["recs", "truth", SAMPLED], is_ordered=False)
+def fill_single(sides: BatchSides, keys: Sequence[Any], out: Array) -> None:
+    """Fill estimates about the only relevant item of each user; keys as in `fill_sums`."""
+    truth = sides["truth"]
+    for least in dict.fromkeys(key[-1] for key in keys):
+        counts = np.bincount(truth.users[is_relevant(truth.gains, least)], minlength=truth.n_users)
+        if (wrong := counts > 1).any():
+            user = int(wrong.argmax())
+            raise MetricError(
+                f"has estimates for users with one relevant item only, found {counts[user]} of user "
+                f"{sides['names'].user(user)}: leave the metric out, or ",
+                Argument("correct", (CORRECT.default,)),
+            )
+    out[:] = sides["sampled ranks"].sums(keys)
