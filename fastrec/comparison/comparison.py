@@ -13,6 +13,8 @@ import numpy as np
 
 from fastrec._version import __version__
 from fastrec.checks import check_text, some_names
+from fastrec.comparison.charts import charts_of, how_to_read
+from fastrec.comparison.findings import findings
 from fastrec.comparison.row import ComparisonRow
 from fastrec.comparison.tables import compared, differences, is_significant, matrices, meaning_of_mark, outcome, printed
 from fastrec.comparison.trade_offs import trade_offs
@@ -24,7 +26,7 @@ from fastrec.report.estimates import Estimate
 from fastrec.report.plain import plain_document
 from fastrec.show.numbers import number_of_users, percent
 from fastrec.show.shown import Exported
-from fastrec.show.tables import Section, Table, warning_lines, with_notes
+from fastrec.show.tables import Lead, Section, Table, warning_lines, with_notes
 
 __all__ = ["Comparison", "Correction", "Missing", "Test"]
 
@@ -34,6 +36,7 @@ Test = Literal["randomization", "bootstrap", "t", "wilcoxon"]
 Correction = Literal["holm", "bonferroni", "bh", "none"]
 Missing = Literal["drop", "zero", "error"]
 SEGMENT = ("grouping", "group")
+MAX_CHARTS = 12  # at the head of a page
 RESAMPLING = ("randomization", "bootstrap")
 MEAN_NOTE = "difference, interval, test, wins and losses use each user's distance to it"
 RATIO_NOTE = (
@@ -159,24 +162,33 @@ class Comparison(Exported):
             }
         )
 
-    def to_html(self, path: str | os.PathLike[str] | None = None, *, title: str = "Comparison") -> str | None:
+    def to_html(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        title: str = "Comparison",
+        about: Mapping[str, str] | None = None,
+    ) -> str | None:
         """Return or write an HTML page: one file that needs no network and no library.
 
-        It shows every difference with its interval and verdict, segments, definitions, settings and the metrics not
+        Its head says the findings in words, and warns. Charts of systems and metrics with their intervals follow,
+        then every difference with its interval and verdict, segments, definitions, settings and the metrics not
         compared. If the reports have `item_coverage`, `novelty` or `gini`, it shows charts of accuracy against them.
-        Without a baseline it also shows a table of all pairs. If segments have very many rows, it keeps those
-        with the smallest corrected p-values, and the caption says so.
+        Without a baseline it also shows a table of all pairs. If segments have very many rows, it keeps those with the
+        smallest corrected p-values, and the caption says so.
 
         Parameters
         ----------
         path : file to write; it appears only when it is complete. By default the page is returned.
         title : title of the page.
+        about : facts about the evaluation at the head of the page, {name: text}, such as its date, data set or files.
+            The page has no date of its own, so the same numbers give the same page.
 
         Returns
         -------
         The page as a string, or None if it was written to a file.
         """
-        return self._page(path, title)
+        return self._page(path, title, about)
 
     def _printed(self) -> list[Table]:
         return printed(self.rows, self._level, self._lines(self._legend(self.rows)))
@@ -184,18 +196,24 @@ class Comparison(Exported):
     def _tables(self) -> list[Table]:
         return with_notes(compared(self.rows, self.segments, self._level), self._lines(self._legend()))
 
-    def _lead(self) -> list[str]:
-        return [outcome(self.rows, self._level), *self._lines(self.notes()), f"fastrec {__version__}"]
+    def _lead(self) -> Lead:
+        headline, *others = findings(self.rows, self.settings["baseline"]) or [""]
+        lines = [*others, outcome(self.rows, self._level)]
+        return Lead(headline, lines, self.warnings, [*self.notes(), f"fastrec {__version__}"])
 
     def _sections(self) -> list[Section]:
         metrics = list(dict.fromkeys(row.metric for row in self.rows))
         against = trade_offs(self.estimates, metrics, self._level)
         left_out = Table("Not compared", ["metric", "why"], list(self.left_out.items()), 2)
-        overall, segments = differences(self.rows, self.segments, self._level, self.settings["baseline"])
+        baseline = self.settings["baseline"]
+        overall, segments = differences(self.rows, self.segments, self._level, baseline)
+        charts = charts_of(self.rows, self.estimates, self._level, baseline)
+        more = Section("Charts of the other metrics", charts=charts[MAX_CHARTS:], folded="Show charts")
         return [
-            overall,
+            overall._replace(charts=charts[:MAX_CHARTS], lines=[how_to_read(self._level, baseline)]),
+            more,
             against.section,
-            *([matrices(self.rows)] if self.settings["baseline"] is None else []),
+            *([matrices(self.rows)] if baseline is None else []),
             segments,
             Section("Definitions", [definitions(dict.fromkeys([*metrics, *against.metrics]))]),
             Section("Settings", [settings_table(self.settings), *([left_out] if self.left_out else [])]),

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 from fastrec.metrics.directions import Kind, Verdict
 
-__all__ = ["ComparisonRow"]
+__all__ = ["ComparisonRow", "reverse"]
+
+
+REVERSE: dict[Verdict | None, Verdict] = {"better": "worse", "worse": "better"}
 
 
 class ComparisonRow(NamedTuple):
@@ -49,3 +53,30 @@ class ComparisonRow(NamedTuple):
     direction: Kind = "higher"
     target: float | None = None
     verdict: Verdict | None = None
+
+    @property
+    def relative(self) -> float:
+        """Relative difference, difference / baseline_mean.
+
+        It is NaN if the baseline mean is not above 0, the mean is below 0, or the metric has a target: then the
+        difference is between distances to it.
+        """
+        if self.target is not None or not (self.baseline_mean > 0 and self.mean >= 0):
+            return math.nan
+        return self.difference / self.baseline_mean
+
+
+def reverse(row: ComparisonRow) -> ComparisonRow:
+    """Return the same comparison with system and baseline exchanged."""
+    return row._replace(
+        system=row.baseline,
+        baseline=row.system,
+        mean=row.baseline_mean,
+        baseline_mean=row.mean,
+        difference=-row.difference,
+        low=-row.high,
+        high=-row.low,
+        wins=row.losses,
+        losses=row.wins,
+        verdict=REVERSE.get(row.verdict, row.verdict),
+    )

@@ -6,11 +6,11 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
 
-from fastrec.comparison.row import ComparisonRow
+from fastrec.comparison.row import ComparisonRow, reverse
 from fastrec.report.tables import scales_of
 from fastrec.show.charts import whisker
-from fastrec.show.numbers import DASH, Gap, one_figure, p_value, percent, shown_count, shown_difference
-from fastrec.show.tables import Drawn, Section, Table
+from fastrec.show.numbers import DASH, Gap, one_figure, p_value, percent, relative, shown_count, shown_difference
+from fastrec.show.tables import Brief, Cell, Drawn, Section, Table
 
 __all__ = [
     "CELLS",
@@ -28,7 +28,6 @@ __all__ = [
 MAX_ROWS = 14_000  # of differences on a page, to keep it below 3 MB; rows over all users count twice
 MIN_ROWS = 1_000  # of a grouping, even if there are very many over all users
 VERDICTS = {"better": "▲ better", "worse": "▼ worse", "not clear": "≈ not clear", None: DASH}
-REVERSE: dict[str | None, str] = {"better": "worse", "worse": "better"}
 KINDS: dict[str | None, str] = {"better": "up", "worse": "down"}
 SIGNS: dict[str | None, str] = {"better": " ▲", "worse": " ▼"}
 LEGEND = (
@@ -57,6 +56,7 @@ CELLS: dict[str, Callable[[ComparisonRow], str]] = {
     "mean": lambda row: one_figure(row.mean),
     "baseline mean": lambda row: one_figure(row.baseline_mean),
     "difference": lambda row: shown_difference(_gap_of(row))[0],
+    "relative": lambda row: relative(row.relative),
     "interval": lambda row: shown_difference(_gap_of(row))[1],
     "p": lambda row: p_value(row.p_value),
     "p corrected": lambda row: p_value(row.p_corrected),
@@ -150,11 +150,20 @@ def differences(
 ) -> tuple[Section, Section]:
     """Return sections of all differences, over all users and within segments, with drawn intervals."""
     names = ["metric", "system", *(["baseline"] if baseline is None else []), "verdict"]
-    numbers = ["difference", "interval", "p corrected"]
-    more = ["p", "mean", "baseline mean", "wins", "ties", "losses", "users", "unpaired", "detectable"]
+    numbers = ["difference", "relative", "interval", "p corrected"]
+    means = ["mean", "baseline mean"]
+    more = ["p", "wins", "ties", "losses", "users", "unpaired", "detectable"]
     title = "Differences" if baseline is None else f"Differences to {baseline}"
-    columns = [*names, *numbers, *more]
-    overall = Table(title, _heads(columns, level), _drawn(rows, rows, columns), len(names), LEGEND)
+    columns = [*names, *numbers, *means, *more]
+    overall = Table(
+        title,
+        _heads(columns, level),
+        _drawn(rows, rows, columns),
+        len(names),
+        LEGEND,
+        n_shown=columns.index("mean" if baseline is None else "p"),
+        n_narrow=columns.index("difference" if baseline is None else "relative"),
+    )
     tables = []
     most = max(MIN_ROWS, (MAX_ROWS - 2 * len(rows)) // max(1, len(segments)))
     for grouping, own in segments.items():
@@ -164,18 +173,23 @@ def differences(
             caption = f"{caption}: the {most:,} with the smallest corrected p-value, of {len(own):,}"
         columns = [*names, *numbers, "users"]
         body = _drawn(kept, own, ["group", *columns])
-        tables.append(Table(caption, [grouping, *_heads(columns, level)], body, len(names) + 1))
+        head, n_shown = (
+            [grouping, *_heads(columns, level)],
+            columns.index("p corrected") + 1 if baseline is None else None,
+        )
+        n_narrow = columns.index("difference") + 1
+        tables.append(Table(caption, head, body, len(names) + 1, n_shown=n_shown, n_narrow=n_narrow))
     return Section("Differences over all users", [overall]), Section("Segments", tables)
 
 
-def _drawn(
-    kept: Iterable[ComparisonRow], rows: Iterable[ComparisonRow], names: Sequence[str]
-) -> list[list[str | Drawn]]:
+def _drawn(kept: Iterable[ComparisonRow], rows: Iterable[ComparisonRow], names: Sequence[str]) -> list[list[Cell]]:
     """Return the cells of the rows that are kept, with pictures of intervals on the scale of all rows of a metric."""
     scales = scales_of((row.metric, _gap_of(row)) for row in rows)
 
-    def cell(row: ComparisonRow, name: str) -> str | Drawn:
+    def cell(row: ComparisonRow, name: str) -> Cell:
         text = CELLS[name](row)
+        if name == "verdict":
+            return Brief(text[:1], text[1:])
         if name != "interval":
             return text
         ends = row.low, row.difference, row.high
@@ -190,10 +204,8 @@ def matrices(rows: Sequence[ComparisonRow]) -> Section:
     found: dict[str, dict[tuple[str, str], str]] = {}
     for row in rows:
         own = found.setdefault(row.metric, {})
-        reverse = REVERSE.get(row.verdict)
-        back = Gap(-row.difference, -row.high, -row.low)
-        own[row.system, row.baseline] = CELLS["difference"](row) + SIGNS.get(row.verdict, "")
-        own[row.baseline, row.system] = shown_difference(back)[0] + SIGNS.get(reverse, "")
+        for one in (row, reverse(row)):
+            own[one.system, one.baseline] = CELLS["difference"](one) + SIGNS.get(one.verdict, "")
     tables = [
         Table(
             f"{metric}: row minus column; ▲ the row is better, ▼ worse, no mark: not clear",

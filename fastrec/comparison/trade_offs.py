@@ -54,7 +54,7 @@ def trade_offs(estimates: Mapping[str, Mapping[str, Estimate]], compared: Sequen
         f"± is half the interval of {percent(level)}. A metric without a standard error has none.",
         "A point without room for its name shows it under a pointer.",
     ]
-    table = Table("Systems by accuracy and catalogue", ["system", accuracy, *metrics], rows, notes=notes)
+    table = Table("Systems by accuracy and catalogue", ["system", accuracy, *metrics], rows, notes=notes, n_narrow=3)
     return TradeOffs(Section(TITLE, [table], charts), (accuracy, *metrics))
 
 

@@ -19,7 +19,7 @@ from fastrec.report.plain import plain_document
 from fastrec.runtime.threads import once
 from fastrec.show.plots import check_target, draw_band
 from fastrec.show.shown import Exported
-from fastrec.show.tables import Section, Table, with_notes
+from fastrec.show.tables import Lead, Section, Table, with_notes
 
 __all__ = ["CtrByRank", "PositionBias", "check_count"]
 
@@ -134,9 +134,15 @@ class CtrByRank(Exported):
         ax.set(xlabel="Rank", ylabel=f"Clicks / impressions, {100 * self.level:g} % interval")
         return ax
 
-    def to_html(self, path: str | os.PathLike[str] | None = None, *, title: str = "Clicks by rank") -> str | None:
+    def to_html(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        title: str = "Clicks by rank",
+        about: Mapping[str, str] | None = None,
+    ) -> str | None:
         """Return or write an HTML page: one file with curves and tables, which needs no network and no library."""
-        return self._page(path, title)
+        return self._page(path, title, about)
 
     def _parts(self) -> Iterator[tuple[str | None, Any, CtrByRank]]:
         yield None, None, self
@@ -167,8 +173,8 @@ class CtrByRank(Exported):
     def _rank_tables(self) -> list[Table]:
         return [rank_table(title, rows) for title, rows in self._rows_and_titles()]
 
-    def _lead(self) -> list[str]:
-        return [*self.notes(), f"fastrec {__version__}"]
+    def _lead(self) -> Lead:
+        return Lead(notes=[*self.notes(), f"fastrec {__version__}"])
 
     def _sections(self) -> list[Section]:
         return [
@@ -287,9 +293,15 @@ class PositionBias(Exported):
         ax.set(xlabel="Rank", ylabel=f"Examination / that of rank 1, {100 * self.settings['level']:g} % interval")
         return ax
 
-    def to_html(self, path: str | os.PathLike[str] | None = None, *, title: str = "Position bias") -> str | None:
+    def to_html(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        title: str = "Position bias",
+        about: Mapping[str, str] | None = None,
+    ) -> str | None:
         """Return or write an HTML page: one file with the curve and tables, which needs no network and no library."""
-        return self._page(path, title)
+        return self._page(path, title, about)
 
     def notes(self) -> list[str]:
         """Return lines on the numbers."""
@@ -321,8 +333,8 @@ class PositionBias(Exported):
     def _tables(self) -> list[Table]:
         return with_notes([curve_table(self.to_rows())], self.notes())
 
-    def _lead(self) -> list[str]:
-        return [*self.notes(), f"fastrec {__version__}"]
+    def _lead(self) -> Lead:
+        return Lead(notes=[*self.notes(), f"fastrec {__version__}"])
 
     def _sections(self) -> list[Section]:
         rows = self.to_rows()

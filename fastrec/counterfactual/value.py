@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,7 +19,7 @@ from fastrec.show.charts import line_chart
 from fastrec.show.numbers import DASH, figures, one_figure, shown_count, with_margin
 from fastrec.show.plots import draw_values
 from fastrec.show.shown import Exported
-from fastrec.show.tables import Chart, Section, Table, warning_lines, with_notes
+from fastrec.show.tables import Chart, Lead, Section, Table, warning_lines, with_notes
 
 __all__ = ["PolicyEstimate", "PolicyEstimates", "estimates_of", "printed"]
 
@@ -36,19 +36,27 @@ class PolicyResult(Exported):
     def _results(self) -> list[PolicyEstimate]:
         """Return the results, one per estimator."""
 
-    def to_html(self, path: str | os.PathLike[str] | None = None, *, title: str = "Value of a policy") -> str | None:
+    def to_html(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        title: str = "Value of a policy",
+        about: Mapping[str, str] | None = None,
+    ) -> str | None:
         """Return or write an HTML page: one file that needs no network and no library.
 
         Parameters
         ----------
         path : file to write; it appears only when it is complete. By default the page is returned.
         title : title of the page.
+        about : facts about the evaluation at the head of the page, {name: text}, such as its date, data set or files.
+            The page has no date of its own, so the same numbers give the same page.
 
         Returns
         -------
         The page as a string, or None if it was written to a file.
         """
-        return self._page(path, title)
+        return self._page(path, title, about)
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the values with their 95 % intervals, one estimator below the other; needs matplotlib.
@@ -69,8 +77,9 @@ class PolicyResult(Exported):
     def _tables(self) -> list[Table]:
         return _all_tables(self._results())
 
-    def _lead(self) -> list[str]:
-        return [*_warnings_of(self._results()), f"fastrec {__version__}"]
+    def _lead(self) -> Lead:
+        warnings = list(dict.fromkeys(line for one in self._results() for line in one.warnings))
+        return Lead(warnings=warnings, notes=[f"fastrec {__version__}"])
 
     def _sections(self) -> list[Section]:
         return _all_sections(self._results())

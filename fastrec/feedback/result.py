@@ -15,7 +15,7 @@ from fastrec.report.definitions import settings_table
 from fastrec.report.estimates import Estimate
 from fastrec.report.plain import plain_document
 from fastrec.show.shown import Exported
-from fastrec.show.tables import Section, Table, warning_lines, with_notes
+from fastrec.show.tables import Lead, Section, Table, warning_lines, with_notes
 
 __all__ = ["Drift"]
 
@@ -89,7 +89,13 @@ class Drift(Exported):
             }
         )
 
-    def to_html(self, path: str | os.PathLike[str] | None = None, *, title: str = "Drift") -> str | None:
+    def to_html(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        title: str = "Drift",
+        about: Mapping[str, str] | None = None,
+    ) -> str | None:
         """Return or write an HTML page: one file that needs no network and no library.
 
         It shows a chart of every column over the logs, the levels and changes with their intervals, trends, shares,
@@ -99,12 +105,14 @@ class Drift(Exported):
         ----------
         path : file to write; it appears only when it is complete. By default the page is returned.
         title : title of the page.
+        about : facts about the evaluation at the head of the page, {name: text}, such as its date, data set or files.
+            The page has no date of its own, so the same numbers give the same page.
 
         Returns
         -------
         The page as a string, or None if it was written to a file.
         """
-        return self._page(path, title)
+        return self._page(path, title, about)
 
     def notes(self) -> list[str]:
         """Return lines on the numbers: what changes pair, which trends there are, what a table cannot say."""
@@ -120,8 +128,8 @@ class Drift(Exported):
         tables = [levels(self.logs), *steps(self.steps), trends(self.trends), *shares(self.shares)]
         return with_notes(tables, self._lines())
 
-    def _lead(self) -> list[str]:
-        return [*self._lines(), f"fastrec {__version__}"]
+    def _lead(self) -> Lead:
+        return Lead(warnings=self.warnings, notes=[*self.notes(), f"fastrec {__version__}"])
 
     def _sections(self) -> list[Section]:
         charts = pages(self.logs, self.steps)

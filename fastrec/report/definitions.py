@@ -53,7 +53,7 @@ def definitions(metrics: Iterable[str]) -> Table:
         cutoffs.setdefault(f"{family}@" if mark else text, []).extend([k] if mark else [])
     rows = [[f"{name}{', '.join(k)}", *_definition(name.removesuffix("@"))] for name, k in cutoffs.items()]
     head = ["metric", "what it is", "formula with default options", "options", "better", "source"]
-    return Table("Definitions of the metrics", head, rows, len(head))
+    return Table("Definitions of the metrics", head, rows, len(head), n_narrow=2)
 
 
 def _definition(text: str) -> list[str]:

@@ -24,6 +24,7 @@ from fastrec.report.archive import (
 from fastrec.report.definitions import definitions, known_call, settings_table
 from fastrec.report.doubts import NOTES
 from fastrec.report.estimates import Estimate
+from fastrec.report.pages import findings, segments, summary
 from fastrec.report.plain import group_rows, plain_data, refuse_ending, rows_of, scalar_name
 from fastrec.report.saved import (
     FORM,
@@ -49,7 +50,6 @@ from fastrec.report.soundness import (
     with_effects_of_settings,
 )
 from fastrec.report.tables import (
-    by_cutoff,
     count_tables,
     cutoff_families,
     distributions,
@@ -64,7 +64,7 @@ from fastrec.report.values import Label, ReportValues
 from fastrec.runtime.outputs import atomic_write
 from fastrec.show.numbers import number_of_users, one_figure, shown_count
 from fastrec.show.shown import Exported
-from fastrec.show.tables import Section, Table, warning_lines, with_notes
+from fastrec.show.tables import Lead, Section, Table, warning_lines, with_notes
 
 
 class Report(Exported, ReportValues):
@@ -201,18 +201,26 @@ class Report(Exported, ReportValues):
         }
         return {key: plain_data(value) for key, value in document.items()}
 
-    def to_html(self, path: str | os.PathLike[str] | None = None, *, title: str = "Evaluation") -> str | None:
+    def to_html(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        title: str = "Evaluation",
+        about: Mapping[str, str] | None = None,
+    ) -> str | None:
         """Return or write a page for people: one HTML file that needs no network and no library.
 
-        The page shows the metrics with their 95 % intervals, charts of metrics against cut-offs, groups and their
-        difference to the rest, definitions, settings, and counts of users and rows. If per-user values were kept, it
-        also shows their distribution. A click on a column head sorts a table. The page suits light and dark mode,
-        screens of any width, paper and screen readers.
+        Its head says the first metric in words, and warns. The page shows charts of metrics against cut-offs and of
+        groups, the metrics with their 95 % intervals, groups and their difference to the rest, definitions, settings,
+        and counts of users and rows. If per-user values were kept, it shows their distribution, on demand. A click on
+        a column head sorts a table. The page suits light and dark mode, screens of any width, paper and screen readers.
 
         Parameters
         ----------
         path : the file to write, which appears only when it is complete. By default the page is returned.
         title : the title of the page.
+        about : facts about the evaluation at the head of the page, {name: text}, such as its date, data set or files.
+            The page has no date of its own, so the same numbers give the same page.
 
         Returns
         -------
@@ -223,7 +231,7 @@ class Report(Exported, ReportValues):
         >>> page.count("<h1>Spring &amp; summer</h1>")
         1
         """
-        return self._page(path, title)
+        return self._page(path, title, about)
 
     def _printed(self) -> list[Table]:
         head = ["metric", "mean", "± 95 %", *(["users"] if self.users["total"] else [])]
@@ -239,17 +247,16 @@ class Report(Exported, ReportValues):
         notes = [*size_of_groups(self), *why_no_interval(self), *warning_lines(self.warnings)]
         return with_notes([estimated(self), *by_group], notes)
 
-    def _lead(self) -> list[str]:
-        return [*self._notes(), f"fastrec {self.fastrec_version}"]
+    def _lead(self) -> Lead:
+        headline, *others = findings(self) or [""]
+        return Lead(headline, others, self.warnings, [*self._counted(), f"fastrec {self.fastrec_version}"])
 
     def _sections(self) -> list[Section]:
         meanings = [("total", "in the data", ""), ("evaluated", "counted", "")]
         meanings += [(name, meaning, self._rules(policies)) for name, meaning, policies in NOTES]
-        title = f"Metrics over all {'users' if self.users['total'] else 'rows'}"
         return [
-            Section("Summary", [estimated(self)._replace(title=title)]),
-            by_cutoff(self),
-            Section("Segments", group_tables(self)),
+            summary(self),
+            segments(self),
             *([distributions(self)] if self.has_values else []),
             Section("Definitions", [definitions(self)]),
             Section("Settings", [settings_table(self.settings)]),
@@ -352,8 +359,8 @@ class Report(Exported, ReportValues):
             arrays[f"per_user_{position}"] = values
         return document, arrays
 
-    def _notes(self) -> list[str]:
-        """Return the lines under the printed table."""
+    def _counted(self) -> list[str]:
+        """Return lines on the users and rows that were counted, and on missing intervals."""
         total = self.users["total"]
         users = [f"{self.users['evaluated']:,} of {number_of_users(total)} counted"]
         if "rows" in self.data:
@@ -363,7 +370,11 @@ class Report(Exported, ReportValues):
             if self.users.get(name):
                 rules = self._rules(policies)
                 users.append(f"{self.users[name]:,} {meaning}{f' ({rules})' if rules else ''}")
-        notes = ["; ".join(users), *why_no_interval(self), *notes_on_data(self.data), *order_of_lists(self.data)]
+        return ["; ".join(users), *why_no_interval(self), *notes_on_data(self.data), *order_of_lists(self.data)]
+
+    def _notes(self) -> list[str]:
+        """Return the lines under the printed table."""
+        notes = self._counted()
         if self.groups:
             sizes = (
                 f"{grouping} ({sum(label != NO_LABEL for label in by_label):,})"

@@ -12,7 +12,7 @@ from fastrec.metrics.declaration import LISTS
 from fastrec.report.definitions import known_call
 from fastrec.report.plain import group_rows, rows_of
 from fastrec.report.soundness import known_calls, values_of_settings, with_effects_of_settings
-from fastrec.show.charts import histogram, line_chart, whisker
+from fastrec.show.charts import histogram, whisker
 from fastrec.show.numbers import (
     DASH,
     Gap,
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from fastrec.report.values import ReportValues
 
 __all__ = [
-    "by_cutoff",
     "count_tables",
     "cutoff_families",
     "distributions",
@@ -158,18 +157,6 @@ def _drawn(gap: Gap, scale: float) -> list[str | Drawn]:
     return [text, Drawn(interval, whisker(gap.low, gap.difference, gap.high, scale))]
 
 
-def by_cutoff(report: ReportValues) -> Section:
-    """Return a chart and rows for each metric evaluated at several cut-offs."""
-    charts, cells = [], []
-    for name, own in cutoff_families(rows_of(report.estimates)).items():
-        points = [(row["mean"], row["low"], row["high"]) for _, row in own]
-        title = f"{name} at cut-offs k, with 95 % intervals"
-        charts.append(Chart(title, line_chart(title, [str(k) for k, _ in own], points)))
-        cells += [[name, str(k), *_estimate(row)[1:]] for k, row in own]
-    head = ["metric", "k", *HEAD[1:]]
-    return Section("Metric against cut-off", [Table("Metrics at cut-offs", head, cells)] if cells else [], charts)
-
-
 def cutoff_families(rows: Iterable[Row]) -> dict[str, list[tuple[int, Row]]]:
     """Return rows of metrics that differ only in their cut-off, as (k, row), ascending."""
     families: dict[str, list[tuple[int, Row]]] = {}
@@ -200,7 +187,9 @@ def distributions(report: ReportValues) -> Section:
         quantiles = [one_figure(value) for value in np.quantile(known, list(QUANTILES.values())).tolist()]
         cells.append([metric, shown_count(len(known)), share(float(np.mean(known == 0))), *quantiles])
     head = ["metric", "users", "at 0", *QUANTILES]
-    return Section("Distribution over users", [Table("Values of users", head, cells)] if cells else [], charts, lines)
+    tables = [Table("Values of users", head, cells, n_narrow=4)] if cells else []
+    folded = "Show histograms and quantiles" if cells else ""
+    return Section("Distribution over users", tables, charts, lines, folded)
 
 
 def _bounds(metric: str, known: Array) -> tuple[float, float]:

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from fastrec.show.html import escaped
-from fastrec.show.labels import Box, Label, place_names
+from fastrec.show.labels import Box, Label, cut, place_names, width_of
 
-__all__ = ["Estimated", "histogram", "line_chart", "scatter", "whisker"]
+__all__ = ["Estimated", "Interval", "histogram", "interval_chart", "line_chart", "scatter", "whisker"]
 
 WIDTH, HEIGHT = 320, 190
 TALL, HEAD, EDGE = 270, 24, 302  # height of a scatter, its top, and its right end with room for half a number
@@ -19,6 +19,7 @@ MIN_SPAN = 1e-300  # of an axis; a smaller one counts as 0, since 10 ** power wo
 MIN_SHARE = 0.01  # of an axis in its largest number; points that differ less are shown at about one place
 MAX_TICKS = 8  # points labelled under a chart
 CHARACTER = 6.2  # width of a character of a label, on average
+LINE, MAX_NAME = 20, 104  # of an interval chart: height of a line, and the largest width of its names
 
 
 class Estimated(NamedTuple):
@@ -27,6 +28,18 @@ class Estimated(NamedTuple):
     mean: float
     low: float
     high: float
+
+
+class Interval(NamedTuple):
+    """A line of an interval chart: a name, its number, strings beside it, and its colour.
+
+    kind : "up", "down", "flat" for a number without a verdict, or "".
+    """
+
+    name: str
+    number: Estimated
+    texts: Sequence[str]
+    kind: str = ""
 
 
 def whisker(low: float, middle: float, high: float, largest: float, kind: str = "") -> str:
@@ -38,6 +51,48 @@ def whisker(low: float, middle: float, high: float, largest: float, kind: str = 
         return ""
     left, at, right = (round((1 + number / largest) * WHISKER / 2) for number in (low, middle, high))
     return f"<svg class='w {kind}' aria-hidden=true><path d='M{left} 8H{right}M{at} 3v10'/></svg>"
+
+
+def interval_chart(title: str, lines: Sequence[Interval], rule: float | None = None) -> str:
+    """Return a chart with a line per number: its name, its point with its interval, and its strings.
+
+    rule : number that a vertical line marks. Numbers that are not finite have no point.
+    """
+    marked = [Estimated(rule, rule, rule)] if rule is not None else []
+    left = min(MAX_NAME, max(width_of(line.name) for line in lines)) + 10
+    ends_of_texts, right = _columns_of([line.texts for line in lines])
+    axis = _spread([*(line.number for line in lines), *marked], left, right)
+    bottom = LINE * len(lines) + 4
+    grid = "".join(f"M{x:.1f} 0V{bottom}" for x, _ in axis.ticks())
+    ends = [axis.ticks()[0], axis.ticks()[-1]]
+    drawn = [f'<path class="grid" d="{grid}"/>']
+    drawn += [f'<path class="rule" d="M{axis.place(rule):.1f} 0V{bottom}"/>'] if rule is not None else []
+    drawn += [_line_of(line, LINE * n + 12, axis, left, ends_of_texts) for n, line in enumerate(lines)]
+    drawn += [f'<text x="{x:.1f}" y="{bottom + 14}" text-anchor="middle">{name}</text>' for x, name in ends]
+    return _svg(title, "".join(drawn), bottom + 20)
+
+
+def _columns_of(texts: Sequence[Sequence[str]]) -> tuple[list[float], float]:
+    """Return the right end of each column of strings, and where the first begins; columns fill from the left."""
+    at, ends = WIDTH - 2.0, []
+    for nth in reversed(range(max(map(len, texts)))):
+        ends.append(at)
+        at -= CHARACTER * max(len(own[nth]) for own in texts if nth < len(own)) + 10
+    return ends[::-1], at
+
+
+def _line_of(line: Interval, y: float, axis: _Axis, left: float, ends: Sequence[float]) -> str:
+    """Return a line of an interval chart. A name without room is cut; the text that a pointer shows has all of it."""
+    name = cut(line.name, max(1, int(len(line.name) * (left - 10) / max(width_of(line.name), 1.0))))
+    whole = f"<title>{escaped(line.name)}</title>"
+    drawn = f'<text class="name" x="2" y="{y + 4}">{escaped(name)}{whole}</text>'
+    for text, end in zip(line.texts, ends, strict=False):
+        drawn += f'<text class="name" x="{end:.1f}" y="{y + 4}" text-anchor="end">{escaped(text)}</text>'
+    mean, low, high = line.number
+    if not math.isfinite(mean):
+        return drawn
+    bar = f'<path class="bar" d="M{axis.place(low):.1f} {y}H{axis.place(high):.1f}"/>' if math.isfinite(low) else ""
+    return f'{drawn}<g class="{line.kind}">{bar}<circle cx="{axis.place(mean):.1f}" cy="{y}" r="3.5"/></g>'
 
 
 def line_chart(

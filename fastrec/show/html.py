@@ -6,26 +6,34 @@ import base64
 import functools
 import hashlib
 import html
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from importlib import resources
+from typing import Any
 
 from fastrec.checks import check_text
-from fastrec.show.tables import Chart, Drawn, Section, Table, text_of
+from fastrec.exceptions import InputTypeError, shown
+from fastrec.show.tables import Brief, Cell, Chart, Drawn, Lead, Section, Table, text_of
 
 __all__ = ["as_html", "escaped", "html_page"]
 
 CONTROLS = {n: f"\\x{n:02x}" for n in (*range(32), *range(127, 160)) if chr(n) not in "\t\n\r"}
 MAX_UNBROKEN = 24  # characters of a string; longer ones wrap
+MAX_TEXTS = 90  # characters of unbroken strings beside each other
+EMPTY = Lead()
 
 
-def html_page(title: str, sections: Iterable[Section], lead: Sequence[str] = ()) -> str:
+def html_page(
+    title: str, sections: Iterable[Section], lead: Lead = EMPTY, about: Mapping[str, str] | None = None
+) -> str:
     """Return an HTML document: light and dark, for screens and paper; a click on a column head sorts its table.
 
-    It loads nothing, and its content security policy allows only its own script.
+    It loads nothing, and its content security policy allows only its own script. The same arguments give the same
+    document: a date is there only if `about` has one.
     """
     check_text("title", title)
+    facts = _checked({} if about is None else about)
     style, script = _shipped("page.css"), _shipped("page.js")
-    body = [f"<h1>{escaped(title)}</h1>", *(f"<p class=lead>{escaped(line)}" for line in lead)]
+    body = [*_lead(title, lead, facts)]
     numbered = [section for section in sections if section.tables or section.charts or section.lines]
     links = (f"<li><a href=#s{n}>{escaped(section.title)}</a>" for n, section in enumerate(numbered))
     body.append(f'<nav aria-label="Sections"><ul>{"".join(links)}</ul></nav>')
@@ -44,6 +52,31 @@ def html_page(title: str, sections: Iterable[Section], lead: Sequence[str] = ())
             f"</main><script>{script}</script></body></html>\n",
         ]
     )
+
+
+def _checked(about: Any) -> Mapping[str, str]:
+    """Return facts about a page; raise InputTypeError unless they are strings by name."""
+    is_form = isinstance(about, Mapping) and all(isinstance(text, str) for pair in about.items() for text in pair)
+    if not is_form:
+        raise InputTypeError(f"about must be strings by name, as in {{'date': '2026-01-31'}}, found {shown(about)}")
+    return dict(about)
+
+
+def _lead(title: str, lead: Lead, about: Mapping[str, str]) -> Iterator[str]:
+    """Yield the title, the findings, the warnings, and how the numbers came about."""
+    yield f"<header><h1>{escaped(title)}</h1>"
+    if lead.headline:
+        yield f"<p class=headline>{escaped(lead.headline)}"
+    if lead.findings:
+        yield f"<ul class=findings>{''.join(f'<li>{escaped(line)}' for line in lead.findings)}</ul>"
+    if lead.warnings:
+        lines = "".join(f"<p>{escaped(line)}" for line in lead.warnings)
+        yield f'<div class=warnings role=note aria-label="Warnings">{lines}</div>'
+    if about:
+        facts = "".join(f"<div><dt>{escaped(name)}<dd>{escaped(text)}</div>" for name, text in about.items())
+        yield f"<dl class=about>{facts}</dl>"
+    yield from (f"<p class=note>{escaped(line)}" for line in lead.notes)
+    yield "</header>"
 
 
 def as_html(tables: Iterable[Table]) -> str:
@@ -74,13 +107,15 @@ def escaped(text: str) -> str:
 def _section(section: Section, n: int) -> str:
     parts = [f"<section id=s{n}><h2>{escaped(section.title)}</h2>"]
     parts += [f"<p>{escaped(line)}" for line in section.lines]
+    parts += [f"<details><summary>{escaped(section.folded)}</summary>"] if section.folded else []
     if section.charts:
         parts += ["<div class=charts>", *map(_figure, section.charts), "</div>"]
-    return "\n".join([*parts, *map(_table, section.tables), "</section>"])
+    parts += map(_table, section.tables)
+    return "\n".join([*parts, *(["</details>"] if section.folded else []), "</section>"])
 
 
 def _figure(chart: Chart) -> str:
-    return f"<figure>{chart.svg}<figcaption>{escaped(chart.title)}</figcaption></figure>"
+    return f"<figure><figcaption>{escaped(chart.title)}</figcaption>{chart.svg}</figure>"
 
 
 def _table(table: Table) -> str:
@@ -95,21 +130,37 @@ def _table(table: Table) -> str:
     )
     notes = "".join(f"<p class=note>{escaped(note)}" for note in table.notes)
     caption = escaped(table.title)
+    switch, hidden = _switch(table)
     return (
-        f'<div class=scroll role="region" tabindex="0" aria-label="{caption}">'
-        f'<table class="t{table.n_texts}" data-texts="{table.n_texts}">'
+        f'<div class=frame>{switch}<div class=scroll role="region" tabindex="0" aria-label="{caption}">'
+        f'<table class="t{table.n_texts}{hidden}" data-texts="{table.n_texts}">'
         f"<caption>{caption}</caption>\n"
-        f"<thead><tr>{heads}</tr></thead>\n<tbody>\n{rows}\n</tbody></table></div>{notes}"
+        f"<thead><tr>{heads}</tr></thead>\n<tbody>\n{rows}\n</tbody></table></div></div>{notes}"
     )
 
 
+def _switch(table: Table) -> tuple[str, str]:
+    """Return the switch that shows all columns, and the classes by which page.css hides those beyond it."""
+    n = len(table.head)
+    shown_, narrow = (n if limit is None else min(limit, n) for limit in (table.n_shown, table.n_narrow))
+    if min(shown_, narrow) == n:
+        return "", ""
+    hidden = f"{f' w{shown_}' if shown_ < n else ''}{f' n{narrow}' if narrow < n else ''}"
+    always = "" if shown_ < n else " narrow"
+    return f'<details class="more{always}"><summary>All columns</summary></details>', hidden
+
+
 def _width(table: Table, column: int) -> str:
-    """Return the minimum width of a column of strings: that of its longest, up to MAX_UNBROKEN."""
+    """Return the minimum width of a column of strings: that of its longest, up to a share of the page."""
     if column >= table.n_texts:
         return ""
-    longest = min(MAX_UNBROKEN, max([0, *(len(text_of(row[column])) for row in table.rows)]))
+    longest = min(
+        MAX_UNBROKEN, MAX_TEXTS // table.n_texts, max([0, *(len(text_of(row[column])) for row in table.rows)])
+    )
     return f' style="min-width:min({longest}ch + 1.4rem,45vw)"'
 
 
-def _cell(cell: str | Drawn) -> str:
+def _cell(cell: Cell) -> str:
+    if isinstance(cell, Brief):
+        return f"{escaped(cell.short)}<i>{escaped(cell.rest)}</i>"
     return escaped(text_of(cell)) + (cell.svg if isinstance(cell, Drawn) else "")

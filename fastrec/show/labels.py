@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-__all__ = ["Box", "Label", "place_names"]
+__all__ = ["Box", "Label", "cut", "place_names", "width_of"]
 
 Point = tuple[float, float]
 MAX_CHARACTERS = 18
@@ -51,6 +51,16 @@ class Label(NamedTuple):
     leader: Point | None
 
 
+def width_of(text: str) -> float:
+    """Return the width of a name, at least that of its letters."""
+    return sum(WIDTHS[unicodedata.east_asian_width(character) in "WF"] for character in text)
+
+
+def cut(name: str, most: int = MAX_CHARACTERS) -> str:
+    """Return a name with at most this many characters; a longer one ends in an ellipsis."""
+    return name if len(name) <= most else name[: most - 1].rstrip() + "…"
+
+
 def place_names(points: Sequence[Point], names: Sequence[str], lines: Sequence[Box], frame: Box) -> list[Label | None]:
     """Return the name of each point at a place within a frame, the nearest that is free; None without one.
 
@@ -60,7 +70,7 @@ def place_names(points: Sequence[Point], names: Sequence[str], lines: Sequence[B
     around = [Box(x - wide, y - wide, x + wide, y + wide) for x, y in points]
     found: list[Label | None] = []
     for nth, (point, name) in enumerate(zip(points, names, strict=True)):
-        text = name if len(name) <= MAX_CHARACTERS else name[: MAX_CHARACTERS - 1].rstrip() + "…"
+        text = cut(name)
         taken = [*around[:nth], *around[nth + 1 :], *(label.box for label in found if label)]
         chosen = None
         for label in _labels(point, text):
@@ -77,7 +87,7 @@ def place_names(points: Sequence[Point], names: Sequence[str], lines: Sequence[B
 
 def _labels(point: Point, text: str) -> Iterator[Label]:
     """Yield a name at places around its point, the nearest first."""
-    width = sum(WIDTHS[unicodedata.east_asian_width(character) in "WF"] for character in text)
+    width = width_of(text)
     for distance in DISTANCES:
         for way in WAYS:
             across, down = math.cos(way), math.sin(way)

@@ -16,6 +16,7 @@ __all__ = [
     "p_value",
     "percent",
     "rate",
+    "relative",
     "share",
     "shown_count",
     "shown_difference",
@@ -100,6 +101,13 @@ def rate(number: float) -> str:
 def share(number: float) -> str:
     """Format a share as a percentage."""
     return DASH if math.isnan(number) else f"{100 * number:.1f} %"
+
+
+def relative(number: float) -> str:
+    """Format a relative difference as a percentage with its sign, with one decimal below 10 %."""
+    if math.isnan(number):
+        return DASH
+    return f"{100 * number:+z,.{0 if abs(number) >= 0.1 else 1}f} %"
 
 
 def percent(level: float) -> str:

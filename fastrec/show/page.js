@@ -24,7 +24,7 @@ for (const table of document.querySelectorAll("table")) {
     input.addEventListener("input", () => { wanted = input.value.trim().toLowerCase(); show(); });
     more.addEventListener("click", () => { most = Infinity; show(); });
     controls.append(label, status, more);
-    table.parentElement.before(controls);
+    table.closest(".frame").prepend(controls);
     show();
   }
   heads.forEach((head, column) => head.querySelector("button").addEventListener("click", () => {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fastrec.runtime.outputs import atomic_write
@@ -13,7 +13,7 @@ from fastrec.show.html import as_html, html_page
 from fastrec.show.json import dump_json
 from fastrec.show.latex import as_latex
 from fastrec.show.markdown import as_markdown
-from fastrec.show.tables import Section, Table
+from fastrec.show.tables import Lead, Section, Table
 from fastrec.show.text import as_text
 
 __all__ = ["Exported", "Shown"]
@@ -75,8 +75,8 @@ class Exported(Shown):
         """Return the numbers as one dict per row."""
 
     @abstractmethod
-    def _lead(self) -> list[str]:
-        """Return the lines at the head of the page."""
+    def _lead(self) -> Lead:
+        """Return the findings, warnings and notes at the head of the page."""
 
     @abstractmethod
     def _sections(self) -> list[Section]:
@@ -109,9 +109,11 @@ class Exported(Shown):
         """
         return as_frame(self.to_rows(), kind)
 
-    def _page(self, path: str | os.PathLike[str] | None, title: str) -> str | None:
+    def _page(
+        self, path: str | os.PathLike[str] | None, title: str, about: Mapping[str, str] | None = None
+    ) -> str | None:
         """Write the page to a file that appears only when complete, or return it if `path` is None."""
-        page = html_page(title, self._sections(), self._lead())
+        page = html_page(title, self._sections(), self._lead(), about)
         if path is None:
             return page
         with atomic_write(path) as file:

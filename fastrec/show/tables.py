@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-__all__ = ["Chart", "Drawn", "Section", "Table", "text_of", "warning_lines", "with_notes"]
+__all__ = ["Brief", "Cell", "Chart", "Drawn", "Lead", "Section", "Table", "text_of", "warning_lines", "with_notes"]
 
 
 class Drawn(NamedTuple):
@@ -15,9 +15,21 @@ class Drawn(NamedTuple):
     svg: str
 
 
-def text_of(cell: str | Drawn) -> str:
-    """Return a cell without its picture."""
-    return cell.text if isinstance(cell, Drawn) else cell
+class Brief(NamedTuple):
+    """Table cell whose second part narrow windows leave out."""
+
+    short: str
+    rest: str
+
+
+Cell = str | Drawn | Brief
+
+
+def text_of(cell: Cell) -> str:
+    """Return a cell as a string, without its picture."""
+    if isinstance(cell, Drawn):
+        return cell.text
+    return f"{cell.short}{cell.rest}" if isinstance(cell, Brief) else cell
 
 
 class Table(NamedTuple):
@@ -28,13 +40,17 @@ class Table(NamedTuple):
     rows : a cell per column; the first names the row.
     n_texts : number of columns, from the left, that hold text. Cells of the others begin with a number.
     notes : lines below the table.
+    n_shown, n_narrow : number of columns, from the left, that a page shows in a wide and in a narrow window until a
+        reader asks for all; by default all.
     """
 
     title: str
     head: Sequence[str]
-    rows: Sequence[Sequence[str | Drawn]]
+    rows: Sequence[Sequence[Cell]]
     n_texts: int = 1
     notes: Sequence[str] = ()
+    n_shown: int | None = None
+    n_narrow: int | None = None
 
     def texts(self) -> list[list[str]]:
         """Return head and rows without pictures."""
@@ -49,12 +65,31 @@ class Chart(NamedTuple):
 
 
 class Section(NamedTuple):
-    """Section of a page: charts side by side, above the tables."""
+    """Section of a page: charts side by side, above the tables.
+
+    folded : label of a switch; the page shows charts and tables only after a reader presses it. "": no switch.
+    """
 
     title: str
     tables: Sequence[Table] = ()
     charts: Sequence[Chart] = ()
     lines: Sequence[str] = ()
+    folded: str = ""
+
+
+class Lead(NamedTuple):
+    """Lead of a page, below its title.
+
+    headline : the finding in one sentence.
+    findings : more of them.
+    warnings : reasons to doubt the numbers, in a frame of their own.
+    notes : how the numbers came about, in small print.
+    """
+
+    headline: str = ""
+    findings: Sequence[str] = ()
+    warnings: Sequence[str] = ()
+    notes: Sequence[str] = ()
 
 
 def with_notes(tables: Sequence[Table], notes: Iterable[str]) -> list[Table]:

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 import fastrec
-from fastrec.show.charts import histogram, line_chart, whisker
+from fastrec.show.charts import Estimated, Interval, histogram, interval_chart, line_chart, whisker
 from fastrec.show.html import html_page
-from fastrec.show.tables import Chart, Drawn, Section, Table
+from fastrec.show.tables import Brief, Chart, Drawn, Lead, Section, Table
 from support.pages import HOSTILE, Tags
 
 pa = pytest.importorskip("pyarrow")
@@ -110,19 +110,25 @@ def test_nothing_is_sent_or_fetched(
 def test_every_place_of_a_page_is_escaped() -> None:
     """Return titles, heads, cells, notes, lines, links, pictures and attributes with characters that end them."""
     ends = "\"' onload=alert(1) </title></style></svg>--><!--"
-    found, wanted = Tags(page_of(HOSTILE + ends)), Tags(page_of("plain words"))
+    plain = "plain words " * 12
+    found, wanted = Tags(page_of(HOSTILE + ends)), Tags(page_of(plain))
     assert found.tags == wanted.tags
     assert [name for name, _ in found.attributes] == [name for name, _ in wanted.attributes]
     shown = (HOSTILE + ends).replace("\ud800", "\\ud800").replace("\x1b", "\\x1b")
-    assert sum(shown in word for word in found.words) == sum("plain words" in word for word in wanted.words)
+    assert sum(shown in word for word in found.words) == sum(plain in word for word in wanted.words)
 
 
 def page_of(text: str) -> str:
     """Return a page with a string wherever one can be."""
     drawn = Drawn(text, whisker(-0.1, 0.0, 0.1, 1.0))
-    table = Table(text, [text, text], [[text, drawn]], 1, [text])
-    pictures = line_chart(text, [text], [(0.1, 0.0, 0.2)]), histogram(text, [1, 2], text, text)
-    return html_page(text, [Section(text, [table], [Chart(text, svg) for svg in pictures], [text])], [text])
+    table = Table(text, [text, text], [[text, drawn], [text, Brief(text, text)]], 1, [text], 1, 1)
+    pictures = [line_chart(text, [text], [(0.1, 0.0, 0.2)]), histogram(text, [1, 2], text, text)]
+    pictures.append(interval_chart(text, [Interval(text, Estimated(0.1, 0.0, 0.2), [text])], 0.0))
+    sections = [
+        Section(text, [table], [Chart(text, svg) for svg in pictures], [text]),
+        Section(text, lines=[text], folded=text),
+    ]
+    return html_page(text, sections, Lead(text, [text], [text], [text]), {text: text})
 
 
 def test_names_in_an_explanation_are_escaped(tmp_path: Path) -> None:

@@ -89,29 +89,97 @@ SHARED = """
 [...document.querySelectorAll("svg")].map(svg => {
   const frame = svg.getBoundingClientRect(), names = [...svg.querySelectorAll(".name")];
   const boxes = names.map(name => name.getBoundingClientRect());
-  const line = frame.height / 270 * 12;  // boxes of letters are higher than lines
+  const line = frame.width / 320 * 12;  // boxes of letters are higher than lines
   const meet = (a, b) => a.left < b.right && b.left < a.right && Math.abs(a.bottom - b.bottom) < line - 0.5;
   const pairs = boxes.flatMap((a, n) => boxes.slice(n + 1).filter(b => meet(a, b)));
-  return [boxes.length, pairs.length, boxes.every(box => frame.left <= box.left && box.right <= frame.right + 1)];
-}).filter(found => found[0])
+  const isScatter = svg.firstChild.textContent.includes(" against ");
+  const isInside = boxes.every(box => frame.left <= box.left && box.right <= frame.right + 1);
+  return [isScatter, boxes.length, pairs.length, isInside];
+}).filter(found => found[1])
 """
 
 
 @pytest.mark.parametrize("width", [375, 1280])
 def test_names_of_systems_do_not_overlap(show, width) -> None:
     few, many = (traded([f"system {n}" for n in range(count)]).to_html() for count in (3, 15))
-    assert show(few, width=width).run(SHARED) == [[3, 0, True]] * 3
+    intervals = [[False, 8, 0, True]] * 3  # names, means and relative differences
+    scatters = [[True, 3, 0, True]] * 3
+    assert show(few, width=width).run(SHARED) == intervals + scatters
     found = show(many, width=width).run(SHARED)
-    assert len(found) == 3
-    assert all(n >= 5 and overlaps == 0 and inside for n, overlaps, inside in found)
+    assert len(found) == 6
+    assert all(n >= 5 and overlaps == 0 and inside for _, n, overlaps, inside in found)
+
+
+WIDE = "[...document.querySelectorAll('.scroll')].filter(one => one.scrollWidth > one.clientWidth)"
+OPEN_ALL = "for (const one of document.querySelectorAll('.more')) one.open = true;"
+
+
+@pytest.mark.parametrize("name", ["report", "comparison", "pairs", "catalogue"])
+@pytest.mark.parametrize("width", [375, 1280])
+def test_the_columns_that_matter_are_visible(show, name, width) -> None:
+    browser = show(PAGES[name](), width=width)
+    assert browser.run(f"{WIDE}.map(one => one.getAttribute('aria-label'))") == []
+    hidden = "[...document.querySelectorAll('thead th')].filter(one => !one.checkVisibility()).length"
+    before = browser.run(hidden)
+    browser.run("for (const one of document.querySelectorAll('details')) one.open = true;")
+    assert browser.run(hidden) == 0
+    assert before > 0
+
+
+@pytest.mark.thorough
+def test_every_limit_of_columns_has_a_rule(show) -> None:
+    """A switch is there exactly if its table hides columns."""
+    for name, page in PAGES.items():
+        for width in (375, 1280):
+            browser = show(page(), width=width)
+            found = browser.run("""
+            [...document.querySelectorAll('.frame')].filter(one => one.checkVisibility()).map(frame => {
+              const heads = [...frame.querySelectorAll('thead th')], more = frame.querySelector('.more');
+              return [heads.some(one => !one.checkVisibility()), more !== null && more.checkVisibility()];
+            })
+            """)
+            assert found and all(hides == switch for hides, switch in found), (name, width, found)
 
 
 @pytest.mark.thorough
 def test_what_does_not_fit_scrolls_in_its_own_frame(show) -> None:
     browser = show(compared().to_html(), width=375)
-    wide = "[...document.querySelectorAll('.scroll')].filter(one => one.scrollWidth > one.clientWidth)"
-    assert browser.run(f"{wide}.length") > 0
-    assert browser.run(f"{wide}.every(one => one.tabIndex === 0 && one.getAttribute('aria-label'))")
+    browser.run(OPEN_ALL)
+    assert browser.run(f"{WIDE}.length") > 0
+    assert browser.run(f"{WIDE}.every(one => one.tabIndex === 0 && one.getAttribute('aria-label'))")
+
+
+DARKER = """
+(async () => {
+  const image = new Image();
+  image.src = "data:image/png;base64,PICTURE";
+  await image.decode();
+  const canvas = document.createElement("canvas"), context = canvas.getContext("2d");
+  [canvas.width, canvas.height] = [image.width, image.height];
+  context.drawImage(image, 0, 0);
+  const column = x => [...Array(image.height).keys()].map(y => context.getImageData(x, y, 1, 1).data[0]);
+  return Math.max(...column(2)) - Math.max(...column(image.width - 2));
+})()
+"""
+
+
+def test_a_table_that_scrolls_sideways_has_a_shade_at_its_edge(show) -> None:
+    """The right edge is darker than the cells beside it until a reader has scrolled to the end."""
+    browser = show(compared().to_html(), width=375)
+    browser.run(OPEN_ALL + "document.querySelector('main').replaceChildren(document.querySelector('.frame'));")
+    pictures = []
+    for place in ("0", "one.scrollWidth"):
+        box = browser.run(f"""{{
+          const one = document.querySelector('.scroll');
+          one.scrollLeft = {place};
+          const {{left, top, height}} = one.getBoundingClientRect();
+          [left + one.clientLeft + one.clientWidth, top + height / 2]
+        }}""")
+        clip = {"x": box[0] - 40, "y": box[1] - 40, "width": 38, "height": 80, "scale": 1}
+        pictures.append(browser.call("Page.captureScreenshot", clip=clip)["data"])
+    browser.call("Page.navigate", url="about:blank")  # the policy of a page allows no pictures
+    found = [browser.run(DARKER.replace("PICTURE", picture)) for picture in pictures]
+    assert found[0] > 20 and found[1] == 0
 
 
 def test_hostile_names_are_not_run(show) -> None:

@@ -15,7 +15,7 @@ from fastrec.comparison.comparison import Comparison
 from fastrec.comparison.row import ComparisonRow
 from fastrec.exceptions import InputError, InputTypeError
 from fastrec.show import html
-from fastrec.show.charts import Estimated, histogram, line_chart, scatter, whisker
+from fastrec.show.charts import Estimated, Interval, histogram, interval_chart, line_chart, scatter, whisker
 from fastrec.show.html import as_html, html_page
 from fastrec.show.labels import RADIUS, Box, place_names
 from fastrec.show.latex import as_latex
@@ -101,9 +101,7 @@ def test_the_numbers_are_those_of_the_report() -> None:
         low, high = report.interval(name)
         assert (mean, interval) == (f"{report[name]:.4f}", f"{low:.4f} – {high:.4f}")
         assert users == str(report.estimates[name].users)
-    cutoffs = tables["Metrics at cut-offs"]
-    assert [(row[0], row[1]) for row in cutoffs[1:]] == list(itertools.product(["ndcg", "recall", "hits"], ["5", "10"]))
-    assert [row[2] for row in cutoffs[1:]] == [row[1] for row in rows]
+    assert [caption for caption in tables if caption.startswith("Metrics")] == ["Metrics over all users"]
     values = report.per_user["hits@10"]
     values = values[~np.isnan(values)]
     (row,) = (row for row in tables["Values of users"] if row[0] == "hits@10")
@@ -208,11 +206,13 @@ def test_the_numbers_are_those_of_the_comparison() -> None:
         better = "▲ better" if row.difference > 0 else "▼ worse"
         verdict = better if comparison.is_significant(row) else "≈ not clear"
         assert cells[:4] == [row.metric, row.system, verdict, f"{row.difference:+.4f}"]
-        assert cells[4] == f"{row.low:+.4f} to {row.high:+.4f}"
-        assert cells[5:7] == [f"{row.p_corrected:.4f}", f"{row.p_value:.4f}"]
-        assert cells[7:9] == [f"{row.mean:.4f}", f"{row.baseline_mean:.4f}"]
-        assert cells[9:14] == [str(count) for count in (row.wins, row.ties, row.losses, row.users, row.unpaired)]
-        assert cells[14] == f"{row.detectable:.4f}"
+        share = row.difference / row.baseline_mean * 100
+        assert cells[4] == (f"{share:+.0f} %" if abs(share) >= 10 else f"{share:+.1f} %")
+        assert cells[5] == f"{row.low:+.4f} to {row.high:+.4f}"
+        assert cells[6:9] == [f"{number:.4f}" for number in (row.p_corrected, row.mean, row.baseline_mean)]
+        assert cells[9] == f"{row.p_value:.4f}"
+        assert cells[10:15] == [str(count) for count in (row.wins, row.ties, row.losses, row.users, row.unpaired)]
+        assert cells[15] == f"{row.detectable:.4f}"
     assert {cells[2] for cells in shown} == {"▲ better", "≈ not clear"}
     _, *shown = tables["Differences to old by plan"]
     rows = comparison.segments["plan"]
@@ -227,10 +227,14 @@ def test_of_errors_less_is_better() -> None:
         for gap in (0.1, 1.0)
     )
     comparison = fastrec.compare({"good": good, "bad": bad}, baseline="bad", test="t")
-    ((*_, verdict, difference, _, _, _, _, _, wins, _, _, _, _, _),) = Page(comparison.to_html()).tables[
-        "Differences to bad"
-    ][1:]
-    assert (verdict, difference, wins) == ("▲ better", "-0.9000", "40")
+    head, cells = Page(comparison.to_html()).tables["Differences to bad"]
+    found = dict(zip(head, cells, strict=True))
+    assert [found[name] for name in ("verdict", "difference", "relative", "wins")] == [
+        "▲ better",
+        "-0.9000",
+        "-90 %",
+        "40",
+    ]
 
 
 def test_all_pairs_are_a_matrix() -> None:
@@ -269,8 +273,8 @@ def test_tiny_differences_and_chances_keep_their_digits() -> None:
     row = ComparisonRow("mrr", "a", "b", 1e-5, 0.0, 1e-5, 5e-6, 1.5e-5, 1.234e-9, 0.0, 3, 1, 0, 4, 0, 1e-6)
     comparison = Comparison((row,), settings=SETTINGS)
     cells = Page(comparison.to_html()).tables["Differences to b"][1]
-    assert cells[3:5] == ["+1.000e-05", "+5.000e-06 to +1.500e-05"]
-    assert cells[5:7] == ["0.0000", "1.2e-09"]
+    assert cells[3:6] == ["+1.000e-05", "–", "+5.000e-06 to +1.500e-05"]
+    assert [cells[6], cells[9]] == ["0.0000", "1.2e-09"]
 
 
 # Hostile strings, and large ones
@@ -409,6 +413,49 @@ def test_charts_of_odd_numbers(value: float) -> None:
     assert "nan" not in svg
 
 
+def test_an_interval_chart_is_to_scale() -> None:
+    lines = [
+        Interval("old", Estimated(0.0, math.nan, math.nan), ["0.1"], "flat"),
+        Interval("new <b>", Estimated(0.5, 0.25, 1.0), ["0.6", "+500 %"], "up"),
+        Interval("lost", Estimated(math.nan, math.nan, math.nan), ["–"]),
+    ]
+    svg = interval_chart("t", lines, 0.0)
+    (x1, y1), (x2, y2) = points_of(svg)
+    ((low, high),) = ((float(a), float(b)) for a, b in re.findall(r'"bar" d="M([\d.]+) [\d.]+H([\d.]+)"', svg))
+    rule = float(re.findall(r'"rule" d="M([\d.]+) ', svg)[0])
+    assert rule == x1 < low < x2 < high
+    assert low - x1 == pytest.approx((x2 - x1) / 2, abs=0.15)
+    assert high - x1 == pytest.approx((x2 - x1) * 2, abs=0.15)
+    assert y1 < y2
+    assert "new &lt;b&gt;" in svg and "nan" not in svg and svg.count('class="flat"') == svg.count('class="up"') == 1
+    right = [float(x) for x in re.findall(r'x="([\d.]+)" y="\d+" text-anchor="end"', svg)]
+    assert len(right) == 4 and right[0] == right[1] == right[3] < right[2]
+
+
+def test_a_name_without_room_is_cut_in_an_interval_chart() -> None:
+    name = "a very long name of a system"
+    svg = interval_chart("t", [Interval(name, Estimated(1.0, 0.0, 2.0), ["1"])])
+    assert f"<title>{name}</title>" in svg
+    (shown,) = re.findall(r'class="name" x="2" y="16">([^<]+)<', svg)
+    assert shown.endswith("…") and name.startswith(shown[:-1]) and len(shown) <= 16
+
+
+def test_a_folded_section_shows_its_tables_on_demand() -> None:
+    table = Table("numbers", ["a", "b"], [["x", "1"]])
+    text = html_page("t", [Section("one", [table], lines=["why"], folded="Show"), Section("two", [table])])
+    one, two = text.partition("<section id=s0>")[2].split("<section id=s1>")
+    assert (
+        one.index("why")
+        < one.index("<details><summary>Show</summary>")
+        < one.index("<table")
+        < one.rindex("</details>")
+    )
+    assert "<details" not in two
+    assert "Show histograms" in str(evaluated().to_html()) and "Show hist" not in str(
+        evaluated(per_user=False).to_html()
+    )
+
+
 def test_bars_are_as_high_as_their_counts() -> None:
     svg = histogram("t", [4, 0, 2], "0", "1")
     bars = [(float(low), float(high)) for low, high in re.findall(r"M[\d.]+ ([\d.]+)V([\d.]+)h", svg)]
@@ -527,7 +574,10 @@ def test_accuracy_is_drawn_against_the_catalogue() -> None:
     left_out = ["item_coverage@10", "gini@10 within groups"]
     assert list(found.left_out) == left_out == [row[0] for row in page.tables["Not compared"][1:]]
     assert {row[0] for row in page.tables["Definitions of the metrics"][1:]} == set(metrics)
-    assert len(page.all("circle")) == 9
+    scatters = [
+        svg for svg in str(found.to_html()).split('<svg role="img"')[1:] if " against " in svg.partition("</title>")[0]
+    ]
+    assert [svg.count("<circle") for svg in scatters] == [3, 3, 3]
     for other in (repr(found), found.to_markdown(), found.to_latex(), found.to_json()):
         assert "catalogue" not in other
 

@@ -1,0 +1,126 @@
+"""The findings of a comparison in words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from fastrec.comparison.row import ComparisonRow, reverse
+from fastrec.metrics.directions import Direction
+from fastrec.show.numbers import Gap, one_figure, relative, shown_difference
+
+__all__ = ["findings"]
+
+MAX_LINES = 8  # about single systems; the table has all of them
+MAX_NAMES, MAX_LISTED = 3, 5  # of metrics, of anything, in a sentence
+Rows = Sequence[ComparisonRow]
+
+
+def findings(rows: Rows, baseline: str | None) -> list[str]:
+    """Return sentences on a comparison over all users, the most important first.
+
+    "beats" and "is worse" are verdicts, so significant. The numbers are those of the first metric where a value is
+    better than another.
+    """
+    first = next((row.metric for row in rows if row.direction != "none"), rows[0].metric)
+    pairs: dict[tuple[str, str], list[ComparisonRow]] = {}
+    for row in rows:
+        pairs.setdefault((row.system, row.baseline), []).append(row)
+    if baseline is None and len(pairs) > 1:
+        return _of_all([row for row in rows if row.metric == first])
+    if baseline is None:
+        (own,) = pairs.values()
+        is_worse = all(row.verdict == "worse" for row in own if row.verdict is not None)
+        return [_of_pair([reverse(row) for row in own] if is_worse else own, first)]
+    best_first = sorted(pairs.values(), key=lambda own: _gain(own, first), reverse=True)
+    lines = [_of_pair(own, first) for own in best_first]
+    lead = [row for own in best_first for row in own if row.metric == first]
+    if len(lines) > 1 and all(row.verdict is not None and row.verdict != "better" for row in lead):
+        lines = [f"No system beats {baseline} on {first}", *lines]
+    return _limited(lines)
+
+
+def _limited(lines: list[str]) -> list[str]:
+    more = len(lines) - MAX_LINES
+    return [*lines[:MAX_LINES], f"{more:,} more systems: see the table"] if more > 1 else lines
+
+
+def _gain(rows: Rows, metric: str) -> float:
+    """Return how much better the system is by a metric; -inf if nothing is known."""
+    row = next(row for row in rows if row.metric == metric)
+    gain = row.difference * (Direction(row.direction, row.target).sign or 1)
+    return -math.inf if math.isnan(gain) else gain
+
+
+def _of_pair(rows: Rows, first: str) -> str:
+    """Return a sentence on a system and its baseline, with the numbers of a metric."""
+    system, other = rows[0].system, rows[0].baseline
+    judged = [row for row in rows if row.verdict is not None]
+    better, worse, unclear = (
+        [row.metric for row in judged if row.verdict == verdict] for verdict in ("better", "worse", "not clear")
+    )
+    lead = ":" if [row.metric for row in judged] == [first] else f"; {first}"
+    numbers = f"{lead} {_numbers(next(row for row in rows if row.metric == first))}"
+    if not judged:
+        return f"{system} against {other}, without a verdict{numbers}"
+    parts = []
+    if better:
+        parts.append(f"beats {other} on {_metrics(better, len(judged))}")
+    if worse:
+        parts.append(f"is worse {'' if better else f'than {other} '}on {_metrics(worse, len(judged))}")
+    if not parts:
+        return f"No clear difference between {system} and {other} on {_metrics(unclear, len(judged))}{numbers}"
+    if unclear:
+        parts.append(f"differs not clearly on {_metrics(unclear, len(judged))}")
+    return f"{system} {_listed(parts)}{numbers}"
+
+
+def _metrics(names: Sequence[str], n: int) -> str:
+    """Return how many of n metrics these are, with their names if they are few."""
+    if n == 1:
+        return names[0]
+    if len(names) == n:
+        return "both metrics" if n == 2 else f"all {n} metrics"
+    return _listed(names) if len(names) <= MAX_NAMES else f"{len(names)} of {n} metrics"
+
+
+def _numbers(row: ComparisonRow) -> str:
+    """Return the difference of a row and both means, as in: +54 % (0.0810 → 0.1250)."""
+    share = relative(row.relative)
+    gap = shown_difference(Gap(row.difference, row.low, row.high))[0] if math.isnan(row.relative) else share
+    return f"{gap} ({one_figure(row.baseline_mean)} → {one_figure(row.mean)})"
+
+
+def _of_all(rows: Rows) -> list[str]:
+    """Return sentences on every system against every other by one metric."""
+    metric, direction = rows[0].metric, Direction(rows[0].direction, rows[0].target)
+    both = [*rows, *(reverse(row) for row in rows)]
+    means = {row.system: row.mean for row in both if not math.isnan(row.mean)}
+    if not direction.sign or not means:
+        return []
+    beaten = {name: [row.baseline for row in both if (row.system, row.verdict) == (name, "better")] for name in means}
+    order = sorted(means, key=lambda name: direction.sign * _place(means[name], direction), reverse=True)
+    n = len(means) - 1
+    top = order[0]
+    best = {"higher": "highest", "lower": "lowest"}.get(direction.kind, "best")
+    near = [name for name in order[1:] if name not in beaten[top]]
+    if not any(beaten.values()):
+        return [f"No system clearly beats another on {metric}; {top} has the {best} ({one_figure(means[top])})"]
+    if near:
+        head = f"{top} has the {best} {metric} ({one_figure(means[top])}), not clearly apart from {_listed(near)}"
+    else:
+        head = f"{top} beats all {n} others on {metric} ({one_figure(means[top])})"
+    winners = [name for name in order if beaten[name] and (near or name != top)]
+    return _limited([head, *(f"{name} ({one_figure(means[name])}) beats {_listed(beaten[name])}" for name in winners)])
+
+
+def _place(mean: float, direction: Direction) -> float:
+    return mean if direction.target is None else abs(mean - direction.target)
+
+
+def _listed(names: Iterable[str]) -> str:
+    known = list(names)
+    if len(known) > MAX_LISTED:
+        known = [*known[: MAX_LISTED - 1], f"{len(known) - MAX_LISTED + 1} more"]
+    *others, last = known
+    return f"{', '.join(others)} and {last}" if others else last
