@@ -15,6 +15,7 @@ from fastrec._version import __version__
 from fastrec.checks import check_text, some_names
 from fastrec.comparison.charts import charts_of, how_to_read
 from fastrec.comparison.findings import findings
+from fastrec.comparison.paper import paper_table
 from fastrec.comparison.row import ComparisonRow
 from fastrec.comparison.tables import compared, differences, is_significant, matrices, meaning_of_mark, outcome, printed
 from fastrec.comparison.trade_offs import trade_offs
@@ -25,7 +26,7 @@ from fastrec.report.definitions import definitions, settings_table
 from fastrec.report.estimates import Estimate
 from fastrec.report.plain import plain_document
 from fastrec.show.numbers import number_of_users, percent
-from fastrec.show.shown import Exported
+from fastrec.show.shown import Published
 from fastrec.show.tables import Lead, Section, Table, warning_lines, with_notes
 
 __all__ = ["Comparison", "Correction", "Missing", "Test"]
@@ -46,7 +47,7 @@ RATIO_NOTE = (
 
 
 @dataclass(frozen=True, repr=False)
-class Comparison(Exported):
+class Comparison(Published):
     """Result of `compare`: differences between systems, with intervals and tests.
 
     rows : over all users, metric by metric.
@@ -195,6 +196,10 @@ class Comparison(Exported):
 
     def _tables(self) -> list[Table]:
         return with_notes(compared(self.rows, self.segments, self._level), self._lines(self._legend()))
+
+    def _paper(self) -> Table:
+        table = paper_table(self.rows, self.estimates, self.left_out, self.settings, RESAMPLING)
+        return table._replace(notes=warning_lines(self.warnings))
 
     def _lead(self) -> Lead:
         headline, *others = findings(self.rows, self.settings["baseline"]) or [""]

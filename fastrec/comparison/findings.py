@@ -109,7 +109,7 @@ def _of_all(rows: Rows) -> list[str]:
     if near:
         head = f"{top} has the {best} {metric} ({one_figure(means[top])}), not clearly apart from {_listed(near)}"
     else:
-        head = f"{top} beats all {n} others on {metric} ({one_figure(means[top])})"
+        head = f"{top} beats {'both' if n == 2 else f'all {n}'} others on {metric} ({one_figure(means[top])})"
     winners = [name for name in order if beaten[name] and (near or name != top)]
     return _limited([head, *(f"{name} ({one_figure(means[name])}) beats {_listed(beaten[name])}" for name in winners)])
 

@@ -1,4 +1,4 @@
-"""The page of a report: its findings in words, and its sections with charts."""
+"""The page of a report, its findings in words and charts; and its table for a paper."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from fastrec.report.definitions import known_call
 from fastrec.report.plain import rows_of
 from fastrec.report.tables import cutoff_families, estimated, group_tables
 from fastrec.show.charts import Estimated, Interval, interval_chart, line_chart
-from fastrec.show.numbers import number_of_users, one_figure, span
-from fastrec.show.tables import Chart, Section
+from fastrec.show.numbers import number_of_users, one_figure, span, with_margin
+from fastrec.show.tables import Chart, Section, Table
 
 if TYPE_CHECKING:
+    from fastrec.report.estimates import Estimate
     from fastrec.report.values import ReportValues
 
-__all__ = ["findings", "segments", "summary"]
+__all__ = ["findings", "paper_table", "segments", "summary"]
 
 MAX_CHARTS = 6  # of a grouping
 MAX_GROUPS = 24  # in a chart
@@ -89,3 +90,20 @@ def segments(report: ReportValues) -> Section:
                 charts.append(Chart(title, interval_chart(title, lines, report.estimates[name].mean)))
     reading = ["Means of groups, with 95 % intervals; the dashed line is the mean over all."] if charts else []
     return Section("Segments", [table._replace(n_narrow=4) for table in group_tables(report)], charts, reading)
+
+
+def paper_table(report: ReportValues) -> Table:
+    """Return a table of metrics (columns) over all users and by group (rows); its title is the caption."""
+    parts: dict[str, Mapping[str, Estimate]] = {"all": report.estimates}
+    for grouping, by_label in report.groups.items():
+        parts |= {f"{grouping}: {label}": own for label, own in by_label.items()}
+    rows = [
+        [name, *(with_margin(own[m].mean, own[m].margin()) for m in report.estimates)] for name, own in parts.items()
+    ]
+    counts = {one.users for one in report.estimates.values()}
+    least, most = min(counts), max(counts)
+    users = number_of_users(most) if least == most else f"{least:,} to {number_of_users(most)}"
+    over = f" over {users}" if report.users["total"] else " over all rows"
+    has_interval = any(math.isfinite(one.std_error) for one in report.estimates.values())
+    caption = f"Means{over}{' ± half of the 95 % interval' if has_interval else ''}."
+    return Table(caption, ["users", *report.estimates], rows)

@@ -24,7 +24,7 @@ from fastrec.report.archive import (
 from fastrec.report.definitions import definitions, known_call, settings_table
 from fastrec.report.doubts import NOTES
 from fastrec.report.estimates import Estimate
-from fastrec.report.pages import findings, segments, summary
+from fastrec.report.pages import findings, paper_table, segments, summary
 from fastrec.report.plain import group_rows, plain_data, refuse_ending, rows_of, scalar_name
 from fastrec.report.saved import (
     FORM,
@@ -63,11 +63,11 @@ from fastrec.report.tables import (
 from fastrec.report.values import Label, ReportValues
 from fastrec.runtime.outputs import atomic_write
 from fastrec.show.numbers import number_of_users, one_figure, shown_count
-from fastrec.show.shown import Exported
+from fastrec.show.shown import Published
 from fastrec.show.tables import Lead, Section, Table, warning_lines, with_notes
 
 
-class Report(Exported, ReportValues):
+class Report(Published, ReportValues):
     """The metrics of one evaluation, with their uncertainty, counts, groups and per-user values.
 
     A report is a read-only mapping from metric to mean. The metrics keep the order of the call.
@@ -246,6 +246,9 @@ class Report(Exported, ReportValues):
         by_group = (table._replace(title="", notes=()) for table in group_tables(self))
         notes = [*size_of_groups(self), *why_no_interval(self), *warning_lines(self.warnings)]
         return with_notes([estimated(self), *by_group], notes)
+
+    def _paper(self) -> Table:
+        return paper_table(self)._replace(notes=warning_lines(self.warnings))
 
     def _lead(self) -> Lead:
         headline, *others = findings(self) or [""]

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 
 from fastrec.exceptions import one_line
 from fastrec.show.numbers import DASH
-from fastrec.show.tables import Table
+from fastrec.show.tables import Cell, Styled, Table, text_of
 
-__all__ = ["as_latex"]
+__all__ = ["as_latex", "as_latex_float"]
 
 SPECIAL = str.maketrans(
     {character: f"\\{character}" for character in "&%$#_{}"}
@@ -19,6 +19,9 @@ SPECIAL = str.maketrans(
         "<": r"\textless{}",
         ">": r"\textgreater{}",
         DASH: "--",
+        "†": r"\textdagger{}",
+        "±": r"$\pm$",
+        "≤": r"$\le$",
     }
 )
 IN_NUMBERS = SPECIAL | str.maketrans({"-": "$-$"})
@@ -33,6 +36,13 @@ def as_latex(tables: Iterable[Table]) -> str:
     return "\n\n".join(parts)
 
 
+def as_latex_float(table: Table) -> str:
+    """Return a table as a LaTeX float whose caption is the title; notes are comments."""
+    begin = [r"\begin{table}", r"\centering", rf"\caption{{{_escaped(table.title, SPECIAL)}}}"]
+    notes = [_comments(table.notes)] if table.notes else []
+    return "\n".join([*begin, *_lines(table), r"\end{table}", *notes])
+
+
 def _comments(lines: Iterable[str]) -> str:
     return "\n".join(f"% {one_line(line)}" for line in lines)
 
@@ -40,12 +50,20 @@ def _comments(lines: Iterable[str]) -> str:
 def _lines(table: Table) -> list[str]:
     """Return the lines of a tabular without title and notes."""
     special = [SPECIAL if n < table.n_texts else IN_NUMBERS for n in range(len(table.head))]
-    names, *cells = table.texts()
-    head = " & ".join(_escaped(name, SPECIAL) for name in names) + r" \\"
-    rows = (" & ".join(map(_escaped, row, special)) + r" \\" for row in cells)
+    head = " & ".join(_escaped(name, SPECIAL) for name in table.head) + r" \\"
+    rows = (" & ".join(map(_cell, row, special)) + r" \\" for row in table.rows)
     columns = "l" * table.n_texts + "r" * (len(table.head) - table.n_texts)
     begin, end = rf"\begin{{tabular}}{{{columns}}}", r"\end{tabular}"
     return [begin, r"\toprule", head, r"\midrule", *rows, r"\bottomrule", end]
+
+
+def _cell(cell: Cell, special: Mapping[int, str]) -> str:
+    """Return a cell, bold and with its marks above if it is one of a paper."""
+    if not isinstance(cell, Styled):
+        return _escaped(text_of(cell), special)
+    text = _escaped(cell.text, special)
+    mark = rf"\textsuperscript{{{_escaped(cell.mark, SPECIAL)}}}" if cell.mark else ""
+    return rf"\textbf{{{text}}}{mark}" if cell.is_bold else f"{text}{mark}"
 
 
 def _escaped(text: str, special: Mapping[int, str]) -> str:

@@ -5,18 +5,22 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
+from fastrec.checks import check_choice
 from fastrec.runtime.outputs import atomic_write
 from fastrec.show.frames import as_frame
 from fastrec.show.html import as_html, html_page
 from fastrec.show.json import dump_json
-from fastrec.show.latex import as_latex
-from fastrec.show.markdown import as_markdown
+from fastrec.show.latex import as_latex, as_latex_float
+from fastrec.show.markdown import as_markdown, as_markdown_with_caption
 from fastrec.show.tables import Lead, Section, Table
 from fastrec.show.text import as_text
 
-__all__ = ["Exported", "Shown"]
+__all__ = ["Exported", "Form", "Published", "Shown"]
+
+Form = Literal["full", "paper"]
+FORMS = ("full", "paper")
 
 
 class Shown(ABC):
@@ -119,3 +123,64 @@ class Exported(Shown):
         with atomic_write(path) as file:
             file.write(page.encode())
         return None
+
+
+class Published(Exported):
+    """Result that is also a table for a paper."""
+
+    @abstractmethod
+    def _paper(self) -> Table:
+        """Return the table for a paper; its title is the caption."""
+
+    def to_markdown(self, *, form: Form = "full") -> str:
+        r"""Return the tables as Markdown.
+
+        Parameters
+        ----------
+        form : "full" has all tables, with lists of notes and warnings below. A report has tables of its metrics and
+            groups with 95 % intervals; a comparison has its rows over all users and by segment, where * marks
+            significant rows. "paper" is one table with a caption. A comparison has a row per system and a column per
+            metric, the best means in bold, marks of significance, and a caption that names the test. A report has a
+            row for all users and one per group.
+
+        Raises
+        ------
+        InputError
+            If `form` is neither.
+
+        >>> import fastrec
+        >>> report = fastrec.evaluate([[1, 2], [3, 4]], [[1], [9]], ["hits@1"])
+        >>> print(report.to_markdown())
+        | metric | mean | 95 % interval | users |
+        | --- | ---: | ---: | ---: |
+        | hits@1 | 0.5000 | -0.4800 – 1.4800 | 2 |
+        >>> print(report.to_markdown(form="paper"))
+        | users | hits@1 |
+        | --- | ---: |
+        | all | 0.5000 ±0.9800 |
+        <BLANKLINE>
+        Table: Means over 2 users ± half of the 95 % interval.
+        """
+        check_choice("form", form, FORMS)
+        return super().to_markdown() if form == "full" else as_markdown_with_caption(self._paper())
+
+    def to_latex(self, *, form: Form = "full") -> str:
+        r"""Return the tables of `to_markdown` for LaTeX, with rules of the package booktabs; notes are comments.
+
+        The form "paper" is a float (`table`) with its caption.
+
+        >>> import fastrec
+        >>> report = fastrec.evaluate([[1, 2], [3, 4]], [[1], [9]], ["hit_rate@1"])
+        >>> print(report.to_latex())
+        \begin{tabular}{lrrr}
+        \toprule
+        metric & mean & 95 \% interval & users \\
+        \midrule
+        hit\_rate@1 & 0.5000 & $-$0.4800 -- 1.4800 & 2 \\
+        \bottomrule
+        \end{tabular}
+        >>> print(report.to_latex(form="paper").splitlines()[2])
+        \caption{Means over 2 users $\pm$ half of the 95 \% interval.}
+        """
+        check_choice("form", form, FORMS)
+        return super().to_latex() if form == "full" else as_latex_float(self._paper())

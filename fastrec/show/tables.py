@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-__all__ = ["Brief", "Cell", "Chart", "Drawn", "Lead", "Section", "Table", "text_of", "warning_lines", "with_notes"]
+__all__ = [
+    "Brief",
+    "Cell",
+    "Chart",
+    "Drawn",
+    "Lead",
+    "Section",
+    "Styled",
+    "Table",
+    "text_of",
+    "warning_lines",
+    "with_notes",
+]
 
 
 class Drawn(NamedTuple):
@@ -22,13 +34,23 @@ class Brief(NamedTuple):
     rest: str
 
 
-Cell = str | Drawn | Brief
+class Styled(NamedTuple):
+    """Table cell of a paper: a number, perhaps bold, with marks above it."""
+
+    text: str
+    is_bold: bool = False
+    mark: str = ""
+
+
+Cell = str | Drawn | Brief | Styled
 
 
 def text_of(cell: Cell) -> str:
     """Return a cell as a string, without its picture."""
     if isinstance(cell, Drawn):
         return cell.text
+    if isinstance(cell, Styled):
+        return f"{cell.text}{cell.mark}"
     return f"{cell.short}{cell.rest}" if isinstance(cell, Brief) else cell
 
 

@@ -90,7 +90,7 @@ def test_every_system_against_every_other() -> None:
         )
 
     assert found("better", "better", "better") == [
-        "c beats all 2 others on mrr (0.3000)",
+        "c beats both others on mrr (0.3000)",
         "b (0.2000) beats a",
     ]
     assert found("not clear", "better", "not clear") == [
