@@ -84,7 +84,8 @@ def demo(users: int, seed: int, output: str) -> None:
         reports = evaluate_demo(paths)
         watch("comparing")
         found = compare(reports, next(iter(reports)))
-        found.to_html(os.path.join(output, "comparison.html"), title="Two recommenders of a made-up shop")
+        about = {"data": f"a made-up shop, {users:,} users, seed {seed}"}
+        found.to_html(os.path.join(output, "comparison.html"), title="Two recommenders of a made-up shop", about=about)
     emit(lambda console: draw_demo(console, reports, found, paths), None)
 
 

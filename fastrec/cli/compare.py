@@ -12,7 +12,7 @@ import click
 from click.core import ParameterSource
 
 from fastrec.cli.completion import complete_metrics, complete_systems
-from fastrec.cli.output import check_outputs, write_comparison
+from fastrec.cli.output import check_outputs, name_files, write_comparison
 from fastrec.cli.standard_input import open_inputs
 from fastrec.comparison.tables import CELLS
 from fastrec.exceptions import InputError, one_line
@@ -44,6 +44,7 @@ from fastrec.cli.options import (
     HTML,
     ITEM_OPTIONS,
     METRIC_OPTIONS,
+    PAPER,
     POLICIES,
     RESOURCES,
     SAMPLED_OPTIONS,
@@ -110,7 +111,7 @@ __all__ = []
     "be repeated.",
 )
 @with_options(METRIC_OPTIONS, COLUMN_OPTIONS, GROUPS, POLICIES, ITEM_OPTIONS, SAMPLED_OPTIONS)
-@with_options(output_options("comparison"), HTML, RESOURCES)
+@with_options(output_options("comparison"), HTML, PAPER, RESOURCES)
 @click.pass_context
 def compare(ctx: click.Context, /, systems: dict[str, str], truth: str | None, **options: Any) -> int:
     """Compare systems on the same users, with tests and intervals.
@@ -236,7 +237,7 @@ def _worse_rows(found: Comparison, metrics: Sequence[str], report: Report) -> li
 
 @program.command()
 @click.argument("file", type=click.Path())
-@with_options(output_options("report"), HTML, FAIL_UNDER)
+@with_options(output_options("report"), HTML, PAPER, FAIL_UNDER)
 def report(file: str, **options: Any) -> int:
     """Print a saved report.
 
@@ -247,6 +248,7 @@ def report(file: str, **options: Any) -> int:
     fastrec report monday.fastrec -o monday.html --title "Monday's model"
     """  # noqa: D301 - a backspace tells click to keep the lines
     choose_format(options, "report")
+    name_files(options, {"FILE": file})
     with open_inputs({"FILE": file}, None) as inputs:
         path = inputs["FILE"] or ""
         check_outputs([path], options)

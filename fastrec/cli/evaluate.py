@@ -12,7 +12,7 @@ import click
 from click.core import ParameterSource
 
 from fastrec._version import __version__
-from fastrec.cli.output import SAVED, check_outputs, csv_text, emit, save_report, write_report
+from fastrec.cli.output import SAVED, check_outputs, csv_text, emit, name_files, save_report, write_report
 from fastrec.cli.standard_input import open_inputs, without_paths
 from fastrec.exceptions import FastrecWarning, InputError, Text
 from fastrec.inputs.sides import shared_rows
@@ -49,6 +49,7 @@ from fastrec.cli.options import (
     METRIC_OPTIONS,
     MODEL_OPTIONS,
     MORE_OUTPUT,
+    PAPER,
     POLICIES,
     RESOURCES,
     SAMPLED_OPTIONS,
@@ -88,7 +89,7 @@ RATING_METRICS = ("mae", "rmse", "mse")
 @click.argument("truth", type=click.Path(), required=False)
 @with_options(METRIC_OPTIONS, COLUMN_OPTIONS, WEIGHT, GROUPS, POLICIES, ITEM_OPTIONS, MODEL_OPTIONS)
 @with_options(DRAW_OPTIONS, SAMPLED_OPTIONS)
-@with_options(output_options("report"), HTML, MORE_OUTPUT, FAIL_UNDER, RESOURCES)
+@with_options(output_options("report"), HTML, PAPER, MORE_OUTPUT, FAIL_UNDER, RESOURCES)
 @click.pass_context
 def evaluate(ctx: click.Context, /, recs: str, truth: str | None, **options: Any) -> int:
     """Evaluate recommended lists against TRUTH, or a scored LOG.
@@ -155,6 +156,8 @@ def write_evaluated(report: Report, options: dict[str, Any]) -> None:
 def open_files(given: dict[str, str | None], options: dict[str, Any]) -> Iterator[dict[str, str | None]]:
     """Open the given files, and those of options; any one may be standard input."""
     named = {f"--{name}": path for name, path in _inputs_of(options).items()}
+    factors = {f"--{side}-factors": options.get(f"{side}_factors") for side in ("user", "item")}
+    name_files(options, given | named | factors)
     with open_inputs(given | named, options["temp_dir"]) as inputs:
         options |= {name.removeprefix("--"): inputs.pop(name) for name in named}
         yield inputs

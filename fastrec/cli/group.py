@@ -65,7 +65,7 @@ LIST_OPTIONS = (
 LOG_OPTIONS = ("label_col", "target_col", "prediction_col", "weight_col", "one_class", "curves")
 REPORT_OPTIONS = (  # options of compare that apply to saved reports
     *("systems", "baseline", "test", "correction", "level", "rounds", "seed", "missing", "fail_if_worse", "metrics"),
-    *("format_", "output", "html", "title", "memory", "temp_dir", "threads"),
+    *("format_", "output", "html", "title", "about", "paper", "memory", "temp_dir", "threads"),
 )
 CONTENTS_OF_ROLES = {  # what the column of a role holds
     "user": "users",

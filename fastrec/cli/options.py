@@ -18,7 +18,7 @@ from fastrec.arguments.sampling import Negatives
 from fastrec.arguments.signature import arguments_of
 from fastrec.checks import some_names
 from fastrec.cli.completion import complete_metrics, complete_tools
-from fastrec.cli.output import FORMATS_OF, SAVED, TITLED, endings_of, format_of
+from fastrec.cli.output import FORMATS_OF, OF_PAPERS, SAVED, TITLED, endings_of, format_of
 from fastrec.exceptions import InputError, renamed
 from fastrec.files.formats.recognise import data_endings, input_formats
 from fastrec.policies import ITEM_POLICIES, SAMPLING
@@ -40,6 +40,7 @@ __all__ = [
     "ITEM_OPTIONS",
     "METRIC_OPTIONS",
     "MORE_OUTPUT",
+    "PAPER",
     "POLICIES",
     "RESOURCES",
     "SAMPLED_OPTIONS",
@@ -94,6 +95,17 @@ def _read_thresholds(_: click.Context, __: click.Parameter, texts: Sequence[str]
             raise click.BadParameter(f"expected a metric and a number, as in ndcg@10=0.2, found {text!r}")
         thresholds.append(_Threshold(metric.strip(), minimum))
     return thresholds
+
+
+def _read_facts(_: click.Context, __: click.Parameter, texts: Sequence[str]) -> dict[str, str]:
+    """Parse NAME=TEXT."""
+    facts = {}
+    for text in texts:
+        name, equals, fact = text.partition("=")
+        if not equals or not name.strip():
+            raise click.BadParameter(f'expected a name and a text, as in "data=MovieLens 25M", found {text!r}')
+        facts[name.strip()] = fact
+    return facts
 
 
 def read_systems(_: click.Context, __: click.Parameter, texts: Sequence[str]) -> dict[str, str]:
@@ -302,6 +314,21 @@ HTML = (
         help="Also write an HTML page with tables, charts and definitions.",
     ),
     click.option("--title", metavar="TEXT", help="Title of the HTML page or of the Markdown."),
+    click.option(
+        "--about",
+        multiple=True,
+        callback=_read_facts,
+        metavar="NAME=TEXT",
+        help='Fact at the head of the HTML page, such as "data=MovieLens 25M"; may be repeated. The page also has '
+        "the date, which date=TEXT replaces, and the names of the files.",
+    ),
+)
+PAPER = (
+    click.option(
+        "--paper",
+        is_flag=True,
+        help="Write Markdown or LaTeX as one table for a paper, with bold numbers and a caption.",
+    ),
 )
 FAIL_UNDER = (
     click.option(
@@ -361,8 +388,12 @@ def with_options(*groups: Sequence[Callable[..., Any]]) -> Callable[..., Any]:
 def choose_format(options: dict[str, Any], what: str) -> None:
     """Set the output format; warn if it has no title."""
     options["format_"] = format_of(options, what)
+    if options.get("paper") and options["format_"] not in OF_PAPERS:
+        raise click.UsageError("--paper is for Markdown and LaTeX: add -o table.md, -o table.tex or --format md")
     if options.get("title") is not None and options["html"] is None and options["format_"] not in TITLED:
         say("fastrec: --title has no effect: only pages and Markdown have a title (--html page.html, -o page.md)")
+    if options.get("about") and options["html"] is None and options["format_"] != "html":
+        say("fastrec: --about has no effect: only pages have facts (--html page.html, -o page.html)")
 
 
 def take_policies(ctx: click.Context, options: dict[str, Any]) -> None:

@@ -7,6 +7,7 @@ import io
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import IO, TYPE_CHECKING, Any
 
 import click
@@ -23,6 +24,7 @@ from fastrec.cli.draw import (
     legend_of,
     tables_of_comparison,
 )
+from fastrec.cli.standard_input import STANDARD_INPUT
 from fastrec.exceptions import shown_characters
 from fastrec.files.paths import find_files
 from fastrec.report.plain import OTHER_FORMATS, refuse_ending
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FORMATS_OF",
+    "OF_PAPERS",
     "SAVED",
     "TITLED",
     "check_outputs",
@@ -50,6 +53,7 @@ __all__ = [
     "emit",
     "endings_of",
     "format_of",
+    "name_files",
     "save_report",
     "write_comparison",
     "write_curve",
@@ -74,6 +78,7 @@ FORMATS_OF = {  # formats of each kind of result
     "policy": tuple(ENDINGS.values()),
 }
 TITLED = ("html", "md")  # formats that have a title
+OF_PAPERS = ("md", "tex")
 ENDINGS_OF_OPTIONS = {"per_user": (".csv", ".parquet"), "curves": (".csv", ".json"), "plot": (".png", ".pdf", ".svg")}
 FILES = ("output", "save", "html", *ENDINGS_OF_OPTIONS)  # options that name a file to write
 
@@ -140,6 +145,24 @@ def check_outputs(inputs: Sequence[str | None], options: Mapping[str, Any]) -> N
         taken[real] = path
 
 
+def name_files(options: dict[str, Any], paths: Mapping[str, str | None]) -> None:
+    """Keep the names of the input files, before standard input gets a file of its own.
+
+    An option loses its dashes, unless a system has its name.
+    """
+    files = {}
+    for name, path in paths.items():
+        if path is not None:
+            bare = name.removeprefix("--")
+            files[name if bare in paths else bare] = STANDARD_INPUT if path == "-" else path
+    options["files"] = files
+
+
+def facts_of(options: Mapping[str, Any]) -> dict[str, str]:
+    """Return the facts at the head of a page: the date, the files, and those that the options add or replace."""
+    return {"date": datetime.now().astimezone().date().isoformat(), **options["files"], **options["about"]}
+
+
 def save_report(report: Report, options: Mapping[str, Any]) -> None:
     """Save the report to the files that the options name for it."""
     if options.get("save") is not None:
@@ -154,7 +177,7 @@ def write_report(report: Report, options: Mapping[str, Any]) -> None:
         "table": lambda: lambda console: draw_report(console, report),
         "md": lambda: "\n\n".join([*_heading(options), report.to_markdown(), bullets(counts(report))]),
     }
-    _write(report, own, options)
+    _write(report, own | _of_paper(report, options), options)
 
 
 def write_comparison(found: Comparison, reports: Mapping[str, Report], options: Mapping[str, Any]) -> None:
@@ -165,7 +188,17 @@ def write_comparison(found: Comparison, reports: Mapping[str, Report], options: 
         "table": lambda: lambda console: draw_comparison(console, found, reports),
         "md": lambda: "\n\n".join([*_heading(options), as_markdown(tables)]),
     }
-    _write(found, own, options)
+    _write(found, own | _of_paper(found, options), options)
+
+
+def _of_paper(found: Report | Comparison, options: Mapping[str, Any]) -> Forms:
+    """Return the formats of a table for a paper, if the options ask for one."""
+    if not options["paper"]:
+        return {}
+    return {
+        "md": lambda: "\n\n".join([*_heading(options), found.to_markdown(form="paper")]),
+        "tex": lambda: found.to_latex(form="paper"),
+    }
 
 
 def write_drift(found: Drift, options: Mapping[str, Any]) -> None:
@@ -211,17 +244,18 @@ def _write(
     options: Mapping[str, Any],
 ) -> None:
     """Write the HTML page and the result; `own` has the formats that the command line makes itself."""
-    title = {} if options["title"] is None else {"title": options["title"]}
+    title: dict[str, Any] = {} if options["title"] is None else {"title": options["title"]}
+    title["about"] = facts_of(options)
     if options["html"] is not None:
         found.to_html(options["html"], **title)
     if options["format_"] == SAVED:
         return
     forms: Forms = {
-        **own,
         "json": lambda: found.to_json(indent=2),
         "csv": lambda: csv_text(list(next(iter(found.to_rows()), {})), found.to_rows()).removesuffix("\n"),
         "html": lambda: str(found.to_html(**title)).removesuffix("\n"),
         "tex": found.to_latex,
+        **own,
     }
     _emit_form(forms, options)
 

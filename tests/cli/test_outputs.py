@@ -5,8 +5,10 @@ import gzip
 import io
 import json
 import os
+import re
 import subprocess
 import sys
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -139,6 +141,54 @@ def test_titles_of_pages():
     result = run(*evaluate, "-o", "a.json")
     assert result.exit_code == 0 and is_format("a.json")
     assert result.stderr.startswith("fastrec: --title has no effect: only pages and Markdown have a title")
+
+
+def facts_of(name):
+    """Return the facts at the head of a page."""
+    text = Path(name).read_text(encoding="utf-8")
+    return dict(re.findall("<dt>([^<]*)<dd>([^<]*)", text.partition("<dl class=about>")[2].partition("</dl>")[0]))
+
+
+def test_facts_at_the_head_of_pages():
+    compare = ("compare", "a=a.csv", "truth=b.csv", "--truth", "truth.csv", "-m", "mrr")
+    before = datetime.now().astimezone().date().isoformat()
+    good(*compare, "-o", "c.html", "--about", "data=a & b=c")
+    facts = facts_of("c.html")
+    assert before <= facts.pop("date") <= datetime.now().astimezone().date().isoformat()
+    assert facts == {"a": "a.csv", "truth": "b.csv", "--truth": "truth.csv", "data": "a &amp; b=c"}
+    given = ("evaluate", "-", "truth.csv", "-m", "mrr@1", "--exclude", "b.csv", "--about", "date=2026-01-31")
+    good(*given, "--html", "e.html", "--save", "e.fastrec", text=LISTS)
+    assert facts_of("e.html") == {
+        "date": "2026-01-31",
+        "RECS": "standard input",
+        "TRUTH": "truth.csv",
+        "exclude": "b.csv",
+    }
+    pages = [good("report", "e.fastrec", "--format", "html", "--about", "date=2026-01-31") for _ in range(2)]
+    assert pages[0] == pages[1]
+    Path("r.html").write_text(pages[0], encoding="utf-8")
+    assert facts_of("r.html") == {"date": "2026-01-31", "FILE": "e.fastrec"}
+    assert "<dl" not in fastrec.load("e.fastrec").to_html()
+    assert_fails("expected a name and a text, as in \"data=MovieLens 25M\", found 'x'", *compare, "--about", "x")
+    said = run(*compare, "--about", "a=b").stderr
+    assert said.startswith("fastrec: --about has no effect: only pages have facts (--html page.html, -o page.html)\n")
+
+
+def test_tables_for_papers():
+    compare = ("compare", "a=a.csv", "b=b.csv", "--truth", "truth.csv", "-m", "mrr", "--test", "t", "--paper")
+    evaluate = ("evaluate", "a.csv", "truth.csv", "-m", "mrr", "--paper")
+    reports = {
+        name: fastrec.evaluate_files(f"{name}.csv", "truth.csv", "mrr", per_user=True, rank="rank") for name in "ab"
+    }
+    found = fastrec.compare(reports, test="t")
+    assert good(*compare, "--format", "md") == found.to_markdown(form="paper") + "\n"
+    good(*compare, "-o", "p.tex", "--html", "p.html")
+    assert Path("p.tex").read_text(encoding="utf-8") == found.to_latex(form="paper") + "\n"
+    assert good(*evaluate, "--format", "md", "--title", "t") == f"# t\n\n{reports['a'].to_markdown(form='paper')}\n"
+    for command in (compare, evaluate):
+        message = "--paper is for Markdown and LaTeX: add -o table.md, -o table.tex or --format md"
+        assert_fails(message, *command)
+        assert_fails(message, *command, "-o", "p.json")
 
 
 def test_names_that_are_no_file_of_that_format():
