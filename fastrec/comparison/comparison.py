@@ -203,8 +203,8 @@ class Comparison(Published):
 
     def _lead(self) -> Lead:
         headline, *others = findings(self.rows, self.settings["baseline"]) or [""]
-        lines = [*others, outcome(self.rows, self._level)]
-        return Lead(headline, lines, self.warnings, [*self.notes(), f"fastrec {__version__}"])
+        notes = [outcome(self.rows, self._level), *self.notes(), f"fastrec {__version__}"]
+        return Lead(headline, others, self.warnings, notes)
 
     def _sections(self) -> list[Section]:
         metrics = list(dict.fromkeys(row.metric for row in self.rows))

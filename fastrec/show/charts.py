@@ -19,7 +19,7 @@ MIN_SPAN = 1e-300  # of an axis; a smaller one counts as 0, since 10 ** power wo
 MIN_SHARE = 0.01  # of an axis in its largest number; points that differ less are shown at about one place
 MAX_TICKS = 8  # points labelled under a chart
 CHARACTER = 6.2  # width of a character of a label, on average
-LINE, MAX_NAME = 20, 104  # of an interval chart: height of a line, and the largest width of its names
+LINE, MAX_NAME = 20, 124  # of an interval chart: height of a line, and the largest width of its names
 
 
 class Estimated(NamedTuple):

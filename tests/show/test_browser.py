@@ -1,5 +1,8 @@
 """Pages in a browser: a headless Chromium."""
 
+import struct
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -297,4 +300,21 @@ def test_pages_print_without_what_is_only_for_screens(show) -> None:
     assert browser.run(
         "[...document.querySelectorAll('.scroll')].every(one => one.scrollHeight <= one.clientHeight + 1)"
     )
+    heads = "[...document.querySelectorAll('section:first-of-type thead th')]"
+    assert browser.run(f"{heads}.length > 12 && {heads}.every(one => one.checkVisibility())")  # all columns, on paper
     assert browser.run("document.documentElement.scrollWidth <= innerWidth")
+
+
+@pytest.mark.thorough
+def test_pictures_for_the_documentation(tmp_path) -> None:
+    """The script takes every page in every window, light and dark, and on paper."""
+    pytest.importorskip("duckdb")
+    script = Path(__file__).parents[2] / "scripts" / "screenshots.py"
+    subprocess.run([sys.executable, str(script), str(tmp_path / "pictures"), "--users", "300"], check=True)
+    names = {path.name: path.read_bytes() for path in (tmp_path / "pictures").iterdir()}
+    windows = [f"{width}-{scheme}" for width in (375, 1280) for scheme in ("light", "dark")]
+    assert set(names) == {f"{page}-{window}.png" for page in ("comparison", "report") for window in (*windows, "paper")}
+    for name, picture in names.items():
+        width = 1040 if "paper" in name else int(name.split("-")[1])
+        assert struct.unpack(">II", picture[16:24]) == (width, 1600)
+    assert len(set(names.values())) == len(names)

@@ -437,7 +437,7 @@ def test_a_name_without_room_is_cut_in_an_interval_chart() -> None:
     svg = interval_chart("t", [Interval(name, Estimated(1.0, 0.0, 2.0), ["1"])])
     assert f"<title>{name}</title>" in svg
     (shown,) = re.findall(r'class="name" x="2" y="16">([^<]+)<', svg)
-    assert shown.endswith("…") and name.startswith(shown[:-1]) and len(shown) <= 16
+    assert shown.endswith("…") and name.startswith(shown[:-1]) and len(shown) <= 18
 
 
 def test_a_folded_section_shows_its_tables_on_demand() -> None:

@@ -109,7 +109,8 @@ class Browser:
         sent = [event for event in self.events if event["method"] == "Network.requestWillBeSent"]
         return [event["params"]["request"]["url"] for event in sent]
 
-    def screenshot(self, path: Path, *, whole: bool = True) -> None:
-        """Save a picture of the page."""
-        picture = self.call("Page.captureScreenshot", captureBeyondViewport=whole)["data"]
+    def screenshot(self, path: Path, *, size: tuple[int, int]) -> None:
+        """Save a picture of the top of the page, of a width and a height in pixels."""
+        clip = {"x": 0, "y": 0, "width": size[0], "height": size[1], "scale": 1}
+        picture = self.call("Page.captureScreenshot", captureBeyondViewport=True, clip=clip)["data"]
         path.write_bytes(base64.b64decode(picture))
