@@ -75,7 +75,7 @@ def _means(
 ) -> tuple[dict[tuple[str, str], float], bool]:
     """Return the means over the compared users, and whether some differ between pairs.
 
-    Those are replaced by the means over the users of each system.
+    Those are replaced by the means over the users of each system, NaN if they are not known.
     """
     found: dict[tuple[str, str], set[float]] = {}
     for row in rows:
@@ -86,7 +86,8 @@ def _means(
     shared = {metric for _, metric in differ}
     own = {(name, metric) for name, metric in means if metric in shared}
     own |= {(name, metric) for name in estimates for metric in untested}
-    return means | {(name, metric): estimates[name][metric].mean for name, metric in own}, bool(differ)
+    known = {key: estimates.get(key[0], {}).get(key[1]) for key in own}
+    return means | {key: math.nan if one is None else one.mean for key, one in known.items()}, bool(differ)
 
 
 def _letters(systems: Sequence[str]) -> dict[str, str]:

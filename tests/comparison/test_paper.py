@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 import fastrec
+from fastrec.comparison.comparison import Comparison
 from fastrec.exceptions import InputError
-from support.pages import HOSTILE, compared, evaluated, hostile, traded
+from support.pages import HOSTILE, compared, evaluated, hostile, large, traded
 
 
 def cells_of(text: str) -> dict[str, dict[str, str]]:
@@ -125,6 +126,23 @@ def test_users_of_some_systems_only() -> None:
     assert "Means over the users of each system; tests over the 4 users of both." in text
     for name, own in cells_of(text).items():
         assert own["mrr"].strip("*") == f"{reports[name[2:]]['mrr']:.4f}"
+
+
+def test_many_systems_have_numbers_for_letters() -> None:
+    made = large(30, 1, 1, pairs=True)
+    rows = tuple(row._replace(mean=0.5, baseline_mean=0.4, verdict="better") for row in made.rows)
+    cells = cells_of(Comparison(rows, settings=made.settings).to_markdown(form="paper"))
+    assert list(cells)[:2] == ["1, system_0", "2, system_1"] and len(cells) == 30
+    marks = ",".join(str(n) for n in range(1, 30))
+    assert cells["30, system_29"]["ndcg@1"].endswith(f"<sup>{marks}</sup>")
+    cells = cells_of(Comparison(rows[:3], settings=made.settings).to_markdown(form="paper"))
+    assert list(cells) == ["a system_0", "b system_1", "c system_2", "d system_3"]
+
+
+def test_means_that_are_not_known_are_dashes() -> None:
+    made = large(3, 1, 1, pairs=True)  # whose means differ between pairs, without estimates
+    cells = cells_of(made.to_markdown(form="paper"))
+    assert {cell for own in cells.values() for cell in own.values()} == {"–"}
 
 
 def test_latex_is_a_float_with_a_caption() -> None:
