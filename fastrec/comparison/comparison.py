@@ -27,7 +27,7 @@ from fastrec.report.estimates import Estimate
 from fastrec.report.plain import plain_document
 from fastrec.show.numbers import number_of_users, percent
 from fastrec.show.shown import Published
-from fastrec.show.tables import Lead, Section, Table, warning_lines, with_notes
+from fastrec.show.tables import Lead, Section, Table, warning_lines, with_notes, with_warnings
 
 __all__ = ["Comparison", "Correction", "Missing", "Test"]
 
@@ -199,7 +199,7 @@ class Comparison(Published):
 
     def _paper(self) -> Table:
         table = paper_table(self.rows, self.estimates, self.left_out, self.settings, RESAMPLING)
-        return table._replace(notes=warning_lines(self.warnings))
+        return with_warnings(table, self.warnings)
 
     def _lead(self) -> Lead:
         headline, *others = findings(self.rows, self.settings["baseline"]) or [""]

@@ -64,7 +64,7 @@ from fastrec.report.values import Label, ReportValues
 from fastrec.runtime.outputs import atomic_write
 from fastrec.show.numbers import number_of_users, one_figure, shown_count
 from fastrec.show.shown import Published
-from fastrec.show.tables import Lead, Section, Table, warning_lines, with_notes
+from fastrec.show.tables import Lead, Section, Table, warning_lines, with_notes, with_warnings
 
 
 class Report(Published, ReportValues):
@@ -248,7 +248,7 @@ class Report(Published, ReportValues):
         return with_notes([estimated(self), *by_group], notes)
 
     def _paper(self) -> Table:
-        return paper_table(self)._replace(notes=warning_lines(self.warnings))
+        return with_warnings(paper_table(self), self.warnings)
 
     def _lead(self) -> Lead:
         headline, *others = findings(self) or [""]

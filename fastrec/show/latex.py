@@ -37,10 +37,9 @@ def as_latex(tables: Iterable[Table]) -> str:
 
 
 def as_latex_float(table: Table) -> str:
-    """Return a table as a LaTeX float whose caption is the title; notes are comments."""
+    """Return a table as a LaTeX float whose caption is the title."""
     begin = [r"\begin{table}", r"\centering", rf"\caption{{{_escaped(table.title, SPECIAL)}}}"]
-    notes = [_comments(table.notes)] if table.notes else []
-    return "\n".join([*begin, *_lines(table), r"\end{table}", *notes])
+    return "\n".join([*begin, *_lines(table), r"\end{table}"])
 
 
 def _comments(lines: Iterable[str]) -> str:

@@ -22,9 +22,8 @@ def as_markdown(tables: Iterable[Table]) -> str:
 
 
 def as_markdown_with_caption(table: Table) -> str:
-    """Return a table as Markdown with its title as the caption below, and a list of its notes."""
-    notes = [bullets(table.notes)] if table.notes else []
-    return "\n\n".join(["\n".join(_lines(table)), f"Table: {_escaped(table.title)}", *notes])
+    """Return a table as Markdown with its title as the caption below."""
+    return "\n".join([*_lines(table), "", f"Table: {_escaped(table.title)}"])
 
 
 def bullets(lines: Iterable[str]) -> str:

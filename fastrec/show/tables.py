@@ -17,6 +17,7 @@ __all__ = [
     "text_of",
     "warning_lines",
     "with_notes",
+    "with_warnings",
 ]
 
 
@@ -123,3 +124,8 @@ def with_notes(tables: Sequence[Table], notes: Iterable[str]) -> list[Table]:
 def warning_lines(warnings: Iterable[str]) -> list[str]:
     """Return a line per warning."""
     return [f"warning: {warning}" for warning in warnings]
+
+
+def with_warnings(table: Table, warnings: Iterable[str]) -> Table:
+    """Return a table with warnings at the end of its title, so that they go where the caption goes."""
+    return table._replace(title=" ".join([table.title, *(f"Warning: {warning}." for warning in warnings)]))

@@ -149,6 +149,23 @@ def test_warnings_have_a_frame_of_their_own() -> None:
     assert "class=warnings" not in str(evaluated().to_html()).partition("<header>")[2]
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_samples_are_marked_before_any_number_of_a_table() -> None:
+    rng = np.random.default_rng(0)
+    users, truth = rng.random((30, 4)), [[int(item)] for item in rng.integers(0, 50, 30)]
+    reports = {
+        name: fastrec.evaluate_model((users, rng.random((50, 4))), truth, "mrr@5", negatives=9, per_user=True)
+        for name in "ab"
+    }
+    mark = "sampled: ranks are among 9 items drawn uniformly for each user"
+    found = fastrec.compare(reports, test="t")
+    for one in (reports["a"], found):
+        page = str(one.to_html())
+        assert page.index("<div class=warnings") < page.index(mark) < page.index("<svg" if one is found else "<table")
+        *_, caption = one.to_markdown(form="paper").splitlines()
+        assert mark in caption and mark in one.to_latex(form="paper").splitlines()[2]
+
+
 def test_facts_about_an_evaluation_are_at_the_head_of_its_page() -> None:
     report, comparison = evaluated(), compared()
     for found in (report, comparison):

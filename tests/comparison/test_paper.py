@@ -169,10 +169,10 @@ def test_a_report_has_a_row_per_group() -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_warnings_follow_a_table_for_a_paper() -> None:
+def test_warnings_end_the_caption_of_a_table_for_a_paper() -> None:
     report = fastrec.evaluate([[1]], [[9]], ["mrr"])
-    assert report.to_markdown(form="paper").endswith(f"- warning: {report.warnings[0]}")
-    assert report.to_latex(form="paper").endswith(f"% warning: {report.warnings[0]}")
+    assert report.to_markdown(form="paper").endswith(f" 1 user. Warning: {report.warnings[0]}.")
+    assert f" 1 user. Warning: {report.warnings[0]}.}}\n" in report.to_latex(form="paper")
     assert math.isnan(report.std_error("mrr")) and "±" not in report.to_markdown(form="paper")
 
 
