@@ -12,7 +12,7 @@ from typing import Any
 
 from fastrec.checks import check_text
 from fastrec.exceptions import InputTypeError, shown
-from fastrec.show.tables import Brief, Cell, Chart, Drawn, Lead, Section, Table, text_of
+from fastrec.show.tables import Brief, Cell, Chart, Drawn, Lead, Section, Table, text_of, warning_lines
 
 __all__ = ["as_html", "escaped", "html_page"]
 
@@ -70,7 +70,7 @@ def _lead(title: str, lead: Lead, about: Mapping[str, str]) -> Iterator[str]:
     if lead.findings:
         yield f"<ul class=findings>{''.join(f'<li>{escaped(line)}' for line in lead.findings)}</ul>"
     if lead.warnings:
-        lines = "".join(f"<p>{escaped(line)}" for line in lead.warnings)
+        lines = "".join(f"<p>{escaped(line)}" for line in warning_lines(lead.warnings))
         yield f'<div class=warnings role=note aria-label="Warnings">{lines}</div>'
     if about:
         facts = "".join(f"<div><dt>{escaped(name)}<dd>{escaped(text)}</div>" for name, text in about.items())

@@ -145,7 +145,7 @@ def test_warnings_have_a_frame_of_their_own() -> None:
     page = str(report.to_html())
     assert "headline" not in page.partition("<header>")[2]
     assert page.count("the truth has no rows") == 1
-    assert '<div class=warnings role=note aria-label="Warnings"><p>the truth has no rows' in page
+    assert '<div class=warnings role=note aria-label="Warnings"><p>warning: the truth has no rows' in page
     assert "class=warnings" not in str(evaluated().to_html()).partition("<header>")[2]
 
 
