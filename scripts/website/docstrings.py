@@ -1,0 +1,120 @@
+"""Docstrings as Markdown: sections, arguments, examples and links between public names."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import textwrap
+from collections.abc import Callable, Mapping
+
+SECTION = re.compile(r"^([A-Z]\w+(?: \w+)?)\n-{3,}$", re.MULTILINE)
+ENTRIES = ("Parameters", "Attributes", "Returns", "Raises", "Yields", "Other Parameters")
+CODE = re.compile(r"``([^`]+)``|`([^`]+)`")
+SPECIAL = re.compile(r"([*_<|\[\]$])")
+BULLET = re.compile(r"^( *)([-*]|\d+\.) ")
+
+Link = Callable[[str], str | None]
+
+
+def to_markdown(text: str, link: Link) -> str:
+    """Return a docstring as Markdown; `link` gives the address of a public name, or None."""
+    first, *rest = SECTION.split(inspect.cleandoc(text))
+    parts = [prose(first, link)]
+    for title, body in zip(rest[::2], rest[1::2], strict=True):
+        parts.append(f"**{title}**")
+        parts.append(entries(body, link) if title in ENTRIES else prose(body, link))
+    return "\n\n".join(part for part in parts if part)
+
+
+def prose(text: str, link: Link) -> str:
+    """Return paragraphs, lists and examples; an example is a block that begins with `>>>`."""
+    blocks = re.split(r"\n\s*\n", text.strip("\n"))
+    found: list[str] = []
+    for block in blocks:
+        if block.lstrip().startswith(">>>"):
+            lines = textwrap.dedent(block).replace("<BLANKLINE>", "").splitlines()
+            found.append("\n".join(["```pycon", *lines, "```"]))
+        elif block.strip():
+            found.append(paragraph(block, link))
+    return "\n\n".join(found)
+
+
+def paragraph(block: str, link: Link) -> str:
+    """Return a paragraph; a list in it starts after an empty line, as Markdown wants."""
+    lines = block.splitlines()
+    found: list[str] = []
+    for line in lines:
+        if BULLET.match(line) and found and not BULLET.match(found[-1]) and not found[-1].startswith(" "):
+            found.append("")
+        found.append(
+            BULLET.match(line).group() + inline(BULLET.sub("", line), link)
+            if BULLET.match(line)
+            else inline(line, link)
+        )
+    return "\n".join(found)
+
+
+def inline(text: str, link: Link) -> str:
+    """Return a line: code in backticks stays code and becomes a link if it is a public name."""
+    parts, end = [], 0
+    for match in CODE.finditer(text):
+        parts.append(SPECIAL.sub(r"\\\1", text[end : match.start()].replace("\\|", "|")))
+        code = match.group(1) or match.group(2)
+        address = link(code)
+        parts.append(f"[`{code}`]({address})" if address else f"`{code}`")
+        end = match.end()
+    parts.append(SPECIAL.sub(r"\\\1", text[end:].replace("\\|", "|")))
+    return "".join(parts)
+
+
+def entries(body: str, link: Link) -> str:
+    """Return a section of names with their meaning as a list of definitions."""
+    found = []
+    for entry in re.split(r"\n(?=\S)", body.strip("\n")):
+        head, _, rest = entry.partition("\n")
+        name, colon, meaning = head.partition(" : ")
+        if "\n" not in body.strip() and not colon and " " in name:  # a sentence, not a name
+            found.append(inline(name, link))
+            continue
+        names = ", ".join(name_of(part, link) for part in name.split(", "))
+        texts = [inline(meaning, link)] if colon else []
+        if rest.strip():
+            texts.append(prose(textwrap.dedent(rest), link))
+        text = "\n\n".join(texts) if texts else ""
+        found.append(f"{names}\n:   {textwrap.indent(text, '    ').lstrip()}" if text else f"- {names}")
+    return "\n\n".join(found)
+
+
+def name_of(name: str, link: Link) -> str:
+    """Return an argument, or the link to a type."""
+    address = link(name)
+    return f"[`{name}`]({address})" if address else f"`{name}`"
+
+
+def link_in(anchors: Mapping[str, str]) -> Link:
+    """Return the links to public names: `evaluate`, `fastrec.evaluate`, `Report.users`, `evaluate(...)`."""
+
+    def found(code: str) -> str | None:
+        name = re.sub(r"\(.*\)$", "", code).removeprefix("fastrec.")
+        if name in anchors:
+            return anchors[name]
+        owner = name.partition(".")[0]
+        return anchors[owner] if "." in name and owner in anchors and re.fullmatch(r"[\w.]+", name) else None
+
+    return found
+
+
+def signature(name: str, value: Callable[..., object]) -> str:
+    """Return the call with its defaults, a line for each argument if it is long."""
+    own = inspect.signature(value)
+    plain = [part.replace(annotation=inspect.Parameter.empty) for part in own.parameters.values()]
+    plain = [part for part in plain if part.name not in ("self", "cls")]
+    text = f"{name}{own.replace(parameters=plain, return_annotation=inspect.Signature.empty)}"
+    if len(text) <= 78:
+        return text
+    keyword = [part for part in plain if part.kind is part.KEYWORD_ONLY]
+    free = [str(part) for part in plain if part.kind is not part.KEYWORD_ONLY]
+    if keyword and not any(part.kind is part.VAR_POSITIONAL for part in plain):
+        free.append("*")
+    listed = textwrap.wrap(", ".join([*free, *map(str, keyword)]), 74)
+    return f"{name}(\n" + "\n".join(f"    {line}" for line in listed) + "\n)"

@@ -1,0 +1,74 @@
+"""Hooks of MkDocs: add the generated pages, fill tables into pages, draw formulas and link public names."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
+
+from mkdocs.structure.files import File, Files  # noqa: E402 - needs the path for what follows
+
+from website import commands, drawings, interface, messages, metrics, notebooks, repository, speed, tables  # noqa: E402
+from website.mathematics import with_mathml  # noqa: E402
+
+TABLE = re.compile(r"^<!-- (?:table|chart|drawing): ([a-z-]+) -->$", re.MULTILINE)
+FENCE = re.compile(r"^( *)```.*?^\1```$", re.MULTILINE | re.DOTALL)
+NAME = re.compile(r"(?<!\[)`(fastrec\.[A-Za-z_]+)(\([^`]*\))?`(?!\])")
+FILLED = tables.TABLES | speed.TABLES | drawings.TABLES
+
+
+def on_config(config: Any) -> Any:
+    """Add the pages of metrics to the navigation."""
+    reference = next(part["Reference"] for part in config.nav if "Reference" in part)
+    listed = next(part["Metrics"] for part in reference if isinstance(part, dict) and "Metrics" in part)
+    for home, (title, _) in metrics.FAMILIES.items():
+        listed.append(
+            {title: [metrics.path_of(home, entry["name"]) for own, entry in metrics.entries() if own == home]}
+        )
+    return config
+
+
+def on_files(files: Files, config: Any) -> Files:
+    """Add the generated pages."""
+    pages = [*interface.pages(), *metrics.pages(), *notebooks.pages(), *repository.pages()]
+    pages += [(commands.PATH, commands.page()), (messages.PATH, messages.page())]
+    for path, content in pages:
+        files.append(File.generated(config, path, content=content))
+    return files
+
+
+def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
+    """Fill in tables, mark examples as sessions of Python, and link public names outside of code."""
+    text = TABLE.sub(lambda match: FILLED[match.group(1)](), markdown)
+    parts, end = [], 0
+    links = interface.anchors(page.file.src_uri.rpartition("/")[0])
+    for match in FENCE.finditer(text):
+        parts += [linked(text[end : match.start()], links), session(match.group())]
+        end = match.end()
+    return "".join([*parts, linked(text[end:], links)])
+
+
+def session(block: str) -> str:
+    """Return a block of code as it is shown: a doctest without its marks of empty lines."""
+    if ">>> " not in block:
+        return block
+    return block.replace("```python", "```pycon", 1).replace("<BLANKLINE>", "").replace("\n\n```", "\n```")
+
+
+def linked(text: str, links: dict[str, str]) -> str:
+    """Return a text in which `fastrec.evaluate` leads to its reference."""
+
+    def link(match: re.Match[str]) -> str:
+        address = links.get(match.group(1).removeprefix("fastrec."))
+        return f"[{match.group()}]({address})" if address else match.group()
+
+    return NAME.sub(link, text)
+
+
+def on_page_content(html: str, **_: Any) -> str:
+    """Draw formulas, and let wide tables scroll in a frame of their own that keys reach."""
+    return with_mathml(html)
