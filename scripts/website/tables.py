@@ -41,8 +41,8 @@ METRICS_OF_ITEMS = (
     "serendipity",
 )
 METRICS_OF_ROWS = ("auc", "gauc", "average_precision", "log_loss", "rmse", "mae")
-ITEMS_OF_TOOLS = Path(__file__).parent.with_name("items_of_tools.toml")
-GAUC_OF_TOOLS = Path(__file__).parent.with_name("gauc_of_tools.toml")
+ITEMS_OF_TOOLS = Path(__file__).with_name("items_of_tools.toml")
+GAUC_OF_TOOLS = Path(__file__).with_name("gauc_of_tools.toml")
 
 
 def option_text(name: str, option: dict[str, Any]) -> str:
