@@ -63,4 +63,4 @@ def flow(name: str) -> str:
     return f"<figure>{picture}{''.join(parts)}</svg><figcaption>{html.escape(title)}</figcaption></figure>"
 
 
-TABLES: dict[str, Callable[[], str]] = {f"drawing-{name}": functools.partial(flow, name) for name in FLOWS}
+DRAWINGS: dict[str, Callable[[], str]] = {name: functools.partial(flow, name) for name in FLOWS}

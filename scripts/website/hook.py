@@ -1,4 +1,4 @@
-"""Hooks of MkDocs: add the generated pages, fill tables into pages, draw formulas and link public names."""
+"""Hooks of MkDocs: add the generated pages, draw charts and formulas, and link public names."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
 from mkdocs.structure.files import File, Files  # noqa: E402 - needs the path for what follows
 
-from website import commands, drawings, interface, messages, metrics, notebooks, repository, speed, tables  # noqa: E402
+from website import commands, drawings, interface, messages, metrics, notebooks, repository, speed  # noqa: E402
 from website.mathematics import with_mathml  # noqa: E402
 
-TABLE = re.compile(r"^<!-- (?:table|chart|drawing): ([a-z-]+) -->$", re.MULTILINE)
+PICTURE = re.compile(r"^<!-- (?:chart|drawing): ([a-z-]+) -->$", re.MULTILINE)
 FENCE = re.compile(r"^( *)```.*?^\1```$", re.MULTILINE | re.DOTALL)
 NAME = re.compile(r"(?<!\[)`(fastrec\.[A-Za-z_]+)(\([^`]*\))?`(?!\])")
-FILLED = tables.TABLES | speed.TABLES | drawings.TABLES
+PICTURES = speed.CHARTS | drawings.DRAWINGS
 
 
 def on_config(config: Any) -> Any:
@@ -42,8 +42,8 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
-    """Fill in tables, mark examples as sessions of Python, and link public names outside of code."""
-    text = TABLE.sub(lambda match: FILLED[match.group(1)](), markdown)
+    """Draw charts, mark examples as sessions of Python, and link public names outside of code."""
+    text = PICTURE.sub(lambda match: PICTURES[match.group(1)](), markdown)
     parts, end = [], 0
     links = interface.anchors(page.file.src_uri.rpartition("/")[0])
     for match in FENCE.finditer(text):
@@ -70,5 +70,5 @@ def linked(text: str, links: dict[str, str]) -> str:
 
 
 def on_page_content(html: str, **_: Any) -> str:
-    """Draw formulas, and let wide tables scroll in a frame of their own that keys reach."""
+    """Draw formulas."""
     return with_mathml(html)

@@ -75,7 +75,8 @@ def _messages() -> Iterator[tuple[str, str, str]]:
 
 def tidy(words: str) -> str:
     """Return words with single blanks and gaps."""
-    return re.sub(rf"\s+|(?:{GAP}\s*)+", lambda found: f"{GAP} " if GAP in found.group() else " ", words).strip()
+    words = re.sub(rf"\s+|(?:{GAP}\s*)+", lambda found: f"{GAP} " if GAP in found.group() else " ", words)
+    return re.sub(rf"{GAP} (?=[-;:,.)\]'=])", GAP, words).strip()
 
 
 def is_message(words: str) -> bool:
@@ -121,7 +122,7 @@ def page() -> str:
             parts.append(f"## {kind}")
             parts.append((inspect.getdoc(getattr(exceptions, kind)) or "").partition("\n")[0])
             for module, own in sorted((module, own) for module, own in found[kind].items() if own):
-                parts.append(f"### `fastrec/{module}`: {kind} {{ #{kind}-{module} }}")
+                parts.append(f"### {kind} of {module} {{ #{kind}-{module} }}")
                 parts.append("\n".join(f"- {escaped(words)}" for words in sorted(own)))
     return "\n\n".join(parts) + "\n"
 

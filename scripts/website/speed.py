@@ -82,6 +82,5 @@ TABLES: dict[str, Callable[[], str]] = {
     "speed": lambda: table(results()),
     "routes": lambda: table_of_routes(results()),
     "spark": lambda: table_of_spark(results(SPARK_RESULTS)),
-    "others": chart_of_others,
-    "rates": chart_of_routes,
 }
+CHARTS: dict[str, Callable[[], str]] = {"others": chart_of_others, "rates": chart_of_routes}

@@ -67,8 +67,8 @@ def test_the_table_of_tools_has_every_metric_of_items():
     assert {tool for tool in TOOLS.split() if any(tool in kind["theirs"] for kind in kinds)} == set(TOOLS.split())
 
 
-def test_the_numbers_are_current():
-    script = [sys.executable, str(ROOT / "scripts" / "readme.py"), "--check"]
+def test_numbers_and_tables_are_current():
+    script = [sys.executable, str(ROOT / "scripts" / "write_docs.py"), "--check"]
     result = subprocess.run(script, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stdout + result.stderr
 

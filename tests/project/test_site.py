@@ -97,7 +97,7 @@ def test_formulas_are_drawn_without_scripts(site: Path) -> None:
 def test_examples_are_shown_as_people_see_them(site: Path) -> None:
     pages = [path.read_text(encoding="utf-8") for path in site.rglob("*.html")]
     assert not any("BLANKLINE" in text for text in pages)
-    assert not any("<!-- table:" in text for text in pages)
+    assert not any("<!-- chart:" in text or "<!-- drawing:" in text for text in pages)
 
 
 @needs_browser

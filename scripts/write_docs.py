@@ -1,12 +1,15 @@
-"""Write the numbers and the picture of the README; with --check only say whether they are current.
+"""Write the numbers and the picture of the README, and the tables of pages; with --check only say what is stale.
 
-Times come from bench/results.json, counts from the registry and the kept answers of other tools.
+Times come from bench/results.json, counts from the registry and the kept answers of other tools, and tables from
+`website.tables` and `website.speed`.
 """
 
 from __future__ import annotations
 
+import re
 import sys
 import textwrap
+from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -16,10 +19,9 @@ import cases  # noqa: E402 - needs the path
 
 import fastrec  # noqa: E402
 from fastrec.metrics.recipes import RECIPES  # noqa: E402
-from website import speed  # noqa: E402
+from website import speed, tables  # noqa: E402
 
-README, PICTURE = ROOT / "README.md", ROOT / "docs" / "assets" / "speed.svg"
-BEGIN, END = "<!-- numbers:begin -->\n", "<!-- numbers:end -->\n"
+PICTURE = ROOT / "docs" / "assets" / "speed.svg"
 MEANS = "1M users x 100 items, 30 values: means / floor"
 STREAMED = "400000000 shuffled rows under memory=1000000000: peak memory / (memory + 400 MB)"
 BULLETS = """
@@ -53,22 +55,28 @@ def bullets() -> str:
     return "".join(textwrap.fill(f"- {line}", 120, subsequent_indent="  ") + "\n" for line in lines)
 
 
+WRITTEN: dict[str, Callable[[], str]] = {"numbers": bullets} | tables.TABLES | speed.TABLES
+
+
 def written(text: str) -> str:
-    """Return the README with current numbers."""
-    before, rest = text.split(BEGIN)
-    return before + BEGIN + bullets() + END + rest.split(END)[1]
+    """Return a page with what belongs between its markers."""
+    for name in re.findall(r"^<!-- ([a-z-]+):begin -->$", text, re.MULTILINE):
+        begin, end = f"<!-- {name}:begin -->\n", f"<!-- {name}:end -->\n"
+        before, rest = text.split(begin)
+        text = f"{before}{begin}{WRITTEN[name]().strip()}\n{end}{rest.split(end)[1]}"
+    return text
 
 
 def main() -> int:
-    """Write the numbers and the picture, or check them; return the exit code."""
-    text, fresh = README.read_text(encoding="utf-8"), written(README.read_text(encoding="utf-8"))
-    picture = speed.picture_of_others()
+    """Write what is stale, or only name it; return the exit code."""
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    fresh = {page: written(page.read_text(encoding="utf-8")) for page in pages} | {PICTURE: speed.picture_of_others()}
+    stale = [path for path, text in fresh.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
     if "--check" in sys.argv:
-        current = fresh == text and PICTURE.exists() and picture == PICTURE.read_text(encoding="utf-8")
-        print("README.md: the numbers are " + ("current" if current else "stale: run python scripts/readme.py"))
-        return int(not current)
-    README.write_text(fresh, encoding="utf-8")
-    PICTURE.write_text(picture, encoding="utf-8")
+        print("\n".join(f"{path.relative_to(ROOT)} is stale: run python scripts/write_docs.py" for path in stale))
+        return int(bool(stale))
+    for path in stale:
+        path.write_text(fresh[path], encoding="utf-8")
     return 0
 
 
