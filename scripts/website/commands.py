@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import click
 
@@ -49,13 +48,10 @@ def section(name: str, command: click.Command) -> list[str]:
     return parts
 
 
-def option(parameter: Any, context: click.Context) -> tuple[str, str]:
-    """Return the names of an option with its values, and its help."""
+def option(parameter: click.Option, context: click.Context) -> tuple[str, str]:
+    """Return the names of an option with its values, and its help; nothing for a hidden one."""
     record = parameter.get_help_record(context)
-    if record is None:
-        return "", ""
-    names = record[0].replace("|", "\\|")
-    return f"`{names}`".replace("\\|", "|").replace("|", "&#124;") if "|" not in names else code(record[0]), record[1]
+    return (code(record[0]), record[1]) if record else ("", "")
 
 
 def code(text: str) -> str:

@@ -8,7 +8,8 @@ import textwrap
 from collections.abc import Callable, Mapping
 
 SECTION = re.compile(r"^([A-Z]\w+(?: \w+)?)\n-{3,}$", re.MULTILINE)
-ENTRIES = ("Parameters", "Attributes", "Returns", "Raises", "Yields", "Other Parameters")
+NAMED, TYPED = ("Parameters", "Attributes"), ("Returns", "Raises", "Yields", "Warns")
+NAMES = re.compile(r"[\w*]+(, [\w*]+)*")
 CODE = re.compile(r"``([^`]+)``|`([^`]+)`")
 SPECIAL = re.compile(r"([*_<|\[\]$])")
 BULLET = re.compile(r"^( *)([-*]|\d+\.) ")
@@ -22,7 +23,8 @@ def to_markdown(text: str, link: Link) -> str:
     parts = [prose(first, link)]
     for title, body in zip(rest[::2], rest[1::2], strict=True):
         parts.append(f"**{title}**")
-        parts.append(entries(body, link) if title in ENTRIES else prose(body, link))
+        is_list = title in NAMED or title in TYPED
+        parts.append(entries(body, link, are_types=title in TYPED) if is_list else prose(body, link))
     return "\n\n".join(part for part in parts if part)
 
 
@@ -41,16 +43,13 @@ def prose(text: str, link: Link) -> str:
 
 def paragraph(block: str, link: Link) -> str:
     """Return a paragraph; a list in it starts after an empty line, as Markdown wants."""
-    lines = block.splitlines()
     found: list[str] = []
-    for line in lines:
-        if BULLET.match(line) and found and not BULLET.match(found[-1]) and not found[-1].startswith(" "):
+    for line in block.splitlines():
+        bullet = BULLET.match(line)
+        mark = bullet.group() if bullet else ""
+        if bullet and found and not BULLET.match(found[-1]) and not found[-1].startswith(" "):
             found.append("")
-        found.append(
-            BULLET.match(line).group() + inline(BULLET.sub("", line), link)
-            if BULLET.match(line)
-            else inline(line, link)
-        )
+        found.append(mark + inline(line.removeprefix(mark), link))
     return "\n".join(found)
 
 
@@ -67,22 +66,22 @@ def inline(text: str, link: Link) -> str:
     return "".join(parts)
 
 
-def entries(body: str, link: Link) -> str:
-    """Return a section of names with their meaning as a list of definitions."""
+def entries(body: str, link: Link, *, are_types: bool) -> str:
+    """Return a section of names, or of types, with their meaning as a list of definitions; paragraphs may follow."""
     found = []
     for entry in re.split(r"\n(?=\S)", body.strip("\n")):
         head, _, rest = entry.partition("\n")
         name, colon, meaning = head.partition(" : ")
-        if "\n" not in body.strip() and not colon and " " in name:  # a sentence, not a name
-            found.append(inline(name, link))
+        if not are_types and not NAMES.fullmatch(name):
+            found.append(inline(entry, link))  # a line of a paragraph
             continue
-        names = ", ".join(name_of(part, link) for part in name.split(", "))
-        texts = [inline(meaning, link)] if colon else []
-        if rest.strip():
-            texts.append(prose(textwrap.dedent(rest), link))
-        text = "\n\n".join(texts) if texts else ""
-        found.append(f"{names}\n:   {textwrap.indent(text, '    ').lstrip()}" if text else f"- {names}")
-    return "\n\n".join(found)
+        listed = name.split(", ") if NAMES.fullmatch(name) else [name]
+        names = ", ".join(name_of(part, link) if NAMES.fullmatch(part) else inline(part, link) for part in listed)
+        more = textwrap.dedent(rest)
+        between = "\n" if more[:1].islower() else "\n\n"  # the sentence of the first line may go on
+        text = prose(f"{meaning}{between}{more}" if colon else more, link)
+        found.append(f"\n{names}\n:   {textwrap.indent(text, '    ').lstrip()}\n" if text else f"\n- {names}\n")
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(found)).strip("\n")
 
 
 def name_of(name: str, link: Link) -> str:

@@ -94,11 +94,7 @@ def page(home: str, entry: dict[str, Any]) -> str:
     parts.append("\n".join(f"- {option}" for option in options) if options else "No options of its own.")
     common = [f"`{key}=`" for key in entry["options"] if key in COMMON_OPTIONS]
     if common:
-        policies = "../../../guides/who-is-counted.md"
-        parts.append(
-            f"It also takes {' and '.join(common)}, as in `{name}({common[0].strip('`')}…)`: see [who is "
-            f"counted]({policies})."
-        )
+        parts.append(f"It also takes {', '.join(common)}: see [who is counted](../../../guides/who-is-counted.md).")
     parts += ["## Definition", to_markdown(rest, link)]
     parts += ["## In other tools", tools_of(home, name)]
     return "\n\n".join(parts) + "\n"

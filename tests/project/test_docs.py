@@ -114,7 +114,16 @@ def test_docstrings_become_markdown():
     ----------
     path : the file
         ``"-"``: standard input.
+    k, seed : numbers that
+        go on here
     n_threads
+
+    A paragraph of its own.
+
+    Returns
+    -------
+    array of float64
+        The sums.
 
     Examples
     --------
@@ -126,7 +135,11 @@ def test_docstrings_become_markdown():
         "**Parameters**",
         "`path`\n:   the file",
         '    `"-"`: standard input.',
+        "`k`, `seed`\n:   numbers that\n    go on here",
         "- `n_threads`",
+        "A paragraph of its own.",
+        "**Returns**",
+        "array of float64\n:   The sums.",
         "**Examples**",
         "```pycon\n>>> 1 + 1\n2\n```",
     ]
