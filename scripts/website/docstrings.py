@@ -78,7 +78,7 @@ def entries(body: str, link: Link, *, are_types: bool) -> str:
         listed = name.split(", ") if NAMES.fullmatch(name) else [name]
         names = ", ".join(name_of(part, link) if NAMES.fullmatch(part) else inline(part, link) for part in listed)
         more = textwrap.dedent(rest)
-        between = "\n" if more[:1].islower() else "\n\n"  # the sentence of the first line may go on
+        between = "\n" if more[:1].islower() or more[:1] == "(" else "\n\n"  # the sentence of the first line may go on
         text = prose(f"{meaning}{between}{more}" if colon else more, link)
         found.append(f"\n{names}\n:   {textwrap.indent(text, '    ').lstrip()}\n" if text else f"\n- {names}\n")
     return re.sub(r"\n{3,}", "\n\n", "\n".join(found)).strip("\n")

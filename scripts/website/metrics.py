@@ -91,7 +91,10 @@ def page(home: str, entry: dict[str, Any]) -> str:
     parts.append("\n".join(f"- **{key}**: {value}" for key, value in facts))
     options = [option_text(key, option) for key, option in entry["options"].items() if key not in COMMON_OPTIONS]
     parts.append("## Options")
-    parts.append("\n".join(f"- {option}" for option in options) if options else "No options of its own.")
+    if options:
+        parts += ["Defaults are in **bold**.", "\n".join(f"- {option}" for option in options)]
+    else:
+        parts.append("No options of its own.")
     common = [f"`{key}=`" for key in entry["options"] if key in COMMON_OPTIONS]
     if common:
         parts.append(f"It also takes {', '.join(common)}: see [who is counted](../../../guides/who-is-counted.md).")
