@@ -22,14 +22,19 @@ PICTURES = speed.CHARTS | drawings.DRAWINGS
 
 
 def on_config(config: Any) -> Any:
-    """Add the pages of metrics to the navigation."""
-    reference = next(part["Reference"] for part in config.nav if "Reference" in part)
-    listed = next(part["Metrics"] for part in reference if isinstance(part, dict) and "Metrics" in part)
+    """Add the pages of metrics and of notebooks to the navigation."""
+    reference, listed = below(config.nav, "Reference"), below(config.nav, "Notebooks")
+    listed += [path for path, _ in notebooks.pages() if path.endswith(".md")]
     for home, (title, _) in metrics.FAMILIES.items():
-        listed.append(
-            {title: [metrics.path_of(home, entry["name"]) for own, entry in metrics.entries() if own == home]}
-        )
+        paths = [metrics.path_of(home, entry["name"]) for own, entry in metrics.entries() if own == home]
+        below(reference, "Metrics").append({title: paths})
     return config
+
+
+def below(nav: list[Any], title: str) -> list[Any]:
+    """Return the pages below a title of the navigation."""
+    found: list[Any] = next(part[title] for part in nav if isinstance(part, dict) and title in part)
+    return found
 
 
 def on_files(files: Files, config: Any) -> Files:
