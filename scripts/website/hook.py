@@ -12,7 +12,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
 from mkdocs.structure.files import File, Files  # noqa: E402 - needs the path for what follows
 
-from website import commands, drawings, interface, messages, metrics, notebooks, repository, speed  # noqa: E402
+from website import commands, drawings, examples, interface, messages, metrics, notebooks, repository, speed  # noqa: E402
 from website.mathematics import with_mathml  # noqa: E402
 
 PICTURE = re.compile(r"^<!-- (?:chart|drawing): ([a-z-]+) -->$", re.MULTILINE)
@@ -39,7 +39,7 @@ def below(nav: list[Any], title: str) -> list[Any]:
 
 def on_files(files: Files, config: Any) -> Files:
     """Add the generated pages."""
-    pages = [*interface.pages(), *metrics.pages(), *notebooks.pages(), *repository.pages()]
+    pages = [*interface.pages(), *metrics.pages(), *notebooks.pages(), *repository.pages(), *examples.pages()]
     pages += [(commands.PATH, commands.page()), (messages.PATH, messages.page())]
     for path, content in pages:
         files.append(File.generated(config, path, content=content))
