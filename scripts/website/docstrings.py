@@ -68,20 +68,22 @@ def inline(text: str, link: Link) -> str:
 
 def entries(body: str, link: Link, *, are_types: bool) -> str:
     """Return a section of names, or of types, with their meaning as a list of definitions; paragraphs may follow."""
+    body, *examples = re.split(r"\n\n(?=>>> )", body.strip("\n"), maxsplit=1)
     found = []
-    for entry in re.split(r"\n(?=\S)", body.strip("\n")):
+    for entry in re.split(r"\n(?=\S)", body):
         head, _, rest = entry.partition("\n")
         name, colon, meaning = head.partition(" : ")
         if not are_types and not NAMES.fullmatch(name):
             found.append(inline(entry, link))  # a line of a paragraph
             continue
-        listed = name.split(", ") if NAMES.fullmatch(name) else [name]
-        names = ", ".join(name_of(part, link) if NAMES.fullmatch(part) else inline(part, link) for part in listed)
+        parts = name.split(", ") if NAMES.fullmatch(name) else [name]
+        names = ", ".join(name_of(part, link) if NAMES.fullmatch(part) else inline(part, link) for part in parts)
         more = textwrap.dedent(rest)
         between = "\n" if more[:1].islower() or more[:1] == "(" else "\n\n"  # the sentence of the first line may go on
         text = prose(f"{meaning}{between}{more}" if colon else more, link)
         found.append(f"\n{names}\n:   {textwrap.indent(text, '    ').lstrip()}\n" if text else f"\n- {names}\n")
-    return re.sub(r"\n{3,}", "\n\n", "\n".join(found)).strip("\n")
+    listed = re.sub(r"\n{3,}", "\n\n", "\n".join(found)).strip("\n")
+    return "\n\n".join([listed, *(prose(text, link) for text in examples)])
 
 
 def name_of(name: str, link: Link) -> str:

@@ -125,6 +125,11 @@ def test_docstrings_become_markdown():
     array of float64
         The sums.
 
+    >>> print("a\\n\\nb")
+    a
+    <BLANKLINE>
+    b
+
     Examples
     --------
     >>> 1 + 1
@@ -140,6 +145,8 @@ def test_docstrings_become_markdown():
         "A paragraph of its own.",
         "**Returns**",
         "array of float64\n:   The sums.",
+        '```pycon\n>>> print("a\\n\\nb")\na',
+        "b\n```",
         "**Examples**",
         "```pycon\n>>> 1 + 1\n2\n```",
     ]
