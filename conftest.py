@@ -2,6 +2,7 @@
 
 import gc
 import os
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -67,10 +68,15 @@ def _doctest_names(doctest_namespace: dict[str, object]) -> None:
 
 @pytest.fixture(autouse=True)
 def _registry_as_before() -> Iterator[None]:
-    """Forget the metrics that a test or an example declares."""
+    """Forget the metrics and formats of files that a test or an example declares."""
     before = {family: dict(metrics) for family, metrics in declaration.DECLARED.items()}
     yield
     for family, metrics in declaration.DECLARED.items():
         metrics.clear()
         metrics.update(before[family])
     declaration.forget_parsed()
+    registry = sys.modules.get("fastrec.files.formats.registry")
+    if registry is not None:
+        foreign = [name for name, own in registry.FORMATS.items() if not type(own).__module__.startswith("fastrec.")]
+        for name in foreign:
+            del registry.FORMATS[name]

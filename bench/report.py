@@ -1,21 +1,12 @@
-"""Write the README's tables of speed from the results: `python -m bench.report [--check]`.
-
---check writes nothing; the exit code is 1 if a table is stale.
-"""
+"""Tables of speed, from the results of `python -m bench.run` and `python -m bench.spark`, for the documentation."""
 
 from __future__ import annotations
 
-import argparse
-import json
-import sys
-from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
-from bench.measure import BUSY, ROOT
+from bench.measure import BUSY
 from bench.run import RESULTS, ROUTE
 
-README = ROOT / "README.md"
 SPARK_RESULTS = RESULTS.with_name("spark.json")
 PER_CORE = "M rows/s per core"  # the end of notes of rates on Spark
 DOLLARS_PER_CORE_HOUR = 0.05  # an assumption: about the price of a rented core with 4 GB
@@ -71,47 +62,6 @@ def table_of_spark(results: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-TABLES = {"speed": table, "routes": table_of_routes}
-TABLES_OF_SPARK = {"spark": table_of_spark}
-
-
 def tidy(text: str) -> str:
     """Return a plain text with proper typography."""
     return text.replace(" x ", " × ").replace("->", "→").replace("|", "\\|")
-
-
-def fill(text: str, results: dict[str, Any], tables: dict[str, Callable[[dict[str, Any]], str]] = TABLES) -> str:
-    """Return the text with fresh tables between their markers."""
-    for name, make in tables.items():
-        begin, end = f"<!-- {name}:begin -->", f"<!-- {name}:end -->"
-        if text.count(begin) != 1 or text.count(end) != 1:
-            raise SystemExit(f"the text needs {begin} and {end} once each")
-        before, rest = text.split(begin)
-        text = f"{before}{begin}\n{make(results)}\n{end}{rest.split(end)[1]}"
-    return text
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Write the tables, or check them; return the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m bench.report", description=__doc__.splitlines()[0])
-    parser.add_argument("--check", action="store_true", help="only say whether the tables are current")
-    parser.add_argument("--json", type=Path, default=RESULTS, metavar="FILE")
-    parser.add_argument("--spark", type=Path, default=SPARK_RESULTS, metavar="FILE")
-    parser.add_argument("--readme", type=Path, default=README, metavar="FILE")
-    options = parser.parse_args(arguments)
-    text = fresh = options.readme.read_text(encoding="utf-8")
-    for file, tables in ((options.json, TABLES), (options.spark, TABLES_OF_SPARK)):
-        if file == SPARK_RESULTS and not file.exists():
-            continue  # Spark is measured separately, on a machine with Java
-        results = json.loads(file.read_text(encoding="utf-8"))
-        check_results(results)
-        fresh = fill(fresh, results, tables)
-    if options.check:
-        print(f"{options.readme.name}: the table of speed is " + ("current" if fresh == text else "stale"))
-        return int(fresh != text)
-    options.readme.write_text(fresh, encoding="utf-8")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

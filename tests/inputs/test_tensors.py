@@ -235,7 +235,7 @@ def test_torch_is_not_imported():
 
 
 def test_an_evaluator_per_epoch(tensor):
-    """As in the README: `reset` begins the next epoch."""
+    """As in the documentation: `reset` begins the next epoch."""
     evaluator, found = fastrec.Evaluator("recall@2", per_user=True), []
     for recs in (RECS, [[9, 1, 2], [5, 4, 6]]):
         for row, relevant in zip(recs, TRUTH, strict=True):

@@ -10,7 +10,8 @@ import pytest
 
 import fastrec
 from fastrec.metrics.recipes import RECIPES, find_recipe
-from support.rivals import RIVALS, agrees, cases, run
+from support.documents import DOCS
+from support.rivals import agrees, cases, run
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastrec.FastrecWarning")
 
@@ -441,8 +442,8 @@ def test_the_options_named_for_trec_eval_are_those_of_its_recipe():
     cli = pytest.importorskip("fastrec.cli.program")
     policies = find_recipe("trec_eval").policies
     options = " ".join(f"--{name.replace('_', '-')} {policies[name]}" for name in ("ties", "no_truth", "no_recs"))
-    readme = (RIVALS.parents[1] / "README.md").read_text(encoding="utf-8")
-    texts = [cli.program.commands["evaluate"].help, readme.partition("## Command line")[2]]
+    page = (DOCS / "guides" / "command-line.md").read_text(encoding="utf-8")
+    texts = [cli.program.commands["evaluate"].help, page]
     for text in texts:
         named = re.findall(r"--ties id_desc(?: +--no-\S+ \w+)*", " ".join(text.split()))
         assert named and set(named) == {options}
@@ -474,9 +475,8 @@ def test_the_version_is_that_of_the_answers(tool):
     assert any(f"{package} {version}" in named for package, version in run.load_golden(tool)["versions"].items())
 
 
-def test_the_readme_counts_the_cases():
-    text = " ".join((RIVALS.parents[1] / "README.md").read_text(encoding="utf-8").split())
+def test_the_page_of_other_tools_counts_the_cases():
+    text = " ".join((DOCS / "why-numbers-differ.md").read_text(encoding="utf-8").split())
     assert f"on {len(LISTS)} cases of lists and {len(ROWS)} of scored rows" in text
     assert f"on {len(cases.item_cases())} with items and histories" in text
-    section = text.partition("## The number of another tool")[2].partition("## Exact")[0]
-    assert all(f"`{name}`" in section for name in RECIPES)
+    assert all(f"`{name}`" in text for name in RECIPES)

@@ -1,4 +1,4 @@
-"""The README's generated tables are current and true; its examples run as doctests."""
+"""The README is short and its numbers are current; the tables of other tools are true. Its examples run as doctests."""
 
 import math
 import re
@@ -13,7 +13,9 @@ import fastrec
 from fastrec.metrics.declaration import known_metrics
 
 ROOT = Path(__file__).parents[2]
-GAUC_OF_TOOLS = tomllib.loads((ROOT / "scripts" / "gauc_of_tools.toml").read_text(encoding="utf-8"))["number"]
+GAUC_OF_TOOLS = tomllib.loads((ROOT / "scripts" / "website" / "gauc_of_tools.toml").read_text(encoding="utf-8"))[
+    "number"
+]
 
 # Users with AUC 2/3 (5 rows, 3 positive) and 1/2 (4 rows, 2 positive); 2 rows, all negative; 3 rows, all positive
 LABELS = [1, 0, 1, 1, 0, 1, 0, 0, 1, 0, 0, 1, 1, 1]
@@ -58,17 +60,35 @@ TOOLS += " ClayRS FairRankTune rsdiv"
 
 
 def test_the_table_of_tools_has_every_metric_of_items():
-    kinds = tomllib.loads((ROOT / "scripts" / "items_of_tools.toml").read_text(encoding="utf-8"))["kind"]
+    kinds = tomllib.loads((ROOT / "scripts" / "website" / "items_of_tools.toml").read_text(encoding="utf-8"))["kind"]
     homes = ("fastrec.metrics.items", "fastrec.metrics.exposure", "fastrec.metrics.weighted")
     known = [metric.name for metric in known_metrics() if metric.formula.__module__ in homes]
     assert sorted(name for kind in kinds for name in kind["ours"]) == sorted(known)
     assert {tool for tool in TOOLS.split() if any(tool in kind["theirs"] for kind in kinds)} == set(TOOLS.split())
 
 
-def test_the_generated_tables_are_current():
-    script = [sys.executable, str(ROOT / "scripts" / "readme_metrics.py"), "--check"]
+def test_numbers_and_tables_are_current():
+    script = [sys.executable, str(ROOT / "scripts" / "write_docs.py"), "--check"]
     result = subprocess.run(script, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_the_readme_is_short():
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 180
+
+
+def test_links_lead_to_files_and_heads():
+    """MkDocs checks those within the site."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    links = re.findall(r"\]\((?!http)([^)]+)\)", text)
+    assert len(links) > 20
+    for link in links:
+        path, _, anchor = link.partition("#")
+        target = ROOT / path
+        assert target.exists(), link
+        heads = re.findall(r"^#+ (.*)$", target.read_text(encoding="utf-8"), re.MULTILINE) if anchor else []
+        slugs = [re.sub(r"[^\w]+", "-", head.lower()).strip("-") for head in heads]
+        assert not anchor or anchor in slugs, link
 
 
 def test_each_command_is_one_line():

@@ -18,6 +18,7 @@ import pytest
 import fastrec
 import fastrec.spark
 from fastrec.runtime.code_cache import cache_root
+from support.documents import DOCS, programs
 
 ROOT = Path(__file__).parents[2]
 JAVA = shutil.which("java", path=f"{os.environ.get('JAVA_HOME', '/nowhere')}/bin{os.pathsep}{os.environ['PATH']}")
@@ -864,3 +865,15 @@ def test_faults_of_logs_of_slates(on_spark):
     zero = log.set_column(3, "pscore", pa.array(np.where(np.arange(len(log)) == 7, 0.0, 0.5)))
     with pytest.raises(fastrec.InputError, match=r"column 'pscore' must be a probability above 0.*found 0 .slate 's"):
         fastrec.spark.policy_value(on_spark(zero))
+
+
+def test_the_program_of_the_documentation(on_spark, tmp_path):
+    (program,) = programs(DOCS / "guides" / "spark.md")
+    recs, truth = make_lists()
+    log = make_log()
+    log = log.rename_columns([{"label": "clicked", "device": "session"}.get(name, name) for name in log.column_names])
+    names = {"recs": on_spark(recs), "truth": on_spark(truth), "log": on_spark(log), "folder": tmp_path}
+    exec(program, names)
+    wanted = fastrec.evaluate_scores(log, metrics="gauc", user=["user_id", "session"], label="clicked")
+    assert names["report"]["gauc"] == wanted["gauc"]
+    assert list(tmp_path.glob("values/*.parquet"))

@@ -1,20 +1,18 @@
-"""Write the README's generated tables of metrics; with --check only say whether they are current.
+"""Tables of policies and of the definitions of other tools.
 
-The metrics come from the registry, the policies from their declarations, the definitions of other tools from their
+The policies come from their declarations, the definitions of other tools from their
 recipes, their GAUC from gauc_of_tools.toml, and which metrics of items they have from items_of_tools.toml.
 """
 
 from __future__ import annotations
 
-import sys
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import fastrec
 from fastrec.metrics.calls import parse
-from fastrec.metrics.declaration import COMMON_OPTIONS, known_metrics, print_value
-from fastrec.metrics.directions import Direction
+from fastrec.metrics.declaration import print_value
 from fastrec.metrics.recipe import Recipe
 from fastrec.metrics.recipes import RECIPES
 from fastrec.policies import (
@@ -31,7 +29,6 @@ from fastrec.policies import (
     Policy,
 )
 
-README = Path(__file__).parent.parent / "README.md"
 METRICS_OF_LISTS = ("precision", "recall", "hit_rate", "mrr", "map", "ndcg")
 METRICS_OF_ITEMS = (
     "gini",
@@ -63,22 +60,6 @@ def option_text(name: str, option: dict[str, Any]) -> str:
             return f"`{name}=`" + " \\| ".join([*choices, "a number"])
         choices.append("required" if option["required"] else "a number" if default is None else f"**{default:g}**")
     return f"`{name}=`" + " \\| ".join(choices)
-
-
-def metrics_table(modules: tuple[str, ...], value: str) -> str:
-    """Return the table of the metrics of some modules; `value` is the title of the column with their formulas."""
-    lines = [f"| metric | {value} | better | options (default in **bold**) | source |", "|---|---|---|---|---|"]
-    homes = [metric.formula.__module__.rpartition(".")[2] for metric in known_metrics()]
-    for home, metric in zip(homes, fastrec.catalogue(), strict=True):
-        if home in modules:
-            options = [
-                option_text(name, option) for name, option in metric["options"].items() if name not in COMMON_OPTIONS
-            ]
-            formula = metric["formula"].replace("|", "\\|")
-            better = Direction(metric["direction"], metric["target"]).words
-            cells = (f"`{metric['name']}`", formula, better, "; ".join(options), metric["source"])
-            lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
 
 
 def recipes_table(kind: str, columns: tuple[str, ...], policies: tuple[str, ...], modules: tuple[str, ...] = ()) -> str:
@@ -148,41 +129,15 @@ def policies_table(policies: tuple[Policy, ...]) -> str:
     return "\n".join(lines)
 
 
-def with_table(text: str, name: str, table: str) -> str:
-    """Return the text with the table between the markers of this name."""
-    begin, end = f"<!-- {name}:begin -->", f"<!-- {name}:end -->"
-    before, rest = text.split(begin)
-    return f"{before}{begin}\n{table}\n{end}{rest.split(end)[1]}"
-
-
-def main() -> int:
-    """Write the tables, or check them; return the exit code."""
-    text = README.read_text(encoding="utf-8")
-    fresh = with_table(text, "metrics", metrics_table(("lists",), "value of a user"))
-    fresh = with_table(fresh, "item-metrics", metrics_table(("items",), "value of a user"))
-    fresh = with_table(fresh, "exposure-metrics", metrics_table(("exposure",), "value"))
-    fresh = with_table(fresh, "weighted-metrics", metrics_table(("weighted",), "value of a user"))
-    fresh = with_table(fresh, "score-metrics", metrics_table(("rows", "ratings"), "value"))
-    fresh = with_table(fresh, "gauc", gauc_table())
-    fresh = with_table(fresh, "items-of-tools", items_table())
-    fresh = with_table(fresh, "policies", policies_table((NO_TRUTH, NO_RECS, DUPLICATES, TIES)))
-    fresh = with_table(fresh, "item-policies", policies_table((UNSEEN, NO_HISTORY, NO_FEATURES)))
-    fresh = with_table(fresh, "row-policies", policies_table((ONE_CLASS, NO_TRUTH_OF_ROWS, TIES_OF_ROWS)))
-    fresh = with_table(
-        fresh,
-        "recipes",
-        recipes_table("lists", METRICS_OF_LISTS, ("ties", "min_gain", "no_truth", "no_recs"), ("lists",)),
-    )
-    fresh = with_table(
-        fresh, "item-recipes", recipes_table("lists", METRICS_OF_ITEMS, (), ("items", "exposure", "weighted"))
-    )
-    fresh = with_table(fresh, "row-recipes", recipes_table("rows", METRICS_OF_ROWS, ()))
-    if "--check" in sys.argv:
-        print("README.md: the generated tables are " + ("current" if fresh == text else "stale: run this script"))
-        return int(fresh != text)
-    README.write_text(fresh, encoding="utf-8")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+TABLES: dict[str, Callable[[], str]] = {
+    "gauc": gauc_table,
+    "items-of-tools": items_table,
+    "policies": lambda: policies_table((NO_TRUTH, NO_RECS, DUPLICATES, TIES)),
+    "item-policies": lambda: policies_table((UNSEEN, NO_HISTORY, NO_FEATURES)),
+    "row-policies": lambda: policies_table((ONE_CLASS, NO_TRUTH_OF_ROWS, TIES_OF_ROWS)),
+    "recipes": lambda: recipes_table(
+        "lists", METRICS_OF_LISTS, ("ties", "min_gain", "no_truth", "no_recs"), ("lists",)
+    ),
+    "item-recipes": lambda: recipes_table("lists", METRICS_OF_ITEMS, (), ("items", "exposure", "weighted")),
+    "row-recipes": lambda: recipes_table("rows", METRICS_OF_ROWS, ()),
+}

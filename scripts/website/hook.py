@@ -1,0 +1,79 @@
+"""Hooks of MkDocs: add the generated pages, draw charts and formulas, and link public names."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
+
+from mkdocs.structure.files import File, Files  # noqa: E402 - needs the path for what follows
+
+from website import commands, drawings, examples, interface, messages, metrics, notebooks, repository, speed  # noqa: E402
+from website.mathematics import with_mathml  # noqa: E402
+
+PICTURE = re.compile(r"^<!-- (?:chart|drawing): ([a-z-]+) -->$", re.MULTILINE)
+FENCE = re.compile(r"^( *)```.*?^\1```$", re.MULTILINE | re.DOTALL)
+NAME = re.compile(r"(?<!\[)`(fastrec\.[A-Za-z_]+)(\([^`]*\))?`(?!\])")
+PICTURES = speed.CHARTS | drawings.DRAWINGS
+
+
+def on_config(config: Any) -> Any:
+    """Add the pages of metrics and of notebooks to the navigation."""
+    reference, listed = below(config.nav, "Reference"), below(config.nav, "Notebooks")
+    listed += [path for path, _ in notebooks.pages() if path.endswith(".md")]
+    for home, (title, _) in metrics.FAMILIES.items():
+        paths = [metrics.path_of(home, entry["name"]) for own, entry in metrics.entries() if own == home]
+        below(reference, "Metrics").append({title: paths})
+    return config
+
+
+def below(nav: list[Any], title: str) -> list[Any]:
+    """Return the pages below a title of the navigation."""
+    found: list[Any] = next(part[title] for part in nav if isinstance(part, dict) and title in part)
+    return found
+
+
+def on_files(files: Files, config: Any) -> Files:
+    """Add the generated pages."""
+    pages = [*interface.pages(), *metrics.pages(), *notebooks.pages(), *repository.pages(), *examples.pages()]
+    pages += [(commands.PATH, commands.page()), (messages.PATH, messages.page())]
+    for path, content in pages:
+        files.append(File.generated(config, path, content=content))
+    return files
+
+
+def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
+    """Draw charts, mark examples as sessions of Python, and link public names outside of code."""
+    text = PICTURE.sub(lambda match: PICTURES[match.group(1)](), markdown)
+    parts, end = [], 0
+    links = interface.anchors(page.file.src_uri.rpartition("/")[0])
+    for match in FENCE.finditer(text):
+        parts += [linked(text[end : match.start()], links), session(match.group())]
+        end = match.end()
+    return "".join([*parts, linked(text[end:], links)])
+
+
+def session(block: str) -> str:
+    """Return a block of code as it is shown: a doctest without its marks of empty lines."""
+    if ">>> " not in block:
+        return block
+    return block.replace("```python", "```pycon", 1).replace("<BLANKLINE>", "").replace("\n\n```", "\n```")
+
+
+def linked(text: str, links: dict[str, str]) -> str:
+    """Return a text in which `fastrec.evaluate` leads to its reference."""
+
+    def link(match: re.Match[str]) -> str:
+        address = links.get(match.group(1).removeprefix("fastrec."))
+        return f"[{match.group()}]({address})" if address else match.group()
+
+    return NAME.sub(link, text)
+
+
+def on_page_content(html: str, **_: Any) -> str:
+    """Draw formulas."""
+    return with_mathml(html)

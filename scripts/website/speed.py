@@ -1,0 +1,86 @@
+"""Tables and charts of speed, from the results of the benchmarks."""
+
+from __future__ import annotations
+
+import html
+import json
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from bench.report import SPARK_RESULTS, check_results, table, table_of_routes, table_of_spark
+from bench.run import RESULTS, ROUTE
+
+LARGE = "10M rows"
+OTHERS = {  # row of the results, a time of another tool / that of fastrec -> words for its bar
+    "100k users x 100 items, 30 values: hand-written Polars / fastrec": "30 list metrics: Polars by hand",
+    "gauc, 1M users x 100 rows: Polars rank over users / fastrec (at least 80 promised)": "GAUC: Polars by hand",
+    "gauc, 1M users x 100 rows: scikit-learn in a loop / fastrec (at least 8000 promised)": "GAUC: scikit-learn, loop",
+}
+OTHERS_TITLE = "Time for the same numbers, in multiples of fastrec's time (logarithmic scale)"
+STYLE = (
+    "<style>text{font:13px sans-serif;fill:#24292f}.bar{fill:#3f51b5}"
+    "@media(prefers-color-scheme:dark){text{fill:#e6edf3}.bar{fill:#7986cb}}</style>"
+)
+WIDTH, ROW, NUMBER = 420, 46, 110  # of a chart, its rows, and the words behind a bar, in its own units
+
+
+def results(path: Path = RESULTS) -> dict[str, Any]:
+    """Return the results of a benchmark, of a full run on a machine without other work."""
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    check_results(found)
+    return found
+
+
+def drawn(title: str, rows: Sequence[tuple[str, float, str]], style: str = "") -> str:
+    """Return a chart with a bar per row (name, value, words), on a logarithmic scale that begins at 1."""
+    longest = max(math.log10(value) for _, value, _ in rows)
+    lines = []
+    for n, (name, value, words) in enumerate(rows):
+        y, width = n * ROW, max(math.log10(value) / longest * (WIDTH - NUMBER), 1)
+        lines.append(
+            f'<text x="0" y="{y + 14}">{html.escape(name)}</text>'
+            f'<rect class="bar" x="0" y="{y + 20}" width="{width:.1f}" height="16"/>'
+            f'<text x="{width + 8:.1f}" y="{y + 33}">{html.escape(words)}</text>'
+        )
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" class="chart" viewBox="0 0 {WIDTH} {len(rows) * ROW}"'
+    return f'{head} role="img" aria-label="{html.escape(title)}">{style}{"".join(lines)}</svg>'
+
+
+def bars(title: str, rows: Sequence[tuple[str, float, str]]) -> str:
+    """Return a chart with its title, for a page."""
+    return f"<figure>{drawn(title, rows)}<figcaption>{html.escape(title)}</figcaption></figure>"
+
+
+def others() -> list[tuple[str, float, str]]:
+    """Return the times of other tools, in multiples of fastrec's."""
+    found = {row["name"]: row["value"] for row in results()["rows"]}
+    return [("fastrec", 1.0, "1 ×"), *((words, found[name], f"{found[name]:,.0f} ×") for name, words in OTHERS.items())]
+
+
+def picture_of_others() -> str:
+    """Return the chart of other tools as a file, with its own colours."""
+    return drawn(OTHERS_TITLE, others(), STYLE) + "\n"
+
+
+def chart_of_others() -> str:
+    """Return the chart of other tools, for a page."""
+    return bars(OTHERS_TITLE, others())
+
+
+def chart_of_routes() -> str:
+    """Return a chart of the rows per second of each form of input."""
+    start = f"{ROUTE}{LARGE}: "
+    found = [row for row in results()["rows"] if row["name"].startswith(start)]
+    rates = [(row["name"].removeprefix(start).replace("`", ""), 1e7 / row["value"] / 1e6) for row in found]
+    rows = [(name, rate, f"{rate:.3g}M rows/s") for name, rate in sorted(rates, key=lambda one: -one[1])]
+    return bars(f"Millions of rows per second, for {LARGE} (logarithmic scale)", rows)
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    "speed": lambda: table(results()),
+    "routes": lambda: table_of_routes(results()),
+    "spark": lambda: table_of_spark(results(SPARK_RESULTS)),
+}
+CHARTS: dict[str, Callable[[], str]] = {"others": chart_of_others, "rates": chart_of_routes}
