@@ -21,7 +21,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from bench import cases
-from bench.measure import ROOT, compact, wait_until_calm
+from bench.measure import ROOT, compact, describe_machine, wait_until_calm
 
 TOOLS = Path(__file__).resolve().parent / "field_tools.py"
 RESULTS = Path(__file__).resolve().parent / "field.json"
@@ -162,6 +162,32 @@ def line_of(row: Measured) -> str:
     )
 
 
+def table_of_field(found: dict[str, Any]) -> str:
+    """Return a table of measurements, the fastest tool first."""
+    rows = [Measured(**row) for row in found["rows"]]
+    sizes = sorted({row.users for row in rows})
+    tools = {row.tool: {own.users: own for own in rows if own.tool == row.tool} for row in rows}
+    ordered = sorted(tools.values(), key=lambda of_tool: of_tool[sizes[-1]].prepared + of_tool[sizes[-1]].evaluated)
+    head = ["tool", "values", *(f"{compact(users)} users" for users in sizes), f"memory, {compact(sizes[-1])} users"]
+    lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
+    for of_tool in ordered:
+        last = of_tool[sizes[-1]]
+        cells = [f"{last.tool} {last.version}", str(last.values), *(_cell(of_tool[users]) for users in sizes)]
+        mark = "~ " if last.extrapolated else ""
+        lines.append(f"| {' | '.join(cells)} | {mark}{last.memory / 1e6:,.0f} MB |")
+    return "\n".join([*lines, "", found["machine"]])
+
+
+def _cell(row: Measured) -> str:
+    """Return the seconds in all, and those to evaluate alone."""
+    mark = "~ " if row.extrapolated else ""
+    return f"{mark}{_seconds(row.prepared + row.evaluated)} ({_seconds(row.evaluated)})"
+
+
+def _seconds(number: float) -> str:
+    return f"{number:,.0f} s" if number >= 100 else f"{number:.3g} s"
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure tools, print a line for each and size, and keep the results."""
     parser = argparse.ArgumentParser(prog="python -m bench.field", description=(__doc__ or "").splitlines()[0])
@@ -177,7 +203,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         found = measure(options.tools, options.users, home, options.rounds, options.wait)
     if options.json is not None:
         rows = [row._asdict() for row in found]
-        options.json.write_text(json.dumps({"list_length": LENGTH, "rows": rows}, indent=1) + "\n", encoding="utf-8")
+        document = {"schema": 1, "machine": describe_machine()["machine"], "rows": rows}
+        options.json.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
