@@ -442,7 +442,7 @@ def bench_models(sizes: Sizes, _folder: Path) -> list[Row]:
     hours = f"1M users x 100k items x {models.DIMENSIONS}: {times.hours:.2g} h"
     rate = Row(f"{compact(n_items)} items x {models.DIMENSIONS}, 30 values", times.rate, "k users/s", note=hours)
     rows = [*rows_of(times.promises), rate]
-    for some, of_model in ((n_users // 8, 10 * n_items), (sizes.users, n_items // 100)):
+    for some, of_model in ((n_users // 8, 10 * n_items), (sizes.users, max(n_items // 100, models.RELEVANT))):
         extra = Spread.of(np.array([models.memory_of_call(some, of_model) / 2**20]), 0.0)
         name = f"model of {compact(some)} users and {compact(of_model)} items: memory besides the input"
         rows.append(Row(name, extra, "MB", 512))
