@@ -15,7 +15,7 @@ from fastrec.cli.completion import complete_metrics, complete_systems
 from fastrec.cli.output import check_outputs, name_files, write_comparison
 from fastrec.cli.standard_input import open_inputs
 from fastrec.comparison.tables import CELLS
-from fastrec.exceptions import InputError, one_line
+from fastrec.exceptions import InputError, MetricNotFoundError, one_line
 from fastrec.metrics.directions import Direction
 from fastrec.report.definitions import known_call
 from fastrec.report.report import is_saved, load, reword
@@ -191,8 +191,11 @@ def _evaluate_systems(
     for name, path in systems.items():
         if name in saved:
             evaluated[name] = Evaluated(_load_values(path), {}, {})
-            for metric in (*(wanted or ()), *options["fail_if_worse"]):
-                evaluated[name].report.name_of(metric)
+            try:
+                for metric in (*(wanted or ()), *options["fail_if_worse"]):
+                    evaluated[name].report.name_of(metric)
+            except MetricNotFoundError as error:
+                raise InputError(path, ": ", error.text) from error
         else:
             evaluated[name] = evaluate_any(path, truth, options | {"output": None}, is_log=is_log, per_user=True)
     return evaluated, wanted

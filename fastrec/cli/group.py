@@ -113,6 +113,8 @@ class _Program(click.Group):
         try:
             code = super().main(*args, **extra)
             sys.stdout.flush()
+        except click.NoSuchOption as error:
+            return _fail(error.format_message() + self._others_with(error))
         except click.ClickException as error:
             return _fail(error.format_message())
         except FastrecError as error:  # before OSError, since the error for a missing file is both
@@ -128,6 +130,15 @@ class _Program(click.Group):
             why = next((part for part in error.args if isinstance(part, Text)), str(error))
             return _fail(Text("not enough memory: ", why or NO_MEMORY))
         return code
+
+    def _others_with(self, error: click.NoSuchOption) -> str:
+        """Return a sentence that names the commands that have an option, as a hint to its misuse with another."""
+        names = [
+            name
+            for name, command in self.commands.items()
+            if any(error.option_name in param.opts for param in command.params)
+        ]
+        return f" It is an option of: fastrec {', fastrec '.join(names)}." if names else ""
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command, and turn an interrupt into our exit code before click turns it into its own."""

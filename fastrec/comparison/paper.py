@@ -147,7 +147,8 @@ def _test(rows: Rows, settings: Mapping[str, Any], resampling: Iterable[str]) ->
     """Return the sentence that names the test, its correction and its level."""
     test, correction = settings["test"], settings["correction"]
     rounds = f", {settings['n_rounds']:,} rounds" if test in resampling else ""
-    many = f" for {len(rows):,} comparisons" if correction != "none" else ""
+    comparisons = "1 comparison" if len(rows) == 1 else f"{len(rows):,} comparisons"
+    many = f" for {comparisons}" if correction != "none" else ""
     name = TESTS[test]
     return f"Two-sided {name}{rounds}, p ≤ {alpha(settings['level']):.4g}, {CORRECTIONS[correction]}{many}."
 

@@ -139,7 +139,9 @@ def _read_frame(frame: Frame, named: Mapping[str, Any], predictions: Any, n_thre
     if wrong is not None:
         raise InputTypeError(Argument("predictions"), f" must be names of columns, found {shown(wrong)}")
     names = tuple(frame.where(name) for name in wanted)
-    found = [_numbers(read_numbers(frame.read(name), where), where) for name, where in zip(wanted, names, strict=True)]
+    roles = ("reward", "pscore", "new_pscore", "predictions", "predictions")
+    read = [frame.read(name, argument=role) for name, role in zip(wanted, roles, strict=False)]
+    found = [_numbers(read_numbers(column, where), where) for column, where in zip(read, names, strict=True)]
     if named["rank"] is not None and "slate" not in columns:
         raise InputError(Argument("rank"), " orders the rows of slates: name their column by ", Argument("slate"))
     ranks, where = None, ""

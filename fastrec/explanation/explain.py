@@ -73,7 +73,7 @@ def explain(
     fastrec    linear  truth   above 0  expected
     rectools  binary*     k*      any*    input*
     the same on all sides: discount=log2, no_truth=skip, no_recs=zero
-    rectools 0.19.0 calls it ndcg@3, here ndcg(gain=binary, ideal=k)@3
+    ndcg@3 of rectools 0.19.0 is ndcg(gain=binary, ideal=k)@3 here
       the ideal of ndcg has k relevant items for every user, so a perfect list can be below 1
       ranks of data frames are positions: a rank without an item is a miss
     <BLANKLINE>

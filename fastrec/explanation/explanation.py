@@ -155,7 +155,7 @@ class Explanation(Shown):
         lines = [f"the same on all sides: {', '.join(same)}"] if same else []
         for tool, side in self.sides.items():
             if tool != OURS and not self.brief:
-                lines += [f"{side.version} calls it {side.name}, here {side.metric}", *(f"  {n}" for n in side.notes)]
+                lines += [f"{side.name} of {side.version} is {side.metric} here", *(f"  {n}" for n in side.notes)]
         if self.unknown:
             lines.append(f"no such metric: {', '.join(self.unknown)}")
         lines += [f"{tool}: {why}" for tool, why in self.absent.items() if tool not in self.unknown]

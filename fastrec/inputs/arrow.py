@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrec.checks import suggest_name
-from fastrec.exceptions import InputError, InputTypeError, Place, RowNumber, Text
+from fastrec.exceptions import Argument, InputError, InputTypeError, Place, RowNumber, Text
 from fastrec.inputs.ids import Strings, integer_ids
 from fastrec.inputs.ragged import Ragged
 from fastrec.inputs.strings import MANY_STRINGS, number_column
@@ -63,10 +63,12 @@ class Frame(NamedTuple):
         """Return the name of a column for errors."""
         return Text(Place(self.name, column))
 
-    def read(self, column: str, *, nulls: bool = False) -> Column:
-        """Return a column; nulls are an error unless allowed."""
+    def read(self, column: str, *, nulls: bool = False, argument: str = "") -> Column:
+        """Return a column; nulls are an error unless allowed. The error for a missing column names its `argument`."""
         if column not in self.columns:
-            raise InputError(f"{self.name} has no column {column!r}{suggest_name(column, self.columns)}{self.hint}")
+            found = f"{self.name} has no column {column!r}{suggest_name(column, self.columns)}{self.hint}"
+            named = argument and self.columns and not self.hint
+            raise InputError(found, *(("; ", Argument(argument, (...,)), " names another") if named else ()))
         if self.columns.count(column) > 1:
             raise InputError(f"{self.name} has {self.columns.count(column)} columns named {column!r}")
         values = self.get(column)

@@ -161,9 +161,9 @@ class _FrameRows(NamedTuple):
     grouping: Grouping
     lists: bool  # whether a row of the frame holds the lists of a user
 
-    def read(self, name: str) -> Any:
+    def read(self, name: str, argument: str = "") -> Any:
         """Return a column with one value per item, in the order of the frame."""
-        column = self.frame.read(name)
+        column = self.frame.read(name, argument=argument)
         if list_column(column) != self.lists:
             found, wanted = ("lists", "one value") if list_column(column) else ("one value", "lists")
             raise InputTypeError(self.frame.where(name), f" holds {found} per row, expected {wanted} as in the items")
@@ -275,8 +275,8 @@ def _as_frame(value: Any, name: str, names: Iterable[str]) -> Frame:
     return value
 
 
-def _scalars(frame: Frame, name: str, *, nulls: bool = False) -> Any:
-    column = frame.read(name, nulls=nulls)
+def _scalars(frame: Frame, name: str, *, nulls: bool = False, argument: str = "") -> Any:
+    column = frame.read(name, nulls=nulls, argument=argument)
     if list_column(column):
         raise InputTypeError(frame.where(name), " holds lists, expected one value per row")
     return column
@@ -309,7 +309,7 @@ class _Opened(NamedTuple):
 def _open(frame: Frame, columns: Columns) -> _Opened:
     user = "user_id" if columns.user is None else _one_name(columns.user, "user")
     item = "item_id" if columns.item is None else _one_name(columns.item, "item")
-    users, items, indptr = _scalars(frame, user), frame.read(item), None
+    users, items, indptr = _scalars(frame, user, argument="user"), frame.read(item, argument="item"), None
     if list_column(items):
         ordered = READ_SIDES[frame.name].is_ordered
         if item in frame.unordered and (ordered or extra_column(frame, columns)[1] is not None):
@@ -522,13 +522,13 @@ def read_scored_frame(
         )
     label = "label" if columns.label is None else _one_name(columns.label, "label")
     score = "score" if columns.score is None else _one_name(columns.score, "score")
-    column = frame.read(label)
+    column = frame.read(label, argument="label")
     lists = list_column(column)
     indptr = split_lists(column, frame.where(label))[1] if lists else np.arange(1)
     rows = _FrameRows(frame, Grouping(indptr[:0], indptr, None), lists=lists)
 
-    def numbers(name: str) -> Array:
-        return read_numbers(rows.read(name), frame.where(name))
+    def numbers(name: str, argument: str = "") -> Array:
+        return read_numbers(rows.read(name, argument), frame.where(name))
 
     def ids(name: str) -> Ids:
         return read_ids(_scalars(frame, name), frame.where(name), n_threads)
@@ -539,7 +539,7 @@ def read_scored_frame(
     item = _name_or_found(frame, columns.item, "item_id") if with_items or columns.item is not None else None
     return ScoredFrame(
         labels=numbers(label),
-        scores=numbers(score),
+        scores=numbers(score, "score"),
         indptr=indptr if lists else None,
         weights=None if weight is None else numbers(_one_name(weight, "sample_weight")),
         items=None if item is None else read_ids(rows.read(item), frame.where(item), n_threads),

@@ -60,8 +60,8 @@ def read_impressions(
 
 
 def _read_frame(frame: Frame, columns: Columns, others: Mapping[str, Any]) -> Impressions:
-    def column(name: str, *, nulls: bool = False) -> Any:
-        values = frame.read(name, nulls=nulls)
+    def column(name: str, *, nulls: bool = False, argument: str = "") -> Any:
+        values = frame.read(name, nulls=nulls, argument=argument)
         if list_column(values):
             raise InputTypeError(frame.where(name), " holds lists, expected one value per row")
         return values
@@ -70,7 +70,7 @@ def _read_frame(frame: Frame, columns: Columns, others: Mapping[str, Any]) -> Im
     rank = "rank" if columns.rank is None else _name(columns.rank, "rank")
     where = frame.where(rank)
     keys: dict[str, Ids | tuple[Ids, ...]] = {
-        role: read_ids(column(_name(name, role)), frame.where(name)) for role, name in others.items()
+        role: read_ids(column(_name(name, role), argument=role), frame.where(name)) for role, name in others.items()
     }
     users = "user_id" if columns.user is None and frame.has("user_id") else columns.user
     if users is not None and not others:
@@ -78,8 +78,8 @@ def _read_frame(frame: Frame, columns: Columns, others: Mapping[str, Any]) -> Im
         keys["user_ids"] = tuple(
             read_ids(column(own), frame.where(own)) for own in (_name(name, "user") for name in names)
         )
-    clicks = check_classes(read_numbers(column(label), frame.where(label)))
-    ranks = _whole(check_numbers(read_numbers(column(rank), where), where), where)
+    clicks = check_classes(read_numbers(column(label, argument="label"), frame.where(label)))
+    ranks = _whole(check_numbers(read_numbers(column(rank, argument="rank"), where), where), where)
     groups: dict[str, Labels] = {
         name: read_labels(column(name, nulls=True), frame.where(name)) for name in columns.groupings()
     }

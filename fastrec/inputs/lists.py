@@ -553,7 +553,7 @@ def _refuse_tied_copies(rec_side: FlatSide, scores: Array, names: Names) -> None
         at = order[int(same.argmax())]
         raise InputError(
             f"recs of user {names.user(int(users[at]))}: item {names.item(rec_side.items[at])} appears twice with the "
-            "same score; choose which copy comes first with ",
+            "same score; remove one, or choose which copy comes first with ",
             Argument("ties", ORDERS),
         )
 

@@ -388,6 +388,7 @@ def test_a_mean_that_does_not_exist_is_under_every_threshold(folder):
         (["--min-gain", "x"], "--min-gain.*expected a number, or any, found 'x'"),
         (["--min-gain", "-1"], "--min-gain must be finite and above 0"),
         (["--colour"], "No such option"),
+        (["--fail-if-worse", "mrr"], r"'--fail-if-worse'\. It is an option of: fastrec compare\.$"),
         (["more"], "unexpected extra argument"),
         (["--user-col", "user"], r"recs\.csv: no column 'user' \(did you mean 'user_id'\?\)"),
         (["--gain-col", "stars"], r"truth\.csv: no column 'stars'; its columns are 'user_id'"),

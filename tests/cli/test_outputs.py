@@ -302,7 +302,7 @@ def test_saved_reports_are_compared():
     gate = ("compare", "a=a.fastrec", "b=b.fastrec", "--baseline", "a", "--fail-if-worse")
     assert run(*gate, "mrr").exit_code == 0
     assert_fails("'hits' is not in this report", *gate, "hits")
-    assert_fails("'map' is not in this report", "compare", "a=a.fastrec", "b=b.csv", *files[:2], "-m", "map")
+    assert_fails("a.fastrec: 'map' is not in this report", "compare", "a=a.fastrec", "b=b.csv", *files[:2], "-m", "map")
     assert_fails("--ties is for files to evaluate", *gate[:3], "--ties", "best")
     assert_fails("--truth is for files to evaluate", *gate[:3], "--truth", "truth.csv")
     assert_fails("a.fastrec is a saved report, not rows", "evaluate", "a.fastrec", "truth.csv")

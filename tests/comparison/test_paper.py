@@ -80,6 +80,12 @@ def test_the_caption_names_the_test(options: dict[str, object], words: str) -> N
     assert "Letters: significantly better than these systems." in compared(None).to_markdown(form="paper")
 
 
+def test_the_caption_counts_one_comparison() -> None:
+    one, other = (fastrec.evaluate(lists, [[1], [2]], "mrr", per_user=True) for lists in ([[1], [2]], [[3], [2]]))
+    found = fastrec.compare({"one": one, "other": other})
+    assert found.to_latex(form="paper").count("corrected by Holm for 1 comparison.") == 1
+
+
 def test_metrics_without_a_test_have_their_means() -> None:
     found = traded()
     text = found.to_markdown(form="paper")

@@ -353,7 +353,7 @@ def test_wrong_frames_are_clear_errors(change: dict[str, Any], message: str) -> 
 
 def test_missing_columns_of_frames() -> None:
     frame = pd.DataFrame(LOG)
-    with pytest.raises(InputError, match="has no column 'pscore'"):
+    with pytest.raises(InputError, match=r"has no column 'pscore'.*; pscore=\.\.\. names another$"):
         fastrec.policy_value(frame.drop(columns="pscore"))
     with pytest.raises(InputError, match="rank orders the rows of slates"):
         fastrec.policy_value(frame.drop(columns="slate_id"), rank="rank")

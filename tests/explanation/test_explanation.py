@@ -141,7 +141,7 @@ def test_all_tools_that_have_the_metric():
     assert "cannot reproduce" in why.absent["cornac"]
     assert "no such metric: trec_eval, ir_measures, ranx" in repr(why) and "has no metric" not in repr(why)
     assert "has no metric" in why.absent["trec_eval"] and "cornac: fastrec cannot reproduce" in repr(why)
-    assert "calls it" not in repr(why) and "calls it" in repr(fastrec.explain("gauc", like="recbole"))
+    assert "of recbole" not in repr(why) and "gauc of recbole" in repr(fastrec.explain("gauc", like="recbole"))
 
 
 def test_a_name_that_several_tools_write_differently():
@@ -217,7 +217,7 @@ def test_files_of_scored_rows(tmp_path):
 
 def test_notes_of_a_tool_are_indented():
     shown = repr(fastrec.explain("ndcg@3", like="rectools")).splitlines()
-    at = shown.index("rectools 0.19.0 calls it ndcg@3, here ndcg(gain=binary, ideal=k)@3")
+    at = shown.index("ndcg@3 of rectools 0.19.0 is ndcg(gain=binary, ideal=k)@3 here")
     assert len(shown) > at + 1 and all(line.startswith("  ") and line[2] != " " for line in shown[at + 1 :])
 
 

@@ -359,7 +359,10 @@ FAULTS: dict[str, Fault] = {
         {**RECS, "land": [0.5, 0.5, 1]}, TRUTH, {"by": "land"}, ["recs column 'land' holds double", "booleans or dates"]
     ),
     "one usual column for another": Fault(
-        {"user_id": [1], "film": [2]}, TRUTH, {}, ["recs has no column 'item_id'; its columns are 'user_id', 'film'"]
+        {"user_id": [1], "film": [2]},
+        TRUTH,
+        {},
+        ["recs has no column 'item_id'; its columns are 'user_id', 'film'; item=... names another"],
     ),
     "a usual name of another log": Fault(
         {"user_id": [1], "item_title": ["x"], "movieId": [2]}, TRUTH, {}, ["'item_id' (did you mean 'movieId'?)"]
