@@ -78,10 +78,10 @@ class Propensities:
         if key not in self._weights:
             found = self.of_rows(column, least, bounded=bounded)
             relevant = self.relevant(least)
-            weights = np.divide(1.0, np.maximum(found, clip) if clip else found)
+            used = np.maximum(found, clip) if clip else found
             if not relevant.all():
-                weights[~relevant] = 0.0
-            self._weights[key] = read_only(weights)
+                used = np.where(relevant, used, math.inf)
+            self._weights[key] = read_only(np.divide(1.0, used))
         return self._weights[key]
 
     def _read(self, column: str | None) -> tuple[Array, Text]:

@@ -18,7 +18,7 @@ import pytest
 
 import fastrec
 from fastrec.files import job
-from fastrec.files.resources import MIN_MEMORY
+from fastrec.runtime.limits import MIN_MEMORY
 from support.bits import user_bits
 from support.side_metrics import ALONE, register
 

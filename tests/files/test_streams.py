@@ -25,6 +25,7 @@ from fastrec.files.rows import evaluate_log
 from fastrec.files.sorting import sort_rows
 from fastrec.files.streams import batches_of_users
 from fastrec.files.tables import open_database
+from fastrec.runtime.limits import MIN_MEMORY
 from support.bits import group_bits, mean_bits, user_bits
 from support.logs import write_large
 
@@ -248,7 +249,7 @@ def measured(paths: list[Path], memory: int) -> tuple[str, int]:
 @pytest.mark.thorough
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_files_eight_times_as_large_as_the_memory(tmp_path: Path) -> None:
-    memory = resources.MIN_MEMORY
+    memory = MIN_MEMORY
     (tmp_path / "small").mkdir()
     _, peak_of_few = measured(write_large(tmp_path / "small", 400_000), memory)  # Python, packages, compiled code
     paths = write_large(tmp_path, 8 * memory // 24)  # three columns of 8 bytes
@@ -261,7 +262,7 @@ def test_files_eight_times_as_large_as_the_memory(tmp_path: Path) -> None:
 @pytest.mark.thorough
 def test_many_threads_sort_in_little_memory(tmp_path: Path) -> None:
     recs, truth = write_large(tmp_path, 4_000_000)
-    report = fastrec.evaluate_files(recs, truth, ["mrr"], memory=resources.MIN_MEMORY, n_threads=64)
+    report = fastrec.evaluate_files(recs, truth, ["mrr"], memory=MIN_MEMORY, n_threads=64)
     assert report.data["rec_rows"] == 4_000_000
 
 
