@@ -2,7 +2,7 @@
 
 pip installs each tool into an environment of its own. There `field_tools.py` builds the objects that the tool takes,
 evaluates every metric that it has, and measures time and memory. The values must equal those of fastrec under the
-definitions that `field_tools.py` names. A tool that would take more than two minutes, or more memory than there is, is
+definitions that `field_tools.py` names. A tool that would take more than two minutes, or 70 % of the memory, is
 not run; its numbers follow from those of fewer users and are marked.
 """
 

@@ -1,11 +1,23 @@
 """Selection of the default tests, and assertions of helpers shown like those of tests."""
 
 import re
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 pytest.register_assert_rewrite("support", "fuzz")
 DEFAULT = "not thorough"  # as in pyproject.toml
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """Return a headless browser; see `support.browser`."""
+    from support.browser import Browser
+
+    found = Browser(tmp_path_factory.mktemp("profile"))
+    yield found
+    found.close()
 
 
 def pytest_configure(config: pytest.Config) -> None:

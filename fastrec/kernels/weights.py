@@ -132,7 +132,7 @@ def weigh_slates(slates, form, sums, positions, at, first, last):
                 counts[COUNT_CLIPPED] += clipped
                 largest = max(largest, highest)
         fine = n
-        if not (valid and is_moderate(block[VALUE], block[form.raw], n)):
+        if not (valid and are_moderate(block[VALUE], block[form.raw], n)):
             fine = find_fault(slates, form, block, start, n, sums.faults[at])
         if form.by_position:
             for i in range(fine):
@@ -169,12 +169,18 @@ def find_largest(bits, largest, at):
     largest[at] = found
 
 
+@inlined
+def is_moderate(value, weight):
+    """Return whether the value and the weight of a slate are at most MAX_VALUE."""
+    return (abs(value) <= MAX_VALUE) & (weight <= MAX_VALUE)
+
+
 @helper
-def is_moderate(values, weights, n):
+def are_moderate(values, weights, n):
     """Return whether the values and the weights of n slates are at most MAX_VALUE."""
     wrong = 0
     for i in range(n):
-        wrong += not ((abs(values[i]) <= MAX_VALUE) & (weights[i] <= MAX_VALUE))
+        wrong += not is_moderate(values[i], weights[i])
     return wrong == 0
 
 
@@ -188,7 +194,7 @@ def find_fault(slates, form, block, start, n, fault):
             elif len(slates.shown) > 0:
                 if not (abs(slates.shown[t]) <= MAX_VALUE and abs(slates.expected[t]) <= MAX_VALUE):
                     fault[0] = BAD_ROW
-        if fault[0] == 0 and not (abs(block[VALUE, i]) <= MAX_VALUE and block[form.raw, i] <= MAX_VALUE):
+        if fault[0] == 0 and not is_moderate(block[VALUE, i], block[form.raw, i]):
             fault[0] = EXPLODED
         if fault[0] != 0:
             fault[1] = start + i
