@@ -18,7 +18,8 @@ __all__ = ["Draw", "FirstItems", "ItemRows", "Ranked", "ScoredBlock", "Sides", "
 Array = np.ndarray[Any, Any]
 CHUNK = 64  # scores compared at a time with the threshold of a selection
 COUNTED_AT_ONCE = 2048  # scores that stay in the first cache while all relevant items are counted
-FEW_WANTED = 3  # up to this many relevant items are counted without a selection
+FEW_WANTED = 2  # up to this many relevant items are counted without looking at peaks
+PEAKS_PER_RANK = 4  # a quarter of the peaks above a score tells that an item is beyond the first ranks
 
 
 class ItemRows(NamedTuple):
@@ -69,6 +70,7 @@ class RowMemory(NamedTuple):
     at: Array  # int64 (longest row,): their rows
     above: Array  # int64 (longest row,)
     tied: Array  # int64 (longest row,)
+    peaks: Array  # as the scores (a multiple of CHUNK,): the highest scores of groups of items; (0,) without a depth
     top: Array  # as the scores (4 k + CHUNK,)
     items: Array  # int64 (4 k + CHUNK,): columns of these
     pool: Array  # int64 (n_items + drawn items,): columns that may be drawn; (0,) if none are drawn
@@ -319,11 +321,34 @@ def read_relevant(row, columns, first, last, wanted, at, above):
 
 
 @helper
-def leave_out_low(wanted, at, n, lowest, depth, ranked):
-    """Give the relevant items under the lowest score of the first `depth` ranks beyond them; return how many remain."""
+def find_peaks(row, peaks):
+    """Find the highest score of the items in each column modulo the number of peaks."""
+    n = len(peaks)
+    peaks[:] = -np.inf
+    for first in range(0, len(row), n):
+        part = row[first : first + n]
+        for i in range(len(part)):
+            peaks[i] = part[i] if part[i] > peaks[i] else peaks[i]
+
+
+@helper
+def count_above(scores, score):
+    """Count the scores above a score."""
+    count = np.int32(0)
+    for i in range(len(scores)):
+        count = np.int32(count + np.int32(scores[i] > score))
+    return count
+
+
+@helper
+def leave_out_low(wanted, at, n, peaks, depth, ranked):
+    """Give the relevant items that `depth` peaks are above ranks beyond `depth`; return how many remain.
+
+    Each peak is another item, so these items have at least `depth` items above them.
+    """
     kept, beyond = 0, 0
     for i in range(n):
-        if wanted[i] >= lowest:
+        if count_above(peaks, wanted[i]) < depth:
             wanted[kept] = wanted[i]
             at[kept] = at[i]
             kept += 1
@@ -336,23 +361,14 @@ def leave_out_low(wanted, at, n, lowest, depth, ranked):
 
 
 @helper
-def lowest_of(scores, n):
-    """Return the lowest of the first n scores."""
-    lowest = scores[0]
-    for i in range(1, n):
-        lowest = min(lowest, scores[i])
-    return lowest
-
-
-@helper
 def rank_relevant(row, user, relevant, depth, memory, ranked):
     """Rank the relevant items of a user. Ranks beyond `depth` only need to be beyond it, and distinct."""
     wanted, at, above, tied = memory.wanted, memory.at, memory.above, memory.tied
     first, last = relevant.indptr[user], relevant.indptr[user + 1]
     n = read_relevant(row, relevant.columns, first, last, wanted, at, ranked.above)
-    if n > FEW_WANTED and depth < ranked.lengths[user]:
-        gather_top(row, depth, memory.top, memory.items)
-        n = leave_out_low(wanted, at, n, lowest_of(memory.top, depth), depth, ranked)
+    if n > FEW_WANTED and len(memory.peaks) > 0:
+        find_peaks(row, memory.peaks)
+        n = leave_out_low(wanted, at, n, memory.peaks, depth, ranked)
     count_relevant(row, wanted, n, above, tied)
     for j in range(n):
         ranked.above[at[j]] = above[j]
@@ -389,12 +405,14 @@ def visit_block(block, sides, draw, depth, k, ranked, first_items):
     scores, users = block.scores, block.users
     n_items = scores.shape[1]
     longest = max(longest_of(sides.relevant, users) + min(draw.n, n_items), longest_of(sides.candidates, users))
-    room = 4 * max(k, depth if depth < n_items else 0) + CHUNK
+    room = 4 * k + CHUNK
+    n_peaks = -(-PEAKS_PER_RANK * depth // CHUNK) * CHUNK
     memory = RowMemory(
         np.empty(longest, scores.dtype),
         np.empty(longest, np.int64),
         np.empty(longest, np.int64),
         np.empty(longest, np.int64),
+        np.empty(n_peaks if 2 * n_peaks <= n_items else 0, scores.dtype),
         np.empty(room, scores.dtype),
         np.empty(room, np.int64),
         np.empty(n_items + min(draw.n, n_items) if draw.n > 0 else 0, np.int64),
