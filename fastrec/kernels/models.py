@@ -19,7 +19,7 @@ Array = np.ndarray[Any, Any]
 CHUNK = 64  # scores compared at a time with the threshold of a selection
 COUNTED_AT_ONCE = 2048  # scores that stay in the first cache while all relevant items are counted
 FEW_WANTED = 2  # up to this many relevant items are counted without looking at peaks
-PEAKS_PER_RANK = 4  # a quarter of the peaks above a score tells that an item is beyond the first ranks
+PEAKS_PER_RANK = 4  # at most: the buffers of the first items hold them
 
 
 class ItemRows(NamedTuple):
@@ -70,7 +70,8 @@ class RowMemory(NamedTuple):
     at: Array  # int64 (longest row,): their rows
     above: Array  # int64 (longest row,)
     tied: Array  # int64 (longest row,)
-    peaks: Array  # as the scores (a multiple of CHUNK,): the highest scores of groups of items; (0,) without a depth
+    peaks: Array  # as the scores (a multiple of CHUNK,): of a depth; (0,) if it is not far below the number of items
+    first_peaks: Array  # as `peaks`, of k
     top: Array  # as the scores (4 k + CHUNK,)
     items: Array  # int64 (4 k + CHUNK,): columns of these
     pool: Array  # int64 (n_items + drawn items,): columns that may be drawn; (0,) if none are drawn
@@ -210,24 +211,55 @@ def select(scores, items, n, k):
 
 
 @helper
-def gather_top(row, k, scores, items):
+def count_peaks(n_ranks, n_items):
+    """Return how many peaks tell what is beyond the first ranks; 0 if they would tell too little."""
+    n = -(-PEAKS_PER_RANK * n_ranks // CHUNK) * CHUNK
+    return n if 2 * n <= n_items else 0
+
+
+@helper
+def find_peaks(row, peaks):
+    """Find the highest score of the items in each column modulo the number of peaks."""
+    n = len(peaks)
+    peaks[:] = -np.inf
+    for first in range(0, len(row), n):
+        part = row[first : first + n]
+        for i in range(len(part)):
+            peaks[i] = max(peaks[i], part[i])  # NaN is not above
+
+
+@helper
+def bound_of_peaks(row, k, peaks, scores, items):
+    """Return a score that at least k items reach, or -inf."""
+    find_peaks(row, peaks)
+    for i in range(len(peaks)):
+        scores[i] = peaks[i]
+        items[i] = i
+    return select(scores, items, len(peaks), k)
+
+
+@helper
+def gather_top(row, k, peaks, scores, items):
     """Write the first k listed items of a row to the front of the buffers, in any order; return how many there are.
 
     The buffers hold 4 k + CHUNK items. Items with a score above that of the k-th item so far are added without
     branches; the columns ascend, so later items of the same score come after it.
     """
-    size, found, n_row = len(scores) - CHUNK, 0, len(row)
-    at = 0
-    while at < n_row and found < size:
-        for i in range(at, min(at + CHUNK, n_row)):
-            scores[found] = row[i]
-            items[found] = i
-            found += int(row[i] == row[i])
-        at += CHUNK
-    if found <= k:
-        return found
-    lowest = select(scores, items, found, k)
-    found = k
+    size, found, at, n_row = len(scores) - CHUNK, 0, 0, len(row)
+    bound = bound_of_peaks(row, k, peaks, scores, items) if len(peaks) > 0 else row.dtype.type(-np.inf)
+    if bound > -np.inf:
+        lowest = np.nextafter(bound, row.dtype.type(-np.inf))
+    else:
+        while at < n_row and found < size:
+            for i in range(at, min(at + CHUNK, n_row)):
+                scores[found] = row[i]
+                items[found] = i
+                found += int(row[i] == row[i])
+            at += CHUNK
+        if found <= k:
+            return found
+        lowest = select(scores, items, found, k)
+        found = k
     while at < n_row:
         part = row[at : min(at + CHUNK, n_row)]
         count = np.int32(0)
@@ -321,17 +353,6 @@ def read_relevant(row, columns, first, last, wanted, at, above):
 
 
 @helper
-def find_peaks(row, peaks):
-    """Find the highest score of the items in each column modulo the number of peaks."""
-    n = len(peaks)
-    peaks[:] = -np.inf
-    for first in range(0, len(row), n):
-        part = row[first : first + n]
-        for i in range(len(part)):
-            peaks[i] = part[i] if part[i] > peaks[i] else peaks[i]
-
-
-@helper
 def count_above(scores, score):
     """Count the scores above a score."""
     count = np.int32(0)
@@ -379,7 +400,7 @@ def rank_relevant(row, user, relevant, depth, memory, ranked):
 @helper
 def list_top(row, user, k, memory, first_items):
     """Write the first k items of a user, the best first; return how many there are."""
-    n = gather_top(row, k, memory.top, memory.items)
+    n = gather_top(row, k, memory.first_peaks, memory.top, memory.items)
     sort_items(memory.top, memory.items, n)
     for j in range(n):
         first_items.columns[user, j] = memory.items[j]
@@ -406,13 +427,13 @@ def visit_block(block, sides, draw, depth, k, ranked, first_items):
     n_items = scores.shape[1]
     longest = max(longest_of(sides.relevant, users) + min(draw.n, n_items), longest_of(sides.candidates, users))
     room = 4 * k + CHUNK
-    n_peaks = -(-PEAKS_PER_RANK * depth // CHUNK) * CHUNK
     memory = RowMemory(
         np.empty(longest, scores.dtype),
         np.empty(longest, np.int64),
         np.empty(longest, np.int64),
         np.empty(longest, np.int64),
-        np.empty(n_peaks if 2 * n_peaks <= n_items else 0, scores.dtype),
+        np.empty(count_peaks(depth, n_items), scores.dtype),
+        np.empty(count_peaks(k, n_items), scores.dtype),
         np.empty(room, scores.dtype),
         np.empty(room, np.int64),
         np.empty(n_items + min(draw.n, n_items) if draw.n > 0 else 0, np.int64),
