@@ -367,18 +367,23 @@ def leave_out_low(wanted, at, n, peaks, depth, ranked):
 
     Each peak is another item, so these items have at least `depth` items above them.
     """
-    kept, beyond = 0, 0
+    kept = 0
     for i in range(n):
         if count_above(peaks, wanted[i]) < depth:
             wanted[kept] = wanted[i]
             at[kept] = at[i]
             kept += 1
         else:
-            ranked.above[at[i]] = depth + beyond
-            ranked.tied[at[i]] = 1
-            ranked.before[at[i]] = 0
-            beyond += 1
+            put_beyond(at[i], depth + i - kept, ranked)
     return kept
+
+
+@helper
+def put_beyond(row, above, ranked):
+    """Give a relevant item a rank of its own, which no other item has."""
+    ranked.above[row] = above
+    ranked.tied[row] = 1
+    ranked.before[row] = 0
 
 
 @helper
@@ -386,12 +391,17 @@ def rank_relevant(row, user, relevant, depth, memory, ranked):
     """Rank the relevant items of a user. Ranks beyond `depth` only need to be beyond it, and distinct."""
     wanted, at, above, tied = memory.wanted, memory.at, memory.above, memory.tied
     first, last = relevant.indptr[user], relevant.indptr[user + 1]
-    n = read_relevant(row, relevant.columns, first, last, wanted, at, ranked.above)
+    listed = n = read_relevant(row, relevant.columns, first, last, wanted, at, ranked.above)
     if n > FEW_WANTED and len(memory.peaks) > 0:
         find_peaks(row, memory.peaks)
         n = leave_out_low(wanted, at, n, memory.peaks, depth, ranked)
     count_relevant(row, wanted, n, above, tied)
+    beyond = listed - n
     for j in range(n):
+        if beyond > 0 and above[j] >= depth:  # its own rank may be that of an item that was left out
+            put_beyond(at[j], depth + beyond, ranked)
+            beyond += 1
+            continue
         ranked.above[at[j]] = above[j]
         ranked.tied[at[j]] = tied[j]
         ranked.before[at[j]] = count_before(row, relevant.columns[at[j]]) if tied[j] > 1 else 0
