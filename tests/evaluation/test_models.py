@@ -544,7 +544,7 @@ def test_users_without_truth_are_counted_by_the_policies() -> None:
 @pytest.mark.parametrize("ties", ["expected", "input", "id_asc", "id_desc", "best", "worst"])
 def test_a_tie_at_the_cutoff_is_not_mixed_with_items_beyond_it(ties: str) -> None:
     scores = np.zeros((1, 400))
-    scores[0, [5, 6, 7]], scores[0, 20:27] = 10, 9  # three items fill the cut-off, then seven are tied
+    scores[0, [5, 69, 133]], scores[0, 20:27] = 10, 9  # three items, with one peak, fill the cut-off; seven are tied
     truth = [{23: 2.0, 100: 1.0, 200: 1.0, 300: 1.0}]
     metrics = ["recall@3", "ndcg@3", "recall@4", "mrr@10"]
     for chosen in (metrics[:2], metrics):
