@@ -259,11 +259,12 @@ class Evaluator(BaseEvaluator):
         if plan.is_estimated:  # from the ranks of all relevant items
             return Reads(None, 0, sample)
         cutoffs = {value.call.k for value in plan.values if plan.filled[value.call.text] or value.over is not None}
+        depth = None if self._settings["ties"] == "error" else plan.depth  # ties of all relevant items are errors
         if not cutoffs:
-            return Reads(plan.depth, 0, sample)
+            return Reads(depth, 0, sample)
         by_gain = self._settings["ties"] in ("best", "worst")  # the first items then depend on the truth
         listed = None if None in cutoffs or by_gain else max(k for k in cutoffs if k is not None)
-        return Reads(plan.depth, listed, sample)
+        return Reads(depth, listed, sample)
 
     def _count_history(self, about: AboutUsers) -> HistoryCounts | None:
         """Return the counts of the items of the whole history, if a metric reads them."""

@@ -185,8 +185,9 @@ def select(scores, items, n, k):
     """Move the first k of n items to the front, in any order, by quickselect; return the lowest score of these."""
     low, high = 0, n - 1
     while low < high:
-        middle = (low + high) >> 1
-        score, item = scores[middle], items[middle]
+        # anywhere in between: in the middle, scores that fall and then rise would have their lowest one
+        pivot = low + ((((low + 31 * high) * 40503 & 0xFFFF) * (high - low)) >> 16)
+        score, item = scores[pivot], items[pivot]
         i, j = low, high
         while i <= j:
             while comes_first(scores[i], items[i], score, item):
@@ -242,24 +243,26 @@ def bound_of_peaks(row, k, peaks, scores, items):
 def gather_top(row, k, peaks, scores, items):
     """Write the first k listed items of a row to the front of the buffers, in any order; return how many there are.
 
-    The buffers hold 4 k + CHUNK items. Items with a score above that of the k-th item so far are added without
-    branches; the columns ascend, so later items of the same score come after it.
+    The buffers hold 4 k + CHUNK items. Items that reach a bound, then items with a score above that of the k-th item so
+    far, are added without branches; the columns ascend, so later items of the same score come after it.
     """
     size, found, at, n_row = len(scores) - CHUNK, 0, 0, len(row)
     bound = bound_of_peaks(row, k, peaks, scores, items) if len(peaks) > 0 else row.dtype.type(-np.inf)
-    if bound > -np.inf:
-        lowest = np.nextafter(bound, row.dtype.type(-np.inf))
-    else:
-        while at < n_row and found < size:
-            for i in range(at, min(at + CHUNK, n_row)):
-                scores[found] = row[i]
-                items[found] = i
-                found += int(row[i] == row[i])
-            at += CHUNK
-        if found <= k:
-            return found
-        lowest = select(scores, items, found, k)
-        found = k
+    while at < n_row and found < size:
+        part = row[at : min(at + CHUNK, n_row)]
+        count = np.int32(0)
+        for i in range(len(part)):
+            count = np.int32(count + np.int32(part[i] >= bound))
+        if count > 0:
+            for i in range(len(part)):
+                scores[found] = part[i]
+                items[found] = at + i
+                found += int(part[i] >= bound)
+        at += CHUNK
+    if found <= k:
+        return found
+    lowest = select(scores, items, found, k)
+    found = k
     while at < n_row:
         part = row[at : min(at + CHUNK, n_row)]
         count = np.int32(0)

@@ -551,3 +551,20 @@ def test_a_tie_at_the_cutoff_is_not_mixed_with_items_beyond_it(ties: str) -> Non
         call: dict[str, Any] = {"ties": ties, "per_user": True, "n_items": 400}
         wanted = fastrec.evaluate(whole_lists(scores), truth, chosen, **call)
         check_equal(fastrec.evaluate_model(scores, truth, chosen, **call), wanted)
+
+
+@pytest.mark.parametrize("truth", [[[126, 127]], [[125, 126, 127]]])
+@pytest.mark.parametrize("metric", ["recall@2", "recall@20", "mrr"])
+def test_a_tie_of_a_relevant_item_is_an_error_at_any_rank(truth: Any, metric: str) -> None:
+    scores = np.arange(400, 0, -1.0)[None]
+    scores[0, 120:130] = 5.5
+    with pytest.raises(fastrec.InputError, match="user 0 has a relevant item with the same score"):
+        fastrec.evaluate_model(scores, truth, metric, ties="error")
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_first_items_where_the_bound_of_peaks_is_zero(dtype: Any) -> None:
+    scores = np.zeros((4, 1000), dtype)
+    scores[:, 5:10] = 1
+    items = fastrec.top_items(scores, 10)[0].reshape(4, 10)
+    assert (items == [5, 6, 7, 8, 9, 0, 1, 2, 3, 4]).all()
