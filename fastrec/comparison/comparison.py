@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from fastrec._version import __version__
-from fastrec.checks import check_text, some_names
+from fastrec.checks import check_text, counted, some_names
 from fastrec.comparison.charts import charts_of, how_to_read
 from fastrec.comparison.findings import findings
 from fastrec.comparison.paper import paper_table
@@ -25,7 +25,7 @@ from fastrec.metrics.directions import Direction
 from fastrec.report.definitions import definitions, settings_table
 from fastrec.report.estimates import Estimate
 from fastrec.report.plain import plain_document
-from fastrec.show.numbers import number_of_users, percent
+from fastrec.show.numbers import percent
 from fastrec.show.shown import Published
 from fastrec.show.tables import Lead, Section, Table, warning_lines, with_notes, with_warnings
 
@@ -115,9 +115,9 @@ class Comparison(Published):
         how = f"test={settings['test']}{rounds if settings['test'] in RESAMPLING else ''}"
         notes = [f"{how}; correction={settings['correction']}; intervals of {percent(self._level)}"]
         least, most = (pick(row.users for row in self.rows) for pick in (min, max))
-        users = f"{'' if least == most else f'{least:,} to '}{number_of_users(most)} compared"
+        users = f"{'' if least == most else f'{least:,} to '}{counted(most, 'user')} compared"
         if unpaired := max(row.unpaired for row in self.rows):
-            users += f"; up to {number_of_users(unpaired)} counted on one side only (missing={settings['missing']})"
+            users += f"; up to {counted(unpaired, 'user')} counted on one side only (missing={settings['missing']})"
         notes.append(users)
         if any(row.users and math.isnan(row.low) for row in self.all_rows()):
             notes.append("no interval and no p-value where too few users are compared")
