@@ -23,6 +23,7 @@ __all__ = ["compare"]
 
 MISSING = ("drop", "zero", "error")
 NAMES_OF_TOOL = ("like", "names")  # settings that do not change a number
+OF_METRICS = ("n_items",)  # a setting that only the metrics that read it depend on, see `PairedValues.why_not`
 ADDED = ("exclude",)  # settings that files of the first versions lack
 TRUTH_COUNTS: dict[str, Callable[[Report], int | float | None]] = {  # counts that depend on the truth alone
     "rows": lambda report: report.data.get("truth_rows"),
@@ -151,7 +152,7 @@ def _check_reports(reports: Any) -> dict[str, Report]:
             raise InputError(f"the report of {name} has no values per user: evaluate(..., per_user=True) keeps them")
     (first, one), *others = reports.items()
     for name, other in others:
-        for setting in sorted({*one.settings, *other.settings} - set(NAMES_OF_TOOL)):
+        for setting in sorted({*one.settings, *other.settings} - {*NAMES_OF_TOOL, *OF_METRICS}):
             here, there = one.settings.get(setting, "absent"), other.settings.get(setting, "absent")
             if setting in ADDED and "absent" in (here, there):
                 continue

@@ -18,7 +18,7 @@ from fastrec.metrics.calls import parse
 from fastrec.metrics.declaration import Call
 from fastrec.report.report import Report
 from fastrec.report.significance import detectable_by, detectable_difference, normal_test, pair_differences, run_test
-from fastrec.report.soundness import known_calls, values_of_settings, with_effects_of_settings
+from fastrec.report.soundness import known_calls, reading_size, values_of_settings, with_effects_of_settings
 from fastrec.report.values import why_no_mean
 
 __all__ = ["NOT_WITHIN", "PairedValues", "listed_names"]
@@ -130,6 +130,9 @@ class PairedValues:
         except MetricError:
             return "is not declared here, so it is unknown which values are better: call ranking_metric first"
         reports = self._systems.values()
+        sizes = {name: report.settings.get("n_items") for name, report in self._systems.items()}
+        if len(set(sizes.values())) > 1 and any(_reads_size(report, metric) for report in reports):
+            return Text("reads ", Argument("n_items"), f", which differs: {listed_names(sizes)}")
         if not call.needs_users and all(np.isnan(report.per_user[metric]).all() for report in reports):
             return NO_VALUES
         if self._is_ratio(metric):
@@ -230,6 +233,11 @@ def _means(ours: Array, theirs: Array, differences: Array, target: float | None)
     elif differences.any():
         difference = float(np.abs(ours - target).mean()) - float(np.abs(theirs - target).mean())
     return {"mean": mean, "baseline_mean": mean_there, "difference": difference}
+
+
+def _reads_size(report: Report, metric: str) -> bool:
+    """Return whether the value of a metric depends on the size of the catalogue."""
+    return metric in reading_size(known_calls([metric]), report.settings)
 
 
 def _why_not_in(report: Report, metric: str) -> str:

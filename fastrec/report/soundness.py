@@ -25,6 +25,7 @@ __all__ = [
     "known_calls",
     "nan_is_asked",
     "plain_of_settings",
+    "reading_size",
     "sides_of_settings",
     "values_of_settings",
     "with_effects_of_settings",
@@ -205,6 +206,11 @@ def values_of_settings(calls: Mapping[str, Call], settings: Mapping[str, Any]) -
 def sides_of_settings(calls: Mapping[str, Call], settings: Mapping[str, Any]) -> dict[str, frozenset[str]]:
     """Return the sides that metrics read. Metrics that lack a setting are left out."""
     return {name: plan.reads[calls[name].text] for name, plan in _plans(calls, settings)}
+
+
+def reading_size(calls: Mapping[str, Call], settings: Mapping[str, Any]) -> frozenset[str]:
+    """Return the metrics that read the size of the catalogue. Metrics that lack a setting are left out."""
+    return frozenset(name for name, plan in _plans(calls, settings) if plan.reads_size)
 
 
 def _plans(calls: Mapping[str, Call], settings: Mapping[str, Any]) -> Iterator[tuple[str, Plan]]:
