@@ -179,7 +179,7 @@ def test_tools_on_the_same_lists_have_the_values_of_fastrec(tmp_path):
     cases.save(log, tmp_path)
     cases.save(cases.first_users(log, 20), tmp_path / "small")
     for tool in ("fastrec", "polars", "duckdb"):
-        found = field.ask(tool, sys.executable, tmp_path, 1)
+        found = field.ask(field.TOOLS, tool, sys.executable, str(tmp_path), "1")
         assert len(found["values"]) == 30 and found["memory"] >= 0
         assert min(found["prepared"], found["evaluated"]) > 0
         field.check_equal(tool, log, found["values"])
