@@ -109,6 +109,15 @@ def test_links_lead_to_files_and_heads(page):
             assert anchor in slugs(target), link
 
 
+def test_pictures_are_small_and_shown():
+    pictures = sorted((DOCS / "assets").glob("*.png"))
+    assert len(pictures) == 4
+    shown = " ".join(page.read_text(encoding="utf-8") for page in PAGES)
+    for picture in pictures:
+        assert picture.read_bytes().startswith(b"\x89PNG") and picture.stat().st_size < 150_000
+        assert f"assets/{picture.name})" in shown
+
+
 def test_every_public_name_is_on_one_page():
     listed = [name for *_, names in interface.PAGES for name in names.split()]
     assert sorted(listed) == sorted(name for name in fastrec.__all__ if name != "__version__")
