@@ -13,7 +13,7 @@ import numpy as np
 
 from fastrec._version import __version__
 from fastrec.checks import check_text, counted, some_names
-from fastrec.comparison.charts import charts_of, how_to_read
+from fastrec.comparison.charts import charts_of, charts_of_segments, how_to_read
 from fastrec.comparison.findings import findings
 from fastrec.comparison.paper import paper_table
 from fastrec.comparison.row import ComparisonRow
@@ -212,6 +212,7 @@ class Comparison(Published):
         left_out = Table("Not compared", ["metric", "why"], list(self.left_out.items()), 2)
         baseline = self.settings["baseline"]
         overall, segments = differences(self.rows, self.segments, self._level, baseline)
+        by_group = [] if baseline is None else charts_of_segments(self.segments)
         charts = charts_of(self.rows, self.estimates, self._level, baseline)
         more = Section("Charts of the other metrics", charts=charts[MAX_CHARTS:], folded="Show charts")
         return [
@@ -219,7 +220,7 @@ class Comparison(Published):
             more,
             against.section,
             *([matrices(self.rows)] if baseline is None else []),
-            segments,
+            segments._replace(charts=by_group, lines=[how_to_read(self._level, baseline)] if by_group else []),
             Section("Definitions", [definitions(dict.fromkeys([*metrics, *against.metrics]))]),
             Section("Settings", [settings_table(self.settings), *([left_out] if self.left_out else [])]),
         ]
