@@ -159,22 +159,16 @@ def measure(pythons: dict[str, str], sizes: Sequence[int], rounds: int, wait: fl
     return found
 
 
-def features(pythons: dict[str, str], rounds: int, wait: float) -> dict[str, Any]:
-    """Return the version and the claims of each tool, and the seconds to the first values of a fresh process."""
+def features(pythons: dict[str, str]) -> dict[str, Any]:
+    """Return the version and the claims of each tool that has any."""
     found = {}
-    with tempfile.TemporaryDirectory(prefix="fastrec-field-") as name:
-        for folder in (Path(name), Path(name) / "small"):
-            cases.save(cases.make_log(WARM_UP_USERS, LENGTH), folder)
-        for tool, python in pythons.items():
-            wait_until_calm(wait)
-            answers = [ask(TOOLS, tool, python, name, "1") for _ in range(rounds + 1)][1:]  # the first one compiles
-            first = min(answer["first"] for answer in answers if answer is not None)
-            own = ask(FEATURES, tool, python) if tool in field_features.CLAIMS else {}
-            found[tool] = {"first": first, **(own or {}), "documented": field_features.DOCUMENTED.get(tool, {})}
-            print(
-                f"{tool:20} {first:.3g} s to the first values; {', '.join(found[tool].get('checked', ()))}", flush=True
-            )
-    return {"machine": describe_machine()["machine"], "tools": found}
+    for tool in (tool for tool in pythons if tool in field_features.CLAIMS):
+        own = ask(FEATURES, tool, pythons[tool])
+        if own is None:
+            raise RuntimeError(f"{tool}: its features took more than {2 * LONGEST:g} s")
+        found[tool] = {**own, "documented": field_features.DOCUMENTED.get(tool, {})}
+        print(f"{tool:20} {own['version']:10} {', '.join(own['checked'])}", flush=True)
+    return found
 
 
 def line_of(row: Measured) -> str:
@@ -206,12 +200,11 @@ def table_of_field(found: dict[str, Any]) -> str:
 def table_of_features(found: dict[str, Any]) -> str:
     """Return a table of what tools can do: a mark for what was checked, another for what is documented."""
     names = field_features.FEATURES
-    lines = [f"| tool | {' | '.join(names.values())} | first values |", "|---" * (len(names) + 2) + "|"]
-    for tool, own in found["features"]["tools"].items():
-        if "checked" in own:
-            marks = ["✓" if key in own["checked"] else "(✓)" if key in own["documented"] else "–" for key in names]
-            lines.append(f"| {tool} {own['version']} | {' | '.join(marks)} | {_seconds(own['first'])} |")
-    return "\n".join([*lines, "", found["features"]["machine"]])
+    lines = [f"| tool | {' | '.join(names.values())} |", "|---" * (len(names) + 1) + "|"]
+    for tool, own in found["features"].items():
+        marks = ["✓" if key in own["checked"] else "(✓)" if key in own["documented"] else "–" for key in names]
+        lines.append(f"| {tool} {own['version']} | {' | '.join(marks)} |")
+    return "\n".join(lines)
 
 
 def _cell(row: Measured) -> str:
@@ -243,7 +236,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             rows = measure(pythons, options.users, options.rounds, options.wait)
             kept |= {"machine": describe_machine()["machine"], "rows": [row._asdict() for row in rows]}
         if "features" in parts:
-            kept["features"] = features(pythons, options.rounds, options.wait)
+            kept["features"] = features(pythons)
     if options.json is not None:
         options.json.write_text(json.dumps({"schema": 1} | kept, indent=1) + "\n", encoding="utf-8")
 

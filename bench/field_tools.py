@@ -1,8 +1,8 @@
 """One tool on lists of a folder: `python field_tools.py TOOL FOLDER ROUNDS`, in the environment of the tool.
 
-It prints JSON: the seconds to the first values of the process, those to build the tool's own objects from flat arrays
-and to evaluate them, the most memory beyond the arrays, the values under the names of fastrec, and the version. It
-imports nothing of this project, because tools need versions of packages that fastrec does not take.
+It prints JSON: the seconds to build the tool's own objects from flat arrays, those to evaluate them, the most memory
+beyond the arrays, the values under the names of fastrec, and the version. It imports nothing of this project, because
+tools need versions of packages that fastrec does not take.
 """
 
 from __future__ import annotations
@@ -413,9 +413,7 @@ def main() -> None:
     """Print what was measured."""
     tool, folder, rounds = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
     small = Lists(folder / "small")
-    start = time.perf_counter()
     TOOLS[tool](small)()  # imports and compiles what it needs
-    first = time.perf_counter() - start
     lists = Lists(folder)
     memory = Memory()
     start = time.perf_counter()
@@ -428,7 +426,6 @@ def main() -> None:
         values = evaluate()
         seconds.append(time.perf_counter() - start)
     found = {
-        "first": first,
         "prepared": prepared,
         "evaluated": float(np.median(seconds)),
         "memory": memory.most(),
