@@ -109,9 +109,10 @@ def test_names_of_systems_do_not_overlap(show, width) -> None:
     few, many = (traded([f"system {n}" for n in range(count)]).to_html() for count in (3, 15))
     intervals = [[False, 8, 0, True]] * 3  # names, means and relative differences
     scatters = [[True, 3, 0, True]] * 3
-    assert show(few, width=width).run(SHARED) == intervals + scatters
+    segments = [[False, 9, 0, True]] * 4  # of two metrics and two systems, with three groups
+    assert show(few, width=width).run(SHARED) == intervals + scatters + segments
     found = show(many, width=width).run(SHARED)
-    assert len(found) == 6
+    assert len(found) == 3 + 3 + 6
     assert all(n >= 5 and overlaps == 0 and inside for _, n, overlaps, inside in found)
 
 
