@@ -169,8 +169,8 @@ def join_sides(
     """Return sides with items of one integer type; string ids are encoded together."""
     if "logged" in sides and sides["logged"].extra is None:
         columns = Argument("propensity", (...,)), " or ", Argument("logged_rank", (...,))
-        forms = "pass them as {user: {item: number}}, or name their column of a data frame with "
-        raise InputError(f"logged has no numbers, only items: {forms}", *columns)
+        forms = ", or in Python pass {user: {item: number}}"
+        raise InputError("logged has no numbers, only items: name their column with ", *columns, forms)
     ids = {name: RawSide(own.ids, np.zeros(1, np.int64), None) for name, own in known.items()}
     joined, strings = _join_ids({**sides, **ids})
     recs = sides["recs"]
