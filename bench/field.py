@@ -4,6 +4,8 @@ pip installs each tool into an environment of its own. There `field_tools.py` bu
 evaluates every metric that it has, and measures time and memory. The values must equal those of fastrec under the
 definitions that `field_tools.py` names. A tool that would take more than two minutes, or 70 % of the memory, is
 not run; its numbers follow from those of fewer users and are marked.
+
+`field_features.py` checks there what the tools can do; `--only features` and `--only times` keep the rest of the file.
 """
 
 from __future__ import annotations
@@ -20,11 +22,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from bench import cases
+from bench import cases, field_features
 from bench.measure import ROOT, compact, describe_machine, wait_until_calm
 
-TOOLS = Path(__file__).resolve().parent / "field_tools.py"
-RESULTS = Path(__file__).resolve().parent / "field.json"
+HOME = Path(__file__).resolve().parent
+TOOLS, FEATURES, RESULTS = HOME / "field_tools.py", HOME / "field_features.py", HOME / "field.json"
 LENGTH = 100
 USERS = (10_000, 100_000, 1_000_000)
 WARM_UP_USERS = 500
@@ -46,6 +48,7 @@ KEYS = {  # of the environments in which the tests ask tools
     "scikit-learn": "sklearn",
 }
 NAMES = (*HERE, *OWN_REQUIREMENTS, *KEYS)
+PARTS = ("times", "features")
 
 
 class Measured(NamedTuple):
@@ -88,11 +91,19 @@ def environments() -> ModuleType:
     return module
 
 
-def ask(tool: str, python: str, folder: Path, rounds: int) -> dict[str, Any] | None:
-    """Return what a tool printed; None if it took too long."""
+def pythons_of(tools: Iterable[str], home: Path) -> dict[str, str]:
+    """Return the Python of each tool's environment, and make those that a folder lacks."""
+    made = environments()
+    return {
+        tool: sys.executable if tool in HERE else made.environment(KEYS.get(tool, tool), home, {}) for tool in tools
+    }
+
+
+def ask(script: Path, tool: str, python: str, *arguments: str) -> dict[str, Any] | None:
+    """Return what a script printed about a tool; None if it took too long."""
     try:
         done = subprocess.run(  # noqa: S603 - our own code
-            [python, str(TOOLS), tool, str(folder), str(rounds)],
+            [python, str(script), tool, *arguments],
             capture_output=True,
             text=True,
             check=False,
@@ -118,14 +129,10 @@ def check_equal(tool: str, log: cases.Log, values: dict[str, float]) -> None:
             raise AssertionError(f"{tool} and fastrec differ in {name}: {value} and {ours[name]}")
 
 
-def measure(tools: Iterable[str], sizes: Sequence[int], home: Path, rounds: int, wait: float) -> list[Measured]:
+def measure(pythons: dict[str, str], sizes: Sequence[int], rounds: int, wait: float) -> list[Measured]:
     """Return what tools take at each size."""
-    made = environments()
     last: dict[str, Measured] = {}
     found = []
-    pythons = {
-        tool: sys.executable if tool in HERE else made.environment(KEYS.get(tool, tool), home, {}) for tool in tools
-    }
     for users in sorted(sizes):
         log = cases.make_log(users, LENGTH)
         with tempfile.TemporaryDirectory(prefix="fastrec-field-") as name:
@@ -137,7 +144,7 @@ def measure(tools: Iterable[str], sizes: Sequence[int], home: Path, rounds: int,
                 answer = None
                 if guess is None or not guess.is_too_large:
                     wait_until_calm(wait)
-                    answer = ask(tool, python, folder, rounds)
+                    answer = ask(TOOLS, tool, python, str(folder), str(rounds))
                 if answer is None:
                     if guess is None:
                         raise RuntimeError(f"{tool} takes more than {LONGEST:g} s for {users} users: begin with fewer")
@@ -149,6 +156,18 @@ def measure(tools: Iterable[str], sizes: Sequence[int], home: Path, rounds: int,
                     last[tool] = Measured(tool, *counts, *numbers, extrapolated=False)
                     found.append(last[tool])
                 print(line_of(found[-1]), flush=True)
+    return found
+
+
+def features(pythons: dict[str, str]) -> dict[str, Any]:
+    """Return the version and the claims of each tool that has any."""
+    found = {}
+    for tool in (tool for tool in pythons if tool in field_features.CLAIMS):
+        own = ask(FEATURES, tool, pythons[tool])
+        if own is None:
+            raise RuntimeError(f"{tool}: its features took more than {2 * LONGEST:g} s")
+        found[tool] = {**own, "documented": field_features.DOCUMENTED.get(tool, {})}
+        print(f"{tool:20} {own['version']:10} {', '.join(own['checked'])}", flush=True)
     return found
 
 
@@ -178,6 +197,16 @@ def table_of_field(found: dict[str, Any]) -> str:
     return "\n".join([*lines, "", found["machine"]])
 
 
+def table_of_features(found: dict[str, Any]) -> str:
+    """Return a table of what tools can do: a mark for what was checked, another for what is documented."""
+    names = field_features.FEATURES
+    lines = [f"| tool | {' | '.join(names.values())} |", "|---" * (len(names) + 1) + "|"]
+    for tool, own in found["features"].items():
+        marks = ["✓" if key in own["checked"] else "(✓)" if key in own["documented"] else "–" for key in names]
+        lines.append(f"| {tool} {own['version']} | {' | '.join(marks)} |")
+    return "\n".join(lines)
+
+
 def _cell(row: Measured) -> str:
     """Return the seconds in all, and those to evaluate alone."""
     mark = "~ " if row.extrapolated else ""
@@ -197,14 +226,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--wait", type=float, default=60.0, help="seconds to wait for a calm machine")
     parser.add_argument("--environments", type=Path, help="folder to keep them in; by default they are gone afterwards")
     parser.add_argument("--json", type=Path, help=f"write the results to a file, such as {RESULTS.name}")
+    parser.add_argument("--only", choices=PARTS, help="measure times alone, or check features alone")
     options = parser.parse_args(arguments)
+    kept = json.loads(options.json.read_text(encoding="utf-8")) if options.json and options.json.exists() else {}
+    parts = PARTS if options.only is None else (options.only,)
     with tempfile.TemporaryDirectory(prefix="fastrec-field-") as folder:
-        home = options.environments or Path(folder)
-        found = measure(options.tools, options.users, home, options.rounds, options.wait)
+        pythons = pythons_of(options.tools, options.environments or Path(folder))
+        if "times" in parts:
+            rows = measure(pythons, options.users, options.rounds, options.wait)
+            kept |= {"machine": describe_machine()["machine"], "rows": [row._asdict() for row in rows]}
+        if "features" in parts:
+            kept["features"] = features(pythons)
     if options.json is not None:
-        rows = [row._asdict() for row in found]
-        document = {"schema": 1, "machine": describe_machine()["machine"], "rows": rows}
-        options.json.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+        options.json.write_text(json.dumps({"schema": 1} | kept, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

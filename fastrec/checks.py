@@ -111,7 +111,9 @@ def refuse_path(name: str, value: Any) -> None:
     """Raise if an argument for data is a path."""
     if isinstance(value, str | os.PathLike):
         kind = type(value).__name__
-        raise InputTypeError(name, f" must be data, found a {kind}, {shown(value)}: fastrec.evaluate_files reads files")
+        raise InputTypeError(
+            name, f" must be data, found {with_article(kind)}, {shown(value)}: fastrec.evaluate_files reads files"
+        )
 
 
 def check_progress(progress: Any) -> None:
@@ -132,7 +134,7 @@ def listed(values: Iterable[Any], name: str) -> list[Any]:
     try:
         return list(values)
     except TypeError as error:
-        raise InputTypeError(f"{name} cannot be a {type(values).__name__}: {error}") from error
+        raise InputTypeError(f"{name} cannot be {with_article(type(values).__name__)}: {error}") from error
 
 
 def listed_in_order(values: Iterable[Any], name: str) -> list[Any]:
@@ -142,7 +144,8 @@ def listed_in_order(values: Iterable[Any], name: str) -> list[Any]:
     """
     if isinstance(values, (Mapping, set, frozenset)):
         raise InputTypeError(
-            f"{name} must be a list, found a {type(values).__name__}; to give a metric its own cut-off, write 'ndcg@5'"
+            f"{name} must be a list, found {with_article(type(values).__name__)}; to give a metric its own cut-off, "
+            "write 'ndcg@5'"
         )
     return listed(values, name)
 
@@ -153,6 +156,11 @@ def some_names(names: Sequence[str], how_to_list: str = "") -> str:
         return ", ".join(names)
     some = f"{', '.join(names[: MAX_NAMES - 4])}, … ({len(names)} in all"
     return Text(some, Listing(how_to_list) if how_to_list else "", ")")
+
+
+def counted(number: int, one: str, several: str | None = None) -> str:
+    """Return a number with its noun: "1 user" or "2,000 users"; `several` is a plural that does not just add an s."""
+    return f"{number:,} {one if number == 1 else several or one + 's'}"
 
 
 def with_article(name: str) -> str:

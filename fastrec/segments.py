@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from fastrec.checks import with_article
 from fastrec.exceptions import InputError, InputTypeError, shown
 from fastrec.inputs.ids import check_ids
 from fastrec.inputs.lists import Names, Prepared
@@ -120,7 +121,8 @@ def split_truth(prepared: Prepared, segments: Mapping[Any, str]) -> Iterator[Pre
 def _ids(values: Any, name: str) -> Array:
     """Return ids as a 1-D array of integers or strings."""
     if isinstance(values, str | Mapping):
-        raise InputTypeError(f"{name} must be an array of ids, one per row, found a {type(values).__name__}")
+        kind = with_article(type(values).__name__)
+        raise InputTypeError(f"{name} must be an array of ids, one per row, found {kind}")
     ids = check_ids(values, name)
     return as_labels(ids.tolist()) if ids.dtype == object else ids
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from fastrec.checks import counted
 from fastrec.cli.completion import complete_metrics, complete_systems
 from fastrec.cli.output import check_outputs, name_files, write_comparison
 from fastrec.cli.standard_input import open_inputs
@@ -19,7 +20,6 @@ from fastrec.exceptions import InputError, MetricNotFoundError, one_line
 from fastrec.metrics.directions import Direction
 from fastrec.report.definitions import known_call
 from fastrec.report.report import is_saved, load, reword
-from fastrec.show.numbers import number_of_users
 
 if TYPE_CHECKING:
     from fastrec.comparison.comparison import Comparison
@@ -232,7 +232,7 @@ def _worse_rows(found: Comparison, metrics: Sequence[str], report: Report) -> li
             )
         if row.metric in names and math.isnan(row.p_value):
             raise InputError(
-                f"--fail-if-worse {row.metric}: {row.system} and {row.baseline} share {number_of_users(row.users)}, "
+                f"--fail-if-worse {row.metric}: {row.system} and {row.baseline} share {counted(row.users, 'user')}, "
                 "too few for a test"
             )
     return [row for row in found.rows if row.metric in names and row.verdict == "worse"]

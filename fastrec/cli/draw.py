@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
+from fastrec.checks import counted
 from fastrec.comparison.tables import CELLS, meaning_of_mark, row_cells
 from fastrec.feedback.tables import MARK, whole
 from fastrec.inputs.users import NO_LABEL
@@ -21,7 +22,6 @@ from fastrec.report.tables import estimated, notes_on_data, order_of_lists, size
 from fastrec.show.numbers import (
     DASH,
     Gap,
-    number_of_users,
     one_figure,
     share,
     shown_count,
@@ -195,17 +195,17 @@ def legend_of(found: Comparison, reports: Mapping[str, Report]) -> list[str]:
     """Return the notes of a comparison, and the number of users of each system where some are not compared."""
     alike: dict[str, list[str]] = {}  # metrics by their counts
     for metric in dict.fromkeys(row.metric for row in found.rows if row.unpaired):
-        counted = {name: report.estimates[metric].users for name, report in reports.items()}
-        alike.setdefault(_users_in(counted), []).append(metric)
+        n_users = {name: report.estimates[metric].users for name, report in reports.items()}
+        alike.setdefault(_users_in(n_users), []).append(metric)
     lines = (f"{', '.join(names)} {'has' if len(names) == 1 else 'have'} {line}" for line, names in alike.items())
     return [*found._legend(), *lines]  # noqa: SLF001 - other forms of a comparison share it; not public
 
 
-def _users_in(counted: Mapping[str, int]) -> str:
+def _users_in(n_users: Mapping[str, int]) -> str:
     """Return the numbers of users by system, as in: values for 3 users in 'new', 2 in 'old'."""
-    (first, n), *others = counted.items()
+    (first, n), *others = n_users.items()
     more = (f", {number:,} in {name!r}" for name, number in others)
-    return f"values for {number_of_users(n)} in {first!r}{''.join(more)}"
+    return f"values for {counted(n, 'user')} in {first!r}{''.join(more)}"
 
 
 def tables_of_comparison(found: Comparison, reports: Mapping[str, Report]) -> list[Table]:

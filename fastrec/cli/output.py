@@ -65,6 +65,7 @@ __all__ = [
 
 Text = str | Callable[["Console"], None]  # a string, or a function that draws on a console
 Forms = dict[str, Callable[[], Text]]  # by format, without the last newline
+DATE = "date"  # the fact about a page that needs no option
 WIDTH = 80  # of output that goes to no terminal
 ENDINGS = {ending: "table" if ending == ".txt" else ending.removeprefix(".") for ending in OTHER_FORMATS}
 SAVED = "fastrec"  # the format that only files have
@@ -148,19 +149,19 @@ def check_outputs(inputs: Sequence[str | None], options: Mapping[str, Any]) -> N
 def name_files(options: dict[str, Any], paths: Mapping[str, str | None]) -> None:
     """Keep the names of the input files, before standard input gets a file of its own.
 
-    An option loses its dashes, unless a system has its name.
+    An option loses its dashes, unless a system has its name. A system called like the date has more than its name.
     """
     files = {}
     for name, path in paths.items():
         if path is not None:
-            bare = name.removeprefix("--")
+            bare = f"system {DATE}" if name == DATE else name.removeprefix("--")
             files[name if bare in paths else bare] = STANDARD_INPUT if path == "-" else path
     options["files"] = files
 
 
 def facts_of(options: Mapping[str, Any]) -> dict[str, str]:
     """Return the facts at the head of a page: the date, the files, and those that the options add or replace."""
-    return {"date": datetime.now().astimezone().date().isoformat(), **options["files"], **options["about"]}
+    return {DATE: datetime.now().astimezone().date().isoformat(), **options["files"], **options["about"]}
 
 
 def save_report(report: Report, options: Mapping[str, Any]) -> None:

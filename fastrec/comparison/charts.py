@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -13,9 +14,11 @@ from fastrec.show.charts import Estimated, Interval, interval_chart
 from fastrec.show.numbers import one_figure, percent, relative
 from fastrec.show.tables import Chart
 
-__all__ = ["charts_of", "how_to_read"]
+__all__ = ["charts_of", "charts_of_segments", "how_to_read"]
 
 Rows = Sequence[ComparisonRow]
+MAX_CHARTS = 6  # of a grouping
+MAX_GROUPS = 24  # in a chart
 
 
 def how_to_read(level: float, baseline: str | None) -> str:
@@ -43,15 +46,36 @@ def charts_of(
     return charts
 
 
+def charts_of_segments(segments: Mapping[str, Rows]) -> list[Chart]:
+    """Return charts of the first differences to a baseline by group, for groups with users."""
+    charts = []
+    for grouping, rows in segments.items():
+        by_pair: dict[tuple[str, str], list[ComparisonRow]] = {}
+        for row in rows:
+            if row.users:
+                by_pair.setdefault((row.metric, row.system), []).append(row)
+        for (metric, system), own in itertools.islice(by_pair.items(), MAX_CHARTS):
+            if 1 < len(own) <= MAX_GROUPS:
+                title = f"{metric} of {system} by {grouping}"
+                charts.append(
+                    Chart(title, interval_chart(title, [_difference(str(row.group), row) for row in own], 0.0))
+                )
+    return charts
+
+
 def _differences(rows: Rows) -> Iterator[Interval]:
     """Yield the baseline at 0, then the difference of each system to it."""
     means = {row.baseline_mean for row in rows}
     texts = [one_figure(means.pop())] if len(means) == 1 else []
     yield Interval(rows[0].baseline, Estimated(0.0, math.nan, math.nan), texts, "flat")
-    for row in rows:
-        texts = [one_figure(row.mean), *([] if math.isnan(row.relative) else [relative(row.relative)])]
-        kind = "flat" if row.verdict == "not clear" else KINDS.get(row.verdict, "")
-        yield Interval(row.system, Estimated(row.difference, row.low, row.high), texts, kind)
+    yield from (_difference(row.system, row) for row in rows)
+
+
+def _difference(name: str, row: ComparisonRow) -> Interval:
+    """Return the line of a difference, its colour by the verdict, beside it the mean and the relative difference."""
+    texts = [one_figure(row.mean), *([] if math.isnan(row.relative) else [relative(row.relative)])]
+    kind = "flat" if row.verdict == "not clear" else KINDS.get(row.verdict, "")
+    return Interval(name, Estimated(row.difference, row.low, row.high), texts, kind)
 
 
 def _means(rows: Rows, estimates: Mapping[str, Mapping[str, Estimate]], level: float) -> Iterator[Interval]:

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from fastrec.checks import check_choice, check_progress, listed_in_order, some_names
+from fastrec.checks import check_choice, check_progress, listed_in_order, some_names, with_article
 from fastrec.comparison.comparison import Comparison, Correction, Missing, Test
 from fastrec.comparison.pairing import NOT_WITHIN, PairedValues, listed_names
 from fastrec.comparison.row import ComparisonRow
@@ -23,6 +23,7 @@ __all__ = ["compare"]
 
 MISSING = ("drop", "zero", "error")
 NAMES_OF_TOOL = ("like", "names")  # settings that do not change a number
+OF_METRICS = ("n_items",)  # a setting that only the metrics that read it depend on, see `PairedValues.why_not`
 ADDED = ("exclude",)  # settings that files of the first versions lack
 TRUTH_COUNTS: dict[str, Callable[[Report], int | float | None]] = {  # counts that depend on the truth alone
     "rows": lambda report: report.data.get("truth_rows"),
@@ -53,9 +54,9 @@ def compare(
     ----------
     reports : {name: report}, two or more, each with values per user: ``evaluate(..., per_user=True)``
         Users with ids are paired by id, others by position. All reports must have the same settings, and exclude alike:
-        nothing, the history or other items. A warning says if the truths differ in the number of users or rows, or of
-        rows that are relevant or have gains. `compare` does not notice truths that have equal counts and different
-        items.
+        nothing, the history or other items. Metrics that read ``n_items`` are compared if it is the same in all. A
+        warning says if the truths differ in the number of users or rows, or of rows that are relevant or have gains.
+        `compare` does not notice truths that have equal counts and different items.
     baseline : the system to compare all others with; by default every pair is compared, the later with the earlier
     metrics : by default the metrics that all reports have and that can be compared: means of users' values, and metrics
         with a target; `Comparison.left_out` names the others. Metrics of all lists together, such as ``gini``, are
@@ -140,8 +141,8 @@ def _check_reports(reports: Any) -> dict[str, Report]:
     """Return the reports if they are two or more, with values per user and the same settings."""
     named = isinstance(reports, Mapping) and all(isinstance(name, str) for name in reports)
     if not named or isinstance(reports, Report):
-        kind = type(reports).__name__
-        raise InputTypeError(f"reports must be a dict {{name: report}}, found a {kind}: compare({{'a': a, 'b': b}})")
+        kind = with_article(type(reports).__name__)
+        raise InputTypeError(f"reports must be a dict {{name: report}}, found {kind}: compare({{'a': a, 'b': b}})")
     if len(reports) < 2:
         raise InputError(f"compare needs two reports or more, found {len(reports)}")
     for name, report in reports.items():
@@ -151,7 +152,7 @@ def _check_reports(reports: Any) -> dict[str, Report]:
             raise InputError(f"the report of {name} has no values per user: evaluate(..., per_user=True) keeps them")
     (first, one), *others = reports.items()
     for name, other in others:
-        for setting in sorted({*one.settings, *other.settings} - set(NAMES_OF_TOOL)):
+        for setting in sorted({*one.settings, *other.settings} - {*NAMES_OF_TOOL, *OF_METRICS}):
             here, there = one.settings.get(setting, "absent"), other.settings.get(setting, "absent")
             if setting in ADDED and "absent" in (here, there):
                 continue

@@ -12,8 +12,8 @@ from typing import Any, Literal
 import numpy as np
 
 from fastrec._version import __version__
-from fastrec.checks import check_text, some_names
-from fastrec.comparison.charts import charts_of, how_to_read
+from fastrec.checks import check_text, counted, some_names
+from fastrec.comparison.charts import charts_of, charts_of_segments, how_to_read
 from fastrec.comparison.findings import findings
 from fastrec.comparison.paper import paper_table
 from fastrec.comparison.row import ComparisonRow
@@ -25,7 +25,7 @@ from fastrec.metrics.directions import Direction
 from fastrec.report.definitions import definitions, settings_table
 from fastrec.report.estimates import Estimate
 from fastrec.report.plain import plain_document
-from fastrec.show.numbers import number_of_users, percent
+from fastrec.show.numbers import percent
 from fastrec.show.shown import Published
 from fastrec.show.tables import Lead, Section, Table, warning_lines, with_notes, with_warnings
 
@@ -115,9 +115,9 @@ class Comparison(Published):
         how = f"test={settings['test']}{rounds if settings['test'] in RESAMPLING else ''}"
         notes = [f"{how}; correction={settings['correction']}; intervals of {percent(self._level)}"]
         least, most = (pick(row.users for row in self.rows) for pick in (min, max))
-        users = f"{'' if least == most else f'{least:,} to '}{number_of_users(most)} compared"
+        users = f"{'' if least == most else f'{least:,} to '}{counted(most, 'user')} compared"
         if unpaired := max(row.unpaired for row in self.rows):
-            users += f"; up to {number_of_users(unpaired)} counted on one side only (missing={settings['missing']})"
+            users += f"; up to {counted(unpaired, 'user')} counted on one side only (missing={settings['missing']})"
         notes.append(users)
         if any(row.users and math.isnan(row.low) for row in self.all_rows()):
             notes.append("no interval and no p-value where too few users are compared")
@@ -212,6 +212,7 @@ class Comparison(Published):
         left_out = Table("Not compared", ["metric", "why"], list(self.left_out.items()), 2)
         baseline = self.settings["baseline"]
         overall, segments = differences(self.rows, self.segments, self._level, baseline)
+        by_group = [] if baseline is None else charts_of_segments(self.segments)
         charts = charts_of(self.rows, self.estimates, self._level, baseline)
         more = Section("Charts of the other metrics", charts=charts[MAX_CHARTS:], folded="Show charts")
         return [
@@ -219,7 +220,7 @@ class Comparison(Published):
             more,
             against.section,
             *([matrices(self.rows)] if baseline is None else []),
-            segments,
+            segments._replace(charts=by_group, lines=[how_to_read(self._level, baseline)] if by_group else []),
             Section("Definitions", [definitions(dict.fromkeys([*metrics, *against.metrics]))]),
             Section("Settings", [settings_table(self.settings), *([left_out] if self.left_out else [])]),
         ]

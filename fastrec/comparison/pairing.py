@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from fastrec.checks import counted
 from fastrec.comparison.row import ComparisonRow
 from fastrec.exceptions import Argument, InputError, MetricError, Text
 from fastrec.inputs.users import alike
@@ -17,9 +18,8 @@ from fastrec.metrics.calls import parse
 from fastrec.metrics.declaration import Call
 from fastrec.report.report import Report
 from fastrec.report.significance import detectable_by, detectable_difference, normal_test, pair_differences, run_test
-from fastrec.report.soundness import known_calls, values_of_settings, with_effects_of_settings
+from fastrec.report.soundness import known_calls, reading_size, values_of_settings, with_effects_of_settings
 from fastrec.report.values import why_no_mean
-from fastrec.show.numbers import number_of_users
 
 __all__ = ["NOT_WITHIN", "PairedValues", "listed_names"]
 
@@ -130,6 +130,9 @@ class PairedValues:
         except MetricError:
             return "is not declared here, so it is unknown which values are better: call ranking_metric first"
         reports = self._systems.values()
+        sizes = {name: report.settings.get("n_items") for name, report in self._systems.items()}
+        if len(set(sizes.values())) > 1 and any(_reads_size(report, metric) for report in reports):
+            return Text("reads ", Argument("n_items"), f", which differs: {listed_names(sizes)}")
         if not call.needs_users and all(np.isnan(report.per_user[metric]).all() for report in reports):
             return NO_VALUES
         if self._is_ratio(metric):
@@ -139,13 +142,8 @@ class PairedValues:
             if (report := next(unknown, None)) is not None:
                 return f"has no value in one of the reports{why_no_mean(report, metric)}"
         else:
-            for report in reports:
-                if not report.is_mean(metric):
-                    if _has_effects(report, metric) and _lacks_values(report, metric):
-                        return NO_EFFECTS
-                    if _is_without_error(report, metric):
-                        return NO_ERROR
-                    return f"{NO_MEAN}{_plain_form(call)}{why_no_mean(report, metric)}"
+            if (report := next((one for one in reports if not one.is_mean(metric)), None)) is not None:
+                return _why_not_in(report, metric)
             if self.is_of_all_lists(metric) and not self._have_same_lists(metric):
                 return OTHER_LISTS
         if self._settings["missing"] == "zero" and call.metric.is_good_at_zero:
@@ -218,7 +216,7 @@ class PairedValues:
     def _check_paired(self, unpaired: int, metric: str, system: str, baseline: str) -> None:
         if unpaired and self._settings["missing"] == "error":
             raise InputError(
-                f"{metric}: only one of {system} and {baseline} counts {number_of_users(unpaired)}; ",
+                f"{metric}: only one of {system} and {baseline} counts {counted(unpaired, 'user')}; ",
                 Argument("missing", ("drop",)),
                 " leaves such users out, ",
                 Argument("missing", ("zero",)),
@@ -235,6 +233,20 @@ def _means(ours: Array, theirs: Array, differences: Array, target: float | None)
     elif differences.any():
         difference = float(np.abs(ours - target).mean()) - float(np.abs(theirs - target).mean())
     return {"mean": mean, "baseline_mean": mean_there, "difference": difference}
+
+
+def _reads_size(report: Report, metric: str) -> bool:
+    """Return whether the value of a metric depends on the size of the catalogue."""
+    return metric in reading_size(known_calls([metric]), report.settings)
+
+
+def _why_not_in(report: Report, metric: str) -> str:
+    """Return why a metric that is no mean of users' values in a report cannot be compared."""
+    if _has_effects(report, metric) and _lacks_values(report, metric):
+        return NO_EFFECTS
+    if _is_without_error(report, metric):
+        return NO_ERROR
+    return f"{NO_MEAN}{_plain_form(parse(metric))}{why_no_mean(report, metric)}"
 
 
 def _has_effects(report: Report, metric: str) -> bool:

@@ -6,11 +6,12 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from fastrec.checks import counted
 from fastrec.comparison.row import ComparisonRow, reverse
 from fastrec.comparison.tables import alpha
 from fastrec.metrics.directions import Direction
 from fastrec.report.estimates import Estimate
-from fastrec.show.numbers import figures, number_of_users, one_figure
+from fastrec.show.numbers import figures, one_figure
 from fastrec.show.tables import Cell, Styled, Table
 
 __all__ = ["paper_table"]
@@ -127,7 +128,7 @@ def _column(
 def _users(rows: Rows, *, differ: bool) -> str:
     counts = {row.users for row in rows}
     least, most = min(counts), max(counts)
-    users = number_of_users(most) if least == most else f"{least:,} to {number_of_users(most)}"
+    users = counted(most, "user") if least == most else f"{least:,} to {counted(most, 'user')}"
     if differ:
         return f"Means over the users of each system; tests over the {users} of both."
     return f"Means over {users}."
@@ -147,7 +148,7 @@ def _test(rows: Rows, settings: Mapping[str, Any], resampling: Iterable[str]) ->
     """Return the sentence that names the test, its correction and its level."""
     test, correction = settings["test"], settings["correction"]
     rounds = f", {settings['n_rounds']:,} rounds" if test in resampling else ""
-    comparisons = "1 comparison" if len(rows) == 1 else f"{len(rows):,} comparisons"
+    comparisons = counted(len(rows), "comparison")
     many = f" for {comparisons}" if correction != "none" else ""
     name = TESTS[test]
     return f"Two-sided {name}{rounds}, p ≤ {alpha(settings['level']):.4g}, {CORRECTIONS[correction]}{many}."

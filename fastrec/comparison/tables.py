@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
 
+from fastrec.checks import counted
 from fastrec.comparison.row import ComparisonRow, reverse
 from fastrec.report.tables import scales_of
 from fastrec.show.charts import whisker
@@ -135,7 +136,7 @@ def outcome(rows: Sequence[ComparisonRow], level: float) -> str:
     verdicts = [row.verdict for row in rows]
     better, worse, unclear, none = map(verdicts.count, ("better", "worse", "not clear", None))
     words = f"{len(rows):,} comparison{'s' if len(rows) > 1 else ''} over all users"
-    without = f"; {none:,} has no verdict" if none == 1 else f"; {none:,} have no verdict" if none else ""
+    without = f"; {counted(none, 'has no verdict', 'have no verdict')}" if none else ""
     return (
         f"{words}: the system is better in {better:,}, worse in {worse:,}, and in {unclear:,} no difference is clear"
         f"{without}. Better and worse mean a corrected p-value of at most {alpha(level):.4g}."

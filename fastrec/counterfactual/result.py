@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fastrec._version import __version__
-from fastrec.checks import check_level, whole_number
+from fastrec.checks import check_level, counted, whole_number
 from fastrec.counterfactual.counts import PairCounts, add_tables, join_pairs
 from fastrec.counterfactual.curves import Fitting
 from fastrec.counterfactual.intervals import clustered_error, quantile_of, wilson
@@ -307,7 +307,7 @@ class PositionBias(Exported):
         """Return lines on the numbers."""
         settings = self.settings
         rounds = f", rounds: {settings['n_rounds']}" if settings["method"] == "em" else ""
-        queries = f"{self.n_queries:,} quer{'y' if self.n_queries == 1 else 'ies'}"
+        queries = counted(self.n_queries, "query", "queries")
         lines = [f"method {settings['method']}{rounds}, {queries}"]
         if self.n_queries < 2:
             lines.append("no intervals: they need two queries or more")

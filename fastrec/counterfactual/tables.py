@@ -44,7 +44,7 @@ def rank_table(title: str, rows: Sequence[Row]) -> Table:
         ]
         for row in rows
     ]
-    return Table(title, head, body)
+    return Table(title, head, body, n_narrow=4)
 
 
 def curve_table(rows: Sequence[Row]) -> Table:
@@ -63,7 +63,7 @@ def curve_table(rows: Sequence[Row]) -> Table:
         ]
         for row in rows
     ]
-    return Table("", [*head, *(["examination"] if with_examination else [])], body)
+    return Table("", [*head, *(["examination"] if with_examination else [])], body, n_narrow=3)
 
 
 def chart_of(title: str, rows: Iterable[Row], column: str) -> Chart:

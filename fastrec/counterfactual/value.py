@@ -359,6 +359,7 @@ def _all_tables(results: Sequence[PolicyEstimate]) -> list[Table]:
         "Values",
         ["estimator", "value", "95 % interval", "standard error", "mean over", "slates", "rows"],
         [[one.estimator, *_value(one), one_figure(one.std_error), *_counts(one)] for one in results],
+        n_narrow=3,
     )
     return with_notes([values, _of_weights(results)], _warnings_of(results))
 
@@ -381,7 +382,7 @@ def _of_weights(results: Sequence[PolicyEstimate]) -> Table:
         ]
         for one in results
     ]
-    return Table("Weights", head, rows)
+    return Table("Weights", head, rows, n_narrow=3)
 
 
 def _all_sections(results: Sequence[PolicyEstimate]) -> list[Section]:

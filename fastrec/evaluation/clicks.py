@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from fastrec.checks import with_article
 from fastrec.exceptions import Argument, InputError, InputTypeError, shown
 from fastrec.inputs.arrow import Frame, open_foreign
 from fastrec.inputs.ragged import as_array
@@ -31,7 +32,7 @@ def check_examination(curve: Any) -> Array | None:
     if curve is None:
         return None
     if hasattr(curve, "curve"):
-        found = f" must be numbers of ranks 1, 2, ..., found a {type(curve).__name__}: pass its curve"
+        found = f" must be numbers of ranks 1, 2, ..., found {with_article(type(curve).__name__)}: pass its curve"
         raise InputTypeError(Argument("examination"), found)
     if isinstance(curve, str | bytes | Mapping | AbstractSet) or not hasattr(curve, "__len__"):
         raise InputTypeError(Argument("examination"), f" must be numbers of ranks 1, 2, ..., found {shown(curve)}")

@@ -95,7 +95,7 @@ def levels(logs: Sequence[DriftLog]) -> Table:
     """Return the table of levels with their margins, a row per log."""
     columns = list(logs[0].levels)
     rows = [[log.log, shown_count(log.users), *(_level(log.levels[column]) for column in columns)] for log in logs]
-    return Table("Levels, ± 95 %", ["log", "users", *columns], rows)
+    return Table("Levels, ± 95 %", ["log", "users", *columns], rows, n_narrow=3)
 
 
 def _level(level: Estimate) -> str:
@@ -116,8 +116,8 @@ def steps(of_steps: Sequence[DriftStep]) -> list[Table]:
     columns = list(of_steps[0].changes)
     changes = [[_name(step), *(_change(step.changes[column]) for column in columns)] for step in of_steps]
     return [
-        Table("Consecutive lists, ± 95 %", ["step", "users in both", *OWN], rows),
-        Table("Changes, with 95 % intervals", ["step", *columns], changes),
+        Table("Consecutive lists, ± 95 %", ["step", "users in both", *OWN], rows, n_narrow=3),
+        Table("Changes, with 95 % intervals", ["step", *columns], changes, n_narrow=2),
     ]
 
 
@@ -129,7 +129,7 @@ def _change(change: Estimate) -> str:
 def trends(of_trends: Mapping[str, Trend]) -> Table:
     """Return the table of trends."""
     rows = [[column, *_slope(trend), shown_count(trend.logs)] for column, trend in of_trends.items()]
-    return Table("Trends", ["trend", "slope per log", "standard error", "logs"], rows)
+    return Table("Trends", ["trend", "slope per log", "standard error", "logs"], rows, n_narrow=3)
 
 
 def _slope(trend: Trend) -> tuple[str, str]:

@@ -10,7 +10,7 @@ from typing import Any, Unpack
 from fastrec.arguments.calls import FileOptions, ListSettings, RowSettings
 from fastrec.arguments.groups import FileColumnNames
 from fastrec.arguments.signature import arguments_of, pick, takes
-from fastrec.checks import check_path, check_progress, check_text, listed, nearest
+from fastrec.checks import check_path, check_progress, check_text, listed, nearest, with_article
 from fastrec.evaluation.evaluators import MAX_ITEMS
 from fastrec.evaluation.lists import Evaluator, read_no_truth
 from fastrec.evaluation.rows import ScoreEvaluator, usual_of_rows
@@ -82,7 +82,8 @@ def evaluate_files(
     paths = {"recs": recs, "truth": truth, **{name: asked[name] for name in asked if name in {*SIDES, USERS, ITEMS}}}
     for name, path in paths.items():
         if any(hasattr(path, part) for part in ("columns", "__arrow_c_stream__", "collect_schema")):
-            raise InputTypeError(f"{name} must be a path, found a {type(path).__name__}: evaluate takes data frames")
+            kind = with_article(type(path).__name__)
+            raise InputTypeError(f"{name} must be a path, found {kind}: evaluate takes data frames")
     folder = asked["temp_directory"]
     resources = Resources(read_size(asked["memory"]), folder, asked["n_threads"])
     watch = _watch_for(asked["progress"])

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from fastrec.checks import counted
 from fastrec.exceptions import FastrecError, InputError, InputTypeError, Text, joined
 from fastrec.files.database import run
 from fastrec.files.formats.base import FILE, NO_EXTENSIONS, Source, one_row, quoted
@@ -331,7 +332,7 @@ def _check_column(con: DuckDBPyConnection, file: File, role: str) -> None:
     bad, first = one_row(con, f"SELECT count(*), min(rowid) FROM {table} WHERE {wrong}")
     if bad:
         what = "NaN" if role == "score" else "NaN or infinite"
-        raise InputError(file.at(role), f" is {what} in {bad} rows, the first is {file.place(first)}")
+        raise InputError(file.at(role), f" is {what} in {counted(bad, 'row')}, the first is {file.place(first)}")
     (_check_ranks if role == "rank" else _check_exact)(con, file, role)
 
 

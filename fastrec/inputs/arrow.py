@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.checks import suggest_name
+from fastrec.checks import suggest_name, with_article
 from fastrec.exceptions import Argument, InputError, InputTypeError, Place, RowNumber, Text
 from fastrec.inputs.ids import Strings, integer_ids
 from fastrec.inputs.ragged import Ragged
@@ -193,7 +193,8 @@ def _collect(value: Any, name: str) -> Any:
         return (frame.collect(backend="pyarrow") if hasattr(frame, "collect") else frame).to_arrow()
     if not hasattr(value, "collect"):
         raise InputTypeError(
-            f"{name} is a {type(value).__name__}, which only narwhals can read: install narwhals, or convert it"
+            f"{name} is {with_article(type(value).__name__)}, which only narwhals can read: install narwhals, or "
+            "convert it"
         )
     return value.collect()
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.checks import listed, refuse_path, suggest_name
+from fastrec.checks import listed, refuse_path, suggest_name, with_article
 from fastrec.exceptions import Argument, FastrecError, InputError, InputTypeError, RowNumber, Text, joined, shown
 from fastrec.inputs.arrays import RawSide, check_numbers
 from fastrec.inputs.arrow import (
@@ -270,7 +270,7 @@ def _one_name(name: Any, role: str) -> str:
 def _as_frame(value: Any, name: str, names: Iterable[str]) -> Frame:
     if not isinstance(value, Frame):
         raise InputTypeError(
-            f"{spoken(names)} must all be data frames, or none of them: {name} is a {type(value).__name__}"
+            f"{spoken(names)} must all be data frames, or none of them: {name} is {with_article(type(value).__name__)}"
         )
     return value
 
@@ -518,7 +518,7 @@ def read_scored_frame(
     frame = open_foreign(value, "the frame")
     if not isinstance(frame, Frame):
         raise InputTypeError(
-            SCORES, " must be given unless ", LABELS, f" is a data frame, found a {type(value).__name__}"
+            SCORES, " must be given unless ", LABELS, f" is a data frame, found {with_article(type(value).__name__)}"
         )
     label = "label" if columns.label is None else _one_name(columns.label, "label")
     score = "score" if columns.score is None else _one_name(columns.score, "score")

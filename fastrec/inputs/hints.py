@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.checks import LABEL, MaybeNone
+from fastrec.checks import LABEL, MaybeNone, counted
 from fastrec.exceptions import Argument, Text
 
 __all__ = [
@@ -65,7 +65,7 @@ class Hint(NamedTuple):
         """Return the hint as one line, with its count."""
         if self.example is None or self.counted not in counts:
             return self.text
-        lists = f"{counts[self.counted]:,} list{'' if counts[self.counted] == 1 else 's'}"
+        lists = counted(counts[self.counted], "list")
         return f"{self.text} ({lists}, e.g. of user {self.example.user!r}: {self.example.found})"
 
     def joined(self, other: Hint | None) -> Hint:

@@ -167,6 +167,10 @@ def join_sides(
     sides: Mapping[str, RawSide], users: Users, known: Mapping[str, Any], lines: tuple[str, ...]
 ) -> JoinedSides:
     """Return sides with items of one integer type; string ids are encoded together."""
+    if "logged" in sides and sides["logged"].extra is None:
+        columns = Argument("propensity", (...,)), " or ", Argument("logged_rank", (...,))
+        forms = ", or in Python pass {user: {item: number}}"
+        raise InputError("logged has no numbers, only items: name their column with ", *columns, forms)
     ids = {name: RawSide(own.ids, np.zeros(1, np.int64), None) for name, own in known.items()}
     joined, strings = _join_ids({**sides, **ids})
     recs = sides["recs"]
@@ -239,10 +243,7 @@ def sides_apart(joined: Mapping[str, FlatSide], listed: Array) -> Iterator[str]:
 
 
 def _check_logged(side: FlatSide, role: str, names: Names, settings: Settings) -> None:
-    """Raise InputError for logged rows without numbers, with others than the call needs, or with contradictions."""
-    if side.extra is None:
-        columns = Argument("propensity", (...,)), " or ", Argument("logged_rank", (...,))
-        raise InputError("logged has no numbers: in a data frame name their column with ", *columns)
+    """Raise InputError for logged rows with other numbers than the call needs, or with contradictions."""
     if role and role != (wanted := settings.logged):
         needs = ("with", "ranks") if wanted == "logged_rank" else ("without", "propensities")
         found = f" logged must have a column of {needs[1]}, found that of {role}: name it with "
@@ -254,7 +255,7 @@ def _check_logged(side: FlatSide, role: str, names: Names, settings: Settings) -
     users = np.repeat(np.arange(len(side.indptr) - 1), np.diff(side.indptr))
     order = np.lexsort((side.items, users))
     same = (users[order[1:]] == users[order[:-1]]) & (side.items[order[1:]] == side.items[order[:-1]])
-    numbers = side.extra[order]
+    numbers = np.asarray(side.extra)[order]
     apart = same & ~((numbers[1:] == numbers[:-1]) | (np.isnan(numbers[1:]) & np.isnan(numbers[:-1])))
     if apart.any():
         at = int(apart.argmax())

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.checks import is_whole, listed
+from fastrec.checks import is_whole, listed, with_article
 from fastrec.exceptions import InputError, InputTypeError, RowNumber, shown
 from fastrec.inputs.columns import MAX_WEIGHT, WANTED_WEIGHTS
 from fastrec.inputs.ragged import as_array
@@ -118,8 +118,8 @@ def _labels(values: Any, name: str, n: int, per: str = "user") -> Array:
     if array.dtype == object:
         at = next((i for i, label in enumerate(array) if not is_hashable(label)), None)
         if at is not None:
-            kind = type(array[at]).__name__
-            raise InputTypeError(f"{name} must be integers or strings, found a {kind} at position {at}")
+            kind = with_article(type(array[at]).__name__)
+            raise InputTypeError(f"{name} must be integers or strings, found {kind} at position {at}")
         return _plain(array)
     if array.dtype.kind == "T":
         return _plain(array.astype(object))
@@ -148,7 +148,8 @@ def _array_of(values: Any, name: str, per: str = "user") -> Array:
     if hasattr(values, "__array__") or is_tensor(values):
         return as_array(values, name)
     if isinstance(values, (str, bytes, AbstractSet)) or not isinstance(values, Iterable):
-        raise InputTypeError(f"{name} must be one label per {per}, found a {type(values).__name__}: {shown(values)}")
+        kind = with_article(type(values).__name__)
+        raise InputTypeError(f"{name} must be one label per {per}, found {kind}: {shown(values)}")
     rows = plain_values(listed(values, name), name)
     array = np.empty(len(rows), dtype=object)
     for i, row in enumerate(rows):

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fastrec.checks import counted
 from fastrec.exceptions import Argument, InputError
 from fastrec.inputs.arrays import FlatSide
 from fastrec.inputs.ids import spell
@@ -92,9 +93,9 @@ class _Batch:
 
     def _refuse(self, items: Array) -> None:
         raise InputError(
-            f"{len(items)} items of the lists, such as item {self._names.item(int(items[0]))}, are not in ",
+            f"found {counted(len(items), 'item')} of the lists, such as item {self._names.item(int(items[0]))}, that ",
             Argument("items"),
-            ", the catalogue: add them, or give its size as ",
+            ", the catalogue, lacks: add what it lacks, or give its size as ",
             Argument("n_items", (...,)),
         )
 

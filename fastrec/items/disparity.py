@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from fastrec.checks import counted
 from fastrec.exceptions import Argument, InputError, MetricError
 from fastrec.inputs.arrays import FlatSide
 from fastrec.inputs.packed import pack_ids, unpack_ids
@@ -96,7 +97,9 @@ class _Segments:
             self._codes = np.zeros(len(self._items), np.int64)
             known = len(sides["popularity"].known(None, "users")[0])
             if n_items < known:
-                raise MetricError(Argument("n_items", (int(n_items),)), f" is too small: the history has {known} items")
+                raise MetricError(
+                    Argument("n_items", (int(n_items),)), f" is too small: the history has {counted(known, 'item')}"
+                )
             self.sizes = np.array([len(self._items), int(n_items) - len(self._items)])
             self._other = 1
         order = np.argsort(self._items, kind="stable")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fastrec.checks import some_names
+from fastrec.checks import counted, some_names
 from fastrec.exceptions import Argument, InputError, MetricError, Place
 from fastrec.inputs.history import HistoryCounts
 from fastrec.inputs.items import Categories, ItemTable
@@ -141,7 +141,7 @@ def refuse_unknown(sides: Mapping[str, Any], known: Array) -> None:
     without = rows_without(sides, known, [None])
     if len(without):
         spelled = sides["names"].item(int(sides["slots"].items(without[:1])[0]))
-        raise InputError(f"{len(np.unique(without))} items of the lists, such as item {spelled}, are not in items")
+        raise InputError(f"items lacks {counted(len(np.unique(without)), 'item')} of the lists, such as item {spelled}")
 
 
 def note_unseen(sides: BatchSides, column: str | None) -> None:
@@ -170,11 +170,11 @@ def _check_unseen(sides: BatchSides, keys: Sequence[Any]) -> None:
         without = rows_without(sides, seen, cutoffs)
         if len(without):
             spelled = sides["names"].item(int(slots.items(without[:1])[0]))
-            found = f"{len(np.unique(without))} items of the lists, such as item {spelled},"
+            found = f"found {counted(len(np.unique(without)), 'item')} of the lists, such as item {spelled},"
             if not unseen.is_strict:
-                raise InputError(found, " have no popularity, and ", Argument("unseen", ("error",)))
+                raise InputError(found, " without a popularity, and ", Argument("unseen", ("error",)))
             choice = Argument("unseen", ("zero", "one", "drop"))
-            raise InputError(found, " are not in items; choose what they count with ", choice)
+            raise InputError(found, " that items lacks; choose what such an item counts with ", choice)
 
 
 def _information(known: Popularity, slots: Slots, share: str, base: Any, norm: str, column: str, unseen: str) -> Array:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fastrec.checks import counted
 from fastrec.exceptions import MetricError, Place, shown
 from fastrec.inputs.ids import Ids, Strings
 from fastrec.inputs.items import ItemTable
@@ -55,7 +56,9 @@ class Labelled:
             entries = self._entries(ids)
             without = ids[(counts > 0) & ~entries.has_label].tolist()
             if without:
-                found = f" has no value for {len(without)} items of the lists, such as item {shown(without[0])}"
+                found = (
+                    f" has no value for {counted(len(without), 'item')} of the lists, such as item {shown(without[0])}"
+                )
                 raise MetricError(Place("items", self.column), found)
             self._latest = exposure, key, exposure.n_lists, self._shares(entries, counts)
         return self._latest[3]

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from fastrec.checks import counted
 from fastrec.exceptions import Argument, InputError, Place, Text
 from fastrec.inputs.items import ItemTable
 from fastrec.inputs.ragged import chosen_rows, read_only
@@ -144,9 +145,11 @@ def refuse_missing(
     if len(without):
         codes = slots.items(without)
         absent = codes[~np.isin(codes, sides["items"].codes)]
-        lack = Text(" are not in ", Place("items")) if len(absent) else f" have no value in the items column {column!r}"
+        lack = f" without a value in the items column {column!r}"
+        if len(absent):
+            lack = Text(" that ", Place("items"), " lacks")
         found = absent if len(absent) else codes
-        such = f"{len(found)} items of {name}, such as item {sides['names'].item(int(found[0]))},"
+        such = f"found {counted(len(found), 'item')} of {name}, such as item {sides['names'].item(int(found[0]))},"
         raise InputError(such, lack, "; leave them out with ", Argument("no_features", ("drop",)))
 
 

@@ -132,10 +132,11 @@ def _why_not(recipe: Recipe, text: str, kind: str) -> MetricError:
     for name, why in recipe.declined.items():
         if _matches(name, text) or _is_form_of(name, text):
             return MetricError(f"fastrec cannot reproduce {asked} of {recipe.tool}: {why}")
-    base = "".join(text.split()).partition("@")[0]
+    base, mark, cutoff = "".join(text.split()).partition("@")
     for name, ours in [*recipe.spelled.items(), *zip(known, known, strict=True)]:
         if _is_form_of(name, text) and "(" not in text and base != ours:
-            return MetricError(f"{asked} of {recipe.tool} is called {ours!r} here")
+            spelling = f"{ours}{mark}{cut_value(cutoff)}" if "{k}" not in ours else ours
+            return MetricError(f"{asked} of {recipe.tool} is called {spelling!r} here")
     if any(_matches(name, text) or _is_form_of(name, text) for name in others):
         return MetricError(f"{asked} of {recipe.tool} is a metric of {WORDS[other]}")
     if any(_is_form_of(name, text) for name in recipe.lacking.split()):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from fastrec.checks import counted
 from fastrec.policies import SAMPLING
 
 __all__ = ["NOTES", "NO_TRUTH", "NO_USER", "describe_sample", "doubts", "doubts_of_items"]
@@ -53,7 +54,7 @@ def describe_sample(settings: Mapping[str, Any]) -> list[str]:
     if "negatives" in settings:
         how = "uniformly" if settings["sample"] == SAMPLING["sample"].default else "by popularity"
         n = settings["negatives"]
-        drawn = f"{n:,} {'item' if n == 1 else 'items'} drawn {how} for each user (seed {settings['seed']})"
+        drawn = f"{counted(n, 'item')} drawn {how} for each user (seed {settings['seed']})"
     elif "sampled_from" in settings:
         drawn = f"samples of {settings['sampled_from']:,} items"
     else:
@@ -69,5 +70,5 @@ def _apart(found: str, ids: str, data: Mapping[str, Any]) -> str:
     removed = data.get("excluded_items")
     if not removed:
         return f"{found}: do the {ids} match?"
-    rows = f"{removed:,} row{'' if removed == 1 else 's'}"
+    rows = counted(removed, "row")
     return f"{found}: exclude removed {rows} of the lists; does it hold the truth, or do the {ids} not match?"

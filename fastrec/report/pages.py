@@ -6,11 +6,12 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from fastrec.checks import counted
 from fastrec.report.definitions import known_call
 from fastrec.report.plain import rows_of
 from fastrec.report.tables import cutoff_families, estimated, group_tables
 from fastrec.show.charts import Estimated, Interval, interval_chart, line_chart
-from fastrec.show.numbers import number_of_users, one_figure, span, with_margin
+from fastrec.show.numbers import one_figure, span, with_margin
 from fastrec.show.tables import Chart, Section, Table
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def findings(report: ReportValues) -> list[str]:
         words = f"{words} (95 % interval {span(one.mean, *one.interval())})"
     if total:
         of_all = "" if one.users == total else f"{one.users:,} of "
-        words = f"{words} over {of_all}{number_of_users(total)}"
+        words = f"{words} over {of_all}{counted(total, 'user')}"
     return [words, *_of_groups(report, name)]
 
 
@@ -102,7 +103,7 @@ def paper_table(report: ReportValues) -> Table:
     ]
     counts = {one.users for one in report.estimates.values()}
     least, most = min(counts), max(counts)
-    users = number_of_users(most) if least == most else f"{least:,} to {number_of_users(most)}"
+    users = counted(most, "user") if least == most else f"{least:,} to {counted(most, 'user')}"
     over = f" over {users}" if report.users["total"] else " over all rows"
     has_interval = any(math.isfinite(one.std_error) for one in report.estimates.values())
     caption = f"Means{over}{' ± half of the 95 % interval' if has_interval else ''}."

@@ -8,7 +8,7 @@ from typing import IO, Any
 
 from numpy.typing import NDArray
 
-from fastrec.checks import check_file, check_form, check_path, check_text, check_there
+from fastrec.checks import check_file, check_form, check_path, check_text, check_there, counted
 from fastrec.exceptions import InputError, InputTypeError, one_line, shown, warn
 from fastrec.inputs.packed import pack_ids, unpack_ids
 from fastrec.inputs.users import NO_LABEL, check_saved_ids
@@ -62,7 +62,7 @@ from fastrec.report.tables import (
 )
 from fastrec.report.values import Label, ReportValues
 from fastrec.runtime.outputs import atomic_write
-from fastrec.show.numbers import number_of_users, one_figure, shown_count
+from fastrec.show.numbers import one_figure, shown_count
 from fastrec.show.shown import Published
 from fastrec.show.tables import Lead, Section, Table, warning_lines, with_notes, with_warnings
 
@@ -365,10 +365,10 @@ class Report(Published, ReportValues):
     def _counted(self) -> list[str]:
         """Return lines on the users and rows that were counted, and on missing intervals."""
         total = self.users["total"]
-        users = [f"{self.users['evaluated']:,} of {number_of_users(total)} counted"]
+        users = [f"{self.users['evaluated']:,} of {counted(total, 'user')} counted"]
         if "rows" in self.data:
             rows = f"{self.data['rows']:,} rows"
-            users = [f"{rows} of {number_of_users(total)}" if total else rows]
+            users = [f"{rows} of {counted(total, 'user')}" if total else rows]
         for name, meaning, policies in NOTES:
             if self.users.get(name):
                 rules = self._rules(policies)

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from fastrec.checks import counted
 from fastrec.exceptions import FastrecError, InputError, shown
 from fastrec.metrics.calls import parse
 from fastrec.metrics.declaration import Call
 from fastrec.metrics.plan import Asked, Plan, Value, make_plan
-from fastrec.show.numbers import number_of_users
 
 __all__ = [
     "NAN_POLICIES",
@@ -25,6 +25,7 @@ __all__ = [
     "known_calls",
     "nan_is_asked",
     "plain_of_settings",
+    "reading_size",
     "sides_of_settings",
     "values_of_settings",
     "with_effects_of_settings",
@@ -132,7 +133,7 @@ class Claims:
         """Check that a claim follows from the values of its users, up to rounding of values up to `largest`."""
         if math.isnan(claim.mean):
             if found.users and not self.nan_is_asked and not self.weighted:
-                raise InputError(f"{name} has no mean, but a value for {number_of_users(found.users)}")
+                raise InputError(f"{name} has no mean, but a value for {counted(found.users, 'user')}")
             return
         if found.users == 0:
             raise InputError(f"{name} is {claim.mean}, but no user has a value of it")
@@ -143,7 +144,7 @@ class Claims:
             return
         if claim.users != found.users:
             raise InputError(
-                f"{name} counts {number_of_users(claim.users)}, but has a value for {number_of_users(found.users)}"
+                f"{name} counts {counted(claim.users, 'user')}, but has a value for {counted(found.users, 'user')}"
             )
         if not math.isclose(claim.mean, found.mean, rel_tol=SLACK, abs_tol=slack):
             raise InputError(f"{name} is {claim.mean}, but the mean of its users' values is {found.mean}")
@@ -207,6 +208,11 @@ def sides_of_settings(calls: Mapping[str, Call], settings: Mapping[str, Any]) ->
     return {name: plan.reads[calls[name].text] for name, plan in _plans(calls, settings)}
 
 
+def reading_size(calls: Mapping[str, Call], settings: Mapping[str, Any]) -> frozenset[str]:
+    """Return the metrics that read the size of the catalogue. Metrics that lack a setting are left out."""
+    return frozenset(name for name, plan in _plans(calls, settings) if plan.reads_size)
+
+
 def _plans(calls: Mapping[str, Call], settings: Mapping[str, Any]) -> Iterator[tuple[str, Plan]]:
     """Yield the plan of each metric that has all its settings."""
     asked = Asked(
@@ -243,7 +249,7 @@ def _check_claim(name: str, claim: Claim, call: Call | None, n_users: int) -> No
     if claim.std_error < 0:
         raise InputError(f"the standard error of {name} must be at least 0, found {claim.std_error}")
     if claim.users > n_users:
-        raise InputError(f"{name} counts {number_of_users(claim.users)}, but there are only {n_users:,}")
+        raise InputError(f"{name} counts {counted(claim.users, 'user')}, but there are only {n_users:,}")
     if call is not None:
         check_range(name, claim.mean, call)
 
@@ -283,6 +289,6 @@ def _check_share(name: str, whole: Claim, own: Claim, rest: Claim | None) -> Non
     slack = SLACK * max(map(abs, (total, *parts))) + MIN_SLACK * whole.users
     if own.users + rest.users != whole.users or not abs(sum(parts) - total) <= slack:
         raise InputError(
-            f"{name} and the users outside it do not add up to the {number_of_users(whole.users)} "
+            f"{name} and the users outside it do not add up to the {counted(whole.users, 'user')} "
             f"with the mean {whole.mean}"
         )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fastrec.checks import counted
 from fastrec.metrics.declaration import LISTS
 from fastrec.report.definitions import known_call
 from fastrec.report.plain import group_rows, rows_of
@@ -16,7 +17,6 @@ from fastrec.show.charts import histogram, whisker
 from fastrec.show.numbers import (
     DASH,
     Gap,
-    number_of_users,
     one_figure,
     rate,
     share,
@@ -76,11 +76,17 @@ DATA = {
     "rows": "rows",
     "positive_rows": "positive rows",
 }
-NOTED = (  # counts below printed reports, if they are not 0
-    *("truth_rows_not_relevant", "duplicates_in_recs", "duplicates_in_truth", "duplicates_in_reference"),
-    *("excluded_items", "rec_rows_unseen", "rec_rows_without_features", "users_without_history"),
-    "users_short_of_negatives",
-)
+NOTED = {  # counts below printed reports, if they are not 0, and their names for a count of 1
+    "truth_rows_not_relevant": "row of truth that is not relevant",
+    "duplicates_in_recs": "duplicate in lists",
+    "duplicates_in_truth": "duplicate in truth",
+    "duplicates_in_reference": "duplicate in reference lists",
+    "excluded_items": "seen item removed",
+    "rec_rows_unseen": "row of lists whose item has no popularity",
+    "rec_rows_without_features": "row of lists whose item has no category or vector",
+    "users_without_history": "user without a history",
+    "users_short_of_negatives": "user with fewer items left than negatives asks for, who gets all of them",
+}
 MEANS = (  # count of rows, label of their mean per user, count of users without rows
     ("rec_rows", "mean length of the lists", "no_recs"),
     ("rows", "mean number of rows per user", "no_rows"),
@@ -182,7 +188,7 @@ def distributions(report: ReportValues) -> Section:
             continue
         low, high = _bounds(metric, known)
         counts = np.histogram(known, bins=BINS, range=(low, high))[0]
-        title = f"{metric}: {number_of_users(len(known))} by value"
+        title = f"{metric}: {counted(len(known), 'user')} by value"
         charts.append(Chart(title, histogram(title, counts.tolist(), f"{low:g}", f"{high:.4g}")))
         quantiles = [one_figure(value) for value in np.quantile(known, list(QUANTILES.values())).tolist()]
         cells.append([metric, shown_count(len(known)), share(float(np.mean(known == 0))), *quantiles])
@@ -234,7 +240,7 @@ def _as_written(name: str) -> Callable[[float], str]:
 
 def notes_on_data(data: Mapping[str, int | float]) -> list[str]:
     """Return lines on the rows and users that were left out or lack something, and on the weights of rows, if any."""
-    found = [f"{shown_count(int(data[name]))} {DATA[name]}" for name in NOTED if data.get(name)]
+    found = [counted(int(data[name]), one, DATA[name]) for name, one in NOTED.items() if data.get(name)]
     lines = [", ".join(found)] if found else []
     for name, size in data.items():
         kind, bracket, options = name.partition("(")

@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from fastrec.checks import with_article
 from fastrec.exceptions import InputError, InputTypeError
 from fastrec.scored.areas import auc_of_pairs, cumulative, pairs_of_counts, step_area
 from fastrec.scored.auc import no_threads_if_small, read_rows
@@ -273,7 +274,9 @@ def compare_curves(first: RocCurve | PrCurve, second: RocCurve | PrCurve) -> Cur
     """
     for name, curve in (("first", first), ("second", second)):
         if not isinstance(curve, (RocCurve, PrCurve)):
-            raise InputTypeError(f"the {name} curve must be a RocCurve or a PrCurve, found a {type(curve).__name__}")
+            raise InputTypeError(
+                f"the {name} curve must be a RocCurve or a PrCurve, found {with_article(type(curve).__name__)}"
+            )
         if any(len(values) < 2 or np.isnan(values).any() for values in list(curve)[:2]):
             raise InputError(f"the {name} curve has no rates: a class has no rows")
     if isinstance(first, RocCurve) and isinstance(second, RocCurve):

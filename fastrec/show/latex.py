@@ -50,10 +50,15 @@ def _lines(table: Table) -> list[str]:
     """Return the lines of a tabular without title and notes."""
     special = [SPECIAL if n < table.n_texts else IN_NUMBERS for n in range(len(table.head))]
     head = " & ".join(_escaped(name, SPECIAL) for name in table.head) + r" \\"
-    rows = (" & ".join(map(_cell, row, special)) + r" \\" for row in table.rows)
+    rows = (_guarded(" & ".join(map(_cell, row, special))) + r" \\" for row in table.rows)
     columns = "l" * table.n_texts + "r" * (len(table.head) - table.n_texts)
     begin, end = rf"\begin{{tabular}}{{{columns}}}", r"\end{tabular}"
     return [begin, r"\toprule", head, r"\midrule", *rows, r"\bottomrule", end]
+
+
+def _guarded(row: str) -> str:
+    """Return a row whose first character is no argument of the end of the row, or of the rule, before it."""
+    return f"{{}}{row}" if row.startswith(("[", "*", "(")) else row
 
 
 def _cell(cell: Cell, special: Mapping[int, str]) -> str:

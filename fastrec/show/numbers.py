@@ -11,7 +11,6 @@ __all__ = [
     "change",
     "effect",
     "figures",
-    "number_of_users",
     "one_figure",
     "p_value",
     "percent",
@@ -113,8 +112,3 @@ def relative(number: float) -> str:
 def percent(level: float) -> str:
     """Format the level of an interval."""
     return f"{100 * level:g} %"
-
-
-def number_of_users(n: int) -> str:
-    """Return "1 user" or "n users"."""
-    return f"{n:,} user{'' if n == 1 else 's'}"

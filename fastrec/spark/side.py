@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from fastrec.checks import listed_in_order, whole_number
+from fastrec.checks import listed_in_order, whole_number, with_article
 from fastrec.evaluation.lists import Evaluator
 from fastrec.evaluation.rows import ScoreEvaluator
 from fastrec.exceptions import InputError, InputTypeError
@@ -86,7 +86,8 @@ class FrameSide(NamedTuple):
         require("pyspark", "spark", what="fastrec.spark")
         if not hasattr(frame, "mapInArrow"):
             raise InputTypeError(
-                f"{name} must be a Spark data frame, found a {type(frame).__name__}; fastrec.evaluate takes other data"
+                f"{name} must be a Spark data frame, found {with_article(type(frame).__name__)}; "
+                "fastrec.evaluate takes other data"
             )
         return cls(name, frame)
 

@@ -47,14 +47,19 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
-    """Draw charts, mark examples as sessions of Python, and link public names outside of code."""
+    """Draw charts, mark examples as sessions of Python, and link files and public names outside of code."""
     text = PICTURE.sub(lambda match: PICTURES[match.group(1)](), markdown)
     parts, end = [], 0
-    links = interface.anchors(page.file.src_uri.rpartition("/")[0])
+    path = page.file.src_uri
+    links = interface.anchors(path.rpartition("/")[0])
+
+    def prose(words: str) -> str:
+        return linked(repository.with_links(words, f"docs/{path}", path), links)
+
     for match in FENCE.finditer(text):
-        parts += [linked(text[end : match.start()], links), session(match.group())]
+        parts += [prose(text[end : match.start()]), session(match.group())]
         end = match.end()
-    return "".join([*parts, linked(text[end:], links)])
+    return "".join([*parts, prose(text[end:])])
 
 
 def session(block: str) -> str:

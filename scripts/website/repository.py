@@ -1,27 +1,43 @@
-"""Pages that are files of the repository: the reliability promises, the changelog and how to contribute."""
+"""Files of the repository on the site: pages made of them, and links that lead to these pages.
+
+In the repository, every link leads to a file where it is. `with_links` makes it a link to the page of that file.
+"""
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PAGES = {"RELIABILITY.md": "reliability.md", "CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md"}
-ELSEWHERE = re.compile(r"\[([^\]]+)\]\((?!https?:|#)([^)]+)\)")
+LINK = re.compile(r"\[([^\]]+)\]\((?!https?:|#)([^)\s]+)\)")
 
 
 def pages() -> Iterator[tuple[str, str]]:
-    """Yield the path and the Markdown of each page, with links to where things are on the site."""
+    """Yield the path and the Markdown of each page."""
     for source, path in PAGES.items():
-        text = (ROOT / source).read_text(encoding="utf-8")
-        yield path, ELSEWHERE.sub(link, text)
+        yield path, with_links((ROOT / source).read_text(encoding="utf-8"), source, path)
 
 
-def link(match: re.Match[str]) -> str:
-    """Return the link to a page of the site, or the plain words where a file is only in the repository."""
-    words, target = match.groups()
-    file, _, anchor = target.removeprefix("docs/").partition("#")
-    file = PAGES.get(file, file)
-    on_site = file in PAGES.values() or target.startswith("docs/")
-    return f"[{words}]({file}{'#' + anchor if anchor else ''})" if on_site else f"{words} (`{target}`)"
+def with_links(text: str, source: str, page: str) -> str:
+    """Return the text of a file with links from its page: plain words where a file is only in the repository."""
+    folder = posixpath.dirname(page) or "."
+
+    def link(match: re.Match[str]) -> str:
+        words, target = match.groups()
+        file, hash_sign, anchor = target.partition("#")
+        path = page_of(posixpath.normpath(posixpath.join(posixpath.dirname(source), file)))
+        if path is None:
+            return f"{words} (`{target}`)"
+        return f"[{words}]({posixpath.relpath(path, folder)}{hash_sign}{anchor})"
+
+    return LINK.sub(link, text)
+
+
+def page_of(file: str) -> str | None:
+    """Return the page of a file of the repository, or None if it has none."""
+    if file.startswith("notebooks/"):
+        return file.replace(".ipynb", ".md")
+    return file.removeprefix("docs/") if file.startswith("docs/") else PAGES.get(file)

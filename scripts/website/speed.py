@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.field import RESULTS as FIELD_RESULTS
-from bench.field import table_of_field
+from bench.field import table_of_features, table_of_field
 from bench.report import SPARK_RESULTS, check_results, table, table_of_routes, table_of_spark
 from bench.run import RESULTS, ROUTE
 
@@ -32,6 +32,12 @@ def results(path: Path = RESULTS) -> dict[str, Any]:
     """Return the results of a benchmark, of a full run on a machine without other work."""
     found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     check_results(found)
+    return found
+
+
+def field() -> dict[str, Any]:
+    """Return times and features of every tool."""
+    found: dict[str, Any] = json.loads(FIELD_RESULTS.read_text(encoding="utf-8"))
     return found
 
 
@@ -84,6 +90,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "speed": lambda: table(results()),
     "routes": lambda: table_of_routes(results()),
     "spark": lambda: table_of_spark(results(SPARK_RESULTS)),
-    "field": lambda: table_of_field(json.loads(FIELD_RESULTS.read_text(encoding="utf-8"))),
+    "field": lambda: table_of_field(field()),
+    "features": lambda: table_of_features(field()),
 }
 CHARTS: dict[str, Callable[[], str]] = {"others": chart_of_others, "rates": chart_of_routes}

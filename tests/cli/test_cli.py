@@ -720,7 +720,7 @@ def test_rows_are_counted_as_in_the_file(logs):
         ("15,0,.5", "15,0,5", ["-m", "log_loss"], "column 'score': scores must be .* found 5.0 in row 9"),
         ("15,0,", "15,7,", ["-m", "gauc"], "column 'label': labels must be .* found 7 in row 9"),
         ("15,0,", "15,,", ["-m", "gauc"], r"column 'label' has no value \(null\) in row 9 of 10"),
-        ("15,0,.5", "15,0,nan", ["-m", "gauc"], "column 'score' is NaN in 1 rows, the first is row 9 of 10"),
+        ("15,0,.5", "15,0,nan", ["-m", "gauc"], "column 'score' is NaN in 1 row, the first is row 9 of 10"),
         ("2,1\n3,", "2,-1\n3,", ["-m", "auc", "--weight-col", "w"], "column 'w': weights must be .* in row 9"),
     ):
         assert old in LOG

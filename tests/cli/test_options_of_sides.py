@@ -192,7 +192,9 @@ def test_policies_of_items() -> None:
     shop = ["--items", "prices.csv", "-m", "popularity@2", "--n-users", "9"]
     Path("prices.csv").write_text("item_id,popularity\n10,4\n")
     refused = run("evaluate", "recs.csv", *shop)
-    assert refused.exit_code == 2 and "choose what they count with --unseen zero, one or drop" in refused.stderr
+    assert (
+        refused.exit_code == 2 and "choose what such an item counts with --unseen zero, one or drop" in refused.stderr
+    )
     assert means("evaluate", "recs.csv", *shop, "--unseen", "drop") == {"popularity@2": 4.0}
     history = ["--history", "few.csv", "-m", "repeat_ratio@2"]
     Path("few.csv").write_text("user_id,item_id\n1,10\n")

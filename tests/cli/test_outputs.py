@@ -156,6 +156,10 @@ def test_facts_at_the_head_of_pages():
     facts = facts_of("c.html")
     assert before <= facts.pop("date") <= datetime.now().astimezone().date().isoformat()
     assert facts == {"a": "a.csv", "truth": "b.csv", "--truth": "truth.csv", "data": "a &amp; b=c"}
+    good("compare", "date=a.csv", "b=b.csv", "--truth", "truth.csv", "-m", "mrr", "-o", "d.html")
+    facts = facts_of("d.html")
+    assert before <= facts["date"] <= datetime.now().astimezone().date().isoformat()
+    assert facts["system date"] == "a.csv"
     given = ("evaluate", "-", "truth.csv", "-m", "mrr@1", "--exclude", "b.csv", "--about", "date=2026-01-31")
     good(*given, "--html", "e.html", "--save", "e.fastrec", text=LISTS)
     assert facts_of("e.html") == {
@@ -337,7 +341,7 @@ def test_any_one_side_is_piped_in():
     ratings = LOG.replace("label", "target").replace("score", "prediction")
     assert "rmse" in good("evaluate", "-", "--target-col", "target", "--input-format", "csv", text=ratings)
     seen = good("evaluate", "a.csv", "truth.csv", "-m", "mrr", "--exclude", "-", text="user_id,item_id\n2,12\n")
-    assert "1 seen items removed" in seen
+    assert "1 seen item removed" in seen
     plans = "user_id,plan\n1,free\n2,paid\n4,free\n"
     assert "paid" in good("evaluate", "a.csv", "truth.csv", "-m", "mrr", "--by", "plan", "--users", "-", text=plans)
     files = good("compare", "a=a.csv", "b=b.csv", "--truth", "truth.csv", "-m", "mrr")

@@ -538,6 +538,21 @@ def test_users_of_several_columns():
         fastrec.compare({"a": one, "b": far})
 
 
+def test_only_metrics_that_read_the_size_of_the_catalogue_need_the_same():
+    lists, truth, metrics = [[1, 2], [3, 4]], [[1], [5]], ["recall@2", "accuracy@2", "gini@2"]
+    sized = {n: fastrec.evaluate(lists, truth, metrics, n_items=n, per_user=True) for n in (10, 12)}
+    unsized = fastrec.evaluate(lists, truth, "recall@2", per_user=True)
+    found = fastrec.compare({"few": sized[10], "many": sized[12]})
+    assert [row.metric for row in found.rows] == ["recall@2"]
+    assert {*found.left_out} == {"accuracy@2", "gini@2"}
+    assert {*map(str, found.left_out.values())} == {"reads n_items, which differs: 10 in few, 12 in many"}
+    assert fastrec.compare({"few": sized[10], "none": unsized}).left_out == {}
+    same = fastrec.compare({"one": sized[10], "same": sized[10]})
+    assert {row.metric for row in same.rows} == {*metrics} and same.left_out == {}
+    with pytest.raises(fastrec.InputError, match=r"accuracy@2 reads n_items, which differs: 10 in few, 12 in many"):
+        fastrec.compare({"few": sized[10], "many": sized[12]}, metrics="accuracy@2")
+
+
 def test_kinds_of_reports_and_truths_that_differ():
     lists = fastrec.evaluate([[1, 2]], [[1]], "recall@1", per_user=True)
     rows = fastrec.evaluate_scores([1, 0], [0.2, 0.1], [0, 2], "recall@1", per_user=True)

@@ -1,6 +1,7 @@
 """The findings of comparisons and reports in words, at the head of their pages."""
 
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -177,3 +178,20 @@ def test_facts_about_an_evaluation_are_at_the_head_of_its_page() -> None:
             found.to_html(about=["x"])
         with pytest.raises(InputTypeError, match="about must be strings by name"):
             found.to_html(about={"users": np.int64(3)})
+
+
+def test_segments_are_drawn_against_a_baseline():
+    """A chart for each metric and grouping of at least two groups with users; none if all systems are compared."""
+    lists, truth = [[1, 2], [2, 1], [2, 3], [1, 3]], [[1], [1], [1], [1]]
+    groups = {"plan": ["a", "a", "<b>", "<b>"], "all": ["x"] * 4}
+    reports = {
+        name: fastrec.evaluate(own, truth, ["mrr", "recall@1"], groups=groups, per_user=True)
+        for name, own in (("old", lists), ("new", lists[::-1]))
+    }
+    page = fastrec.compare(reports, baseline="old").to_html()
+    titles = re.findall(r"<figcaption>(.*? by .*?)</figcaption>", page)
+    assert titles == ["mrr of new by plan", "recall@1 of new by plan"]
+    chart = page.partition("<figcaption>mrr of new by plan")[2].partition("</svg>")[0]
+    lines = [line for line in re.findall(r"<text[^>]*>([^<]*)", chart) if line in ("a", "&lt;b&gt;")]
+    assert lines == ["&lt;b&gt;", "a"]
+    assert " of new by plan" not in fastrec.compare(reports).to_html()

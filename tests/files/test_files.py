@@ -401,10 +401,10 @@ def test_order_holds_in_a_log_of_many_blocks(read_log):
         (LOG, {"weight": "x"}, "no column 'x'", "weight"),
         ("label,score\n1,\n", {}, r"column 'score' has no value \(null\) in row 1 of 1", None),
         ("label,score\n1,1\n,2\n", {}, r"column 'label' has no value \(null\) in row 2 of 2", None),
-        ("label,score\n1,nan\n", {}, "column 'score' is NaN in 1 rows, the first is row 1 of 1", None),
-        ("label,score\ninf,1\n", {}, "column 'label' is NaN or infinite in 1 rows", None),
+        ("label,score\n1,nan\n", {}, "column 'score' is NaN in 1 row, the first is row 1 of 1", None),
+        ("label,score\ninf,1\n", {}, "column 'label' is NaN or infinite in 1 row", None),
         ("label,score\nyes,1\n", {}, "column 'label' must hold numbers; row 1 holds 'yes'", None),
-        ("label,score\n1,inf\n", {"ratings": True}, "column 'score' is NaN or infinite in 1 rows", None),
+        ("label,score\n1,inf\n", {"ratings": True}, "column 'score' is NaN or infinite in 1 row", None),
         ("user_id,label,score\n,1,1\n", {}, r"column 'user_id' has no value \(null\) in row 1", None),
         ({"user_id": [1.5], "label": [1], "score": [1]}, {}, "column 'user_id' holds DOUBLE: write ids as", None),
         (
@@ -558,10 +558,10 @@ def test_a_log_without_rows_is_warned_of_as_in_frames(write, monkeypatch, suffix
         ("user_id,item_id\n1,5\n2,\n", r"column 'item_id' has no value \(null\) in row 2 of 2"),
         ("user_id,item_id,rank\n1,5,1\n1,6,\n", r"column 'rank' has no value \(null\) in row 2 of 2"),
         ("user_id,item_id,rank\n1,5,first\n", "column 'rank' must hold numbers; row 1 holds 'first'"),
-        ("user_id,item_id,rank\n1,5,nan\n", "column 'rank' is NaN or infinite in 1 rows"),
+        ("user_id,item_id,rank\n1,5,nan\n", "column 'rank' is NaN or infinite in 1 row"),
         (
             "user_id,item_id,score\n1,5,1\n1,6,nan\n",
-            "column 'score' is NaN in 1 rows, the first is row 2 of 2",
+            "column 'score' is NaN in 1 row, the first is row 2 of 2",
         ),
         ("user_id,item_id,score\n1,5,\n", r"column 'score' has no value \(null\)"),
         (
@@ -586,7 +586,7 @@ def test_bad_lists(write, recs, message):
 
 
 def test_bad_gains(read):
-    with pytest.raises(InputError, match="column 'gain' is NaN or infinite in 1 rows"):
+    with pytest.raises(InputError, match="column 'gain' is NaN or infinite in 1 row"):
         read(LISTS, {"user_id": [1], "item_id": [5], "gain": [np.inf]})
     with pytest.raises(InputError, match="no column 'grade'"):
         read(LISTS, TRUTH, gain="grade")

@@ -216,7 +216,7 @@ def test_digits_in_quotes_are_text_in_json_lines(write, fails, text):
         ),
         ([{"user_id": 1, "item_id": 2.5}], "column 'item_id' holds DOUBLE: write ids as integers"),
         ([{"user_id": 1, "item_id": 2, "score": "high"}], "column 'score' must hold numbers; line 1 holds 'high'"),
-        ([{"user_id": 1, "item_id": 2, "score": float("nan")}], "column 'score' is NaN in 1 rows, the first is line 1"),
+        ([{"user_id": 1, "item_id": 2, "score": float("nan")}], "column 'score' is NaN in 1 row, the first is line 1"),
         ([{"user_id": 1, "item_id": True}], "column 'item_id' holds BOOLEAN: ids must be integers or strings"),
     ],
 )
@@ -341,7 +341,7 @@ def test_further_words_are_for_runs_only(fails):
             "PATH: column 'score' must hold numbers; line 6 holds 'high'",
         ),
         (RUN + "\n\nq3 Q0 d1 1 high t\n", "PATH: column 'score' must hold numbers; line 6 holds 'high'"),
-        (RUN + "q3 Q0 d1 1 nan t\n", "PATH: column 'score' is NaN in 1 rows, the first is line 4"),
+        (RUN + "q3 Q0 d1 1 nan t\n", "PATH: column 'score' is NaN in 1 row, the first is line 4"),
         (QRELS, "PATH: no column 'score'; its columns are 'user_id', 'item_id', 'gain'"),
     ],
 )

@@ -170,7 +170,7 @@ def test_what_is_not_as_usual_goes_by_way_of_duckdb(write, both, tmp_path):
         ("item_id", pa.array([1, -2, 3]), r"'item_id' holds -2: item ids must not be negative"),
         ("item_id", pa.array([1, 2, 2**63], pa.uint64()), r"'item_id' holds 9223372036854775808, above 2\^63 - 1"),
         ("rank", pa.array([1, 1, 2]), r"column 'rank' holds a rank twice for one user"),
-        ("score", pa.array([0.5, float("nan"), 1.0]), r"'score' is NaN in 1 rows, the first is row 2 of 3"),
+        ("score", pa.array([0.5, float("nan"), 1.0]), r"'score' is NaN in 1 row, the first is row 2 of 3"),
         ("score", pa.array([1, 2**60, 3]), r"'score' holds an integer past 2\*\*53.* in row 2 of 3"),
         ("user_id", pa.array(["a", "b", "c"]), r"user ids cannot be matched"),
     ],

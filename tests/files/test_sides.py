@@ -178,7 +178,7 @@ def test_errors_of_propensities_name_the_file(tmp_path: Path) -> None:
     made = clicks(strings=False)
     bare = {**made, "truth": made["truth"].select(["user_id", "item_id"])}
     paths = write_all(tmp_path, bare, ".csv")
-    with pytest.raises(fastrec.InputError, match=r"logged has no numbers: in a data frame name their column"):
+    with pytest.raises(fastrec.InputError, match=r"logged has no numbers, only items: name their column"):
         fastrec.evaluate_files(**paths, metrics="ips@3", logged="truth")
     with pytest.raises(fastrec.InputError, match=r"truth\.csv: no column 'p'"):
         fastrec.evaluate_files(**paths, metrics="ips@3", logged="truth", propensity="p")

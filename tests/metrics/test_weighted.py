@@ -373,7 +373,8 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "words": ({"logged": np.array(["a"] * 4)}, "logged must be numbers of at most 64 bits"),
     "a word": ({"logged": "items"}, "logged must be data, found a str"),
     "shared": ({"logged": "truth"}, "logged='truth' needs a truth with a column of propensities, a data frame"),
-    "no numbers": ({"logged": TRUTH}, r"logged has no numbers: in a data frame name their column with propensity="),
+    "no numbers": ({"logged": TRUTH}, r"logged has no numbers, only items: name .* or in Python pass \{user: "),
+    "ranks as items": ({"logged": [[1, 2], [1], [1], []]}, "logged has no numbers, only items"),
     "missing row": ({"logged": [{5: 0.5}, {3: 0.8}, {3: 1.0}, {}]}, "logged has no propensity of item 6 in the truth"),
     "two numbers": (
         {"logged": (np.array([5, 3, 6, 6, 3]), np.array([0, 1, 4, 5, 5]), [0.5, 0.8, 0.2, 0.3, 1])},

@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from bench import cases, field, floor, report, rivals, run
+from bench import cases, field, field_features, floor, report, rivals, run
 from bench.measure import Spread
 
 
@@ -179,7 +179,7 @@ def test_tools_on_the_same_lists_have_the_values_of_fastrec(tmp_path):
     cases.save(log, tmp_path)
     cases.save(cases.first_users(log, 20), tmp_path / "small")
     for tool in ("fastrec", "polars", "duckdb"):
-        found = field.ask(tool, sys.executable, tmp_path, 1)
+        found = field.ask(field.TOOLS, tool, sys.executable, str(tmp_path), "1")
         assert len(found["values"]) == 30 and found["memory"] >= 0
         assert min(found["prepared"], found["evaluated"]) > 0
         field.check_equal(tool, log, found["values"])
@@ -195,3 +195,26 @@ def test_tools_that_take_too_long_are_extrapolated():
     assert row._replace(memory=1 << 60).is_too_large
     line = " ".join(field.line_of(large).split())
     assert line == "a tool 1.0 1M users 30 values ~ 100 s to prepare ~ 200 s to evaluate ~ 100 MB"
+
+
+def test_claims_about_tools_are_checked():
+    """Those of fastrec here, the others by `python -m bench.field`; the results have the claims that are declared."""
+    found = field.features({"fastrec": sys.executable, "polars": "none"})
+    assert {*found} == {"fastrec"} and {*found["fastrec"]["checked"]} == {*field_features.FEATURES}
+    kept = json.loads(field.RESULTS.read_text(encoding="utf-8"))["features"]
+    assert {tool: own["checked"] for tool, own in kept.items()} == field_features.CLAIMS
+    assert {tool: own["documented"] for tool, own in kept.items() if own["documented"]} == field_features.DOCUMENTED
+    for claim, error in (
+        ("fastrec:nothing", AttributeError),
+        ("fastrec:evaluate(nothing)", TypeError),
+        ("nothing_at_all:evaluate", ModuleNotFoundError),
+    ):
+        with pytest.raises(error):
+            field_features.check(claim)
+
+
+def test_the_table_of_features_marks_what_is_documented():
+    own = {"version": "1.0", "checked": {"users": "a:b"}, "documented": {"spark": "a:c"}}
+    table = field.table_of_features({"features": {"a tool": own}})
+    cells = [cell.strip() for cell in table.splitlines()[-1].split("|")[1:-1]]
+    assert cells[:2] == ["a tool 1.0", "✓"] and cells.count("(✓)") == 1 and cells.count("–") == len(cells) - 3

@@ -23,6 +23,7 @@ from website.docstrings import link_in, to_markdown  # noqa: E402
 
 DATA = os.environ.get("FASTREC_TEST_DATA")
 MOVIELENS, SPARK, CI = DOCS / "start/movielens.md", DOCS / "guides/spark.md", DOCS / "guides/ci.md"
+MADE = ("reference", "examples")  # folders of docs/ with pages that exist only on the site
 NUMBER = re.compile(r"-?\d[\d,]*\.?\d*(?:e-?\d+)?")
 
 
@@ -85,6 +86,36 @@ def test_commands_and_options_of_examples_exist(page, words):
 
 def test_there_are_commands_to_check():
     assert len(list(commands_of_fastrec())) >= 20
+
+
+READ_IN_REPOSITORY = sorted(ROOT.glob("*.md"))
+
+
+def slugs(path):
+    """Return the anchors of a file's heads, as MkDocs and code hosts make them."""
+    heads = re.findall(r"^#+ (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w]+", "-", re.sub(r"\]\(.*?\)", "", head).lower()).strip("-") for head in heads}
+
+
+@pytest.mark.parametrize("page", [*READ_IN_REPOSITORY, *PAGES[1:]], ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_links_lead_to_files_and_heads(page):
+    """Only pages of docs/ lead to pages that the site makes, which its strict build checks."""
+    for link in re.findall(r"\]\((?!http)([^)\s]+)\)", page.read_text(encoding="utf-8")):
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        if page in READ_IN_REPOSITORY or not target.is_relative_to(DOCS) or target.parts[len(DOCS.parts)] not in MADE:
+            assert target.exists(), link
+        if anchor and target.exists():
+            assert anchor in slugs(target), link
+
+
+def test_pictures_are_small_and_shown():
+    pictures = sorted((DOCS / "assets").glob("*.png"))
+    assert len(pictures) == 4
+    shown = " ".join(page.read_text(encoding="utf-8") for page in PAGES)
+    for picture in pictures:
+        assert picture.read_bytes().startswith(b"\x89PNG") and picture.stat().st_size < 150_000
+        assert f"assets/{picture.name})" in shown
 
 
 def test_every_public_name_is_on_one_page():

@@ -77,20 +77,6 @@ def test_the_readme_is_short():
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 180
 
 
-def test_links_lead_to_files_and_heads():
-    """MkDocs checks those within the site."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    links = re.findall(r"\]\((?!http)([^)]+)\)", text)
-    assert len(links) > 20
-    for link in links:
-        path, _, anchor = link.partition("#")
-        target = ROOT / path
-        assert target.exists(), link
-        heads = re.findall(r"^#+ (.*)$", target.read_text(encoding="utf-8"), re.MULTILINE) if anchor else []
-        slugs = [re.sub(r"[^\w]+", "-", head.lower()).strip("-") for head in heads]
-        assert not anchor or anchor in slugs, link
-
-
 def test_each_command_is_one_line():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     for marker in ("<!-- demo command -->", "<!-- test command -->"):

@@ -1,5 +1,7 @@
 """Pages in a browser: a headless Chromium."""
 
+import base64
+import shutil
 import struct
 import subprocess
 import sys
@@ -8,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import fastrec
 from support.browser import CHROMIUM, Browser
 from support.pages import HOSTILE, compared, drifted, evaluated, hostile, large, traded
 
@@ -21,6 +24,12 @@ PAGES: dict[str, Callable[[], str | None]] = {
     "pairs": lambda: compared(None).to_html(),
     "drift": lambda: drifted().to_html(),
     "hostile drift": lambda: drifted(HOSTILE).to_html(title=HOSTILE),
+    "policy": lambda: fastrec.policy_value(
+        [1, 0] * 50, [0.5] * 100, [0.25, 0.75] * 50, estimator=["ips", "snips"]
+    ).to_html(),
+    "position": lambda: fastrec.position_bias(
+        [1, 1, 0, 0, 1, 0, 0, 0] * 9, [1, 1, 1, 1, 2, 2, 2, 2] * 9, list(range(9)) * 8, ["a"] * 72
+    ).to_html(),
     "catalogue": lambda: traded().to_html(),
     "hostile catalogue": lambda: traded([HOSTILE, "b" * 300]).to_html(),
     "hostile report": lambda: hostile()[0].to_html(title=HOSTILE),
@@ -71,7 +80,7 @@ def click(browser: Browser, caption: str, name: str) -> tuple[list[str], str]:
 def test_pages_are_shown_without_errors_in_any_window(show, name, width, scheme) -> None:
     browser = show(PAGES[name](), width=width, scheme=scheme)
     assert browser.run("document.readyState") == "complete"
-    assert browser.run("document.querySelectorAll('table').length") > 2
+    assert browser.run("document.querySelectorAll('table').length") >= 2
     assert browser.complaints() == []
     assert [url for url in browser.requests() if not url.startswith("file:")] == []
     assert len(browser.requests()) == 1
@@ -100,9 +109,10 @@ def test_names_of_systems_do_not_overlap(show, width) -> None:
     few, many = (traded([f"system {n}" for n in range(count)]).to_html() for count in (3, 15))
     intervals = [[False, 8, 0, True]] * 3  # names, means and relative differences
     scatters = [[True, 3, 0, True]] * 3
-    assert show(few, width=width).run(SHARED) == intervals + scatters
+    segments = [[False, 9, 0, True]] * 4  # of two metrics and two systems, with three groups
+    assert show(few, width=width).run(SHARED) == intervals + scatters + segments
     found = show(many, width=width).run(SHARED)
-    assert len(found) == 6
+    assert len(found) == 3 + 3 + 6
     assert all(n >= 5 and overlaps == 0 and inside for _, n, overlaps, inside in found)
 
 
@@ -296,6 +306,29 @@ def test_pages_print_without_what_is_only_for_screens(show) -> None:
     heads = "[...document.querySelectorAll('section:first-of-type thead th')]"
     assert browser.run(f"{heads}.length > 12 && {heads}.every(one => one.checkVisibility())")  # all columns, on paper
     assert browser.run("document.documentElement.scrollWidth <= innerWidth")
+
+
+@pytest.mark.skipif(shutil.which("pdftotext") is None, reason="no pdftotext: apt-get install poppler-utils")
+def test_each_page_of_paper_has_the_heads_of_its_table(show, tmp_path) -> None:
+    browser = show(large(4, 8, 20).to_html())
+    printed = browser.call("Page.printToPDF", preferCSSPageSize=True)["data"]
+    (tmp_path / "page.pdf").write_bytes(base64.b64decode(printed))
+    command = ["pdftotext", "-layout", "page.pdf", "-"]
+    found = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout.split("\f")
+    with_rows = [page for page in found if page.count("\ngroup ") > 10]
+    assert len(with_rows) > 4
+    assert all("verdict" in page for page in with_rows)
+
+
+@pytest.mark.parametrize("name", ["policy", "position"])
+def test_narrow_tables_of_estimates_show_whole_numbers(show, name: str) -> None:
+    """The columns that matter fit without scrolling, and no number is broken over two lines."""
+    browser = show(PAGES[name](), width=375)
+    tables = "[...document.querySelectorAll('.scroll:has(.t1)')]"
+    found = browser.run(f"{tables}.map(one => one.scrollWidth <= one.clientWidth)")
+    assert found and all(found)
+    heights = browser.run("[...document.querySelectorAll('.t1 td:nth-child(2)')].map(one => one.offsetHeight)")
+    assert heights and max(heights) < 48
 
 
 @pytest.mark.thorough

@@ -39,8 +39,6 @@ from fastrec.show.text import as_text
         ("+0.0001", "change", (1e-4,)),
         ("-1e-09", "change", (-1e-9,)),
         ("+1.67e-03", "effect", (1 / 600,)),
-        ("1 user", "number_of_users", (1,)),
-        ("2,000 users", "number_of_users", (2000,)),
     ],
 )
 def test_formats(text, form, arguments):

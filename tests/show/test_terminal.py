@@ -285,5 +285,5 @@ def test_an_explanation_of_rows_without_users_has_no_number_of_users():
 def test_reports_print_what_items_and_users_lack_as_the_shell_does() -> None:
     metrics = ["novelty(unseen=drop)@3", "repeat_ratio@3"]
     report = fastrec.evaluate([[1, 2, 7], [1, 3, 8]], None, metrics, history=[[1, 2, 3], []])
-    line = "2 rows of lists whose item has no popularity, 1 users without a history"
+    line = "2 rows of lists whose item has no popularity, 1 user without a history"
     assert line in repr(report).splitlines() and line in drawings.counts(report)

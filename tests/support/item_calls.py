@@ -76,8 +76,8 @@ def check(shop: Shop, text: str) -> bool:
     report, message = answer(shop, text)
     if report is None:
         refused = (
-            "have no value in the items column",
-            "are not in items; leave them out",
+            "without a value in the items column",
+            "that items lacks; leave them out",
             "must hold a number above 0",
             "items has no column",
             "has no item with the label",
