@@ -365,7 +365,7 @@ def evaluate_scores(
 @takes(PairedRowOptions)
 def compare_scores(
     labels: Any,
-    scores: Mapping[str, Any],
+    scores: Any,
     metrics: str | Iterable[str] | None = None,
     *,
     indptr: Any = None,
@@ -416,7 +416,8 @@ def compare_scores(
     """
     from fastrec.comparison.compare import compare  # most calls need none
 
-    if not (isinstance(scores, Mapping) and len(scores) > 1 and all(isinstance(name, str) for name in scores)):
+    named = isinstance(scores, dict) and all(isinstance(name, str) for name in scores)
+    if not named or len(scores) < 2:
         raise InputTypeError(f"scores must be a dict of two models or more, {{name: scores}}, found {shown(scores)}")
     reports = {}
     for name, own in scores.items():

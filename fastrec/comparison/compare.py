@@ -78,7 +78,7 @@ def compare(
     progress : called as progress(rows done, rows)
 
     The value of a user in a metric of all rows together is the metric plus the effect of the user's rows on it times
-    the number of users (delta method; for ``auc`` Obuchowski 1997). So rows of one user, which are alike, count together.
+    the number of users (delta method; for ``auc`` Obuchowski 1997). Rows of one user, which are alike, count together.
 
     Each metric declares its direction: higher, lower or neither is better, or nearer to a target t. With a target,
     compare takes each user's distance \|x - t\| in place of the value x. A metric with a target may be a ratio of sums,

@@ -363,10 +363,10 @@ class Report(Published, ReportValues):
         arrays |= pack_ids(self.user_ids)
         for position, values in enumerate((per_user or {}).values()):
             arrays[f"per_user_{position}"] = values
-        effects = [[metric, grouping] for metric, by in self.effects.items() for grouping in by]
-        if effects:
-            document["effects"] = effects
-            arrays |= {f"effects_{nth}": self.effects[metric][own] for nth, (metric, own) in enumerate(effects)}
+        if self.effects:
+            document["effects"] = [[metric, grouping] for metric, by in self.effects.items() for grouping in by]
+            effects = (own for by in self.effects.values() for own in by.values())
+            arrays |= {f"effects_{nth}": own for nth, own in enumerate(effects)}
         return document, arrays
 
     def _counted(self) -> list[str]:
