@@ -24,6 +24,7 @@ from fastrec.runtime.threads import uninterrupted
 
 if TYPE_CHECKING:
     from fastrec.api import (
+        compare_scores,
         evaluate,
         evaluate_by_items,
         evaluate_model,
@@ -99,6 +100,7 @@ _LAZY = {
     "catalogue": "fastrec.metrics.calls",
     "compare": "fastrec.comparison.compare",
     "compare_curves": "fastrec.scored.curves",
+    "compare_scores": "fastrec.api",
     "confusion_matrix": "fastrec.scored.confusion",
     "count_classes": "fastrec.scored.classes",
     "ctr_by_rank": "fastrec.counterfactual.position",
@@ -170,6 +172,7 @@ __all__ = [
     "catalogue",
     "compare",
     "compare_curves",
+    "compare_scores",
     "confusion_matrix",
     "count_classes",
     "ctr_by_rank",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Literal, Unpack
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from fastrec.arguments.calls import (
     ListOptions,
     ListSettings,
     ModelOptions,
+    PairedRowOptions,
     RowBatch,
     RowOptions,
     RowSettings,
@@ -22,7 +24,7 @@ from fastrec.checks import check_progress, listed_in_order, whole_number
 from fastrec.evaluation.evaluators import about_users, check_n_items
 from fastrec.evaluation.lists import Evaluator, evaluate_at_once, evaluate_model_at_once
 from fastrec.evaluation.models import find_top
-from fastrec.evaluation.rows import ScoreEvaluator, usual_of_rows
+from fastrec.evaluation.rows import ScoreEvaluator, evaluate_rows_at_once, usual_of_rows
 from fastrec.exceptions import InputError, InputTypeError, MetricError, renaming, shown
 from fastrec.inputs.arrays import has_rows
 from fastrec.inputs.arrow import Frame, open_foreign
@@ -35,7 +37,11 @@ from fastrec.report.report import Report, record
 from fastrec.runtime.limits import read_size, resolve_threads
 from fastrec.segments import split_truth
 
+if TYPE_CHECKING:
+    from fastrec.comparison.comparison import Comparison, Correction, Test
+
 __all__ = [
+    "compare_scores",
     "evaluate",
     "evaluate_by_items",
     "evaluate_model",
@@ -353,6 +359,82 @@ def evaluate_scores(
     >>> {name: round(report[name], 4) for name in report}
     {'gauc': 0.5926, 'auc': 0.575, 'ndcg@3': 0.6585}
     """
+    return _report_of_rows(labels, scores, indptr, metrics, given)
+
+
+@takes(PairedRowOptions)
+def compare_scores(
+    labels: Any,
+    scores: Any,
+    metrics: str | Iterable[str] | None = None,
+    *,
+    indptr: Any = None,
+    baseline: str | None = None,
+    test: Test = "randomization",
+    correction: Correction = "holm",
+    level: float = 0.95,
+    n_rounds: int = 10_000,
+    seed: int = 0,
+    progress: Callable[[int, int], Any] | None = None,
+    **given: Unpack[PairedRowOptions],
+) -> Comparison:
+    """Compare models that scored the same labelled rows: which is better on this log, and how surely.
+
+    All models are evaluated on the same rows and compared by `compare`, user by user, overall and by group. Rows of one
+    user are alike, so users are the units of all intervals and tests (clustered: Obuchowski 1997 for auc, the delta
+    method for ratios of sums). Tests that take rows as independent report differences that are not there. Without
+    users, every row is a user of its own: for auc, that is the test of DeLong et al. (1988).
+
+    Parameters
+    ----------
+    labels : as in `evaluate_scores`; or a data frame, whose columns `scores` then names
+    scores : {name: array (n,)}, the scores of each model for the rows; or {name: name of a column}
+    metrics : as in `evaluate_scores`
+    indptr : as in `evaluate_scores`
+    baseline, test, correction, level, n_rounds, seed : as in `compare`. With metrics of all rows together, ``test``
+        works with the effects of users' rows, so that it is the same test to first order.
+    progress : called as progress(rows of the comparison done, rows)
+
+    Returns
+    -------
+    Comparison
+        A row per metric and pair of models. `Comparison.left_out` names the metrics without a known error.
+
+    Raises
+    ------
+    InputError, InputTypeError, MetricError
+        As in `evaluate_scores` and `compare`.
+
+    Examples
+    --------
+    >>> labels, users = [1, 0, 1, 0, 0, 1, 0, 1], [1, 1, 2, 2, 3, 3, 4, 4]
+    >>> new, old = [0.9, 0.2, 0.8, 0.3, 0.4, 0.7, 0.6, 0.5], [0.6, 0.5, 0.7, 0.8, 0.2, 0.9, 0.6, 0.1]
+    >>> found = fastrec.compare_scores(labels, {"new": new, "old": old}, "auc", user_ids=users, baseline="old")
+    >>> row = found.rows[0]
+    >>> row.mean, row.baseline_mean, row.difference, row.users
+    (0.9375, 0.59375, 0.34375, 4)
+    """
+    from fastrec.comparison.compare import compare  # most calls need none
+
+    named = isinstance(scores, dict) and all(isinstance(name, str) for name in scores)
+    if not named or len(scores) < 2:
+        raise InputTypeError(f"scores must be a dict of two models or more, {{name: scores}}, found {shown(scores)}")
+    reports = {}
+    for name, own in scores.items():
+        column = {"score": own} if isinstance(own, str) else {}
+        options = {**given, **column, "per_user": True, "progress": None}
+        reports[name] = _report_of_rows(labels, None if column else own, indptr, metrics, options, alone=True)
+    found = compare(
+        reports, baseline, None, test, correction, level, n_rounds, seed, given["n_threads"], progress=progress
+    )
+    alone = indptr is None and next(iter(reports.values())).user_ids is None
+    return replace(found, settings={**found.settings, "units": "rows"}) if alone else found
+
+
+def _report_of_rows(
+    labels: Any, scores: Any, indptr: Any, metrics: Any, given: Mapping[str, Any], *, alone: bool = False
+) -> Report:
+    """Return the report of a call that scores rows. `alone`: rows without users are users of their own."""
     settings = pick(RowSettings, given)
     if metrics is None and given["like"] is None:
         labels = open_foreign(labels, "the frame") if scores is None else labels
@@ -362,8 +444,7 @@ def evaluate_scores(
         metrics = usual_of_rows(given["k"], has_users=has_users, weighted=given["sample_weight"] is not None)
         settings["k"] = None
     evaluator = ScoreEvaluator(metrics, **settings)
-    evaluator.update(labels, scores, indptr, **pick(RowBatch, given))
-    return evaluator._report(copied=False)  # noqa: SLF001 - spares a copy of per-user values
+    return evaluate_rows_at_once(evaluator, labels, scores, indptr, pick(RowBatch, given), alone=alone)
 
 
 def gauc(

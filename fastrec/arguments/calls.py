@@ -52,6 +52,7 @@ __all__ = [
     "ListSettings",
     "ModelBatch",
     "ModelOptions",
+    "PairedRowOptions",
     "PolicyOptions",
     "RowBatch",
     "RowOptions",
@@ -172,6 +173,22 @@ class RowOptions(
     Watched,
 ):
     """Arguments of `evaluate_scores`."""
+
+
+class PairedRowOptions(
+    Cutoffs,
+    RowIds,
+    ArraysOfUsers,
+    RowColumnNames,
+    Groupings,
+    RowRelevance,
+    Catalogue,
+    Like,
+    RowPolicies,
+    Classes,
+    Threads,
+):
+    """Arguments of `compare_scores`."""
 
 
 class FileOptions(

@@ -60,7 +60,8 @@ def compare(
     baseline : the system to compare all others with; by default every pair is compared, the later with the earlier
     metrics : by default the metrics that all reports have and that can be compared: means of users' values, and metrics
         with a target; `Comparison.left_out` names the others. Metrics of all lists together, such as ``gini``, are
-        compared if the same users have lists in all reports, and not within groups.
+        compared if the same users have lists in all reports, and not within groups. Metrics of all rows together, such
+        as ``auc``, ``log_loss`` and ``gauc``, are compared if the same users have rows in all reports.
     test : two-sided test of the mean difference over users
         ``randomization`` (Fisher 1935) draws the signs of the differences ``n_rounds`` times: p = (b + 1) / (B + 1). It
         tries all signs, for an exact p, if there are at most ``n_rounds`` and at most 65,536. ``bootstrap`` (Efron
@@ -76,6 +77,9 @@ def compare(
     missing : users whom only one of two systems counts: ``drop``, the default, leaves them out; ``zero`` counts them as
         0 for the other system (not for errors and metrics with a target, for which 0 may be good); ``error`` raises
     progress : called as progress(rows done, rows)
+
+    The value of a user in a metric of all rows together is the metric plus the effect of the user's rows on it times
+    the number of users (delta method; for ``auc`` Obuchowski 1997). Rows of one user, which are alike, count together.
 
     Each metric declares its direction: higher, lower or neither is better, or nearer to a target t. With a target,
     compare takes each user's distance \|x - t\| in place of the value x. A metric with a target may be a ratio of sums,
@@ -108,10 +112,11 @@ def compare(
     if baseline is not None:
         pairs = [(name, baseline) for name in systems if name != baseline]
     tables: dict[str | None, list[tuple[str | None, Any]]] = {None: [(None, None)], **paired.segments()}
-    within = [metric for metric in wanted if not paired.is_of_all_lists(metric)]
-    if len(tables) > 1:
-        left_out |= {f"{metric} within groups": NOT_WITHIN for metric in wanted if metric not in within}
-    compared = {grouping: within if grouping is not None else wanted for grouping in tables}
+    if clustered := [metric for metric in wanted if paired.is_of_all_rows(metric)]:
+        settings["clustered"] = clustered
+    compared = {grouping: [metric for metric in wanted if paired.is_within(metric, grouping)] for grouping in tables}
+    without = [metric for metric in wanted if any(metric not in own for own in compared.values())]
+    left_out |= {f"{metric} within groups": NOT_WITHIN for metric in without}
     sizes = (len(compared[grouping]) * len(segments) for grouping, segments in tables.items())
     n_rows, done = len(pairs) * sum(sizes), itertools.count(1)
     found: dict[str | None, tuple[ComparisonRow, ...]] = {}

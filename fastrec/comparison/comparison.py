@@ -40,6 +40,7 @@ SEGMENT = ("grouping", "group")
 MAX_CHARTS = 12  # at the head of a page
 RESAMPLING = ("randomization", "bootstrap")
 MEAN_NOTE = "difference, interval, test, wins and losses use each user's distance to it"
+CLUSTERED_NOTE = "the difference is between the two distances to it"
 RATIO_NOTE = (
     "a ratio of sums: the difference is between the two distances to it; interval and p are normal, with the sum of "
     "both standard errors, which is an upper bound"
@@ -52,7 +53,8 @@ class Comparison(Published):
 
     rows : over all users, metric by metric.
     segments : rows within each group, {grouping: rows}; p-values are corrected within each grouping.
-    settings : test, correction, level, n_rounds, seed, missing, baseline.
+    settings : test, correction, level, n_rounds, seed, missing, baseline; "clustered" lists the metrics of all rows
+        together, which users enter with the effects of their rows; "units" is "rows" if each row is a user of its own.
     left_out : {metric: why it is not compared}; the key of a metric that only groups lack is "METRIC within groups".
     estimates : {system: {metric: Estimate}}, also of metrics that are not compared.
     warnings : reasons to doubt the numbers: those of each report, with its name, and those of the comparison.
@@ -115,12 +117,15 @@ class Comparison(Published):
         how = f"test={settings['test']}{rounds if settings['test'] in RESAMPLING else ''}"
         notes = [f"{how}; correction={settings['correction']}; intervals of {percent(self._level)}"]
         least, most = (pick(row.users for row in self.rows) for pick in (min, max))
-        users = f"{'' if least == most else f'{least:,} to '}{counted(most, 'user')} compared"
+        users = f"{'' if least == most else f'{least:,} to '}{self._number(most)} compared"
         if unpaired := max(row.unpaired for row in self.rows):
             users += f"; up to {counted(unpaired, 'user')} counted on one side only (missing={settings['missing']})"
         notes.append(users)
         if any(row.users and math.isnan(row.low) for row in self.all_rows()):
             notes.append("no interval and no p-value where too few users are compared")
+        if clustered := settings.get("clustered"):
+            of = "rows, each on its own" if settings.get("units") == "rows" else "users, whose rows count together"
+            notes.append(f"intervals and tests over {of}: {', '.join(clustered)}")
         if self.segments:
             notes.append(f"segments: {', '.join(self.segments)}; p-values are corrected within each")
         return [*notes, *self._directions(), *(f"{metric}: {why}" for metric, why in self.left_out.items())]
@@ -135,7 +140,12 @@ class Comparison(Published):
             if row.direction == "none":
                 yield f"{words}, so there is no verdict"
             elif row.target is not None:
-                yield f"{words}; {RATIO_NOTE if row.ties is None else MEAN_NOTE}"
+                clustered = metric in self.settings.get("clustered", ())
+                yield f"{words}; {CLUSTERED_NOTE if clustered else RATIO_NOTE if row.ties is None else MEAN_NOTE}"
+
+    def _number(self, n: int) -> str:
+        """Return a number of what is compared: users, or rows without users."""
+        return counted(n, "row" if self.settings.get("units") == "rows" else "user")
 
     def _legend(self, rows: Iterable[ComparisonRow] | None = None) -> list[str]:
         """Return the notes, with the meaning of * if one of the rows, by default any row, has it."""

@@ -16,6 +16,7 @@ from fastrec.exceptions import Argument, InputError, MetricError, Text
 from fastrec.inputs.users import alike
 from fastrec.metrics.calls import parse
 from fastrec.metrics.declaration import Call
+from fastrec.report.estimates import Estimate
 from fastrec.report.report import Report
 from fastrec.report.significance import detectable_by, detectable_difference, normal_test, pair_differences, run_test
 from fastrec.report.soundness import known_calls, reading_size, values_of_settings, with_effects_of_settings
@@ -30,6 +31,10 @@ PLAIN_MEAN_OPTIONS = {"average": "user", "weight": "equal"}  # options that make
 NO_VALUES = "has no values per user, which compare needs"
 NO_ERROR = "is a number of all lists together without a known standard error, which compare needs"
 NO_EFFECTS = "has no values per user in a report made from batches, which compare needs: evaluate all lists in one call"
+NO_EFFECTS_OF_ROWS = (
+    "has no effects of users in a report made from batches, which compare needs: evaluate all rows in one call"
+)
+OTHER_ROWS = "is a number of all rows together, which can be compared only if the same users have rows in all reports"
 OTHER_LISTS = (
     "is a number of all lists together, which can be compared only if the same users have lists in all reports: select "
     "these users"
@@ -48,10 +53,14 @@ class PairedValues:
         self._inside: dict[tuple[str | None, Any], Array] = {}  # (grouping, group) -> its users
         self._values = functools.lru_cache(maxsize=len(systems))(self._values_of)
 
-    def _values_of(self, system: str, metric: str) -> Array:
-        """Return the value of each user, NaN for users without one."""
-        values = np.full(self._n_users, math.nan)
-        values[self._places[system]] = self._systems[system].per_user[metric]
+    def _values_of(self, system: str, metric: str, grouping: str | None = None) -> Array:
+        """Return the value of each user, NaN for users without one: of metrics of all rows, effects that stand for it.
+
+        The effects are on the number of all rows, or on that of the user's group in a grouping.
+        """
+        values, report = np.full(self._n_users, math.nan), self._systems[system]
+        own = report.effects[metric][grouping] if metric in report.effects else report.per_user[metric]
+        values[self._places[system]] = own
         return values
 
     def segments(self) -> dict[str | None, list[tuple[str | None, Any]]]:
@@ -110,13 +119,25 @@ class PairedValues:
     def _is_ratio(self, metric: str) -> bool:
         """Return whether a metric is a ratio of sums with a target, even one that equals a mean over users."""
         call = parse(metric)
-        if call.metric.direction.target is None:
+        if call.metric.direction.target is None or self.is_of_all_rows(metric):
             return False
         return not (call.needs_users and all(report.is_mean(metric) for report in self._systems.values()))
+
+    def is_of_all_rows(self, metric: str) -> bool:
+        """Return whether a metric is a number of all rows together, and all reports have the effects of users on it."""
+        return all(metric in report.effects for report in self._systems.values())
 
     def is_of_all_lists(self, metric: str) -> bool:
         """Return whether a metric is a number of all lists together, and its values are the effects of users' lists."""
         return any(_has_effects(report, metric) for report in self._systems.values())
+
+    def is_within(self, metric: str, grouping: str | None) -> bool:
+        """Return whether a metric can be compared within the groups of a grouping; None: over all users."""
+        if grouping is None:
+            return True
+        if self.is_of_all_rows(metric):
+            return all(grouping in report.effects[metric] for report in self._systems.values())
+        return not self.is_of_all_lists(metric)
 
     def _have_same_lists(self, metric: str) -> bool:
         """Return whether the same users have a list in all reports."""
@@ -129,36 +150,43 @@ class PairedValues:
             call = parse(metric)
         except MetricError:
             return "is not declared here, so it is unknown which values are better: call ranking_metric first"
-        reports = self._systems.values()
         sizes = {name: report.settings.get("n_items") for name, report in self._systems.items()}
-        if len(set(sizes.values())) > 1 and any(_reads_size(report, metric) for report in reports):
+        if len(set(sizes.values())) > 1 and any(_reads_size(report, metric) for report in self._systems.values()):
             return Text("reads ", Argument("n_items"), f", which differs: {listed_names(sizes)}")
-        if not call.needs_users and all(np.isnan(report.per_user[metric]).all() for report in reports):
-            return NO_VALUES
-        if self._is_ratio(metric):
-            if any(len(places) < self._n_users for places in self._places.values()):
-                return "is a ratio of sums, which can be compared only if all reports have the same users"
-            unknown = (report for report in reports if math.isnan(report[metric]))
-            if (report := next(unknown, None)) is not None:
-                return f"has no value in one of the reports{why_no_mean(report, metric)}"
+        if self.is_of_all_rows(metric):
+            why = self._why_no_number(metric) or ("" if self._have_same_lists(metric) else OTHER_ROWS)
+        elif any(_has_influence(report, metric) for report in self._systems.values()):
+            why = NO_EFFECTS_OF_ROWS
+        elif not call.needs_users and all(np.isnan(own.per_user[metric]).all() for own in self._systems.values()):
+            why = NO_VALUES
         else:
-            if (report := next((one for one in reports if not one.is_mean(metric)), None)) is not None:
-                return _why_not_in(report, metric)
-            if self.is_of_all_lists(metric) and not self._have_same_lists(metric):
-                return OTHER_LISTS
+            why = self._why_no_ratio(metric) if self._is_ratio(metric) else self._why_no_mean(metric)
+        if why:
+            return why
         if self._settings["missing"] == "zero" and call.metric.is_good_at_zero:
             zero = Argument("missing", ("zero",))
             return Text("may be best at 0, so ", zero, " would give missing users a good value")
         return ""
 
+    def _why_no_number(self, metric: str) -> str:
+        unknown = next((own for own in self._systems.values() if math.isnan(own[metric])), None)
+        return "" if unknown is None else f"has no value in one of the reports{why_no_mean(unknown, metric)}"
+
+    def _why_no_ratio(self, metric: str) -> str:
+        if any(len(places) < self._n_users for places in self._places.values()):
+            return "is a ratio of sums, which can be compared only if all reports have the same users"
+        return self._why_no_number(metric)
+
+    def _why_no_mean(self, metric: str) -> str:
+        if (report := next((own for own in self._systems.values() if not own.is_mean(metric)), None)) is not None:
+            return _why_not_in(report, metric)
+        return OTHER_LISTS if self.is_of_all_lists(metric) and not self._have_same_lists(metric) else ""
+
     def _numbers_of_ratio(
         self, metric: str, system: str, baseline: str, grouping: str | None, group: str | int | None
     ) -> dict[str, Any]:
         """Return the numbers of a row for a ratio of sums with a target, from its two estimates."""
-        ours, theirs = (
-            report.estimates[metric] if grouping is None else report.groups[grouping][group][metric]  # type: ignore[index]
-            for report in (self._systems[system], self._systems[baseline])
-        )
+        ours, theirs = (self._estimate(name, metric, grouping, group) for name in (system, baseline))
         unpaired = abs(ours.users - theirs.users)
         self._check_paired(unpaired, metric, system, baseline)
         target = parse(metric).metric.direction.target
@@ -176,11 +204,16 @@ class PairedValues:
             "detectable": detectable_by(std_error, level),
         }
 
+    def _estimate(self, system: str, metric: str, grouping: str | None, group: str | int | None) -> Estimate:
+        report = self._systems[system]
+        return report.estimates[metric] if grouping is None else report.groups[grouping][group][metric]  # type: ignore[index]
+
     def _numbers_of_mean(
         self, metric: str, system: str, baseline: str, grouping: str | None, group: str | int | None
     ) -> dict[str, Any]:
         """Return the numbers of a row for a mean of users' values, or of their distances to a target."""
-        ours, theirs = self._values(system, metric), self._values(baseline, metric)
+        where = (metric, grouping) if self.is_of_all_rows(metric) else (metric,)
+        ours, theirs = self._values(system, *where), self._values(baseline, *where)
         if grouping is not None:
             inside = self._inside[grouping, group]
             ours, theirs = ours[inside], theirs[inside]
@@ -190,7 +223,12 @@ class PairedValues:
         used = counted | counted_there if self._settings["missing"] == "zero" else counted & counted_there
         ours, theirs = np.nan_to_num(ours[used]), np.nan_to_num(theirs[used])
         direction = parse(metric).metric.direction
-        differences, magnitude = pair_differences(ours, theirs, direction.target)
+        target = direction.target
+        if self.is_of_all_rows(metric):
+            known = [self._estimate(name, metric, grouping, group).mean for name in (system, baseline)]
+            ours, theirs = (_distances(own, mean, target) for own, mean in zip((ours, theirs), known, strict=True))
+            target = None
+        differences, magnitude = pair_differences(ours, theirs, target)
         wins, ties, losses = (int(np.count_nonzero(np.sign(differences) == way * direction.sign)) for way in (1, 0, -1))
         found: dict[str, int | None] = {"wins": wins, "ties": ties, "losses": losses}
         if not direction.sign:
@@ -198,12 +236,16 @@ class PairedValues:
         options: dict[str, Any] = {name: self._settings[name] for name in ("level", "n_rounds", "seed")}
         options |= {"n_threads": self._n_threads, "magnitude": magnitude}
         tested = run_test(differences, self._settings["test"], **options)
-        means = _means(ours, theirs, differences, direction.target)
-        if self.is_of_all_lists(metric):  # the numbers of the reports, without the rounding of the means
-            mean, mean_there = self._systems[system][metric], self._systems[baseline][metric]
-            difference = 0.0 if len(differences) and not differences.any() else mean - mean_there
-            means = {"mean": mean, "baseline_mean": mean_there, "difference": difference}
+        means = _means(ours, theirs, differences, target)
+        if self.is_of_all_lists(metric) or self.is_of_all_rows(metric):
             found = dict.fromkeys(found)  # no user has such a number, only an effect on it
+            # the numbers of the reports, without the rounding of the means
+            mean, mean_there = (self._estimate(name, metric, grouping, group).mean for name in (system, baseline))
+            apart = float(
+                _distances(mean, mean, direction.target) - _distances(mean_there, mean_there, direction.target)
+            )
+            difference = 0.0 if len(differences) and not differences.any() else apart
+            means = {"mean": mean, "baseline_mean": mean_there, "difference": difference}
         return {
             **means,
             **tested._asdict(),
@@ -249,9 +291,20 @@ def _why_not_in(report: Report, metric: str) -> str:
     return f"{NO_MEAN}{_plain_form(parse(metric))}{why_no_mean(report, metric)}"
 
 
+def _distances(effects: Any, mean: float, target: float | None) -> Any:
+    """Return the effects on the distance of a metric to its target, from those on the metric."""
+    return effects if target is None else abs(mean - target) + math.copysign(1, mean - target) * (effects - mean)
+
+
 def _has_effects(report: Report, metric: str) -> bool:
     """Return whether the values of users are the number of all lists plus the effect of the user's list."""
     return metric in with_effects_of_settings(known_calls([metric]), report.settings)
+
+
+def _has_influence(report: Report, metric: str) -> bool:
+    """Return whether a metric follows from the order of all rows, and users' rows have known effects on it."""
+    value = values_of_settings(known_calls([metric]), report.settings).get(metric)
+    return value is not None and value.over is not None and value.over.influence is not None
 
 
 def _is_without_error(report: Report, metric: str) -> bool:

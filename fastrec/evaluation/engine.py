@@ -53,7 +53,7 @@ class Outcome(NamedTuple):
     totals: Array  # object (n_groups + 1, n_sums, 2): Python integers, see `fastrec.evaluation.exact`
     counts: Array  # int64 (n_groups + 1, n_conditions, 4)
     data_counts: Array  # int64 (N_DATA_COUNTS,)
-    per_user: Array | None  # float64 (n_calls, n_users)
+    per_user: Array | None  # float64 (n_kept, n_users): values of metrics, then `Plan.shares`
 
 
 def evaluate_source(
@@ -131,7 +131,7 @@ def _empty_outcome(plan: Plan, n_users: int, n_groups: int) -> Outcome:
         np.zeros((n_groups + 1, len(plan.scales), 2), dtype=object),
         np.zeros((n_groups + 1, len(plan.min_gains), 4), np.int64),
         np.zeros(op.N_DATA_COUNTS, np.int64),
-        np.empty((len(plan.calls), n_users)) if plan.per_user else None,
+        np.empty((len(plan.kept), n_users)) if plan.per_user else None,
     )
 
 
@@ -166,7 +166,7 @@ def _run_formulas(
         more = launch(_nothing(last - first), array_program, users, np.empty((0, 0)), batch.n_groups, blocks, 1)
         _raise_failure(more, plan.arrays, first)
         if per_user is not None:
-            per_user[:, first:last] = stored[: len(plan.calls)]
+            per_user[:, first:last] = stored[plan.kept]
         return _part(totals, more)
 
     tasks = -(-n_users // USERS_PER_FORMULA)

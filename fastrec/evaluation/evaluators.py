@@ -33,7 +33,7 @@ from fastrec.metrics.recipes import find_recipe
 from fastrec.policies import CORRECT, ITEM_POLICIES, ONE_CLASS, POLICIES, RANK_GAPS
 from fastrec.report.archive import pack_labels, read_archive, unpack_labels, write_archive
 from fastrec.report.doubts import describe_sample, doubts, doubts_of_items
-from fastrec.report.estimates import Estimate, GroupEstimate
+from fastrec.report.estimates import Effects, Estimate, GroupEstimate
 from fastrec.report.report import Report, record
 from fastrec.report.soundness import Claims, nan_is_asked
 from fastrec.runtime.limits import resolve_threads
@@ -422,7 +422,7 @@ class BaseEvaluator(Shared, ABC):
             self._users = [ids]
             self._seen.add(ids)
         if self._per_user:
-            values, shape = arrays["per_user"], (len(self._calls), wanted)
+            values, shape = arrays["per_user"], (len(self._state.plan.kept), wanted)
             if values.dtype != np.float64 or values.shape != shape:
                 raise InputError(f"values of users must be float64 {shape}, found {values.dtype} {values.shape}")
             self._values = [values]
@@ -474,6 +474,7 @@ class BaseEvaluator(Shared, ABC):
             settings={**self._settings, **self._more_settings(), "weighted": state.plan.weighted, **self._like},
             groups=_estimate_groups(state),
             per_user=self._join_values(state.n_users, copied=copied),
+            effects=self._effects(state),
             user_ids=join_ids(self._users),
             fastrec_version=__version__,
             labels=self._join_labels(state.n_users),
@@ -513,10 +514,18 @@ class BaseEvaluator(Shared, ABC):
     def _join_values(self, n_users: int, *, copied: bool) -> dict[str, Array] | None:
         if not self._per_user:
             return None
+        values = self._kept(n_users)[: len(self._calls)]
+        return {call.text: row.copy() if copied else row for call, row in zip(self._calls, values, strict=True)}
+
+    def _kept(self, n_users: int) -> Array:
+        """Return what is kept of users, as `Plan.kept` says."""
         if len(self._values) > 1:
             self._values = [np.concatenate(self._values, axis=1)]
-        values = self._values[0] if self._values else np.zeros((len(self._calls), n_users))
-        return {call.text: row.copy() if copied else row for call, row in zip(self._calls, values, strict=True)}
+        return self._values[0] if self._values else np.zeros((len(self._calls), n_users))
+
+    def _effects(self, state: State) -> Effects | None:  # noqa: ARG002 - of evaluators of scored rows
+        """Return the effects of users on metrics that are no means of users' values; None if they are not kept."""
+        return None
 
 
 def _estimate_groups(state: State) -> dict[str, dict[str | int, dict[str, Estimate]]]:

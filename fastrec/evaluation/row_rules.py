@@ -20,7 +20,7 @@ from fastrec.policies import BY_ID
 if TYPE_CHECKING:
     from fastrec.scored.score_counts import ScoreCounts
 
-__all__ = ["check_grades", "check_row_metrics", "check_values", "make_source"]
+__all__ = ["check_grades", "check_no_users_needed", "check_row_metrics", "check_values", "make_source", "positive_rows"]
 
 Array = np.ndarray[Any, Any]
 
@@ -72,10 +72,15 @@ def check_values(plan: Plan, rows: Rows) -> None:
         _check_predictions(rows)
 
 
-def _check_without_users(plan: Plan) -> None:
+def check_no_users_needed(plan: Plan) -> None:
+    """Raise InputError for a metric that needs users."""
     for value in plan.values:
         if value.call.needs_users:
             raise InputError(f"{value.call.text} needs users: pass indptr, or user_ids with one id per row")
+
+
+def _check_without_users(plan: Plan) -> None:
+    check_no_users_needed(plan)
     if plan.per_user:
         raise InputError("per_user=True needs users: pass indptr, or user_ids with one id per row")
 
@@ -194,16 +199,21 @@ def _collect_score_counts(sides: Mapping[str, Any], least: float, _: Keys, n_thr
     """Yield the score counts of all rows of a batch, and of the rows of each group."""
     rows: Rows = sides["rows"]
     lengths = np.diff(rows.indptr)
-    labels, weights = _wide_enough(least, rows.labels), rows.weights
-    if rows.users.weights is not None:
-        of_rows = np.repeat(rows.users.weights, lengths)
-        weights = of_rows if weights is None else weights * of_rows
-    positive = labels >= np.asarray(_bar(least, labels.dtype), labels.dtype)
+    positive, weights = positive_rows(rows, least)
     yield None, _score_counts(positive, rows.scores, weights, None, n_threads)
     for codes in rows.users.groups:
         of_rows = np.repeat(codes, lengths)
         for code in np.unique(codes).tolist():
             yield rows.users.keys[code - 1], _score_counts(positive, rows.scores, weights, of_rows == code, n_threads)
+
+
+def positive_rows(rows: Rows, least: float) -> tuple[Array, Array | None]:
+    """Return which rows have at least a label, and the weights of rows, which include those of their users."""
+    labels, weights = _wide_enough(least, rows.labels), rows.weights
+    if rows.users.weights is not None:
+        of_rows = np.repeat(rows.users.weights, np.diff(rows.indptr))
+        weights = of_rows if weights is None else weights * of_rows
+    return labels >= np.asarray(_bar(least, labels.dtype), labels.dtype), weights
 
 
 def _score_counts(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Unpack
 
 import numpy as np
@@ -22,7 +22,8 @@ from fastrec.evaluation.evaluators import (
     wanted_metrics,
 )
 from fastrec.evaluation.faults import explain_fault
-from fastrec.evaluation.row_rules import check_row_metrics, check_values, make_source
+from fastrec.evaluation.row_effects import effects_on_order, effects_on_ratios
+from fastrec.evaluation.row_rules import check_no_users_needed, check_row_metrics, check_values, make_source
 from fastrec.evaluation.state import GroupSums, State
 from fastrec.exceptions import InputError, MetricError
 from fastrec.inputs.columns import LABELS, SCORES
@@ -34,10 +35,11 @@ from fastrec.metrics.calls import expand
 from fastrec.metrics.declaration import LISTS, ROWS
 from fastrec.metrics.plan import Policies
 from fastrec.policies import BY_ID, TIES
-from fastrec.report.estimates import Estimate
+from fastrec.report.estimates import Effects, Estimate
+from fastrec.report.report import Report
 from fastrec.runtime.shared import synchronized
 
-__all__ = ["ScoreEvaluator", "usual_of_rows"]
+__all__ = ["ScoreEvaluator", "evaluate_rows_at_once", "usual_of_rows"]
 
 
 Array = np.ndarray[Any, Any]
@@ -96,6 +98,7 @@ class ScoreEvaluator(BaseEvaluator):
         super()._forget()
         self._grouped: bool | None = None
         self._row_weights: bool | None = None
+        self._of_order: tuple[int, Effects] = 0, {}  # of so many users: of all of them only if they came in one batch
 
     @synchronized
     @takes(RowBatch)
@@ -112,13 +115,18 @@ class ScoreEvaluator(BaseEvaluator):
         ----------
         labels, scores, indptr : as in `evaluate_scores`
         """
+        rows = self._read(labels, scores, indptr, given)
+        self._add(one_by_one(rows) if self._part and not rows.grouped else rows, given["progress"])
+
+    def _read(self, labels: Any, scores: Any, indptr: Any, given: Mapping[str, Any]) -> Rows:
+        """Read the arguments of `update`."""
         check_progress(given["progress"])
         by = given["by"]
         of_users = read_user_labels(by, given["user"])
         columns = Columns(**pick(RowColumnNames, given), by=None if of_users is not None else by)
         if scores is None:
             arrays = ("user_ids", "item_ids", "groups")
-            refuse_arrays(indptr=indptr, **{name: given[name] for name in arrays})  # type: ignore[literal-required]
+            refuse_arrays(indptr=indptr, **{name: given[name] for name in arrays})
             rows = read_frame(
                 labels,
                 columns,
@@ -135,9 +143,7 @@ class ScoreEvaluator(BaseEvaluator):
             refuse_columns(columns, "labels is not a data frame passed without scores")
             arguments = {**pick(RowIds, given), **pick(ArraysOfUsers, given)}
             rows = read_rows(labels, scores, indptr, **arguments, n_threads=self._n_threads)
-        if of_users is not None:
-            rows = label_users(rows, of_users)
-        self._add(one_by_one(rows) if self._part and not rows.grouped else rows, given["progress"])
+        return rows if of_users is None else label_users(rows, of_users)
 
     def _add(self, rows: Rows, progress: Callable[[int, int], Any] | None) -> None:
         """Evaluate checked rows and add their sums."""
@@ -167,6 +173,18 @@ class ScoreEvaluator(BaseEvaluator):
             state = self._keep(plan, outcome, users, {"rows": len(rows.scores)})
             state.accumulate(found)
             self._grouped, self._row_weights = rows.grouped, rows.weights is not None
+
+    def _review(self, rows: Rows) -> None:
+        """Find the effects of users on metrics of the order of all rows, once these are added."""
+        if self._per_user and self._state is not None:
+            self._of_order = self._state.n_users, effects_on_order(self._state, rows, self._n_threads)
+
+    def _effects(self, state: State) -> Effects | None:
+        if not self._per_user:
+            return None
+        n_users, of_order = self._of_order
+        of_ratios = effects_on_ratios(state, self._kept(state.n_users), self._join_labels(state.n_users))
+        return of_ratios | (of_order if n_users == state.n_users else {})
 
     @property
     def ordered_calls(self) -> list[str]:
@@ -253,3 +271,16 @@ class ScoreEvaluator(BaseEvaluator):
         if all("targets" in call.metric.needs for call in self._calls):
             return rows
         return {**rows, "positive_rows": int(state.data_counts[op.COUNT_RELEVANT])}
+
+
+def evaluate_rows_at_once(
+    evaluator: ScoreEvaluator, labels: Any, scores: Any, indptr: Any, given: Mapping[str, Any], *, alone: bool = False
+) -> Report:
+    """Return the report on all rows. `alone`: rows without users are users of their own."""
+    rows = evaluator._read(labels, scores, indptr, given)  # noqa: SLF001 - of this module
+    if alone and not rows.grouped:
+        check_no_users_needed(evaluator._plan(weighted=False))  # noqa: SLF001 - of this module
+        rows = one_by_one(rows)._replace(grouped=True)
+    evaluator._add(rows, given["progress"])  # noqa: SLF001
+    evaluator._review(rows)  # noqa: SLF001
+    return evaluator._report(copied=False)  # noqa: SLF001 - spares a copy of the values of users

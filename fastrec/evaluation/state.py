@@ -23,6 +23,7 @@ from fastrec.evaluation.exact import as_fraction, combined_error, mean_and_error
 from fastrec.exceptions import InputError, MetricError, shown
 from fastrec.kernels import codes as op
 from fastrec.metrics.declaration import LISTS
+from fastrec.metrics.dual import slopes
 from fastrec.metrics.plan import Plan, Value
 from fastrec.metrics.statistics import Over, Ratio
 from fastrec.report.archive import pack_integers, unpack_integers
@@ -310,6 +311,15 @@ class GroupSums(NamedTuple):
             product = self._sum(at[i], 1) if i == j else self._sum(pairs[i, j])
             covariance[i][j] = covariance[j][i] = (product - n * means[i] * means[j]) * scale
         return mean, combined_error(ratio.function, means, covariance), n
+
+    def slopes(self, value: Value) -> tuple[float, list[float], list[float]] | None:
+        """Return a ratio, the means of its sums over the users who count, and its slopes in them; None without any."""
+        mean, _, n = self.estimate(value)
+        if value.ratio is None or not math.isfinite(mean):
+            return None
+        means = [self._sum(self.plan.position(value, nth)) / n for nth in range(len(value.ratio.rows))]
+        found = slopes(value.ratio.function, means)
+        return None if found is None else (mean, list(map(float, means)), list(map(float, found)))
 
     def _sum(self, position: int, moment: int = 0) -> Fraction:
         return as_fraction(self.totals[position, moment], self.plan.scales[position])

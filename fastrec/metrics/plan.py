@@ -209,6 +209,8 @@ class Plan:
             self._plan(at, call, self._conditions.index(condition), own)
             for at, (call, condition, own) in enumerate(zip(calls, conditions, traced, strict=True))
         ]
+        self.kept = list(range(len(calls))) if asked.per_user else []  # of the stored rows, as values of users
+        self.shares = self._keep_shares() if asked.per_user else {}
         self.accumulators = self._accumulated(traced)
         self.writers = {graded: self._write(graded=graded) for graded in (False, True)}
         of_estimates = (key[4] for key in self.provided if key[1] == OF_ALL_HITS)
@@ -372,14 +374,37 @@ class Plan:
         if result.refused is not None:
             row, message = result.refused
             self.direct.checks.append(Check(condition, row, 0.0, 0.0, call.text, message))
-        rows = result.rows
-        if self.weighted:
-            rows = tuple(Row(op.MULTIPLY, (WEIGHT, row)) for row in rows)
+        rows = self._weighted(result.rows)
         pairs = [Row(op.MULTIPLY, pair) for pair in itertools.combinations(rows, 2)] if result.std_error else []
         spoils = [] if result.spoils is None else [result.spoils]
         sums = [Sum(condition, row, call.text) for row in (*rows, *pairs)]
         sums += [Sum(condition, row, call.text, fixed=True) for row in (*spoils, result.counted)]
         return Value(call, condition, None, self.direct.add(*sums), ratio=result)
+
+    def _keep_shares(self) -> dict[str, list[int]]:
+        """Keep what each user adds to the sums of ratios of scored rows, and whether the user counts, in this order.
+
+        Return the rows among the kept ones, by metric. The effects of users on these ratios follow from them.
+        """
+        found: dict[str, list[int]] = {}
+        known: dict[tuple[int, Hashable], int] = {}
+        for value in self.values:
+            ratio = value.ratio
+            if ratio is None or value.is_mean_of_users or not ratio.std_error or value.call.metric.family is not ROWS:
+                continue
+            found[value.call.text] = own = []
+            for row in (*self._weighted(ratio.rows), ratio.counted):
+                key = value.condition, identity(row)
+                if key not in known:
+                    known[key] = len(self.kept)
+                    self.kept.append(len(self._stored))
+                    self._unruled.add(len(self._stored))
+                    self._stored.append((value.condition, row))
+                own.append(known[key])
+        return found
+
+    def _weighted(self, rows: tuple[Row, ...]) -> tuple[Row, ...]:
+        return tuple(Row(op.MULTIPLY, (WEIGHT, row)) for row in rows) if self.weighted else rows
 
     def _mean_sums(self, call: Call, condition: int, row: Row, weight: Row) -> list[Sum]:
         """Return the sums for a mean over users: v; weighted: w v and w^2 v. Kernels add squares, too."""

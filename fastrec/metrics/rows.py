@@ -60,7 +60,9 @@ def auc(s: RowStatistics, *, max_fpr: MaxFpr | None = None) -> Over:
     0.875
     """
     if max_fpr is None:
-        return s.over_all_rows(lambda runs: runs.auc(), lambda runs: runs.auc_std_error())
+        return s.over_all_rows(
+            lambda runs: runs.auc(), lambda runs: runs.auc_std_error(), influence=lambda runs: runs.auc_influence()
+        )
     return s.over_all_rows(lambda runs: runs.auc(max_fpr=max_fpr))
 
 
@@ -145,7 +147,13 @@ def average_precision(
     value = s.average_precision_sum(interpolation) / s.positives
     if average == "user":
         return s.mean(value, counted)
-    return s.over_all_rows(lambda runs: runs.average_precision(interpolation), each=s.where(counted, value))
+    if interpolation != "step":
+        return s.over_all_rows(lambda runs: runs.average_precision(interpolation), each=s.where(counted, value))
+    return s.over_all_rows(
+        lambda runs: runs.average_precision(interpolation),
+        each=s.where(counted, value),
+        influence=lambda runs: runs.precision_influence(),
+    )
 
 
 @score_metric(

@@ -233,8 +233,8 @@ class Over(NamedTuple):
     `accumulator` names its kind; see `fastrec.evaluation.accumulators`. Both functions take it. `each` and
     `counted` are as in `Ratio`. `key` is what the accumulator must collect for this metric, such as a cut-off; for
     that it reads `sides`, too. `effects`, of the accumulator, says what each list adds: the standard error needs a
-    second pass. `is_ordered`: whether it depends on the order of lists, so that tied scores are an error under
-    ``ties="expected"``. `by_size`: whether more users change it, as more lists hold more distinct items.
+    second pass. `influence`, of score counts, says what each row adds. `is_ordered`: whether it depends on the order of
+    lists, so that ties are an error under ``ties="expected"``. `by_size`: whether more lists alone change it.
     """
 
     accumulator: str
@@ -245,6 +245,7 @@ class Over(NamedTuple):
     key: Hashable = None
     sides: frozenset[str] = frozenset()
     effects: Callable[[Any], Any] | None = None
+    influence: Callable[[Any], Any] | None = None
     is_ordered: bool = True
     by_size: bool = False
 
@@ -548,14 +549,13 @@ class RowStatistics(Statistics):
 
     def ratio(self, numerator: Row, denominator: Row) -> Ratio:
         """Return a ratio of sums over all rows; a user's own value is the ratio of its rows."""
-        has_rows = self.rows / self.rows
         own = self.where(denominator / denominator, numerator / denominator)
-        return Ratio(over, (numerator, denominator), own, has_rows)
+        return Ratio(over, (numerator, denominator), own, self.rows / self.rows)
 
-    def over_all_rows(self, value: Measure, std_error: Measure | None = None, each: Row | None = None) -> Over:
+    def over_all_rows(self, value: Measure, std_error: Measure | None = None, **more: Any) -> Over:
         """Return a metric that needs the order of all rows; users have no own value unless `each` is given."""
-        own = self.where(0.0, 0.0) if each is None else each
-        return Over("score_counts", value, std_error, own, self.rows / self.rows)
+        own = more.pop("each", self.where(0.0, 0.0))
+        return Over("score_counts", value, std_error, own, self.rows / self.rows, **more)
 
 
 _CELLS = (op.TRUE_POSITIVES, op.FALSE_POSITIVES, op.BELOW)

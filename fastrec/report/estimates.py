@@ -7,14 +7,18 @@ from collections.abc import Iterable, Mapping
 from statistics import NormalDist
 from typing import Any, NamedTuple, Self, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from fastrec.checks import check_level, some_names
 from fastrec.exceptions import Known, MetricError, MetricNotFoundError, Text, renamed, shown
 from fastrec.metrics.calls import parse
 
-__all__ = ["ByMetric", "Estimate", "GroupEstimate"]
+__all__ = ["ByMetric", "Effects", "Estimate", "GroupEstimate"]
 
 
 Label = str | int
+Effects = dict[str, dict[str | None, NDArray[np.float64]]]  # of users, by metric and grouping; None: over all users
 V = TypeVar("V")
 
 

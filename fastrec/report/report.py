@@ -38,6 +38,7 @@ from fastrec.report.saved import (
     estimate_of,
     group_estimates_of,
     pack_warnings,
+    unpack_effects,
     unpack_values,
     unpack_warnings,
 )
@@ -119,11 +120,12 @@ class Report(Published, ReportValues):
         1.0
         """
         _check_groups(groups)
-        return Report(**self._parts() | {"groups": groups, "labels": labels})
+        whole = {metric: {None: by[None]} for metric, by in self.effects.items()}
+        return Report(**self._parts() | {"groups": groups, "labels": labels, "effects": whole})
 
     def _parts(self) -> dict[str, Any]:
         """Return the arguments that make this report."""
-        names = ("estimates", "users", "data", "settings", "groups", "user_ids", "fastrec_version", "labels")
+        names = ("estimates", "users", "data", "settings", "groups", "user_ids", "fastrec_version", "labels", "effects")
         return {name: getattr(self, name) for name in (*names, "warnings")} | {"per_user": self._per_user}
 
     def to_rows(self) -> list[dict[str, Any]]:
@@ -343,10 +345,11 @@ class Report(Published, ReportValues):
     def _members(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Return the document and the arrays of a saved report.
 
-        The document adds four fields to `to_dict`: "per_user" lists the metrics with per-user values, "labels" has
-        the group labels with their types, and "labelled" lists the groupings with an array of users' labels. The array
-        "per_user_<i>" has the values of metric i of "per_user". "named_warnings" has the parts of warnings that name
-        arguments, if there are any.
+        The document adds fields to `to_dict`: "per_user" lists the metrics with per-user values, "labels" has the
+        group labels with their types, "labelled" lists the groupings with an array of users' labels, and "effects" the
+        pairs of a metric and a grouping, or None, with effects of users. The array "per_user_<i>" has the values of
+        metric i of "per_user", "effects_<i>" those of pair i of "effects". "named_warnings" has the parts of warnings
+        that name arguments, if there are any.
         """
         per_user = self._per_user
         labelled, arrays = pack_labels(self.labels)
@@ -360,6 +363,10 @@ class Report(Published, ReportValues):
         arrays |= pack_ids(self.user_ids)
         for position, values in enumerate((per_user or {}).values()):
             arrays[f"per_user_{position}"] = values
+        if self.effects:
+            document["effects"] = [[metric, grouping] for metric, by in self.effects.items() for grouping in by]
+            effects = (own for by in self.effects.values() for own in by.values())
+            arrays |= {f"effects_{nth}": own for nth, own in enumerate(effects)}
         return document, arrays
 
     def _counted(self) -> list[str]:
@@ -494,6 +501,7 @@ def _restore(document: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Re
         user_ids=check_saved_ids(unpack_ids(arrays, n_users)),
         fastrec_version=document["fastrec"],
         labels=unpack_labels(document.get("labelled", ()), arrays, n_users),
+        effects=unpack_effects(document.get("effects", ()), arrays, n_users),
         warnings=unpack_warnings(document),
     )
     _check_numbers(found)

@@ -13,7 +13,7 @@ from fastrec.checks import COUNT, LABEL, NUMBER, SETTING, SHARE, MaybeNone, Rule
 from fastrec.exceptions import Argument, InputError, Text, shown
 from fastrec.inputs.sides import EXCLUDES
 from fastrec.policies import NO_RECS, NO_TRUTH, SAMPLING
-from fastrec.report.estimates import Estimate, GroupEstimate
+from fastrec.report.estimates import Effects, Estimate, GroupEstimate
 from fastrec.report.plain import number_of
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "estimate_of",
     "group_estimates_of",
     "pack_warnings",
+    "unpack_effects",
     "unpack_values",
     "unpack_warnings",
 ]
@@ -62,6 +63,7 @@ FORM: dict[str, Any] = {
     "per_user": MaybeNone([str]),
     "labels": {str: [LABEL]},
     "labelled?": [str],
+    "effects?": [(str, MaybeNone(str))],
     "named_warnings?": [[(str, str, [SETTING])]],  # parts: a string, the argument that it names, values to pass
 }
 OF_LISTS = {
@@ -104,6 +106,7 @@ def check_names(document: Mapping[str, Any]) -> None:
     metrics = document["metrics"]
     for where, names in (
         ("values of users", document["per_user"] or ()),
+        ("effects of users", [metric for metric, _ in document.get("effects", ())]),
         ("a name of a tool", document["settings"].get("names", {}).values()),
     ):
         for name in names:
@@ -121,12 +124,28 @@ def unpack_values(
     """Return the values of users: {metric: array}. None if the report kept none."""
     if names is None:
         return None
-    found = {name: arrays[f"per_user_{nth}"] for nth, name in enumerate(names)}
+    found = {name: _values_of_users(arrays[f"per_user_{nth}"], name, n_users) for nth, name in enumerate(names)}
     if len(found) < len(names):
         raise InputError(f"each metric must have its values of users once, found {shown(names)}")
-    for name, values in found.items():
-        if values.dtype != np.float64 or values.shape != (n_users,):
-            raise InputError(f"values of {name!r} must be float64 ({n_users},), found {values.dtype} {values.shape}")
+    return found
+
+
+def _values_of_users(values: NDArray[Any], name: str, n_users: int) -> NDArray[Any]:
+    if values.dtype != np.float64 or values.shape != (n_users,):
+        raise InputError(f"values of {name!r} must be float64 ({n_users},), found {values.dtype} {values.shape}")
+    return values
+
+
+def unpack_effects(
+    names: Iterable[tuple[str, str | None]], arrays: Mapping[str, NDArray[Any]], n_users: int
+) -> Effects:
+    """Return the effects of users: {metric: {grouping: array}}."""
+    found: Effects = {}
+    for nth, (metric, grouping) in enumerate(names):
+        effects = _values_of_users(arrays[f"effects_{nth}"], metric, n_users)
+        if np.isinf(effects).any():
+            raise InputError(f"effects of users on {metric!r} must be finite, found {effects[np.isinf(effects)][0]}")
+        found.setdefault(metric, {})[grouping] = effects
     return found
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fastrec.checks import check_choice, check_level, whole_number
 from fastrec.exceptions import Argument, InputError, shown
 from fastrec.report.doubts import doubts
-from fastrec.report.estimates import ByMetric, Estimate
+from fastrec.report.estimates import ByMetric, Effects, Estimate
 from fastrec.report.plain import with_rest
 from fastrec.report.soundness import NAN_POLICIES, SLACK, known_calls, values_of_settings
 
@@ -50,6 +50,7 @@ class ReportValues(Mapping[str, float]):
         user_ids: NDArray[Any] | None,
         fastrec_version: str,
         labels: Mapping[str, NDArray[Any]] | None = None,
+        effects: Effects | None = None,
         warnings: Iterable[str] | None = None,
     ) -> None:
         names = cast(Mapping[str, str], settings.get("names", {}))
@@ -64,6 +65,7 @@ class ReportValues(Mapping[str, float]):
         self._per_user = None if per_user is None else ByMetric(per_user, names)
         self.user_ids = user_ids
         self.labels = dict(labels or {})
+        self.effects = dict(effects or {})
         self.fastrec_version = fastrec_version
         self._warnings = doubts(data) if warnings is None else list(warnings)
 

@@ -22,6 +22,7 @@ from fastrec.scored.areas import (
     partial_of_weights,
     precision_area,
 )
+from fastrec.scored.influence import Influence, influence_on_auc, influence_on_precision
 from fastrec.scored.sorting import (
     Runs,
     ScoredRows,
@@ -183,6 +184,14 @@ class ScoreCounts:
         other_spread = (runs.negative_squares * of_negatives**2).sum() / n_negatives / n_negatives
         m, n = runs.positive_rows, runs.negative_rows
         return math.sqrt(float(spread * (m / (m - 1)) + other_spread * (n / (n - 1))))
+
+    def auc_influence(self) -> Influence:
+        """Return what rows add to the AUC, which must be finite."""
+        return influence_on_auc(self.runs(), self.auc())
+
+    def precision_influence(self) -> Influence:
+        """Return what rows add to average precision by steps; there must be a positive row."""
+        return influence_on_precision(self.runs(), self.average_precision())
 
     def average_precision(self, interpolation: Interpolation = "step") -> float:
         """Return the area under the precision-recall curve; 0 without positives.

@@ -25,7 +25,7 @@ PAGES = (
     ),
     ("Batches and parts", "evaluators", "Users in batches, parts that merge.", "Evaluator ScoreEvaluator"),
     ("Reports", "reports", "The result of an evaluation.", "Report Estimate GroupEstimate"),
-    ("Compare", "compare", "Which system is better.", "compare Comparison ComparisonRow"),
+    ("Compare", "compare", "Which system is better.", "compare compare_scores Comparison ComparisonRow"),
     ("Explain", "explain", "Why another tool has another number.", "explain explain_scores Explanation catalogue"),
     (
         "Scored rows",

@@ -1,0 +1,227 @@
+"""Comparisons of models on one log: effects of users' rows against small changes of their weights, and coverage."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import fastrec
+
+Array = np.ndarray[Any, Any]
+OF_ALL_ROWS = [
+    "auc",
+    "average_precision",
+    "gauc",
+    "log_loss",
+    "brier",
+    "normalized_entropy",
+    "calibration",
+    "precision(threshold=0.5)",
+    "f1(threshold=0.5)",
+]
+
+
+class Log(NamedTuple):
+    """Rows of users that are alike, as each user has a rate of clicks, and the scores of two models."""
+
+    labels: Array
+    one: Array
+    other: Array
+    indptr: Array
+
+    @property
+    def users(self) -> Array:
+        return np.repeat(np.arange(len(self.indptr) - 1), np.diff(self.indptr))
+
+    def report(self, scores: Array, metrics: Any = None, **more: Any) -> fastrec.Report:
+        return fastrec.evaluate_scores(self.labels, scores, self.indptr, metrics or OF_ALL_ROWS, per_user=True, **more)
+
+
+def make_log(seed: int, n_users: int = 40, levels: int = 20) -> Log:
+    draw = np.random.default_rng(seed)
+    lengths = draw.integers(0, 9, n_users)
+    taste = np.repeat(draw.normal(size=n_users), lengths)
+    labels = draw.random(len(taste)) < 1 / (1 + np.exp(-taste))
+    one, other = ((taste + 2 * draw.normal(size=len(taste))) for _ in range(2))
+    one, other = (np.floor(levels / (1 + np.exp(-own))) / levels * 0.98 + 0.01 for own in (one, other))
+    return Log(labels, one, other, np.concatenate([[0], np.cumsum(lengths)]))
+
+
+def slope(log: Log, scores: Array, metric: str, user: int, weights: Array) -> float:
+    """Return the slope of a metric in the weight of all rows of a user."""
+    change, values = 1e-4, []
+    for factor in (1 + change, 1 - change):
+        own = np.where(log.users == user, weights * factor, weights)
+        values.append(fastrec.evaluate_scores(log.labels, scores, log.indptr, metric, sample_weight=own)[metric])
+    return (values[0] - values[1]) / (2 * change)
+
+
+@pytest.mark.parametrize("metric", OF_ALL_ROWS)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_effects_are_slopes_in_the_weights_of_users(metric: str, weighted: bool) -> None:
+    log = make_log(3, 25)
+    weights = np.random.default_rng(1).integers(1, 4, len(log.labels)).astype(float) if weighted else None
+    report = log.report(log.one, metric, sample_weight=weights)
+    effects = report.effects[metric][None]
+    counted = ~np.isnan(effects)
+    own = np.ones(len(log.labels)) if weights is None else weights
+    for user in np.flatnonzero(counted):
+        wanted = report[metric] + counted.sum() * slope(log, log.one, metric, user, own)
+        assert effects[user] == pytest.approx(wanted, abs=2e-5), user
+    assert effects[counted].mean() == pytest.approx(report[metric], abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_error_of_auc_is_that_of_clusters(seed: int) -> None:
+    """Obuchowski 1997: U / (U - 1) times the sum over users of their squared influence."""
+    log = make_log(seed)
+    row = fastrec.compare_scores(log.labels, {"a": log.one, "b": log.other}, "auc", indptr=log.indptr, test="t").rows[0]
+    influence = np.zeros(len(log.indptr) - 1)
+    for scores, sign in ((log.other, 1), (log.one, -1)):
+        area = fastrec.auc(log.labels, scores)
+        for at, user in enumerate(log.users):
+            others = scores[log.labels != log.labels[at]]
+            won = np.mean((scores[at] > others) + 0.5 * (scores[at] == others))
+            placement = won if log.labels[at] else 1 - won
+            influence[user] += sign * (placement - area) / (log.labels == log.labels[at]).sum()
+    present = np.diff(log.indptr) > 0
+    n = present.sum()
+    error = math.sqrt(n / (n - 1) * np.sum(influence[present] ** 2))
+    statistics = pytest.importorskip("scipy.stats")
+    assert row.users == n
+    assert (row.high - row.low) / 2 == pytest.approx(error * statistics.t(n - 1).isf(0.025), rel=1e-9)
+    assert row.p_value == pytest.approx(2 * statistics.t(n - 1).sf(abs(row.difference) / error), rel=1e-9)
+
+
+def test_without_users_the_test_of_auc_is_that_of_delong() -> None:
+    log = make_log(5, 200)
+    found = fastrec.compare_scores(log.labels, {"a": log.one, "b": log.other}, ["auc", "log_loss"], test="bootstrap")
+    row = found.rows[0]
+    test = fastrec.auc_test(log.labels, log.other, log.one)
+    assert row.difference == pytest.approx(test.difference) and row.users == len(log.labels)
+    assert (row.high - row.low) / 2 / 1.96 == pytest.approx(test.std_error, rel=0.05)
+    assert f"{len(log.labels):,} rows compared" in repr(found) and "users compared" not in repr(found)
+    with pytest.raises(fastrec.InputError, match="gauc needs users"):
+        fastrec.compare_scores(log.labels, {"a": log.one, "b": log.other}, "gauc")
+
+
+def test_groups_are_compared_by_the_effects_on_their_own_numbers() -> None:
+    log = make_log(7, 120)
+    groups = np.where(np.arange(120) % 3 == 0, "new", "old")
+    whole = fastrec.compare_scores(
+        log.labels, {"a": log.one, "b": log.other}, OF_ALL_ROWS, indptr=log.indptr, groups={"age": groups}, test="t"
+    )
+    for label in ("new", "old"):
+        chosen = np.isin(log.users, np.flatnonzero(groups == label))
+        part = fastrec.compare_scores(
+            log.labels[chosen],
+            {"a": log.one[chosen], "b": log.other[chosen]},
+            OF_ALL_ROWS,
+            user_ids=log.users[chosen],
+            test="t",
+        )
+        rows = [row for row in whole.segments["age"] if row.group == label]
+        for row, wanted in zip(rows, part.rows, strict=True):
+            for name in ("mean", "baseline_mean", "difference", "low", "high", "p_value", "users"):
+                assert getattr(row, name) == pytest.approx(getattr(wanted, name), rel=1e-9, abs=1e-12), (label, name)
+
+
+def test_frames_arrays_and_reports_give_the_same_numbers() -> None:
+    pandas = pytest.importorskip("pandas")
+    log = make_log(9)
+    frame = pandas.DataFrame({"user_id": log.users, "label": log.labels, "x": log.one, "y": log.other})
+    frame = frame.sample(frac=1, random_state=0)
+    models = {"a": log.one, "b": log.other}
+    wanted = fastrec.compare_scores(log.labels, models, OF_ALL_ROWS, user_ids=log.users)
+    reports = {
+        name: fastrec.evaluate_scores(log.labels, own, user_ids=log.users, metrics=OF_ALL_ROWS, per_user=True)
+        for name, own in models.items()
+    }
+    assert fastrec.compare(reports).rows == wanted.rows
+    of_frame = fastrec.compare_scores(frame, {"a": "x", "b": "y"}, OF_ALL_ROWS)
+    for row, own in zip(of_frame.rows, wanted.rows, strict=True):
+        assert row.users == own.users and row.mean == pytest.approx(own.mean, rel=1e-12)
+        assert row.low == pytest.approx(own.low, rel=1e-9) and row.p_value == pytest.approx(own.p_value, abs=0.01)
+
+
+def test_saved_reports_and_batches(tmp_path: Any) -> None:
+    log = make_log(11)
+    models = {"a": log.one, "b": log.other}
+    reports = {name: log.report(own) for name, own in models.items()}
+    for name, own in reports.items():
+        own.save(tmp_path / name)
+    loaded = {name: fastrec.load(tmp_path / name) for name in models}
+    assert fastrec.compare(loaded).rows == fastrec.compare(reports).rows
+
+    def in_batches(scores: Array) -> fastrec.Report:
+        whole = fastrec.ScoreEvaluator(OF_ALL_ROWS, per_user=True)
+        for first, last in ((0, 15), (15, 40)):
+            part, rows = fastrec.ScoreEvaluator(OF_ALL_ROWS, per_user=True), slice(*log.indptr[[first, last]])
+            part.update(log.labels[rows], scores[rows], log.indptr[first : last + 1] - log.indptr[first])
+            whole.merge(fastrec.ScoreEvaluator.from_bytes(part.to_bytes()))
+        return whole.result()
+
+    batched = fastrec.compare({name: in_batches(own) for name, own in models.items()})
+    whole = {row.metric: row for row in fastrec.compare(reports).rows}
+    assert batched.left_out.keys() == {"auc", "average_precision"}
+    assert "made from batches" in batched.left_out["auc"]
+    for row in batched.rows:
+        assert row.difference == whole[row.metric].difference
+        assert row.low == pytest.approx(whole[row.metric].low, rel=1e-9)
+
+
+def test_equal_models_differ_nowhere() -> None:
+    log = make_log(13)
+    found = fastrec.compare_scores(log.labels, {"a": log.one, "b": log.one * 1.0}, OF_ALL_ROWS, indptr=log.indptr)
+    assert {(row.difference, row.p_value) for row in found.rows} == {(0.0, 1.0)}
+
+
+def test_the_scale_of_scores_does_not_matter_to_auc() -> None:
+    log = make_log(15)
+    one = fastrec.compare_scores(log.labels, {"a": log.one, "b": log.other}, "auc", indptr=log.indptr)
+    models = {"a": log.one * 1000, "b": -1 / log.other}
+    assert fastrec.compare_scores(log.labels, models, "auc", indptr=log.indptr).rows == one.rows
+
+
+@pytest.mark.thorough
+def test_coverage_with_rows_that_are_alike() -> None:
+    """Two models of equal skill: 5 % of clustered intervals miss 0, and far more of those that take rows as
+    independent.
+    """
+    draw, missed, missed_by_rows, rounds = np.random.default_rng(17), 0, 0, 2000
+    for _ in range(rounds):
+        n_users, n_rows = 80, 12
+        bias = draw.normal(size=(2, n_users, 1))
+        labels = draw.random((n_users, n_rows)) < 0.4
+        scores = (labels + bias + draw.normal(size=(2, n_users, n_rows))).reshape(2, -1)
+        models = {"a": scores[0], "b": scores[1]}
+        indptr = np.arange(n_users + 1) * n_rows
+        row = fastrec.compare_scores(labels.ravel(), models, "auc", indptr=indptr, test="t").rows[0]
+        missed += not row.low <= 0 <= row.high
+        test = fastrec.auc_test(labels.ravel(), scores[0], scores[1])
+        missed_by_rows += test.p_value < 0.05
+    assert 0.035 <= missed / rounds <= 0.065
+    assert missed_by_rows / rounds > 0.1
+
+
+WRONG: list[tuple[Any, dict[str, Any], str]] = [
+    ({"a": [0.1, 0.2]}, {}, "scores must be a dict of two models or more"),
+    ([[0.1, 0.2], [0.1, 0.2]], {}, "scores must be a dict of two models or more"),
+    ({"a": [0.1, 0.2], "b": [0.1]}, {}, "labels must have one label per score, 1; found 2"),
+    ({"a": [0.1, 0.2], "b": [0.1, math.nan]}, {}, "scores must not be NaN"),
+    ({"a": [0.1, 0.2], "b": [0.3, 0.1]}, {"baseline": "c"}, "baseline='c' is not one of the reports"),
+]
+
+
+@pytest.mark.parametrize(("scores", "call", "message"), WRONG, ids=range(len(WRONG)))
+def test_errors_say_what_is_wrong(scores: Any, call: dict[str, Any], message: str) -> None:
+    with pytest.raises((fastrec.InputError, fastrec.InputTypeError), match=message):
+        fastrec.compare_scores([0, 1], scores, "auc", **call)
+
+
+def test_one_user_has_no_interval() -> None:
+    found = fastrec.compare_scores([0, 1, 0], {"a": [0.1, 0.2, 0.3], "b": [0.3, 0.2, 0.1]}, "auc", indptr=[0, 3])
+    assert math.isnan(found.rows[0].low) and math.isnan(found.rows[0].p_value)
