@@ -11,6 +11,7 @@ from urllib.parse import unquote
 
 from fastrec.files.columns import FileColumns
 from fastrec.files.database import run
+from fastrec.files.formats.form import Form
 from fastrec.files.formats.heads import Beginning
 
 if TYPE_CHECKING:
@@ -64,6 +65,10 @@ class Format(ABC):
     @abstractmethod
     def open(self, con: DuckDBPyConnection, files: Files, columns: FileColumns, attempt: int) -> Source:
         """Return the SQL source of files."""
+
+    def form(self, path: str, columns: FileColumns) -> Form | None:
+        """Return the form of the rows of a file; None if they may have several, or in doubt."""
+        return None
 
     def size(self, files: Files, names: Collection[str]) -> Size:
         """Estimate the size of the wanted columns."""

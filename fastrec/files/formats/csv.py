@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
 
     from fastrec.files.columns import FileColumns
 from fastrec.files.formats.base import FILE, Format, Source, names_files, quoted, reader_sql, string_sql, text_source
-from fastrec.files.formats.heads import Head, compression_of, read_heads
+from fastrec.files.formats.form import SAMPLED_ROWS, Form
+from fastrec.files.formats.heads import Head, compression_of, read_head, read_heads
 from fastrec.files.paths import Files, utf8_path
 
 __all__ = ["CSV"]
@@ -122,6 +124,28 @@ def _check_header(head: Head, found: Header, wanted: Header, first: str) -> None
     raise InputError(head.path, f": the header differs from that of {first}: {what}")
 
 
+def _form(head: Head, columns: FileColumns) -> Form | None:
+    """Return the form of the rows below a header of one line; None in doubt."""
+    header = _csv_header(head, columns.names)
+    line, ending, rest = head.text.partition("\n")
+    if header.n_lines > 1 or not ending or "\r" in line.rstrip("\r"):
+        return None
+    mark = "\r\n" if line.endswith("\r") else "\n"
+    rows = csv.reader(io.StringIO(rest[: rest.rfind("\n") + 1], newline=""), delimiter=header.delimiter)
+    try:
+        sample = [row for row in itertools.islice(rows, SAMPLED_ROWS) if len(row) == len(header.names)]
+    except csv.Error:
+        return None
+    inner = [header.delimiter.encode()] * (len(header.names) - 1)
+    return Form(
+        tuple(header.names),
+        (b"", *inner, mark.encode()),
+        head.mark + len(f"{line}\n".encode()),
+        tuple(zip(*sample, strict=True)) or ((),) * len(header.names),
+        typed=False,
+    )
+
+
 class _Csv(Format):
     """CSV, which is any text that no other format recognises."""
 
@@ -131,6 +155,9 @@ class _Csv(Format):
 
     def open(self, con: DuckDBPyConnection, files: Files, columns: FileColumns, attempt: int) -> Source:
         return _open_csv(con, files, columns, attempt)
+
+    def form(self, path: str, columns: FileColumns) -> Form | None:
+        return _form(read_head(path), columns)
 
 
 CSV = _Csv()

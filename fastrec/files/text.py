@@ -1,0 +1,393 @@
+"""Text files read straight into memory if all rows have one form and their values are clean.
+
+This module notices possible faults but does not explain them: it then returns no table, and DuckDB reads the files,
+which says what is wrong and in which row (fastrec.files.tables).
+"""
+
+from __future__ import annotations
+
+import codecs
+import functools
+import gzip
+import os
+import re
+import threading
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fastrec.exceptions import InputError
+from fastrec.files.columns import USERS, FileColumns
+from fastrec.files.formats.form import Form
+from fastrec.files.opened import Opened
+from fastrec.files.paths import is_packed
+from fastrec.inputs.grouping import loading_kernels
+from fastrec.inputs.columns import MAX_EXACT_INTEGER
+from fastrec.inputs.values import arrow_of
+from fastrec.kernels import text as kernels
+from fastrec.runtime.compiler import Entry
+from fastrec.runtime.threads import run_in_threads
+
+__all__ = ["MIN_BYTES", "TextRows", "find_text", "read_text"]
+
+Array = np.ndarray[Any, Any]
+MIN_BYTES = 1 << 22  # of all files: DuckDB reads less before the kernel is loaded
+PIECE_BYTES = 1 << 22
+MAX_PACKED = 1032  # bytes that one byte of a gzip file can unpack to
+MAX_HARD = 1 << 10  # floats of a piece that Python reads
+PADDING = 16  # bytes after a piece that the kernel may look at
+INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")
+LIKE_NUMBER = re.compile(r"\s*[+-]?[0-9.]+([eE][+-]?[0-9]+)?\s*")  # any string that DuckDB may take for a number
+MAX_PLAIN = 10**15  # JSON integers of more digits do not mix with decimal numbers
+INT32 = np.iinfo(np.int32)
+
+
+class TextRows(NamedTuple):
+    """The columns to read from the files of a table."""
+
+    paths: tuple[str, ...]
+    form: Form
+    headers: tuple[int, ...]  # bytes before the first row of each file
+    names: dict[str, str]  # role -> column
+    kinds: dict[str, int]  # role -> kind of field
+
+    @property
+    def listed(self) -> tuple[str, ...]:
+        """All columns of the files."""
+        return self.form.names
+
+    def is_string(self, role: str) -> bool:
+        """Return whether the ids of a role are strings."""
+        return self.kinds[role] == kernels.STRING
+
+    def roles_of(self, kind: int) -> list[str]:
+        """Return the roles of the fields of a kind."""
+        return [role for role, own in self.kinds.items() if own == kind]
+
+
+# Forms
+
+
+def find_text(opened: Mapping[str, Opened]) -> dict[str, TextRows] | None:
+    """Return the columns to read from the files of each table; None if DuckDB must read the files."""
+    if USERS in opened or any(side.columns.by or side.format.magic for side in opened.values()):
+        return None
+    if sum(os.path.getsize(path) for side in opened.values() for path in side.files.paths) < MIN_BYTES:
+        return None
+    found = {}
+    for table, side in opened.items():
+        rows = _find(side)
+        if rows is None:
+            return None
+        found[table] = rows
+    for role in {role for rows in found.values() for role in rows.names if _is_id(role)}:
+        having = [rows for rows in found.values() if role in rows.names]
+        if len({(rows.is_string(role), rows.form.typed) for rows in having}) > 1:
+            return None  # ids match only ids of the same kind
+    return found
+
+
+def _find(opened: Opened) -> TextRows | None:
+    """Return the columns to read from files that have one form; else None."""
+    try:
+        forms = [opened.format.form(path, opened.columns) for path in opened.files.paths]
+        first = forms[0]
+        if first is None or any(form is None or form.rows != first.rows for form in forms):
+            return None
+        names = opened.columns.roles(opened.table, opened.files.paths[0], first.names)
+    except InputError:
+        return None
+    used = list(names.values())
+    if len({*used}) < len(used) or any(first.names.count(name) > 1 for name in used):
+        return None
+    if {*used}.intersection(key for keys in opened.files.keys for key in keys):
+        return None  # a Hive partition has the name of a column
+    kinds = {role: _kind(role, first.samples[first.names.index(name)], first) for role, name in names.items()}
+    if None in kinds.values():
+        return None
+    headers = tuple(form.header for form in forms if form is not None)
+    return TextRows(opened.files.paths, first, headers, names, {role: kind for role, kind in kinds.items() if kind})
+
+
+def _is_id(role: str) -> bool:
+    return role == "item" or role.startswith("user")
+
+
+def _kind(role: str, values: Sequence[Any], form: Form) -> int | None:
+    """Return the kind of the field of a role, judged by its first values; None in doubt."""
+    if not values:
+        return None
+    if role == "rank":
+        return kernels.INTEGER
+    if not _is_id(role):
+        return kernels.FLOAT if not form.typed or all(type(value) in (int, float) for value in values) else None
+    if form.typed:
+        kinds = {type(value) for value in values}
+        return kernels.INTEGER if kinds == {int} else kernels.STRING if kinds == {str} else None
+    if all(map(INTEGER.fullmatch, values)):
+        return kernels.INTEGER
+    return None if all(map(LIKE_NUMBER.fullmatch, values)) else kernels.STRING
+
+
+# Pieces
+
+
+class _Pieces:
+    """Pieces of files, cut between lines; threads take them in turn."""
+
+    def __init__(self, rows: TextRows) -> None:
+        self._rows = rows
+        self._lock = threading.Lock()
+        self._taken = self._cut()
+        self.n_most = sum(
+            2 + os.path.getsize(path) * (MAX_PACKED if is_packed(path) else 1) // PIECE_BYTES for path in rows.paths
+        )
+
+    def take(self, room: bytearray) -> tuple[int, int, int] | None:
+        """Fill `room` with the next piece; return its number and the place of its rows; None if there is no more."""
+        with self._lock:
+            self._room = room
+            return next(self._taken, None)
+
+    def _cut(self) -> Iterator[tuple[int, int, int]]:
+        n = 0
+        newline = b"\r\n" if self._rows.form.literals[-1].endswith(b"\r\n") else b"\n"
+        for path, header in zip(self._rows.paths, self._rows.headers, strict=True):
+            rest, start, more = b"", header, True
+            with gzip.open(path, "rb") if is_packed(path) else open(path, "rb", buffering=0) as stream:
+                while more:
+                    room = self._room
+                    room[: len(rest)] = rest
+                    end, more = _fill(stream, room, len(rest))
+                    cut = room.rfind(b"\n", 0, end) + 1 if more else end
+                    if not cut and more:
+                        raise _DoubtError  # a line that is longer than a piece
+                    rest = bytes(room[cut:end])
+                    if not more and cut > start and not room.startswith(b"\n", cut - 1):
+                        room[cut : cut + len(newline)] = newline
+                        cut += len(newline)
+                    if cut > start:
+                        yield n, start, cut
+                        n += 1
+                    start = max(0, start - cut)
+
+
+class _DoubtError(Exception):
+    """Text that DuckDB must read."""
+
+
+def _fill(stream: Any, room: bytearray, at: int) -> tuple[int, bool]:
+    """Read from a stream until the room is full; return where the bytes end, and whether more may follow."""
+    with memoryview(room) as view:
+        while at < PIECE_BYTES:
+            n = stream.readinto(view[at:PIECE_BYTES])
+            if not n:
+                return at, False
+            at += n
+    return at, True
+
+
+# Rows
+
+
+class _Plan(NamedTuple):
+    """The arguments of the kernel that all pieces share."""
+
+    form: Array
+    literals: Array
+    classes: Array
+    tens: Array
+    powers: Array
+
+
+@functools.cache
+def _powers() -> tuple[Array, Array]:
+    """Return the powers of ten as floats, and the first 128 bits of others as integers."""
+    found = []
+    for power in range(kernels.MIN_POWER, kernels.MAX_POWER + 1):
+        five = 5 ** abs(power)
+        if power < 0:
+            five = (1 << (2 * five.bit_length() + 128)) // five + 1
+        shift = five.bit_length() - 128
+        five = five >> shift if shift > 0 else five << -shift
+        found.append((five >> 64, five & (2**64 - 1)))
+    return np.array([float(10**n) for n in range(kernels.EXACT_POWER + 1)]), np.array(found, np.uint64)
+
+
+def _plan(rows: TextRows) -> _Plan:
+    """Return what the kernel needs to know about rows."""
+    form = rows.form
+    roles = {name: role for role, name in rows.names.items()}
+    fields = []
+    end = 0
+    for name, literal in zip(form.names, form.literals[:-1], strict=True):
+        role = roles.get(name)
+        kind = rows.kinds[role] if role else kernels.SKIPPED_JSON if form.typed else kernels.SKIPPED
+        own = rows.roles_of(kind).index(role) if role else 0
+        if not form.typed or role is None:
+            quoting = kernels.EITHER
+        else:
+            quoting = kernels.QUOTED if kind == kernels.STRING else kernels.BARE
+        end += len(literal)
+        fields.append((kind, own, quoting, end))
+    fields.append((kernels.SKIPPED, 0, kernels.BARE, end + len(form.literals[-1])))
+    return _Plan(np.array(fields), np.frombuffer(bytearray(b"".join(form.literals)), np.uint8), _classes(form), *_powers())
+
+
+def _classes(form: Form) -> Array:
+    """Return the class of each byte in a bare string, and in a quoted one."""
+    found = np.full((256, 2), kernels.ORDINARY, np.uint8)
+    found[:32] = kernels.UNUSUAL
+    found[kernels.QUOTE] = kernels.UNUSUAL, kernels.STOP
+    if form.typed:
+        found[ord("\\")] = kernels.UNUSUAL
+    else:
+        found[[*form.literals[1], *b"\r\n"], 0] = kernels.STOP
+    return found
+
+
+class _Room:
+    """Memory of a thread for pieces."""
+
+    def __init__(self, n_strings: int) -> None:
+        self.data = bytearray(PIECE_BYTES + PADDING)
+        self.text = np.empty((n_strings, PIECE_BYTES + PADDING), np.uint8)
+        self.hard = np.empty((MAX_HARD, 4), np.int64)
+
+
+class _Reader:
+    """Reads the pieces of the files of a table into columns."""
+
+    def __init__(self, rows: TextRows, left: _Left) -> None:
+        self._plan = _plan(rows)
+        self._pieces = _Pieces(rows)
+        self._left = left
+        self._rooms: list[_Room] = []
+        self._kinds = {kind: rows.roles_of(kind) for kind in (kernels.INTEGER, kernels.FLOAT, kernels.STRING)}
+        self._limit = MAX_PLAIN if rows.form.typed else MAX_EXACT_INTEGER
+        self._kernel(_Room(len(self._kinds[kernels.STRING])), 0, 0, 0)  # loads it
+
+    def read(self, n_threads: int) -> list[dict[str, Any]]:
+        """Return {role: values} of each piece; raise `_DoubtError` in doubt."""
+        pieces = run_in_threads(self._take, range(self._pieces.n_most), n_threads)
+        return [piece for _, piece in sorted((piece for piece in pieces if piece), key=lambda piece: piece[0])]
+
+    def _take(self, _: int) -> tuple[int, dict[str, Any]] | None:
+        """Read the next piece; return its number and columns."""
+        room = self._rooms.pop() if self._rooms else _Room(len(self._kinds[kernels.STRING]))
+        piece = self._pieces.take(room.data)
+        found = None if piece is None else (piece[0], self._columns(room, piece[1], piece[2]))
+        self._rooms.append(room)
+        return found
+
+    def _columns(self, room: _Room, first: int, last: int) -> dict[str, Any]:
+        """Return the columns of a piece, as arrays or, of strings, as Arrow arrays."""
+        import pyarrow as pa
+
+        data = np.frombuffer(room.data, np.uint8)
+        wanted = int(np.count_nonzero(data[first:last] == kernels.NEWLINE))
+        rows, integers, floats, offsets = self._kernel(room, first, last, wanted)
+        if rows != wanted:
+            raise _DoubtError
+        found: dict[str, Any] = dict(zip(self._kinds[kernels.INTEGER], integers, strict=True))
+        for role, values in zip(self._kinds[kernels.FLOAT], floats, strict=False):
+            found[role] = values = values[:rows]
+            if not np.abs(values).max() < self._limit:
+                raise _DoubtError
+        if data[first:last].max() > 127 and not _is_utf8(data[first:last]):
+            raise _DoubtError
+        for role, own, text in zip(self._kinds[kernels.STRING], offsets, room.text, strict=True):
+            buffers = [None, pa.py_buffer(own), pa.py_buffer(text[: own[-1]].copy())]
+            found[role] = pa.Array.from_buffers(pa.string(), rows, buffers)
+        if "item" in self._kinds[kernels.INTEGER] and found["item"].min() < 0:
+            raise _DoubtError
+        self._left.take(sum(values.nbytes for values in found.values()))
+        return found
+
+    def _kernel(self, room: _Room, first: int, last: int, n_rows: int) -> tuple[int, Array, Array, Array]:
+        """Run the kernel; return the number of rows, or `DOUBT`, and the columns."""
+        n_integers, n_floats, n_strings = (len(roles) for roles in self._kinds.values())
+        integers = np.empty((n_integers, n_rows), np.int64)
+        floats = np.empty((max(n_floats, 1), n_rows + 1))
+        offsets = np.zeros((n_strings, n_rows + 1), np.int32)
+        state = np.array([first, 0])
+        form, literals, classes, tens, powers = self._plan
+        arguments = (
+            *(np.frombuffer(room.data, np.uint8), np.int64(last), form, literals, classes),
+            *(integers, floats, floats.view(np.uint64), offsets, room.text, room.hard, tens, powers, state),
+        )
+        rows = int(_entry().suited_to(max(last - first, 1), *arguments)(*arguments))
+        for own, row, start, end in room.hard[: state[1] if rows >= 0 else 0].tolist():
+            floats[own, row] = float(room.data[start:end])
+        return rows, integers, floats, offsets
+
+
+@functools.cache
+def _entry() -> Entry:
+    return Entry(kernels.read_rows, "read_rows")
+
+
+def _is_utf8(data: Array) -> bool:
+    try:
+        codecs.utf_8_decode(data, "strict", True)  # noqa: FBT003 - the decoder takes no keywords
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+class _Left:
+    """The bytes of memory that columns may still take."""
+
+    def __init__(self, n_bytes: int) -> None:
+        self._n_bytes = n_bytes
+        self._lock = threading.Lock()
+
+    def take(self, n_bytes: int) -> None:
+        """Take bytes; raise `_DoubtError` if they are too many."""
+        with self._lock:
+            self._n_bytes -= n_bytes
+            if self._n_bytes < 0:
+                raise _DoubtError
+
+
+# Tables
+
+
+def read_text(found: Mapping[str, TextRows], n_threads: int, n_bytes: int) -> dict[str, Any] | None:
+    """Read the files of each table as a PyArrow table of at most `n_bytes`; None if in doubt or without room."""
+    left = _Left(n_bytes)
+    try:
+        readers = {table: _Reader(rows, left) for table, rows in found.items()}
+        with loading_kernels(MIN_BYTES):
+            pieces = {table: reader.read(n_threads) for table, reader in readers.items()}
+    except (_DoubtError, OSError, EOFError, zlib.error):
+        return None
+    if not all(pieces.values()):
+        return None
+    narrow = {
+        role
+        for rows in found.values()
+        for role in rows.roles_of(kernels.INTEGER)
+        if all(_are_narrow(piece[role]) for own in pieces.values() for piece in own if role in piece)
+    }
+    return {table: _table(rows, pieces.pop(table), narrow) for table, rows in found.items()}
+
+
+def _are_narrow(values: Array) -> bool:
+    return bool(values.min() >= INT32.min and values.max() <= INT32.max)
+
+
+def _table(rows: TextRows, pieces: list[dict[str, Any]], narrow: set[str]) -> Any:
+    """Join the columns of pieces to a PyArrow table."""
+    import pyarrow as pa
+
+    columns = []
+    for role, kind in rows.kinds.items():
+        parts = [piece.pop(role) for piece in pieces]
+        if kind == kernels.STRING:
+            columns.append(pa.chunked_array(parts, pa.string()))
+        else:
+            columns.append(arrow_of(np.concatenate(parts, dtype=np.int32 if role in narrow else None, casting="unsafe")))
+    return pa.Table.from_arrays(columns, names=list(rows.kinds))
