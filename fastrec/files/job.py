@@ -26,7 +26,6 @@ from fastrec.files.paths import unchanged
 from fastrec.files.sizes import Size, size_of_rows
 from fastrec.files.sorting import ranges_to_sort, sort_rows
 from fastrec.files.streams import batches_of_users
-from fastrec.files.text import find_text, read_text
 from fastrec.files.tables import (
     File,
     check_groupings,
@@ -37,6 +36,7 @@ from fastrec.files.tables import (
     string_bytes,
     used_bytes,
 )
+from fastrec.files.text import find_text, read_text
 from fastrec.inputs.grouping import loading_kernels
 from fastrec.inputs.items import ItemTable
 from fastrec.inputs.users import UserLabels

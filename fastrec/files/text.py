@@ -19,15 +19,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrec.exceptions import InputError
-from fastrec.files.columns import USERS, FileColumns
+from fastrec.files.columns import USERS
 from fastrec.files.formats.form import Form
 from fastrec.files.opened import Opened
 from fastrec.files.paths import is_packed
-from fastrec.inputs.grouping import loading_kernels
 from fastrec.inputs.columns import MAX_EXACT_INTEGER
+from fastrec.inputs.grouping import loading_kernels
 from fastrec.inputs.values import arrow_of
 from fastrec.kernels import text as kernels
-from fastrec.runtime.compiler import Entry
+from fastrec.runtime.compiler import STEPS_INTERPRETED, Entry
 from fastrec.runtime.threads import run_in_threads
 
 __all__ = ["MIN_BYTES", "TextRows", "find_text", "read_text"]
@@ -37,6 +37,7 @@ MIN_BYTES = 1 << 22  # of all files: DuckDB reads less before the kernel is load
 PIECE_BYTES = 1 << 22
 MAX_PACKED = 1032  # bytes that one byte of a gzip file can unpack to
 MAX_HARD = 1 << 10  # floats of a piece that Python reads
+MAX_ASCII = 127
 PADDING = 16  # bytes after a piece that the kernel may look at
 INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")
 LIKE_NUMBER = re.compile(r"\s*[+-]?[0-9.]+([eE][+-]?[0-9]+)?\s*")  # any string that DuckDB may take for a number
@@ -198,13 +199,12 @@ class _Plan(NamedTuple):
     form: Array
     literals: Array
     classes: Array
-    tens: Array
-    powers: Array
+    tables: tuple[Array, Array, Array]
 
 
 @functools.cache
-def _powers() -> tuple[Array, Array]:
-    """Return the powers of ten as floats, and the first 128 bits of others as integers."""
+def _tables() -> tuple[Array, Array, Array]:
+    """Return small powers of ten as integers and as floats, and the first 128 bits of all."""
     found = []
     for power in range(kernels.MIN_POWER, kernels.MAX_POWER + 1):
         five = 5 ** abs(power)
@@ -213,7 +213,8 @@ def _powers() -> tuple[Array, Array]:
         shift = five.bit_length() - 128
         five = five >> shift if shift > 0 else five << -shift
         found.append((five >> 64, five & (2**64 - 1)))
-    return np.array([float(10**n) for n in range(kernels.EXACT_POWER + 1)]), np.array(found, np.uint64)
+    tens = [10**n for n in range(kernels.EXACT_POWER + 1)]
+    return np.array(tens[: kernels.MAX_DIGITS + 1], np.uint64), np.array(tens, float), np.array(found, np.uint64)
 
 
 def _plan(rows: TextRows) -> _Plan:
@@ -233,18 +234,20 @@ def _plan(rows: TextRows) -> _Plan:
         end += len(literal)
         fields.append((kind, own, quoting, end))
     fields.append((kernels.SKIPPED, 0, kernels.BARE, end + len(form.literals[-1])))
-    return _Plan(np.array(fields), np.frombuffer(bytearray(b"".join(form.literals)), np.uint8), _classes(form), *_powers())
+    return _Plan(
+        np.array(fields), np.frombuffer(bytearray(b"".join(form.literals)), np.uint8), _classes(form), _tables()
+    )
 
 
 def _classes(form: Form) -> Array:
     """Return the class of each byte in a bare string, and in a quoted one."""
-    found = np.full((256, 2), kernels.ORDINARY, np.uint8)
-    found[:32] = kernels.UNUSUAL
-    found[kernels.QUOTE] = kernels.UNUSUAL, kernels.STOP
+    found = np.full((2, 256), kernels.ORDINARY, np.uint8)
+    found[:, :32] = kernels.UNUSUAL
+    found[:, kernels.QUOTE] = kernels.UNUSUAL, kernels.STOP
     if form.typed:
-        found[ord("\\")] = kernels.UNUSUAL
+        found[:, ord("\\")] = kernels.UNUSUAL
     else:
-        found[[*form.literals[1], *b"\r\n"], 0] = kernels.STOP
+        found[0, [*form.literals[1], *b"\r\n"]] = kernels.STOP
     return found
 
 
@@ -255,6 +258,12 @@ class _Room:
         self.data = bytearray(PIECE_BYTES + PADDING)
         self.text = np.empty((n_strings, PIECE_BYTES + PADDING), np.uint8)
         self.hard = np.empty((MAX_HARD, 4), np.int64)
+        self.state = np.zeros(2, np.int64)
+
+    @property
+    def n_hard(self) -> int:
+        """The number of floats that Python must read."""
+        return int(self.state[1])
 
 
 class _Reader:
@@ -263,20 +272,33 @@ class _Reader:
     def __init__(self, rows: TextRows, left: _Left) -> None:
         self._plan = _plan(rows)
         self._pieces = _Pieces(rows)
+        self._n_bytes = sum(map(os.path.getsize, rows.paths))
         self._left = left
         self._rooms: list[_Room] = []
         self._kinds = {kind: rows.roles_of(kind) for kind in (kernels.INTEGER, kernels.FLOAT, kernels.STRING)}
         self._limit = MAX_PLAIN if rows.form.typed else MAX_EXACT_INTEGER
-        self._kernel(_Room(len(self._kinds[kernels.STRING])), 0, 0, 0)  # loads it
+
+    def load(self) -> None:
+        """Load the kernel, or raise `_DoubtError` if Python would have to run it for long."""
+        arguments = self._arguments(self._room(), 0, 0, 0)[0]
+        self._kernel = _entry().suited_to(self._n_bytes, *arguments)
+        if self._kernel == _entry().interpreted and self._n_bytes > STEPS_INTERPRETED:
+            raise _DoubtError
 
     def read(self, n_threads: int) -> list[dict[str, Any]]:
         """Return {role: values} of each piece; raise `_DoubtError` in doubt."""
         pieces = run_in_threads(self._take, range(self._pieces.n_most), n_threads)
         return [piece for _, piece in sorted((piece for piece in pieces if piece), key=lambda piece: piece[0])]
 
+    def _room(self) -> _Room:
+        try:
+            return self._rooms.pop()
+        except IndexError:
+            return _Room(len(self._kinds[kernels.STRING]))
+
     def _take(self, _: int) -> tuple[int, dict[str, Any]] | None:
         """Read the next piece; return its number and columns."""
-        room = self._rooms.pop() if self._rooms else _Room(len(self._kinds[kernels.STRING]))
+        room = self._room()
         piece = self._pieces.take(room.data)
         found = None if piece is None else (piece[0], self._columns(room, piece[1], piece[2]))
         self._rooms.append(room)
@@ -286,42 +308,40 @@ class _Reader:
         """Return the columns of a piece, as arrays or, of strings, as Arrow arrays."""
         import pyarrow as pa
 
-        data = np.frombuffer(room.data, np.uint8)
-        wanted = int(np.count_nonzero(data[first:last] == kernels.NEWLINE))
-        rows, integers, floats, offsets = self._kernel(room, first, last, wanted)
-        if rows != wanted:
+        data = np.frombuffer(room.data, np.uint8)[first:last]
+        n_rows = int(np.count_nonzero(data == kernels.NEWLINE))
+        arguments, (integers, floats, offsets) = self._arguments(room, first, last, n_rows)
+        if self._kernel(*arguments) != n_rows or (data.max() > MAX_ASCII and not _is_utf8(data)):
             raise _DoubtError
         found: dict[str, Any] = dict(zip(self._kinds[kernels.INTEGER], integers, strict=True))
+        for own, row, start, end in room.hard[: room.n_hard].tolist():
+            floats[own, row] = float(room.data[start:end])
         for role, values in zip(self._kinds[kernels.FLOAT], floats, strict=False):
-            found[role] = values = values[:rows]
-            if not np.abs(values).max() < self._limit:
+            found[role] = values[:n_rows]
+            if not np.abs(found[role]).max() < self._limit:
                 raise _DoubtError
-        if data[first:last].max() > 127 and not _is_utf8(data[first:last]):
-            raise _DoubtError
         for role, own, text in zip(self._kinds[kernels.STRING], offsets, room.text, strict=True):
             buffers = [None, pa.py_buffer(own), pa.py_buffer(text[: own[-1]].copy())]
-            found[role] = pa.Array.from_buffers(pa.string(), rows, buffers)
+            found[role] = pa.Array.from_buffers(pa.string(), n_rows, buffers)
         if "item" in self._kinds[kernels.INTEGER] and found["item"].min() < 0:
             raise _DoubtError
         self._left.take(sum(values.nbytes for values in found.values()))
         return found
 
-    def _kernel(self, room: _Room, first: int, last: int, n_rows: int) -> tuple[int, Array, Array, Array]:
-        """Run the kernel; return the number of rows, or `DOUBT`, and the columns."""
+    def _arguments(
+        self, room: _Room, first: int, last: int, n_rows: int
+    ) -> tuple[tuple[Any, ...], tuple[Array, Array, Array]]:
+        """Return the arguments of the kernel for a piece, and those of them that are columns."""
         n_integers, n_floats, n_strings = (len(roles) for roles in self._kinds.values())
         integers = np.empty((n_integers, n_rows), np.int64)
         floats = np.empty((max(n_floats, 1), n_rows + 1))
         offsets = np.zeros((n_strings, n_rows + 1), np.int32)
-        state = np.array([first, 0])
-        form, literals, classes, tens, powers = self._plan
-        arguments = (
-            *(np.frombuffer(room.data, np.uint8), np.int64(last), form, literals, classes),
-            *(integers, floats, floats.view(np.uint64), offsets, room.text, room.hard, tens, powers, state),
-        )
-        rows = int(_entry().suited_to(max(last - first, 1), *arguments)(*arguments))
-        for own, row, start, end in room.hard[: state[1] if rows >= 0 else 0].tolist():
-            floats[own, row] = float(room.data[start:end])
-        return rows, integers, floats, offsets
+        room.state[0] = first
+        form, literals, classes, tables = self._plan
+        own = np.frombuffer(room.data, np.uint8), np.int64(last), form, literals, classes
+        columns = integers, floats, offsets
+        more = floats.view(np.uint64), room.text, room.hard, tables, room.state
+        return (*own, *columns, *more), columns
 
 
 @functools.cache
@@ -331,7 +351,7 @@ def _entry() -> Entry:
 
 def _is_utf8(data: Array) -> bool:
     try:
-        codecs.utf_8_decode(data, "strict", True)  # noqa: FBT003 - the decoder takes no keywords
+        codecs.utf_8_decode(memoryview(data), "strict", True)  # noqa: FBT003 - the decoder takes no keywords
     except UnicodeDecodeError:
         return False
     return True
@@ -360,6 +380,8 @@ def read_text(found: Mapping[str, TextRows], n_threads: int, n_bytes: int) -> di
     left = _Left(n_bytes)
     try:
         readers = {table: _Reader(rows, left) for table, rows in found.items()}
+        for reader in readers.values():
+            reader.load()
         with loading_kernels(MIN_BYTES):
             pieces = {table: reader.read(n_threads) for table, reader in readers.items()}
     except (_DoubtError, OSError, EOFError, zlib.error):
@@ -389,5 +411,7 @@ def _table(rows: TextRows, pieces: list[dict[str, Any]], narrow: set[str]) -> An
         if kind == kernels.STRING:
             columns.append(pa.chunked_array(parts, pa.string()))
         else:
-            columns.append(arrow_of(np.concatenate(parts, dtype=np.int32 if role in narrow else None, casting="unsafe")))
+            columns.append(
+                arrow_of(np.concatenate(parts, dtype=np.int32 if role in narrow else None, casting="unsafe"))
+            )
     return pa.Table.from_arrays(columns, names=list(rows.kinds))

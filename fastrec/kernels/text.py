@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from fastrec.kernels.strings import word_at
 from fastrec.runtime.compiler import helper
 
 SKIPPED, SKIPPED_JSON, INTEGER, FLOAT, STRING = range(5)  # kinds of fields
@@ -21,36 +22,74 @@ EXACT_MANTISSA, EXACT_POWER = 1 << 53, 22  # floats hold integers and powers of 
 MIN_POWER, MAX_POWER = -342, 308
 HALF, LOW_HALF = 32, 2**32 - 1
 LOW_BITS = 0x1FF  # of a product, which decide how it is rounded
+ZEROS, ABOVE_NINE, LOW_HALVES, TOP_BITS = (0x0101010101010101 * byte for byte in (ZERO, 0x46, 0x0F, 0x80))
+POSITIONS = 0x0001020304050607  # its highest byte is n after a shift by n bytes
+EVERY_FOURTH = 0x000000FF000000FF  # byte
+LOWER, LOWER_E = 0x20, ord("e")  # the bit of lower case
+TRUE, NULL, FALSE = (int.from_bytes(word, "little") for word in (b"true", b"null", b"false"))
 MAX_EXPONENT = 10_000  # larger ones are cut
 INEXACT = 0x7FF  # the exponent of infinities
 
 
 @helper
-def digit_at(data, at):
-    """Return a byte as a digit; other bytes give other numbers."""
-    return np.int64(data[at]) - ZERO
+def byte_at(data, at):
+    """Return a byte; an unsigned position saves the test for one from the end."""
+    return np.int64(data[np.uint64(at)])
 
 
 @helper
-def read_integer(data, at):
+def digit_at(data, at):
+    """Return a byte as a digit; other bytes give other numbers."""
+    return byte_at(data, at) - ZERO
+
+
+@helper
+def first_marked(marks):
+    """Return the position of the first byte of a word whose highest bit is set; one must be."""
+    lowest = (marks & (~marks + np.uint64(1))) >> np.uint64(7)
+    return np.int64((lowest * np.uint64(POSITIONS)) >> np.uint64(56))
+
+
+@helper
+def eight_digits(word):
+    """Return the number that the lower halves of eight bytes spell, the first byte its highest digit."""
+    pairs = word * np.uint64(10) + (word >> np.uint64(8))
+    mask = np.uint64(EVERY_FOURTH)
+    high = (pairs & mask) * np.uint64(100 + (1_000_000 << 32))
+    return (high + ((pairs >> np.uint64(16)) & mask) * np.uint64(1 + (10_000 << 32))) >> np.uint64(32)
+
+
+@helper
+def read_digits(data, at, number, scales):
+    """Return a number extended by the digits at a position, which is right for up to 19 digits, and their end."""
+    while True:
+        word = word_at(data, np.uint64(at))
+        marks = ((word + np.uint64(ABOVE_NINE)) | (word - np.uint64(ZEROS))) & np.uint64(TOP_BITS)
+        word &= np.uint64(LOW_HALVES)
+        if marks != np.uint64(0):
+            break
+        number = number * scales[8] + eight_digits(word)
+        at += 8
+    n = first_marked(marks)
+    if n == 0:
+        return number, np.int64(at)
+    return number * scales[n] + eight_digits(word << np.uint64(64 - 8 * n)), np.int64(at + n)
+
+
+@helper
+def read_integer(data, at, scales):
     """Return an integer in canonical form and the position after it, `DOUBT` for other text."""
-    negative = data[at] == MINUS
+    negative = byte_at(data, at) == MINUS
     if negative:
         at += 1
-    start = at
-    number = np.uint64(0)
-    digit = digit_at(data, at)
-    while 0 <= digit <= 9:
-        number = number * np.uint64(10) + np.uint64(digit)
-        at += 1
-        digit = digit_at(data, at)
-    n = at - start
+    number, end = read_digits(data, at, np.uint64(0), scales)
+    n = end - at
     if n == 0 or n > MAX_DIGITS or number > np.uint64(MAX_INTEGER):
         return np.int64(0), np.int64(DOUBT)
-    if data[start] == ZERO and (n > 1 or negative):
+    if byte_at(data, at) == ZERO and (n > 1 or negative):
         return np.int64(0), np.int64(DOUBT)
     value = np.int64(number)
-    return (-value if negative else value), np.int64(at)
+    return (-value if negative else value), end
 
 
 @helper
@@ -110,30 +149,30 @@ def float_bits(mantissa, power, powers):
 
 
 @helper
-def read_digits(data, at, mantissa, n_digits):
-    """Extend a mantissa by digits; return it, its number of digits, those that did not fit, and the position."""
-    n_cut = 0
+def read_first_digits(data, at, number, n_digits):
+    """Extend a number by the digits that fit; return it, its number of digits, and that of those that did not fit."""
+    n_cut = np.int64(0)
     digit = digit_at(data, at)
     while 0 <= digit <= 9:
         if n_digits < MAX_DIGITS:
-            mantissa = mantissa * np.uint64(10) + np.uint64(digit)
-            if mantissa > np.uint64(0):
+            number = number * np.uint64(10) + np.uint64(digit)
+            if number > np.uint64(0):
                 n_digits += 1
         else:
             n_cut += 1
         at += 1
         digit = digit_at(data, at)
-    return mantissa, n_digits, n_cut, at
+    return number, np.int64(n_digits), n_cut
 
 
 @helper
 def read_exponent(data, at):
     """Return the exponent at a position, 0 if there is none, and the position after it, or `DOUBT`."""
-    if data[at] != ord("e") and data[at] != ord("E"):
+    if byte_at(data, at) | LOWER != LOWER_E:
         return np.int64(0), np.int64(at)
     at += 1
-    negative = data[at] == MINUS
-    if negative or data[at] == PLUS:
+    negative = byte_at(data, at) == MINUS
+    if negative or byte_at(data, at) == PLUS:
         at += 1
     start = at
     power = np.int64(0)
@@ -148,77 +187,88 @@ def read_exponent(data, at):
 
 
 @helper
-def read_float(data, at, floats, bits, row, tens, powers):
+def read_float(data, at, floats, bits, own, row, scales, tens, powers):
     """Write the float at a position to `floats`, whose bits are `bits`, if the text is a number of JSON.
 
     Return the position after it, or `DOUBT`, and whether the float is certain.
     """
-    negative = data[at] == MINUS
+    negative = byte_at(data, at) == MINUS
     if negative:
         at += 1
-    start = at
-    mantissa, n_digits, n_cut, at = read_digits(data, at, np.uint64(0), 0)
-    if at == start or (data[start] == ZERO and at > start + 1):
+    mantissa, end = read_digits(data, at, np.uint64(0), scales)
+    if end == at or (byte_at(data, at) == ZERO and end > at + 1):
         return np.int64(DOUBT), False
-    power, n_lost = np.int64(n_cut), n_cut
-    if data[at] == POINT:
-        start = at + 1
-        mantissa, n_digits, n_cut, at = read_digits(data, start, mantissa, n_digits)
-        if at == start:
+    n_digits, power, n_cut, start = end - at, np.int64(0), np.int64(0), end
+    if byte_at(data, end) == POINT:
+        start = end + 1
+        mantissa, end = read_digits(data, start, mantissa, scales)
+        if end == start:
             return np.int64(DOUBT), False
-        power -= at - start - n_cut
-        n_lost += n_cut
-    exponent, at = read_exponent(data, at)
+        power = start - end
+        n_digits -= power
+    if n_digits > MAX_DIGITS:
+        mantissa, found, n_cut = read_first_digits(data, at, np.uint64(0), np.int64(0))
+        power = n_cut
+        if byte_at(data, start - 1) == POINT:
+            mantissa, found, n_cut = read_first_digits(data, start, mantissa, found)
+            power += n_cut - (end - start)
+        n_cut = n_digits - found
+    exponent, end = read_exponent(data, end)
     power += exponent
-    if mantissa == np.uint64(0):
-        value = 0.0
-    elif n_lost == 0 and mantissa <= np.uint64(EXACT_MANTISSA) and -EXACT_POWER <= power <= EXACT_POWER:
+    if mantissa <= np.uint64(EXACT_MANTISSA) and -EXACT_POWER <= power <= EXACT_POWER and n_cut == 0:
         value = float(mantissa)
         value = value / tens[-power] if power < 0 else value * tens[power]
-    else:
-        found, certain = float_bits(mantissa, power, powers)
-        if certain and n_lost > 0:
-            other, certain = float_bits(mantissa + np.uint64(1), power, powers)
-            certain = certain and found == other
-        bits[row] = found | (np.uint64(negative) << np.uint64(63))
-        return at, certain
-    floats[row] = -value if negative else value
-    return at, True
+        floats[own, row] = -value if negative else value
+        return end, True
+    if mantissa == np.uint64(0):
+        floats[own, row] = -0.0 if negative else 0.0
+        return end, True
+    nearest, certain = float_bits(mantissa, power, powers)
+    if certain and n_cut > 0:
+        other, certain = float_bits(mantissa + np.uint64(1), power, powers)
+        certain = certain and nearest == other
+    bits[own, row] = nearest | (np.uint64(negative) << np.uint64(63))
+    return end, certain
 
 
 @helper
-def skip_json(data, at, classes, floats, bits, tens, powers):
-    """Return the position after a number, true, false or null, or `DOUBT`; the last row of `floats` is overwritten."""
-    word = 0
-    if data[at] == ord("t"):
-        word = 4 if data[at + 1] == ord("r") and data[at + 2] == ord("u") and data[at + 3] == ord("e") else DOUBT
-    elif data[at] == ord("n"):
-        word = 4 if data[at + 1] == ord("u") and data[at + 2] == ord("l") and data[at + 3] == ord("l") else DOUBT
-    elif data[at] == ord("f"):
-        word = 5 if data[at + 1] == ord("a") and data[at + 2] == ord("l") and data[at + 3] == ord("s") else DOUBT
-        if word > 0 and data[at + 4] != ord("e"):
-            word = DOUBT
-    if word != 0:
-        return np.int64(at + word if word > 0 else DOUBT)
-    after, _ = read_float(data, at, floats, bits, len(floats) - 1, tens, powers)
+def skip_json(data, at, floats, bits, scales, tens, powers):
+    """Return the position after a number, true, false or null, or `DOUBT`; a float is written below the last row."""
+    word = word_at(data, np.uint64(at))
+    short = word & np.uint64(2**32 - 1)
+    if short == np.uint64(TRUE) or short == np.uint64(NULL):
+        return np.int64(at + 4)
+    if word & np.uint64(2**40 - 1) == np.uint64(FALSE):
+        return np.int64(at + 5)
+    after, _ = read_float(data, at, floats, bits, 0, floats.shape[1] - 1, scales, tens, powers)
     return np.int64(after)
 
 
 @helper
-def end_of_string(data, at, classes, kind):
-    """Return where a string ends, or `DOUBT`; `kind` is the column of the classes of bytes."""
-    while classes[data[at], kind] == ORDINARY:
+def end_of_string(data, at, classes, quoted):
+    """Return where a string ends, or `DOUBT`."""
+    while classes[quoted, data[np.uint64(at)]] == ORDINARY:
         at += 1
-    return np.int64(at if classes[data[at], kind] == STOP else DOUBT)
+    return np.int64(at if classes[quoted, data[np.uint64(at)]] == STOP else DOUBT)
 
 
-def read_rows(data, last, form, literals, classes, integers, floats, bits, offsets, text, hard, tens, powers, state):
+@helper
+def copy_string(data, start, end, text, own, at):
+    """Copy a string, in words: up to seven bytes after it are copied, too."""
+    for j in range(0, end - start, 8):
+        word = word_at(data, np.uint64(start + j))
+        for i in range(8):
+            text[own, np.uint64(at + j + i)] = np.uint8((word >> np.uint64(8 * i)) & np.uint64(255))
+
+
+def read_rows(data, last, form, literals, classes, integers, floats, offsets, bits, text, hard, tables, state):
     """Read rows up to `last`, where a line ends, into columns; return the number of rows, or `DOUBT`.
 
     `form` has, for each field, its kind, column, quoting and the end of the literal before it, and in its last row the
     end of the literal after the last field. `state` has the position of the first row, and gets the number of uncertain
     floats, which are listed in `hard` by column, row and place.
     """
+    scales, tens, powers = tables
     at = np.int64(state[0])
     n_fields = len(form) - 1
     n_hard = np.int64(0)
@@ -226,54 +276,42 @@ def read_rows(data, last, form, literals, classes, integers, floats, bits, offse
     while at < last:
         begin = np.int64(0)
         for nth in range(n_fields + 1):
-            end = form[nth, 3]
-            for j in range(begin, end):
-                if data[at] != literals[j]:
+            for j in range(begin, form[nth, 3]):
+                if data[np.uint64(at)] != literals[j]:
                     return np.int64(DOUBT)
                 at += 1
-            begin = end
+            begin = form[nth, 3]
             if nth == n_fields:
                 break
             kind, own, quoting = form[nth, 0], form[nth, 1], form[nth, 2]
-            quoted = quoting != BARE and data[at] == QUOTE
+            quoted = quoting != BARE and byte_at(data, at) == QUOTE
             if quoting == QUOTED and not quoted:
                 return np.int64(DOUBT)
             if quoted:
                 at += 1
+            start = at
             if kind == INTEGER:
-                number, at = read_integer(data, at)
-                if at < 0:
-                    return np.int64(DOUBT)
-                integers[own, row] = number
+                integers[own, row], at = read_integer(data, start, scales)
             elif kind == FLOAT:
-                start = at
-                at, certain = read_float(data, at, floats[own], bits[own], row, tens, powers)
-                if at < 0:
-                    return np.int64(DOUBT)
-                if not certain:
+                at, certain = read_float(data, start, floats, bits, own, row, scales, tens, powers)
+                if not certain and at > 0:
                     if n_hard == len(hard):
                         return np.int64(DOUBT)
                     hard[n_hard, 0], hard[n_hard, 1], hard[n_hard, 2], hard[n_hard, 3] = own, row, start, at
                     n_hard += 1
             elif kind == SKIPPED_JSON and not quoted:
-                at = skip_json(data, at, classes, floats[0], bits[0], tens, powers)
-                if at < 0:
-                    return np.int64(DOUBT)
+                at = skip_json(data, start, floats, bits, scales, tens, powers)
             else:
-                start = at
-                at = end_of_string(data, at, classes, np.int64(quoted))
-                if at < 0:
-                    return np.int64(DOUBT)
-                if kind == STRING:
+                at = end_of_string(data, start, classes, np.int64(quoted))
+                if kind == STRING and at > 0:
+                    used = np.int64(offsets[own, row])
+                    copy_string(data, start, at, text, own, used)
+                    offsets[own, row + 1] = used + at - start
                     if at == start:
                         return np.int64(DOUBT)
-                    used = np.int64(offsets[own, row])
-                    for j in range(at - start):
-                        text[own, used + j] = data[start + j]
-                    offsets[own, row + 1] = used + at - start
+            if at < 0 or (quoted and byte_at(data, at) != QUOTE):
+                return np.int64(DOUBT)
             if quoted:
-                if data[at] != QUOTE:
-                    return np.int64(DOUBT)
                 at += 1
         row += 1
     state[1] = n_hard
