@@ -20,7 +20,7 @@ import numpy as np
 
 from fastrec.exceptions import InputError
 from fastrec.files.columns import USERS
-from fastrec.files.formats.form import Form
+from fastrec.files.formats.form import RowForm
 from fastrec.files.opened import Opened
 from fastrec.files.paths import is_packed
 from fastrec.inputs.columns import MAX_EXACT_INTEGER
@@ -28,6 +28,7 @@ from fastrec.inputs.grouping import loading_kernels
 from fastrec.inputs.values import arrow_of
 from fastrec.kernels import text as kernels
 from fastrec.runtime.compiler import STEPS_INTERPRETED, Entry
+from fastrec.runtime.extras import require
 from fastrec.runtime.threads import run_in_threads
 
 __all__ = ["MIN_BYTES", "TextRows", "find_text", "read_text"]
@@ -49,7 +50,7 @@ class TextRows(NamedTuple):
     """The columns to read from the files of a table."""
 
     paths: tuple[str, ...]
-    form: Form
+    form: RowForm
     headers: tuple[int, ...]  # bytes before the first row of each file
     names: dict[str, str]  # role -> column
     kinds: dict[str, int]  # role -> kind of field
@@ -68,11 +69,12 @@ class TextRows(NamedTuple):
         return [role for role, own in self.kinds.items() if own == kind]
 
 
-# Forms
+# RowForms
 
 
 def find_text(opened: Mapping[str, Opened]) -> dict[str, TextRows] | None:
     """Return the columns to read from the files of each table; None if DuckDB must read the files."""
+    require("pyarrow", "cli", what="reading files")
     if USERS in opened or any(side.columns.by or side.format.magic for side in opened.values()):
         return None
     if sum(os.path.getsize(path) for side in opened.values() for path in side.files.paths) < MIN_BYTES:
@@ -97,6 +99,8 @@ def _find(opened: Opened) -> TextRows | None:
         first = forms[0]
         if first is None or any(form is None or form.rows != first.rows for form in forms):
             return None
+        if len(set(map(is_packed, opened.files.paths))) > 1:
+            return None
         names = opened.columns.roles(opened.table, opened.files.paths[0], first.names)
     except InputError:
         return None
@@ -116,7 +120,7 @@ def _is_id(role: str) -> bool:
     return role == "item" or role.startswith("user")
 
 
-def _kind(role: str, values: Sequence[Any], form: Form) -> int | None:
+def _kind(role: str, values: Sequence[Any], form: RowForm) -> int | None:
     """Return the kind of the field of a role, judged by its first values; None in doubt."""
     if not values:
         return None
@@ -143,7 +147,7 @@ class _Pieces:
         self._lock = threading.Lock()
         self._taken = self._cut()
         self.n_most = sum(
-            2 + os.path.getsize(path) * (MAX_PACKED if is_packed(path) else 1) // PIECE_BYTES for path in rows.paths
+            2 + 2 * os.path.getsize(path) * (MAX_PACKED if is_packed(path) else 1) // PIECE_BYTES for path in rows.paths
         )
 
     def take(self, room: bytearray) -> tuple[int, int, int] | None:
@@ -163,9 +167,9 @@ class _Pieces:
                     room[: len(rest)] = rest
                     end, more = _fill(stream, room, len(rest))
                     cut = room.rfind(b"\n", 0, end) + 1 if more else end
-                    if not cut and more:
-                        raise _DoubtError  # a line that is longer than a piece
                     rest = bytes(room[cut:end])
+                    if more and 2 * len(rest) > PIECE_BYTES:
+                        raise _DoubtError  # a long line; each piece takes at least half of its size from the file
                     if not more and cut > start and not room.startswith(b"\n", cut - 1):
                         room[cut : cut + len(newline)] = newline
                         cut += len(newline)
@@ -193,15 +197,6 @@ def _fill(stream: Any, room: bytearray, at: int) -> tuple[int, bool]:
 # Rows
 
 
-class _Plan(NamedTuple):
-    """The arguments of the kernel that all pieces share."""
-
-    form: Array
-    literals: Array
-    classes: Array
-    tables: tuple[Array, Array, Array]
-
-
 @functools.cache
 def _tables() -> tuple[Array, Array, Array]:
     """Return small powers of ten as integers and as floats, and the first 128 bits of all."""
@@ -217,8 +212,8 @@ def _tables() -> tuple[Array, Array, Array]:
     return np.array(tens[: kernels.MAX_DIGITS + 1], np.uint64), np.array(tens, float), np.array(found, np.uint64)
 
 
-def _plan(rows: TextRows) -> _Plan:
-    """Return what the kernel needs to know about rows."""
+def _form_of(rows: TextRows) -> kernels.FormOfRows:
+    """Return the form of rows for the kernel."""
     form = rows.form
     roles = {name: role for role, name in rows.names.items()}
     fields = []
@@ -234,12 +229,11 @@ def _plan(rows: TextRows) -> _Plan:
         end += len(literal)
         fields.append((kind, own, quoting, end))
     fields.append((kernels.SKIPPED, 0, kernels.BARE, end + len(form.literals[-1])))
-    return _Plan(
-        np.array(fields), np.frombuffer(bytearray(b"".join(form.literals)), np.uint8), _classes(form), _tables()
-    )
+    literals = np.frombuffer(bytearray(b"".join(form.literals)), np.uint8)
+    return kernels.FormOfRows(np.array(fields), literals, _classes(form), *_tables())
 
 
-def _classes(form: Form) -> Array:
+def _classes(form: RowForm) -> Array:
     """Return the class of each byte in a bare string, and in a quoted one."""
     found = np.full((2, 256), kernels.ORDINARY, np.uint8)
     found[:, :32] = kernels.UNUSUAL
@@ -251,7 +245,7 @@ def _classes(form: Form) -> Array:
     return found
 
 
-class _Room:
+class _Buffers:
     """Memory of a thread for pieces."""
 
     def __init__(self, n_strings: int) -> None:
@@ -270,11 +264,11 @@ class _Reader:
     """Reads the pieces of the files of a table into columns."""
 
     def __init__(self, rows: TextRows, left: _Left) -> None:
-        self._plan = _plan(rows)
+        self._form = _form_of(rows)
         self._pieces = _Pieces(rows)
         self._n_bytes = sum(map(os.path.getsize, rows.paths))
         self._left = left
-        self._rooms: list[_Room] = []
+        self._rooms: list[_Buffers] = []
         self._kinds = {kind: rows.roles_of(kind) for kind in (kernels.INTEGER, kernels.FLOAT, kernels.STRING)}
         self._limit = MAX_PLAIN if rows.form.typed else MAX_EXACT_INTEGER
 
@@ -288,13 +282,15 @@ class _Reader:
     def read(self, n_threads: int) -> list[dict[str, Any]]:
         """Return {role: values} of each piece; raise `_DoubtError` in doubt."""
         pieces = run_in_threads(self._take, range(self._pieces.n_most), n_threads)
+        if self._pieces.take(self._room().data) is not None:
+            raise _DoubtError  # some rows were not read
         return [piece for _, piece in sorted((piece for piece in pieces if piece), key=lambda piece: piece[0])]
 
-    def _room(self) -> _Room:
+    def _room(self) -> _Buffers:
         try:
             return self._rooms.pop()
         except IndexError:
-            return _Room(len(self._kinds[kernels.STRING]))
+            return _Buffers(len(self._kinds[kernels.STRING]))
 
     def _take(self, _: int) -> tuple[int, dict[str, Any]] | None:
         """Read the next piece; return its number and columns."""
@@ -304,23 +300,23 @@ class _Reader:
         self._rooms.append(room)
         return found
 
-    def _columns(self, room: _Room, first: int, last: int) -> dict[str, Any]:
+    def _columns(self, room: _Buffers, first: int, last: int) -> dict[str, Any]:
         """Return the columns of a piece, as arrays or, of strings, as Arrow arrays."""
         import pyarrow as pa
 
         data = np.frombuffer(room.data, np.uint8)[first:last]
         n_rows = int(np.count_nonzero(data == kernels.NEWLINE))
-        arguments, (integers, floats, offsets) = self._arguments(room, first, last, n_rows)
+        arguments, columns = self._arguments(room, first, last, n_rows)
         if self._kernel(*arguments) != n_rows or (data.max() > MAX_ASCII and not _is_utf8(data)):
             raise _DoubtError
-        found: dict[str, Any] = dict(zip(self._kinds[kernels.INTEGER], integers, strict=True))
+        found: dict[str, Any] = dict(zip(self._kinds[kernels.INTEGER], columns.integers, strict=True))
         for own, row, start, end in room.hard[: room.n_hard].tolist():
-            floats[own, row] = float(room.data[start:end])
-        for role, values in zip(self._kinds[kernels.FLOAT], floats, strict=False):
+            columns.floats[own, row] = float(room.data[start:end])
+        for role, values in zip(self._kinds[kernels.FLOAT], columns.floats, strict=False):
             found[role] = values[:n_rows]
             if not np.abs(found[role]).max() < self._limit:
                 raise _DoubtError
-        for role, own, text in zip(self._kinds[kernels.STRING], offsets, room.text, strict=True):
+        for role, own, text in zip(self._kinds[kernels.STRING], columns.offsets, room.text, strict=True):
             buffers = [None, pa.py_buffer(own), pa.py_buffer(text[: own[-1]].copy())]
             found[role] = pa.Array.from_buffers(pa.string(), n_rows, buffers)
         if "item" in self._kinds[kernels.INTEGER] and found["item"].min() < 0:
@@ -329,19 +325,17 @@ class _Reader:
         return found
 
     def _arguments(
-        self, room: _Room, first: int, last: int, n_rows: int
-    ) -> tuple[tuple[Any, ...], tuple[Array, Array, Array]]:
-        """Return the arguments of the kernel for a piece, and those of them that are columns."""
+        self, room: _Buffers, first: int, last: int, n_rows: int
+    ) -> tuple[tuple[Any, ...], kernels.ColumnsOfRows]:
+        """Return the arguments of the kernel for a piece, and the columns among them."""
         n_integers, n_floats, n_strings = (len(roles) for roles in self._kinds.values())
         integers = np.empty((n_integers, n_rows), np.int64)
         floats = np.empty((max(n_floats, 1), n_rows + 1))
         offsets = np.zeros((n_strings, n_rows + 1), np.int32)
         room.state[0] = first
-        form, literals, classes, tables = self._plan
-        own = np.frombuffer(room.data, np.uint8), np.int64(last), form, literals, classes
-        columns = integers, floats, offsets
-        more = floats.view(np.uint64), room.text, room.hard, tables, room.state
-        return (*own, *columns, *more), columns
+        columns = kernels.ColumnsOfRows(integers, floats, floats.view(np.uint64), offsets, room.text)
+        data = np.frombuffer(room.data, np.uint8)
+        return (data, np.int64(last), self._form, columns, room.hard, room.state), columns
 
 
 @functools.cache
@@ -351,7 +345,7 @@ def _entry() -> Entry:
 
 def _is_utf8(data: Array) -> bool:
     try:
-        codecs.utf_8_decode(memoryview(data), "strict", True)  # noqa: FBT003 - the decoder takes no keywords
+        codecs.utf_8_decode(data.data, "strict", True)  # noqa: FBT003 - the decoder takes no keywords
     except UnicodeDecodeError:
         return False
     return True

@@ -6,6 +6,8 @@ Numbers are read exactly: integers of up to 19 digits, and the nearest float, by
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from fastrec.kernels.strings import word_at
@@ -29,6 +31,27 @@ LOWER, LOWER_E = 0x20, ord("e")  # the bit of lower case
 TRUE, NULL, FALSE = (int.from_bytes(word, "little") for word in (b"true", b"null", b"false"))
 MAX_EXPONENT = 10_000  # larger ones are cut
 INEXACT = 0x7FF  # the exponent of infinities
+
+
+class FormOfRows(NamedTuple):
+    """How rows are written, and the tables that reading numbers needs."""
+
+    fields: Any  # kind, column, quoting and the end of the literal before each; after the last, that of the last one
+    literals: Any  # end to end
+    classes: Any  # of the bytes in bare strings, and in quoted ones
+    scales: Any  # powers of ten as integers
+    tens: Any  # as floats
+    powers: Any  # their first 128 bits
+
+
+class ColumnsOfRows(NamedTuple):
+    """Columns of each kind, to be written."""
+
+    integers: Any
+    floats: Any  # with one more row
+    bits: Any  # of the floats
+    offsets: Any  # where strings end
+    text: Any  # strings, end to end
 
 
 @helper
@@ -187,21 +210,21 @@ def read_exponent(data, at):
 
 
 @helper
-def read_float(data, at, floats, bits, own, row, scales, tens, powers):
-    """Write the float at a position to `floats`, whose bits are `bits`, if the text is a number of JSON.
+def read_float(data, at, columns, own, row, form):
+    """Write the float at a position to its column if the text is a number of JSON.
 
     Return the position after it, or `DOUBT`, and whether the float is certain.
     """
     negative = byte_at(data, at) == MINUS
     if negative:
         at += 1
-    mantissa, end = read_digits(data, at, np.uint64(0), scales)
+    mantissa, end = read_digits(data, at, np.uint64(0), form.scales)
     if end == at or (byte_at(data, at) == ZERO and end > at + 1):
         return np.int64(DOUBT), False
     n_digits, power, n_cut, start = end - at, np.int64(0), np.int64(0), end
     if byte_at(data, end) == POINT:
         start = end + 1
-        mantissa, end = read_digits(data, start, mantissa, scales)
+        mantissa, end = read_digits(data, start, mantissa, form.scales)
         if end == start:
             return np.int64(DOUBT), False
         power = start - end
@@ -217,22 +240,22 @@ def read_float(data, at, floats, bits, own, row, scales, tens, powers):
     power += exponent
     if mantissa <= np.uint64(EXACT_MANTISSA) and -EXACT_POWER <= power <= EXACT_POWER and n_cut == 0:
         value = float(mantissa)
-        value = value / tens[-power] if power < 0 else value * tens[power]
-        floats[own, row] = -value if negative else value
+        value = value / form.tens[-power] if power < 0 else value * form.tens[power]
+        columns.floats[own, row] = -value if negative else value
         return end, True
     if mantissa == np.uint64(0):
-        floats[own, row] = -0.0 if negative else 0.0
+        columns.floats[own, row] = -0.0 if negative else 0.0
         return end, True
-    nearest, certain = float_bits(mantissa, power, powers)
+    nearest, certain = float_bits(mantissa, power, form.powers)
     if certain and n_cut > 0:
-        other, certain = float_bits(mantissa + np.uint64(1), power, powers)
+        other, certain = float_bits(mantissa + np.uint64(1), power, form.powers)
         certain = certain and nearest == other
-    bits[own, row] = nearest | (np.uint64(negative) << np.uint64(63))
+    columns.bits[own, row] = nearest | (np.uint64(negative) << np.uint64(63))
     return end, certain
 
 
 @helper
-def skip_json(data, at, floats, bits, scales, tens, powers):
+def skip_json(data, at, columns, form):
     """Return the position after a number, true, false or null, or `DOUBT`; a float is written below the last row."""
     word = word_at(data, np.uint64(at))
     short = word & np.uint64(2**32 - 1)
@@ -240,7 +263,7 @@ def skip_json(data, at, floats, bits, scales, tens, powers):
         return np.int64(at + 4)
     if word & np.uint64(2**40 - 1) == np.uint64(FALSE):
         return np.int64(at + 5)
-    after, _ = read_float(data, at, floats, bits, 0, floats.shape[1] - 1, scales, tens, powers)
+    after, _ = read_float(data, at, columns, 0, columns.floats.shape[1] - 1, form)
     return np.int64(after)
 
 
@@ -261,58 +284,80 @@ def copy_string(data, start, end, text, own, at):
             text[own, np.uint64(at + j + i)] = np.uint8((word >> np.uint64(8 * i)) & np.uint64(255))
 
 
-def read_rows(data, last, form, literals, classes, integers, floats, offsets, bits, text, hard, tables, state):
+@helper
+def match(data, at, literals, first, last):
+    """Return the position after a literal, or `DOUBT` if there is another text."""
+    for j in range(first, last):
+        if data[np.uint64(at)] != literals[j]:
+            return np.int64(DOUBT)
+        at += 1
+    return np.int64(at)
+
+
+@helper
+def read_string(data, start, form, columns, own, row, quoted):
+    """Copy a string to its column, if it has one (`own` >= 0); return the position after it, or `DOUBT`."""
+    end = end_of_string(data, start, form.classes, quoted)
+    if own < 0 or end < 0:
+        return end
+    if end == start:
+        return np.int64(DOUBT)
+    used = np.int64(columns.offsets[own, row])
+    copy_string(data, start, end, columns.text, own, used)
+    columns.offsets[own, row + 1] = used + end - start
+    return end
+
+
+@helper
+def read_field(data, start, form, nth, columns, row, quoted):
+    """Read a field without its quotes; return the position after it, or `DOUBT`, and whether a float is certain."""
+    kind, own = form.fields[nth, 0], form.fields[nth, 1]
+    if kind == INTEGER:
+        columns.integers[own, row], end = read_integer(data, start, form.scales)
+        return np.int64(end), True
+    if kind == FLOAT:
+        return read_float(data, start, columns, own, row, form)
+    if kind == SKIPPED_JSON and not quoted:
+        return skip_json(data, start, columns, form), True
+    own = own if kind == STRING else np.int64(-1)
+    return read_string(data, start, form, columns, own, row, np.int64(quoted)), True
+
+
+def read_rows(data, last, form, columns, hard, state):
     """Read rows up to `last`, where a line ends, into columns; return the number of rows, or `DOUBT`.
 
-    `form` has, for each field, its kind, column, quoting and the end of the literal before it, and in its last row the
-    end of the literal after the last field. `state` has the position of the first row, and gets the number of uncertain
-    floats, which are listed in `hard` by column, row and place.
+    `state` has the position of the first row, and gets the number of uncertain floats, which are listed in `hard` by
+    column, row and place.
     """
-    scales, tens, powers = tables
+    fields = form.fields
     at = np.int64(state[0])
-    n_fields = len(form) - 1
+    n_fields = len(fields) - 1
     n_hard = np.int64(0)
     row = np.int64(0)
     while at < last:
         begin = np.int64(0)
-        for nth in range(n_fields + 1):
-            for j in range(begin, form[nth, 3]):
-                if data[np.uint64(at)] != literals[j]:
-                    return np.int64(DOUBT)
-                at += 1
-            begin = form[nth, 3]
-            if nth == n_fields:
-                break
-            kind, own, quoting = form[nth, 0], form[nth, 1], form[nth, 2]
+        for nth in range(n_fields):
+            at = match(data, at, form.literals, begin, fields[nth, 3])
+            begin = fields[nth, 3]
+            if at < 0:
+                return np.int64(DOUBT)
+            quoting = fields[nth, 2]
             quoted = quoting != BARE and byte_at(data, at) == QUOTE
             if quoting == QUOTED and not quoted:
                 return np.int64(DOUBT)
-            if quoted:
-                at += 1
-            start = at
-            if kind == INTEGER:
-                integers[own, row], at = read_integer(data, start, scales)
-            elif kind == FLOAT:
-                at, certain = read_float(data, start, floats, bits, own, row, scales, tens, powers)
-                if not certain and at > 0:
-                    if n_hard == len(hard):
-                        return np.int64(DOUBT)
-                    hard[n_hard, 0], hard[n_hard, 1], hard[n_hard, 2], hard[n_hard, 3] = own, row, start, at
-                    n_hard += 1
-            elif kind == SKIPPED_JSON and not quoted:
-                at = skip_json(data, start, floats, bits, scales, tens, powers)
-            else:
-                at = end_of_string(data, start, classes, np.int64(quoted))
-                if kind == STRING and at > 0:
-                    used = np.int64(offsets[own, row])
-                    copy_string(data, start, at, text, own, used)
-                    offsets[own, row + 1] = used + at - start
-                    if at == start:
-                        return np.int64(DOUBT)
+            start = at + np.int64(quoted)
+            at, certain = read_field(data, start, form, nth, columns, row, quoted)
             if at < 0 or (quoted and byte_at(data, at) != QUOTE):
                 return np.int64(DOUBT)
-            if quoted:
-                at += 1
+            if not certain:
+                if n_hard == len(hard):
+                    return np.int64(DOUBT)
+                hard[n_hard, 0], hard[n_hard, 1], hard[n_hard, 2], hard[n_hard, 3] = fields[nth, 1], row, start, at
+                n_hard += 1
+            at += np.int64(quoted)
+        at = match(data, at, form.literals, begin, fields[n_fields, 3])
+        if at < 0:
+            return np.int64(DOUBT)
         row += 1
     state[1] = n_hard
     return row

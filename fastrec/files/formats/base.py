@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 from fastrec.files.columns import FileColumns
 from fastrec.files.database import run
-from fastrec.files.formats.form import Form
+from fastrec.files.formats.form import RowForm
 from fastrec.files.formats.heads import Beginning
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class Format(ABC):
     def open(self, con: DuckDBPyConnection, files: Files, columns: FileColumns, attempt: int) -> Source:
         """Return the SQL source of files."""
 
-    def form(self, path: str, columns: FileColumns) -> Form | None:
+    def form(self, path: str, columns: FileColumns) -> RowForm | None:
         """Return the form of the rows of a file; None if they may have several, or in doubt."""
         return None
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from fastrec.files.columns import FileColumns
 from fastrec.files.formats.base import FILE, Format, Source, names_files, quoted, reader_sql, string_sql, text_source
-from fastrec.files.formats.form import SAMPLED_ROWS, Form
+from fastrec.files.formats.form import SAMPLED_ROWS, RowForm
 from fastrec.files.formats.heads import Head, compression_of, read_head, read_heads
 from fastrec.files.paths import Files, utf8_path
 
@@ -124,7 +124,7 @@ def _check_header(head: Head, found: Header, wanted: Header, first: str) -> None
     raise InputError(head.path, f": the header differs from that of {first}: {what}")
 
 
-def _form(head: Head, columns: FileColumns) -> Form | None:
+def _form(head: Head, columns: FileColumns) -> RowForm | None:
     """Return the form of the rows below a header of one line; None in doubt."""
     header = _csv_header(head, columns.names)
     line, ending, rest = head.text.partition("\n")
@@ -137,7 +137,7 @@ def _form(head: Head, columns: FileColumns) -> Form | None:
     except csv.Error:
         return None
     inner = [header.delimiter.encode()] * (len(header.names) - 1)
-    return Form(
+    return RowForm(
         tuple(header.names),
         (b"", *inner, mark.encode()),
         head.mark + len(f"{line}\n".encode()),
@@ -156,7 +156,7 @@ class _Csv(Format):
     def open(self, con: DuckDBPyConnection, files: Files, columns: FileColumns, attempt: int) -> Source:
         return _open_csv(con, files, columns, attempt)
 
-    def form(self, path: str, columns: FileColumns) -> Form | None:
+    def form(self, path: str, columns: FileColumns) -> RowForm | None:
         return _form(read_head(path), columns)
 
 

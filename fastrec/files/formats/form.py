@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-__all__ = ["SAMPLED_ROWS", "Form"]
+__all__ = ["SAMPLED_ROWS", "RowForm"]
 
 SAMPLED_ROWS = 1000
 
 
-class Form(NamedTuple):
+class RowForm(NamedTuple):
     """How every row of a file is written, judged by its first rows."""
 
     names: tuple[str, ...]  # of the columns

@@ -27,7 +27,7 @@ from fastrec.files.formats.base import (
     string_sql,
     text_source,
 )
-from fastrec.files.formats.form import SAMPLED_ROWS, Form
+from fastrec.files.formats.form import SAMPLED_ROWS, RowForm
 from fastrec.files.formats.heads import Beginning, Head, compression_of, line_of, lines_of, read_head, read_heads
 from fastrec.files.paths import Files
 
@@ -194,7 +194,7 @@ def _json_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _form(head: Head) -> Form | None:
+def _form(head: Head) -> RowForm | None:
     """Return the form of flat objects with the keys of the first one in its order; None in doubt."""
     line, ending, _ = head.text.partition("\n")
     lines = head.text[: head.text.rfind("\n") + 1].split("\n", SAMPLED_ROWS)[:-1]
@@ -216,7 +216,7 @@ def _form(head: Head) -> Form | None:
         return None
     literals.append(f"{line[at:]}\n".encode())
     values = tuple([row[name] for row in sample] for name in names)
-    return Form(tuple(names), tuple(literals), 0, values, typed=True)
+    return RowForm(tuple(names), tuple(literals), 0, values, typed=True)
 
 
 class _JsonLines(Format):
@@ -237,7 +237,7 @@ class _JsonLines(Format):
     def open(self, con: DuckDBPyConnection, files: Files, columns: FileColumns, attempt: int) -> Source:
         return _open_json(con, files, columns)
 
-    def form(self, path: str, columns: FileColumns) -> Form | None:
+    def form(self, path: str, columns: FileColumns) -> RowForm | None:
         return _form(read_head(path))
 
     def place(self, path: str, position: int) -> str:
