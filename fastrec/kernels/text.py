@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrec.kernels.strings import word_at
-from fastrec.runtime.compiler import helper
+from fastrec.runtime.compiler import helper, inlined
 
 SKIPPED, SKIPPED_JSON, INTEGER, FLOAT, STRING = range(5)  # kinds of fields
 BARE, QUOTED, EITHER = range(3)  # how fields are quoted
@@ -82,7 +82,7 @@ def eight_digits(word):
     return (high + ((pairs >> np.uint64(16)) & mask) * np.uint64(1 + (10_000 << 32))) >> np.uint64(32)
 
 
-@helper
+@inlined
 def read_digits(data, at, number, scales):
     """Return a number extended by the digits at a position, which is right for up to 19 digits, and their end."""
     while True:
@@ -99,7 +99,7 @@ def read_digits(data, at, number, scales):
     return number * scales[n] + eight_digits(word << np.uint64(64 - 8 * n)), np.int64(at + n)
 
 
-@helper
+@inlined
 def read_integer(data, at, scales):
     """Return an integer in canonical form and the position after it, `DOUBT` for other text."""
     negative = byte_at(data, at) == MINUS
@@ -188,7 +188,7 @@ def read_first_digits(data, at, number, n_digits):
     return number, np.int64(n_digits), n_cut
 
 
-@helper
+@inlined
 def read_exponent(data, at):
     """Return the exponent at a position, 0 if there is none, and the position after it, or `DOUBT`."""
     if byte_at(data, at) | LOWER != LOWER_E:
@@ -209,7 +209,7 @@ def read_exponent(data, at):
     return (-power if negative else power), np.int64(at)
 
 
-@helper
+@inlined
 def read_float(data, at, columns, own, row, form):
     """Write the float at a position to its column if the text is a number of JSON.
 
@@ -254,7 +254,7 @@ def read_float(data, at, columns, own, row, form):
     return end, certain
 
 
-@helper
+@inlined
 def skip_json(data, at, columns, form):
     """Return the position after a number, true, false or null, or `DOUBT`; a float is written below the last row."""
     word = word_at(data, np.uint64(at))
@@ -267,7 +267,7 @@ def skip_json(data, at, columns, form):
     return np.int64(after)
 
 
-@helper
+@inlined
 def end_of_string(data, at, classes, quoted):
     """Return where a string ends, or `DOUBT`."""
     while classes[quoted, data[np.uint64(at)]] == ORDINARY:
@@ -275,7 +275,7 @@ def end_of_string(data, at, classes, quoted):
     return np.int64(at if classes[quoted, data[np.uint64(at)]] == STOP else DOUBT)
 
 
-@helper
+@inlined
 def copy_string(data, start, end, text, own, at):
     """Copy a string, in words: up to seven bytes after it are copied, too."""
     for j in range(0, end - start, 8):
@@ -284,7 +284,7 @@ def copy_string(data, start, end, text, own, at):
             text[own, np.uint64(at + j + i)] = np.uint8((word >> np.uint64(8 * i)) & np.uint64(255))
 
 
-@helper
+@inlined
 def match(data, at, literals, first, last):
     """Return the position after a literal, or `DOUBT` if there is another text."""
     for j in range(first, last):
@@ -294,7 +294,7 @@ def match(data, at, literals, first, last):
     return np.int64(at)
 
 
-@helper
+@inlined
 def read_string(data, start, form, columns, own, row, quoted):
     """Copy a string to its column, if it has one (`own` >= 0); return the position after it, or `DOUBT`."""
     end = end_of_string(data, start, form.classes, quoted)
@@ -308,7 +308,7 @@ def read_string(data, start, form, columns, own, row, quoted):
     return end
 
 
-@helper
+@inlined
 def read_field(data, start, form, nth, columns, row, quoted):
     """Read a field without its quotes; return the position after it, or `DOUBT`, and whether a float is certain."""
     kind, own = form.fields[nth, 0], form.fields[nth, 1]
