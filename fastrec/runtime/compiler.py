@@ -160,6 +160,7 @@ class Entry:
         """Return Numba's dispatcher, with code for a signature."""
         from numba import njit
 
+        _leave_out_scipy()
         dispatcher = njit(**self._options)(self._compiled_from())
         if hasattr(dispatcher, "compile"):  # absent under NUMBA_DISABLE_JIT
             from fastrec.runtime.code_cache import keep_on_disk
@@ -172,6 +173,28 @@ class Entry:
     def _compiled_from(self) -> Callable[..., Any]:
         """Return the function that Numba compiles."""
         return self._function
+
+
+@functools.cache
+def _leave_out_scipy() -> None:
+    """Load the module of Numba that imports SciPy to know whether it is there: it is, and takes a third of the loading.
+
+    Code that calls BLAS still imports SciPy when it is compiled.
+    """
+    if "numba.np.arraymath" in sys.modules or "scipy" not in sys.modules:  # `import numba` imports it, if it is there
+        return
+    from numba.np import linalg
+
+    look = getattr(linalg, "ensure_blas", None)  # private: another Numba may lack it
+    if look is None:
+        return
+    linalg.ensure_blas = lambda: None
+    try:
+        from numba.np import arraymath
+
+        arraymath.ensure_blas = look
+    finally:
+        linalg.ensure_blas = look
 
 
 def _is_space_short() -> bool:
