@@ -87,8 +87,9 @@ def _csv_header(head: Head, wanted: set[str]) -> Header:
     """Read the header with the delimiter that gives most of the wanted names, or, if equal, most columns."""
     best: tuple[tuple[int, int], Header] | None = None
     failure: csv.Error | None = None
+    stream = io.StringIO(head.text, newline="")
     for delimiter in ",\t;|":
-        stream = io.StringIO(head.text, newline="")
+        stream.seek(0)
         rows = csv.reader(stream, delimiter=delimiter)
         try:
             names = next(rows, [])
@@ -97,7 +98,7 @@ def _csv_header(head: Head, wanted: set[str]) -> Header:
             continue
         merit = (len(wanted.intersection(names)), len(names))
         if best is None or merit > best[0]:
-            best = merit, Header(names, delimiter, rows.line_num, not stream.read().strip())
+            best = merit, Header(names, delimiter, rows.line_num, not any(map(str.strip, stream)))
     if best is None:
         assert failure is not None
         raise InputError(head.path, f": the header cannot be read as CSV: {reason_of_csv(failure)}") from failure

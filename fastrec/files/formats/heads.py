@@ -52,7 +52,8 @@ class Head(NamedTuple):
 
     def lines(self) -> Iterator[str]:
         """Yield the lines that are not blank."""
-        return (line for line in re.split(r"[\r\n]+", self.text) if line.strip())
+        lines = (found[0] for found in re.finditer(r"[^\r\n]+", self.text))
+        return (line for line in lines if line.strip())
 
 
 def read_head(path: str) -> Head:
