@@ -6,8 +6,6 @@ which says what is wrong and in which row (fastrec.files.tables).
 
 from __future__ import annotations
 
-import codecs
-import functools
 import gzip
 import os
 import re
@@ -20,14 +18,11 @@ import numpy as np
 
 from fastrec.exceptions import InputError
 from fastrec.files.columns import USERS
-from fastrec.files.formats.form import RowForm
 from fastrec.files.opened import Opened
 from fastrec.files.paths import is_packed
-from fastrec.inputs.columns import MAX_EXACT_INTEGER
 from fastrec.inputs.grouping import loading_kernels
+from fastrec.inputs.text import FLOAT, INTEGER, STRING, Buffers, DoubtError, RowForm, TextReader
 from fastrec.inputs.values import arrow_of
-from fastrec.kernels import text as kernels
-from fastrec.runtime.compiler import STEPS_INTERPRETED, Entry
 from fastrec.runtime.extras import require
 from fastrec.runtime.threads import run_in_threads
 
@@ -37,12 +32,8 @@ Array = np.ndarray[Any, Any]
 MIN_BYTES = 1 << 22  # of all files: DuckDB reads less before the kernel is loaded
 PIECE_BYTES = 1 << 22
 MAX_PACKED = 1032  # bytes that one byte of a gzip file can unpack to
-MAX_HARD = 1 << 10  # floats of a piece that Python reads
-MAX_ASCII = 127
-PADDING = 16  # bytes after a piece that the kernel may look at
-INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")
+WHOLE_NUMBER = re.compile(r"0|-?[1-9][0-9]{0,18}")
 LIKE_NUMBER = re.compile(r"\s*[+-]?[0-9.]+([eE][+-]?[0-9]+)?\s*")  # any string that DuckDB may take for a number
-MAX_PLAIN = 10**15  # JSON integers of more digits do not mix with decimal numbers
 INT32 = np.iinfo(np.int32)
 
 
@@ -62,7 +53,7 @@ class TextRows(NamedTuple):
 
     def is_string(self, role: str) -> bool:
         """Return whether the ids of a role are strings."""
-        return self.kinds[role] == kernels.STRING
+        return self.kinds[role] == STRING
 
     def roles_of(self, kind: int) -> list[str]:
         """Return the roles of the fields of a kind."""
@@ -113,7 +104,9 @@ def _find(opened: Opened) -> TextRows | None:
     if None in kinds.values():
         return None
     headers = tuple(form.header for form in forms if form is not None)
-    return TextRows(opened.files.paths, first, headers, names, {role: kind for role, kind in kinds.items() if kind})
+    return TextRows(
+        opened.files.paths, first, headers, names, {role: kind for role, kind in kinds.items() if kind is not None}
+    )
 
 
 def _is_id(role: str) -> bool:
@@ -125,15 +118,15 @@ def _kind(role: str, values: Sequence[Any], form: RowForm) -> int | None:
     if not values:
         return None
     if role == "rank":
-        return kernels.INTEGER
+        return INTEGER
     if not _is_id(role):
-        return kernels.FLOAT if not form.typed or all(type(value) in (int, float) for value in values) else None
+        return FLOAT if not form.typed or all(type(value) in (int, float) for value in values) else None
     if form.typed:
         kinds = {type(value) for value in values}
-        return kernels.INTEGER if kinds == {int} else kernels.STRING if kinds == {str} else None
-    if all(map(INTEGER.fullmatch, values)):
-        return kernels.INTEGER
-    return None if all(map(LIKE_NUMBER.fullmatch, values)) else kernels.STRING
+        return INTEGER if kinds == {int} else STRING if kinds == {str} else None
+    if all(map(WHOLE_NUMBER.fullmatch, values)):
+        return INTEGER
+    return None if all(map(LIKE_NUMBER.fullmatch, values)) else STRING
 
 
 # Pieces
@@ -158,7 +151,7 @@ class _Pieces:
 
     def _cut(self) -> Iterator[tuple[int, int, int]]:
         n = 0
-        newline = b"\r\n" if self._rows.form.literals[-1].endswith(b"\r\n") else b"\n"
+        newline = self._rows.form.line_break
         for path, header in zip(self._rows.paths, self._rows.headers, strict=True):
             rest, start, more = b"", header, True
             with gzip.open(path, "rb") if is_packed(path) else open(path, "rb", buffering=0) as stream:
@@ -169,7 +162,7 @@ class _Pieces:
                     cut = room.rfind(b"\n", 0, end) + 1 if more else end
                     rest = bytes(room[cut:end])
                     if more and 2 * len(rest) > PIECE_BYTES:
-                        raise _DoubtError  # a long line; each piece takes at least half of its size from the file
+                        raise DoubtError  # a long line; each piece takes at least half of its size from the file
                     if not more and cut > start and not room.startswith(b"\n", cut - 1):
                         room[cut : cut + len(newline)] = newline
                         cut += len(newline)
@@ -177,10 +170,6 @@ class _Pieces:
                         yield n, start, cut
                         n += 1
                     start = max(0, start - cut)
-
-
-class _DoubtError(Exception):
-    """Text that DuckDB must read."""
 
 
 def _fill(stream: Any, room: bytearray, at: int) -> tuple[int, bool]:
@@ -197,158 +186,47 @@ def _fill(stream: Any, room: bytearray, at: int) -> tuple[int, bool]:
 # Rows
 
 
-@functools.cache
-def _tables() -> tuple[Array, Array, Array]:
-    """Return small powers of ten as integers and as floats, and the first 128 bits of all."""
-    found = []
-    for power in range(kernels.MIN_POWER, kernels.MAX_POWER + 1):
-        five = 5 ** abs(power)
-        if power < 0:
-            five = (1 << (2 * five.bit_length() + 128)) // five + 1
-        shift = five.bit_length() - 128
-        five = five >> shift if shift > 0 else five << -shift
-        found.append((five >> 64, five & (2**64 - 1)))
-    tens = [10**n for n in range(kernels.EXACT_POWER + 1)]
-    return np.array(tens[: kernels.MAX_DIGITS + 1], np.uint64), np.array(tens, float), np.array(found, np.uint64)
-
-
-def _form_of(rows: TextRows) -> kernels.FormOfRows:
-    """Return the form of rows for the kernel."""
-    form = rows.form
-    roles = {name: role for role, name in rows.names.items()}
-    fields = []
-    end = 0
-    for name, literal in zip(form.names, form.literals[:-1], strict=True):
-        role = roles.get(name)
-        kind = rows.kinds[role] if role else kernels.SKIPPED_JSON if form.typed else kernels.SKIPPED
-        own = rows.roles_of(kind).index(role) if role else 0
-        if not form.typed or role is None:
-            quoting = kernels.EITHER
-        else:
-            quoting = kernels.QUOTED if kind == kernels.STRING else kernels.BARE
-        end += len(literal)
-        fields.append((kind, own, quoting, end))
-    fields.append((kernels.SKIPPED, 0, kernels.BARE, end + len(form.literals[-1])))
-    literals = np.frombuffer(bytearray(b"".join(form.literals)), np.uint8)
-    return kernels.FormOfRows(np.array(fields), literals, _classes(form), *_tables())
-
-
-def _classes(form: RowForm) -> Array:
-    """Return the class of each byte in a bare string, and in a quoted one."""
-    found = np.full((2, 256), kernels.ORDINARY, np.uint8)
-    found[:, :32] = kernels.UNUSUAL
-    found[:, kernels.QUOTE] = kernels.UNUSUAL, kernels.STOP
-    if form.typed:
-        found[:, ord("\\")] = kernels.UNUSUAL
-    else:
-        found[0, [*form.literals[1], *b"\r\n"]] = kernels.STOP
-    return found
-
-
-class _Buffers:
-    """Memory of a thread for pieces."""
-
-    def __init__(self, n_strings: int) -> None:
-        self.data = bytearray(PIECE_BYTES + PADDING)
-        self.text = np.empty((n_strings, PIECE_BYTES + PADDING), np.uint8)
-        self.hard = np.empty((MAX_HARD, 4), np.int64)
-        self.state = np.zeros(2, np.int64)
-
-    @property
-    def n_hard(self) -> int:
-        """The number of floats that Python must read."""
-        return int(self.state[1])
-
-
-class _Reader:
+class _TableReader:
     """Reads the pieces of the files of a table into columns."""
 
     def __init__(self, rows: TextRows, left: _Left) -> None:
-        self._form = _form_of(rows)
+        self._rows = rows
+        self._reader = TextReader(rows.form, {rows.names[role]: kind for role, kind in rows.kinds.items()})
         self._pieces = _Pieces(rows)
-        self._n_bytes = sum(map(os.path.getsize, rows.paths))
         self._left = left
-        self._rooms: list[_Buffers] = []
-        self._kinds = {kind: rows.roles_of(kind) for kind in (kernels.INTEGER, kernels.FLOAT, kernels.STRING)}
-        self._limit = MAX_PLAIN if rows.form.typed else MAX_EXACT_INTEGER
+        self._rooms: list[Buffers] = []
 
     def load(self) -> None:
-        """Load the kernel, or raise `_DoubtError` if Python would have to run it for long."""
-        arguments = self._arguments(self._room(), 0, 0, 0)[0]
-        self._kernel = _entry().suited_to(self._n_bytes, *arguments)
-        if self._kernel == _entry().interpreted and self._n_bytes > STEPS_INTERPRETED:
-            raise _DoubtError
+        """Load the kernel."""
+        self._reader.load(sum(map(os.path.getsize, self._rows.paths)))
 
     def read(self, n_threads: int) -> list[dict[str, Any]]:
-        """Return {role: values} of each piece; raise `_DoubtError` in doubt."""
+        """Return {role: values} of each piece; raise `DoubtError` in doubt."""
         pieces = run_in_threads(self._take, range(self._pieces.n_most), n_threads)
         if self._pieces.take(self._room().data) is not None:
-            raise _DoubtError  # some rows were not read
+            raise DoubtError  # some rows were not read
         return [piece for _, piece in sorted((piece for piece in pieces if piece), key=lambda piece: piece[0])]
 
-    def _room(self) -> _Buffers:
+    def _room(self) -> Buffers:
         try:
             return self._rooms.pop()
         except IndexError:
-            return _Buffers(len(self._kinds[kernels.STRING]))
+            return self._reader.buffers(PIECE_BYTES)
 
     def _take(self, _: int) -> tuple[int, dict[str, Any]] | None:
         """Read the next piece; return its number and columns."""
         room = self._room()
         piece = self._pieces.take(room.data)
-        found = None if piece is None else (piece[0], self._columns(room, piece[1], piece[2]))
+        if piece is None:
+            return None
+        n, first, last = piece
+        columns = self._reader.read(room, first, last)
+        found = {role: columns[name] for role, name in self._rows.names.items()}
         self._rooms.append(room)
-        return found
-
-    def _columns(self, room: _Buffers, first: int, last: int) -> dict[str, Any]:
-        """Return the columns of a piece, as arrays or, of strings, as Arrow arrays."""
-        import pyarrow as pa
-
-        data = np.frombuffer(room.data, np.uint8)[first:last]
-        n_rows = int(np.count_nonzero(data == kernels.NEWLINE))
-        arguments, columns = self._arguments(room, first, last, n_rows)
-        if self._kernel(*arguments) != n_rows or (data.max() > MAX_ASCII and not _is_utf8(data)):
-            raise _DoubtError
-        found: dict[str, Any] = dict(zip(self._kinds[kernels.INTEGER], columns.integers, strict=True))
-        for own, row, start, end in room.hard[: room.n_hard].tolist():
-            columns.floats[own, row] = float(room.data[start:end])
-        for role, values in zip(self._kinds[kernels.FLOAT], columns.floats, strict=False):
-            found[role] = values[:n_rows]
-            if not np.abs(found[role]).max() < self._limit:
-                raise _DoubtError
-        for role, own, text in zip(self._kinds[kernels.STRING], columns.offsets, room.text, strict=True):
-            buffers = [None, pa.py_buffer(own), pa.py_buffer(text[: own[-1]].copy())]
-            found[role] = pa.Array.from_buffers(pa.string(), n_rows, buffers)
-        if "item" in self._kinds[kernels.INTEGER] and found["item"].min() < 0:
-            raise _DoubtError
+        if self._rows.kinds.get("item") == INTEGER and found["item"].min() < 0:
+            raise DoubtError
         self._left.take(sum(values.nbytes for values in found.values()))
-        return found
-
-    def _arguments(
-        self, room: _Buffers, first: int, last: int, n_rows: int
-    ) -> tuple[tuple[Any, ...], kernels.ColumnsOfRows]:
-        """Return the arguments of the kernel for a piece, and the columns among them."""
-        n_integers, n_floats, n_strings = (len(roles) for roles in self._kinds.values())
-        integers = np.empty((n_integers, n_rows), np.int64)
-        floats = np.empty((max(n_floats, 1), n_rows + 1))
-        offsets = np.zeros((n_strings, n_rows + 1), np.int32)
-        room.state[0] = first
-        columns = kernels.ColumnsOfRows(integers, floats, floats.view(np.uint64), offsets, room.text)
-        data = np.frombuffer(room.data, np.uint8)
-        return (data, np.int64(last), self._form, columns, room.hard, room.state), columns
-
-
-@functools.cache
-def _entry() -> Entry:
-    return Entry(kernels.read_rows, "read_rows")
-
-
-def _is_utf8(data: Array) -> bool:
-    try:
-        codecs.utf_8_decode(data.data, "strict", True)  # noqa: FBT003 - the decoder takes no keywords
-    except UnicodeDecodeError:
-        return False
-    return True
+        return n, found
 
 
 class _Left:
@@ -359,11 +237,11 @@ class _Left:
         self._lock = threading.Lock()
 
     def take(self, n_bytes: int) -> None:
-        """Take bytes; raise `_DoubtError` if they are too many."""
+        """Take bytes; raise `DoubtError` if they are too many."""
         with self._lock:
             self._n_bytes -= n_bytes
             if self._n_bytes < 0:
-                raise _DoubtError
+                raise DoubtError
 
 
 # Tables
@@ -373,19 +251,19 @@ def read_text(found: Mapping[str, TextRows], n_threads: int, n_bytes: int) -> di
     """Read the files of each table as a PyArrow table of at most `n_bytes`; None if in doubt or without room."""
     left = _Left(n_bytes)
     try:
-        readers = {table: _Reader(rows, left) for table, rows in found.items()}
+        readers = {table: _TableReader(rows, left) for table, rows in found.items()}
         for reader in readers.values():
             reader.load()
         with loading_kernels(MIN_BYTES):
             pieces = {table: reader.read(n_threads) for table, reader in readers.items()}
-    except (_DoubtError, OSError, EOFError, zlib.error):
+    except (DoubtError, OSError, EOFError, zlib.error):
         return None
     if not all(pieces.values()):
         return None
     narrow = {
         role
         for rows in found.values()
-        for role in rows.roles_of(kernels.INTEGER)
+        for role in rows.roles_of(INTEGER)
         if all(_are_narrow(piece[role]) for own in pieces.values() for piece in own if role in piece)
     }
     return {table: _table(rows, pieces.pop(table), narrow) for table, rows in found.items()}
@@ -402,7 +280,7 @@ def _table(rows: TextRows, pieces: list[dict[str, Any]], narrow: set[str]) -> An
     columns = []
     for role, kind in rows.kinds.items():
         parts = [piece.pop(role) for piece in pieces]
-        if kind == kernels.STRING:
+        if kind == STRING:
             columns.append(pa.chunked_array(parts, pa.string()))
         else:
             columns.append(

@@ -11,13 +11,13 @@ from urllib.parse import unquote
 
 from fastrec.files.columns import FileColumns
 from fastrec.files.database import run
-from fastrec.files.formats.form import RowForm
 from fastrec.files.formats.heads import Beginning
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 from fastrec.files.paths import Files, utf8_path
 from fastrec.files.sizes import Size, size_of_text
+from fastrec.inputs.text import RowForm
 
 __all__ = [
     "FILE",

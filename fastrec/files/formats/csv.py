@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
     from fastrec.files.columns import FileColumns
 from fastrec.files.formats.base import FILE, Format, Source, names_files, quoted, reader_sql, string_sql, text_source
-from fastrec.files.formats.form import SAMPLED_ROWS, RowForm
-from fastrec.files.formats.heads import Head, compression_of, read_head, read_heads
+from fastrec.files.formats.heads import SAMPLED_ROWS, Head, compression_of, read_head, read_heads
 from fastrec.files.paths import Files, utf8_path
+from fastrec.inputs.text import RowForm
 
 __all__ = ["CSV"]
 

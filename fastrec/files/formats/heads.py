@@ -16,9 +16,10 @@ from fastrec.exceptions import InputError
 from fastrec.files.formats.registry import FORMATS
 from fastrec.files.paths import is_packed
 
-__all__ = ["Beginning", "Head", "compression_of", "line_of", "lines_of", "read_head", "read_heads"]
+__all__ = ["SAMPLED_ROWS", "Beginning", "Head", "compression_of", "line_of", "lines_of", "read_head", "read_heads"]
 
 HEAD_BYTES = 1 << 20
+SAMPLED_ROWS = 1000  # that tell the form of all rows
 MAGIC_BYTES = 16  # the longest magic
 
 

@@ -27,9 +27,18 @@ from fastrec.files.formats.base import (
     string_sql,
     text_source,
 )
-from fastrec.files.formats.form import SAMPLED_ROWS, RowForm
-from fastrec.files.formats.heads import Beginning, Head, compression_of, line_of, lines_of, read_head, read_heads
+from fastrec.files.formats.heads import (
+    SAMPLED_ROWS,
+    Beginning,
+    Head,
+    compression_of,
+    line_of,
+    lines_of,
+    read_head,
+    read_heads,
+)
 from fastrec.files.paths import Files
+from fastrec.inputs.text import RowForm
 
 __all__ = ["JSON_LINES"]
 
