@@ -29,8 +29,9 @@ from fastrec.runtime.threads import run_in_threads
 __all__ = ["MIN_BYTES", "TextRows", "find_text", "read_text"]
 
 Array = np.ndarray[Any, Any]
-MIN_BYTES = 1 << 22  # of all files: DuckDB reads less before the kernel is loaded
+MIN_BYTES = 1 << 18  # of all files: DuckDB reads less before the kernel is loaded
 PIECE_BYTES = 1 << 22
+BYTES_PER_ROW = 16  # about
 MAX_PACKED = 1032  # bytes that one byte of a gzip file can unpack to
 WHOLE_NUMBER = re.compile(r"0|-?[1-9][0-9]{0,18}")
 LIKE_NUMBER = re.compile(r"\s*[+-]?[0-9.]+([eE][+-]?[0-9]+)?\s*")  # any string that DuckDB may take for a number
@@ -193,12 +194,13 @@ class _TableReader:
         self._rows = rows
         self._reader = TextReader(rows.form, {rows.names[role]: kind for role, kind in rows.kinds.items()})
         self._pieces = _Pieces(rows)
+        self.n_bytes = sum(map(os.path.getsize, rows.paths))
         self._left = left
         self._rooms: list[Buffers] = []
 
     def load(self) -> None:
         """Load the kernel."""
-        self._reader.load(sum(map(os.path.getsize, self._rows.paths)))
+        self._reader.load(self.n_bytes)
 
     def read(self, n_threads: int) -> list[dict[str, Any]]:
         """Return {role: values} of each piece; raise `DoubtError` in doubt."""
@@ -254,7 +256,7 @@ def read_text(found: Mapping[str, TextRows], n_threads: int, n_bytes: int) -> di
         readers = {table: _TableReader(rows, left) for table, rows in found.items()}
         for reader in readers.values():
             reader.load()
-        with loading_kernels(MIN_BYTES):
+        with loading_kernels(sum(reader.n_bytes for reader in readers.values()) // BYTES_PER_ROW):
             pieces = {table: reader.read(n_threads) for table, reader in readers.items()}
     except (DoubtError, OSError, EOFError, zlib.error):
         return None
