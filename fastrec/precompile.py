@@ -13,7 +13,6 @@ from fastrec.checks import check_choice, check_progress
 from fastrec.counterfactual.policy import policy_value
 from fastrec.counterfactual.position import ctr_by_rank, position_bias
 from fastrec.inputs.grouping import group_rows
-from fastrec.inputs.text import INTEGER, RowForm, TextReader
 from fastrec.runtime.compiler import Entry
 
 __all__ = ["warmup"]
@@ -71,8 +70,8 @@ def _warm_up_scores() -> list[Callable[[], Any]]:
 
 
 def _warm_up_grouping() -> list[Callable[[], Any]]:
-    """Return calls that compile the kernels that read text and group rows by user."""
-    return [_group_everything, _read_text]
+    """Return calls that compile the kernels that group rows by user."""
+    return [_group_everything]
 
 
 def _group_everything() -> None:
@@ -90,11 +89,6 @@ def _group_everything() -> None:
     for width in (np.int32, np.int64):
         blocks = group_rows(np.repeat(users[::-1], 64).astype(width), 1)
         blocks.take(np.repeat(rows, 64).astype(width))
-
-
-def _read_text() -> None:
-    """Load the kernel that reads text."""
-    TextReader(RowForm(("user_id",), (b"", b"\n"), 0, (), typed=False), {"user_id": INTEGER}).load(0)
 
 
 def _warm_up_logs() -> list[Callable[[], Any]]:

@@ -1,11 +1,12 @@
-"""Text files read straight into memory if all rows have one form and their values are clean.
+"""Delimited text that Arrow reads into memory, piece by piece in threads, if it gives what DuckDB would give.
 
-This module notices possible faults but does not explain them: it then returns no table, and DuckDB reads the files,
-which says what is wrong and in which row (fastrec.files.tables).
+Types are those of the first rows. Whatever Arrow might take in another way than DuckDB is left to DuckDB, as are
+faults: DuckDB reads all columns as strings, and says what is wrong and in which row (fastrec.files.tables).
 """
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import os
 import re
@@ -18,10 +19,11 @@ import numpy as np
 
 from fastrec.exceptions import InputError
 from fastrec.files.columns import USERS
+from fastrec.files.formats.heads import RowForm
 from fastrec.files.opened import Opened
 from fastrec.files.paths import is_packed
+from fastrec.inputs.columns import MAX_EXACT_INTEGER
 from fastrec.inputs.grouping import loading_kernels
-from fastrec.inputs.text import FLOAT, INTEGER, STRING, Buffers, DoubtError, RowForm, TextReader
 from fastrec.inputs.values import arrow_of
 from fastrec.runtime.extras import require
 from fastrec.runtime.threads import run_in_threads
@@ -29,13 +31,21 @@ from fastrec.runtime.threads import run_in_threads
 __all__ = ["MIN_BYTES", "TextRows", "find_text", "read_text"]
 
 Array = np.ndarray[Any, Any]
-MIN_BYTES = 1 << 18  # of all files: DuckDB reads less before the kernel is loaded
+MIN_BYTES = 1 << 18  # of all files: DuckDB reads less as fast
 PIECE_BYTES = 1 << 22
 BYTES_PER_ROW = 16  # about
 MAX_PACKED = 1032  # bytes that one byte of a gzip file can unpack to
+INTEGER, FLOAT, STRING = "int64", "float64", "string"
 WHOLE_NUMBER = re.compile(r"0|-?[1-9][0-9]{0,18}")
 LIKE_NUMBER = re.compile(r"\s*[+-]?[0-9.]+([eE][+-]?[0-9]+)?\s*")  # any string that DuckDB may take for a number
 INT32 = np.iinfo(np.int32)
+NEWLINE, RETURN, QUOTE, SPACE, PLUS, MINUS, POINT, ZERO = map(ord, '\n\r" +-.0')
+DIGITS_AND_LETTERS = np.array([chr(byte).isalnum() and chr(byte) not in "eE" for byte in range(256)])
+MAX_ASCII = 127
+
+
+class DoubtError(Exception):
+    """Text that DuckDB must read."""
 
 
 class TextRows(NamedTuple):
@@ -45,7 +55,7 @@ class TextRows(NamedTuple):
     form: RowForm
     headers: tuple[int, ...]  # bytes before the first row of each file
     names: dict[str, str]  # role -> column
-    kinds: dict[str, int]  # role -> kind of field
+    kinds: dict[str, str]  # role -> type
 
     @property
     def listed(self) -> tuple[str, ...]:
@@ -56,12 +66,8 @@ class TextRows(NamedTuple):
         """Return whether the ids of a role are strings."""
         return self.kinds[role] == STRING
 
-    def roles_of(self, kind: int) -> list[str]:
-        """Return the roles of the fields of a kind."""
-        return [role for role, own in self.kinds.items() if own == kind]
 
-
-# RowForms
+# Which files
 
 
 def find_text(opened: Mapping[str, Opened]) -> dict[str, TextRows] | None:
@@ -78,8 +84,7 @@ def find_text(opened: Mapping[str, Opened]) -> dict[str, TextRows] | None:
             return None
         found[table] = rows
     for role in {role for rows in found.values() for role in rows.names if _is_id(role)}:
-        having = [rows for rows in found.values() if role in rows.names]
-        if len({(rows.is_string(role), rows.form.typed) for rows in having}) > 1:
+        if len({rows.is_string(role) for rows in found.values() if role in rows.names}) > 1:
             return None  # ids match only ids of the same kind
     return found
 
@@ -89,42 +94,35 @@ def _find(opened: Opened) -> TextRows | None:
     try:
         forms = [opened.format.form(path, opened.columns) for path in opened.files.paths]
         first = forms[0]
-        if first is None or any(form is None or form.rows != first.rows for form in forms):
+        if first is None or any(form is None or form.layout != first.layout for form in forms):
             return None
         if len(set(map(is_packed, opened.files.paths))) > 1:
             return None
         names = opened.columns.roles(opened.table, opened.files.paths[0], first.names)
     except InputError:
         return None
-    used = list(names.values())
-    if len({*used}) < len(used) or any(first.names.count(name) > 1 for name in used):
+    if len({*first.names}) < len(first.names) or len({*names.values()}) < len(names):
         return None
-    if {*used}.intersection(key for keys in opened.files.keys for key in keys):
+    if {*names.values()}.intersection(key for keys in opened.files.keys for key in keys):
         return None  # a Hive partition has the name of a column
-    kinds = {role: _kind(role, first.samples[first.names.index(name)], first) for role, name in names.items()}
+    kinds = {role: _kind(role, first.samples[first.names.index(name)]) for role, name in names.items()}
     if None in kinds.values():
         return None
     headers = tuple(form.header for form in forms if form is not None)
-    return TextRows(
-        opened.files.paths, first, headers, names, {role: kind for role, kind in kinds.items() if kind is not None}
-    )
+    known = {role: kind for role, kind in kinds.items() if kind is not None}
+    return TextRows(opened.files.paths, first, headers, names, known)
 
 
 def _is_id(role: str) -> bool:
     return role == "item" or role.startswith("user")
 
 
-def _kind(role: str, values: Sequence[Any], form: RowForm) -> int | None:
-    """Return the kind of the field of a role, judged by its first values; None in doubt."""
+def _kind(role: str, values: Sequence[str]) -> str | None:
+    """Return the type of the column of a role, judged by its first values; None in doubt."""
     if not values:
         return None
-    if role == "rank":
-        return INTEGER
     if not _is_id(role):
-        return FLOAT if not form.typed or all(type(value) in (int, float) for value in values) else None
-    if form.typed:
-        kinds = {type(value) for value in values}
-        return INTEGER if kinds == {int} else STRING if kinds == {str} else None
+        return INTEGER if role == "rank" else FLOAT
     if all(map(WHOLE_NUMBER.fullmatch, values)):
         return INTEGER
     return None if all(map(LIKE_NUMBER.fullmatch, values)) else STRING
@@ -144,91 +142,154 @@ class _Pieces:
             2 + 2 * os.path.getsize(path) * (MAX_PACKED if is_packed(path) else 1) // PIECE_BYTES for path in rows.paths
         )
 
-    def take(self, room: bytearray) -> tuple[int, int, int] | None:
-        """Fill `room` with the next piece; return its number and the place of its rows; None if there is no more."""
+    def take(self) -> tuple[int, bytes] | None:
+        """Return the next piece and its number; None if there is no more."""
         with self._lock:
-            self._room = room
             return next(self._taken, None)
 
-    def _cut(self) -> Iterator[tuple[int, int, int]]:
-        n = 0
-        newline = self._rows.form.line_break
+    def _cut(self) -> Iterator[tuple[int, bytes]]:
+        n, line_break = 0, self._rows.form.line_break
         for path, header in zip(self._rows.paths, self._rows.headers, strict=True):
-            rest, start, more = b"", header, True
-            with gzip.open(path, "rb") if is_packed(path) else open(path, "rb", buffering=0) as stream:
-                while more:
-                    room = self._room
-                    room[: len(rest)] = rest
-                    end, more = _fill(stream, room, len(rest))
-                    cut = room.rfind(b"\n", 0, end) + 1 if more else end
-                    rest = bytes(room[cut:end])
-                    if more and 2 * len(rest) > PIECE_BYTES:
-                        raise DoubtError  # a long line; each piece takes at least half of its size from the file
-                    if not more and cut > start and not room.startswith(b"\n", cut - 1):
-                        room[cut : cut + len(newline)] = newline
-                        cut += len(newline)
-                    if cut > start:
-                        yield n, start, cut
+            with gzip.open(path, "rb") if is_packed(path) else open(path, "rb") as stream:
+                stream.read(header)
+                rest = b""
+                while block := stream.read(PIECE_BYTES):
+                    piece = rest + block
+                    cut = piece.rfind(b"\n") + 1
+                    rest = piece[cut:]
+                    if len(rest) > PIECE_BYTES:
+                        raise DoubtError  # a long line
+                    if cut:
+                        yield n, piece[:cut]
                         n += 1
-                    start = max(0, start - cut)
+                if rest:
+                    yield n, rest + line_break
+                    n += 1
 
 
-def _fill(stream: Any, room: bytearray, at: int) -> tuple[int, bool]:
-    """Read from a stream until the room is full; return where the bytes end, and whether more may follow."""
-    with memoryview(room) as view:
-        while at < PIECE_BYTES:
-            n = stream.readinto(view[at:PIECE_BYTES])
-            if not n:
-                return at, False
-            at += n
-    return at, True
+# Bytes that Arrow takes in another way than DuckDB
 
 
-# Rows
+def _check_bytes(data: Array, form: RowForm, *, has_integers: bool) -> int:
+    """Return the number of lines; raise `DoubtError` for bytes that Arrow and DuckDB may take in different ways.
+
+    Arrow takes `007` and ` 7` for 7, where a string would stay as it is.
+    """
+    ends = data == NEWLINE
+    n_lines = int(np.count_nonzero(ends))
+    returns = data == RETURN
+    if form.line_break == b"\n":
+        if returns.any():
+            raise DoubtError
+    elif returns[-1] or not np.array_equal(returns[:-1], ends[1:]):
+        raise DoubtError
+    n_unusual = int(np.count_nonzero(data < SPACE)) - n_lines - int(np.count_nonzero(returns))
+    cuts = data == ord(form.delimiter)
+    if n_unusual != (int(np.count_nonzero(cuts)) if form.delimiter == "\t" else 0):
+        raise DoubtError
+    if data.max() > MAX_ASCII:
+        _check_encoding(data)
+    cuts |= ends
+    after = np.concatenate(([True], cuts[:-1]))  # the first bytes of fields
+    before = np.concatenate((cuts[1:] | returns[1:], [True]))  # the last ones
+    quotes = data == QUOTE
+    if quotes.any():
+        at = np.flatnonzero(quotes)
+        if len(at) % 2 or not (after[at[::2]].all() and before[at[1::2]].all()):
+            raise DoubtError  # not around whole fields
+        after[1:] |= quotes[:-1]
+        before[:-1] |= quotes[1:]
+    if has_integers:
+        _check_integers(data, after, before)
+    return n_lines
+
+
+def _check_encoding(data: Array) -> None:
+    try:
+        codecs.utf_8_decode(data.data, "strict", True)  # noqa: FBT003 - the decoder takes no keywords
+    except UnicodeDecodeError:
+        raise DoubtError from None
+
+
+def _check_integers(data: Array, after: Array, before: Array) -> None:
+    """Raise `DoubtError` for fields that may be integers in an unusual form: spaces, plus signs, leading zeros, -0."""
+    if ((after | before) & (data == SPACE)).any() or (after & (data == PLUS)).any():
+        raise DoubtError
+    padded = np.append(data, [NEWLINE, NEWLINE])
+    minus = np.flatnonzero(after & (data == MINUS)) + 1
+    zeros = np.concatenate((np.flatnonzero(after & (data == ZERO)), minus[padded[minus] == ZERO]))
+    if (DIGITS_AND_LETTERS[padded[zeros + 1]]).any() or (padded[minus[padded[minus] == ZERO] + 1] != POINT).any():
+        raise DoubtError
+
+
+# Columns
 
 
 class _TableReader:
     """Reads the pieces of the files of a table into columns."""
 
     def __init__(self, rows: TextRows, left: _Left) -> None:
-        self._rows = rows
-        self._reader = TextReader(rows.form, {rows.names[role]: kind for role, kind in rows.kinds.items()})
+        from pyarrow import csv
+
+        self._rows, self._left = rows, left
         self._pieces = _Pieces(rows)
+        self._has_integers = INTEGER in rows.kinds.values()
+        types = {name: _types()[rows.kinds[role]] for role, name in rows.names.items()}
+        self._parse = csv.ParseOptions(
+            delimiter=rows.form.delimiter, newlines_in_values=True, ignore_empty_lines=False, invalid_row_handler=None
+        )
+        self._convert = csv.ConvertOptions(column_types=types, include_columns=list(types), null_values=[])
         self.n_bytes = sum(map(os.path.getsize, rows.paths))
-        self._left = left
-        self._rooms: list[Buffers] = []
 
-    def load(self) -> None:
-        """Load the kernel."""
-        self._reader.load(self.n_bytes)
-
-    def read(self, n_threads: int) -> list[dict[str, Any]]:
-        """Return {role: values} of each piece; raise `DoubtError` in doubt."""
+    def read(self, n_threads: int) -> list[Any]:
+        """Return the columns of each piece, a PyArrow table with roles as names; raise `DoubtError` in doubt."""
         pieces = run_in_threads(self._take, range(self._pieces.n_most), n_threads)
-        if self._pieces.take(self._room().data) is not None:
+        if self._pieces.take() is not None:
             raise DoubtError  # some rows were not read
         return [piece for _, piece in sorted((piece for piece in pieces if piece), key=lambda piece: piece[0])]
 
-    def _room(self) -> Buffers:
-        try:
-            return self._rooms.pop()
-        except IndexError:
-            return self._reader.buffers(PIECE_BYTES)
-
-    def _take(self, _: int) -> tuple[int, dict[str, Any]] | None:
+    def _take(self, _: int) -> tuple[int, Any] | None:
         """Read the next piece; return its number and columns."""
-        room = self._room()
-        piece = self._pieces.take(room.data)
-        if piece is None:
+        taken = self._pieces.take()
+        if taken is None:
             return None
-        n, first, last = piece
-        columns = self._reader.read(room, first, last)
-        found = {role: columns[name] for role, name in self._rows.names.items()}
-        self._rooms.append(room)
-        if self._rows.kinds.get("item") == INTEGER and found["item"].min() < 0:
+        n, piece = taken
+        n_lines = _check_bytes(np.frombuffer(piece, np.uint8), self._rows.form, has_integers=self._has_integers)
+        table = self._columns_of(piece)
+        if table.num_rows != n_lines or not all(map(self._is_clean, self._rows.kinds, table.columns)):
             raise DoubtError
-        self._left.take(sum(values.nbytes for values in found.values()))
-        return n, found
+        self._left.take(table.nbytes)
+        return n, table
+
+    def _columns_of(self, piece: bytes) -> Any:
+        import pyarrow as pa
+        from pyarrow import csv
+
+        names = list(self._rows.form.names)
+        options = csv.ReadOptions(use_threads=False, block_size=len(piece) + 1, column_names=names)
+        try:
+            table = csv.read_csv(pa.BufferReader(piece), options, self._parse, self._convert)
+        except pa.ArrowInvalid as error:
+            raise DoubtError from error
+        return table.rename_columns(list(self._rows.names))
+
+    def _is_clean(self, role: str, values: Any) -> bool:
+        """Return whether Arrow read the values of a column as DuckDB does, and errors need not be explained."""
+        from pyarrow import compute
+
+        kind = self._rows.kinds[role]
+        if kind == STRING:
+            return bool(compute.min(compute.binary_length(values)).as_py())
+        numbers = values.to_numpy()
+        if kind == FLOAT:
+            return bool(np.abs(numbers).max() < MAX_EXACT_INTEGER)
+        return role != "item" or bool(numbers.min() >= 0)
+
+
+def _types() -> dict[str, Any]:
+    import pyarrow as pa
+
+    return {INTEGER: pa.int64(), FLOAT: pa.float64(), STRING: pa.string()}
 
 
 class _Left:
@@ -254,8 +315,6 @@ def read_text(found: Mapping[str, TextRows], n_threads: int, n_bytes: int) -> di
     left = _Left(n_bytes)
     try:
         readers = {table: _TableReader(rows, left) for table, rows in found.items()}
-        for reader in readers.values():
-            reader.load()
         with loading_kernels(sum(reader.n_bytes for reader in readers.values()) // BYTES_PER_ROW):
             pieces = {table: reader.read(n_threads) for table, reader in readers.items()}
     except (DoubtError, OSError, EOFError, zlib.error):
@@ -265,27 +324,30 @@ def read_text(found: Mapping[str, TextRows], n_threads: int, n_bytes: int) -> di
     narrow = {
         role
         for rows in found.values()
-        for role in rows.roles_of(INTEGER)
-        if all(_are_narrow(piece[role]) for own in pieces.values() for piece in own if role in piece)
+        for role, kind in rows.kinds.items()
+        if kind == INTEGER
+        and all(
+            _are_narrow(piece.column(role)) for own in pieces.values() for piece in own if role in piece.column_names
+        )
     }
     return {table: _table(rows, pieces.pop(table), narrow) for table, rows in found.items()}
 
 
-def _are_narrow(values: Array) -> bool:
-    return bool(values.min() >= INT32.min and values.max() <= INT32.max)
+def _are_narrow(values: Any) -> bool:
+    numbers = values.to_numpy()
+    return bool(numbers.min() >= INT32.min and numbers.max() <= INT32.max)
 
 
-def _table(rows: TextRows, pieces: list[dict[str, Any]], narrow: set[str]) -> Any:
+def _table(rows: TextRows, pieces: list[Any], narrow: set[str]) -> Any:
     """Join the columns of pieces to a PyArrow table."""
     import pyarrow as pa
 
     columns = []
     for role, kind in rows.kinds.items():
-        parts = [piece.pop(role) for piece in pieces]
+        parts = [piece.column(role) for piece in pieces]
         if kind == STRING:
-            columns.append(pa.chunked_array(parts, pa.string()))
+            columns.append(pa.chunked_array([chunk for part in parts for chunk in part.chunks], pa.string()))
         else:
-            columns.append(
-                arrow_of(np.concatenate(parts, dtype=np.int32 if role in narrow else None, casting="unsafe"))
-            )
+            dtype = np.int32 if role in narrow else None
+            columns.append(arrow_of(np.concatenate([part.to_numpy() for part in parts], dtype=dtype, casting="unsafe")))
     return pa.Table.from_arrays(columns, names=list(rows.kinds))

@@ -11,13 +11,12 @@ from urllib.parse import unquote
 
 from fastrec.files.columns import FileColumns
 from fastrec.files.database import run
-from fastrec.files.formats.heads import Beginning
+from fastrec.files.formats.heads import Beginning, RowForm
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 from fastrec.files.paths import Files, utf8_path
 from fastrec.files.sizes import Size, size_of_text
-from fastrec.inputs.text import RowForm
 
 __all__ = [
     "FILE",
@@ -67,7 +66,7 @@ class Format(ABC):
         """Return the SQL source of files."""
 
     def form(self, path: str, columns: FileColumns) -> RowForm | None:
-        """Return the form of the rows of a file; None if they may have several, or in doubt."""
+        """Return the form of the rows of a file that Arrow can read as DuckDB does; None in doubt."""
         return None
 
     def size(self, files: Files, names: Collection[str]) -> Size:

@@ -19,9 +19,8 @@ if TYPE_CHECKING:
 
     from fastrec.files.columns import FileColumns
 from fastrec.files.formats.base import FILE, Format, Source, names_files, quoted, reader_sql, string_sql, text_source
-from fastrec.files.formats.heads import SAMPLED_ROWS, Head, compression_of, read_head, read_heads
+from fastrec.files.formats.heads import SAMPLED_ROWS, Head, RowForm, compression_of, read_head, read_heads
 from fastrec.files.paths import Files, utf8_path
-from fastrec.inputs.text import RowForm
 
 __all__ = ["CSV"]
 
@@ -131,19 +130,17 @@ def _form(head: Head, columns: FileColumns) -> RowForm | None:
     line, ending, rest = head.text.partition("\n")
     if header.n_lines > 1 or not ending or "\r" in line.rstrip("\r"):
         return None
-    mark = "\r\n" if line.endswith("\r") else "\n"
     rows = csv.reader(io.StringIO(rest[: rest.rfind("\n") + 1], newline=""), delimiter=header.delimiter)
     try:
         sample = [row for row in itertools.islice(rows, SAMPLED_ROWS) if len(row) == len(header.names)]
     except csv.Error:
         return None
-    inner = [header.delimiter.encode()] * (len(header.names) - 1)
     return RowForm(
         tuple(header.names),
-        (b"", *inner, mark.encode()),
+        header.delimiter,
+        b"\r\n" if line.endswith("\r") else b"\n",
         head.mark + len(f"{line}\n".encode()),
         tuple(zip(*sample, strict=True)) or ((),) * len(header.names),
-        typed=False,
     )
 
 

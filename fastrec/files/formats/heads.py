@@ -16,7 +16,17 @@ from fastrec.exceptions import InputError
 from fastrec.files.formats.registry import FORMATS
 from fastrec.files.paths import is_packed
 
-__all__ = ["SAMPLED_ROWS", "Beginning", "Head", "compression_of", "line_of", "lines_of", "read_head", "read_heads"]
+__all__ = [
+    "SAMPLED_ROWS",
+    "Beginning",
+    "Head",
+    "RowForm",
+    "compression_of",
+    "line_of",
+    "lines_of",
+    "read_head",
+    "read_heads",
+]
 
 HEAD_BYTES = 1 << 20
 SAMPLED_ROWS = 1000  # that tell the form of all rows
@@ -55,6 +65,21 @@ class Head(NamedTuple):
         """Yield the lines that are not blank."""
         lines = (found[0] for found in re.finditer(r"[^\r\n]+", self.text))
         return (line for line in lines if line.strip())
+
+
+class RowForm(NamedTuple):
+    """How the rows of a file of delimited text are written, judged by the first ones."""
+
+    names: tuple[str, ...]  # of the columns
+    delimiter: str
+    line_break: bytes
+    header: int  # bytes before the first row
+    samples: tuple[Sequence[str], ...]  # first values of each column
+
+    @property
+    def layout(self) -> tuple[object, ...]:
+        """What files that are read together have in common."""
+        return self.names, self.delimiter, self.line_break
 
 
 def read_head(path: str) -> Head:

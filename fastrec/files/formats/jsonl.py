@@ -5,7 +5,6 @@ from __future__ import annotations
 import codecs
 import contextlib
 import json
-import re
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -27,26 +26,10 @@ from fastrec.files.formats.base import (
     string_sql,
     text_source,
 )
-from fastrec.files.formats.heads import (
-    SAMPLED_ROWS,
-    Beginning,
-    Head,
-    compression_of,
-    line_of,
-    lines_of,
-    read_head,
-    read_heads,
-)
+from fastrec.files.formats.heads import Beginning, Head, compression_of, line_of, lines_of, read_heads
 from fastrec.files.paths import Files
-from fastrec.inputs.text import RowForm
 
 __all__ = ["JSON_LINES"]
-
-_FIELD = re.compile(
-    r"""(?P<literal>[ \t]*[{,][ \t]*"(?P<key>[^"\\]*)"[ \t]*:[ \t]*)"""
-    r"""("[^"\\]*"|-?[0-9][0-9.eE+-]*|true|false|null)(?=[ \t,}])"""
-)
-_CLOSING = re.compile(r"[ \t]*\}[ \t]*\r?")
 
 
 def _open_json(con: DuckDBPyConnection, files: Files, columns: FileColumns) -> Source:
@@ -203,31 +186,6 @@ def _json_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _form(head: Head) -> RowForm | None:
-    """Return the form of flat objects with the keys of the first one in its order; None in doubt."""
-    line, ending, _ = head.text.partition("\n")
-    lines = head.text[: head.text.rfind("\n") + 1].split("\n", SAMPLED_ROWS)[:-1]
-    if head.mark or not ending:
-        return None
-    try:
-        sample = [json.loads(row, object_pairs_hook=_json_object) for row in lines]
-    except (ValueError, RecursionError):
-        return None
-    first = sample[0]
-    if not first or any(type(row) is not dict or list(row) != list(first) for row in sample):
-        return None
-    names, literals, at = [], [], 0
-    while field := _FIELD.match(line, at):
-        names.append(field["key"])
-        literals.append(field["literal"].encode())
-        at = field.end()
-    if names != list(first) or not _CLOSING.fullmatch(line, at):
-        return None
-    literals.append(f"{line[at:]}\n".encode())
-    values = tuple([row[name] for row in sample] for name in names)
-    return RowForm(tuple(names), tuple(literals), 0, values, typed=True)
-
-
 class _JsonLines(Format):
     """One JSON object per line."""
 
@@ -245,9 +203,6 @@ class _JsonLines(Format):
 
     def open(self, con: DuckDBPyConnection, files: Files, columns: FileColumns, attempt: int) -> Source:
         return _open_json(con, files, columns)
-
-    def form(self, path: str, columns: FileColumns) -> RowForm | None:
-        return _form(read_head(path))
 
     def place(self, path: str, position: int) -> str:
         return line_of(path, position)
