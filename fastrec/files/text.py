@@ -40,7 +40,6 @@ WHOLE_NUMBER = re.compile(r"0|-?[1-9][0-9]{0,18}")
 LIKE_NUMBER = re.compile(r"\s*[+-]?[0-9.]+([eE][+-]?[0-9]+)?\s*")  # any string that DuckDB may take for a number
 INT32 = np.iinfo(np.int32)
 NEWLINE, RETURN, QUOTE, SPACE, PLUS, MINUS, POINT, ZERO = map(ord, '\n\r" +-.0')
-DIGITS_AND_LETTERS = np.array([chr(byte).isalnum() and chr(byte) not in "eE" for byte in range(256)])
 MAX_ASCII = 127
 
 
@@ -72,11 +71,11 @@ class TextRows(NamedTuple):
 
 def find_text(opened: Mapping[str, Opened]) -> dict[str, TextRows] | None:
     """Return the columns to read from the files of each table; None if DuckDB must read the files."""
-    require("pyarrow", "cli", what="reading files")
     if USERS in opened or any(side.columns.by or side.format.magic for side in opened.values()):
         return None
     if sum(os.path.getsize(path) for side in opened.values() for path in side.files.paths) < MIN_BYTES:
         return None
+    require("pyarrow", "cli", what="reading files")
     found = {}
     for table, side in opened.items():
         rows = _find(side)
@@ -91,26 +90,31 @@ def find_text(opened: Mapping[str, Opened]) -> dict[str, TextRows] | None:
 
 def _find(opened: Opened) -> TextRows | None:
     """Return the columns to read from files that have one form; else None."""
+    paths = opened.files.paths
+    headers = []
     try:
-        forms = [opened.format.form(path, opened.columns) for path in opened.files.paths]
-        first = forms[0]
-        if first is None or any(form is None or form.layout != first.layout for form in forms):
+        first = opened.format.form(paths[0], opened.columns)
+        if first is None:
             return None
-        if len(set(map(is_packed, opened.files.paths))) > 1:
-            return None
-        names = opened.columns.roles(opened.table, opened.files.paths[0], first.names)
+        for path in paths:  # the forms of many files would fill the memory
+            form = opened.format.form(path, opened.columns)
+            if form is None or form.layout != first.layout or is_packed(path) != is_packed(paths[0]):
+                return None
+            headers.append(form.header)
+        names = opened.columns.roles(opened.table, paths[0], first.names)
     except InputError:
         return None
     if len({*first.names}) < len(first.names) or len({*names.values()}) < len(names):
         return None
     if {*names.values()}.intersection(key for keys in opened.files.keys for key in keys):
         return None  # a Hive partition has the name of a column
-    kinds = {role: _kind(role, first.samples[first.names.index(name)]) for role, name in names.items()}
-    if None in kinds.values():
-        return None
-    headers = tuple(form.header for form in forms if form is not None)
-    known = {role: kind for role, kind in kinds.items() if kind is not None}
-    return TextRows(opened.files.paths, first, headers, names, known)
+    kinds = {}
+    for role, name in names.items():
+        kind = _kind(role, first.samples[first.names.index(name)])
+        if kind is None:
+            return None
+        kinds[role] = kind
+    return TextRows(paths, first, tuple(headers), names, kinds)
 
 
 def _is_id(role: str) -> bool:
@@ -200,7 +204,7 @@ def _check_bytes(data: Array, form: RowForm, *, has_integers: bool) -> int:
         after[1:] |= quotes[:-1]
         before[:-1] |= quotes[1:]
     if has_integers:
-        _check_integers(data, after, before)
+        _check_integers(data, cuts, after, before)
     return n_lines
 
 
@@ -211,14 +215,15 @@ def _check_encoding(data: Array) -> None:
         raise DoubtError from None
 
 
-def _check_integers(data: Array, after: Array, before: Array) -> None:
+def _check_integers(data: Array, cuts: Array, after: Array, before: Array) -> None:
     """Raise `DoubtError` for fields that may be integers in an unusual form: spaces, plus signs, leading zeros, -0."""
     if ((after | before) & (data == SPACE)).any() or (after & (data == PLUS)).any():
         raise DoubtError
+    if (after[:-1] & (data[:-1] == ZERO) & (data[1:] >= ZERO) & ~cuts[1:]).any():
+        raise DoubtError  # a zero before a digit or a letter
+    minus = np.flatnonzero(after & (data == MINUS))
     padded = np.append(data, [NEWLINE, NEWLINE])
-    minus = np.flatnonzero(after & (data == MINUS)) + 1
-    zeros = np.concatenate((np.flatnonzero(after & (data == ZERO)), minus[padded[minus] == ZERO]))
-    if (DIGITS_AND_LETTERS[padded[zeros + 1]]).any() or (padded[minus[padded[minus] == ZERO] + 1] != POINT).any():
+    if ((padded[minus + 1] == ZERO) & (padded[minus + 2] != POINT)).any():
         raise DoubtError
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import gc
 import os
 import sys
 import threading
@@ -144,7 +143,6 @@ class Entry:
         """Compile, or read compiled code."""
         if self._dispatcher is not None:  # set by another thread, or by a call that was interrupted meanwhile
             return
-        _load_numba()
         signature = _signature(arguments)
         try:
             self._dispatcher = self._compile(signature)
@@ -174,37 +172,6 @@ class Entry:
     def _compiled_from(self) -> Callable[..., Any]:
         """Return the function that Numba compiles."""
         return self._function
-
-
-@functools.cache
-def _load_numba() -> None:
-    """Import what Numba needs to run compiled code, in half of the time: without SciPy and without collecting garbage.
-
-    Numba imports SciPy only to know whether it is there. Code that calls BLAS still imports it when it is compiled.
-    """
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        import numba  # noqa: F401 - imports SciPy itself, without its parts, if it is there
-        from numba.np import linalg
-
-        look = getattr(linalg, "ensure_blas", None)  # private: another Numba may lack it
-        if look is not None and "scipy" in sys.modules and "numba.np.arraymath" not in sys.modules:
-            linalg.ensure_blas = lambda: None
-            try:
-                from numba.np import arraymath
-
-                arraymath.ensure_blas = look
-            finally:
-                linalg.ensure_blas = look
-        with contextlib.suppress(AttributeError, ImportError):  # private, too
-            from numba.core.registry import cpu_target
-
-            cpu_target.typing_context.refresh()
-            cpu_target.target_context.refresh()
-    finally:
-        if collects:
-            gc.enable()
 
 
 def _is_space_short() -> bool:

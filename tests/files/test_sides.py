@@ -119,7 +119,11 @@ def test_parquet(tmp_path: Path, route: dict[str, Any], strings: bool, exclude: 
     assert found.settings["n_items"] == N_ITEMS
 
 
-@pytest.mark.parametrize("ending", [".csv", ".jsonl"])
+@pytest.mark.parametrize(
+    ("route", "ending"),
+    [("whole", ".csv"), *((route, ending) for route in ("database", "streamed") for ending in (".csv", ".jsonl"))],
+    indirect=["route"],
+)
 @pytest.mark.parametrize("strings", [False, True])
 def test_text(tmp_path: Path, route: dict[str, Any], ending: str, strings: bool) -> None:
     made, asked = tables(strings=strings), METRICS
@@ -390,8 +394,8 @@ def test_faults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str, str
     if streamed:
         monkeypatch.setattr(job, "COPIES", 1 << 40)
     recs = write(pa.table({"user_id": [1, 1], "item_id": [5, 6]}), tmp_path / "recs.parquet")
-    for name, text in {**ROWS, **texts}.items():
-        (tmp_path / f"{name}.csv").write_text(text)
+    for name, content in {**ROWS, **texts}.items():
+        (tmp_path / f"{name}.csv").write_text(content)
     paths: dict[str, Any] = {name: str(tmp_path / f"{name}.csv") for name in ROWS}
     with pytest.raises(fastrec.FastrecError) as error:
         fastrec.evaluate_files(recs, None, ["own_price", "own_repeats", "own_first"], **paths)
