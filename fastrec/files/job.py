@@ -20,7 +20,7 @@ from fastrec.files.columns import (
 from fastrec.files.database import interruptible
 from fastrec.files.formats.base import one_row, quoted
 from fastrec.files.items import ID_TYPES, read_items_of
-from fastrec.files.opened import Opened
+from fastrec.files.opened import Opened, size_of_sides
 from fastrec.files.parquet import find_plain, read_plain, size_of_plain
 from fastrec.files.paths import unchanged
 from fastrec.files.sizes import Size, size_of_rows
@@ -36,6 +36,7 @@ from fastrec.files.tables import (
     string_bytes,
     used_bytes,
 )
+from fastrec.files.text import find_text, read_text
 from fastrec.inputs.grouping import loading_kernels
 from fastrec.inputs.items import ItemTable
 from fastrec.inputs.users import UserLabels
@@ -167,10 +168,12 @@ class FileJob(NamedTuple, Generic[AnyColumns]):
     def read_whole(self) -> Whole | None:
         """Read tables that fit in memory and need no database; return None if they need one."""
         with unchanged({path: stamp for side in self.opened.values() for path, stamp in side.stamps.items()}):
-            found = find_plain({table: side for table, side in self.opened.items() if table != ITEMS})
-            if found is None:
+            sides = {table: side for table, side in self.opened.items() if table != ITEMS}
+            plain, text = find_plain(sides), find_text(sides)
+            found = plain or text
+            if not found:
                 return None
-            size = size_of_plain(found.values())
+            size = size_of_plain(plain.values()) if plain else size_of_sides(sides.values())
             if COPIES * size.n_bytes > self.resources.limit():
                 return None
             items = None
@@ -179,9 +182,12 @@ class FileJob(NamedTuple, Generic[AnyColumns]):
                 if items is None:
                     return None
             n_threads, limit = resolve_threads(self.resources.n_threads), self.resources.limit()
-            with loading_kernels(sum(plain.rows for plain in found.values())):
-                tables = read_plain(found, n_threads, size, limit // COPIES)
-        return None if tables is None else Whole(tables, {table: plain.listed for table, plain in found.items()}, items)
+            if plain:
+                with loading_kernels(sum(side.rows for side in plain.values())):
+                    tables = read_plain(plain, n_threads, size, limit // COPIES)
+            else:
+                tables = read_text(text or {}, n_threads, limit // COPIES)
+        return None if tables is None else Whole(tables, {table: side.listed for table, side in found.items()}, items)
 
     def _read_items(self, *, are_strings: bool) -> ItemTable | None:
         """Return the table of items; None if it is large, or if its ids may match those of the lists in another way."""
@@ -245,7 +251,7 @@ def _database(
         labels = LabelsOfUsers.make(con, list(files.values()), by, {role: ids[role] for role in users})
         return _Loaded(con, files, ids, labels, streamed)
 
-    n_bytes = sum(side.size().n_bytes for side in opened.values())
+    n_bytes = size_of_sides(opened.values()).n_bytes
     with contextlib.ExitStack() as stack:
         loaded = _load_in_memory(stack, read, resources) if COPIES * n_bytes <= resources.limit() else None
         if loaded is None:

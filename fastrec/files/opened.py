@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -27,7 +27,7 @@ from fastrec.inputs.items import ITEM_ID
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-__all__ = ["Opened", "open_files"]
+__all__ = ["Opened", "open_files", "size_of_sides"]
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,14 @@ class Opened:
     def each(self) -> Iterator[Opened]:
         """Yield every file by itself."""
         return (replace(self, files=file) for file in self.files.each())
+
+
+def size_of_sides(sides: Iterable[Opened]) -> Size:
+    """Estimate the size of the wanted columns of tables."""
+    size = Size()
+    for side in sides:
+        size = size.plus(side.size())
+    return size
 
 
 def open_files(

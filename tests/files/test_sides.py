@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import fastrec
-from fastrec.files import job
+from fastrec.files import job, text
 from fastrec.runtime.limits import MIN_MEMORY
 from support.bits import user_bits
 from support.side_metrics import ALONE, register
@@ -87,8 +87,10 @@ def route(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
     monkeypatch.setattr(job.FileJob, "take_whole", watched("whole"))
     monkeypatch.setattr(job, "_load_in_memory", watched("load"))
     monkeypatch.setattr(job, "_load_on_disk", watched("disk"))
+    monkeypatch.setattr(text, "MIN_BYTES", 0)
     if request.param != "whole":
         monkeypatch.setattr(job, "find_plain", lambda _: None)
+        monkeypatch.setattr(job, "find_text", lambda _: None)
     if request.param == "streamed":
         monkeypatch.setattr(job, "COPIES", 1 << 40)
         monkeypatch.setattr("fastrec.files.resources.MIN_BATCH", 200)
@@ -117,8 +119,11 @@ def test_parquet(tmp_path: Path, route: dict[str, Any], strings: bool, exclude: 
     assert found.settings["n_items"] == N_ITEMS
 
 
-@pytest.mark.parametrize("route", ["database", "streamed"], indirect=True)
-@pytest.mark.parametrize("ending", [".csv", ".jsonl"])
+@pytest.mark.parametrize(
+    ("route", "ending"),
+    [("whole", ".csv"), *((route, ending) for route in ("database", "streamed") for ending in (".csv", ".jsonl"))],
+    indirect=["route"],
+)
 @pytest.mark.parametrize("strings", [False, True])
 def test_text(tmp_path: Path, route: dict[str, Any], ending: str, strings: bool) -> None:
     made, asked = tables(strings=strings), METRICS
@@ -159,7 +164,6 @@ def test_logged_columns_in_parquet(tmp_path: Path, route: dict[str, Any], ranked
     check_clicks(tmp_path, route, ".parquet", ranked=ranked)
 
 
-@pytest.mark.parametrize("route", ["database", "streamed"], indirect=True)
 @pytest.mark.parametrize("ranked", [False, True])
 def test_logged_columns_in_text(tmp_path: Path, route: dict[str, Any], ranked: bool) -> None:
     check_clicks(tmp_path, route, ".csv", ranked=ranked)
@@ -390,8 +394,8 @@ def test_faults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str, str
     if streamed:
         monkeypatch.setattr(job, "COPIES", 1 << 40)
     recs = write(pa.table({"user_id": [1, 1], "item_id": [5, 6]}), tmp_path / "recs.parquet")
-    for name, text in {**ROWS, **texts}.items():
-        (tmp_path / f"{name}.csv").write_text(text)
+    for name, content in {**ROWS, **texts}.items():
+        (tmp_path / f"{name}.csv").write_text(content)
     paths: dict[str, Any] = {name: str(tmp_path / f"{name}.csv") for name in ROWS}
     with pytest.raises(fastrec.FastrecError) as error:
         fastrec.evaluate_files(recs, None, ["own_price", "own_repeats", "own_first"], **paths)

@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import fastrec
-from fastrec.files import job
+from fastrec.files import job, text
 from fuzz.calls import Draw, Finding, one_in, set_up
 
 __all__ = ["describe", "draw_case", "run_case", "set_up"]
@@ -292,6 +292,9 @@ def by_route(route: str) -> Iterator[None]:
             stack.enter_context(mock.patch.object(job, "COPIES", 1 << 60))
         elif route == "database":
             stack.enter_context(mock.patch.object(job, "find_plain", return_value=None))
+            stack.enter_context(mock.patch.object(job, "find_text", return_value=None))
+        else:
+            stack.enter_context(mock.patch.object(text, "MIN_BYTES", 0))
         yield
 
 

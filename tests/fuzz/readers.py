@@ -23,6 +23,7 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest import mock
 
 import numpy as np
 import pyarrow as pa
@@ -40,6 +41,7 @@ if __name__ == "__main__":  # the guided run must start coverage before it impor
         import fastrec.files.hints
         import fastrec.files.parquet
         import fastrec.files.tables
+        import fastrec.files.text
         import fastrec.inputs.arrow
         import fastrec.report.archive
         import fastrec.report.report
@@ -50,6 +52,7 @@ else:
 from rich.console import Console
 
 from fastrec.cli.draw import draw_report
+from fastrec.files import text
 from fuzz.calls import Draw, Finding, one_in
 
 FOLDER = Path(tempfile.mkdtemp(prefix="fuzz-readers-"))
@@ -371,7 +374,8 @@ def draw_case(seed: int) -> tuple[str, bytes]:
 def read_one(name: str, data: bytes) -> bool:
     """Read bytes; return whether they gave a value. Raise `Finding` for a forbidden result."""
     try:
-        TARGETS[name].read(data)
+        with mock.patch.object(text, "MIN_BYTES", len(data) % 2 << 30):  # half of the files are read without DuckDB
+            TARGETS[name].read(data)
     except fastrec.FastrecError:
         return False
     except Finding:

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 from fastrec.files.columns import FileColumns
 from fastrec.files.database import run
-from fastrec.files.formats.heads import Beginning
+from fastrec.files.formats.heads import Beginning, RowForm
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -64,6 +64,10 @@ class Format(ABC):
     @abstractmethod
     def open(self, con: DuckDBPyConnection, files: Files, columns: FileColumns, attempt: int) -> Source:
         """Return the SQL source of files."""
+
+    def form(self, path: str, columns: FileColumns) -> RowForm | None:
+        """Return the form of the rows of a file that Arrow can read as DuckDB does; None in doubt."""
+        return None
 
     def size(self, files: Files, names: Collection[str]) -> Size:
         """Estimate the size of the wanted columns."""

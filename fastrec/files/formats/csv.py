@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     from fastrec.files.columns import FileColumns
 from fastrec.files.formats.base import FILE, Format, Source, names_files, quoted, reader_sql, string_sql, text_source
-from fastrec.files.formats.heads import Head, compression_of, read_heads
+from fastrec.files.formats.heads import SAMPLED_ROWS, Head, RowForm, compression_of, read_head, read_heads
 from fastrec.files.paths import Files, utf8_path
 
 __all__ = ["CSV"]
@@ -85,8 +86,9 @@ def _csv_header(head: Head, wanted: set[str]) -> Header:
     """Read the header with the delimiter that gives most of the wanted names, or, if equal, most columns."""
     best: tuple[tuple[int, int], Header] | None = None
     failure: csv.Error | None = None
+    stream = io.StringIO(head.text, newline="")
     for delimiter in ",\t;|":
-        stream = io.StringIO(head.text, newline="")
+        stream.seek(0)
         rows = csv.reader(stream, delimiter=delimiter)
         try:
             names = next(rows, [])
@@ -95,7 +97,7 @@ def _csv_header(head: Head, wanted: set[str]) -> Header:
             continue
         merit = (len(wanted.intersection(names)), len(names))
         if best is None or merit > best[0]:
-            best = merit, Header(names, delimiter, rows.line_num, not stream.read().strip())
+            best = merit, Header(names, delimiter, rows.line_num, not any(map(str.strip, stream)))
     if best is None:
         assert failure is not None
         raise InputError(head.path, f": the header cannot be read as CSV: {reason_of_csv(failure)}") from failure
@@ -122,6 +124,26 @@ def _check_header(head: Head, found: Header, wanted: Header, first: str) -> None
     raise InputError(head.path, f": the header differs from that of {first}: {what}")
 
 
+def _form(head: Head, columns: FileColumns) -> RowForm | None:
+    """Return the form of the rows below a header of one line; None in doubt."""
+    header = _csv_header(head, columns.names)
+    line, ending, rest = head.text.partition("\n")
+    if header.n_lines > 1 or not ending or "\r" in line.rstrip("\r"):
+        return None
+    rows = csv.reader(io.StringIO(rest[: rest.rfind("\n") + 1], newline=""), delimiter=header.delimiter)
+    try:
+        sample = [row for row in itertools.islice(rows, SAMPLED_ROWS) if len(row) == len(header.names)]
+    except csv.Error:
+        return None
+    return RowForm(
+        tuple(header.names),
+        header.delimiter,
+        b"\r\n" if line.endswith("\r") else b"\n",
+        head.mark + len(f"{line}\n".encode()),
+        tuple(zip(*sample, strict=True)) or ((),) * len(header.names),
+    )
+
+
 class _Csv(Format):
     """CSV, which is any text that no other format recognises."""
 
@@ -131,6 +153,9 @@ class _Csv(Format):
 
     def open(self, con: DuckDBPyConnection, files: Files, columns: FileColumns, attempt: int) -> Source:
         return _open_csv(con, files, columns, attempt)
+
+    def form(self, path: str, columns: FileColumns) -> RowForm | None:
+        return _form(read_head(path), columns)
 
 
 CSV = _Csv()

@@ -16,9 +16,20 @@ from fastrec.exceptions import InputError
 from fastrec.files.formats.registry import FORMATS
 from fastrec.files.paths import is_packed
 
-__all__ = ["Beginning", "Head", "compression_of", "line_of", "lines_of", "read_heads"]
+__all__ = [
+    "SAMPLED_ROWS",
+    "Beginning",
+    "Head",
+    "RowForm",
+    "compression_of",
+    "line_of",
+    "lines_of",
+    "read_head",
+    "read_heads",
+]
 
 HEAD_BYTES = 1 << 20
+SAMPLED_ROWS = 1000  # that tell the form of all rows
 MAGIC_BYTES = 16  # the longest magic
 
 
@@ -34,7 +45,7 @@ class Beginning:
     @functools.cached_property
     def head(self) -> Head:
         """First megabyte as text; raises if the file is not text."""
-        return _read_head(self.path)
+        return read_head(self.path)
 
 
 class Head(NamedTuple):
@@ -43,6 +54,7 @@ class Head(NamedTuple):
     path: str
     text: str
     packed: bool  # with gzip
+    mark: int  # bytes of the byte order mark
 
     @property
     def first_line(self) -> str:
@@ -51,21 +63,40 @@ class Head(NamedTuple):
 
     def lines(self) -> Iterator[str]:
         """Yield the lines that are not blank."""
-        return (line for line in re.split(r"[\r\n]+", self.text) if line.strip())
+        lines = (found[0] for found in re.finditer(r"[^\r\n]+", self.text))
+        return (line for line in lines if line.strip())
 
 
-def _read_head(path: str) -> Head:
+class RowForm(NamedTuple):
+    """How the rows of a file of delimited text are written, judged by the first ones."""
+
+    names: tuple[str, ...]  # of the columns
+    delimiter: str
+    line_break: bytes
+    header: int  # bytes before the first row
+    samples: tuple[Sequence[str], ...]  # first values of each column
+
+    @property
+    def layout(self) -> tuple[object, ...]:
+        """What files that are read together have in common."""
+        return self.names, self.delimiter, self.line_break
+
+
+def read_head(path: str) -> Head:
+    """Return the first megabyte of a file as text; raise if it is not text."""
     packed = is_packed(path)
     try:
         with gzip.open(path, "rb") if packed else open(path, "rb") as stream:
-            text = codecs.getincrementaldecoder("utf-8-sig")().decode(stream.read(HEAD_BYTES))
+            start = stream.read(HEAD_BYTES)
+        text = codecs.getincrementaldecoder("utf-8-sig")().decode(start)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise InputError(path, f": damaged gzip file: {error}") from error
     except UnicodeDecodeError as error:
         raise InputError(path, f": {_no_text()}: {error.reason}, byte {error.start}") from error
     if "\0" in text:
         raise InputError(path, f": {_no_text()}: it has zero bytes")
-    return Head(path, text, packed)
+    mark = len(codecs.BOM_UTF8) if start.startswith(codecs.BOM_UTF8) else 0
+    return Head(path, text, packed, mark)
 
 
 def _no_text() -> str:
@@ -75,7 +106,7 @@ def _no_text() -> str:
 
 def read_heads(paths: Sequence[str]) -> list[Head]:
     """Return the beginning of each text file; raise unless all or none are packed, and packed ones are whole."""
-    heads = [_read_head(path) for path in paths]
+    heads = [read_head(path) for path in paths]
     for head in heads:
         if head.packed != heads[0].packed:
             one, other = (heads[0].path, head.path) if heads[0].packed else (head.path, heads[0].path)

@@ -1,0 +1,358 @@
+"""Delimited text that Arrow reads into memory, piece by piece in threads, if it gives what DuckDB would give.
+
+Types are those of the first rows. Whatever Arrow might take in another way than DuckDB is left to DuckDB, as are
+faults: DuckDB reads all columns as strings, and says what is wrong and in which row (fastrec.files.tables).
+"""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import os
+import re
+import threading
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fastrec.exceptions import InputError
+from fastrec.files.columns import USERS
+from fastrec.files.formats.heads import RowForm
+from fastrec.files.opened import Opened
+from fastrec.files.paths import is_packed
+from fastrec.inputs.columns import MAX_EXACT_INTEGER
+from fastrec.inputs.grouping import loading_kernels
+from fastrec.inputs.values import arrow_of
+from fastrec.runtime.extras import require
+from fastrec.runtime.threads import run_in_threads
+
+__all__ = ["MIN_BYTES", "TextRows", "find_text", "read_text"]
+
+Array = np.ndarray[Any, Any]
+MIN_BYTES = 1 << 18  # of all files: DuckDB reads less as fast
+PIECE_BYTES = 1 << 22
+BYTES_PER_ROW = 16  # about
+MAX_PACKED = 1032  # bytes that one byte of a gzip file can unpack to
+INTEGER, FLOAT, STRING = "int64", "float64", "string"
+WHOLE_NUMBER = re.compile(r"0|-?[1-9][0-9]{0,18}")
+LIKE_NUMBER = re.compile(r"\s*[+-]?[0-9.]+([eE][+-]?[0-9]+)?\s*")  # any string that DuckDB may take for a number
+INT32 = np.iinfo(np.int32)
+NEWLINE, RETURN, QUOTE, SPACE, PLUS, MINUS, POINT, ZERO = map(ord, '\n\r" +-.0')
+MAX_ASCII = 127
+
+
+class DoubtError(Exception):
+    """Text that DuckDB must read."""
+
+
+class TextRows(NamedTuple):
+    """The columns to read from the files of a table."""
+
+    paths: tuple[str, ...]
+    form: RowForm
+    headers: tuple[int, ...]  # bytes before the first row of each file
+    names: dict[str, str]  # role -> column
+    kinds: dict[str, str]  # role -> type
+
+    @property
+    def listed(self) -> tuple[str, ...]:
+        """All columns of the files."""
+        return self.form.names
+
+    def is_string(self, role: str) -> bool:
+        """Return whether the ids of a role are strings."""
+        return self.kinds[role] == STRING
+
+
+# Which files
+
+
+def find_text(opened: Mapping[str, Opened]) -> dict[str, TextRows] | None:
+    """Return the columns to read from the files of each table; None if DuckDB must read the files."""
+    if USERS in opened or any(side.columns.by or side.format.magic for side in opened.values()):
+        return None
+    if sum(os.path.getsize(path) for side in opened.values() for path in side.files.paths) < MIN_BYTES:
+        return None
+    require("pyarrow", "cli", what="reading files")
+    found = {}
+    for table, side in opened.items():
+        rows = _find(side)
+        if rows is None:
+            return None
+        found[table] = rows
+    for role in {role for rows in found.values() for role in rows.names if _is_id(role)}:
+        if len({rows.is_string(role) for rows in found.values() if role in rows.names}) > 1:
+            return None  # ids match only ids of the same kind
+    return found
+
+
+def _find(opened: Opened) -> TextRows | None:
+    """Return the columns to read from files that have one form; else None."""
+    paths = opened.files.paths
+    headers = []
+    try:
+        first = opened.format.form(paths[0], opened.columns)
+        if first is None:
+            return None
+        for path in paths:  # the forms of many files would fill the memory
+            form = opened.format.form(path, opened.columns)
+            if form is None or form.layout != first.layout or is_packed(path) != is_packed(paths[0]):
+                return None
+            headers.append(form.header)
+        names = opened.columns.roles(opened.table, paths[0], first.names)
+    except InputError:
+        return None
+    if len({*first.names}) < len(first.names) or len({*names.values()}) < len(names):
+        return None
+    if {*names.values()}.intersection(key for keys in opened.files.keys for key in keys):
+        return None  # a Hive partition has the name of a column
+    kinds = {}
+    for role, name in names.items():
+        kind = _kind(role, first.samples[first.names.index(name)])
+        if kind is None:
+            return None
+        kinds[role] = kind
+    return TextRows(paths, first, tuple(headers), names, kinds)
+
+
+def _is_id(role: str) -> bool:
+    return role == "item" or role.startswith("user")
+
+
+def _kind(role: str, values: Sequence[str]) -> str | None:
+    """Return the type of the column of a role, judged by its first values; None in doubt."""
+    if not values:
+        return None
+    if not _is_id(role):
+        return INTEGER if role == "rank" else FLOAT
+    if all(map(WHOLE_NUMBER.fullmatch, values)):
+        return INTEGER
+    return None if all(map(LIKE_NUMBER.fullmatch, values)) else STRING
+
+
+# Pieces
+
+
+class _Pieces:
+    """Pieces of files, cut between lines; threads take them in turn."""
+
+    def __init__(self, rows: TextRows) -> None:
+        self._rows = rows
+        self._lock = threading.Lock()
+        self._taken = self._cut()
+        self.n_most = sum(
+            2 + 2 * os.path.getsize(path) * (MAX_PACKED if is_packed(path) else 1) // PIECE_BYTES for path in rows.paths
+        )
+
+    def take(self) -> tuple[int, bytes] | None:
+        """Return the next piece and its number; None if there is no more."""
+        with self._lock:
+            return next(self._taken, None)
+
+    def _cut(self) -> Iterator[tuple[int, bytes]]:
+        n, line_break = 0, self._rows.form.line_break
+        for path, header in zip(self._rows.paths, self._rows.headers, strict=True):
+            with gzip.open(path, "rb") if is_packed(path) else open(path, "rb") as stream:
+                stream.read(header)
+                rest = b""
+                while block := stream.read(PIECE_BYTES):
+                    piece = rest + block
+                    cut = piece.rfind(b"\n") + 1
+                    rest = piece[cut:]
+                    if len(rest) > PIECE_BYTES:
+                        raise DoubtError  # a long line
+                    if cut:
+                        yield n, piece[:cut]
+                        n += 1
+                if rest:
+                    yield n, rest + line_break
+                    n += 1
+
+
+# Bytes that Arrow takes in another way than DuckDB
+
+
+def _check_bytes(data: Array, form: RowForm, *, has_integers: bool) -> int:
+    """Return the number of lines; raise `DoubtError` for bytes that Arrow and DuckDB may take in different ways.
+
+    Arrow takes `007` and ` 7` for 7, where a string would stay as it is.
+    """
+    ends = data == NEWLINE
+    n_lines = int(np.count_nonzero(ends))
+    returns = data == RETURN
+    if form.line_break == b"\n":
+        if returns.any():
+            raise DoubtError
+    elif returns[-1] or not np.array_equal(returns[:-1], ends[1:]):
+        raise DoubtError
+    n_unusual = int(np.count_nonzero(data < SPACE)) - n_lines - int(np.count_nonzero(returns))
+    cuts = data == ord(form.delimiter)
+    if n_unusual != (int(np.count_nonzero(cuts)) if form.delimiter == "\t" else 0):
+        raise DoubtError
+    if data.max() > MAX_ASCII:
+        _check_encoding(data)
+    cuts |= ends
+    after = np.concatenate(([True], cuts[:-1]))  # the first bytes of fields
+    before = np.concatenate((cuts[1:] | returns[1:], [True]))  # the last ones
+    quotes = data == QUOTE
+    if quotes.any():
+        at = np.flatnonzero(quotes)
+        if len(at) % 2 or not (after[at[::2]].all() and before[at[1::2]].all()):
+            raise DoubtError  # not around whole fields
+        after[1:] |= quotes[:-1]
+        before[:-1] |= quotes[1:]
+    if has_integers:
+        _check_integers(data, cuts, after, before)
+    return n_lines
+
+
+def _check_encoding(data: Array) -> None:
+    try:
+        codecs.utf_8_decode(data.data, "strict", True)  # noqa: FBT003 - the decoder takes no keywords
+    except UnicodeDecodeError:
+        raise DoubtError from None
+
+
+def _check_integers(data: Array, cuts: Array, after: Array, before: Array) -> None:
+    """Raise `DoubtError` for fields that may be integers in an unusual form: spaces, plus signs, leading zeros, -0."""
+    if ((after | before) & (data == SPACE)).any() or (after & (data == PLUS)).any():
+        raise DoubtError
+    if (after[:-1] & (data[:-1] == ZERO) & (data[1:] >= ZERO) & ~cuts[1:]).any():
+        raise DoubtError  # a zero before a digit or a letter
+    minus = np.flatnonzero(after & (data == MINUS))
+    padded = np.append(data, [NEWLINE, NEWLINE])
+    if ((padded[minus + 1] == ZERO) & (padded[minus + 2] != POINT)).any():
+        raise DoubtError
+
+
+# Columns
+
+
+class _TableReader:
+    """Reads the pieces of the files of a table into columns."""
+
+    def __init__(self, rows: TextRows, left: _Left) -> None:
+        from pyarrow import csv
+
+        self._rows, self._left = rows, left
+        self._pieces = _Pieces(rows)
+        self._has_integers = INTEGER in rows.kinds.values()
+        types = {name: _types()[rows.kinds[role]] for role, name in rows.names.items()}
+        self._parse = csv.ParseOptions(
+            delimiter=rows.form.delimiter, newlines_in_values=True, ignore_empty_lines=False, invalid_row_handler=None
+        )
+        self._convert = csv.ConvertOptions(column_types=types, include_columns=list(types), null_values=[])
+        self.n_bytes = sum(map(os.path.getsize, rows.paths))
+
+    def read(self, n_threads: int) -> list[Any]:
+        """Return the columns of each piece, a PyArrow table with roles as names; raise `DoubtError` in doubt."""
+        pieces = run_in_threads(self._take, range(self._pieces.n_most), n_threads)
+        if self._pieces.take() is not None:
+            raise DoubtError  # some rows were not read
+        return [piece for _, piece in sorted((piece for piece in pieces if piece), key=lambda piece: piece[0])]
+
+    def _take(self, _: int) -> tuple[int, Any] | None:
+        """Read the next piece; return its number and columns."""
+        taken = self._pieces.take()
+        if taken is None:
+            return None
+        n, piece = taken
+        n_lines = _check_bytes(np.frombuffer(piece, np.uint8), self._rows.form, has_integers=self._has_integers)
+        table = self._columns_of(piece)
+        if table.num_rows != n_lines or not all(map(self._is_clean, self._rows.kinds, table.columns)):
+            raise DoubtError
+        self._left.take(table.nbytes)
+        return n, table
+
+    def _columns_of(self, piece: bytes) -> Any:
+        import pyarrow as pa
+        from pyarrow import csv
+
+        names = list(self._rows.form.names)
+        options = csv.ReadOptions(use_threads=False, block_size=len(piece) + 1, column_names=names)
+        try:
+            table = csv.read_csv(pa.BufferReader(piece), options, self._parse, self._convert)
+        except pa.ArrowInvalid as error:
+            raise DoubtError from error
+        return table.rename_columns(list(self._rows.names))
+
+    def _is_clean(self, role: str, values: Any) -> bool:
+        """Return whether Arrow read the values of a column as DuckDB does, and errors need not be explained."""
+        from pyarrow import compute
+
+        kind = self._rows.kinds[role]
+        if kind == STRING:
+            return bool(compute.min(compute.binary_length(values)).as_py())
+        numbers = values.to_numpy()
+        if kind == FLOAT:
+            return bool(np.abs(numbers).max() < MAX_EXACT_INTEGER)
+        return role != "item" or bool(numbers.min() >= 0)
+
+
+def _types() -> dict[str, Any]:
+    import pyarrow as pa
+
+    return {INTEGER: pa.int64(), FLOAT: pa.float64(), STRING: pa.string()}
+
+
+class _Left:
+    """The bytes of memory that columns may still take."""
+
+    def __init__(self, n_bytes: int) -> None:
+        self._n_bytes = n_bytes
+        self._lock = threading.Lock()
+
+    def take(self, n_bytes: int) -> None:
+        """Take bytes; raise `DoubtError` if they are too many."""
+        with self._lock:
+            self._n_bytes -= n_bytes
+            if self._n_bytes < 0:
+                raise DoubtError
+
+
+# Tables
+
+
+def read_text(found: Mapping[str, TextRows], n_threads: int, n_bytes: int) -> dict[str, Any] | None:
+    """Read the files of each table as a PyArrow table of at most `n_bytes`; None if in doubt or without room."""
+    left = _Left(n_bytes)
+    try:
+        readers = {table: _TableReader(rows, left) for table, rows in found.items()}
+        with loading_kernels(sum(reader.n_bytes for reader in readers.values()) // BYTES_PER_ROW):
+            pieces = {table: reader.read(n_threads) for table, reader in readers.items()}
+    except (DoubtError, OSError, EOFError, zlib.error):
+        return None
+    if not all(pieces.values()):
+        return None
+    narrow = {
+        role
+        for rows in found.values()
+        for role, kind in rows.kinds.items()
+        if kind == INTEGER
+        and all(
+            _are_narrow(piece.column(role)) for own in pieces.values() for piece in own if role in piece.column_names
+        )
+    }
+    return {table: _table(rows, pieces.pop(table), narrow) for table, rows in found.items()}
+
+
+def _are_narrow(values: Any) -> bool:
+    numbers = values.to_numpy()
+    return bool(numbers.min() >= INT32.min and numbers.max() <= INT32.max)
+
+
+def _table(rows: TextRows, pieces: list[Any], narrow: set[str]) -> Any:
+    """Join the columns of pieces to a PyArrow table."""
+    import pyarrow as pa
+
+    columns = []
+    for role, kind in rows.kinds.items():
+        parts = [piece.column(role) for piece in pieces]
+        if kind == STRING:
+            columns.append(pa.chunked_array([chunk for part in parts for chunk in part.chunks], pa.string()))
+        else:
+            dtype = np.int32 if role in narrow else None
+            columns.append(arrow_of(np.concatenate([part.to_numpy() for part in parts], dtype=dtype, casting="unsafe")))
+    return pa.Table.from_arrays(columns, names=list(rows.kinds))
