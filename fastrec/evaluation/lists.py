@@ -502,6 +502,7 @@ def evaluate_model_at_once(
             kept.append((part, sides))
     for part, known in ((part, None) for part in parts) if parts.made_again else kept:
         evaluator._review(part, known)  # noqa: SLF001
+    evaluator._move_users(parts.order)  # noqa: SLF001
     return parts.apart
 
 

@@ -15,9 +15,9 @@ from fastrec.exceptions import Argument, InputError
 from fastrec.inputs.arrays import FlatSide
 from fastrec.inputs.arrow import Frame, open_foreign
 from fastrec.inputs.lists import AboutUsers, Names, Prepared, Settings, arrange, finite_gains, sides_apart
-from fastrec.inputs.model_users import NO_ROWS, ModelUsers, as_columns, chosen_rows, read_users, take_users
+from fastrec.inputs.model_users import NO_ROWS, ModelUsers, as_columns, chosen_rows, read_users
 from fastrec.inputs.models import Model, ModelCall
-from fastrec.inputs.parts import part_of_users
+from fastrec.inputs.parts import take_rows
 from fastrec.inputs.ragged import read_only
 from fastrec.inputs.slots import BatchSides
 from fastrec.kernels import models as kernels
@@ -127,17 +127,22 @@ class _Walk(NamedTuple):
 
 def _walk(model: Model, given: ModelUsers, room: Room, n_threads: int, counter: _PartedProgress) -> _Walk:
     users = np.flatnonzero(given.rows >= 0)
-    users = users[np.argsort(given.rows[users], kind="stable")]
     return _Walk(model, users, given.rows[users], given.joined.names, room, n_threads, counter.next_part(len(users)))
 
 
+def _order_of_walk(rows: Array) -> Array:
+    """Return the positions of users by ascending row, then of those that the model lacks.
+
+    Parts are whole blocks in this order, so that they do not decide which users share a block.
+    """
+    return np.lexsort((rows, rows < 0))
+
+
 def _parts(given: ModelUsers, room: Room) -> Iterator[ModelUsers]:
-    """Yield users of the model in parts, in the order of the report; at least one part."""
-    order = given.joined.users.order
-    order = np.arange(len(given.rows)) if order is None else order
+    """Yield users of the model in parts, in the order of the walk; at least one part."""
+    order = _order_of_walk(given.rows)
     for first in range(0, max(len(order), 1), room.users_of_part):
-        at = order[first : first + room.users_of_part]
-        yield ModelUsers(part_of_users(given.joined, at), given.rows[at])
+        yield given.part(order[first : first + room.users_of_part])
 
 
 class _PartedProgress:
@@ -198,19 +203,19 @@ def find_top(
     named = call._replace(rows=chosen_rows(call, sides, matched=matched))
     users = read_users(named, sides, about, Settings("input", "first", n_threads), {})
     assert named.rows is not None
-    at = np.empty(len(named.rows), np.int64)
-    at[np.argsort(named.rows)] = np.argsort(users.rows)
-    users = take_users(users, at)
-    codes, sides_of_users = users.joined.sides["recs"].items, users.joined.sides
-    room = find_room(call.model, sides_of_users, len(at), k, memory)
-    lists, counter = [], _PartedProgress(progress, len(at))
+    n_items, sides_of_users = call.model.n_items, users.joined.sides
+    room = find_room(call.model, sides_of_users, len(users.rows), k, memory)
+    lists, counter = [], _PartedProgress(progress, len(users.rows))
     for part in _parts(users, room):
         walk = _walk(call.model, part, room, n_threads, counter)
         found = _visit(walk, len(part.rows), _sides_of(part, NO_ROWS), 1, k)
-        lists.append(flat_top(found.top, np.arange(len(codes)), k))
+        lists.append(flat_top(found.top, np.arange(n_items), k))
     items, scores = (np.concatenate(own) for own in zip(*((own.items, own.extra) for own in lists), strict=True))
     ends = np.concatenate([np.diff(own.indptr) for own in lists])
-    return call.item_ids[items], np.concatenate([[0], np.cumsum(ends)]).astype(np.int64), scores
+    found_lists = FlatSide(items, np.concatenate([[0], np.cumsum(ends)]).astype(np.int64), scores)
+    found_lists = take_rows(found_lists, np.argsort(np.argsort(named.rows)))  # lists of ascending rows
+    assert found_lists.extra is not None
+    return call.item_ids[found_lists.items], found_lists.indptr, found_lists.extra
 
 
 def _sides_of(users: ModelUsers, relevant: kernels.ItemRows) -> kernels.Sides:
@@ -225,7 +230,8 @@ def _sides_of(users: ModelUsers, relevant: kernels.ItemRows) -> kernels.Sides:
 class ModelParts:
     """Users of a model, prepared as `prepare` does lists of all items that the model scores, part by part.
 
-    Lists are not made if the metrics read only hits and first items. Each iteration scores all users again.
+    Lists are not made if the metrics read only hits and first items. Each iteration scores all users again, in an
+    order of its own: `order` has the positions in it of the users of the report, if the call has all users.
     """
 
     def __init__(
@@ -246,7 +252,7 @@ class ModelParts:
             order = np.argsort(codes if settings.ties == "id_asc" else -codes)
             self._model, codes, columns = self._model.restricted(order), codes[order], np.argsort(order)
             joined.sides["recs"] = joined.sides["recs"]._replace(items=codes)
-        self._settings, self._reads, self._exclude = settings, reads, working.exclude
+        self._settings, self._reads, self._exclude, self._whole = settings, reads, working.exclude, working.whole
         self._draw = NO_DRAW if reads.sample is None else _draw(reads.sample, self._users, columns, whole=working.whole)
         n_users = len(self._users.rows)
         self._room = find_room(self._model, joined.sides, n_users, reads.n_listed, working.memory)
@@ -256,6 +262,13 @@ class ModelParts:
             self._room = self._room._replace(users_of_part=max(n_users, 1))
         elif joined.sides["truth"].extra is not None:
             finite_gains(joined.sides["truth"])  # here, as its errors count the rows of all users
+
+    @property
+    def order(self) -> Array:
+        """The position of each user of the report among those of all parts."""
+        order = self._users.joined.users.order
+        places = np.argsort(_order_of_walk(self._users.rows))
+        return places if order is None else places[order]
 
     @property
     def apart(self) -> tuple[str, ...]:
@@ -268,6 +281,7 @@ class ModelParts:
         for part in _parts(self._users, self._room):
             prepared = self._prepare(part)
             users = prepared.users if has_ids else prepared.users._replace(ids=None)
+            users = users._replace(order=None) if self._whole else users
             yield prepared._replace(users=users, exclude=self._exclude)
 
     def _prepare(self, users: ModelUsers) -> Prepared:

@@ -14,13 +14,13 @@ from fastrec.inputs.frames import refuse_columns
 from fastrec.inputs.ids import kind_of_ids
 from fastrec.inputs.lists import AboutUsers, JoinedSides, Settings, join_sides, read_given
 from fastrec.inputs.models import ModelCall
-from fastrec.inputs.parts import take_rows
+from fastrec.inputs.parts import part_of_users
 from fastrec.inputs.ragged import read_only
 from fastrec.inputs.sides import READ_SIDES, spoken
-from fastrec.inputs.users import Users, as_labels, check_groups, check_keys
+from fastrec.inputs.users import check_keys
 from fastrec.kernels import models as kernels
 
-__all__ = ["NO_ROWS", "ModelUsers", "as_columns", "chosen_rows", "read_users", "take_users"]
+__all__ = ["NO_ROWS", "ModelUsers", "as_columns", "chosen_rows", "read_users"]
 
 Array = np.ndarray[Any, Any]
 ROWS_AT_ONCE = 1 << 20
@@ -32,6 +32,10 @@ class ModelUsers(NamedTuple):
 
     joined: JoinedSides
     rows: Array
+
+    def part(self, at: Array) -> ModelUsers:
+        """Return the users at some positions."""
+        return ModelUsers(part_of_users(self.joined, at), self.rows[at])
 
 
 def read_users(
@@ -71,7 +75,7 @@ def read_users(
     sides["recs"] = RawSide(call.item_ids, np.zeros(len(rows) + 1, np.int64), None)
     joined = join_sides(sides, users, known, lines)._replace(order="score")
     found = ModelUsers(joined, rows)
-    return take_users(found, np.flatnonzero(rows >= 0)) if call.rows is not None and (rows < 0).any() else found
+    return found.part(np.flatnonzero(rows >= 0)) if call.rows is not None and (rows < 0).any() else found
 
 
 def _check_forms(given: Mapping[str, Any], names: Array) -> None:
@@ -133,23 +137,6 @@ def _check_numbers_of_users(given: Mapping[str, tuple[Any, ...]], n_users: int) 
                 ", or match dicts or data frames with ",
                 Argument("user_ids", (...,)),
             )
-
-
-def take_users(given: ModelUsers, at: Array) -> ModelUsers:
-    """Return some users."""
-    joined, users = given.joined, given.joined.users
-    sides = {
-        name: take_rows(side, at) if name in READ_SIDES and len(side.indptr) == len(given.rows) + 1 else side
-        for name, side in joined.sides.items()
-        if name != "recs"
-    }
-    sides["recs"] = joined.sides["recs"]._replace(indptr=np.zeros(len(at) + 1, np.int64))
-    plain = users._replace(order=None)
-    codes, keys = check_groups({name: labels[at] for name, labels in plain.labels().items()} or None, len(at))
-    order = None if users.order is None else np.argsort(np.argsort(users.order)[at])
-    ids = None if users.ids is None else as_labels(users.ids[at].tolist())
-    weights = None if users.weights is None else users.weights[at]
-    return ModelUsers(joined._replace(sides=sides, users=Users(ids, codes, keys, weights, order)), given.rows[at])
 
 
 def as_columns(side: FlatSide | None, codes: Array) -> kernels.ItemRows:

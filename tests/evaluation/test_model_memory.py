@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 import sys
 from typing import Any
@@ -166,6 +167,49 @@ def test_the_memory_does_not_change_the_bits(memory: Any) -> None:
     assert mean_bits(dict(found.estimates)) == mean_bits(dict(wanted.estimates))
     tops = [fastrec.top_items(model, 7, memory=m) for m in (memory, "300MB")]
     assert all(np.array_equal(one, other) for one, other in zip(*tops, strict=True))
+
+
+@pytest.mark.parametrize("form", ["users", "dicts", "frames"])
+@pytest.mark.parametrize("metrics", [["ndcg@3", "mrr"], ["gini", "mrr"]])
+def test_parts_do_not_decide_which_users_share_a_block(
+    form: str, metrics: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """BLAS rounds by the position in a block; so does this model, and users are in another order than its rows."""
+    for name in ("MAX_USERS_OF_BLOCK", "MIN_USERS_OF_BLOCK"):
+        monkeypatch.setattr(model_room, name, 4)
+    draw = np.random.default_rng(3)
+    call = call_of(named=form != "users")
+    call = as_frames(call) if form == "frames" else call
+    if form == "users":
+        del call["user_weight"]
+        call["users"] = draw.permutation(N_USERS)
+    else:
+        call["user_ids"] = draw.permutation(call["user_ids"])
+    scores = call.pop("model")
+    asked: list[list[int]] = []
+
+    def score(rows: Any) -> Any:
+        asked.append(rows.tolist())
+        return scores[rows] * (1 + np.arange(len(rows)))[:, None] % N_ITEMS
+
+    def answer(most: int) -> Any:
+        asked.clear()
+        monkeypatch.setattr(model_room, "MAX_USERS_OF_PART", most)
+        report = evaluate({**call, "model": score}, metrics, n_items=N_ITEMS, ties="input")
+        own = {name: call[name] for name in ("exclude", "user_ids", "users") if name in call}
+        return report, fastrec.top_items(score, 4, n_items=N_ITEMS, **own), [*asked]
+
+    (wanted, top, blocks), *others = (answer(most) for most in (1 << 16, 8, 4))
+    assert max(map(len, blocks)) == 4 and sorted(itertools.chain(*blocks))[::2] == [*range(N_USERS)]
+    for found, own_top, own_blocks in others:
+        assert own_blocks == blocks
+        assert mean_bits(dict(found.estimates)) == mean_bits(dict(wanted.estimates))
+        assert user_bits(found) == user_bits(wanted) and group_bits(found) == group_bits(wanted)
+        assert (found.user_ids is None) == (wanted.user_ids is None)
+        assert found.user_ids is None or found.user_ids.tolist() == wanted.user_ids.tolist()
+        assert found.labels.keys() == wanted.labels.keys()
+        assert all(np.array_equal(found.labels[name], wanted.labels[name]) for name in wanted.labels)
+        assert all(np.array_equal(one, other) for one, other in zip(own_top, top, strict=True))
 
 
 def test_too_little_memory_is_an_error() -> None:
