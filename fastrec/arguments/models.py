@@ -17,11 +17,15 @@ class ModelNames(TypedDict, total=False):
     user_ids: Annotated[
         Any,
         """a distinct label per row of the model, which dicts and data frames name; default: row numbers, from 0
-        Users of ``truth`` that the model lacks count as users without a list.
+        Users of ``truth`` that the model lacks count as users without a list. Without ``user_ids`` they are an error.
         """,
     ]
     item_ids: Annotated[
-        Any, "a distinct id per item of the model, integers or strings; default: column numbers, from 0"
+        Any,
+        """a distinct id per item of the model, integers or strings; default: column numbers, from 0
+        Items of other arguments that the model lacks are never listed, and the report counts those of ``truth`` and
+        ``exclude``. Without ``item_ids`` they are an error; ``range(n)`` says that ids are column numbers.
+        """,
     ]
     candidates: Annotated[
         Any,

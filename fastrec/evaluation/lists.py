@@ -480,7 +480,7 @@ class Evaluator(BaseEvaluator):
 # counts that only calls with such metrics or sides have
 NOTED = (
     *("duplicates_in_reference", "rec_rows_unseen", "users_without_history", "rec_rows_without_features"),
-    "users_short_of_negatives",
+    *("users_short_of_negatives", "truth_rows_not_scored", "exclude_rows_not_scored"),
 )
 
 

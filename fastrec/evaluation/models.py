@@ -293,17 +293,18 @@ class ModelParts:
         draw = self._draw._replace(rows=read_only(users.rows))
         if reads.n_listed is None:
             kept = NO_ROWS if reads.sample is None else as_columns(joined.sides["truth"], codes)
-            found = _visit(walk, n_users, _sides_of(users, kept), 1, model.n_items, draw)
+            found = _visit(walk, n_users, sides := _sides_of(users, kept), 1, model.n_items, draw)
             whole = flat_top(found.top, codes, model.n_items)
             assert whole.extra is not None
             apart["recs"] = whole._replace(extra=whole.extra.astype(np.float64))
             prepared = arrange(joined._replace(sides=apart), settings)
+            truth = _truth_of(prepared, codes)
         else:
             prepared = arrange(joined._replace(sides=apart), settings)
-            lists = prepared.lists
-            truth = as_columns(FlatSide(lists.truth_items, lists.truth_indptr, None), codes)
+            lists, truth = prepared.lists, _truth_of(prepared, codes)
             more = reads.n_listed + 1 if reads.n_listed else 0  # the next one may have the score of the last
-            found = _visit(walk, n_users, _sides_of(users, truth), reads.depth or model.n_items, more, draw)
+            sides = _sides_of(users, truth)
+            found = _visit(walk, n_users, sides, reads.depth or model.n_items, more, draw)
             lists = place(found.ranked, lists, settings.ties, joined.names)
             prepared = prepared._replace(lists=lists)
             if more:
@@ -312,11 +313,19 @@ class ModelParts:
         ranked = found.ranked
         n_rows = int(ranked.lengths.sum())
         counts = {"rec_rows": n_rows, "rec_rows_by_score": n_rows, "excluded_items": int(ranked.excluded.sum())}
+        counts |= {
+            f"{name}_rows_not_scored": int((side.columns < 0).sum())
+            for name, side in (("truth", truth), ("exclude", sides.exclude))
+        }
         if reads.sample is not None:
             listed = np.zeros(n_users, bool)
             listed[walk.users] = True
             counts["users_short_of_negatives"] = int((listed & (ranked.others < reads.sample.negatives)).sum())
         return prepared._replace(counts={**prepared.counts, **counts}, others=ranked.others)
+
+
+def _truth_of(prepared: Prepared, codes: Array) -> kernels.ItemRows:
+    return as_columns(FlatSide(prepared.lists.truth_items, prepared.lists.truth_indptr, None), codes)
 
 
 def _draw(sample: Sample, users: ModelUsers, columns: Array, *, whole: bool) -> kernels.Draw:

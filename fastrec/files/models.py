@@ -13,7 +13,7 @@ import numpy as np
 from fastrec.api import top_items
 from fastrec.checks import check_file
 from fastrec.evaluation.lists import Evaluator, evaluate_model_at_once
-from fastrec.exceptions import InputError, InputTypeError
+from fastrec.exceptions import Argument, InputError, InputTypeError, Name, renaming
 from fastrec.files.columns import ITEMS, ListColumns
 from fastrec.files.faults import finished, named_as_in
 from fastrec.files.items import read_items_of
@@ -133,7 +133,7 @@ def _sides(
             if name in SIDES
         }
         tables = next(batches(Data(loaded, selects, watch), ("user",))) if selects else {}
-        with named_as_in(files, streamed=False):
+        with named_as_in(files, streamed=False), renaming(_in_files):
             yield _Read(tables, loaded.labels, items, files)
 
 
@@ -167,6 +167,12 @@ def evaluate_factors(
         found = finished(evaluator.result(), {"user": columns.user}, read.labels)
         record(found.report, (f"{NO_USER.format(name)}: do the user ids match?" for name in apart))
         return found
+
+
+def _in_files(name: Name) -> object:
+    """Return what takes the place of an argument for files of factors."""
+    kinds = {Argument("user_ids", (...,)): "user", Argument("item_ids", (...,)): "item"}
+    return f"ids in the file of {kinds[name]} factors (.npz or .parquet)" if name in kinds else name
 
 
 def _refuse_other_ids(call: ModelCall, sides: Mapping[str, Any]) -> None:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fastrec.checks import is_whole
 from fastrec.exceptions import Argument, InputError, InputTypeError, renaming
 from fastrec.inputs.arrays import FlatSide, RawSide, read_side
 from fastrec.inputs.arrow import Frame, open_foreign
@@ -55,6 +56,8 @@ def read_users(
     names = chosen if call.user_ids is None else call.user_ids[chosen]
     if matched:
         _check_forms(given, names)
+        if call.user_ids is None and call.model.n_users is not None:
+            _refuse_other_users(given, about, call.model.n_users)
         recs = _users_as_lists(names, given, about)
         with renaming(lambda name: "user_ids" if name == Argument("recs") else name):
             sides, users, lines = read_given({"recs": recs, **given}, about._replace(user_ids=None), settings)
@@ -74,6 +77,8 @@ def read_users(
         raise InputTypeError(f"item ids must be of one type on all sides, found {listing}")
     sides["recs"] = RawSide(call.item_ids, np.zeros(len(rows) + 1, np.int64), None)
     joined = join_sides(sides, users, known, lines)._replace(order="score")
+    if not call.has_item_ids:
+        _refuse_other_items(joined, call.n_items)
     found = ModelUsers(joined, rows)
     return found.part(np.flatnonzero(rows >= 0)) if call.rows is not None and (rows < 0).any() else found
 
@@ -88,6 +93,48 @@ def _check_forms(given: Mapping[str, Any], names: Array) -> None:
                 raise InputTypeError(f"{spoken(given)} must all be {what}, or none of them: {wrong} is a {found}")
             if kind is Mapping:
                 check_keys({"user_ids": names.tolist(), **given})
+
+
+def _refuse_other_users(given: Mapping[str, Any], about: AboutUsers, n_users: int) -> None:
+    """Raise InputError for users that are no row numbers, if these are the ids of users."""
+    for name, side in given.items():
+        lowest, highest = _range_of_users(side, about)
+        if lowest < 0 or highest >= n_users:
+            found = lowest if lowest < 0 else highest
+            raise _no_number(f"{name} has user {found}, but", f"{n_users:,} users", "user_ids")
+
+
+def _range_of_users(side: Any, about: AboutUsers) -> tuple[int, int]:
+    """Return the lowest and the highest user of a dict or of a data frame; 0 for ids that other checks reject."""
+    if isinstance(side, Mapping):
+        return (min(side), max(side)) if side and all(is_whole(type(user)) for user in side) else (0, 0)
+    import pyarrow as pa
+    from pyarrow import compute
+
+    column = side.read("user_id" if about.columns.user is None else about.columns.user, argument="user")
+    if not pa.types.is_integer(column.type) or not len(column):
+        return 0, 0
+    found = compute.min_max(column).as_py()
+    return found["min"], found["max"]
+
+
+def _refuse_other_items(joined: JoinedSides, n_items: int) -> None:
+    """Raise InputError for items that are no column numbers, if these are the ids of items."""
+    for name, side in joined.sides.items():
+        if name != "recs" and len(side.items) and side.items.max() >= n_items:
+            at = int((side.items >= n_items).argmax())
+            of_users = len(side.indptr) == len(joined.sides["recs"].indptr) and name in READ_SIDES
+            user = int(np.searchsorted(side.indptr, at, side="right")) - 1
+            who = f" of user {joined.names.user(user)}" if of_users else ""
+            side_of_call = "history" if name == "counts" else name
+            found = f"{side_of_call}{who} has item {joined.names.item(side.items[at])}, but"
+            raise _no_number(found, f"{n_items:,} items", "item_ids")
+
+
+def _no_number(found: str, known: str, argument: str) -> InputError:
+    return InputError(
+        f"{found} the {known} of the model are numbered from 0: name them with ", Argument(argument, (...,))
+    )
 
 
 def _as_tuple(side: RawSide) -> tuple[Any, ...]:

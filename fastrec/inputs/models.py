@@ -272,6 +272,7 @@ class ModelCall(NamedTuple):
     item_ids: Array  # of all columns
     candidates: Any  # of each user, as a side; None without
     n_items: int  # of the model, with items that are no candidates
+    has_item_ids: bool  # otherwise items are numbered from 0
 
 
 def read_call(model: Any, given: Mapping[str, Any]) -> ModelCall:
@@ -291,10 +292,11 @@ def read_call(model: Any, given: Mapping[str, Any]) -> ModelCall:
     if given["item_ids"] is not None:
         _check_items(items)
     candidates = open_foreign(given["candidates"], "candidates")
+    call = ModelCall(own, rows, names, items, candidates, own.n_items, given["item_ids"] is not None)
     if candidates is None or not _is_once(candidates):
-        return ModelCall(own, rows, names, items, candidates, own.n_items)
+        return call
     columns = _columns_of_ids(items, check_ids(candidates, "candidates"))
-    return ModelCall(own.restricted(columns), rows, names, items[columns], None, own.n_items)
+    return call._replace(model=own.restricted(columns), item_ids=items[columns], candidates=None)
 
 
 def _check_rows(users: Any, n_users: int | None) -> Array:

@@ -42,10 +42,13 @@ def doubts(data: Mapping[str, Any], *, ids_match: bool = False) -> list[str]:
 
 
 def doubts_of_items(data: Mapping[str, Any]) -> list[str]:
-    """Return a warning if no item of the lists has a popularity."""
+    """Return warnings if no item of the lists has a popularity, or if a model scores no item of `exclude`."""
+    found = []
     if data.get("rec_rows_unseen") and data["rec_rows_unseen"] == data["rec_rows"]:
-        return ["no item of the lists has a popularity: do the item ids match?"]
-    return []
+        found.append("no item of the lists has a popularity: do the item ids match?")
+    if data.get("exclude_rows_not_scored") and not data["excluded_items"]:
+        found.append("exclude removed no item of the model: do the item ids match?")
+    return found
 
 
 def describe_sample(settings: Mapping[str, Any]) -> list[str]:

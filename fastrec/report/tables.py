@@ -60,6 +60,8 @@ DATA = {
     "truth_rows": "rows of truth",
     "truth_rows_with_gains": "rows of truth with gains",
     "truth_rows_not_relevant": "rows of truth that are not relevant",
+    "truth_rows_not_scored": "rows of truth with an item that the model does not score",
+    "exclude_rows_not_scored": "rows of exclude with an item that the model does not score",
     "duplicates_in_recs": "duplicates in lists",
     "duplicates_in_truth": "duplicates in truth",
     "duplicates_in_reference": "duplicates in reference lists",
@@ -77,7 +79,8 @@ DATA = {
     "positive_rows": "positive rows",
 }
 NOTED = (  # counts below printed reports, if they are not 0
-    *("truth_rows_not_relevant", "duplicates_in_recs", "duplicates_in_truth", "duplicates_in_reference"),
+    *("truth_rows_not_relevant", "truth_rows_not_scored", "exclude_rows_not_scored"),
+    *("duplicates_in_recs", "duplicates_in_truth", "duplicates_in_reference"),
     *("excluded_items", "rec_rows_unseen", "rec_rows_without_features", "users_without_history"),
     "users_short_of_negatives",
 )

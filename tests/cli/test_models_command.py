@@ -61,6 +61,8 @@ def files(tmp_path: Path) -> Files:
         rows = [(u, i) for u, own in side.items() for i in own]
         table = pa.table({"user_id": [u for u, _ in rows], "item_id": [i for _, i in rows]})
         pq.write_table(table, tmp_path / f"{name}.parquet")
+        pq.write_table(table.set_column(0, "user_id", pa.array([1000] * len(rows))), tmp_path / "shifted.parquet")
+        pq.write_table(table.set_column(1, "item_id", pa.array([1000] * len(rows))), tmp_path / "items.parquet")
         lines = "".join(f"u{u},i{i},{'odd' if u % 2 else 'even'}\n" for u, i in rows)
         (tmp_path / f"{name}.csv").write_text(f"user_id,item_id,plan\n{lines}")
     return Files(tmp_path, users, items, bias, *sides)
@@ -210,6 +212,14 @@ ERRORS = [
     (["--user-factors", "{}/truth.csv", "--item-factors", "{}/i.npy", "{}/truth.csv"], "is no file of factors"),
     (["--user-factors", "{}/truth.parquet", "--item-factors", "{}/i.npy", "{}/truth.csv"], "one column of lists"),
     (["--user-factors", "{}/i.parquet", "--item-factors", "{}/i.npy", "{}/truth.csv"], "has no column 'user_id'"),
+    (
+        [*factors("npy"), "{}/shifted.parquet"],
+        "the 40 users of the model are numbered from 0: name them with ids in the file of user factors (.npz or .p",
+    ),
+    (
+        ["--user-factors", "{}/u.npy", "--item-factors", "{}/i.npy", "{}/items.parquet"],
+        "name them with ids in the file of item factors",
+    ),
     ([*factors("npy"), "{}/truth.parquet", "--n-items", "10", "-m", "fallout@3"], "n_items = 10 is too small"),
 ]
 

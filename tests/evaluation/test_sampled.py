@@ -39,7 +39,7 @@ def draw_case(seed: int, n_users: int = 25, levels: int = 1000, most: int = 4) -
         for _ in range(n_users)
     ]
     exclude = [draw.permutation(N_ITEMS)[: draw.choice([0, 3, 22])].tolist() for _ in range(n_users)]
-    return {"model": scores, "truth": truth, "exclude": exclude}
+    return {"model": scores, "truth": truth, "exclude": exclude, "item_ids": range(N_ITEMS)}
 
 
 def lists_of(model: Any, truth: Any, *, whole: bool = True, **given: Any) -> list[list[int]]:
@@ -49,11 +49,12 @@ def lists_of(model: Any, truth: Any, *, whole: bool = True, **given: Any) -> lis
     evaluator = Evaluator("gini", n_items=N_ITEMS + 5, **{"ties": "input", **settings})
     given = {**dict.fromkeys(arguments_of(ModelBatch)), **given}
     working = Working(None, whole=whole, reviewed=False, progress=None)
-    (prepared,) = evaluator._prepare_model(read_call(model, {**given, "n_items": None}), truth, given, working)
+    parts = evaluator._prepare_model(read_call(model, {**given, "n_items": None}), truth, given, working)
+    (prepared,) = parts
     lists = prepared.lists
     names = prepared.names.strings
     rows = np.split(lists.rec_items, lists.rec_indptr[1:-1])
-    return [[item if names is None else names[item] for item in row.tolist()] for row in rows]
+    return [[item if names is None else names[item] for item in rows[at].tolist()] for at in parts.order.tolist()]
 
 
 def wanted_lists(case: dict[str, Any], n: int, seed: int, weights: Any = None) -> list[list[int]]:
@@ -100,7 +101,7 @@ def test_draws_follow_from_the_seed_and_the_row() -> None:
     assert lists_of(**case, negatives=6, seed=6) != first
     order = np.random.default_rng(0).permutation(200)
     permuted = {name: [case[name][row] for row in order] for name in ("truth", "exclude")}
-    again = lists_of(case["model"], **permuted, users=order, negatives=6, seed=5)
+    again = lists_of(case["model"], **permuted, item_ids=case["item_ids"], users=order, negatives=6, seed=5)
     assert again == [first[row] for row in order]
     for ties in ("id_asc", "id_desc"):
         other = lists_of(**case, negatives=6, seed=5, ties=ties)
@@ -479,7 +480,8 @@ def test_batches_merge_to_the_same_bits(correct: str) -> None:
     again = fastrec.evaluate_model(**case, metrics=RANKED, groups=groups, user_weight=weights, n_threads=2, **settings)
     parts = [fastrec.Evaluator(RANKED, n_items=N_ITEMS, **settings) for _ in range(2)]
     for part, rows in zip(parts, (np.arange(25), np.arange(25, 60)), strict=True):
-        sides = {name: [case[name][row] for row in rows] for name in ("truth", "exclude")}
+        sides: dict[str, Any] = {name: [case[name][row] for row in rows] for name in ("truth", "exclude")}
+        sides["item_ids"] = case["item_ids"]
         own = {"groups": {"half": groups["half"][rows]}, "user_weight": weights[rows]}
         part.update_model(case["model"], **sides, users=rows, **own)
     merged = parts[0].merge(fastrec.Evaluator.from_bytes(parts[1].to_bytes())).result()
@@ -519,7 +521,7 @@ def reports(**more: Any) -> dict[str, fastrec.Report]:
     case = draw_case(12, n_users=40)
     other = np.random.default_rng(13).random(case["model"].shape)
     call: dict[str, Any] = {"negatives": 8, "seed": 5, "per_user": True, **more}
-    sides = {name: case[name] for name in ("truth", "exclude")}
+    sides = {name: case[name] for name in ("truth", "exclude", "item_ids")}
     models = {"a": case["model"], "b": other}
     return {name: fastrec.evaluate_model(model, metrics=RANKED, **sides, **call) for name, model in models.items()}
 
