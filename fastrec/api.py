@@ -221,12 +221,15 @@ def evaluate_model(
         - ``(user_factors, item_factors)``, arrays (n_users, d) and (n_items, d), float32 or float64 (other numbers are
           converted); the scores are their products
         - ``(X, B)``, matrices (n_users, m) and (m, n_items), at least one of them sparse; the scores are their product
+          (two arrays are factors, and an error if the second is square, unless it is symmetric)
         - a 2-D array of scores (n_users, n_items); a memory map is read in blocks
+        - data frames of pandas in place of these arrays: their index and columns are the default of ``user_ids`` and
+          ``item_ids``, unless they are 0, 1, 2, ...
         - a function that takes an integer array of rows and returns scores (len(rows), ``n_items``); the main thread
           calls it for one block after the other, a second time if the lists of all items are made again, and it may
           return the same memory each time
 
-        Infinite scores order items; NaN raises an error.
+        Infinite scores order items; NaN raises an error, and so do finite factors whose product is not finite.
     truth : the relevant items of each row of the model, as in `evaluate`
         Arrays and lists are matched by position, dicts and data frames by ``user_ids``.
     metrics : as in `evaluate`
@@ -260,7 +263,7 @@ def evaluate_model(
         given["items"] = read_items(given["items"], given["item"])
     given["n_items"] = check_n_items(given["n_items"])
     call = read_call(model, given)
-    if given["items"] is None:
+    if given["items"] is None and given["n_items"] is None:
         given["n_items"] = call.n_items
     evaluator = Evaluator(metrics, **pick(ListSettings, given))
     apart = evaluate_model_at_once(evaluator, call, truth, given)

@@ -92,6 +92,7 @@ class _Walk(NamedTuple):
                 memory = np.empty((n, model.n_items), model.dtype)
             scores = memory[: own.stop - own.start]
             model.write(self.rows[own], scores)
+            self._check_overflow(scores, own.start)
             self._check(work(kernels.ScoredBlock(scores, read_only(self.users[own]))), own.start)
             spare.append(memory)
 
@@ -118,6 +119,13 @@ class _Walk(NamedTuple):
 
             run_in_threads(work_on, range(self.n_threads), self.n_threads)
             self.report(last, len(self.rows))
+
+    def _check_overflow(self, scores: Array, first: int) -> None:
+        """Raise InputError if products overflow: they are finite, but items would have wrong ranks."""
+        if (wrong := self.model.find_overflow(scores)) >= 0:
+            user, dtype = self.names.user(int(self.users[first + wrong])), self.model.dtype
+            mend = "scale the factors" if dtype == np.float64 else "pass float64 numbers"
+            raise InputError(f"products of user {user} and items overflow {dtype}: {mend}")
 
     def _check(self, wrong: int, first: int) -> None:
         if wrong >= 0:

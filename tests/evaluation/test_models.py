@@ -459,7 +459,7 @@ WRONG: list[tuple[Any, dict[str, Any], str]] = [
     (SCORES[:, :0], {}, "the model scores no items: its catalogue is empty"),
     ((SCORES,), {}, "found a tuple of 1"),
     ("scores.npy", {}, "model must be data, found a str"),
-    (SCORES, {"n_items": 10}, "n_items=10, but the model scores 9 items: leave it out"),
+    (SCORES, {"n_items": 8}, "n_items=8 is less than the 9 items that the model scores"),
     (SCORES[:4], {}, "the model and truth must have the same users in the same order, found 4 and 6 users"),
     (SCORES, {"users": [1, 1]}, "users must hold each row once"),
     (SCORES, {"users": [1, 6]}, "users must be rows from 0 and below 6, the number of users of the model, found 6"),
@@ -482,7 +482,7 @@ WRONG: list[tuple[Any, dict[str, Any], str]] = [
         {"n_items": 9},
         r"expected shape \(6, 9\) for the users from row 0 to row 5, found \(5, 9\)",
     ),
-    (lambda rows: None, {"n_items": 9}, r"found \(\)"),
+    (lambda rows: None, {"n_items": 9}, "the answer of the model must be an array of scores, found a NoneType"),
     (lambda rows: SCORES[rows], {"n_items": 10}, r"expected shape \(6, 10\) for .* found \(6, 9\)"),
     (lambda rows: SCORES[rows].astype(str), {"n_items": 9}, "the answer of the model must be floats or integers"),
     (
