@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from fastrec.cli.evaluate import column_of, naming_options, paths_of, quietly
+from fastrec.cli.evaluate import column_of, has_factors, naming_options, paths_of, quietly
 from fastrec.cli.group import program, showing_progress
 from fastrec.cli.options import INPUT_FORMAT, MODEL_OPTIONS, RESOURCES, argument, column, resources_of, with_options
 from fastrec.cli.output import check_outputs
@@ -31,7 +31,6 @@ def top_items(**options: Any) -> None:
     \b
     fastrec top-items --user-factors u.npy --item-factors i.npy -k 9 -o l.parquet
     """  # noqa: D301 - a backspace tells click to keep the lines
-    from fastrec.cli.evaluate import has_factors
     from fastrec.files.columns import ListColumns
     from fastrec.files.models import read_factors, top_items_of_factors
 
@@ -39,9 +38,13 @@ def top_items(**options: Any) -> None:
         raise click.UsageError("--user-factors and --item-factors are needed")
     if not options["output"].lower().endswith(".parquet"):
         raise click.UsageError(f"--output {options['output']}: the name must end in .parquet")
+    user, item = column_of(options, "user_col", "user_id"), column_of(options, "item_col", "item_id")
+    if len({user, item, "rank", "score"}) < 4:
+        raise click.UsageError(
+            f"the columns of users, items, 'rank' and 'score' must differ, found {user!r} and {item!r}"
+        )
     check_outputs(paths_of(options), options)
     parquet = require("pyarrow.parquet", "cli", what="writing Parquet")
-    user, item = column_of(options, "user_col", "user_id"), column_of(options, "item_col", "item_id")
     with showing_progress() as watch, quietly(), naming_options():
         watch("reading")
         factors = read_factors(options["user_factors"], user), read_factors(options["item_factors"], item)

@@ -212,6 +212,7 @@ def find_top(
     users = read_users(named, sides, about, Settings("input", "first", n_threads), {})
     assert named.rows is not None
     n_items, sides_of_users = call.model.n_items, users.joined.sides
+    k = min(k, n_items)
     room = find_room(call.model, sides_of_users, len(users.rows), k, memory)
     lists, counter = [], _PartedProgress(progress, len(users.rows))
     for part in _parts(users, room):

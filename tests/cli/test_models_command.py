@@ -247,6 +247,37 @@ def test_archives_and_lists_that_are_no_factors(files: Files) -> None:
         assert message in " ".join(result.output.split())
 
 
+def test_nulls_and_files_cut_short_are_errors(files: Files) -> None:
+    """Nulls became 0, or the id of another row."""
+    ids, rows = [f"i{i}" for i in range(N_ITEMS)], list(files.items)
+    for name, column in (("item_id", [*ids[:2], None, *ids[3:]]), ("bias", [1.0, 1.0, None, *[1.0] * (N_ITEMS - 3)])):
+        table = pa.table({"item_id": ids, "f": rows, "bias": [0.0] * N_ITEMS})
+        pq.write_table(table.set_column(table.column_names.index(name), name, [column]), files.folder / "null.parquet")
+        given = ["--user-factors", "{}/u.npz", "--item-factors", "{}/null.parquet"]
+        result = files.run("evaluate", *given, "{}/truth.csv")
+        assert f"null.parquet: column '{name}' must not be null, found null in row 3" in " ".join(result.output.split())
+    (files.folder / "cut.parquet").write_bytes((files.folder / "i.parquet").read_bytes()[:-9])
+    result = files.run("evaluate", "--user-factors", "{}/u.npz", "--item-factors", "{}/cut.parquet", "{}/truth.csv")
+    assert isinstance(result.exception, SystemExit)
+    assert "cut.parquet is no file of factors" in " ".join(result.output.split())
+
+
+@pytest.mark.parametrize(
+    "names", [["--user-col", "item_id"], ["--user-col", "rank"], ["--item-col", "score"], ["--item-col", "user_id"]]
+)
+def test_lists_need_columns_of_different_names(files: Files, names: list[str]) -> None:
+    result = files.run("top-items", *factors("npy"), "-k", "3", *names, "-o", "{}/l.parquet")
+    assert result.exit_code == 2
+    assert "the columns of users, items, 'rank' and 'score' must differ" in " ".join(result.output.split())
+
+
+def test_more_items_than_the_catalogue_has(files: Files) -> None:
+    result = files.run("top-items", *factors("npy"), "-k", str(2**63 - 1), "-o", "{}/l.parquet")
+    assert result.exit_code == 0, result.output
+    assert pq.read_table(files.folder / "l.parquet").num_rows == N_USERS * N_ITEMS
+    assert len(fastrec.top_items((files.users, files.items), 2**63)[0]) == N_USERS * N_ITEMS
+
+
 def test_samples_of_the_catalogue(files: Files) -> None:
     sides = [*factors("npy"), "{}/truth.parquet", "--exclude", "{}/train.parquet"]
     options = ["--negatives", "9", "--seed", "4", "--sample", "popularity"]
