@@ -257,7 +257,7 @@ def evaluate_model(
     recall@1  0.5000  0.9800      2
     2 of 2 users counted
     lists in the order of their scores; all gains 1
-    warning: sampled: ranks are among 1 item drawn uniformly for each user (seed 7), not in the whole catalogue
+    warning: sampled: ranks are among 1 item drawn uniformly for each user (seed 7) and relevant ones, not among all
     """
     if given["items"] is not None:
         given["items"] = read_items(given["items"], given["item"])

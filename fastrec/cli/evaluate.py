@@ -243,6 +243,10 @@ def _evaluate_model(truth: str | None, options: dict[str, Any]) -> Evaluated:
             raise click.UsageError(why + of_lists_instead(call.metric))
     if options["users"] is not None:
         raise click.UsageError("--users is for lists and logs: with factors, name a column of TRUTH by --by")
+    for name in ("rank_col", "score_col"):
+        if options[name] is not None and options["reference"] is None:
+            option = f"--{name.replace('_', '-')}"
+            raise click.UsageError(f"{option} names a column of lists: with factors, only --reference has one")
     columns = _columns_of_lists(options, "with factors")
     names = (*PASSED_ON, "like", "no_recs", "duplicates", *OF_ITEMS)
     settings = {name: options[name] for name in names if name != "n_items"}

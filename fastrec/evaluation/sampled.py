@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fastrec.arguments.groups import DEFAULTS
 from fastrec.checks import is_number, whole_number
 from fastrec.evaluation.digests import COLUMN
 from fastrec.exceptions import Argument, InputError, MetricError, shown
@@ -39,8 +40,10 @@ __all__ = [
 
 Array = np.ndarray[Any, Any]
 MAX_SEED = 2**63 - 1
+MIN_GAMMA = 1e-6  # with less, the equations of correct="bv" are too close to singular
 MAX_SIZE = 2**53  # of a catalogue
 MAX_DRAWN_OF_TABLE, MAX_ITEMS_OF_TABLE = 1000, 10_000_000  # correct="bv" solves as many equations, and sums over ranks
+DEFAULTS_OF_DRAWS = {"sample": SAMPLE.default, "seed": DEFAULTS["seed"]}
 MAX_TOTAL = 1 << 44  # of the weights of items, so that draws are in proportion to 2^-20
 Kind = tuple[int, int]  # numbers of other items, and of those drawn from them
 
@@ -63,8 +66,8 @@ def read_sampling(given: Mapping[str, Any]) -> dict[str, Any]:
     seed, gamma, correct = whole_number(given["seed"]), given["gamma"], given["correct"]
     if seed is None or not 0 <= seed <= MAX_SEED:
         raise InputError(Argument("seed"), f" must be an integer from 0 to 2^63 - 1, found {shown(given['seed'])}")
-    if not is_number(gamma) or not 0 < float(gamma) <= 1:
-        raise InputError(Argument("gamma"), f" must be above 0 and at most 1, found {shown(gamma)}")
+    if not is_number(gamma) or not MIN_GAMMA <= float(gamma) <= 1:
+        raise InputError(Argument("gamma"), f" must be from {MIN_GAMMA:g} to 1, found {shown(gamma)}")
     found: dict[str, Any] = {name: _size(name, given[name]) for name in ("negatives", "sampled_from")}
     found = {name: size for name, size in found.items() if size is not None}
     if len(found) == 2:
@@ -76,8 +79,11 @@ def read_sampling(given: Mapping[str, Any]) -> dict[str, Any]:
         )
     if "negatives" in found:
         found |= {"seed": seed, "sample": given["sample"]}
-    elif given["sample"] != SAMPLE.default:
-        raise InputError(Argument("sample", (given["sample"],)), " needs ", Argument("negatives", (...,)))
+    for name in ("sample", "seed") if "negatives" not in found else ():
+        if given[name] != DEFAULTS_OF_DRAWS[name]:
+            raise InputError(Argument(name, (given[name],)), " needs ", Argument("negatives", (...,)))
+    if float(gamma) != DEFAULTS["gamma"] and correct != "bv":
+        raise InputError(Argument("gamma", (gamma,)), " needs ", Argument("correct", ("bv",)))
     if not found and correct != CORRECT.default:
         one, other = Argument("negatives", (...,)), Argument("sampled_from", (...,))
         raise InputError(Argument("correct", (correct,)), " needs lists that hold a sample: ", one, " or ", other)

@@ -58,11 +58,12 @@ def describe_sample(settings: Mapping[str, Any]) -> list[str]:
         n = settings["negatives"]
         drawn = f"{n:,} {'item' if n == 1 else 'items'} drawn {how} for each user (seed {settings['seed']})"
     elif "sampled_from" in settings:
-        drawn = f"samples of {settings['sampled_from']:,} items"
+        drawn = f"samples of a catalogue of {settings['sampled_from']:,} items"
     else:
         return []
     if settings["correct"] == SAMPLING["correct"].default:
-        return [f"sampled: ranks are among {drawn}, not in the whole catalogue"]
+        own = " and relevant ones" if "negatives" in settings else ""
+        return [f"sampled: ranks are among {drawn}{own}, not among all"]
     gamma = f", gamma={settings['gamma']:g}" if "gamma" in settings else ""
     return [f"sampled: estimates (correct={settings['correct']}{gamma}) of the whole catalogue, from {drawn}"]
 

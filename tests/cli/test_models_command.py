@@ -208,6 +208,11 @@ ERRORS = [
     ([*factors("npy"), "{}/truth.csv", "{}/truth.csv"], "take the place of RECS: give TRUTH alone"),
     ([*factors("npy"), "{}/truth.csv"], "found integers in the factors and strings in truth"),
     ([*factors("npz"), "{}/truth.parquet"], "found strings in the factors and integers in truth"),
+    (
+        [*factors("npy"), "{}/truth.parquet", "--rank-col", "r"],
+        "--rank-col names a column of lists: with factors, only",
+    ),
+    ([*factors("npy"), "{}/truth.parquet", "--seed", "3"], "--seed 3 needs --negatives"),
     ([*factors("npy"), "{}/truth.parquet", "-m", "auc"], "auc is a metric of scored rows"),
     (["--user-factors", "{}/truth.csv", "--item-factors", "{}/i.npy", "{}/truth.csv"], "is no file of factors"),
     (["--user-factors", "{}/truth.parquet", "--item-factors", "{}/i.npy", "{}/truth.csv"], "one column of lists"),
@@ -318,7 +323,7 @@ def test_lists_that_hold_a_sample(files: Files) -> None:
     assert bits(fastrec.evaluate_files(*paths, "ndcg@10", **call)) == bits(wanted)
     result = files.run("compare", "{}/one.csv", "{}/two.csv", "--truth", "{}/truth.csv", *options)
     assert result.exit_code == 0, result.output
-    mark = "sampled: estimates (correct=rank) of the whole catalogue, from samples of 30 items"
+    mark = "sampled: estimates (correct=rank) of the whole catalogue, from samples of a catalogue of 30 items"
     assert mark in " ".join(result.stdout.split())
     assert f"one, two: {mark}" in result.stderr
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from typing import Any, NamedTuple
 
@@ -392,14 +391,19 @@ def test_an_interrupt_restores_the_threads_of_blas_and_leaves_none_behind() -> N
     assert evaluator.result()["mrr"] == fastrec.evaluate_model((users, items), truth, "mrr")["mrr"]
 
 
-def test_without_threadpoolctl_blas_keeps_its_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    case = draw_case(1)
-    wanted = fastrec.evaluate_model(case.scores, case.truth, METRICS, item_ids=range(N_ITEMS))
-    monkeypatch.setattr("fastrec.runtime.blas.importlib.util.find_spec", lambda _: None)
-    monkeypatch.delitem(sys.modules, "threadpoolctl", raising=False)
-    found = fastrec.evaluate_model(case.scores, case.truth, METRICS, item_ids=range(N_ITEMS))
-    assert "threadpoolctl" not in sys.modules
-    assert values(found) == values(wanted)
+@pytest.mark.parametrize("installed", [True, False])
+def test_without_threadpoolctl_blas_keeps_its_threads(monkeypatch: pytest.MonkeyPatch, *, installed: bool) -> None:
+    threadpoolctl = pytest.importorskip("threadpoolctl")
+    draw = np.random.default_rng(8)
+    factors = draw.integers(-3, 4, (300, 8)).astype(float), draw.integers(-3, 4, (50, 8)).astype(float)
+    truth = draw.integers(0, 50, (300, 1))
+    seen: list[list[int]] = []
+    if not installed:
+        monkeypatch.setattr("fastrec.runtime.blas.importlib.util.find_spec", lambda _: None)
+    with threadpoolctl.threadpool_limits(2, user_api="blas"):
+        found = fastrec.evaluate_model(factors, truth, METRICS, progress=lambda *_: seen.append(blas_threads()))
+    assert set(seen[0]) == ({1} if installed else {2})
+    assert values(found) == values(fastrec.evaluate_model(factors[0] @ factors[1].T, truth, METRICS))
 
 
 def test_batches_and_merged_evaluators_equal_one_call() -> None:

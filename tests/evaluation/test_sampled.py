@@ -401,7 +401,7 @@ def simulate(rank: int, n_items: int, n_drawn: int, n_rounds: int, seed: int) ->
 @pytest.mark.thorough
 @pytest.mark.parametrize("metric", ["hit_rate@10", "recall@10", "ndcg@10"])
 def test_simulated_bias_and_variance(metric: str) -> None:
-    """Means follow the law of the sampled rank, and bv has the least squared bias plus gamma times variance."""
+    """Without a correction and under rank, values follow from the sampled rank; prints bias and spread of all."""
     n_items, n_drawn, n_rounds = 10_000, 100, 10_000
     value: Callable[[float], float] = lambda r: (1 / math.log2(r + 1) if "ndcg" in metric else 1.0) if r <= 10 else 0.0  # noqa: E731
     ranks = [1, 2, 5, 10, 11, 50, 100, 500, 1000, 5000]
@@ -459,7 +459,7 @@ def test_bv_has_the_least_squared_bias_plus_variance_on_average() -> None:
 
 
 def test_the_estimated_rank_is_unbiased() -> None:
-    """dcg is not linear in the rank, but arhr of 1 / (1 / rank) is: the mean estimate is the full rank."""
+    """The mean of 1 / mrr, which is the estimated rank, is the rank among all items."""
     n_items, n_drawn = 1000, 50
     for rank in (1, 7, 300):
         lists, _ = simulate(rank, n_items, n_drawn, 4000, seed=rank)
@@ -529,12 +529,15 @@ def reports(**more: Any) -> dict[str, fastrec.Report]:
 @pytest.mark.parametrize(
     ("more", "mark"),
     [
-        ({}, "sampled: ranks are among 8 items drawn uniformly for each user (seed 5), not in the whole catalogue"),
+        (
+            {},
+            "sampled: ranks are among 8 items drawn uniformly for each user (seed 5) and relevant ones, not among all",
+        ),
         ({"correct": "bv"}, "sampled: estimates (correct=bv, gamma=0.1) of the whole catalogue, from 8 items drawn"),
         ({"sample": "popularity"}, "sampled: ranks are among 8 items drawn by popularity for each user (seed 5)"),
     ],
 )
-def test_every_output_has_the_mark(more: dict[str, Any], mark: str, tmp_path: Path) -> None:
+def test_everything_that_people_read_has_the_mark(more: dict[str, Any], mark: str, tmp_path: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error", fastrec.FastrecWarning)  # a chosen sample is no reason to warn
         made = reports(**more)
@@ -558,7 +561,7 @@ def test_every_output_has_the_mark(more: dict[str, Any], mark: str, tmp_path: Pa
 
 def test_lists_that_hold_a_sample_have_the_mark() -> None:
     report = fastrec.evaluate([[1, 2], [3, 4]], [[2], [3]], "recall@1", sampled_from=50)
-    assert "sampled: ranks are among samples of 50 items, not in the whole catalogue" in repr(report)
+    assert "sampled: ranks are among samples of a catalogue of 50 items, not among all" in repr(report)
     assert report.settings["sampled_from"] == 50
     assert "sampled" not in repr(fastrec.evaluate([[1, 2], [3, 4]], [[2], [3]], "recall@1"))
 
@@ -567,7 +570,9 @@ def test_sampled_and_full_reports_are_not_compared() -> None:
     sampled = reports()["a"]
     case = draw_case(12, n_users=40)
     full = fastrec.evaluate_model(**case, metrics=RANKED, per_user=True)
-    with pytest.raises(fastrec.InputError, match="same settings, but correct is 'none' in a and 'absent' in full"):
+    with pytest.raises(
+        fastrec.InputError, match=r"but a is of items drawn for each user and full of the whole catalogue$"
+    ):
         fastrec.compare({"a": sampled, "full": full})
     with pytest.raises(fastrec.InputError, match="same settings, but seed is 5 in a and 6 in other"):
         fastrec.compare({"a": sampled, "other": reports(seed=6)["a"]})
@@ -588,9 +593,13 @@ SCORES, TRUTH = np.random.default_rng(0).random((3, 6)), [[1], [2], [3]]
         ({"negatives": 3, "seed": 2**63}, "seed must be an integer from 0 to 2^63 - 1"),
         ({"negatives": 3, "sample": "random"}, "sample must be one of uniform, popularity; found 'random'"),
         ({"negatives": 3, "correct": "bias"}, "correct must be one of none, rank, bv; found 'bias'"),
-        ({"negatives": 3, "correct": "bv", "gamma": 0}, "gamma must be above 0 and at most 1, found 0"),
-        ({"negatives": 3, "correct": "bv", "gamma": "a"}, "gamma must be above 0 and at most 1, found 'a'"),
+        ({"negatives": 3, "correct": "bv", "gamma": 0}, "gamma must be from 1e-06 to 1, found 0"),
+        ({"negatives": 3, "correct": "bv", "gamma": "a"}, "gamma must be from 1e-06 to 1, found 'a'"),
         ({"sample": "popularity"}, "sample='popularity' needs negatives=..."),
+        ({"seed": 2}, "seed=2 needs negatives=..."),
+        ({"negatives": 3, "gamma": 0.5}, "gamma=0.5 needs correct='bv'"),
+        ({"negatives": 3, "correct": "rank", "gamma": 0.5}, "gamma=0.5 needs correct='bv'"),
+        ({"negatives": 3, "correct": "bv", "gamma": 1e-7}, "gamma must be from 1e-06 to 1, found 1e-07"),
         ({"correct": "rank"}, "correct='rank' needs lists that hold a sample: negatives=... or sampled_from=..."),
         (
             {"negatives": 3, "sample": "popularity", "correct": "rank"},
@@ -621,14 +630,17 @@ def test_models_and_lists_take_their_own_argument() -> None:
 def test_metrics_that_are_no_sums_have_no_estimate(metric: str) -> None:
     assert fastrec.evaluate_model(SCORES, TRUTH, metric, negatives=3)  # of the sampled lists
     with pytest.raises(
-        fastrec.MetricError, match=f"{re.escape(metric.partition('(')[0])}.*so sampled lists give no estimate"
+        fastrec.MetricError,
+        match=f"{re.escape(metric.partition('(')[0])}.*so sampled lists give no estimate of it: .* or correct='none'$",
     ):
         fastrec.evaluate_model(SCORES, TRUTH, metric, negatives=3, correct="rank")
 
 
 @pytest.mark.parametrize("metric", ["mcc@3", "accuracy@3", "limited_auc@3", "gini@3", "item_coverage@3"])
 def test_metrics_that_read_the_sampled_items_have_no_estimate(metric: str) -> None:
-    with pytest.raises(fastrec.MetricError, match="so sampled lists give no estimate of it: leave the metric out"):
+    with pytest.raises(
+        fastrec.MetricError, match=r"so sampled lists give no estimate of it: leave the metric out, or correct='none'$"
+    ):
         fastrec.evaluate_model(SCORES, TRUTH, metric, negatives=3, correct="bv")
 
 
