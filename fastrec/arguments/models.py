@@ -44,6 +44,7 @@ class WorkingMemory(TypedDict, total=False):
         int | str | None,
         """bytes for scores and lists at a time, or a string such as ``"4GB"``, at least 64 MB; default: 512 MiB
         With less, fewer users are ranked at a time, and fewer threads work on large catalogues. The bits stay. Input,
-        values per user and the returned lists take further memory.
+        values per user and the returned lists take further memory, and so does a copy of the items' factors or weights
+        if ``candidates`` choose some for all users, or ``ties="id_asc"`` or ``"id_desc"`` orders them.
         """,
     ]

@@ -259,8 +259,9 @@ class ModelParts:
         codes, columns = joined.sides["recs"].items, np.arange(self._model.n_items)
         if settings.ties in ("id_asc", "id_desc"):  # columns in this order, which kernels keep among tied items
             order = np.argsort(codes if settings.ties == "id_asc" else -codes)
-            self._model, codes, columns = self._model.restricted(order), codes[order], np.argsort(order)
-            joined.sides["recs"] = joined.sides["recs"]._replace(items=codes)
+            if not np.array_equal(order, columns):  # another order takes a copy of the items
+                self._model, codes, columns = self._model.restricted(order), codes[order], np.argsort(order)
+                joined.sides["recs"] = joined.sides["recs"]._replace(items=codes)
         self._settings, self._reads, self._exclude, self._whole = settings, reads, working.exclude, working.whole
         self._draw = NO_DRAW if reads.sample is None else _draw(reads.sample, self._users, columns, whole=working.whole)
         n_users = len(self._users.rows)

@@ -232,14 +232,15 @@ def status(key):
 
 n_users, seen = {n_users}, 60
 draw = np.random.default_rng(0)
-users, items = (draw.normal(size=(n, 4)).astype(np.float32) for n in (n_users, {n_items}))
+{model}
 own = draw.integers(0, {n_items}, n_users * seen, dtype=np.int32)
 truth = np.arange(n_users * 10, dtype=np.int32) % {n_items}
 indptr = np.arange(n_users + 1)
 
 def evaluate(n):
     sides = (truth[: n * 10], indptr[: n + 1] * 10), (own[: n * seen], indptr[: n + 1] * seen)
-    fastrec.evaluate_model((users[:n], items), sides[0], {metrics}, exclude=sides[1], ties="input", n_threads=2)
+    model, more = part(n)
+    fastrec.evaluate_model(model, sides[0], {metrics}, exclude=sides[1], n_threads=2, **more)
 
 evaluate(200)
 open("/proc/self/clear_refs", "w").write("5")
@@ -249,20 +250,49 @@ print((status("VmHWM") - before) >> 20)
 """
 
 
+FACTORS = """
+users, items = (draw.normal(size=(n, 4)).astype(np.float32) for n in (n_users, {n_items}))
+part = lambda n: ((users[:n], items), dict(ties="input"))
+"""
+SPARSE = """
+import scipy.sparse as sparse
+X = sparse.random_array((n_users, 5000), density=0.02, random_state=draw, format="csr", dtype=np.float32)
+B = draw.normal(size=(5000, {n_items})).astype(np.float32)
+part = lambda n: ((X[:n] if n < n_users else X, B), dict(ties="id_asc"))
+"""
+MATRIX = """
+scores = np.broadcast_to(draw.normal(size={n_items}).astype(np.float32), (n_users, {n_items}))
+part = lambda n: (scores[:n], dict(ties="id_asc"))
+"""
+FUNCTION = """
+scores = draw.normal(size={n_items}).astype(np.float32)
+part = lambda n: (lambda rows: np.tile(scores, (len(rows), 1)), dict(ties="id_asc", n_items={n_items}))
+"""
+WIDE = """
+users, items = (draw.normal(size=(n, 400)).astype(np.float32) for n in (n_users, {n_items}))
+part = lambda n: ((users[:n], items), dict(ties="id_asc"))
+"""
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the memory of a process of Linux")
-@pytest.mark.thorough(except_for="lists")
+@pytest.mark.thorough(except_for="lists|sparse")
 @pytest.mark.parametrize(
-    ("n_users", "n_items", "metrics", "limit"),
+    ("model", "n_users", "n_items", "metrics", "limit"),
     [
-        pytest.param(400, 50_000, ["gini", "ndcg@10"], 300, id="lists"),
-        pytest.param(1_000_000, 300, ["ndcg@10", "mrr"], 250, id="users"),
-        pytest.param(300, 500_000, ["ndcg@10", "mrr"], 250, id="items"),
+        pytest.param(FACTORS, 400, 50_000, ["gini", "ndcg@10"], 300, id="lists"),
+        pytest.param(FACTORS, 1_000_000, 300, ["ndcg@10", "mrr"], 250, id="users"),
+        pytest.param(FACTORS, 300, 500_000, ["ndcg@10", "mrr"], 250, id="items"),
+        pytest.param(SPARSE, 1000, 20_000, ["ndcg@10", "mrr"], 250, id="sparse"),
+        pytest.param(WIDE, 1000, 200_000, ["ndcg@10", "mrr"], 250, id="wide"),
+        pytest.param(MATRIX, 2000, 50_000, ["ndcg@10", "mrr"], 250, id="matrix"),
+        pytest.param(FUNCTION, 2000, 50_000, ["ndcg@10", "mrr"], 250, id="function"),
     ],
 )
 def test_a_call_takes_little_memory_beside_its_input(
-    n_users: int, n_items: int, metrics: list[str], limit: int
+    model: str, n_users: int, n_items: int, metrics: list[str], limit: int
 ) -> None:
     """Both together stay under 512 MB for a million users and 500,000 items; lists of all items would take 1 GB."""
-    script = PEAK.format(n_users=n_users, n_items=n_items, metrics=metrics)
+    pytest.importorskip("scipy.sparse")
+    script = PEAK.format(n_users=n_users, n_items=n_items, metrics=metrics, model=model.format(n_items=n_items))
     answer = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert int(answer.stdout) < limit
