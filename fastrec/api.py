@@ -227,7 +227,7 @@ def evaluate_model(
           ``item_ids``, unless they are 0, 1, 2, ...
         - a function that takes an integer array of rows and returns scores (len(rows), ``n_items``); the main thread
           calls it for one block after the other, a second time if the lists of all items are made again, and it may
-          return the same memory each time
+          return the same memory each time; without ``users`` and ``user_ids``, its rows are those of ``truth``
 
         Infinite scores order items; NaN raises an error, and so do finite factors whose product is not finite.
     truth : the relevant items of each row of the model, as in `evaluate`

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, TypedDict
 
-__all__ = ["ModelNames", "WorkingMemory"]
+__all__ = ["ModelCatalogue", "ModelNames", "WorkingMemory"]
 
 
 class ModelNames(TypedDict, total=False):
@@ -35,6 +35,17 @@ class ModelNames(TypedDict, total=False):
     ]
     user_bias: Annotated[Any, "array (n_users,), added to the products of factors"]
     item_bias: Annotated[Any, "array (n_items,), added to the products of factors"]
+
+
+class ModelCatalogue(TypedDict, total=False):
+    """Size of the catalogue of a model."""
+
+    n_items: Annotated[
+        int | None,
+        """the number of items that the model scores, which a function does not say; default: that of other models
+        More, if metrics are to count items that the model lacks; a function must score as many.
+        """,
+    ]
 
 
 class WorkingMemory(TypedDict, total=False):

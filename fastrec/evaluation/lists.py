@@ -166,8 +166,8 @@ class Evaluator(BaseEvaluator):
     def update_model(self, model: Any, truth: Any = None, **given: Unpack[ModelBatch]) -> None:
         """Add a batch of users whose lists are all items, as a model scores them; see `fastrec.evaluate_model`.
 
-        A function as the model needs an evaluator with ``n_items``. The evaluator also has ``negatives``, ``seed``,
-        ``sample`` and ``correct``, which hold for all batches. A standard error that needs a second pass over
+        A function as the model needs an evaluator with ``n_items``. The evaluator's ``negatives``, ``seed``, ``sample``
+        and ``correct`` hold for all batches. A standard error that needs a second pass over
         the lists is missing, as with `update`.
 
         Parameters

@@ -29,6 +29,7 @@ __all__ = [
     "read_lists",
     "read_side",
     "read_sides",
+    "refuse_model",
     "register_form",
 ]
 
@@ -100,6 +101,26 @@ def read_sides(given: Mapping[str, Any]) -> tuple[dict[str, RawSide], list[Any] 
                 f"found {n_users} and {len(side.indptr) - 1} users"
             )
     return sides, None
+
+
+def refuse_model(name: str, value: Any) -> None:
+    """Raise InputTypeError for a model in place of lists: a function, two matrices, or a matrix of scores."""
+    if callable(value) and not hasattr(value, "__array__"):
+        found = "a function"
+    elif isinstance(value, tuple) and len(value) == 2 and all(_has_rows_and_columns(part) for part in value):
+        found = "a tuple of two matrices"
+    elif isinstance(value, np.ndarray) and value.ndim == 2 and value.dtype.kind == "f":
+        found = f"a float array of shape {value.shape}"
+    else:
+        return
+    raise InputTypeError(
+        f"{name} is {found}, but must hold lists of items: fastrec.evaluate_model takes a model, and fastrec.top_items "
+        "makes lists of it"
+    )
+
+
+def _has_rows_and_columns(value: Any) -> bool:
+    return not isinstance(value, Ragged) and len(getattr(value, "shape", ())) == 2
 
 
 def has_rows(value: Any) -> bool:
@@ -210,8 +231,8 @@ def _read_matrix(value: Array, name: str, _: str) -> RawSide:
     """Return the side in a rectangular array of items; -1 pads the ends of short rows."""
     if value.dtype.kind == "f":
         raise InputTypeError(
-            f"{name} is a float array of shape {value.shape}: lists hold item ids, best first. From a matrix of scores "
-            f"take the k best per row, e.g. np.argsort(-scores, axis=1, kind='stable')[:, :k]"
+            f"{name} is a float array of shape {value.shape}: lists hold item ids, best first. "
+            "fastrec.evaluate_model takes a matrix of scores, and fastrec.top_items makes lists of it"
         )
     if value.ndim != 2:
         raise InputError(f"{name} is an array of shape {value.shape}: pass (items, indptr), or a 2-D array")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from fastrec.checks import listed, refuse_path
-from fastrec.exceptions import Argument, InputError, InputTypeError, RowNumber, shown
+from fastrec.exceptions import Argument, InputError, InputTypeError, Name, Place, RowNumber, shown
 from fastrec.inputs.arrow import Frame, chunked, is_column, list_column, open_foreign, read_ids
 from fastrec.inputs.columns import refuse_rounded
 from fastrec.inputs.ids import Strings, check_ids, integer_ids, spell
@@ -20,6 +21,7 @@ __all__ = ["Model", "ModelCall", "read_call", "read_model"]
 
 Array = np.ndarray[Any, Any]
 ROWS_CHECKED = 1 << 14  # rows of factors that are checked at a time
+LOAD = "numpy.load reads arrays, and the command `fastrec evaluate --user-factors` takes files"
 MAX_ITEMS = 2**31 - 1  # kernels number columns by int32
 WANTED = (
     "a tuple (user_factors, item_factors), a tuple (X, B) of a sparse matrix and item weights, a 2-D array of scores, "
@@ -179,7 +181,7 @@ def read_model(model: Any, n_items: int | None = None, user_bias: Any = None, it
 
     Raises InputError or InputTypeError.
     """
-    refuse_path("model", model)
+    refuse_path("model", model, LOAD)
     found = _read_form(model, n_items, user_bias, item_bias)
     if n_items is not None and n_items < found.n_items:
         raise InputError(
@@ -240,7 +242,7 @@ def float_type(values: Array) -> np.dtype[Any]:
 def _read_factors(users: Any, items: Any, user_bias: Any, item_bias: Any) -> Factors:
     tables = []
     for name, values in (("user_factors", users), ("item_factors", items)):
-        refuse_path(name, values)
+        refuse_path(name, values, LOAD)
         table = as_array(values, name)
         if table.ndim != 2:
             found = f"shape {table.shape}" if table.ndim else kind_of(values)
@@ -286,7 +288,7 @@ def _finite(values: Array, name: str, of_row: str = "row") -> Array:
             at = tuple(np.argwhere(~np.isfinite(part))[0].tolist())
             row = first + at[0]
             found = values[(row, *at[1:])]
-            raise InputError(f"{name} must be finite, found {found}", RowNumber.at(row, of_row))
+            raise InputError(Place(name), f" must be finite, found {found}", RowNumber.at(row, of_row))
     return values.astype(float_type(values), copy=False)
 
 
@@ -341,7 +343,8 @@ def read_call(model: Any, given: Mapping[str, Any]) -> ModelCall:
     """Return the arguments about a model, checked, with the candidates of all users as its catalogue."""
     labels, model = _open_frames(model, given)
     given = {**given, **labels}
-    own = read_model(model, given["n_items"], given["user_bias"], given["item_bias"])
+    with _naming_rows(given):
+        own = read_model(model, given["n_items"], given["user_bias"], given["item_bias"])
     rows = None if given["users"] is None else _check_rows(given["users"], own.n_users)
     names = given["user_ids"]
     if names is not None and own.n_users is not None:
@@ -365,6 +368,27 @@ def read_call(model: Any, given: Mapping[str, Any]) -> ModelCall:
     wanted = np.array(spell(wanted.values.to_pylist(), wanted.codes), object) if isinstance(wanted, Strings) else wanted
     columns = _columns_of_ids(items, wanted)
     return call._replace(model=own.restricted(columns), item_ids=items[columns], candidates=None)
+
+
+@contextmanager
+def _naming_rows(given: Mapping[str, Any]) -> Iterator[None]:
+    """Add the id of a user or an item to errors about a row of factors or biases."""
+    try:
+        yield
+    except InputError as error:
+        side = next((name.side for name in error.text.names() if isinstance(name, Place)), "")[:4]
+        ids = given.get(f"{side}_ids")
+        if ids is None:
+            raise
+
+        def named(name: Name) -> object:
+            if not isinstance(name, RowNumber) or name.position >= len(ids):
+                return name
+            return (
+                f"{name}, {side} {shown(as_array(ids, f'{side}_ids')[name.position : name.position + 1].tolist()[0])}"
+            )
+
+        raise error.renamed(named) from None
 
 
 def _open_frames(model: Any, given: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:

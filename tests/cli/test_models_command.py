@@ -276,6 +276,18 @@ def test_lists_need_columns_of_different_names(files: Files, names: list[str]) -
     assert "the columns of users, items, 'rank' and 'score' must differ" in " ".join(result.output.split())
 
 
+def test_options_of_top_items_are_those_that_it_reads(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = " ".join(files.run("top-items", "--help").output.split())
+    assert "--temp-dir" not in text and "with factors 512 MiB" in text
+    assert "--exclude FILE Path of seen items (user, item), which are not listed." in text
+    monkeypatch.chdir(files.folder)
+    (files.folder / "history").write_bytes((files.folder / "train.parquet").read_bytes())
+    for name, excluded in (("a", "history"), ("b", "{}/train.parquet")):
+        result = files.run("top-items", *factors("npy"), "-k", "3", "--exclude", excluded, "-o", f"{{}}/{name}.parquet")
+        assert result.exit_code == 0, result.output
+    assert pq.read_table(files.folder / "a.parquet").equals(pq.read_table(files.folder / "b.parquet"))
+
+
 def test_more_items_than_the_catalogue_has(files: Files) -> None:
     result = files.run("top-items", *factors("npy"), "-k", str(2**63 - 1), "-o", "{}/l.parquet")
     assert result.exit_code == 0, result.output

@@ -148,7 +148,18 @@ class NoItems:
 
 
 WRONG: list[tuple[Any, dict[str, Any], str]] = [
-    (("u.npy", "i.npy"), {}, "user_factors must be data, found a str"),
+    (
+        ("u.npy", "i.npy"),
+        {},
+        "user_factors must be data, found a str, 'u.npy': numpy.load reads arrays, and the command",
+    ),
+    ("u.npy", {}, "model must be data, found a str, 'u.npy': numpy.load reads arrays, and the command"),
+    (
+        (np.where(np.arange(12).reshape(4, 3) == 7, np.nan, 1.0), FACTORS[1]),
+        {"user_ids": list("wxyz")},
+        "user_factors must be finite, found nan at row 2, user 'y'",
+    ),
+    (FACTORS, {"item_bias": [1, 1, 1, np.inf, 1], "item_ids": np.array(ITEMS)}, "found inf at row 3, item 'b'"),
     ((None, FACTORS[1]), {}, "user_factors must be 2-D, one row per user, found a NoneType"),
     (({}, FACTORS[1]), {}, "user_factors must be 2-D, one row per user, found a dict"),
     (SCORES, {"candidates": 5}, "candidates must be a list or an array of ids, found 5"),
@@ -175,6 +186,26 @@ def test_a_function_must_not_answer_sparsely_or_stop() -> None:
 
     with pytest.raises(RuntimeError, match=r"^the model raised StopIteration$"):
         mrr(stop, [[1]] * 4, n_items=5)
+
+
+@pytest.mark.parametrize("truth", ["arrays", "dicts", "frames"])
+@pytest.mark.parametrize(
+    ("model", "found"),
+    [
+        (FACTORS, "a tuple of two matrices"),
+        (lambda rows: SCORES[rows], "a function"),
+        (SCORES, r"a float array of shape \(4, 5\)"),
+    ],
+)
+def test_a_model_in_place_of_lists_is_sent_to_its_function(model: Any, found: str, truth: str) -> None:
+    sides: dict[str, Any] = {"arrays": [[1]] * 4, "dicts": {0: [1]}}
+    side = pytest.importorskip("pyarrow").table({"user_id": [0], "item_id": [1]}) if truth == "frames" else sides[truth]
+    message = f"^recs is {found}, but must hold lists of items: fastrec.evaluate_model takes a model"
+    for ask in (fastrec.evaluate, fastrec.Evaluator("mrr").update):
+        with pytest.raises(fastrec.InputTypeError, match=message):
+            ask(model, side)
+    with pytest.raises(fastrec.InputTypeError, match=message):
+        fastrec.explain("ndcg@2", model, side)
 
 
 def test_n_items_is_at_least_what_the_model_scores() -> None:
