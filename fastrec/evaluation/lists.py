@@ -38,7 +38,15 @@ from fastrec.evaluation.evaluators import (
 from fastrec.evaluation.faults import explain_fault
 from fastrec.evaluation.list_rules import check_min_gain_of_lists, check_n_users, check_sizes, item_policies
 from fastrec.evaluation.models import ModelParts, Reads, Working
-from fastrec.evaluation.sampled import SampledSide, check_lengths, read_sampling, refuse_setting, sample_of, used_by
+from fastrec.evaluation.sampled import (
+    SampledSide,
+    check_lengths,
+    functions_of,
+    read_sampling,
+    refuse_setting,
+    sample_of,
+    used_by,
+)
 from fastrec.evaluation.sources import ListSource
 from fastrec.evaluation.state import State
 from fastrec.exceptions import Argument, InputError, InputTypeError, MetricError
@@ -389,7 +397,13 @@ class Evaluator(BaseEvaluator):
             **{"copies are misses": self._settings["duplicates"] == "miss"},
             catalogue=self._catalogue(prepared),
             examination=self._examination,
-            sampled=SampledSide(lists, prepared.others, self._settings, prepared.names),
+            sampled=SampledSide(
+                lists,
+                prepared.others,
+                self._settings,
+                prepared.names,
+                functions_of(self._plan(weighted=prepared.users.weights is not None).provided),
+            ),
         )
         sides.used |= used_by(sample_of(self._settings), sides)
         if (table := sides.get("items")) is not None:

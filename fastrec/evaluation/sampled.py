@@ -31,6 +31,7 @@ __all__ = [
     "SampledSide",
     "as_weights",
     "check_lengths",
+    "functions_of",
     "popularity_of",
     "read_sampling",
     "refuse_setting",
@@ -98,6 +99,11 @@ def read_sampling(given: Mapping[str, Any]) -> dict[str, Any]:
     return found | {"correct": correct} | ({"gamma": float(gamma)} if correct == "bv" else {})
 
 
+def functions_of(keys: Iterable[Any]) -> list[tuple[int | None, Any]]:
+    """Return the functions of a rank, each once, that keys of providers ask for: (cut-off, weight)."""
+    return list(dict.fromkeys(key[2:4] for key in keys if key[1] in (OF_ALL_HITS, OF_ONE_HIT)))
+
+
 def _size(name: str, value: Any) -> int | None:
     number = whole_number(value)
     if value is not None and (number is None or not 1 <= number <= MAX_SIZE):
@@ -130,6 +136,14 @@ def popularity_of(sides: BatchSides) -> tuple[Array, Array] | None:
     return known.known(None, "rows") if known.is_given else None
 
 
+def used_by(sample: Sample | None, sides: BatchSides) -> set[str]:
+    """Return the sides besides lists and truth that draws depend on, as `BatchSides.used` names them."""
+    if sample is None or sample.kind == SAMPLE.default:
+        return set()
+    column = Popularity(sides).column(None)
+    return {"counts"} if column is None else {f"{COLUMN}{column}"}
+
+
 def as_weights(values: Array) -> Array:
     """Return popularities as integers to draw by: as they are, if they are integers, else in proportion."""
     whole = values.astype(np.int64) if values.max(initial=0.0) <= MAX_TOTAL else np.zeros(0, np.int64)
@@ -143,14 +157,6 @@ def as_weights(values: Array) -> Array:
 # Estimates
 
 
-def used_by(sample: Sample | None, sides: BatchSides) -> set[str]:
-    """Return the sides besides lists and truth that draws depend on, as `BatchSides.used` names them."""
-    if sample is None or sample.kind == SAMPLE.default:
-        return set()
-    column = Popularity(sides).column(None)
-    return {"counts"} if column is None else {f"{COLUMN}{column}"}
-
-
 class SampledSide(NamedTuple):
     """What estimates read of a batch: the side `SAMPLED`."""
 
@@ -158,6 +164,7 @@ class SampledSide(NamedTuple):
     others: Array | None  # int64 (n_users,): items that could be drawn; None if `sampled_from` says so
     settings: Mapping[str, Any]
     names: Names
+    functions: Sequence[tuple[int | None, Any]]  # of ranks that estimates are asked for: (cut-off, weight)
 
 
 def check_lengths(lists: Lists, settings: Mapping[str, Any], names: Names) -> None:
@@ -182,7 +189,7 @@ class Rank(NamedTuple):
 
     others: int
     drawn: int
-    known: int  # items of the truth with a higher score: all of them are in the list
+    known: int  # items of the truth with a higher score: all of them are in the list, so their number is no estimate
     above: int  # drawn items with a higher score
     tied: int  # drawn items with the same score
     tied_known: int  # items of the truth with the same score, itself included
@@ -201,6 +208,7 @@ class SampledRanks:
 
     def __init__(self, sides: BatchSides) -> None:
         self._side: SampledSide = sides[SAMPLED]
+        self._tables: dict[Kind, dict[Any, Array]] | None = None
         self.n_threads: int = sides["n_threads"]
         lists, truth = self._side.lists, sides["truth"]
         recs = FlatSide(lists.rec_items, lists.rec_indptr, None)
@@ -249,7 +257,9 @@ class SampledRanks:
     def sums(self, keys: Sequence[Any]) -> list[Array]:
         """Return, for each key (cut-off, weight, gain, least gain), the estimated sum of each user."""
         sums = []
-        tables = self._tables(keys) if self._side.settings["correct"] == "bv" else {}
+        if self._side.settings["correct"] == "bv" and self._tables is None:  # once, as it solves equations
+            self._tables = self._find_tables()
+        tables = self._tables or {}
         for key in keys:
             cutoff, weight, gain, least = key
             value = functools.partial(_at_estimate, cutoff, weight) if not tables else _look_up(tables, key)
@@ -259,7 +269,7 @@ class SampledRanks:
             sums.append(np.bincount(self.users, terms, self.n_users))
         return sums
 
-    def _tables(self, keys: Sequence[Any]) -> dict[Kind, dict[Any, Array]]:
+    def _find_tables(self) -> dict[Kind, dict[Any, Array]]:
         """Return, for each kind of user, the estimates of functions: {(cut-off, weight, items known above): table}."""
         wanted: dict[Kind, set[int]] = {}
         for rank in self.ranks:
@@ -275,7 +285,7 @@ class SampledRanks:
                 Argument("correct", ("rank",)),
                 " takes more",
             )
-        functions = list(dict.fromkeys(key[:2] for key in keys))
+        functions = self._side.functions
         deepest = 2 + most_others + max((max(known) for known in wanted.values()), default=0)
         names = list(dict.fromkeys(weight for _, weight in functions))
         reach = max(deepest if cutoff is None else min(cutoff, deepest) for cutoff, _ in functions)

@@ -16,6 +16,7 @@ import pytest
 import fastrec
 from fastrec.arguments.calls import ModelBatch
 from fastrec.arguments.signature import arguments_of
+from fastrec.evaluation import sampled
 from fastrec.evaluation.lists import Evaluator
 from fastrec.evaluation.models import Working
 from fastrec.inputs.models import read_call
@@ -371,6 +372,20 @@ def test_a_table_of_weights_has_an_estimate_under_bv_only() -> None:
         fastrec.evaluate_model(scores, truth, texts[0], negatives=5, correct="rank")
     with pytest.raises(fastrec.InputError, match="a gain table of 2 takes grades"):
         fastrec.evaluate_model(scores, [{1: 3.0}] * 9, "dcg(gain=[0, 2])", negatives=5, correct="rank")
+
+
+def test_bv_solves_its_equations_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For all metrics together, of one relevant item and of several."""
+    solved: list[Any] = []
+    ask = sampled.SampledRanks._find_tables
+    monkeypatch.setattr(sampled.SampledRanks, "_find_tables", lambda self: solved.append(self) or ask(self))
+    scores, truth = np.random.default_rng(0).random((9, N_ITEMS)), [[1]] * 9
+    call: dict[str, Any] = {"negatives": 5, "correct": "bv", "per_user": True}
+    both = fastrec.evaluate_model(scores, truth, ["recall@3", "mrr", "ndcg@5"], **call)
+    assert len(solved) == 1
+    for metric in both:
+        alone = fastrec.evaluate_model(scores, truth, metric, **call)
+        assert both.per_user[metric].tolist() == alone.per_user[metric].tolist()
 
 
 def test_gamma_weighs_the_variance() -> None:
