@@ -103,7 +103,7 @@ def evaluate(ctx: click.Context, /, recs: str, truth: str | None, **options: Any
     standard input. Scores order a TREC run; --ties id_desc --no-truth judged --no-recs skip counts as trec_eval does.
 
     With --user-factors and --item-factors, TRUTH stands alone: the lists are all items in the order of their scores.
-    With --negatives, they hold a sample; full rankings are exact, and as fast.
+    With --negatives, they hold a sample, to compare with published numbers; full rankings are exact.
 
     \b
     fastrec evaluate recs.parquet truth.parquet -m ndcg,recall -k 5,10
