@@ -224,7 +224,9 @@ def find_top(
     found_lists = FlatSide(items, np.concatenate([[0], np.cumsum(ends)]).astype(np.int64), scores)
     found_lists = take_rows(found_lists, np.argsort(np.argsort(named.rows)))  # lists of ascending rows
     assert found_lists.extra is not None
-    return call.item_ids[found_lists.items], found_lists.indptr, found_lists.extra
+    found_items = call.item_ids[found_lists.items]
+    found_items = found_items if found_items.dtype == object else found_items.astype(np.int64, copy=False)
+    return found_items, found_lists.indptr, found_lists.extra
 
 
 def _sides_of(users: ModelUsers, relevant: kernels.ItemRows) -> kernels.Sides:
@@ -339,7 +341,7 @@ def _truth_of(prepared: Prepared, codes: Array) -> kernels.ItemRows:
 
 
 def _draw(sample: Sample, users: ModelUsers, columns: Array, *, whole: bool) -> kernels.Draw:
-    """Return what to draw for each user. `columns` have an order that does not depend on `ties`."""
+    """Return what to draw for each user. `columns` are items in an order that no rule for ties changes."""
     joined = users.joined
     codes, weights = joined.sides["recs"].items, NO_NUMBERS
     if sample.kind == "popularity":

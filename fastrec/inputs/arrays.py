@@ -16,7 +16,7 @@ from fastrec.inputs.arrow import is_column, list_column, read_ids, read_numbers,
 from fastrec.inputs.columns import refuse_rounded
 from fastrec.inputs.ids import Ids, check_ids
 from fastrec.inputs.ragged import Ragged, as_array, check_indptr, read_only
-from fastrec.inputs.sides import READ_SIDES, spoken
+from fastrec.inputs.sides import READ_SIDES, kind_of, mixed_forms
 from fastrec.inputs.tensors import as_numpy, holds_tensors, is_tensor, refuse_unusual, why_unusual
 from fastrec.inputs.users import check_keys
 
@@ -157,7 +157,7 @@ def _read_dicts(given: Mapping[str, Any]) -> tuple[dict[str, RawSide], list[Any]
     """Match dicts by key: users of the truth first, then users with a list only."""
     for name, side in given.items():
         if not isinstance(side, Mapping):
-            raise InputTypeError(f"{spoken(given)} must all be dicts, or none of them: {name} is {_kind(side)}")
+            raise mixed_forms(given, "dicts", name)
     check_keys(given)
     truth = given.get("truth", {})
     users = [*truth, *(user for user in given["recs"] if user not in truth)]
@@ -196,7 +196,7 @@ def read_side(value: Any, name: str, extra: str) -> RawSide:
             return form.read(value, name, extra)
     wanted = ", ".join(form.wanted.format(extra=extra) for form in _forms if form.wanted)
     raise InputTypeError(
-        f"{name} must be {wanted}, or dicts {{user: items}} or data frames on both sides; found {_kind(value)}"
+        f"{name} must be {wanted}, or dicts {{user: items}} or data frames on both sides; found {kind_of(value)}"
     )
 
 
@@ -291,12 +291,12 @@ def _why_no_row(row: Any, name: str) -> str | None:
         return None
     if hasattr(row, "columns"):
         return (
-            f"is a data frame, {_kind(row)}: pass one of its columns as a list, or the whole frame, not split by user"
+            f"is a data frame, {kind_of(row)}: pass one of its columns as a list, or the whole frame, not split by user"
         )
     if (wrong := why_unusual(row, "drop the masked items first")) is not None:
         return wrong
     if isinstance(row, (str, bytes)) or not isinstance(row, Collection) or _is_scalar(row):
-        return f"must be a list of items, found {_kind(row)}"
+        return f"must be a list of items, found {kind_of(row)}"
     if READ_SIDES[name].is_ordered and isinstance(row, AbstractSet):
         return "must be a list, best item first: a set has no order"
     return None
@@ -347,10 +347,6 @@ def check_numbers(values: Any, n: int, name: str) -> Array:
     if n and np.isnan(out.min()):
         raise InputError(name, " must not be NaN, found NaN", RowNumber.at(int(np.isnan(out).argmax()), "position"))
     return out
-
-
-def _kind(value: Any) -> str:
-    return f"a {type(value).__module__}.{type(value).__name__}".replace("a builtins.", "a ")
 
 
 for _form in (

@@ -17,7 +17,7 @@ from fastrec.inputs.lists import AboutUsers, JoinedSides, Settings, join_sides, 
 from fastrec.inputs.models import ModelCall
 from fastrec.inputs.parts import part_of_users
 from fastrec.inputs.ragged import read_only
-from fastrec.inputs.sides import READ_SIDES, spoken
+from fastrec.inputs.sides import READ_SIDES, mixed_forms
 from fastrec.inputs.users import check_keys
 from fastrec.kernels import models as kernels
 
@@ -79,6 +79,8 @@ def read_users(
     joined = join_sides(sides, users, known, lines)._replace(order="score")
     if not call.has_item_ids:
         _refuse_other_items(joined, call.n_items)
+    if "candidates" in joined.sides:
+        _check_candidates(joined)
     found = ModelUsers(joined, rows)
     return found.part(np.flatnonzero(rows >= 0)) if call.rows is not None and (rows < 0).any() else found
 
@@ -89,8 +91,7 @@ def _check_forms(given: Mapping[str, Any], names: Array) -> None:
         if any(isinstance(side, kind) for side in given.values()):
             wrong = next((name for name, side in given.items() if not isinstance(side, kind)), None)
             if wrong is not None:
-                found = type(given[wrong]).__name__
-                raise InputTypeError(f"{spoken(given)} must all be {what}, or none of them: {wrong} is a {found}")
+                raise mixed_forms(given, what, wrong)
             if kind is Mapping:
                 check_keys({"user_ids": names.tolist(), **given})
 
@@ -129,6 +130,17 @@ def _refuse_other_items(joined: JoinedSides, n_items: int) -> None:
             side_of_call = "history" if name == "counts" else name
             found = f"{side_of_call}{who} has item {joined.names.item(side.items[at])}, but"
             raise _no_number(found, f"{n_items:,} items", "item_ids")
+
+
+def _check_candidates(joined: JoinedSides) -> None:
+    """Raise InputError for candidates of users that the model lacks, as for candidates of all users."""
+    side = joined.sides["candidates"]
+    unknown = as_columns(side, joined.sides["recs"].items).columns < 0
+    if unknown.any():
+        at = int(unknown.argmax())
+        who = joined.names.user(int(np.searchsorted(side.indptr, at, side="right")) - 1)
+        item = joined.names.item(side.items[at])
+        raise InputError(f"candidates of user {who} must be items of the model, found {item}")
 
 
 def _no_number(found: str, known: str, argument: str) -> InputError:

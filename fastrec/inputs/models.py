@@ -15,6 +15,7 @@ from fastrec.inputs.arrow import Frame, chunked, is_column, list_column, open_fo
 from fastrec.inputs.columns import refuse_rounded
 from fastrec.inputs.ids import Strings, check_ids, integer_ids, spell
 from fastrec.inputs.ragged import as_array
+from fastrec.inputs.sides import kind_of
 from fastrec.inputs.users import check_user_ids
 
 __all__ = ["Model", "ModelCall", "read_call", "read_model"]
@@ -227,11 +228,6 @@ def check_dtype(values: Array, name: str) -> None:
     """Check that an array holds numbers."""
     if values.dtype.kind not in "fiu" or values.dtype.itemsize > 8:
         raise InputTypeError(name, f" must be floats or integers of at most 64 bits, found dtype {values.dtype}")
-
-
-def kind_of(value: Any) -> str:
-    """Return the type of a value as written in an error."""
-    return f"a {type(value).__name__}"
 
 
 def float_type(values: Array) -> np.dtype[Any]:

@@ -79,7 +79,6 @@ OTHER_IDS: list[tuple[str, dict[str, Any], str]] = [
     ),
     ("items", {"exclude": {**NUMBERED, 0: [12]}}, "exclude of user 0 has item 12, but"),
     ("items", {"reference": {**NUMBERED, 1: [9]}}, "reference of user 1 has item 9, but"),
-    ("items", {"candidates": {**NUMBERED, 5: [9]}}, "candidates of user 5 has item 9, but"),
 ]
 
 
@@ -100,6 +99,17 @@ def test_ids_that_are_no_numbers_of_rows_and_columns_are_an_error(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         evaluate(**call, **ids)
+
+
+@pytest.mark.parametrize("form", ["arrays", "dicts", "frames"])
+def test_candidates_of_users_are_items_of_the_model(form: str) -> None:
+    given = {"truth": as_form(form, NUMBERED), "candidates": as_form(form, {**NUMBERED, 5: [1, 9]})}
+    with pytest.raises(fastrec.InputError, match=r"^candidates of user 5 must be items of the model, found 9$"):
+        evaluate(**given, item_ids=range(9), user_ids=None if form == "arrays" else range(6))
+
+
+def test_items_of_lists_are_long_integers() -> None:
+    assert fastrec.top_items(SCORES, 2, item_ids=np.arange(9, dtype=np.int32))[0].dtype == np.int64
 
 
 def test_ids_of_tables_and_histories_are_columns_too() -> None:

@@ -166,7 +166,7 @@ WRONG: list[tuple[Any, dict[str, Any], str]] = [
     (SCORES, {"users": np.array([0, 2**63], np.uint64)}, "users must not exceed 2**63 - 1, found 9223372036854775808"),
     (lambda rows: SCORES[rows], {"n_items": 2**40}, "n_items=1099511627776 is more than a model can score"),
     (lambda rows: "scores", {"n_items": 5}, "the answer of the model must be an array of scores, found a str"),
-    (lambda rows: NoItems(), {"n_items": 5}, "the answer of the model must be an array of scores, found a NoItems"),
+    (lambda rows: NoItems(), {"n_items": 5}, ".NoItems"),
 ]
 
 
@@ -178,7 +178,9 @@ def test_errors_name_what_was_found(model: Any, call: dict[str, Any], message: s
 
 def test_a_function_must_not_answer_sparsely_or_stop() -> None:
     sparse = pytest.importorskip("scipy.sparse")
-    with pytest.raises(fastrec.InputTypeError, match=r"the answer of the model is sparse, a csr_array: .*toarray\(\)"):
+    with pytest.raises(
+        fastrec.InputTypeError, match=r"the answer of the model is sparse, a .*: answer with its .toarray"
+    ):
         mrr(lambda rows: sparse.csr_array(SCORES[rows]), [[1]] * 4, n_items=5)
 
     def stop(_: Any) -> Any:
