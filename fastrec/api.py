@@ -211,7 +211,7 @@ def evaluate_model(
     whether metrics need lists of all items. With threadpoolctl (the extra ``models``), each block is multiplied by one
     thread, so the report has the same bits for any number of threads; without it, BLAS uses its own threads, and
     products may then depend on their number. Products also depend on the BLAS library and on the positions of users in
-    blocks.
+    blocks, which follow from the rows of the model that the call evaluates, whatever ``memory``.
 
     Parameters
     ----------

@@ -185,11 +185,11 @@ def check_lengths(lists: Lists, settings: Mapping[str, Any], names: Names) -> No
 
 
 class Rank(NamedTuple):
-    """What is known about the rank of relevant items of users with as many other items, and as many drawn from them."""
+    """The rank of a relevant item in a sampled list, and how many items the sample is drawn from."""
 
     others: int
     drawn: int
-    known: int  # items of the truth with a higher score: all of them are in the list, so their number is no estimate
+    known: int  # items of the truth with a higher score, all of which are in the list
     above: int  # drawn items with a higher score
     tied: int  # drawn items with the same score
     tied_known: int  # items of the truth with the same score, itself included
