@@ -217,7 +217,7 @@ def evaluate_model(
     whether metrics need lists of all items. With threadpoolctl (the extra ``models``), each block is multiplied by one
     thread, so the report has the same bits for any number of threads; without it, BLAS uses its own threads, and
     products may then depend on their number. Products also depend on the BLAS library and on the positions of users in
-    blocks.
+    blocks, which follow from the rows of the model that the call evaluates, whatever ``memory``.
 
     Parameters
     ----------
@@ -227,12 +227,15 @@ def evaluate_model(
         - ``(user_factors, item_factors)``, arrays (n_users, d) and (n_items, d), float32 or float64 (other numbers are
           converted); the scores are their products
         - ``(X, B)``, matrices (n_users, m) and (m, n_items), at least one of them sparse; the scores are their product
+          (two arrays are factors, and an error if the second is square, unless it is symmetric)
         - a 2-D array of scores (n_users, n_items); a memory map is read in blocks
+        - data frames of pandas in place of these arrays: their index and columns are the default of ``user_ids`` and
+          ``item_ids``, unless they are 0, 1, 2, ...
         - a function that takes an integer array of rows and returns scores (len(rows), ``n_items``); the main thread
           calls it for one block after the other, a second time if the lists of all items are made again, and it may
-          return the same memory each time
+          return the same memory each time; without ``users`` and ``user_ids``, its rows are those of ``truth``
 
-        Infinite scores order items; NaN raises an error.
+        Infinite scores order items; NaN raises an error, and so do finite factors whose product is not finite.
     truth : the relevant items of each row of the model, as in `evaluate`
         Arrays and lists are matched by position, dicts and data frames by ``user_ids``.
     metrics : as in `evaluate`
@@ -260,13 +263,13 @@ def evaluate_model(
     recall@1  0.5000  0.9800      2
     2 of 2 users counted
     lists in the order of their scores; all gains 1
-    warning: sampled: ranks are among 1 item drawn uniformly for each user (seed 7), not in the whole catalogue
+    warning: sampled: ranks are among 1 item drawn uniformly for each user (seed 7) and relevant ones, not among all
     """
     if given["items"] is not None:
         given["items"] = read_items(given["items"], given["item"])
     given["n_items"] = check_n_items(given["n_items"])
     call = read_call(model, given)
-    if given["items"] is None:
+    if given["items"] is None and given["n_items"] is None:
         given["n_items"] = call.n_items
     evaluator = Evaluator(metrics, **pick(ListSettings, given))
     apart = evaluate_model_at_once(evaluator, call, truth, given)

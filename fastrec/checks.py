@@ -107,13 +107,11 @@ def check_file(name: str, path: Any) -> str:
     return found
 
 
-def refuse_path(name: str, value: Any) -> None:
+def refuse_path(name: str, value: Any, mend: str = "fastrec.evaluate_files reads files") -> None:
     """Raise if an argument for data is a path."""
     if isinstance(value, str | os.PathLike):
         kind = type(value).__name__
-        raise InputTypeError(
-            name, f" must be data, found {with_article(kind)}, {shown(value)}: fastrec.evaluate_files reads files"
-        )
+        raise InputTypeError(name, f" must be data, found {with_article(kind)}, {shown(value)}: {mend}")
 
 
 def check_progress(progress: Any) -> None:

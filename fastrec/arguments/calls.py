@@ -33,13 +33,14 @@ from fastrec.arguments.groups import (
     RowPolicies,
     RowRelevance,
     Seen,
+    SeenAlone,
     Tasks,
     Threads,
     UserIds,
     Watched,
     WatchedRows,
 )
-from fastrec.arguments.models import ModelNames, WorkingMemory
+from fastrec.arguments.models import ModelCatalogue, ModelNames, WorkingMemory
 from fastrec.arguments.sampling import Corrected, Negatives, Sampled
 from fastrec.arguments.slates import Clipping, Predictions, PropensityColumnNames, SlateColumnNames, SlateIds
 
@@ -127,7 +128,7 @@ class ModelOptions(
     ModelNames,
     ArraysOfUsers,
     Relevance,
-    Catalogue,
+    ModelCatalogue,
     Seen,
     ItemData,
     ItemPolicies,
@@ -145,7 +146,7 @@ class ModelOptions(
     """Arguments of `evaluate_model`."""
 
 
-class TopOptions(ModelNames, Catalogue, Seen, IdColumnNames, WorkingMemory, Threads, Watched):
+class TopOptions(ModelNames, ModelCatalogue, SeenAlone, IdColumnNames, WorkingMemory, Threads, Watched):
     """Arguments of `top_items`."""
 
 

@@ -65,6 +65,7 @@ __all__ = [
     "RowPolicies",
     "RowRelevance",
     "Seen",
+    "SeenAlone",
     "Tasks",
     "Threads",
     "UserIds",
@@ -235,6 +236,12 @@ class Seen(TypedDict, total=False):
         ``"history"``: remove the items of ``history``.
         """,
     ]
+
+
+class SeenAlone(TypedDict, total=False):
+    """Items to leave out of the first items of a model."""
+
+    exclude: Annotated[Any, "items that a user has seen, in the forms of ``truth`` in `evaluate`; they are not listed"]
 
 
 class OtherFrames(TypedDict, total=False):

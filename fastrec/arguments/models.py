@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, TypedDict
 
-__all__ = ["ModelNames", "WorkingMemory"]
+__all__ = ["ModelCatalogue", "ModelNames", "WorkingMemory"]
 
 
 class ModelNames(TypedDict, total=False):
@@ -17,11 +17,15 @@ class ModelNames(TypedDict, total=False):
     user_ids: Annotated[
         Any,
         """a distinct label per row of the model, which dicts and data frames name; default: row numbers, from 0
-        Users of ``truth`` that the model lacks count as users without a list.
+        Users of ``truth`` that the model lacks count as users without a list. Without ``user_ids`` they are an error.
         """,
     ]
     item_ids: Annotated[
-        Any, "a distinct id per item of the model, integers or strings; default: column numbers, from 0"
+        Any,
+        """a distinct id per item of the model, integers or strings; default: column numbers, from 0
+        Items of other arguments that the model lacks are never listed, and the report counts those of ``truth`` and
+        ``exclude``. Without ``item_ids`` they are an error; ``range(n)`` says that ids are column numbers.
+        """,
     ]
     candidates: Annotated[
         Any,
@@ -33,6 +37,17 @@ class ModelNames(TypedDict, total=False):
     item_bias: Annotated[Any, "array (n_items,), added to the products of factors"]
 
 
+class ModelCatalogue(TypedDict, total=False):
+    """Size of the catalogue of a model."""
+
+    n_items: Annotated[
+        int | None,
+        """the number of items that the model scores, which a function does not say; default: that of other models
+        More, if metrics are to count items that the model lacks; a function must score as many.
+        """,
+    ]
+
+
 class WorkingMemory(TypedDict, total=False):
     """Limit of the memory for the scores of a model."""
 
@@ -40,6 +55,7 @@ class WorkingMemory(TypedDict, total=False):
         int | str | None,
         """bytes for scores and lists at a time, or a string such as ``"4GB"``, at least 64 MB; default: 512 MiB
         With less, fewer users are ranked at a time, and fewer threads work on large catalogues. The bits stay. Input,
-        values per user and the returned lists take further memory.
+        values per user and the returned lists take further memory, and so does a copy of the items' factors or weights
+        if ``candidates`` choose some for all users, or ``ties="id_asc"`` or ``"id_desc"`` orders them.
         """,
     ]

@@ -41,4 +41,4 @@ class Corrected(TypedDict, total=False):
     """Estimates of the whole catalogue."""
 
     correct: Annotated[Correct, SAMPLING["correct"]]
-    gamma: Annotated[float, "weight of the variance under ``correct='bv'``, above 0 and at most 1"]
+    gamma: Annotated[float, "weight of the variance under ``correct='bv'``, from 1e-6 to 1"]

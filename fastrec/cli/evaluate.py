@@ -103,7 +103,7 @@ def evaluate(ctx: click.Context, /, recs: str, truth: str | None, **options: Any
     standard input. Scores order a TREC run; --ties id_desc --no-truth judged --no-recs skip counts as trec_eval does.
 
     With --user-factors and --item-factors, TRUTH stands alone: the lists are all items in the order of their scores.
-    With --negatives, they hold a sample; full rankings are exact, and as fast.
+    With --negatives, they hold a sample, to compare with published numbers; full rankings are exact.
 
     \b
     fastrec evaluate recs.parquet truth.parquet -m ndcg,recall -k 5,10
@@ -243,6 +243,10 @@ def _evaluate_model(truth: str | None, options: dict[str, Any]) -> Evaluated:
             raise click.UsageError(why + of_lists_instead(call.metric))
     if options["users"] is not None:
         raise click.UsageError("--users is for lists and logs: with factors, name a column of TRUTH by --by")
+    for name in ("rank_col", "score_col"):
+        if options[name] is not None and options["reference"] is None:
+            option = f"--{name.replace('_', '-')}"
+            raise click.UsageError(f"{option} names a column of lists: with factors, only --reference has one")
     columns = _columns_of_lists(options, "with factors")
     names = (*PASSED_ON, "like", "no_recs", "duplicates", *OF_ITEMS)
     settings = {name: options[name] for name in names if name != "n_items"}

@@ -43,6 +43,7 @@ __all__ = [
     "PAPER",
     "POLICIES",
     "RESOURCES",
+    "RESOURCES_IN_MEMORY",
     "SAMPLED_OPTIONS",
     "WEIGHT",
     "argument",
@@ -197,9 +198,9 @@ def _in_commands(name: re.Match[str]) -> str:
     return name[1].upper() if name[1] in ("recs", "truth") else name[1]
 
 
-def argument(name: str, flag: str = "", **settings: Any) -> Callable[..., Any]:
-    """Return the option for an argument of `evaluate_files`, with the documentation of the argument."""
-    text = PLAIN.sub(_in_commands, ARGUMENTS[name].doc.partition("\n")[0])
+def argument(name: str, flag: str = "", more: str = "", **settings: Any) -> Callable[..., Any]:
+    """Return the option for an argument of `evaluate_files`, with the documentation of the argument, and more."""
+    text = PLAIN.sub(_in_commands, ARGUMENTS[name].doc.partition("\n")[0]) + more
     if name in CHOICES:
         policy = CHOICES[name]
         shown = {"default": policy.default, "show_default": True} if policy.default else {}
@@ -363,7 +364,7 @@ MORE_OUTPUT = (
     ),
 )
 RESOURCES = (
-    argument("memory", callback=_read_size, metavar="SIZE"),
+    argument("memory", more="; with factors 512 MiB", callback=_read_size, metavar="SIZE"),
     argument(
         "temp_directory",
         "--temp-dir",
@@ -372,6 +373,7 @@ RESOURCES = (
     ),
     argument("n_threads", "--threads", type=click.IntRange(min=1), metavar="N"),
 )
+RESOURCES_IN_MEMORY = RESOURCES[:1] + RESOURCES[2:]
 
 
 def with_options(*groups: Sequence[Callable[..., Any]]) -> Callable[..., Any]:
@@ -415,7 +417,7 @@ def resources_of(options: dict[str, Any]) -> Resources:
     """Return the resources that options ask for."""
     from fastrec.files.resources import Resources
 
-    return Resources(options["memory"], options["temp_dir"], options["threads"])
+    return Resources(options["memory"], options.get("temp_dir"), options["threads"])
 
 
 def sampling_of(options: dict[str, Any]) -> dict[str, Any]:

@@ -157,6 +157,11 @@ def _check_reports(reports: Any) -> dict[str, Report]:
             raise InputError(f"the report of {name} has no values per user: evaluate(..., per_user=True) keeps them")
     (first, one), *others = reports.items()
     for name, other in others:
+        kinds = [_lists_of(report) for report in (one, other)]
+        if kinds[0] != kinds[1]:
+            raise InputError(
+                f"reports must be of the same lists, but {first} is of {kinds[0]} and {name} of {kinds[1]}"
+            )
         for setting in sorted({*one.settings, *other.settings} - {*NAMES_OF_TOOL, *OF_METRICS}):
             here, there = one.settings.get(setting, "absent"), other.settings.get(setting, "absent")
             if setting in ADDED and "absent" in (here, there):
@@ -167,6 +172,12 @@ def _check_reports(reports: Any) -> dict[str, Report]:
                     f"{shown(there)} in {name}"
                 )
     return dict(reports)
+
+
+def _lists_of(report: Report) -> str:
+    """Return what a report ranks items among."""
+    kinds = {"negatives": "items drawn for each user", "sampled_from": "lists that hold a sample"}
+    return next((text for name, text in kinds.items() if name in report.settings), "the whole catalogue")
 
 
 def _truth_warnings(systems: Mapping[str, Report]) -> list[str]:

@@ -249,6 +249,19 @@ class BaseEvaluator(Shared, ABC):
             self._seen.add(users.ids)
         return self._state
 
+    def _move_users(self, order: Array) -> None:
+        """Report users in another order: the i-th is that at position `order[i]`."""
+        if (order[1:] > order[:-1]).all():
+            return
+        if self._values:
+            self._values = [np.concatenate(self._values, axis=1)]
+            for row in self._values[0]:
+                row[:] = row[order]
+        for kept in (self._labels, {"": self._users}):
+            for name, parts in kept.items():
+                if (joined := join_ids(parts)) is not None:
+                    kept[name][:] = [joined[order]]
+
     def _merge(self, other: Self) -> None:
         """Add the users of another evaluator with the same metrics and settings."""
         if type(other) is not type(self):

@@ -38,7 +38,15 @@ from fastrec.evaluation.evaluators import (
 from fastrec.evaluation.faults import explain_fault
 from fastrec.evaluation.list_rules import check_min_gain_of_lists, check_n_users, check_sizes, item_policies
 from fastrec.evaluation.models import ModelParts, Reads, Working
-from fastrec.evaluation.sampled import SampledSide, check_lengths, read_sampling, refuse_setting, sample_of, used_by
+from fastrec.evaluation.sampled import (
+    SampledSide,
+    check_lengths,
+    functions_of,
+    read_sampling,
+    refuse_setting,
+    sample_of,
+    used_by,
+)
 from fastrec.evaluation.sources import ListSource
 from fastrec.evaluation.state import State
 from fastrec.exceptions import Argument, InputError, InputTypeError, MetricError
@@ -166,8 +174,8 @@ class Evaluator(BaseEvaluator):
     def update_model(self, model: Any, truth: Any = None, **given: Unpack[ModelBatch]) -> None:
         """Add a batch of users whose lists are all items, as a model scores them; see `fastrec.evaluate_model`.
 
-        A function as the model needs an evaluator with ``n_items``. The evaluator also has ``negatives``, ``seed``,
-        ``sample`` and ``correct``, which hold for all batches. A standard error that needs a second pass over
+        A function as the model needs an evaluator with ``n_items``. The evaluator's ``negatives``, ``seed``, ``sample``
+        and ``correct`` hold for all batches. A standard error that needs a second pass over
         the lists is missing, as with `update`.
 
         Parameters
@@ -390,7 +398,13 @@ class Evaluator(BaseEvaluator):
             **{"copies are misses": self._settings["duplicates"] == "miss"},
             catalogue=self._catalogue(prepared),
             examination=self._examination,
-            sampled=SampledSide(lists, prepared.others, self._settings, prepared.names),
+            sampled=SampledSide(
+                lists,
+                prepared.others,
+                self._settings,
+                prepared.names,
+                functions_of(self._plan(weighted=prepared.users.weights is not None).provided),
+            ),
         )
         sides.used |= used_by(sample_of(self._settings), sides)
         if (table := sides.get("items")) is not None:
@@ -481,7 +495,7 @@ class Evaluator(BaseEvaluator):
 # counts that only calls with such metrics or sides have
 NOTED = (
     *("duplicates_in_reference", "rec_rows_unseen", "users_without_history", "rec_rows_without_features"),
-    "users_short_of_negatives",
+    *("users_short_of_negatives", "truth_rows_not_scored", "exclude_rows_not_scored"),
 )
 
 
@@ -503,6 +517,7 @@ def evaluate_model_at_once(
             kept.append((part, sides))
     for part, known in ((part, None) for part in parts) if parts.made_again else kept:
         evaluator._review(part, known)  # noqa: SLF001
+    evaluator._move_users(parts.order)  # noqa: SLF001
     return parts.apart
 
 

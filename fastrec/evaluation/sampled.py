@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fastrec.arguments.groups import DEFAULTS
 from fastrec.checks import is_number, whole_number
 from fastrec.evaluation.digests import COLUMN
 from fastrec.exceptions import Argument, InputError, MetricError, shown
@@ -30,6 +31,7 @@ __all__ = [
     "SampledSide",
     "as_weights",
     "check_lengths",
+    "functions_of",
     "popularity_of",
     "read_sampling",
     "refuse_setting",
@@ -39,8 +41,10 @@ __all__ = [
 
 Array = np.ndarray[Any, Any]
 MAX_SEED = 2**63 - 1
+MIN_GAMMA = 1e-6  # with less, the equations of correct="bv" are too close to singular
 MAX_SIZE = 2**53  # of a catalogue
 MAX_DRAWN_OF_TABLE, MAX_ITEMS_OF_TABLE = 1000, 10_000_000  # correct="bv" solves as many equations, and sums over ranks
+DEFAULTS_OF_DRAWS = {"sample": SAMPLE.default, "seed": DEFAULTS["seed"]}
 MAX_TOTAL = 1 << 44  # of the weights of items, so that draws are in proportion to 2^-20
 Kind = tuple[int, int]  # numbers of other items, and of those drawn from them
 
@@ -63,8 +67,8 @@ def read_sampling(given: Mapping[str, Any]) -> dict[str, Any]:
     seed, gamma, correct = whole_number(given["seed"]), given["gamma"], given["correct"]
     if seed is None or not 0 <= seed <= MAX_SEED:
         raise InputError(Argument("seed"), f" must be an integer from 0 to 2^63 - 1, found {shown(given['seed'])}")
-    if not is_number(gamma) or not 0 < float(gamma) <= 1:
-        raise InputError(Argument("gamma"), f" must be above 0 and at most 1, found {shown(gamma)}")
+    if not is_number(gamma) or not MIN_GAMMA <= float(gamma) <= 1:
+        raise InputError(Argument("gamma"), f" must be from {MIN_GAMMA:g} to 1, found {shown(gamma)}")
     found: dict[str, Any] = {name: _size(name, given[name]) for name in ("negatives", "sampled_from")}
     found = {name: size for name, size in found.items() if size is not None}
     if len(found) == 2:
@@ -76,8 +80,11 @@ def read_sampling(given: Mapping[str, Any]) -> dict[str, Any]:
         )
     if "negatives" in found:
         found |= {"seed": seed, "sample": given["sample"]}
-    elif given["sample"] != SAMPLE.default:
-        raise InputError(Argument("sample", (given["sample"],)), " needs ", Argument("negatives", (...,)))
+    for name in ("sample", "seed") if "negatives" not in found else ():
+        if given[name] != DEFAULTS_OF_DRAWS[name]:
+            raise InputError(Argument(name, (given[name],)), " needs ", Argument("negatives", (...,)))
+    if float(gamma) != DEFAULTS["gamma"] and correct != "bv":
+        raise InputError(Argument("gamma", (gamma,)), " needs ", Argument("correct", ("bv",)))
     if not found and correct != CORRECT.default:
         one, other = Argument("negatives", (...,)), Argument("sampled_from", (...,))
         raise InputError(Argument("correct", (correct,)), " needs lists that hold a sample: ", one, " or ", other)
@@ -90,6 +97,11 @@ def read_sampling(given: Mapping[str, Any]) -> dict[str, Any]:
     if not found:
         return {}
     return found | {"correct": correct} | ({"gamma": float(gamma)} if correct == "bv" else {})
+
+
+def functions_of(keys: Iterable[Any]) -> list[tuple[int | None, Any]]:
+    """Return the functions of a rank, each once, that keys of providers ask for: (cut-off, weight)."""
+    return list(dict.fromkeys(key[2:4] for key in keys if key[1] in (OF_ALL_HITS, OF_ONE_HIT)))
 
 
 def _size(name: str, value: Any) -> int | None:
@@ -124,6 +136,14 @@ def popularity_of(sides: BatchSides) -> tuple[Array, Array] | None:
     return known.known(None, "rows") if known.is_given else None
 
 
+def used_by(sample: Sample | None, sides: BatchSides) -> set[str]:
+    """Return the sides besides lists and truth that draws depend on, as `BatchSides.used` names them."""
+    if sample is None or sample.kind == SAMPLE.default:
+        return set()
+    column = Popularity(sides).column(None)
+    return {"counts"} if column is None else {f"{COLUMN}{column}"}
+
+
 def as_weights(values: Array) -> Array:
     """Return popularities as integers to draw by: as they are, if they are integers, else in proportion."""
     whole = values.astype(np.int64) if values.max(initial=0.0) <= MAX_TOTAL else np.zeros(0, np.int64)
@@ -137,14 +157,6 @@ def as_weights(values: Array) -> Array:
 # Estimates
 
 
-def used_by(sample: Sample | None, sides: BatchSides) -> set[str]:
-    """Return the sides besides lists and truth that draws depend on, as `BatchSides.used` names them."""
-    if sample is None or sample.kind == SAMPLE.default:
-        return set()
-    column = Popularity(sides).column(None)
-    return {"counts"} if column is None else {f"{COLUMN}{column}"}
-
-
 class SampledSide(NamedTuple):
     """What estimates read of a batch: the side `SAMPLED`."""
 
@@ -152,6 +164,7 @@ class SampledSide(NamedTuple):
     others: Array | None  # int64 (n_users,): items that could be drawn; None if `sampled_from` says so
     settings: Mapping[str, Any]
     names: Names
+    functions: Sequence[tuple[int | None, Any]]  # of ranks that estimates are asked for: (cut-off, weight)
 
 
 def check_lengths(lists: Lists, settings: Mapping[str, Any], names: Names) -> None:
@@ -172,11 +185,11 @@ def check_lengths(lists: Lists, settings: Mapping[str, Any], names: Names) -> No
 
 
 class Rank(NamedTuple):
-    """What is known about the rank of relevant items of users with as many other items, and as many drawn from them."""
+    """The rank of a relevant item in a sampled list, and how many items the sample is drawn from."""
 
     others: int
     drawn: int
-    known: int  # items of the truth with a higher score: all of them are in the list
+    known: int  # items of the truth with a higher score, all of which are in the list
     above: int  # drawn items with a higher score
     tied: int  # drawn items with the same score
     tied_known: int  # items of the truth with the same score, itself included
@@ -195,6 +208,7 @@ class SampledRanks:
 
     def __init__(self, sides: BatchSides) -> None:
         self._side: SampledSide = sides[SAMPLED]
+        self._tables: dict[Kind, dict[Any, Array]] | None = None
         self.n_threads: int = sides["n_threads"]
         lists, truth = self._side.lists, sides["truth"]
         recs = FlatSide(lists.rec_items, lists.rec_indptr, None)
@@ -243,7 +257,9 @@ class SampledRanks:
     def sums(self, keys: Sequence[Any]) -> list[Array]:
         """Return, for each key (cut-off, weight, gain, least gain), the estimated sum of each user."""
         sums = []
-        tables = self._tables(keys) if self._side.settings["correct"] == "bv" else {}
+        if self._side.settings["correct"] == "bv" and self._tables is None:  # once, as it solves equations
+            self._tables = self._find_tables()
+        tables = self._tables or {}
         for key in keys:
             cutoff, weight, gain, least = key
             value = functools.partial(_at_estimate, cutoff, weight) if not tables else _look_up(tables, key)
@@ -253,7 +269,7 @@ class SampledRanks:
             sums.append(np.bincount(self.users, terms, self.n_users))
         return sums
 
-    def _tables(self, keys: Sequence[Any]) -> dict[Kind, dict[Any, Array]]:
+    def _find_tables(self) -> dict[Kind, dict[Any, Array]]:
         """Return, for each kind of user, the estimates of functions: {(cut-off, weight, items known above): table}."""
         wanted: dict[Kind, set[int]] = {}
         for rank in self.ranks:
@@ -269,7 +285,7 @@ class SampledRanks:
                 Argument("correct", ("rank",)),
                 " takes more",
             )
-        functions = list(dict.fromkeys(key[:2] for key in keys))
+        functions = self._side.functions
         deepest = 2 + most_others + max((max(known) for known in wanted.values()), default=0)
         names = list(dict.fromkeys(weight for _, weight in functions))
         reach = max(deepest if cutoff is None else min(cutoff, deepest) for cutoff, _ in functions)

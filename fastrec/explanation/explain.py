@@ -39,7 +39,8 @@ def explain(
     Numbers of sampled lists are a cause that no definition shows. Many publications, and some tools on request, rank
     each relevant item among about 100 drawn items, not among all. Such values are much higher, and may order models in
     another way. `fastrec.evaluate_model` has ``negatives=`` to reproduce them. With ``sampled_from=`` and ``correct=``,
-    `fastrec.evaluate` estimates the values of the whole catalogue from such lists.
+    `fastrec.evaluate` estimates the values of the whole catalogue from such lists. When to sample: almost never. A
+    model scores all items in any case, so the whole catalogue costs no more scores, and its numbers are exact.
 
     Parameters
     ----------

@@ -13,7 +13,7 @@ import numpy as np
 from fastrec.api import top_items
 from fastrec.checks import check_file
 from fastrec.evaluation.lists import Evaluator, evaluate_model_at_once
-from fastrec.exceptions import InputError, InputTypeError
+from fastrec.exceptions import Argument, InputError, InputTypeError, Name, renaming
 from fastrec.files.columns import ITEMS, ListColumns
 from fastrec.files.faults import finished, named_as_in
 from fastrec.files.items import read_items_of
@@ -22,10 +22,10 @@ from fastrec.files.labels import LabelsOfUsers
 from fastrec.files.opened import open_files
 from fastrec.files.resources import Resources
 from fastrec.files.tables import File
-from fastrec.inputs.arrow import read_ids
+from fastrec.inputs.arrow import find_nulls, read_ids
 from fastrec.inputs.ids import Strings
 from fastrec.inputs.items import ItemTable
-from fastrec.inputs.models import ModelCall, read_call
+from fastrec.inputs.models import read_call
 from fastrec.inputs.sides import SIDES, shared_rows
 from fastrec.inputs.values import values_of
 from fastrec.report.doubts import NO_USER
@@ -64,10 +64,14 @@ def read_factors(path: Path, id_column: str) -> FactorFile:
         with zipfile.ZipFile(name) as archive:
             parts = {part: _read_part(archive, part) for part in FactorFile._fields}
     except (ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise InputError(name, f" is no file of factors: expected .npy, .npz or .parquet ({error})") from None
+        raise _no_factors(name, error) from None
     if parts["factors"] is None:
         raise InputError(name, " has no array 'factors'")
     return FactorFile(**parts)
+
+
+def _no_factors(name: str, error: Exception) -> InputError:
+    return InputError(name, f" is no file of factors: expected .npy, .npz or .parquet ({error})")
 
 
 def _read_part(archive: zipfile.ZipFile, part: str) -> Any:
@@ -83,7 +87,10 @@ def _read_parquet(path: str, id_column: str) -> FactorFile:
     import pyarrow as pa
     from pyarrow import compute
 
-    table = parquet.read_table(path)
+    try:
+        table = parquet.read_table(path)
+    except pa.ArrowException as error:
+        raise _no_factors(path, error) from None
     if id_column not in table.column_names:
         raise InputError(path, f" has no column {id_column!r}, found {', '.join(table.column_names)}")
     kinds = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
@@ -96,6 +103,9 @@ def _read_parquet(path: str, id_column: str) -> FactorFile:
     lengths = values_of(compute.list_value_length(column).drop_null())
     if column.null_count or flat.null_count or (lengths != width).any():
         raise InputError(path, f": column {lists[0]!r} must hold lists of one length, without nulls")
+    for name in {id_column, "bias"} & {*table.column_names}:
+        if (null := find_nulls(table.column(name))).any():
+            raise InputError(path, f": column {name!r} must not be null, found null in row {int(null.argmax()) + 1}")
     ids = read_ids(table.column(id_column), f"{path}: column {id_column!r}")
     names = np.array(ids.values.to_pylist(), object)[ids.codes] if isinstance(ids, Strings) else ids
     bias = values_of(table.column("bias").combine_chunks()) if "bias" in table.column_names else None
@@ -116,7 +126,7 @@ class _Read(NamedTuple):
 
 
 @contextmanager
-def _sides(
+def _reading_sides(
     paths: Mapping[str, Path], columns: ListColumns, resources: Resources, watch: Watch, input_format: str
 ) -> Iterator[_Read]:
     """Read files of sides whole; the errors of the block name files."""
@@ -133,7 +143,7 @@ def _sides(
             if name in SIDES
         }
         tables = next(batches(Data(loaded, selects, watch), ("user",))) if selects else {}
-        with named_as_in(files, streamed=False):
+        with named_as_in(files, streamed=False), renaming(_in_files):
             yield _Read(tables, loaded.labels, items, files)
 
 
@@ -154,10 +164,10 @@ def evaluate_factors(
     shared = shared_rows(paths)
     own = {name: path for name, path in paths.items() if name not in shared}
     call = read_call((factors[0].factors, factors[1].factors), _call_of(*factors))
-    with _sides(own, columns, resources, watch, input_format) as read:
+    with _reading_sides(own, columns, resources, watch, input_format) as read:
         evaluator = make_evaluator(items=read.items, history=read.tables.get("history"), n_items=call.n_items)
         sides = {**read.tables, **shared}
-        _refuse_other_ids(call, sides)
+        _refuse_other_ids(factors[0].ids, sides)
         given = dict.fromkeys(("groups", "user_weight", "exclude", "reference", "rank", "score", "gain"))
         given |= {name: side for name, side in sides.items() if name not in ("truth", "history")}
         given |= {"user": "user", "item": "item", "by": read.labels.columns or None}
@@ -169,11 +179,17 @@ def evaluate_factors(
         return found
 
 
-def _refuse_other_ids(call: ModelCall, sides: Mapping[str, Any]) -> None:
+def _in_files(name: Name) -> object:
+    """Return what takes the place of an argument for files of factors."""
+    kinds = {Argument("user_ids", (...,)): "user", Argument("item_ids", (...,)): "item"}
+    return f"ids in the file of {kinds[name]} factors (.npz or .parquet)" if name in kinds else name
+
+
+def _refuse_other_ids(ids: Any, sides: Mapping[str, Any]) -> None:
     """Raise InputTypeError if users of files are named in another way than those of the factors."""
     import pyarrow as pa
 
-    strings = call.user_ids is not None and call.user_ids.dtype.kind not in "iu"
+    strings = ids is not None and np.asarray(ids).dtype.kind not in "iu"
     for name, side in sides.items():
         if not isinstance(side, str) and pa.types.is_integer(side.schema.field("user").type) == strings:
             found = ("strings", "integers") if strings else ("integers", "strings")
@@ -203,8 +219,8 @@ def top_items_of_factors(
     if exclude is None:
         items, indptr, scores = top_items(model, k, **call)
     else:
-        with _sides({"exclude": exclude}, columns, resources, watch, input_format) as read:
-            _refuse_other_ids(read_call(model, call), read.tables)
+        with _reading_sides({"exclude": exclude}, columns, resources, watch, input_format) as read:
+            _refuse_other_ids(factors[0].ids, read.tables)
             items, indptr, scores = top_items(
                 model, k, exclude=read.tables["exclude"], user="user", item="item", **call
             )

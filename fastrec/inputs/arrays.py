@@ -16,7 +16,7 @@ from fastrec.inputs.arrow import is_column, list_column, read_ids, read_numbers,
 from fastrec.inputs.columns import refuse_rounded
 from fastrec.inputs.ids import Ids, check_ids
 from fastrec.inputs.ragged import Ragged, as_array, check_indptr, read_only
-from fastrec.inputs.sides import READ_SIDES, spoken
+from fastrec.inputs.sides import READ_SIDES, kind_of, mixed_forms
 from fastrec.inputs.tensors import as_numpy, holds_tensors, is_tensor, refuse_unusual, why_unusual
 from fastrec.inputs.users import check_keys
 
@@ -29,6 +29,7 @@ __all__ = [
     "read_lists",
     "read_side",
     "read_sides",
+    "refuse_model",
     "register_form",
 ]
 
@@ -102,6 +103,26 @@ def read_sides(given: Mapping[str, Any]) -> tuple[dict[str, RawSide], list[Any] 
     return sides, None
 
 
+def refuse_model(name: str, value: Any) -> None:
+    """Raise InputTypeError for a model in place of lists: a function, two matrices, or a matrix of scores."""
+    if callable(value) and not hasattr(value, "__array__"):
+        found = "a function"
+    elif isinstance(value, tuple) and len(value) == 2 and all(_has_rows_and_columns(part) for part in value):
+        found = "a tuple of two matrices"
+    elif isinstance(value, np.ndarray) and value.ndim == 2 and value.dtype.kind == "f":
+        found = f"a float array of shape {value.shape}"
+    else:
+        return
+    raise InputTypeError(
+        f"{name} is {found}, but must hold lists of items: fastrec.evaluate_model takes a model, and fastrec.top_items "
+        "makes lists of it"
+    )
+
+
+def _has_rows_and_columns(value: Any) -> bool:
+    return not isinstance(value, Ragged) and len(getattr(value, "shape", ())) == 2
+
+
 def has_rows(value: Any) -> bool:
     """Return whether a side of any form has rows, as far as its length tells."""
     if isinstance(value, Mapping):
@@ -136,7 +157,7 @@ def _read_dicts(given: Mapping[str, Any]) -> tuple[dict[str, RawSide], list[Any]
     """Match dicts by key: users of the truth first, then users with a list only."""
     for name, side in given.items():
         if not isinstance(side, Mapping):
-            raise InputTypeError(f"{spoken(given)} must all be dicts, or none of them: {name} is {_kind(side)}")
+            raise mixed_forms(given, "dicts", name)
     check_keys(given)
     truth = given.get("truth", {})
     users = [*truth, *(user for user in given["recs"] if user not in truth)]
@@ -175,7 +196,7 @@ def read_side(value: Any, name: str, extra: str) -> RawSide:
             return form.read(value, name, extra)
     wanted = ", ".join(form.wanted.format(extra=extra) for form in _forms if form.wanted)
     raise InputTypeError(
-        f"{name} must be {wanted}, or dicts {{user: items}} or data frames on both sides; found {_kind(value)}"
+        f"{name} must be {wanted}, or dicts {{user: items}} or data frames on both sides; found {kind_of(value)}"
     )
 
 
@@ -210,8 +231,8 @@ def _read_matrix(value: Array, name: str, _: str) -> RawSide:
     """Return the side in a rectangular array of items; -1 pads the ends of short rows."""
     if value.dtype.kind == "f":
         raise InputTypeError(
-            f"{name} is a float array of shape {value.shape}: lists hold item ids, best first. From a matrix of scores "
-            f"take the k best per row, e.g. np.argsort(-scores, axis=1, kind='stable')[:, :k]"
+            f"{name} is a float array of shape {value.shape}: lists hold item ids, best first. "
+            "fastrec.evaluate_model takes a matrix of scores, and fastrec.top_items makes lists of it"
         )
     if value.ndim != 2:
         raise InputError(f"{name} is an array of shape {value.shape}: pass (items, indptr), or a 2-D array")
@@ -270,12 +291,12 @@ def _why_no_row(row: Any, name: str) -> str | None:
         return None
     if hasattr(row, "columns"):
         return (
-            f"is a data frame, {_kind(row)}: pass one of its columns as a list, or the whole frame, not split by user"
+            f"is a data frame, {kind_of(row)}: pass one of its columns as a list, or the whole frame, not split by user"
         )
     if (wrong := why_unusual(row, "drop the masked items first")) is not None:
         return wrong
     if isinstance(row, (str, bytes)) or not isinstance(row, Collection) or _is_scalar(row):
-        return f"must be a list of items, found {_kind(row)}"
+        return f"must be a list of items, found {kind_of(row)}"
     if READ_SIDES[name].is_ordered and isinstance(row, AbstractSet):
         return "must be a list, best item first: a set has no order"
     return None
@@ -326,10 +347,6 @@ def check_numbers(values: Any, n: int, name: str) -> Array:
     if n and np.isnan(out.min()):
         raise InputError(name, " must not be NaN, found NaN", RowNumber.at(int(np.isnan(out).argmax()), "position"))
     return out
-
-
-def _kind(value: Any) -> str:
-    return f"a {type(value).__module__}.{type(value).__name__}".replace("a builtins.", "a ")
 
 
 for _form in (

@@ -39,7 +39,7 @@ from fastrec.inputs.grouping import (
 )
 from fastrec.inputs.hints import LeftOpen, are_disordered, are_gapless, hints_of_columns, users_with_gaps
 from fastrec.inputs.ids import Ids, Strings, encode_strings, integer_ids, kind_of_ids, spell
-from fastrec.inputs.sides import READ_SIDES, spoken
+from fastrec.inputs.sides import READ_SIDES, mixed_forms
 from fastrec.inputs.users import NO_LABEL, UserLabels, as_labels, check_labels
 from fastrec.runtime.threads import run_in_threads
 
@@ -203,7 +203,7 @@ def read_frames(
     frames: Mapping[str, Any], columns: Columns, user_weight: Any, n_threads: int, *, graded: bool
 ) -> tuple[dict[str, RawSide], FrameUsers]:
     """Read frames as sides of the same users; `graded`: whether gains matter."""
-    opened = [_open(_as_frame(value, name, frames), columns) for name, value in frames.items()]
+    opened = [_open(_as_frame(name, frames), columns) for name in frames]
     of_each = max(1, n_threads // 2)  # columns of users and of items are read at the same time
     ids = run_in_threads(lambda at: read_ids(*_id_columns(opened)[at], of_each), range(2 * len(opened)), n_threads)
     keys, strings = _join_ids(ids[: len(opened)], [table.frame for table in opened], "user")
@@ -267,11 +267,10 @@ def _one_name(name: Any, role: str) -> str:
     return name
 
 
-def _as_frame(value: Any, name: str, names: Iterable[str]) -> Frame:
+def _as_frame(name: str, given: Mapping[str, Any]) -> Frame:
+    value = given[name]
     if not isinstance(value, Frame):
-        raise InputTypeError(
-            f"{spoken(names)} must all be data frames, or none of them: {name} is {with_article(type(value).__name__)}"
-        )
+        raise mixed_forms(given, "data frames", name)
     return value
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from fastrec.checks import refuse_path
 from fastrec.exceptions import Argument, InputError, InputTypeError, RowNumber, shown
-from fastrec.inputs.arrays import FlatSide, RawSide, read_sides
+from fastrec.inputs.arrays import FlatSide, RawSide, read_sides, refuse_model
 from fastrec.inputs.arrow import Frame, open_foreign, refuse_other_indexes
 from fastrec.inputs.frames import Columns, read_frames, refuse_columns
 from fastrec.inputs.hints import Example, Hint, users_with_gaps
@@ -349,6 +349,7 @@ def read_given(
     """Return all sides for the same users, these users, and hints at other meanings of the input."""
     for name, value in given.items():
         refuse_path(name, value)
+    refuse_model("recs", given.get("recs"))
     refuse_other_indexes(given)
     opened = {name: open_foreign(value, name) for name, value in given.items()}
     opened = {name: own._replace(name=name) if isinstance(own, Frame) else own for name, own in opened.items()}

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from fastrec.checks import listed, refuse_path
-from fastrec.exceptions import Argument, InputError, InputTypeError, RowNumber, shown
-from fastrec.inputs.arrow import Frame, chunked, list_column, open_foreign
+from fastrec.exceptions import Argument, InputError, InputTypeError, Name, Place, RowNumber, shown
+from fastrec.inputs.arrow import Frame, chunked, is_column, list_column, open_foreign, read_ids
 from fastrec.inputs.columns import refuse_rounded
-from fastrec.inputs.ids import check_ids
+from fastrec.inputs.ids import Strings, check_ids, integer_ids, spell
 from fastrec.inputs.ragged import as_array
+from fastrec.inputs.sides import kind_of
 from fastrec.inputs.users import check_user_ids
 
 __all__ = ["Model", "ModelCall", "read_call", "read_model"]
 
 Array = np.ndarray[Any, Any]
 ROWS_CHECKED = 1 << 14  # rows of factors that are checked at a time
+LOAD = "numpy.load reads arrays, and the command `fastrec evaluate --user-factors` takes files"
+MAX_ITEMS = 2**31 - 1  # kernels number columns by int32
 WANTED = (
     "a tuple (user_factors, item_factors), a tuple (X, B) of a sparse matrix and item weights, a 2-D array of scores, "
     "or a function of users"
@@ -45,19 +49,40 @@ class Model(ABC):
     def restricted(self, columns: Array) -> Model:
         """Return the model with these of its items only, in this order."""
 
+    def find_overflow(self, scores: Array) -> int:  # noqa: ARG002 - most models have none
+        """Return the first row of scores with a sum of finite products that is not finite; -1 without any."""
+        return -1
 
-class Factors(Model):
+
+class Products(Model):
+    """Scores that are sums of products of finite numbers."""
+
+    def __init__(self, n_users: int, n_items: int, dtype: np.dtype[Any], bound: float) -> None:
+        super().__init__(n_users, n_items, dtype)
+        self.bound = bound  # of the scores, ignoring rounding
+
+    def find_overflow(self, scores: Array) -> int:
+        """Look at the scores only if their bound allows an overflow."""
+        if self.bound < float(np.finfo(self.dtype).max) / 2:
+            return -1
+        wrong = ~np.isfinite(scores).all(axis=1)
+        return int(wrong.argmax()) if wrong.any() else -1
+
+
+class Factors(Products):
     """Scores that are products of factors, with biases of items and users."""
 
-    def __init__(self, users: Array, items: Array, user_bias: Array | None, item_bias: Array | None) -> None:
-        super().__init__(len(users), len(items), users.dtype)
+    def __init__(
+        self, users: Array, items: Array, user_bias: Array | None, item_bias: Array | None, bound: float
+    ) -> None:
+        super().__init__(len(users), len(items), users.dtype, bound)
         self._users, self._items = users, items
         self._user_bias, self._item_bias = user_bias, item_bias
 
     def write(self, users: Array, out: Array) -> None:
         """Multiply factors and add biases."""
         rows = slice(users[0], users[-1] + 1) if users[-1] - users[0] == len(users) - 1 else users
-        with np.errstate(over="ignore", invalid="ignore"):  # NaN is reported by user
+        with np.errstate(over="ignore", invalid="ignore"):  # an overflow is reported by user
             np.matmul(self._users[rows], self._items.T, out=out)
             if self._item_bias is not None:
                 out += self._item_bias
@@ -67,16 +92,16 @@ class Factors(Model):
     def restricted(self, columns: Array) -> Factors:
         """Return the factors with these items only."""
         bias = None if self._item_bias is None else self._item_bias[columns]
-        return Factors(self._users, np.ascontiguousarray(self._items[columns]), self._user_bias, bias)
+        return Factors(self._users, np.ascontiguousarray(self._items[columns]), self._user_bias, bias, self.bound)
 
 
-class Similarities(Model):
+class Similarities(Products):
     """Scores that are products of rows of users and weights of items, at least one of them sparse."""
 
     copies = 5  # a sparse product has an index beside each number, and becomes dense
 
-    def __init__(self, users: Any, weights: Any, dtype: np.dtype[Any]) -> None:
-        super().__init__(users.shape[0], weights.shape[1], dtype)
+    def __init__(self, users: Any, weights: Any, dtype: np.dtype[Any], bound: float) -> None:
+        super().__init__(users.shape[0], weights.shape[1], dtype, bound)
         self._users, self._weights = users, weights
 
     def write(self, users: Array, out: Array) -> None:
@@ -87,7 +112,7 @@ class Similarities(Model):
 
     def restricted(self, columns: Array) -> Similarities:
         """Return the weights of these items only."""
-        return Similarities(self._users, self._weights[:, columns], self.dtype)
+        return Similarities(self._users, self._weights[:, columns], self.dtype, self.bound)
 
 
 class ScoreMatrix(Model):
@@ -126,10 +151,17 @@ class Called(Model):
         asked = users.copy()
         asked.flags.writeable = False
         try:
-            answer = as_array(self._function(asked), "the answer of the model")
+            found = self._function(asked)
+        except StopIteration as error:  # which would end the loop over users
+            raise RuntimeError("the model raised StopIteration") from error
         except Exception as error:
             error.add_note(f"in the model, called for the {len(users)} users from row {users[0]} to row {users[-1]}")
             raise
+        if is_sparse(found):
+            raise InputTypeError(f"the answer of the model is sparse, {kind_of(found)}: answer with its .toarray()")
+        answer = as_array(found, "the answer of the model")
+        if answer.ndim == 0:
+            raise InputTypeError(f"the answer of the model must be an array of scores, found {kind_of(found)}")
         if answer.shape != (len(users), self._all_items):
             wanted = len(users), self._all_items
             raise InputError(
@@ -146,14 +178,16 @@ class Called(Model):
 
 
 def read_model(model: Any, n_items: int | None = None, user_bias: Any = None, item_bias: Any = None) -> Model:
-    """Return a model in one of its forms, checked; `n_items` is that of the call.
+    """Return a model in one of its forms, checked; `n_items` is that of the call, at least as many as it scores.
 
     Raises InputError or InputTypeError.
     """
-    refuse_path("model", model)
+    refuse_path("model", model, LOAD)
     found = _read_form(model, n_items, user_bias, item_bias)
-    if n_items is not None and n_items != found.n_items:
-        raise InputError(Argument("n_items", (n_items,)), f", but the model scores {found.n_items} items: leave it out")
+    if n_items is not None and n_items < found.n_items:
+        raise InputError(
+            Argument("n_items", (n_items,)), f" is less than the {found.n_items} items that the model scores"
+        )
     if found.n_items == 0:
         raise InputError("the model scores no items: its catalogue is empty")
     return found
@@ -173,6 +207,8 @@ def _read_form(model: Any, n_items: int | None, user_bias: Any, item_bias: Any) 
             raise InputError(
                 "a function as the model needs ", Argument("n_items", (...,)), ", the items that it scores"
             )
+        if n_items > MAX_ITEMS:
+            raise InputError(Argument("n_items", (n_items,)), f" is more than a model can score: at most {MAX_ITEMS:,}")
         return Called(model, n_items)
     if is_sparse(model):
         raise InputTypeError("model is a sparse matrix: pass its scores as an array, or a product as (X, B)")
@@ -202,15 +238,22 @@ def float_type(values: Array) -> np.dtype[Any]:
 def _read_factors(users: Any, items: Any, user_bias: Any, item_bias: Any) -> Factors:
     tables = []
     for name, values in (("user_factors", users), ("item_factors", items)):
+        refuse_path(name, values, LOAD)
         table = as_array(values, name)
         if table.ndim != 2:
-            raise InputError(f"{name} must be 2-D, one row per {name[:4]}, found shape {table.shape}")
+            found = f"shape {table.shape}" if table.ndim else kind_of(values)
+            raise InputError(f"{name} must be 2-D, one row per {name[:4]}, found {found}")
         tables.append(_finite(table, name))
     widths = [table.shape[1] for table in tables]
     if widths[0] != widths[1]:
         raise InputError(
             f"user_factors and item_factors must have the same number of columns, found {widths[0]} and {widths[1]}: "
             "both have one row per user or item"
+        )
+    if tables[1].shape[0] == widths[1] > 1 and not np.array_equal(tables[1], tables[1].T):
+        raise InputError(
+            f"item_factors are square, {tables[1].shape}: if they are weights B of items, make X or B sparse, or pass "
+            "X @ B; if they are factors, pass user_factors @ item_factors.T"
         )
     biases = {}
     for name, values, table in (("user_bias", user_bias, tables[0]), ("item_bias", item_bias, tables[1])):
@@ -222,42 +265,59 @@ def _read_factors(users: Any, items: Any, user_bias: Any, item_bias: Any) -> Fac
     dtype = np.result_type(*tables, *biases.values())
     first, second = (np.ascontiguousarray(table, dtype) for table in tables)
     own = {name: np.ascontiguousarray(bias, dtype) for name, bias in biases.items()}
-    return Factors(first, second, own.get("user_bias"), own.get("item_bias"))
+    bound = widths[0] * _largest(first) * _largest(second) + sum(map(_largest, own.values()))
+    return Factors(first, second, own.get("user_bias"), own.get("item_bias"), bound)
 
 
-def _finite(values: Array, name: str) -> Array:
+def _largest(values: Array) -> float:
+    """Return the largest absolute value; 0 without values."""
+    return max(float(values.max()), -float(values.min())) if values.size else 0.0
+
+
+def _finite(values: Array, name: str, of_row: str = "row") -> Array:
     """Return numbers as float32 or float64, all finite."""
     check_dtype(values, name)
     refuse_rounded(values.reshape(-1), name, "position")
     for first in range(0, len(values), ROWS_CHECKED):
-        finite = np.isfinite(values[first : first + ROWS_CHECKED])
-        if not finite.all():
-            at = tuple(np.argwhere(~finite)[0].tolist())
+        part = values[first : first + ROWS_CHECKED]
+        if part.size and not np.isfinite([part.min(), part.max()]).all():  # NaN is the lowest and the highest
+            at = tuple(np.argwhere(~np.isfinite(part))[0].tolist())
             row = first + at[0]
             found = values[(row, *at[1:])]
-            raise InputError(f"{name} must be finite, found {found}", RowNumber.at(row, "row"))
+            raise InputError(Place(name), f" must be finite, found {found}", RowNumber.at(row, of_row))
     return values.astype(float_type(values), copy=False)
 
 
 def _read_similarities(users: Any, weights: Any) -> Similarities:
     sides: list[Any] = []
-    dtypes = []
+    dtypes, bound = [], 1.0
     for name, values in (("X", users), ("B", weights)):
-        side = values.tocsr() if is_sparse(values) else as_array(values, name)
-        numbers: Any = side.data if is_sparse(side) else side
+        side = _as_csr(values, name) if is_sparse(values) else as_array(values, name)
         if len(side.shape) != 2:
             raise InputError(f"{name} must be 2-D, found shape {side.shape}")
-        check_dtype(numbers, name)
-        refuse_rounded(numbers.reshape(-1), name, "position")
-        if not np.isfinite(numbers).all():
-            raise InputError(f"{name} must be finite, found {shown(numbers[~np.isfinite(numbers)][0].item())}")
+        numbers: Any = side.data if is_sparse(side) else side
+        finite = _finite(numbers, name, "position" if is_sparse(side) else "row")
         sides.append(side)
-        dtypes.append(float_type(numbers))
+        dtypes.append(finite.dtype)
+        bound *= _largest(finite)
     if sides[0].shape[1] != sides[1].shape[0]:
         raise InputError(f"the columns of X must be the rows of B, found shapes {sides[0].shape} and {sides[1].shape}")
     dtype = np.result_type(*dtypes)
-    first, second = (side.astype(dtype) for side in sides)
-    return Similarities(first, second, np.dtype(dtype))
+    first, second = (side.astype(dtype, copy=False) for side in sides)
+    return Similarities(first, second, np.dtype(dtype), bound * sides[0].shape[1])
+
+
+def _as_csr(values: Any, name: str) -> Any:
+    """Return a sparse matrix as CSR; SciPy reads wherever its indices point, so they are checked first."""
+    at = (values.row, values.col) if values.format == "coo" else ()
+    if any(len(own) and not 0 <= own.min() <= own.max() < n for own, n in zip(at, values.shape, strict=False)):
+        raise InputError(f"{name} is not a valid sparse matrix: it has an index outside its shape {values.shape}")
+    if hasattr(values, "check_format"):
+        try:
+            values.check_format(full_check=True)
+        except ValueError as error:
+            raise InputError(f"{name} is not a valid sparse matrix: {error}") from None
+    return values.tocsr()
 
 
 # Calls with a model
@@ -272,11 +332,15 @@ class ModelCall(NamedTuple):
     item_ids: Array  # of all columns
     candidates: Any  # of each user, as a side; None without
     n_items: int  # of the model, with items that are no candidates
+    has_item_ids: bool  # otherwise items are numbered from 0
 
 
 def read_call(model: Any, given: Mapping[str, Any]) -> ModelCall:
     """Return the arguments about a model, checked, with the candidates of all users as its catalogue."""
-    own = read_model(model, given["n_items"], given["user_bias"], given["item_bias"])
+    labels, model = _open_frames(model, given)
+    given = {**given, **labels}
+    with _naming_rows(given):
+        own = read_model(model, given["n_items"], given["user_bias"], given["item_bias"])
     rows = None if given["users"] is None else _check_rows(given["users"], own.n_users)
     names = given["user_ids"]
     if names is not None and own.n_users is not None:
@@ -290,11 +354,78 @@ def read_call(model: Any, given: Mapping[str, Any]) -> ModelCall:
         raise InputError(f"item_ids must have one id per item of the model, {own.n_items}; found {len(items)}")
     if given["item_ids"] is not None:
         _check_items(items)
-    candidates = open_foreign(given["candidates"], "candidates")
-    if candidates is None or not _is_once(candidates):
-        return ModelCall(own, rows, names, items, candidates, own.n_items)
-    columns = _columns_of_ids(items, check_ids(candidates, "candidates"))
-    return ModelCall(own.restricted(columns), rows, names, items[columns], None, own.n_items)
+    candidates = chunked(open_foreign(given["candidates"], "candidates"))
+    if isinstance(candidates, Iterator):
+        candidates = list(candidates)
+    call = ModelCall(own, rows, names, items, candidates, own.n_items, given["item_ids"] is not None)
+    if candidates is None or not _is_for_all_users(candidates):
+        return call
+    wanted = read_ids(candidates, "candidates") if is_column(candidates) else check_ids(candidates, "candidates")
+    wanted = np.array(spell(wanted.values.to_pylist(), wanted.codes), object) if isinstance(wanted, Strings) else wanted
+    columns = _columns_of_ids(items, wanted)
+    return call._replace(model=own.restricted(columns), item_ids=items[columns], candidates=None)
+
+
+@contextmanager
+def _naming_rows(given: Mapping[str, Any]) -> Iterator[None]:
+    """Add the id of a user or an item to errors about a row of factors or biases."""
+    try:
+        yield
+    except InputError as error:
+        side = next((name.side for name in error.text.names() if isinstance(name, Place)), "")[:4]
+        ids = given.get(f"{side}_ids")
+        if ids is None:
+            raise
+
+        def named(name: Name) -> object:
+            if not isinstance(name, RowNumber) or name.position >= len(ids):
+                return name
+            return (
+                f"{name}, {side} {shown(as_array(ids, f'{side}_ids')[name.position : name.position + 1].tolist()[0])}"
+            )
+
+        raise error.renamed(named) from None
+
+
+def _open_frames(model: Any, given: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
+    """Return the ids that are labels of data frames of pandas, by argument, and the model as arrays."""
+    parts = model if isinstance(model, tuple) and not any(map(is_sparse, model)) else (model,)
+    frames = [part for part in parts if hasattr(part, "columns") and hasattr(part, "shape")]
+    for frame in frames:
+        if not hasattr(frame, "index"):
+            raise InputTypeError(
+                f"model is {'' if len(parts) == 1 else 'of '}a {type(frame).__module__.partition('.')[0]} data frame: "
+                "pass arrays (to_numpy()), and user_ids and item_ids"
+            )
+    if not frames:
+        return {}, model
+    if len(parts) == 1:
+        labels = {"user_ids": frames[0].index, "item_ids": frames[0].columns}
+    else:
+        labels = {
+            name: one.index for name, one in zip(("user_ids", "item_ids"), parts, strict=True) if hasattr(one, "index")
+        }
+        if len(frames) == 2 and not frames[0].columns.equals(frames[1].columns):
+            raise InputError(
+                "user_factors and item_factors must have the same columns in the same order, found "
+                f"{shown(frames[0].columns.tolist())} and {shown(frames[1].columns.tolist())}: ids belong in the index"
+            )
+        _check_indexes_of_biases(labels, given)
+    arrays = tuple(part.to_numpy() if hasattr(part, "columns") else part for part in parts)
+    named = {name: own for name, own in labels.items() if given[name] is None}
+    for name, own in named.items():
+        if own.nlevels > 1:
+            raise InputError("the labels of a model must have one level: pass ", Argument(name, (...,)))
+    found = {name: own for name, own in named.items() if own.tolist() != list(range(len(own)))}
+    return found, arrays if isinstance(model, tuple) else arrays[0]
+
+
+def _check_indexes_of_biases(labels: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+    """Raise InputError for biases whose index is not that of their factors."""
+    for name, index in labels.items():
+        bias = given[f"{name[:4]}_bias"]
+        if hasattr(bias, "index") and hasattr(bias, "to_numpy") and not bias.index.equals(index):
+            raise InputError(f"{name[:4]}_bias and {name[:4]}_factors must have the same index")
 
 
 def _check_rows(users: Any, n_users: int | None) -> Array:
@@ -302,7 +433,7 @@ def _check_rows(users: Any, n_users: int | None) -> Array:
     rows = as_array(users, "users")
     if rows.ndim != 1 or (rows.dtype.kind not in "iu" and rows.size):
         raise InputTypeError(f"users must be a 1-D array of row numbers, found {rows.dtype} of shape {rows.shape}")
-    rows = rows.astype(np.int64)
+    rows = integer_ids(rows, "users").astype(np.int64) if rows.size else np.zeros(0, np.int64)
     if len(rows) and (rows.min() < 0 or (n_users is not None and rows.max() >= n_users)):
         wrong = rows[(rows < 0) | (rows >= (rows.max() + 1 if n_users is None else n_users))][0]
         end = "" if n_users is None else f" and below {n_users}, the number of users of the model"
@@ -323,14 +454,16 @@ def _check_items(items: Array) -> None:
         raise InputError(f"item_ids must hold each item once, found {shown(distinct.tolist()[counts.argmax()])} twice")
 
 
-def _is_once(candidates: Any) -> bool:
+def _is_for_all_users(candidates: Any) -> bool:
     """Return whether candidates are items for all users, not one list per user."""
     if isinstance(candidates, Mapping | Frame) or (isinstance(candidates, tuple) and len(candidates) in (2, 3)):
         return isinstance(candidates, tuple) and all(isinstance(one, int | str | np.integer) for one in candidates)
-    if hasattr(candidates, "indptr") or (hasattr(candidates, "type") and list_column(chunked(candidates))):
-        return False
-    if hasattr(candidates, "shape"):
-        return len(candidates.shape) == 1 and str(getattr(candidates, "dtype", "")) != "object"
+    if is_column(candidates):
+        return not list_column(candidates)
+    if hasattr(candidates, "indptr") or not isinstance(candidates, Iterable):
+        return not hasattr(candidates, "indptr")
+    if hasattr(candidates, "shape") and str(getattr(candidates, "dtype", "")) != "object":
+        return len(candidates.shape) == 1
     return all(isinstance(one, int | str | bytes | np.integer) for one in candidates)
 
 

@@ -17,7 +17,7 @@ Array = np.ndarray[Any, Any]
 
 
 def part_of_users(given: JoinedSides, at: Array) -> JoinedSides:
-    """Return the users at some positions, in this order, which is that of the report.
+    """Return the users at some positions, in this order; the report keeps its own order.
 
     Their ids are their positions if they have none, so that errors name them.
     """
@@ -29,11 +29,13 @@ def part_of_users(given: JoinedSides, at: Array) -> JoinedSides:
     }
     sides["recs"] = given.sides["recs"]._replace(indptr=np.zeros(len(at) + 1, np.int64))
     ids = at if users.ids is None else users.ids[at]
+    places = at if users.order is None else np.argsort(users.order)[at]
+    order = np.argsort(places) if (places[1:] < places[:-1]).any() else None
     weights = None if users.weights is None else users.weights[at]
     codes, groups = np.unique(users.groups[:, at], return_inverse=True)
     keys = [users.keys[code - 1] for code in codes.tolist()]
     groups = (groups.reshape(users.groups.shape[0], len(at)) + 1).astype(np.int32)
-    return given._replace(sides=sides, users=Users(ids, groups, keys, weights))
+    return given._replace(sides=sides, users=Users(ids, groups, keys, weights, order))
 
 
 def take_rows(side: FlatSide, at: Array) -> FlatSide:

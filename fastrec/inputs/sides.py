@@ -5,9 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from fastrec.exceptions import Argument, InputError
+from fastrec.exceptions import Argument, InputError, InputTypeError
 
-__all__ = ["EXCLUDES", "READ_SIDES", "SIDES", "SideKind", "shared_rows", "spoken", "with_logged"]
+__all__ = [
+    "EXCLUDES",
+    "READ_SIDES",
+    "SIDES",
+    "SideKind",
+    "kind_of",
+    "mixed_forms",
+    "shared_rows",
+    "with_logged",
+]
 
 
 class SideKind(NamedTuple):
@@ -69,7 +78,17 @@ def with_logged(given: Mapping[str, Any]) -> dict[str, Any]:
     return {**given, "logged": given["truth"]} if "logged" in shared else dict(given)
 
 
-def spoken(names: Iterable[str]) -> str:
+def kind_of(value: Any) -> str:
+    """Return the type of a value as written in an error."""
+    return f"a {type(value).__module__}.{type(value).__name__}".replace("a builtins.", "a ")
+
+
+def mixed_forms(given: Mapping[str, Any], what: str, wrong: str) -> InputTypeError:
+    """Return the error about a side that has another form than those that are matched by user."""
+    return InputTypeError(f"{_spoken(given)} must all be {what}, or none of them: {wrong} is {kind_of(given[wrong])}")
+
+
+def _spoken(names: Iterable[str]) -> str:
     """Return names in a sentence: "recs, truth and history"."""
     *others, last = names
     return f"{', '.join(others)} and {last}" if others else last

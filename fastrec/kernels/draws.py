@@ -21,7 +21,7 @@ class Draw(NamedTuple):
     n: int  # items for each user; 0: none are drawn, and the list is the whole catalogue
     seed: int
     rows: Array  # int64 (n_users,): rows of the model
-    columns: Array  # int64 (n_items,): the items in an order that no option of the call changes
+    columns: Array  # int64 (n_items,): the items in an order that no rule for ties changes; candidates renumber them
     weights: Array  # int64 (n_items,): an item of weight 0 is not drawn; (0,): each has the same chance
 
 
@@ -33,7 +33,7 @@ def random_start(seed, row):
 
 @helper
 def random_below(start, nth, size):
-    """Return the nth random number of a row, from 0 to size - 1; each has the same chance to size / 2^64."""
+    """Return the nth random number of a row, from 0 to size - 1; their chances differ by at most 1 / 2^64."""
     return np.int64(random_word(start + np.uint64(nth + 1) * np.uint64(STEP)) % np.uint64(size))
 
 

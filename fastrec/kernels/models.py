@@ -1,7 +1,8 @@
 """Ranks of items by the scores of a model over a whole catalogue, without sorting it.
 
 A row holds the scores of one user for all items. Items that are not listed for the user get NaN, which compares false
-with everything. Callers pass a copy of the scores: the kernels write to it.
+with everything. Callers pass a copy of the scores: the kernels write to it. A peak is the highest score of a group of
+items; groups share no item, so a score that n peaks reach is one that n items reach.
 """
 
 from __future__ import annotations
@@ -104,20 +105,33 @@ def drop_items(row, columns, first, last):
 
 
 @helper
-def keep_items(row, columns, first, last, spare, places):
-    """Remove all other items from a row; return how many are left."""
-    kept = 0
+def take_out(row, columns, first, last, spare, places):
+    """Move listed items of a row to spare memory, each once; return how many."""
+    n = 0
     for j in range(first, last):
         column = columns[j]
         if column >= 0 and row[column] == row[column]:
-            spare[kept] = row[column]
-            places[kept] = column
-            kept += 1
+            spare[n] = row[column]
+            places[n] = column
+            n += 1
             row[column] = np.nan
+    return n
+
+
+@helper
+def put_back(row, spare, places, n):
+    """List only the first n items in spare memory."""
     for i in range(len(row)):
         row[i] = np.nan
-    for i in range(kept):
+    for i in range(n):
         row[places[i]] = spare[i]
+
+
+@helper
+def keep_items(row, columns, first, last, spare, places):
+    """Remove all other items from a row; return how many are left."""
+    kept = take_out(row, columns, first, last, spare, places)
+    put_back(row, spare, places, kept)
     return kept
 
 
@@ -125,14 +139,7 @@ def keep_items(row, columns, first, last, spare, places):
 def keep_sample(row, user, relevant, draw, memory, ranked):
     """Remove all items from a row but those of the truth and a sample of the others; return how many are left."""
     spare, places, pool = memory.wanted, memory.at, memory.pool
-    kept = 0
-    for j in range(relevant.indptr[user], relevant.indptr[user + 1]):
-        column = relevant.columns[j]
-        if column >= 0 and row[column] == row[column]:
-            spare[kept] = row[column]
-            places[kept] = column
-            kept += 1
-            row[column] = np.nan
+    kept = take_out(row, relevant.columns, relevant.indptr[user], relevant.indptr[user + 1], spare, places)
     found = 0
     for i in range(len(draw.columns)):
         column = draw.columns[i]
@@ -148,10 +155,7 @@ def keep_sample(row, user, relevant, draw, memory, ranked):
         spare[kept] = row[pool[j]]
         places[kept] = pool[j]
         kept += 1
-    for i in range(len(row)):
-        row[i] = np.nan
-    for i in range(kept):
-        row[places[i]] = spare[i]
+    put_back(row, spare, places, kept)
     ranked.others[user] = found
     return kept
 

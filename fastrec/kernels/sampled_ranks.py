@@ -19,7 +19,7 @@ class Functions(NamedTuple):
 
     weights: Array  # float64 (n_weights, longest rank + 1): weight of rank r at [r]
     of_rank: Array  # int64 (n_functions,): the row of weights
-    known: Array  # int64 (n_functions,): items above that are no chance: the rank is 1 + these + other items above
+    known: Array  # int64 (n_functions,): items that are known to be above: the rank is 1 + these + other items above
     cutoffs: Array  # int64 (n_functions,)
 
 

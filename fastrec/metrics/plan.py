@@ -19,7 +19,7 @@ from fastrec.kernels.program import Program
 from fastrec.metrics.declaration import LISTS, ROWS, Call, Changes
 from fastrec.metrics.program import ConditionRows, Extent, Writer, identity, is_linear, sides_of, vanishes, walk
 from fastrec.metrics.providers import find_provider
-from fastrec.metrics.sampled import OF_ALL_HITS, of_whole_catalogue, refuse_arrays
+from fastrec.metrics.sampled import OF_ALL_HITS, arrays_refused, of_whole_catalogue
 from fastrec.metrics.statistics import (
     Combined,
     ListStatistics,
@@ -302,7 +302,7 @@ class Plan:
                 ) from None
             self.reads_size = True
             if self.is_estimated:
-                raise refuse_arrays(call.text) from None
+                raise arrays_refused(call.text) from None
             return self._record(call)
         except MetricError as error:
             raise MetricError(call.text, " ", error.text) from None

@@ -8,8 +8,9 @@ from fastrec.exceptions import Argument, MetricError
 from fastrec.kernels import codes as op
 from fastrec.metrics.program import is_linear, sides_of
 from fastrec.metrics.statistics import Combined, Row, constant
+from fastrec.policies import CORRECT
 
-__all__ = ["OF_ALL_HITS", "OF_ONE_HIT", "SAMPLED", "of_whole_catalogue", "refuse_arrays"]
+__all__ = ["OF_ALL_HITS", "OF_ONE_HIT", "SAMPLED", "arrays_refused", "of_whole_catalogue"]
 
 OF_ALL_HITS, OF_ONE_HIT = "ranks in the catalogue", "the rank in the catalogue"  # providers; see `evaluation.sampled`
 SAMPLED = "sampled"  # the side that they read
@@ -60,10 +61,11 @@ def _replaced(row: Row, min_gain: float) -> Row:
 
 def _refused(why: str) -> MetricError:
     return MetricError(
-        f"{why}, so sampled lists give no estimate of it: leave the metric out, or ", Argument("correct")
+        f"{why}, so sampled lists give no estimate of it: leave the metric out, or ",
+        Argument("correct", (CORRECT.default,)),
     )
 
 
-def refuse_arrays(metric: str) -> MetricError:
+def arrays_refused(metric: str) -> MetricError:
     """Return the error about a formula on arrays."""
     return MetricError(metric, " ", _refused("has a formula on arrays").text)

@@ -43,10 +43,13 @@ def doubts(data: Mapping[str, Any], *, ids_match: bool = False) -> list[str]:
 
 
 def doubts_of_items(data: Mapping[str, Any]) -> list[str]:
-    """Return a warning if no item of the lists has a popularity."""
+    """Return warnings if no item of the lists has a popularity, or if a model scores no item of `exclude`."""
+    found = []
     if data.get("rec_rows_unseen") and data["rec_rows_unseen"] == data["rec_rows"]:
-        return ["no item of the lists has a popularity: do the item ids match?"]
-    return []
+        found.append("no item of the lists has a popularity: do the item ids match?")
+    if data.get("exclude_rows_not_scored") and not data["excluded_items"]:
+        found.append("exclude removed no item of the model: do the item ids match?")
+    return found
 
 
 def describe_sample(settings: Mapping[str, Any]) -> list[str]:
@@ -56,11 +59,12 @@ def describe_sample(settings: Mapping[str, Any]) -> list[str]:
         n = settings["negatives"]
         drawn = f"{counted(n, 'item')} drawn {how} for each user (seed {settings['seed']})"
     elif "sampled_from" in settings:
-        drawn = f"samples of {settings['sampled_from']:,} items"
+        drawn = f"samples of a catalogue of {settings['sampled_from']:,} items"
     else:
         return []
     if settings["correct"] == SAMPLING["correct"].default:
-        return [f"sampled: ranks are among {drawn}, not in the whole catalogue"]
+        own = " and relevant ones" if "negatives" in settings else ""
+        return [f"sampled: ranks are among {drawn}{own}, not among all"]
     gamma = f", gamma={settings['gamma']:g}" if "gamma" in settings else ""
     return [f"sampled: estimates (correct={settings['correct']}{gamma}) of the whole catalogue, from {drawn}"]
 

@@ -60,6 +60,8 @@ DATA = {
     "truth_rows": "rows of truth",
     "truth_rows_with_gains": "rows of truth with gains",
     "truth_rows_not_relevant": "rows of truth that are not relevant",
+    "truth_rows_not_scored": "rows of truth with an item that the model does not score",
+    "exclude_rows_not_scored": "rows of exclude with an item that the model does not score",
     "duplicates_in_recs": "duplicates in lists",
     "duplicates_in_truth": "duplicates in truth",
     "duplicates_in_reference": "duplicates in reference lists",
@@ -78,6 +80,8 @@ DATA = {
 }
 NOTED = {  # counts below printed reports, if they are not 0, and their names for a count of 1
     "truth_rows_not_relevant": "row of truth that is not relevant",
+    "truth_rows_not_scored": "row of truth with an item that the model does not score",
+    "exclude_rows_not_scored": "row of exclude with an item that the model does not score",
     "duplicates_in_recs": "duplicate in lists",
     "duplicates_in_truth": "duplicate in truth",
     "duplicates_in_reference": "duplicate in reference lists",

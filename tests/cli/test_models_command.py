@@ -61,6 +61,8 @@ def files(tmp_path: Path) -> Files:
         rows = [(u, i) for u, own in side.items() for i in own]
         table = pa.table({"user_id": [u for u, _ in rows], "item_id": [i for _, i in rows]})
         pq.write_table(table, tmp_path / f"{name}.parquet")
+        pq.write_table(table.set_column(0, "user_id", pa.array([1000] * len(rows))), tmp_path / "shifted.parquet")
+        pq.write_table(table.set_column(1, "item_id", pa.array([1000] * len(rows))), tmp_path / "items.parquet")
         lines = "".join(f"u{u},i{i},{'odd' if u % 2 else 'even'}\n" for u, i in rows)
         (tmp_path / f"{name}.csv").write_text(f"user_id,item_id,plan\n{lines}")
     return Files(tmp_path, users, items, bias, *sides)
@@ -206,10 +208,23 @@ ERRORS = [
     ([*factors("npy"), "{}/truth.csv", "{}/truth.csv"], "take the place of RECS: give TRUTH alone"),
     ([*factors("npy"), "{}/truth.csv"], "found integers in the factors and strings in truth"),
     ([*factors("npz"), "{}/truth.parquet"], "found strings in the factors and integers in truth"),
+    (
+        [*factors("npy"), "{}/truth.parquet", "--rank-col", "r"],
+        "--rank-col names a column of lists: with factors, only",
+    ),
+    ([*factors("npy"), "{}/truth.parquet", "--seed", "3"], "--seed 3 needs --negatives"),
     ([*factors("npy"), "{}/truth.parquet", "-m", "auc"], "auc is a metric of scored rows"),
     (["--user-factors", "{}/truth.csv", "--item-factors", "{}/i.npy", "{}/truth.csv"], "is no file of factors"),
     (["--user-factors", "{}/truth.parquet", "--item-factors", "{}/i.npy", "{}/truth.csv"], "one column of lists"),
     (["--user-factors", "{}/i.parquet", "--item-factors", "{}/i.npy", "{}/truth.csv"], "has no column 'user_id'"),
+    (
+        [*factors("npy"), "{}/shifted.parquet"],
+        "the 40 users of the model are numbered from 0: name them with ids in the file of user factors (.npz or .p",
+    ),
+    (
+        ["--user-factors", "{}/u.npy", "--item-factors", "{}/i.npy", "{}/items.parquet"],
+        "name them with ids in the file of item factors",
+    ),
     ([*factors("npy"), "{}/truth.parquet", "--n-items", "10", "-m", "fallout@3"], "n_items = 10 is too small"),
 ]
 
@@ -235,6 +250,49 @@ def test_archives_and_lists_that_are_no_factors(files: Files) -> None:
     for given, message in ((["-k", "3"], "are needed"), ([*factors("npy"), "-k", "3"], "must end in .parquet")):
         result = files.run("top-items", *given, "-o", "{}/lists.csv")
         assert message in " ".join(result.output.split())
+
+
+def test_nulls_and_files_cut_short_are_errors(files: Files) -> None:
+    """Nulls became 0, or the id of another row."""
+    ids, rows = [f"i{i}" for i in range(N_ITEMS)], list(files.items)
+    for name, column in (("item_id", [*ids[:2], None, *ids[3:]]), ("bias", [1.0, 1.0, None, *[1.0] * (N_ITEMS - 3)])):
+        table = pa.table({"item_id": ids, "f": rows, "bias": [0.0] * N_ITEMS})
+        pq.write_table(table.set_column(table.column_names.index(name), name, [column]), files.folder / "null.parquet")
+        given = ["--user-factors", "{}/u.npz", "--item-factors", "{}/null.parquet"]
+        result = files.run("evaluate", *given, "{}/truth.csv")
+        assert f"null.parquet: column '{name}' must not be null, found null in row 3" in " ".join(result.output.split())
+    (files.folder / "cut.parquet").write_bytes((files.folder / "i.parquet").read_bytes()[:-9])
+    result = files.run("evaluate", "--user-factors", "{}/u.npz", "--item-factors", "{}/cut.parquet", "{}/truth.csv")
+    assert isinstance(result.exception, SystemExit)
+    assert "cut.parquet is no file of factors" in " ".join(result.output.split())
+
+
+@pytest.mark.parametrize(
+    "names", [["--user-col", "item_id"], ["--user-col", "rank"], ["--item-col", "score"], ["--item-col", "user_id"]]
+)
+def test_lists_need_columns_of_different_names(files: Files, names: list[str]) -> None:
+    result = files.run("top-items", *factors("npy"), "-k", "3", *names, "-o", "{}/l.parquet")
+    assert result.exit_code == 2
+    assert "the columns of users, items, 'rank' and 'score' must differ" in " ".join(result.output.split())
+
+
+def test_options_of_top_items_are_those_that_it_reads(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = " ".join(files.run("top-items", "--help").output.split())
+    assert "--temp-dir" not in text and "with factors 512 MiB" in text
+    assert "--exclude FILE Path of seen items (user, item), which are not listed." in text
+    monkeypatch.chdir(files.folder)
+    (files.folder / "history").write_bytes((files.folder / "train.parquet").read_bytes())
+    for name, excluded in (("a", "history"), ("b", "{}/train.parquet")):
+        result = files.run("top-items", *factors("npy"), "-k", "3", "--exclude", excluded, "-o", f"{{}}/{name}.parquet")
+        assert result.exit_code == 0, result.output
+    assert pq.read_table(files.folder / "a.parquet").equals(pq.read_table(files.folder / "b.parquet"))
+
+
+def test_more_items_than_the_catalogue_has(files: Files) -> None:
+    result = files.run("top-items", *factors("npy"), "-k", str(2**63 - 1), "-o", "{}/l.parquet")
+    assert result.exit_code == 0, result.output
+    assert pq.read_table(files.folder / "l.parquet").num_rows == N_USERS * N_ITEMS
+    assert len(fastrec.top_items((files.users, files.items), 2**63)[0]) == N_USERS * N_ITEMS
 
 
 def test_samples_of_the_catalogue(files: Files) -> None:
@@ -277,7 +335,7 @@ def test_lists_that_hold_a_sample(files: Files) -> None:
     assert bits(fastrec.evaluate_files(*paths, "ndcg@10", **call)) == bits(wanted)
     result = files.run("compare", "{}/one.csv", "{}/two.csv", "--truth", "{}/truth.csv", *options)
     assert result.exit_code == 0, result.output
-    mark = "sampled: estimates (correct=rank) of the whole catalogue, from samples of 30 items"
+    mark = "sampled: estimates (correct=rank) of the whole catalogue, from samples of a catalogue of 30 items"
     assert mark in " ".join(result.stdout.split())
     assert f"one, two: {mark}" in result.stderr
 

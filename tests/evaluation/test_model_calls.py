@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import warnings
 from typing import Any
 
 import numpy as np
@@ -54,6 +55,89 @@ def test_messages_about_frames_name_no_lists(truth: Any, call: dict[str, Any], m
     with pytest.raises((fastrec.InputError, fastrec.InputTypeError), match=message) as raised:
         evaluate(table(*truth), **call)
     assert "recs" not in str(raised.value)
+
+
+def as_form(form: str, side: dict[Any, list[int]]) -> Any:
+    if form == "arrays":
+        return list(side.values())
+    if form == "dicts":
+        return side
+    return table([user for user, own in side.items() for _ in own], [item for own in side.values() for item in own])
+
+
+NUMBERED = dict(enumerate(TRUTH.values()))
+OTHER_IDS: list[tuple[str, dict[str, Any], str]] = [
+    ("users", {"truth": {**NUMBERED, 6: [1]}}, "truth has user 6, but the 6 users of the model are numbered from 0"),
+    ("users", {"truth": {-1: [1]}}, "truth has user -1, but"),
+    ("users", {"exclude": {7: [1]}}, "exclude has user 7, but"),
+    ("users", {"reference": {9: [1], 2: [2]}}, "reference has user 9, but"),
+    ("users", {"candidates": {9: [1], 2: [2]}}, "candidates has user 9, but"),
+    (
+        "items",
+        {"truth": {**NUMBERED, 3: [2, 9]}},
+        "truth of user 3 has item 9, but the 9 items of the model are numbered",
+    ),
+    ("items", {"exclude": {**NUMBERED, 0: [12]}}, "exclude of user 0 has item 12, but"),
+    ("items", {"reference": {**NUMBERED, 1: [9]}}, "reference of user 1 has item 9, but"),
+]
+
+
+@pytest.mark.parametrize("form", ["arrays", "dicts", "frames"])
+@pytest.mark.parametrize(("which", "sides", "message"), OTHER_IDS, ids=range(len(OTHER_IDS)))
+def test_ids_that_are_no_numbers_of_rows_and_columns_are_an_error(
+    form: str, which: str, sides: dict[str, Any], message: str
+) -> None:
+    """Without user_ids and item_ids; otherwise a number would quietly be that of other users or items."""
+    if form == "arrays" and which == "users":
+        pytest.skip("positions have no ids")
+    given = {name: as_form(form, side) for name, side in {"truth": NUMBERED, **sides}.items()}
+    call: dict[str, Any] = {"metrics": ["mrr", "overlap@3"] if "reference" in sides else "mrr", **given}
+    argument = {"users": "user_ids", "items": "item_ids"}[which]
+    with pytest.raises(fastrec.InputError, match=f"{message}.*: name them with {argument}=...$"):
+        evaluate(**call)
+    ids = {"users": {"user_ids": range(6)}, "items": {"item_ids": range(9)}}[which]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        evaluate(**call, **ids)
+
+
+@pytest.mark.parametrize("form", ["arrays", "dicts", "frames"])
+def test_candidates_of_users_are_items_of_the_model(form: str) -> None:
+    given = {"truth": as_form(form, NUMBERED), "candidates": as_form(form, {**NUMBERED, 5: [1, 9]})}
+    with pytest.raises(fastrec.InputError, match=r"^candidates of user 5 must be items of the model, found 9$"):
+        evaluate(**given, item_ids=range(9), user_ids=None if form == "arrays" else range(6))
+
+
+def test_items_of_lists_are_long_integers() -> None:
+    assert fastrec.top_items(SCORES, 2, item_ids=np.arange(9, dtype=np.int32))[0].dtype == np.int64
+
+
+def test_ids_of_tables_and_histories_are_columns_too() -> None:
+    items = {item: {"popularity": 1.0} for item in range(10)}
+    with pytest.raises(
+        fastrec.InputError, match=r"^items has item 9, but the 9 items of the model are numbered from 0"
+    ):
+        evaluate(list(TRUTH.values()), "novelty@3", items=items)
+    history = {user: [user, 11] for user in range(6)}
+    with pytest.raises(fastrec.InputError, match=r"^history of user 0 has item 11, but"):
+        evaluate(NUMBERED, "popularity@3", history=history)
+    with pytest.raises(fastrec.InputError, match=r"^exclude of user 2 has item 9, but"):
+        fastrec.top_items(SCORES, 2, exclude=[[], [], [9], [], [], []])
+
+
+def test_items_that_the_model_lacks_are_counted() -> None:
+    truth, exclude = [[1, 20], [3], [], [8], [30, 31], [5]], [[0], [20], [], [21], [], []]
+    items = {item: {"popularity": 1.0} for item in range(9)}
+    for metrics in ("mrr", ["popularity", "mrr"]):
+        report = evaluate(truth, metrics, exclude=exclude, item_ids=range(9), items=items)
+        assert (report.data["truth_rows_not_scored"], report.data["exclude_rows_not_scored"]) == (3, 2)
+        assert "3 rows of truth with an item that the model does not score" in str(report)
+    evaluator = fastrec.Evaluator("mrr")
+    evaluator.update_model(SCORES[:3], truth[:3], item_ids=range(9))
+    evaluator.update_model(SCORES[3:], truth[3:], item_ids=range(9))
+    assert evaluator.result().data["truth_rows_not_scored"] == 3
+    with pytest.warns(fastrec.FastrecWarning, match=r"^exclude removed no item of the model: do the item ids match\?$"):
+        evaluate(list(TRUTH.values()), exclude=[[11]] * 6, item_ids=range(9))
 
 
 def test_columns_need_a_frame() -> None:

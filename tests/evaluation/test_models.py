@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from typing import Any, NamedTuple
 
@@ -50,6 +49,7 @@ def whole_lists(scores: Any) -> Any:
 
 
 NOTED = ("rec_rows_unseen", "rec_rows_without_features")  # among the rows that metrics of items read
+OF_MODELS = ("truth_rows_not_scored", "exclude_rows_not_scored")
 
 
 def check_equal(found: fastrec.Report, wanted: fastrec.Report) -> None:
@@ -59,8 +59,8 @@ def check_equal(found: fastrec.Report, wanted: fastrec.Report) -> None:
     assert user_bits(found) == user_bits(wanted)
     assert group_bits(found) == group_bits(wanted)
     assert found.users == wanted.users
-    assert found.data.keys() == wanted.data.keys()
-    for name in found.data.keys() - NOTED:
+    assert found.data.keys() - OF_MODELS == wanted.data.keys()
+    for name in wanted.data.keys() - NOTED:
         assert number_bits(found.data[name]) == number_bits(wanted.data[name]), name
     assert found.settings == wanted.settings
 
@@ -82,7 +82,8 @@ def compare(case: Case, metrics: Any, **call: Any) -> bool:
     def of_model() -> fastrec.Report:
         own = {name: value for name, value in call.items() if name not in OF_BATCH}
         evaluator = fastrec.Evaluator(metrics, **own)
-        evaluator.update_model(case.scores, case.truth, **{name: call[name] for name in OF_BATCH if name in call})
+        batch = {name: call[name] for name in OF_BATCH if name in call}
+        evaluator.update_model(case.scores, case.truth, item_ids=range(case.scores.shape[1]), **batch)
         return evaluator.result()
 
     wanted, message = answer(lambda: fastrec.evaluate(whole_lists(case.scores), case.truth, metrics, **call))
@@ -166,6 +167,7 @@ def of_items(case: Case, sides: dict[str, Any], metrics: list[str], call: dict[s
         **pick(ModelBatch, call),
         "exclude": sides["exclude"],
         "memory": None,
+        "item_ids": range(N_ITEMS),
     }
     evaluate_model_at_once(evaluator, read_call(case.scores, {**given, "n_items": None}), sides["truth"], given)
     return evaluator.result()
@@ -216,7 +218,7 @@ def test_top_items_are_those_of_a_stable_sort(n_items: int, levels: int) -> None
 
 
 def small_case() -> tuple[Any, list[list[int]]]:
-    return np.random.default_rng(0).integers(0, 4, (6, 9)).astype(float), [[1, 2], [3], [], [8, 0], [5], [20]]
+    return np.random.default_rng(0).integers(0, 4, (6, 9)).astype(float), [[1, 2], [3], [], [8, 0], [5], [4]]
 
 
 METRICS = ["ndcg@3", "mrr", "recall@5"]
@@ -251,7 +253,7 @@ def test_users_and_items_are_matched_by_id(form: str) -> None:
 def test_users_that_the_model_lacks_have_no_list() -> None:
     scores, truth = small_case()
     own = dict(enumerate(truth)) | {99: [1]}
-    report = fastrec.evaluate_model(scores, own, METRICS)
+    report = fastrec.evaluate_model(scores, own, METRICS, user_ids=range(6))
     assert report.users["no_recs"] == 1
     assert report["mrr"] == pytest.approx(5 / 6 * fastrec.evaluate_model(scores, truth, METRICS)["mrr"])
 
@@ -389,24 +391,30 @@ def test_an_interrupt_restores_the_threads_of_blas_and_leaves_none_behind() -> N
     assert evaluator.result()["mrr"] == fastrec.evaluate_model((users, items), truth, "mrr")["mrr"]
 
 
-def test_without_threadpoolctl_blas_keeps_its_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    case = draw_case(1)
-    wanted = fastrec.evaluate_model(case.scores, case.truth, METRICS)
-    monkeypatch.setattr("fastrec.runtime.blas.importlib.util.find_spec", lambda _: None)
-    monkeypatch.delitem(sys.modules, "threadpoolctl", raising=False)
-    found = fastrec.evaluate_model(case.scores, case.truth, METRICS)
-    assert "threadpoolctl" not in sys.modules
-    assert values(found) == values(wanted)
+@pytest.mark.parametrize("installed", [True, False])
+def test_without_threadpoolctl_blas_keeps_its_threads(monkeypatch: pytest.MonkeyPatch, *, installed: bool) -> None:
+    threadpoolctl = pytest.importorskip("threadpoolctl")
+    draw = np.random.default_rng(8)
+    factors = draw.integers(-3, 4, (300, 8)).astype(float), draw.integers(-3, 4, (50, 8)).astype(float)
+    truth = draw.integers(0, 50, (300, 1))
+    seen: list[list[int]] = []
+    if not installed:
+        monkeypatch.setattr("fastrec.runtime.blas.importlib.util.find_spec", lambda _: None)
+    with threadpoolctl.threadpool_limits(2, user_api="blas"):
+        found = fastrec.evaluate_model(factors, truth, METRICS, progress=lambda *_: seen.append(blas_threads()))
+    assert set(seen[0]) == ({1} if installed else {2})
+    assert values(found) == values(fastrec.evaluate_model(factors[0] @ factors[1].T, truth, METRICS))
 
 
 def test_batches_and_merged_evaluators_equal_one_call() -> None:
     case = draw_case(1, n_users=40)
-    whole = fastrec.evaluate_model(case.scores, case.truth, METRICS, exclude=case.exclude)
+    ids = range(N_ITEMS)
+    whole = fastrec.evaluate_model(case.scores, case.truth, METRICS, exclude=case.exclude, item_ids=ids)
     parts = []
     for first in (0, 15):
         own = slice(first, 15 if first == 0 else 40)
         parts.append(fastrec.Evaluator(METRICS, n_items=N_ITEMS))
-        parts[-1].update_model(case.scores[own], case.truth[own], exclude=case.exclude[own])
+        parts[-1].update_model(case.scores[own], case.truth[own], exclude=case.exclude[own], item_ids=ids)
     found = parts[0].merge(fastrec.Evaluator.from_bytes(parts[1].to_bytes())).result()
     assert mean_bits(dict(found.estimates)) == mean_bits(dict(whole.estimates))
     assert found.data == whole.data
@@ -416,7 +424,8 @@ def test_models_are_compared_like_lists() -> None:
     case, other = draw_case(1), draw_case(2)
     names = {"a": case.scores, "b": other.scores.astype(case.scores.dtype)}
     of_models = {
-        name: fastrec.evaluate_model(scores, case.truth, "ndcg@5", per_user=True) for name, scores in names.items()
+        name: fastrec.evaluate_model(scores, case.truth, "ndcg@5", per_user=True, item_ids=range(N_ITEMS))
+        for name, scores in names.items()
     }
     of_lists = {
         name: fastrec.evaluate(whole_lists(scores), case.truth, "ndcg@5", per_user=True, n_items=N_ITEMS)
@@ -454,7 +463,7 @@ WRONG: list[tuple[Any, dict[str, Any], str]] = [
     (SCORES[:, :0], {}, "the model scores no items: its catalogue is empty"),
     ((SCORES,), {}, "found a tuple of 1"),
     ("scores.npy", {}, "model must be data, found a str"),
-    (SCORES, {"n_items": 10}, "n_items=10, but the model scores 9 items: leave it out"),
+    (SCORES, {"n_items": 8}, "n_items=8 is less than the 9 items that the model scores"),
     (SCORES[:4], {}, "the model and truth must have the same users in the same order, found 4 and 6 users"),
     (SCORES, {"users": [1, 1]}, "users must hold each row once"),
     (SCORES, {"users": [1, 6]}, "users must be rows from 0 and below 6, the number of users of the model, found 6"),
@@ -477,7 +486,7 @@ WRONG: list[tuple[Any, dict[str, Any], str]] = [
         {"n_items": 9},
         r"expected shape \(6, 9\) for the users from row 0 to row 5, found \(5, 9\)",
     ),
-    (lambda rows: None, {"n_items": 9}, r"found \(\)"),
+    (lambda rows: None, {"n_items": 9}, "the answer of the model must be an array of scores, found a NoneType"),
     (lambda rows: SCORES[rows], {"n_items": 10}, r"expected shape \(6, 10\) for .* found \(6, 9\)"),
     (lambda rows: SCORES[rows].astype(str), {"n_items": 9}, "the answer of the model must be floats or integers"),
     (
@@ -526,7 +535,7 @@ def test_scores_past_the_integers_of_short_floats_keep_their_order(dtype: Any) -
 
 def test_a_cutoff_beyond_the_catalogue_is_the_whole_list() -> None:
     report = fastrec.evaluate_model(SCORES, TRUTH, ["recall@100", "ndcg@9", "ndcg@100"])
-    assert report["recall@100"] == pytest.approx(0.8) and report["ndcg@9"] == report["ndcg@100"]
+    assert report["recall@100"] == 1.0 and report["ndcg@9"] == report["ndcg@100"]
     assert np.diff(fastrec.top_items(SCORES, 100)[1]).tolist() == [9] * 6
 
 

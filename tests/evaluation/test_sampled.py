@@ -16,6 +16,7 @@ import pytest
 import fastrec
 from fastrec.arguments.calls import ModelBatch
 from fastrec.arguments.signature import arguments_of
+from fastrec.evaluation import sampled
 from fastrec.evaluation.lists import Evaluator
 from fastrec.evaluation.models import Working
 from fastrec.inputs.models import read_call
@@ -39,7 +40,7 @@ def draw_case(seed: int, n_users: int = 25, levels: int = 1000, most: int = 4) -
         for _ in range(n_users)
     ]
     exclude = [draw.permutation(N_ITEMS)[: draw.choice([0, 3, 22])].tolist() for _ in range(n_users)]
-    return {"model": scores, "truth": truth, "exclude": exclude}
+    return {"model": scores, "truth": truth, "exclude": exclude, "item_ids": range(N_ITEMS)}
 
 
 def lists_of(model: Any, truth: Any, *, whole: bool = True, **given: Any) -> list[list[int]]:
@@ -49,11 +50,12 @@ def lists_of(model: Any, truth: Any, *, whole: bool = True, **given: Any) -> lis
     evaluator = Evaluator("gini", n_items=N_ITEMS + 5, **{"ties": "input", **settings})
     given = {**dict.fromkeys(arguments_of(ModelBatch)), **given}
     working = Working(None, whole=whole, reviewed=False, progress=None)
-    (prepared,) = evaluator._prepare_model(read_call(model, {**given, "n_items": None}), truth, given, working)
+    parts = evaluator._prepare_model(read_call(model, {**given, "n_items": None}), truth, given, working)
+    (prepared,) = parts
     lists = prepared.lists
     names = prepared.names.strings
     rows = np.split(lists.rec_items, lists.rec_indptr[1:-1])
-    return [[item if names is None else names[item] for item in row.tolist()] for row in rows]
+    return [[item if names is None else names[item] for item in rows[at].tolist()] for at in parts.order.tolist()]
 
 
 def wanted_lists(case: dict[str, Any], n: int, seed: int, weights: Any = None) -> list[list[int]]:
@@ -100,7 +102,7 @@ def test_draws_follow_from_the_seed_and_the_row() -> None:
     assert lists_of(**case, negatives=6, seed=6) != first
     order = np.random.default_rng(0).permutation(200)
     permuted = {name: [case[name][row] for row in order] for name in ("truth", "exclude")}
-    again = lists_of(case["model"], **permuted, users=order, negatives=6, seed=5)
+    again = lists_of(case["model"], **permuted, item_ids=case["item_ids"], users=order, negatives=6, seed=5)
     assert again == [first[row] for row in order]
     for ties in ("id_asc", "id_desc"):
         other = lists_of(**case, negatives=6, seed=5, ties=ties)
@@ -372,6 +374,20 @@ def test_a_table_of_weights_has_an_estimate_under_bv_only() -> None:
         fastrec.evaluate_model(scores, [{1: 3.0}] * 9, "dcg(gain=[0, 2])", negatives=5, correct="rank")
 
 
+def test_bv_solves_its_equations_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For all metrics together, of one relevant item and of several."""
+    solved: list[Any] = []
+    ask = sampled.SampledRanks._find_tables
+    monkeypatch.setattr(sampled.SampledRanks, "_find_tables", lambda self: solved.append(self) or ask(self))
+    scores, truth = np.random.default_rng(0).random((9, N_ITEMS)), [[1]] * 9
+    call: dict[str, Any] = {"negatives": 5, "correct": "bv", "per_user": True}
+    both = fastrec.evaluate_model(scores, truth, ["recall@3", "mrr", "ndcg@5"], **call)
+    assert len(solved) == 1
+    for metric in both:
+        alone = fastrec.evaluate_model(scores, truth, metric, **call)
+        assert both.per_user[metric].tolist() == alone.per_user[metric].tolist()
+
+
 def test_gamma_weighs_the_variance() -> None:
     draw = np.random.default_rng(1)
     scores, truth = draw.random((300, N_ITEMS)), [[int(item)] for item in draw.integers(0, N_ITEMS, 300)]
@@ -400,7 +416,7 @@ def simulate(rank: int, n_items: int, n_drawn: int, n_rounds: int, seed: int) ->
 @pytest.mark.thorough
 @pytest.mark.parametrize("metric", ["hit_rate@10", "recall@10", "ndcg@10"])
 def test_simulated_bias_and_variance(metric: str) -> None:
-    """Means follow the law of the sampled rank, and bv has the least squared bias plus gamma times variance."""
+    """Without a correction and under rank, values follow from the sampled rank; prints bias and spread of all."""
     n_items, n_drawn, n_rounds = 10_000, 100, 10_000
     value: Callable[[float], float] = lambda r: (1 / math.log2(r + 1) if "ndcg" in metric else 1.0) if r <= 10 else 0.0  # noqa: E731
     ranks = [1, 2, 5, 10, 11, 50, 100, 500, 1000, 5000]
@@ -458,7 +474,7 @@ def test_bv_has_the_least_squared_bias_plus_variance_on_average() -> None:
 
 
 def test_the_estimated_rank_is_unbiased() -> None:
-    """dcg is not linear in the rank, but arhr of 1 / (1 / rank) is: the mean estimate is the full rank."""
+    """The mean of 1 / mrr, which is the estimated rank, is the rank among all items."""
     n_items, n_drawn = 1000, 50
     for rank in (1, 7, 300):
         lists, _ = simulate(rank, n_items, n_drawn, 4000, seed=rank)
@@ -479,7 +495,8 @@ def test_batches_merge_to_the_same_bits(correct: str) -> None:
     again = fastrec.evaluate_model(**case, metrics=RANKED, groups=groups, user_weight=weights, n_threads=2, **settings)
     parts = [fastrec.Evaluator(RANKED, n_items=N_ITEMS, **settings) for _ in range(2)]
     for part, rows in zip(parts, (np.arange(25), np.arange(25, 60)), strict=True):
-        sides = {name: [case[name][row] for row in rows] for name in ("truth", "exclude")}
+        sides: dict[str, Any] = {name: [case[name][row] for row in rows] for name in ("truth", "exclude")}
+        sides["item_ids"] = case["item_ids"]
         own = {"groups": {"half": groups["half"][rows]}, "user_weight": weights[rows]}
         part.update_model(case["model"], **sides, users=rows, **own)
     merged = parts[0].merge(fastrec.Evaluator.from_bytes(parts[1].to_bytes())).result()
@@ -519,7 +536,7 @@ def reports(**more: Any) -> dict[str, fastrec.Report]:
     case = draw_case(12, n_users=40)
     other = np.random.default_rng(13).random(case["model"].shape)
     call: dict[str, Any] = {"negatives": 8, "seed": 5, "per_user": True, **more}
-    sides = {name: case[name] for name in ("truth", "exclude")}
+    sides = {name: case[name] for name in ("truth", "exclude", "item_ids")}
     models = {"a": case["model"], "b": other}
     return {name: fastrec.evaluate_model(model, metrics=RANKED, **sides, **call) for name, model in models.items()}
 
@@ -527,12 +544,15 @@ def reports(**more: Any) -> dict[str, fastrec.Report]:
 @pytest.mark.parametrize(
     ("more", "mark"),
     [
-        ({}, "sampled: ranks are among 8 items drawn uniformly for each user (seed 5), not in the whole catalogue"),
+        (
+            {},
+            "sampled: ranks are among 8 items drawn uniformly for each user (seed 5) and relevant ones, not among all",
+        ),
         ({"correct": "bv"}, "sampled: estimates (correct=bv, gamma=0.1) of the whole catalogue, from 8 items drawn"),
         ({"sample": "popularity"}, "sampled: ranks are among 8 items drawn by popularity for each user (seed 5)"),
     ],
 )
-def test_every_output_has_the_mark(more: dict[str, Any], mark: str, tmp_path: Path) -> None:
+def test_everything_that_people_read_has_the_mark(more: dict[str, Any], mark: str, tmp_path: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error", fastrec.FastrecWarning)  # a chosen sample is no reason to warn
         made = reports(**more)
@@ -556,7 +576,7 @@ def test_every_output_has_the_mark(more: dict[str, Any], mark: str, tmp_path: Pa
 
 def test_lists_that_hold_a_sample_have_the_mark() -> None:
     report = fastrec.evaluate([[1, 2], [3, 4]], [[2], [3]], "recall@1", sampled_from=50)
-    assert "sampled: ranks are among samples of 50 items, not in the whole catalogue" in repr(report)
+    assert "sampled: ranks are among samples of a catalogue of 50 items, not among all" in repr(report)
     assert report.settings["sampled_from"] == 50
     assert "sampled" not in repr(fastrec.evaluate([[1, 2], [3, 4]], [[2], [3]], "recall@1"))
 
@@ -565,7 +585,9 @@ def test_sampled_and_full_reports_are_not_compared() -> None:
     sampled = reports()["a"]
     case = draw_case(12, n_users=40)
     full = fastrec.evaluate_model(**case, metrics=RANKED, per_user=True)
-    with pytest.raises(fastrec.InputError, match="same settings, but correct is 'none' in a and 'absent' in full"):
+    with pytest.raises(
+        fastrec.InputError, match=r"but a is of items drawn for each user and full of the whole catalogue$"
+    ):
         fastrec.compare({"a": sampled, "full": full})
     with pytest.raises(fastrec.InputError, match="same settings, but seed is 5 in a and 6 in other"):
         fastrec.compare({"a": sampled, "other": reports(seed=6)["a"]})
@@ -586,9 +608,13 @@ SCORES, TRUTH = np.random.default_rng(0).random((3, 6)), [[1], [2], [3]]
         ({"negatives": 3, "seed": 2**63}, "seed must be an integer from 0 to 2^63 - 1"),
         ({"negatives": 3, "sample": "random"}, "sample must be one of uniform, popularity; found 'random'"),
         ({"negatives": 3, "correct": "bias"}, "correct must be one of none, rank, bv; found 'bias'"),
-        ({"negatives": 3, "correct": "bv", "gamma": 0}, "gamma must be above 0 and at most 1, found 0"),
-        ({"negatives": 3, "correct": "bv", "gamma": "a"}, "gamma must be above 0 and at most 1, found 'a'"),
+        ({"negatives": 3, "correct": "bv", "gamma": 0}, "gamma must be from 1e-06 to 1, found 0"),
+        ({"negatives": 3, "correct": "bv", "gamma": "a"}, "gamma must be from 1e-06 to 1, found 'a'"),
         ({"sample": "popularity"}, "sample='popularity' needs negatives=..."),
+        ({"seed": 2}, "seed=2 needs negatives=..."),
+        ({"negatives": 3, "gamma": 0.5}, "gamma=0.5 needs correct='bv'"),
+        ({"negatives": 3, "correct": "rank", "gamma": 0.5}, "gamma=0.5 needs correct='bv'"),
+        ({"negatives": 3, "correct": "bv", "gamma": 1e-7}, "gamma must be from 1e-06 to 1, found 1e-07"),
         ({"correct": "rank"}, "correct='rank' needs lists that hold a sample: negatives=... or sampled_from=..."),
         (
             {"negatives": 3, "sample": "popularity", "correct": "rank"},
@@ -619,14 +645,17 @@ def test_models_and_lists_take_their_own_argument() -> None:
 def test_metrics_that_are_no_sums_have_no_estimate(metric: str) -> None:
     assert fastrec.evaluate_model(SCORES, TRUTH, metric, negatives=3)  # of the sampled lists
     with pytest.raises(
-        fastrec.MetricError, match=f"{re.escape(metric.partition('(')[0])}.*so sampled lists give no estimate"
+        fastrec.MetricError,
+        match=f"{re.escape(metric.partition('(')[0])}.*so sampled lists give no estimate of it: .* or correct='none'$",
     ):
         fastrec.evaluate_model(SCORES, TRUTH, metric, negatives=3, correct="rank")
 
 
 @pytest.mark.parametrize("metric", ["mcc@3", "accuracy@3", "limited_auc@3", "gini@3", "item_coverage@3"])
 def test_metrics_that_read_the_sampled_items_have_no_estimate(metric: str) -> None:
-    with pytest.raises(fastrec.MetricError, match="so sampled lists give no estimate of it: leave the metric out"):
+    with pytest.raises(
+        fastrec.MetricError, match=r"so sampled lists give no estimate of it: leave the metric out, or correct='none'$"
+    ):
         fastrec.evaluate_model(SCORES, TRUTH, metric, negatives=3, correct="bv")
 
 

@@ -176,8 +176,9 @@ def outcome(case: Case, ask: Any) -> Any:
 
 
 def counts(case: Case, report: fastrec.Report) -> list[str]:
-    of_draws = ("excluded_items", "users_short_of_negatives") if case.sample else ()  # which lists do not have
-    return [f"{name}: {value}" for name, value in report.data.items() if name not in of_draws]
+    of_models = {"truth_rows_not_scored", "exclude_rows_not_scored"}  # which lists do not have
+    of_models |= {"excluded_items", "users_short_of_negatives"} if case.sample else set()
+    return [f"{name}: {value}" for name, value in report.data.items() if name not in of_models]
 
 
 def users_of(case: Case) -> list[int]:
@@ -229,7 +230,7 @@ def given_of(case: Case) -> dict[str, Any]:
         more["candidates"] = all_of_them if case.once else side(case, case.candidates)
     if case.named:
         more["user_ids"] = [f"u{user:03}" for user in range(n_users)]
-        more["item_ids"] = [f"i{item:03}" for item in range(n_items)]
+    more["item_ids"] = [f"i{item:03}" if case.named else item for item in range(n_items)]
     return more
 
 
@@ -338,7 +339,7 @@ def check_top(case: Case, seed: int) -> None:
     """Compare first items with a stable sort."""
     k = int(np.random.default_rng(seed + 1).choice([1, 4, 30, 500]))
     names = {"user_ids": [f"u{user:03}" for user in range(len(case.scores))]} if case.named else {}
-    names |= {"item_ids": [f"i{item:03}" for item in range(case.scores.shape[1])]} if case.named else {}
+    names["item_ids"] = [f"i{item:03}" if case.named else item for item in range(case.scores.shape[1])]
     given: dict[str, Any] = {} if case.exclude is None else {"exclude": side(case, case.exclude)}
     size = {"n_items": case.scores.shape[1]}
     users = users_of(case)

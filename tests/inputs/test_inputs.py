@@ -66,7 +66,7 @@ DATA: dict[str, Fault] = {
     "truth is a set": Fault({"truth": {1, 2}}, Type, ["truth", "(items, indptr, gains)", "found", "set"]),
     "1-D": Fault({"recs": ITEMS}, Value, ["recs", "(5,)", "(items, indptr)"]),
     "3-D": Fault({"recs": np.zeros((2, 2, 2), int)}, Value, ["recs", "(2, 2, 2)", "2-D"]),
-    "matrix of scores": Fault({"recs": np.ones((2, 3))}, Type, ["recs", "float", "(2, 3)", "argsort"]),
+    "matrix of scores": Fault({"recs": np.ones((2, 3))}, Type, ["recs", "float", "(2, 3)", "fastrec.evaluate_model"]),
     "matrix of scores, as lists": Fault({"recs": [[0.1, 0.2], [0.3, 0.4]]}, Type, ["recs", "float", "0.1"]),
     "matrix of booleans": Fault({"recs": np.ones((2, 3), bool)}, Type, ["recs", "integers", "bool"]),
     "matrix of complex": Fault({"truth": np.ones((2, 3), complex)}, Type, ["truth", "integers", "complex"]),
