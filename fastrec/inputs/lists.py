@@ -525,12 +525,15 @@ def _order(rec_side: FlatSide, truth_side: FlatSide, names: Names, settings: Set
     gains = np.ones(len(truth_side.items)) if truth_side.extra is None else truth_side.extra
     gains = np.maximum(gains, 0.0)
     out = np.empty(len(items), items.dtype)
-    ordered = np.empty(len(items) if ties == "expected" else 0)
     kernel = _kernel("order_lists", str(items.dtype), items, truth_side.items)
     recs = list_order.ListSide(items, indptr, scores)
     truth = list_order.ListSide(read_only(truth_side.items), read_only(truth_side.indptr), read_only(gains))
-    refused = over_users(lambda a, b: kernel(recs, truth, TIES.code(ties), out, ordered, a, b), n_users, n_threads)
-    for user, first, second in refused:
+
+    def order(ordered: Array) -> list[Any]:
+        return over_users(lambda a, b: kernel(recs, truth, TIES.code(ties), out, ordered, a, b), n_users, n_threads)
+
+    found = order(np.empty(0))
+    for _, user, first, second in found:
         if user >= 0:
             row = slice(indptr[user], indptr[user + 1])
             a, b = (names.item(items[row][at]) for at in (first, second))
@@ -539,7 +542,11 @@ def _order(rec_side: FlatSide, truth_side: FlatSide, names: Names, settings: Set
                 "choose a rule with ",
                 Argument("ties", ("expected", *ORDERS)),
             )
-    return rec_side._replace(items=out, extra=ordered if len(ordered) else None)
+    if ties != "expected" or not any(tied for tied, *_ in found):
+        return rec_side._replace(items=out, extra=None)
+    ordered = np.empty(len(items))
+    order(ordered)
+    return rec_side._replace(items=out, extra=ordered)
 
 
 def _refuse_tied_copies(rec_side: FlatSide, scores: Array, names: Names) -> None:
