@@ -312,8 +312,11 @@ def _flat_items(rows: list[Any], name: str) -> tuple[Ids, Array]:
     return check_ids(items, name), np.array(indptr, np.int64)
 
 
-def check_numbers(values: Any, n: int, name: str) -> Array:
-    """Return n finite or infinite numbers as a contiguous float64 array; NaN is an error."""
+def check_numbers(values: Any, n: int, name: str, *, narrow: bool = False) -> Array:
+    """Return n finite or infinite numbers as a contiguous array; NaN is an error.
+
+    They are float64, or with `narrow` float32 if they come so.
+    """
     refuse_unusual(values, name)
     array = as_array(values, name)
     if array.shape != (n,):
@@ -321,7 +324,8 @@ def check_numbers(values: Any, n: int, name: str) -> Array:
     if array.dtype.kind not in "iufb" or array.dtype.itemsize > 8:
         raise InputTypeError(name, f" must be numbers of at most 64 bits, found dtype {array.dtype}")
     refuse_rounded(array, name, "position")
-    out = np.ascontiguousarray(array, dtype=np.float64)
+    narrow = narrow and array.dtype == np.float32
+    out = np.ascontiguousarray(array, dtype=np.float32 if narrow else np.float64)
     # NaN is the one value for which min() is NaN
     if n and np.isnan(out.min()):
         raise InputError(name, " must not be NaN, found NaN", RowNumber.at(int(np.isnan(out).argmax()), "position"))

@@ -519,13 +519,13 @@ def _order(rec_side: FlatSide, truth_side: FlatSide, names: Names, settings: Set
     assert rec_side.extra is not None
     scores, items, indptr = read_only(rec_side.extra), read_only(rec_side.items), read_only(rec_side.indptr)
     n_users, ties, n_threads = len(indptr) - 1, settings.ties, settings.n_threads
-    finder = _kernel("find_unordered", "scores", scores)
+    finder = _kernel("find_unordered", str(scores.dtype), scores)
     if max(over_users(lambda a, b: finder(indptr, scores, a, b), n_users, n_threads), default=-1) < 0:
         return rec_side._replace(extra=None)
     gains = np.ones(len(truth_side.items)) if truth_side.extra is None else truth_side.extra
     gains = np.maximum(gains, 0.0)
     out = np.empty(len(items), items.dtype)
-    kernel = _kernel("order_lists", str(items.dtype), items, truth_side.items)
+    kernel = _kernel("order_lists", f"{items.dtype}-{scores.dtype}", items, truth_side.items)
     recs = list_order.ListSide(items, indptr, scores)
     truth = list_order.ListSide(read_only(truth_side.items), read_only(truth_side.indptr), read_only(gains))
 

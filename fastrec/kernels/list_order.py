@@ -122,7 +122,7 @@ class ListSide(NamedTuple):
 def count_higher(scores, order):
     """Order few scores by how many are higher, equal ones in the order of the list; return whether some are equal."""
     n = len(scores)
-    pairs = 0
+    pairs = np.int64(0)
     for i in range(n):
         own = scores[i]
         higher = np.int32(0)
