@@ -22,7 +22,7 @@ Array = np.ndarray[Any, Any]
 MANY_STRINGS = 1 << 17  # fewer are left to PyArrow, which needs no compiled code
 FIRST_ROOM, FIRST_BYTES = 1 << 12, 1 << 16  # of a list of strings
 GROWTH = 4
-SLOTS_PER_STRING = 4  # of the hash table: most strings are in the first slot that is tried
+SLOTS_PER_STRING = 2  # of the hash table, at least: most strings are in the first slot that is tried
 MAX_ROWS = 2**31 // (GROWTH * SLOTS_PER_STRING)  # so that numbers stay below 2^31
 STEPS_PER_STRING = 32
 
@@ -51,8 +51,9 @@ class _List:
     """The distinct strings so far, and the number of each."""
 
     def __init__(self) -> None:
-        self._distinct, self._bytes = 0, 0
-        self._records = np.empty((FIRST_ROOM, 4), np.uint64)
+        self._distinct = 0
+        self._keys = np.empty((FIRST_ROOM, 2), np.uint64)
+        self._ends = np.zeros(FIRST_ROOM + 1, np.int64)
         self._kept = np.empty(FIRST_BYTES, np.uint8)
         self._table = np.full(SLOTS_PER_STRING * FIRST_ROOM, -1, np.int32)
 
@@ -62,8 +63,8 @@ class _List:
         kernel = _kernel("number_strings", piece.n, str(offsets.dtype))
         done = 0
         while done < piece.n:
-            state = (self._table, self._records, self._kept, self._distinct, self._bytes)
-            more, self._distinct, self._bytes = kernel(offsets[done:], data, codes[done:], *state)
+            state = (self._table, self._keys, self._ends, self._kept, self._distinct)
+            more, self._distinct = kernel(offsets[done:], data, codes[done:], *state)
             if more < 0:
                 raise CollisionError
             done += more
@@ -72,18 +73,19 @@ class _List:
 
     def _make_room(self, n_bytes: int) -> None:
         """Make room for another string of `n_bytes` bytes."""
-        if self._bytes + n_bytes > len(self._kept):
+        if self._ends[self._distinct] + n_bytes > len(self._kept):
             self._kept = _grown(self._kept, GROWTH * len(self._kept) + n_bytes)
-        if self._distinct == len(self._records):
-            self._records = _grown(self._records, GROWTH * self._distinct)
-            self._table = np.full(SLOTS_PER_STRING * len(self._records), -1, np.int32)
-            _kernel("fill_table", self._distinct)(self._table, self._records, self._kept, self._distinct)
+        if self._distinct == len(self._keys):
+            self._keys = _grown(self._keys, GROWTH * self._distinct)
+            self._ends = _grown(self._ends, len(self._keys) + 1)
+            self._table = np.full(SLOTS_PER_STRING * len(self._keys), -1, np.int32)
+            _kernel("fill_table", self._distinct)(self._table, self._keys, self._distinct)
 
     @property
     def strings(self) -> _Piece:
         """The distinct strings in the order of their numbers."""
-        ends = self._records[: self._distinct, :2].sum(axis=1).astype(np.int64)
-        return _Piece(np.concatenate([[0], ends]), self._kept[: self._bytes])
+        ends = self._ends[: self._distinct + 1]
+        return _Piece(ends, self._kept[: ends[-1]])
 
     def as_arrow(self, kind: Any) -> Any:
         """Return the distinct strings as an Arrow array of a type with 64-bit offsets."""
