@@ -203,7 +203,8 @@ def _read_tuple(value: tuple[Any, ...], name: str, extra: str) -> RawSide:
     indptr = check_indptr(value[1], len(items), f"{name} indptr")
     if len(value) == 2 or value[2] is None:
         return RawSide(items, indptr, None)
-    return RawSide(items, indptr, check_numbers(value[2], len(items), f"{name} {extra}"))
+    narrow = name == "recs"  # only the order of scores matters, which is the same
+    return RawSide(items, indptr, check_numbers(value[2], len(items), f"{name} {extra}", narrow=narrow))
 
 
 def _read_matrix(value: Array, name: str, _: str) -> RawSide:
