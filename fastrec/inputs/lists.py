@@ -525,12 +525,16 @@ def _order(rec_side: FlatSide, truth_side: FlatSide, names: Names, settings: Set
     gains = np.ones(len(truth_side.items)) if truth_side.extra is None else truth_side.extra
     gains = np.maximum(gains, 0.0)
     out = np.empty(len(items), items.dtype)
-    kernel = _kernel("order_lists", f"{items.dtype}-{scores.dtype}", items, truth_side.items)
+    variant = f"{items.dtype}-{scores.dtype}"
+    kernel = _kernel("order_lists", variant, items, truth_side.items)
+    is_interpreted = kernel == _entry("order_lists", variant).interpreted
+    run = list_order.RUN_INTERPRETED if is_interpreted else list_order.RUN
     recs = list_order.ListSide(items, indptr, scores)
     truth = list_order.ListSide(read_only(truth_side.items), read_only(truth_side.indptr), read_only(gains))
 
     def order(ordered: Array) -> list[Any]:
-        return over_users(lambda a, b: kernel(recs, truth, TIES.code(ties), out, ordered, a, b), n_users, n_threads)
+        given = (recs, truth, TIES.code(ties), run, out, ordered)
+        return over_users(lambda a, b: kernel(*given, a, b), n_users, n_threads)
 
     found = order(np.empty(0))
     for _, user, first, second in found:

@@ -14,6 +14,7 @@ from fastrec.runtime.compiler import helper
 
 Array = np.ndarray[Any, Any]
 RUN = 128  # scores that are ordered by counting, which compares all pairs, but many at a time
+RUN_INTERPRETED = 8  # Python compares one pair at a time
 
 
 @helper
@@ -167,28 +168,31 @@ def merge_runs(order, spare, scores, first):
 
 
 @helper
-def order_scores(scores, order, spare):
-    """Write positions by descending score, equal ones in the order of the list; return whether some are equal."""
+def order_scores(scores, order, spare, run):
+    """Write positions by descending score, equal ones in the order of the list; return whether some are equal.
+
+    Runs of `run` scores are ordered by counting, and then merged.
+    """
     n = len(scores)
-    if n <= RUN:
+    if n <= run:
         return count_higher(scores, order)
-    for start in range(0, n, RUN):
-        end = min(start + RUN, n)
+    for start in range(0, n, run):
+        end = min(start + run, n)
         count_higher(scores[start:end], order[start:end])
         for i in range(start, end):
             order[i] += start
-    merge_runs(order, spare, scores, RUN)
+    merge_runs(order, spare, scores, run)
     for i in range(1, n):
         if scores[order[i]] == scores[order[i - 1]]:
             return True
     return False
 
 
-def order_lists(recs, truth, ties, out, ordered, first, last):
+def order_lists(recs, truth, ties, run, out, ordered, first, last):
     """Write each list in descending order of its scores to `out`.
 
     Return how many lists have ties, and (user, position, position) of a refused tie. `ordered` takes the scores in
-    that order, unless it is empty.
+    that order, unless it is empty. `run` is RUN or, in Python, RUN_INTERPRETED.
     """
     items, indptr, scores = recs
     n_list = longest_row(indptr, first, last)
@@ -209,7 +213,7 @@ def order_lists(recs, truth, ties, out, ordered, first, last):
             if len(ordered) > 0:
                 ordered[indptr[u] : indptr[u + 1]] = own
             continue
-        if order_scores(own, order, spare):
+        if order_scores(own, order, spare, run):
             tied += 1
             if ties == REFUSE:
                 for i in range(1, n):

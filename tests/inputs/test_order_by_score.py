@@ -20,10 +20,10 @@ def order(scores, items, ties, *, compiled):
     truth = list_order.ListSide(items[:0], np.zeros(2, np.int64), np.zeros(0))
     out, ordered = np.empty_like(items), np.empty(len(items))
     entry = ENTRIES[scores.dtype.type]
-    kernel = entry.compiled if compiled else entry.interpreted
+    kernel, run = (entry.compiled, RUN) if compiled else (entry.interpreted, list_order.RUN_INTERPRETED)
     for array in (items, indptr, scores, *truth):
         array.setflags(write=False)
-    tied, *refused = kernel(recs, truth, ties, out, ordered, 0, 1)
+    tied, *refused = kernel(recs, truth, ties, run, out, ordered, 0, 1)
     assert refused == [-1, 0, 0]
     return out, ordered, tied
 
