@@ -469,6 +469,7 @@ def bench_frames(sizes: Sizes, _folder: Path) -> list[Row]:
     return [
         *rows_of(frames.compare_frames(sizes.frame_users, max(1, sizes.rounds // 3))),
         *rows_of(frames.compare_grouping(sizes.scores, max(1, sizes.rounds // 5))),
+        *rows_of(frames.compare_numbering(sizes.scores // 5, max(1, sizes.rounds // 5))),
     ]
 
 
