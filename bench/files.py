@@ -1,56 +1,37 @@
-"""Benchmarks of files: whole processes from start to exit, against DuckDB and Polars computing only one metric.
+"""Files, in whole processes: `python -m bench.files [--small] [--rounds N] [--only WORDS] [--json FILE]`.
 
-Files are Parquet. fastrec computes 30 values with all checks; the others compute only NDCG@10, without checks.
+fastrec computes 30 values, with all checks. Rivals are the better of a Polars and a DuckDB query: once for the same 30
+values, which must be equal to 1e-9, and once for NDCG@10 alone, for which they drop nine rows in ten while they read.
+"Only reading" is Polars that reads the columns and computes nothing.
 """
 
 from __future__ import annotations
 
+import argparse
 import functools
 import importlib.util
 import json
+import sys
+import tempfile
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bench import cases
-from bench.measure import Spread, Turns, run_python
+from bench import file_rivals as programs
+from bench.measure import BUSY, Spread, Turns, compact, describe_machine, run_python, wait_until_calm
 from bench.scored import Promise
 
+RESULTS = Path(__file__).resolve().parent / "files.json"
 LENGTH = 100
 SPARE_MEMORY = 400e6
+TOLERANCE = 1e-9
 LIBRARIES = ("duckdb", "polars", "pyarrow")
-FASTREC = """
-import sys, fastrec
-metrics = ["ndcg", "recall", "precision", "map", "mrr", "hit_rate"]
-print(fastrec.evaluate_files(sys.argv[1], sys.argv[2], metrics, k=[1, 5, 10, 20, 100])["ndcg@10"])
-"""
-DUCKDB = """
-import sys, duckdb
-print(duckdb.connect().execute('''
-with truth as (select user_id, item_id from read_parquet($2)),
-held as (select user_id, least(count(*), 10) as n from truth group by user_id),
-ideal as (select n, sum(1 / log2(n + 1)) over (order by n) as ideal from range(1, 11) as r(n)),
-found as (
-    select user_id, sum(1 / log2(rank + 1)) as dcg
-    from read_parquet($1) join truth using (user_id, item_id) where rank <= 10 group by user_id
-)
-select avg(coalesce(dcg, 0) / ideal) from held join ideal using (n) left join found using (user_id)
-''', sys.argv[1:3]).fetchone()[0])
-"""
-POLARS = """
-import sys, polars as pl
-recs, truth = (pl.scan_parquet(path) for path in sys.argv[1:3])
-found = recs.filter(pl.col("rank") <= 10).join(truth, on=["user_id", "item_id"]).group_by("user_id").agg(
-    dcg=(1 / (pl.col("rank") + 1).log(2)).sum()
-)
-ideals = pl.LazyFrame({"n": range(1, 11)}, schema={"n": pl.UInt32}).with_columns(
-    ideal=(1 / (pl.col("n") + 1).log(2)).cum_sum()
-)
-held = truth.group_by("user_id").agg(n=pl.len().clip(0, 10)).join(ideals, on="n")
-print(held.join(found, on="user_id", how="left").select((pl.col("dcg").fill_null(0) / pl.col("ideal")).mean())
-      .collect().item())
-"""
+USERS_AT_ONCE = 10_000  # in a piece of a log
+POSITIVES = 0.07
+OURS, READING = "fastrec", "only reading"
 IMPORTS = "import numpy, numba, duckdb"
 STREAM = """
 import json, sys, time
@@ -64,59 +45,180 @@ print(json.dumps([time.perf_counter() - start, peak, report["ndcg@10"]]))
 """
 
 
-def write_files(folder: Path, n_users: int, kind: str) -> list[str]:
-    """Write lists and truth as Parquet: "sorted" by user, "shuffled", or "texts": shuffled with string ids."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+class Work(NamedTuple):
+    """Files to evaluate, and the largest promised ratio to the better rival."""
 
-    log = cases.make_log(n_users, LENGTH)
+    kind: str  # "sorted" by user, "shuffled", or "strings": shuffled with string ids
+    form: str  # file extension
+    users: int
+    target: float | None = None
+    log: bool = False
+
+    @property
+    def name(self) -> str:
+        """Name of the row."""
+        what = "scored log" if self.log else {"strings": "strings, shuffled"}.get(self.kind, f"integers, {self.kind}")
+        more = f", {self.kind}" if self.log else ""
+        return f"{self.form}, {what}{more}, {compact(self.users * LENGTH)} rows"
+
+
+FULL = (
+    Work("sorted", "parquet", 200_000, 0.6),
+    Work("shuffled", "parquet", 200_000, 0.6),
+    Work("strings", "parquet", 200_000, 1.0),
+    Work("shuffled", "csv", 50_000, 1.0),
+    Work("strings", "csv", 50_000, 1.0),
+    Work("sorted", "parquet", 1_000_000, 0.5, log=True),
+    Work("shuffled", "parquet", 1_000_000, 0.5, log=True),
+)
+SMALL = tuple(work._replace(users=300) for work in FULL)
+
+
+class Row(NamedTuple):
+    """What fastrec and a rival took for the same files."""
+
+    files: str
+    what: str  # that the rival computes
+    rival: str
+    ratio: float
+    ours: float  # seconds
+    theirs: float
+    target: float | None = None
+    used_by_others: float = 0.0  # processors
+
+
+def write_lists(folder: Path, work: Work) -> list[str]:
+    """Write lists, once with scores and once with ranks, and their truth; return the three paths."""
+    log = cases.make_log(work.users, LENGTH)
     rng = np.random.default_rng(2)
     paths = []
     for name, items, indptr in (("recs", log.rec_items, log.rec_indptr), ("truth", log.truth_items, log.truth_indptr)):
         sizes = np.diff(indptr)
-        users = np.repeat(np.arange(n_users), sizes)
-        columns: dict[str, Any] = {"user_id": users, "item_id": items.astype(np.int64)}
+        order = np.arange(len(items)) if work.kind == "sorted" else rng.permutation(len(items))
+        columns = {"user_id": np.repeat(np.arange(work.users), sizes)[order], "item_id": items.astype(np.int64)[order]}
+        ids = (
+            {column: spelled(values, column[0]) for column, values in columns.items()} if work.kind == "strings" else {}
+        )
+        more: dict[str, dict[str, Any]] = {"": {}}
         if name == "recs":
-            columns["rank"] = np.arange(len(items)) - np.repeat(indptr[:-1], sizes) + 1
-        if kind != "sorted":
-            order = rng.permutation(len(items))
-            columns = {column: values[order] for column, values in columns.items()}
-        if kind == "texts":
-            for column in ("user_id", "item_id"):
-                columns[column] = np.char.add(column[0], np.char.zfill(columns[column].astype("U"), 9))
-        path = folder / f"{name}-{kind}-{n_users}.parquet"
-        pq.write_table(pa.table(columns), path)
-        paths.append(str(path))
+            ranks = (np.arange(len(items)) - np.repeat(indptr[:-1], sizes) + 1)[order]
+            scores = (rng.random(len(items)) * 0.9 - ranks).astype(np.float32)  # no two of a user are equal
+            more = {"-scores": {"score": scores}, "-ranks": {"rank": ranks}}
+        for suffix, column in more.items():
+            paths.append(write(folder / f"{name}-{work.kind}{suffix}", {**columns, **ids, **column}, work.form))
     return paths
 
 
-def compare_files(folder: Path, n_users: int, rounds: int) -> list[Promise]:
-    """Time whole processes on Parquet files, after a check that their values are equal."""
+def spelled(numbers: Any, letter: str) -> Any:
+    """Return numbers as strings of ten characters."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    return compute.binary_join_element_wise(letter, compute.utf8_lpad(pa.array(numbers).cast(pa.string()), 9, "0"), "")
+
+
+def write(path: Path, columns: dict[str, Any], form: str) -> str:
+    """Write columns to a file; return its path."""
+    import pyarrow as pa
+    import pyarrow.csv
+    import pyarrow.parquet as pq
+
+    table, whole = pa.table(columns), str(path.with_suffix(f".{form}"))
+    pq.write_table(table, whole) if form == "parquet" else pa.csv.write_csv(table, whole)
+    return whole
+
+
+def write_log(folder: Path, work: Work) -> list[str]:
+    """Write a log of scored, labelled rows; no two scores of a user are equal."""
+    rng = np.random.default_rng(3)
+    columns: dict[str, list[Any]] = {"user_id": [], "label": [], "score": []}
+    for first in range(0, work.users, USERS_AT_ONCE):
+        n = min(USERS_AT_ONCE, work.users - first)
+        places = rng.permuted(np.tile(np.arange(LENGTH), (n, 1)), axis=1)
+        scores = ((places + 0.9 * rng.random(places.shape)) / LENGTH).astype(np.float32).ravel()
+        columns["user_id"].append(np.repeat(np.arange(first, first + n), LENGTH))
+        columns["label"].append((rng.random(len(scores)) < 2 * POSITIVES * scores).astype(np.int8))
+        columns["score"].append(scores)
+    whole = {name: np.concatenate(parts) for name, parts in columns.items()}
+    if work.kind == "shuffled":
+        order = rng.permutation(len(whole["score"]))
+        whole = {name: values[order] for name, values in whole.items()}
+    return [write(folder / "log", whole, work.form)]
+
+
+def compare(folder: Path, work: Work, rounds: int) -> list[Row]:
+    """Time whole processes in turns, after a check that their values are equal."""
+    if work.log:
+        paths = write_log(folder, work)
+        rivals = {"DuckDB": programs.DUCKDB_LOG, "Polars": programs.POLARS_LOG}
+        what = f"{', '.join(programs.LOG_METRICS)} / gauc and log_loss alone"
+        return turn_by_turn(work, {OURS: programs.FASTREC_LOG, **rivals, READING: programs.READ}, paths, what, rounds)
+    by_score, by_rank, truth = write_lists(folder, work)
+    same = {OURS: programs.FASTREC, "DuckDB": programs.DUCKDB, "Polars": programs.POLARS, READING: programs.READ}
+    one = {OURS: programs.FASTREC, "DuckDB": programs.DUCKDB_NDCG, "Polars": programs.POLARS_NDCG}
+    rows = turn_by_turn(work, same, [by_score, truth], "the same 30 values", rounds)
+    return rows + turn_by_turn(work, one, [by_rank, truth], "30 values / NDCG@10 alone", rounds, promised=False)
+
+
+def turn_by_turn(
+    work: Work, codes: dict[str, str], paths: list[str], what: str, rounds: int, *, promised: bool = True
+) -> list[Row]:
+    """Return the rows of the better rival and of only reading."""
+    values = {name: json.loads(run_python(code, *paths)[1]) for name, code in codes.items()}
+    for name, theirs in values.items():
+        for metric, value in theirs.items():
+            if not abs(value - values[OURS][metric]) <= TOLERANCE:
+                raise AssertionError(f"{work.name}: {metric} of {name} is {value}, of {OURS} {values[OURS][metric]}")
+    turns = Turns({name: functools.partial(run_python, code, *paths) for name, code in codes.items()}, rounds)
+    best = min((name for name in codes if name not in (OURS, READING)), key=turns.median)
+    rows = []
+    for other, computes in ((best, what), (READING, READING)):
+        if other in codes:
+            ratio, target = turns.ratio(OURS, other), work.target if promised and other == best else None
+            seconds = turns.median(OURS), turns.median(other)
+            rival = "Polars" if other == READING else other
+            rows.append(Row(work.name, computes, rival, ratio.median, *seconds, target, ratio.others))
+    return rows
+
+
+def table_of_files(found: dict[str, Any]) -> str:
+    """Return the table in Markdown."""
+    lines = [
+        "| file | computed | fastrec | the better rival | fastrec / rival | promised |",
+        "|---|---|---|---|---|---|",
+    ]
+    for row in (Row(**own) for own in found["rows"]):
+        promised = "" if row.target is None else f"≤ {row.target:g}"
+        missed = ", **missed**" if row.target is not None and row.ratio > row.target else ""
+        times = f"{row.ours:.3g} s | {row.rival} {row.theirs:.3g} s | {row.ratio:.3g} ×"
+        lines.append(f"| {row.files} | {row.what} | {times} | {promised}{missed} |")
+    busiest = max(row["used_by_others"] for row in found["rows"])
+    busy = f" Other processes used up to {busiest:.2g} processors meanwhile." if busiest > BUSY else ""
+    return "\n".join([*lines, "", f"Medians of {found['rounds']} rounds. {found['machine']}.{busy}"])
+
+
+def compare_start(folder: Path, n_users: int, rounds: int) -> list[Promise]:
+    """Time a small file against the imports alone."""
     if any(importlib.util.find_spec(name) is None for name in LIBRARIES):
         return []
+    by_score, _, truth = write_lists(folder, Work("sorted", "parquet", n_users))
+    ours = functools.partial(run_python, programs.FASTREC, by_score, truth)
+    turns = Turns({OURS: ours, "imports": functools.partial(run_python, IMPORTS)}, rounds)
+    note = f"{turns.median(OURS) * 1e3:.3g} ms / {turns.median('imports') * 1e3:.3g} ms"
+    what = f"Parquet, {n_users} users x {LENGTH} rows, sorted / importing numpy, numba and duckdb"
+    return [Promise(what, turns.ratio(OURS, "imports"), 3.0, None, note)]
+
+
+def measure(works: Sequence[Work], rounds: int, wait: float) -> list[Row]:
+    """Measure rows and print them."""
     rows = []
-    for kind, target in (("sorted", 1.5), ("shuffled", 1.0), ("texts", 1.0)):
-        paths = write_files(folder, n_users, kind)
-        codes = {"fastrec": FASTREC, "DuckDB": DUCKDB} | ({} if kind == "sorted" else {"Polars": POLARS})
-        values = [float(run_python(code, *paths)[1]) for code in codes.values()]
-        if not np.allclose(values, values[0], rtol=1e-9):
-            raise AssertionError(f"{kind}: NDCG@10 is {dict(zip(codes, values, strict=True))}")
-        turns = Turns({name: functools.partial(run_python, code, *paths) for name, code in codes.items()}, rounds)
-        best = min((name for name in codes if name != "fastrec"), key=turns.median)
-        note = ", ".join(f"{name} {turns.median(name):.3g} s" for name in codes)
-        what = f"Parquet, {n_users} users x {LENGTH} rows, {kind}: 30 values / {best}, NDCG@10 alone"
-        rows.append(Promise(what, turns.ratio("fastrec", best), target, None, note))
-    paths = write_files(folder, max(1, n_users // 10), "sorted")
-    turns = Turns(
-        {
-            "fastrec": functools.partial(run_python, FASTREC, *paths),
-            "imports": functools.partial(run_python, IMPORTS),
-        },
-        rounds,
-    )
-    note = f"{turns.median('fastrec') * 1e3:.3g} ms / {turns.median('imports') * 1e3:.3g} ms"
-    what = f"Parquet, {max(1, n_users // 10)} users x {LENGTH} rows, sorted / importing numpy, numba and duckdb"
-    rows.append(Promise(what, turns.ratio("fastrec", "imports"), 3.0, None, note))
+    for work in works:
+        with tempfile.TemporaryDirectory(prefix="fastrec-bench-") as folder:
+            wait_until_calm(wait)
+            found = compare(Path(folder), work, rounds)
+        for row in found:
+            print(f"{row.files:45} {row.what:40} {row.ratio:6.3g} ({row.ours:.3g} s / {row.rival} {row.theirs:.3g} s)")
+        rows += found
     return rows
 
 
@@ -158,3 +260,39 @@ def stream_files(folder: Path, n_rows: int, memory: int) -> list[Promise]:
         Promise(f"{what}: time per row / with half the rows", slope, 1.3, None, f"{rate:.3g}M rows/s"),
         Promise(f"{what}: peak memory / (memory + 400 MB)", share, 1.0, None, f"{peak / 1e6:.0f} MB"),
     ]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure files, print a line for each ratio, and keep the results."""
+    parser = argparse.ArgumentParser(prog="python -m bench.files", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--small", action="store_true", help="300 users, to check that everything runs")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--wait", type=float, default=60.0, help="seconds to wait for a calm machine")
+    parser.add_argument("--only", default="", metavar="WORDS", help="only files whose name has these words")
+    parser.add_argument(
+        "--json",
+        type=Path,
+        help="write the results to a file, such as files.json; with --only, replace these rows",
+    )
+    options = parser.parse_args(arguments)
+    works = [work for work in (SMALL if options.small else FULL) if options.only in work.name]
+    rows = measure(works, options.rounds, options.wait)
+    if options.json is not None:
+        kept = json.loads(options.json.read_text(encoding="utf-8"))["rows"] if options.json.exists() else []
+        kept = [row for row in kept if options.only and options.only not in row["files"]]
+        names = [work.name for work in FULL]
+        found = sorted(
+            [*kept, *(row._asdict() for row in rows)],
+            key=lambda row: names.index(row["files"]) if row["files"] in names else -1,
+        )
+        document = {
+            "schema": 1,
+            "machine": describe_machine()["machine"],
+            "rounds": options.rounds,
+            "rows": found,
+        }
+        options.json.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

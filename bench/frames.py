@@ -82,3 +82,37 @@ def compare_grouping(n_rows: int, rounds: int) -> list[Promise]:
         what = f"{n_rows} shuffled rows, {name} ids: group them and a column / np.sort of the ids"
         rows.append(Promise(what, turns.ratio(name, "sort"), None, None, note))
     return rows
+
+
+def compare_numbering(n_rows: int, rounds: int) -> list[Promise]:
+    """Time numbers for shuffled strings of ten characters against those of other libraries, without reading them."""
+    if any(importlib.util.find_spec(name) is None for name in ("duckdb", "polars", "pyarrow")):
+        return []
+    import duckdb
+    import polars as pl
+    import pyarrow as pa
+    from pyarrow import compute
+
+    from fastrec.inputs.strings import number_column
+    from fastrec.runtime.limits import resolve_threads
+
+    numbers = np.random.default_rng(5).integers(0, max(1, n_rows // LENGTH), n_rows)
+    strings = compute.utf8_lpad(pa.array(numbers).cast(pa.string()), 10, "u")
+    column, series = pa.chunked_array([strings]), pl.Series(strings)
+    table, threads = pa.table({"name": strings}), resolve_threads(None)
+    con = duckdb.connect()
+    con.register("names", table)
+
+    def encode_in_duckdb() -> Any:
+        con.execute("CREATE OR REPLACE TYPE name AS ENUM (SELECT DISTINCT name FROM names)")
+        return con.sql("SELECT enum_code(CAST(name AS name)) AS code FROM names").fetchnumpy()
+
+    ours, others = "numbering", ("PyArrow's dictionary_encode", "Polars' categoricals", "DuckDB's enums")
+    calls = [column.dictionary_encode, lambda: series.cast(pl.Categorical), encode_in_duckdb]
+    turns = Turns({ours: lambda: number_column(column, threads), **dict(zip(others, calls, strict=True))}, rounds)
+    rows = []
+    for other in others:
+        note = f"{turns.median(ours) / n_rows * 1e9:.3g} / {turns.median(other) / n_rows * 1e9:.3g} ns per row"
+        what = f"{n_rows} strings, {n_rows // LENGTH} of them distinct: number them / {other}"
+        rows.append(Promise(what, turns.ratio(ours, other), 1.0, None, note))
+    return rows

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from bench import cases, frames, rivals
-from bench.files import LENGTH, LIBRARIES, write_files
+from bench.files import LENGTH, LIBRARIES, Work, write_lists
 from bench.measure import Spread, Turns
 
 METRICS = rivals.names_of("ndcg recall precision map mrr hit_rate")
@@ -30,8 +30,8 @@ def measure_routes(folder: Path, n_rows: int, rounds: int) -> dict[str, Spread]:
     log = cases.make_log(n_users, LENGTH)
     recs, truth = rivals.polars_frames(log._replace(rec_items=log.rec_items.astype(np.int64)))
     dicts = [as_dict(*log.recs), as_dict(*log.truth)]
-    parquet = [write_files(folder, n_users, kind) for kind in ("sorted", "shuffled")]
-    csv = [write_csv(path) for path in parquet[1]]
+    works = (Work("sorted", "parquet", n_users), Work("shuffled", "parquet", n_users), Work("shuffled", "csv", n_users))
+    by_user, shuffled, csv = (write_lists(folder, work)[1:] for work in works)
     files = functools.partial(fastrec.evaluate_files, metrics=METRICS)
     calls: dict[str, Callable[[], Any]] = {
         "`evaluate` on dicts of lists": lambda: fastrec.evaluate(*dicts, METRICS),
@@ -40,8 +40,8 @@ def measure_routes(folder: Path, n_rows: int, rounds: int) -> dict[str, Spread]:
         "`evaluate` on a frame in any order": functools.partial(
             frames.evaluate, frames.shuffle(recs), frames.shuffle(truth)
         ),
-        "`evaluate_files` on Parquet grouped by user": lambda: files(*parquet[0]),
-        "`evaluate_files` on Parquet in any order": lambda: files(*parquet[1]),
+        "`evaluate_files` on Parquet grouped by user": lambda: files(*by_user),
+        "`evaluate_files` on Parquet in any order": lambda: files(*shuffled),
         "`evaluate_files` on CSV": lambda: files(*csv),
     }
     turns = Turns(calls, rounds)
@@ -51,12 +51,3 @@ def measure_routes(folder: Path, n_rows: int, rounds: int) -> dict[str, Spread]:
 def as_dict(items: Any, indptr: Any) -> dict[int, list[int]]:
     """Return {user: items} of flat arrays."""
     return {user: part.tolist() for user, part in enumerate(np.split(items, indptr[1:-1]))}
-
-
-def write_csv(path: str) -> str:
-    """Write a copy of a Parquet file as CSV; return its path."""
-    import polars as pl
-
-    target = path.replace(".parquet", ".csv")
-    pl.read_parquet(path).write_csv(target)
-    return target

@@ -469,12 +469,13 @@ def bench_frames(sizes: Sizes, _folder: Path) -> list[Row]:
     return [
         *rows_of(frames.compare_frames(sizes.frame_users, max(1, sizes.rounds // 3))),
         *rows_of(frames.compare_grouping(sizes.scores, max(1, sizes.rounds // 5))),
+        *rows_of(frames.compare_numbering(sizes.scores // 5, max(1, sizes.rounds // 5))),
     ]
 
 
 def bench_files(sizes: Sizes, folder: Path) -> list[Row]:
-    """Time files, in whole processes."""
-    return rows_of(files.compare_files(folder, sizes.frame_users, max(1, sizes.rounds // 3)))
+    """Time a small file, in whole processes; `python -m bench.files` times large ones."""
+    return rows_of(files.compare_start(folder, max(1, sizes.frame_users // 10), max(1, sizes.rounds // 3)))
 
 
 def bench_resampling(sizes: Sizes, _folder: Path) -> list[Row]:

@@ -44,7 +44,7 @@ def warmup(what: str = "all", *, progress: Callable[[int, int], Any] | None = No
 
 
 def _warm_up_lists() -> list[Callable[[], Any]]:
-    """Return calls that compile the kernels of lists, with and without repairs, for ids of either width."""
+    """Return calls that compile the kernels of lists, with and without repairs, for ids and scores of either width."""
     items, indptr = np.arange(4096 * 100) % 100, np.arange(4097) * 100
     narrow = items.astype(np.int32)
     plain, graded = (narrow, indptr), (narrow, indptr, np.full(len(items), 2.0))
@@ -53,6 +53,7 @@ def _warm_up_lists() -> list[Callable[[], Any]]:
     for ids in (narrow, items):
         scored = (ids, indptr, np.zeros(len(items)))
         tasks += [partial(evaluate, scored, (ids, indptr), ties=ties, **right) for ties in ("best", "expected")]
+        tasks.append(partial(evaluate, (ids, indptr, np.zeros(len(items), np.float32)), (ids, indptr), ties="best"))
     for dtype in (np.float32, np.float64):
         tasks.append(partial(evaluate_model, np.zeros((1, 100), dtype), [[0]]))
     return tasks

@@ -19,6 +19,7 @@ from fastrec.files.opened import Opened
 from fastrec.files.paths import utf8_path
 from fastrec.files.sizes import Size
 from fastrec.inputs.columns import MAX_EXACT_INTEGER
+from fastrec.inputs.strings import MANY_STRINGS, MAX_ROWS, CollisionError, Numbering
 from fastrec.inputs.values import arrow_of, fixed_width, values_of
 from fastrec.runtime.extras import require
 from fastrec.runtime.threads import run_in_threads
@@ -30,7 +31,7 @@ EXACT_INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32"
 STRINGS = ("string", "large_string", "string_view")
 INT32 = np.iinfo(np.int32)
 PIECE_BYTES = 1 << 24  # of strings read at once, about
-MIN_PIECE = 1 << 10  # rows
+MIN_PIECE, ROWS_PER_PIECE = 1 << 10, 1 << 16  # larger pieces take new memory from the system each time
 NUMBERS = ("float", "double", *EXACT_INTEGERS)
 
 
@@ -196,88 +197,105 @@ class _WideError(Exception):
 
 
 def _read_tables(found: Mapping[str, Plain], n_threads: int, room: _Room) -> dict[str, Any] | None:
+    """Read the files of each table; strings of one role get numbers in common if there are many."""
+    rows = sum(plain.rows for plain in found.values())
+    roles = {role for plain in found.values() for role in plain.types if plain.is_string(role)}
+    numbered = {role: Numbering() for role in roles if MANY_STRINGS <= rows <= MAX_ROWS}
+    damages: tuple[type[Exception], ...] = (*damages_of_parquet(), CollisionError)
     tables = {}
-    for table, plain in found.items():
-        rows = _read_table(plain, n_threads, room)
-        if rows is None:
-            return None
-        tables[table] = rows
-    return tables
-
-
-def _read_table(plain: Plain, n_threads: int, room: _Room) -> Any | None:
-    """Read a PyArrow table: columns named by role, those of fixed width in one chunk.
-
-    Return None if in doubt or without room.
-    """
-    import pyarrow as pa
-
-    kept = {role: _kept_as(role, kind, narrow=role in plain.narrow) for role, kind in plain.types.items()}
-
-    def read(at: int) -> dict[str, Any] | None:
-        return _read_group(plain, plain.groups[at], whole, room)
-
     try:
-        whole = {role: np.empty(plain.rows, width) for role, width in kept.items() if width is not None}
-        parts = run_in_threads(read, range(len(plain.groups)), n_threads)
-    except damages_of_parquet():
-        return None
-    if any(part is None for part in parts):
-        return None
-    columns = []
-    for role, kind in plain.types.items():
-        if role in whole:
-            columns.append(arrow_of(whole[role]))
-        else:
-            columns.append(pa.chunked_array([chunk for part in parts for chunk in part[role]], kind))
-    return pa.Table.from_arrays(columns, names=list(plain.types))
-
-
-def _read_group(plain: Plain, group: _Group, whole: Mapping[str, Array], room: _Room) -> dict[str, list[Any]] | None:
-    """Read a row group: write columns of fixed width to their place in `whole`, return the others."""
-    import pyarrow.parquet as pq
-
-    strings = {role: name for role, name in plain.names.items() if role not in whole}
-    fixed = {role: name for role, name in plain.names.items() if role in whole}
-    with pq.ParquetFile(utf8_path(group.path), metadata=group.metadata) as file:
-        if fixed:
-            rows = file.read_row_group(group.nth, columns=list(fixed.values()), use_threads=False)
-            if rows.num_rows != group.rows or any(column.null_count for column in rows.columns):
+        for table, plain in found.items():
+            tables[table] = _Columns(plain, room, numbered)
+            if not all(run_in_threads(tables[table].read_group, range(len(plain.groups)), n_threads)):
                 return None
-            for role, name in fixed.items():
-                if not _write(rows.column(name), whole[role], group.first):
-                    return None
-        return _read_strings(file, group, strings, room)
+        final = {role: numbering.ascending() for role, numbering in numbered.items()}
+    except damages:
+        return None
+    return {table: columns.table(final, n_threads) for table, columns in tables.items()}
+
+
+class _Columns:
+    """Columns of a table, which threads fill, a row group each."""
+
+    def __init__(self, plain: Plain, room: _Room, numbered: Mapping[str, Numbering]) -> None:
+        kept = {role: _kept_as(role, kind, narrow=role in plain.narrow) for role, kind in plain.types.items()}
+        self._plain, self._room = plain, room
+        self._numbered = {role: own for role, own in numbered.items() if role in plain.types}
+        self._whole = {role: np.empty(plain.rows, width) for role, width in kept.items() if width is not None}
+        self._codes = {role: np.empty(plain.rows, np.int32) for role in self._numbered}
+        self._lists = {role: np.zeros(len(plain.groups), np.int64) for role in self._numbered}  # that gave the numbers
+        others = [role for role in kept if role not in self._whole and role not in self._codes]
+        self._chunks: dict[str, list[list[Any]]] = {role: [[] for _ in plain.groups] for role in others}
+
+    def read_group(self, at: int) -> bool:
+        """Read a row group in pieces that fit a cache: return False if in doubt or without room."""
+        import pyarrow.parquet as pq
+
+        group, names = self._plain.groups[at], list(self._plain.names.values())
+        n_strings = len(self._codes) + len(self._chunks)
+        n_rows = max(MIN_PIECE, min(ROWS_PER_PIECE, self._room.piece // max(n_strings, 1)))
+        done = 0
+        with contextlib.ExitStack() as stack:
+            file = stack.enter_context(pq.ParquetFile(utf8_path(group.path), metadata=group.metadata))
+            for role, numbering in self._numbered.items():
+                self._lists[role][at] = stack.enter_context(numbering.list_of_thread())
+            for batch in file.iter_batches(n_rows, row_groups=[group.nth], columns=names, use_threads=False):
+                if done + batch.num_rows > group.rows or not self._take(batch, at, group.first + done):
+                    return False
+                done += batch.num_rows
+        return done == group.rows
+
+    def _take(self, batch: Any, at: int, first: int) -> bool:
+        """Keep a piece of a row group, whose rows begin at `first` among all rows."""
+        if any(column.null_count for column in batch.columns):
+            return False
+        text = sum(batch.column(self._plain.names[role]).nbytes for role in (*self._codes, *self._chunks))
+        if text and not self._room.holds(text):
+            return False
+        for role, name in self._plain.names.items():
+            column = batch.column(name)
+            if role in self._whole:
+                if not _write(column, self._whole[role], first):
+                    return False
+            elif role in self._codes:
+                own = self._codes[role][first : first + len(column)]
+                self._numbered[role].number(self._lists[role][at], column, own)
+            else:
+                self._chunks[role][at].append(column)
+        return True
+
+    def table(self, final: Mapping[str, tuple[list[Array], Any]], n_threads: int) -> Any:
+        """Return a PyArrow table: columns named by role, strings with numbers as dictionaries."""
+        import pyarrow as pa
+
+        def renumber(at: int) -> None:
+            group = self._plain.groups[at]
+            for role, codes in self._codes.items():
+                own = codes[group.first : group.first + group.rows]
+                own[:] = final[role][0][self._lists[role][at]][own]
+
+        run_in_threads(renumber, range(len(self._plain.groups)), n_threads)
+        columns = []
+        for role, kind in self._plain.types.items():
+            if role in self._whole:
+                columns.append(arrow_of(self._whole[role]))
+            elif role in self._codes:
+                columns.append(pa.DictionaryArray.from_arrays(arrow_of(self._codes[role]), final[role][1]))
+            else:
+                columns.append(pa.chunked_array([chunk for group in self._chunks[role] for chunk in group], kind))
+        return pa.Table.from_arrays(columns, names=list(self._plain.types))
 
 
 def _write(column: Any, whole: Array, at: int) -> bool:
     """Write a column to its place among all rows; return False if a value does not fit."""
-    for chunk in filter(len, column.chunks):
-        values = values_of(chunk)
+    if len(column):
+        values = values_of(column)
         if not _are_held(values, whole.dtype):
             if whole.dtype == np.int32:
                 raise _WideError
             return False
         whole[at : at + len(values)] = values
-        at += len(values)
     return True
-
-
-def _read_strings(file: Any, group: _Group, names: Mapping[str, str], room: _Room) -> dict[str, list[Any]] | None:
-    """Read columns of strings in pieces, as chunks: a few megabytes on disk may be gigabytes in memory."""
-    found: dict[str, list[Any]] = {role: [] for role in names}
-    if not names:
-        return found
-    n_rows = max(MIN_PIECE, room.piece // len(names))
-    batches = file.iter_batches(n_rows, row_groups=[group.nth], columns=list(names.values()), use_threads=False)
-    done = 0
-    for batch in batches:
-        if any(column.null_count for column in batch.columns) or not room.holds(batch.nbytes):
-            return None
-        for role, name in names.items():
-            found[role].append(batch.column(name))
-        done += batch.num_rows
-    return found if done == group.rows else None
 
 
 def _are_held(values: Array, kept: np.dtype[Any]) -> bool:

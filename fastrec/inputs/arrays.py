@@ -224,7 +224,8 @@ def _read_tuple(value: tuple[Any, ...], name: str, extra: str) -> RawSide:
     indptr = check_indptr(value[1], len(items), f"{name} indptr")
     if len(value) == 2 or value[2] is None:
         return RawSide(items, indptr, None)
-    return RawSide(items, indptr, check_numbers(value[2], len(items), f"{name} {extra}"))
+    narrow = name == "recs"  # only the order of scores matters, which is the same
+    return RawSide(items, indptr, check_numbers(value[2], len(items), f"{name} {extra}", narrow=narrow))
 
 
 def _read_matrix(value: Array, name: str, _: str) -> RawSide:
@@ -333,8 +334,11 @@ def _flat_items(rows: list[Any], name: str) -> tuple[Ids, Array]:
     return check_ids(items, name), np.array(indptr, np.int64)
 
 
-def check_numbers(values: Any, n: int, name: str) -> Array:
-    """Return n finite or infinite numbers as a contiguous float64 array; NaN is an error."""
+def check_numbers(values: Any, n: int, name: str, *, narrow: bool = False) -> Array:
+    """Return n finite or infinite numbers as a contiguous array; NaN is an error.
+
+    They are float64, or with `narrow` float32 if they come so.
+    """
     refuse_unusual(values, name)
     array = as_array(values, name)
     if array.shape != (n,):
@@ -342,7 +346,8 @@ def check_numbers(values: Any, n: int, name: str) -> Array:
     if array.dtype.kind not in "iufb" or array.dtype.itemsize > 8:
         raise InputTypeError(name, f" must be numbers of at most 64 bits, found dtype {array.dtype}")
     refuse_rounded(array, name, "position")
-    out = np.ascontiguousarray(array, dtype=np.float64)
+    narrow = narrow and array.dtype == np.float32
+    out = np.ascontiguousarray(array, dtype=np.float32 if narrow else np.float64)
     # NaN is the one value for which min() is NaN
     if n and np.isnan(out.min()):
         raise InputError(name, " must not be NaN, found NaN", RowNumber.at(int(np.isnan(out).argmax()), "position"))

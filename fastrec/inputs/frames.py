@@ -346,7 +346,8 @@ def _read_side(
     where = frame.where(name)
     values = read_numbers(rows.read(name), where)
     if role != "rank":
-        numbers = take(check_numbers(values, len(ids), where))
+        narrow = frame.name == "recs"  # only their order matters, which is the same
+        numbers = take(check_numbers(values, len(ids), where, narrow=narrow))
         return rows, RawSide(map_ids(take, ids), indptr, numbers, role=role)
     ranks = _whole_ranks(values, where)
     ordered = map_ids(lambda own: _order(own, ranks, rows, where, users, n_threads), ids)

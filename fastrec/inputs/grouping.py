@@ -232,6 +232,7 @@ class _Split:
         self._n_threads = n_threads
         self._ranges = _ranges(len(keys), n_threads)
         self._buckets = np.empty(len(keys), np.uint16)
+        self._spare: list[Array] = []  # memory that was used before: the system takes long to give new memory
         counts = np.zeros((len(self._ranges), MAX_BUCKETS), np.int64)
         low, factor = np.uint64(lowest % 2**64), np.uint64(multiplier)
         kernel = _kernel("count_buckets", keys, keys.dtype)
@@ -251,22 +252,29 @@ class _Split:
         """Return the rows of buckets first..last-1."""
         return int(self.starts[first]), int(self.starts[last])
 
-    def scatter(self, column: Array) -> Array:
-        """Return a column by bucket."""
+    @contextlib.contextmanager
+    def scattered(self, column: Array) -> Iterator[Array]:
+        """Lend a column by bucket, in memory that the next column takes."""
         values, kind = _as_bits(column)
-        out, places = np.empty_like(values), self._places.copy()
+        memory = self._spare.pop() if self._spare else np.empty(0, np.uint8)
+        if memory.nbytes < values.nbytes:
+            memory = np.empty(values.nbytes, np.uint8)
+        out, places = memory[: values.nbytes].view(values.dtype), self._places.copy()
         kernel = _kernel("scatter", values, values.dtype)
         self._over_ranges(lambda at, a, b: kernel(values, self._buckets, places[at], out, a, b))
-        return out.view(kind)
+        try:
+            yield read_only(out.view(kind))
+        finally:
+            self._spare.append(memory)
 
     def move(self, column: Array, targets: Array) -> Array:
         """Return a column moved to the targets of its rows; the targets are by bucket."""
-        values, kind = _as_bits(self.scatter(column))
-        values, targets = read_only(values), read_only(targets)
-        out = np.empty_like(values)
-        kernel = _kernel("move", values, values.dtype, targets.dtype)
-        self.over_buckets(lambda first, last: kernel(values, targets, out, *self.rows(first, last)))
-        return out.view(kind)
+        with self.scattered(column) as by_bucket:
+            values, kind = _as_bits(by_bucket)
+            targets, out = read_only(targets), np.empty_like(values)
+            kernel = _kernel("move", values, values.dtype, targets.dtype)
+            self.over_buckets(lambda first, last: kernel(values, targets, out, *self.rows(first, last)))
+            return out.view(kind)
 
 
 class _Shuffled:
@@ -296,30 +304,33 @@ class _Shuffled:
         lowest = np.int64(ranks.min())
         taken = np.zeros(len(targets), bool)
         groups = grouping.Groups(self._starts, self._counts)
-        arguments = (self._codes, read_only(split.scatter(ranks)), lowest, groups, taken, targets)
         kernel = _kernel("place_by_rank", targets, targets.dtype, ranks.dtype)
-        if not all(split.over_buckets(lambda first, last: kernel(*arguments, *split.rows(first, last)))):
-            return None
+        with split.scattered(ranks) as by_bucket:
+            arguments = (self._codes, by_bucket, lowest, groups, taken, targets)
+            if not all(split.over_buckets(lambda first, last: kernel(*arguments, *split.rows(first, last)))):
+                return None
         return split.move(column, targets)
 
 
 def _number_dense(split: _Split, keys: Array, lowest: int, span: int) -> tuple[Array, Array]:
     """Return the code of each row, by bucket, and the number of rows of each code."""
-    by_bucket, codes, counts = read_only(split.scatter(keys)), _new_codes(len(keys)), np.zeros(span, np.int64)
+    codes, counts = _new_codes(len(keys)), np.zeros(span, np.int64)
     low = np.uint64(lowest % 2**64)
     kernel = _kernel("number_dense", keys, keys.dtype, codes.dtype)
-    split.over_buckets(lambda first, last: kernel(by_bucket, low, codes, counts, *split.rows(first, last)))
+    with split.scattered(keys) as by_bucket:
+        split.over_buckets(lambda first, last: kernel(by_bucket, low, codes, counts, *split.rows(first, last)))
     return codes, counts
 
 
 def _number_sparse(split: _Split, keys: Array) -> tuple[Array, Array, Array, Array] | None:
     """Return the code per row, by bucket, rows per code, distinct keys and their codes; None if hashes collide."""
-    by_bucket, codes, counts = read_only(split.scatter(keys)), _new_codes(len(keys)), np.empty(len(keys), np.int64)
+    codes, counts = _new_codes(len(keys)), np.empty(len(keys), np.int64)
     ids, distinct = np.empty_like(keys), np.zeros(MAX_BUCKETS, np.int64)
-    arguments = (by_bucket, read_only(split.starts), codes, counts, ids, distinct)
     kernel = _kernel("number_sparse", keys, keys.dtype, codes.dtype)
-    if not all(split.over_buckets(lambda first, last: kernel(*arguments, first, last))):
-        return None
+    with split.scattered(keys) as by_bucket:
+        arguments = (by_bucket, read_only(split.starts), codes, counts, ids, distinct)
+        if not all(split.over_buckets(lambda first, last: kernel(*arguments, first, last))):
+            return None
     before = np.cumsum(distinct) - distinct
     used = np.arange(distinct.sum()) + np.repeat(split.starts[:-1] - before, distinct)
     return codes, counts, ids[used], used

@@ -521,18 +521,25 @@ def _order(rec_side: FlatSide, truth_side: FlatSide, names: Names, settings: Set
     assert rec_side.extra is not None
     scores, items, indptr = read_only(rec_side.extra), read_only(rec_side.items), read_only(rec_side.indptr)
     n_users, ties, n_threads = len(indptr) - 1, settings.ties, settings.n_threads
-    finder = _kernel("find_unordered", "scores", scores)
+    finder = _kernel("find_unordered", str(scores.dtype), scores)
     if max(over_users(lambda a, b: finder(indptr, scores, a, b), n_users, n_threads), default=-1) < 0:
         return rec_side._replace(extra=None)
     gains = np.ones(len(truth_side.items)) if truth_side.extra is None else truth_side.extra
     gains = np.maximum(gains, 0.0)
     out = np.empty(len(items), items.dtype)
-    ordered = np.empty(len(items) if ties == "expected" else 0)
-    kernel = _kernel("order_lists", str(items.dtype), items, truth_side.items)
+    variant = f"{items.dtype}-{scores.dtype}"
+    kernel = _kernel("order_lists", variant, items, truth_side.items)
+    is_interpreted = kernel == _entry("order_lists", variant).interpreted
+    run = list_order.RUN_INTERPRETED if is_interpreted else list_order.RUN
     recs = list_order.ListSide(items, indptr, scores)
     truth = list_order.ListSide(read_only(truth_side.items), read_only(truth_side.indptr), read_only(gains))
-    refused = over_users(lambda a, b: kernel(recs, truth, TIES.code(ties), out, ordered, a, b), n_users, n_threads)
-    for user, first, second in refused:
+
+    def order(ordered: Array) -> list[Any]:
+        given = (recs, truth, TIES.code(ties), run, out, ordered)
+        return over_users(lambda a, b: kernel(*given, a, b), n_users, n_threads)
+
+    found = order(np.empty(0))
+    for _, user, first, second in found:
         if user >= 0:
             row = slice(indptr[user], indptr[user + 1])
             a, b = (names.item(items[row][at]) for at in (first, second))
@@ -541,7 +548,11 @@ def _order(rec_side: FlatSide, truth_side: FlatSide, names: Names, settings: Set
                 "choose a rule with ",
                 Argument("ties", ("expected", *ORDERS)),
             )
-    return rec_side._replace(items=out, extra=ordered if len(ordered) else None)
+    if ties != "expected" or not any(tied for tied, *_ in found):
+        return rec_side._replace(items=out, extra=None)
+    ordered = np.empty(len(items))
+    order(ordered)
+    return rec_side._replace(items=out, extra=ordered)
 
 
 def _refuse_tied_copies(rec_side: FlatSide, scores: Array, names: Names) -> None:

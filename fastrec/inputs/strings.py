@@ -1,30 +1,33 @@
-"""Numbers for columns of many strings: each thread numbers a range of rows, then the lists of strings are joined."""
+"""Numbers for columns of many strings: each thread numbers rows in a list of its own, then the lists are joined."""
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import threading
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from fastrec.inputs.ragged import read_only
+from fastrec.inputs.values import values_of
 from fastrec.kernels import strings as kernels
 from fastrec.runtime.compiler import Entry
 from fastrec.runtime.threads import run_in_threads
 
-__all__ = ["MANY_STRINGS", "number_column"]
+__all__ = ["MANY_STRINGS", "MAX_ROWS", "CollisionError", "Numbering", "number_column"]
 
 Array = np.ndarray[Any, Any]
 MANY_STRINGS = 1 << 17  # fewer are left to PyArrow, which needs no compiled code
 FIRST_ROOM, FIRST_BYTES = 1 << 12, 1 << 16  # of a list of strings
 GROWTH = 4
-SLOTS_PER_STRING = 4  # of the hash table: most strings are in the first slot that is tried
+SLOTS_PER_STRING = 2  # of the hash table, at least: most strings are in the first slot that is tried
 MAX_ROWS = 2**31 // (GROWTH * SLOTS_PER_STRING)  # so that numbers stay below 2^31
 STEPS_PER_STRING = 32
 
 
-class _Collision(Exception):  # noqa: N818 - control flow, not an error
+class CollisionError(Exception):
     """Strings crafted to share their hashes."""
 
 
@@ -48,8 +51,9 @@ class _List:
     """The distinct strings so far, and the number of each."""
 
     def __init__(self) -> None:
-        self._distinct, self._bytes = 0, 0
-        self._records = np.empty((FIRST_ROOM, 4), np.uint64)
+        self._distinct = 0
+        self._keys = np.empty((FIRST_ROOM, 2), np.uint64)
+        self._ends = np.zeros(FIRST_ROOM + 1, np.int64)
         self._kept = np.empty(FIRST_BYTES, np.uint8)
         self._table = np.full(SLOTS_PER_STRING * FIRST_ROOM, -1, np.int32)
 
@@ -59,28 +63,37 @@ class _List:
         kernel = _kernel("number_strings", piece.n, str(offsets.dtype))
         done = 0
         while done < piece.n:
-            state = (self._table, self._records, self._kept, self._distinct, self._bytes)
-            more, self._distinct, self._bytes = kernel(offsets[done:], data, codes[done:], *state)
+            state = (self._table, self._keys, self._ends, self._kept, self._distinct)
+            more, self._distinct = kernel(offsets[done:], data, codes[done:], *state)
             if more < 0:
-                raise _Collision
+                raise CollisionError
             done += more
             if done < piece.n:
                 self._make_room(int(offsets[done + 1]) - int(offsets[done]))
 
     def _make_room(self, n_bytes: int) -> None:
         """Make room for another string of `n_bytes` bytes."""
-        if self._bytes + n_bytes > len(self._kept):
+        if self._ends[self._distinct] + n_bytes > len(self._kept):
             self._kept = _grown(self._kept, GROWTH * len(self._kept) + n_bytes)
-        if self._distinct == len(self._records):
-            self._records = _grown(self._records, GROWTH * self._distinct)
-            self._table = np.full(SLOTS_PER_STRING * len(self._records), -1, np.int32)
-            _kernel("fill_table", self._distinct)(self._table, self._records, self._kept, self._distinct)
+        if self._distinct == len(self._keys):
+            self._keys = _grown(self._keys, GROWTH * self._distinct)
+            self._ends = _grown(self._ends, len(self._keys) + 1)
+            self._table = np.full(SLOTS_PER_STRING * len(self._keys), -1, np.int32)
+            _kernel("fill_table", self._distinct)(self._table, self._keys, self._distinct)
 
     @property
     def strings(self) -> _Piece:
         """The distinct strings in the order of their numbers."""
-        ends = self._records[: self._distinct, :2].sum(axis=1).astype(np.int64)
-        return _Piece(np.concatenate([[0], ends]), self._kept[: self._bytes])
+        ends = self._ends[: self._distinct + 1]
+        return _Piece(ends, self._kept[: ends[-1]])
+
+    def as_arrow(self, kind: Any) -> Any:
+        """Return the distinct strings as an Arrow array of a type with 64-bit offsets."""
+        import pyarrow as pa
+
+        found = self.strings
+        buffers = [None, pa.py_buffer(found.offsets), pa.py_buffer(found.data)]
+        return pa.Array.from_buffers(kind, found.n, buffers)
 
 
 def _grown(array: Array, n: int) -> Array:
@@ -100,8 +113,7 @@ def number_column(column: Any, n_threads: int) -> tuple[Array, Any] | None:
 
     if len(column) > MAX_ROWS:
         return None
-    if types.is_string_view(column.type) or types.is_binary_view(column.type):
-        column = column.cast(pa.large_string() if types.is_string_view(column.type) else pa.large_binary())
+    column = _without_views(column)
     are_strings = types.is_string(column.type) or types.is_large_string(column.type)
     pieces = [_piece_of(chunk) for chunk in column.chunks if len(chunk)]
     codes = np.empty(len(column), np.int32)
@@ -122,16 +134,68 @@ def number_column(column: Any, n_threads: int) -> tuple[Array, Any] | None:
         if n_threads > 1:
             whole, numbers = _joined(lists)
             run_in_threads(renumber, range(n_threads), n_threads)
-    except _Collision:
+    except CollisionError:
         return None
-    found = whole.strings
-    kind = pa.large_string() if are_strings else pa.large_binary()
-    buffers = [None, pa.py_buffer(found.offsets), pa.py_buffer(found.data)]
-    return codes, pa.Array.from_buffers(kind, found.n, buffers)
+    return codes, whole.as_arrow(pa.large_string() if are_strings else pa.large_binary())
+
+
+class Numbering:
+    """Numbers for strings that threads read in pieces, of one column or of several whose strings may match."""
+
+    def __init__(self) -> None:
+        self._lists: list[_List] = []
+        self._idle: list[int] = []
+        self._lock = threading.Lock()
+
+    @contextlib.contextmanager
+    def list_of_thread(self) -> Iterator[int]:
+        """Lend the number of a list that no other thread uses meanwhile."""
+        with self._lock:
+            if not self._idle:
+                self._idle.append(len(self._lists))
+                self._lists.append(_List())
+            nth = self._idle.pop()
+        try:
+            yield nth
+        finally:
+            with self._lock:
+                self._idle.append(nth)
+
+    def number(self, nth: int, strings: Any, codes: Array) -> None:
+        """Write the numbers that the nth list gives to the strings of a PyArrow array without nulls."""
+        self._lists[nth].number(_piece_of(_without_views(strings)), codes)
+
+    def ascending(self) -> tuple[list[Array], Any]:
+        """Return the final number of each string of each list, and all distinct strings in the order of their bytes.
+
+        Raise ArrowInvalid for a string that is not UTF-8.
+        """
+        import pyarrow as pa
+        from pyarrow import compute
+
+        whole, numbers = _joined(self._lists)
+        strings = whole.as_arrow(pa.large_string())
+        strings.validate(full=True)
+        order = compute.sort_indices(strings)
+        ranks = np.empty(len(strings), np.int32)
+        ranks[values_of(order)] = np.arange(len(strings), dtype=np.int32)
+        return [ranks[own] for own in numbers], strings.take(order)
+
+
+def _without_views(strings: Any) -> Any:
+    """Return strings of an Arrow array or column end to end in memory."""
+    import pyarrow as pa
+    from pyarrow import types
+
+    if not (types.is_string_view(strings.type) or types.is_binary_view(strings.type)):
+        return strings
+    return strings.cast(pa.large_string() if types.is_string_view(strings.type) else pa.large_binary())
 
 
 def _joined(lists: list[_List]) -> tuple[_List, list[Array]]:
     """Join lists of strings; return the joined list, and the number there of each string of each list."""
+    if len(lists) == 1:
+        return lists[0], [np.arange(lists[0].strings.n, dtype=np.int32)]
     whole = _List()
     numbers = []
     for own in lists:

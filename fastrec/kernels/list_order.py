@@ -13,6 +13,8 @@ from fastrec.kernels.codes import BEST, ID_ASC, ID_DESC, REFUSE, WORST
 from fastrec.runtime.compiler import helper
 
 Array = np.ndarray[Any, Any]
+RUN = 128  # scores that are ordered by counting, which compares all pairs, but many at a time
+RUN_INTERPRETED = 8  # Python compares one pair at a time
 
 
 @helper
@@ -117,10 +119,80 @@ class ListSide(NamedTuple):
     values: Array  # float64 (n_rows,): scores or gains
 
 
-def order_lists(recs, truth, ties, out, ordered, first, last):
-    """Write each list in descending order of its scores to `out`; return (user, position, position) of a refused tie.
+@helper
+def count_higher(scores, order):
+    """Order few scores by how many are higher, equal ones in the order of the list; return whether some are equal."""
+    n = len(scores)
+    pairs = np.int64(0)
+    for i in range(n):
+        own = scores[i]
+        higher = np.int32(0)
+        for j in range(n):
+            higher = np.int32(higher + np.int32(scores[j] > own))
+        order[np.uint64(higher)] = i
+        pairs += np.int64(higher)
+    if pairs == n * (n - 1) // 2:
+        return False
+    for i in range(n):
+        own = scores[i]
+        before = np.int32(0)
+        for j in range(i):
+            before = np.int32(before + np.int32(scores[j] >= own))
+        for j in range(i + 1, n):
+            before = np.int32(before + np.int32(scores[j] > own))
+        order[np.uint64(before)] = i
+    return True
 
-    `ordered` takes the scores in that order, unless it is empty.
+
+@helper
+def merge_runs(order, spare, scores, first):
+    """Merge ordered runs of `first` positions each, and then the longer ones, until all positions are in order."""
+    n = len(scores)
+    width = first
+    while width < n:
+        for start in range(0, n, 2 * width):
+            middle = min(start + width, n)
+            end = min(start + 2 * width, n)
+            left = start
+            right = middle
+            for at in range(start, end):
+                if right < end and (left >= middle or scores[order[right]] > scores[order[left]]):
+                    spare[at] = order[right]
+                    right += 1
+                else:
+                    spare[at] = order[left]
+                    left += 1
+        for i in range(n):
+            order[i] = spare[i]
+        width *= 2
+
+
+@helper
+def order_scores(scores, order, spare, run):
+    """Write positions by descending score, equal ones in the order of the list; return whether some are equal.
+
+    Runs of `run` scores are ordered by counting, and then merged.
+    """
+    n = len(scores)
+    if n <= run:
+        return count_higher(scores, order)
+    for start in range(0, n, run):
+        end = min(start + run, n)
+        count_higher(scores[start:end], order[start:end])
+        for i in range(start, end):
+            order[i] += start
+    merge_runs(order, spare, scores, run)
+    for i in range(1, n):
+        if scores[order[i]] == scores[order[i - 1]]:
+            return True
+    return False
+
+
+def order_lists(recs, truth, ties, run, out, ordered, first, last):
+    """Write each list in descending order of its scores to `out`.
+
+    Return how many lists have ties, and (user, position, position) of a refused tie. `ordered` takes the scores in
+    that order, unless it is empty. `run` is RUN or, in Python, RUN_INTERPRETED.
     """
     items, indptr, scores = recs
     n_list = longest_row(indptr, first, last)
@@ -130,6 +202,7 @@ def order_lists(recs, truth, ties, out, ordered, first, last):
     by_id = np.empty(n_truth, np.int64)
     none = np.empty(max(n_list, n_truth))
     gains = np.zeros(n_list)
+    tied = 0
     for u in range(first, last):
         row = items[indptr[u] : indptr[u + 1]]
         own = scores[indptr[u] : indptr[u + 1]]
@@ -140,20 +213,26 @@ def order_lists(recs, truth, ties, out, ordered, first, last):
             if len(ordered) > 0:
                 ordered[indptr[u] : indptr[u + 1]] = own
             continue
-        if ties == WORST or ties == BEST:
-            row_of_truth = truth.items[truth.indptr[u] : truth.indptr[u + 1]]
-            sort_by_id(by_id, spare, row_of_truth, none)
-            for i in range(n):
-                at = find(row[i], row_of_truth, by_id, len(row_of_truth))
-                gains[i] = truth.values[truth.indptr[u] + at] if at >= 0 else 0.0
-        sort_positions(order, spare, n, own, row, gains, ties)
+        if order_scores(own, order, spare, run):
+            tied += 1
+            if ties == REFUSE:
+                for i in range(1, n):
+                    if own[order[i]] == own[order[i - 1]]:
+                        return tied, u, order[i - 1], order[i]
+            if ties == WORST or ties == BEST:
+                row_of_truth = truth.items[truth.indptr[u] : truth.indptr[u + 1]]
+                sort_by_id(by_id, spare, row_of_truth, none)
+                for i in range(n):
+                    at = find(row[i], row_of_truth, by_id, len(row_of_truth))
+                    gains[i] = truth.values[truth.indptr[u] + at] if at >= 0 else 0.0
+            if ties == WORST or ties == BEST or ties == ID_ASC or ties == ID_DESC:
+                sort_positions(order, spare, n, own, row, gains, ties)
         for i in range(n):
             target[i] = row[order[i]]
-            if ties == REFUSE and i > 0 and own[order[i]] == own[order[i - 1]]:
-                return u, order[i - 1], order[i]
-            if len(ordered) > 0:
+        if len(ordered) > 0:
+            for i in range(n):
                 ordered[indptr[u] + i] = own[order[i]]
-    return -1, 0, 0
+    return tied, -1, 0, 0
 
 
 def find_blocks(indptr, scores, blocks, first, last):

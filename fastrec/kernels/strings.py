@@ -11,6 +11,8 @@ from fastrec.runtime.compiler import helper
 
 MULTIPLIER = 0x9E3779B97F4A7C15  # odd, with bits as good as random: the golden ratio
 HALF = 32  # bits
+LONG = 16  # bytes: the key of a shorter string holds all its bytes
+LENGTH_AT = 56  # of the bits of a key
 TOO_MANY_STEPS = 8  # per string; more mean that the strings were chosen to collide
 
 
@@ -40,29 +42,45 @@ def mixed(number, word):
 
 
 @helper
-def ends_of(data, at, n):
-    """Return the first and last eight bytes of a string; they may overlap, and cover strings of up to sixteen."""
-    if n < 8:
-        return short_word(data, at, n), np.uint64(0)
-    return word_at(data, at), word_at(data, at + np.uint64(n - 8))
-
-
-@helper
-def hash_string(data, at, n, first, last):
-    """Return a hash of all bytes of a string, given its ends."""
-    number = mixed(mixed(np.uint64(n), first), last)
+def hash_string(data, at, n):
+    """Return a hash of all bytes of a string of at least sixteen."""
+    number = mixed(mixed(np.uint64(n), word_at(data, at)), word_at(data, at + np.uint64(n - 8)))
     for j in range(8, n - 8, 8):
         number = mixed(number, word_at(data, at + np.uint64(j)))
     return mixed(number, np.uint64(MULTIPLIER))
 
 
 @helper
-def same_middle(data, at, kept, start, n):
-    """Return whether two strings whose ends agree also agree in between."""
-    for j in range(8, n - 8, 8):
+def key_of(data, at, n):
+    """Return two numbers: all bytes of a string of fewer than sixteen and its length, or a hash and the length."""
+    length = np.uint64(n) << np.uint64(LENGTH_AT)
+    if n < 8:
+        return short_word(data, at, n), length
+    if n < LONG:
+        last = word_at(data, at + np.uint64(n - 8)) >> np.uint64(8 * (LONG - 1 - n))
+        return word_at(data, at), length | (last >> np.uint64(8))
+    return hash_string(data, at, n), (np.uint64(LONG) << np.uint64(LENGTH_AT)) | np.uint64(n)
+
+
+@helper
+def is_long(last):
+    """Return whether a key is a hash."""
+    return last >> np.uint64(LENGTH_AT) == np.uint64(LONG)
+
+
+@helper
+def hash_key(first, last):
+    """Return a hash of a key."""
+    return first if is_long(last) else mixed(mixed(first, last), np.uint64(MULTIPLIER))
+
+
+@helper
+def same_bytes(data, at, kept, start, n):
+    """Return whether two strings of `n` bytes, at least eight, are equal."""
+    for j in range(0, n - 8, 8):
         if word_at(data, at + np.uint64(j)) != word_at(kept, start + np.uint64(j)):
             return False
-    return True
+    return word_at(data, at + np.uint64(n - 8)) == word_at(kept, start + np.uint64(n - 8))
 
 
 @helper
@@ -76,11 +94,11 @@ def shift_of(table):
     return shift
 
 
-def number_strings(offsets, data, codes, table, records, kept, distinct, n_bytes):
-    """Number strings until a new one does not fit; return the strings done, the distinct ones and the bytes kept.
+def number_strings(offsets, data, codes, table, keys, ends, kept, distinct):
+    """Number strings until a new one does not fit; return the strings done and the distinct ones.
 
     The strings done are -1 if too many strings collide. `table` holds the number of the string at each slot, or -1.
-    `records` has, for each distinct string, its start in `kept`, its length and its ends.
+    `keys` has the key of each distinct string, and `kept` their bytes, of which string i ends at `ends[i + 1]`.
     """
     shift = shift_of(table)
     top = np.uint64(len(table) - 1)
@@ -88,41 +106,39 @@ def number_strings(offsets, data, codes, table, records, kept, distinct, n_bytes
     for i in range(len(codes)):
         at = np.uint64(offsets[i])
         n = np.int64(offsets[i + 1]) - np.int64(offsets[i])
-        first, last = ends_of(data, at, n)
-        slot = hash_string(data, at, n, first, last) >> shift
+        first, last = key_of(data, at, n)
+        slot = hash_key(first, last) >> shift
         own = np.int64(table[slot])
         while own >= 0:
-            record = records[own]
-            if record[2] == first and record[3] == last and record[1] == np.uint64(n):
-                if same_middle(data, at, kept, record[0], n):
+            if keys[own, 0] == first and keys[own, 1] == last:
+                if not is_long(last) or same_bytes(data, at, kept, np.uint64(ends[own]), n):
                     break
             slot = (slot + np.uint64(1)) & top
             own = np.int64(table[slot])
             steps_left -= 1
             if steps_left < 0:
-                return np.int64(-1), distinct, n_bytes
+                return np.int64(-1), distinct
         if own < 0:
-            if distinct == len(records) or n_bytes + n > len(kept):
-                return np.int64(i), distinct, n_bytes
+            start = ends[distinct]
+            if distinct == len(keys) or start + n > len(kept):
+                return np.int64(i), distinct
             for j in range(n):
-                kept[np.uint64(n_bytes + j)] = data[at + np.uint64(j)]
+                kept[np.uint64(start + j)] = data[at + np.uint64(j)]
             own = distinct
             table[slot] = own
-            record = records[own]
-            record[0], record[1], record[2], record[3] = np.uint64(n_bytes), np.uint64(n), first, last
-            n_bytes += n
+            keys[own, 0], keys[own, 1] = first, last
             distinct += 1
+            ends[distinct] = start + n
         codes[i] = own
-    return np.int64(len(codes)), distinct, n_bytes
+    return np.int64(len(codes)), distinct
 
 
-def fill_table(table, records, kept, distinct):
+def fill_table(table, keys, distinct):
     """Put the numbers of distinct strings into an empty table."""
     shift = shift_of(table)
     top = np.uint64(len(table) - 1)
     for own in range(distinct):
-        record = records[own]
-        slot = hash_string(kept, record[0], np.int64(record[1]), record[2], record[3]) >> shift
+        slot = hash_key(keys[own, 0], keys[own, 1]) >> shift
         while table[slot] >= 0:
             slot = (slot + np.uint64(1)) & top
         table[slot] = own

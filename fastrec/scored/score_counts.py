@@ -40,6 +40,7 @@ __all__ = ["ScoreCounts", "bins_of_ties"]
 Array = np.ndarray[Any, Any]
 SUM_ROUNDING = 2.0**-51  # relative bound per row: two sums of weights and their quotient
 DIGIT_BITS = 31  # of weights that are added as integers
+ROWS_PER_BLOCK = 1 << 14
 
 
 class ScoreCounts:
@@ -175,13 +176,13 @@ class ScoreCounts:
         area = self.auc()
         if min(runs.positive_rows, runs.negative_rows) < 2 or math.isnan(area):
             return math.nan
-        below = np.cumsum(runs.negatives) - runs.negatives
-        above = np.cumsum(runs.positives[::-1])[::-1] - runs.positives
         n_negatives, n_positives = runs.negatives.sum(), runs.positives.sum()
-        of_positives = (below + runs.negatives / 2) / n_negatives - area
-        of_negatives = (above + runs.positives / 2) / n_positives - area
-        spread = (runs.positive_squares * of_positives**2).sum() / n_positives / n_positives
-        other_spread = (runs.negative_squares * of_negatives**2).sum() / n_negatives / n_negatives
+        squares = np.empty(len(runs.scores))
+        _write_squares(runs.positive_squares, runs.negatives, n_negatives, area, squares)
+        spread = squares.sum() / n_positives / n_positives
+        from_top = (runs.negative_squares[::-1], runs.positives[::-1], n_positives, area, squares[::-1])
+        _write_squares(*from_top)
+        other_spread = squares.sum() / n_negatives / n_negatives
         m, n = runs.positive_rows, runs.negative_rows
         return math.sqrt(float(spread * (m / (m - 1)) + other_spread * (n / (n - 1))))
 
@@ -241,6 +242,20 @@ class ScoreCounts:
         ((_, scores, weights),) = self._rows  # `runs` has joined all rows
         assert weights is not None
         return bins_of_ties(scores, weights, bins)[-1]
+
+
+def _write_squares(weights: Array, others: Array, total: Any, area: float, out: Array) -> None:
+    """Write the squared distance of each placement from `area`, times its weight; `others` counts the other class.
+
+    Blocks fit a cache: whole columns of temporary numbers took ten times as long for 20M distinct scores.
+    """
+    before = others[:0].sum()
+    for start in range(0, len(others), ROWS_PER_BLOCK):
+        block = slice(start, start + ROWS_PER_BLOCK)
+        own = others[block]
+        sums = np.cumsum(np.concatenate([[before], own]))
+        before = sums[-1]
+        out[block] = weights[block] * (((sums[1:] - own) + own / 2) / total - area) ** 2
 
 
 def bins_of_ties(scores: Array, weights: Array, bins: int) -> tuple[Array, Array, Array]:

@@ -11,6 +11,8 @@ from typing import Any
 
 from bench.field import RESULTS as FIELD_RESULTS
 from bench.field import table_of_features, table_of_field
+from bench.files import RESULTS as FILE_RESULTS
+from bench.files import table_of_files
 from bench.report import SPARK_RESULTS, check_results, table, table_of_routes, table_of_spark
 from bench.run import RESULTS, ROUTE
 
@@ -92,5 +94,6 @@ TABLES: dict[str, Callable[[], str]] = {
     "spark": lambda: table_of_spark(results(SPARK_RESULTS)),
     "field": lambda: table_of_field(field()),
     "features": lambda: table_of_features(field()),
+    "files": lambda: table_of_files(json.loads(FILE_RESULTS.read_text(encoding="utf-8"))),
 }
 CHARTS: dict[str, Callable[[], str]] = {"others": chart_of_others, "rates": chart_of_routes}

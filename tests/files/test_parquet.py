@@ -12,6 +12,7 @@ import pytest
 
 from fastrec import FastrecWarning, InputError, InputTypeError, evaluate_files
 from fastrec.files import job, parquet
+from fastrec.inputs import strings
 
 pa = pytest.importorskip("pyarrow")
 pytest.importorskip("duckdb")
@@ -288,3 +289,36 @@ def test_a_file_that_changes_after_its_footer_was_read(write, monkeypatch):
     monkeypatch.setattr(job, "find_plain", find_and_change)
     with pytest.raises(InputError, match="changed while it was read"):
         evaluate_files(path, truth, METRICS)
+
+
+@pytest.fixture
+def numbering():
+    """Number the strings of small files, too."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(parquet, "MANY_STRINGS", 1)
+        yield patch
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view()])
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_many_texts_are_numbered_while_they_are_read(write, both, numbering, kind, n_threads):
+    lists, held = make_lists(np.random.default_rng(12), texts=True)
+    ids = {name: lists[name].cast(kind) for name in ("user_id", "item_id")}
+    paths = write(lists | ids), write(held)
+    straight, many = both(*paths, METRICS, per_user=True, n_threads=n_threads)
+    numbering.undo()
+    few = both(*paths, METRICS, per_user=True)[1]
+    assert straight and many.to_dict() == few.to_dict() and many.user_ids.tolist() == few.user_ids.tolist()
+
+
+def test_many_texts_made_to_collide_go_by_way_of_duckdb(write, both, numbering):
+    def collide(*_):
+        raise strings.CollisionError
+
+    lists, held = make_lists(np.random.default_rng(13), texts=True)
+    numbering.setattr(strings._List, "number", collide)
+    assert not both(write(lists), write(held), METRICS)[0]
+
+
+def test_many_texts_of_which_one_is_no_utf8(write, numbering):
+    test_texts_that_are_no_utf8(write)

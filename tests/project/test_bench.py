@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from bench import cases, field, field_features, floor, report, rivals, run
+from bench import cases, field, field_features, file_rivals, files, floor, report, rivals, run
 from bench.measure import Spread
 
 
@@ -218,3 +218,24 @@ def test_the_table_of_features_marks_what_is_documented():
     table = field.table_of_features({"features": {"a tool": own}})
     cells = [cell.strip() for cell in table.splitlines()[-1].split("|")[1:-1]]
     assert cells[:2] == ["a tool 1.0", "✓"] and cells.count("(✓)") == 1 and cells.count("–") == len(cells) - 3
+
+
+def test_files_are_compared_on_the_same_values(tmp_path, capsys):
+    pytest.importorskip("polars")
+    pytest.importorskip("duckdb")
+    path = tmp_path / "files.json"
+    files.main(["--small", "--rounds", "1", "--wait", "0", "--only", "parquet, integers, sorted", "--json", str(path)])
+    found = json.loads(path.read_text())
+    assert [row["what"] for row in found["rows"]] == ["the same 30 values", "only reading", "30 values / NDCG@10 alone"]
+    assert capsys.readouterr().out.count("\n") == 3
+    lines = files.table_of_files(found).splitlines()
+    assert len(lines) == 7 and lines[2].startswith("| parquet, integers, sorted, 30k rows | the same 30 values | ")
+    assert "≤ 0.6" in lines[2] and "≤" not in lines[3]
+
+
+def test_a_rival_of_files_with_other_values_is_found_out(tmp_path, monkeypatch):
+    pytest.importorskip("polars")
+    pytest.importorskip("duckdb")
+    monkeypatch.setattr(file_rivals, "POLARS_LOG", "print('{\"gauc\": 0.5}')")
+    with pytest.raises(AssertionError, match=r"gauc of Polars is 0\.5, of fastrec 0\."):
+        files.compare(tmp_path, files.SMALL[-1], 1)

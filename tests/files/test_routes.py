@@ -1,0 +1,121 @@
+"""The same rows give the same bits on every route: frames, each format, read straight or by DuckDB, whole or sorted."""
+
+import itertools
+import json
+
+import numpy as np
+import pytest
+
+from fastrec import evaluate, evaluate_files
+from fastrec.files import job, parquet
+
+pa = pytest.importorskip("pyarrow")
+pytest.importorskip("duckdb")
+pq = pytest.importorskip("pyarrow.parquet")
+
+METRICS = ["ndcg", "recall", "map", "mrr", "hit_rate"]
+CUTOFFS = [1, 3, 10]
+OPTIONS = {"metrics": METRICS, "k": CUTOFFS, "per_user": True}
+FORMS = ("parquet", "csv", "csv.gz", "jsonl")
+FILES = [f"{form}, {way}" for form in FORMS for way in ("whole", "by DuckDB", "sorted on disk")]
+FRAMES = ["PyArrow", "PyArrow dictionaries", "pandas", "Polars"]
+ROUTES = [*FRAMES, *FILES, "parquet, strings numbered", "trec, whole", "trec, sorted on disk"]
+KINDS = ["integers", "strings", "tied scores"]
+
+
+def make_tables(kind):
+    """Return lists with scores, some lists longer than others, and truth, with rows in any order."""
+    rng = np.random.default_rng(KINDS.index(kind))
+    lengths = rng.integers(1, 300, 12)
+    users = np.repeat(np.arange(12), lengths)
+    items = np.concatenate([rng.permutation(400)[:n] for n in lengths])
+    scores = rng.integers(0, 40, len(users)) / 8 if kind == "tied scores" else rng.permutation(len(users)) / 1024
+    held = [(user, item) for user in range(1, 14) for item in rng.permutation(400)[:5]]
+    order = rng.permutation(len(users))
+    truth_users, truth_items = np.array(held)[rng.permutation(len(held))].T
+
+    def ids(values, letter):
+        return [f"{letter}{value}" for value in values.tolist()] if kind == "strings" else values
+
+    recs = {"user_id": ids(users[order], "u"), "item_id": ids(items[order], "item "), "score": scores[order]}
+    return pa.table(recs), pa.table({"user_id": ids(truth_users, "u"), "item_id": ids(truth_items, "item ")})
+
+
+def write(table, path, form):
+    if form == "parquet":
+        pq.write_table(table, path, row_group_size=500)
+    elif form == "trec":
+        is_run = "score" in table.column_names
+        line = "{user_id} Q0 {item_id} 1 {score} x\n" if is_run else "{user_id} 0 {item_id} 1\n"
+        path.write_text("".join(line.format(**row) for row in table.to_pylist()))
+    elif form == "jsonl":
+        path.write_text("".join(json.dumps(row) + "\n" for row in table.to_pylist()))
+    else:
+        pytest.importorskip("pandas")
+        table.to_pandas().to_csv(path, index=False)
+    return str(path)
+
+
+def in_frames(route, tables):
+    if route == "PyArrow dictionaries":
+        tables = [pa.table({name: table[name].dictionary_encode() for name in table.column_names}) for table in tables]
+    elif route == "pandas":
+        pytest.importorskip("pandas")
+        tables = [table.to_pandas() for table in tables]
+    elif route == "Polars":
+        tables = map(pytest.importorskip("polars").from_arrow, tables)
+    return evaluate(*tables, **OPTIONS)
+
+
+def in_files(route, tables, folder):
+    form, way = route.split(", ")
+    names = ("recs", "truth")
+    paths = [write(table, folder / f"{name}.{form}", form) for name, table in zip(names, tables, strict=True)]
+    with pytest.MonkeyPatch.context() as patch:
+        if way == "by DuckDB":
+            patch.setattr(job, "find_plain", lambda _: None)
+        if way == "sorted on disk":
+            patch.setattr(job, "COPIES", 10**9)
+        if way == "strings numbered":
+            patch.setattr(parquet, "MANY_STRINGS", 1)
+        return evaluate_files(*paths, **OPTIONS, memory="64MB" if way == "sorted on disk" else None)
+
+
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory):
+    """Return the results of a kind of rows by route, evaluated once."""
+    known = {}
+
+    def results(kind):
+        if kind not in known:
+            tables = make_tables(kind)
+            known[kind] = {
+                route: plain(
+                    in_frames(route, tables)
+                    if route in FRAMES
+                    else in_files(route, tables, tmp_path_factory.mktemp("route"))
+                )
+                for route in ROUTES
+                if not (kind == "strings" and route.startswith("trec"))  # TREC has no blanks in ids
+            }
+        return known[kind]
+
+    return results
+
+
+def plain(report):
+    """Return everything that a report says, numbers as their bits."""
+    users = [str(user) for user in report.user_ids.tolist()]
+    order = np.argsort(users)
+    values = {name: report.per_user[name][order].view(np.int64).tolist() for name in report}
+    document = json.loads(report.to_json())
+    for words in ("settings", "data"):
+        document.pop(words, None)
+    return {"users": sorted(users), "values": values, "document": document}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_pair_of_routes_has_the_same_bits(reports, kind):
+    found = reports(kind)
+    for (one, first), (other, second) in itertools.combinations(found.items(), 2):
+        assert first == second, f"{one} and {other}"
