@@ -40,6 +40,7 @@ from fastrec.evaluation.list_rules import check_min_gain_of_lists, check_n_users
 from fastrec.evaluation.models import ModelParts, Reads, Working
 from fastrec.evaluation.sampled import (
     SampledSide,
+    check_catalogue,
     check_lengths,
     functions_of,
     read_sampling,
@@ -221,6 +222,8 @@ class Evaluator(BaseEvaluator):
     def _prepare(self, sides: Mapping[str, Any], given: Mapping[str, Any]) -> Prepared:
         """Return a batch in the form that the engine takes."""
         refuse_setting("negatives", self._settings)
+        if self._items is None:
+            check_catalogue(self._settings)
         passed, excluded = _with_shared(sides)
         self._check_passed(passed)
         about = about_users(given)

@@ -30,6 +30,7 @@ __all__ = [
     "Sample",
     "SampledSide",
     "as_weights",
+    "check_catalogue",
     "check_lengths",
     "functions_of",
     "popularity_of",
@@ -165,6 +166,14 @@ class SampledSide(NamedTuple):
     settings: Mapping[str, Any]
     names: Names
     functions: Sequence[tuple[int | None, Any]]  # of ranks that estimates are asked for: (cut-off, weight)
+
+
+def check_catalogue(settings: Mapping[str, Any]) -> None:
+    """Raise InputError for lists that are sampled from a catalogue of another size than metrics count."""
+    n_items, size = settings["n_items"], settings.get("sampled_from")
+    if n_items is not None and size is not None and n_items != size:
+        named = Argument("n_items", (n_items,)), " and ", Argument("sampled_from", (size,))
+        raise InputError(*named, " are both the size of the catalogue: leave out one of them")
 
 
 def check_lengths(lists: Lists, settings: Mapping[str, Any], names: Names) -> None:

@@ -578,6 +578,8 @@ def test_lists_that_hold_a_sample_have_the_mark() -> None:
     report = fastrec.evaluate([[1, 2], [3, 4]], [[2], [3]], "recall@1", sampled_from=50)
     assert "sampled: ranks are among samples of a catalogue of 50 items, not among all" in repr(report)
     assert report.settings["sampled_from"] == 50
+    with pytest.raises(fastrec.InputError, match="n_items=40 and sampled_from=50 are both the size of the catalogue"):
+        fastrec.evaluate([[1, 2]], [[2]], "recall@1", sampled_from=50, n_items=40)
     assert "sampled" not in repr(fastrec.evaluate([[1, 2], [3, 4]], [[2], [3]], "recall@1"))
 
 
