@@ -16,6 +16,7 @@ import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
 CALM = 0.1  # processors that other processes may use during a turn
+REST = 0.1  # seconds before each call: threads of BLAS wait actively for some 20 ms after a call
 BUSY = 0.25  # processors used by others meanwhile; above it a ratio means nothing
 SHORTEST_TURN = 0.2  # seconds; the system counts in hundredths, too coarse for shorter turns
 
@@ -83,7 +84,10 @@ class Turns:
         for turn in range(4 * rounds):
             first = turn % len(names)
             others = others_of()
-            took = {name: seconds_of(calls[name]) for name in names[first:] + names[:first]}
+            took = {}
+            for name in names[first:] + names[:first]:
+                sleep(REST)
+                took[name] = seconds_of(calls[name])
             turns.append((others.share(), took))
             if sum(share <= CALM for share, _ in turns) == rounds:
                 break
