@@ -33,8 +33,8 @@ test it.
 pass, with standard errors, tests and segments.
 - **The same bits, always.** Sums are exact, so threads, batches, files and Spark change nothing. A part of an
 evaluation is {state:,} bytes, and parts merge without rounding.
-- **Models without samples.** A model ranks all of 50,000 items for {rate:.0f},000 users a second, in {product:.1f} times
-the time of its matrix product; a million users and 100,000 items take {minutes:.1f} minutes.
+- **Models without samples.** A model ranks all of 50,000 items for {rate:.0f},000 users a second, in {product:.1f}
+times the time of its matrix product; a million users and 100,000 items take {minutes:.1f} minutes.
 - **Larger than memory.** 400M rows in any order, with `memory=1000000000`, peak at {peak}.
 """
 

@@ -24,13 +24,14 @@ from fastrec.files.opened import Opened
 from fastrec.files.paths import is_packed
 from fastrec.inputs.columns import MAX_EXACT_INTEGER
 from fastrec.inputs.grouping import loading_kernels
-from fastrec.inputs.values import arrow_of
+from fastrec.inputs.values import arrow_of, values_of
 from fastrec.runtime.extras import require
 from fastrec.runtime.threads import run_in_threads
 
 __all__ = ["MIN_BYTES", "TextRows", "find_text", "read_text"]
 
 Array = np.ndarray[Any, Any]
+Columns = dict[str, Any]  # of a piece: arrays of numbers, or an Arrow array of strings, by role
 MIN_BYTES = 1 << 18  # of all files: DuckDB reads less as fast
 PIECE_BYTES = 1 << 22
 BYTES_PER_ROW = 16  # about
@@ -246,14 +247,14 @@ class _TableReader:
         self._convert = csv.ConvertOptions(column_types=types, include_columns=list(types), null_values=[])
         self.n_bytes = sum(map(os.path.getsize, rows.paths))
 
-    def read(self, n_threads: int) -> list[Any]:
-        """Return the columns of each piece, a PyArrow table with roles as names; raise `DoubtError` in doubt."""
+    def read(self, n_threads: int) -> list[Columns]:
+        """Return the columns of each piece; raise `DoubtError` in doubt."""
         pieces = run_in_threads(self._take, range(self._pieces.n_most), n_threads)
         if self._pieces.take() is not None:
             raise DoubtError  # some rows were not read
         return [piece for _, piece in sorted((piece for piece in pieces if piece), key=lambda piece: piece[0])]
 
-    def _take(self, _: int) -> tuple[int, Any] | None:
+    def _take(self, _: int) -> tuple[int, Columns] | None:
         """Read the next piece; return its number and columns."""
         taken = self._pieces.take()
         if taken is None:
@@ -261,10 +262,10 @@ class _TableReader:
         n, piece = taken
         n_lines = _check_bytes(np.frombuffer(piece, np.uint8), self._rows.form, has_integers=self._has_integers)
         table = self._columns_of(piece)
-        if table.num_rows != n_lines or not all(map(self._is_clean, self._rows.kinds, table.columns)):
+        if table.num_rows != n_lines:
             raise DoubtError
         self._left.take(table.nbytes)
-        return n, table
+        return n, {role: self._clean(role, values) for role, values in zip(self._rows.names, table, strict=True)}
 
     def _columns_of(self, piece: bytes) -> Any:
         import pyarrow as pa
@@ -273,22 +274,22 @@ class _TableReader:
         names = list(self._rows.form.names)
         options = csv.ReadOptions(use_threads=False, block_size=len(piece) + 1, column_names=names)
         try:
-            table = csv.read_csv(pa.BufferReader(piece), options, self._parse, self._convert)
+            return csv.read_csv(pa.BufferReader(piece), options, self._parse, self._convert)
         except pa.ArrowInvalid as error:
             raise DoubtError from error
-        return table.rename_columns(list(self._rows.names))
 
-    def _is_clean(self, role: str, values: Any) -> bool:
-        """Return whether Arrow read the values of a column as DuckDB does, and errors need not be explained."""
-        from pyarrow import compute
-
-        kind = self._rows.kinds[role]
+    def _clean(self, role: str, values: Any) -> Any:
+        """Return the values of a column; raise `DoubtError` for those that DuckDB reads in another way or rejects."""
+        kind, values = self._rows.kinds[role], values.combine_chunks()
         if kind == STRING:
-            return bool(compute.min(compute.binary_length(values)).as_py())
-        numbers = values.to_numpy()
-        if kind == FLOAT:
-            return bool(np.abs(numbers).max() < MAX_EXACT_INTEGER)
-        return role != "item" or bool(numbers.min() >= 0)
+            ends = np.frombuffer(values.buffers()[1], np.int32, len(values) + 1, 4 * values.offset)
+            if not np.diff(ends).all():
+                raise DoubtError  # an empty string
+            return values
+        numbers = values_of(values)
+        if not (np.abs(numbers).max() < MAX_EXACT_INTEGER if kind == FLOAT else role != "item" or numbers.min() >= 0):
+            raise DoubtError
+        return numbers
 
 
 def _types() -> dict[str, Any]:
@@ -331,28 +332,25 @@ def read_text(found: Mapping[str, TextRows], n_threads: int, n_bytes: int) -> di
         for rows in found.values()
         for role, kind in rows.kinds.items()
         if kind == INTEGER
-        and all(
-            _are_narrow(piece.column(role)) for own in pieces.values() for piece in own if role in piece.column_names
-        )
+        and all(_are_narrow(piece[role]) for own in pieces.values() for piece in own if role in piece)
     }
     return {table: _table(rows, pieces.pop(table), narrow) for table, rows in found.items()}
 
 
-def _are_narrow(values: Any) -> bool:
-    numbers = values.to_numpy()
+def _are_narrow(numbers: Array) -> bool:
     return bool(numbers.min() >= INT32.min and numbers.max() <= INT32.max)
 
 
-def _table(rows: TextRows, pieces: list[Any], narrow: set[str]) -> Any:
+def _table(rows: TextRows, pieces: list[Columns], narrow: set[str]) -> Any:
     """Join the columns of pieces to a PyArrow table."""
     import pyarrow as pa
 
     columns = []
     for role, kind in rows.kinds.items():
-        parts = [piece.column(role) for piece in pieces]
+        parts = [piece.pop(role) for piece in pieces]
         if kind == STRING:
-            columns.append(pa.chunked_array([chunk for part in parts for chunk in part.chunks], pa.string()))
+            columns.append(pa.chunked_array(parts, pa.string()))
         else:
             dtype = np.int32 if role in narrow else None
-            columns.append(arrow_of(np.concatenate([part.to_numpy() for part in parts], dtype=dtype, casting="unsafe")))
+            columns.append(arrow_of(np.concatenate(parts, dtype=dtype, casting="unsafe")))
     return pa.Table.from_arrays(columns, names=list(rows.kinds))
