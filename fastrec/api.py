@@ -395,7 +395,7 @@ def compare_scores(
     metrics : as in `evaluate_scores`
     indptr : as in `evaluate_scores`
     baseline, test, correction, level, n_rounds, seed : as in `compare`. With metrics of all rows together, ``test``
-        works with the effects of users' rows, so that it is the same test to first order.
+        works with the effects of users' rows, so that it is the same test to first order; ``wilcoxon`` leaves them out.
     progress : called as progress(rows of the comparison done, rows)
 
     Returns
@@ -422,6 +422,8 @@ def compare_scores(
     named = isinstance(scores, dict) and all(isinstance(name, str) for name in scores)
     if not named or len(scores) < 2:
         raise InputTypeError(f"scores must be a dict of two models or more, {{name: scores}}, found {shown(scores)}")
+    if metrics is not None and not isinstance(metrics, str):
+        metrics = listed_in_order(metrics, "metrics")
     reports = {}
     for name, own in scores.items():
         column = {"score": own} if isinstance(own, str) else {}
@@ -430,7 +432,8 @@ def compare_scores(
     found = compare(
         reports, baseline, None, test, correction, level, n_rounds, seed, given["n_threads"], progress=progress
     )
-    alone = indptr is None and next(iter(reports.values())).user_ids is None
+    report = next(iter(reports.values()))
+    alone = indptr is None and report.user_ids is None and report.users["total"] == report.data["rows"]
     return replace(found, settings={**found.settings, "units": "rows"}) if alone else found
 
 

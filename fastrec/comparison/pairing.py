@@ -34,7 +34,9 @@ NO_EFFECTS = "has no values per user in a report made from batches, which compar
 NO_EFFECTS_OF_ROWS = (
     "has no effects of users in a report made from batches, which compare needs: evaluate all rows in one call"
 )
-OTHER_ROWS = "is a number of all rows together, which can be compared only if the same users have rows in all reports"
+OTHER_ROWS = "is a number of all rows together, which can be compared only if the same users count in all reports"
+NO_SLOPE = "has no known effects of users in one of the reports, such as where a ratio is 0 / 0"
+NO_RANKS = "has effects of users' rows and no values of users, whose ranks "
 OTHER_LISTS = (
     "is a number of all lists together, which can be compared only if the same users have lists in all reports: select "
     "these users"
@@ -154,7 +156,7 @@ class PairedValues:
         if len(set(sizes.values())) > 1 and any(_reads_size(report, metric) for report in self._systems.values()):
             return Text("reads ", Argument("n_items"), f", which differs: {listed_names(sizes)}")
         if self.is_of_all_rows(metric):
-            why = self._why_no_number(metric) or ("" if self._have_same_lists(metric) else OTHER_ROWS)
+            why = self._why_no_number(metric) or self._why_no_effects(metric)
         elif any(_has_influence(report, metric) for report in self._systems.values()):
             why = NO_EFFECTS_OF_ROWS
         elif not call.needs_users and all(np.isnan(own.per_user[metric]).all() for own in self._systems.values()):
@@ -171,6 +173,13 @@ class PairedValues:
     def _why_no_number(self, metric: str) -> str:
         unknown = next((own for own in self._systems.values() if math.isnan(own[metric])), None)
         return "" if unknown is None else f"has no value in one of the reports{why_no_mean(unknown, metric)}"
+
+    def _why_no_effects(self, metric: str) -> str:
+        if self._settings["test"] == "wilcoxon":
+            return Text(NO_RANKS, Argument("test", ("wilcoxon",)), " compares: choose another test")
+        if any(np.isnan(self._values_of(system, metric)).all() for system in self._systems):
+            return NO_SLOPE
+        return "" if self._have_same_lists(metric) else OTHER_ROWS
 
     def _why_no_ratio(self, metric: str) -> str:
         if any(len(places) < self._n_users for places in self._places.values()):
@@ -221,6 +230,8 @@ class PairedValues:
         unpaired = int(np.count_nonzero(counted != counted_there))
         self._check_paired(unpaired, metric, system, baseline)
         used = counted | counted_there if self._settings["missing"] == "zero" else counted & counted_there
+        if self.is_of_all_rows(metric) and unpaired:  # a number of the group has no known effects on one side
+            used = np.zeros_like(counted)
         ours, theirs = np.nan_to_num(ours[used]), np.nan_to_num(theirs[used])
         direction = parse(metric).metric.direction
         target = direction.target

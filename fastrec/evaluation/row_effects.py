@@ -77,7 +77,7 @@ def effects_on_order(state: State, rows: Rows, n_threads: int) -> Effects:
             mean = state.part(part.group).estimate(value)[0]
             assert value.over is not None and value.over.influence is not None
             positive, weights = positive_rows(own, state.plan.min_gains[value.condition])
-            if not np.isfinite(mean) or not positive.any():
+            if not (np.isfinite(mean) and (positive if weights is None else positive & (weights > 0)).any()):
                 continue
             counts = state.accumulators[AccumulatorKey(SCORE_COUNTS, value.condition, part.group)]
             each = value.over.influence(counts).of_rows(positive, own.scores, weights, n_threads)

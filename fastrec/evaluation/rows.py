@@ -93,6 +93,8 @@ class ScoreEvaluator(BaseEvaluator):
             **policies,
         }
         super().__init__(wanted, settings, per_user=given["per_user"], n_threads=given["n_threads"])
+        if self.ordered_calls:  # load it now: a child that is forked during an import waits for ever for its lock
+            import fastrec.scored.score_counts  # noqa: F401
 
     def _forget(self) -> None:
         super()._forget()

@@ -25,13 +25,13 @@ class Influence(NamedTuple):
     def of_rows(self, positive: Array, scores: Array, weights: Array | None, n_threads: int) -> Array:
         """Return the effect of each row, float64 (n_rows,): the slope times its weight. Effects of all rows add to 0.
 
-        `positive` is bool, `scores` are among those of this object, `weights` are 1 by default.
+        `positive` is bool, `scores` of a weight above 0 are among those of this object, `weights` are 1 by default.
         """
         found = np.empty(len(scores))
 
         def look_up(first: int) -> None:
             own = slice(first, first + ROWS_AT_ONCE)
-            at = np.searchsorted(self.scores, scores[own])
+            at = np.minimum(np.searchsorted(self.scores, scores[own]), len(self.scores) - 1)
             found[own] = np.where(positive[own], self.of_positives[at], self.of_negatives[at])
 
         run_in_threads(look_up, range(0, len(scores), ROWS_AT_ONCE), n_threads)

@@ -194,7 +194,7 @@ def test_coverage_with_rows_that_are_alike() -> None:
     draw, missed, missed_by_rows, rounds = np.random.default_rng(17), 0, 0, 2000
     for _ in range(rounds):
         n_users, n_rows = 80, 12
-        bias = draw.normal(size=(2, n_users, 1))
+        bias = 2 * draw.normal(size=(2, n_users, 1))
         labels = draw.random((n_users, n_rows)) < 0.4
         scores = (labels + bias + draw.normal(size=(2, n_users, n_rows))).reshape(2, -1)
         models = {"a": scores[0], "b": scores[1]}
@@ -225,3 +225,68 @@ def test_errors_say_what_is_wrong(scores: Any, call: dict[str, Any], message: st
 def test_one_user_has_no_interval() -> None:
     found = fastrec.compare_scores([0, 1, 0], {"a": [0.1, 0.2, 0.3], "b": [0.3, 0.2, 0.1]}, "auc", indptr=[0, 3])
     assert math.isnan(found.rows[0].low) and math.isnan(found.rows[0].p_value)
+
+
+@pytest.mark.parametrize("at", [0.0, 0.5, 0.999])
+@pytest.mark.parametrize("metric", ["auc", "average_precision", "log_loss"])
+def test_rows_without_weight_count_for_nothing(at: float, metric: str) -> None:
+    log = make_log(19)
+    extra = [np.append(own, at) for own in (log.one, log.other)]
+    labels, users = np.append(log.labels, True), np.append(log.users, 3)
+    weights = np.append(np.ones(len(log.labels)), 0)
+    models = {"a": extra[0], "b": extra[1]}
+    found = fastrec.compare_scores(labels, models, metric, user_ids=users, sample_weight=weights, test="t").rows[0]
+    models = {"a": log.one, "b": log.other}
+    ones = np.ones(len(log.labels))
+    wanted = fastrec.compare_scores(log.labels, models, metric, user_ids=log.users, sample_weight=ones, test="t").rows[
+        0
+    ]
+    assert (found.users, found.mean) == (wanted.users, pytest.approx(wanted.mean, abs=1e-12))
+    assert (found.low, found.high) == pytest.approx((wanted.low, wanted.high), rel=1e-9)
+
+
+def test_positive_rows_without_weight_have_no_effects() -> None:
+    labels, scores, weights = [0, 1, 0, 1, 1, 0], [0.1, 0.2, 0.3, 0.4, 0.5, 0.6], [1, 0, 1, 0, 0, 1]
+    report = fastrec.evaluate_scores(
+        labels, scores, [0, 2, 4, 6], "average_precision", sample_weight=weights, per_user=True
+    )
+    assert np.isnan(report.effects["average_precision"][None]).all()
+
+
+def test_effects_are_not_ranked() -> None:
+    """Users without influence have the difference of the means, which ranks would count as wins."""
+    log = make_log(21)
+    models = {"a": log.one, "b": log.other}
+    options = {"indptr": log.indptr, "test": "wilcoxon"}
+    found = fastrec.compare_scores(log.labels, models, ["auc", "log_loss(average=user)"], **options)
+    assert [row.metric for row in found.rows] == ["log_loss(average=user)"]
+    assert "choose another test" in found.left_out["auc"]
+
+
+def test_a_model_that_predicts_nothing_has_no_effects() -> None:
+    labels, models = [0, 1, 0, 1, 1, 0], {"a": [0.1, 0.1, 0.3, 0.4, 0.5, 0.6], "b": [0.2, 0.1, 0.95, 0.4, 0.95, 0.3]}
+    found = fastrec.compare_scores(labels, models, ["precision(threshold=0.9)", "auc"], indptr=[0, 2, 4, 6])
+    assert "0 / 0" in found.left_out["precision(threshold=0.9)"]
+
+
+@pytest.mark.parametrize("missing", ["drop", "zero"])
+def test_a_group_without_effects_on_one_side_has_no_interval(missing: Any) -> None:
+    draw = np.random.default_rng(0)
+    labels, indptr, groups = draw.random(60) < 0.5, np.arange(0, 61, 2), np.repeat(["a", "b"], 15)
+    one, other = draw.random(60), draw.random(60) * 0.5
+    other[30:] = draw.random(30)
+    metric = "precision(threshold=0.6, zero_division=1)"
+    reports = {
+        name: fastrec.evaluate_scores(labels, own, indptr, metric, per_user=True, groups={"g": groups})
+        for name, own in (("one", one), ("other", other))
+    }
+    first, second = fastrec.compare(reports, missing=missing).segments["g"]
+    assert math.isnan(first.low) and math.isnan(first.p_value) and first.verdict is None
+    assert second.low < second.difference < second.high
+
+
+def test_metrics_may_be_a_generator() -> None:
+    log = make_log(23)
+    models = {"a": log.one, "b": log.other}
+    found = fastrec.compare_scores(log.labels, models, (name for name in ("auc", "brier")), indptr=log.indptr)
+    assert [row.metric for row in found.rows] == ["auc", "brier"]

@@ -227,8 +227,15 @@ def test_a_metric_that_is_declared_elsewhere_is_left_out(own: Any) -> None:
 # Comparisons: ratios of sums
 
 
+def without_effects(report: fastrec.Report) -> fastrec.Report:
+    """Return a report as one made from batches, or by an earlier version."""
+    report.effects.clear()
+    return report
+
+
 def test_a_ratio_of_sums_is_judged_by_the_standard_errors_of_both() -> None:
-    old, new = log_of(1.68), log_of(1.09)
+    """Where reports have no effects of users."""
+    old, new = without_effects(log_of(1.68)), without_effects(log_of(1.09))
     row = fastrec.compare({"old": old, "new": new}, "old", OVER_ROWS).rows[0]
     assert (row.mean, row.baseline_mean) == (new[OVER_ROWS], old[OVER_ROWS])
     difference = abs(new[OVER_ROWS] - 1) - abs(old[OVER_ROWS] - 1)
@@ -242,7 +249,7 @@ def test_a_ratio_of_sums_is_judged_by_the_standard_errors_of_both() -> None:
     assert (row.users, row.unpaired, row.wins, row.ties, row.losses) == (N_USERS, 0, None, None, None)
     assert (row.direction, row.target, row.verdict) == ("target", 1.0, "better")
     assert fastrec.compare({"old": old, "new": new}, "new", OVER_ROWS).rows[0].verdict == "worse"
-    same = fastrec.compare({"old": old, "new": log_of(1.68)}, "old", OVER_ROWS).rows[0]
+    same = fastrec.compare({"old": old, "new": without_effects(log_of(1.68))}, "old", OVER_ROWS).rows[0]
     assert (same.difference, same.p_value, same.verdict) == (0, 1, "not clear")
 
 
@@ -308,7 +315,7 @@ def test_ratios_need_the_same_users() -> None:
 
 
 def test_a_metric_without_values_of_users_is_left_out() -> None:
-    reports = {"old": log_of(1.68), "new": log_of(1.09)}
+    reports = {"old": without_effects(log_of(1.68)), "new": without_effects(log_of(1.09))}
     found = fastrec.compare(reports, "old")
     assert "auc" not in {row.metric for row in found.rows}
     why = found.left_out["auc"]
@@ -316,7 +323,7 @@ def test_a_metric_without_values_of_users_is_left_out() -> None:
     assert json.loads(found.to_json())["left_out"]["auc"] == why
     assert ["auc", why] in Page(found.to_html()).tables["Not compared"]
     assert why in found.to_markdown()
-    with pytest.raises(InputError, match="auc has no values per user"):
+    with pytest.raises(InputError, match="auc has no effects of users in a report made from batches"):
         fastrec.compare(reports, "old", "auc")
     with pytest.raises(InputError, match="not a plain mean"):
         reports["old"].interval("auc", method="bootstrap")
@@ -334,7 +341,8 @@ def test_an_auc_that_is_nan_is_left_out_too() -> None:
 
 
 def test_pages_and_tables_show_the_direction() -> None:
-    old, new = (log_of(factor, metrics=[PER_USER, OVER_ROWS, "mae(average=user)", "auc"]) for factor in (1.68, 1.09))
+    metrics = [PER_USER, OVER_ROWS, "mae(average=user)", "auc"]
+    old, new = (without_effects(log_of(factor, metrics=metrics)) for factor in (1.68, 1.09))
     found = fastrec.compare({"old": old, "new": new}, "old")
     page = Page(found.to_html())
     head, *rows = page.tables["Differences to old"]
@@ -398,7 +406,7 @@ def test_the_gate_of_a_target(logs: list[str], metric: str) -> None:
 
 def test_the_gate_of_a_metric_that_is_left_out(logs: list[str]) -> None:
     result = run("compare", *logs, "-m", f"{PER_USER},auc", "--baseline", "old", "--fail-if-worse", "auc")
-    assert result.exit_code == 2 and "--fail-if-worse auc: has no values per user" in result.stderr
+    assert result.exit_code == 2 and "--fail-if-worse auc: has no effects of users" in result.stderr
     document = json.loads(run("compare", *logs, "-m", f"{PER_USER},auc", "--format", "json").stdout)
     assert list(document["left_out"]) == ["auc"] and {row["metric"] for row in document["rows"]} == {PER_USER}
 
