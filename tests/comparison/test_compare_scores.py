@@ -195,7 +195,7 @@ def test_coverage_with_rows_that_are_alike() -> None:
     for _ in range(rounds):
         n_users, n_rows = 80, 12
         bias = 2 * draw.normal(size=(2, n_users, 1))
-        labels = draw.random((n_users, n_rows)) < 0.4
+        labels = draw.random((n_users, n_rows)) < 1 / (1 + np.exp(-2 * draw.normal(size=(n_users, 1))))
         scores = (labels + bias + draw.normal(size=(2, n_users, n_rows))).reshape(2, -1)
         models = {"a": scores[0], "b": scores[1]}
         indptr = np.arange(n_users + 1) * n_rows
@@ -204,7 +204,7 @@ def test_coverage_with_rows_that_are_alike() -> None:
         test = fastrec.auc_test(labels.ravel(), scores[0], scores[1])
         missed_by_rows += test.p_value < 0.05
     assert 0.035 <= missed / rounds <= 0.065
-    assert missed_by_rows / rounds > 0.1
+    assert missed_by_rows / rounds > 0.3
 
 
 WRONG: list[tuple[Any, dict[str, Any], str]] = [
