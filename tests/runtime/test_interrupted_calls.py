@@ -54,6 +54,7 @@ try:
     call(n_users, 10**7)
 except KeyboardInterrupt:
     print(time.monotonic() - told[0])
+timer.join()
 assert threading.active_count() == 1
 print(few(), evaluator.result()["mrr"] > -1 or not evaluator.result().users["total"])
 """
