@@ -31,7 +31,9 @@ class Influence(NamedTuple):
 
         def look_up(first: int) -> None:
             own = slice(first, first + ROWS_AT_ONCE)
-            at = np.minimum(np.searchsorted(self.scores, scores[own]), len(self.scores) - 1)
+            order = np.argsort(scores[own])  # neighbours are then searched in the same place, which a cache holds
+            at = np.empty(len(order), np.int64)
+            at[order] = np.minimum(np.searchsorted(self.scores, scores[own][order]), len(self.scores) - 1)
             found[own] = np.where(positive[own], self.of_positives[at], self.of_negatives[at])
 
         run_in_threads(look_up, range(0, len(scores), ROWS_AT_ONCE), n_threads)
