@@ -40,6 +40,7 @@ INTEGER, FLOAT, STRING = "int64", "float64", "string"
 WHOLE_NUMBER = re.compile(r"0|-?[1-9][0-9]{0,18}")
 LIKE_NUMBER = re.compile(r"\s*[+-]?[0-9.]+([eE][+-]?[0-9]+)?\s*")  # any string that DuckDB may take for a number
 INT32 = np.iinfo(np.int32)
+LOWEST_ID = 1 - 2**63
 NEWLINE, RETURN, QUOTE, SPACE, PLUS, MINUS, POINT, ZERO = map(ord, '\n\r" +-.0')
 MAX_ASCII = 127
 
@@ -287,7 +288,11 @@ class _TableReader:
                 raise DoubtError  # an empty string
             return values
         numbers = values_of(values)
-        if not (np.abs(numbers).max() < MAX_EXACT_INTEGER if kind == FLOAT else role != "item" or numbers.min() >= 0):
+        if kind == FLOAT:
+            clean = np.abs(numbers).max() < MAX_EXACT_INTEGER
+        else:
+            clean = numbers.min() >= (0 if role == "item" else LOWEST_ID)
+        if not clean:
             raise DoubtError
         return numbers
 

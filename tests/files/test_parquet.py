@@ -183,7 +183,10 @@ def test_errors_name_files_columns_and_rows(write, column, values, match):
         evaluate_files(path, write({"user_id": [1], "item_id": [2]}), METRICS)
 
 
-def test_texts_that_are_no_utf8(write):
+@pytest.mark.parametrize("numbered", [False, True])
+def test_texts_that_are_no_utf8(write, request, numbered):
+    if numbered:
+        request.getfixturevalue("numbering")  # while they are read
     bad = pa.Array.from_buffers(
         pa.string(), 2, [None, pa.py_buffer(np.array([0, 1, 2], np.int32)), pa.py_buffer(b"a\xff")]
     )
@@ -318,7 +321,3 @@ def test_many_texts_made_to_collide_go_by_way_of_duckdb(write, both, numbering):
     lists, held = make_lists(np.random.default_rng(13), texts=True)
     numbering.setattr(strings._List, "number", collide)
     assert not both(write(lists), write(held), METRICS)[0]
-
-
-def test_many_texts_of_which_one_is_no_utf8(write, numbering):
-    test_texts_that_are_no_utf8(write)
