@@ -158,24 +158,6 @@ class RowBatch(RowIds, ArraysOfUsers, RowColumnNames, Groupings, Watched):
     """Arguments of `ScoreEvaluator.update`."""
 
 
-class RowOptions(
-    Cutoffs,
-    RowIds,
-    PerUser,
-    ArraysOfUsers,
-    RowColumnNames,
-    Groupings,
-    RowRelevance,
-    Catalogue,
-    Like,
-    RowPolicies,
-    Classes,
-    Threads,
-    Watched,
-):
-    """Arguments of `evaluate_scores`."""
-
-
 class PairedRowOptions(
     Cutoffs,
     RowIds,
@@ -190,6 +172,10 @@ class PairedRowOptions(
     Threads,
 ):
     """Arguments of `compare_scores`."""
+
+
+class RowOptions(PairedRowOptions, PerUser, Watched):
+    """Arguments of `evaluate_scores`."""
 
 
 class FileOptions(
