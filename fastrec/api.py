@@ -386,7 +386,8 @@ def compare_scores(
     All models are evaluated on the same rows and compared by `compare`, user by user, overall and by group. Rows of one
     user are alike, so users are the units of all intervals and tests (clustered: Obuchowski 1997 for auc, the delta
     method for ratios of sums). Tests that take rows as independent report differences that are not there. Without
-    users, every row is a user of its own: for auc, that is the test of DeLong et al. (1988).
+    users, every row is a user of its own. The error of auc is then that of DeLong et al. (1988), but for the divisor:
+    n - 1 of all rows, in place of those of each class.
 
     Parameters
     ----------

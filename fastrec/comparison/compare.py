@@ -66,9 +66,9 @@ def compare(
         ``randomization`` (Fisher 1935) draws the signs of the differences ``n_rounds`` times: p = (b + 1) / (B + 1). It
         tries all signs, for an exact p, if there are at most ``n_rounds`` and at most 65,536. ``bootstrap`` (Efron
         1979) draws users with replacement. ``t`` is the test of Student (1908). ``wilcoxon`` (1945) tests by signed
-        ranks whether differences are symmetric around 0. ``t`` and ``wilcoxon`` need SciPy. Two values of a user that
-        differ by at most 2^-40 of the larger are a tie, so rounding errors do not count as wins. Tests round
-        differences to 2^-40 of the largest value among users without a tie.
+        ranks whether differences are symmetric around 0; it leaves out metrics of all rows together. ``t`` and
+        ``wilcoxon`` need SciPy. Two values of a user that differ by at most 2^-40 of the larger are a tie, so rounding
+        errors do not count as wins. Tests round differences to 2^-40 of the largest value among users without a tie.
     correction : of p-values, over all users together and within each grouping: ``holm`` (1979), ``bonferroni``, ``bh``
         (Benjamini & Hochberg 1995: false discovery rate), ``none``
     level : of intervals: percentiles for ``bootstrap``, Student's t for ``t``, else normal

@@ -27,7 +27,7 @@ class UsersPart(NamedTuple):
     """All users, or a group of them."""
 
     group: GroupKey | None
-    members: Array  # int64, or a slice of all users
+    members: Array  # int64: their positions
 
     @property
     def grouping(self) -> str | None:
