@@ -14,7 +14,7 @@ ENDS = "Exit codes: 0, or 1 if `--fail-under` or `--fail-if-worse` fails, or 2 f
 
 def page() -> str:
     """Return the page: each command with its arguments and options."""
-    with click.Context(program, info_name="fastrec") as context:
+    with click.Context(program, info_name="fastrec", **program.context_settings) as context:
         commands = [(name, program.get_command(context, name)) for name in program.list_commands(context)]
     parts = ["# Command line", f"`fastrec COMMAND --help` prints the same in a terminal. {ENDS}"]
     rows = [f"| [`fastrec {name}`](#fastrec-{name}) | {summary(command)} |" for name, command in commands if command]
@@ -32,7 +32,8 @@ def summary(command: click.Command) -> str:
 
 def section(name: str, command: click.Command) -> list[str]:
     """Return the parts of a command: its help, its usage and its options."""
-    context = click.Context(command, info_name=f"fastrec {name}")
+    # with the names of the help option: a command keeps the option that its first context makes
+    context = click.Context(command, info_name=f"fastrec {name}", **program.context_settings)
     usage = " ".join(command.collect_usage_pieces(context))
     parts = [f"## fastrec {name} {{ #fastrec-{name} }}", f"```sh\nfastrec {name} {usage}\n```"]
     for block in re.split(r"\n\s*\n", command.help or ""):
