@@ -1,11 +1,12 @@
 """Peak memory of whole processes that evaluate files under `memory=`, as shares of the promised peak.
 
-The files hold integers, strings of 10, 100 and 500 characters, or highly compressed gzip. A peak counts only if the
-values under the limit and in memory have the same bits.
+The files hold integers or strings of 10, 100 and 500 characters, as Parquet, CSV, or highly compressed gzip. A
+peak counts only if the values under the limit and in memory have the same bits.
 """
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import importlib.util
 import json
@@ -35,34 +36,40 @@ print(json.dumps([peak, {name: report[name].hex() for name in report}]))
 """
 
 
+FORMS = {"parquet": "Parquet", "csv": "CSV", "csv.gz": "CSV in gzip"}
+
+
 class Case(NamedTuple):
     """File of lists, and a memory limit."""
 
     rows: int
     characters: int  # of each id; 0 for integers
     limit: int
-    packed: bool = False  # CSV with gzip; else Parquet
+    form: str = "parquet"  # file extension
 
     @property
     def name(self) -> str:
         """Name of the case."""
         ids = f"ids of {self.characters} characters" if self.characters else "integers"
-        form = "CSV in gzip" if self.packed else "Parquet"
-        return f"{form}, {self.rows} rows, {ids}, memory={self.limit}"
+        return f"{FORMS[self.form]}, {self.rows} rows, {ids}, memory={self.limit}"
 
 
 FULL = [
     Case(6_000_000, 100, 1_000 * MB),
-    Case(4_500_000, 100, 500 * MB, packed=True),
-    Case(450_000, 500, 200 * MB, packed=True),
+    Case(4_500_000, 100, 500 * MB, "csv.gz"),
+    Case(450_000, 500, 200 * MB, "csv.gz"),
+    Case(20_000_000, 0, 500 * MB),
+    Case(5_000_000, 0, 100 * MB, "csv"),
+    Case(5_000_000, 0, 1_000 * MB, "csv"),
     *(
-        Case(rows, characters, limit * MB)
+        Case(rows, characters, limit * MB, form)
+        for form in ("parquet", "csv")
         for characters, sizes in ((10, (2, 8, 30)), (100, (1, 3, 8)), (500, (0.45, 0.9, 2)))
         for rows, limit in zip((int(size * MB) for size in sizes), (100, 500, 2_000), strict=True)
     ),
 ]
-QUICK = [Case(100_000, 100, 100 * MB), Case(200_000, 10, 100 * MB, packed=True), Case(50_000, 500, 100 * MB)]
-TINY = [Case(2_000, 10, 64 * MB, packed=True)]
+QUICK = [Case(100_000, 100, 100 * MB), Case(200_000, 10, 100 * MB, "csv.gz"), Case(50_000, 500, 100 * MB, "csv")]
+TINY = [Case(2_000, 10, 64 * MB, "csv.gz")]
 
 
 def columns(case: Case, seed: int = 1) -> Iterator[dict[str, Any]]:
@@ -88,21 +95,19 @@ def write(case: Case, folder: Path) -> list[str]:
     import pyarrow.csv
     import pyarrow.parquet as pq
 
-    paths = [folder / f"{name}.{'csv.gz' if case.packed else 'parquet'}" for name in ("recs", "truth")]
+    paths = [folder / f"{name}.{case.form}" for name in ("recs", "truth")]
     for path, step in zip(paths, (1, 20), strict=True):
         tables = (
             pa.table({name: spelled(values[::step], case.characters) for name, values in piece.items()})
             for piece in columns(case)
         )
         first = next(tables)
-        if case.packed:
-            with gzip.open(path, "wb") as stream, pa.csv.CSVWriter(stream, first.schema) as writer:
-                for table in (first, *tables):
-                    writer.write(table)
-        else:
-            with pq.ParquetWriter(path, first.schema) as writer:
-                for table in (first, *tables):
-                    writer.write(table)
+        with contextlib.ExitStack() as stack:
+            stream = stack.enter_context((gzip.open if case.form == "csv.gz" else open)(path, "wb"))
+            make = pq.ParquetWriter if case.form == "parquet" else pa.csv.CSVWriter
+            writer = stack.enter_context(make(stream, first.schema))
+            for table in (first, *tables):
+                writer.write(table)
     return [str(path) for path in paths]
 
 

@@ -219,14 +219,23 @@ def _check_encoding(data: Array) -> None:
 
 def _check_integers(data: Array, cuts: Array, after: Array, before: Array) -> None:
     """Raise `DoubtError` for fields that may be integers in an unusual form: spaces, plus signs, leading zeros, -0."""
-    if ((after | before) & (data == SPACE)).any() or (after & (data == PLUS)).any():
+    spaces, pluses = data == SPACE, data == PLUS
+    if (spaces.any() and ((after | before) & spaces).any()) or (pluses.any() and (after & pluses).any()):
         raise DoubtError
-    if (after[:-1] & (data[:-1] == ZERO) & (data[1:] >= ZERO) & ~cuts[1:]).any():
+    zeros, text = data == ZERO, data >= ZERO
+    text &= ~cuts
+    if _any_of(after[:-1], zeros[:-1], text[1:]):
         raise DoubtError  # a zero before a digit or a letter
-    minus = np.flatnonzero(after & (data == MINUS))
-    padded = np.append(data, [NEWLINE, NEWLINE])
-    if ((padded[minus + 1] == ZERO) & (padded[minus + 2] != POINT)).any():
+    if _any_of(after[:-2], data[:-2] == MINUS, zeros[1:-1], data[2:] != POINT):
         raise DoubtError
+
+
+def _any_of(first: Array, *others: Array) -> bool:
+    """Return whether all conditions hold at any place."""
+    found = first.copy()
+    for other in others:
+        found &= other
+    return bool(found.any())
 
 
 # Columns
