@@ -17,6 +17,7 @@ __all__ = [
     "OF_ITEM",
     "USERS",
     "ColumnError",
+    "DoubtError",
     "FileColumns",
     "ImpressionColumns",
     "ItemColumns",
@@ -37,6 +38,10 @@ class ColumnError(InputError):
     def __init__(self, *parts: object, role: str = "") -> None:  # a pickled copy gets its role from its state
         super().__init__(*parts)
         self.role = role
+
+
+class DoubtError(Exception):
+    """Files that DuckDB must read: a shorter way might take them in another way, or cannot explain a fault."""
 
 
 class TooLargeError(FastrecError):

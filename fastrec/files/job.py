@@ -1,4 +1,4 @@
-"""Files as tables: whole in memory, in a database, or sorted on disk and read in batches of whole users."""
+"""Files as tables: whole in memory, cut by user, in a database, or sorted on disk and read in batches of users."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from fastrec.files.formats.base import one_row, quoted
 from fastrec.files.items import ID_TYPES, read_items_of
 from fastrec.files.opened import Opened, size_of_sides
 from fastrec.files.parquet import find_plain, read_plain, size_of_plain
+from fastrec.files.parts import Parts, cut_by_user
 from fastrec.files.paths import unchanged
 from fastrec.files.sizes import Size, size_of_rows
 from fastrec.files.sorting import ranges_to_sort, sort_rows
@@ -39,6 +40,7 @@ from fastrec.files.tables import (
 from fastrec.files.text import find_text, read_text
 from fastrec.inputs.grouping import loading_kernels
 from fastrec.inputs.items import ItemTable
+from fastrec.inputs.sides import SIDES
 from fastrec.inputs.users import UserLabels
 from fastrec.report.report import Report
 from fastrec.runtime.limits import resolve_threads
@@ -71,7 +73,7 @@ Watch = Callable[[str, int, int], Any]  # called with the stage, its rows that a
 Roles = Callable[[Mapping[str, File]], tuple[tuple[str, ...], tuple[str, ...]]]  # -> roles of users, of ids
 COPIES = 4  # of the columns, in memory at once while files are evaluated whole
 BUFFERS_OF_JSON = 64_000_000  # more bytes that DuckDB may need to read long lines
-EVALUATING = "evaluating"  # name of a stage
+SORTING, EVALUATING = "sorting", "evaluating"  # names of stages
 ROWS_TO_WEIGH = 1 << 13  # neighbouring rows measured together, to find where strings are longest
 
 
@@ -167,7 +169,7 @@ class FileJob(NamedTuple, Generic[AnyColumns]):
 
     def read_whole(self) -> Whole | None:
         """Read tables that fit in memory and need no database; return None if they need one."""
-        with unchanged({path: stamp for side in self.opened.values() for path, stamp in side.stamps.items()}):
+        with self._unchanged():
             sides = {table: side for table, side in self.opened.items() if table != ITEMS}
             plain, text = find_plain(sides), find_text(sides)
             found = plain or text
@@ -188,6 +190,22 @@ class FileJob(NamedTuple, Generic[AnyColumns]):
             else:
                 tables = read_text(text or {}, n_threads, limit // COPIES)
         return None if tables is None else Whole(tables, {table: side.listed for table, side in found.items()}, items)
+
+    def cut_by_user(self, stack: contextlib.ExitStack) -> Parts | None:
+        """Cut tables of more rows than fit in memory, in a folder that `stack` removes; None if a database must."""
+        if not {*self.opened} <= {*SIDES, "log"}:
+            return None
+        with self._unchanged():
+            plain = find_plain(self.opened) or {}
+            n_rows = sum(side.rows for side in plain.values())
+            return cut_by_user(stack, plain, self.resources, lambda done: self.watch(SORTING, done, n_rows))
+
+    def batches(self, parts: Parts) -> Iterator[dict[str, Any]]:
+        """Yield the rows of each part, and tell that they are evaluated."""
+        return parts.batches(lambda done: self.watch(EVALUATING, done, parts.n_rows))
+
+    def _unchanged(self) -> contextlib.AbstractContextManager[None]:
+        return unchanged({path: stamp for side in self.opened.values() for path, stamp in side.stamps.items()})
 
     def _read_items(self, *, are_strings: bool) -> ItemTable | None:
         """Return the table of items; None if it is large, or if its ids may match those of the lists in another way."""
@@ -345,7 +363,7 @@ def _sort(data: Data, users: tuple[str, ...], resources: Resources) -> None:
     for table, select in data.selects.items():
 
         def tick(share: float, before: int = done, rows: int = data.rows[table]) -> None:
-            data.watch("sorting", before + int(share * rows), data.n_rows)
+            data.watch(SORTING, before + int(share * rows), data.n_rows)
 
         tick(0)
         file = data.loaded.files[table]

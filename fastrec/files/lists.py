@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from fastrec.evaluation.lists import Evaluator, evaluate_at_once, review, take_counts
+from fastrec.exceptions import FastrecError
 from fastrec.files.columns import ITEMS, ListColumns
 from fastrec.files.faults import finished, named_as_in
 from fastrec.files.hints import (
@@ -56,7 +58,7 @@ def evaluate_lists(
     shared = shared_rows(paths)
     opened = open_files({table: path for table, path in paths.items() if table not in shared}, columns, input_format)
     job = FileJob(opened, columns, resources, watch, labels_by_user)
-    found = _evaluate_whole_lists(make_evaluator, job, shared)
+    found = _evaluate_whole_lists(make_evaluator, job, shared) or _evaluate_parts_of_lists(make_evaluator, job, shared)
     if found is not None:
         return found
     with job.database(roles_of_lists) as loaded:
@@ -116,11 +118,45 @@ def _evaluate_whole_lists(
     names = {table: rows.column_names for table, rows in tables.items()}
     for held in (tables, sides):
         held.clear()  # a database may need the memory
+    return _finish(evaluator, job, names, whole.listed, apart)
+
+
+def _evaluate_parts_of_lists(
+    make_evaluator: Callable[[ItemTable | None], Evaluator], job: FileJob[ListColumns], shared: Mapping[str, str]
+) -> Evaluated | None:
+    """Evaluate files of more rows than fit in memory, part by part; return None if they need a database."""
+    with contextlib.ExitStack() as stack:
+        parts = job.cut_by_user(stack)
+        if parts is None:
+            return None
+        evaluator, given = make_evaluator(None), _arguments(job.labels_by_user, None)
+        apart = {name for name in parts.found if not SIDES[name].has_users}
+        try:
+            for batch in job.batches(parts):
+                apart = sides_apart(batch, apart)
+                evaluator.update_sides({**batch, **shared}, **given)
+            if evaluator._needs_review:  # noqa: SLF001 - not an attribute for users
+                for batch in job.batches(parts):
+                    review(evaluator, {**batch, **shared}, given)
+        except (FastrecError, OSError):  # DuckDB says where the fault is
+            return None
+    names = {table: list(plain.names) for table, plain in parts.found.items()}
+    return _finish(evaluator, job, names, {table: plain.listed for table, plain in parts.found.items()}, apart)
+
+
+def _finish(
+    evaluator: Evaluator,
+    job: FileJob[ListColumns],
+    names: Mapping[str, Sequence[str]],
+    listed: Mapping[str, tuple[str, ...]],
+    apart: Collection[str],
+) -> Evaluated:
+    """Return the result for files that needed no database; `names` are the roles of columns, `listed` all columns."""
     found = finished(evaluator.result(), {"user": job.columns.user}, LabelsOfUsers((), (), {}, None))
     more: tuple[str, ...] = ()
     if "truth" in names:
         left = left_open(names["recs"], names["truth"], job.columns, evaluator)
-        more = hints_of_parquet_columns(job, (whole.listed["recs"], whole.listed["truth"]), left)
+        more = hints_of_parquet_columns(job, (listed["recs"], listed["truth"]), left)
     record(found.report, (*explain_unmatched_files(found.report, job, apart), *more))
     return found
 

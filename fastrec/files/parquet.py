@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.files.columns import USERS, ColumnError
+from fastrec.files.columns import USERS, ColumnError, DoubtError
 from fastrec.files.formats.parquet import PARQUET, damages_of_parquet, size_of_parquet
 from fastrec.files.opened import Opened
 from fastrec.files.paths import utf8_path
@@ -24,7 +24,7 @@ from fastrec.inputs.values import arrow_of, fixed_width, values_of
 from fastrec.runtime.extras import require
 from fastrec.runtime.threads import run_in_threads
 
-__all__ = ["Plain", "find_plain", "read_plain", "size_of_plain"]
+__all__ = ["Plain", "WideError", "find_plain", "read_plain", "size_of_plain", "without_narrow"]
 
 Array = np.ndarray[Any, Any]
 EXACT_INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32")
@@ -33,9 +33,10 @@ INT32 = np.iinfo(np.int32)
 PIECE_BYTES = 1 << 24  # of strings read at once, about
 MIN_PIECE, ROWS_PER_PIECE = 1 << 10, 1 << 16  # larger pieces take new memory from the system each time
 NUMBERS = ("float", "double", *EXACT_INTEGERS)
+BUFFER = 1 << 20  # bytes of a column that are read at once
 
 
-class _Group(NamedTuple):
+class RowGroup(NamedTuple):
     """A row group of a file."""
 
     path: str
@@ -51,13 +52,49 @@ class Plain(NamedTuple):
     listed: tuple[str, ...]  # all columns of the first file
     names: dict[str, str]  # role -> column
     types: dict[str, Any]  # role -> type in Arrow
-    groups: tuple[_Group, ...]
+    groups: tuple[RowGroup, ...]
     narrow: frozenset[str] = frozenset()  # roles of integers that fit int32, judged by the first rows
 
     @property
     def rows(self) -> int:
         """The number of rows of all files."""
         return sum(group.rows for group in self.groups)
+
+    @property
+    def users(self) -> tuple[str, ...]:
+        """The roles of the columns that make users."""
+        return tuple(role for role in self.names if role.startswith("user"))
+
+    def kept(self) -> dict[str, np.dtype[Any]]:
+        """Return {role: type that values are kept in}, without strings."""
+        kept = {role: _kept_as(role, kind, narrow=role in self.narrow) for role, kind in self.types.items()}
+        return {role: width for role, width in kept.items() if width is not None}
+
+    def batches(self, at: int, n_rows: int, roles: Iterable[str], *, buffer: int = 0) -> Iterator[tuple[int, Any]]:
+        """Yield pieces of a row group, of at most so many rows: the first row among those of all files, and columns.
+
+        Without a `buffer`, in bytes, PyArrow reads the row group before it decodes it. Raise DoubtError for nulls, or
+        if there are not as many rows as the file says.
+        """
+        import pyarrow.parquet as pq
+
+        group, done = self.groups[at], 0
+        names = [self.names[role] for role in roles]
+        with pq.ParquetFile(utf8_path(group.path), metadata=group.metadata, buffer_size=buffer) as file:
+            for batch in file.iter_batches(n_rows, row_groups=[group.nth], columns=names, use_threads=False):
+                if done + batch.num_rows > group.rows or any(column.null_count for column in batch.columns):
+                    raise DoubtError
+                yield group.first + done, batch
+                done += batch.num_rows
+        if done != group.rows:
+            raise DoubtError
+
+    def pieces(self, at: int, n_rows: int, roles: Sequence[str] = ()) -> Iterator[tuple[int, dict[str, Array]]]:
+        """Yield the numbers of pieces of a row group by role: of all columns, or of some."""
+        kept = {role: width for role, width in self.kept().items() if not roles or role in roles}
+        for first, batch in self.batches(at, n_rows, kept, buffer=BUFFER):
+            if batch.num_rows:
+                yield first, {role: _held(batch.column(self.names[role]), width) for role, width in kept.items()}
 
     def is_string(self, role: str) -> bool:
         """Return whether the ids of a role are strings."""
@@ -110,7 +147,7 @@ def _looks_narrow(plain: Plain, role: str) -> bool:
 def _open(opened: Opened) -> Plain | None:
     """Return files that all have the same wanted columns, of the usual types; else None."""
     parquet = require("pyarrow.parquet", "cli", what="reading files")
-    groups: list[_Group] = []
+    groups: list[RowGroup] = []
     names: dict[str, str] = {}
     types: dict[str, Any] = {}
     first = 0
@@ -133,7 +170,7 @@ def _open(opened: Opened) -> Plain | None:
         listed.append(tuple(schema.names))
         for nth in range(metadata.num_row_groups):
             rows = metadata.row_group(nth).num_rows
-            groups.append(_Group(path, metadata, nth, first, rows))
+            groups.append(RowGroup(path, metadata, nth, first, rows))
             first += rows
     if {*names.values()}.intersection(key for keys in opened.files.keys for key in keys):
         return None  # a Hive partition has the name of a column
@@ -185,14 +222,18 @@ def size_of_plain(sides: Iterable[Plain]) -> Size:
 
 def read_plain(found: Mapping[str, Plain], n_threads: int, size: Size, n_bytes: int) -> dict[str, Any] | None:
     """Read the files of each table as a PyArrow table of at most `n_bytes`; None if in doubt or without room."""
-    wide = {table: plain._replace(narrow=frozenset()) for table, plain in found.items()}
-    for tables in (found, wide):
-        with contextlib.suppress(_WideError):
+    for tables in (found, without_narrow(found)):
+        with contextlib.suppress(WideError):
             return _read_tables(tables, n_threads, _Room(size, n_bytes))
     return None
 
 
-class _WideError(Exception):
+def without_narrow(found: Mapping[str, Plain]) -> dict[str, Plain]:
+    """Return the same columns, all integers as wide as in the files."""
+    return {table: plain._replace(narrow=frozenset()) for table, plain in found.items()}
+
+
+class WideError(Exception):
     """An integer that needs 64 bits in a column that was taken for narrow."""
 
 
@@ -201,13 +242,12 @@ def _read_tables(found: Mapping[str, Plain], n_threads: int, room: _Room) -> dic
     rows = sum(plain.rows for plain in found.values())
     roles = {role for plain in found.values() for role in plain.types if plain.is_string(role)}
     numbered = {role: Numbering() for role in roles if MANY_STRINGS <= rows <= MAX_ROWS}
-    damages: tuple[type[Exception], ...] = (*damages_of_parquet(), CollisionError)
+    damages: tuple[type[Exception], ...] = (*damages_of_parquet(), CollisionError, DoubtError)
     tables = {}
     try:
         for table, plain in found.items():
             tables[table] = _Columns(plain, room, numbered)
-            if not all(run_in_threads(tables[table].read_group, range(len(plain.groups)), n_threads)):
-                return None
+            run_in_threads(tables[table].read_group, range(len(plain.groups)), n_threads)
         final = {role: numbering.ascending() for role, numbering in numbered.items()}
     except damages:
         return None
@@ -218,51 +258,38 @@ class _Columns:
     """Columns of a table, which threads fill, a row group each."""
 
     def __init__(self, plain: Plain, room: _Room, numbered: Mapping[str, Numbering]) -> None:
-        kept = {role: _kept_as(role, kind, narrow=role in plain.narrow) for role, kind in plain.types.items()}
         self._plain, self._room = plain, room
         self._numbered = {role: own for role, own in numbered.items() if role in plain.types}
-        self._whole = {role: np.empty(plain.rows, width) for role, width in kept.items() if width is not None}
+        self._whole = {role: np.empty(plain.rows, width) for role, width in plain.kept().items()}
         self._codes = {role: np.empty(plain.rows, np.int32) for role in self._numbered}
         self._lists = {role: np.zeros(len(plain.groups), np.int64) for role in self._numbered}  # that gave the numbers
-        others = [role for role in kept if role not in self._whole and role not in self._codes]
+        others = [role for role in plain.types if role not in self._whole and role not in self._codes]
         self._chunks: dict[str, list[list[Any]]] = {role: [[] for _ in plain.groups] for role in others}
 
-    def read_group(self, at: int) -> bool:
-        """Read a row group in pieces that fit a cache: return False if in doubt or without room."""
-        import pyarrow.parquet as pq
-
-        group, names = self._plain.groups[at], list(self._plain.names.values())
+    def read_group(self, at: int) -> None:
+        """Read a row group in pieces that fit a cache; raise DoubtError in doubt or without room."""
         n_strings = len(self._codes) + len(self._chunks)
         n_rows = max(MIN_PIECE, min(ROWS_PER_PIECE, self._room.piece // max(n_strings, 1)))
-        done = 0
         with contextlib.ExitStack() as stack:
-            file = stack.enter_context(pq.ParquetFile(utf8_path(group.path), metadata=group.metadata))
             for role, numbering in self._numbered.items():
                 self._lists[role][at] = stack.enter_context(numbering.list_of_thread())
-            for batch in file.iter_batches(n_rows, row_groups=[group.nth], columns=names, use_threads=False):
-                if done + batch.num_rows > group.rows or not self._take(batch, at, group.first + done):
-                    return False
-                done += batch.num_rows
-        return done == group.rows
+            for first, batch in self._plain.batches(at, n_rows, self._plain.names):
+                self._take(batch, at, first)
 
-    def _take(self, batch: Any, at: int, first: int) -> bool:
+    def _take(self, batch: Any, at: int, first: int) -> None:
         """Keep a piece of a row group, whose rows begin at `first` among all rows."""
-        if any(column.null_count for column in batch.columns):
-            return False
         text = sum(batch.column(self._plain.names[role]).nbytes for role in (*self._codes, *self._chunks))
         if text and not self._room.holds(text):
-            return False
+            raise DoubtError
         for role, name in self._plain.names.items():
             column = batch.column(name)
             if role in self._whole:
-                if not _write(column, self._whole[role], first):
-                    return False
+                self._whole[role][first : first + len(column)] = _held(column, self._whole[role].dtype)
             elif role in self._codes:
                 own = self._codes[role][first : first + len(column)]
                 self._numbered[role].number(self._lists[role][at], column, own)
             else:
                 self._chunks[role][at].append(column)
-        return True
 
     def table(self, final: Mapping[str, tuple[list[Array], Any]], n_threads: int) -> Any:
         """Return a PyArrow table: columns named by role, strings with numbers as dictionaries."""
@@ -286,16 +313,12 @@ class _Columns:
         return pa.Table.from_arrays(columns, names=list(self._plain.types))
 
 
-def _write(column: Any, whole: Array, at: int) -> bool:
-    """Write a column to its place among all rows; return False if a value does not fit."""
-    if len(column):
-        values = values_of(column)
-        if not _are_held(values, whole.dtype):
-            if whole.dtype == np.int32:
-                raise _WideError
-            return False
-        whole[at : at + len(values)] = values
-    return True
+def _held(column: Any, kept: np.dtype[Any]) -> Array:
+    """Return the values of a column; raise WideError or DoubtError for one that the type `kept` does not hold."""
+    values = values_of(column)
+    if len(values) and not _are_held(values, kept):
+        raise WideError if kept == np.int32 else DoubtError
+    return values.astype(kept, copy=False)
 
 
 def _are_held(values: Array, kept: np.dtype[Any]) -> bool:

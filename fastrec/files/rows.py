@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from fastrec.evaluation.rows import ScoreEvaluator
+from fastrec.exceptions import FastrecError
 from fastrec.files.columns import RowColumns
 from fastrec.files.faults import finished, named_as_in
 from fastrec.files.job import Data, Evaluated, FileJob, batches, numbers_sql, roles_of_log, select_sql, users_of
@@ -45,9 +47,11 @@ def evaluate_log(
     """
     label, score = columns.values
     job = FileJob(open_files(paths, columns, input_format), columns, resources, watch, labels_by_user)
-    whole = _evaluate_whole_log(make_evaluator, job, curves)
-    if whole is not None:
-        return whole
+    found = _evaluate_whole_log(make_evaluator, job, curves)
+    if found is None and curves is None:
+        found = _evaluate_parts_of_log(make_evaluator, job)
+    if found is not None:
+        return found
     with job.database(roles_of_log) as loaded:
         con, file, labels = loaded.con, loaded.files["log"], loaded.labels
         users = users_of(file.names)
@@ -83,24 +87,35 @@ def _evaluate_whole_log(
         whole.tables, lambda progress: _update_log(evaluator, rows, job.columns, job.labels_by_user, progress)
     ):
         return None
-    return _finish_rows(evaluator.result(), rows, job.columns, curves)
-
-
-def _finish_rows(
-    report: Report,
-    rows: Any,
-    columns: RowColumns,
-    curves: Callable[[Array, Array, Array | None], Any] | None,
-) -> Evaluated:
-    """Return the result for a log in memory, columns named by role."""
-    users = users_of(rows.column_names)
-    names = dict(zip(users, columns.users or ("user_id",) * len(users), strict=True))
-    found = finished(report, names, LabelsOfUsers((), (), {}, None))
+    found = _finish_rows(evaluator.result(), users_of(rows.column_names), job.columns)
     if curves is None:
         return found
-    label, score = (read_numbers(rows.column(role), role) for role in columns.values)
+    label, score = (read_numbers(rows.column(role), role) for role in job.columns.values)
     weights = read_numbers(rows.column("weight"), "weight") if "weight" in rows.column_names else None
     return found._replace(curves=curves(label, score, weights))
+
+
+def _evaluate_parts_of_log(
+    make_evaluator: Callable[[bool], ScoreEvaluator], job: FileJob[RowColumns]
+) -> Evaluated | None:
+    """Evaluate a file of more rows than fit in memory, part by part; return None if it needs a database."""
+    with contextlib.ExitStack() as stack:
+        parts = job.cut_by_user(stack)
+        if parts is None:
+            return None
+        evaluator = make_evaluator(True)  # noqa: FBT003 - a callable that is passed
+        try:
+            for batch in job.batches(parts):
+                _update_log(evaluator, batch["log"], job.columns, job.labels_by_user, None)
+        except (FastrecError, OSError):  # DuckDB says where the fault is
+            return None
+        return _finish_rows(evaluator.result(), parts.found["log"].users, job.columns)
+
+
+def _finish_rows(report: Report, users: Sequence[str], columns: RowColumns) -> Evaluated:
+    """Return the result for files that needed no database; `users` are the roles of columns of users."""
+    names = dict(zip(users, columns.users or ("user_id",) * len(users), strict=True))
+    return finished(report, names, LabelsOfUsers((), (), {}, None))
 
 
 def _update_log(

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrec.exceptions import InputError
-from fastrec.files.columns import USERS
+from fastrec.files.columns import USERS, DoubtError
 from fastrec.files.formats.heads import RowForm
 from fastrec.files.opened import Opened
 from fastrec.files.paths import is_packed
@@ -43,10 +43,6 @@ INT32 = np.iinfo(np.int32)
 LOWEST_ID = 1 - 2**63
 NEWLINE, RETURN, QUOTE, SPACE, PLUS, MINUS, POINT, ZERO = map(ord, '\n\r" +-.0')
 MAX_ASCII = 127
-
-
-class DoubtError(Exception):
-    """Text that DuckDB must read."""
 
 
 class TextRows(NamedTuple):

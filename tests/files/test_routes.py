@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fastrec import evaluate, evaluate_files
-from fastrec.files import job, parquet
+from fastrec.files import job, parquet, parts
 
 pa = pytest.importorskip("pyarrow")
 pytest.importorskip("duckdb")
@@ -19,7 +19,7 @@ OPTIONS = {"metrics": METRICS, "k": CUTOFFS, "per_user": True}
 FORMS = ("parquet", "csv", "csv.gz", "jsonl")
 FILES = [f"{form}, {way}" for form in FORMS for way in ("whole", "by DuckDB", "sorted on disk")]
 FRAMES = ["PyArrow", "PyArrow dictionaries", "pandas", "Polars"]
-ROUTES = [*FRAMES, *FILES, "parquet, strings numbered", "trec, whole", "trec, sorted on disk"]
+ROUTES = [*FRAMES, *FILES, "parquet, strings numbered", "parquet, cut by user", "trec, whole", "trec, sorted on disk"]
 KINDS = ["integers", "strings", "tied scores"]
 
 
@@ -74,11 +74,15 @@ def in_files(route, tables, folder):
     with pytest.MonkeyPatch.context() as patch:
         if way == "by DuckDB":
             patch.setattr(job, "find_plain", lambda _: None)
-        if way == "sorted on disk":
+        if way in ("sorted on disk", "cut by user"):
             patch.setattr(job, "COPIES", 10**9)
+        if way == "sorted on disk":
+            patch.setattr(job, "cut_by_user", lambda *_: None)
+        if way == "cut by user":
+            patch.setattr(parts, "BYTES_PER_ROW", 300_000)
         if way == "strings numbered":
             patch.setattr(parquet, "MANY_STRINGS", 1)
-        return evaluate_files(*paths, **OPTIONS, memory="64MB" if way == "sorted on disk" else None)
+        return evaluate_files(*paths, **OPTIONS, memory="64MB" if "by user" in way or "on disk" in way else None)
 
 
 @pytest.fixture(scope="module")

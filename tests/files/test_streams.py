@@ -98,8 +98,9 @@ def test_rows_of_nobody_are_handed_out_as_they_come() -> None:
 
 
 def stream_everything(monkeypatch: pytest.MonkeyPatch, batch_rows: int) -> None:
-    """Let nothing fit in memory from here on, and make batches small."""
+    """Let nothing fit in memory from here on, make batches small, and let DuckDB sort what could be cut by user."""
     monkeypatch.setattr(job, "COPIES", 1 << 40)
+    monkeypatch.setattr(job, "cut_by_user", lambda *_: None)
     monkeypatch.setattr(resources, "MIN_BATCH", batch_rows)
     monkeypatch.setattr(resources, "MAX_BATCH", batch_rows)
 

@@ -1,0 +1,197 @@
+"""Parquet files of more rows than fit in memory, cut into parts on disk: each part has all rows of its users.
+
+Row groups are cut by ranges of user ids while they are decoded, so that a part is read, grouped and evaluated in
+memory: nothing is sorted on disk. Only files of plain, clean columns of numbers are cut; DuckDB sorts all others, and
+says what is wrong with those that have a fault.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fastrec.files.columns import DoubtError
+from fastrec.files.formats.parquet import damages_of_parquet
+from fastrec.files.parquet import Plain, WideError, without_narrow
+from fastrec.files.resources import Resources
+from fastrec.inputs.values import arrow_of
+from fastrec.runtime.limits import resolve_threads
+from fastrec.runtime.outputs import temporary_folder
+from fastrec.runtime.threads import run_in_threads
+
+__all__ = ["Parts", "cut_by_user"]
+
+Array = np.ndarray[Any, Any]
+Tick = Callable[[int], Any]  # called with the rows that are done
+MAX_PARTS = 256  # of a byte; more would make many small reads
+ROWS_PER_SAMPLE = 997  # rows for each user id in the sample that decides the ranges
+MIN_PIECE, MAX_PIECE = 1 << 14, 1 << 20  # rows cut at once
+BYTES_PER_CUT_ROW = 640  # of the memory, for each row that a thread cuts
+BYTES_PER_ROW = 256  # of the memory, for each row of a part
+LARGER = 2  # how many times as large as planned a part may be
+
+
+class _Cut(NamedTuple):
+    """Rows of a table that were cut together: where the file has them, by part."""
+
+    first: int  # of its rows among those of the table
+    at: int  # in the file
+    ends: Array  # int64 (n_parts + 1,): where the rows of each part begin
+
+
+class _Spill:
+    """A temporary file that threads write to."""
+
+    def __init__(self, folder: str) -> None:
+        self._file = tempfile.TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115 - `close` closes it
+        self._lock = threading.Lock()
+        self.close = self._file.close
+
+    def append(self, columns: Iterable[Array]) -> int:
+        """Write columns one after the other; return where they begin."""
+        with self._lock:
+            at = self._file.seek(0, os.SEEK_END)
+            for values in columns:
+                self._check(self._file.write(values.data), values)
+        return at
+
+    def read(self, at: int, out: Array) -> None:
+        """Fill an array."""
+        self._file.seek(at)
+        self._check(self._file.readinto(out.data), out)
+
+    def _check(self, n_bytes: int, values: Array) -> None:
+        if n_bytes != values.nbytes:
+            raise OSError("a temporary file took or gave too few bytes")
+
+
+class _Table:
+    """The rows of a table by part."""
+
+    def __init__(self, plain: Plain, spill: _Spill, edges: Array) -> None:
+        self._plain, self._spill, self._edges = plain, spill, edges
+        self._types = plain.kept()
+        self._cuts: list[_Cut] = []
+
+    def cut(self, group: int, n_rows: int) -> None:
+        """Cut a row group, in pieces of so many rows."""
+        for first, columns in self._plain.pieces(group, n_rows):
+            of_rows = np.searchsorted(self._edges, columns[self._plain.users[0]], side="right").astype(np.uint8)
+            order = np.argsort(of_rows, kind="stable")  # rows of a user keep their order
+            moved = [columns[role][order] for role in self._types]
+            ends = np.append(0, np.cumsum(np.bincount(of_rows, minlength=len(self._edges) + 1)))
+            self._cuts.append(_Cut(first, self._spill.append(moved), ends))
+
+    def arrange(self) -> Array:
+        """Bring all that was cut into the order of the rows, and return the number of rows of each part."""
+        self._cuts.sort(key=lambda cut: cut.first)
+        sizes: Array = np.sum([np.diff(cut.ends) for cut in self._cuts], axis=0)
+        return sizes
+
+    def read(self, part: int) -> Any:
+        """Return the rows of a part as a PyArrow table, columns named by role."""
+        import pyarrow as pa
+
+        sizes = [int(cut.ends[part + 1] - cut.ends[part]) for cut in self._cuts]
+        whole = {role: np.empty(sum(sizes), kept) for role, kept in self._types.items()}
+        done = 0
+        for cut, size in zip(self._cuts, sizes, strict=True):
+            at = cut.at
+            for values in whole.values() if size else ():
+                self._spill.read(at + int(cut.ends[part]) * values.itemsize, values[done : done + size])
+                at += int(cut.ends[-1]) * values.itemsize
+            done += size
+        return pa.Table.from_arrays([arrow_of(values) for values in whole.values()], names=list(whole))
+
+
+class Parts:
+    """Tables in parts on disk."""
+
+    def __init__(self, found: Mapping[str, Plain], tables: Mapping[str, _Table], sizes: Array) -> None:
+        self.found = found
+        self._tables, self._sizes = tables, sizes
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows of all tables."""
+        return int(self._sizes.sum())
+
+    def batches(self, tick: Tick) -> Iterator[dict[str, Any]]:
+        """Yield {table: rows} for each part, users in ascending order from part to part."""
+        done = 0
+        tick(done)
+        for part, n_rows in enumerate(self._sizes.tolist()):
+            if n_rows:
+                yield {name: table.read(part) for name, table in self._tables.items()}
+                done += n_rows
+                tick(done)
+
+
+def cut_by_user(
+    stack: contextlib.ExitStack, found: Mapping[str, Plain], resources: Resources, tick: Tick
+) -> Parts | None:
+    """Cut the files of each table by user, in a folder that `stack` removes; None in doubt, or for too many parts."""
+    if not found or not _can_cut(found, resources):
+        return None
+    with contextlib.ExitStack() as attempt, contextlib.suppress(DoubtError, *damages_of_parquet()):
+        folder = attempt.enter_context(temporary_folder(resources.temp_directory))
+        for tables in (found, without_narrow(found)):
+            with contextlib.suppress(WideError):
+                spill = attempt.enter_context(contextlib.closing(_Spill(folder)))
+                parts = _cut(tables, spill, resources, tick)
+                stack.push(attempt.pop_all())
+                return parts
+    return None
+
+
+def _can_cut(found: Mapping[str, Plain], resources: Resources) -> bool:
+    for plain in found.values():
+        if len(plain.users) != 1 or any(map(plain.is_string, plain.types)):
+            return False
+    return _n_parts(found, resources) <= MAX_PARTS
+
+
+def _n_parts(found: Mapping[str, Plain], resources: Resources) -> int:
+    return 1 + sum(plain.rows for plain in found.values()) * BYTES_PER_ROW // resources.limit()
+
+
+def _cut(found: Mapping[str, Plain], spill: _Spill, resources: Resources, tick: Tick) -> Parts:
+    """Cut tables; raise `DoubtError` in doubt."""
+    n_threads, n_parts = resolve_threads(resources.n_threads), _n_parts(found, resources)
+    n_rows = min(max(resources.limit() // (BYTES_PER_CUT_ROW * n_threads), MIN_PIECE), MAX_PIECE)
+    largest = max(found.values(), key=lambda plain: plain.rows)
+    edges = _edges(largest, n_parts, n_rows, n_threads)
+    tables = {name: _Table(plain, spill, edges) for name, plain in found.items()}
+    done = 0
+    tick(done)
+    for name, plain in found.items():
+
+        def cut(group: int, table: _Table = tables[name], plain: Plain = plain) -> None:
+            nonlocal done
+            table.cut(group, n_rows)
+            done += plain.groups[group].rows
+            tick(done)
+
+        run_in_threads(cut, range(len(plain.groups)), n_threads)
+    sizes = np.sum([table.arrange() for table in tables.values()], axis=0)
+    if sizes.max() * BYTES_PER_ROW > LARGER * max(resources.limit(), BYTES_PER_ROW):
+        raise DoubtError  # a user with many rows, or a sample that misleads
+    return Parts(found, tables, sizes)
+
+
+def _edges(plain: Plain, n_parts: int, n_rows: int, n_threads: int) -> Array:
+    """Return the least user id of each part but the first, so that parts are about equally large."""
+
+    def sample(group: int) -> Array:
+        pieces = plain.pieces(group, n_rows, plain.users)
+        users = [rows[plain.users[0]][-first % ROWS_PER_SAMPLE :: ROWS_PER_SAMPLE] for first, rows in pieces]
+        return np.concatenate(users)
+
+    users = np.sort(np.concatenate(run_in_threads(sample, range(len(plain.groups)), n_threads)))
+    return np.unique(users[len(users) * np.arange(1, n_parts) // n_parts]) if len(users) else users

@@ -1,0 +1,180 @@
+"""Parquet of more rows than fit in memory, cut by user on disk: the same bits, the same errors, nothing left behind."""
+
+import os
+
+import numpy as np
+import pytest
+
+import fastrec
+from fastrec.files import job, parts
+
+pa = pytest.importorskip("pyarrow")
+pytest.importorskip("duckdb")
+pq = pytest.importorskip("pyarrow.parquet")
+
+LISTS = ["ndcg@5", "map", "gini@5", "mrr"]
+LOG = ["auc", "gauc", "log_loss", "ndcg@3", "ece"]
+
+
+@pytest.fixture
+def cut(monkeypatch):
+    """Cut everything, into some ten parts; return what was cut: the number of parts each time, None if in doubt."""
+    seen = []
+    real = parts.cut_by_user
+
+    def cut_by_user(*given):
+        found = real(*given)
+        seen.append(None if found is None else int(np.count_nonzero(found._sizes)))
+        return found
+
+    def begin(n_parts=10):
+        monkeypatch.setattr(job, "COPIES", 1 << 40)
+        monkeypatch.setattr(job, "cut_by_user", cut_by_user)
+        monkeypatch.setattr(parts, "_n_parts", lambda *_: n_parts)
+        monkeypatch.setattr(parts, "MIN_PIECE", 500)
+        monkeypatch.setattr(parts, "MAX_PIECE", 500)
+        monkeypatch.setattr(parts, "ROWS_PER_SAMPLE", 7)
+        return seen
+
+    return begin
+
+
+def rows_of_lists(users):
+    """Return lists with tied scores, and truth, in any order."""
+    draw = np.random.default_rng(4)
+    recs, truth = np.repeat(users, 20), np.repeat(users[::2], 5)
+    items = np.concatenate([draw.permutation(60)[:20] for _ in users])
+    held = np.concatenate([draw.permutation(60)[:5] for _ in users[::2]])
+    order, of_truth = draw.permutation(len(recs)), draw.permutation(len(truth))
+    return (
+        pa.table({"user_id": recs[order], "item_id": items[order], "score": draw.integers(0, 6, len(recs)) / 4}),
+        pa.table({"user_id": truth[of_truth], "item_id": held[of_truth], "gain": draw.integers(0, 3, len(truth))}),
+    )
+
+
+def write(folder, *tables):
+    paths = [os.fspath(folder / f"{name}.parquet") for name, _ in zip(("recs", "truth"), tables, strict=False)]
+    for path, table in zip(paths, tables, strict=True):
+        pq.write_table(table, path, row_group_size=1300)
+    return paths
+
+
+def everything(report):
+    """Return all that a report says, numbers as their bits."""
+    order = np.argsort(report.user_ids)
+    values = {name: report.per_user[name][order].view(np.int64).tolist() for name in report}
+    errors = {name: report.estimates[name].std_error.hex() for name in report}
+    return dict(report), errors, values, sorted(report.user_ids.tolist()), report.data, report.warnings
+
+
+@pytest.mark.parametrize(
+    "users",
+    [
+        np.arange(300),
+        np.arange(300) * 7 - 900,
+        np.concatenate([np.arange(200), np.arange(100) + 2**40]),  # wide after narrow row groups
+        np.arange(300) + 2**62,
+        np.array([5, 6]),
+    ],
+    ids=["dense", "negative", "wide", "large", "one"],
+)
+@pytest.mark.parametrize("ties", ["input", "expected"])
+def test_lists(tmp_path, cut, users, ties):
+    paths = write(tmp_path, *rows_of_lists(users))
+    metrics = LISTS if ties == "input" else ["ndcg@5", "map"]
+    ask = {"metrics": metrics, "ties": ties, "per_user": True, "n_items": 60}
+    whole = fastrec.evaluate_files(*paths, **ask)
+    seen = cut()
+    assert everything(fastrec.evaluate_files(*paths, **ask, temp_directory=tmp_path)) == everything(whole)
+    assert seen == [len(np.unique(users)) if len(users) < 10 else 10]
+    assert sorted(os.listdir(tmp_path)) == ["recs.parquet", "truth.parquet"]
+
+
+def test_logs(tmp_path, cut):
+    draw = np.random.default_rng(5)
+    log = pa.table(
+        {
+            "user_id": draw.integers(0, 400, 6000),
+            "label": draw.random(6000) < 0.3,
+            "score": np.round(draw.random(6000), 2).astype(np.float32),
+        }
+    )
+    (path,) = write(tmp_path, log)
+    whole = fastrec.evaluate_files(path, metrics=LOG, per_user=True)
+    seen = cut()
+    assert everything(fastrec.evaluate_files(path, metrics=LOG, per_user=True)) == everything(whole)
+    assert seen == [10]
+
+
+def test_a_user_with_most_rows_is_left_to_duckdb(tmp_path, cut, monkeypatch):
+    users = np.append(np.arange(50), np.repeat(np.arange(50, 52), 1))
+    recs, truth = rows_of_lists(users)
+    many = pa.table({"user_id": np.full(4000, 7), "item_id": np.arange(1000, 5000), "score": np.zeros(4000)})
+    paths = write(tmp_path, pa.concat_tables([recs, many]), truth)
+    whole = fastrec.evaluate_files(*paths, metrics=["ndcg@5"], per_user=True)
+    seen = cut()
+    monkeypatch.setattr(parts, "BYTES_PER_ROW", 100_000)
+    found = fastrec.evaluate_files(*paths, metrics=["ndcg@5"], per_user=True, memory="120MB")
+    assert everything(found) == everything(whole)
+    assert seen == [None]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([None, *range(5999)]),
+        pa.array([-1, *range(5999)]),
+        pa.array([f"i{n}" for n in range(6000)]),
+        pa.array([0, 0, *range(5998)]),
+    ],
+    ids=["null", "negative", "strings", "twice"],
+)
+def test_faults_are_those_of_other_ways(tmp_path, cut, column):
+    users = np.repeat(np.arange(300), 20)
+    table = pa.table({"user_id": users, "item_id": column, "score": np.arange(6000.0)})
+    truth = table.slice(20, 3000).select(["user_id", "item_id"])
+    paths = write(tmp_path, table, truth)
+
+    def outcome():
+        try:
+            return everything(fastrec.evaluate_files(*paths, metrics=["mrr"], per_user=True))
+        except fastrec.FastrecError as error:
+            return str(error)
+
+    whole = outcome()
+    cut()
+    assert outcome() == whole
+
+
+def test_too_many_parts_are_left_to_duckdb(tmp_path, cut):
+    paths = write(tmp_path, *rows_of_lists(np.arange(300)))
+    whole = fastrec.evaluate_files(*paths, metrics=["mrr"], per_user=True)
+    seen = cut(parts.MAX_PARTS + 1)
+    assert everything(fastrec.evaluate_files(*paths, metrics=["mrr"], per_user=True)) == everything(whole)
+    assert seen == [None]
+
+
+def test_most_parts(tmp_path, cut):
+    paths = write(tmp_path, *rows_of_lists(np.arange(900)))
+    whole = fastrec.evaluate_files(*paths, metrics=["mrr"], per_user=True)
+    seen = cut(parts.MAX_PARTS)
+    assert everything(fastrec.evaluate_files(*paths, metrics=["mrr"], per_user=True)) == everything(whole)
+    assert seen == [parts.MAX_PARTS]
+
+
+def test_a_full_disk_is_told_as_by_duckdb(tmp_path, cut, monkeypatch):
+    paths = write(tmp_path, *rows_of_lists(np.arange(300)))
+    whole = fastrec.evaluate_files(*paths, metrics=["mrr"], per_user=True)
+    seen = cut()
+    monkeypatch.setattr(parts._Spill, "_check", lambda *_: (_ for _ in ()).throw(OSError("no space")))
+    assert everything(fastrec.evaluate_files(*paths, metrics=["mrr"], per_user=True)) == everything(whole)
+    assert seen == [None]
+
+
+def test_progress_counts_rows(tmp_path, cut):
+    paths = write(tmp_path, *rows_of_lists(np.arange(300)))
+    told = []
+    cut()
+    fastrec.evaluate_files(*paths, metrics=["mrr"], progress=lambda *what: told.append(what))
+    assert told[0] == (0, 6750) and told[-1] == (6750, 6750)
+    assert told == sorted(told) and len(told) > 5
