@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from fastrec.metrics.calls import catalogue
     from fastrec.metrics.declaration import ranking_metric, score_metric
     from fastrec.precompile import warmup
+    from fastrec.report.calibration import CalibrationCurve, calibration_curve
     from fastrec.report.estimates import Estimate, GroupEstimate
     from fastrec.report.report import Report, load
     from fastrec.scored.auc import AucTest, auc, auc_test
@@ -74,6 +75,7 @@ if TYPE_CHECKING:
 _LAZY = {
     "AucTest": "fastrec.scored.auc",
     "BoundedAuc": "fastrec.scored.histogram",
+    "CalibrationCurve": "fastrec.report.calibration",
     "ClassCounts": "fastrec.scored.classes",
     "Comparison": "fastrec.comparison.comparison",
     "ComparisonRow": "fastrec.comparison.row",
@@ -97,6 +99,7 @@ _LAZY = {
     "auc_test": "fastrec.scored.auc",
     "bounded_auc": "fastrec.scored.histogram",
     "break_even_point": "fastrec.scored.curves",
+    "calibration_curve": "fastrec.report.calibration",
     "catalogue": "fastrec.metrics.calls",
     "compare": "fastrec.comparison.compare",
     "compare_curves": "fastrec.scored.curves",
@@ -136,6 +139,7 @@ _LAZY = {
 __all__ = [
     "AucTest",
     "BoundedAuc",
+    "CalibrationCurve",
     "ClassCounts",
     "Comparison",
     "ComparisonRow",
@@ -169,6 +173,7 @@ __all__ = [
     "auc_test",
     "bounded_auc",
     "break_even_point",
+    "calibration_curve",
     "catalogue",
     "compare",
     "compare_curves",

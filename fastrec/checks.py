@@ -28,6 +28,7 @@ __all__ = [
     "check_flag",
     "check_form",
     "check_level",
+    "check_min_gain",
     "check_path",
     "check_progress",
     "check_text",
@@ -77,6 +78,21 @@ def check_level(level: Any) -> float:
     if not isinstance(level, numbers.Real) or not 0 < level < 1:  # type: ignore[operator] # nor True or False
         raise InputError(Argument("level"), f" must lie between 0 and 1, both excluded, found {shown(level)}")
     return float(level)
+
+
+def check_min_gain(min_gain: Any) -> float | None:
+    """Return the argument as a float, or None."""
+    if min_gain is None:
+        return None
+    if not is_number(min_gain):
+        raise InputTypeError(Argument("min_gain"), f" must be a number, found {shown(min_gain)}")
+    try:
+        value = float(min_gain)
+    except OverflowError:
+        value = math.inf
+    if not (math.isfinite(value) and value > 0):
+        raise InputError(Argument("min_gain"), f" must be finite and above 0, found {shown(min_gain)}")
+    return value
 
 
 def check_path(name: str, path: Any) -> str:

@@ -91,6 +91,7 @@ def documents() -> dict[str, Any]:
     drifted = fastrec.drift([lists, lists], k=2, items=shop, provider="segment")
     clicks, ranks, users = [1, 0, 1, 0], [1, 2, 1, 2], ["ann", "ann", "bob", "bob"]
     counted = fastrec.ctr_by_rank(clicks, ranks, user_ids=users, groups={"plan": ["free"] * 4})
+    calibrated = fastrec.calibration_curve(clicks, [0.5] * 4, user_ids=users, groups={"plan": ["free"] * 4})
     bias = fastrec.position_bias(clicks, ranks, users, [7] * 4, method="em", n_samples=5)
     valued = fastrec.policy_value([1.0, 0.0], [0.5, 0.5], [0.5, 0.25], estimator=["ips", "snips"], clip=2.0)
     explained = fastrec.explain("ndcg@2", lists, truth, like="rectools", n_users=1)
@@ -102,6 +103,7 @@ def documents() -> dict[str, Any]:
         "Comparison.to_rows()": fastrec.compare(systems, n_rounds=10).to_rows(),
         "Drift.to_dict()": drifted.to_dict(),
         "Drift.to_rows()": drifted.to_rows(),
+        "CalibrationCurve.to_dict()": calibrated.to_dict(),
         "CtrByRank.to_dict()": counted.to_dict(),
         "PositionBias.to_dict()": bias.to_dict(),
         "PolicyEstimate.to_dict()": valued["ips"].to_dict(),

@@ -197,7 +197,9 @@ def _evaluate_systems(
             except MetricNotFoundError as error:
                 raise InputError(path, ": ", error.text) from error
         else:
-            evaluated[name] = evaluate_any(path, truth, options | {"output": None}, is_log=is_log, per_user=True)
+            evaluated[name] = evaluate_any(
+                path, truth, options | {"output": None, "html": None, "format_": "table"}, is_log=is_log, per_user=True
+            )
     return evaluated, wanted
 
 

@@ -3,30 +3,28 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
-from fastrec._version import __version__
-from fastrec.cli.output import SAVED, check_outputs, csv_text, emit, name_files, save_report, write_report
+from fastrec.cli.curves import curves_of_page, makes_page, write_curves
+from fastrec.cli.output import SAVED, check_outputs, name_files, save_report, write_report
 from fastrec.cli.standard_input import open_inputs, without_paths
-from fastrec.exceptions import FastrecWarning, InputError, Text
+from fastrec.exceptions import FastrecWarning, InputError
 from fastrec.inputs.sides import shared_rows
-from fastrec.report.plain import plain_data
 from fastrec.report.report import is_saved, reword
 from fastrec.runtime.extras import require
 from fastrec.runtime.outputs import atomic_write
-from fastrec.show.json import dump_json
 
 if TYPE_CHECKING:
     from fastrec.files.columns import ListColumns, RowColumns
     from fastrec.files.job import Evaluated
     from fastrec.metrics.declaration import Call
     from fastrec.report.report import Report
+    from fastrec.show.shown import Charted
 from fastrec.cli.group import (
     CONTENTS_OF_ROLES,
     FILES_OF_LISTS,
@@ -123,33 +121,33 @@ def evaluate(ctx: click.Context, /, recs: str, truth: str | None, **options: Any
         if is_model:
             check_kind(ctx, is_log=False)
             (truth_file,) = inputs.values()
-            return _finish(_evaluate_model(truth_file, options), options)
+            return _finish(_evaluate_model(truth_file, options), recs, options)
         recs_file, truth_file = inputs.values()
         is_log = holds_log(recs_file, truth_file, names_of_metrics(options), options)
         check_kind(ctx, is_log=is_log)
         result = evaluate_any(recs_file, truth_file, options, is_log=is_log, per_user=_needs_user_values(options))
-        return _finish(result, options)
+        return _finish(result, recs_file or recs, options)
 
 
-def _finish(result: Evaluated, options: dict[str, Any]) -> int:
-    """Write what options ask for; return 1 if a mean is below its floor."""
+def _finish(result: Evaluated, path: str, options: dict[str, Any]) -> int:
+    """Write what options ask for of a file; return 1 if a mean is below its floor."""
     if options["per_user"] is not None:
         _write_per_user(options["per_user"], result)
-    curves, lacking = result.curves or ("", ())
-    if options["curves"] is not None:
-        emit(curves, options["curves"])
-    write_evaluated(result.report, options)
+    lacking = () if options["curves"] is None else write_curves(path, result, options)
+    write_evaluated(
+        result.report, options, curves_of_page(path, result, options, column_of(options, "label_col", "label"))
+    )
     for warning in (*result.report.warnings, *lacking):
         say_warning(warning)
     return missed_floors(result.report, options["fail_under"])
 
 
-def write_evaluated(report: Report, options: dict[str, Any]) -> None:
+def write_evaluated(report: Report, options: dict[str, Any], curves: Sequence[Charted] = ()) -> None:
     """Save the report for `load`, then print it with arguments of Python as options of the command."""
     reword(report, without_paths)
     save_report(report, options)
     reword(report, in_options)
-    write_report(report, options)
+    write_report(report, options, curves)
 
 
 @contextlib.contextmanager
@@ -330,24 +328,23 @@ def _evaluate_log(path: str, options: dict[str, Any], *, per_user: bool) -> Eval
         all_of_them = bool(options["metrics"]) or has_users
         asked = {name: call for name, call in named.items() if all_of_them or not call.needs_users}
         check_thresholds(options["fail_under"], asked)
-        return ScoreEvaluator(
+        evaluator = ScoreEvaluator(
             list(asked),
             like=options["like"],
             per_user=has_users and per_user,
             n_threads=options["threads"],
             **{name: options[name] for name in (*PASSED_ON, "one_class")},
         )
+        if options["curves"] is not None or (makes_page(options) and not evaluator.needs_targets):
+            evaluator.keep_score_counts(needed=options["curves"] is not None)
+        return evaluator
 
-    def curves(labels: Any, scores: Any, weights: Any) -> tuple[str, tuple[str, ...]]:
-        return _curves_of(path, labels, scores, weights, options)
-
-    wanted = None if options["curves"] is None else curves
     with showing_progress() as watch, quietly(), naming_options(_hints_of_log(options, calls)):
         watch("reading")
         columns = _columns_of_log(options, calls)
         paths = {"log": path} | ({} if options["users"] is None else {"users": options["users"]})
         resources, format_ = resources_of(options), options["input_format"]
-        return evaluate_log(make_evaluator, paths, columns, resources, watch, wanted, input_format=format_)
+        return evaluate_log(make_evaluator, paths, columns, resources, watch, input_format=format_)
 
 
 def usual_metrics(options: dict[str, Any]) -> tuple[str, ...]:
@@ -422,41 +419,6 @@ def _hints_of_log(options: dict[str, Any], calls: list[Call]) -> dict[str, str]:
         "item": f"--ties {ties} needs items: --item-col names their column" if options["item_col"] is None else "",
         "by": "with several --user-col, each combination of their values is a user",
     }
-
-
-def _curves_of(
-    path: str, labels: Any, scores: Any, weights: Any, options: dict[str, Any]
-) -> tuple[str, tuple[str, ...]]:
-    """Return the thinned ROC and precision-recall curves as JSON or CSV, and warnings."""
-    from fastrec.inputs.columns import check_classes
-    from fastrec.scored.curves import pr_curve, roc_curve
-
-    if options["min_gain"] is not None:
-        labels = labels >= options["min_gain"]
-    try:
-        labels = check_classes(labels)
-    except InputError as error:
-        raise InputError(error.text, "; --min-gain says from which label a row is positive") from None
-    roc = roc_curve(labels, scores, sample_weight=weights, thin=True)
-    pr = pr_curve(labels, scores, sample_weight=weights, thin=True)
-    one_class = Text(path, ": all rows are of one class, so --curves lack rates")
-    lacking = (one_class,) if math.isnan(roc.area) else ()
-    limits = [*pr.thresholds, math.nan]  # the last point, without rows, has no threshold
-    columns: dict[str, dict[str, Any]] = {
-        "roc": {"threshold": roc.thresholds, "fpr": roc.fpr, "tpr": roc.tpr},
-        "pr": {"threshold": limits, "recall": pr.recall, "precision": pr.precision},
-    }
-    if options["curves"].lower().endswith(".csv"):
-        rows = (
-            {"curve": curve} | dict(zip(values, map(float, point), strict=True))
-            for curve, values in columns.items()
-            for point in zip(*values.values(), strict=True)
-        )
-        return csv_text(["curve", "threshold", "fpr", "tpr", "recall", "precision"], rows), lacking
-    document: dict[str, Any] = {"schema": 1, "fastrec": __version__}
-    for (curve, values), area in zip(columns.items(), (roc.area, pr.area), strict=True):
-        document[curve] = {"area": area, **values}
-    return dump_json(plain_data(document)) + "\n", lacking
 
 
 def _write_per_user(path: str, result: Evaluated) -> None:

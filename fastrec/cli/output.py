@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from fastrec.explanation.explanation import Explanation
     from fastrec.feedback.result import Drift
     from fastrec.report.report import Report
+    from fastrec.show.shown import Charted
 
 __all__ = [
     "FORMATS_OF",
@@ -172,13 +173,13 @@ def save_report(report: Report, options: Mapping[str, Any]) -> None:
         report.save(options["output"])
 
 
-def write_report(report: Report, options: Mapping[str, Any]) -> None:
-    """Write everything that the options ask for, except saved reports; print last."""
+def write_report(report: Report, options: Mapping[str, Any], curves: Sequence[Charted] = ()) -> None:
+    """Write everything that the options ask for, except saved reports; print last. Pages also have the curves."""
     own: Forms = {
         "table": lambda: lambda console: draw_report(console, report),
         "md": lambda: "\n\n".join([*_heading(options), report.to_markdown(), bullets(counts(report))]),
     }
-    _write(report, own | _of_paper(report, options), options)
+    _write(report, own | _of_paper(report, options), options, {"curves": curves})
 
 
 def write_comparison(found: Comparison, reports: Mapping[str, Report], options: Mapping[str, Any]) -> None:
@@ -243,18 +244,20 @@ def _write(
     found: Report | Comparison | Drift | CtrByRank | PositionBias | PolicyEstimates,
     own: Forms,
     options: Mapping[str, Any],
+    of_page: Mapping[str, Any] | None = None,
 ) -> None:
     """Write the HTML page and the result; `own` has the formats that the command line makes itself."""
-    title: dict[str, Any] = {} if options["title"] is None else {"title": options["title"]}
-    title["about"] = facts_of(options)
+    page = {"about": facts_of(options), **(of_page or {})}
+    if options["title"] is not None:
+        page["title"] = options["title"]
     if options["html"] is not None:
-        found.to_html(options["html"], **title)
+        found.to_html(options["html"], **page)
     if options["format_"] == SAVED:
         return
     forms: Forms = {
         "json": lambda: found.to_json(indent=2),
         "csv": lambda: csv_text(list(next(iter(found.to_rows()), {})), found.to_rows()).removesuffix("\n"),
-        "html": lambda: str(found.to_html(**title)).removesuffix("\n"),
+        "html": lambda: str(found.to_html(**page)).removesuffix("\n"),
         "tex": found.to_latex,
         **own,
     }

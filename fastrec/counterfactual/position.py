@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -12,11 +12,10 @@ from fastrec.counterfactual.counts import MOMENTS, check_keys, count_keys, count
 from fastrec.counterfactual.curves import METHODS
 from fastrec.counterfactual.result import CtrByRank, PositionBias, check_count
 from fastrec.exceptions import Argument, InputError, InputTypeError, renaming, shown
-from fastrec.inputs.arrow import Labels
 from fastrec.inputs.frames import Columns
 from fastrec.inputs.grouping import group_rows
-from fastrec.inputs.impressions import Impressions, read_impressions
-from fastrec.inputs.rows import encode_keys, encode_labels, number_codes
+from fastrec.inputs.impressions import read_impressions
+from fastrec.inputs.rows import encode_keys, read_groupings
 from fastrec.runtime.limits import resolve_threads
 
 __all__ = ["bias_settings", "ctr_by_rank", "position_bias"]
@@ -100,7 +99,7 @@ def ctr_by_rank(
         users = group_rows(encode_keys(rows.keys["user_ids"], n).codes, threads)
         table = count_users(at, rows.clicks, n_ranks, users, threads)
     tables: dict[str, dict[Any, Array]] = {}
-    for name, codes, valid, names in _groupings(rows):
+    for name, codes, valid, names in read_groupings(rows.groups, n):
         check_keys(len(names), n_ranks)
         keys, clicks, of_users = codes * n_ranks + at, rows.clicks, users
         if valid is not None:
@@ -114,22 +113,6 @@ def ctr_by_rank(
             found = count_users(keys, clicks, size, of_users, threads)
         tables[name] = dict(zip(names, found.reshape(len(names), n_ranks, MOMENTS), strict=True))
     return CtrByRank(table, tables, level, by_user=users is not None)
-
-
-def _groupings(rows: Impressions) -> Iterator[tuple[str, Array, Array | None, list[Any]]]:
-    """Yield each grouping: its name, the code of each row, which rows have one, and the labels of the codes."""
-    n = len(rows.ranks)
-    for name, labels in rows.groups.items():
-        if not isinstance(name, str):
-            raise InputTypeError(f"the names of groups must be strings, found {shown(name)}")
-        if not isinstance(labels, Labels) and hasattr(labels, "__len__") and len(labels) != n:
-            raise InputError(f"groups[{name!r}] must have one label per row, {n}; found {len(labels)}")
-        keys, valid = encode_labels(labels, f"groups[{name!r}]", n)
-        present = keys.codes if valid is None else keys.codes[valid]
-        numbers, distinct = number_codes(present.astype(np.int64))
-        codes = np.zeros(n, np.int64)
-        codes[slice(None) if valid is None else valid] = numbers
-        yield name, codes, valid, keys.name_of(distinct).tolist()
 
 
 def position_bias(

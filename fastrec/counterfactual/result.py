@@ -12,13 +12,13 @@ from fastrec._version import __version__
 from fastrec.checks import check_level, counted, whole_number
 from fastrec.counterfactual.counts import PairCounts, add_tables, join_pairs
 from fastrec.counterfactual.curves import Fitting
-from fastrec.counterfactual.intervals import clustered_error, quantile_of, wilson
 from fastrec.counterfactual.tables import brief, chart_of, curve_table, page_of_settings, rank_table
 from fastrec.exceptions import Argument, InputError, InputTypeError, shown
 from fastrec.report.plain import plain_document
 from fastrec.runtime.threads import once
+from fastrec.scored.intervals import clustered_error, quantile_of, wilson
 from fastrec.show.plots import check_target, draw_band
-from fastrec.show.shown import Exported
+from fastrec.show.shown import Charted, Exported
 from fastrec.show.tables import Lead, Section, Table, with_notes
 
 __all__ = ["CtrByRank", "PositionBias", "check_count"]
@@ -28,7 +28,7 @@ NOT_BIAS = "a falling curve alone is not bias: items differ by rank (see positio
 BOOTSTRAP = "bootstrap of queries"
 
 
-class CtrByRank(Exported):
+class CtrByRank(Exported, Charted):
     """Click-through rates by rank, as returned by `ctr_by_rank`. Arrays have one number per rank, from rank 1.
 
     ranks : 1, 2, ..., the highest rank.
@@ -184,8 +184,14 @@ class CtrByRank(Exported):
             for title, rows in self._rows_and_titles()
         ]
 
+    def _in_report(self) -> list[Section]:
+        parts = list(self._rows_and_titles())
+        tables = [rank_table(title or "By rank", rows) for title, rows in parts]
+        charts = [chart_of(title or "All rows: clicks / impressions", rows, "ratio") for title, rows in parts]
+        return [Section("Clicks by rank", tables, charts, self.notes())]
 
-class PositionBias(Exported):
+
+class PositionBias(Exported, Charted):
     """Curve of position bias, as returned by `position_bias`. Arrays have one number per rank, from rank 1.
 
     curve : chance that a rank is examined, relative to rank 1; NaN for a rank that nothing connects to rank 1.
@@ -337,12 +343,16 @@ class PositionBias(Exported):
         return Lead(notes=[*self.notes(), f"fastrec {__version__}"])
 
     def _sections(self) -> list[Section]:
-        rows = self.to_rows()
-        chart = chart_of("examination / that of rank 1", rows, "curve")
+        (curve,) = self._in_report()
         return [
-            Section("Curve", [curve_table(rows)._replace(title="By rank")], [chart]),
+            curve._replace(title="Curve", lines=()),
             Section("Settings", [page_of_settings(self.settings)]),
         ]
+
+    def _in_report(self) -> list[Section]:
+        rows = self.to_rows()
+        chart = chart_of("examination / that of rank 1", rows, "curve")
+        return [Section("Position bias", [curve_table(rows)._replace(title="By rank")], [chart], self.notes())]
 
 
 def check_count(name: str, value: Any, least: int) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
@@ -13,7 +12,7 @@ import numpy as np
 
 from fastrec._version import __version__
 from fastrec.arguments.groups import MinGain
-from fastrec.checks import COUNT, MaybeNone, check_flag, check_form, is_number, one_of, whole_number, with_article
+from fastrec.checks import COUNT, MaybeNone, check_flag, check_form, one_of, whole_number, with_article
 from fastrec.evaluation.accumulators import SCORE_COUNTS, find_accumulator
 from fastrec.evaluation.engine import Outcome
 from fastrec.evaluation.state import FORM as SEEN
@@ -45,7 +44,6 @@ __all__ = [
     "MAX_ROWS_OF_USER",
     "BaseEvaluator",
     "about_users",
-    "check_min_gain",
     "check_n_items",
     "refuse_arrays",
     "wanted_metrics",
@@ -561,21 +559,6 @@ def refuse_arrays(**arguments: Any) -> None:
                 f"{name} goes with labels and scores, but scores is None; for a data frame, {wanted[name]}=... names "
                 "the column"
             )
-
-
-def check_min_gain(min_gain: Any) -> float | None:
-    """Return the argument as a float, or None."""
-    if min_gain is None:
-        return None
-    if not is_number(min_gain):
-        raise InputTypeError(Argument("min_gain"), f" must be a number, found {shown(min_gain)}")
-    try:
-        value = float(min_gain)
-    except OverflowError:
-        value = math.inf
-    if not (math.isfinite(value) and value > 0):
-        raise InputError(Argument("min_gain"), f" must be finite and above 0, found {shown(min_gain)}")
-    return value
 
 
 def check_n_items(n_items: Any) -> int | None:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from fastrec.arguments.groups import MinGain
-from fastrec.checks import whole_number
-from fastrec.evaluation.evaluators import MAX_ROWS_OF_USER, check_min_gain
+from fastrec.checks import check_min_gain, whole_number
+from fastrec.evaluation.evaluators import MAX_ROWS_OF_USER
 from fastrec.evaluation.row_rules import check_grades
 from fastrec.exceptions import Argument, InputError, InputTypeError, shown
 from fastrec.inputs.lists import Lists

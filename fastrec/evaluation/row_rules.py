@@ -20,7 +20,16 @@ from fastrec.policies import BY_ID
 if TYPE_CHECKING:
     from fastrec.scored.score_counts import ScoreCounts
 
-__all__ = ["check_grades", "check_no_users_needed", "check_row_metrics", "check_values", "make_source", "positive_rows"]
+__all__ = [
+    "check_classes_for",
+    "check_grades",
+    "check_no_users_needed",
+    "check_row_metrics",
+    "check_values",
+    "has_grades",
+    "make_source",
+    "positive_rows",
+]
 
 Array = np.ndarray[Any, Any]
 
@@ -94,15 +103,20 @@ def _needs_classes(plan: Plan) -> Call | None:
 
 
 def _check_classes(plan: Plan, rows: Rows) -> None:
-    call, labels = _needs_classes(plan), rows.labels
-    if call is None:
-        return
+    call = _needs_classes(plan)
+    if call is not None:
+        check_classes_for(call.text, rows)
+
+
+def check_classes_for(what: str, rows: Rows) -> None:
+    """Raise an error unless labels are 0 or 1."""
+    labels = rows.labels
     wrong = (labels != 0) & (labels != 1)
     if wrong.any():
         at = int(wrong.argmax())
         raise InputError(
             LABELS,
-            f" must be 0 or 1 for {call.text}, found {labels[at]}",
+            f" must be 0 or 1 for {what}, found {labels[at]}",
             RowNumber.at(rows.where(at)),
             "; ",
             Argument("min_gain", (...,)),
@@ -133,7 +147,7 @@ def make_source(plan: Plan, rows: Rows, ties: int) -> Scores:
     labels = _wide_enough(max(plan.min_gains), rows.labels)
     rank = plan.writers[True].ranks or bool(np.isin(plan.statistics(graded=True)[0][:, 0], _FROM_POSITIVES).any())
     # one pass over the positives serves labels of 0 and 1; with other gains, each condition has its own positives
-    graded = rank and bool(len(labels)) and (plan.needs_gains or (_needs_classes(plan) is None and _has_grades(labels)))
+    graded = rank and bool(len(labels)) and (plan.needs_gains or (_needs_classes(plan) is None and has_grades(labels)))
     statistics, parameters = plan.statistics(graded=graded)
     parameters[statistics[:, 0] == op.LOG_LOSS] = np.finfo(rows.scores.dtype).eps
     label_limits, score_limits = _limits(plan, labels.dtype, rows.scores.dtype)
@@ -170,7 +184,7 @@ def _wide_enough(largest: float, labels: Array) -> Array:
     return labels.astype(np.float64) if wide else labels
 
 
-def _has_grades(labels: Array) -> bool:
+def has_grades(labels: Array) -> bool:
     """Return whether any positive label is not 1."""
     return bool(labels.max() > 1 or (labels.dtype.kind == "f" and ((labels > 0) & (labels != 1)).any()))
 

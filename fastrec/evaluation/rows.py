@@ -4,26 +4,32 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 
 import numpy as np
 
 from fastrec.arguments.calls import RowBatch, RowSettings
 from fastrec.arguments.groups import ArraysOfUsers, RowColumnNames, RowIds
 from fastrec.arguments.signature import pick, takes
-from fastrec.checks import check_progress
-from fastrec.evaluation.accumulators import SCORE_COUNTS, Accumulator, AccumulatorKey, collect
+from fastrec.checks import check_min_gain, check_progress
+from fastrec.evaluation.accumulators import SCORE_COUNTS, Accumulator, AccumulatorKey, GroupKey, collect
 from fastrec.evaluation.engine import KernelError, evaluate_source
 from fastrec.evaluation.evaluators import (
     BaseEvaluator,
-    check_min_gain,
     check_n_items,
     refuse_arrays,
     wanted_metrics,
 )
 from fastrec.evaluation.faults import explain_fault
 from fastrec.evaluation.row_effects import effects_on_order, effects_on_ratios
-from fastrec.evaluation.row_rules import check_no_users_needed, check_row_metrics, check_values, make_source
+from fastrec.evaluation.row_rules import (
+    check_classes_for,
+    check_no_users_needed,
+    check_row_metrics,
+    check_values,
+    has_grades,
+    make_source,
+)
 from fastrec.evaluation.state import GroupSums, State
 from fastrec.exceptions import InputError, MetricError
 from fastrec.inputs.columns import LABELS, SCORES
@@ -33,16 +39,20 @@ from fastrec.inputs.rows import Rows, label_users, one_by_one, read_frame, read_
 from fastrec.kernels import codes as op
 from fastrec.metrics.calls import expand
 from fastrec.metrics.declaration import LISTS, ROWS
-from fastrec.metrics.plan import Policies
+from fastrec.metrics.plan import Accumulated, Policies
 from fastrec.policies import BY_ID, TIES
 from fastrec.report.estimates import Effects, Estimate
 from fastrec.report.report import Report
 from fastrec.runtime.shared import synchronized
 
+if TYPE_CHECKING:
+    from fastrec.scored.score_counts import ScoreCounts
+
 __all__ = ["ScoreEvaluator", "evaluate_rows_at_once", "usual_of_rows"]
 
 
 Array = np.ndarray[Any, Any]
+ACCUMULATED = (SCORE_COUNTS, 0)  # of the condition of the call, that of its `min_gain`
 
 
 def usual_of_rows(k: Any, *, has_users: bool, weighted: bool) -> list[str]:
@@ -93,6 +103,7 @@ class ScoreEvaluator(BaseEvaluator):
             **policies,
         }
         super().__init__(wanted, settings, per_user=given["per_user"], n_threads=given["n_threads"])
+        self._keeping: Literal["no", "possible", "needed"] = "no"
         if self.ordered_calls:  # load it now: a child that is forked during an import waits for ever for its lock
             import fastrec.scored.score_counts  # noqa: F401
 
@@ -100,6 +111,7 @@ class ScoreEvaluator(BaseEvaluator):
         super()._forget()
         self._grouped: bool | None = None
         self._row_weights: bool | None = None
+        self._has_grades = False
         self._of_order: tuple[int, Effects] = 0, {}  # of so many users: of all of them only if they came in one batch
 
     @synchronized
@@ -170,11 +182,42 @@ class ScoreEvaluator(BaseEvaluator):
             check_values(plan, rows)  # errors in the rows themselves come first
             raise explain_fault(error, plan, Names(users.ids, None), rules, None) from None
         kinds = [key for key in plan.accumulators if not (self._part and key[0] == SCORE_COUNTS)]
+        if self._keeps_counts(rows) and ACCUMULATED not in [key[:2] for key in kinds]:
+            kinds.append(Accumulated(*ACCUMULATED, ()))
         found = collect(kinds, {"rows": rows}, plan.min_gains, self._n_threads)
         with self._changing():
             state = self._keep(plan, outcome, users, {"rows": len(rows.scores)})
             state.accumulate(found)
             self._grouped, self._row_weights = rows.grouped, rows.weights is not None
+
+    def keep_score_counts(self, *, needed: bool) -> Self:
+        """Keep the counts of rows by score, whatever the metrics are, for `score_counts`; return the evaluator.
+
+        needed : reject labels other than 0 and 1, if no `min_gain` says which are positive. Else there are no counts.
+        """
+        import fastrec.scored.score_counts  # noqa: F401 - as in `__init__`
+
+        self._keeping = "needed" if needed else "possible"
+        return self
+
+    def _keeps_counts(self, rows: Rows) -> bool:
+        """Return whether to keep the counts of a batch."""
+        if self._keeping == "no" or self._settings["min_gain"] is not None:
+            return self._keeping != "no"
+        if self._keeping == "needed":
+            check_classes_for("curves", rows)
+        self._has_grades |= bool(len(rows.labels)) and (has_grades(rows.labels) or bool(rows.labels.min() < 0))
+        return not self._has_grades
+
+    @property
+    def score_counts(self) -> dict[GroupKey | None, ScoreCounts]:
+        """The counts of rows by score, of all rows and of each group; empty if they are not kept."""
+        if self._state is None or self._has_grades or self._keeping == "no":
+            return {}
+        found: dict[GroupKey | None, Any] = {
+            key.group: own for key, own in self._state.accumulators.items() if key[:2] == ACCUMULATED
+        }
+        return {group: found[group] for group in (None, *self._state.groups) if group in found}
 
     def _review(self, rows: Rows) -> None:
         """Find the effects of users on metrics of the order of all rows, once these are added."""

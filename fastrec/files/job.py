@@ -48,6 +48,8 @@ from fastrec.runtime.outputs import temporary_folder
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
+
+    from fastrec.scored.score_counts import ScoreCounts
 from fastrec.files.labels import LabelsOfUsers
 from fastrec.files.resources import Resources
 
@@ -89,7 +91,9 @@ class Evaluated(NamedTuple):
     report: Report
     users: dict[str, Array]  # column -> id of each user; empty unless the report has values per user
     groups: dict[str, Array]  # column -> label of each user; likewise
-    curves: Any = None  # the result of `curves` in `evaluate_log`
+    score_counts: Mapping[
+        tuple[str, Any] | None, ScoreCounts
+    ] = {}  # of all rows of a log (None) and of groups, if kept
 
 
 class _Loaded(NamedTuple):

@@ -78,6 +78,14 @@ class LabelsOfUsers(NamedTuple):
         """The columns that hold codes."""
         return [f"by{nth}" for nth in range(len(self.names))]
 
+    def named(self, grouping: str, label: str | int) -> tuple[str, str | int]:
+        """Return the name and the label of a group of codes; one of names is as it is."""
+        if not self.names:
+            return grouping, label
+        nth = self.columns.index(grouping)
+        found: str | int = self.strings[nth][int(label)].item()
+        return self.names[nth], found
+
     def join(self, select: str, file: File) -> str:
         """Return the SQL that adds the codes of the users' labels to the rows of a file `t`."""
         if not self.names or file.table not in LABELLED:

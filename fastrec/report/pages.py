@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from fastrec.checks import counted
+from fastrec.checks import counted, listed, with_article
+from fastrec.exceptions import InputTypeError
 from fastrec.report.definitions import known_call
 from fastrec.report.plain import rows_of
 from fastrec.report.tables import cutoff_families, estimated, group_tables
 from fastrec.show.charts import Estimated, Interval, interval_chart, line_chart
 from fastrec.show.numbers import one_figure, span, with_margin
+from fastrec.show.shown import Charted
 from fastrec.show.tables import Chart, Section, Table
 
 if TYPE_CHECKING:
     from fastrec.report.estimates import Estimate
     from fastrec.report.values import ReportValues
 
-__all__ = ["findings", "paper_table", "segments", "summary"]
+__all__ = ["findings", "paper_table", "sections_of", "segments", "summary"]
 
 MAX_CHARTS = 6  # of a grouping
 MAX_GROUPS = 24  # in a chart
@@ -91,6 +93,28 @@ def segments(report: ReportValues) -> Section:
                 charts.append(Chart(title, interval_chart(title, lines, report.estimates[name].mean)))
     reading = ["Means of groups, with 95 % intervals; the dashed line is the mean over all."] if charts else []
     return Section("Segments", [table._replace(n_narrow=4) for table in group_tables(report)], charts, reading)
+
+
+def sections_of(curves: Iterable[Charted]) -> list[Section]:
+    """Return the sections of curves; those of one title are one section."""
+    if isinstance(curves, Charted) or not isinstance(curves, Iterable):
+        raise InputTypeError(f"curves must be a list of curves, found {with_article(type(curves).__name__)}")
+    joined: dict[str, Section] = {}
+    for curve in listed(curves, "curves"):
+        if not isinstance(curve, Charted):
+            raise InputTypeError(
+                "curves must be results of roc_curve, pr_curve, calibration_curve, ctr_by_rank or position_bias, "
+                f"found {with_article(type(curve).__name__)}"
+            )
+        for own in curve._in_report():  # noqa: SLF001 - of all results; not public
+            known = joined.get(own.title, Section(own.title))
+            joined[own.title] = Section(
+                own.title,
+                [*known.tables, *own.tables],
+                [*known.charts, *own.charts],
+                list(dict.fromkeys([*known.lines, *own.lines])),
+            )
+    return list(joined.values())
 
 
 def paper_table(report: ReportValues) -> Table:

@@ -24,7 +24,7 @@ from fastrec.report.archive import (
 from fastrec.report.definitions import definitions, known_call, settings_table
 from fastrec.report.doubts import NOTES
 from fastrec.report.estimates import Estimate
-from fastrec.report.pages import findings, paper_table, segments, summary
+from fastrec.report.pages import findings, paper_table, sections_of, segments, summary
 from fastrec.report.plain import group_rows, plain_data, refuse_ending, rows_of, scalar_name
 from fastrec.report.saved import (
     FORM,
@@ -64,7 +64,7 @@ from fastrec.report.tables import (
 from fastrec.report.values import Label, ReportValues
 from fastrec.runtime.outputs import atomic_write
 from fastrec.show.numbers import one_figure, shown_count
-from fastrec.show.shown import Published
+from fastrec.show.shown import Charted, Published
 from fastrec.show.tables import Lead, Section, Table, warning_lines, with_notes, with_warnings
 
 
@@ -209,6 +209,7 @@ class Report(Published, ReportValues):
         *,
         title: str = "Evaluation",
         about: Mapping[str, str] | None = None,
+        curves: Iterable[Charted] = (),
     ) -> str | None:
         """Return or write a page for people: one HTML file that needs no network and no library.
 
@@ -223,6 +224,8 @@ class Report(Published, ReportValues):
         title : the title of the page.
         about : facts about the evaluation at the head of the page, {name: text}, such as its date, data set or files.
             The page has no date of its own, so the same numbers give the same page.
+        curves : curves of the same rows that the page also shows, after the groups: results of `roc_curve`, `pr_curve`,
+            `calibration_curve`, `ctr_by_rank`, `position_bias`. A report has no rows to draw them from.
 
         Returns
         -------
@@ -233,7 +236,8 @@ class Report(Published, ReportValues):
         >>> page.count("<h1>Spring &amp; summer</h1>")
         1
         """
-        return self._page(path, title, about)
+        metrics, groups, *others = self._sections()
+        return self._page(path, title, about, [metrics, groups, *sections_of(curves), *others])
 
     def _printed(self) -> list[Table]:
         head = ["metric", "mean", "± 95 %", *(["users"] if self.users["total"] else [])]

@@ -15,11 +15,32 @@ from fastrec.scored.areas import auc_of_pairs, cumulative, pairs_of_counts, step
 from fastrec.scored.auc import no_threads_if_small, read_rows
 from fastrec.scored.score_counts import ScoreCounts
 from fastrec.scored.sorting import Runs
+from fastrec.show.charts import curve_chart
+from fastrec.show.numbers import rate
+from fastrec.show.shown import Charted
+from fastrec.show.tables import Chart, Section
 
-__all__ = ["CurveComparison", "PrCurve", "RocCurve", "break_even_point", "compare_curves", "pr_curve", "roc_curve"]
+__all__ = [
+    "CurveComparison",
+    "PrCurve",
+    "RocCurve",
+    "break_even_point",
+    "compare_curves",
+    "pr_curve",
+    "pr_of_runs",
+    "roc_curve",
+    "roc_of_runs",
+    "visible",
+]
 
 
 Array = np.ndarray[Any, Any]
+CURVES = "Curves"  # section of a page
+PLACES = 1024  # columns of a chart of a page: a quarter of a unit of its width
+DRAWN = (
+    "A curve is drawn with the first, last, lowest and highest point in each of 1,024 columns, which leaves the "
+    "picture as it is. Areas are those of all points."
+)
 EQUAL = 1e-12  # curves no further apart than this are equal: such gaps are rounding
 
 
@@ -27,7 +48,7 @@ EQUAL = 1e-12  # curves no further apart than this are equal: such gaps are roun
 
 
 @dataclass(frozen=True, eq=False)
-class RocCurve:
+class RocCurve(Charted):
     """Points of a ROC curve by descending threshold; unpacks into ``fpr, tpr, thresholds``.
 
     A point holds the rates of rows with ``score >= threshold``. The first point has threshold inf and no rows.
@@ -51,9 +72,17 @@ class RocCurve:
             return auc_of_pairs(pairs_of_counts(new_positives, new_negatives))
         return float((np.diff(self.fpr) * (self.tpr[1:] + self.tpr[:-1])).sum()) / 2 if len(self.fpr) > 1 else math.nan
 
+    def _in_report(self) -> list[Section]:
+        if math.isnan(self.area):
+            return [Section(CURVES, lines=["No ROC curve: all rows are of one class."])]
+        title = f"ROC curve, area {rate(self.area)}"
+        x, y = visible(self.fpr, self.tpr, PLACES)
+        axes = "false positive rate", "true positive rate"
+        return [_section(title, curve_chart(title, axes, _pairs(x, y), [(0.0, 0.0), (1.0, 1.0)]))]
+
 
 @dataclass(frozen=True, eq=False)
-class PrCurve:
+class PrCurve(Charted):
     """Points of a precision-recall curve by ascending threshold; unpacks into ``precision, recall, thresholds``.
 
     A point holds the values of rows with ``score >= threshold``. The last point, precision 1 and recall 0, has no
@@ -73,6 +102,43 @@ class PrCurve:
     def area(self) -> float:
         """Area under the steps: the average precision; 0 without positives."""
         return step_area(self.true_positives[::-1], self.false_positives[::-1])
+
+    def _in_report(self) -> list[Section]:
+        if not self.true_positives[0] > 0:
+            return [Section(CURVES, lines=["No precision-recall curve: no row is positive."])]
+        share = float(self.precision[0])  # at the lowest threshold, which all rows reach
+        title = f"Precision-recall curve, average precision {rate(self.area)}, base rate {rate(share)}"
+        x, y = visible(self.recall[::-1], self.precision[::-1], PLACES)
+        before = np.append(x[:1], x[:-1])  # a step goes up or down where it begins
+        steps = [
+            point for old, new, height in zip(before, x, y, strict=True) for point in ((old, height), (new, height))
+        ]
+        return [_section(title, curve_chart(title, ("recall", "precision"), steps, [(0.0, share), (1.0, share)]))]
+
+
+def _section(title: str, svg: str) -> Section:
+    return Section(CURVES, charts=[Chart(title, svg)], lines=[DRAWN])
+
+
+def _pairs(x: Array, y: Array) -> list[tuple[float, float]]:
+    return list(zip(x.tolist(), y.tolist(), strict=True))
+
+
+def visible(x: Array, y: Array, n_columns: int) -> tuple[Array, Array]:
+    """Return the points of a curve in [0, 1], x monotone, that a picture of so many columns can show.
+
+    These are the first, last, lowest and highest point per column. The picture is the same as with all points (Jugel
+    et al. 2014, M4).
+    """
+    column = np.floor(x * n_columns)
+    starts = np.flatnonzero(np.r_[True, column[1:] != column[:-1]])
+    lengths = np.diff(np.r_[starts, len(x)])
+    kept = [starts, starts + lengths - 1]
+    for extreme in (np.minimum, np.maximum):
+        at = np.flatnonzero(y == np.repeat(extreme.reduceat(y, starts), lengths))
+        kept.append(at[np.r_[True, column[at[1:]] != column[at[:-1]]]])
+    points = np.unique(np.concatenate(kept))
+    return x[points], y[points]
 
 
 def _count_scores(labels: Any, scores: Any, sample_weight: Any) -> Runs:
@@ -124,7 +190,11 @@ def roc_curve(labels: Any, scores: Any, *, sample_weight: Any = None, thin: bool
     >>> curve.area
     0.75
     """
-    counts = _count_scores(labels, scores, sample_weight)
+    return roc_of_runs(_count_scores(labels, scores, sample_weight), thin=thin)
+
+
+def roc_of_runs(counts: Runs, *, thin: bool) -> RocCurve:
+    """Return the `roc_curve` of the counts of rows by score."""
     false, true = cumulative(counts.negatives), cumulative(counts.positives)
     thresholds = np.concatenate([[math.inf], counts.scores[::-1]])
     if thin:
@@ -178,7 +248,11 @@ def pr_curve(labels: Any, scores: Any, *, sample_weight: Any = None, thin: bool 
     >>> round(curve.area, 4)
     0.8333
     """
-    counts = _count_scores(labels, scores, sample_weight)
+    return pr_of_runs(_count_scores(labels, scores, sample_weight), thin=thin)
+
+
+def pr_of_runs(counts: Runs, *, thin: bool) -> PrCurve:
+    """Return the `pr_curve` of the counts of rows by score."""
     false, true = cumulative(counts.negatives), cumulative(counts.positives)
     kept = np.ones(len(true), bool)
     if thin:

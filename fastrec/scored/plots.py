@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fastrec.checks import check_choice, whole_number
-from fastrec.exceptions import InputError, shown
-from fastrec.inputs.columns import check_classes, check_lengths, check_row_weights, check_scores
-from fastrec.scored.curves import pr_curve, roc_curve
-from fastrec.scored.score_counts import bins_of_ties
+from fastrec.exceptions import InputError
+from fastrec.scored.calibration import Binned, bin_rows, check_bins, read_rows_to_bin
+from fastrec.scored.curves import pr_curve, roc_curve, visible
 from fastrec.show.numbers import rate
 from fastrec.show.plots import COLOURS, STYLES, check_target, own_axes, with_grid
 
-__all__ = ["plot_calibration", "plot_pr", "plot_roc"]
+__all__ = ["draw_calibration", "plot_calibration", "plot_pr", "plot_roc"]
 
 Array = np.ndarray[Any, Any]
-Floats = NDArray[np.float64]
 COLUMNS = 2000  # more than the pixels across a picture
 CURVE = "fastrec curve"  # marks our curves on axes that may hold others
-STRATEGIES = ("uniform", "quantile")
-MAX_BINS = 1 << 20
+LEVEL = 0.95  # of intervals, which pictures with matplotlib leave out
 MIN_MARKER, MAX_MARKER = 12.0, 90.0  # areas in square points
 
 
@@ -64,7 +59,7 @@ def plot_roc(labels: Any, scores: Any, *, ax: Any = None, label: str | None = No
         raise InputError("a ROC curve needs rows of both classes, found at most one class")
     ax = own_axes(ax)
     _draw_reference(ax, [0, 1], [0, 1], "chance")
-    _draw_curve(ax, *_visible(curve.fpr, curve.tpr), _named(label, f"AUC {rate(curve.area)}"))
+    _draw_curve(ax, *visible(curve.fpr, curve.tpr, COLUMNS), _named(label, f"AUC {rate(curve.area)}"))
     return _finish(ax, "False positive rate", "True positive rate", "lower right")
 
 
@@ -90,18 +85,9 @@ def plot_pr(labels: Any, scores: Any, *, ax: Any = None, label: str | None = Non
     share = float(curve.precision[0])  # at the lowest threshold, which all rows reach
     ax = own_axes(ax)
     _draw_reference(ax, [0, 1], [share, share], f"base rate {rate(share)}")
-    x, y = _visible(curve.recall[::-1], curve.precision[::-1])
+    x, y = visible(curve.recall[::-1], curve.precision[::-1], COLUMNS)
     _draw_curve(ax, x, y, _named(label, f"AP {rate(curve.area)}"), steps=True)
     return _finish(ax, "Recall", "Precision", "best")
-
-
-class CalibrationBins(NamedTuple):
-    """Statistics of rows binned by score, without empty bins."""
-
-    mean_score: Floats
-    positive_share: Floats
-    rows: NDArray[np.int64]
-    ece: float
 
 
 def plot_calibration(
@@ -116,8 +102,9 @@ def plot_calibration(
 ) -> Any:
     """Draw the share of positives against the mean score, bin by bin, with the expected calibration error.
 
-    The area of a marker grows with the number of rows in its bin; a bin without rows has no marker. If most scores are
-    near 0, `strategy="quantile"` and `ax.set_xlim` show more.
+    The area of a marker grows with the number of rows in its bin, or their weight; a bin without rows has no marker. If
+    most scores are near 0, `strategy="quantile"` and `ax.set_xlim` show more. `calibration_curve` has the numbers, with
+    intervals, and groups of rows.
 
     Parameters
     ----------
@@ -152,55 +139,21 @@ def plot_calibration(
     ['perfect', 'ECE 0.1750']
     """
     check_target(ax, label, "plot_calibration")
-    found = bin_scores(labels, scores, bins=bins, strategy=strategy, sample_weight=sample_weight)
+    number = check_bins(bins, strategy)
+    rows = read_rows_to_bin(labels, scores, sample_weight=sample_weight)
+    return draw_calibration(bin_rows(rows, number, strategy, LEVEL), ax, label)
+
+
+def draw_calibration(found: Binned, ax: Any, label: str | None) -> Any:
+    """Draw bins, as `plot_calibration` does."""
     ax = own_axes(ax)
     _draw_reference(ax, [0, 1], [0, 1], "perfect")
-    colour = _draw_curve(ax, found.mean_score, found.positive_share, _named(label, f"ECE {rate(found.ece)}"), width=1.1)
-    areas = MIN_MARKER + (MAX_MARKER - MIN_MARKER) * found.rows / found.rows.max()
-    ax.scatter(
-        found.mean_score, found.positive_share, s=areas, color=colour, edgecolors="white", linewidths=0.6, zorder=3
-    )
+    x, y, rows = (column[:-1] for column in (found.mean_score, found.mean_label, found.rows))
+    colour = _draw_curve(ax, x, y, _named(label, f"ECE {rate(found.ece)}"), width=1.1)
+    areas = MIN_MARKER + (MAX_MARKER - MIN_MARKER) * rows / rows.max()
+    ax.scatter(x, y, s=areas, color=colour, edgecolors="white", linewidths=0.6, zorder=3)
     x_label = "Mean score of bin (marker area: rows in bin)"
     return _finish(ax, x_label, "Share of positives in bin", "upper left")
-
-
-def bin_scores(labels: Any, scores: Any, *, bins: int, strategy: str, sample_weight: Any = None) -> CalibrationBins:
-    """Return mean score, share of positives and number of rows of each bin with weight; see `plot_calibration`."""
-    positive, values = check_classes(labels), check_scores(scores).astype(np.float64)
-    check_lengths(positive, values, "scores")
-    outside = (values < 0) | (values > 1)
-    if outside.any():
-        at = int(outside.argmax())
-        raise InputError(f"scores must lie in [0, 1] to be calibrated, found {values[at]} at row {at}")
-    weights = np.ones(len(values)) if sample_weight is None else check_row_weights(sample_weight, len(values))
-    if not weights.any():
-        raise InputError("labels must have at least one row with weight, found none")
-    bin_of = _bin_of_rows(values, weights, _check_bins(bins), strategy)
-    weight, score, hits, gap = (
-        np.bincount(bin_of, weights * part, bins) for part in (1.0, values, positive, values - positive)
-    )
-    full = weight > 0
-    ece = float(np.abs(gap).sum() / weight.sum())
-    return CalibrationBins(
-        score[full] / weight[full], hits[full] / weight[full], np.bincount(bin_of, minlength=bins)[full], ece
-    )
-
-
-def _bin_of_rows(scores: Floats, weights: Floats, bins: int, strategy: str) -> NDArray[np.int64]:
-    check_choice("strategy", strategy, STRATEGIES)
-    if strategy == "uniform":
-        return np.searchsorted(np.arange(1, bins) / bins, scores, side="right")
-    order, starts, bin_of_tie = bins_of_ties(scores, weights, bins)
-    bin_of = np.empty(len(scores), np.int64)
-    bin_of[order] = np.repeat(bin_of_tie, np.diff(np.r_[starts, len(scores)]))
-    return bin_of
-
-
-def _check_bins(bins: Any) -> int:
-    number = whole_number(bins)
-    if number is None or not 1 <= number <= MAX_BINS:
-        raise InputError(f"bins must be an integer from 1 to {MAX_BINS:,}, found {shown(bins)}")
-    return number
 
 
 # Drawing
@@ -231,19 +184,3 @@ def _finish(ax: Any, x_label: str, y_label: str, legend: str) -> Any:
     ax.set_aspect("equal")
     ax.legend(loc=legend, fontsize="small")
     return with_grid(ax, "both")
-
-
-def _visible(x: Floats, y: Floats) -> tuple[Floats, Floats]:
-    """Return the points of a curve, x monotone, that a picture can show: first, last, lowest, highest per column.
-
-    The picture is the same as with all points (Jugel et al. 2014, M4).
-    """
-    column = np.floor(x * COLUMNS)
-    starts = np.flatnonzero(np.r_[True, column[1:] != column[:-1]])
-    lengths = np.diff(np.r_[starts, len(x)])
-    kept = [starts, starts + lengths - 1]
-    for extreme in (np.minimum, np.maximum):
-        at = np.flatnonzero(y == np.repeat(extreme.reduceat(y, starts), lengths))
-        kept.append(at[np.r_[True, column[at[1:]] != column[at[:-1]]]])
-    points = np.unique(np.concatenate(kept))
-    return x[points], y[points]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,16 +31,40 @@ from fastrec.scored.sorting import (
     kernel_for,
     merged_runs,
     plain_runs,
+    scale_of,
     weighted_runs,
 )
 
-__all__ = ["ScoreCounts", "bins_of_ties"]
+__all__ = ["STRATEGIES", "BinSums", "ScoreCounts"]
 
 
 Array = np.ndarray[Any, Any]
 SUM_ROUNDING = 2.0**-51  # relative bound per row: two sums of weights and their quotient
 DIGIT_BITS = 31  # of weights that are added as integers
 ROWS_PER_BLOCK = 1 << 14
+STRATEGIES = ("uniform", "quantile")
+
+
+class BinSums(NamedTuple):
+    """Sums over the rows in each bin of scores, in ascending order; bins without rows are left out.
+
+    Sums of weights are in multiples of `unit`, a power of 2.
+    """
+
+    unit: float  # 1 without weights
+    numbers: Array  # int64: of the bin, from 0
+    lowest: Array  # score
+    highest: Array
+    weights: Array  # of all rows: int64 counts, or float64 sums of weights
+    positives: Array  # of positive rows, likewise
+    squares: Array  # of squared weights
+    scores: Array  # of w s
+    gaps: Array  # of w (s - y)
+
+    @property
+    def ece(self) -> float:
+        """Expected calibration error; NaN without rows."""
+        return math.fsum(np.abs(self.gaps)) / float(self.weights.sum()) if len(self.numbers) else math.nan
 
 
 class ScoreCounts:
@@ -222,26 +246,54 @@ class ScoreCounts:
         return abs(p * n_negatives - n * n_positives) / (n_positives * n_negatives)
 
     def ece_quantile(self, bins: int) -> float:
-        """Return the expected calibration error in bins of about equal weight: sum of ``|sum w (p - y)| / sum w``.
+        """Return the expected calibration error in bins of about equal weight: sum of ``|sum w (p - y)| / sum w``."""
+        return self.bin_sums(bins, "quantile").ece
 
-        Rows in ascending score order are cut where their weight passes each multiple of the total weight divided by
-        ``bins``. All rows of a tie go to the bin of its first row. NaN without rows.
+    def bin_sums(self, bins: int, strategy: str) -> BinSums:
+        """Return sums over the rows in bins of their scores.
+
+        Parameters
+        ----------
+        strategy : which scores are in a bin.
+            ``uniform``: bin b has the scores in [b / bins, (b + 1) / bins), the last one also 1. ``quantile``: rows in
+            ascending score order are cut where their weight passes each multiple of the total weight divided by
+            ``bins``. All rows of a tie go to the bin of its first row.
         """
         runs = self.runs()
-        if not len(runs.scores):
-            return math.nan
-        weights = runs.positives + runs.negatives
-        own = self._bins_of_rows(bins) if self.weighted else _quantile_bins(weights, np.arange(len(weights)), bins)
-        starts = np.flatnonzero(np.diff(own, prepend=-1)).tolist()
-        excess = runs.scores * weights - runs.positives
-        parts = (abs(float(excess[start:end].sum())) for start, end in zip(starts, [*starts[1:], None], strict=True))
-        return math.fsum(parts) / float(weights.sum())
+        rows = runs.positives + runs.negatives
+        squares = rows if not self.weighted else runs.positive_squares + runs.negative_squares
+        own = self._bins_of_scores(rows, bins, strategy)
+        starts = np.flatnonzero(np.diff(own, prepend=-1))
+        sums = []
+        for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(own)], strict=False):
+            part = slice(start, end)
+            scores = runs.scores[part] * rows[part]
+            gap = (scores - runs.positives[part]).sum()
+            sums.append((rows[part].sum(), runs.positives[part].sum(), squares[part].sum(), scores.sum(), gap))
+        columns = zip(*sums, strict=True) if sums else [()] * 5
+        ends = np.append(starts[1:], len(own))[: len(starts)]
+        unit = 1.0
+        if self._rows:  # one, as `runs` has joined them
+            assert self._rows[0].weights is not None
+            unit /= scale_of(self._rows[0].weights)
+        return BinSums(unit, own[starts], runs.scores[starts], runs.scores[ends - 1], *map(np.array, columns))
+
+    def _bins_of_scores(self, rows: Array, bins: int, strategy: str) -> Array:
+        """Return the bin of each distinct score."""
+        if strategy == "uniform":
+            return np.searchsorted(np.arange(1, bins) / bins, self.runs().scores, side="right")
+        if not len(rows):
+            return np.zeros(0, np.int64)
+        return self._bins_of_rows(bins) if self.weighted else _quantile_bins(rows, np.arange(len(rows)), bins)
 
     def _bins_of_rows(self, bins: int) -> Array:
         """Return the bin of each distinct score, from the weights of single rows: weights in `runs` are rounded."""
         ((_, scores, weights),) = self._rows  # `runs` has joined all rows
         assert weights is not None
-        return bins_of_ties(scores, weights, bins)[-1]
+        order = np.argsort(scores)
+        ordered = scores[order]
+        starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
+        return _quantile_bins(weights[order], starts, bins)
 
 
 def _write_squares(weights: Array, others: Array, total: Any, area: float, out: Array) -> None:
@@ -256,14 +308,6 @@ def _write_squares(weights: Array, others: Array, total: Any, area: float, out: 
         sums = np.cumsum(np.concatenate([[before], own]))
         before = sums[-1]
         out[block] = weights[block] * (((sums[1:] - own) + own / 2) / total - area) ** 2
-
-
-def bins_of_ties(scores: Array, weights: Array, bins: int) -> tuple[Array, Array, Array]:
-    """Return the order of rows by score, the first row of each tie in that order, and the `_quantile_bins` of ties."""
-    order = np.argsort(scores)
-    ordered = scores[order]
-    starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
-    return order, starts, _quantile_bins(weights[order], starts, bins)
 
 
 def _quantile_bins(weights: Array, starts: Array, bins: int) -> Array:

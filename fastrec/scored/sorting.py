@@ -31,6 +31,7 @@ __all__ = [
     "merged_runs",
     "plain_runs",
     "refuse_found",
+    "scale_of",
     "sorted_keys",
     "weighted_runs",
 ]
@@ -253,7 +254,7 @@ def _fits_float32(weights: Array) -> bool:
         )
 
 
-def _scale_of(weights: Array) -> float:
+def scale_of(weights: Array) -> float:
     """Return the power of 2 that scales the largest weight to about 1, so that no product overflows."""
     return math.ldexp(1.0, min(1023, -math.frexp(float(weights.max()))[1])) if len(weights) else 1.0
 
@@ -264,7 +265,7 @@ def weighted_runs(rows: ScoredRows, n_threads: int) -> Iterator[Runs]:
     Rows are sorted by (score, label, weight), so sums over them do not depend on the order of the input.
     """
     assert rows.weights is not None
-    scale = _scale_of(rows.weights)
+    scale = scale_of(rows.weights)
     narrow = rows.scores.dtype == np.float32 and _fits_float32(rows.weights)
     form, shift = FORMS[rows.scores.itemsize], 32 if narrow else 0
     keys, payload, buckets = (_scatter_narrow if narrow else _scatter_wide)(rows, n_threads)

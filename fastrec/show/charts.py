@@ -9,7 +9,17 @@ from typing import NamedTuple
 from fastrec.show.html import escaped
 from fastrec.show.labels import Box, Label, cut, place_names, width_of
 
-__all__ = ["Estimated", "Interval", "histogram", "interval_chart", "line_chart", "scatter", "whisker"]
+__all__ = [
+    "Estimated",
+    "Interval",
+    "curve_chart",
+    "histogram",
+    "interval_chart",
+    "line_chart",
+    "reliability_chart",
+    "scatter",
+    "whisker",
+]
 
 WIDTH, HEIGHT = 320, 190
 TALL, HEAD, EDGE = 270, 24, 302  # height of a scatter, its top, and its right end with room for half a number
@@ -161,6 +171,42 @@ def scatter(
     return _svg(title, "".join(drawn), TALL)
 
 
+def curve_chart(
+    title: str, axes: tuple[str, str], points: Sequence[tuple[float, float]], rule: Sequence[tuple[float, float]]
+) -> str:
+    """Return a chart of a line through points of [0, 1] x [0, 1], and of a dotted line to compare it with."""
+    across, up = _Axis(0, 1, LEFT, EDGE), _Axis(0, 1, TALL - BOTTOM, HEAD)
+    drawn = [_rows(up, EDGE), _columns(across), _names_of_axes(axes), _path("rule", rule, across, up)]
+    return _svg(title, "".join([*drawn, _path("line", points, across, up)]), TALL)
+
+
+def reliability_chart(title: str, axes: tuple[str, str], points: Sequence[tuple[float, Estimated]]) -> str:
+    """Return a chart of shares with their intervals against predictions, and of the line where they are equal.
+
+    Both axes begin at 0 and have the same scale.
+    """
+    largest = max([0.0, *(number for x, y in points for number in (x, *y) if math.isfinite(number))])
+    across, up = _Axis(0.0, largest, LEFT, EDGE), _Axis(0.0, largest, TALL - BOTTOM, HEAD)
+    places = [(across.place(x), up.place(y.mean)) for x, y in points]
+    bars = "".join(
+        f"M{x:.1f} {up.place(y.low):.1f}V{up.place(y.high):.1f}"
+        for (x, _), (_, y) in zip(places, points, strict=True)
+        if math.isfinite(y.low)
+    )
+    dots = "".join(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3"/>' for x, y in places)
+    equal = _path("rule", [(0.0, 0.0), (across.end, across.end)], across, up)
+    line = _path("line", [(x, y.mean) for x, y in points], across, up)
+    drawn = [_rows(up, EDGE), _columns(across), _names_of_axes(axes), equal, line]
+    return _svg(title, "".join([*drawn, f'<path class="bar" d="{bars}"/>', dots]), TALL)
+
+
+def _path(kind: str, points: Sequence[tuple[float, float]], across: _Axis, up: _Axis) -> str:
+    """Return a line through points; those that share a place with the one before are left out."""
+    places = [f"{across.place(x):.1f} {up.place(y):.1f}" for x, y in points]
+    steps = [place for n, place in enumerate(places) if n == 0 or place != places[n - 1]]
+    return f'<path class="{kind}" d="M{"L".join(steps)}"/>'
+
+
 def _marks(
     known: Sequence[tuple[str, Estimated, Estimated]],
     places: Sequence[tuple[float, float]],
@@ -216,6 +262,11 @@ class _Axis:
         """Return the position of a number."""
         share = (number / self._step - self._first) / (self._last - self._first)
         return self._start - share * (self._start - self._end)
+
+    @property
+    def end(self) -> float:
+        """The number at the last tick."""
+        return self._last * self._step
 
     def ticks(self) -> list[tuple[float, str]]:
         """Return the positions of the ticks with their numbers."""

@@ -17,7 +17,7 @@ from fastrec.show.markdown import as_markdown, as_markdown_with_caption
 from fastrec.show.tables import Lead, Section, Table
 from fastrec.show.text import as_text
 
-__all__ = ["Exported", "Form", "Published", "Shown"]
+__all__ = ["Charted", "Exported", "Form", "Published", "Shown"]
 
 Form = Literal["full", "paper"]
 FORMS = ("full", "paper")
@@ -71,6 +71,14 @@ class Shown(ABC):
         return as_markdown(self._tables())
 
 
+class Charted(ABC):
+    """Curve that the page of a report can show."""
+
+    @abstractmethod
+    def _in_report(self) -> list[Section]:
+        """Return the sections of the curve; a page joins those of one title."""
+
+
 class Exported(Shown):
     """Result that is also a LaTeX document, a data frame and a page."""
 
@@ -114,10 +122,14 @@ class Exported(Shown):
         return as_frame(self.to_rows(), kind)
 
     def _page(
-        self, path: str | os.PathLike[str] | None, title: str, about: Mapping[str, str] | None = None
+        self,
+        path: str | os.PathLike[str] | None,
+        title: str,
+        about: Mapping[str, str] | None = None,
+        sections: Sequence[Section] | None = None,
     ) -> str | None:
         """Write the page to a file that appears only when complete, or return it if `path` is None."""
-        page = html_page(title, self._sections(), self._lead(), about)
+        page = html_page(title, self._sections() if sections is None else sections, self._lead(), about)
         if path is None:
             return page
         with atomic_write(path) as file:

@@ -661,7 +661,9 @@ def test_curves(logs, name):
 def test_curves_of_graded_weighed_and_lacking_classes(logs):
     (logs / "log.csv").write_text(LOG.replace("11,1,", "11,3,"))
     result = run("evaluate", "log.csv", "-m", "ndcg", "--curves", "c.json")
-    assert_log_fails(result, r"column 'label': labels must be 0 or 1, found 3.* in row 2; --min-gain", folder=logs)
+    assert_log_fails(
+        result, r"column 'label': labels must be 0 or 1 for curves, found 3.* in row 2; --min-gain", folder=logs
+    )
     options = ("--min-gain", "2", "--weight-col", "w", "-m", "auc", "--format", "json", "--curves", "c.json")
     result = run("evaluate", "log.csv", *options)
     area = json.loads((logs / "c.json").read_text())["roc"]["area"]

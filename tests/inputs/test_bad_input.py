@@ -131,7 +131,7 @@ def shown(result: Any) -> str:
         return result.to_json()
     if isinstance(result, fastrec.Ragged):
         return repr((result.values.tolist(), result.indptr.tolist()))
-    if isinstance(result, fastrec.CtrByRank | fastrec.PositionBias):
+    if isinstance(result, fastrec.CalibrationCurve | fastrec.CtrByRank | fastrec.PositionBias):
         return result.to_json()
     if isinstance(result, fastrec.Confusion | fastrec.ClassCounts):
         return repr(result)
@@ -240,6 +240,7 @@ CALLS: dict[str, Call] = {
         fastrec.confusion_matrix,
         CURVE | {"thresholds": (np.array([0.5, 1.0]), "thresholds"), "indptr": (POINTERS, "pointers")},
     ),
+    "calibration_curve": call_of(fastrec.calibration_curve, CHANCES),
     "ctr_by_rank": call_of(
         fastrec.ctr_by_rank,
         {"labels": CURVE["labels"], "ranks": (ITEMS, "ranks"), "user_ids": (np.array([7, 8, 7, 8, 8]), "ids")},
@@ -617,6 +618,16 @@ SETTINGS: dict[str, Setting] = {
     "gauc(weight)": Setting(lambda value: fastrec.gauc(LABELS, SCORES, POINTERS, weight=value), "weight"),
     "gauc(one_class)": Setting(lambda value: fastrec.gauc(LABELS, SCORES, POINTERS, one_class=value), "one_class"),
     "gauc(constant)": Setting(lambda value: fastrec.gauc(LABELS, SCORES, POINTERS, constant=value), "constant"),
+    "calibration_curve(bins)": Setting(lambda value: fastrec.calibration_curve(LABELS, SCORES / 4, bins=value), "bins"),
+    "calibration_curve(level)": Setting(
+        lambda value: fastrec.calibration_curve(LABELS, SCORES / 4, level=value), "level"
+    ),
+    "calibration_curve(min_gain)": Setting(
+        lambda value: fastrec.calibration_curve(LABELS, SCORES / 4, min_gain=value), "min_gain"
+    ),
+    "Report.to_html(curves)": Setting(
+        lambda value: REPORT.to_html(curves=value), "curves", ("an empty array", "an empty list")
+    ),
     "plot_calibration(bins)": Setting(lambda value: fastrec.plot_calibration(LABELS, SCORES / 4, bins=value), "bins"),
     "plot_calibration(strategy)": Setting(
         lambda value: fastrec.plot_calibration(LABELS, SCORES / 4, strategy=value), "strategy"
@@ -667,7 +678,7 @@ def test_a_metric_that_is_not_there_does_not_list_all_that_are() -> None:
 def test_every_public_function_is_in_a_table() -> None:
     named = set(re.findall(r"\w+", " ".join([*CALLS, *SETTINGS])))
     results = {"AucTest", "BoundedAuc", "ComparisonRow", "CurveComparison", "Explanation", "GroupEstimate"}
-    results |= {"CtrByRank", "PositionBias", "PrCurve", "RocCurve"}
+    results |= {"CalibrationCurve", "CtrByRank", "PositionBias", "PrCurve", "RocCurve"}
     results |= {name for name in fastrec.__all__ if name.endswith(("Error", "Warning"))}
     in_calls = {"Confusion", "ClassCounts", "evaluate_files"}  # the first two in test_classes.py, the last below
     in_calls |= {"drift", "Drift", "evaluate_model", "top_items"}  # in test_drift.py and test_models.py

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from fastrec.exceptions import InputError, InputTypeError, MissingExtraError
 from fastrec.scored.auc import auc
-from fastrec.scored.curves import pr_curve, roc_curve
-from fastrec.scored.plots import COLUMNS, _visible, bin_scores, plot_calibration, plot_pr, plot_roc
+from fastrec.scored.calibration import Binned, bin_rows, read_rows_to_bin
+from fastrec.scored.curves import pr_curve, roc_curve, visible
+from fastrec.scored.plots import COLUMNS, plot_calibration, plot_pr, plot_roc
 from fastrec.show.plots import COLOURS
 from support import score_oracle
 
@@ -173,7 +174,7 @@ def test_each_column_keeps_its_first_last_lowest_and_highest(points: list[tuple[
     points = sorted(points, key=lambda point: -point[0] if falling else point[0])
     x, y = np.array(points, float).T
     x /= 4 * COLUMNS
-    kept = list(zip(*_visible(x, y), strict=True))
+    kept = list(zip(*visible(x, y, COLUMNS), strict=True))
     assert len(kept) <= 4 * len({*np.floor(x * COLUMNS)})
     for column in {*np.floor(x * COLUMNS)}:
         own = [point for point in zip(x, y, strict=True) if math.floor(point[0] * COLUMNS) == column]
@@ -183,6 +184,10 @@ def test_each_column_keeps_its_first_last_lowest_and_highest(points: list[tuple[
 
 
 # Bins
+
+
+def binned(labels: Any, scores: Any, *, bins: int, strategy: str, sample_weight: Any = None) -> Binned:
+    return bin_rows(read_rows_to_bin(labels, scores, sample_weight=sample_weight), bins, strategy, 0.95)
 
 
 @settings(deadline=None)
@@ -201,7 +206,7 @@ def test_each_column_keeps_its_first_last_lowest_and_highest(points: list[tuple[
 )
 def test_bins_as_the_oracle_says(rows: list[tuple[int, float, float]], bins: int, strategy: str) -> None:
     labels, scores, weights = zip(*rows, strict=True)
-    found = bin_scores(labels, scores, bins=bins, strategy=strategy, sample_weight=weights)
+    found = binned(labels, scores, bins=bins, strategy=strategy, sample_weight=weights)
     naive = tuple(score_oracle.Row(label, score, Fraction(weight)) for label, score, weight in rows)
     assert found.ece == pytest.approx(float(score_oracle.ece(naive, bins=bins, strategy=strategy)), abs=1e-12)
     bin_of = {"uniform": score_oracle.uniform_bins, "quantile": score_oracle.quantile_bins}[strategy](naive, bins)
@@ -212,16 +217,19 @@ def test_bins_as_the_oracle_says(rows: list[tuple[int, float, float]], bins: int
     share = [
         float(score_oracle.weight_of(score_oracle.positives(own)) / of) for own, of in zip(members, weight, strict=True)
     ]
-    assert found.rows.tolist() == list(map(len, members))
-    assert found.mean_score == pytest.approx([s / float(of) for s, of in zip(score, weight, strict=True)], abs=1e-12)
-    assert found.positive_share == pytest.approx(share, abs=1e-12)
+    assert found.rows[:-1].tolist() == pytest.approx(list(map(float, weight)), rel=1e-12)
+    means = [s / float(of) for s, of in zip(score, weight, strict=True)]
+    assert found.mean_score[:-1] == pytest.approx(means, abs=1e-12)
+    assert found.mean_label[:-1] == pytest.approx(share, abs=1e-12)
+    numbers = [at for at in range(bins) if any(bin_of[row.score] == at and row.weight for row in naive)]
+    assert found.numbers.tolist() == numbers
 
 
 def test_float32_scores_are_binned_as_they_are() -> None:
     below, above = np.float32(1 / 15), np.nextafter(np.float32(1 / 15), np.float32(1))
     assert below < 1 / 15 or np.nextafter(below, np.float32(0)) < 1 / 15 < above
-    found = bin_scores([0, 1], np.array([np.nextafter(below, np.float32(0)), above]), bins=15, strategy="uniform")
-    assert found.rows.tolist() == [1, 1]
+    found = binned([0, 1], np.array([np.nextafter(below, np.float32(0)), above]), bins=15, strategy="uniform")
+    assert found.rows.tolist() == [1, 1, 2]
 
 
 # Errors

@@ -121,6 +121,9 @@ def draw_curves() -> None:
     assert_type([roc.area, pr.area, fastrec.break_even_point(LABELS, SCORES)], list[float])
     compared: fastrec.CurveComparison = fastrec.compare_curves(roc, roc)
     assert compared.dominates == "equal"
+    bins: fastrec.CalibrationCurve = fastrec.calibration_curve(LABELS, SCORES, groups={"plan": ["free"] * len(LABELS)})
+    assert_type([bins.ece, bins.calibration], list[float])
+    fastrec.evaluate_scores(LABELS, SCORES, metrics="auc").to_html(curves=[roc, pr, bins])
     for plot in (fastrec.plot_roc, fastrec.plot_pr, fastrec.plot_calibration):
         plot(LABELS, SCORES, label="model")
 

@@ -1,4 +1,4 @@
-"""Intervals of click-through rates."""
+"""Intervals of shares of rows."""
 
 from __future__ import annotations
 

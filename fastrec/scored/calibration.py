@@ -1,0 +1,182 @@
+"""Bins of scored rows: their mean scores, the share of positives with its interval, and the calibration error."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastrec.checks import check_choice, check_min_gain, whole_number
+from fastrec.exceptions import InputError, RowNumber, shown
+from fastrec.inputs.columns import LABELS, check_classes, check_lengths, check_numbers, check_row_weights, check_scores
+from fastrec.inputs.grouping import group_rows
+from fastrec.inputs.rows import encode_keys, number_codes
+from fastrec.scored.auc import no_threads_if_small
+from fastrec.scored.intervals import wilson
+from fastrec.scored.score_counts import STRATEGIES, BinSums, ScoreCounts
+
+__all__ = ["Binned", "RowsToBin", "bin_counts", "bin_rows", "check_bins", "read_rows_to_bin"]
+
+Array = np.ndarray[Any, Any]
+Floats = NDArray[np.float64]
+MAX_BINS = 1 << 20
+
+
+class RowsToBin(NamedTuple):
+    """Checked rows: labels 0 or 1, scores in [0, 1], weights or None, codes of users or None."""
+
+    labels: Array
+    scores: Array
+    weights: Array | None
+    users: Array | None
+
+    def take(self, chosen: Array) -> RowsToBin:
+        """Return some of the rows."""
+        return RowsToBin(*(None if column is None else column[chosen] for column in self))  # type: ignore[arg-type]
+
+
+class Binned(NamedTuple):
+    """Numbers of the bins that have rows, in ascending order of scores; the last entry of each is that of all rows.
+
+    Only `numbers`, `lower` and `upper` have no such entry.
+    """
+
+    numbers: Array  # int64, from 0
+    lower: Floats  # edge, or lowest score
+    upper: Floats
+    rows: Array  # int64 counts, or float64 sums of weights
+    positives: Array
+    mean_score: Floats
+    mean_label: Floats
+    low: Floats  # interval of the mean label
+    high: Floats
+    users: Array | None  # int64; None without users
+    ece: float
+
+
+def check_bins(bins: Any, strategy: Any) -> int:
+    """Return the number of bins."""
+    check_choice("strategy", strategy, STRATEGIES)
+    number = whole_number(bins)
+    if number is None or not 1 <= number <= MAX_BINS:
+        raise InputError(f"bins must be an integer from 1 to {MAX_BINS:,}, found {shown(bins)}")
+    return number
+
+
+def read_rows_to_bin(
+    labels: Any, scores: Any, *, sample_weight: Any = None, user_ids: Any = None, min_gain: Any = None
+) -> RowsToBin:
+    """Check rows whose scores are probabilities."""
+    positive, values = _read_labels(labels, min_gain), check_scores(scores)
+    check_lengths(positive, values, "scores")
+    outside = (values < 0) | (values > 1)
+    if outside.any():
+        at = int(outside.argmax())
+        raise InputError("scores must lie in [0, 1] to be calibrated, found ", str(values[at]), RowNumber.at(at))
+    n = len(values)
+    weights = None if sample_weight is None else check_row_weights(sample_weight, n)
+    if not (n if weights is None else weights.any()):
+        raise InputError("labels must have at least one row with weight, found none")
+    users = None if user_ids is None else encode_keys(user_ids, n).codes
+    return RowsToBin(positive, values, weights, users)
+
+
+def _read_labels(labels: Any, min_gain: Any) -> Array:
+    """Return which rows are positive, as int8."""
+    least = check_min_gain(min_gain)
+    if least is None:
+        return check_classes(labels)
+    numbers = check_numbers(labels, LABELS).astype(np.float64)
+    if not np.isfinite(numbers).all():
+        at = int((~np.isfinite(numbers)).argmax())
+        raise InputError(LABELS, f" must be finite, found {numbers[at]}", RowNumber.at(at))
+    return (numbers >= least).view(np.int8)
+
+
+def bin_rows(rows: RowsToBin, bins: int, strategy: str, level: float, n_threads: int | None = None) -> Binned:
+    """Return the bins of rows, of which at least one has weight."""
+    threads = no_threads_if_small(len(rows.labels), n_threads)
+    counts = ScoreCounts(weighted=rows.weights is not None)
+    counts.add(rows.labels, rows.scores, rows.weights, n_threads=threads)
+    sums = counts.bin_sums(bins, strategy)
+    clusters = None if rows.users is None else _cluster(rows, sums, threads)
+    return _binned(sums, bins, strategy, level, clusters)
+
+
+def bin_counts(counts: ScoreCounts, bins: int, strategy: str, level: float) -> Binned:
+    """Return the same from the counts of rows by score, which do not know users."""
+    return _binned(counts.bin_sums(bins, strategy), bins, strategy, level, None)
+
+
+class _Clusters(NamedTuple):
+    """Effective numbers of rows for users as clusters, and numbers of users, of each bin and of all rows."""
+
+    sizes: Floats
+    users: Array
+
+
+def _binned(sums: BinSums, bins: int, strategy: str, level: float, clusters: _Clusters | None) -> Binned:
+    rows, positives, scores, squares = (
+        np.append(column, column.sum()) for column in (sums.weights, sums.positives, sums.scores, sums.squares)
+    )
+    mean_score, mean_label = scores / rows, positives / rows
+    if clusters is None and rows.dtype.kind == "i":
+        low, high = wilson(positives, rows, level)
+    else:
+        sizes = rows.astype(np.float64) ** 2 / squares
+        if clusters is not None:
+            sizes = np.minimum(sizes, clusters.sizes)
+        low, high = wilson(mean_label * sizes, sizes, level)
+    if rows.dtype.kind == "f":
+        rows, positives = rows * sums.unit, positives * sums.unit
+    is_uniform = strategy == "uniform"
+    return Binned(
+        numbers=sums.numbers,
+        lower=sums.numbers / bins if is_uniform else sums.lowest,
+        upper=(sums.numbers + 1) / bins if is_uniform else sums.highest,
+        rows=rows,
+        positives=positives,
+        mean_score=mean_score,
+        mean_label=mean_label,
+        low=low,
+        high=high,
+        users=None if clusters is None else clusters.users,
+        ece=sums.ece,
+    )
+
+
+def _cluster(rows: RowsToBin, sums: BinSums, n_threads: int) -> _Clusters:
+    """Return what users as clusters make of the rows of each bin, and of all rows."""
+    assert rows.users is not None
+    weights = np.ones(len(rows.labels)) if rows.weights is None else rows.weights
+    kept = weights > 0
+    weights, users = weights[kept], rows.users[kept].astype(np.int64)
+    positives = weights * rows.labels[kept]
+    bin_of = np.searchsorted(sums.lowest, rows.scores[kept], side="right") - 1
+    codes, n = number_codes(users)[0], len(sums.numbers)
+    parts = [
+        _cluster_keys(keys, weights, positives, size, n_threads) for keys, size in ((codes * n + bin_of, n), (codes, 1))
+    ]
+    return _Clusters(*map(np.concatenate, zip(*parts, strict=True)))
+
+
+def _cluster_keys(keys: Array, weights: Floats, positives: Floats, n: int, n_threads: int) -> _Clusters:
+    """Return the clusters of keys: code of a user * n + number of a bin.
+
+    The effective number of rows is p (1 - p) / error^2, for the error of the share p by the delta method over users. If
+    p is 0 or 1, no error can be seen, and the rows of a user count as one.
+    """
+    grouping = group_rows(keys, n_threads)
+    bin_of = grouping.ids % n
+    own = [np.add.reduceat(grouping.take(column), grouping.indptr[:-1]) for column in (weights, positives)]
+    total, hits, squares = (np.bincount(bin_of, column, n) for column in (*own, own[0] ** 2))
+    users = np.bincount(bin_of, minlength=n)
+    share = hits / total
+    spread = np.bincount(bin_of, (own[1] - share[bin_of] * own[0]) ** 2, n)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        variance = users / (users - 1) * spread / total**2
+        sizes = np.where((share == 0) | (share == 1), total**2 / squares, share * (1 - share) / variance)
+    sizes[users < 2] = math.nan
+    return _Clusters(sizes, users)
