@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,6 +43,7 @@ class Keeper:
     """Replacement of an evaluator that keeps its input."""
 
     _needs_review = _reads_popularity = False
+    score_counts: Mapping[Any, Any] = MappingProxyType({})
 
     def __init__(self) -> None:
         self.tables: dict[str, list[Any]] = {name: [] for name in (*SIDES, "log")}
