@@ -262,29 +262,33 @@ class ScoreCounts:
         runs = self.runs()
         rows = runs.positives + runs.negatives
         squares = rows if not self.weighted else runs.positive_squares + runs.negative_squares
-        own = self._bins_of_scores(rows, bins, strategy)
-        starts = np.flatnonzero(np.diff(own, prepend=-1))
+        numbers, starts, ends = self._find_bins(rows, bins, strategy)
         sums = []
-        for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(own)], strict=False):
+        for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
             part = slice(start, end)
             scores = runs.scores[part] * rows[part]
             gap = (scores - runs.positives[part]).sum()
             sums.append((rows[part].sum(), runs.positives[part].sum(), squares[part].sum(), scores.sum(), gap))
         columns = zip(*sums, strict=True) if sums else [()] * 5
-        ends = np.append(starts[1:], len(own))[: len(starts)]
         unit = 1.0
         if self._rows:  # one, as `runs` has joined them
             assert self._rows[0].weights is not None
             unit /= scale_of(self._rows[0].weights)
-        return BinSums(unit, own[starts], runs.scores[starts], runs.scores[ends - 1], *map(np.array, columns))
+        return BinSums(unit, numbers, runs.scores[starts], runs.scores[ends - 1], *map(np.array, columns))
 
-    def _bins_of_scores(self, rows: Array, bins: int, strategy: str) -> Array:
-        """Return the bin of each distinct score."""
+    def _find_bins(self, rows: Array, bins: int, strategy: str) -> tuple[Array, Array, Array]:
+        """Return the numbers of the bins that have rows, and where their distinct scores begin and end."""
+        n = len(rows)
         if strategy == "uniform":
-            return np.searchsorted(np.arange(1, bins) / bins, self.runs().scores, side="right")
-        if not len(rows):
-            return np.zeros(0, np.int64)
-        return self._bins_of_rows(bins) if self.weighted else _quantile_bins(rows, np.arange(len(rows)), bins)
+            starts = np.searchsorted(self.runs().scores, np.arange(1, bins) / bins)
+            starts, ends = np.r_[0, starts], np.r_[starts, n]
+            full = np.flatnonzero(ends > starts)
+            return full, starts[full], ends[full]
+        if not n:
+            return (np.zeros(0, np.int64),) * 3
+        own = self._bins_of_rows(bins) if self.weighted else _quantile_bins(rows, np.arange(n), bins)
+        starts = np.flatnonzero(np.diff(own, prepend=-1))
+        return own[starts], starts, np.r_[starts[1:], n]
 
     def _bins_of_rows(self, bins: int) -> Array:
         """Return the bin of each distinct score, from the weights of single rows: weights in `runs` are rounded."""
