@@ -142,35 +142,36 @@ class CalibrationCurve(Exported, Charted):
         ]
 
     def _bin_table(self, title: str = "") -> Table:
-        head = ["scores", "rows", "mean score", "mean label", "interval", "gap"]
-        width = "g" if self.settings["strategy"] == "uniform" else ".4f"
+        head = ["scores", "mean score", "mean label", "interval", "gap", "rows"]
+        digits = max(4, len(str(self.settings["bins"])) + 1)  # that tell the edges of neighbours apart
+        form = f".{digits}g" if self.settings["strategy"] == "uniform" else ".4f"
         body = [
             [
-                f"{row['lower']:{width}} {DASH} {row['upper']:{width}}",
-                shown_count(row["rows"]),
+                f"{row['lower']:{form}} {DASH} {row['upper']:{form}}",
                 one_figure(row["mean_score"]),
                 one_figure(row["mean_label"]),
                 span(row["mean_label"], row["low"], row["high"]),
                 change(row["gap"]),
+                shown_count(row["rows"]),
             ]
             for row in self._own_rows(None, None)
         ]
-        return Table(title, head, body, n_narrow=4)
+        return Table(title, head, body, n_narrow=3)
 
     def _group_tables(self) -> Iterator[Table]:
         """Yield a table for each grouping, with a row per group."""
         for grouping, by_label in self.groups.items():
-            head = [grouping, "rows", "mean label", "calibration", "interval", "ECE"]
+            head = [grouping, "calibration", "interval", "ECE", "mean label", "rows"]
             body = []
             for label, own in by_label.items():
                 ratio = own._ratio()  # noqa: SLF001 - of this class
                 rows, mean = own._found.rows[-1].item(), own._found.mean_label[-1].item()  # noqa: SLF001
                 interval = span(*ratio) if math.isfinite(ratio.high) else DASH
                 body.append(
-                    [str(label), shown_count(rows), one_figure(mean), one_figure(ratio.mean), interval, rate(own.ece)]
+                    [str(label), one_figure(ratio.mean), interval, rate(own.ece), one_figure(mean), shown_count(rows)]
                 )
             notes = ["interval of the calibration: from that of the mean label, for these scores"]
-            yield Table(f"By {grouping}", head, body, notes=notes, n_narrow=5)
+            yield Table(f"By {grouping}", head, body, notes=notes, n_narrow=3)
 
     def _ratio(self) -> Estimated:
         """Return the calibration of all rows, and what the ends of the interval of the mean label make of it."""
@@ -313,9 +314,9 @@ def calibration_curve(
     --------
     >>> found = fastrec.calibration_curve([0, 0, 1, 0, 1, 1], [0.1, 0.2, 0.3, 0.6, 0.7, 0.9], bins=2)
     >>> found
-    scores   rows  mean score  mean label         interval      gap
-    0 – 0.5     3      0.2000      0.3333  0.0615 – 0.7923  -0.1333
-    0.5 – 1     3      0.7333      0.6667  0.2077 – 0.9385  +0.0667
+    scores   mean score  mean label         interval      gap  rows
+    0 – 0.5      0.2000      0.3333  0.0615 – 0.7923  -0.1333     3
+    0.5 – 1      0.7333      0.6667  0.2077 – 0.9385  +0.0667     3
     6 rows, 2 uniform bins
     mean score 0.4667, mean label 0.5000, calibration 0.9333, ECE 0.1000
     intervals of 95 %: Wilson 1927; rows are taken as independent

@@ -18,6 +18,7 @@ __all__ = ["as_html", "escaped", "html_page"]
 
 CONTROLS = {n: f"\\x{n:02x}" for n in (*range(32), *range(127, 160)) if chr(n) not in "\t\n\r"}
 MAX_UNBROKEN = 24  # characters of a string; longer ones wrap
+MAX_LINE = 16  # characters of a line of a name with "_"; shorter names do not wrap
 MAX_TEXTS = 90  # characters of unbroken strings beside each other
 EMPTY = Lead()
 
@@ -151,16 +152,27 @@ def _switch(table: Table) -> tuple[str, str]:
 
 
 def _width(table: Table, column: int) -> str:
-    """Return the minimum width of a column of strings: that of its longest, up to a share of the page."""
+    """Return the minimum width of a column of strings: that of its longest line, up to a share of the page."""
     if column >= table.n_texts:
         return ""
-    longest = min(
-        MAX_UNBROKEN, MAX_TEXTS // table.n_texts, max([0, *(len(text_of(row[column])) for row in table.rows)])
-    )
-    return f' style="min-width:min({longest}ch + 1.4rem,45vw)"'
+    most = min(MAX_UNBROKEN, MAX_TEXTS // table.n_texts)
+    longest = max([0, *(_longest_line(text_of(row[column])) for row in table.rows)])
+    return f' style="min-width:min({min(longest, most)}ch + 1.4rem,45vw)"'
+
+
+def _longest_line(text: str) -> int:
+    """Return the length of the longest line of a name that wraps behind "_", if it is long."""
+    if len(text) <= MAX_LINE:
+        return len(text)
+    longest = line = 0
+    for piece in (f"{part}_" for part in text.split("_")):
+        line = len(piece) if line + len(piece) > MAX_LINE else line + len(piece)
+        longest = max(longest, line)
+    return min(longest, len(text))
 
 
 def _cell(cell: Cell) -> str:
     if isinstance(cell, Brief):
         return f"{escaped(cell.short)}<i>{escaped(cell.rest)}</i>"
-    return escaped(text_of(cell)) + (cell.svg if isinstance(cell, Drawn) else "")
+    # long names wrap behind "_" before they wrap anywhere
+    return escaped(text_of(cell)).replace("_", "_<wbr>") + (cell.svg if isinstance(cell, Drawn) else "")

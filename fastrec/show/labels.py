@@ -57,8 +57,11 @@ def width_of(text: str) -> float:
 
 
 def cut(name: str, most: int = MAX_CHARACTERS) -> str:
-    """Return a name with at most this many characters; a longer one ends in an ellipsis."""
-    return name if len(name) <= most else name[: most - 1].rstrip() + "…"
+    """Return a name with at most this many characters, a longer one without its middle: versions differ at the end."""
+    if len(name) <= most:
+        return name
+    end = (most - 1) // 2
+    return f"{name[: most - 1 - end].rstrip()}…{name[len(name) - end :].lstrip()}"
 
 
 def place_names(points: Sequence[Point], names: Sequence[str], lines: Sequence[Box], frame: Box) -> list[Label | None]:

@@ -12,7 +12,7 @@ import pytest
 
 import fastrec
 from support.browser import CHROMIUM, Browser
-from support.pages import HOSTILE, compared, drifted, evaluated, hostile, large, traded
+from support.pages import HOSTILE, compared, drifted, evaluated, hostile, large, modelled, scored, traded
 
 pytestmark = pytest.mark.skipif(
     CHROMIUM is None, reason="NO BROWSER: pages are not tested as they are shown; apt-get install chromium"
@@ -32,6 +32,10 @@ PAGES: dict[str, Callable[[], str | None]] = {
     ).to_html(),
     "catalogue": lambda: traded().to_html(),
     "hostile catalogue": lambda: traded([HOSTILE, "b" * 300]).to_html(),
+    "log": lambda: scored()[0].to_html(curves=scored()[1]),
+    "hostile log": lambda: scored(HOSTILE)[0].to_html(curves=scored(HOSTILE)[1]),
+    "calibration": scored()[1][2].to_html,
+    "models": lambda: modelled().to_html(),
     "hostile report": lambda: hostile()[0].to_html(title=HOSTILE),
     "hostile comparison": lambda: hostile()[1].to_html(title=HOSTILE * 5),
 }
@@ -120,7 +124,7 @@ WIDE = "[...document.querySelectorAll('.scroll')].filter(one => one.scrollWidth 
 OPEN_ALL = "for (const one of document.querySelectorAll('.more')) one.open = true;"
 
 
-@pytest.mark.parametrize("name", ["report", "comparison", "pairs", "catalogue"])
+@pytest.mark.parametrize("name", ["report", "comparison", "pairs", "catalogue", "models"])
 @pytest.mark.parametrize("width", [375, 1280])
 def test_the_columns_that_matter_are_visible(show, name, width) -> None:
     browser = show(PAGES[name](), width=width)
@@ -320,7 +324,7 @@ def test_each_page_of_paper_has_the_heads_of_its_table(show, tmp_path) -> None:
     assert all("verdict" in page for page in with_rows)
 
 
-@pytest.mark.parametrize("name", ["policy", "position"])
+@pytest.mark.parametrize("name", ["policy", "position", "log", "calibration"])
 def test_narrow_tables_of_estimates_show_whole_numbers(show, name: str) -> None:
     """The columns that matter fit without scrolling, and no number is broken over two lines."""
     browser = show(PAGES[name](), width=375)

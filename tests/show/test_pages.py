@@ -437,7 +437,10 @@ def test_a_name_without_room_is_cut_in_an_interval_chart() -> None:
     svg = interval_chart("t", [Interval(name, Estimated(1.0, 0.0, 2.0), ["1"])])
     assert f"<title>{name}</title>" in svg
     (shown,) = re.findall(r'class="name" x="2" y="16">([^<]+)<', svg)
-    assert shown.endswith("…") and name.startswith(shown[:-1]) and len(shown) <= 18
+    start, end = shown.split("…")
+    assert name.startswith(start) and name.endswith(end) and len(shown) <= 18
+    other = interval_chart("t", [Interval(f"{name} 2", Estimated(1.0, 0.0, 2.0), ["1"])])
+    assert shown not in other  # versions differ at the end
 
 
 def test_a_folded_section_shows_its_tables_on_demand() -> None:
@@ -643,3 +646,8 @@ def test_names_cover_no_other_and_no_point(n: int) -> None:
             assert label.box.is_within(frame) and len(label.text) <= 18
             around = [Box(x - RADIUS, y - RADIUS, x + RADIUS, y + RADIUS) for x, y in points if (x, y) != own]
             assert not any(label.box.meets(point) for point in around)
+
+
+def test_long_names_wrap_behind_underscores() -> None:
+    page = fastrec.evaluate_scores([0, 1], [0.1, 0.2], metrics=["average_precision", "auc"]).to_html()
+    assert "average_<wbr>precision" in str(page)

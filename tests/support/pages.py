@@ -119,6 +119,36 @@ def drifted(name: str = "day", n_logs: int = 12) -> Drift:
     return fastrec.drift(logs, k=5, history=logs[f"{name} 0"], items=shop, by=name, provider=name)
 
 
+def scored(device: str = "phone") -> tuple[Report, list[Any]]:
+    """Return a report on a log, and curves of the same rows."""
+    draw = np.random.default_rng(4)
+    users = draw.integers(0, 40, 1_500)
+    scores = draw.random(1_500)
+    labels = draw.random(1_500) < scores**1.5
+    devices = {"device": np.array([device, "tv", "web"])[users % 3]}
+    report = fastrec.evaluate_scores(labels, scores, user_ids=users, metrics=["auc", "average_precision", "ece"])
+    curves = [
+        fastrec.roc_curve(labels, scores, thin=True),
+        fastrec.pr_curve(labels, scores, thin=True),
+        fastrec.calibration_curve(labels, scores, user_ids=users, groups=devices, bins=15),
+        fastrec.ctr_by_rank(labels, users % 7 + 1, user_ids=users, groups=devices),
+    ]
+    return report, curves
+
+
+def modelled() -> Comparison:
+    """Return a comparison of two models on one log."""
+    draw = np.random.default_rng(5)
+    users = np.repeat(np.arange(60), 12)
+    scores = draw.random(720)
+    labels = draw.random(720) < scores
+    models = {"deep_ranking_model_v2": scores, "deep_ranking_model_v1": (scores + draw.random(720)) / 2}
+    metrics = ["auc", "gauc", "average_precision", "normalized_entropy", "calibration", "ndcg@5"]
+    return fastrec.compare_scores(
+        labels, models, metrics, user_ids=users, baseline="deep_ranking_model_v1", groups={"plan": users % 2}
+    )
+
+
 def large(n_systems: int = 20, n_metrics: int = 30, n_groups: int = 20, *, pairs: bool = False) -> Comparison:
     """Return a comparison of this size, with made-up numbers."""
     rng = np.random.default_rng(0)
