@@ -255,7 +255,7 @@ def calibration_curve(
     labels: Any,
     scores: Any,
     *,
-    bins: int = 10,
+    bins: int = 15,
     strategy: str = "uniform",
     groups: Any = None,
     user_ids: Any = None,
