@@ -18,7 +18,14 @@ from fastrec.metrics.directions import Direction
 from fastrec.policies import LEFT_OUT, NO_RECS, NO_TRUTH, NO_TRUTH_OF_ROWS, ONE_CLASS, Policy
 from fastrec.report.definitions import known_call
 from fastrec.report.doubts import describe_sample
-from fastrec.report.tables import estimated, notes_on_data, order_of_lists, size_of_groups, why_no_interval
+from fastrec.report.tables import (
+    estimated,
+    notes_on_data,
+    order_of_lists,
+    size_of_groups,
+    units_of_intervals,
+    why_no_interval,
+)
 from fastrec.show.numbers import (
     DASH,
     Gap,
@@ -81,7 +88,7 @@ def draw_report(console: Console, report: Report) -> None:
         sheet.table(Table("", [grouping, "users", *names], cells))
     sheet.line()
     marks = describe_sample(report.settings)
-    sheet.notes([*marks, *size_of_groups(report), *_missing_intervals(report), *counts(report)])
+    sheet.notes([*marks, *size_of_groups(report), *_about_intervals(report), *counts(report)])
 
 
 def _numbers_of_users(estimates: Mapping[str, Estimate]) -> str:
@@ -94,7 +101,8 @@ def _with_margin(estimate: Estimate) -> str:
     return with_margin(estimate.mean, estimate.margin())
 
 
-def _missing_intervals(report: Report) -> Iterator[str]:
+def _about_intervals(report: Report) -> Iterator[str]:
+    yield from units_of_intervals(report)
     yield from why_no_interval(report)
     groups = [one for by_label in _groups(report).values() for label in by_label.values() for one in label.values()]
     if any(one.users == 1 for one in groups):

@@ -203,11 +203,11 @@ def _look_up(where: dict[Hashable, Any], row: Row) -> Any:
         ) from None
 
 
-def sum_exactly(values: Array, groups: Array, n_threads: int, lists: Lists) -> Array:
+def sum_exactly(values: Array, groups: Array, n_threads: int, like: Lists | Scores) -> Array:
     """Return the exact sums of rows (n, n_users) and of their squares, over all users and by group.
 
-    They are object (n_groups + 1, n, 2): Python integers in steps of 2^-GENERAL_SCALE. The kernel is that of the lists,
-    which is already there if it was compiled for them.
+    They are object (n_groups + 1, n, 2): Python integers in steps of 2^-GENERAL_SCALE. The kernel is that of the lists
+    or scored rows in `like`, which is already there if it was compiled for them.
     """
     sums, n_users = SumList(), values.shape[1]
     sums.add(*(Sum(0, Row(("given", nth)), "") for nth in range(len(values))))
@@ -215,9 +215,13 @@ def sum_exactly(values: Array, groups: Array, n_threads: int, lists: Lists) -> A
     blocks = np.arange(-(-n_users // op.BLOCK))
     users = UserArrays(read_only(groups), read_only(values))
     n_groups = int(groups.max(initial=0))
-    source = _nothing(n_users)._replace(
-        gains=None if lists.gains is None else np.zeros(0), blocks=None if lists.blocks is None else lists.blocks[:0]
-    )
+    source: ListSource | Scores
+    if isinstance(like, Scores):
+        source = like.without_rows(n_users)
+    else:
+        source = _nothing(n_users)._replace(
+            gains=None if like.gains is None else np.zeros(0), blocks=None if like.blocks is None else like.blocks[:0]
+        )
     totals = launch(source, program, users, np.empty((0, 0)), n_groups, blocks, n_threads)
     _raise_failure(totals, sums, 0)
     return sum_digits(totals.fixed, totals.general)

@@ -12,106 +12,141 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrec.evaluation.accumulators import SCORE_COUNTS, AccumulatorKey, GroupKey
+from fastrec.evaluation.engine import sum_exactly
 from fastrec.evaluation.row_rules import positive_rows
-from fastrec.evaluation.state import State
+from fastrec.evaluation.sources import Scores
+from fastrec.evaluation.state import EffectSums, State
 from fastrec.inputs.rows import Rows
-from fastrec.inputs.users import Users
+from fastrec.inputs.users import positions_by_code
 from fastrec.report.estimates import Effects
+from fastrec.scored.influence import RowsOfUsers, effects_of_users
 
-__all__ = ["effects_on_order", "effects_on_ratios"]
+__all__ = ["effects_on_ratios", "find_effects_on_order"]
 
 Array = np.ndarray[Any, Any]
-
-
-class UsersPart(NamedTuple):
-    """All users, or a group of them."""
-
-    group: GroupKey | None
-    members: Array  # int64: their positions
-
-    @property
-    def grouping(self) -> str | None:
-        return None if self.group is None else self.group[0]
-
-
-def _parts(n_users: int, labels: Mapping[str, Array]) -> Iterator[UsersPart]:
-    """Yield all users, then each group."""
-    yield UsersPart(None, np.arange(n_users))
-    for grouping, own in labels.items():
-        distinct, codes = np.unique(own, return_inverse=True)
-        order = np.argsort(codes, kind="stable")
-        ends = np.cumsum(np.bincount(codes, minlength=len(distinct)))
-        for label, members in zip(distinct.tolist(), np.split(order, ends[:-1]), strict=True):
-            yield UsersPart((grouping, label), members)
 
 
 def effects_on_ratios(state: State, kept: Array, labels: Mapping[str, Array]) -> Effects:
     """Return the effects on ratios of sums. `kept` has the values of users (n_kept, n_users), as the plan says."""
     found: Effects = {}
     values = [value for value in state.plan.values if value.call.text in state.plan.shares]
-    for part in _parts(state.n_users, labels) if values and state.n_users else ():
-        sums = state.part(part.group)
+    for group, members in _parts(state.n_users, labels) if values and state.n_users else ():
+        grouping = None if group is None else group[0]
+        sums = state.part(group)
         for value in values:
             *at, counted = state.plan.shares[value.call.text]
-            own = _out(found, value.call.text, part.grouping, state.n_users)
+            own = _out(found, value.call.text, grouping, state.n_users)
             if (line := sums.slopes(value)) is not None:
                 mean, means, slopes = line
                 each = mean + sum(
-                    slope * (kept[row, part.members] - at_mean)
+                    slope * (kept[row, members] - at_mean)
                     for row, at_mean, slope in zip(at, means, slopes, strict=True)
                 )
-                own[part.members] = np.where(kept[counted, part.members] == 1.0, each, np.nan)
+                own[members] = np.where(kept[counted, members] == 1.0, each, np.nan)
     return found
 
 
-def effects_on_order(state: State, rows: Rows, n_threads: int) -> Effects:
-    """Return the effects on metrics of the order of all rows, of the users of the only batch, in their order."""
+def _parts(n_users: int, labels: Mapping[str, Array]) -> Iterator[tuple[GroupKey | None, Array]]:
+    """Yield all users, then each group, with the positions of their users."""
+    yield None, np.arange(n_users)
+    for grouping, own in labels.items():
+        distinct, codes = np.unique(own, return_inverse=True)
+        for label, members in zip(distinct.tolist(), positions_by_code(codes), strict=True):
+            yield (grouping, label), members
+
+
+class ReviewedRows(NamedTuple):
+    """The rows of a batch, and those that a condition takes as positive."""
+
+    rows: Rows
+    chosen: RowsOfUsers
+    condition: int
+    n_threads: int
+
+
+def find_effects_on_order(state: State, rows: Rows, source: Scores, n_threads: int, *, per_user: bool) -> Effects:
+    """Add the effects of a batch on metrics of the order of all rows to a state, once this has all rows.
+
+    Return the metric plus the effect for each user, in the order of reports, if these are kept; NaN for users without
+    rows. `source` has the rows in the form that kernels take.
+    """
     found: Effects = {}
-    values = [value for value in state.plan.values if value.over is not None and value.over.influence is not None]
-    n_users = len(rows.indptr) - 1
-    labels = Users(None, rows.users.groups, rows.users.keys, None).labels()
-    for part in _parts(n_users, labels) if values else ():
-        own, user_of = _rows_of(rows, part)
-        for value in values:
-            out = _out(found, value.call.text, part.grouping, n_users)
-            mean = state.part(part.group).estimate(value)[0]
-            assert value.over is not None and value.over.influence is not None
-            positive, weights = positive_rows(own, state.plan.min_gains[value.condition])
-            if not (np.isfinite(mean) and (positive if weights is None else positive & (weights > 0)).any()):
-                continue
-            counts = state.accumulators[AccumulatorKey(SCORE_COUNTS, value.condition, part.group)]
-            each = value.over.influence(counts).of_rows(positive, own.scores, weights, n_threads)
-            n_rows = np.bincount(user_of, None if weights is None else weights > 0, len(part.members))
-            total = np.bincount(user_of, each, len(part.members))
-            n = np.count_nonzero(n_rows)
-            out[part.members] = np.where(n_rows > 0, mean + n * total, np.nan)
-    order = rows.users.order
-    return (
-        found
-        if order is None
-        else {name: {grouping: own[order] for grouping, own in by.items()} for name, by in found.items()}
-    )
+    if len(rows.indptr) == 1:
+        return found
+    wanted: dict[int, list[int]] = {}  # positions of metrics by condition
+    for at, value in enumerate(state.plan.values):
+        if value.has_influence:
+            wanted.setdefault(value.condition, []).append(at)
+    users, n_users = rows.users, len(rows.indptr) - 1
+    counted = _having_rows(rows)
+    for condition, places in wanted.items():
+        positive, weights = positive_rows(rows, state.plan.min_gains[condition])
+        batch = ReviewedRows(rows, RowsOfUsers(positive, rows.scores, weights, rows.indptr), condition, n_threads)
+        for codes in (None, *users.groups):
+            effects = np.zeros((len(places) + 2, n_users))
+            values = np.full((len(places), n_users), np.nan)
+            parts = [np.arange(n_users)] if codes is None else positions_by_code(codes)
+            known = [_write(state, batch, places, codes, members, effects, values) for members in parts]
+            totals = sum_exactly(effects, users.groups[:0] if codes is None else codes[None], n_threads, source)
+            for code, group, have in known:
+                sums = totals[code]
+                for nth in have:
+                    own = state.effects.setdefault((places[nth], group), EffectSums())
+                    own.add(sums[nth], classes=sums[len(places) :, 0])
+            if per_user:
+                grouping = None if codes is None else users.keys[int(codes[0]) - 1][0]
+                for nth, at in enumerate(places):
+                    of_users = np.where(counted, values[nth], np.nan)
+                    of_users = of_users if users.order is None else of_users[users.order]
+                    found.setdefault(state.plan.values[at].call.text, {})[grouping] = of_users
+    state.n_reviewed += n_users
+    return found
+
+
+def _write(
+    state: State,
+    batch: ReviewedRows,
+    places: list[int],
+    codes: Array | None,
+    members: Array,
+    effects: Array,
+    values: Array,
+) -> tuple[int, GroupKey | None, list[int]]:
+    """Write the effects of users, all or a group, and the classes of their rows: 1 for a class that there is.
+
+    Return the code of the group, its key, and which metrics have effects.
+    """
+    code = 0 if codes is None else int(codes[members[0]])
+    group = None if code == 0 else batch.rows.users.keys[code - 1]
+    counts: Any = state.accumulators[AccumulatorKey(SCORE_COUNTS, batch.condition, group)]
+    sums = state.part(group)
+    slopes = {}
+    for nth, at in enumerate(places):
+        over = state.plan.values[at].over
+        assert over is not None and over.influence is not None
+        if (own := over.influence(counts)) is not None:
+            slopes[nth] = own
+    if slopes:
+        together = np.stack(list(slopes.values()), axis=2)
+        if batch.chosen.weights is not None:
+            together *= counts.scale
+        found, classes = effects_of_users(counts.guide(), together, batch.chosen, members, batch.n_threads)
+        effects[len(places) :, members] = classes
+        for own, nth in zip(found, slopes, strict=True):
+            value = state.plan.values[places[nth]]
+            effects[nth, members] = sums.n_users(value) * own
+            values[nth, members] = sums.estimate(value)[0] + effects[nth, members]
+    return code, group, list(slopes)
+
+
+def _having_rows(rows: Rows) -> Array:
+    """Return which users have a row that counts, bool (n_users,)."""
+    if rows.weights is None:
+        return np.diff(rows.indptr) > 0
+    before = np.concatenate([[0], np.cumsum(rows.weights > 0)])
+    return before[rows.indptr[1:]] > before[rows.indptr[:-1]]
 
 
 def _out(found: Effects, metric: str, grouping: str | None, n_users: int) -> Array:
     """Return the effects to write to; NaN for users that are not counted."""
     return found.setdefault(metric, {}).setdefault(grouping, np.full(n_users, np.nan))
-
-
-def _rows_of(rows: Rows, part: UsersPart) -> tuple[Rows, Array]:
-    """Return the rows of some users, end to end, and the position of the user of each row among them."""
-    lengths = np.diff(rows.indptr)[part.members]
-    user_of = np.repeat(np.arange(len(part.members)), lengths)
-    if part.group is None:
-        return rows, user_of
-    starts = np.cumsum(lengths) - lengths
-    at = np.arange(len(user_of)) + np.repeat(rows.indptr[part.members] - starts, lengths)
-    weights = rows.users.weights
-    users = Users(None, np.zeros((0, len(lengths)), np.int64), [], None if weights is None else weights[part.members])
-    return rows._replace(
-        labels=rows.labels[at],
-        scores=rows.scores[at],
-        weights=None if rows.weights is None else rows.weights[at],
-        indptr=np.append(starts, len(at)),
-        users=users,
-    ), user_of

@@ -21,7 +21,7 @@ from fastrec.evaluation.evaluators import (
     wanted_metrics,
 )
 from fastrec.evaluation.faults import explain_fault
-from fastrec.evaluation.row_effects import effects_on_order, effects_on_ratios
+from fastrec.evaluation.row_effects import effects_on_ratios, find_effects_on_order
 from fastrec.evaluation.row_rules import (
     check_classes_for,
     check_no_users_needed,
@@ -48,7 +48,7 @@ from fastrec.runtime.shared import synchronized
 if TYPE_CHECKING:
     from fastrec.scored.score_counts import ScoreCounts
 
-__all__ = ["ScoreEvaluator", "evaluate_rows_at_once", "usual_of_rows"]
+__all__ = ["ScoreEvaluator", "evaluate_rows_at_once", "review", "update_and_review", "usual_of_rows"]
 
 
 Array = np.ndarray[Any, Any]
@@ -112,7 +112,7 @@ class ScoreEvaluator(BaseEvaluator):
         self._grouped: bool | None = None
         self._row_weights: bool | None = None
         self._has_grades = False
-        self._of_order: tuple[int, Effects] = 0, {}  # of so many users: of all of them only if they came in one batch
+        self._of_order: list[Effects] = []  # of the batches of the second pass
 
     @synchronized
     @takes(RowBatch)
@@ -219,17 +219,44 @@ class ScoreEvaluator(BaseEvaluator):
         }
         return {group: found[group] for group in (None, *self._state.groups) if group in found}
 
+    @property
+    def _needs_review(self) -> bool:
+        """Whether the standard error of a metric over the order of all rows needs a second pass over the rows."""
+        return self._grouped is not False and any(value.has_influence for value in self._plan(weighted=False).values)
+
+    @synchronized
     def _review(self, rows: Rows) -> None:
-        """Find the effects of users on metrics of the order of all rows, once these are added."""
-        if self._per_user and self._state is not None:
-            self._of_order = self._state.n_users, effects_on_order(self._state, rows, self._n_threads)
+        """Look at a batch a second time, for the effects of users on metrics over the order of all rows.
+
+        All batches must be reviewed after the last was added, in the same order.
+        """
+        state = self._state
+        if state is None or not self._needs_review:
+            return
+        source = make_source(state.plan, rows, TIES.code(self._settings["ties"]))
+        with self._changing():
+            self._of_order = self._of_order if state.n_reviewed else []
+            if found := find_effects_on_order(state, rows, source, self._n_threads, per_user=self._per_user):
+                self._of_order.append(found)
+
+    def _is_reviewed(self, state: State) -> bool:
+        """Return whether the second pass has seen all users."""
+        return self._needs_review and state.n_reviewed == state.n_users
 
     def _effects(self, state: State) -> Effects | None:
         if not self._per_user:
             return None
-        n_users, of_order = self._of_order
-        of_ratios = effects_on_ratios(state, self._kept(state.n_users), self._join_labels(state.n_users))
-        return of_ratios | (of_order if n_users == state.n_users else {})
+        found = effects_on_ratios(state, self._kept(state.n_users), self._join_labels(state.n_users))
+        if self._of_order and self._is_reviewed(state):
+            for metric, by in self._of_order[0].items():
+                parts = {grouping: [batch[metric][grouping] for batch in self._of_order] for grouping in by}
+                found[metric] = {grouping: np.concatenate(own) for grouping, own in parts.items()}
+        return found
+
+    def _more_settings(self) -> dict[str, Any]:
+        if not any(value.has_influence for value in self._plan(weighted=False).values):
+            return {}
+        return {"units": "users" if self._state is not None and self._is_reviewed(self._state) else "rows"}
 
     @property
     def ordered_calls(self) -> list[str]:
@@ -318,6 +345,27 @@ class ScoreEvaluator(BaseEvaluator):
         return {**rows, "positive_rows": int(state.data_counts[op.COUNT_RELEVANT])}
 
 
+def _add_and_review(evaluator: ScoreEvaluator, rows: Rows, progress: Callable[[int, int], Any] | None) -> None:
+    evaluator._add(rows, progress)  # noqa: SLF001 - of this module
+    evaluator._review(rows)  # noqa: SLF001 - does nothing unless a metric needs it
+
+
+@takes(RowBatch)
+def update_and_review(
+    evaluator: ScoreEvaluator, labels: Any, scores: Any = None, indptr: Any = None, **given: Unpack[RowBatch]
+) -> None:
+    """Add all users in one batch, read once for both passes; arguments as in `ScoreEvaluator.update`."""
+    _add_and_review(evaluator, evaluator._read(labels, scores, indptr, given), given["progress"])  # noqa: SLF001
+
+
+@takes(RowBatch)
+def review(
+    evaluator: ScoreEvaluator, labels: Any, scores: Any = None, indptr: Any = None, **given: Unpack[RowBatch]
+) -> None:
+    """Read a batch again, for standard errors; arguments as in `ScoreEvaluator.update`."""
+    evaluator._review(evaluator._read(labels, scores, indptr, given))  # noqa: SLF001 - of this module
+
+
 def evaluate_rows_at_once(
     evaluator: ScoreEvaluator, labels: Any, scores: Any, indptr: Any, given: Mapping[str, Any], *, alone: bool = False
 ) -> Report:
@@ -326,6 +374,5 @@ def evaluate_rows_at_once(
     if alone and not rows.grouped:
         check_no_users_needed(evaluator._plan(weighted=False))  # noqa: SLF001 - of this module
         rows = one_by_one(rows)._replace(grouped=True)
-    evaluator._add(rows, given["progress"])  # noqa: SLF001
-    evaluator._review(rows)  # noqa: SLF001
+    _add_and_review(evaluator, rows, given["progress"])
     return evaluator._report(copied=False)  # noqa: SLF001 - spares a copy of the values of users

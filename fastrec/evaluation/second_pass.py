@@ -16,7 +16,7 @@ from fastrec.evaluation.accumulators import AccumulatorKey, GroupKey
 from fastrec.evaluation.engine import sum_exactly
 from fastrec.evaluation.state import EffectSums, State
 from fastrec.inputs.lists import Lists
-from fastrec.inputs.users import Users
+from fastrec.inputs.users import Users, positions_by_code
 from fastrec.items.effects import add_effects
 from fastrec.items.exposure import Effects
 
@@ -66,10 +66,7 @@ def _groupings(users: Users, n_users: int) -> Iterator[list[Part]]:
     """Yield all users as one part, then the groups of each grouping."""
     yield [Part(None, np.arange(n_users))]
     for codes in users.groups:
-        order = np.argsort(codes, kind="stable")
-        starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
-        parts = np.split(order, starts[1:]) if len(order) else []
-        yield [Part(users.keys[codes[members[0]] - 1], members) for members in parts]
+        yield [Part(users.keys[codes[members[0]] - 1], members) for members in positions_by_code(codes)]
 
 
 def _write(

@@ -45,19 +45,24 @@ FORM = {  # of the document of `State.pack`
 
 
 class EffectSums:
-    """Exact sums of the effects of users' lists on a metric, and of their squares."""
+    """Exact sums of the effects of users' lists or rows on a metric, and of their squares."""
 
     def __init__(self) -> None:
         self.total, self.squares = 0, 0
+        self.classes: list[int] | None = None
 
-    def add(self, sums: Iterable[int]) -> None:
-        """Add the sums of a batch, in steps of 2^-GENERAL_SCALE."""
+    def add(self, sums: Iterable[int], classes: Iterable[int] | None = None) -> None:
+        """Add the sums of a batch, in steps of 2^-GENERAL_SCALE; with rows also how many users have each class."""
         total, squares = sums
         self.total += total
         self.squares += squares
+        if classes is not None:
+            self.classes = [one + other for one, other in zip(self.classes or (0, 0), classes, strict=True)]
 
     def std_error(self, n: int) -> float:
-        """Return the standard error of the metric of n users."""
+        """Return the standard error of the metric of n users; NaN if fewer than two of them have rows of a class."""
+        if self.classes is not None and min(self.classes) < 2 << op.GENERAL_SCALE:
+            return math.nan
         return mean_and_error(n, self.total, self.squares, op.GENERAL_SCALE)[1]
 
 
@@ -264,6 +269,10 @@ class GroupSums(NamedTuple):
             raise InputError(f"{value.call.text} of this state has impossible sums: {error}") from error
         return found
 
+    def n_users(self, value: Value) -> int:
+        """Return the number of users who count in a metric over all lists or rows."""
+        return int(self._sum(self.plan.position(value, 0)))
+
     def _estimate(self, value: Value) -> tuple[float, float, int]:
         if value.over is not None:
             return self._over(value, value.over)
@@ -283,7 +292,7 @@ class GroupSums(NamedTuple):
 
     def _over(self, value: Value, over: Over) -> tuple[float, float, int]:
         found = self.accumulators.get((over.accumulator, value.condition))
-        users = int(self._sum(self.plan.position(value, 0)))
+        users = self.n_users(value)
         is_spoilt = value.call.metric.family is LISTS and self.counts[value.condition][op.N_NAN]
         if found is None or is_spoilt:
             return math.nan, math.nan, users

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from fastrec.evaluation.rows import ScoreEvaluator
+from fastrec.evaluation.rows import ScoreEvaluator, review, update_and_review
 from fastrec.exceptions import FastrecError
 from fastrec.files.columns import RowColumns
 from fastrec.files.faults import finished, named_as_in
@@ -50,9 +51,14 @@ def evaluate_log(
         select = select_sql(file, (label, score, "weight"), loaded.ids, labels)
         evaluator = make_evaluator(bool(users))
         data = Data(loaded, {"log": select}, watch)
+        by = labels_by_user or labels.columns
+        add = evaluator.update if loaded.streamed else functools.partial(update_and_review, evaluator)
         for batch in batches(data, users):
             with named_as_in({"log": file}, streamed=loaded.streamed is not None):
-                _update_log(evaluator, batch["log"], columns, labels_by_user or labels.columns, data.progress())
+                _pass_log(add, batch["log"], columns, by, data.progress())
+        if loaded.streamed and users and evaluator._needs_review:  # noqa: SLF001 - not an attribute for users
+            for batch in batches(data, users, again=True):
+                _pass_log(functools.partial(review, evaluator), batch["log"], columns, by, None)
         return _finished(evaluator, {role: file.names[role] for role in users}, labels)
 
 
@@ -64,8 +70,9 @@ def _evaluate_whole_log(make_evaluator: Callable[[bool], ScoreEvaluator], job: F
     rows = whole.tables["log"]
     users = users_of(rows.column_names)
     evaluator = make_evaluator(bool(users))
+    add = functools.partial(update_and_review, evaluator)
     if not job.take_whole(
-        whole.tables, lambda progress: _update_log(evaluator, rows, job.columns, job.labels_by_user, progress)
+        whole.tables, lambda progress: _pass_log(add, rows, job.columns, job.labels_by_user, progress)
     ):
         return None
     return _finished_alone(evaluator, users, job.columns)
@@ -94,23 +101,26 @@ def _evaluate_parts_of_log(
         evaluator = make_evaluator(True)  # noqa: FBT003 - a callable that is passed
         try:
             for batch in job.batches(parts):
-                _update_log(evaluator, batch["log"], job.columns, job.labels_by_user, None)
+                _pass_log(evaluator.update, batch["log"], job.columns, job.labels_by_user, None)
+            if evaluator._needs_review:  # noqa: SLF001 - not an attribute for users
+                for batch in job.batches(parts):
+                    _pass_log(functools.partial(review, evaluator), batch["log"], job.columns, job.labels_by_user, None)
         except (FastrecError, OSError):  # DuckDB says where the fault is
             return None
         return _finished_alone(evaluator, parts.found["log"].users, job.columns)
 
 
-def _update_log(
-    evaluator: ScoreEvaluator,
+def _pass_log(
+    add: Callable[..., Any],
     rows: Any,
     columns: RowColumns,
     by: UserLabels | Sequence[str] | None,
     progress: Progress | None,
 ) -> None:
-    """Add rows of a log, columns named by role, to the evaluator."""
+    """Pass rows of a log, columns named by role, as arguments of `ScoreEvaluator.update`."""
     label, score = columns.values
     users = users_of(rows.column_names)
-    evaluator.update(
+    add(
         rows,
         user=(users if len(users) > 1 else users[0]) if users else None,
         label=label,

@@ -34,6 +34,7 @@ __all__ = [
     "check_weights",
     "is_hashable",
     "join_ids",
+    "positions_by_code",
 ]
 
 Array = np.ndarray[Any, Any]
@@ -240,6 +241,13 @@ def check_groups(groups: Any, n_users: int) -> tuple[Array, list[tuple[str, str 
         codes[row] = own + 1 + len(keys)
         keys += [(name, label) for label in distinct.tolist()]
     return codes, keys
+
+
+def positions_by_code(codes: Array) -> list[Array]:
+    """Return the positions of the users of each group, ascending by its code."""
+    order = np.argsort(codes, kind="stable")
+    starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
+    return np.split(order, starts[1:]) if len(order) else []
 
 
 def alike(ids: Sequence[Array]) -> list[Array]:

@@ -80,6 +80,11 @@ class Value:
         return self.over is not None and self.over.effects is not None
 
     @property
+    def has_influence(self) -> bool:
+        """Whether it is a metric of the order of all rows on which users' rows have known effects."""
+        return self.over is not None and self.over.influence is not None
+
+    @property
     def is_plain(self) -> bool:
         """Whether the mean is the (weighted) mean of the values of counted users."""
         return self.combined is None and self.ratio is None and self.over is None

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 import math
+from fractions import Fraction
 from typing import Annotated, Any, Literal
 
 from fastrec.exceptions import Argument, Text
@@ -42,7 +43,7 @@ def averaged(s: RowStatistics, numerator: Row, denominator: Row, average: str) -
 @score_metric(
     range=(0, 1),
     formula="P(score of a positive > score of a negative) + P(equal) / 2",
-    source="Hanley & McNeil 1982; DeLong et al. 1988; McClish 1989",
+    source="Hanley & McNeil 1982; DeLong et al. 1988; McClish 1989; Obuchowski 1997",
     needs="classes",
     aliases=("auroc", "roc_auc"),
 )
@@ -52,7 +53,9 @@ def auc(s: RowStatistics, *, max_fpr: MaxFpr | None = None) -> Over:
     Formula: pairs (positive, negative) with the higher score on the positive, equal scores counting as half, over all
     pairs; exact, from integer counts. It is 1 - ranking loss and the trapezoidal area under the ROC curve. `max_fpr`
     takes the part of the curve up to that false positive rate and scales it to .5 for chance and 1 for perfection
-    (McClish). The standard error is that of DeLong, which assumes independent rows.
+    (McClish), without a standard error. The standard error of the whole area is that of clusters (Obuchowski): the
+    root of U / (U - 1) times the sum over the U users of the squared sums of a row's placement less the area, over its
+    class. Without users, or in batches, it is that of DeLong, which takes rows as independent.
 
     Examples
     --------
@@ -61,7 +64,7 @@ def auc(s: RowStatistics, *, max_fpr: MaxFpr | None = None) -> Over:
     """
     if max_fpr is None:
         return s.over_all_rows(
-            lambda runs: runs.auc(), lambda runs: runs.auc_std_error(), influence=lambda runs: runs.auc_influence()
+            lambda runs: runs.auc(), lambda runs: runs.auc_std_error(), influence=lambda runs: runs.auc_slopes()
         )
     return s.over_all_rows(lambda runs: runs.auc(max_fpr=max_fpr))
 
@@ -135,7 +138,8 @@ def average_precision(
     Formula: sum over distinct scores, from the largest, of (R_i - R_(i-1)) p, where p is the precision P_i (`step`,
     as scikit-learn), (P_(i-1) + P_i) / 2 (`trapezoid`, which overestimates; it repeats the first point at recall 0, as
     Spark does) or the mean over the path on which positives and negatives of a step are spread evenly
-    (`davis_goadrich`, as XGBoost). 0 without a positive row; such users are left out with `average=user`.
+    (`davis_goadrich`, as XGBoost). 0 without a positive row; such users are left out with `average=user`. With `step`,
+    the standard error is that of the effects of users' rows to first order (delta method), as for `auc`.
 
     Examples
     --------
@@ -151,8 +155,9 @@ def average_precision(
         return s.over_all_rows(lambda runs: runs.average_precision(interpolation), each=s.where(counted, value))
     return s.over_all_rows(
         lambda runs: runs.average_precision(interpolation),
+        lambda runs: runs.precision_std_error(),
         each=s.where(counted, value),
-        influence=lambda runs: runs.precision_influence(),
+        influence=lambda runs: runs.precision_slopes(),
     )
 
 
@@ -269,7 +274,9 @@ def ece(
 
     Formula: sum over bins of |sum of w (s - y)| / sum of w. `uniform` bins are equally wide, closed on the left
     (scores of click models crowd in the first one); `quantile` bins hold equal weight: rows in ascending order of
-    score, cut at each multiple of the total weight / bins, tied scores in the bin of the first of them.
+    score, cut at each multiple of the total weight / bins, tied scores in the bin of the first of them. It has no
+    standard error: the distances of bins are above 0 even if every score is right, so an interval around them would
+    miss the true value.
 
     Examples
     --------
@@ -303,7 +310,7 @@ def ks(s: RowStatistics, *, average: Average = "row") -> Ratio | Over:
     """Kolmogorov-Smirnov distance between the scores of positive and of negative rows.
 
     Formula: the largest difference between true and false positive rate at any threshold. Users of one class are left
-    out with `average=user`.
+    out with `average=user`. It has no standard error, as the largest difference in a sample is too large.
 
     Examples
     --------
@@ -465,7 +472,6 @@ def mcc(s: RowStatistics, *, threshold: Finite, average: Average = "row", zero_d
     """Matthews correlation between the label and the prediction `score >= threshold`.
 
     Formula: (TP TN - FP FN) / sqrt((TP + FP) (TP + FN) (TN + FP) (TN + FN)); `zero_division` if a factor is 0.
-    The value over all rows has no standard error.
 
     Examples
     --------
@@ -481,6 +487,16 @@ def mcc(s: RowStatistics, *, threshold: Finite, average: Average = "row", zero_d
 
     def function(*sums: Any) -> Any:
         covariance, product = confusion.SummedCells(*sums).mcc()
-        return covariance / sqrt(product) if product else float(zero_division)
+        return _correlation(covariance, product) if product else float(zero_division)
 
-    return Ratio(function, cells[:-1], s.where(counted, value), s.rows / s.rows, std_error=False)
+    return Ratio(function, cells[:-1], s.where(counted, value), s.rows / s.rows)
+
+
+def _slopes_of_correlation(covariance: Any, product: Any) -> tuple[Any, Any]:
+    scale = 1 / Fraction(sqrt(product))  # the same rounding in all slopes
+    return scale, -scale * covariance / (2 * product)
+
+
+@differentiable(_slopes_of_correlation)
+def _correlation(covariance: Any, product: Any) -> Any:
+    return covariance / sqrt(product)

@@ -27,6 +27,7 @@ SETTINGS = {
     "weighted": "whether users or rows have weights",
     "like": "tool whose names, definitions and policies apply",
     "names": "names of the metrics in that tool",
+    "units": "what the intervals of metrics of the order of all rows take as independent",
     "baseline": "system that all others are compared with",
     "test": "test of the mean difference, two-sided, on users",
     "correction": "correction of p-values for many comparisons",

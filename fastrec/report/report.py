@@ -59,6 +59,7 @@ from fastrec.report.tables import (
     notes_on_data,
     order_of_lists,
     size_of_groups,
+    units_of_intervals,
     why_no_interval,
 )
 from fastrec.report.values import Label, ReportValues
@@ -85,7 +86,9 @@ class Report(Published, ReportValues):
         truth: "effective_sample_size", (sum of w)^2 / sum of w^2; "largest_weight_share", the largest w / sum of w;
         "clipped_rows", those with a propensity below ``clip``. If clips differ, the names say which, as in
         "clipped_rows(clip=0.1)".
-    settings : the options of the call; with ``like`` also "names", the tool's names of metrics: {name: metric}.
+    settings : the options of the call; with ``like`` also "names", the tool's names of metrics: {name: metric}. Scored
+        rows with `auc` or `average_precision` also have "units": what the standard errors of these take as
+        independent, "users" (clustered) or "rows".
     groups : {grouping: {label: {metric: GroupEstimate}}}, empty without groups.
     user_ids : array (n_users,), or None if users have no ids.
     labels : {grouping: array (n_users,)}, the group of each user, if values of users were kept.
@@ -250,7 +253,8 @@ class Report(Published, ReportValues):
     def _tables(self) -> list[Table]:
         """Return a table of metrics over all users, then one by group."""
         by_group = (table._replace(title="", notes=()) for table in group_tables(self))
-        notes = [*size_of_groups(self), *why_no_interval(self), *warning_lines(self.warnings)]
+        intervals = [*units_of_intervals(self), *why_no_interval(self)]
+        notes = [*size_of_groups(self), *intervals, *warning_lines(self.warnings)]
         return with_notes([estimated(self), *by_group], notes)
 
     def _paper(self) -> Table:
@@ -384,7 +388,8 @@ class Report(Published, ReportValues):
             if self.users.get(name):
                 rules = self._rules(policies)
                 users.append(f"{self.users[name]:,} {meaning}{f' ({rules})' if rules else ''}")
-        return ["; ".join(users), *why_no_interval(self), *notes_on_data(self.data), *order_of_lists(self.data)]
+        intervals = [*units_of_intervals(self), *why_no_interval(self)]
+        return ["; ".join(users), *intervals, *notes_on_data(self.data), *order_of_lists(self.data)]
 
     def _notes(self) -> list[str]:
         """Return the lines under the printed table."""

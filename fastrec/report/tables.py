@@ -39,6 +39,7 @@ __all__ = [
     "order_of_lists",
     "scales_of",
     "size_of_groups",
+    "units_of_intervals",
     "why_no_interval",
 ]
 
@@ -50,6 +51,8 @@ FEW_USERS = "too few users are counted in the group or outside"
 OF_GROUPS = [*HEAD, "difference to the rest", "its 95 % interval"]
 NO_VALUES_OF_USERS = "a number of all lists together, so it has effects of lists and no values of users"
 NOT_REVIEWED = "the standard error needs the lists a second time, which batches do not give"
+OF_USERS = "over users, whose rows count together (clustered)"
+OF_ROWS = "rows are taken as independent"
 QUANTILES = {"lowest": 0.0, "10 %": 0.1, "median": 0.5, "90 %": 0.9, "highest": 1.0}
 DATA = {
     "rec_rows": "rows of lists",
@@ -280,7 +283,8 @@ def why_no_interval(report: ReportValues) -> list[str]:
         over_rows = None if value is None else value.over
         has_effects = value is not None and value.has_effects
         if over_rows is not None and over_rows.std_error is not None:
-            reason = "a class has fewer than two rows"
+            of_users = report.settings.get("units") == "users"
+            reason = f"a class has {'rows of fewer than two users' if of_users else 'fewer than two rows'}"
         elif over_rows is None and not report.users["total"]:
             reason = "rows have no users"
         elif (over_rows is None or has_effects) and one.users < 2:
@@ -291,3 +295,16 @@ def why_no_interval(report: ReportValues) -> list[str]:
             reason = "this metric has no known standard error"
         metrics.setdefault(reason, []).append(name)
     return [f"no interval for {', '.join(names)}: {reason}" for reason, names in metrics.items()]
+
+
+def units_of_intervals(report: ReportValues) -> list[str]:
+    """Return a line on what the intervals of metrics of the order of all rows take as independent: users or rows."""
+    known = {name: one for name, one in report.estimates.items() if math.isfinite(one.std_error)}
+    declared = values_of_settings(known_calls(known), report.settings)
+    names = [name for name in known if name in declared and declared[name].has_influence]
+    if not names or "units" not in report.settings:
+        return []
+    taken = OF_USERS if report.settings["units"] == "users" else OF_ROWS
+    if taken is OF_ROWS and report.users["total"]:
+        taken = f"{taken}, as batches do not give the rows a second time"
+    return [f"interval{'s' if len(names) > 1 else ''} of {', '.join(names)}: {taken}"]

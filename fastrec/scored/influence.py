@@ -1,66 +1,127 @@
-"""Effects of single rows on metrics over the order of all rows, from which clustered errors and paired tests follow."""
+"""Effects of rows on metrics of the order of all rows, from which clustered errors and paired tests follow.
+
+The *slope* of a metric in the weight of a row depends on its class and its score only. The slopes of all rows, times
+their weights, add to 0.
+"""
 
 from __future__ import annotations
 
+import functools
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from fastrec.inputs.ragged import read_only
+from fastrec.kernels import influence as kernels
+from fastrec.runtime.compiler import Entry
 from fastrec.runtime.threads import run_in_threads
 from fastrec.scored.sorting import Runs
 
-__all__ = ["Influence", "influence_on_auc", "influence_on_precision"]
+__all__ = ["RowsOfUsers", "effects_of_users", "error_of_rows", "guide_to", "slopes_of_auc", "slopes_of_precision"]
 
 Array = np.ndarray[Any, Any]
-ROWS_AT_ONCE = 1 << 18
+SCORES_PER_BIN = 1
+ROWS_AT_ONCE = 1 << 20
+ROWS_PER_BLOCK = 256  # whose loads from memory overlap
+STEPS_PER_ROW = 8
 
 
-class Influence(NamedTuple):
-    """The slope of a metric in the weight of a row, by class and score, times the weight of the class."""
+class RowsOfUsers(NamedTuple):
+    """Rows of users of one batch."""
 
-    scores: Array  # the distinct scores (n,), ascending
-    of_positives: Array  # float64 (n,)
-    of_negatives: Array
-
-    def of_rows(self, positive: Array, scores: Array, weights: Array | None, n_threads: int) -> Array:
-        """Return the effect of each row, float64 (n_rows,): the slope times its weight. Effects of all rows add to 0.
-
-        `positive` is bool, `scores` of a weight above 0 are among those of this object, `weights` are 1 by default.
-        """
-        found = np.empty(len(scores))
-
-        def look_up(first: int) -> None:
-            own = slice(first, first + ROWS_AT_ONCE)
-            order = np.argsort(scores[own])  # neighbours are then searched in the same place, which a cache holds
-            at = np.empty(len(order), np.int64)
-            at[order] = np.minimum(np.searchsorted(self.scores, scores[own][order]), len(self.scores) - 1)
-            found[own] = np.where(positive[own], self.of_positives[at], self.of_negatives[at])
-
-        run_in_threads(look_up, range(0, len(scores), ROWS_AT_ONCE), n_threads)
-        if weights is None:
-            n_positives = int(np.count_nonzero(positive))
-            return found / np.where(positive, max(n_positives, 1), max(len(positive) - n_positives, 1))
-        shares = weights / weights.max()
-        for chosen in (positive, ~positive):
-            shares[chosen] /= shares[chosen].sum() or 1.0
-        found *= shares
-        return found
+    positive: Array  # bool (n_rows,)
+    scores: Array  # float32 or float64
+    weights: Array | None
+    indptr: Array  # int64 (n_users + 1,)
 
 
-def influence_on_auc(runs: Runs, area: float) -> Influence:
-    """Return what rows add to the area under the ROC curve: their placement less the area (DeLong et al. 1988)."""
-    below = np.cumsum(runs.negatives) - runs.negatives / 2
-    above = np.cumsum(runs.positives[::-1])[::-1] - runs.positives / 2
-    return Influence(runs.scores, below / runs.negatives.sum() - area, above / runs.positives.sum() - area)
+# Slopes
 
 
-def influence_on_precision(runs: Runs, area: float) -> Influence:
-    """Return what rows add to average precision, the mean over positives of the precision at their score.
+def slopes_of_auc(runs: Runs, area: float) -> Array:
+    """Return the slopes of the area under the ROC curve, float64 (n, 2): of negative and positive rows of each score.
+
+    That of a row is its placement less the area (DeLong et al. 1988), over the weight of its class.
+    """
+    n_negatives, n_positives = runs.negatives.sum(), runs.positives.sum()
+    slopes = np.empty((len(runs.scores), 2))
+    slopes[:, 1] = ((np.cumsum(runs.negatives) - runs.negatives / 2) / n_negatives - area) / n_positives
+    slopes[::-1, 0] = np.cumsum(runs.positives[::-1]) - runs.positives[::-1] / 2
+    slopes[:, 0] = (slopes[:, 0] / n_positives - area) / n_negatives
+    return slopes
+
+
+def slopes_of_precision(runs: Runs, area: float) -> Array:
+    """Return the slopes of average precision, the mean over positives of the precision at their score.
 
     A row changes the precision at all scores up to its own, and a positive row is one more in the mean.
     """
     true, false = (np.cumsum(own[::-1])[::-1].astype(np.float64) for own in (runs.positives, runs.negatives))
     reached = true + false
-    gained, lost = (np.cumsum(runs.positives * own / reached / reached) for own in (false, true))
-    negatives_per_positive = float(false[:1].sum()) / float(true[0])
-    return Influence(runs.scores, true / reached - area + gained, -lost * negatives_per_positive)
+    share = runs.positives / reached / reached
+    slopes = np.empty((len(runs.scores), 2))
+    slopes[:, 1] = (true / reached - area + np.cumsum(share * false)) / true[0]
+    slopes[:, 0] = -np.cumsum(share * true) / true[0]
+    return slopes
+
+
+def error_of_rows(runs: Runs, slopes: Array) -> float:
+    """Return the standard error of a metric of independent rows, from its slopes; NaN for a class of fewer than two."""
+    if min(runs.negative_rows, runs.positive_rows) < 2:
+        return math.nan
+    n_rows = runs.negative_rows + runs.positive_rows
+    squares = slopes**2
+    spread = (squares[:, 0] * runs.negative_squares).sum() + (squares[:, 1] * runs.positive_squares).sum()
+    return math.sqrt(float(spread) * n_rows / (n_rows - 1))
+
+
+# Effects
+
+
+@functools.cache
+def _entry(name: str, variant: str) -> Entry:
+    return Entry(getattr(kernels, name), f"{name}-{variant}")
+
+
+def guide_to(scores: Array) -> kernels.Guide:
+    """Return distinct, ascending scores with their bins."""
+    finite = scores[np.searchsorted(scores, -np.inf, "right") : np.searchsorted(scores, np.inf)]
+    lowest, highest = (float(finite[at]) / 2 for at in (0, -1)) if len(finite) else (0.0, 0.0)
+    n_bins = max(1, len(scores) // SCORES_PER_BIN)
+    with np.errstate(over="ignore", divide="ignore"):
+        factor = float(np.float64(n_bins) / np.float64(highest - lowest))
+    factor = factor if math.isfinite(factor) else 0.0
+    starts = np.empty(n_bins + 1, np.int64)
+    scores = read_only(scores)
+    _entry("write_starts", "plain").suited_to(STEPS_PER_ROW * len(scores))(scores, lowest, factor, starts)
+    return kernels.Guide(scores, read_only(starts), lowest, factor)
+
+
+def effects_of_users(
+    known: kernels.Guide, slopes: Array, rows: RowsOfUsers, members: Array, n_threads: int
+) -> tuple[Array, Array]:
+    """Return the sums of the slopes of users' rows times their weights, and whether users have rows of each class.
+
+    They are float64 (n_metrics, n_users) and bool (2, n_users). `slopes` is (n, 2, n_metrics). Rows of a user are added
+    in their order.
+    """
+    effects, classes = np.empty((len(members), slopes.shape[2])), np.empty((len(members), 2), bool)
+    lengths = np.diff(rows.indptr)[members]
+    ends = np.cumsum(lengths)
+    weighted = rows.weights is not None
+    entry = _entry("add_effects", f"{rows.scores.dtype}{'-weighted' if weighted else ''}")
+    add = entry.suited_to(STEPS_PER_ROW * int(lengths.sum()))
+    weights = None if rows.weights is None else read_only(rows.weights)
+    log = kernels.OwnRows(read_only(rows.positive), read_only(rows.scores), read_only(rows.indptr))
+    slopes, members = read_only(slopes), read_only(members)
+    cuts = np.searchsorted(ends, np.arange(0, int(lengths.sum()), ROWS_AT_ONCE))
+    edges = np.unique([*cuts.tolist(), len(members)])
+
+    def work(at: int) -> None:
+        own = slice(int(edges[at]), int(edges[at + 1]))
+        room = tuple(np.empty((4, ROWS_PER_BLOCK), np.int64))
+        add(known, slopes, log, weights, members[own], room, (effects[own], classes[own]))
+
+    run_in_threads(work, range(len(edges) - 1), n_threads)
+    return effects.T, classes.T

@@ -11,6 +11,7 @@ from fastrec.checks import MAX_COUNT
 from fastrec.exceptions import InputError
 from fastrec.inputs.columns import refuse_nan
 from fastrec.inputs.ragged import read_only
+from fastrec.kernels.influence import Guide
 from fastrec.kernels.runs import distance
 from fastrec.scored.areas import (
     Interpolation,
@@ -22,7 +23,7 @@ from fastrec.scored.areas import (
     partial_of_weights,
     precision_area,
 )
-from fastrec.scored.influence import Influence, influence_on_auc, influence_on_precision
+from fastrec.scored.influence import error_of_rows, guide_to, slopes_of_auc, slopes_of_precision
 from fastrec.scored.sorting import (
     Runs,
     ScoredRows,
@@ -96,6 +97,7 @@ class ScoreCounts:
         self._levels: list[Runs] = []  # each at least twice as long as the next
         self._rows: list[ScoredRows] = []
         self._joined: Runs | None = None
+        self._found: dict[str, Any] = {}  # slopes of metrics, and the bins of scores, of the rows so far
 
     def add(self, labels: Array, scores: Array, weights: Array | None = None, *, n_threads: int = 1) -> None:
         """Add checked rows: labels (n,) 0 or 1 as int8 or bool, scores (n,) float32 or float64, weights if weighted.
@@ -104,7 +106,7 @@ class ScoreCounts:
         """
         if not len(labels):
             return
-        self._joined = None
+        self._joined, self._found = None, {}
         if not self.weighted:
             self._push(count_runs(labels, scores, n_threads))
             return
@@ -116,7 +118,7 @@ class ScoreCounts:
     def merge(self, other: ScoreCounts) -> None:
         """Add the rows of another state."""
         assert self.weighted == other.weighted
-        self._joined = None
+        self._joined, self._found = None, {}
         self._rows += other._rows
         for runs in list(other._levels):
             self._push(runs)
@@ -210,13 +212,42 @@ class ScoreCounts:
         m, n = runs.positive_rows, runs.negative_rows
         return math.sqrt(float(spread * (m / (m - 1)) + other_spread * (n / (n - 1))))
 
-    def auc_influence(self) -> Influence:
-        """Return what rows add to the AUC, which must be finite."""
-        return influence_on_auc(self.runs(), self.auc())
+    def auc_slopes(self) -> Array | None:
+        """Return the slopes of the AUC in the weights of rows, as `fastrec.scored.influence` has them; None for NaN."""
+        return self._slopes("auc")
 
-    def precision_influence(self) -> Influence:
-        """Return what rows add to average precision by steps; there must be a positive row."""
-        return influence_on_precision(self.runs(), self.average_precision())
+    def precision_slopes(self) -> Array | None:
+        """Return the slopes of average precision by steps; None without a positive row."""
+        return self._slopes("average_precision")
+
+    def precision_std_error(self) -> float:
+        """Return the standard error of average precision by steps of independent rows (delta method)."""
+        slopes = self.precision_slopes()
+        return math.nan if slopes is None else error_of_rows(self.runs(), slopes)
+
+    def _slopes(self, name: str) -> Array | None:
+        """Return the slopes of a metric, which are kept until rows are added."""
+        runs = self.runs()
+        least = min(runs.positive_rows, runs.negative_rows) if name == "auc" else runs.positive_rows
+        if name not in self._found:
+            area = getattr(self, name)()
+            self._found[name] = None if least == 0 or math.isnan(area) else _SLOPES[name](runs, area)
+        found: Array | None = self._found[name]
+        return found
+
+    def guide(self) -> Guide:
+        """Return the distinct scores with their bins, to find the scores of rows."""
+        if "" not in self._found:
+            self._found[""] = guide_to(self.runs().scores)
+        found: Guide = self._found[""]
+        return found
+
+    @property
+    def scale(self) -> float:
+        """The factor of weights in `runs`."""
+        self.runs()  # joins all rows
+        weights = self._rows[0].weights if self._rows else None
+        return 1.0 if weights is None else scale_of(weights)
 
     def average_precision(self, interpolation: Interpolation = "step") -> float:
         """Return the area under the precision-recall curve; 0 without positives.
@@ -298,6 +329,9 @@ class ScoreCounts:
         ordered = scores[order]
         starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
         return _quantile_bins(weights[order], starts, bins)
+
+
+_SLOPES = {"auc": slopes_of_auc, "average_precision": slopes_of_precision}
 
 
 def _write_squares(weights: Array, others: Array, total: Any, area: float, out: Array) -> None:

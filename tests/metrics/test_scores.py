@@ -669,11 +669,13 @@ def test_keys_come_out_sorted() -> None:
 
 def test_rows_without_users() -> None:
     labels, scores = [1, 0, 1, 0], [0.9, 0.8, 0.7, 0.1]
-    report = fastrec.evaluate_scores(labels, scores, metrics=["auc", "brier", "f1(threshold=0.5)", "rmse"])
-    for text in ("auc", "brier", "f1(threshold=0.5)", "rmse"):
+    report = fastrec.evaluate_scores(
+        labels, scores, metrics=["auc", "average_precision", "brier", "f1(threshold=0.5)", "rmse"]
+    )
+    for text in report:
         metric, options, _ = worked_cases.parse(text)
         assert same(report[text], score_oracle.evaluate([labels], [scores], metric, options=options).value)
-        assert math.isnan(report.std_error(text)) == (text != "auc")
+        assert math.isnan(report.std_error(text)) == (text not in ("auc", "average_precision"))
 
 
 def test_default_metrics() -> None:

@@ -231,6 +231,18 @@ def texts_of(report):
 
 
 @pytest.mark.parametrize(
+    ("indptr", "what"),
+    [
+        ([0, 2, 4], "interval of auc: over users, whose rows count together (clustered)"),
+        (None, "interval of auc: rows are taken as independent"),
+    ],
+)
+def test_an_interval_of_all_rows_says_what_it_takes_as_independent(indptr, what):
+    for text in texts_of(fastrec.evaluate_scores([1, 0, 1, 0], [0.5, 0.2, 0.7, 0.6], indptr, "auc")):
+        assert what in text
+
+
+@pytest.mark.parametrize(
     ("make", "why"),
     [
         (lambda: fastrec.evaluate([[1]], [[1]], ["mrr"]), "no interval for mrr: only one user is counted"),
@@ -244,7 +256,7 @@ def texts_of(report):
         ),
         (
             lambda: fastrec.evaluate_scores([1, 0, 0], [0.5, 0.2, 0.7], [0, 2, 3], ["auc"]),
-            "no interval for auc: a class has fewer than two rows",
+            "no interval for auc: a class has rows of fewer than two users",
         ),
         (
             lambda: fastrec.evaluate_scores([1, 0, 0, 1], [0.5, 0.2, 0.7, 0.9], metrics=["ks", "auc(max_fpr=0.5)"]),

@@ -58,13 +58,16 @@ class Keeper:
             self.tables[name].append(table)
         self.call = call
 
+    def _read(self, log: Any, scores: Any, indptr: Any, call: Mapping[str, Any]) -> None:
+        self.update(log, **call)
+
     def _prepare(self, sides: Mapping[str, Any], call: Mapping[str, Any]) -> Any:
         self.update_sides(sides, **{name: value for name, value in call.items() if value is not None})
         return SimpleNamespace(apart=())
 
     def _add(self, prepared: Any, progress: Any) -> None: ...
 
-    def _review(self, prepared: Any, sides: Any) -> None: ...
+    def _review(self, prepared: Any, sides: Any = None) -> None: ...
 
     def column(self, table: str, name: str) -> list[Any]:
         return [value for part in self.tables[table] for value in part.column(name).to_pylist()]

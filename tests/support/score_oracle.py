@@ -13,8 +13,8 @@ Fixed readings of the definitions:
   positives, and that `zero_division` decides metrics of classes at a threshold (of no rows at all they are NaN).
 - A user with a NaN AUC under `one_class=nan` makes `gauc` NaN, whatever its weight, and is not counted.
 - Edges of uniform bins are the doubles b / bins; thresholds are doubles too.
-- The standard error of a value over rows is that of a ratio of sums over users (delta method), for `auc` DeLong's;
-  values that are no such ratio have none.
+- The standard error of a value over rows is that of a ratio of sums over users (delta method); those of `auc`,
+  `average_precision` by steps and `mcc` follow from the slopes in `clustered_oracle`. Other values have none.
 """
 
 import functools
@@ -807,7 +807,7 @@ def averaged(
     value = instead if found is None else float(found)
     return Result(
         value,
-        error_over_rows(metric, kind, present, everything),
+        error_over_rows(metric, kind, present, everything, options),
         len(present),
         [None] * len(users) if metric == "auc" else per_user,
         0,
@@ -815,10 +815,12 @@ def averaged(
     )
 
 
-def error_over_rows(metric: str, kind: Kind, users: Sequence[tuple[Rows, float]], everything: Rows) -> float | None:
+def error_over_rows(
+    metric: str, kind: Kind, users: Sequence[tuple[Rows, float]], everything: Rows, options: Mapping[str, Any]
+) -> float | None:
     """The standard error of a value over rows, or None."""
-    if metric == "auc":
-        return delong_error(everything) if kind.value is auc else math.nan
+    if metric in ("auc", "average_precision", "mcc"):
+        return error_by_slopes(metric, users, everything, options)
     if kind.parts is None or not everything:
         return math.nan
     parts = [kind.parts(rows, everything) for rows, _ in users]
@@ -826,6 +828,26 @@ def error_over_rows(metric: str, kind: Kind, users: Sequence[tuple[Rows, float]]
     if metric != "rmse" or error is None:
         return error
     return error / (2 * math.sqrt(value)) if value > 0 else error  # if the mean is 0, all squares are
+
+
+def error_by_slopes(
+    metric: str, users: Sequence[tuple[Rows, float]], everything: Rows, options: Mapping[str, Any]
+) -> float:
+    """The standard error over users of a value that is smooth in the weights of rows."""
+    from support import clustered_oracle  # which reads this module
+
+    by_user = [tuple(row._replace(weight=row.weight * Fraction(own)) for row in rows) for rows, own in users]
+    if metric == "mcc":
+        if mcc_at(counts_at(everything, options["threshold"]))[1] == 0:
+            return math.nan
+        return clustered_oracle.error_over_users(
+            clustered_oracle.slope_of_mcc(everything, options["threshold"]), by_user
+        )
+    is_whole = options.get("max_fpr") in (None, "none") and options.get("interpolation", "step") == "step"
+    if not is_whole or clustered_oracle.few_users_of_a_class(by_user):
+        return math.nan
+    slope = clustered_oracle.slope_of_auc if metric == "auc" else clustered_oracle.slope_of_precision
+    return clustered_oracle.error_over_users(slope(everything), by_user)
 
 
 def kind_of(metric: str, options: dict[str, Any], eps: float) -> Kind:

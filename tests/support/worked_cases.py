@@ -590,9 +590,15 @@ FLAT: ScoredUser = ([1, 0, 0], [0.5, 0.5, 0.5])
 NOBODY: ScoredUser = ([], [])
 ORDERED_ROWS = [
     # the positives beat 2 and 1 1/2 of 2; components 1, 3/4 and 3/4, 1, each of variance 1/32: sqrt(1/64 + 1/64)
-    scored("auc", "auc", [FOUR], 7 / 8, std_error=math.sqrt(1 / 32)),
-    # the same rows in two users are the same rows
-    scored("auc of rows", "auc", [([1], [0.8]), ([0, 1, 0], [0.6, 0.6, 0.2])], 7 / 8, std_error=math.sqrt(1 / 32)),
+    # one user has no spread
+    scored("auc", "auc", [FOUR], 7 / 8, std_error=math.nan),
+    # the same rows in two users have the same area; placements of positives 1, 3/4, of negatives 3/4, 1, each less 7/8
+    # and over 2: 1/16 - 1/16 in a user and -1/16 + 1/16 in the other
+    scored("auc of rows", "auc", [([1, 0], [0.8, 0.6]), ([1, 0], [0.6, 0.2])], 7 / 8, std_error=0.0),
+    # 1/16 + 1/16 in a user, -1/16 - 1/16 in the other: 2 / 1 * (1/8^2 + 1/8^2)
+    scored("auc of users", "auc", [([1, 0], [0.8, 0.2]), ([0, 1], [0.6, 0.6])], 7 / 8, std_error=1 / 4),
+    # the only negatives are those of one user
+    scored("auc of few", "auc", [([1], [0.8]), ([0, 1, 0], [0.6, 0.6, 0.2])], 7 / 8, std_error=math.nan),
     # from (0, 1/2) to (1/2, 1): area 3/8 between 1/8 and 1/2
     scored("auc max_fpr", "auc(max_fpr=0.5)", [FOUR], 5 / 6),
     # = (1 * (2 + 1) + 3 * (2 / 2 + 1)) / (4 * 3): weights 1, 3 of the positives, 2, 1 of the negatives

@@ -1,0 +1,128 @@
+"""Effects of users' rows on metrics of the order of all rows: each row is found among the distinct scores.
+
+A row is searched among the scores of its *bin*, one of many equally wide ranges of scores, so that most rows need a few
+steps.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fastrec.runtime.compiler import helper
+
+Array = np.ndarray[Any, Any]
+
+
+class OwnRows(NamedTuple):
+    """Rows of users of one batch."""
+
+    positive: Array  # bool (n_rows,)
+    scores: Array  # float32 or float64
+    indptr: Array  # int64 (n_users + 1,)
+
+
+class Guide(NamedTuple):
+    """Distinct scores, ascending; those of bin b are at `starts[b]` to `starts[b + 1] - 1`."""
+
+    scores: Array  # float64 (n,)
+    starts: Array  # int64 (n_bins + 1,)
+    lowest: float  # half of the lowest finite score
+    factor: float  # bins per half of a score
+
+
+@helper
+def bin_of(score, lowest, factor, n_bins):
+    """Return the bin of a score; halves of scores have a finite distance."""
+    at = (score * 0.5 - lowest) * factor
+    if not at > 0.0:  # NaN is minus infinity times 0
+        return 0
+    return np.int64(at) if at < n_bins else n_bins - 1
+
+
+def write_starts(scores, lowest, factor, starts):
+    """Write where the scores of each bin begin."""
+    n_bins = len(starts) - 1
+    done = 0
+    for i in range(len(scores)):
+        own = bin_of(scores[i], lowest, factor, n_bins)
+        while done <= own:
+            starts[done] = i
+            done += 1
+    while done <= n_bins:
+        starts[done] = len(scores)
+        done += 1
+
+
+@helper
+def find_scores(known, scores, rows, low, high, n):
+    """Write the positions of the scores of n rows to `low`.
+
+    A score that is not there, as the weights of its rows are too small, has the position of a neighbour. Each loop
+    takes one step for all rows, so that their loads from memory overlap.
+    """
+    last = len(known.scores) - 1
+    for i in range(n):
+        low[i] = bin_of(np.float64(scores[rows[i]]), known.lowest, known.factor, len(known.starts) - 1)
+    for i in range(n):
+        own = low[i]
+        low[i] = known.starts[own]
+        high[i] = known.starts[own + 1]
+    longest = np.int64(2)
+    while longest > 1:
+        longest = np.int64(1)
+        for i in range(n):
+            middle = min((low[i] + high[i]) >> 1, last)
+            reached = known.scores[middle] <= np.float64(scores[rows[i]])
+            low[i] = middle if reached else low[i]
+            high[i] = high[i] if reached else middle
+            longest = max(longest, high[i] - low[i])
+    for i in range(n):
+        low[i] = min(low[i], last)
+
+
+@helper
+def add_block(known, slopes, log, weights, room, n, found):
+    """Add the effects of n rows of users."""
+    rows, users, low, high = room
+    effects, classes = found
+    find_scores(known, log.scores, rows, low, high, n)
+    for i in range(n):
+        row = rows[i]
+        u = users[i]
+        own = 1 if log.positive[row] else 0
+        weight = 1.0
+        if weights is not None:
+            weight = weights[row]
+        classes[u, own] = True
+        for m in range(effects.shape[1]):
+            effects[u, m] += weight * slopes[low[i], own, m]
+
+
+def add_effects(known, slopes, log, weights, members, room, found):
+    """Write the effects of the rows of users on metrics, and which classes these rows are of.
+
+    `slopes` is float64 (n, 2, n_metrics), by class: 0 for negative rows. `weights` is None or those of rows. User i is
+    `members[i]`; `found` has effects (n_users, n_metrics), and classes, bool (n_users, 2). `room` has four int64
+    arrays, for some rows each.
+    """
+    effects, classes = found
+    n = 0
+    for i in range(len(members)):
+        u = members[i]
+        for m in range(effects.shape[1]):
+            effects[i, m] = 0.0
+        classes[i, 0] = False
+        classes[i, 1] = False
+        for row in range(log.indptr[u], log.indptr[u + 1]):
+            if weights is not None:
+                if not weights[row] > 0.0:
+                    continue
+            room[0][n] = row
+            room[1][n] = i
+            n += 1
+            if n == len(room[0]):
+                add_block(known, slopes, log, weights, room, n, found)
+                n = 0
+    add_block(known, slopes, log, weights, room, n, found)
