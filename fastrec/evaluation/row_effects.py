@@ -135,7 +135,8 @@ def _write(
         for own, nth in zip(found, slopes, strict=True):
             value = state.plan.values[places[nth]]
             effects[nth, members] = sums.n_users(value) * own
-            values[nth, members] = sums.estimate(value)[0] + effects[nth, members]
+            assert value.over is not None
+            values[nth, members] = value.over.value(counts) + effects[nth, members]
     return code, group, list(slopes)
 
 
