@@ -70,7 +70,9 @@ class ScoreEvaluator(BaseEvaluator):
 
     All rows of a user must be in one batch. The sums are exact, and metrics over the order of all rows (auc,
     average_precision, ks) keep counts per distinct score. So the result has the same bits for any split of the users
-    into batches, any order of merging and any number of threads. The arguments are those of `evaluate_scores`. An
+    into batches, any order of merging and any number of threads. Only the intervals of auc and average_precision differ
+    from those of `evaluate_scores`: they take rows as independent, and the report says so, as intervals over users need
+    the rows a second time. The arguments are those of `evaluate_scores`. An
     evaluator serves one thread at a time; other threads wait. For parallel updates, use one evaluator per thread and
     merge them at the end.
 
@@ -241,7 +243,7 @@ class ScoreEvaluator(BaseEvaluator):
 
     def _is_reviewed(self, state: State) -> bool:
         """Return whether the second pass has seen all users."""
-        return self._needs_review and state.n_reviewed == state.n_users
+        return self._needs_review and state.n_reviewed == state.n_users > 0
 
     def _effects(self, state: State) -> Effects | None:
         if not self._per_user:

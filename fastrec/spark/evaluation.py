@@ -194,7 +194,8 @@ def evaluate_scores(
     SparkReport
         Has the bits of `fastrec.evaluate_scores`, for any partitions, for counts, pairs and lists. Sums of numbers, as
         in log_loss, depend in the last bit on the order in which the rows of a user are added: here it is the order of
-        (score, label, weight). Rows without users are added exactly and rounded once.
+        (score, label, weight). Rows without users are added exactly and rounded once. The intervals of auc and
+        average_precision take rows as independent, and the report says so: the cluster passes the rows only once.
 
     Raises
     ------

@@ -736,7 +736,9 @@ def test_batches_of_scored_frames() -> None:
     evaluator = fastrec.ScoreEvaluator(SCALED, per_user=True)
     for own in (pl.col("user_id") < "u2", pl.col("user_id") >= "u2"):
         evaluator.update(frame.filter(own))
-    check_equal(evaluator.result(), scored_arrays(table))
+    whole = fastrec.ScoreEvaluator(SCALED, per_user=True)
+    whole.update(frame)
+    check_equal(evaluator.result(), whole.result())
 
 
 def test_ratings_of_a_frame() -> None:
