@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
@@ -430,12 +429,9 @@ def compare_scores(
         column = {"score": own} if isinstance(own, str) else {}
         options = {**given, **column, "per_user": True, "progress": None}
         reports[name] = _report_of_rows(labels, None if column else own, indptr, metrics, options, alone=True)
-    found = compare(
+    return compare(
         reports, baseline, None, test, correction, level, n_rounds, seed, given["n_threads"], progress=progress
     )
-    report = next(iter(reports.values()))
-    alone = indptr is None and report.user_ids is None and report.users["total"] == report.data["rows"]
-    return replace(found, settings={**found.settings, "units": "rows"}) if alone else found
 
 
 def _report_of_rows(

@@ -24,12 +24,16 @@ from fastrec.report.report import is_saved, load, reword
 if TYPE_CHECKING:
     from fastrec.comparison.comparison import Comparison
     from fastrec.comparison.row import ComparisonRow
-    from fastrec.files.job import Evaluated
     from fastrec.report.report import Report
 from fastrec.cli.evaluate import (
+    check_groupings,
     check_kind,
+    columns_of_log,
     evaluate_any,
+    hints_of_log,
     holds_log,
+    make_scorer,
+    naming_options,
     open_files,
     paths_of,
     quietly,
@@ -38,12 +42,12 @@ from fastrec.cli.evaluate import (
 )
 from fastrec.cli.group import REPORT_OPTIONS, in_options, program, say, say_warning, showing_progress
 from fastrec.cli.options import (
-    COLUMN_OPTIONS,
     FAIL_UNDER,
     GROUPS,
     HTML,
     ITEM_OPTIONS,
     METRIC_OPTIONS,
+    PAIRED_COLUMN_OPTIONS,
     PAPER,
     POLICIES,
     RESOURCES,
@@ -56,6 +60,7 @@ from fastrec.cli.options import (
     planned,
     read_systems,
     refuse_floor,
+    resources_of,
     take_policies,
     with_options,
 )
@@ -110,7 +115,7 @@ __all__ = []
     help="Exit with 1 if a system is significantly worse than the baseline (of two systems, the first by default); may "
     "be repeated.",
 )
-@with_options(METRIC_OPTIONS, COLUMN_OPTIONS, GROUPS, POLICIES, ITEM_OPTIONS, SAMPLED_OPTIONS)
+@with_options(METRIC_OPTIONS, PAIRED_COLUMN_OPTIONS, GROUPS, POLICIES, ITEM_OPTIONS, SAMPLED_OPTIONS)
 @with_options(output_options("comparison"), HTML, PAPER, RESOURCES)
 @click.pass_context
 def compare(ctx: click.Context, /, systems: dict[str, str], truth: str | None, **options: Any) -> int:
@@ -119,36 +124,45 @@ def compare(ctx: click.Context, /, systems: dict[str, str], truth: str | None, *
     Give each system as NAME=FILE, or as FILE, which names it after the file. A file is read as in `fastrec evaluate`,
     or is a report that --save wrote. --by compares within groups of users too.
 
+    Scored LOGs must have the same rows, users and labels. Rows match by their order, or by --row-key. Or give one LOG
+    and a --score-col per model. Without a column of users, each row is a user of its own.
+
     \b
     fastrec compare a.parquet b.parquet --truth truth.parquet -m ndcg@10,mrr
     fastrec compare old=a.csv new=b.csv --truth t.csv --fail-if-worse ndcg@10
-    fastrec compare log_a.csv log_b.csv -m "gauc(weight=equal)" -o report.html
+    fastrec compare log.parquet --score-col old --score-col new -m auc,gauc
+    fastrec compare log_a.csv log_b.csv --row-key id -m auc -o report.html
     fastrec compare monday.fastrec today=recs.csv --truth t.csv -m ndcg@10
     """  # noqa: D301 - a backspace tells click to keep the lines
     from fastrec.comparison.compare import compare
     from fastrec.report.values import check_resampling
 
-    if len(systems) < 2:
-        raise click.UsageError("compare needs two systems or more, as in old=a.parquet new=b.parquet")
+    models = _take_scores(options)
+    if models and (len(systems) > 1 or truth is not None):
+        raise click.UsageError("several columns of scores are the systems of one LOG: give one LOG, or one column")
+    names = models or list(systems)
+    if len(names) < 2:
+        raise click.UsageError(
+            "compare needs two systems or more, as in old=a.parquet new=b.parquet, or a LOG with two --score-col"
+        )
     if options["fail_if_worse"] and options["baseline"] is None:
-        if len(systems) > 2:
+        if len(names) > 2:
             raise click.UsageError("with more than two systems, --fail-if-worse needs --baseline NAME to compare with")
-        options["baseline"] = next(iter(systems))
-    if options["baseline"] not in (None, *systems):
-        raise click.UsageError(f"--baseline {options['baseline']} is not one of the systems {', '.join(systems)}")
+        options["baseline"] = names[0]
+    if options["baseline"] not in (None, *names):
+        raise click.UsageError(f"--baseline {options['baseline']} is not one of the systems {', '.join(names)}")
     check_resampling(options["level"], options["rounds"], options["seed"])
     choose_format(options, "comparison")
     with open_files({**systems, "--truth": truth}, options) as inputs:
         truth = inputs.pop("--truth")
         systems = {name: path for name, path in inputs.items() if path is not None}
-        evaluated, wanted = _evaluate_systems(ctx, systems, truth, options)
-        reports = {name: each.report for name, each in evaluated.items()}
-        names = ("baseline", "test", "correction", "level", "seed", "missing")
+        reports, wanted = _evaluate_systems(ctx, systems, truth, options, models)
         for report in reports.values():
             reword(report, in_options)
         with showing_progress() as watch, quietly():
             progress = functools.partial(watch, "comparing")
-            arguments = {name: options[name] for name in names} | {"n_rounds": options["rounds"]}
+            passed_on = ("baseline", "test", "correction", "level", "seed", "missing")
+            arguments = {name: options[name] for name in passed_on} | {"n_rounds": options["rounds"]}
             found = compare(reports, metrics=wanted, n_threads=options["threads"], progress=progress, **arguments)
         worse = _worse_rows(found, options["fail_if_worse"], next(iter(reports.values())))
         left_out = {metric: in_options(why) for metric, why in found.left_out.items()}
@@ -162,45 +176,81 @@ def compare(ctx: click.Context, /, systems: dict[str, str], truth: str | None, *
     return int(bool(worse))
 
 
+def _take_scores(options: dict[str, Any]) -> list[str]:
+    """Leave one column of scores, or of predictions, in the options; return all of them if there are several."""
+    several: list[str] = []
+    for option in ("score_col", "prediction_col"):
+        names = options[option]
+        options[option] = names[0] if names else None
+        if len(names) > 1:
+            several = list(names)
+    if len({*several}) < len(several):
+        twice = next(name for name in several if several.count(name) > 1)
+        raise click.UsageError(f"two systems have the scores of the column {twice!r}")
+    return several
+
+
 def _evaluate_systems(
-    ctx: click.Context, systems: dict[str, str], truth: str | None, options: dict[str, Any]
-) -> tuple[dict[str, Evaluated], list[str] | None]:
-    """Evaluate the systems, or load their saved reports.
+    ctx: click.Context, systems: dict[str, str], truth: str | None, options: dict[str, Any], models: list[str]
+) -> tuple[dict[str, Report], list[str] | None]:
+    """Evaluate the systems, or load their saved reports. `models` are the columns of scores, if there are several.
 
     The second result is the metrics to compare, None for all that the reports share.
     """
-    from fastrec.files.job import Evaluated
-
     saved = [name for name, path in systems.items() if is_saved(path)]
+    is_log = False
     if len(saved) < len(systems):
         names = names_of_metrics(options)
         is_log = all(holds_log(path, truth, names, options) for name, path in systems.items() if name not in saved)
         check_kind(ctx, is_log=is_log)
+        if models and not is_log:
+            raise click.UsageError("several columns of scores are for a LOG")
+        if options["row_key"] and (saved or models):
+            raise click.UsageError("--row-key is for several LOGs, none of them a saved report")
         take_policies(ctx, options)
         options |= {"fail_under": (), "weight_col": None, "curves": None, "per_user": None}
-        options["user_col"] = options["user_col"] or ("user_id",)  # in a LOG, too, since a comparison is over users
+        if not is_log or saved:  # reports are compared over users
+            options["user_col"] = options["user_col"] or ("user_id",)
         named = planned(options, usual_metrics(options) if is_log else None)
         check_named("--fail-if-worse", options["fail_if_worse"], named)
         wanted = list(named) if saved and options["metrics"] else None
     else:
-        is_log = False
         _refuse_evaluating(ctx)
         wanted = names_of_metrics(options) or None
     check_outputs([*systems.values(), truth, *paths_of(options)], options)
-    evaluated = {}
+    if is_log and not saved:
+        return dict(zip(models or systems, _evaluate_logs(list(systems.values()), models, options), strict=True)), None
+    reports = {}
     for name, path in systems.items():
         if name in saved:
-            evaluated[name] = Evaluated(_load_values(path), {}, {})
+            reports[name] = _load_values(path)
             try:
                 for metric in (*(wanted or ()), *options["fail_if_worse"]):
-                    evaluated[name].report.name_of(metric)
+                    reports[name].name_of(metric)
             except MetricNotFoundError as error:
                 raise InputError(path, ": ", error.text) from error
         else:
-            evaluated[name] = evaluate_any(
-                path, truth, options | {"output": None, "html": None, "format_": "table"}, is_log=is_log, per_user=True
-            )
-    return evaluated, wanted
+            alone = options | {"output": None, "html": None, "format_": "table"}
+            found = evaluate_any(path, truth, alone, is_log=is_log, per_user=True)
+            reports[name] = found.report
+    return reports, wanted
+
+
+def _evaluate_logs(paths: list[str], models: list[str], options: dict[str, Any]) -> list[Report]:
+    """Evaluate logs with the same rows, or columns of scores of one log."""
+    from fastrec.files.columns import PairedColumns
+    from fastrec.files.paired import evaluate_paired
+
+    check_groupings(options)
+    named = planned(options, usual_metrics(options))
+    calls = list(named.values())
+    with showing_progress() as watch, quietly(), naming_options(hints_of_log(options, calls)):
+        watch("reading")
+        own = columns_of_log(options, calls)
+        columns = PairedColumns(**vars(own), others=tuple(models[1:]), keys=tuple(dict.fromkeys(options["row_key"])))
+        make = make_scorer(named, options, per_user=lambda _: True)
+        settings = resources_of(options), watch
+        return evaluate_paired(make, paths, options["users"], columns, *settings, input_format=options["input_format"])
 
 
 def _refuse_evaluating(ctx: click.Context) -> None:

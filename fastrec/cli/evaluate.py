@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -20,6 +20,7 @@ from fastrec.runtime.extras import require
 from fastrec.runtime.outputs import atomic_write
 
 if TYPE_CHECKING:
+    from fastrec.evaluation.rows import ScoreEvaluator
     from fastrec.files.columns import ListColumns, RowColumns
     from fastrec.files.job import Evaluated
     from fastrec.metrics.declaration import Call
@@ -65,11 +66,15 @@ from fastrec.cli.options import (
 )
 
 __all__ = [
+    "check_groupings",
     "check_kind",
     "column_of",
+    "columns_of_log",
     "evaluate_any",
     "has_ratings",
+    "hints_of_log",
     "holds_log",
+    "make_scorer",
     "naming_options",
     "open_files",
     "paths_of",
@@ -192,14 +197,19 @@ def evaluate_any(
 ) -> Evaluated:
     """Evaluate lists or a log."""
     assert recs is not None
-    if options["users"] is not None and not options["by"]:
-        raise click.UsageError("--users has labels of users, but no column of them is named: add --by NAME")
+    check_groupings(options)
     for path in (recs, truth):
         if path is not None and is_saved(path):
             raise InputError(path, " is a saved report, not rows: fastrec report and fastrec compare read it")
     if is_log:
         return _evaluate_log(recs, options, per_user=per_user)
     return _evaluate_lists(recs, truth, options, per_user=per_user)
+
+
+def check_groupings(options: dict[str, Any]) -> None:
+    """Reject a file of users without a column to group by."""
+    if options["users"] is not None and not options["by"]:
+        raise click.UsageError("--users has labels of users, but no column of them is named: add --by NAME")
 
 
 def _needs_user_values(options: dict[str, Any]) -> bool:
@@ -317,21 +327,37 @@ def quietly() -> Iterator[None]:
 
 
 def _evaluate_log(path: str, options: dict[str, Any], *, per_user: bool) -> Evaluated:
-    from fastrec.evaluation.rows import ScoreEvaluator
     from fastrec.files.rows import evaluate_log
 
     named = planned(options, usual_metrics(options))
     calls = list(named.values())
     check_outputs([path, options["users"]], options)
+    make_evaluator = make_scorer(named, options, per_user=lambda has_users: has_users and per_user)
+    with showing_progress() as watch, quietly(), naming_options(hints_of_log(options, calls)):
+        watch("reading")
+        columns = columns_of_log(options, calls)
+        paths = {"log": path} | ({} if options["users"] is None else {"users": options["users"]})
+        resources, format_ = resources_of(options), options["input_format"]
+        return evaluate_log(make_evaluator, paths, columns, resources, watch, input_format=format_)
 
-    def make_evaluator(has_users: bool) -> ScoreEvaluator:  # noqa: FBT001 - called by position
+
+def make_scorer(
+    named: dict[str, Call], options: dict[str, Any], *, per_user: Callable[[bool], bool]
+) -> Callable[[bool], ScoreEvaluator]:
+    """Return a function that makes the evaluator of a log with or without users.
+
+    `per_user` returns whether the evaluator keeps the values of users.
+    """
+    from fastrec.evaluation.rows import ScoreEvaluator
+
+    def make(has_users: bool) -> ScoreEvaluator:  # noqa: FBT001 - called by position
         all_of_them = bool(options["metrics"]) or has_users
         asked = {name: call for name, call in named.items() if all_of_them or not call.needs_users}
         check_thresholds(options["fail_under"], asked)
         evaluator = ScoreEvaluator(
             list(asked),
             like=options["like"],
-            per_user=has_users and per_user,
+            per_user=per_user(has_users),
             n_threads=options["threads"],
             **{name: options[name] for name in (*PASSED_ON, "one_class")},
         )
@@ -339,12 +365,7 @@ def _evaluate_log(path: str, options: dict[str, Any], *, per_user: bool) -> Eval
             evaluator.keep_score_counts(needed=options["curves"] is not None)
         return evaluator
 
-    with showing_progress() as watch, quietly(), naming_options(_hints_of_log(options, calls)):
-        watch("reading")
-        columns = _columns_of_log(options, calls)
-        paths = {"log": path} | ({} if options["users"] is None else {"users": options["users"]})
-        resources, format_ = resources_of(options), options["input_format"]
-        return evaluate_log(make_evaluator, paths, columns, resources, watch, input_format=format_)
+    return make
 
 
 def usual_metrics(options: dict[str, Any]) -> tuple[str, ...]:
@@ -373,7 +394,7 @@ def _needing_users(options: dict[str, Any], calls: list[Call]) -> list[str]:
     return needing + [name for name, value in (("--by", options["by"]), ("--per-user", options["per_user"])) if value]
 
 
-def _columns_of_log(options: dict[str, Any], calls: list[Call]) -> RowColumns:
+def columns_of_log(options: dict[str, Any], calls: list[Call]) -> RowColumns:
     """Return the columns that the metrics need."""
     from fastrec.files.columns import RowColumns
 
@@ -408,7 +429,7 @@ def naming_options(more: Mapping[str, str] | None = None) -> Iterator[None]:
         raise InputError(error.text, f"; {hint}" if hint else "") from None
 
 
-def _hints_of_log(options: dict[str, Any], calls: list[Call]) -> dict[str, str]:
+def hints_of_log(options: dict[str, Any], calls: list[Call]) -> dict[str, str]:
     """Return hints for missing columns of a log, by role."""
     needing, ties = _needing_users(options, calls), options["ties"]
     truth = "--truth FILE" if click.get_current_context().info_name == "compare" else "a second file, TRUTH"

@@ -40,6 +40,7 @@ __all__ = [
     "ITEM_OPTIONS",
     "METRIC_OPTIONS",
     "MORE_OUTPUT",
+    "PAIRED_COLUMN_OPTIONS",
     "PAPER",
     "POLICIES",
     "RESOURCES",
@@ -227,19 +228,39 @@ METRIC_OPTIONS = (
     argument("k", "-k", names=["cutoffs"], callback=_read_cutoffs, multiple=True, metavar="K,K,..."),
     argument("like", metavar="TOOL", shell_complete=complete_tools),
 )
-COLUMN_OPTIONS = (
-    column("user", multiple=True),
-    *map(column, ("item", "rank", "score", "gain", "label", "propensity")),
-    column("logged_rank", "--logged-rank-col"),
+
+
+def _column_options(more: str = "", *, multiple: bool = False) -> tuple[Callable[..., Any], ...]:
+    """Return the options that name columns; with `multiple`, those of scores may be repeated, which `more` explains."""
+    return (
+        column("user", multiple=True),
+        *map(column, ("item", "rank")),
+        column("score", more=more, multiple=multiple),
+        *map(column, ("gain", "label", "propensity")),
+        column("logged_rank", "--logged-rank-col"),
+        click.option(
+            "--target-col",
+            metavar="NAME",
+            help="Column of true ratings in a LOG of ratings.  [with --prediction-col: target]",
+        ),
+        click.option(
+            "--prediction-col",
+            metavar="NAME",
+            multiple=multiple,
+            help=f"Column of predicted ratings in a LOG of ratings{more}.  [with --target-col: prediction]",
+        ),
+    )
+
+
+COLUMN_OPTIONS = _column_options()
+PAIRED_COLUMN_OPTIONS = (
+    *_column_options("; several of one LOG are compared as systems", multiple=True),
     click.option(
-        "--target-col",
+        "--row-key",
+        multiple=True,
         metavar="NAME",
-        help="Column of true ratings in a LOG of ratings.  [with --prediction-col: target]",
-    ),
-    click.option(
-        "--prediction-col",
-        metavar="NAME",
-        help="Column of predicted ratings in a LOG of ratings.  [with --target-col: prediction]",
+        help="Column that identifies a row, to match the rows of several LOGs; may be repeated, for several columns "
+        "together.  [default: rows match by their order]",
     ),
 )
 WEIGHT = (column("sample_weight", "--weight-col"),)

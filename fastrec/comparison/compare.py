@@ -114,6 +114,8 @@ def compare(
     tables: dict[str | None, list[tuple[str | None, Any]]] = {None: [(None, None)], **paired.segments()}
     if clustered := [metric for metric in wanted if paired.is_of_all_rows(metric)]:
         settings["clustered"] = clustered
+    if all(_is_of_rows(report) for report in systems.values()):
+        settings["units"] = "rows"
     compared = {grouping: [metric for metric in wanted if paired.is_within(metric, grouping)] for grouping in tables}
     without = [metric for metric in wanted if any(metric not in own for own in compared.values())]
     left_out |= {f"{metric} within groups": NOT_WITHIN for metric in without}
@@ -189,6 +191,11 @@ def _truth_warnings(systems: Mapping[str, Report]) -> list[str]:
         if len(set(found.values())) > 1:
             return [f"the truth differs in the number of {what}: {listed_names(found)}"]
     return []
+
+
+def _is_of_rows(report: Report) -> bool:
+    """Return whether each row of a log is a user of its own."""
+    return report.user_ids is None and report.users["total"] == report.data.get("rows")
 
 
 def _warnings_of(systems: Mapping[str, Report]) -> list[str]:

@@ -22,6 +22,7 @@ __all__ = [
     "ImpressionColumns",
     "ItemColumns",
     "ListColumns",
+    "PairedColumns",
     "RowColumns",
     "SlateColumns",
     "TooLargeError",
@@ -135,6 +136,33 @@ class RowColumns:
             wanted |= {role: name for role, name in (("item", self.item), ("weight", self.weight)) if name is not None}
         _check_found(wanted, path, found)
         return wanted | {f"by{n}": name for n, name in enumerate(self.by) if name in found}
+
+
+@dataclass(frozen=True)
+class PairedColumns(RowColumns):
+    """Column names of a log with the scores of several models, and of further files with the same rows.
+
+    `others` are the columns of the scores of further models in the only file. `keys` identify a row in all files.
+    """
+
+    others: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> set[str]:
+        """All columns that may be read."""
+        return {*super().names, *self.others, *self.keys}
+
+    def roles(self, table: str, path: str, found: Sequence[str]) -> dict[str, str]:
+        """Return {role: column} for the roles that `table` needs; raise if the file lacks one."""
+        own = super().roles(table, path, found)
+        if table == USERS:
+            return own
+        _, score = self.values
+        wanted = {f"{score}{n}": name for n, name in enumerate(self.others, 1)}
+        wanted |= {f"key{n}": name for n, name in enumerate(self.keys)}
+        _check_found(wanted, path, found)
+        return {role: name for role, name in own.items() if table in LABELLED or not role.startswith("by")} | wanted
 
 
 @dataclass(frozen=True)

@@ -35,11 +35,7 @@ def finished(report: Report, users: Mapping[str, str], labels: LabelsOfUsers) ->
         return Evaluated(report.with_groups(groups), {}, {})
     columns = [ids] if len(users) == 1 else [as_labels(list(column)) for column in zip(*ids.tolist(), strict=True)]
     of_users = labels.of_users() if labels.names else dict(report.labels)
-    named = {f"by{nth}": name for nth, name in enumerate(labels.names)}
-    effects = report.effects
-    report = report.with_groups(groups, of_users)
-    for metric, by in effects.items():
-        report.effects[metric] = {named.get(str(grouping), grouping): own for grouping, own in by.items()}
+    report = report.with_groups(groups, of_users, {f"by{nth}": name for nth, name in enumerate(labels.names)})
     return Evaluated(report, dict(zip(users.values(), columns, strict=True)), of_users)
 
 

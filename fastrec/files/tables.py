@@ -326,12 +326,14 @@ def _check_column(con: DuckDBPyConnection, file: File, role: str) -> None:
     if _is_string(file.types[role]):
         _check_number_strings(con, file, role)
     elif not _is_number(file.types[role]):
-        raise InputTypeError(file.at(role), f" holds {file.types[role]}: a {role} must be a number")
+        what = role.rstrip("0123456789")
+        raise InputTypeError(file.at(role), f" holds {file.types[role]}: a {what} must be a number")
     value = f"CAST({column} AS DOUBLE)"
-    wrong = f"isnan({value})" if role == "score" else f"NOT isfinite({value})"
+    is_score = role.startswith("score")
+    wrong = f"isnan({value})" if is_score else f"NOT isfinite({value})"
     bad, first = one_row(con, f"SELECT count(*), min(rowid) FROM {table} WHERE {wrong}")
     if bad:
-        what = "NaN" if role == "score" else "NaN or infinite"
+        what = "NaN" if is_score else "NaN or infinite"
         raise InputError(file.at(role), f" is {what} in {counted(bad, 'row')}, the first is {file.place(first)}")
     (_check_ranks if role == "rank" else _check_exact)(con, file, role)
 
@@ -347,7 +349,7 @@ def _check_labels(con: DuckDBPyConnection, file: File, role: str) -> None:
 
 
 def _is_number_role(role: str) -> bool:
-    return not (role.startswith(("user", "by", OF_ITEM)) or role in ("item", "query"))
+    return not (role.startswith(("user", "by", "key", OF_ITEM)) or role in ("item", "query"))
 
 
 def _check_exact(con: DuckDBPyConnection, file: File, role: str) -> None:
@@ -427,7 +429,7 @@ def joint_kind(con: DuckDBPyConnection, role: str, files: list[File]) -> str:
         integers += [one for one in ids if one.kind == "open"]
     if strings and integers:
         raise InputTypeError(
-            f"{role} ids cannot be matched: ",
+            f"{role.rstrip('0123456789')} ids cannot be matched: ",
             integers[0].where,
             " holds integers, ",
             strings[0].where,

@@ -113,8 +113,11 @@ class Report(Published, ReportValues):
         self,
         groups: Mapping[str, Mapping[Label, Mapping[str, Estimate]]],
         labels: Mapping[str, NDArray[Any]] | None = None,
+        named: Mapping[str, str] | None = None,
     ) -> Report:
         """Return the same report with other groups, and the labels of users in them.
+
+        `named` has the new names of groupings that stay, whose effects of users are then kept.
 
         >>> import fastrec
         >>> report = fastrec.evaluate([[1], [2]], [[1], [1]], ["hits"], groups={"plan": [0, 1]})
@@ -123,8 +126,11 @@ class Report(Published, ReportValues):
         1.0
         """
         _check_groups(groups)
-        whole = {metric: {None: by[None]} for metric, by in self.effects.items()}
-        return Report(**self._parts() | {"groups": groups, "labels": labels, "effects": whole})
+        effects = {
+            metric: {None: by[None], **{name: by[own] for own, name in (named or {}).items() if own in by}}
+            for metric, by in self.effects.items()
+        }
+        return Report(**self._parts() | {"groups": groups, "labels": labels, "effects": effects})
 
     def _parts(self) -> dict[str, Any]:
         """Return the arguments that make this report."""

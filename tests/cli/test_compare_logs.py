@@ -1,0 +1,254 @@
+"""`fastrec compare` on logs: columns of scores of one file, and files whose rows match by order or by key."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fastrec
+from fastrec.files import job, resources
+
+pytest.importorskip("duckdb")
+testing = pytest.importorskip("click.testing")
+pd = pytest.importorskip("pandas")
+
+from fastrec.cli.program import program  # noqa: E402 - needs click
+
+N_USERS, N_ROWS = 40, 8
+METRICS = ["auc", "gauc", "average_precision", "log_loss", "calibration", "ndcg@5"]
+OPTIONS = ("-m", ",".join(METRICS), "--format", "json")
+NUMBERS = ("mean", "baseline_mean", "difference", "low", "high", "p_value", "users")
+
+
+@pytest.fixture
+def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A log of two models in the current folder, and each model's own file."""
+    monkeypatch.chdir(tmp_path)
+    draw = np.random.default_rng(0)
+    n = N_USERS * N_ROWS
+    labels = (draw.random(n) < 0.4).astype(int)
+    users = np.repeat(np.arange(N_USERS), N_ROWS)
+    own = {
+        name: np.clip(0.5 + skill * labels + 0.2 * draw.normal(size=n), 0.01, 0.99) for name, skill in MODELS.items()
+    }
+    keys = {"id": [f"r{nth}" for nth in range(n)], "day": np.arange(n) % 4, "place": np.arange(n) // 4}
+    frame = pd.DataFrame({**keys, "user_id": users, "plan": np.where(users % 2, "x", "y"), "label": labels, **own})
+    write(frame, "log")
+    for name in MODELS:
+        write(frame.drop(columns=[*MODELS]).assign(score=frame[name]), name)
+    return frame
+
+
+MODELS = {"old": 0.1, "new": 0.3}
+
+
+def write(frame: Any, name: str) -> None:
+    frame.to_csv(f"{name}.csv", index=False)
+    frame.to_parquet(f"{name}.parquet", index=False)
+
+
+def changed(name: str, **columns: Any) -> Any:
+    """Return the rows of a file with other values."""
+    return pd.read_parquet(f"{name}.parquet").assign(**columns)
+
+
+def run(*arguments: str) -> Any:
+    return testing.CliRunner().invoke(program, ["compare", *arguments])
+
+
+def compared(*arguments: str) -> dict[str, Any]:
+    result = run(*arguments, *OPTIONS)
+    assert result.exit_code == 0, result.output
+    found: dict[str, Any] = json.loads(result.stdout)
+    return found
+
+
+def assert_same(found: list[dict[str, Any]], wanted: Any, *, exact: bool = True) -> None:
+    assert [row["metric"] for row in found] == [row.metric for row in wanted]
+    for row, own in zip(found, wanted, strict=True):
+        for name in NUMBERS:
+            value = getattr(own, name)
+            assert row[name] == (value if exact else pytest.approx(value, rel=1e-9, abs=0.005)), (row["metric"], name)
+
+
+def in_memory(log: Any, **more: Any) -> fastrec.Comparison:
+    return fastrec.compare_scores(log, {name: name for name in MODELS}, METRICS, **more)
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_columns_of_one_log_give_the_numbers_of_a_frame(log: Any, ending: str) -> None:
+    found = compared(f"log.{ending}", "--score-col", "old", "--score-col", "new", "--by", "plan")
+    wanted = in_memory(log, by="plan")
+    assert_same(found["rows"], wanted.rows)
+    assert_same(found["segments"]["plan"], wanted.segments["plan"])
+    assert {(row["system"], row["baseline"]) for row in found["rows"]} == {("new", "old")}
+
+
+@pytest.mark.parametrize("files", [("old.csv", "new.csv"), ("old.parquet", "new.parquet"), ("old.csv", "new.parquet")])
+def test_files_match_by_order(log: Any, files: tuple[str, str]) -> None:
+    assert_same(compared(*files)["rows"], in_memory(log).rows)
+
+
+@pytest.mark.parametrize("keys", [["id"], ["day", "place"]])
+def test_files_match_by_key_in_any_order(log: Any, keys: list[str]) -> None:
+    write(changed("new").sample(frac=1, random_state=0), "new")
+    write(changed("new").assign(score=log["old"].iloc[::-1].to_numpy(), **reverse(log)), "third")
+    named = [part for key in keys for part in ("--row-key", key)]
+    found = compared("old.parquet", "new.csv", "third.parquet", *named)
+    wanted = fastrec.compare_scores(log, {"old": "old", "new": "new", "third": "old"}, METRICS)
+    assert_same(found["rows"], wanted.rows)
+
+
+def reverse(log: Any) -> dict[str, Any]:
+    return {name: log[name].iloc[::-1].to_numpy() for name in ("id", "day", "place", "user_id", "plan", "label")}
+
+
+def test_more_than_two_columns_and_rated_rows(log: Any) -> None:
+    frame = log.assign(stars=log["label"] * 4.0, one=log["old"] * 5, two=log["new"] * 5, three=2.0)
+    frame.to_parquet("ratings.parquet")
+    columns = [part for name in ("one", "two", "three") for part in ("--prediction-col", name)]
+    result = run("ratings.parquet", "--target-col", "stars", *columns, "--baseline", "one", "--format", "json")
+    models = {name: name for name in ("one", "two", "three")}
+    wanted = fastrec.compare_scores(frame, models, ["mae", "rmse", "mse"], label="stars", baseline="one")
+    assert_same(json.loads(result.stdout)["rows"], wanted.rows)
+
+
+@pytest.mark.parametrize("keys", [(), ("--row-key", "id")])
+def test_logs_on_disk_are_compared_without_the_order_of_rows(
+    log: Any, monkeypatch: pytest.MonkeyPatch, keys: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr(job, "COPIES", 1 << 40)
+    monkeypatch.setattr(resources, "MIN_BATCH", 50)
+    monkeypatch.setattr(resources, "MAX_BATCH", 50)
+    found = compared("old.parquet", "new.parquet", *keys)
+    assert set(found["left_out"]) == {"auc", "average_precision"} and "batches" in found["left_out"]["auc"]
+    wanted = [row for row in in_memory(log).rows if row.metric not in found["left_out"]]
+    assert_same(found["rows"], wanted, exact=False)
+    for model in MODELS:
+        changed(model).drop(columns="user_id").to_parquet(f"{model}.parquet")
+    result = run("old.parquet", "new.parquet", "-m", "auc", *keys)
+    assert result.exit_code == 2 and "rows without users are compared in memory" in result.output
+
+
+@pytest.mark.parametrize("how", [bool, str, float, "int8"])
+def test_labels_of_other_types_are_equal(log: Any, how: Any) -> None:
+    changed("new", label=log["label"].astype(how)).to_parquet("new.parquet")
+    for keys in ((), ("--row-key", "id")):
+        assert_same(compared("old.parquet", "new.parquet", *keys)["rows"], in_memory(log).rows)
+
+
+def test_without_users_each_row_is_one(log: Any) -> None:
+    for model in MODELS:
+        changed(model).drop(columns="user_id").to_csv(f"{model}.csv")
+    options = ("-m", "auc,log_loss", "--format", "json")
+    wanted = fastrec.compare_scores(log.drop(columns="user_id"), {"old": "old", "new": "new"}, ["auc", "log_loss"])
+    changed("new").drop(columns="user_id").sample(frac=1, random_state=0).to_csv("mixed.csv")
+    for arguments in (("old.csv", "new.csv"), ("old.csv", "new=mixed.csv", "--row-key", "id")):
+        found = json.loads(run(*arguments, *options).stdout)
+        assert_same(found["rows"], wanted.rows)
+        assert found["settings"]["units"] == "rows"
+    assert "gauc needs users" in run("old.csv", "new.csv", "-m", "gauc").output
+
+
+@pytest.mark.parametrize("files", [("log.csv", "--score-col", "{}", "--score-col", "{}"), ("{}.csv", "{}.csv")])
+def test_the_gate_of_auc(log: Any, files: tuple[str, ...]) -> None:
+    def gate(*order: str) -> Any:
+        names = iter(order)
+        return run(*(part.format(next(names)) if "{" in part else part for part in files), *GATE)
+
+    better, worse = gate("old", "new"), gate("new", "old")
+    assert better.exit_code == 0, better.output
+    assert worse.exit_code == 1 and "old is worse than new: auc -0.1" in worse.output
+
+
+GATE = ("-m", "auc", "--fail-if-worse", "auc")
+
+
+def wrong_files(log: Any) -> dict[str, Any]:
+    """Return {name: rows} of files that do not match the file of the old model."""
+    labels, users, ids = (log[name].to_numpy().copy() for name in ("label", "user_id", "id"))
+    labels[[5, 9]] = 1 - labels[[5, 9]]
+    users[7] = 39
+    twice, other = ids.copy(), ids.copy()
+    twice[[7, 9]] = twice[[6, 8]]
+    other[7] = "q"
+    return {
+        "short": changed("new").iloc[:300],
+        "labels": changed("new", label=labels),
+        "users": changed("new", user_id=users),
+        "twice": changed("new", id=twice),
+        "other": changed("new", id=other),
+        "integers": changed("new", id=np.arange(len(ids))),
+        "graded": changed("new", label=np.where(np.arange(len(labels)) == 3, 0.5, log["label"])),
+        "odd": changed("new", score=np.where(np.arange(len(labels)) == 3, 2.0, log["new"])),
+        "alone": changed("new").drop(columns="user_id"),
+    }
+
+
+BY_ORDER = "; rows match by their order unless --row-key names columns that identify a row"
+KEY = ("--row-key", "id")
+UNMATCHED: list[tuple[str, tuple[str, ...], str]] = [
+    ("short", (), "short.csv has 300 rows, but 320 in old.csv; the first that does not match is row 301" + BY_ORDER),
+    ("short", KEY, "do not match: short.csv lacks 20 rows of old.csv, the first is row 301 (id = r300)"),
+    ("labels", (), "column 'label' differs in 2 rows from old.csv, the first: "),
+    ("labels", KEY, "column 'label' differs in 2 rows from old.csv, the first: "),
+    ("users", (), "column 'user_id' differs in 1 row from old.csv, the first: 39 in row 8, and 0 in row 8 of old.csv"),
+    ("twice", KEY, "twice.csv: 2 keys in several rows, the first in row 7 (id = r6); --row-key must name columns"),
+    (
+        "other",
+        KEY,
+        "other.csv lacks 1 row of old.csv, the first is row 8 (id = r7); old.csv lacks 1 row of other.csv, ",
+    ),
+    (
+        "integers",
+        KEY,
+        "key ids cannot be matched: integers.csv: column 'id' holds integers, old.csv: column 'id' holds",
+    ),
+    ("graded", (), "the first: 0.5 in row 4, and 1 in row 4 of old.csv"),
+    ("odd", (), "odd.csv: column 'score': scores must be probabilities for log_loss, found 2.0 in row 4;"),
+    ("odd", KEY, "odd.csv: column 'score': scores must be probabilities for log_loss, found 2.0;"),
+    ("alone", (), "alone.csv: no column 'user_id', which old.csv has; --user-col names the column of users"),
+    ("new", ("--row-key", "nth"), "old.csv: no column 'nth'"),
+]
+
+
+@pytest.mark.parametrize(("name", "options", "message"), UNMATCHED, ids=range(len(UNMATCHED)))
+def test_rows_that_do_not_match(log: Any, name: str, options: tuple[str, ...], message: str) -> None:
+    if name in (files := wrong_files(log)):
+        files[name].to_csv(f"{name}.csv", index=False)
+    result = run("old.csv", f"{name}.csv", "-m", "auc,log_loss", *options)
+    assert result.exit_code == 2 and message in result.output, result.output
+
+
+TWO = ("--score-col", "old", "--score-col", "new")
+WRONG: list[tuple[tuple[str, ...], str]] = [
+    (
+        ("log.csv",),
+        "compare needs two systems or more, as in old=a.parquet new=b.parquet, or a LOG with two --score-col",
+    ),
+    (("old.csv", "new.csv", *TWO), "several columns of scores are the systems of one LOG"),
+    (("log.csv", *TWO, "--truth", "old.csv"), "several columns of scores are the systems of one LOG"),
+    (("log.csv", "--score-col", "old", "--score-col", "old"), "two systems have the scores of the column 'old'"),
+    (("log.csv", *TWO, "--baseline", "log"), "--baseline log is not one of the systems old, new"),
+    (("log.csv", *TWO, *KEY), "--row-key is for several LOGs"),
+    (("old.csv", "new.csv", "--truth", "log.csv", *KEY), "--row-key is for a LOG: leave out TRUTH"),
+    (("log.csv", "--score-col", "old", "--score-col", "gone"), "log.csv: no column 'gone'"),
+    (("log.csv", "--score-col", "old", "--score-col", "id"), "log.csv: column 'id' must hold numbers"),
+    (("log.csv", *TWO, "--users", "old.csv"), "add --by NAME"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), WRONG, ids=range(len(WRONG)))
+def test_wrong_usage(log: Any, arguments: tuple[str, ...], message: str) -> None:
+    result = run(*arguments)
+    assert result.exit_code == 2 and message in result.output, result.output
+
+
+def test_pages_of_two_columns(log: Any) -> None:
+    result = run("log.csv", *TWO, "-m", "auc,gauc", "--html", "both.html", "--format", "md")
+    assert result.exit_code == 0 and "| auc | new" not in result.output
+    assert all(name in Path("both.html").read_text() for name in ("old", "new", "gauc"))
