@@ -19,7 +19,7 @@ from fastrec.arguments.calls import (
     TopOptions,
 )
 from fastrec.arguments.signature import pick, takes
-from fastrec.checks import check_progress, listed_in_order, whole_number
+from fastrec.checks import check_progress, listed_in_order, whole_number, with_article
 from fastrec.evaluation.evaluators import about_users, check_n_items
 from fastrec.evaluation.lists import Evaluator, evaluate_at_once, evaluate_model_at_once
 from fastrec.evaluation.models import find_top
@@ -396,6 +396,7 @@ def compare_scores(
     indptr : as in `evaluate_scores`
     baseline, test, correction, level, n_rounds, seed : as in `compare`. With metrics of all rows together, ``test``
         works with the effects of users' rows, so that it is the same test to first order; ``wilcoxon`` leaves them out.
+        One user has no interval and no p-value (NaN). Users of ``user_weight`` 0 count as users, with no effect.
     progress : called as progress(rows of the comparison done, rows)
 
     Returns
@@ -422,6 +423,7 @@ def compare_scores(
     named = isinstance(scores, dict) and all(isinstance(name, str) for name in scores)
     if not named or len(scores) < 2:
         raise InputTypeError(f"scores must be a dict of two models or more, {{name: scores}}, found {shown(scores)}")
+    labels = _check_models(labels, scores)
     if metrics is not None and not isinstance(metrics, str):
         metrics = listed_in_order(metrics, "metrics")
     reports = {}
@@ -432,6 +434,20 @@ def compare_scores(
     return compare(
         reports, baseline, None, test, correction, level, n_rounds, seed, given["n_threads"], progress=progress
     )
+
+
+def _check_models(labels: Any, scores: Mapping[str, Any]) -> Any:
+    """Return labels, opened if they are a data frame, whose columns all scores must name; else all are arrays."""
+    opened = open_foreign(labels, "the frame")
+    is_frame = isinstance(opened, Frame)
+    for name, own in scores.items():
+        if isinstance(own, str) and not is_frame:
+            kind = with_article(type(labels).__name__)
+            raise InputTypeError(f"scores[{name!r}] names a column, so labels must be a data frame, found {kind}")
+        if is_frame and not isinstance(own, str):
+            kind = with_article(type(own).__name__)
+            raise InputTypeError(f"labels is a data frame, so scores[{name!r}] must name a column, found {kind}")
+    return opened if is_frame else labels
 
 
 def _report_of_rows(

@@ -32,6 +32,11 @@ TRUTH_COUNTS: dict[str, Callable[[Report], int | float | None]] = {  # counts th
     "rows with gains": lambda report: report.data.get("truth_rows_with_gains"),
     "duplicates": lambda report: report.data.get("duplicates_in_truth"),
 }
+LOG_COUNTS: dict[str, Callable[[Report], int | float | None]] = {  # counts that do not depend on scores
+    "rows": lambda report: report.data.get("rows"),
+    "positive rows": lambda report: report.data.get("positive_rows"),
+    "users": lambda report: report.users["total"],
+}
 
 
 def compare(
@@ -55,8 +60,9 @@ def compare(
     reports : {name: report}, two or more, each with values per user: ``evaluate(..., per_user=True)``
         Users with ids are paired by id, others by position. All reports must have the same settings, and exclude alike:
         nothing, the history or other items. Metrics that read ``n_items`` are compared if it is the same in all. A
-        warning says if the truths differ in the number of users or rows, or of rows that are relevant or have gains.
-        `compare` does not notice truths that have equal counts and different items.
+        warning says if the truths differ in the number of users or rows, or of rows that are relevant or have gains,
+        and if logs differ in the number of users or rows, or of positive rows. `compare` does not notice truths or
+        logs that have equal counts and different rows.
     baseline : the system to compare all others with; by default every pair is compared, the later with the earlier
     metrics : by default the metrics that all reports have and that can be compared: means of users' values, and metrics
         with a target; `Comparison.left_out` names the others. Metrics of all lists together, such as ``gini``, are
@@ -183,13 +189,14 @@ def _lists_of(report: Report) -> str:
 
 
 def _truth_warnings(systems: Mapping[str, Report]) -> list[str]:
-    """Return a warning if the truths of the reports differ."""
-    if any("truth_rows" not in report.data for report in systems.values()):
-        return []  # logs, which may have different rows
-    for what, count_of in TRUTH_COUNTS.items():
-        found = {name: n for name, report in systems.items() if (n := count_of(report)) is not None}
-        if len(set(found.values())) > 1:
-            return [f"the truth differs in the number of {what}: {listed_names(found)}"]
+    """Return a warning if the truths of the reports differ, or the labels of logs."""
+    for column, counts, where in (("truth_rows", TRUTH_COUNTS, "truth differs"), ("rows", LOG_COUNTS, "logs differ")):
+        if any(column not in report.data for report in systems.values()):
+            continue
+        for what, count_of in counts.items():
+            found = {name: n for name, report in systems.items() if (n := count_of(report)) is not None}
+            if len(set(found.values())) > 1:
+                return [f"the {where} in the number of {what}: {listed_names(found)}"]
     return []
 
 

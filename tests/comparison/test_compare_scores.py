@@ -213,6 +213,7 @@ WRONG: list[tuple[Any, dict[str, Any], str]] = [
     ({"a": [0.1, 0.2], "b": [0.1]}, {}, "labels must have one label per score, 1; found 2"),
     ({"a": [0.1, 0.2], "b": [0.1, math.nan]}, {}, "scores must not be NaN"),
     ({"a": [0.1, 0.2], "b": [0.3, 0.1]}, {"baseline": "c"}, "baseline='c' is not one of the reports"),
+    ({"a": [0.1, 0.2], "b": "b"}, {}, r"scores\['b'\] names a column, so labels must be a data frame, found a list"),
 ]
 
 
@@ -220,6 +221,59 @@ WRONG: list[tuple[Any, dict[str, Any], str]] = [
 def test_errors_say_what_is_wrong(scores: Any, call: dict[str, Any], message: str) -> None:
     with pytest.raises((fastrec.InputError, fastrec.InputTypeError), match=message):
         fastrec.compare_scores([0, 1], scores, "auc", **call)
+
+
+def test_scores_of_a_frame_are_columns_of_it() -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"label": [0, 1, 0], "b": [0.1, 0.2, 0.3]})
+    for other in (np.zeros(3), frame["b"]):
+        with pytest.raises(
+            fastrec.InputTypeError, match=r"labels is a data frame, so scores\['a'\] must name a column"
+        ):
+            fastrec.compare_scores(frame, {"b": "b", "a": other}, "auc")
+    with pytest.raises(fastrec.InputError, match="no column 'c'"):
+        fastrec.compare_scores(frame, {"b": "b", "c": "c"}, "auc")
+
+
+def test_users_without_weight_count_in_all_metrics() -> None:
+    log = make_log(25, 30)
+    weights = np.where(log.users % 3 == 0, 0.0, 2.0)
+    models, metrics = {"a": log.one, "b": log.other}, ["auc", "average_precision", "log_loss", "calibration"]
+    options: dict[str, Any] = {"user_ids": log.users, "test": "t"}
+    found = fastrec.compare_scores(log.labels, models, metrics, user_weight=weights, **options)
+    present, kept = len(set(log.users)), len(set(log.users[weights > 0]))
+    assert {row.users for row in found.rows} == {present} and kept < present
+    report = fastrec.evaluate_scores(log.labels, log.one, user_ids=log.users, metrics=metrics, user_weight=weights)
+    assert {report.estimates[metric].users for metric in metrics} == {present}
+    part = fastrec.compare_scores(
+        log.labels[weights > 0],
+        {name: own[weights > 0] for name, own in models.items()},
+        metrics,
+        user_ids=log.users[weights > 0],
+        test="t",
+    )
+    grown = math.sqrt(present / (present - 1) / (kept / (kept - 1)))  # the divisor of the variance
+    quantiles = [pytest.importorskip("scipy.stats").t(n - 1).isf(0.025) for n in (present, kept)]
+    for row, own in zip(found.rows, part.rows, strict=True):
+        assert row.difference == pytest.approx(own.difference, rel=1e-9)
+        factor = grown * quantiles[0] / quantiles[1]
+        assert row.high - row.low == pytest.approx((own.high - own.low) * factor, rel=1e-9)
+
+
+def test_reports_of_logs_with_other_rows_are_warned_of() -> None:
+    log = make_log(27)
+    same = log.report(log.one, "auc")
+    fewer = Log(*(own[:-1] for own in log[:3]), np.append(log.indptr[:-1], log.indptr[-1] - 1))
+    flipped = Log(np.append(~log.labels[:1], log.labels[1:]), *log[1:])
+    for other, what in ((fewer, "rows: "), (flipped, "positive rows: ")):
+        with pytest.warns(fastrec.FastrecWarning, match=f"the logs differ in the number of {what}"):
+            found = fastrec.compare({"a": same, "b": other.report(other.other, "auc")})
+        assert any(what in warning for warning in found.warnings)
+    longer = Log(*log[:3], np.append(log.indptr, log.indptr[-1]))
+    reports = {"a": log.report(log.one, "auc", user_ids=np.arange(40))}
+    reports["b"] = longer.report(longer.other, "auc", user_ids=np.arange(41))
+    with pytest.warns(fastrec.FastrecWarning, match="the logs differ in the number of users: 40 in a, 41 in b"):
+        fastrec.compare(reports)
 
 
 def test_one_user_has_no_interval() -> None:

@@ -616,8 +616,10 @@ def test_missing_users_have_no_errors():
         )
         for n in (1, 2)
     )
-    assert fastrec.compare({"half": half, "full": full}).rows[0].users == 1
-    with pytest.raises(fastrec.InputError, match="would give missing users a good value"):
+    differ = pytest.warns(fastrec.FastrecWarning, match="the logs differ in the number of rows: 1 in half, 2 in full")
+    with differ:
+        assert fastrec.compare({"half": half, "full": full}).rows[0].users == 1
+    with differ, pytest.raises(fastrec.InputError, match="would give missing users a good value"):
         fastrec.compare({"half": half, "full": full}, missing="zero")
 
 
