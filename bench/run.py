@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bench import cases, files, frames, items, limits, models, policy, position, rivals, routes, scored, weighed
+from bench import cases, duels, files, frames, items, limits, models, policy, position, rivals, routes, scored, weighed
 from bench.cases import Log
 from bench.measure import (
     BUSY,
@@ -459,6 +459,12 @@ def bench_auc(sizes: Sizes, _folder: Path) -> list[Row]:
     return rows_of(scored.compare_auc(sizes.scores, max(1, sizes.rounds // 3)))
 
 
+def bench_duels(sizes: Sizes, _folder: Path) -> list[Row]:
+    """Time comparisons of two models on one log."""
+    duels.check()
+    return rows_of(duels.compare_duels(sizes.scores, max(1, sizes.rounds // 5)))
+
+
 def bench_score_rivals(sizes: Sizes, _folder: Path) -> list[Row]:
     """Time other tools on the same scored rows."""
     return rows_of(scored.compare_rivals(sizes.users, max(1, sizes.rounds // 5)))
@@ -519,6 +525,7 @@ BENCHMARKS: dict[str, Callable[[Sizes, Path], list[Row]]] = {
     "models": bench_models,
     "errors": bench_errors,
     "auc": bench_auc,
+    "duels": bench_duels,
     "score_rivals": bench_score_rivals,
     "frames": bench_frames,
     "files": bench_files,
