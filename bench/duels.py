@@ -103,7 +103,8 @@ def compare_duels(n_rows: int, rounds: int) -> list[Promise]:
             "evaluate": lambda: [
                 fastrec.evaluate_scores(duel.labels, own, duel.indptr, TABLE) for own in duel.models.values()
             ],
-            "table": lambda: fastrec.compare_scores(duel.labels, duel.models, TABLE, indptr=duel.indptr),
+            "table": lambda: fastrec.compare_scores(duel.labels, duel.models, TABLE, indptr=duel.indptr, test="t"),
+            "drawn": lambda: fastrec.compare_scores(duel.labels, duel.models, TABLE, indptr=duel.indptr),
         },
         rounds,
     )
@@ -122,4 +123,5 @@ def compare_duels(n_rows: int, rounds: int) -> list[Promise]:
         Promise(f"clustered test of two auc, {of_rows}", turns.ratio("small", "delong"), 0.05, None, took["small"]),
         Promise(f"auc_test, {of_rows}", turns.ratio("rows", "delong"), 0.05, None, took["rows"]),
         Promise(table, turns.ratio("table", "evaluate"), 2.5, None, f"{took['table']} / {took['evaluate']}"),
+        Promise(f"{table}, 10,000 rounds of signs", turns.ratio("drawn", "evaluate"), None, None, took["drawn"]),
     ]

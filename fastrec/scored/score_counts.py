@@ -98,6 +98,7 @@ class ScoreCounts:
         self._rows: list[ScoredRows] = []
         self._joined: Runs | None = None
         self._found: dict[str, Any] = {}  # slopes of metrics, and the bins of scores, of the rows so far
+        self._area: float | None = None  # of all rows, which several numbers need
 
     def add(self, labels: Array, scores: Array, weights: Array | None = None, *, n_threads: int = 1) -> None:
         """Add checked rows: labels (n,) 0 or 1 as int8 or bool, scores (n,) float32 or float64, weights if weighted.
@@ -106,7 +107,7 @@ class ScoreCounts:
         """
         if not len(labels):
             return
-        self._joined, self._found = None, {}
+        self._joined, self._area, self._found = None, None, {}
         if not self.weighted:
             self._push(count_runs(labels, scores, n_threads))
             return
@@ -118,7 +119,7 @@ class ScoreCounts:
     def merge(self, other: ScoreCounts) -> None:
         """Add the rows of another state."""
         assert self.weighted == other.weighted
-        self._joined, self._found = None, {}
+        self._joined, self._area, self._found = None, None, {}
         self._rows += other._rows
         for runs in list(other._levels):
             self._push(runs)
@@ -175,12 +176,19 @@ class ScoreCounts:
 
     def auc(self, max_fpr: float | None = None) -> float:
         """Return the area under the ROC curve; see `auc`."""
-        runs = self.runs()
         if max_fpr is not None and max_fpr < 1:
+            runs = self.runs()
             if self.weighted:
                 return partial_of_weights(runs, max_fpr)
             pairs = pairs_of_counts(runs.positives, runs.negatives)
             return partial_of_blocks([pairs], lambda _: runs, max_fpr)
+        if self._area is None:
+            self._area = self._whole_area()
+        return self._area
+
+    def _whole_area(self) -> float:
+        """Return the area under the whole ROC curve."""
+        runs = self.runs()
         if not self.weighted:
             return auc_of_pairs(pairs_of_counts(runs.positives, runs.negatives))
         sums = np.zeros(6)
