@@ -137,7 +137,7 @@ def test_errors_are_the_metrics_of_reports_overall_and_by_group(strategy: str, w
     found = fastrec.calibration_curve(
         rows["labels"], rows["scores"], strategy=strategy, groups={"device": rows["devices"]}, sample_weight=weight
     )
-    names = [f"ece(bins=10, strategy={strategy})", "calibration"]
+    names = [f"ece(strategy={strategy})", "calibration"]
     for own, chosen in [(found, slice(None)), *((own, rows["devices"] == at) for at, own in by_device(found).items())]:
         some = None if weight is None else weight[chosen]
         report = fastrec.evaluate_scores(
@@ -253,7 +253,7 @@ def test_tables_fit_80_columns_and_frames_have_all_bins() -> None:
     assert max(map(len, text.splitlines())) <= 80
     assert "\nBy device\n" in text and "users as clusters" in text
     frame = found.to_frame("pandas")
-    assert len(frame) == 4 * 10
+    assert len(frame) == 4 * 15
     assert list(frame["group"].dropna().unique()) == ["phone", "tv", "web"]
     assert list(frame.columns)[3:] == COLUMNS
     document = json.loads(found.to_json())
