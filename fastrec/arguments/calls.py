@@ -11,9 +11,11 @@ from fastrec.arguments.groups import (
     FileOfSeen,
     FileOfUsers,
     FileRelevance,
+    FileSegments,
     FilesOfUsers,
     FrameGroupings,
     FrameOfWeights,
+    FrameSegments,
     FrameWeights,
     Groupings,
     IdColumnNames,
@@ -32,6 +34,7 @@ from fastrec.arguments.groups import (
     RowIds,
     RowPolicies,
     RowRelevance,
+    RowSegments,
     Seen,
     SeenAlone,
     Tasks,
@@ -154,27 +157,23 @@ class RowSettings(Cutoffs, PerUser, RowRelevance, Catalogue, Like, RowPolicies, 
     """Arguments of `ScoreEvaluator`."""
 
 
-class RowBatch(RowIds, ArraysOfUsers, RowColumnNames, Groupings, Watched):
+class RowBatch(RowIds, ArraysOfUsers, RowColumnNames, Groupings, RowSegments, Watched):
     """Arguments of `ScoreEvaluator.update`."""
 
 
-class PairedRowOptions(
-    Cutoffs,
-    RowIds,
-    ArraysOfUsers,
-    RowColumnNames,
-    Groupings,
-    RowRelevance,
-    Catalogue,
-    Like,
-    RowPolicies,
-    Classes,
-    Threads,
-):
+class ScoredRowData(Cutoffs, RowIds, ArraysOfUsers, RowColumnNames, Groupings):
+    """Scored rows and what is known of their users."""
+
+
+class RulesOfRows(RowRelevance, Catalogue, Like, RowPolicies, Classes, Threads):
+    """How scored rows are evaluated."""
+
+
+class PairedRowOptions(ScoredRowData, RulesOfRows):
     """Arguments of `compare_scores`."""
 
 
-class RowOptions(PairedRowOptions, PerUser, Watched):
+class RowOptions(ScoredRowData, RowSegments, RulesOfRows, PerUser, Watched):
     """Arguments of `evaluate_scores`."""
 
 
@@ -182,6 +181,7 @@ class FileOptions(
     Cutoffs,
     PerUser,
     FileColumnNames,
+    FileSegments,
     FileOfUsers,
     FileOfSeen,
     FileOfItems,
@@ -230,6 +230,7 @@ class SparkRowOptions(
     FrameWeights,
     RowColumnNames,
     FrameGroupings,
+    FrameSegments,
     RowRelevance,
     Catalogue,
     Like,

@@ -42,9 +42,11 @@ __all__ = [
     "FileOfSeen",
     "FileOfUsers",
     "FileRelevance",
+    "FileSegments",
     "FilesOfUsers",
     "FrameGroupings",
     "FrameOfWeights",
+    "FrameSegments",
     "FrameWeights",
     "Groupings",
     "IdColumnNames",
@@ -64,6 +66,7 @@ __all__ = [
     "RowIds",
     "RowPolicies",
     "RowRelevance",
+    "RowSegments",
     "Seen",
     "SeenAlone",
     "Tasks",
@@ -339,6 +342,24 @@ class Groupings(TypedDict, total=False):
     ]
 
 
+class RowSegments(TypedDict, total=False):
+    """Segments of scored rows."""
+
+    row_groups: Annotated[
+        Any,
+        """one label per row, or a dict {name: labels}, that may vary within a user: a position, a device
+        The report has for each label what it would have for the rows with this label alone, in ``groups["row_group"]``
+        or ``groups[name]``. Labels are integers or strings; a row with None is in no segment.
+        """,
+    ]
+    row_by: Annotated[
+        str | Sequence[str] | None,
+        """name of the column of a data frame, or several, to segment rows by
+        Columns do for data frames what ``row_groups`` does for arrays. A row without a value is in no segment.
+        """,
+    ]
+
+
 class Like(TypedDict, total=False):
     """Definitions of another tool."""
 
@@ -434,6 +455,18 @@ class FileColumnNames(TypedDict, total=False):
         Any,
         """name of the column, or several, to group users by, in any of the files, one value per user
         Or labels by user, as in `evaluate`.
+        """,
+    ]
+
+
+class FileSegments(TypedDict, total=False):
+    """Segments of the rows of a log in files."""
+
+    row_by: Annotated[
+        str | Sequence[str] | None,
+        """name of the column of a log, or several, to segment rows by, such as a position or a device
+        The report has for each value what it would have for the rows with this value alone. A row without a value
+        is in no segment.
         """,
     ]
 
@@ -535,6 +568,12 @@ class FrameGroupings(TypedDict, total=False):
     """Groups of users in data frames on a cluster."""
 
     by: Annotated[str | Sequence[str] | None, "name of the column, or several, to group users by"]
+
+
+class FrameSegments(TypedDict, total=False):
+    """Segments of scored rows in data frames on a cluster."""
+
+    row_by: Annotated[str | Sequence[str] | None, "name of the column, or several, to segment rows by"]
 
 
 class FrameOfWeights(TypedDict, total=False):

@@ -20,6 +20,7 @@ from fastrec.report.definitions import known_call
 from fastrec.report.doubts import describe_sample
 from fastrec.report.tables import (
     estimated,
+    in_several,
     notes_on_data,
     order_of_lists,
     size_of_groups,
@@ -80,15 +81,17 @@ def draw_report(console: Console, report: Report) -> None:
     sheet.table(overall, optional=range(len(overall.head) - 1, 1, -1))
     for grouping, by_label in _groups(report).items():
         names = list(next(iter(by_label.values()), {}))
+        whose = ["users"] if report.users["total"] else []
         cells = [
-            [str(label), _numbers_of_users(estimates), *(_with_margin(estimates[name]) for name in names)]
-            for label, estimates in by_label.items()
+            [str(label), *(_numbers_of_users(own) for _ in whose), *(_with_margin(own[name]) for name in names)]
+            for label, own in by_label.items()
         ]
         sheet.line()
-        sheet.table(Table("", [grouping, "users", *names], cells))
+        sheet.table(Table("", [grouping, *whose, *names], cells))
     sheet.line()
     marks = describe_sample(report.settings)
-    sheet.notes([*marks, *size_of_groups(report), *_about_intervals(report), *counts(report)])
+    several = in_several(report, report.groups)
+    sheet.notes([*marks, *size_of_groups(report), *several, *_about_intervals(report), *counts(report)])
 
 
 def _numbers_of_users(estimates: Mapping[str, Estimate]) -> str:

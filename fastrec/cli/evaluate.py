@@ -14,6 +14,7 @@ from fastrec.cli.curves import curves_of_page, makes_page, write_curves
 from fastrec.cli.output import SAVED, check_outputs, name_files, save_report, write_report
 from fastrec.cli.standard_input import open_inputs, without_paths
 from fastrec.exceptions import FastrecWarning, InputError
+from fastrec.inputs.row_groups import check_apart
 from fastrec.inputs.sides import shared_rows
 from fastrec.report.report import is_saved, reword
 from fastrec.runtime.extras import require
@@ -51,6 +52,7 @@ from fastrec.cli.options import (
     PAPER,
     POLICIES,
     RESOURCES,
+    ROW_GROUPS,
     SAMPLED_OPTIONS,
     WEIGHT,
     check_thresholds,
@@ -90,7 +92,7 @@ RATING_METRICS = ("mae", "rmse", "mse")
 @program.command()
 @click.argument("recs", type=click.Path(), metavar="RECS|LOG")
 @click.argument("truth", type=click.Path(), required=False)
-@with_options(METRIC_OPTIONS, COLUMN_OPTIONS, WEIGHT, GROUPS, POLICIES, ITEM_OPTIONS, MODEL_OPTIONS)
+@with_options(METRIC_OPTIONS, COLUMN_OPTIONS, WEIGHT, GROUPS, ROW_GROUPS, POLICIES, ITEM_OPTIONS, MODEL_OPTIONS)
 @with_options(DRAW_OPTIONS, SAMPLED_OPTIONS)
 @with_options(output_options("report"), HTML, PAPER, MORE_OUTPUT, FAIL_UNDER, RESOURCES)
 @click.pass_context
@@ -175,7 +177,7 @@ def holds_log(recs: str | None, truth: str | None, metrics: list[str], options: 
     from fastrec.files.evaluate import is_of_lists
 
     names = {"label": "label_col", "sample_weight": "weight_col", "k": "cutoffs"}
-    names |= {name: name for name in ("like", "min_gain", "input_format", *FILES_OF_LISTS)}
+    names |= {name: name for name in ("like", "min_gain", "input_format", "row_by", *FILES_OF_LISTS)}
     return not is_of_lists(recs, metrics or None, {name: options.get(own) or None for name, own in names.items()})
 
 
@@ -332,6 +334,7 @@ def _evaluate_log(path: str, options: dict[str, Any], *, per_user: bool) -> Eval
     named = planned(options, usual_metrics(options))
     calls = list(named.values())
     check_outputs([path, options["users"]], options)
+    check_apart(options["by"], options.get("row_by", ()))
     make_evaluator = make_scorer(named, options, per_user=lambda has_users: has_users and per_user)
     with showing_progress() as watch, quietly(), naming_options(hints_of_log(options, calls)):
         watch("reading")
@@ -412,6 +415,7 @@ def columns_of_log(options: dict[str, Any], calls: list[Call]) -> RowColumns:
         item="item_id" if options["item_col"] is None and by_id else options["item_col"],
         weight=options["weight_col"],
         by=tuple(dict.fromkeys(options["by"])),
+        row_by=tuple(dict.fromkeys(options.get("row_by", ()))),
     )
 
 

@@ -62,7 +62,9 @@ LIST_OPTIONS = (
     *OF_SAMPLES.values(),
     *FILES_OF_LISTS,
 )
-LOG_OPTIONS = ("label_col", "target_col", "prediction_col", "weight_col", "one_class", "curves", "row_key")
+LOG_OPTIONS = (
+    *("label_col", "target_col", "prediction_col", "weight_col", "one_class", "curves", "row_key", "row_by"),
+)
 REPORT_OPTIONS = (  # options of compare that apply to saved reports
     *("systems", "baseline", "test", "correction", "level", "rounds", "seed", "missing", "fail_if_worse", "metrics"),
     *("format_", "output", "html", "title", "about", "paper", "memory", "temp_dir", "threads"),

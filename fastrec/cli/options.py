@@ -264,6 +264,7 @@ PAIRED_COLUMN_OPTIONS = (
     ),
 )
 WEIGHT = (column("sample_weight", "--weight-col"),)
+ROW_GROUPS = (argument("row_by", multiple=True, metavar="NAME"),)
 GROUPS = (
     argument("by", multiple=True, metavar="NAME"),
     argument("users", type=click.Path(), metavar="FILE"),

@@ -22,7 +22,8 @@ __all__ = ["compare"]
 
 
 MISSING = ("drop", "zero", "error")
-NAMES_OF_TOOL = ("like", "names")  # settings that do not change a number
+NO_NUMBERS = ("like", "names", "row_groupings")  # settings that do not change a number of all users or a group
+SEGMENTS = "a user has no values in segments of rows, which compare needs: compare the rows of a segment alone"
 OF_METRICS = ("n_items",)  # a setting that only the metrics that read it depend on, see `PairedValues.why_not`
 ADDED = ("exclude",)  # settings that files of the first versions lack
 TRUTH_COUNTS: dict[str, Callable[[Report], int | float | None]] = {  # counts that depend on the truth alone
@@ -125,6 +126,8 @@ def compare(
     compared = {grouping: [metric for metric in wanted if paired.is_within(metric, grouping)] for grouping in tables}
     without = [metric for metric in wanted if any(metric not in own for own in compared.values())]
     left_out |= {f"{metric} within groups": NOT_WITHIN for metric in without}
+    of_rows = dict.fromkeys(name for report in systems.values() for name in report.row_groupings)
+    left_out |= {f"segments of rows by {name}": SEGMENTS for name in of_rows}
     sizes = (len(compared[grouping]) * len(segments) for grouping, segments in tables.items())
     n_rows, done = len(pairs) * sum(sizes), itertools.count(1)
     found: dict[str | None, tuple[ComparisonRow, ...]] = {}
@@ -170,7 +173,7 @@ def _check_reports(reports: Any) -> dict[str, Report]:
             raise InputError(
                 f"reports must be of the same lists, but {first} is of {kinds[0]} and {name} of {kinds[1]}"
             )
-        for setting in sorted({*one.settings, *other.settings} - {*NAMES_OF_TOOL, *OF_METRICS}):
+        for setting in sorted({*one.settings, *other.settings} - {*NO_NUMBERS, *OF_METRICS}):
             here, there = one.settings.get(setting, "absent"), other.settings.get(setting, "absent")
             if setting in ADDED and "absent" in (here, there):
                 continue

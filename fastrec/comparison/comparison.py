@@ -55,7 +55,8 @@ class Comparison(Published):
     segments : rows within each group, {grouping: rows}; p-values are corrected within each grouping.
     settings : test, correction, level, n_rounds, seed, missing, baseline; "clustered" lists the metrics of all rows
         together, which users enter with the effects of their rows; "units" is "rows" if each row is a user of its own.
-    left_out : {metric: why it is not compared}; the key of a metric that only groups lack is "METRIC within groups".
+    left_out : {metric: why it is not compared}; the key of a metric that only groups lack is "METRIC within groups",
+        that of segments of rows "segments of rows by NAME".
     estimates : {system: {metric: Estimate}}, also of metrics that are not compared.
     warnings : reasons to doubt the numbers: those of each report, with its name, and those of the comparison.
 

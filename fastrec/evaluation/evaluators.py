@@ -13,7 +13,7 @@ import numpy as np
 from fastrec._version import __version__
 from fastrec.arguments.groups import MinGain
 from fastrec.checks import COUNT, MaybeNone, check_flag, check_form, one_of, whole_number, with_article
-from fastrec.evaluation.accumulators import SCORE_COUNTS, find_accumulator
+from fastrec.evaluation.accumulators import SCORE_COUNTS, GroupKey, find_accumulator
 from fastrec.evaluation.engine import Outcome
 from fastrec.evaluation.state import FORM as SEEN
 from fastrec.evaluation.state import GroupSums, State
@@ -32,11 +32,12 @@ from fastrec.metrics.recipes import find_recipe
 from fastrec.policies import CORRECT, ITEM_POLICIES, ONE_CLASS, POLICIES, RANK_GAPS
 from fastrec.report.archive import pack_labels, read_archive, unpack_labels, write_archive
 from fastrec.report.doubts import describe_sample, doubts, doubts_of_items
-from fastrec.report.estimates import Effects, Estimate, GroupEstimate
+from fastrec.report.estimates import NOBODY, Effects, Estimate, GroupEstimate
 from fastrec.report.report import Report, record
 from fastrec.report.soundness import Claims, nan_is_asked
 from fastrec.runtime.limits import resolve_threads
 from fastrec.runtime.shared import Shared, synchronized
+from fastrec.runtime.threads import run_in_threads
 
 __all__ = [
     "DERIVED",
@@ -53,6 +54,7 @@ __all__ = [
 Array = np.ndarray[Any, Any]
 DERIVED = {"popularity": ("history", "items"), "propensity": ("items", "logged")}  # what gives them, by name
 STATE_FORMAT = 2  # of the bytes of `to_bytes`
+ROWS_OF_THREADS = 1 << 20
 MAX_ITEMS = 2**53  # numbers of items are exact in a double
 MAX_ROWS_OF_USER = 2**30  # positions within a user are 32-bit numbers
 HEAD = {"kind": one_of(("Evaluator", "ScoreEvaluator")), "state": COUNT, "fastrec": str}  # in every version
@@ -184,13 +186,13 @@ class BaseEvaluator(Shared, ABC):
         self._part = True
         return self
 
-    def _plan(self, *, weighted: bool) -> Plan:
+    def _plan(self, *, weighted: bool, per_user: bool | None = None) -> Plan:
         rules = self._settings
         asked = Asked(
             min_gain=rules["min_gain"],
             n_items=rules["n_items"],
             weighted=weighted,
-            per_user=self._per_user,
+            per_user=self._per_user if per_user is None else per_user,
             expected=rules["ties"] == "expected",
             one_class=rules.get("one_class", ONE_CLASS.default),
             no_recs_given=self._no_recs_given,
@@ -285,7 +287,7 @@ class BaseEvaluator(Shared, ABC):
                 raise InputError("merge needs user_weight on both sides or on none")
             if bool(self._users) != bool(other._users):
                 raise InputError("merge needs user_ids on both sides or on none")
-            self._state.check_groups(other._state.groups)
+            self._state.check_groups(other._state.groups, other._state.row_groupings)
         if (again := self._seen.common(other._seen)) is not None:
             raise InputError(f"user {shown(again)} is on both sides: pass all rows of a user in one update")
         with self._changing():
@@ -453,7 +455,7 @@ class BaseEvaluator(Shared, ABC):
             n_users=state.n_users,
             weighted=state.plan.weighted,
             estimates=self._estimates(state),
-            groups=_estimate_groups(state),
+            groups=self._estimate_groups(state),
             values=self._join_values(state.n_users, copied=False) or {},
             labels=self._join_labels(state.n_users),
             nan_is_asked=nan_is_asked(self._settings, self._calls),
@@ -483,7 +485,7 @@ class BaseEvaluator(Shared, ABC):
             users=self._count_users(state),
             data=data,
             settings={**self._settings, **self._more_settings(), "weighted": state.plan.weighted, **self._like},
-            groups=_estimate_groups(state),
+            groups=self._estimate_groups(state),
             per_user=self._join_values(state.n_users, copied=copied),
             effects=self._effects(state),
             user_ids=join_ids(self._users),
@@ -496,6 +498,24 @@ class BaseEvaluator(Shared, ABC):
 
     def _estimate(self, users: GroupSums, value: Any) -> Estimate:
         return Estimate(*users.estimate(value))
+
+    def _estimate_groups(self, state: State) -> dict[str, dict[str | int, dict[str, Estimate]]]:
+        def estimate(key: GroupKey) -> dict[str, Estimate]:
+            own, rest = state.part(key), None if key[0] in state.row_groupings else state.rest(key)
+            return {
+                value.call.text: GroupEstimate(
+                    *self._estimate(own, value), rest=NOBODY if rest is None else self._estimate(rest, value)
+                )
+                for value in state.plan.values
+            }
+
+        groups: dict[str, dict[str | int, dict[str, Estimate]]] = {}
+        large = self._data_counts.get("rows", 0) >= ROWS_OF_THREADS  # the order of scored rows takes long
+        keys = state.groups
+        found = run_in_threads(lambda at: estimate(keys[at]), range(len(keys)), self._n_threads if large else 1)
+        for (grouping, label), own in zip(keys, found, strict=True):
+            groups.setdefault(grouping, {})[label] = own
+        return groups
 
     @abstractmethod
     def _count_users(self, state: State) -> dict[str, int]:
@@ -539,26 +559,13 @@ class BaseEvaluator(Shared, ABC):
         return None
 
 
-def _estimate_groups(state: State) -> dict[str, dict[str | int, dict[str, Estimate]]]:
-    groups: dict[str, dict[str | int, dict[str, Estimate]]] = {}
-    for grouping, label in state.groups:
-        own, rest = state.part((grouping, label)), state.rest((grouping, label))
-        groups.setdefault(grouping, {})[label] = {
-            value.call.text: GroupEstimate(*own.estimate(value), rest=Estimate(*rest.estimate(value)))
-            for value in state.plan.values
-        }
-    return groups
-
-
 def refuse_arrays(**arguments: Any) -> None:
     """Raise InputError for arrays passed with a data frame, which needs names of columns instead."""
-    wanted = {"indptr": "user", "user_ids": "user", "item_ids": "item", "groups": "by"}
+    wanted = {"indptr": "user", "user_ids": "user", "item_ids": "item", "groups": "by", "row_groups": "row_by"}
     for name, value in arguments.items():
         if value is not None:
-            raise InputError(
-                f"{name} goes with labels and scores, but scores is None; for a data frame, {wanted[name]}=... names "
-                "the column"
-            )
+            where = f"for a data frame, {wanted[name]}=... names the column"
+            raise InputError(f"{name} goes with labels and scores, but scores is None; {where}")
 
 
 def check_n_items(n_items: Any) -> int | None:

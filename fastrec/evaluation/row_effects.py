@@ -64,11 +64,13 @@ class ReviewedRows(NamedTuple):
     n_threads: int
 
 
-def find_effects_on_order(state: State, rows: Rows, source: Scores, n_threads: int, *, per_user: bool) -> Effects:
+def find_effects_on_order(
+    state: State, rows: Rows, source: Scores, n_threads: int, *, per_user: bool = False, only_groups: bool = False
+) -> Effects:
     """Add the effects of a batch on metrics of the order of all rows to a state, once this has all rows.
 
     Return the metric plus the effect for each user, in the order of reports, if these are kept; NaN for users without
-    rows. `source` has the rows in the form that kernels take.
+    rows. `source` has the rows in the form that kernels take. `only_groups`: the users are those of segments of rows.
     """
     found: Effects = {}
     if len(rows.indptr) == 1:
@@ -82,7 +84,7 @@ def find_effects_on_order(state: State, rows: Rows, source: Scores, n_threads: i
     for condition, places in wanted.items():
         positive, weights = positive_rows(rows, state.plan.min_gains[condition])
         batch = ReviewedRows(rows, RowsOfUsers(positive, rows.scores, weights, rows.indptr), condition, n_threads)
-        for codes in (None, *users.groups):
+        for codes in users.groups if only_groups else (None, *users.groups):
             effects = np.zeros((len(places) + 2, n_users))
             values = np.full((len(places), n_users), np.nan)
             parts = [np.arange(n_users)] if codes is None else positions_by_code(codes)
@@ -99,7 +101,7 @@ def find_effects_on_order(state: State, rows: Rows, source: Scores, n_threads: i
                     of_users = np.where(counted, values[nth], np.nan)
                     of_users = of_users if users.order is None else of_users[users.order]
                     found.setdefault(state.plan.values[at].call.text, {})[grouping] = of_users
-    state.n_reviewed += n_users
+    state.n_reviewed += 0 if only_groups else n_users
     return found
 
 

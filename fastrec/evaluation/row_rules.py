@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fastrec.evaluation.accumulators import ACCUMULATORS, SCORE_COUNTS, AccumulatorKind, Collected, Keys
+from fastrec.evaluation.accumulators import ACCUMULATORS, SCORE_COUNTS, AccumulatorKind, Collected, GroupKey, Keys
 from fastrec.evaluation.sources import Scores
 from fastrec.exceptions import Argument, InputError, MetricError, RowNumber
 from fastrec.inputs.columns import LABELS, SCORES, refuse_nan
+from fastrec.inputs.grouping import Grouping, group_rows
 from fastrec.inputs.rows import INT8, Rows
 from fastrec.kernels import codes as op
 from fastrec.metrics.declaration import LISTS, Call
 from fastrec.metrics.plan import Plan
 from fastrec.policies import BY_ID
+from fastrec.runtime.threads import run_in_threads
 
 if TYPE_CHECKING:
     from fastrec.scored.score_counts import ScoreCounts
@@ -29,6 +31,7 @@ __all__ = [
     "has_grades",
     "make_source",
     "positive_rows",
+    "score_counts_by_group",
 ]
 
 Array = np.ndarray[Any, Any]
@@ -212,13 +215,42 @@ def _bar(least: float, dtype: Any) -> float:
 def _collect_score_counts(sides: Mapping[str, Any], least: float, _: Keys, n_threads: int) -> Iterator[Collected]:
     """Yield the score counts of all rows of a batch, and of the rows of each group."""
     rows: Rows = sides["rows"]
-    lengths = np.diff(rows.indptr)
     positive, weights = positive_rows(rows, least)
-    yield None, _score_counts(positive, rows.scores, weights, None, n_threads)
+    yield None, _score_counts(positive, rows.scores, weights, n_threads)
+    yield from score_counts_by_group(rows, least, n_threads)
+
+
+def score_counts_by_group(rows: Rows, least: float, n_threads: int) -> Iterator[tuple[GroupKey, ScoreCounts]]:
+    """Yield the score counts of the rows of each group of users."""
+    if not len(rows.users.groups):
+        return
+    positive, weights = positive_rows(rows, least)
+    lengths = np.diff(rows.indptr)
     for codes in rows.users.groups:
-        of_rows = np.repeat(codes, lengths)
-        for code in np.unique(codes).tolist():
-            yield rows.users.keys[code - 1], _score_counts(positive, rows.scores, weights, of_rows == code, n_threads)
+        by_group = group_rows(np.repeat(codes, lengths), n_threads)
+        found = _count_groups(by_group, positive, rows.scores, weights, n_threads)
+        yield from zip((rows.users.keys[code - 1] for code in by_group.ids.tolist()), found, strict=True)
+
+
+def _count_groups(
+    by_group: Grouping, positive: Array, scores: Array, weights: Array | None, n_threads: int
+) -> list[ScoreCounts]:
+    """Return the score counts of each group of rows: large groups in threads, small ones side by side."""
+    from fastrec.scored.sorting import SMALL_ROWS  # loaded only here, as lists do not need it
+
+    positive, scores = by_group.take(positive), by_group.take(scores)
+    weights = None if weights is None else by_group.take(weights)
+    edges = by_group.indptr.tolist()
+
+    def count(at: int, threads: int = 1) -> ScoreCounts:
+        own = slice(edges[at], edges[at + 1])
+        return _score_counts(positive[own], scores[own], None if weights is None else weights[own], threads)
+
+    few = max(SMALL_ROWS, len(scores) // n_threads)
+    small = np.flatnonzero(np.diff(by_group.indptr) <= few).tolist()
+    counted = run_in_threads(lambda nth: count(small[nth]), range(len(small)), n_threads)
+    found = dict(zip(small, counted, strict=True))
+    return [found[at] if at in found else count(at, n_threads) for at in range(len(edges) - 1)]
 
 
 def positive_rows(rows: Rows, least: float) -> tuple[Array, Array | None]:
@@ -230,18 +262,11 @@ def positive_rows(rows: Rows, least: float) -> tuple[Array, Array | None]:
     return labels >= np.asarray(_bar(least, labels.dtype), labels.dtype), weights
 
 
-def _score_counts(
-    positive: Array, scores: Array, weights: Array | None, chosen: Array | None, n_threads: int
-) -> ScoreCounts:
-    from fastrec.scored.score_counts import ScoreCounts  # loaded only here, as lists do not need it
+def _score_counts(positive: Array, scores: Array, weights: Array | None, n_threads: int) -> ScoreCounts:
+    from fastrec.scored.score_counts import ScoreCounts
 
     score_counts = ScoreCounts(weighted=weights is not None)
-    if chosen is None:
-        score_counts.add(positive, scores, weights, n_threads=n_threads)
-    else:
-        score_counts.add(
-            positive[chosen], scores[chosen], None if weights is None else weights[chosen], n_threads=n_threads
-        )
+    score_counts.add(positive, scores, weights, n_threads=n_threads)
     return score_counts
 
 

@@ -30,12 +30,14 @@ from fastrec.evaluation.row_rules import (
     has_grades,
     make_source,
 )
+from fastrec.evaluation.row_segments import Segmented, SegmentError, evaluate_segments, rows_of_segments
 from fastrec.evaluation.state import GroupSums, State
-from fastrec.exceptions import InputError, MetricError
+from fastrec.exceptions import InputError, MetricError, shown
 from fastrec.inputs.columns import LABELS, SCORES
 from fastrec.inputs.frames import Columns, read_user_labels, refuse_columns
 from fastrec.inputs.lists import Names
-from fastrec.inputs.rows import Rows, label_users, one_by_one, read_frame, read_rows
+from fastrec.inputs.row_groups import check_apart
+from fastrec.inputs.rows import ROWS_WITHOUT_USERS, Rows, label_users, one_by_one, read_frame, read_rows
 from fastrec.kernels import codes as op
 from fastrec.metrics.calls import expand
 from fastrec.metrics.declaration import LISTS, ROWS
@@ -139,10 +141,11 @@ class ScoreEvaluator(BaseEvaluator):
         check_progress(given["progress"])
         by = given["by"]
         of_users = read_user_labels(by, given["user"])
-        columns = Columns(**pick(RowColumnNames, given), by=None if of_users is not None else by)
+        by_columns = {"by": None if of_users is not None else by, "row_by": given.get("row_by")}
+        columns = Columns(**pick(RowColumnNames, given), **by_columns)
         if scores is None:
-            arrays = ("user_ids", "item_ids", "groups")
-            refuse_arrays(indptr=indptr, **{name: given[name] for name in arrays})
+            arrays = ("user_ids", "item_ids", "groups", "row_groups")
+            refuse_arrays(indptr=indptr, **{name: given.get(name) for name in arrays})
             rows = read_frame(
                 labels,
                 columns,
@@ -158,7 +161,8 @@ class ScoreEvaluator(BaseEvaluator):
                 )
             refuse_columns(columns, "labels is not a data frame passed without scores")
             arguments = {**pick(RowIds, given), **pick(ArraysOfUsers, given)}
-            rows = read_rows(labels, scores, indptr, **arguments, n_threads=self._n_threads)
+            row_groups, n_threads = given.get("row_groups"), self._n_threads
+            rows = read_rows(labels, scores, indptr, **arguments, row_groups=row_groups, n_threads=n_threads)
         return rows if of_users is None else label_users(rows, of_users)
 
     def _add(self, rows: Rows, progress: Callable[[int, int], Any] | None) -> None:
@@ -166,6 +170,7 @@ class ScoreEvaluator(BaseEvaluator):
         rules, users = self._settings, rows.users
         self._check_rows(rows)
         self._check_batch(users)
+        self._check_segments(rows)
         self._check_sides({"rows"}, derived={"recs", "truth"})
         plan = self._plan(weighted=users.weights is not None)
         check_row_metrics(plan, rows, rules["ties"])
@@ -187,10 +192,31 @@ class ScoreEvaluator(BaseEvaluator):
         if self._keeps_counts(rows) and ACCUMULATED not in [key[:2] for key in kinds]:
             kinds.append(Accumulated(*ACCUMULATED, ()))
         found = collect(kinds, {"rows": rows}, plan.min_gains, self._n_threads)
+        segmented = self._evaluate_segments(rows, kinds)
         with self._changing():
             state = self._keep(plan, outcome, users, {"rows": len(rows.scores)})
             state.accumulate(found)
+            state.add_segments(segmented.sums)
+            state.accumulate(segmented.accumulators)
             self._grouped, self._row_weights = rows.grouped, rows.weights is not None
+
+    def _check_segments(self, rows: Rows) -> None:
+        """Raise InputError for segments that contradict the groups of this batch or of those before."""
+        state = State(self._plan(weighted=False)) if self._state is None else self._state
+        keys, names = [key for own in rows.segments for key in own.keys], [own.name for own in rows.segments]
+        check_apart((grouping for grouping, _ in rows.users.keys), names)
+        state.check_groups([*rows.users.keys, *keys], names)
+
+    def _evaluate_segments(self, rows: Rows, kinds: list[Accumulated]) -> Segmented:
+        """Evaluate the segments of rows."""
+        plan = self._plan(weighted=rows.users.weights is not None, per_user=False)
+        step = None if rows.grouped else 1 if self._part else ROWS_WITHOUT_USERS
+        try:
+            return evaluate_segments(plan, rows, self._settings, kinds, step, self._n_threads)
+        except SegmentError as found:
+            error = explain_fault(found.error, plan, Names(rows.users.ids, None), self._settings, None)
+            grouping, label = found.key
+            raise type(error)(error.text, f", among the rows with {shown(label)} in {grouping}") from None
 
     def keep_score_counts(self, *, needed: bool) -> Self:
         """Keep the counts of rows by score, whatever the metrics are, for `score_counts`; return the evaluator.
@@ -240,6 +266,9 @@ class ScoreEvaluator(BaseEvaluator):
             self._of_order = self._of_order if state.n_reviewed else []
             if found := find_effects_on_order(state, rows, source, self._n_threads, per_user=self._per_user):
                 self._of_order.append(found)
+            for part in rows_of_segments(rows, self._n_threads):
+                source = make_source(state.plan, part, TIES.code(self._settings["ties"]))
+                find_effects_on_order(state, part, source, self._n_threads, only_groups=True)
 
     def _is_reviewed(self, state: State) -> bool:
         """Return whether the second pass has seen all users."""
@@ -256,9 +285,12 @@ class ScoreEvaluator(BaseEvaluator):
         return found
 
     def _more_settings(self) -> dict[str, Any]:
-        if not any(value.has_influence for value in self._plan(weighted=False).values):
-            return {}
-        return {"units": "users" if self._state is not None and self._is_reviewed(self._state) else "rows"}
+        found: dict[str, Any] = {}
+        if any(value.has_influence for value in self._plan(weighted=False).values):
+            found["units"] = "users" if self._state is not None and self._is_reviewed(self._state) else "rows"
+        if self._state is not None and self._state.row_groupings:
+            found["row_groupings"] = list(self._state.row_groupings)
+        return found
 
     @property
     def ordered_calls(self) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -21,6 +21,7 @@ from fastrec.evaluation.accumulators import (
 from fastrec.evaluation.engine import Outcome
 from fastrec.evaluation.exact import as_fraction, combined_error, mean_and_error, weighted_mean_and_error
 from fastrec.exceptions import InputError, MetricError, shown
+from fastrec.inputs.row_groups import check_apart, refuse_many
 from fastrec.kernels import codes as op
 from fastrec.metrics.declaration import LISTS
 from fastrec.metrics.dual import slopes
@@ -29,7 +30,7 @@ from fastrec.metrics.statistics import Over, Ratio
 from fastrec.report.archive import pack_integers, unpack_integers
 from fastrec.report.soundness import SLACK, check_range
 
-__all__ = ["FORM", "EffectSums", "GroupSums", "State"]
+__all__ = ["FORM", "EffectSums", "GroupSums", "SegmentSums", "State"]
 
 Array = np.ndarray[Any, Any]
 SLACK_BITS = 40  # of sums of squares
@@ -41,6 +42,7 @@ FORM = {  # of the document of `State.pack`
     "runs": [(COUNT, MaybeNone(COUNT), bool)],
     "accumulators?": [(str, COUNT, MaybeNone(COUNT), bool)],
     "sums": str,
+    "row_groupings?": [str],
 }
 
 
@@ -66,6 +68,14 @@ class EffectSums:
         return mean_and_error(n, self.total, self.squares, op.GENERAL_SCALE)[1]
 
 
+class SegmentSums(NamedTuple):
+    """Sums over the users of some segments of rows, see `Outcome`."""
+
+    keys: list[GroupKey]
+    totals: Array
+    counts: Array
+
+
 class State:
     """Sums over all users and over each group.
 
@@ -76,6 +86,7 @@ class State:
         self.plan = plan
         self.n_users = 0
         self._groups: dict[GroupKey, int] = {}
+        self.row_groupings: list[str] = []  # the groupings of rows: a user may be in several of their groups
         self._labels: dict[tuple[str, str], str | int] = {}  # by grouping and label as a string, see `check_groups`
         self._totals = np.zeros((1, len(plan.scales), 2), dtype=object)
         self._counts = np.zeros((1, len(plan.min_gains), 4), np.int64)
@@ -92,26 +103,45 @@ class State:
         place = {grouping: nth for nth, grouping in enumerate(dict.fromkeys(grouping for grouping, _ in self._groups))}
         return sorted(self._groups, key=lambda key: (place[key[0]], isinstance(key[1], str), key[1]))
 
-    def check_groups(self, groups: Iterable[GroupKey]) -> None:
-        """Raise InputError for labels that a document could not tell apart, such as 1 and "1" of one grouping."""
+    def check_groups(self, groups: Collection[GroupKey], of_rows: Collection[str] = ()) -> None:
+        """Raise InputError for groups that contradict those before; `of_rows` are the groupings of rows among them.
+
+        A document could not tell labels apart such as 1 and "1" of one grouping.
+        """
         new: dict[tuple[str, str], str | int] = {}
         for grouping, label in groups:
             text = grouping, str(label)
             known = self._labels[text] if text in self._labels else new.setdefault(text, label)
             if known != label:
+                argument, whose = ("row_groups", "rows") if grouping in of_rows else ("groups", "users")
                 raise InputError(
-                    f"groups[{shown(grouping)}] has the labels {shown(known)} and {shown(label)}, two groups of one "
-                    "name: make the labels of all users integers, or all strings"
+                    f"{argument}[{shown(grouping)}] has the labels {shown(known)} and {shown(label)}, two groups of "
+                    f"one name: make the labels of all {whose} integers, or all strings"
                 )
+        names = {grouping for grouping, _ in groups}.difference(of_rows)
+        check_apart(names.union(grouping for grouping, _ in self._groups).difference(self.row_groupings), of_rows)
+        check_apart(names, self.row_groupings)
+        for name in of_rows:
+            keys = {key for key in itertools.chain(self._groups, groups) if key[0] == name}
+            refuse_many(f"row_groups[{shown(name)}]", len(keys))
 
     def add(self, outcome: Outcome, groups: list[GroupKey]) -> None:
         """Add a batch whose groups 1, 2, ... are `groups`."""
         self._add(outcome.n_users, outcome.totals, outcome.counts, outcome.data_counts, groups)
 
+    def add_segments(self, segments: Iterable[SegmentSums]) -> None:
+        """Add the sums of the segments of the rows of a batch that was added."""
+        for own in segments:
+            self._know_row_groupings(name for name, _ in own.keys)
+            at = self._places(own.keys)
+            self._totals[at] += own.totals
+            self._counts[at] += own.counts
+
     def merge(self, other: State) -> None:
         """Add the sums of another state with the same plan."""
         rows = len(other._groups) + 1  # the arrays grow ahead of the groups
         self._add(other.n_users, other._totals[:rows], other._counts[:rows], other.data_counts, list(other._groups))
+        self._know_row_groupings(other.row_groupings)
         self.accumulate(other.accumulators.items())
 
     def accumulate(self, found: Iterable[tuple[AccumulatorKey, Accumulator]]) -> None:
@@ -126,17 +156,25 @@ class State:
         return find_accumulator(kind).empty(self.plan.keys_of(kind, condition), weighted)
 
     def _add(self, n_users: int, totals: Array, counts: Array, data_counts: Array, groups: list[GroupKey]) -> None:
-        known = len(self._groups)
-        rows = [0, *(self._groups.setdefault(key, len(self._groups) + 1) for key in groups)]
-        new = itertools.islice(self._groups, known, None)
-        self._labels |= {(grouping, str(label)): label for grouping, label in new}
-        self._totals = _grown(self._totals, len(self._groups) + 1)
-        self._counts = _grown(self._counts, len(self._groups) + 1)
+        rows = [0, *self._places(groups)]
         self._totals[rows] += totals
         self._counts[rows] += counts
         self.data_counts = self.data_counts + data_counts
         self.n_users += n_users
         self.effects, self.n_reviewed = {}, 0
+
+    def _places(self, groups: list[GroupKey]) -> list[int]:
+        """Return the rows of groups in the arrays, new ones for groups that are new."""
+        known = len(self._groups)
+        rows = [self._groups.setdefault(key, len(self._groups) + 1) for key in groups]
+        new = itertools.islice(self._groups, known, None)
+        self._labels |= {(grouping, str(label)): label for grouping, label in new}
+        self._totals = _grown(self._totals, len(self._groups) + 1)
+        self._counts = _grown(self._counts, len(self._groups) + 1)
+        return rows
+
+    def _know_row_groupings(self, names: Iterable[str]) -> None:
+        self.row_groupings = list(dict.fromkeys([*self.row_groupings, *names]))
 
     def pack(self) -> tuple[dict[str, Any], dict[str, Array]]:
         """Return the state as a document of plain data, and arrays."""
@@ -147,6 +185,7 @@ class State:
             "groups": list(self._groups),
             "facts": self.data_counts.tolist(),
             "sums": self.plan.sums_digest,
+            **({"row_groupings": self.row_groupings} if self.row_groupings else {}),
         }
         arrays = {"counts": self._counts[:rows], **pack_integers(self._totals[:rows])}
         found: dict[str, list[Any]] = {"runs": []}  # the score counts, under the name of the first versions
@@ -167,7 +206,10 @@ class State:
         groups: list[GroupKey] = [(grouping, label) for grouping, label in document["groups"]]
         if len(set(groups)) < len(groups):
             raise InputError("each group must appear once, found one twice")
-        state.check_groups(groups)
+        of_rows = list(dict.fromkeys(document.get("row_groupings", ())))
+        if unknown := set(of_rows).difference(grouping for grouping, _ in groups):
+            raise InputError(f"expected groups of {min(unknown)}, found none")
+        state.check_groups(groups, of_rows)
         totals = unpack_integers(arrays, (len(groups) + 1, len(plan.scales), 2))
         counts = arrays["counts"].astype(np.int64, casting="safe")
         if counts.shape != (len(groups) + 1, len(plan.min_gains), 4):
@@ -175,9 +217,11 @@ class State:
         if counts.min(initial=0) < 0 or counts.max(initial=0) > document["users"]:
             raise InputError(f"counts of users must be from 0 to {document['users']}, found others")
         state._add(int(document["users"]), totals, counts, np.array(document["facts"], np.int64), groups)
+        state._know_row_groupings(of_rows)
         state._check_sums()
         saved = [("runs", nth, [SCORE_COUNTS, *where]) for nth, where in enumerate(document["runs"])]
         saved += [("accumulators", nth, where) for nth, where in enumerate(document.get("accumulators", ()))]
+        parts = _parts_of(arrays)
         for name, nth, (kind, condition, at, weighted) in saved:
             find_accumulator(kind)
             if condition >= len(plan.min_gains) or (at is not None and at >= len(groups)):
@@ -185,16 +229,20 @@ class State:
             key = AccumulatorKey(kind, condition, None if at is None else groups[at])
             if key in state.accumulators:
                 raise InputError(f"{kind} of condition {condition} and group {at} appear twice")
-            start = f"{name}_{nth}_"
-            own = {part.removeprefix(start): array for part, array in arrays.items() if part.startswith(start)}
+            own = parts.get((name, str(nth)), {})
             state.accumulators[key] = find_accumulator(kind).unpack(own, plan.keys_of(kind, condition), weighted)
         return state
 
     def _check_sums(self) -> None:
-        """Raise InputError for impossible sums over all users, a group, or the users without a group in a grouping."""
+        """Raise InputError for impossible sums over all users, a group, or the users without a group in a grouping.
+
+        Users without a group in a grouping of rows do not follow from its groups, as a user may be in several.
+        """
         n = len(self._groups) + 1
         rows: dict[str, list[int]] = {}
         for (grouping, _), row in self._groups.items():
+            if grouping in self.row_groupings:
+                continue
             rows.setdefault(grouping, []).append(row)
         totals, counts = (
             np.concatenate([sums[:n], *(sums[:1] - sums[own].sum(axis=0, keepdims=True) for own in rows.values())])
@@ -223,7 +271,8 @@ class State:
     def part(self, group: GroupKey | None = None) -> GroupSums:
         """Return the sums over all users, or over a group."""
         row = 0 if group is None else self._groups[group]
-        found = {(kind, condition): own for (kind, condition, key), own in self.accumulators.items() if key == group}
+        keys = (AccumulatorKey(kind, condition, group) for kind, condition, _ in self.plan.accumulators)
+        found = {(key.kind, key.condition): self.accumulators[key] for key in keys if key in self.accumulators}
         if self.n_users == 0:
             found |= {
                 (over.accumulator, value.condition): self._empty(over.accumulator, value.condition)
@@ -406,6 +455,17 @@ def _can_be_sums(plan: Plan, value: Value, totals: Array, counts: Array) -> bool
     spread = n * squares << scale
     step = n * n << max(scale, 2 * scale - SQUARE_STEP_BITS)
     return holds and bool((total * total <= spread + (spread >> SLACK_BITS) + step).all())
+
+
+def _parts_of(arrays: Mapping[str, Array]) -> dict[tuple[str, str], dict[str, Array]]:
+    """Return the parts of accumulators: {(name, number): {part: array}}."""
+    found: dict[tuple[str, str], dict[str, Array]] = {}
+    for name, array in arrays.items():
+        kind, _, rest = name.partition("_")
+        nth, mark, part = rest.partition("_")
+        if mark:
+            found.setdefault((kind, nth), {})[part] = array
+    return found
 
 
 def _grown(array: Array, rows: int) -> Array:

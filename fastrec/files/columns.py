@@ -106,6 +106,7 @@ class RowColumns:
     item: str | None = None
     weight: str | None = None
     by: tuple[str, ...] = ()
+    row_by: tuple[str, ...] = ()  # columns with a label per row
     reads_all: ClassVar[bool] = False
 
     @property
@@ -118,7 +119,7 @@ class RowColumns:
         """All columns that may be read."""
         users = ("user_id",) if self.users is None else self.users
         optional = (name for name in (self.item, self.weight) if name is not None)
-        return {self.label, self.score, *users, *optional, *self.by}
+        return {self.label, self.score, *users, *optional, *self.by, *self.row_by}
 
     @property
     def values(self) -> tuple[str, str]:
@@ -134,6 +135,7 @@ class RowColumns:
         if table != USERS:
             wanted |= dict(zip(self.values, (self.label, self.score), strict=True))
             wanted |= {role: name for role, name in (("item", self.item), ("weight", self.weight)) if name is not None}
+            wanted |= {f"row_by{n}": name for n, name in enumerate(self.row_by)}
         _check_found(wanted, path, found)
         return wanted | {f"by{n}": name for n, name in enumerate(self.by) if name in found}
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import fields
 from typing import Any, Unpack
 
 from fastrec.arguments.calls import FileOptions, ListSettings, RowSettings
@@ -24,6 +24,7 @@ from fastrec.files.rows import evaluate_log
 from fastrec.files.tables import has_column
 from fastrec.inputs.frames import read_user_labels
 from fastrec.inputs.items import ItemTable
+from fastrec.inputs.row_groups import check_apart
 from fastrec.inputs.sides import SIDES
 from fastrec.report.report import Report
 from fastrec.runtime.limits import read_size
@@ -89,6 +90,8 @@ def evaluate_files(
     watch = _watch_for(asked["progress"])
     labels = read_user_labels(asked["by"], asked["user"])
     groupings = () if labels is not None else _names(asked["by"], "by") or ()
+    row_by = _names(asked["row_by"], "row_by") or ()
+    check_apart(groupings if labels is None else labels.groupings, row_by)
     users = _names(asked["user"], "user")
     columns = {name: column for name, column in pick(FileColumnNames, asked).items() if name not in ("user", "by")}
     _check_given(check_text, **columns)
@@ -110,8 +113,9 @@ def evaluate_files(
         make = _maker(metrics, settings, weighted=asked["sample_weight"] is not None)
         of_log = {**columns, "users": users, "weight": columns["sample_weight"]}
         of_rows = RowColumns(**_given(of_log, RowColumns), ratings=make(has_users=True).needs_targets, by=groupings)
+        of_rows = dataclasses.replace(of_rows, row_by=tuple(dict.fromkeys(row_by)))
         return evaluate_log(make, tables, of_rows, resources, watch, **common).report
-    _reject(asked, ("label", "sample_weight"), "lists, with truth")
+    _reject(asked, ("label", "sample_weight", "row_by"), "lists, with truth")
     settings = _settings(ListSettings, "lists, with truth", given)
     if users is not None and len(users) != 1:
         where = "of lists" if truth is None else "when a truth is given"
@@ -131,7 +135,7 @@ def is_of_lists(recs: Path, metrics: Any, asked: Mapping[str, Any]) -> bool:
     It does if no metric reads a truth, and neither an argument nor the file has labels. `asked` are arguments. Raise
     MetricError for wrong metrics.
     """
-    if any(asked.get(name) is not None for name in ("label", "sample_weight")) or metrics is None:
+    if any(asked.get(name) is not None for name in ("label", "sample_weight", "row_by")) or metrics is None:
         return False
     of_lists = any(asked.get(name) is not None for name in (*SIDES, ITEMS) if name not in ("recs", "truth"))
     if not read_no_truth(metrics, *(asked.get(name) for name in ("like", "k", "min_gain")), of_lists=of_lists):
@@ -161,7 +165,8 @@ def _settings(group: type[Any], what: str, given: Mapping[str, Any]) -> dict[str
 
 def _given(columns: Mapping[str, Any], kind: type[Any]) -> dict[str, Any]:
     """Return the columns that a call names, of those of a kind."""
-    return {field.name: columns[field.name] for field in fields(kind) if columns.get(field.name) is not None}
+    names = (field.name for field in dataclasses.fields(kind))
+    return {name: columns[name] for name in names if columns.get(name) is not None}
 
 
 def _maker(metrics: Any, settings: dict[str, Any], *, weighted: bool) -> Callable[..., ScoreEvaluator]:

@@ -21,15 +21,24 @@ TABLES = {**{name: name for name in (*SIDES, ITEMS)}, "the frame": "log"}  # of 
 ROLES = {"labels": ("label", "target"), "scores": ("score", "prediction"), "sample_weight": ("weight",)}
 
 
-def finished(report: Report, users: Mapping[str, str], labels: LabelsOfUsers) -> Evaluated:
-    """Return the report with groups named as in the files, and the columns of its users."""
-    groups = {} if labels.names else report.groups
+def finished(
+    report: Report, users: Mapping[str, str], labels: LabelsOfUsers, segments: Mapping[str, str] | None = None
+) -> Evaluated:
+    """Return the report with groups named as in the files, and the columns of its users.
+
+    `segments` are the columns to segment rows by: {role: column}.
+    """
+    of_rows = {name: report.groups[role] for role, name in (segments or {}).items() if role in report.groups}
+    groups = {} if labels.names else {name: own for name, own in report.groups.items() if name not in (segments or {})}
     for nth, (name, strings) in enumerate(zip(labels.names, labels.strings, strict=True)):
         by_code = report.groups.get(f"by{nth}", {})  # a report without users has no groups
         spelled = strings.tolist()
         found = {spelled[int(code)]: estimates for code, estimates in by_code.items()}
         if found:
             groups[name] = dict(sorted(found.items()))
+    groups |= of_rows
+    if of_rows:
+        report.settings = {**report.settings, "row_groupings": list(of_rows)}
     ids = report.user_ids
     if ids is None or not report.has_values:
         return Evaluated(report.with_groups(groups), {}, {})

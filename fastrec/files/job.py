@@ -327,10 +327,15 @@ def _types_of_ids(con: DuckDBPyConnection, files: Mapping[str, File], roles: Seq
     return types
 
 
-def select_sql(file: File, numbers: Sequence[str], ids: Mapping[str, str], labels: LabelsOfUsers) -> str:
-    """Return the SQL of the rows of a file: columns named by role, and `place`, the position of the row."""
+def select_sql(
+    file: File, numbers: Sequence[str], ids: Mapping[str, str], labels: LabelsOfUsers, more: Sequence[str] = ()
+) -> str:
+    """Return the SQL of the rows of a file: columns named by role, and `place`, the position of the row.
+
+    `more` is the SQL of further columns.
+    """
     picked = [f"CAST(t.{quoted(role)} AS {type_}) AS {quoted(role)}" for role, type_ in ids.items()]
-    return labels.join(f"SELECT {', '.join([*picked, *numbers_sql(file, numbers)])}, t.rowid AS place", file)
+    return labels.join(f"SELECT {', '.join([*picked, *numbers_sql(file, numbers), *more])}, t.rowid AS place", file)
 
 
 def batches(data: Data, users: tuple[str, ...], *, again: bool = False) -> Iterator[dict[str, Any]]:

@@ -11,13 +11,14 @@ from fastrec.exceptions import joined
 from fastrec.files.columns import LABELLED, ColumnError
 from fastrec.files.database import run
 from fastrec.files.formats.base import one_row, quoted, string_sql
-from fastrec.files.tables import File, label_sql, labels_are_strings, shortened
+from fastrec.files.tables import File, check_label_type, label_sql, labels_are_strings, shortened
+from fastrec.inputs.row_groups import MAX_SEGMENTS, refuse_many
 from fastrec.inputs.users import NO_LABEL, as_labels
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-__all__ = ["LabelsOfUsers", "typed_labels"]
+__all__ = ["LabelsOfUsers", "segments_sql", "typed_labels"]
 
 
 Array = np.ndarray[Any, Any]
@@ -106,6 +107,25 @@ class LabelsOfUsers(NamedTuple):
             name: strings[np.asarray(codes[column])]
             for name, strings, column in zip(self.names, self.strings, self.columns, strict=True)
         }
+
+
+def segments_sql(con: DuckDBPyConnection, file: File) -> list[str]:
+    """Return the SQL of the columns to segment rows by: integers, or strings as an enumeration of their labels."""
+    picked = []
+    for role in (role for role in file.names if role.startswith("row_by")):
+        check_label_type(file, role)
+        label, column = label_sql(file, role), quoted(role)
+        table = f"FROM {quoted(file.table)} WHERE {column} IS NOT NULL"
+        found = run(con, f"SELECT DISTINCT {label} {table} LIMIT {MAX_SEGMENTS + 1}").fetchall()
+        refuse_many(file.at(role), len(found))
+        labels = [spelled for (spelled,) in found]
+        is_integer = not labels_are_strings(con, [file], role) and typed_labels(labels).dtype.kind == "i"
+        if is_integer or not labels:
+            picked.append(f"CAST({column} AS BIGINT) AS {column}")
+            continue
+        run(con, f"CREATE TYPE {role}_labels AS ENUM (SELECT DISTINCT {label} {table})")
+        picked.append(f"CAST({label} AS {role}_labels) AS {column}")
+    return picked
 
 
 def _check_one_label(con: DuckDBPyConnection, nth: int, files: Sequence[File], users: Sequence[str]) -> None:

@@ -122,7 +122,7 @@ def find_plain(opened: Mapping[str, Opened]) -> dict[str, Plain] | None:
 
 
 def _is_id_or_rank(role: str) -> bool:
-    return role in ("item", "rank") or role.startswith("user")
+    return role in ("item", "rank") or role.startswith(("user", "row_by"))
 
 
 def _looks_narrow(plain: Plain, role: str) -> bool:

@@ -13,7 +13,7 @@ from fastrec.exceptions import FastrecError
 from fastrec.files.columns import RowColumns
 from fastrec.files.faults import finished, named_as_in
 from fastrec.files.job import Data, Evaluated, FileJob, batches, roles_of_log, select_sql, users_of
-from fastrec.files.labels import LabelsOfUsers
+from fastrec.files.labels import LabelsOfUsers, segments_sql
 from fastrec.files.opened import open_files
 from fastrec.files.resources import Resources
 from fastrec.inputs.users import UserLabels
@@ -48,7 +48,7 @@ def evaluate_log(
     with job.database(roles_of_log) as loaded:
         file, labels = loaded.files["log"], loaded.labels
         users = users_of(file.names)
-        select = select_sql(file, (label, score, "weight"), loaded.ids, labels)
+        select = select_sql(file, (label, score, "weight"), loaded.ids, labels, segments_sql(loaded.con, file))
         evaluator = make_evaluator(bool(users))
         data = Data(loaded, {"log": select}, watch)
         by = labels_by_user or labels.columns
@@ -59,7 +59,7 @@ def evaluate_log(
         if loaded.streamed and users and evaluator._needs_review:  # noqa: SLF001 - not an attribute for users
             for batch in batches(data, users, again=True):
                 _pass_log(functools.partial(review, evaluator), batch["log"], columns, by, None)
-        return _finished(evaluator, {role: file.names[role] for role in users}, labels)
+        return _finished(evaluator, {role: file.names[role] for role in users}, labels, columns)
 
 
 def _evaluate_whole_log(make_evaluator: Callable[[bool], ScoreEvaluator], job: FileJob[RowColumns]) -> Evaluated | None:
@@ -78,16 +78,22 @@ def _evaluate_whole_log(make_evaluator: Callable[[bool], ScoreEvaluator], job: F
     return _finished_alone(evaluator, users, job.columns)
 
 
-def _finished(evaluator: ScoreEvaluator, users: Mapping[str, str], labels: LabelsOfUsers) -> Evaluated:
+def _finished(
+    evaluator: ScoreEvaluator, users: Mapping[str, str], labels: LabelsOfUsers, columns: RowColumns
+) -> Evaluated:
     """Return the result of all rows."""
-    counts = {None if key is None else labels.named(*key): own for key, own in evaluator.score_counts.items()}
-    return finished(evaluator.result(), users, labels)._replace(score_counts=counts)
+    segments = _segments_of(columns)
+    counts = {
+        (segments[key[0]], key[1]) if key and key[0] in segments else key and labels.named(*key): own
+        for key, own in evaluator.score_counts.items()
+    }
+    return finished(evaluator.result(), users, labels, segments)._replace(score_counts=counts)
 
 
 def _finished_alone(evaluator: ScoreEvaluator, users: Sequence[str], columns: RowColumns) -> Evaluated:
     """Return the result of files that needed no database; `users` are the roles of columns of users."""
     names = dict(zip(users, columns.users or ("user_id",) * len(users), strict=True))
-    return _finished(evaluator, names, LabelsOfUsers((), (), {}, None))
+    return _finished(evaluator, names, LabelsOfUsers((), (), {}, None), columns)
 
 
 def _evaluate_parts_of_log(
@@ -110,6 +116,11 @@ def _evaluate_parts_of_log(
         return _finished_alone(evaluator, parts.found["log"].users, job.columns)
 
 
+def _segments_of(columns: RowColumns) -> dict[str, str]:
+    """Return the columns to segment rows by: {role: column}."""
+    return {f"row_by{nth}": name for nth, name in enumerate(columns.row_by)}
+
+
 def _pass_log(
     add: Callable[..., Any],
     rows: Any,
@@ -128,5 +139,6 @@ def _pass_log(
         item="item" if "item" in rows.column_names else None,
         sample_weight="weight" if "weight" in rows.column_names else None,
         by=by or None,
+        row_by=list(_segments_of(columns)) or None,
         progress=progress,
     )

@@ -28,6 +28,7 @@ from fastrec.files.columns import LABELLED, OF_ITEM, ColumnError, RowColumns, To
 __all__ = [
     "File",
     "check_groupings",
+    "check_label_type",
     "first_where",
     "has_column",
     "joint_kind",
@@ -285,14 +286,21 @@ def check_groupings(files: Mapping[str, File], by: Sequence[str]) -> None:
     having = [file for table, file in files.items() if table in LABELLED]
     for n, name in enumerate(by):
         for file in having:
-            if f"by{n}" in file.names and not _is_label(file.types[f"by{n}"]):
-                raise ColumnError(file.at(f"by{n}"), f" holds {file.types[f'by{n}']}; {WANTED_LABELS}", role="by")
+            if f"by{n}" in file.names:
+                check_label_type(file, f"by{n}")
         if any(f"by{n}" in file.names for file in having):
             continue
         if len(having) == 1:
             raise ColumnError(having[0].path, f": no column {name!r} to group by", role="by")
         paths = joined((file.path for file in having), " nor ")
         raise InputError("neither ", paths, f" has the column {name!r} to group by")
+
+
+def check_label_type(file: File, role: str) -> None:
+    """Raise unless a column to group by has a type for labels."""
+    if not _is_label(file.types[role]):
+        kind = role.rstrip("0123456789")
+        raise ColumnError(file.at(role), f" holds {file.types[role]}; {WANTED_LABELS}", role=kind)
 
 
 def labels_are_strings(con: DuckDBPyConnection, files: Sequence[File], role: str) -> bool:
@@ -313,7 +321,7 @@ def _check_column(con: DuckDBPyConnection, file: File, role: str) -> None:
     """Raise if a column has nulls, or a column of numbers has other values."""
     if not file.rows:
         return
-    if role.startswith("by"):
+    if role.startswith(("by", "row_by")):
         _check_labels(con, file, role)
         return
     column, table = quoted(role), quoted(file.table)
@@ -349,7 +357,7 @@ def _check_labels(con: DuckDBPyConnection, file: File, role: str) -> None:
 
 
 def _is_number_role(role: str) -> bool:
-    return not (role.startswith(("user", "by", "key", OF_ITEM)) or role in ("item", "query"))
+    return not (role.startswith(("user", "by", "row_by", "key", OF_ITEM)) or role in ("item", "query"))
 
 
 def _check_exact(con: DuckDBPyConnection, file: File, role: str) -> None:

@@ -116,7 +116,7 @@ def _find(opened: Opened) -> TextRows | None:
 
 
 def _is_id(role: str) -> bool:
-    return role == "item" or role.startswith("user")
+    return role == "item" or role.startswith(("user", "row_by"))
 
 
 def _kind(role: str, values: Sequence[str]) -> str | None:

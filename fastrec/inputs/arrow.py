@@ -464,8 +464,11 @@ def list_column(column: Column) -> bool:
     return any(check(column.type) for check in checks)
 
 
-def split_lists(column: Column, where: str) -> tuple[Column, Array]:
-    """Return the values of all lists end to end, and pointers into them; null lists and null values are errors."""
+def split_lists(column: Column, where: str, *, nulls: bool = False) -> tuple[Column, Array]:
+    """Return the values of all lists end to end, and pointers into them; null lists are errors.
+
+    Null values are errors unless allowed.
+    """
     import pyarrow as pa
 
     _check_column(column, where)
@@ -476,7 +479,7 @@ def split_lists(column: Column, where: str) -> tuple[Column, Array]:
         lengths.append(np.diff(offsets))
     flat = pa.chunked_array(parts, column.type.value_type)
     indptr = np.cumsum(np.concatenate(lengths), dtype=np.int64)
-    if (null := find_nulls(flat)).any():
+    if not nulls and (null := find_nulls(flat)).any():
         at = int(np.searchsorted(indptr, int(null.argmax()), side="right")) - 1
         row = RowNumber(at, f" in the list of row {at}, counted from 0", " in a list")
         raise InputError(where, " must not hold nulls, found null", row)

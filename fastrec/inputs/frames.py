@@ -73,6 +73,7 @@ class Columns(NamedTuple):
     logged_rank: str | None = None
     label: str | None = None
     by: Any = None
+    row_by: Any = None
 
     def given(self) -> list[str]:
         """Return the arguments that name a column."""
@@ -80,11 +81,20 @@ class Columns(NamedTuple):
 
     def groupings(self) -> list[str]:
         """Return the columns to group users by."""
-        names = [] if self.by is None else [self.by] if isinstance(self.by, str) else self.by
-        names = listed(names, "by") if isinstance(names, Iterable) else [names]
-        if not all(isinstance(name, str) for name in names):
-            raise InputTypeError(f"by must be the name of a column or several, found {shown(self.by)}")
-        return names
+        return _names_of(self.by, "by")
+
+    def row_groupings(self) -> list[str]:
+        """Return the columns to segment rows by."""
+        return _names_of(self.row_by, "row_by")
+
+
+def _names_of(value: Any, argument: str) -> list[str]:
+    """Return the columns that an argument names, one or several."""
+    names = [] if value is None else [value] if isinstance(value, str) else value
+    names = listed(names, argument) if isinstance(names, Iterable) else [names]
+    if not all(isinstance(name, str) for name in names):
+        raise InputTypeError(f"{argument} must be the name of a column or several, found {shown(value)}")
+    return names
 
 
 def refuse_columns(columns: Columns, why: str) -> None:
@@ -152,6 +162,7 @@ class ScoredFrame(NamedTuple):
     users: Ids | tuple[Ids, ...] | None  # of each row
     groups: dict[str, Labels] | None  # of each row
     user_weights: Array | None  # of each row
+    row_groups: dict[str, Labels] | None = None  # of each label
 
 
 class _FrameRows(NamedTuple):
@@ -161,9 +172,9 @@ class _FrameRows(NamedTuple):
     grouping: Grouping
     lists: bool  # whether a row of the frame holds the lists of a user
 
-    def read(self, name: str, argument: str = "") -> Any:
+    def read(self, name: str, argument: str = "", *, nulls: bool = False) -> Any:
         """Return a column with one value per item, in the order of the frame."""
-        column = self.frame.read(name, argument=argument)
+        column = self.frame.read(name, nulls=nulls, argument=argument)
         if list_column(column) != self.lists:
             found, wanted = ("lists", "one value") if list_column(column) else ("one value", "lists")
             raise InputTypeError(self.frame.where(name), f" holds {found} per row, expected {wanted} as in the items")
@@ -171,7 +182,7 @@ class _FrameRows(NamedTuple):
             return column
         if name in self.frame.unordered:
             raise InputTypeError(self.frame.where(name), " holds sets, which have no order: expected lists")
-        flat, indptr = split_lists(column, self.frame.where(name))
+        flat, indptr = split_lists(column, self.frame.where(name), nulls=nulls)
         check_same_lengths(indptr, self.grouping.indptr, self.frame.where(name))
         return flat
 
@@ -546,6 +557,11 @@ def read_scored_frame(
         users=_read_user_keys(frame, columns, ids),
         groups={name: labels(name) for name in columns.groupings()} or None,
         user_weights=_read_weights_of_rows(frame, user_weight),
+        row_groups={
+            name: read_labels(rows.read(name, nulls=True), frame.where(name), n_threads)
+            for name in columns.row_groupings()
+        }
+        or None,
     )
 
 

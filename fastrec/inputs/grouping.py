@@ -230,6 +230,7 @@ class _Split:
 
     def __init__(self, keys: Array, lowest: int, multiplier: int, shift: int, n_threads: int) -> None:
         self._n_threads = n_threads
+        self.holds_one_key = multiplier == 1 and shift == 0  # each bucket
         self._ranges = _ranges(len(keys), n_threads)
         self._buckets = np.empty(len(keys), np.uint16)
         self._spare: list[Array] = []  # memory that was used before: the system takes long to give new memory
@@ -255,17 +256,20 @@ class _Split:
     @contextlib.contextmanager
     def scattered(self, column: Array) -> Iterator[Array]:
         """Lend a column by bucket, in memory that the next column takes."""
-        values, kind = _as_bits(column)
         memory = self._spare.pop() if self._spare else np.empty(0, np.uint8)
-        if memory.nbytes < values.nbytes:
-            memory = np.empty(values.nbytes, np.uint8)
-        out, places = memory[: values.nbytes].view(values.dtype), self._places.copy()
-        kernel = _kernel("scatter", values, values.dtype)
-        self._over_ranges(lambda at, a, b: kernel(values, self._buckets, places[at], out, a, b))
+        if memory.nbytes < column.nbytes:
+            memory = np.empty(column.nbytes, np.uint8)
         try:
-            yield read_only(out.view(kind))
+            yield read_only(self.scatter(column, memory[: column.nbytes].view(column.dtype)))
         finally:
             self._spare.append(memory)
+
+    def scatter(self, column: Array, out: Array) -> Array:
+        """Write a column by bucket to `out`, and return that."""
+        (values, _), own = _as_bits(column), out.view(f"u{out.dtype.itemsize}")
+        places, kernel = self._places.copy(), _kernel("scatter", values, values.dtype)
+        self._over_ranges(lambda at, a, b: kernel(values, self._buckets, places[at], own, a, b))
+        return out
 
     def move(self, column: Array, targets: Array) -> Array:
         """Return a column moved to the targets of its rows; the targets are by bucket."""
@@ -296,6 +300,8 @@ class _Shuffled:
         return targets
 
     def __call__(self, column: Array) -> Array:
+        if self._split.holds_one_key:  # rows are in order by bucket
+            return self._split.scatter(column, np.empty(len(column), column.dtype))
         return self._split.move(column, self._targets)
 
     def by_rank(self, column: Array, ranks: Array) -> Array | None:

@@ -14,6 +14,7 @@ from fastrec.inputs.frames import Columns, ScoredFrame, read_scored_frame, spell
 from fastrec.inputs.grouping import Grouping, group_rows, one_per_user, order_of_ids
 from fastrec.inputs.ids import Strings, check_ids, encode_strings, spell
 from fastrec.inputs.ragged import check_indptr
+from fastrec.inputs.row_groups import RowGroups, read_row_groups
 from fastrec.inputs.users import (
     UserLabels,
     Users,
@@ -25,6 +26,7 @@ from fastrec.inputs.users import (
 )
 
 __all__ = [
+    "ROWS_WITHOUT_USERS",
     "Keys",
     "Rows",
     "encode_key",
@@ -53,6 +55,7 @@ class Rows(NamedTuple):
     users: Users
     grouped: bool  # whether rows belong to users at all
     grouping: Grouping | None = None  # how rows were grouped by user; None if they were passed so
+    segments: tuple[RowGroups, ...] = ()  # labels of rows, by grouping
 
     def where(self, row: int) -> int:
         """Return the position at which a row was passed."""
@@ -76,6 +79,7 @@ def read_rows(
     item_ids: Any,
     sample_weight: Any,
     groups: Any,
+    row_groups: Any,
     user_weight: Any,
     n_threads: int,
 ) -> Rows:
@@ -87,18 +91,20 @@ def read_rows(
     grades = check_labels(labels, len(values))
     weights = None if sample_weight is None else _check_weights(sample_weight, len(values))
     items = None if item_ids is None else _check_items(item_ids, len(values))
+    segments = read_row_groups(row_groups, len(values))
     if indptr is not None:
         pointers = check_indptr(indptr, len(values), "indptr")
         n_users = len(pointers) - 1
         codes, keys = check_groups(groups, n_users)
         users = Users(check_user_ids(user_ids, n_users), codes, keys, check_weights(user_weight, n_users))
-        return Rows(grades, values, pointers, weights, items, users, grouped=True)
+        return Rows(grades, values, pointers, weights, items, users, grouped=True, segments=segments)
     if user_ids is None:
         if groups is not None or user_weight is not None:
             raise InputError("groups and user_weight describe users: pass indptr, or user_ids with one key per row")
         pointers = np.append(np.arange(0, len(values), ROWS_WITHOUT_USERS, dtype=np.int64), len(values))
         codes, keys = check_groups(None, len(pointers) - 1)
-        return Rows(grades, values, pointers, weights, items, Users(None, codes, keys, None), grouped=False)
+        nobody = Users(None, codes, keys, None)
+        return Rows(grades, values, pointers, weights, items, nobody, grouped=False, segments=segments)
     of_rows = encode_keys(user_ids, len(values))
     grouping = group_rows(of_rows.codes, n_threads)
     return Rows(
@@ -110,6 +116,7 @@ def read_rows(
         users=_users_of_rows(of_rows, grouping, groups, user_weight),
         grouped=True,
         grouping=grouping,
+        segments=tuple(own.taken_by(grouping) for own in segments),
     )
 
 
@@ -143,6 +150,7 @@ def read_frame(
         item_ids=found.items,
         sample_weight=found.weights,
         groups=found.groups,
+        row_groups=found.row_groups,
         user_weight=found.user_weights,
         n_threads=n_threads,
     )

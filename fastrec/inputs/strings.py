@@ -16,11 +16,12 @@ from fastrec.kernels import strings as kernels
 from fastrec.runtime.compiler import Entry
 from fastrec.runtime.threads import run_in_threads
 
-__all__ = ["MANY_STRINGS", "MAX_ROWS", "CollisionError", "Numbering", "number_column"]
+__all__ = ["MANY_STRINGS", "MAX_ROWS", "CollisionError", "Numbering", "number_column", "number_fixed"]
 
 Array = np.ndarray[Any, Any]
 MANY_STRINGS = 1 << 17  # fewer are left to PyArrow, which needs no compiled code
 FIRST_ROOM, FIRST_BYTES = 1 << 12, 1 << 16  # of a list of strings
+FIXED_AT_ONCE = 1 << 20  # strings of a NumPy array
 GROWTH = 4
 SLOTS_PER_STRING = 2  # of the hash table, at least: most strings are in the first slot that is tried
 MAX_ROWS = 2**31 // (GROWTH * SLOTS_PER_STRING)  # so that numbers stay below 2^31
@@ -137,6 +138,22 @@ def number_column(column: Any, n_threads: int) -> tuple[Array, Any] | None:
     except CollisionError:
         return None
     return codes, whole.as_arrow(pa.large_string() if are_strings else pa.large_binary())
+
+
+def number_fixed(strings: Array) -> tuple[Array, Array]:
+    """Return the int32 number of each string of a NumPy array, and the distinct strings."""
+    width, found = strings.dtype.itemsize, _List()
+    codes = np.empty(len(strings), np.int32)
+    flat = np.ascontiguousarray(strings).view(np.uint8).reshape(-1)
+    offsets = np.arange(min(len(strings), FIXED_AT_ONCE) + 1, dtype=np.int64) * width
+    try:
+        for start in range(0, len(strings), FIXED_AT_ONCE):
+            own = codes[start : start + FIXED_AT_ONCE]
+            found.number(_Piece(offsets[: len(own) + 1], flat[start * width : (start + len(own)) * width]), own)
+    except CollisionError:
+        distinct, numbers = np.unique(strings, return_inverse=True)
+        return numbers.astype(np.int32), distinct
+    return codes, found.strings.data.view(strings.dtype)
 
 
 class Numbering:

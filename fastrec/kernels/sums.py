@@ -16,6 +16,7 @@ __all__ = ["Totals", "add_data_counts", "add_rows", "store_rows"]
 Array = np.ndarray[Any, Any]
 MAX_FIXED = 1.0 + 1e-9  # a ratio may round past its bound
 MAGNITUDE = 0x7FFFFFFFFFFFFFFF  # the bits of a double without its sign
+MANY = 16  # users from which they are added together
 MAX_BINADES = 20  # between values whose squares have no bit below the digits of `add_fixed`, see `add_many`
 
 
@@ -142,17 +143,22 @@ def add_many(row, bits, n, scaled, digits, total):
 def add_rows(program, groups, totals, scratch, span, spare):
     """Add the rows of a block to the sums of all users and of each group; return False on an overflow.
 
-    `spare` is None, or float64 (BLOCK,) and int64 (6,) to add the rows of all users many at a time.
+    `spare` is None, or float64 (BLOCK,) and int64 (6,) to add the rows of neighbours many at a time.
     """
     first, n, rows, bits = span.first, span.n, scratch.rows[span.at], scratch.bits[span.at]
     fixed, general, errors = totals.fixed[span.at], totals.general[span.at], totals.errors[span.at]
-    for g in range(-1, len(groups)):  # -1 for all users: the whole block at once, else one user at a time
-        step = n if g < 0 else 1
-        for i in range(0, n, step):
-            group = 0 if g < 0 else groups[g, first + i]
+    for g in range(-1, len(groups)):  # -1 for all users: the whole block at once, else neighbours of one group
+        end = 0
+        while end < n:
+            i, end, group = end, n, 0
+            if g >= 0:
+                group = groups[g, first + i]
+                end = i + 1
+                while end < n and groups[g, first + end] == group:
+                    end += 1
             for j in range(len(program.fixed_rows)):
                 row = rows[program.fixed_rows[j]]
-                if add_fixed(row, i, i + step, fixed[group, j]) > 0:
+                if add_fixed(row, i, end, fixed[group, j]) > 0:
                     errors[0] = OUT_OF_RANGE
                     errors[1] = first + first_outside(row)
                     errors[2] = j
@@ -160,9 +166,11 @@ def add_rows(program, groups, totals, scratch, span, spare):
             for j in range(len(program.general_rows)):
                 r = program.general_rows[j]
                 if spare is not None:
-                    if g < 0 and add_many(rows[r], bits[r], n, spare[0], spare[1], general[0, j]):
+                    if end - i >= MANY and add_many(
+                        rows[r, i:end], bits[r, i:end], end - i, spare[0], spare[1], general[group, j]
+                    ):
                         continue
-                for u in range(i, i + step):
+                for u in range(i, end):
                     if not add_general(rows[r, u], bits[r, u], general[group, j]):
                         errors[0] = OVERFLOW
                         errors[1] = first + u

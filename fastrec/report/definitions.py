@@ -25,6 +25,7 @@ SETTINGS = {
     "gamma": "weight of the variance of estimates",
     "exclude": "items taken from the lists: of the history, or of a side of their own",
     "weighted": "whether users or rows have weights",
+    "row_groupings": "groupings of rows: a user may be in several of their segments",
     "like": "tool whose names, definitions and policies apply",
     "names": "names of the metrics in that tool",
     "units": "what the intervals of metrics of the order of all rows take as independent",

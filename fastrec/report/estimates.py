@@ -14,7 +14,7 @@ from fastrec.checks import check_level, some_names
 from fastrec.exceptions import Known, MetricError, MetricNotFoundError, Text, renamed, shown
 from fastrec.metrics.calls import parse
 
-__all__ = ["ByMetric", "Effects", "Estimate", "GroupEstimate"]
+__all__ = ["NOBODY", "ByMetric", "Effects", "Estimate", "GroupEstimate"]
 
 
 Label = str | int

@@ -56,6 +56,7 @@ from fastrec.report.tables import (
     distributions,
     estimated,
     group_tables,
+    in_several,
     notes_on_data,
     order_of_lists,
     size_of_groups,
@@ -89,7 +90,8 @@ class Report(Published, ReportValues):
     settings : the options of the call; with ``like`` also "names", the tool's names of metrics: {name: metric}. Scored
         rows with `auc` or `average_precision` also have "units": what the standard errors of these take as
         independent, "users" (clustered) or "rows".
-    groups : {grouping: {label: {metric: GroupEstimate}}}, empty without groups.
+    groups : {grouping: {label: {metric: GroupEstimate}}}, empty without groups. `row_groupings` names those of rows,
+        which have no estimates of the rest.
     user_ids : array (n_users,), or None if users have no ids.
     labels : {grouping: array (n_users,)}, the group of each user, if values of users were kept.
     fastrec_version : the version that computed the report.
@@ -260,7 +262,7 @@ class Report(Published, ReportValues):
         """Return a table of metrics over all users, then one by group."""
         by_group = (table._replace(title="", notes=()) for table in group_tables(self))
         intervals = [*units_of_intervals(self), *why_no_interval(self)]
-        notes = [*size_of_groups(self), *intervals, *warning_lines(self.warnings)]
+        notes = [*size_of_groups(self), *in_several(self, self.groups), *intervals, *warning_lines(self.warnings)]
         return with_notes([estimated(self), *by_group], notes)
 
     def _paper(self) -> Table:
@@ -406,6 +408,7 @@ class Report(Published, ReportValues):
                 for grouping, by_label in self.groups.items()
             )
             notes.append(f"groups: {', '.join(sizes)}, in .groups and .to_frame()")
+            notes += in_several(self, self.groups)
         return [*notes, *warning_lines(self.warnings)]
 
 

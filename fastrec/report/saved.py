@@ -58,7 +58,7 @@ FORM: dict[str, Any] = {
     "users": {"total": COUNT, "evaluated": COUNT, str: COUNT},
     "data": {str: form_of_datum},
     "groups": {str: {str: {str: ESTIMATE | {"rest": ESTIMATE}}}},
-    "settings": {"like?": str, "names?": {str: str}, str: SETTING},
+    "settings": {"like?": str, "names?": {str: str}, "row_groupings?": [str], str: SETTING},
     "warnings?": MaybeNone([str]),  # missing in files of versions that kept only the counts
     "per_user": MaybeNone([str]),
     "labels": {str: [LABEL]},

@@ -35,6 +35,7 @@ __all__ = [
     "distributions",
     "estimated",
     "group_tables",
+    "in_several",
     "notes_on_data",
     "order_of_lists",
     "scales_of",
@@ -113,7 +114,8 @@ def group_tables(report: ReportValues) -> list[Table]:
     """Return a table for each grouping: estimates in groups with counted users, and the difference to all others."""
     tables = []
     for grouping, by_label in report.groups.items():
-        rows = [row for label, own in by_label.items() for row in group_rows(grouping, label, own) if row["users"]]
+        rows = [row for label, own in by_label.items() for row in group_rows(grouping, label, own)]
+        rows = [row for row in rows if row["users"] or not report.users["total"]]
         gaps = [Gap(row["difference"], row["difference_low"], row["difference_high"]) for row in rows]
         scales = scales_of(zip((row["metric"] for row in rows), gaps, strict=True))
         cells = [
@@ -121,9 +123,19 @@ def group_tables(report: ReportValues) -> list[Table]:
             for row, gap in zip(rows, gaps, strict=True)
         ]
         unknown = [row["metric"] for row, gap in zip(rows, gaps, strict=True) if math.isnan(gap.low)]
-        notes = [*_no_rest(report, unknown), *size_of_groups(report)]
-        tables.append(Table(f"By {grouping}", [grouping, *OF_GROUPS], cells, 2, notes))
+        head, notes = OF_GROUPS, [*_no_rest(report, unknown), *size_of_groups(report)]
+        if grouping in report.row_groupings:  # the users of a segment are among those of others
+            head = HEAD if report.users["total"] else HEAD[:-1]
+            cells, notes = [row[: 1 + len(head)] for row in cells], in_several(report, [grouping])
+        tables.append(Table(f"By {grouping}", [grouping, *head], cells, 2, notes))
     return tables
+
+
+def in_several(report: ReportValues, groupings: Iterable[str]) -> list[str]:
+    """Return a line on the groupings of rows, if there are any."""
+    names = ", ".join(name for name in groupings if name in report.row_groupings)
+    whose = "; a user may be in several" if report.users["total"] else ""
+    return [f"segments of rows by {names}{whose}"] if names else []
 
 
 def _estimate(row: Row) -> list[str]:

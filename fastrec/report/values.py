@@ -178,6 +178,19 @@ class ReportValues(Mapping[str, float]):
         return is_plain_mean(self.per_user[name], self[name])
 
     @property
+    def row_groupings(self) -> list[str]:
+        """The groupings of rows, not of users, in `groups`: a user with rows in several segments counts in each.
+
+        >>> import fastrec
+        >>> labels, scores, users, devices = [1, 0, 1, 0], [0.9, 0.2, 0.4, 0.6], [1, 1, 2, 2], ["tv", "web", "tv", "tv"]
+        >>> named = {"device": devices}
+        >>> report = fastrec.evaluate_scores(labels, scores, metrics="auc", user_ids=users, row_groups=named)
+        >>> report.row_groupings, {device: own["auc"].mean for device, own in report.groups["device"].items()}
+        (['device'], {'tv': 0.5, 'web': nan})
+        """
+        return list(cast(list[str], self.settings.get("row_groupings", [])))
+
+    @property
     def warnings(self) -> list[str]:
         """Reasons to doubt the numbers, a sentence each; usually empty.
 

@@ -42,6 +42,7 @@ STEPS_PER_ROW = 8
 SMALL_ROWS = 1 << 17  # fewer are sorted in one piece, on one thread: they fit the caches
 N_BUCKETS = 256  # enough that a bucket of 100M rows fits a cache, few enough to write to all at the same time
 N_WIDE_BUCKETS = 512  # of rows of 16 bytes
+ROWS_PER_BUCKET = 1 << 14  # at least: each bucket takes some calls of Python
 BUCKETS_AT_ONCE = 8  # per thread: this many buckets keep their runs until they are added up
 KEYS_AT_ONCE = 1 << 10  # rows per loop that makes keys: they stay in the L1 cache
 BLOCK = 1 << 20  # rows turned into float32 at a time
@@ -142,7 +143,7 @@ def _plan_buckets(bits: Array, form: Form, n_threads: int, n_buckets: int = N_BU
     refuse_found(run_in_threads(count_chunk, range(n_chunks), n_chunks), cuts)
     total = counts.sum(axis=0)
     before = np.cumsum(total) - total
-    bucket = before // max(n // n_buckets, 1)
+    bucket = before // max(n // n_buckets, 1 if small else ROWS_PER_BUCKET)
     middle = len(bucket) // 2
     bucket[middle:] += n + 1  # so that no bucket has scores on both sides of 0
     starts = np.flatnonzero(np.diff(bucket, prepend=-1))

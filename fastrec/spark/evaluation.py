@@ -20,6 +20,7 @@ from fastrec.evaluation.rows import ScoreEvaluator, usual_of_rows
 from fastrec.exceptions import InputError, MetricError
 from fastrec.inputs.frames import Columns, extra_column
 from fastrec.inputs.hints import LeftOpen
+from fastrec.inputs.row_groups import check_apart
 from fastrec.inputs.sides import SIDES, with_logged
 from fastrec.report.report import Report, record
 
@@ -208,7 +209,8 @@ def evaluate_scores(
     >>> report["auc"]  # doctest: +SKIP
     0.7421
     """
-    columns = Columns(**pick(RowColumnNames, given), by=given["by"])
+    columns = Columns(**pick(RowColumnNames, given), by=given["by"], row_by=given["row_by"])
+    check_apart(columns.groupings(), columns.row_groupings())
     side = FrameSide.open("log", log)
     keys = user_columns(side, columns)
     weights = {name: given[name] for name in ("sample_weight", "user_weight")}
@@ -217,12 +219,13 @@ def evaluate_scores(
         weighted = weights["sample_weight"] is not None
         options |= {"metrics": usual_of_rows(options["k"], has_users=bool(keys), weighted=weighted), "k": None}
     values = or_usual(columns.score, "score"), or_usual(columns.label, "label")
-    arguments = {**pick(RowColumnNames, given), "by": given["by"]}
+    arguments = {**pick(RowColumnNames, given), "by": given["by"], "row_by": columns.row_groupings() or None}
     n_partitions = check_partitions(given["n_partitions"])
     job = Job(ScoreEvaluator, options, {**arguments, **weights}, keys, given["n_threads"])
     needs_items = ScoreEvaluator(**options).settings["ties"] in ("id_asc", "id_desc")
     others = [or_usual(columns.item, "item_id")] if needs_items or columns.item is not None else []
-    side = side.having([*values, *job.keys, *columns.groupings(), *others, *weights.values()])
+    of_rows = columns.row_groupings()
+    side = side.having([*values, *job.keys, *columns.groupings(), *of_rows, *others, *weights.values()])
     evaluator = job.check({"log": side.all_columns()}, per_user=given["per_user"])
     assert isinstance(evaluator, ScoreEvaluator)
     if any(name is not None for name in weights.values()) and evaluator.ordered:
@@ -238,7 +241,7 @@ def evaluate_scores(
     packed = co_locate({"log": side}, job, n_partitions) if job.keys else side.frame
     merge_states(packed, job, evaluator)
     if evaluator.ordered:
-        evaluator.add_order(order_of_rows(side, values, columns.groupings(), evaluator.ordered))
+        evaluator.add_order(order_of_rows(side, values, columns.groupings(), of_rows, evaluator.ordered))
     report = evaluator.result()
     return SparkReport(report, values_of_users(packed, job, report, side) if given["per_user"] else None)
 

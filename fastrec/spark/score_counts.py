@@ -13,7 +13,7 @@ from fastrec.spark.job import without_rows
 from fastrec.spark.packets import BATCH_BYTES, tables_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
     from fastrec.scored.score_counts import ScoreCounts
 from fastrec.spark.side import FrameSide, batches_by_rows, column_of, keep_code_on_this_node, read_column
@@ -51,37 +51,42 @@ def count_bins(batches: Iterable[Batch], values: tuple[str, str], bits: int) -> 
 
 
 def order_of_rows(
-    side: FrameSide, values: tuple[str, str], groupings: Sequence[str], conditions: Mapping[int, float]
+    side: FrameSide,
+    values: tuple[str, str],
+    of_users: Sequence[str],
+    of_rows: Sequence[str],
+    conditions: Mapping[int, float],
 ) -> Iterator[tuple[AccumulatorKey, ScoreCounts]]:
-    """Yield the score counts of all rows, and of the groups of each grouping."""
+    """Yield the score counts of all rows, and of the groups of each grouping of users or rows."""
     from fastrec.scored.score_counts import ScoreCounts
 
     yield from ((AccumulatorKey(SCORE_COUNTS, condition, None), ScoreCounts()) for condition in conditions)
-    for nth, grouping in enumerate(groupings or [None]):
+    for nth, grouping in enumerate([*of_users, *of_rows] or [None]):
         with batches_by_rows(side.frame.sparkSession):
-            counted = _count_scores(side, values, grouping, conditions).collect()
+            counted = _count_scores(side, values, grouping, conditions, of_rows=grouping in of_rows).collect()
         for found in counted:
             columns = {name: np.frombuffer(found[name], kind) for name, kind in COUNT_TYPES.items()}
             counts = ScoreCounts.unpack(columns, weighted=False)
-            if grouping is not None:
+            if grouping is not None and not (found.label is None and grouping in of_rows):
                 yield AccumulatorKey(SCORE_COUNTS, found.condition, (grouping, found.label)), counts
             if nth == 0:
                 yield AccumulatorKey(SCORE_COUNTS, found.condition, None), counts
 
 
 def _count_scores(
-    side: FrameSide, values: tuple[str, str], grouping: str | None, conditions: Mapping[int, float]
+    side: FrameSide, values: tuple[str, str], grouping: str | None, conditions: Mapping[int, float], *, of_rows: bool
 ) -> DataFrame:
-    """Return the score counts of each partition, a row for each condition and group."""
+    """Return the score counts of each partition, a row for each condition and group. `of_rows`: groups of rows."""
     from pyspark.sql import functions
     from pyspark.sql.functions import col
 
     own = functions.lit(None).cast("string") if grouping is None else column_of(grouping)
     columns = [own.alias("label"), *map(column_of, values)]
     if not side.is_long(values[0]):
-        columns = [columns[0], functions.inline(functions.arrays_zip(*columns[1:]))]
+        whole = () if of_rows else columns[:1]
+        columns = [*whole, functions.inline(functions.arrays_zip(*columns[len(whole) :]))]
     rows = side.frame.select(*columns).toDF("label", "score", "value")
-    rows = rows.select("label", col("score").cast("double"), col("value").cast("double"))
+    rows = rows.select(_spelled(rows, "label"), col("score").cast("double"), col("value").cast("double"))
     counts = [
         functions.count_if((col("value") > 0) & (col("value") >= least)).alias(f"positives{condition}")
         for condition, least in conditions.items()
@@ -89,6 +94,18 @@ def _count_scores(
     counted = rows.groupBy("label", "score").agg(functions.count("*").alias("rows"), *counts)
     label = counted.schema["label"].dataType.simpleString()
     return counted.mapInArrow(lambda batches: _sorted_counts(batches, list(conditions)), f"label {label}, {COUNTS}")
+
+
+def _spelled(rows: DataFrame, name: str) -> Column:
+    """Return a column of labels, booleans and dates as the strings that fastrec makes of them."""
+    from pyspark.sql import functions
+    from pyspark.sql.types import IntegralType, StringType
+
+    kind = rows.schema[name].dataType
+    if isinstance(kind, IntegralType | StringType):
+        return functions.col(name)
+    spelled = functions.col(name).cast("string")
+    return (functions.initcap(spelled) if kind.simpleString() == "boolean" else spelled).alias(name)
 
 
 def _sorted_counts(batches: Iterable[Batch], conditions: Sequence[int]) -> Iterator[Batch]:

@@ -501,6 +501,8 @@ def scores_case(r: Draw, asked: Draw) -> Case:
     form = Form(r.choice(row_calls.FORMS), r.choice([np.float32, np.float64]), np.dtype(r.choice(types)))
     if form.form != "indptr":
         rows = rows.of([user for user, own in enumerate(rows.log.labels) if own])
+    if one_in(r, 3):
+        rows = rows._replace(segments=[r.choices(["x", "y", "z", None], k=len(own)) for own in rows.log.labels])
     rows = row_calls.rounded(rows, form)
     arguments, _ = row_calls.arguments(rows, form)
     for name in ("labels", "scores", "sample_weight", "indptr"):
@@ -514,13 +516,24 @@ def scores_case(r: Draw, asked: Draw) -> Case:
     }
     expect = ScoresCall(rows, form, rules)
     n_users = len(rows.log.labels)
-    return Case(
-        fastrec.evaluate_scores,
-        arguments,
-        EQUAL,
-        lambda report: check_report(report, asks, n_users, rows.groups, expect, per_user=kept),
-        n_users,
-    )
+
+    def check(report: Any) -> None:
+        check_report(report, asks, n_users, rows.groups, expect, per_user=kept)
+        check_segments(report, asks, expect)
+
+    return Case(fastrec.evaluate_scores, arguments, EQUAL, check, n_users)
+
+
+def check_segments(report: Any, asks: list[Ask], expect: ScoresCall) -> None:
+    """Check the estimates of each segment of rows: those of its rows alone."""
+    found = report.groups.get("row_group", {})
+    labels = [label for own in expect.rows.segments or [] for label in own if label is not None]
+    assert set(found) == set(labels), (found, labels)
+    for label in dict.fromkeys(labels):
+        alone = expect._replace(rows=expect.rows.inside(label))
+        for ask in asks:
+            name = fastrec.metrics.calls.parse(ask.text).text
+            row_calls.check_estimate(found[label][name], alone(ask, None), f"{ask.text} of segment {label}")
 
 
 def dress_rows(r: Draw, values: Any, name: str) -> Any:

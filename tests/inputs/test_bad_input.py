@@ -179,6 +179,7 @@ ROWS = {
     "item_ids": (ITEMS, "ids"),
     "user_ids": (np.array([7, 8]), "labels"),
     "groups": (np.array([1, 2]), "labels"),
+    "row_groups": (np.array([1, 2, 1, 2, 2]), "labels"),
     "user_weight": (np.array([1.0, 2.0]), "weights"),
 }
 CURVE = {"labels": (LABELS, "classes"), "scores": (SCORES, "numbers"), "sample_weight": (WEIGHTS, "weights")}
@@ -321,7 +322,7 @@ AS_GOOD: Any = dict.fromkeys((*EVERY, "anything"))
 ONE_D = "1-D|shape|one element more"
 NOT_NUMBERS = (Type, "numbers|dtype")
 NO_IDS = (Type, "integers or strings|all integers or all strings")
-NO_ITEMS = (Type, "must be a list or an array of ids|one label per user|one per row")
+NO_ITEMS = (Type, "must be a list or an array of ids|one label per (?:user|row)|one per row")
 NO_POINTERS = (Type, "must hold integers, found dtype")
 FAULTS: dict[str, Fault] = {
     # forms

@@ -165,6 +165,24 @@ def test_rows_have_the_same_bits_in_any_number_of_partitions(on_spark, n_partiti
     assert_same(report, pass_once(log, ROWS, by="device"))
 
 
+def test_segments_of_rows_have_the_bits_of_one_machine(on_spark):
+    log = make_log()
+    draw = np.random.default_rng(7)
+    columns = {
+        "place": pa.array(draw.integers(1, 5, len(log))),
+        "shop": pa.array(draw.choice(["a", "b"], len(log)), mask=draw.random(len(log)) < 0.3),
+        "paid": pa.array(draw.random(len(log)) < 0.5),
+    }
+    for name, values in columns.items():
+        log = log.append_column(name, values)
+    options = {"row_by": list(columns), "by": "device"}
+    report = fastrec.spark.evaluate_scores(on_spark(log, 5), ROWS, **options)
+    assert_same(report, fastrec.evaluate_scores(log, metrics=ROWS, **options))
+    assert list(report.groups["place"]) == [1, 2, 3, 4] and list(report.groups["shop"]) == ["a", "b"]
+    with pytest.raises(fastrec.InputError, match="'place' names groups of users and segments of rows"):
+        fastrec.spark.evaluate_scores(on_spark(log), ROWS, by="place", row_by="place")
+
+
 @pytest.mark.thorough
 def test_what_is_evaluated_unless_metrics_are_named(on_spark):
     log = make_log()

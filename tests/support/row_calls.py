@@ -93,6 +93,19 @@ class Rows(NamedTuple):
     groups: list[str] | None = None
     sample_weight: list[list[float]] | None = None
     item_ids: list[list[Any]] | None = None
+    segments: list[list[str | None]] | None = None
+
+    def inside(self, segment: str) -> "Rows":
+        """Return the rows with a label, of the users who have any."""
+        assert self.segments is not None
+        places = [[at for at, label in enumerate(own) if label == segment] for own in self.segments]
+
+        def some(rows: Any) -> Any:
+            return None if rows is None else [[own[at] for at in each] for own, each in zip(rows, places, strict=True)]
+
+        log = ScoredLog(some(self.log.labels), some(self.log.scores))
+        of_rows = {name: some(getattr(self, name)) for name in ("sample_weight", "item_ids", "segments")}
+        return self._replace(log=log, **of_rows).of([user for user, own in enumerate(places) if own])
 
     def of(self, users: Sequence[int]) -> "Rows":
         def some(rows: Any) -> Any:
@@ -142,6 +155,7 @@ def arguments(rows: Rows, form: Form) -> tuple[dict[str, Any], list[Any] | None]
         "scores": flat(rows.log.scores, np.float64)[0].astype(form.scores),
         "sample_weight": None if rows.sample_weight is None else flat(rows.sample_weight, np.float64)[0],
         "item_ids": None if rows.item_ids is None else [item for own in rows.item_ids for item in own],
+        "row_groups": None if rows.segments is None else [label for own in rows.segments for label in own],
     }
     of_users = {"groups": rows.groups, "user_weight": rows.weights}
     if form.form == "indptr":

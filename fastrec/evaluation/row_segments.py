@@ -1,0 +1,151 @@
+"""Evaluation of segments of rows: the rows of a user in a segment are a user of that segment.
+
+Rows move once per grouping, so that those of a segment follow each other, and among them those of a user, in their
+order. So each segment has the bits that its rows alone would have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fastrec.evaluation.accumulators import SCORE_COUNTS, Accumulator, AccumulatorKey, GroupKey, collect
+from fastrec.evaluation.engine import KernelError, evaluate_source
+from fastrec.evaluation.row_rules import make_source, score_counts_by_group
+from fastrec.evaluation.state import SegmentSums
+from fastrec.inputs.grouping import Grouping, group_rows
+from fastrec.inputs.row_groups import NO_SEGMENT, RowGroups
+from fastrec.inputs.rows import Rows
+from fastrec.inputs.users import Users
+from fastrec.metrics.plan import Accumulated, Plan, Policies
+from fastrec.policies import TIES
+
+__all__ = ["SegmentError", "Segmented", "evaluate_segments", "rows_of_segments"]
+
+Array = np.ndarray[Any, Any]
+SEGMENTS_AT_ONCE = 256  # kernels keep sums of each: a few KB per sum and thread
+
+
+class SegmentError(Exception):
+    """A `KernelError` about a user in a segment of rows, on its way to the code that knows the names of users."""
+
+    def __init__(self, error: KernelError, key: GroupKey) -> None:
+        super().__init__(error)
+        self.error, self.key = error, key
+
+
+class Segmented(NamedTuple):
+    """What the segments of the rows of a batch add to a state."""
+
+    sums: list[SegmentSums]
+    accumulators: list[tuple[AccumulatorKey, Accumulator]]
+
+
+class _Cut(NamedTuple):
+    """The rows of a batch by segment."""
+
+    rows: Rows  # whose users are those of segments
+    keys: list[GroupKey | None]  # of the segments, in the order of their rows; None: rows in no segment
+    indptr: Array  # int64 (n_segments + 1,): where the rows of each begin
+    users: Array  # int64 (n_segments + 1,): where the users of each begin
+    user_of: Array  # the user in the batch of each user
+
+    def part(self, first: int, last: int) -> Rows:
+        """Return the rows of segments first..last-1, their users in groups 1, 2, ..."""
+        rows, of_rows = self.rows, slice(*self.indptr[[first, last]].tolist())
+        of_users = slice(*self.users[[first, last]].tolist())
+        codes = np.repeat(np.arange(1, last - first + 1, dtype=np.int32), np.diff(self.users[first : last + 1]))
+        keys, weights = [key for key in self.keys[first:last] if key is not None], rows.users.weights
+        return rows._replace(
+            labels=rows.labels[of_rows],
+            scores=rows.scores[of_rows],
+            indptr=rows.indptr[of_users.start : of_users.stop + 1] - of_rows.start,
+            weights=None if rows.weights is None else rows.weights[of_rows],
+            items=None if rows.items is None else rows.items[of_rows],
+            users=Users(None, codes[None], keys, None if weights is None else weights[of_users]),
+        )
+
+    def parts(self) -> Iterator[tuple[int, Rows]]:
+        """Yield rows of a few neighbouring segments, and the position of their first user."""
+        edges = [0, *(at + step for at, key in enumerate(self.keys) if key is None for step in (0, 1)), len(self.keys)]
+        for start, end in zip(edges[::2], edges[1::2], strict=True):
+            for first in range(start, end, SEGMENTS_AT_ONCE):
+                yield int(self.users[first]), self.part(first, min(first + SEGMENTS_AT_ONCE, end))
+
+
+def evaluate_segments(
+    plan: Plan, rows: Rows, rules: Mapping[str, Any], wanted: list[Accumulated], step: int | None, n_threads: int
+) -> Segmented:
+    """Evaluate the segments of checked rows. `step`: rows that are summed together if rows have no users.
+
+    Raises SegmentError.
+    """
+    found = Segmented([], [])
+    counted = [own for own in wanted if own.kind == SCORE_COUNTS]
+    others = [own for own in wanted if own.kind != SCORE_COUNTS]
+    for segments in rows.segments:
+        cut = _cut(rows, segments, step, n_threads)
+        for first, part in cut.parts():
+            source = make_source(plan, part, TIES.code(rules["ties"]))
+            policies = Policies(rules["no_truth"], "zero")
+            try:
+                outcome = evaluate_source(plan, policies, source, {"rows": part}, part.users, n_threads)
+            except KernelError as error:
+                code, user, detail = error.failure
+                key = part.users.keys[part.users.groups[0, user] - 1]
+                failure = type(error.failure)(code, int(cut.user_of[first + user]), detail)
+                raise SegmentError(KernelError(failure, error.metric, error.message), key) from None
+            found.sums.append(SegmentSums(part.users.keys, outcome.totals[1:], outcome.counts[1:]))
+            for kind, condition, _ in counted:
+                counts = score_counts_by_group(part, plan.min_gains[condition], n_threads)
+                found.accumulators.extend((AccumulatorKey(kind, condition, key), own) for key, own in counts)
+            every = collect(others, {"rows": part}, plan.min_gains, n_threads)
+            found.accumulators.extend((key, own) for key, own in every if key.group is not None)
+    return found
+
+
+def rows_of_segments(rows: Rows, n_threads: int) -> Iterator[Rows]:
+    """Yield the rows of a few neighbouring segments: the rows of a user in a segment are a user, in a group."""
+    for segments in rows.segments:
+        yield from (part for _, part in _cut(rows, segments, None, n_threads).parts())
+
+
+def _cut(rows: Rows, segments: RowGroups, step: int | None, n_threads: int) -> _Cut:
+    """Bring rows into the order of their segments."""
+    by_segment = group_rows(segments.codes, n_threads)
+    lengths, take = np.diff(rows.indptr), by_segment.take
+    narrow = len(lengths) < 2**31
+    of_rows = take(np.repeat(np.arange(len(lengths), dtype=np.int32 if narrow else np.int64), lengths))
+    indptr = _users_of_segments(of_rows, by_segment) if step is None else _steps(by_segment.indptr, step)
+    user_of, weights = of_rows[indptr[:-1]], rows.users.weights
+    moved = rows._replace(
+        labels=take(rows.labels),
+        scores=take(rows.scores),
+        indptr=indptr,
+        weights=None if rows.weights is None else take(rows.weights),
+        items=None if rows.items is None else take(rows.items),
+        users=Users(None, np.zeros((0, len(user_of)), np.int32), [], None if weights is None else weights[user_of]),
+        grouping=None,
+        segments=(),
+    )
+    named = segments.keys
+    keys = [None if code == NO_SEGMENT else named[code] for code in by_segment.ids.tolist()]
+    return _Cut(moved, keys, by_segment.indptr, np.searchsorted(indptr, by_segment.indptr), user_of)
+
+
+def _users_of_segments(of_rows: Array, by_segment: Grouping) -> Array:
+    """Return where the rows of each user in each segment begin, followed by the number of rows."""
+    begins = np.empty(len(of_rows), bool)
+    np.not_equal(of_rows[1:], of_rows[:-1], out=begins[1:])
+    begins[by_segment.indptr[:-1]] = True
+    return np.append(np.flatnonzero(begins), len(of_rows))
+
+
+def _steps(indptr: Array, step: int) -> Array:
+    """Return where each `step` rows of a segment begin, the last of a segment being fewer, and the number of rows."""
+    counts = -(-np.diff(indptr) // step)
+    before = np.cumsum(counts) - counts
+    nth = np.arange(int(counts.sum())) - np.repeat(before, counts)
+    return np.append(np.repeat(indptr[:-1], counts) + nth * step, indptr[-1])

@@ -1,0 +1,165 @@
+"""Labels of rows that put them into segments, whatever their users: a position, a device, a category."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fastrec.exceptions import Argument, InputError, InputTypeError, shown
+from fastrec.inputs.arrow import Labels
+from fastrec.inputs.grouping import Grouping
+from fastrec.inputs.ids import Strings, encode_strings, spell
+from fastrec.inputs.strings import MANY_STRINGS, number_fixed
+from fastrec.inputs.users import as_labels, check_labels_of_rows
+
+__all__ = ["MAX_SEGMENTS", "RowGroups", "check_apart", "read_row_groups", "refuse_many"]
+
+Array = np.ndarray[Any, Any]
+MAX_SEGMENTS = 100_000  # of one grouping: each has sums, score counts and estimates of its own
+NO_SEGMENT = -1
+
+
+class RowGroups(NamedTuple):
+    """The segments of the rows of one grouping."""
+
+    name: str
+    codes: Array  # int32 (n_rows,): positions in `labels`, NO_SEGMENT for rows without a label
+    labels: list[str | int]  # ascending
+
+    @property
+    def keys(self) -> list[tuple[str, str | int]]:
+        """The (grouping, label) of each code."""
+        return [(self.name, label) for label in self.labels]
+
+    def taken_by(self, grouping: Grouping) -> RowGroups:
+        """Return the segments of rows in the order of users."""
+        return self._replace(codes=grouping.take(self.codes))
+
+
+def read_row_groups(row_groups: Any, n_rows: int) -> tuple[RowGroups, ...]:
+    """Read one label per row, or a dict of them by name; None is no label."""
+    if row_groups is None:
+        return ()
+    is_named = isinstance(row_groups, Mapping)
+    named = row_groups if is_named else {"row_group": row_groups}
+    found = []
+    for name, labels in named.items():
+        if not isinstance(name, str):
+            raise InputTypeError(f"the names of row_groups must be strings, found {shown(name)}")
+        where = f"row_groups[{name!r}]" if is_named else "row_groups"
+        encode = _encode_column if isinstance(labels, Labels) else _encode
+        codes, own = encode(labels, where, n_rows)
+        refuse_many(where, len(own))
+        found.append(RowGroups(name, codes, own))
+    return tuple(found)
+
+
+def refuse_many(where: str, n: int) -> None:
+    """Raise InputError for more segments than MAX_SEGMENTS."""
+    if n > MAX_SEGMENTS:
+        raise InputError(
+            where,
+            f" has {n:,} distinct labels, at most {MAX_SEGMENTS:,} are segments of rows: cut numbers into ranges, or "
+            "join rare labels",
+        )
+
+
+def check_apart(of_users: Iterable[str], of_rows: Iterable[str]) -> None:
+    """Raise InputError for a name of both a grouping of users and one of rows."""
+    if both := sorted(set(of_users) & set(of_rows)):
+        raise InputError(
+            f"{shown(both[0])} names groups of users and segments of rows: pass it as one of ",
+            Argument("by"),
+            " and ",
+            Argument("row_by"),
+            ", or rename one",
+        )
+
+
+def _encode(labels: Any, where: str, n_rows: int) -> tuple[Array, list[str | int]]:
+    """Return the code of each row of an array of labels, and the labels."""
+    labels = labels if isinstance(labels, np.ndarray | Sequence) or not isinstance(labels, Iterable) else _own(labels)
+    missing = _missing(labels)
+    if missing is None:
+        return _number(check_labels_of_rows(labels, where, n_rows))
+    if len(missing) != n_rows:
+        raise InputError(where, f" must have one label per row, {n_rows}; found {len(missing)}")
+    present = np.empty(int((~missing).sum()), object)
+    present[:] = [label for label in labels if label is not None]
+    codes, own = _number(check_labels_of_rows(present, where, len(present)))
+    return _spread(codes, ~missing), own
+
+
+def _own(labels: Any) -> Any:
+    """Return labels of another library as an array, an iterator as a list."""
+    return labels if hasattr(labels, "__array__") or hasattr(labels, "__len__") else list(labels)
+
+
+def _missing(labels: Any) -> Array | None:
+    """Return which labels are None; None if no label is."""
+    is_plain = isinstance(labels, list | tuple) or (isinstance(labels, np.ndarray) and labels.dtype == object)
+    if not is_plain or (isinstance(labels, np.ndarray) and labels.ndim != 1):
+        return None
+    missing = np.fromiter((label is None for label in labels), bool, len(labels))
+    return missing if missing.any() else None
+
+
+def _number(labels: Array) -> tuple[Array, list[str | int]]:
+    """Return the code of each label, and the distinct labels."""
+    if labels.dtype.kind == "U" and len(labels) >= MANY_STRINGS:
+        codes, distinct = number_fixed(labels)
+        order = np.argsort(distinct, kind="stable")
+        return _ranked(codes, order), distinct[order].tolist()
+    if labels.dtype == object:
+        (codes,), strings = encode_strings([labels])
+        return codes.astype(np.int32, copy=False), list(strings)
+    return _number_integers(labels) if labels.dtype.kind in "iu" else _number_few(labels)
+
+
+def _number_few(labels: Array) -> tuple[Array, list[str | int]]:
+    distinct, codes = np.unique(labels, return_inverse=True)
+    return codes.astype(np.int32), distinct.tolist()
+
+
+def _number_integers(labels: Array) -> tuple[Array, list[Any]]:
+    """Return the code of each integer: looked up in a table if they are close together, else sorted."""
+    if not len(labels):
+        return np.zeros(0, np.int32), []
+    lowest, highest = int(labels.min()), int(labels.max())
+    if highest - lowest >= max(len(labels), MAX_SEGMENTS):
+        return _number_few(labels)
+    at = labels - lowest
+    present = np.zeros(highest - lowest + 1, bool)
+    present[at] = True
+    return (np.cumsum(present, dtype=np.int32) - np.int32(1))[at], (np.flatnonzero(present) + lowest).tolist()
+
+
+def _encode_column(labels: Labels, where: str, n_rows: int) -> tuple[Array, list[str | int]]:
+    """Return the code of each row of a column of a data frame, and the labels."""
+    if isinstance(labels.ids, Strings):
+        if labels.ids.kind == "bytes":
+            raise InputTypeError(f"the labels of {where} must be all integers or all strings, found bytes")
+        (codes,), strings = encode_strings([labels.ids])
+        ranks, used = _number_integers(codes)
+        codes, own = ranks, as_labels(spell(strings, np.array(used, np.int64))).tolist()
+    else:
+        codes, own = _number_integers(labels.ids)
+    codes = codes if labels.valid is None else _spread(codes, labels.valid)
+    if len(codes) != n_rows:
+        raise InputError(where, f" must have one label per row, {n_rows}; found {len(codes)}")
+    return codes, own
+
+
+def _spread(codes: Array, valid: Array) -> Array:
+    spread = np.full(len(valid), NO_SEGMENT, np.int32)
+    spread[valid] = codes
+    return spread
+
+
+def _ranked(codes: Array, order: Array) -> Array:
+    """Return codes of labels in another order."""
+    ranks = np.empty(len(order), np.int32)
+    ranks[order] = np.arange(len(order), dtype=np.int32)
+    return ranks[codes]

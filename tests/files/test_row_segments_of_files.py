@@ -1,0 +1,124 @@
+"""Segments of rows in files: the same bits as in data frames, whole or sorted on disk, and on the command line."""
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import fastrec
+from fastrec.cli.program import program
+from support.bits import group_bits
+
+pa = pytest.importorskip("pyarrow")
+pd = pytest.importorskip("pandas")
+pytest.importorskip("duckdb")
+
+METRICS = ["auc", "gauc", "log_loss", "calibration", "average_precision", "ndcg@3"]
+BY = ["device", "position"]
+WRITERS = {
+    "log.parquet": lambda log, path: log.to_parquet(path),
+    "log.csv": lambda log, path: log.to_csv(path, index=False),
+    "log.jsonl": lambda log, path: log.to_json(path, orient="records", lines=True),
+}
+
+
+def make_log(*, missing: bool = False) -> Any:
+    draw = np.random.default_rng(8)
+    n = 4000
+    log = pd.DataFrame(
+        {
+            "user_id": draw.integers(0, 300, n),
+            "device": draw.choice(["phone", "tv", "web ü"], n),
+            "position": draw.integers(1, 6, n),
+            "score": draw.integers(0, 1000, n) / 1024,
+            "label": draw.integers(0, 2, n),
+        }
+    )
+    log["plan"] = np.where(log.user_id % 3, "free", "paid")
+    if missing:
+        log["position"] = log.position.astype("Int64")
+        log.loc[::5, "position"], log.loc[::7, "device"] = pd.NA, None
+    return log
+
+
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize("name", WRITERS)
+def test_segments_have_the_same_bits_on_every_route(name: str, missing: bool, tmp_path: Any) -> None:
+    log = make_log(missing=missing)
+    WRITERS[name](log, tmp_path / name)
+    for by in ("plan", None):
+        wanted = fastrec.evaluate_scores(log, metrics=METRICS, row_by=BY, by=by)
+        for memory in (None, "64MB"):
+            found = fastrec.evaluate_files(tmp_path / name, None, METRICS, row_by=BY, by=by, memory=memory)
+            assert group_bits(found) == group_bits(wanted)
+            assert found.row_groupings == wanted.row_groupings == BY
+    assert [type(label) for label in found.groups["position"]] == [int] * 5
+
+
+def test_files_that_do_not_fit_in_memory(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from fastrec.files import job
+
+    log = make_log(missing=True)
+    log.to_parquet(tmp_path / "log.parquet")
+    monkeypatch.setattr(job, "COPIES", 10**9)  # nothing fits: rows are sorted and streamed
+    for options in ({}, {"per_user": True}):
+        found = fastrec.evaluate_files(tmp_path / "log.parquet", None, METRICS, row_by=BY, memory="64MB", **options)
+        assert group_bits(found) == group_bits(fastrec.evaluate_scores(log, metrics=METRICS, row_by=BY))
+
+
+def test_frames_of_lists_and_of_categories() -> None:
+    log = make_log()
+    wanted = group_bits(fastrec.evaluate_scores(log, metrics=METRICS, row_by=BY))
+    encoded = log.astype({"device": "category"})
+    assert group_bits(fastrec.evaluate_scores(encoded, metrics=METRICS, row_by=BY)) == wanted
+    lists = log.groupby("user_id").agg(list).reset_index()
+    assert group_bits(fastrec.evaluate_scores(lists, metrics=METRICS, row_by=BY)) == wanted
+    evaluator = fastrec.ScoreEvaluator(METRICS)
+    for part in range(3):
+        evaluator.update(log[log.user_id % 3 == part], row_by=BY)
+    assert group_bits(evaluator.result()) == wanted
+
+
+def test_the_command(tmp_path: Any) -> None:
+    log = make_log()
+    path = str(tmp_path / "log.csv")
+    log.to_csv(path, index=False)
+    arguments = ["evaluate", path, "-m", "auc,log_loss", "--row-by", "device", "--by", "plan"]
+    printed = CliRunner().invoke(program, arguments)
+    assert printed.exit_code == 0
+    assert "segments of rows by device; a user may be in several" in printed.output
+    document = json.loads(CliRunner().invoke(program, [*arguments, "--format", "json"]).stdout)
+    wanted = fastrec.evaluate_scores(log, metrics=["auc", "log_loss"], row_by="device", by="plan").to_dict()
+    assert document["groups"] == wanted["groups"]
+    assert document["settings"]["row_groupings"] == ["device"]
+
+
+def test_wrong_segments(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = make_log()
+    path = tmp_path / "log.csv"
+    log.to_csv(path, index=False)
+    for options, match in (
+        ({"row_by": "place"}, "log.csv: no column 'place'"),
+        ({"row_by": "plan", "by": "plan"}, "'plan' names groups of users and segments of rows"),
+        ({"row_by": 3}, "row_by must be a string"),
+    ):
+        with pytest.raises(fastrec.FastrecError, match=match):
+            fastrec.evaluate_files(path, None, ["auc"], **options)
+    log.to_parquet(tmp_path / "log.parquet")
+    with pytest.raises(fastrec.InputError, match="column 'score' holds DOUBLE; labels to group by must be"):
+        fastrec.evaluate_files(tmp_path / "log.parquet", None, ["auc"], row_by="score")
+    with pytest.raises(fastrec.InputError, match="row_by does not apply to lists, with truth"):
+        fastrec.evaluate_files(path, path, ["mrr"], row_by="device")
+    with pytest.raises(fastrec.InputError, match=r"row_by.* names a column, but labels is not a data frame"):
+        fastrec.evaluate_scores(log.label, log.score, metrics="auc", row_by="device")
+    with pytest.raises(fastrec.InputError, match="row_groups goes with labels and scores"):
+        fastrec.evaluate_scores(log, metrics="auc", row_groups=log.device)
+    from fastrec.inputs import row_groups
+
+    monkeypatch.setattr(row_groups, "MAX_SEGMENTS", 2)
+    with pytest.raises(fastrec.InputError, match=r"log.csv: column 'device' has .* distinct labels, at most 2"):
+        fastrec.evaluate_files(path, None, ["auc"], row_by="device")
+    refused = CliRunner().invoke(program, ["evaluate", str(path), str(path), "--row-by", "device"])
+    assert refused.exit_code == 2
