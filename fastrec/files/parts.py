@@ -37,7 +37,7 @@ BYTES_PER_ROW = 256  # of the memory, for each row of a part
 LARGER = 2  # how many times as large as planned a part may be
 
 
-class _Cut(NamedTuple):
+class _CutRows(NamedTuple):
     """Rows of a table that were cut together: where the file has them, by part."""
 
     first: int  # of its rows among those of the table
@@ -77,7 +77,7 @@ class _Table:
     def __init__(self, plain: Plain, spill: _Spill, edges: Array) -> None:
         self._plain, self._spill, self._edges = plain, spill, edges
         self._types = plain.kept()
-        self._cuts: list[_Cut] = []
+        self._cuts: list[_CutRows] = []
 
     def cut(self, group: int, n_rows: int) -> None:
         """Cut a row group, in pieces of so many rows."""
@@ -86,7 +86,7 @@ class _Table:
             order = np.argsort(of_rows, kind="stable")  # rows of a user keep their order
             moved = [columns[role][order] for role in self._types]
             ends = np.append(0, np.cumsum(np.bincount(of_rows, minlength=len(self._edges) + 1)))
-            self._cuts.append(_Cut(first, self._spill.append(moved), ends))
+            self._cuts.append(_CutRows(first, self._spill.append(moved), ends))
 
     def arrange(self) -> Array:
         """Bring all that was cut into the order of the rows, and return the number of rows of each part."""

