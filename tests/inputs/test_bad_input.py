@@ -179,7 +179,7 @@ ROWS = {
     "item_ids": (ITEMS, "ids"),
     "user_ids": (np.array([7, 8]), "labels"),
     "groups": (np.array([1, 2]), "labels"),
-    "row_groups": (np.array([1, 2, 1, 2, 2]), "labels"),
+    "row_groups": (np.array([1, 2, 1, 2, 2]), "row labels"),
     "user_weight": (np.array([1.0, 2.0]), "weights"),
 }
 CURVE = {"labels": (LABELS, "classes"), "scores": (SCORES, "numbers"), "sample_weight": (WEIGHTS, "weights")}
@@ -345,7 +345,8 @@ FAULTS: dict[str, Fault] = {
     "CSR": Fault(sparse.csr_matrix, all_kinds(fastrec.FastrecError, f"{ONE_D}|{NO_IDS[1]}|dtype")),
     "COO": Fault(sparse.coo_matrix, all_kinds(fastrec.FastrecError, f"{ONE_D}|{NO_IDS[1]}|dtype|coo_matrix")),
     "parts of different lengths": Fault(
-        lambda a: [[1], [1, 2], *([1] for _ in a[2:])], all_kinds(Type, "cannot be converted to an array", ids=NO_IDS, labels=NO_IDS)
+        lambda a: [[1], [1, 2], *([1] for _ in a[2:])],
+        all_kinds(Type, "cannot be converted to an array", ids=NO_IDS, labels=NO_IDS),
     ),
     "too few": Fault(
         lambda a: a[:-1], all_kinds(Value, "length|end at|must have one|found shape|one element more|agree")
@@ -441,6 +442,7 @@ FAULTS: dict[str, Fault] = {
 # Kinds that equal another one except for some faults: labels may be any names of classes, thresholds any number, and
 # rows of a history belong to no other array.
 LIKE = {
+    "row labels": ("labels", {"objects of no number"}),  # None: the row is in no segment
     "names": (
         "numbers",
         {
