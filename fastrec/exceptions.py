@@ -71,6 +71,16 @@ class Place(Name):
 
 
 @dataclass(frozen=True)
+class GroupingName(Name):
+    """The name of a grouping, which files have under that of its column."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return shown(self.name)
+
+
+@dataclass(frozen=True)
 class RowNumber(Name):
     """The row of a fault."""
 

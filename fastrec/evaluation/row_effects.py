@@ -93,7 +93,7 @@ def find_effects_on_order(
             for code, group, have in known:
                 sums = totals[code]
                 for nth in have:
-                    own = state.effects.setdefault((places[nth], group), EffectSums())
+                    own = state.effects.setdefault(group, {}).setdefault(places[nth], EffectSums())
                     own.add(sums[nth], classes=sums[len(places) :, 0])
             if per_user:
                 grouping = None if codes is None else users.keys[int(codes[0]) - 1][0]

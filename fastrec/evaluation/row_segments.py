@@ -69,10 +69,9 @@ class _Cut(NamedTuple):
 
     def parts(self) -> Iterator[tuple[int, Rows]]:
         """Yield rows of a few neighbouring segments, and the position of their first user."""
-        edges = [0, *(at + step for at, key in enumerate(self.keys) if key is None for step in (0, 1)), len(self.keys)]
-        for start, end in zip(edges[::2], edges[1::2], strict=True):
-            for first in range(start, end, SEGMENTS_AT_ONCE):
-                yield int(self.users[first]), self.part(first, min(first + SEGMENTS_AT_ONCE, end))
+        n = len(self.keys)
+        for first in range(int(self.keys[:1] == [None]), n, SEGMENTS_AT_ONCE):  # rows in no segment come first
+            yield int(self.users[first]), self.part(first, min(first + SEGMENTS_AT_ONCE, n))
 
 
 def evaluate_segments(

@@ -32,7 +32,7 @@ from fastrec.evaluation.row_rules import (
 )
 from fastrec.evaluation.row_segments import Segmented, SegmentError, evaluate_segments, rows_of_segments
 from fastrec.evaluation.state import GroupSums, State
-from fastrec.exceptions import InputError, MetricError, shown
+from fastrec.exceptions import GroupingName, InputError, MetricError, shown
 from fastrec.inputs.columns import LABELS, SCORES
 from fastrec.inputs.frames import Columns, read_user_labels, refuse_columns
 from fastrec.inputs.lists import Names
@@ -72,11 +72,11 @@ class ScoreEvaluator(BaseEvaluator):
 
     All rows of a user must be in one batch. The sums are exact, and metrics over the order of all rows (auc,
     average_precision, ks) keep counts per distinct score. So the result has the same bits for any split of the users
-    into batches, any order of merging and any number of threads. Only the intervals of auc and average_precision differ
-    from those of `evaluate_scores`: they take rows as independent, and the report says so, as intervals over users need
-    the rows a second time. The arguments are those of `evaluate_scores`. An
-    evaluator serves one thread at a time; other threads wait. For parallel updates, use one evaluator per thread and
-    merge them at the end.
+    into batches, any order of merging and any number of threads. The intervals of auc and average_precision take rows
+    as independent, and the report says so: those over users, which `evaluate_scores` has, need the rows a second time.
+
+    The arguments are those of `evaluate_scores`. An evaluator serves one thread at a time; other threads wait. For
+    parallel updates, use one evaluator per thread and merge them at the end.
 
     Examples
     --------
@@ -216,7 +216,7 @@ class ScoreEvaluator(BaseEvaluator):
         except SegmentError as found:
             error = explain_fault(found.error, plan, Names(rows.users.ids, None), self._settings, None)
             grouping, label = found.key
-            raise type(error)(error.text, f", among the rows with {shown(label)} in {grouping}") from None
+            raise type(error)(error.text, f", among the rows with {shown(label)} in ", GroupingName(grouping)) from None
 
     def keep_score_counts(self, *, needed: bool) -> Self:
         """Keep the counts of rows by score, whatever the metrics are, for `score_counts`; return the evaluator.

@@ -53,7 +53,8 @@ def find_effects(
         for group, rows in known.items():
             of_group = 0 if group is None else users.keys.index(group) + 1
             for row in rows:
-                state.effects.setdefault((wanted[row], group), EffectSums()).add(totals[of_group, row])
+                own = state.effects.setdefault(group, {}).setdefault(wanted[row], EffectSums())
+                own.add(totals[of_group, row])
         if nth == 0 and per_user:
             for row in known[None]:
                 mean = state.part().estimate(state.plan.values[wanted[row]])[0]

@@ -20,7 +20,7 @@ from fastrec.evaluation.accumulators import (
 )
 from fastrec.evaluation.engine import Outcome
 from fastrec.evaluation.exact import as_fraction, combined_error, mean_and_error, weighted_mean_and_error
-from fastrec.exceptions import InputError, MetricError, shown
+from fastrec.exceptions import GroupingName, InputError, MetricError, Text, shown
 from fastrec.inputs.row_groups import check_apart, refuse_many
 from fastrec.kernels import codes as op
 from fastrec.metrics.declaration import LISTS
@@ -92,9 +92,7 @@ class State:
         self._counts = np.zeros((1, len(plan.min_gains), 4), np.int64)
         self.data_counts = np.zeros(op.N_DATA_COUNTS, np.int64)
         self.accumulators: dict[AccumulatorKey, Accumulator] = {}
-        self.effects: dict[
-            tuple[int, GroupKey | None], EffectSums
-        ] = {}  # by position of the metric, after a second pass
+        self.effects: dict[GroupKey | None, dict[int, EffectSums]] = {}  # by position of the metric, by a second pass
         self.n_reviewed = 0  # users in this pass
 
     @property
@@ -115,15 +113,17 @@ class State:
             if known != label:
                 argument, whose = ("row_groups", "rows") if grouping in of_rows else ("groups", "users")
                 raise InputError(
-                    f"{argument}[{shown(grouping)}] has the labels {shown(known)} and {shown(label)}, two groups of "
-                    f"one name: make the labels of all {whose} integers, or all strings"
+                    f"{argument}[",
+                    GroupingName(grouping),
+                    f"] has the labels {shown(known)} and {shown(label)}, two groups of one name: make the "
+                    f"labels of all {whose} integers, or all strings",
                 )
         names = {grouping for grouping, _ in groups}.difference(of_rows)
         check_apart(names.union(grouping for grouping, _ in self._groups).difference(self.row_groupings), of_rows)
         check_apart(names, self.row_groupings)
         for name in of_rows:
             keys = {key for key in itertools.chain(self._groups, groups) if key[0] == name}
-            refuse_many(f"row_groups[{shown(name)}]", len(keys))
+            refuse_many(Text("row_groups[", GroupingName(name), "]"), len(keys))
 
     def add(self, outcome: Outcome, groups: list[GroupKey]) -> None:
         """Add a batch whose groups 1, 2, ... are `groups`."""
@@ -279,7 +279,7 @@ class State:
                 for value in self.plan.values
                 if (over := value.over) is not None
             }
-        effects = {at: own for (at, key), own in self.effects.items() if key == group}
+        effects = self.effects.get(group, {})
         return GroupSums(
             self.plan,
             self._totals[row],

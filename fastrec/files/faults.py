@@ -6,7 +6,7 @@ import contextlib
 import functools
 from collections.abc import Iterator, Mapping
 
-from fastrec.exceptions import FastrecError, Name, Place, RowNumber, Text
+from fastrec.exceptions import FastrecError, GroupingName, Name, Place, RowNumber, Text
 from fastrec.files.columns import ITEMS
 from fastrec.files.job import Evaluated
 from fastrec.files.labels import LabelsOfUsers
@@ -64,6 +64,8 @@ def _name_in(files: Mapping[str, File], of_rows: File | None, name: Name) -> obj
     """Return the name of a column, of values or of a row in files; `of_rows` is the file of rows."""
     if isinstance(name, RowNumber):
         return name.unnumbered if of_rows is None else f" in {of_rows.source.place(name.position)}"
+    if isinstance(name, GroupingName) and "log" in files:
+        return GroupingName(files["log"].names.get(name.name, name.name))
     if not isinstance(name, Place):
         return name
     file = files.get(TABLES.get(name.side, "log"))

@@ -11,6 +11,7 @@ import numpy as np
 from fastrec.exceptions import FastrecError
 from fastrec.files.columns import (
     ITEMS,
+    DoubtError,
     ImpressionColumns,
     ListColumns,
     RowColumns,
@@ -204,9 +205,23 @@ class FileJob(NamedTuple, Generic[AnyColumns]):
             n_rows = sum(side.rows for side in plain.values())
             return cut_by_user(stack, plain, self.resources, lambda done: self.watch(SORTING, done, n_rows))
 
-    def batches(self, parts: Parts) -> Iterator[dict[str, Any]]:
-        """Yield the rows of each part, and tell that they are evaluated."""
-        return parts.batches(lambda done: self.watch(EVALUATING, done, parts.n_rows))
+    def evaluate_parts(
+        self, parts: Parts, evaluator: Any, add: Callable[[Any], Any], again: Callable[[Any], Any]
+    ) -> bool:
+        """Pass the rows of each part to `add`, then to `again` if the evaluator needs a second pass.
+
+        Return whether that worked. Else the evaluator is as new, and DuckDB finds the fault.
+        """
+        try:
+            for tables in parts.batches(lambda done: self.watch(EVALUATING, done, parts.n_rows)):
+                add(tables)
+            if evaluator._needs_review:  # noqa: SLF001 - not an attribute for users
+                for tables in parts.batches(lambda _: None):
+                    again(tables)
+        except (FastrecError, DoubtError):
+            evaluator.reset()
+            return False
+        return True
 
     def _unchanged(self) -> contextlib.AbstractContextManager[None]:
         return unchanged({path: stamp for side in self.opened.values() for path, stamp in side.stamps.items()})

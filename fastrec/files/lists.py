@@ -8,7 +8,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from fastrec.evaluation.lists import Evaluator, evaluate_at_once, review, take_counts
-from fastrec.exceptions import FastrecError
 from fastrec.files.columns import ITEMS, ListColumns
 from fastrec.files.faults import finished, named_as_in
 from fastrec.files.hints import (
@@ -131,14 +130,16 @@ def _evaluate_parts_of_lists(
             return None
         evaluator, given = make_evaluator(None), _arguments(job.labels_by_user, None)
         apart = {name for name in parts.found if not SIDES[name].has_users}
-        try:
-            for batch in job.batches(parts):
-                apart = sides_apart(batch, apart)
-                evaluator.update_sides({**batch, **shared}, **given)
-            if evaluator._needs_review:  # noqa: SLF001 - not an attribute for users
-                for batch in job.batches(parts):
-                    review(evaluator, {**batch, **shared}, given)
-        except (FastrecError, OSError):  # DuckDB says where the fault is
+
+        def add(batch: dict[str, Any]) -> None:
+            nonlocal apart
+            apart = sides_apart(batch, apart)
+            evaluator.update_sides({**batch, **shared}, **given)
+
+        def again(batch: dict[str, Any]) -> None:
+            review(evaluator, {**batch, **shared}, given)
+
+        if not job.evaluate_parts(parts, evaluator, add, again):
             return None
     names = {table: list(plain.names) for table, plain in parts.found.items()}
     return _finish(evaluator, job, names, {table: plain.listed for table, plain in parts.found.items()}, apart)

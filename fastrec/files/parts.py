@@ -128,7 +128,9 @@ class Parts:
         tick(done)
         for part, n_rows in enumerate(self._sizes.tolist()):
             if n_rows:
-                yield {name: table.read(part) for name, table in self._tables.items()}
+                with _doubting():
+                    tables = {name: table.read(part) for name, table in self._tables.items()}
+                yield tables
                 done += n_rows
                 tick(done)
 
@@ -139,15 +141,25 @@ def cut_by_user(
     """Cut the files of each table by user, in a folder that `stack` removes; None in doubt, or for too many parts."""
     if not found or not _can_cut(found, resources):
         return None
-    with contextlib.ExitStack() as attempt, contextlib.suppress(DoubtError, *damages_of_parquet()):
+    with contextlib.ExitStack() as attempt, contextlib.suppress(DoubtError):
         folder = attempt.enter_context(temporary_folder(resources.temp_directory))
         for tables in (found, without_narrow(found)):
             with contextlib.suppress(WideError):
-                spill = attempt.enter_context(contextlib.closing(_Spill(folder)))
+                with _doubting():
+                    spill = attempt.enter_context(contextlib.closing(_Spill(folder)))
                 parts = _cut(tables, spill, resources, tick)
                 stack.push(attempt.pop_all())
                 return parts
     return None
+
+
+@contextlib.contextmanager
+def _doubting() -> Iterator[None]:
+    """Turn faults of files into doubt: DuckDB reads the files again, and says what is wrong."""
+    try:
+        yield
+    except damages_of_parquet() as error:
+        raise DoubtError from error
 
 
 def _can_cut(found: Mapping[str, Plain], resources: Resources) -> bool:
@@ -168,15 +180,17 @@ def _cut(found: Mapping[str, Plain], spill: _Spill, resources: Resources, tick: 
     largest = max(found.values(), key=lambda plain: plain.rows)
     edges = _edges(largest, n_parts, n_rows, n_threads)
     tables = {name: _Table(plain, spill, edges) for name, plain in found.items()}
-    done = 0
+    done, lock = 0, threading.Lock()
     tick(done)
     for name, plain in found.items():
 
         def cut(group: int, table: _Table = tables[name], plain: Plain = plain) -> None:
             nonlocal done
-            table.cut(group, n_rows)
-            done += plain.groups[group].rows
-            tick(done)
+            with _doubting():
+                table.cut(group, n_rows)
+            with lock:
+                done += plain.groups[group].rows
+                tick(done)
 
         run_in_threads(cut, range(len(plain.groups)), n_threads)
     sizes = np.sum([table.arrange() for table in tables.values()], axis=0)
@@ -189,8 +203,10 @@ def _edges(plain: Plain, n_parts: int, n_rows: int, n_threads: int) -> Array:
     """Return the least user id of each part but the first, so that parts are about equally large."""
 
     def sample(group: int) -> Array:
-        pieces = plain.pieces(group, n_rows, plain.users)
-        users = [rows[plain.users[0]][-first % ROWS_PER_SAMPLE :: ROWS_PER_SAMPLE] for first, rows in pieces]
+        users = [np.zeros(0, np.int64)]  # a row group may be empty
+        with _doubting():
+            for first, rows in plain.pieces(group, n_rows, plain.users):
+                users.append(rows[plain.users[0]][-first % ROWS_PER_SAMPLE :: ROWS_PER_SAMPLE])
         return np.concatenate(users)
 
     users = np.sort(np.concatenate(run_in_threads(sample, range(len(plain.groups)), n_threads)))

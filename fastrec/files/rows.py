@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from fastrec.evaluation.rows import ScoreEvaluator, review, update_and_review
-from fastrec.exceptions import FastrecError
 from fastrec.files.columns import RowColumns
 from fastrec.files.faults import finished, named_as_in
 from fastrec.files.job import Data, Evaluated, FileJob, batches, roles_of_log, select_sql, users_of
@@ -105,13 +104,11 @@ def _evaluate_parts_of_log(
         if parts is None:
             return None
         evaluator = make_evaluator(True)  # noqa: FBT003 - a callable that is passed
-        try:
-            for batch in job.batches(parts):
-                _pass_log(evaluator.update, batch["log"], job.columns, job.labels_by_user, None)
-            if evaluator._needs_review:  # noqa: SLF001 - not an attribute for users
-                for batch in job.batches(parts):
-                    _pass_log(functools.partial(review, evaluator), batch["log"], job.columns, job.labels_by_user, None)
-        except (FastrecError, OSError):  # DuckDB says where the fault is
+        add, again = (
+            lambda batch, take=take: _pass_log(take, batch["log"], job.columns, job.labels_by_user, None)
+            for take in (evaluator.update, functools.partial(review, evaluator))
+        )
+        if not job.evaluate_parts(parts, evaluator, add, again):
             return None
         return _finished_alone(evaluator, parts.found["log"].users, job.columns)
 

@@ -130,10 +130,11 @@ def _number_integers(labels: Array) -> tuple[Array, list[Any]]:
     lowest, highest = int(labels.min()), int(labels.max())
     if highest - lowest >= max(len(labels), MAX_SEGMENTS):
         return _number_few(labels)
-    at = labels - lowest
+    at = (labels - labels.min()).astype(np.int64)
     present = np.zeros(highest - lowest + 1, bool)
     present[at] = True
-    return (np.cumsum(present, dtype=np.int32) - np.int32(1))[at], (np.flatnonzero(present) + lowest).tolist()
+    own = [lowest + code for code in np.flatnonzero(present).tolist()]
+    return (np.cumsum(present, dtype=np.int32) - np.int32(1))[at], own
 
 
 def _encode_column(labels: Labels, where: str, n_rows: int) -> tuple[Array, list[str | int]]:

@@ -134,8 +134,13 @@ def group_tables(report: ReportValues) -> list[Table]:
 def in_several(report: ReportValues, groupings: Iterable[str]) -> list[str]:
     """Return a line on the groupings of rows, if there are any."""
     names = ", ".join(name for name in groupings if name in report.row_groupings)
-    whose = "; a user may be in several" if report.users["total"] else ""
-    return [f"segments of rows by {names}{whose}"] if names else []
+    if not names:
+        return []
+    found = [f"segments of rows by {names}{'; a user may be in several' if report.users['total'] else ''}"]
+    lists = [name for name in report.estimates if (call := known_call(name)) and call.metric.family is LISTS]
+    if lists:
+        found.append(f"{', '.join(lists)} in a segment: of a user's rows there, in shorter lists than over all")
+    return found
 
 
 def _estimate(row: Row) -> list[str]:

@@ -47,7 +47,6 @@ class Binned(NamedTuple):
     lower: Floats  # edge, or lowest score
     upper: Floats
     rows: Array  # int64 counts, or float64 sums of weights
-    positives: Array
     mean_score: Floats
     mean_label: Floats
     low: Floats  # interval of the mean label
@@ -130,14 +129,13 @@ def _binned(sums: BinSums, bins: int, strategy: str, level: float, clusters: _Cl
             sizes = np.minimum(sizes, clusters.sizes)
         low, high = wilson(mean_label * sizes, sizes, level)
     if rows.dtype.kind == "f":
-        rows, positives = rows * sums.unit, positives * sums.unit
+        rows = rows * sums.unit
     is_uniform = strategy == "uniform"
     return Binned(
         numbers=sums.numbers,
         lower=sums.numbers / bins if is_uniform else sums.lowest,
         upper=(sums.numbers + 1) / bins if is_uniform else sums.highest,
         rows=rows,
-        positives=positives,
         mean_score=mean_score,
         mean_label=mean_label,
         low=low,

@@ -21,7 +21,6 @@ from fastrec.scored.sorting import Runs
 __all__ = ["RowsOfUsers", "effects_of_users", "error_of_rows", "guide_to", "slopes_of_auc", "slopes_of_precision"]
 
 Array = np.ndarray[Any, Any]
-SCORES_PER_BIN = 1
 ROWS_AT_ONCE = 1 << 20
 ROWS_PER_BLOCK = 256  # whose loads from memory overlap
 STEPS_PER_ROW = 8
@@ -88,7 +87,7 @@ def guide_to(scores: Array) -> kernels.Guide:
     """Return distinct, ascending scores with their bins."""
     finite = scores[np.searchsorted(scores, -np.inf, "right") : np.searchsorted(scores, np.inf)]
     lowest, highest = (float(finite[at]) / 2 for at in (0, -1)) if len(finite) else (0.0, 0.0)
-    n_bins = max(1, len(scores) // SCORES_PER_BIN)
+    n_bins = max(1, len(scores))
     with np.errstate(over="ignore", divide="ignore"):
         factor = float(np.float64(n_bins) / np.float64(highest - lowest))
     factor = factor if math.isfinite(factor) else 0.0

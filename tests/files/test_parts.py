@@ -178,3 +178,62 @@ def test_progress_counts_rows(tmp_path, cut):
     fastrec.evaluate_files(*paths, metrics=["mrr"], progress=lambda *what: told.append(what))
     assert told[0] == (0, 6750) and told[-1] == (6750, 6750)
     assert told == sorted(told) and len(told) > 5
+
+
+@pytest.mark.parametrize("fault", ["label", "twice"])
+def test_a_fault_of_the_last_user_is_told_as_by_other_ways(tmp_path, cut, fault):
+    users = np.repeat(np.arange(300), 20)
+    columns = {"user_id": users, "score": np.linspace(0, 1, 6000)}
+    if fault == "label":
+        tables = [pa.table({**columns, "label": np.append(np.arange(5999) % 2, 2)})]
+        metrics = ["log_loss"]
+    else:
+        recs = pa.table({**columns, "item_id": np.append(np.arange(5999) % 20, 0)})
+        tables, metrics = [recs, recs.slice(0, 5000).select(["user_id", "item_id"])], ["mrr"]
+    paths = write(tmp_path, *tables)
+
+    def message():
+        with pytest.raises(fastrec.InputError) as caught:
+            fastrec.evaluate_files(*paths, metrics=metrics)
+        return str(caught.value)
+
+    whole = message()
+    seen = cut()
+    assert message() == whole.replace(" in row 6000", "")  # rows that were streamed have no numbers
+    assert seen == [10]
+
+
+def test_an_empty_row_group_is_cut(tmp_path, cut):
+    recs, truth = rows_of_lists(np.arange(300))
+    paths = write(tmp_path, recs, truth)
+    with pq.ParquetWriter(paths[0], recs.schema) as writer:
+        for table in (recs.slice(0, 3000), recs.slice(0, 0), recs.slice(3000)):
+            writer.write_table(table)
+    whole = fastrec.evaluate_files(*paths, metrics=["mrr"], per_user=True)
+    seen = cut()
+    assert everything(fastrec.evaluate_files(*paths, metrics=["mrr"], per_user=True)) == everything(whole)
+    assert seen == [10]
+
+
+@pytest.mark.parametrize("error", [OSError, ValueError])
+def test_an_error_of_progress_reaches_the_caller(tmp_path, cut, error):
+    paths = write(tmp_path, *rows_of_lists(np.arange(300)))
+    cut()
+
+    def progress(done, _):
+        if done:
+            raise error("stop here")
+
+    with pytest.raises(error, match=r"^stop here$"):
+        fastrec.evaluate_files(*paths, metrics=["mrr"], progress=progress)
+
+
+def test_segments_by_integers_are_cut(tmp_path, cut):
+    draw = np.random.default_rng(6)
+    columns = {"user_id": draw.integers(0, 400, 6000), "label": draw.random(6000) < 0.3, "score": draw.random(6000)}
+    (path,) = write(tmp_path, pa.table({**columns, "position": draw.integers(1, 5, 6000)}))
+    ask = {"metrics": ["auc", "log_loss"], "row_by": "position"}
+    whole = fastrec.evaluate_files(path, **ask)
+    cut()
+    found = fastrec.evaluate_files(path, **ask)
+    assert found.to_json() == whole.to_json()
