@@ -130,9 +130,12 @@ def _write(
             slopes[nth] = own
     if slopes:
         together = np.stack(list(slopes.values()), axis=2)
+        runs = counts.runs()
+        of_classes = np.stack([runs.negatives, runs.positives], axis=1)
+        bounds = (np.abs(together) * of_classes[:, :, None]).sum(axis=(0, 1))
         if batch.chosen.weights is not None:
             together *= counts.scale
-        found, classes = effects_of_users(counts.guide(), together, batch.chosen, members, batch.n_threads)
+        found, classes = effects_of_users(counts.guide(), together, bounds, batch.chosen, members, batch.n_threads)
         effects[len(places) :, members] = classes
         for own, nth in zip(found, slopes, strict=True):
             value = state.plan.values[places[nth]]

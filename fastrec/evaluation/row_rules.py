@@ -230,6 +230,8 @@ def score_counts_by_group(rows: Rows, least: float, n_threads: int) -> Iterator[
         by_group = group_rows(np.repeat(codes, lengths), n_threads)
         found = _count_groups(by_group, positive, rows.scores, weights, n_threads)
         yield from zip((rows.users.keys[code - 1] for code in by_group.ids.tolist()), found, strict=True)
+        for code in np.setdiff1d(codes, by_group.ids).tolist():  # groups whose users have no rows
+            yield rows.users.keys[code - 1], _empty_score_counts((), weights is not None)
 
 
 def _count_groups(

@@ -83,7 +83,7 @@ def find_scores(known, scores, rows, low, high, n):
 
 
 @helper
-def add_block(known, slopes, log, weights, room, n, found):
+def add_block(known, slopes, factors, log, weights, room, n, found):
     """Add the effects of n rows of users."""
     rows, users, low, high = room
     effects, classes = found
@@ -97,22 +97,22 @@ def add_block(known, slopes, log, weights, room, n, found):
             weight = weights[row]
         classes[u, own] = True
         for m in range(effects.shape[1]):
-            effects[u, m] += weight * slopes[low[i], own, m]
+            effects[u, m] += np.int64(np.rint(weight * slopes[low[i], own, m] * factors[m]))
 
 
-def add_effects(known, slopes, log, weights, members, room, found):
+def add_effects(known, slopes, factors, log, weights, members, room, found):
     """Write the effects of the rows of users on metrics, and which classes these rows are of.
 
     `slopes` is float64 (n, 2, n_metrics), by class: 0 for negative rows. `weights` is None or those of rows. User i is
-    `members[i]`; `found` has effects (n_users, n_metrics), and classes, bool (n_users, 2). `room` has four int64
-    arrays, for some rows each.
+    `members[i]`; `found` has effects times `factors`, int64 (n_users, n_metrics), which are the same for any order of
+    the rows, and classes, bool (n_users, 2). `room` has four int64 arrays, for some rows each.
     """
     effects, classes = found
     n = 0
     for i in range(len(members)):
         u = members[i]
         for m in range(effects.shape[1]):
-            effects[i, m] = 0.0
+            effects[i, m] = 0
         classes[i, 0] = False
         classes[i, 1] = False
         for row in range(log.indptr[u], log.indptr[u + 1]):
@@ -123,6 +123,6 @@ def add_effects(known, slopes, log, weights, members, room, found):
             room[1][n] = i
             n += 1
             if n == len(room[0]):
-                add_block(known, slopes, log, weights, room, n, found)
+                add_block(known, slopes, factors, log, weights, room, n, found)
                 n = 0
-    add_block(known, slopes, log, weights, room, n, found)
+    add_block(known, slopes, factors, log, weights, room, n, found)

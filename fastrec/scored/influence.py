@@ -22,6 +22,7 @@ __all__ = ["RowsOfUsers", "effects_of_users", "error_of_rows", "guide_to", "slop
 
 Array = np.ndarray[Any, Any]
 ROWS_AT_ONCE = 1 << 20
+SUM_BITS, LARGEST_EXPONENT = 61, 1000  # of sums in 64 bits; of factors
 ROWS_PER_BLOCK = 256  # whose loads from memory overlap
 STEPS_PER_ROW = 8
 
@@ -98,14 +99,16 @@ def guide_to(scores: Array) -> kernels.Guide:
 
 
 def effects_of_users(
-    known: kernels.Guide, slopes: Array, rows: RowsOfUsers, members: Array, n_threads: int
+    known: kernels.Guide, slopes: Array, bounds: Array, rows: RowsOfUsers, members: Array, n_threads: int
 ) -> tuple[Array, Array]:
     """Return the sums of the slopes of users' rows times their weights, and whether users have rows of each class.
 
-    They are float64 (n_metrics, n_users) and bool (2, n_users). `slopes` is (n, 2, n_metrics). Rows of a user are added
-    in their order.
+    They are float64 (n_metrics, n_users) and bool (2, n_users). `slopes` is (n, 2, n_metrics). `bounds` (n_metrics,)
+    are the sums over the rows of all users, whatever their signs: effects are summed as integers of so many bits, and
+    so are the same for any order of rows.
     """
-    effects, classes = np.empty((len(members), slopes.shape[2])), np.empty((len(members), 2), bool)
+    factors = np.ldexp(1.0, np.minimum(SUM_BITS - np.frexp(bounds)[1], LARGEST_EXPONENT))
+    effects, classes = np.empty((len(members), slopes.shape[2]), np.int64), np.empty((len(members), 2), bool)
     lengths = np.diff(rows.indptr)[members]
     ends = np.cumsum(lengths)
     weighted = rows.weights is not None
@@ -113,14 +116,14 @@ def effects_of_users(
     add = entry.suited_to(STEPS_PER_ROW * int(lengths.sum()))
     weights = None if rows.weights is None else read_only(rows.weights)
     log = kernels.OwnRows(read_only(rows.positive), read_only(rows.scores), read_only(rows.indptr))
-    slopes, members = read_only(slopes), read_only(members)
+    slopes, members, factors = read_only(slopes), read_only(members), read_only(factors)
     cuts = np.searchsorted(ends, np.arange(0, int(lengths.sum()), ROWS_AT_ONCE))
     edges = np.unique([*cuts.tolist(), len(members)])
 
     def work(at: int) -> None:
         own = slice(int(edges[at]), int(edges[at + 1]))
         room = tuple(np.empty((4, ROWS_PER_BLOCK), np.int64))
-        add(known, slopes, log, weights, members[own], room, (effects[own], classes[own]))
+        add(known, slopes, factors, log, weights, members[own], room, (effects[own], classes[own]))
 
     run_in_threads(work, range(len(edges) - 1), n_threads)
-    return effects.T, classes.T
+    return (effects / factors).T, classes.T
