@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -26,11 +26,17 @@ __all__ = [
     "RowColumns",
     "SlateColumns",
     "TooLargeError",
+    "users_of",
 ]
 
 USERS, ITEMS = "users", "items"  # tables besides sides and logs: labels of users, columns of items
 LABELLED = frozenset((*(side.name for side in SIDES.values() if side.has_users), "log", USERS))  # may have labels
 OF_ITEM = "column"  # begins the roles of columns of items
+
+
+def users_of(roles: Iterable[str]) -> tuple[str, ...]:
+    """Return the roles of the columns that make users."""
+    return tuple(role for role in roles if role.startswith("user"))
 
 
 class ColumnError(InputError):

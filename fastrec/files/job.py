@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -17,6 +17,7 @@ from fastrec.files.columns import (
     RowColumns,
     SlateColumns,
     TooLargeError,
+    users_of,
 )
 from fastrec.files.database import interruptible
 from fastrec.files.formats.base import one_row, quoted
@@ -65,7 +66,6 @@ __all__ = [
     "roles_of_lists",
     "roles_of_log",
     "select_sql",
-    "users_of",
 ]
 
 
@@ -258,11 +258,6 @@ def roles_of_log(files: Mapping[str, File]) -> tuple[tuple[str, ...], tuple[str,
     names = files["log"].names
     users = users_of(names)
     return users, (*users, "item") if "item" in names else users
-
-
-def users_of(roles: Iterable[str]) -> tuple[str, ...]:
-    """Return the roles of the columns that make users."""
-    return tuple(role for role in roles if role.startswith("user"))
 
 
 def numbers_sql(file: File, roles: Sequence[str]) -> list[str]:

@@ -12,11 +12,11 @@ from fastrec.arguments.signature import arguments_of
 from fastrec.checks import counted
 from fastrec.evaluation.rows import ScoreEvaluator, evaluate_rows_at_once
 from fastrec.exceptions import Argument, InputError, Text, joined
-from fastrec.files.columns import USERS, ColumnError, PairedColumns
+from fastrec.files.columns import USERS, ColumnError, PairedColumns, users_of
 from fastrec.files.database import run
 from fastrec.files.faults import finished, named_as_in
 from fastrec.files.formats.base import one_row, quoted
-from fastrec.files.job import Data, FileJob, batches, roles_of_log, select_sql, users_of
+from fastrec.files.job import Data, FileJob, batches, roles_of_log, select_sql
 from fastrec.files.labels import LabelsOfUsers
 from fastrec.files.opened import open_files
 from fastrec.files.resources import Resources

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.files.columns import USERS, ColumnError, DoubtError
+from fastrec.files.columns import USERS, ColumnError, DoubtError, users_of
 from fastrec.files.formats.parquet import PARQUET, damages_of_parquet, size_of_parquet
 from fastrec.files.opened import Opened
 from fastrec.files.paths import utf8_path
@@ -63,7 +63,7 @@ class Plain(NamedTuple):
     @property
     def users(self) -> tuple[str, ...]:
         """The roles of the columns that make users."""
-        return tuple(role for role in self.names if role.startswith("user"))
+        return users_of(self.names)
 
     def kept(self) -> dict[str, np.dtype[Any]]:
         """Return {role: type that values are kept in}, without strings."""

@@ -12,10 +12,10 @@ from fastrec.counterfactual.policy import hints_of, sums_of
 from fastrec.counterfactual.sums import SlateSums
 from fastrec.counterfactual.value import PolicyEstimates, estimates_of
 from fastrec.exceptions import Argument, InputError
-from fastrec.files.columns import SlateColumns
+from fastrec.files.columns import SlateColumns, users_of
 from fastrec.files.faults import named_as_in
 from fastrec.files.hints import hints_of_log
-from fastrec.files.job import Data, FileJob, batches, roles_of_log, select_sql, users_of
+from fastrec.files.job import Data, FileJob, batches, roles_of_log, select_sql
 from fastrec.files.opened import open_files
 from fastrec.files.resources import Resources
 from fastrec.runtime.limits import resolve_threads

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from fastrec.evaluation.rows import ScoreEvaluator, review, update_and_review
-from fastrec.files.columns import RowColumns
+from fastrec.files.columns import RowColumns, users_of
 from fastrec.files.faults import finished, named_as_in
-from fastrec.files.job import Data, Evaluated, FileJob, batches, roles_of_log, select_sql, users_of
+from fastrec.files.job import Data, Evaluated, FileJob, batches, roles_of_log, select_sql
 from fastrec.files.labels import LabelsOfUsers, segments_sql
 from fastrec.files.opened import open_files
 from fastrec.files.resources import Resources
