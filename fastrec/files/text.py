@@ -24,6 +24,7 @@ from fastrec.files.opened import Opened
 from fastrec.files.paths import is_packed
 from fastrec.inputs.columns import MAX_EXACT_INTEGER
 from fastrec.inputs.grouping import loading_kernels
+from fastrec.inputs.strings import MANY_STRINGS, MAX_ROWS, CollisionError, Numbering
 from fastrec.inputs.values import arrow_of, values_of
 from fastrec.runtime.extras import require
 from fastrec.runtime.threads import run_in_threads
@@ -31,9 +32,9 @@ from fastrec.runtime.threads import run_in_threads
 __all__ = ["MIN_BYTES", "TextRows", "find_text", "read_text"]
 
 Array = np.ndarray[Any, Any]
-Columns = dict[str, Any]  # of a piece: arrays of numbers, or an Arrow array of strings, by role
+Columns = dict[str, Any]  # of a piece by role: an array of numbers, an Arrow array of strings, or their `_Codes`
 MIN_BYTES = 1 << 18  # of all files: DuckDB reads less as fast
-PIECE_BYTES = 1 << 22
+PIECE_BYTES = 1 << 19
 BYTES_PER_ROW = 16  # about
 MAX_PACKED = 1032  # bytes that one byte of a gzip file can unpack to
 INTEGER, FLOAT, STRING = "int64", "float64", "string"
@@ -240,10 +241,11 @@ def _any_of(first: Array, *others: Array) -> bool:
 class _TableReader:
     """Reads the pieces of the files of a table into columns."""
 
-    def __init__(self, rows: TextRows, left: _Left) -> None:
+    def __init__(self, rows: TextRows, left: _Left, numbered: Mapping[str, Numbering]) -> None:
         from pyarrow import csv
 
         self._rows, self._left = rows, left
+        self._numbered = {role: numbering for role, numbering in numbered.items() if role in rows.kinds}
         self._pieces = _Pieces(rows)
         self._has_integers = INTEGER in rows.kinds.values()
         types = {name: _types()[rows.kinds[role]] for role, name in rows.names.items()}
@@ -251,7 +253,6 @@ class _TableReader:
             delimiter=rows.form.delimiter, newlines_in_values=True, ignore_empty_lines=False, invalid_row_handler=None
         )
         self._convert = csv.ConvertOptions(column_types=types, include_columns=list(types), null_values=[])
-        self.n_bytes = sum(map(os.path.getsize, rows.paths))
 
     def read(self, n_threads: int) -> list[Columns]:
         """Return the columns of each piece; raise `DoubtError` in doubt."""
@@ -270,8 +271,14 @@ class _TableReader:
         table = self._columns_of(piece)
         if table.num_rows != n_lines:
             raise DoubtError
-        self._left.take(table.nbytes)
-        return n, {role: self._clean(role, values) for role, values in zip(self._rows.names, table, strict=True)}
+        self._left.take(table.nbytes, len(table))
+        columns = {role: self._clean(role, values) for role, values in zip(self._rows.names, table, strict=True)}
+        for role, numbering in self._numbered.items():
+            codes = np.empty(len(table), np.int32)
+            with numbering.list_of_thread() as nth:
+                numbering.number(nth, columns[role], codes)
+            columns[role] = _Codes(codes, nth)
+        return n, columns
 
     def _columns_of(self, piece: bytes) -> Any:
         import pyarrow as pa
@@ -309,18 +316,26 @@ def _types() -> dict[str, Any]:
 
 
 class _Left:
-    """The bytes of memory that columns may still take."""
+    """The bytes of memory that columns may still take, and the rows that they may still have."""
 
     def __init__(self, n_bytes: int) -> None:
-        self._n_bytes = n_bytes
+        self._n_bytes, self._n_rows = n_bytes, MAX_ROWS
         self._lock = threading.Lock()
 
-    def take(self, n_bytes: int) -> None:
-        """Take bytes; raise `DoubtError` if they are too many."""
+    def take(self, n_bytes: int, n_rows: int) -> None:
+        """Take bytes and rows; raise `DoubtError` if they are too many."""
         with self._lock:
             self._n_bytes -= n_bytes
-            if self._n_bytes < 0:
+            self._n_rows -= n_rows
+            if min(self._n_bytes, self._n_rows) < 0:
                 raise DoubtError
+
+
+class _Codes(NamedTuple):
+    """Numbers that one list of a numbering gave to strings."""
+
+    codes: Array  # int32
+    nth: int
 
 
 # Tables
@@ -329,11 +344,16 @@ class _Left:
 def read_text(found: Mapping[str, TextRows], n_threads: int, n_bytes: int) -> dict[str, Any] | None:
     """Read the files of each table as a PyArrow table of at most `n_bytes`; None if in doubt or without room."""
     left = _Left(n_bytes)
+    n_rows = sum(os.path.getsize(path) for rows in found.values() for path in rows.paths) // BYTES_PER_ROW
+    strings = {role for rows in found.values() for role in rows.kinds if rows.is_string(role)}
+    numbered = {role: Numbering() for role in strings if n_rows >= MANY_STRINGS}
+    pieces = {}
     try:
-        readers = {table: _TableReader(rows, left) for table, rows in found.items()}
-        with loading_kernels(sum(reader.n_bytes for reader in readers.values()) // BYTES_PER_ROW):
-            pieces = {table: reader.read(n_threads) for table, reader in readers.items()}
-    except (DoubtError, OSError, EOFError, zlib.error):
+        with loading_kernels(n_rows):
+            for table, rows in found.items():
+                pieces[table] = _TableReader(rows, left, numbered).read(n_threads)
+        final = {role: numbering.ascending() for role, numbering in numbered.items()}
+    except (DoubtError, CollisionError, OSError, EOFError, zlib.error):
         return None
     if not all(pieces.values()):
         return None
@@ -344,21 +364,27 @@ def read_text(found: Mapping[str, TextRows], n_threads: int, n_bytes: int) -> di
         if kind == INTEGER
         and all(_are_narrow(piece[role]) for own in pieces.values() for piece in own if role in piece)
     }
-    return {table: _table(rows, pieces.pop(table), narrow) for table, rows in found.items()}
+    return {table: _table(rows, pieces.pop(table), narrow, final) for table, rows in found.items()}
 
 
 def _are_narrow(numbers: Array) -> bool:
     return bool(numbers.min() >= INT32.min and numbers.max() <= INT32.max)
 
 
-def _table(rows: TextRows, pieces: list[Columns], narrow: set[str]) -> Any:
-    """Join the columns of pieces to a PyArrow table."""
+def _table(
+    rows: TextRows, pieces: list[Columns], narrow: set[str], final: Mapping[str, tuple[list[Array], Any]]
+) -> Any:
+    """Join the columns of pieces to a PyArrow table; `final` as `Numbering.ascending` returns it."""
     import pyarrow as pa
 
     columns = []
     for role, kind in rows.kinds.items():
         parts = [piece.pop(role) for piece in pieces]
-        if kind == STRING:
+        if role in final:
+            numbers, strings = final[role]
+            codes = np.concatenate([numbers[part.nth][part.codes] for part in parts])
+            columns.append(pa.DictionaryArray.from_arrays(arrow_of(codes), strings))
+        elif kind == STRING:
             columns.append(pa.chunked_array(parts, pa.string()))
         else:
             dtype = np.int32 if role in narrow else None

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fastrec import evaluate, evaluate_files
-from fastrec.files import job, parquet, parts
+from fastrec.files import job, parquet, parts, text
 
 pa = pytest.importorskip("pyarrow")
 pytest.importorskip("duckdb")
@@ -82,6 +82,7 @@ def in_files(route, tables, folder):
             patch.setattr(parts, "BYTES_PER_ROW", 300_000)
         if way == "strings numbered":
             patch.setattr(parquet, "MANY_STRINGS", 1)
+            patch.setattr(text, "MANY_STRINGS", 1)
         return evaluate_files(*paths, **OPTIONS, memory="64MB" if "by user" in way or "on disk" in way else None)
 
 

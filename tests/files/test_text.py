@@ -24,10 +24,11 @@ LISTS = "user_id,item_id,score\n1,5,0.5\n1,6,0.25\n2,7,1\n"
 NAMED = "user_id,item_id,score\nann,5-a,0.5\nann,ü,0.25\nbob,x y,1\n"
 
 
-@pytest.fixture(autouse=True)
-def of_any_size(monkeypatch):
-    """Read small files straight, too."""
+@pytest.fixture(autouse=True, params=["few", "many"])
+def of_any_size(monkeypatch, request):
+    """Read small files straight, too, with strings kept or numbered in the threads that read them."""
     monkeypatch.setattr(text, "MIN_BYTES", 0)
+    monkeypatch.setattr(text, "MANY_STRINGS", 0 if request.param == "many" else 1 << 60)
 
 
 @pytest.fixture
