@@ -19,7 +19,7 @@ from fastrec.evaluation.state import EffectSums, State
 from fastrec.inputs.rows import Rows
 from fastrec.inputs.users import positions_by_code
 from fastrec.report.estimates import Effects
-from fastrec.scored.influence import RowsOfUsers, effects_of_users
+from fastrec.scored.influence import RowsOfUsers, bounds_of, effects_of_users
 
 __all__ = ["effects_on_ratios", "find_effects_on_order"]
 
@@ -129,12 +129,10 @@ def _write(
         if (own := over.influence(counts)) is not None:
             slopes[nth] = own
     if slopes:
-        together = np.stack(list(slopes.values()), axis=2)
-        runs = counts.runs()
-        of_classes = np.stack([runs.negatives, runs.positives], axis=1)
-        bounds = (np.abs(together) * of_classes[:, :, None]).sum(axis=(0, 1))
+        together = np.stack([*slopes.values()], axis=2) if len(slopes) > 1 else next(iter(slopes.values()))[:, :, None]
+        bounds = bounds_of(together, counts.runs())
         if batch.chosen.weights is not None:
-            together *= counts.scale
+            together = together * counts.scale
         found, classes = effects_of_users(counts.guide(), together, bounds, batch.chosen, members, batch.n_threads)
         effects[len(places) :, members] = classes
         for own, nth in zip(found, slopes, strict=True):

@@ -32,6 +32,29 @@ class Guide(NamedTuple):
     factor: float  # bins per half of a score
 
 
+def write_slopes_of_auc(negatives, positives, sums, area, slopes):
+    """Write the slopes of the area under the ROC curve, float64 (n, 2): of negative and positive rows of each score.
+
+    `negatives` and `positives` are the rows or weights of each score, ascending, and `sums` (2,) their sums.
+    """
+    n_negatives, n_positives = sums
+    below = negatives.dtype.type(0)
+    for i in range(len(slopes)):
+        below += negatives[i]
+        slopes[i, 1] = ((below - negatives[i] / 2) / n_negatives - area) / n_positives
+    above = positives.dtype.type(0)
+    for i in range(len(slopes) - 1, -1, -1):
+        above += positives[i]
+        slopes[i, 0] = ((above - positives[i] / 2) / n_positives - area) / n_negatives
+
+
+def add_bounds(slopes, negatives, positives, bounds):
+    """Add the slopes of all rows, whatever their signs: float64 (n, 2, n_metrics) to (n_metrics,)."""
+    for i in range(len(slopes)):
+        for m in range(len(bounds)):
+            bounds[m] += abs(slopes[i, 0, m]) * negatives[i] + abs(slopes[i, 1, m]) * positives[i]
+
+
 @helper
 def bin_of(score, lowest, factor, n_bins):
     """Return the bin of a score; halves of scores have a finite distance."""

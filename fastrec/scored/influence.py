@@ -18,7 +18,15 @@ from fastrec.runtime.compiler import Entry
 from fastrec.runtime.threads import run_in_threads
 from fastrec.scored.sorting import Runs
 
-__all__ = ["RowsOfUsers", "effects_of_users", "error_of_rows", "guide_to", "slopes_of_auc", "slopes_of_precision"]
+__all__ = [
+    "RowsOfUsers",
+    "bounds_of",
+    "effects_of_users",
+    "error_of_rows",
+    "guide_to",
+    "slopes_of_auc",
+    "slopes_of_precision",
+]
 
 Array = np.ndarray[Any, Any]
 ROWS_AT_ONCE = 1 << 20
@@ -36,6 +44,11 @@ class RowsOfUsers(NamedTuple):
     indptr: Array  # int64 (n_users + 1,)
 
 
+@functools.cache
+def _entry(name: str, variant: str) -> Entry:
+    return Entry(getattr(kernels, name), f"{name}-{variant}")
+
+
 # Slopes
 
 
@@ -44,11 +57,11 @@ def slopes_of_auc(runs: Runs, area: float) -> Array:
 
     That of a row is its placement less the area (DeLong et al. 1988), over the weight of its class.
     """
-    n_negatives, n_positives = runs.negatives.sum(), runs.positives.sum()
     slopes = np.empty((len(runs.scores), 2))
-    slopes[:, 1] = ((np.cumsum(runs.negatives) - runs.negatives / 2) / n_negatives - area) / n_positives
-    slopes[::-1, 0] = np.cumsum(runs.positives[::-1]) - runs.positives[::-1] / 2
-    slopes[:, 0] = (slopes[:, 0] / n_positives - area) / n_negatives
+    negatives, positives = read_only(runs.negatives), read_only(runs.positives)
+    sums = negatives.sum(), positives.sum()
+    write = _entry("write_slopes_of_auc", str(negatives.dtype)).suited_to(STEPS_PER_ROW * len(slopes))
+    write(negatives, positives, sums, area, slopes)
     return slopes
 
 
@@ -79,11 +92,6 @@ def error_of_rows(runs: Runs, slopes: Array) -> float:
 # Effects
 
 
-@functools.cache
-def _entry(name: str, variant: str) -> Entry:
-    return Entry(getattr(kernels, name), f"{name}-{variant}")
-
-
 def guide_to(scores: Array) -> kernels.Guide:
     """Return distinct, ascending scores with their bins."""
     finite = scores[np.searchsorted(scores, -np.inf, "right") : np.searchsorted(scores, np.inf)]
@@ -98,14 +106,21 @@ def guide_to(scores: Array) -> kernels.Guide:
     return kernels.Guide(scores, read_only(starts), lowest, factor)
 
 
+def bounds_of(slopes: Array, runs: Runs) -> Array:
+    """Return the sums of the slopes (n, 2, n_metrics) of all rows, whatever their signs: float64 (n_metrics,)."""
+    bounds = np.zeros(slopes.shape[2])
+    add = _entry("add_bounds", f"{runs.negatives.dtype}").suited_to(STEPS_PER_ROW * len(slopes))
+    add(read_only(slopes), read_only(runs.negatives), read_only(runs.positives), bounds)
+    return bounds
+
+
 def effects_of_users(
     known: kernels.Guide, slopes: Array, bounds: Array, rows: RowsOfUsers, members: Array, n_threads: int
 ) -> tuple[Array, Array]:
     """Return the sums of the slopes of users' rows times their weights, and whether users have rows of each class.
 
     They are float64 (n_metrics, n_users) and bool (2, n_users). `slopes` is (n, 2, n_metrics). `bounds` (n_metrics,)
-    are the sums over the rows of all users, whatever their signs: effects are summed as integers of so many bits, and
-    so are the same for any order of rows.
+    are those of all rows: effects are summed as integers of so many bits, and so are the same for any order of rows.
     """
     factors = np.ldexp(1.0, np.minimum(SUM_BITS - np.frexp(bounds)[1], LARGEST_EXPONENT))
     effects, classes = np.empty((len(members), slopes.shape[2]), np.int64), np.empty((len(members), 2), bool)
