@@ -24,7 +24,6 @@ FIRST_ROOM, FIRST_BYTES = 1 << 12, 1 << 16  # of a list of strings
 FIXED_AT_ONCE = 1 << 20  # strings of a NumPy array
 GROWTH = 4
 SLOTS_PER_STRING = 2  # of the hash table, at least: most strings are in the first slot that is tried
-STRINGS_AHEAD = 64  # whose slots are read before any is compared
 MAX_ROWS = 2**31 // (GROWTH * SLOTS_PER_STRING)  # so that numbers stay below 2^31
 STEPS_PER_STRING = 32
 
@@ -58,7 +57,7 @@ class _List:
         self._ends = np.zeros(FIRST_ROOM + 1, np.int64)
         self._kept = np.empty(FIRST_BYTES, np.uint8)
         self._table = np.full(SLOTS_PER_STRING * FIRST_ROOM, -1, np.int32)
-        self._ahead = np.empty((STRINGS_AHEAD, 4), np.uint64)
+        self._ahead = np.empty((kernels.AHEAD, 4), np.uint64)
 
     def number(self, piece: _Piece, codes: Array) -> None:
         """Write the number of each string to `codes`."""
@@ -66,8 +65,8 @@ class _List:
         kernel = _kernel("number_strings", piece.n, str(offsets.dtype))
         done = 0
         while done < piece.n:
-            state = (self._table, self._keys, self._ends, self._kept, self._distinct, self._ahead)
-            more, self._distinct = kernel(offsets[done:], data, codes[done:], *state)
+            known = kernels.Numbered(self._table, self._keys, self._ends, self._kept, self._ahead)
+            more, self._distinct = kernel(offsets[done:], data, codes[done:], known, self._distinct)
             if more < 0:
                 raise CollisionError
             done += more

@@ -5,14 +5,18 @@ Strings are bytes, end to end, with offsets as in Arrow. Two are equal only if a
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from fastrec.runtime.compiler import helper
 
+Array = np.ndarray[Any, Any]
 MULTIPLIER = 0x9E3779B97F4A7C15  # odd, with bits as good as random: the golden ratio
 HALF = 32  # bits
 LONG = 16  # bytes: the key of a shorter string holds all its bytes
 LENGTH_AT = 56  # of the bits of a key
+AHEAD = 64  # strings whose slots are read before any is compared
 TOO_MANY_STEPS = 8  # per string; more mean that the strings were chosen to collide
 
 
@@ -94,54 +98,71 @@ def shift_of(table):
     return shift
 
 
-def number_strings(offsets, data, codes, table, keys, ends, kept, distinct, ahead):
+class Numbered(NamedTuple):
+    """The distinct strings so far, with room for more."""
+
+    table: Array  # int32: the number of the string at each slot, or -1
+    keys: Array  # uint64 (n, 2): the key of each distinct string
+    ends: Array  # int64 (n + 1,): string i ends at `ends[i + 1]` of `kept`
+    kept: Array  # uint8
+    ahead: Array  # uint64 (AHEAD, 4): the keys and slots of a block of strings
+
+
+@helper
+def look_ahead(offsets, data, start, stop, shift, known):
+    """Write the keys and slots of a block of strings to `known.ahead`, and read what the slots hold.
+
+    The reads do not depend on each other, so that the processor waits for memory once per block, not once per string.
+    """
+    ahead = known.ahead
+    for i in range(start, stop):
+        first, last = key_of(data, np.uint64(offsets[i]), np.int64(offsets[i + 1]) - np.int64(offsets[i]))
+        ahead[i - start, 0], ahead[i - start, 1] = first, last
+        ahead[i - start, 2] = hash_key(first, last) >> shift
+    for i in range(stop - start):
+        ahead[i, 3] = np.uint64(max(known.table[ahead[i, 2]], 0))
+    for i in range(stop - start):
+        ahead[i, 3] = known.keys[ahead[i, 3], 0]
+
+
+def number_strings(offsets, data, codes, known, distinct):
     """Number strings until a new one does not fit; return the strings done and the distinct ones.
 
-    The strings done are -1 if too many strings collide. `table` holds the number of the string at each slot, or -1.
-    `keys` has the key of each distinct string, and `kept` their bytes, of which string i ends at `ends[i + 1]`.
-    `ahead` is room for a block of strings: uint64 (n, 4). The slots and keys of a block are read one after the other
-    before any is compared, so that the processor waits for memory once per block and not once per string.
+    The strings done are -1 if too many strings collide.
     """
+    table, keys, ends, kept, ahead = known
     shift = shift_of(table)
     top = np.uint64(len(table) - 1)
     steps_left = TOO_MANY_STEPS * (len(codes) + 64)
-    for block in range(0, len(codes), len(ahead)):
-        stop = min(block + len(ahead), len(codes))
-        for i in range(block, stop):
-            at = np.uint64(offsets[i])
-            first, last = key_of(data, at, np.int64(offsets[i + 1]) - np.int64(offsets[i]))
-            ahead[i - block, 0], ahead[i - block, 1] = first, last
-            ahead[i - block, 2] = hash_key(first, last) >> shift
-        for i in range(stop - block):
-            ahead[i, 3] = np.uint64(max(table[ahead[i, 2]], 0))
-        for i in range(stop - block):
-            ahead[i, 3] = keys[ahead[i, 3], 0]
-        for i in range(block, stop):
-            first, last, slot = ahead[i - block, 0], ahead[i - block, 1], ahead[i - block, 2]
-            at = np.uint64(offsets[i])
-            n = np.int64(offsets[i + 1]) - np.int64(offsets[i])
+    for i in range(len(codes)):
+        nth = i % AHEAD
+        if nth == 0:
+            look_ahead(offsets, data, i, min(i + AHEAD, len(codes)), shift, known)
+        first, last, slot = ahead[nth, 0], ahead[nth, 1], ahead[nth, 2]
+        at = np.uint64(offsets[i])
+        n = np.int64(offsets[i + 1]) - np.int64(offsets[i])
+        own = np.int64(table[slot])
+        while own >= 0:
+            if keys[own, 0] == first and keys[own, 1] == last:
+                if not is_long(last) or same_bytes(data, at, kept, np.uint64(ends[own]), n):
+                    break
+            slot = (slot + np.uint64(1)) & top
             own = np.int64(table[slot])
-            while own >= 0:
-                if keys[own, 0] == first and keys[own, 1] == last:
-                    if not is_long(last) or same_bytes(data, at, kept, np.uint64(ends[own]), n):
-                        break
-                slot = (slot + np.uint64(1)) & top
-                own = np.int64(table[slot])
-                steps_left -= 1
-                if steps_left < 0:
-                    return np.int64(-1), distinct
-            if own < 0:
-                start = ends[distinct]
-                if distinct == len(keys) or start + n > len(kept):
-                    return np.int64(i), distinct
-                for j in range(n):
-                    kept[np.uint64(start + j)] = data[at + np.uint64(j)]
-                own = distinct
-                table[slot] = own
-                keys[own, 0], keys[own, 1] = first, last
-                distinct += 1
-                ends[distinct] = start + n
-            codes[i] = own
+            steps_left -= 1
+            if steps_left < 0:
+                return np.int64(-1), distinct
+        if own < 0:
+            start = ends[distinct]
+            if distinct == len(keys) or start + n > len(kept):
+                return np.int64(i), distinct
+            for j in range(n):
+                kept[np.uint64(start + j)] = data[at + np.uint64(j)]
+            own = distinct
+            table[slot] = own
+            keys[own, 0], keys[own, 1] = first, last
+            distinct += 1
+            ends[distinct] = start + n
+        codes[i] = own
     return np.int64(len(codes)), distinct
 
 
