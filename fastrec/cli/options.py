@@ -21,6 +21,7 @@ from fastrec.cli.completion import complete_metrics, complete_tools
 from fastrec.cli.output import FORMATS_OF, OF_PAPERS, SAVED, TITLED, endings_of, format_of
 from fastrec.exceptions import InputError, renamed
 from fastrec.files.formats.recognise import data_endings, input_formats
+from fastrec.files.packing import ENDINGS
 from fastrec.policies import ITEM_POLICIES, SAMPLING
 from fastrec.policies import POLICIES as POLICIES_OF_CALLS
 
@@ -145,12 +146,11 @@ class InputFormats(click.Choice):  # type: ignore[type-arg] # generic since clic
 
 
 def _name_of_file(path: str) -> str:
-    """Return the name of a file or folder without .gz and its ending of data or reports; empty for standard input."""
+    """Return the name of a file or folder without .gz or .zst and its ending; empty for standard input."""
     if path == "-":
         return ""
     name = os.path.basename(os.path.normpath(path))
-    if name.lower().endswith(".gz"):
-        name = name[: -len(".gz")]
+    name = next((name[: -len(ending)] for ending in ENDINGS if name.lower().endswith(ending)), name)
     stem, ending = os.path.splitext(name)
     return stem if ending.lower() in (*data_endings(), *REPORT_ENDINGS) else name
 

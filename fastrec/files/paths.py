@@ -11,7 +11,7 @@ from typing import NamedTuple
 from fastrec.checks import check_there
 from fastrec.exceptions import FastrecError, InputError, MissingFileError
 
-__all__ = ["Files", "Stamp", "find_files", "is_packed", "stamps_of", "unchanged", "utf8_path"]
+__all__ = ["Files", "Stamp", "find_files", "stamps_of", "unchanged", "utf8_path"]
 
 
 class Files(NamedTuple):
@@ -30,12 +30,6 @@ class Files(NamedTuple):
 def utf8_path(path: str) -> str:
     """Return an absolute path in UTF-8, as DuckDB and PyArrow expect it, also if the locale is C."""
     return os.fsencode(os.path.abspath(path)).decode()
-
-
-def is_packed(path: str) -> bool:
-    """Return whether a file is packed with gzip."""
-    with open(path, "rb") as stream:
-        return stream.read(2) == b"\x1f\x8b"
 
 
 # Which files

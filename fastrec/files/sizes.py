@@ -6,11 +6,11 @@ An estimate from a sample may be wrong: the readers count the bytes that they re
 from __future__ import annotations
 
 import os
-import zlib
 from collections.abc import Collection
 from typing import NamedTuple
 
-from fastrec.files.paths import Files, is_packed
+from fastrec.files.packing import packing_of, start_of_packed
+from fastrec.files.paths import Files
 
 __all__ = ["SAMPLED_BYTES", "Size", "size_of_rows", "size_of_text"]
 
@@ -53,28 +53,18 @@ def size_of_text(files: Files, wanted: Collection[str]) -> Size:
 
 
 def _size_of_text(path: str, wanted: Collection[str]) -> Size:
-    with open(path, "rb") as file:
-        sample = file.read(SAMPLED_BYTES)
     n_bytes = os.path.getsize(path)
-    if is_packed(path):
-        sample, factor = _unpack(sample)
-        n_bytes = max(int(n_bytes * factor), _size_of_last_member(path))
+    if packing := packing_of(path):
+        sample, factor = start_of_packed(path, SAMPLED_BYTES, UNPACKED_BYTES)
+        n_bytes = max(int(n_bytes * factor), _size_of_last_member(path) if packing == "gzip" else 0)
+    else:
+        with open(path, "rb") as file:
+            sample = file.read(SAMPLED_BYTES)
     lines = max(sample.count(b"\n"), sample.count(b"\r"), 1)
     head = sample.splitlines()[0] if sample else b""
     columns = max(2, sum(name.encode(errors="surrogatepass") in head for name in wanted))
     values = int(n_bytes * lines / max(len(sample), 1)) * columns
     return Size(values, max(0, n_bytes - USUAL_STRING * values))
-
-
-def _unpack(sample: bytes) -> tuple[bytes, float]:
-    """Return the beginning of a gzip file, unpacked, and the ratio of unpacked to packed bytes."""
-    stream = zlib.decompressobj(wbits=31)
-    try:
-        text = stream.decompress(sample, UNPACKED_BYTES)
-    except zlib.error:  # reading the file explains what is wrong
-        return b"", 1.0
-    used = len(sample) - len(stream.unconsumed_tail) - len(stream.unused_data)
-    return text, len(text) / max(used, 1)
 
 
 def _size_of_last_member(path: str) -> int:

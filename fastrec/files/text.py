@@ -7,11 +7,9 @@ faults: DuckDB reads all columns as strings, and says what is wrong and in which
 from __future__ import annotations
 
 import codecs
-import gzip
 import os
 import re
 import threading
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -21,7 +19,7 @@ from fastrec.exceptions import InputError
 from fastrec.files.columns import USERS, DoubtError
 from fastrec.files.formats.heads import RowForm
 from fastrec.files.opened import Opened
-from fastrec.files.paths import is_packed
+from fastrec.files.packing import packing_of, unpacked
 from fastrec.inputs.columns import MAX_EXACT_INTEGER
 from fastrec.inputs.grouping import loading_kernels
 from fastrec.inputs.strings import MANY_STRINGS, MAX_ROWS, CollisionError, Numbering
@@ -36,7 +34,7 @@ Columns = dict[str, Any]  # of a piece by role: an array of numbers, an Arrow ar
 MIN_BYTES = 1 << 18  # of all files: DuckDB reads less as fast
 PIECE_BYTES = 1 << 19
 BYTES_PER_ROW = 16  # about
-MAX_PACKED = 1032  # bytes that one byte of a gzip file can unpack to
+MAX_PACKED = 1032  # bytes that one byte of a gzip file can unpack to; more of zstd are left to DuckDB
 INTEGER, FLOAT, STRING = "int64", "float64", "string"
 WHOLE_NUMBER = re.compile(r"0|-?[1-9][0-9]{0,18}")
 LIKE_NUMBER = re.compile(r"\s*[+-]?[0-9.]+([eE][+-]?[0-9]+)?\s*")  # any string that DuckDB may take for a number
@@ -97,7 +95,7 @@ def _find(opened: Opened) -> TextRows | None:
             return None
         for path in paths:  # the forms of many files would fill the memory
             form = opened.format.form(path, opened.columns)
-            if form is None or form.layout != first.layout or is_packed(path) != is_packed(paths[0]):
+            if form is None or form.layout != first.layout or packing_of(path) != packing_of(paths[0]):
                 return None
             headers.append(form.header)
         names = opened.columns.roles(opened.table, paths[0], first.names)
@@ -141,9 +139,8 @@ class _Pieces:
         self._rows = rows
         self._lock = threading.Lock()
         self._taken = self._cut()
-        self.n_most = sum(
-            2 + 2 * os.path.getsize(path) * (MAX_PACKED if is_packed(path) else 1) // PIECE_BYTES for path in rows.paths
-        )
+        sizes = [os.path.getsize(path) * (MAX_PACKED if packing_of(path) else 1) for path in rows.paths]
+        self.n_most = sum(2 + 2 * size // PIECE_BYTES for size in sizes)
 
     def take(self) -> tuple[int, bytes] | None:
         """Return the next piece and its number; None if there is no more."""
@@ -153,7 +150,7 @@ class _Pieces:
     def _cut(self) -> Iterator[tuple[int, bytes]]:
         n, line_break = 0, self._rows.form.line_break
         for path, header in zip(self._rows.paths, self._rows.headers, strict=True):
-            with gzip.open(path, "rb") if is_packed(path) else open(path, "rb") as stream:
+            with unpacked(path) as stream:
                 stream.read(header)
                 rest = b""
                 while block := stream.read(PIECE_BYTES):
@@ -353,7 +350,7 @@ def read_text(found: Mapping[str, TextRows], n_threads: int, n_bytes: int) -> di
             for table, rows in found.items():
                 pieces[table] = _TableReader(rows, left, numbered).read(n_threads)
         final = {role: numbering.ascending() for role, numbering in numbered.items()}
-    except (DoubtError, CollisionError, OSError, EOFError, zlib.error):
+    except (DoubtError, CollisionError, InputError, OSError):
         return None
     if not all(pieces.values()):
         return None

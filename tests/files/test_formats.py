@@ -39,6 +39,10 @@ def jsonl(*records):
     return "".join(json.dumps(record) + "\n" for record in records)
 
 
+def in_zstd(content):
+    return pa.Codec("zstd").compress(content, asbytes=True)
+
+
 @pytest.fixture
 def write(tmp_path):
     """Write a string, bytes, or a dict of columns (as Parquet) to a path in an empty folder; return the path as a
@@ -631,9 +635,30 @@ def test_damaged_gzip_files(write, fails, format_, damage):
     assert fails(content).startswith("PATH: damaged gzip file: ")
 
 
-def test_gzip_files_in_parts_are_whole(write):
-    content = gzip.compress(LISTS.encode()) + gzip.compress(b"9,9\n")
+@pytest.mark.parametrize("format_", ["csv", "jsonl", "trec"])
+@pytest.mark.parametrize("damage", ["cut", "end", "bits"])
+def test_damaged_zstd_files(write, fails, format_, damage):
+    whole = in_zstd("".join(MANY[format_]).encode() * 9)
+    content = {"cut": whole[:-5], "end": whole + b"more", "bits": whole[:6] + b"\xff" * 9 + whole[15:]}[damage]
+    assert fails(content).startswith("PATH: damaged zstd file: ")
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, in_zstd])
+def test_packed_files_in_parts_are_whole(write, pack):
+    content = pack(LISTS.encode()) + pack(b"9,9\n")
     assert lists(read_logs(write(content), write(TRUTH)).recs) == [[5, 6], [7], [9]]
+
+
+@pytest.mark.parametrize("format_", ["csv", "jsonl", "trec"])
+def test_a_file_packed_with_zstd(write, format_):
+    found = read_logs(write(in_zstd(MANY[format_][0].encode())), write(TRUTH)).recs
+    assert lists(found) == lists(read_logs(write(MANY[format_][0]), write(TRUTH)).recs)
+
+
+def test_a_file_packed_with_zstd_beside_one_with_gzip(write):
+    folder = parts(write, [in_zstd(LISTS.encode()), gzip.compress(LISTS.encode())])
+    with pytest.raises(FastrecError, match=r"part0 is packed with zstd and .*part1 is not: pack all files that are"):
+        read_logs(folder, write(TRUTH))
 
 
 @pytest.mark.parametrize("change", ["grow", "replace", "remove"])

@@ -12,11 +12,12 @@ from fastrec.files import job, parquet, parts, text
 pa = pytest.importorskip("pyarrow")
 pytest.importorskip("duckdb")
 pq = pytest.importorskip("pyarrow.parquet")
+csv = pytest.importorskip("pyarrow.csv")
 
 METRICS = ["ndcg", "recall", "map", "mrr", "hit_rate"]
 CUTOFFS = [1, 3, 10]
 OPTIONS = {"metrics": METRICS, "k": CUTOFFS, "per_user": True}
-FORMS = ("parquet", "csv", "csv.gz", "jsonl")
+FORMS = ("parquet", "csv", "csv.gz", "csv.zst", "jsonl")
 FILES = [f"{form}, {way}" for form in FORMS for way in ("whole", "by DuckDB", "sorted on disk")]
 FRAMES = ["PyArrow", "PyArrow dictionaries", "pandas", "Polars"]
 ROUTES = [*FRAMES, *FILES, "parquet, strings numbered", "parquet, cut by user", "trec, whole", "trec, sorted on disk"]
@@ -50,6 +51,9 @@ def write(table, path, form):
         path.write_text("".join(line.format(**row) for row in table.to_pylist()))
     elif form == "jsonl":
         path.write_text("".join(json.dumps(row) + "\n" for row in table.to_pylist()))
+    elif form == "csv.zst":
+        with pa.CompressedOutputStream(str(path), "zstd") as stream:
+            csv.write_csv(table, stream)
     else:
         pytest.importorskip("pandas")
         table.to_pandas().to_csv(path, index=False)

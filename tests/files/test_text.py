@@ -191,7 +191,8 @@ def test_pieces_are_cut_between_rows(write, monkeypatch, size):
     monkeypatch.setattr(text, "PIECE_BYTES", size)
     rows = [(f"user {n % 7}", f"i{n**3}", n / 7) for n in range(300)]
     content = "user_id,item_id,score\n" + "".join(f"{user},{item},{score!r}\n" for user, item, score in rows)
-    for data in (content, content[:-1], gzip.compress(content.encode())):
+    zstd = pa.Codec("zstd").compress(content.encode(), asbytes=True)
+    for data in (content, content[:-1], gzip.compress(content.encode()), zstd):
         found = straight(write(data), n_threads=2)
         assert list(zip(*found.values(), strict=True)) == rows
 

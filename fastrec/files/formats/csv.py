@@ -56,7 +56,7 @@ def _open_csv(con: DuckDBPyConnection, files: Files, columns: FileColumns, attem
     found = {name: (f"c{n}", "VARCHAR") for n, name in enumerate(header)}
     filled = [head.path for head, own in zip(heads, headers, strict=True) if not own.is_all]
     if attempt or any(one.n_lines > 1 for one in headers):
-        sql, n_rows = _copy_rows(con, files, headers[0], packed=heads[0].packed)
+        sql, n_rows = _copy_rows(con, files, headers[0])
         return replace(text_source(files, CSV, sql, found, filled), n_rows=n_rows)
     types = ", ".join(f"c{n}: 'VARCHAR'" for n in range(len(header)))
     options = (
@@ -67,14 +67,14 @@ def _open_csv(con: DuckDBPyConnection, files: Files, columns: FileColumns, attem
     return text_source(files, CSV, sql, found, filled)
 
 
-def _copy_rows(con: DuckDBPyConnection, files: Files, header: Header, *, packed: bool) -> tuple[str, dict[str, int]]:
+def _copy_rows(con: DuckDBPyConnection, files: Files, header: Header) -> tuple[str, dict[str, int]]:
     """Copy the rows that Python's parser reads into a table; return its name and {path: rows}."""
     table = quoted(f"rows of {utf8_path(files.path)}")
     columns = [*(f"c{n}" for n in range(len(header.names))), quoted(FILE)]
     con.execute(f"CREATE OR REPLACE TABLE {table} ({', '.join(f'{column} VARCHAR' for column in columns)})")
     n_rows = dict.fromkeys(map(utf8_path, files.paths), 0)
     for path in files.paths:
-        for batch in read_batches(path, header.delimiter, len(header.names), packed=packed):
+        for batch in read_batches(path, header.delimiter, len(header.names)):
             con.register("batch of rows", batch)
             run(con, f'INSERT INTO {table} SELECT *, {string_sql(utf8_path(path))} FROM "batch of rows"')
             n_rows[utf8_path(path)] += len(batch)

@@ -1,20 +1,18 @@
-"""The beginning of files, and the lines of text files, which may be packed with gzip."""
+"""The beginning of files, and the lines of text files, which may be packed."""
 
 from __future__ import annotations
 
 import codecs
 import functools
-import gzip
 import itertools
 import os
 import re
-import zlib
 from collections.abc import Iterator, Sequence
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
 from fastrec.exceptions import InputError
 from fastrec.files.formats.registry import FORMATS
-from fastrec.files.paths import is_packed
+from fastrec.files.packing import ENDINGS, packing_of, unpacked
 
 __all__ = [
     "SAMPLED_ROWS",
@@ -38,7 +36,8 @@ class Beginning:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self.ending = os.path.splitext(path.lower().removesuffix(".gz"))[1]
+        name, ending = os.path.splitext(path.lower())
+        self.ending = os.path.splitext(name)[1] if ending in ENDINGS else ending
         with open(path, "rb") as stream:
             self.first = stream.read(MAGIC_BYTES)
 
@@ -53,7 +52,7 @@ class Head(NamedTuple):
 
     path: str
     text: str
-    packed: bool  # with gzip
+    packing: str  # "gzip", "zstd" or empty
     mark: int  # bytes of the byte order mark
 
     @property
@@ -84,19 +83,16 @@ class RowForm(NamedTuple):
 
 def read_head(path: str) -> Head:
     """Return the first megabyte of a file as text; raise if it is not text."""
-    packed = is_packed(path)
+    with unpacked(path) as stream:
+        start = stream.read(HEAD_BYTES)
     try:
-        with gzip.open(path, "rb") if packed else open(path, "rb") as stream:
-            start = stream.read(HEAD_BYTES)
         text = codecs.getincrementaldecoder("utf-8-sig")().decode(start)
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise InputError(path, f": damaged gzip file: {error}") from error
     except UnicodeDecodeError as error:
         raise InputError(path, f": {_no_text()}: {error.reason}, byte {error.start}") from error
     if "\0" in text:
         raise InputError(path, f": {_no_text()}: it has zero bytes")
     mark = len(codecs.BOM_UTF8) if start.startswith(codecs.BOM_UTF8) else 0
-    return Head(path, text, packed, mark)
+    return Head(path, text, packing_of(path), mark)
 
 
 def _no_text() -> str:
@@ -108,36 +104,33 @@ def read_heads(paths: Sequence[str]) -> list[Head]:
     """Return the beginning of each text file; raise unless all or none are packed, and packed ones are whole."""
     heads = [read_head(path) for path in paths]
     for head in heads:
-        if head.packed != heads[0].packed:
-            one, other = (heads[0].path, head.path) if heads[0].packed else (head.path, heads[0].path)
+        if head.packing != heads[0].packing:
+            one, other = (heads[0], head) if heads[0].packing else (head, heads[0])
             raise InputError(
-                f"{one} is packed with gzip and {other} is not: pack all files that are read together, or none"
+                f"{one.path} is packed with {one.packing} and {other.path} is not: pack all files that are read "
+                "together in one way, or none"
             )
-        if head.packed:
-            _check_gzip(head.path)
+        if head.packing:
+            _check_packed(head.path)
     return heads
 
 
-def _check_gzip(path: str) -> None:
-    """Raise if a gzip file is damaged; DuckDB does not check the checksum."""
-    try:
-        with gzip.open(path, "rb") as stream:
-            while stream.read(HEAD_BYTES):
-                pass
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise InputError(path, f": damaged gzip file: {error}") from error
+def _check_packed(path: str) -> None:
+    """Raise if a packed file is damaged; DuckDB does not check the checksum."""
+    with unpacked(path) as stream:
+        while stream.read(HEAD_BYTES):
+            pass
 
 
 def lines_of(path: str) -> Iterator[bytes]:
     """Yield the lines of a file, unpacked."""
-    stream: IO[bytes]
-    with gzip.open(path, "rb") if is_packed(path) else open(path, "rb") as stream:  # type: ignore[assignment]
+    with unpacked(path) as stream:
         yield from stream
 
 
 def compression_of(heads: Sequence[Head]) -> str:
     """Return the argument of DuckDB's readers for packed files."""
-    return f"compression={'gzip' if heads[0].packed else 'uncompressed'!r}"
+    return f"compression={heads[0].packing or 'uncompressed'!r}"
 
 
 def line_of(path: str, position: int, comment: bytes = b"") -> str:

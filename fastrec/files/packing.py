@@ -1,0 +1,81 @@
+"""Packed files, and their bytes unpacked."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import zlib
+from collections.abc import Callable, Iterator
+from typing import IO, Any, NamedTuple
+
+from fastrec.exceptions import InputError
+from fastrec.runtime.extras import require
+
+__all__ = ["ENDINGS", "packing_of", "start_of_packed", "unpacked"]
+
+BLOCK = 1 << 16
+
+
+class _Packing(NamedTuple):
+    name: str  # as DuckDB calls it
+    magic: bytes  # its first bytes
+    ending: str
+
+
+GZIP = _Packing("gzip", b"\x1f\x8b", ".gz")
+ZSTD = _Packing("zstd", b"\x28\xb5\x2f\xfd", ".zst")
+ENDINGS = (GZIP.ending, ZSTD.ending)
+
+
+def packing_of(path: str) -> str:
+    """Return how a file is packed, "gzip" or "zstd", by its first bytes; empty if it is not."""
+    with open(path, "rb") as stream:
+        first = stream.read(max(len(packing.magic) for packing in (GZIP, ZSTD)))
+    return next((packing.name for packing in (GZIP, ZSTD) if first.startswith(packing.magic)), "")
+
+
+@contextlib.contextmanager
+def unpacked(path: str) -> Iterator[IO[bytes]]:
+    """Open a file for reading its bytes, unpacked; raise InputError where a packed file turns out to be damaged."""
+    packing = packing_of(path)
+    if not packing:
+        with open(path, "rb") as plain:
+            yield plain
+        return
+    try:
+        with _OPEN[packing](path) as stream:
+            yield stream
+    except (EOFError, zlib.error, OSError) as error:
+        raise InputError(path, f": damaged {packing} file: {error}") from error
+
+
+def _open_zstd(source: Any) -> Any:
+    pa = require("pyarrow", "cli", what="reading files packed with zstd")
+    return io.BufferedReader(pa.CompressedInputStream(source, ZSTD.name))
+
+
+_OPEN: dict[str, Callable[[str], Any]] = {GZIP.name: gzip.open, ZSTD.name: _open_zstd}
+
+
+def start_of_packed(path: str, n_packed: int, n_unpacked: int) -> tuple[bytes, float]:
+    """Return some first bytes of a packed file, unpacked, and the ratio of unpacked to packed bytes.
+
+    It reads `n_packed` bytes and unpacks at most about `n_unpacked`. Of a damaged file it returns what comes before.
+    """
+    with open(path, "rb") as file:
+        packed = file.read(n_packed)
+    if packing_of(path) == GZIP.name:
+        stream = zlib.decompressobj(wbits=31)
+        try:
+            text = stream.decompress(packed, n_unpacked)
+        except zlib.error:
+            return b"", 1.0
+        return text, len(text) / max(len(packed) - len(stream.unconsumed_tail) - len(stream.unused_data), 1)
+    pa = require("pyarrow", "cli", what="reading files packed with zstd")
+    source, found = pa.BufferReader(packed), bytearray()
+    with contextlib.suppress(OSError), _open_zstd(source) as unpacked_stream:
+        while len(found) < n_unpacked and (block := unpacked_stream.read(BLOCK)):
+            found += block
+        packed = packed[: source.tell()]
+    return bytes(found), len(found) / max(len(packed), 1)
