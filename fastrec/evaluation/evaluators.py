@@ -462,6 +462,9 @@ class BaseEvaluator(Shared, ABC):
             is_estimated=state.plan.is_estimated,
         ).check()
 
+    def _check_all(self) -> None:
+        """Raise InputError for a fault that only all batches together can have."""
+
     def _estimates(self, state: State) -> dict[str, Estimate]:
         return {value.call.text: self._estimate(state.part(), value) for value in state.plan.values}
 
@@ -470,7 +473,11 @@ class BaseEvaluator(Shared, ABC):
         return self._report(copied=True)
 
     @synchronized
-    def _report(self, *, copied: bool, silent: Collection[str] = (), ids_match: bool = False) -> Report:
+    def _report(
+        self, *, copied: bool, silent: Collection[str] = (), ids_match: bool = False, is_part: bool = False
+    ) -> Report:
+        if not is_part:
+            self._check_all()
         state = self._state if self._state is not None else State(self._plan(weighted=False))
         data = self._describe_data(state)
         marks = describe_sample(self._settings)

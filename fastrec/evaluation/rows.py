@@ -33,7 +33,7 @@ from fastrec.evaluation.row_rules import (
 from fastrec.evaluation.row_segments import Segmented, SegmentError, evaluate_segments, rows_of_segments
 from fastrec.evaluation.state import GroupSums, State
 from fastrec.exceptions import GroupingName, InputError, MetricError, shown
-from fastrec.inputs.columns import LABELS, SCORES
+from fastrec.inputs.columns import LABELS, SAMPLE_WEIGHT, SCORES
 from fastrec.inputs.frames import Columns, read_user_labels, refuse_columns
 from fastrec.inputs.lists import Names
 from fastrec.inputs.row_groups import check_apart
@@ -55,6 +55,7 @@ __all__ = ["ScoreEvaluator", "evaluate_rows_at_once", "review", "update_and_revi
 
 Array = np.ndarray[Any, Any]
 ACCUMULATED = (SCORE_COUNTS, 0)  # of the condition of the call, that of its `min_gain`
+WEIGHED = "rows of some weight"  # a count of a batch
 
 
 def usual_of_rows(k: Any, *, has_users: bool, weighted: bool) -> list[str]:
@@ -194,7 +195,7 @@ class ScoreEvaluator(BaseEvaluator):
         found = collect(kinds, {"rows": rows}, plan.min_gains, self._n_threads)
         segmented = self._evaluate_segments(rows, kinds)
         with self._changing():
-            state = self._keep(plan, outcome, users, {"rows": len(rows.scores)})
+            state = self._keep(plan, outcome, users, _count_rows(rows))
             state.accumulate(found)
             state.add_segments(segmented.sums)
             state.accumulate(segmented.accumulators)
@@ -261,6 +262,7 @@ class ScoreEvaluator(BaseEvaluator):
         state = self._state
         if state is None or not self._needs_review:
             return
+        self._check_all()
         source = make_source(state.plan, rows, TIES.code(self._settings["ties"]))
         with self._changing():
             self._of_order = self._of_order if state.n_reviewed else []
@@ -332,6 +334,12 @@ class ScoreEvaluator(BaseEvaluator):
         if self._row_weights != (rows.weights is not None):
             raise InputError("sample_weight must be given in every update or in none")
 
+    def _check_all(self) -> None:
+        """Raise InputError if all rows of all batches have weight 0, as those of one batch may."""
+        counts = self._data_counts
+        if self._row_weights and counts["rows"] and not counts[WEIGHED]:
+            raise InputError(SAMPLE_WEIGHT, " must not be 0 for all rows")
+
     def merge(self, other: ScoreEvaluator) -> ScoreEvaluator:
         """Add the users of another evaluator with the same metrics and settings, and return this evaluator."""
         self._merge(other)
@@ -350,6 +358,8 @@ class ScoreEvaluator(BaseEvaluator):
         super()._restore(document, arrays)
         if kind := document["batches"]:
             self._grouped, self._row_weights = kind["having users"], kind["having sample_weight"]
+            if self._row_weights:  # a state without this count is of batches that each had weight
+                self._data_counts.setdefault(WEIGHED, self._data_counts["rows"])
 
     def _estimate(self, users: GroupSums, value: Any) -> Estimate:
         mean, error, n_users = users.estimate(value)
@@ -379,8 +389,15 @@ class ScoreEvaluator(BaseEvaluator):
         return {**rows, "positive_rows": int(state.data_counts[op.COUNT_RELEVANT])}
 
 
+def _count_rows(rows: Rows) -> dict[str, int]:
+    """Return the counts of a batch that its evaluator adds up."""
+    counts = {"rows": len(rows.scores)}
+    return counts if rows.weights is None else {**counts, WEIGHED: int(np.count_nonzero(rows.weights))}
+
+
 def _add_and_review(evaluator: ScoreEvaluator, rows: Rows, progress: Callable[[int, int], Any] | None) -> None:
     evaluator._add(rows, progress)  # noqa: SLF001 - of this module
+    evaluator._check_all()  # noqa: SLF001 - of this module
     evaluator._review(rows)  # noqa: SLF001 - does nothing unless a metric needs it
 
 

@@ -215,6 +215,7 @@ class FileJob(NamedTuple, Generic[AnyColumns]):
         try:
             for tables in parts.batches(lambda done: self.watch(EVALUATING, done, parts.n_rows)):
                 add(tables)
+            evaluator._check_all()  # noqa: SLF001 - not an attribute for users
             if evaluator._needs_review:  # noqa: SLF001 - not an attribute for users
                 for tables in parts.batches(lambda _: None):
                     again(tables)

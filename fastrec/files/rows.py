@@ -55,6 +55,8 @@ def evaluate_log(
         for batch in batches(data, users):
             with named_as_in({"log": file}, streamed=loaded.streamed is not None):
                 _pass_log(add, batch["log"], columns, by, data.progress())
+        with named_as_in({"log": file}, streamed=loaded.streamed is not None):
+            evaluator._check_all()  # noqa: SLF001 - not an attribute for users
         if loaded.streamed and users and evaluator._needs_review:  # noqa: SLF001 - not an attribute for users
             for batch in batches(data, users, again=True):
                 _pass_log(functools.partial(review, evaluator), batch["log"], columns, by, None)

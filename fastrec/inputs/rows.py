@@ -9,7 +9,7 @@ import numpy as np
 
 from fastrec.exceptions import InputError, InputTypeError, Place, RowNumber, shown
 from fastrec.inputs.arrow import Labels
-from fastrec.inputs.columns import LABELS, SAMPLE_WEIGHT, SCORES, check_floats, check_numbers, check_row_weights
+from fastrec.inputs.columns import LABELS, SCORES, check_floats, check_numbers, check_row_weights
 from fastrec.inputs.frames import Columns, ScoredFrame, read_scored_frame, spell_labels
 from fastrec.inputs.grouping import Grouping, group_rows, one_per_user, order_of_ids
 from fastrec.inputs.ids import Strings, check_ids, encode_strings, spell
@@ -89,7 +89,7 @@ def read_rows(
     """
     values = check_floats(scores, SCORES)
     grades = check_labels(labels, len(values))
-    weights = None if sample_weight is None else _check_weights(sample_weight, len(values))
+    weights = None if sample_weight is None else check_row_weights(sample_weight, len(values))
     items = None if item_ids is None else _check_items(item_ids, len(values))
     segments = read_row_groups(row_groups, len(values))
     if indptr is not None:
@@ -302,13 +302,6 @@ def check_labels(labels: Any, n: int) -> Array:
         if array.dtype.kind in "iu" or np.array_equal(small, array):
             return small
     return np.ascontiguousarray(array, dtype=np.float64)
-
-
-def _check_weights(sample_weight: Any, n: int) -> Array:
-    weights = check_row_weights(sample_weight, n)
-    if n and not weights.any():
-        raise InputError(SAMPLE_WEIGHT, " must not be 0 for all rows")
-    return weights
 
 
 def _check_items(item_ids: Any, n: int) -> Array:

@@ -97,7 +97,7 @@ class Job(NamedTuple):
             self.update(evaluator, tables)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", FastrecWarning)  # the driver has already warned
-                report = evaluator.result()
+                report = evaluator._report(copied=False, is_part=True)  # noqa: SLF001 - of some users of a report
             ids = report.user_ids
             assert ids is not None
             columns = [ids] if len(self.keys) == 1 else list(zip(*ids.tolist(), strict=True))

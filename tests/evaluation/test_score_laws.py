@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fastrec
+from fastrec.evaluation.rows import review
 from fastrec.runtime.launch import SMALL_ROWS
 from support import strategies
 from support.bits import group_bits, mean_bits, number_bits, user_bits
@@ -502,3 +503,99 @@ def test_progress_reaches_the_end() -> None:
     evaluate(FEW, USERS.call(ALL), progress=lambda done, total: seen.append((done, total)))
     assert seen[-1] == (N_USERS, N_USERS)
     assert seen == sorted(seen)
+
+
+# Batches without weight
+
+
+UNWEIGHTED = "sample_weight must not be 0 for all rows"
+OF_WEIGHTS = [
+    "auc",
+    "gauc",
+    "average_precision",
+    "log_loss",
+    "calibration",
+    "rmse",
+    "ece",
+    "ks",
+    "average_precision(average=user)",
+    "precision(threshold=0.5)",
+    "mcc(threshold=0.5)",
+]
+
+
+def weighted_batches(weighted: tuple[bool, ...]) -> list[dict[str, Any]]:
+    """Return batches of 20 users, with groups of users and of rows; the others have rows of weight 0 only."""
+    draw = np.random.default_rng(7)
+    return [
+        {
+            "labels": draw.integers(0, 2, 200),
+            "scores": draw.integers(1, 20, 200) / 20,
+            "user_ids": np.repeat(np.arange(20), 10) + 20 * nth,
+            "groups": np.repeat(np.arange(20), 10) % 3,
+            "row_groups": {"place": draw.integers(0, 3, 200)},
+            "sample_weight": draw.integers(0, 4, 200) * 0.37 * own,
+        }
+        for nth, own in enumerate(weighted)
+    ]
+
+
+def joined(batches: list[dict[str, Any]]) -> dict[str, Any]:
+    whole: dict[str, Any] = {
+        name: np.concatenate([own[name] for own in batches]) for name in batches[0] if name != "row_groups"
+    }
+    return whole | {"row_groups": {"place": np.concatenate([own["row_groups"]["place"] for own in batches])}}
+
+
+def in_turn(batches: list[dict[str, Any]]) -> fastrec.ScoreEvaluator:
+    evaluator = fastrec.ScoreEvaluator(OF_WEIGHTS, per_user=True)
+    for batch in batches:
+        evaluator.update(**batch)
+    return evaluator
+
+
+def merged(batches: list[dict[str, Any]]) -> fastrec.ScoreEvaluator:
+    first, *others = [fastrec.ScoreEvaluator.from_bytes(in_turn([batch]).to_bytes()) for batch in batches]
+    for other in others:
+        first.merge(other)
+    return fastrec.ScoreEvaluator.from_bytes(first.to_bytes())
+
+
+def reviewed(batches: list[dict[str, Any]]) -> fastrec.ScoreEvaluator:
+    evaluator = in_turn(batches)
+    for batch in batches:
+        review(evaluator, **batch)
+    return evaluator
+
+
+@pytest.mark.parametrize("weighted", [(True, False, True), (False, True, False)])
+def test_batches_without_weight(weighted: tuple[bool, ...]) -> None:
+    batches = weighted_batches(weighted)
+    one_batch = in_turn([joined(batches)]).result()
+    for route in (in_turn, merged):
+        assert all_bits(route(batches).result()) == all_bits(one_batch)
+    with_errors = fastrec.evaluate_scores(metrics=OF_WEIGHTS, per_user=True, **joined(batches))
+    assert all_bits(reviewed(batches).result()) == all_bits(with_errors)
+
+
+@pytest.mark.parametrize("route", [in_turn, merged])
+def test_batches_that_all_lack_weight(route: Any) -> None:
+    evaluator = route(weighted_batches((False, False)))
+    for found in (evaluator, pickle.loads(pickle.dumps(evaluator))):
+        with pytest.raises(fastrec.InputError, match=f"^{UNWEIGHTED}$"):
+            found.result()
+
+
+def test_the_second_pass_needs_weight() -> None:
+    with pytest.raises(fastrec.InputError, match=f"^{UNWEIGHTED}$"):
+        reviewed(weighted_batches((False, False)))
+
+
+def test_rows_that_all_lack_weight() -> None:
+    whole = joined(weighted_batches((False, False)))
+    with pytest.raises(fastrec.InputError, match=f"^{UNWEIGHTED}$"):
+        fastrec.evaluate_scores(metrics=OF_WEIGHTS, **whole)
+    del whole["row_groups"]
+    models = {"a": whole.pop("scores"), "b": whole["labels"] * 0.5}
+    with pytest.raises(fastrec.InputError, match=UNWEIGHTED):
+        fastrec.compare_scores(whole.pop("labels"), models, metrics=OF_WEIGHTS, **whole)

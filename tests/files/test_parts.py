@@ -7,6 +7,7 @@ import pytest
 
 import fastrec
 from fastrec.files import job, parts
+from fastrec.files.resources import Resources
 
 pa = pytest.importorskip("pyarrow")
 pytest.importorskip("duckdb")
@@ -237,3 +238,33 @@ def test_segments_by_integers_are_cut(tmp_path, cut):
     cut()
     found = fastrec.evaluate_files(path, **ask)
     assert found.to_json() == whole.to_json()
+
+
+@pytest.mark.parametrize("route", ["whole", "cut", "sorted", "csv"])
+@pytest.mark.parametrize("metrics", [["auc", "gauc", "log_loss", "ece"], ["log_loss"]])
+@pytest.mark.parametrize("weight", [0.5, 0.0])
+def test_weights_that_most_parts_lack(tmp_path, cut, monkeypatch, route, metrics, weight):
+    """Only one user has weight, or none."""
+    draw = np.random.default_rng(3)
+    users = np.repeat(np.arange(300), 20)
+    numbers = {"label": draw.integers(0, 2, len(users)), "score": draw.integers(1, 20, len(users)) / 20}
+    log = {"user_id": users, **numbers, "weight": np.where(users == 150, weight, 0.0)}
+    (path,) = write(tmp_path, pa.table(log))
+    ask = {"metrics": metrics, "label": "label", "sample_weight": "weight", "per_user": True}
+    whole = fastrec.evaluate_files(path, **ask) if weight else None
+    if route == "csv":
+        path = os.fspath(tmp_path / "log.csv")
+        rows = zip(*(log[name].tolist() for name in log), strict=True)
+        (tmp_path / "log.csv").write_text("\n".join([",".join(log), *(",".join(map(str, row)) for row in rows)]))
+    seen = cut() if route != "whole" else None
+    if route == "sorted":
+        monkeypatch.setattr(job, "cut_by_user", lambda *_: None)
+    if route in ("sorted", "csv"):
+        monkeypatch.setattr(Resources, "batch_rows", lambda *_: 500)
+    if weight:
+        assert everything(fastrec.evaluate_files(path, **ask)) == everything(whole)
+    else:
+        with pytest.raises(fastrec.InputError, match=r"(parquet|csv): column 'weight': weights must not be 0 for all"):
+            fastrec.evaluate_files(path, **ask)
+    if route == "cut":
+        assert seen == [10]
