@@ -30,6 +30,7 @@ class Guide(NamedTuple):
     starts: Array  # int64 (n_bins + 1,)
     lowest: float  # half of the lowest finite score
     factor: float  # bins per half of a score
+    shift: int  # bin b is in part `b >> shift` of the bins
 
 
 def write_slopes_of_auc(negatives, positives, sums, area, slopes):
@@ -79,15 +80,15 @@ def write_starts(scores, lowest, factor, starts):
 
 
 @helper
-def find_scores(known, scores, rows, low, high, n):
-    """Write the positions of the scores of n rows to `low`.
+def find_scores(known, scores, first, low, high, n):
+    """Write the positions of n scores, from the first, to `low`.
 
     A score that is not there, as the weights of its rows are too small, has the position of a neighbour. Each loop
-    takes one step for all rows, so that their loads from memory overlap.
+    takes one step for all scores, so that their loads from memory overlap.
     """
     last = len(known.scores) - 1
     for i in range(n):
-        low[i] = bin_of(np.float64(scores[rows[i]]), known.lowest, known.factor, len(known.starts) - 1)
+        low[i] = bin_of(np.float64(scores[first + i]), known.lowest, known.factor, len(known.starts) - 1)
     for i in range(n):
         own = low[i]
         low[i] = known.starts[own]
@@ -97,7 +98,7 @@ def find_scores(known, scores, rows, low, high, n):
         longest = np.int64(1)
         for i in range(n):
             middle = min((low[i] + high[i]) >> 1, last)
-            reached = known.scores[middle] <= np.float64(scores[rows[i]])
+            reached = known.scores[middle] <= np.float64(scores[first + i])
             low[i] = middle if reached else low[i]
             high[i] = high[i] if reached else middle
             longest = max(longest, high[i] - low[i])
@@ -106,21 +107,44 @@ def find_scores(known, scores, rows, low, high, n):
 
 
 @helper
-def add_block(known, slopes, factors, log, weights, room, n, found):
-    """Add the effects of n rows of users."""
-    rows, users, low, high = room
-    effects, classes = found
-    find_scores(known, log.scores, rows, low, high, n)
-    for i in range(n):
-        row = rows[i]
-        u = users[i]
-        own = 1 if log.positive[row] else 0
-        weight = 1.0
-        if weights is not None:
-            weight = weights[row]
-        classes[u, own] = True
-        for m in range(effects.shape[1]):
-            effects[u, m] += np.int64(np.rint(weight * slopes[low[i], own, m] * factors[m]))
+def part_of(known, score):
+    """Return the part of the bins that a score is in."""
+    own = bin_of(np.float64(score), known.lowest, known.factor, len(known.starts) - 1)
+    return own >> known.shift
+
+
+@helper
+def count_parts(known, log, weights, members, places, classes):
+    """Count the rows of users in each part of the bins, and note their classes."""
+    for i in range(len(members)):
+        u = members[i]
+        classes[i, 0] = False
+        classes[i, 1] = False
+        for row in range(log.indptr[u], log.indptr[u + 1]):
+            if weights is not None:
+                if not weights[row] > 0.0:
+                    continue
+            places[part_of(known, log.scores[row])] += 1
+            classes[i, 1 if log.positive[row] else 0] = True
+
+
+@helper
+def move_rows(known, log, weights, members, places, moved):
+    """Move the rows of users to the next place of their part: their scores, `user << 1 | class`, and weights."""
+    scores, owners, own_weights = moved
+    for i in range(len(members)):
+        u = members[i]
+        for row in range(log.indptr[u], log.indptr[u + 1]):
+            if weights is not None:
+                if not weights[row] > 0.0:
+                    continue
+            part = part_of(known, log.scores[row])
+            place = places[part]
+            places[part] = place + 1
+            scores[place] = log.scores[row]
+            owners[place] = i << 1 | (1 if log.positive[row] else 0)
+            if weights is not None:
+                own_weights[place] = weights[row]
 
 
 def add_effects(known, slopes, factors, log, weights, members, room, found):
@@ -128,24 +152,29 @@ def add_effects(known, slopes, factors, log, weights, members, room, found):
 
     `slopes` is float64 (n, 2, n_metrics), by class: 0 for negative rows. `weights` is None or those of rows. User i is
     `members[i]`; `found` has effects times `factors`, int64 (n_users, n_metrics), which are the same for any order of
-    the rows, and classes, bool (n_users, 2). `room` has four int64 arrays, for some rows each.
+    the rows, and classes, bool (n_users, 2). `room` has arrays for the places of parts, for the moved rows, and for
+    the positions of some scores. Rows of a part of the bins are looked up together: that part fits a cache.
     """
+    places, moved, low, high = room
+    scores, owners, own_weights = moved
     effects, classes = found
-    n = 0
+    count_parts(known, log, weights, members, places, classes)
+    n_rows = 0
+    for part in range(len(places)):
+        count = places[part]
+        places[part] = n_rows
+        n_rows += count
+    move_rows(known, log, weights, members, places, moved)
     for i in range(len(members)):
-        u = members[i]
         for m in range(effects.shape[1]):
             effects[i, m] = 0
-        classes[i, 0] = False
-        classes[i, 1] = False
-        for row in range(log.indptr[u], log.indptr[u + 1]):
+    for first in range(0, n_rows, len(low)):
+        n = min(len(low), n_rows - first)
+        find_scores(known, scores, first, low, high, n)
+        for i in range(n):
+            owner = np.int64(owners[first + i])
+            weight = 1.0
             if weights is not None:
-                if not weights[row] > 0.0:
-                    continue
-            room[0][n] = row
-            room[1][n] = i
-            n += 1
-            if n == len(room[0]):
-                add_block(known, slopes, factors, log, weights, room, n, found)
-                n = 0
-    add_block(known, slopes, factors, log, weights, room, n, found)
+                weight = own_weights[first + i]
+            for m in range(effects.shape[1]):
+                effects[owner >> 1, m] += np.int64(np.rint(weight * slopes[low[i], owner & 1, m] * factors[m]))

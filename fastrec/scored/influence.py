@@ -29,8 +29,9 @@ __all__ = [
 ]
 
 Array = np.ndarray[Any, Any]
-ROWS_AT_ONCE = 1 << 20
+ROWS_AT_ONCE, MOST_ROWS_AT_ONCE = 1 << 20, 1 << 25
 SUM_BITS, LARGEST_EXPONENT = 61, 1000  # of sums in 64 bits; of factors
+BINS_IN_CACHE, PART_BITS = 1 << 15, 8  # more bins are cut into 2 ** PART_BITS parts at most
 ROWS_PER_BLOCK = 256  # whose loads from memory overlap
 STEPS_PER_ROW = 8
 
@@ -103,7 +104,8 @@ def guide_to(scores: Array) -> kernels.Guide:
     starts = np.empty(n_bins + 1, np.int64)
     scores = read_only(scores)
     _entry("write_starts", "plain").suited_to(STEPS_PER_ROW * len(scores))(scores, lowest, factor, starts)
-    return kernels.Guide(scores, read_only(starts), lowest, factor)
+    shift = max(0, n_bins.bit_length() - (PART_BITS if n_bins > BINS_IN_CACHE else 0))
+    return kernels.Guide(scores, read_only(starts), lowest, factor, shift)
 
 
 def bounds_of(slopes: Array, runs: Runs) -> Array:
@@ -125,19 +127,29 @@ def effects_of_users(
     factors = np.ldexp(1.0, np.minimum(SUM_BITS - np.frexp(bounds)[1], LARGEST_EXPONENT))
     effects, classes = np.empty((len(members), slopes.shape[2]), np.int64), np.empty((len(members), 2), bool)
     lengths = np.diff(rows.indptr)[members]
-    ends = np.cumsum(lengths)
-    weighted = rows.weights is not None
-    entry = _entry("add_effects", f"{rows.scores.dtype}{'-weighted' if weighted else ''}")
-    add = entry.suited_to(STEPS_PER_ROW * int(lengths.sum()))
+    n_rows = int(lengths.sum())
     weights = None if rows.weights is None else read_only(rows.weights)
+    entry = _entry("add_effects", f"{rows.scores.dtype}-{'plain' if weights is None else weights.dtype}")
+    add = entry.suited_to(STEPS_PER_ROW * n_rows)
     log = kernels.OwnRows(read_only(rows.positive), read_only(rows.scores), read_only(rows.indptr))
     slopes, members, factors = read_only(slopes), read_only(members), read_only(factors)
-    cuts = np.searchsorted(ends, np.arange(0, int(lengths.sum()), ROWS_AT_ONCE))
+    n_parts = (len(known.starts) - 2 >> known.shift) + 1
+    steps = np.cumsum(lengths + 1)  # a user without rows takes one, too
+    at_once = ROWS_AT_ONCE
+    if n_parts > 1:  # the more rows at once, the more of them share a part
+        at_once = min(max(at_once, -(-n_rows // n_threads)), MOST_ROWS_AT_ONCE)
+    cuts = np.searchsorted(steps, np.arange(0, n_rows + len(members), at_once))
     edges = np.unique([*cuts.tolist(), len(members)])
 
     def work(at: int) -> None:
         own = slice(int(edges[at]), int(edges[at + 1]))
-        room = tuple(np.empty((4, ROWS_PER_BLOCK), np.int64))
+        n = int(lengths[own].sum())
+        moved = (
+            np.empty(n, rows.scores.dtype),
+            np.empty(n, np.uint32),  # users at once, and so their numbers, are few
+            np.empty(0 if weights is None else n, np.float64 if weights is None else weights.dtype),
+        )
+        room = np.zeros(n_parts, np.int64), moved, *np.empty((2, ROWS_PER_BLOCK), np.int64)
         add(known, slopes, factors, log, weights, members[own], room, (effects[own], classes[own]))
 
     run_in_threads(work, range(len(edges) - 1), n_threads)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import fastrec
+from fastrec.scored import influence
 
 Array = np.ndarray[Any, Any]
 OF_ALL_ROWS = [
@@ -79,21 +80,38 @@ def test_the_error_of_auc_is_that_of_clusters(seed: int) -> None:
     """Obuchowski 1997: U / (U - 1) times the sum over users of their squared influence."""
     log = make_log(seed)
     row = fastrec.compare_scores(log.labels, {"a": log.one, "b": log.other}, "auc", indptr=log.indptr, test="t").rows[0]
-    influence = np.zeros(len(log.indptr) - 1)
+    own = np.zeros(len(log.indptr) - 1)
     for scores, sign in ((log.other, 1), (log.one, -1)):
         area = fastrec.auc(log.labels, scores)
         for at, user in enumerate(log.users):
             others = scores[log.labels != log.labels[at]]
             won = np.mean((scores[at] > others) + 0.5 * (scores[at] == others))
             placement = won if log.labels[at] else 1 - won
-            influence[user] += sign * (placement - area) / (log.labels == log.labels[at]).sum()
+            own[user] += sign * (placement - area) / (log.labels == log.labels[at]).sum()
     present = np.diff(log.indptr) > 0
     n = present.sum()
-    error = math.sqrt(n / (n - 1) * np.sum(influence[present] ** 2))
+    error = math.sqrt(n / (n - 1) * np.sum(own[present] ** 2))
     statistics = pytest.importorskip("scipy.stats")
     assert row.users == n
     assert (row.high - row.low) / 2 == pytest.approx(error * statistics.t(n - 1).isf(0.025), rel=1e-9)
     assert row.p_value == pytest.approx(2 * statistics.t(n - 1).sf(abs(row.difference) / error), rel=1e-9)
+
+
+@pytest.mark.parametrize("weights", [None, np.float32, np.float64])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_effects_are_the_same_bits_however_rows_are_looked_up(monkeypatch: Any, dtype: Any, weights: Any) -> None:
+    log, draw = make_log(4, 500, levels=300), np.random.default_rng(0)
+    own = None if weights is None else draw.integers(0, 4, len(log.labels)).astype(weights)
+    call = {"sample_weight": own, "metrics": ["auc", "average_precision"]}
+    whole = log.report(log.one.astype(dtype), **call).effects
+    for bins, rows in ((1, 1 << 20), (64, 100), (1 << 15, 100)):
+        monkeypatch.setattr(influence, "BINS_IN_CACHE", bins)
+        monkeypatch.setattr(influence, "ROWS_AT_ONCE", rows)
+        monkeypatch.setattr(influence, "MOST_ROWS_AT_ONCE", 10 * rows)
+        for n_threads in (1, 2):
+            again = log.report(log.one.astype(dtype), **call, n_threads=n_threads).effects
+            for metric, effects in whole.items():
+                np.testing.assert_array_equal(again[metric][None], effects[None])
 
 
 def test_without_users_the_test_of_auc_is_that_of_delong() -> None:
