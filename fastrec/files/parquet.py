@@ -17,7 +17,7 @@ from fastrec.files.columns import USERS, ColumnError, DoubtError, users_of
 from fastrec.files.formats.parquet import PARQUET, damages_of_parquet, size_of_parquet
 from fastrec.files.opened import Opened
 from fastrec.files.paths import utf8_path
-from fastrec.files.sizes import Size
+from fastrec.files.sizes import WIDEST, Size
 from fastrec.inputs.columns import MAX_EXACT_INTEGER
 from fastrec.inputs.strings import MANY_STRINGS, MAX_ROWS, CollisionError, Numbering
 from fastrec.inputs.values import arrow_of, fixed_width, values_of
@@ -216,7 +216,8 @@ def size_of_plain(sides: Iterable[Plain]) -> Size:
     size = Size()
     for plain in sides:
         files = {group.path: group.metadata for group in plain.groups}
-        size = size.plus(size_of_parquet(files.items(), set(plain.names.values())))
+        spared = plain.rows * sum(WIDEST - kept.itemsize for kept in plain.kept().values())
+        size = size.plus(size_of_parquet(files.items(), set(plain.names.values()))).plus(Size(spared=spared))
     return size
 
 

@@ -12,9 +12,9 @@ from typing import NamedTuple
 from fastrec.files.packing import packing_of, start_of_packed
 from fastrec.files.paths import Files
 
-__all__ = ["SAMPLED_BYTES", "Size", "size_of_rows", "size_of_text"]
+__all__ = ["SAMPLED_BYTES", "WIDEST", "Size", "size_of_rows", "size_of_text"]
 
-BYTES_PER_VALUE = 12
+BYTES_PER_VALUE, WIDEST = 12, 8  # of all that a column takes; of the values alone
 STRING_COPIES, DISTINCT_COPIES = 0.35, 1.0  # of strings, and of distinct ones, beside each copy of the values
 SAMPLED_BYTES, UNPACKED_BYTES = 1 << 16, 1 << 22
 SIZE_OF_MEMBER = 4  # bytes at the end of a gzip file with the unpacked length of its last member
@@ -27,12 +27,13 @@ class Size(NamedTuple):
     values: int = 0
     text: int = 0  # bytes of all strings
     distinct: int = 0  # bytes of the distinct strings, at most
+    spared: int = 0  # bytes that values narrower than WIDEST do without
 
     @property
     def n_bytes(self) -> int:
         """Bytes of one copy of the columns; an evaluation makes several."""
         of_strings = STRING_COPIES * self.text + DISTINCT_COPIES * min(self.text, self.distinct)
-        return BYTES_PER_VALUE * self.values + int(of_strings)
+        return BYTES_PER_VALUE * self.values - self.spared + int(of_strings)
 
     def plus(self, other: Size) -> Size:
         """Return the sum of both sizes."""
