@@ -90,8 +90,8 @@ def documents() -> dict[str, Any]:
     shop = {item: {"segment": ("head", "tail")[item % 2]} for item in range(4)}
     drifted = fastrec.drift([lists, lists], k=2, items=shop, provider="segment")
     clicks, ranks, users = [1, 0, 1, 0], [1, 2, 1, 2], ["ann", "ann", "bob", "bob"]
-    counted = fastrec.ctr_by_rank(clicks, ranks, user_ids=users, groups={"plan": ["free"] * 4})
-    calibrated = fastrec.calibration_curve(clicks, [0.5] * 4, user_ids=users, groups={"plan": ["free"] * 4})
+    counted = fastrec.ctr_by_rank(clicks, ranks, user_ids=users, row_groups={"plan": ["free"] * 4})
+    calibrated = fastrec.calibration_curve(clicks, [0.5] * 4, user_ids=users, row_groups={"plan": ["free"] * 4})
     bias = fastrec.position_bias(clicks, ranks, users, [7] * 4, method="em", n_samples=5)
     valued = fastrec.policy_value([1.0, 0.0], [0.5, 0.5], [0.5, 0.25], estimator=["ips", "snips"], clip=2.0)
     explained = fastrec.explain("ndcg@2", lists, truth, like="rectools", n_users=1)

@@ -17,11 +17,10 @@ from fastrec.show.tables import Section
 
 if TYPE_CHECKING:
     from fastrec.files.job import Evaluated
-    from fastrec.scored.score_counts import ScoreCounts
 
 __all__ = ["curves_of_page", "makes_page", "write_curves"]
 
-BINS = 15  # of calibration, as by default in the metric ece
+LEVEL = 0.95  # of intervals
 RANKS = ("rank", "position")  # columns of a log that hold ranks, whatever the options are
 
 
@@ -81,6 +80,7 @@ def curves_of_page(path: str, found: Evaluated, options: dict[str, Any], label: 
 
 
 def _calibration(found: Evaluated) -> Charted:
+    from fastrec.evaluation.row_clusters import BINS
     from fastrec.report.calibration import calibration_of_counts
 
     whole = found.score_counts[None]
@@ -88,11 +88,7 @@ def _calibration(found: Evaluated) -> Charted:
     if lowest < 0 or highest > 1:
         line = f"No chart of calibration: scores are from {lowest:g} to {highest:g}, so they are not probabilities."
         return Remark("Calibration", line)
-    groups: dict[str, dict[Any, ScoreCounts]] = {}
-    for key, own in found.score_counts.items():
-        if key is not None and len(own.runs().scores):
-            groups.setdefault(key[0], {})[key[1]] = own
-    return calibration_of_counts(whole, groups, BINS)
+    return calibration_of_counts(found.score_counts, found.users_by_bin, BINS, LEVEL)
 
 
 def _clicks(path: str, options: dict[str, Any], label: str) -> list[Charted]:
@@ -108,6 +104,6 @@ def _clicks(path: str, options: dict[str, Any], label: str) -> list[Charted]:
     users = tuple(dict.fromkeys(options["user_col"])) or None
     columns = ImpressionColumns(label=label, rank=rank, users=users)
     try:
-        return [ctr_of_file(path, columns, 0.95, resources_of(options), input_format=form)]
+        return [ctr_of_file(path, columns, LEVEL, resources_of(options), input_format=form)]
     except InputError as error:
         return [Remark("Clicks by rank", f"No clicks by rank: {error}")]

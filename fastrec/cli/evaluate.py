@@ -365,7 +365,7 @@ def make_scorer(
             **{name: options[name] for name in (*PASSED_ON, "one_class")},
         )
         if options["curves"] is not None or (makes_page(options) and not evaluator.needs_targets):
-            evaluator.keep_score_counts(needed=options["curves"] is not None)
+            evaluator.keep_score_counts(needed=options["curves"] is not None, users=makes_page(options))
         return evaluator
 
     return make

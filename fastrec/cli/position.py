@@ -44,7 +44,7 @@ HINTS = {
     "label": "--label-col names the column of clicks",
     "rank": "--rank-col names the column of ranks",
     "query": "--query-col names the column of queries",
-    "by": "--by names columns of groups",
+    "by": "--row-by names columns of groups",
 }
 
 
@@ -52,7 +52,7 @@ HINTS = {
 @click.argument("log", type=click.Path(), metavar="LOG")
 @with_options(COLUMNS, (column("user", multiple=True),))
 @click.option(
-    "--by", multiple=True, metavar="NAME", help="Column of groups of rows, such as a device; may be repeated."
+    "--row-by", multiple=True, metavar="NAME", help="Column of groups of rows, such as a device; may be repeated."
 )
 @with_options((LEVEL, INPUT_FORMAT), OUTPUT, RESOURCES)
 def ctr(log: str, **options: Any) -> None:
@@ -64,7 +64,7 @@ def ctr(log: str, **options: Any) -> None:
 
     \b
     fastrec ctr log.parquet --rank-col position
-    fastrec ctr log.csv --by device --plot clicks.png -o clicks.html
+    fastrec ctr log.csv --row-by device --plot clicks.png -o clicks.html
     """  # noqa: D301 - a backspace tells click to keep the lines
     from fastrec.files.columns import ImpressionColumns
     from fastrec.files.positions import ctr_of_file
@@ -73,7 +73,7 @@ def ctr(log: str, **options: Any) -> None:
         label=options["label_col"],
         rank=options["rank_col"],
         users=tuple(dict.fromkeys(options["user_col"])) or None,
-        groupings=tuple(dict.fromkeys(options["by"])),
+        groupings=tuple(dict.fromkeys(options["row_by"])),
     )
     _write(log, options, lambda path, more: ctr_of_file(path, columns, options["level"], *more[:2], **more[2]))
 

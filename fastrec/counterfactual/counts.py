@@ -9,28 +9,27 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrec.exceptions import InputError, InputTypeError
-from fastrec.inputs.grouping import Grouping, group_rows
+from fastrec.inputs.grouping import group_rows
 from fastrec.inputs.impressions import MAX_RANK, Impressions, refuse_rank
 from fastrec.inputs.ragged import read_only
+from fastrec.inputs.row_groups import refuse_many
 from fastrec.inputs.rows import Keys, encode_key, number_codes
 from fastrec.kernels import position as kernels
 from fastrec.runtime.compiler import Entry
 from fastrec.runtime.threads import run_in_threads
+from fastrec.scored.clusters import MOMENTS
 
 __all__ = [
-    "MOMENTS",
     "PairCounts",
     "add_tables",
     "count_pairs",
     "count_rows",
-    "count_users",
     "entry",
     "join_pairs",
     "table_by_rank",
 ]
 
 Array = np.ndarray[Any, Any]
-MOMENTS = 6  # columns of a table by rank: n, c, users, and the sums over users of n^2, n c, c^2
 ROWS_PER_TASK = 1 << 20  # fewer are not worth a thread
 ROWS_PER_CHUNK = 1 << 15
 MAX_KEYS = 1 << 26  # rows of a table by group and rank: 3 GB
@@ -88,21 +87,6 @@ def count_keys(keys: Array, clicks: Array, n_keys: int) -> Array:
     table[:, 0] = np.bincount(keys, minlength=n_keys)
     table[:, 1] = np.bincount(keys[clicks.astype(bool)], minlength=n_keys)
     return table
-
-
-def count_users(keys: Array, clicks: Array, n_keys: int, users: Grouping, n_threads: int) -> Array:
-    """Return the same by integer keys, with the moments of users."""
-    taken = (users.take(np.ascontiguousarray(keys, np.int64)), users.take(clicks), users.indptr)
-    moved, of_rows, indptr = map(read_only, taken)
-    run = entry("add_users", "int64").suited_to(2 * len(moved))
-
-    def add(first: int, last: int) -> Array:
-        table = np.zeros((n_keys, MOMENTS), np.int64)
-        run(moved, of_rows, indptr, table, *np.searchsorted(indptr, [first, last]))
-        return table
-
-    parts = _over(len(moved), add, n_threads)
-    return np.asarray(np.sum(parts, axis=0, dtype=np.int64))
 
 
 def table_by_rank(ranks: Array, columns: Array, n_ranks: int) -> Array:
@@ -300,7 +284,8 @@ def join_pairs(parts: Sequence[dict[str, Array]], n_threads: int) -> PairCounts:
 
 
 def check_keys(n_groups: int, n_ranks: int) -> None:
-    """Raise InputError if a table by group and rank would be too large."""
+    """Raise InputError if a grouping of rows has too many labels, or a table by group and rank would be too large."""
+    refuse_many("the grouping of rows", n_groups)
     if n_groups * n_ranks > MAX_KEYS:
         raise InputError(
             f"{n_groups:,} groups times {n_ranks:,} ranks are more than {MAX_KEYS:,} counts: use coarser groups"

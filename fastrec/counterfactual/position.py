@@ -8,15 +8,16 @@ from typing import Any
 import numpy as np
 
 from fastrec.checks import check_choice, check_level
-from fastrec.counterfactual.counts import MOMENTS, check_keys, count_keys, count_pairs, count_rows, count_users
+from fastrec.counterfactual.counts import check_keys, count_keys, count_pairs, count_rows
 from fastrec.counterfactual.curves import METHODS
 from fastrec.counterfactual.result import CtrByRank, PositionBias, check_count
 from fastrec.exceptions import Argument, InputError, InputTypeError, renaming, shown
 from fastrec.inputs.frames import Columns
 from fastrec.inputs.grouping import group_rows
 from fastrec.inputs.impressions import read_impressions
-from fastrec.inputs.rows import encode_keys, read_groupings
+from fastrec.inputs.rows import encode_keys
 from fastrec.runtime.limits import resolve_threads
+from fastrec.scored.clusters import MOMENTS, count_users
 
 __all__ = ["bias_settings", "ctr_by_rank", "position_bias"]
 
@@ -31,12 +32,12 @@ def ctr_by_rank(
     ranks: Any = None,
     *,
     user_ids: Any = None,
-    groups: Any = None,
+    row_groups: Any = None,
     level: float = 0.95,
     label: str | None = None,
     rank: str | None = None,
     user: Any = None,
-    by: Any = None,
+    row_by: Any = None,
     n_threads: int | None = None,
 ) -> CtrByRank:
     """Count impressions and clicks by rank, with the click-through rate and its interval.
@@ -59,13 +60,12 @@ def ctr_by_rank(
         The rank at which each row was shown. Ranks may repeat and skip: every row counts at its own rank.
     user_ids : array (n,) of integers or strings, or a tuple of several, optional
         The user of each row.
-    groups : labels (n,) of rows, integers or strings, or a dict {grouping: labels}, optional
-        Such as the device; the counts are given for each label, too.
+    row_groups : labels (n,) of rows, integers or strings, or a dict {grouping: labels}, optional
+        Such as the device; the counts are given for each label, too. Rows with None are in no group.
     level : level of the intervals
     label, rank : names of the columns of a data frame; default: ``label`` and ``rank``
     user : name of the column of users, or several; default: ``user_id``, if present
-    by : name of the column of a data frame with groups of rows, or several
-        Rows without a label count in no group.
+    row_by : name of the column of a data frame with groups of rows, or several
     n_threads : threads to use; default: all that the machine grants
 
     Returns
@@ -88,8 +88,8 @@ def ctr_by_rank(
     ([0.6667, 0.0], [0.3333, 0.0])
     """
     level, threads = check_level(level), resolve_threads(n_threads)
-    columns = Columns(user=user, rank=rank, label=label, by=by)
-    rows = read_impressions(labels, ranks, {"user_ids": user_ids}, groups, columns, {})
+    columns = Columns(user=user, rank=rank, label=label, row_by=row_by)
+    rows = read_impressions(labels, ranks, {"user_ids": user_ids}, row_groups, columns, {})
     n = len(rows.ranks)
     table = count_rows(rows, threads)
     n_ranks = len(table)
@@ -97,21 +97,19 @@ def ctr_by_rank(
     at = rows.ranks.astype(np.int64) - 1 if rows.groups or rows.keys else rows.ranks
     if rows.keys:
         users = group_rows(encode_keys(rows.keys["user_ids"], n).codes, threads)
-        table = count_users(at, rows.clicks, n_ranks, users, threads)
+        table = count_users(users.take(at), users.take(rows.clicks), users.indptr, n_ranks, threads)
     tables: dict[str, dict[Any, Array]] = {}
-    for name, codes, valid, names in read_groupings(rows.groups, n):
-        check_keys(len(names), n_ranks)
-        keys, clicks, of_users = codes * n_ranks + at, rows.clicks, users
-        if valid is not None:
-            keys, clicks = keys[valid], clicks[valid]
-            if users is not None:
-                of_users = group_rows(encode_keys(rows.keys["user_ids"], n).codes[valid], threads)
-        size = len(names) * n_ranks
-        if of_users is None:
-            found = count_keys(keys, clicks, size)
+    for grouping in rows.groups:
+        n_groups = len(grouping.labels)
+        check_keys(n_groups, n_ranks)
+        keys = (grouping.codes.astype(np.int64) + 1) * n_ranks + at  # rows in no group come first
+        size = (n_groups + 1) * n_ranks
+        if users is None:
+            found = count_keys(keys, rows.clicks, size)
         else:
-            found = count_users(keys, clicks, size, of_users, threads)
-        tables[name] = dict(zip(names, found.reshape(len(names), n_ranks, MOMENTS), strict=True))
+            found = count_users(users.take(keys), users.take(rows.clicks), users.indptr, size, threads)
+        by_group = found.reshape(n_groups + 1, n_ranks, MOMENTS)[1:]
+        tables[grouping.name] = dict(zip(grouping.labels, by_group, strict=True))
     return CtrByRank(table, tables, level, by_user=users is not None)
 
 

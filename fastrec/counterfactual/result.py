@@ -16,7 +16,8 @@ from fastrec.counterfactual.tables import brief, chart_of, curve_table, page_of_
 from fastrec.exceptions import Argument, InputError, InputTypeError, shown
 from fastrec.report.plain import plain_document
 from fastrec.runtime.threads import once
-from fastrec.scored.intervals import clustered_error, quantile_of, wilson
+from fastrec.scored.clusters import clustered_error
+from fastrec.scored.intervals import quantile_of, wilson
 from fastrec.show.plots import check_target, draw_band
 from fastrec.show.shown import Charted, Exported
 from fastrec.show.tables import Lead, Section, Table, with_notes

@@ -13,10 +13,11 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from fastrec.counterfactual.estimators import ESTIMATORS, Estimator
-from fastrec.evaluation.exact import SQUARE_BITS, as_fraction, root, weighted_mean_and_error
+from fastrec.evaluation.exact import SQUARE_BITS, as_fraction, weighted_mean_and_error
 from fastrec.inputs.ragged import longest_row
 from fastrec.kernels import weights as kernels
 from fastrec.kernels.codes import BLOCK, DIGITS, GENERAL_SCALE
+from fastrec.metrics.errors import root
 from fastrec.runtime.compiler import Entry
 from fastrec.runtime.threads import run_in_threads
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from fastrec.metrics.dual import slopes
+from fastrec.metrics.errors import root, variance_of_ratio
 
 SQUARE_BITS = 52  # a square is rounded to 53 bits
 
@@ -69,8 +70,7 @@ def weighted_mean_and_error(
     mean = total / weight
     if n == 1:
         return float(mean), float("nan")
-    spread = squares - 2 * mean * cross + mean * mean * weight_squares
-    return float(mean), _root(spread * n / (n - 1) / (weight * weight))
+    return float(mean), _root(Fraction(*variance_of_ratio(n, weight, total, weight_squares, cross, squares)))
 
 
 def combined_error(
@@ -90,13 +90,3 @@ def combined_error(
 
 def _root(variance: Fraction) -> float:
     return root(variance.numerator, variance.denominator)
-
-
-def root(numerator: int, denominator: int) -> float:
-    """Return the square root of a variance. Rounding may have made it slightly negative, which counts as 0."""
-    if numerator <= 0:
-        return 0.0
-    # scaled by a power of 4, which keeps tiny and huge variances within the range of a double
-    shift = (numerator.bit_length() - denominator.bit_length()) // 2
-    scaled = numerator / (denominator << 2 * shift) if shift >= 0 else (numerator << -2 * shift) / denominator
-    return math.ldexp(math.sqrt(scaled), shift)

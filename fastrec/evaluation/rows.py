@@ -21,6 +21,7 @@ from fastrec.evaluation.evaluators import (
     wanted_metrics,
 )
 from fastrec.evaluation.faults import explain_fault
+from fastrec.evaluation.row_clusters import USERS_BY_BIN
 from fastrec.evaluation.row_effects import effects_on_ratios, find_effects_on_order
 from fastrec.evaluation.row_rules import (
     check_classes_for,
@@ -55,6 +56,7 @@ __all__ = ["ScoreEvaluator", "evaluate_rows_at_once", "review", "update_and_revi
 
 Array = np.ndarray[Any, Any]
 ACCUMULATED = (SCORE_COUNTS, 0)  # of the condition of the call, that of its `min_gain`
+OF_USERS = (USERS_BY_BIN, 0)
 WEIGHED = "rows of some weight"  # a count of a batch
 
 
@@ -109,6 +111,7 @@ class ScoreEvaluator(BaseEvaluator):
         }
         super().__init__(wanted, settings, per_user=given["per_user"], n_threads=given["n_threads"])
         self._keeping: Literal["no", "possible", "needed"] = "no"
+        self._keeps_users = False
         if self.ordered_calls:  # load it now: a child that is forked during an import waits for ever for its lock
             import fastrec.scored.score_counts  # noqa: F401
 
@@ -190,8 +193,9 @@ class ScoreEvaluator(BaseEvaluator):
             check_values(plan, rows)  # errors in the rows themselves come first
             raise explain_fault(error, plan, Names(users.ids, None), rules, None) from None
         kinds = [key for key in plan.accumulators if not (self._part and key[0] == SCORE_COUNTS)]
-        if self._keeps_counts(rows) and ACCUMULATED not in [key[:2] for key in kinds]:
-            kinds.append(Accumulated(*ACCUMULATED, ()))
+        if self._keeps_counts(rows):
+            kept = [ACCUMULATED] + [OF_USERS] * (self._keeps_users and rows.grouped)
+            kinds += [Accumulated(*key, ()) for key in kept if key not in [own[:2] for own in kinds]]
         found = collect(kinds, {"rows": rows}, plan.min_gains, self._n_threads)
         segmented = self._evaluate_segments(rows, kinds)
         with self._changing():
@@ -219,14 +223,15 @@ class ScoreEvaluator(BaseEvaluator):
             grouping, label = found.key
             raise type(error)(error.text, f", among the rows with {shown(label)} in ", GroupingName(grouping)) from None
 
-    def keep_score_counts(self, *, needed: bool) -> Self:
+    def keep_score_counts(self, *, needed: bool, users: bool) -> Self:
         """Keep the counts of rows by score, whatever the metrics are, for `score_counts`; return the evaluator.
 
         needed : reject labels other than 0 and 1, if no `min_gain` says which are positive. Else there are no counts.
+        users : keep sums over users by bin of scores too, for `users_by_bin`.
         """
         import fastrec.scored.score_counts  # noqa: F401 - as in `__init__`
 
-        self._keeping = "needed" if needed else "possible"
+        self._keeping, self._keeps_users = "needed" if needed else "possible", users
         return self
 
     def _keeps_counts(self, rows: Rows) -> bool:
@@ -241,11 +246,17 @@ class ScoreEvaluator(BaseEvaluator):
     @property
     def score_counts(self) -> dict[GroupKey | None, ScoreCounts]:
         """The counts of rows by score, of all rows and of each group; empty if they are not kept."""
+        return self._kept_for_pages(ACCUMULATED)
+
+    @property
+    def users_by_bin(self) -> dict[GroupKey | None, Array]:
+        """The sums over users by bin of scores, likewise, as tables of `fastrec.scored.clusters`."""
+        return {group: own.table for group, own in self._kept_for_pages(OF_USERS).items()}
+
+    def _kept_for_pages(self, kind: tuple[str, int]) -> dict[GroupKey | None, Any]:
         if self._state is None or self._has_grades or self._keeping == "no":
             return {}
-        found: dict[GroupKey | None, Any] = {
-            key.group: own for key, own in self._state.accumulators.items() if key[:2] == ACCUMULATED
-        }
+        found = {key.group: own for key, own in self._state.accumulators.items() if key[:2] == kind}
         return {group: found[group] for group in (None, *self._state.groups) if group in found}
 
     @property

@@ -95,6 +95,7 @@ class Evaluated(NamedTuple):
     score_counts: Mapping[
         tuple[str, Any] | None, ScoreCounts
     ] = {}  # of all rows of a log (None) and of groups, if kept
+    users_by_bin: Mapping[tuple[str, Any] | None, Array] = {}  # tables of `fastrec.scored.clusters`, likewise
 
 
 class _Loaded(NamedTuple):

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fastrec.counterfactual.counts import MOMENTS, check_keys, join_pairs, table_by_rank
+from fastrec.counterfactual.counts import check_keys, join_pairs, table_by_rank
 from fastrec.counterfactual.result import CtrByRank, PositionBias
 from fastrec.exceptions import InputError
 from fastrec.files.columns import ImpressionColumns
@@ -22,6 +22,7 @@ from fastrec.files.tables import File, check_groupings, first_where, label_sql, 
 from fastrec.inputs.impressions import MAX_RANK
 from fastrec.inputs.users import as_labels
 from fastrec.runtime.limits import resolve_threads
+from fastrec.scored.clusters import MOMENTS
 
 __all__ = ["bias_of_file", "ctr_of_file"]
 

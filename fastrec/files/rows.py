@@ -6,7 +6,7 @@ import contextlib
 import functools
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from fastrec.evaluation.rows import ScoreEvaluator, review, update_and_review
 from fastrec.files.columns import RowColumns, users_of
@@ -23,6 +23,7 @@ __all__ = ["evaluate_log"]
 Watch = Callable[[str, int, int], Any]  # called with the stage, its rows that are done, and all its rows
 Progress = Callable[[int, int], Any]
 Path = str | os.PathLike[str]
+T = TypeVar("T")
 
 
 def evaluate_log(
@@ -84,11 +85,15 @@ def _finished(
 ) -> Evaluated:
     """Return the result of all rows."""
     segments = _segments_of(columns)
-    counts = {
-        (segments[key[0]], key[1]) if key and key[0] in segments else key and labels.named(*key): own
-        for key, own in evaluator.score_counts.items()
-    }
-    return finished(evaluator.result(), users, labels, segments)._replace(score_counts=counts)
+
+    def named(kept: Mapping[tuple[str, Any] | None, T]) -> dict[tuple[str, Any] | None, T]:
+        return {
+            (segments[key[0]], key[1]) if key and key[0] in segments else key and labels.named(*key): own
+            for key, own in kept.items()
+        }
+
+    found = finished(evaluator.result(), users, labels, segments)
+    return found._replace(score_counts=named(evaluator.score_counts), users_by_bin=named(evaluator.users_by_bin))
 
 
 def _finished_alone(evaluator: ScoreEvaluator, users: Sequence[str], columns: RowColumns) -> Evaluated:

@@ -9,11 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrec.exceptions import InputError, InputTypeError, Place, RowNumber, Text, shown
-from fastrec.inputs.arrow import Frame, Labels, list_column, open_foreign, read_ids, read_labels, read_numbers
+from fastrec.inputs.arrow import Frame, list_column, open_foreign, read_ids, read_labels, read_numbers
 from fastrec.inputs.columns import MAX_EXACT_INTEGER, check_classes, check_numbers
 from fastrec.inputs.frames import Columns, refuse_columns
 from fastrec.inputs.ids import Ids
 from fastrec.inputs.ragged import read_only
+from fastrec.inputs.row_groups import RowGroups, read_row_groups
 
 __all__ = ["MAX_RANK", "Impressions", "read_impressions", "refuse_rank"]
 
@@ -28,11 +29,11 @@ class Impressions(NamedTuple):
     ranks: Array  # int32 or int64 (n_rows,), not yet known to be from 1 to MAX_RANK
     where: str  # the name of the ranks, for errors
     keys: Mapping[str, Any]  # one value per row
-    groups: Mapping[str, Any]  # labels of rows, by grouping
+    groups: tuple[RowGroups, ...]
 
 
 def read_impressions(
-    clicks: Any, ranks: Any, keys: Mapping[str, Any], groups: Any, columns: Columns, others: Mapping[str, Any]
+    clicks: Any, ranks: Any, keys: Mapping[str, Any], row_groups: Any, columns: Columns, others: Mapping[str, Any]
 ) -> Impressions:
     """Read rows from arrays, or from the columns of a data frame.
 
@@ -44,7 +45,9 @@ def read_impressions(
         raise InputTypeError(Text(Place("labels")), f" must be 1-D data, found a path, {shown(clicks)}: {advice}")
     frame = open_foreign(clicks, "the frame")
     if isinstance(frame, Frame):
-        given = [name for name, value in {**keys, "ranks": ranks, "groups": groups}.items() if value is not None]
+        given = [
+            name for name, value in {**keys, "ranks": ranks, "row_groups": row_groups}.items() if value is not None
+        ]
         if given:
             raise InputError(f"{given[0]} must not be given with a data frame, whose columns hold it: name the column")
         return _read_frame(frame, columns, others)
@@ -55,8 +58,8 @@ def read_impressions(
     where = Text(Place("ranks"))
     numbers = _whole(check_numbers(ranks, where), where)
     _check_length(found, len(numbers), where)
-    named = {} if groups is None else dict(groups) if isinstance(groups, Mapping) else {"group": groups}
-    return Impressions(found, numbers, where, {name: own for name, own in keys.items() if own is not None}, named)
+    groups = read_row_groups(row_groups, len(numbers))
+    return Impressions(found, numbers, where, {name: own for name, own in keys.items() if own is not None}, groups)
 
 
 def _read_frame(frame: Frame, columns: Columns, others: Mapping[str, Any]) -> Impressions:
@@ -80,11 +83,9 @@ def _read_frame(frame: Frame, columns: Columns, others: Mapping[str, Any]) -> Im
         )
     clicks = check_classes(read_numbers(column(label, argument="label"), frame.where(label)))
     ranks = _whole(check_numbers(read_numbers(column(rank, argument="rank"), where), where), where)
-    groups: dict[str, Labels] = {
-        name: read_labels(column(name, nulls=True), frame.where(name)) for name in columns.groupings()
-    }
+    row_groups = {name: read_labels(column(name, nulls=True), frame.where(name)) for name in columns.row_groupings()}
     _check_length(clicks, len(ranks), where)
-    return Impressions(clicks, ranks, where, keys, groups)
+    return Impressions(clicks, ranks, where, keys, read_row_groups(row_groups, len(ranks)))
 
 
 def _name(name: Any, role: str) -> str:

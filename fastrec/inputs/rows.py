@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.exceptions import InputError, InputTypeError, Place, RowNumber, shown
+from fastrec.exceptions import InputError, Place, RowNumber
 from fastrec.inputs.arrow import Labels
 from fastrec.inputs.columns import LABELS, SCORES, check_floats, check_numbers, check_row_weights
 from fastrec.inputs.frames import Columns, ScoredFrame, read_scored_frame, spell_labels
@@ -35,7 +35,6 @@ __all__ = [
     "number_codes",
     "one_by_one",
     "read_frame",
-    "read_groupings",
     "read_rows",
 ]
 
@@ -260,25 +259,6 @@ def encode_labels(labels: Any, where: str, n: int) -> tuple[Keys, Array | None]:
         return Keys(labels, lambda some: some), None
     distinct, codes = np.unique(labels, return_inverse=True)
     return Keys(codes, lambda some: distinct[some]), None
-
-
-def read_groupings(groups: Any, n: int) -> Iterator[tuple[str, Array, Array | None, list[Any]]]:
-    """Yield each grouping of n rows: its name, the code of each row, which rows have one, and the labels of the codes.
-
-    `groups` are labels of rows by grouping, or of one grouping called "group".
-    """
-    named = {} if groups is None else dict(groups) if isinstance(groups, Mapping) else {"group": groups}
-    for name, labels in named.items():
-        if not isinstance(name, str):
-            raise InputTypeError(f"the names of groups must be strings, found {shown(name)}")
-        if not isinstance(labels, Labels) and hasattr(labels, "__len__") and len(labels) != n:
-            raise InputError(f"groups[{name!r}] must have one label per row, {n}; found {len(labels)}")
-        keys, valid = encode_labels(labels, f"groups[{name!r}]", n)
-        present = keys.codes if valid is None else keys.codes[valid]
-        numbers, distinct = number_codes(present.astype(np.int64))
-        codes = np.zeros(n, np.int64)
-        codes[slice(None) if valid is None else valid] = numbers
-        yield name, codes, valid, keys.name_of(distinct).tolist()
 
 
 def check_labels(labels: Any, n: int) -> Array:

@@ -12,7 +12,7 @@ import numpy as np
 from fastrec._version import __version__
 from fastrec.checks import check_level, counted
 from fastrec.inputs.grouping import group_rows
-from fastrec.inputs.rows import read_groupings
+from fastrec.inputs.row_groups import NO_SEGMENT, read_row_groups
 from fastrec.report.plain import plain_document
 from fastrec.runtime.limits import resolve_threads
 from fastrec.scored.calibration import Binned, bin_counts, bin_rows, check_bins, read_rows_to_bin
@@ -27,9 +27,11 @@ from fastrec.show.tables import Chart, Lead, Section, Table, with_notes
 __all__ = ["CalibrationCurve", "calibration_curve", "calibration_of_counts"]
 
 Array = np.ndarray[Any, Any]
+GroupKey = tuple[str, Any]
 MAX_CHARTS = 6  # of the groups of a grouping
 MAX_GROUPS = 24  # in a chart
 SHOWN = 30  # rows of `repr`
+ROUNDING = 1e-9  # relative, of sums of weights
 OF_BINS = ("lower", "upper", "rows", "mean_score", "mean_label", "low", "high")
 
 
@@ -49,6 +51,7 @@ class CalibrationCurve(Exported, Charted):
     ece : expected calibration error, as the metric `ece` of the same bins.
     calibration : sum of scores / sum of labels of all rows, as the metric `calibration`; inf without a positive row.
     groups : {grouping: {label: CalibrationCurve}}.
+    ungrouped : {grouping: number of rows, or their weight, that have no label and are in no group}.
     settings : bins, strategy, level, interval ("rows" or "users").
     """
 
@@ -64,6 +67,10 @@ class CalibrationCurve(Exported, Charted):
         self.ece = found.ece
         self.groups = {
             grouping: {label: CalibrationCurve(own, {}, settings) for label, own in by_label.items()}
+            for grouping, by_label in groups.items()
+        }
+        self.ungrouped = {
+            grouping: _rest(found.rows[-1], [own.rows[-1] for own in by_label.values()])
             for grouping, by_label in groups.items()
         }
 
@@ -98,7 +105,8 @@ class CalibrationCurve(Exported, Charted):
             {"grouping": grouping, "group": label, "ece": own.ece, "calibration": own.calibration}
             for grouping, label, own in self._parts()
         ]
-        return plain_document({"settings": self.settings, "errors": errors, "rows": self.to_rows()})
+        document = {"settings": self.settings, "ungrouped": self.ungrouped, "errors": errors, "rows": self.to_rows()}
+        return plain_document(document)
 
     def plot(self, ax: Any = None, *, label: str | None = None) -> Any:
         """Draw the mean label against the mean score, as `plot_calibration` does; one curve per group.
@@ -132,14 +140,15 @@ class CalibrationCurve(Exported, Charted):
         weight = "rows" if self.rows.dtype.kind == "i" else "weight of all rows"
         score, label = (one_figure(column[-1].item()) for column in (found.mean_score, found.mean_label))
         total = f"{rows} {weight}" if weight == "rows" else f"{weight} {rows}"
-        clustered = settings["interval"] == "users"
-        kind = "users as clusters" if clustered else "rows are taken as independent"
         users = "" if found.users is None else f" of {counted(int(found.users[-1]), 'user')}"
         return [
             f"{total}{users}, {counted(settings['bins'], settings['strategy'] + ' bin')}",
             f"mean score {score}, mean label {label}, calibration {one_figure(self.calibration)}, ECE {rate(self.ece)}",
-            f"intervals of {percent(settings['level'])}: Wilson 1927; {kind}",
+            f"intervals of {percent(settings['level'])}: Wilson 1927; {self._units()}",
         ]
+
+    def _units(self) -> str:
+        return "users as clusters" if self.settings["interval"] == "users" else "rows are taken as independent"
 
     def _bin_table(self, title: str = "") -> Table:
         head = ["scores", "mean score", "mean label", "interval", "gap", "rows"]
@@ -170,7 +179,10 @@ class CalibrationCurve(Exported, Charted):
                 body.append(
                     [str(label), one_figure(ratio.mean), interval, rate(own.ece), one_figure(mean), shown_count(rows)]
                 )
-            notes = ["interval of the calibration: from that of the mean label, for these scores"]
+            notes = [f"interval of the calibration: from that of the mean label, for these scores; {self._units()}"]
+            if left := self.ungrouped[grouping]:
+                what = counted(left, "row") if isinstance(left, int) else f"weight {shown_count(left)}"
+                notes.append(f"without a label, in no group: {what}")
             yield Table(f"By {grouping}", head, body, notes=notes, n_narrow=3)
 
     def _ratio(self) -> Estimated:
@@ -238,6 +250,14 @@ def _finite(ratio: Estimated) -> Estimated:
     return ratio if math.isfinite(ratio.high) else Estimated(ratio.mean, math.nan, math.nan)
 
 
+def _rest(total: Any, parts: list[Any]) -> int | float:
+    """Return the rows, or the weight of rows, of all that are in no part; sums of weights are rounded."""
+    left = total.item() - math.fsum(part.item() for part in parts)
+    if isinstance(total.item(), int):
+        return int(left)
+    return left if left > ROUNDING * total.item() else 0.0
+
+
 def _over(score: float, label: float) -> float:
     """Return a quotient of numbers of at least 0."""
     if label:
@@ -257,7 +277,7 @@ def calibration_curve(
     *,
     bins: int = 15,
     strategy: str = "uniform",
-    groups: Any = None,
+    row_groups: Any = None,
     user_ids: Any = None,
     sample_weight: Any = None,
     min_gain: float | None = None,
@@ -281,8 +301,8 @@ def calibration_curve(
         Edges are the doubles nearest to these quotients. ``quantile``: bins of the same weight, cut where rows in order
         of their scores pass each multiple of W / bins, for a total weight W; equal scores are never cut, all of them
         are in the bin of the first. Groups have quantiles of their own.
-    groups : labels (n,) of rows, integers or strings, or a dict {grouping: labels}, optional
-        Such as the position or the device; each label has a curve of its own, too.
+    row_groups : labels (n,) of rows, integers or strings, or a dict {grouping: labels}, optional
+        Such as the position or the device; each label has a curve of its own, too. Rows with None are in no group.
     user_ids : array (n,) of integers or strings, or a tuple of several, optional
         The user of each row. Intervals then count users as clusters, since the rows of a user are alike.
     sample_weight : array (n,), optional
@@ -325,29 +345,37 @@ def calibration_curve(
     rows = read_rows_to_bin(labels, scores, sample_weight=sample_weight, user_ids=user_ids, min_gain=min_gain)
     how = (number, strategy, level, threads)
     tables: dict[str, dict[Any, Binned]] = {}
-    n = len(rows.labels)
-    for name, codes, valid, names in read_groupings(groups, n):
-        grouping = group_rows(codes if valid is None else codes[valid], threads)
-        positions = grouping.take(np.arange(n) if valid is None else np.flatnonzero(valid))
-        parts = np.split(positions, grouping.indptr[1:-1])
-        found = {
-            names[code]: bin_rows(own, *how)
-            for code, own in zip(grouping.ids.tolist(), map(rows.take, parts), strict=True)
-            if own.weights is None or own.weights.any()
+    for grouping in read_row_groups(row_groups, len(rows.labels)):
+        by_label = group_rows(grouping.codes, threads)
+        edges, positions = by_label.indptr.tolist(), by_label.take(np.arange(len(rows.labels)))
+        parts = {
+            code: rows.take(positions[slice(*edges[at : at + 2])]) for at, code in enumerate(by_label.ids.tolist())
         }
-        tables[name] = dict(sorted(found.items(), key=lambda pair: (isinstance(pair[0], str), pair[0])))
+        tables[grouping.name] = {
+            grouping.labels[code]: bin_rows(own, *how)
+            for code, own in parts.items()
+            if code != NO_SEGMENT and (own.weights is None or own.weights.any())
+        }
     settings = {"bins": number, "strategy": strategy, "level": level}
     settings["interval"] = "rows" if user_ids is None else "users"
     return CalibrationCurve(bin_rows(rows, *how), tables, settings)
 
 
 def calibration_of_counts(
-    counts: ScoreCounts, groups: Mapping[str, Mapping[Any, ScoreCounts]], bins: int, level: float = 0.95
+    counts: Mapping[GroupKey | None, ScoreCounts], tables: Mapping[GroupKey | None, Array], bins: int, level: float
 ) -> CalibrationCurve:
-    """Return the calibration in uniform bins of the counts of rows by score, which do not know users."""
-    found = {
-        grouping: {label: bin_counts(own, bins, "uniform", level) for label, own in by_label.items()}
-        for grouping, by_label in groups.items()
+    """Return the calibration in uniform bins of counts of rows by score, of all rows (None) and of groups.
+
+    `tables` have the sums over users of `user_sums_by_bin`; without, intervals take rows as independent.
+    """
+    found: dict[GroupKey | None, Binned] = {
+        key: bin_counts(own, bins, level, tables[key] if tables else None)
+        for key, own in counts.items()
+        if len(own.runs().scores)
     }
-    settings = {"bins": bins, "strategy": "uniform", "level": level, "interval": "rows"}
-    return CalibrationCurve(bin_counts(counts, bins, "uniform", level), found, settings)
+    groups: dict[str, dict[Any, Binned]] = {}
+    for key, own in found.items():
+        if key is not None:
+            groups.setdefault(key[0], {})[key[1]] = own
+    settings = {"bins": bins, "strategy": "uniform", "level": level, "interval": "users" if tables else "rows"}
+    return CalibrationCurve(found[None], groups, settings)

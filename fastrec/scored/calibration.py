@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,12 +11,13 @@ from fastrec.checks import check_choice, check_min_gain, whole_number
 from fastrec.exceptions import InputError, RowNumber, shown
 from fastrec.inputs.columns import LABELS, check_classes, check_lengths, check_numbers, check_row_weights, check_scores
 from fastrec.inputs.grouping import group_rows
-from fastrec.inputs.rows import encode_keys, number_codes
+from fastrec.inputs.rows import encode_keys
 from fastrec.scored.auc import no_threads_if_small
+from fastrec.scored.clusters import USERS, RowsOfUsers, effective_rows
 from fastrec.scored.intervals import wilson
 from fastrec.scored.score_counts import STRATEGIES, BinSums, ScoreCounts
 
-__all__ = ["Binned", "RowsToBin", "bin_counts", "bin_rows", "check_bins", "read_rows_to_bin"]
+__all__ = ["Binned", "RowsToBin", "bin_counts", "bin_rows", "check_bins", "read_rows_to_bin", "user_sums_by_bin"]
 
 Array = np.ndarray[Any, Any]
 Floats = NDArray[np.float64]
@@ -100,35 +100,46 @@ def bin_rows(rows: RowsToBin, bins: int, strategy: str, level: float, n_threads:
     counts = ScoreCounts(weighted=rows.weights is not None)
     counts.add(rows.labels, rows.scores, rows.weights, n_threads=threads)
     sums = counts.bin_sums(bins, strategy)
-    clusters = None if rows.users is None else _cluster(rows, sums, threads)
-    return _binned(sums, bins, strategy, level, clusters)
+    table = None if rows.users is None else _sums_of_users(rows, sums, threads)
+    return _binned(sums, bins, strategy, level, table)
 
 
-def bin_counts(counts: ScoreCounts, bins: int, strategy: str, level: float) -> Binned:
-    """Return the same from the counts of rows by score, which do not know users."""
-    return _binned(counts.bin_sums(bins, strategy), bins, strategy, level, None)
+def bin_counts(counts: ScoreCounts, bins: int, level: float, table: Array | None) -> Binned:
+    """Return uniform bins of the counts of rows by score; `table` is of `user_sums_by_bin`."""
+    sums = counts.bin_sums(bins, "uniform")
+    return _binned(sums, bins, "uniform", level, None if table is None else table[[*sums.numbers.tolist(), -1]])
 
 
-class _Clusters(NamedTuple):
-    """Effective numbers of rows for users as clusters, and numbers of users, of each bin and of all rows."""
+def user_sums_by_bin(rows: RowsOfUsers, scores: Array, groups: Array, n_groups: int, bins: int, threads: int) -> Array:
+    """Return the tables by group and uniform bin of rows; `groups` has the number of each row's group."""
+    bin_of = np.searchsorted(np.arange(1, bins) / bins, scores, side="right")
+    return rows.tables(bin_of, bins, groups, n_groups, threads)
 
-    sizes: Floats
-    users: Array
+
+def _sums_of_users(rows: RowsToBin, sums: BinSums, n_threads: int) -> Array:
+    """Return sums over users by bin that has rows."""
+    grouping = group_rows(rows.users, n_threads)
+    labels, scores = grouping.take(rows.labels), grouping.take(rows.scores)
+    weights = None if rows.weights is None else grouping.take(rows.weights)
+    bin_of = np.maximum(np.searchsorted(sums.lowest, scores, side="right") - 1, 0)  # rows of weight 0 may lie below
+    own, nothing = RowsOfUsers(labels, weights, grouping.indptr), np.zeros(len(labels), np.int64)
+    return own.tables(bin_of, len(sums.numbers), nothing, 1, n_threads)[0]
 
 
-def _binned(sums: BinSums, bins: int, strategy: str, level: float, clusters: _Clusters | None) -> Binned:
+def _binned(sums: BinSums, bins: int, strategy: str, level: float, table: Array | None) -> Binned:
     rows, positives, scores, squares = (
         np.append(column, column.sum()) for column in (sums.weights, sums.positives, sums.scores, sums.squares)
     )
     mean_score, mean_label = scores / rows, positives / rows
-    if clusters is None and rows.dtype.kind == "i":
+    weighted = rows.dtype.kind == "f"
+    if table is None and not weighted:
         low, high = wilson(positives, rows, level)
     else:
         sizes = rows.astype(np.float64) ** 2 / squares
-        if clusters is not None:
-            sizes = np.minimum(sizes, clusters.sizes)
+        if table is not None:
+            sizes = np.minimum(sizes, effective_rows(table, weighted=weighted))
         low, high = wilson(mean_label * sizes, sizes, level)
-    if rows.dtype.kind == "f":
+    if weighted:
         rows = rows * sums.unit
     is_uniform = strategy == "uniform"
     return Binned(
@@ -140,41 +151,6 @@ def _binned(sums: BinSums, bins: int, strategy: str, level: float, clusters: _Cl
         mean_label=mean_label,
         low=low,
         high=high,
-        users=None if clusters is None else clusters.users,
+        users=None if table is None else table[:, USERS].astype(np.int64),
         ece=sums.ece,
     )
-
-
-def _cluster(rows: RowsToBin, sums: BinSums, n_threads: int) -> _Clusters:
-    """Return what users as clusters make of the rows of each bin, and of all rows."""
-    assert rows.users is not None
-    weights = np.ones(len(rows.labels)) if rows.weights is None else rows.weights
-    kept = weights > 0
-    weights, users = weights[kept], rows.users[kept].astype(np.int64)
-    positives = weights * rows.labels[kept]
-    bin_of = np.searchsorted(sums.lowest, rows.scores[kept], side="right") - 1
-    codes, n = number_codes(users)[0], len(sums.numbers)
-    parts = [
-        _cluster_keys(keys, weights, positives, size, n_threads) for keys, size in ((codes * n + bin_of, n), (codes, 1))
-    ]
-    return _Clusters(*map(np.concatenate, zip(*parts, strict=True)))
-
-
-def _cluster_keys(keys: Array, weights: Floats, positives: Floats, n: int, n_threads: int) -> _Clusters:
-    """Return the clusters of keys: code of a user * n + number of a bin.
-
-    The effective number of rows is p (1 - p) / error^2, for the error of the share p by the delta method over users. If
-    p is 0 or 1, no error can be seen, and the rows of a user count as one.
-    """
-    grouping = group_rows(keys, n_threads)
-    bin_of = grouping.ids % n
-    own = [np.add.reduceat(grouping.take(column), grouping.indptr[:-1]) for column in (weights, positives)]
-    total, hits, squares = (np.bincount(bin_of, column, n) for column in (*own, own[0] ** 2))
-    users = np.bincount(bin_of, minlength=n)
-    share = hits / total
-    spread = np.bincount(bin_of, (own[1] - share[bin_of] * own[0]) ** 2, n)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        variance = users / (users - 1) * spread / total**2
-        sizes = np.where((share == 0) | (share == 1), total**2 / squares, share * (1 - share) / variance)
-    sizes[users < 2] = math.nan
-    return _Clusters(sizes, users)

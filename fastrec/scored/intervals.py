@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["clustered_error", "quantile_of", "wilson"]
+__all__ = ["quantile_of", "wilson"]
 
 Array = np.ndarray[Any, Any]
 
@@ -29,17 +29,3 @@ def wilson(clicks: Array, shown: Array, level: float) -> tuple[Array, Array]:
     low[clicks == 0] = np.where(shown[clicks == 0] > 0, 0.0, math.nan)  # exactly, without rounding
     high[clicks == shown] = np.where(shown[clicks == shown] > 0, 1.0, math.nan)
     return low, high
-
-
-def clustered_error(table: Array) -> Array:
-    """Return the standard errors of ratios of sums over users, by the delta method; NaN for fewer than two users.
-
-    error^2 = U / (U - 1) * sum over users of (c_u - R n_u)^2 / N^2, with R = C / N. The sum is exact: integers.
-    """
-    errors = np.full(len(table), math.nan)
-    for at, row in enumerate(table.tolist()):
-        shown, clicks, users, squares, products, click_squares = row
-        if users > 1:
-            total = shown * shown * click_squares - 2 * shown * clicks * products + clicks * clicks * squares
-            errors[at] = math.sqrt(users * total / ((users - 1) * shown**4))
-    return errors

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fastrec.checks import check_level
-from fastrec.counterfactual.counts import MOMENTS, check_keys, join_pairs, table_by_rank
+from fastrec.counterfactual.counts import check_keys, join_pairs, table_by_rank
 from fastrec.counterfactual.position import bias_settings
 from fastrec.counterfactual.result import CtrByRank, PositionBias
 from fastrec.exceptions import InputError, InputTypeError
@@ -18,6 +18,7 @@ from fastrec.inputs.impressions import MAX_RANK
 from fastrec.inputs.rows import encode_labels
 from fastrec.inputs.users import as_labels
 from fastrec.runtime.limits import resolve_threads
+from fastrec.scored.clusters import MOMENTS
 from fastrec.spark.side import FrameSide, column_of, or_usual, user_columns
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def ctr_by_rank(
     label: str | None = None,
     rank: str | None = None,
     user: str | Sequence[str] | None = None,
-    by: str | Sequence[str] | None = None,
+    row_by: str | Sequence[str] | None = None,
 ) -> CtrByRank:
     """Count impressions and clicks by rank on a cluster, as `fastrec.ctr_by_rank` does, with the same bits.
 
@@ -45,7 +46,7 @@ def ctr_by_rank(
     level : level of the intervals
     label, rank : names of the columns of clicks and ranks; default: ``label`` and ``rank``
     user : name of the column of users, or several; default: ``user_id``, if present
-    by : name of the column with groups of rows, or several
+    row_by : name of the column with groups of rows, or several
 
     Returns
     -------
@@ -62,10 +63,10 @@ def ctr_by_rank(
     0.3
     """
     level = check_level(level)
-    side, columns = FrameSide.open("log", log), Columns(user=user, rank=rank, label=label, by=by)
-    users = user_columns(side, columns._replace(by=None))
+    side, columns = FrameSide.open("log", log), Columns(user=user, rank=rank, label=label, row_by=row_by)
+    users = user_columns(side, columns)
     keys = {f"user{nth}": name for nth, name in enumerate(users)}
-    groups = {f"by{nth}": name for nth, name in enumerate(columns.groupings())}
+    groups = {f"by{nth}": name for nth, name in enumerate(columns.row_groupings())}
     rows = _checked(side, columns, keys, groups)
     table = next(_tables(rows, list(keys), None, 0))[1]
     tables: dict[str, dict[Any, Array]] = {}

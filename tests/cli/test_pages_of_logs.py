@@ -66,12 +66,46 @@ def test_a_page_has_all_curves() -> None:
     report = fastrec.evaluate_scores(*pair, metrics=["auc", "average_precision", "ece"])
     assert f"ROC curve, area {report['auc']:.4f}" in page
     assert f"average precision {report['average_precision']:.4f}, base rate {pair[0].mean():.4f}" in page
-    assert f"ECE {report['ece']:.4f}" in page and "2,000 rows, 15 uniform bins" in page
-    expected = fastrec.calibration_curve(*pair, bins=15, groups={"plan": columns["plan"]})
+    assert f"ECE {report['ece']:.4f}" in page and "2,000 rows of 100 users, 15 uniform bins" in page
+    expected = fastrec.calibration_curve(*pair, bins=15, row_groups={"plan": columns["plan"]})
     for own in expected.groups["plan"].values():
         assert f"{own.calibration:.4f}" in page
     clicks = fastrec.ctr_by_rank(columns["label"], columns["position"], user_ids=columns["user_id"])
     assert all(f"<td>{ratio:.4f}" in page for ratio in clicks.ratio)
+
+
+def calibration_of(page: str) -> list[str]:
+    """Return the tables and notes of the sections on calibration."""
+    sections = [part.split("<h2>")[1] for part in page.split("<section") if "<h2>Calibration" in part]
+    return [re.sub("<svg.*?</svg>", "", part, flags=re.DOTALL) for part in sections]
+
+
+@pytest.mark.parametrize("options", [(), ("--memory", "64MB"), ("--weight-col", "w")])
+def test_calibration_on_pages_takes_users_as_clusters(options: tuple[str, ...]) -> None:
+    columns = log(400_000 if "--memory" in options else 3_000)
+    draw = np.random.default_rng(2)
+    n = len(columns["label"])
+    columns |= {"device": draw.choice(["tv", "web"], n), "w": draw.choice([0.0, 0.3, 1.7], n)}
+    columns["comment"] = np.array(["a long text, so that the file is large " * 3] * 8)[columns["user_id"] % 8]
+    write(columns)
+    page = page_of("--by", "plan", "--row-by", "device", "-m", "log_loss", "--item-col", "comment", *options)
+    weight = columns["w"] if "--weight-col" in options else None
+    groups = {name: columns[name] for name in ("plan", "device")}
+    given = {"row_groups": groups, "user_ids": columns["user_id"], "sample_weight": weight}
+    found = fastrec.calibration_curve(columns["label"], columns["score"], bins=15, **given)
+    expected = fastrec.evaluate_scores([0, 1], [0.1, 0.2], metrics="auc").to_html(curves=[found])
+    assert expected is not None
+    assert calibration_of(page) == calibration_of(expected)
+    assert len(calibration_of(page)) == 3 and page.count("users as clusters") == 3
+    assert "independent" not in "".join(calibration_of(page))
+
+
+def test_calibration_without_users_takes_rows_as_independent() -> None:
+    columns = log(2_000)
+    del columns["user_id"]
+    write(columns)
+    (section,) = calibration_of(page_of("--row-by", "plan", "-m", "log_loss"))[:1]
+    assert "rows are taken as independent" in section and "clusters" not in section
 
 
 @pytest.mark.parametrize("metrics", ["log_loss", "ndcg@3", "gauc"])

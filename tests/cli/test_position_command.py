@@ -76,7 +76,7 @@ def fitted(columns: Columns, **options: Any) -> fastrec.PositionBias:
 
 
 def test_numbers_are_those_of_the_functions(log: Columns) -> None:
-    found = json.loads(ok("ctr", "log.csv", *NAMED, "--by", "device", "--level", "0.9", "--format", "json"))
+    found = json.loads(ok("ctr", "log.csv", *NAMED, "--row-by", "device", "--level", "0.9", "--format", "json"))
     assert found == counted(log, by="device", level=0.9).to_dict()
     for method in ("ctr", "pivot", "adjacent", "em"):
         found = json.loads(ok("position-bias", "log.csv", *NAMED, *KEYS, "--method", method, "--format", "json"))
@@ -112,7 +112,7 @@ def test_files_that_do_not_fit_in_memory(log: Columns, monkeypatch: pytest.Monke
 
 def test_without_users(log: Columns) -> None:
     write("plain.csv", {name: log[name] for name in ("click", "position", "device")})
-    found = json.loads(ok("ctr", "plain.csv", *NAMED, "--by", "device", "--format", "json"))
+    found = json.loads(ok("ctr", "plain.csv", *NAMED, "--row-by", "device", "--format", "json"))
     plain = {name: log[name] for name in ("click", "position", "device")}
     assert found == counted(plain, by="device").to_dict()
     assert found["settings"]["interval"] == "wilson"
@@ -129,7 +129,7 @@ def test_an_empty_log(log: Columns) -> None:
 
 def test_outputs(log: Columns) -> None:
     pytest.importorskip("matplotlib").use("Agg")
-    assert max(map(len, ok("ctr", "log.csv", *NAMED, "--by", "device").splitlines())) <= 80
+    assert max(map(len, ok("ctr", "log.csv", *NAMED, "--row-by", "device").splitlines())) <= 80
     ok("ctr", "log.csv", *NAMED, "--plot", "a.png", "--html", "a.html", "-o", "a.csv", "--title", "Monday")
     assert Path("a.png").read_bytes().startswith(b"\x89PNG")
     assert "Monday" in Path("a.html").read_text(encoding="utf-8")
@@ -143,7 +143,7 @@ def test_outputs(log: Columns) -> None:
     [
         (["ctr", "log.csv"], "log.csv: no column 'label'"),
         (["ctr", "log.csv", "--label-col", "click"], "--rank-col names the column of ranks"),
-        (["ctr", "log.csv", *NAMED, "--by", "country"], "--by names columns of groups"),
+        (["ctr", "log.csv", *NAMED, "--row-by", "country"], "--row-by names columns of groups"),
         (["position-bias", "log.csv", *NAMED], "--query-col names the column of queries"),
         (["position-bias", "log.csv", *NAMED, "--query-col", "q"], "--item-col names the column of items"),
         (["position-bias", "log.csv", *NAMED, *KEYS, "--rounds", "3"], "--rounds is an option of method 'em'"),

@@ -111,14 +111,14 @@ def test_rates_are_those_of_the_oracle(seed: int) -> None:
     users = [rng.randint(0, 9) for _ in rows]
     device = [rng.choice(["app", "web"]) for _ in rows]
     clicks, ranks, *_ = map(list, zip(*rows, strict=True))
-    found = fastrec.ctr_by_rank(clicks, ranks, user_ids=users, groups={"device": device})
-    plain = fastrec.ctr_by_rank(clicks, ranks, groups=device)
+    found = fastrec.ctr_by_rank(clicks, ranks, user_ids=users, row_groups={"device": device})
+    plain = fastrec.ctr_by_rank(clicks, ranks, row_groups=device)
     every = zip(clicks, ranks, users, device, strict=True)
     rows_by = [(click, rank, user, name) for click, rank, user, name in every]
     parts = [(found, plain, rows_by)]
     for name in sorted(set(device)):
         own = [row for row in rows_by if row[3] == name]
-        parts.append((found.groups["device"][name], plain.groups["group"][name], own))
+        parts.append((found.groups["device"][name], plain.groups["row_group"][name], own))
     for of_users, of_rows, wanted in parts:
         for at, rank in enumerate(range(1, max(ranks) + 1)):
             here = [(click, user) for click, own, user, _ in wanted if own == rank]
@@ -190,7 +190,7 @@ def test_counts_merge(with_users: bool) -> None:
 
     def of(part: Any) -> fastrec.CtrByRank:
         given = {"user_ids": users[part]} if with_users else {}
-        return fastrec.ctr_by_rank(labels[part], ranks[part], groups=groups[part], **given)
+        return fastrec.ctr_by_rank(labels[part], ranks[part], row_groups=groups[part], **given)
 
     whole = of(slice(None))
     cut = int(np.searchsorted(users, 17))  # between two users
@@ -208,7 +208,7 @@ def test_compiled_and_interpreted_kernels_agree(monkeypatch: pytest.MonkeyPatch)
 
     def all_of_them() -> list[str]:
         found = [bias_of(rows, method=method, n_samples=20).to_json() for method in METHODS]
-        return [*found, fastrec.ctr_by_rank(clicks, ranks, user_ids=query, groups=item).to_json()]
+        return [*found, fastrec.ctr_by_rank(clicks, ranks, user_ids=query, row_groups=item).to_json()]
 
     monkeypatch.setattr(compiler.Entry, "eager", True)
     compiled = all_of_them()
@@ -299,7 +299,7 @@ def test_one_query_has_no_interval() -> None:
 
 def test_no_rows() -> None:
     assert fastrec.ctr_by_rank([], []).to_rows() == []
-    assert fastrec.ctr_by_rank([], [], user_ids=[], groups=[]).to_rows() == []
+    assert fastrec.ctr_by_rank([], [], user_ids=[], row_groups=[]).to_rows() == []
     for method in METHODS:
         assert bias_of([], method=method).to_rows() == []
         assert "0 queries" in repr(bias_of([], method=method))
@@ -344,7 +344,7 @@ def test_one_row_at_a_high_rank_leaves_fits_small(method: str, monkeypatch: pyte
 
 def test_large_labels_of_groups_keep_their_sign() -> None:
     labels = np.array([2**64 - 1, 3, 2**63], np.uint64)
-    found = fastrec.ctr_by_rank([1, 0, 0], [1, 1, 1], groups=labels).groups["group"]
+    found = fastrec.ctr_by_rank([1, 0, 0], [1, 1, 1], row_groups=labels).groups["row_group"]
     assert {label: own.clicks.tolist() for label, own in found.items()} == {3: [0], 2**63: [0], 2**64 - 1: [1]}
     scored = fastrec.evaluate_scores([1, 0, 0], [0.5, 0.2, 0.1], user_ids=[1, 2, 3], metrics="mae", groups=labels)
     assert list(scored.groups["group"]) == [3, 2**63, 2**64 - 1]
@@ -400,16 +400,16 @@ def test_other_errors() -> None:
         fastrec.position_bias([1], [1], [1])
     with pytest.raises(fastrec.InputError, match="item must have one key per row, 1; found 2"):
         fastrec.position_bias([1], [1], [1], [1, 2])
-    with pytest.raises(fastrec.InputError, match=r"groups\['g'\] must have one label per row, 1; found 2"):
-        fastrec.ctr_by_rank([1], [1], groups={"g": [1, 2]})
-    with pytest.raises(fastrec.InputTypeError, match=r"groups\['group'\] must be one label per row, found a str"):
-        fastrec.ctr_by_rank([1], [1], groups="a")
+    with pytest.raises(fastrec.InputError, match=r"row_groups\['g'\] must have one label per row, 1; found 2"):
+        fastrec.ctr_by_rank([1], [1], row_groups={"g": [1, 2]})
+    with pytest.raises(fastrec.InputTypeError, match=r"row_groups must be one label per row, found a str"):
+        fastrec.ctr_by_rank([1], [1], row_groups="a")
     with pytest.raises(fastrec.InputError, match="ranks must be integers from 1 to 1,000,000, found 0"):
         fastrec.position_bias([1], [0], [1], [1])
     with pytest.raises(fastrec.InputError, match="must have users, or neither"):
         fastrec.ctr_by_rank([1], [1]).merge(fastrec.ctr_by_rank([1], [1], user_ids=[1]))
     with pytest.raises(fastrec.InputError, match="must have the same groupings"):
-        fastrec.ctr_by_rank([1], [1]).merge(fastrec.ctr_by_rank([1], [1], groups=[1]))
+        fastrec.ctr_by_rank([1], [1]).merge(fastrec.ctr_by_rank([1], [1], row_groups=[1]))
     with pytest.raises(fastrec.InputError, match=r"the same level to be merged: 0\.95, 0\.9"):
         fastrec.ctr_by_rank([1], [1]).merge(fastrec.ctr_by_rank([1], [1], level=0.9))
     with pytest.raises(fastrec.InputTypeError, match="a CtrByRank merges with another, found None"):
@@ -437,13 +437,13 @@ def test_data_frames() -> None:
     usual = {"label": click, "rank": rank, "query_id": query, "item_id": item, "user_id": users, "device": device}
     other = {"c": click, "r": rank, "q": query, "i": item, "u": users, "d": device}
     wanted = fastrec.position_bias(click, rank, query, item, n_samples=10).to_json()
-    counts = fastrec.ctr_by_rank(click, rank, user_ids=users, groups={"device": device})
+    counts = fastrec.ctr_by_rank(click, rank, user_ids=users, row_groups={"device": device})
     for frame, named in zip(frames(usual), frames(other), strict=True):
         assert fastrec.position_bias(frame, n_samples=10).to_json() == wanted
         found = fastrec.position_bias(named, query="q", item="i", label="c", rank="r", n_samples=10)
         assert found.to_json() == wanted
-        assert fastrec.ctr_by_rank(frame, by="device").to_json() == counts.to_json()
-        found_counts = fastrec.ctr_by_rank(named, label="c", rank="r", user="u", by="d")
+        assert fastrec.ctr_by_rank(frame, row_by="device").to_json() == counts.to_json()
+        found_counts = fastrec.ctr_by_rank(named, label="c", rank="r", user="u", row_by="d")
         assert found_counts.to_json() == counts.to_json().replace('"device"', '"d"')
         assert fastrec.ctr_by_rank(named, label="c", rank="r").users is None
     with pytest.raises(fastrec.InputError, match="no column 'query_id'"):
@@ -455,7 +455,7 @@ def test_data_frames() -> None:
 def test_rows_without_a_label_count_in_no_group() -> None:
     usual = {"label": [1, 0, 1], "rank": [1, 1, 2], "user_id": [5, 6, 6], "device": ["app", None, "app"]}
     for frame in frames(usual):
-        found = fastrec.ctr_by_rank(frame, by="device")
+        found = fastrec.ctr_by_rank(frame, row_by="device")
         assert found.impressions.tolist() == [2, 1]
         assert found.groups["device"]["app"].impressions.tolist() == [1, 1]
         assert found.groups["device"]["app"].users.tolist() == [1, 1]
@@ -463,7 +463,7 @@ def test_rows_without_a_label_count_in_no_group() -> None:
 
 def test_results_in_every_form(tmp_path: Any) -> None:
     bias = bias_of(random_rows(2), n_samples=20)
-    counts = fastrec.ctr_by_rank([1, 0, 1], [1, 2, 2], groups={"device": ["<app>", "web", "web"]})
+    counts = fastrec.ctr_by_rank([1, 0, 1], [1, 2, 2], row_groups={"device": ["<app>", "web", "web"]})
     for found in (bias, counts):
         json.loads(found.to_json())
         assert max(map(len, repr(found).splitlines())) <= 80
@@ -492,7 +492,7 @@ def test_plots() -> None:
     assert ax.get_lines()[0].get_ydata().tolist() == pytest.approx(bias.curve.tolist(), nan_ok=True)
     band = ax.collections[0].get_paths()[0].vertices
     assert band[:, 1].max() == pytest.approx(np.nanmax(bias.high))
-    counts = fastrec.ctr_by_rank([1, 0, 1], [1, 2, 2], groups={"device": ["app", "web", "web"]})
+    counts = fastrec.ctr_by_rank([1, 0, 1], [1, 2, 2], row_groups={"device": ["app", "web", "web"]})
     assert [text.get_text() for text in counts.plot().get_legend().get_texts()] == ["app", "web"]
     assert len(counts.plot(bias.plot(), label="all").get_lines()) == 3
     alone = fastrec.ctr_by_rank([1, 0], [1, 2]).plot()
@@ -503,7 +503,7 @@ def test_plots() -> None:
 def test_every_table_of_a_page_has_a_caption() -> None:
     clicks, ranks = [1, 1, 0, 0, 1, 0, 0, 0], [1, 1, 1, 1, 2, 2, 2, 2]
     pages = (
-        fastrec.ctr_by_rank(clicks, ranks, groups=[1, 2] * 4).to_html(),
+        fastrec.ctr_by_rank(clicks, ranks, row_groups=[1, 2] * 4).to_html(),
         fastrec.position_bias(clicks, ranks, [7] * 8, ["a"] * 8, n_samples=9).to_html(),
         fastrec.policy_value(clicks, [0.5] * 8, [0.5] * 8, estimator=["ips"]).to_html(),
     )

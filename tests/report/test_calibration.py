@@ -135,7 +135,7 @@ def test_errors_are_the_metrics_of_reports_overall_and_by_group(strategy: str, w
     rows = log(3_000)
     weight = rows["weights"] if weighted else None
     found = fastrec.calibration_curve(
-        rows["labels"], rows["scores"], strategy=strategy, groups={"device": rows["devices"]}, sample_weight=weight
+        rows["labels"], rows["scores"], strategy=strategy, row_groups={"device": rows["devices"]}, sample_weight=weight
     )
     names = [f"ece(strategy={strategy})", "calibration"]
     for own, chosen in [(found, slice(None)), *((own, rows["devices"] == at) for at, own in by_device(found).items())]:
@@ -157,9 +157,9 @@ def test_a_group_is_as_if_alone(weighted: bool) -> None:
     weight = rows["weights"] if weighted else None
     more = {"strategy": "quantile", "bins": 7}
     found = fastrec.calibration_curve(
-        rows["labels"], rows["scores"], groups=rows["devices"], user_ids=rows["users"], sample_weight=weight, **more
+        rows["labels"], rows["scores"], row_groups=rows["devices"], user_ids=rows["users"], sample_weight=weight, **more
     )
-    for label, own in found.groups["group"].items():
+    for label, own in found.groups["row_group"].items():
         some = rows["devices"] == label
         alone = fastrec.calibration_curve(
             rows["labels"][some],
@@ -172,16 +172,21 @@ def test_a_group_is_as_if_alone(weighted: bool) -> None:
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_order_and_threads_change_no_bit(strategy: str) -> None:
+@pytest.mark.parametrize("given", [("weights",), ("users",), ("weights", "users")])
+def test_order_and_threads_change_no_bit(strategy: str, given: tuple[str, ...]) -> None:
     rows = log(200_000)
     order = np.random.default_rng(1).permutation(200_000)
-    one, *others = (
-        fastrec.calibration_curve(
-            rows["labels"][at], rows["scores"][at], strategy=strategy, sample_weight=rows["weights"][at], n_threads=n
-        ).to_json()
-        for at, n in ((slice(None), 1), (slice(None), 4), (order, 2))
-    )
-    assert others == [one, one]
+    if len(given) == 2:  # sums of the weights of a user round in the order of the rows
+        order = np.lexsort((np.arange(200_000), rows["users"]))
+
+    def found(at: Any, n_threads: int) -> str | None:
+        more = {"sample_weight": rows["weights"][at]} if "weights" in given else {}
+        more |= {"user_ids": rows["users"][at]} if "users" in given else {}
+        pair = rows["labels"][at], rows["scores"][at]
+        return fastrec.calibration_curve(*pair, strategy=strategy, n_threads=n_threads, **more).to_json()
+
+    one = found(slice(None), 1)
+    assert [found(slice(None), 4), found(order, 2)] == [one, one]
 
 
 def test_min_gain_says_which_rows_are_positive() -> None:
@@ -241,13 +246,39 @@ def test_intervals_over_users_cover_where_those_of_rows_do_not() -> None:
     assert share_covered(200, clustered=False) < 0.9
 
 
+def test_rows_without_a_label_are_in_no_group_and_counted() -> None:
+    labels, scores, users = [0, 1, 1, 0, 1], [0.1, 0.9, 0.8, 0.3, 0.6], [1, 1, 2, 2, 3]
+    plans = ["a", None, "b", "a", None]
+    found = fastrec.calibration_curve(labels, scores, row_groups={"plan": plans}, user_ids=users)
+    assert {label: own.rows.sum() for label, own in found.groups["plan"].items()} == {"a": 2, "b": 1}
+    assert found.ungrouped == {"plan": 2}
+    assert "without a label, in no group: 2 rows" in repr(found)
+    weighted = fastrec.calibration_curve(labels, scores, row_groups={"plan": plans}, sample_weight=[1, 0.25, 1, 1, 0])
+    assert weighted.ungrouped == {"plan": 0.25}
+    whole = fastrec.calibration_curve(labels, scores, row_groups={"plan": [1, 1, 2, 2, 2]}, sample_weight=[0.1] * 5)
+    assert whole.ungrouped == {"plan": 0} and "without a label" not in repr(whole)
+    assert fastrec.calibration_curve(labels, scores, row_groups=[None] * 5).groups == {"row_group": {}}
+
+
+@pytest.mark.parametrize("weights", [(1e-100, 1e100), (1e100, 1e100), (1e-100, 1e-100)])
+def test_weights_of_any_size_have_intervals_over_users(weights: tuple[float, float]) -> None:
+    pair = [0, 1, 1, 0, 1, 1], [0.5] * 6
+    one, other = weights
+    found = fastrec.calibration_curve(*pair, user_ids=[1, 1, 1, 2, 2, 2], sample_weight=[one] * 3 + [other] * 3)
+    assert 0 < found.low[0] < found.mean_label[0] < found.high[0] < 1
+
+
 # Forms
 
 
 def test_tables_fit_80_columns_and_frames_have_all_bins() -> None:
     rows = log(5_000)
     found = fastrec.calibration_curve(
-        rows["labels"], rows["scores"], groups={"device": rows["devices"]}, user_ids=rows["users"], strategy="quantile"
+        rows["labels"],
+        rows["scores"],
+        row_groups={"device": rows["devices"]},
+        user_ids=rows["users"],
+        strategy="quantile",
     )
     text = repr(found)
     assert max(map(len, text.splitlines())) <= 80
@@ -267,15 +298,15 @@ def test_a_picture_has_a_curve_per_group() -> None:
     matplotlib = pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     matplotlib.use("Agg")
     rows = log(500)
-    ax = fastrec.calibration_curve(rows["labels"], rows["scores"], groups=rows["devices"]).plot()
+    ax = fastrec.calibration_curve(rows["labels"], rows["scores"], row_groups=rows["devices"]).plot()
     names = [text.get_text() for text in ax.get_legend().get_texts()]
     assert [name.split(" (")[0] for name in names] == ["perfect", "phone", "tv", "web"]
     matplotlib.pyplot.close("all")
 
 
 def test_a_group_without_a_positive_row_has_no_finite_calibration() -> None:
-    found = fastrec.calibration_curve([0, 0, 1], [0.1, 0.2, 0.9], groups=[1, 1, 2])
-    assert found.groups["group"][1].calibration == math.inf
+    found = fastrec.calibration_curve([0, 0, 1], [0.1, 0.2, 0.9], row_groups=[1, 1, 2])
+    assert found.groups["row_group"][1].calibration == math.inf
     assert json.loads(found.to_json())["errors"][1]["calibration"] == "Infinity"
     page = found.to_html()
     assert page is not None and "Calibration by group" in page
@@ -291,7 +322,7 @@ def test_a_page_shows_curves_of_the_same_rows() -> None:
     curves = [
         fastrec.roc_curve(*pair),
         fastrec.pr_curve(*pair),
-        fastrec.calibration_curve(*pair, groups={"device": rows["devices"]}),
+        fastrec.calibration_curve(*pair, row_groups={"device": rows["devices"]}),
         fastrec.ctr_by_rank(rows["labels"], rows["users"] % 5 + 1),
         fastrec.position_bias(rows["labels"], rows["users"] % 2 + 1, rows["users"] % 3, rows["users"] % 7),
     ]
@@ -348,8 +379,8 @@ def test_other_values_are_no_curves(curves: Any) -> None:
         ({"bins": 0}, "bins must be an integer from 1"),
         ({"strategy": "equal"}, "strategy"),
         ({"level": 1}, "level must lie between 0 and 1"),
-        ({"groups": ["a"]}, r"groups\['group'\] must have one label per row, 2; found 1"),
-        ({"groups": {1: ["a", "b"]}}, "names of groups must be strings"),
+        ({"row_groups": ["a"]}, r"row_groups must have one label per row, 2; found shape \(1,\)"),
+        ({"row_groups": {1: ["a", "b"]}}, "names of row_groups must be strings"),
         ({"user_ids": [1]}, "user_ids"),
     ],
 )

@@ -823,8 +823,8 @@ def test_clicks_by_rank_and_position_bias_have_the_bits_of_one_machine(session):
     for more in ({"by": ["device", "day"]}, {"user": ["user_id", "q"], "level": 0.5}):
         found = fastrec.spark.ctr_by_rank(log, **named, **more)
         assert found.to_json() == fastrec.ctr_by_rank(table, **named, **more).to_json()
-    plain = fastrec.spark.ctr_by_rank(log.drop("user_id"), **named, by="day")
-    assert plain.to_json() == fastrec.ctr_by_rank(table.drop_columns("user_id"), **named, by="day").to_json()
+    plain = fastrec.spark.ctr_by_rank(log.drop("user_id"), **named, row_by="day")
+    assert plain.to_json() == fastrec.ctr_by_rank(table.drop_columns("user_id"), **named, row_by="day").to_json()
     assert plain.users is None
     for method in ("ctr", "pivot", "adjacent", "em"):
         keys = {"query": "q", "item": "i", "method": method, "n_samples": 20}

@@ -130,8 +130,8 @@ def scored(device: str = "phone") -> tuple[Report, list[Any]]:
     curves = [
         fastrec.roc_curve(labels, scores, thin=True),
         fastrec.pr_curve(labels, scores, thin=True),
-        fastrec.calibration_curve(labels, scores, user_ids=users, groups=devices, bins=15),
-        fastrec.ctr_by_rank(labels, users % 7 + 1, user_ids=users, groups=devices),
+        fastrec.calibration_curve(labels, scores, user_ids=users, row_groups=devices, bins=15),
+        fastrec.ctr_by_rank(labels, users % 7 + 1, user_ids=users, row_groups=devices),
     ]
     return report, curves
 

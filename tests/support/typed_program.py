@@ -121,7 +121,9 @@ def draw_curves() -> None:
     assert_type([roc.area, pr.area, fastrec.break_even_point(LABELS, SCORES)], list[float])
     compared: fastrec.CurveComparison = fastrec.compare_curves(roc, roc)
     assert compared.dominates == "equal"
-    bins: fastrec.CalibrationCurve = fastrec.calibration_curve(LABELS, SCORES, groups={"plan": ["free"] * len(LABELS)})
+    bins: fastrec.CalibrationCurve = fastrec.calibration_curve(
+        LABELS, SCORES, row_groups={"plan": ["free"] * len(LABELS)}
+    )
     assert_type([bins.ece, bins.calibration], list[float])
     fastrec.evaluate_scores(LABELS, SCORES, metrics="auc").to_html(curves=[roc, pr, bins])
     for plot in (fastrec.plot_roc, fastrec.plot_pr, fastrec.plot_calibration):
@@ -148,8 +150,10 @@ def compare_systems(report: fastrec.Report) -> None:
 
 def count_clicks() -> None:
     clicks, ranks, users = np.array([1, 0, 1, 0]), np.array([1, 2, 1, 2]), ["ann", "ann", "bob", "bob"]
-    counted: fastrec.CtrByRank = fastrec.ctr_by_rank(clicks, ranks, user_ids=users, groups={"plan": ["free"] * 4})
-    assert_type(counted.merge(fastrec.ctr_by_rank([1], [1], user_ids=["eve"], groups={"plan": ["paid"]})).level, float)
+    counted: fastrec.CtrByRank = fastrec.ctr_by_rank(clicks, ranks, user_ids=users, row_groups={"plan": ["free"] * 4})
+    assert_type(
+        counted.merge(fastrec.ctr_by_rank([1], [1], user_ids=["eve"], row_groups={"plan": ["paid"]})).level, float
+    )
     bias: fastrec.PositionBias = fastrec.position_bias(clicks, ranks, users, [7] * 4, method="em", n_samples=5)
     assert_type(bias.to_rows(), list[dict[str, Any]])
     bias.plot(counted.plot(), label="bias")
