@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
@@ -24,7 +26,7 @@ from fastrec.evaluation.evaluators import about_users, check_n_items
 from fastrec.evaluation.lists import Evaluator, evaluate_at_once, evaluate_model_at_once
 from fastrec.evaluation.models import find_top
 from fastrec.evaluation.rows import ScoreEvaluator, evaluate_rows_at_once, usual_of_rows
-from fastrec.exceptions import InputError, InputTypeError, MetricError, renaming, shown
+from fastrec.exceptions import Argument, InputError, InputTypeError, MetricError, Name, Place, renaming, shown
 from fastrec.inputs.arrays import has_rows
 from fastrec.inputs.arrow import Frame, open_foreign
 from fastrec.inputs.items import read_items
@@ -420,9 +422,6 @@ def compare_scores(
     """
     from fastrec.comparison.compare import compare  # most calls need none
 
-    named = isinstance(scores, dict) and all(isinstance(name, str) for name in scores)
-    if not named or len(scores) < 2:
-        raise InputTypeError(f"scores must be a dict of two models or more, {{name: scores}}, found {shown(scores)}")
     labels = _check_models(labels, scores)
     if metrics is not None and not isinstance(metrics, str):
         metrics = listed_in_order(metrics, "metrics")
@@ -430,16 +429,29 @@ def compare_scores(
     for name, own in scores.items():
         column = {"score": own} if isinstance(own, str) else {}
         options = {**given, **column, "per_user": True, "progress": None}
-        reports[name] = _report_of_rows(labels, None if column else own, indptr, metrics, options, alone=True)
+        with renaming(functools.partial(_named_scores, f"scores[{name!r}]")):
+            reports[name] = _report_of_rows(labels, None if column else own, indptr, metrics, options, alone=True)
     return compare(
         reports, baseline, None, test, correction, level, n_rounds, seed, given["n_threads"], progress=progress
     )
 
 
-def _check_models(labels: Any, scores: Mapping[str, Any]) -> Any:
+def _check_models(labels: Any, scores: Any) -> Any:
     """Return labels, opened if they are a data frame, whose columns all scores must name; else all are arrays."""
+    named = isinstance(scores, dict) and all(isinstance(name, str) for name in scores)
+    if not named or len(scores) < 2:
+        found = with_article(type(scores).__name__)
+        if isinstance(scores, dict):
+            found += f" of {', '.join(map(shown, scores)) or 'none'}"
+        wanted = "a dict of two models or more, {name: scores} with strings as names"
+        raise InputTypeError(f"scores must be {wanted}, found {found}")
     opened = open_foreign(labels, "the frame")
     is_frame = isinstance(opened, Frame)
+    arrays = {} if is_frame else {name: own for name, own in scores.items() if not isinstance(own, str)}
+    lengths = {name: len(own) for name, own in arrays.items() if hasattr(own, "__len__")}
+    if len(set(lengths.values())) > 1:
+        found = ", ".join(f"{n} in {shown(name)}" for name, n in lengths.items())
+        raise InputError(f"scores must have one score per row for every model, found {found}")
     for name, own in scores.items():
         if isinstance(own, str) and not is_frame:
             kind = with_article(type(labels).__name__)
@@ -448,6 +460,13 @@ def _check_models(labels: Any, scores: Mapping[str, Any]) -> Any:
             kind = with_article(type(own).__name__)
             raise InputTypeError(f"labels is a data frame, so scores[{name!r}] must name a column, found {kind}")
     return opened if is_frame else labels
+
+
+def _named_scores(scores: str, part: Name) -> Name:
+    """Return a name in a message; that of scores becomes that of the scores of a model."""
+    if part == Place("scores"):
+        return Place(scores)
+    return replace(part, name=scores) if isinstance(part, Argument) and part.name == "score" else part
 
 
 def _report_of_rows(

@@ -283,10 +283,11 @@ def _worse_rows(found: Comparison, metrics: Sequence[str], report: Report) -> li
                 f"--fail-if-worse {row.metric}: the metric declares neither higher nor lower values as better"
             )
         if row.metric in names and math.isnan(row.p_value):
-            raise InputError(
-                f"--fail-if-worse {row.metric}: {row.system} and {row.baseline} share {counted(row.users, 'user')}, "
-                "too few for a test"
-            )
+            few = "too few for a test"
+            if row.users > 1 and row.metric in found.settings.get("clustered", ()):
+                few = "fewer than two of them with rows of a class"
+            users = counted(row.users, "user")
+            raise InputError(f"--fail-if-worse {row.metric}: {row.system} and {row.baseline} share {users}, {few}")
     return [row for row in found.rows if row.metric in names and row.verdict == "worse"]
 
 

@@ -166,6 +166,8 @@ def _check_reports(reports: Any) -> dict[str, Report]:
             raise InputTypeError(f"reports[{name!r}] must be a Report, found {type(report).__name__}")
         if not report.has_values:
             raise InputError(f"the report of {name} has no values per user: evaluate(..., per_user=True) keeps them")
+        if report.data.get("rows") == 0:
+            raise InputError(f"the log of {name} has no rows, so there is nothing to compare")
     (first, one), *others = reports.items()
     for name, other in others:
         kinds = [_lists_of(report) for report in (one, other)]

@@ -123,10 +123,12 @@ class Comparison(Published):
             users += f"; up to {counted(unpaired, 'user')} counted on one side only (missing={settings['missing']})"
         notes.append(users)
         if any(row.users and math.isnan(row.low) for row in self.all_rows()):
-            notes.append("no interval and no p-value where too few users are compared")
+            few = self._number(2).removeprefix("2 ")
+            notes.append(f"no interval and no p-value where fewer than two {few} count, or have rows of a class")
         if clustered := settings.get("clustered"):
             of = "rows, each on its own" if settings.get("units") == "rows" else "users, whose rows count together"
-            notes.append(f"intervals and tests over {of}: {', '.join(clustered)}")
+            some = {row.metric for row in self.rows} - set(clustered)
+            notes.append(f"intervals and tests over {of}{': ' + ', '.join(clustered) if some else ''}")
         if self.segments:
             notes.append(f"segments: {', '.join(self.segments)}; p-values are corrected within each")
         return [*notes, *self._directions(), *(f"{metric}: {why}" for metric, why in self.left_out.items())]

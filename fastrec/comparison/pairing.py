@@ -18,7 +18,14 @@ from fastrec.metrics.calls import parse
 from fastrec.metrics.declaration import Call
 from fastrec.report.estimates import Estimate
 from fastrec.report.report import Report
-from fastrec.report.significance import detectable_by, detectable_difference, normal_test, pair_differences, run_test
+from fastrec.report.significance import (
+    UNKNOWN,
+    detectable_by,
+    detectable_difference,
+    normal_test,
+    pair_differences,
+    run_test,
+)
 from fastrec.report.soundness import known_calls, reading_size, values_of_settings, with_effects_of_settings
 from fastrec.report.values import why_no_mean
 
@@ -29,7 +36,7 @@ Array = np.ndarray[Any, Any]
 NO_MEAN = "is not a plain mean of users' values, which compare needs"
 PLAIN_MEAN_OPTIONS = {"average": "user", "weight": "equal"}  # options that make a metric such a mean
 NO_VALUES = "has no values per user, which compare needs"
-NO_ERROR = "is a number of all lists together without a known standard error, which compare needs"
+NO_ERROR = "is a number of all {} together without a known standard error, which compare needs"
 NO_EFFECTS = "has no values per user in a report made from batches, which compare needs: evaluate all lists in one call"
 NO_EFFECTS_OF_ROWS = (
     "has no effects of users in a report made from batches, which compare needs: evaluate all rows in one call"
@@ -248,6 +255,9 @@ class PairedValues:
         options |= {"n_threads": self._n_threads, "magnitude": magnitude}
         tested = run_test(differences, self._settings["test"], **options)
         means = _means(ours, theirs, differences, target)
+        detectable = detectable_difference(differences, self._settings["level"])
+        if self.is_of_all_rows(metric) and self._has_no_error(metric, system, baseline, grouping, group):
+            tested, detectable = UNKNOWN, math.nan
         if self.is_of_all_lists(metric) or self.is_of_all_rows(metric):
             found = dict.fromkeys(found)  # no user has such a number, only an effect on it
             # the numbers of the reports, without the rounding of the means
@@ -263,8 +273,15 @@ class PairedValues:
             **found,
             "users": len(differences),
             "unpaired": unpaired,
-            "detectable": detectable_difference(differences, self._settings["level"]),
+            "detectable": detectable,
         }
+
+    def _has_no_error(
+        self, metric: str, system: str, baseline: str, grouping: str | None, group: str | int | None
+    ) -> bool:
+        """Return whether a class has rows of fewer than two users, so that effects do not show how a metric varies."""
+        known = (self._estimate(name, metric, grouping, group) for name in (system, baseline))
+        return any(math.isnan(one.std_error) for one in known)
 
     def _check_paired(self, unpaired: int, metric: str, system: str, baseline: str) -> None:
         if unpaired and self._settings["missing"] == "error":
@@ -298,7 +315,7 @@ def _why_not_in(report: Report, metric: str) -> str:
     if _has_effects(report, metric) and _lacks_values(report, metric):
         return NO_EFFECTS
     if _is_without_error(report, metric):
-        return NO_ERROR
+        return NO_ERROR.format("rows" if "rows" in report.data else "lists")
     return f"{NO_MEAN}{_plain_form(parse(metric))}{why_no_mean(report, metric)}"
 
 

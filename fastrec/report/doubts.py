@@ -8,7 +8,7 @@ from typing import Any
 from fastrec.checks import counted
 from fastrec.policies import SAMPLING
 
-__all__ = ["NOTES", "NO_TRUTH", "NO_USER", "describe_sample", "doubts", "doubts_of_items"]
+__all__ = ["NOTES", "NO_TRUTH", "NO_USER", "describe_one_class", "describe_sample", "doubts", "doubts_of_items"]
 
 
 NOTES = (
@@ -50,6 +50,13 @@ def doubts_of_items(data: Mapping[str, Any]) -> list[str]:
     if data.get("exclude_rows_not_scored") and not data["excluded_items"]:
         found.append("exclude removed no item of the model: do the item ids match?")
     return found
+
+
+def describe_one_class(data: Mapping[str, Any]) -> str:
+    """Return that all rows of a log are of one class, so that metrics of both classes have no value; else nothing."""
+    if not data.get("rows") or data.get("positive_rows") not in (0, data["rows"]):
+        return ""
+    return "all rows are positive" if data["positive_rows"] else "no row is positive"
 
 
 def describe_sample(settings: Mapping[str, Any]) -> list[str]:

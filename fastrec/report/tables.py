@@ -11,6 +11,7 @@ import numpy as np
 from fastrec.checks import counted
 from fastrec.metrics.declaration import LISTS
 from fastrec.report.definitions import known_call
+from fastrec.report.doubts import describe_one_class
 from fastrec.report.plain import group_rows, rows_of
 from fastrec.report.soundness import known_calls, values_of_settings, with_effects_of_settings
 from fastrec.show.charts import histogram, whisker
@@ -289,7 +290,10 @@ def order_of_lists(data: Mapping[str, int | float]) -> list[str]:
 
 
 def why_no_interval(report: ReportValues) -> list[str]:
-    """Return a line per reason why estimates have a mean and no interval."""
+    """Return a line per reason why estimates have no mean, or a mean and no interval."""
+    no_mean = [name for name, one in report.estimates.items() if math.isnan(one.mean)]
+    one_class = describe_one_class(report.data)
+    lines = [f"no value for {', '.join(no_mean)}: {one_class}"] if no_mean and one_class else []
     without = {
         name: one for name, one in report.estimates.items() if math.isfinite(one.mean) and math.isnan(one.std_error)
     }
@@ -311,7 +315,7 @@ def why_no_interval(report: ReportValues) -> list[str]:
         else:
             reason = "this metric has no known standard error"
         metrics.setdefault(reason, []).append(name)
-    return [f"no interval for {', '.join(names)}: {reason}" for reason, names in metrics.items()]
+    return [*lines, *(f"no interval for {', '.join(names)}: {reason}" for reason, names in metrics.items())]
 
 
 def units_of_intervals(report: ReportValues) -> list[str]:

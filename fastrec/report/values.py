@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fastrec.checks import check_choice, check_level, whole_number
 from fastrec.exceptions import Argument, InputError, shown
-from fastrec.report.doubts import doubts
+from fastrec.report.doubts import describe_one_class, doubts
 from fastrec.report.estimates import ByMetric, Effects, Estimate
 from fastrec.report.plain import with_rest
 from fastrec.report.soundness import NAN_POLICIES, SLACK, known_calls, values_of_settings
@@ -216,5 +216,7 @@ def why_no_mean(report: ReportValues, name: str) -> str:
     if math.isnan(report[name]):
         policies = [f"{policy}='nan'" for policy in NAN_POLICIES if report.settings.get(policy) == "nan"]
         makers = " and ".join(policies)
+        if not policies and (one_class := describe_one_class(report.data)):
+            return f"; its mean is NaN, as {one_class}"
         return f"; its mean is NaN, as {makers} makes it" if policies else "; its mean is NaN"
     return "; its mean is weighted by user_weight" if report.settings.get("weighted") else ""

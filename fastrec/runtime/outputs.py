@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import IO, Any
 
 from fastrec.checks import check_file
-from fastrec.exceptions import InputError
+from fastrec.exceptions import Argument, InputError
 from fastrec.runtime.signals import undone_by
 
 fcntl: Any
@@ -126,9 +126,14 @@ def temporary_folder(parent: str | os.PathLike[str] | None) -> Iterator[str]:
 
     A killed process leaves its folder behind: the next process that makes a folder beside it removes it.
     """
-    parent = tempfile.gettempdir() if parent is None else os.fspath(parent)
-    _remove_abandoned(parent)
-    folder = tempfile.TemporaryDirectory(prefix=FOLDER, dir=parent)
+    try:
+        parent = tempfile.gettempdir() if parent is None else os.fspath(parent)
+        _remove_abandoned(parent)
+        folder = tempfile.TemporaryDirectory(prefix=FOLDER, dir=parent)
+    except OSError as error:
+        where = "the folders for temporary files" if parent is None else repr(parent)
+        found = f"no temporary folder can be made in {where}: {error.strerror or error}; name one that takes files, "
+        raise InputError(found, Argument("temp_directory", (...,))) from error
     remove = functools.partial(shutil.rmtree, folder.name, ignore_errors=True)
     with undone_by(remove):
         try:

@@ -213,6 +213,7 @@ UNMATCHED: list[tuple[str, tuple[str, ...], str]] = [
     ("odd", KEY, "odd.csv: column 'score': scores must be probabilities for log_loss, found 2.0;"),
     ("alone", (), "alone.csv: no column 'user_id', which old.csv has; --user-col names the column of users"),
     ("new", ("--row-key", "nth"), "old.csv: no column 'nth'"),
+    ("new", ("--row-key", "nth"), "--row-key names the columns that identify a row"),
 ]
 
 

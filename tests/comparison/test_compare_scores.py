@@ -228,8 +228,11 @@ def test_coverage_with_rows_that_are_alike() -> None:
 WRONG: list[tuple[Any, dict[str, Any], str]] = [
     ({"a": [0.1, 0.2]}, {}, "scores must be a dict of two models or more"),
     ([[0.1, 0.2], [0.1, 0.2]], {}, "scores must be a dict of two models or more"),
-    ({"a": [0.1, 0.2], "b": [0.1]}, {}, "labels must have one label per score, 1; found 2"),
-    ({"a": [0.1, 0.2], "b": [0.1, math.nan]}, {}, "scores must not be NaN"),
+    ({1: [0.1, 0.2], 2: [0.1, 0.2]}, {}, "with strings as names, found a dict of 1, 2"),
+    ({"a": [0.1, 0.2], "b": [0.1]}, {}, "scores must have one score per row for every model, found 2 in 'a', 1 in 'b'"),
+    ({"a": [0.1], "b": [0.1]}, {}, "labels must have one label per score, 1; found 2"),
+    ({"a": [0.1, 0.2], "b": [0.1, math.nan]}, {}, r"scores\['b'\] must not be NaN, found NaN at row 1"),
+    ({"a": [0.1, 0.2], "b": ["x", "y"]}, {}, r"scores\['b'\] must be numbers"),
     ({"a": [0.1, 0.2], "b": [0.3, 0.1]}, {"baseline": "c"}, "baseline='c' is not one of the reports"),
     ({"a": [0.1, 0.2], "b": "b"}, {}, r"scores\['b'\] names a column, so labels must be a data frame, found a list"),
 ]
@@ -249,7 +252,7 @@ def test_scores_of_a_frame_are_columns_of_it() -> None:
             fastrec.InputTypeError, match=r"labels is a data frame, so scores\['a'\] must name a column"
         ):
             fastrec.compare_scores(frame, {"b": "b", "a": other}, "auc")
-    with pytest.raises(fastrec.InputError, match="no column 'c'"):
+    with pytest.raises(fastrec.InputError, match=r"no column 'c'.*scores\['c'\]=... names another"):
         fastrec.compare_scores(frame, {"b": "b", "c": "c"}, "auc")
 
 
@@ -292,6 +295,32 @@ def test_reports_of_logs_with_other_rows_are_warned_of() -> None:
     reports["b"] = longer.report(longer.other, "auc", user_ids=np.arange(41))
     with pytest.warns(fastrec.FastrecWarning, match="the logs differ in the number of users: 40 in a, 41 in b"):
         fastrec.compare(reports)
+
+
+@pytest.mark.parametrize("test", ["randomization", "bootstrap", "t"])
+def test_a_class_of_one_user_has_no_interval(test: Any) -> None:
+    labels, users = [0, 1, 0, 1, 0, 0], [1, 1, 2, 1, 3, 3]  # only user 1 has positive rows
+    models = {"a": [0.1, 0.2, 0.3, 0.4, 0.3, 0.1], "b": [0.3, 0.2, 0.1, 0.6, 0.2, 0.2]}
+    metrics = ["auc", "log_loss"]
+    found = fastrec.compare_scores(labels, models, metrics, user_ids=users, groups=[1] * 6, test=test)
+    for rows in (found.rows, found.segments["group"]):
+        auc, log_loss = rows
+        assert math.isnan(auc.low) and math.isnan(auc.high) and math.isnan(auc.p_value) and math.isnan(auc.detectable)
+        assert math.isfinite(auc.difference) and log_loss.low < log_loss.high and log_loss.p_value <= 1
+    assert "no interval and no p-value where fewer than two users count, or have rows of a class" in found.notes()
+    assert math.isnan(fastrec.compare_scores(labels[:2], {"a": [0.1, 0.2], "b": [0.2, 0.1]}, "auc").rows[0].p_value)
+
+
+def test_rows_of_one_class_are_named_as_the_reason() -> None:
+    models = {"a": [0.1, 0.2], "b": [0.3, 0.1]}
+    for label, reason in ((0, "no row is positive"), (1, "all rows are positive")):
+        found = fastrec.compare_scores([label] * 2, models, ["auc", "log_loss"])
+        assert found.left_out == {"auc": f"has no value in one of the reports; its mean is NaN, as {reason}"}
+        report = fastrec.evaluate_scores([label] * 2, models["a"], metrics=["auc", "ks", "log_loss"])
+        assert f"no value for auc, ks: {reason}" in repr(report)
+    wanted = "the log of a has no rows, so there is nothing to compare"
+    with pytest.warns(fastrec.FastrecWarning, match="no rows"), pytest.raises(fastrec.InputError, match=wanted):
+        fastrec.compare_scores([], {"a": [], "b": []}, "auc")
 
 
 def test_one_user_has_no_interval() -> None:

@@ -15,6 +15,7 @@ from fastrec.files.lists import evaluate_lists
 from fastrec.files.resources import Resources
 from fastrec.files.tables import open_database
 from fastrec.inputs.users import NO_LABEL
+from fastrec.runtime.outputs import temporary_folder
 from support.logs import LISTS, STRANGE, TRUTH, lists, rows
 from support.read_files import read_logs, read_scores
 
@@ -842,6 +843,14 @@ def test_a_full_disk_is_named(tmp_path, message):
         raise duckdb.OutOfMemoryException(message)
     with pytest.raises(FastrecError, match="the files do not fit in memory"), open_database(None, str(tmp_path)):
         raise duckdb.OutOfMemoryException("could not allocate block")
+
+
+def test_a_folder_that_takes_no_temporary_files_is_named(tmp_path):
+    path = tmp_path / "file"
+    path.write_text("")
+    wanted = f"no temporary folder can be made in {str(path)!r}: .*; name one that takes files, temp_directory=..."
+    with pytest.raises(InputError, match=wanted), temporary_folder(path):
+        pass
 
 
 # Arguments for other functions
