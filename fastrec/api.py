@@ -29,6 +29,7 @@ from fastrec.evaluation.rows import ScoreEvaluator, evaluate_rows_at_once, usual
 from fastrec.exceptions import Argument, InputError, InputTypeError, MetricError, Name, Place, renaming, shown
 from fastrec.inputs.arrays import has_rows
 from fastrec.inputs.arrow import Frame, open_foreign
+from fastrec.inputs.hints import hints_of_rows
 from fastrec.inputs.items import read_items
 from fastrec.inputs.models import read_call
 from fastrec.inputs.users import is_hashable
@@ -474,15 +475,18 @@ def _report_of_rows(
 ) -> Report:
     """Return the report of a call that scores rows. `alone`: rows without users are users of their own."""
     settings = pick(RowSettings, given)
+    labels = open_foreign(labels, "the frame") if scores is None else labels
     if metrics is None and given["like"] is None:
-        labels = open_foreign(labels, "the frame") if scores is None else labels
         named = given["user"] is not None or given["by"] is not None
         of_frame = named or (isinstance(labels, Frame) and labels.has("user_id"))
         has_users = of_frame if scores is None else indptr is not None or given["user_ids"] is not None
         metrics = usual_of_rows(given["k"], has_users=has_users, weighted=given["sample_weight"] is not None)
         settings["k"] = None
     evaluator = ScoreEvaluator(metrics, **settings)
-    return evaluate_rows_at_once(evaluator, labels, scores, indptr, pick(RowBatch, given), alone=alone)
+    report = evaluate_rows_at_once(evaluator, labels, scores, indptr, pick(RowBatch, given), alone=alone)
+    if isinstance(labels, Frame) and given["user"] is None:
+        record(report, hints_of_rows(labels.columns, [name for name in given.values() if isinstance(name, str)]))
+    return report
 
 
 def gauc(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,7 +21,8 @@ from fastrec.files.labels import LabelsOfUsers
 from fastrec.files.opened import open_files
 from fastrec.files.resources import Resources
 from fastrec.files.tables import File
-from fastrec.report.report import Report
+from fastrec.inputs.hints import hints_of_rows
+from fastrec.report.report import Report, record
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -84,7 +85,21 @@ def evaluate_paired(
                         evaluator.update(batch["log"], **given)
         names = {role: first.names[role] for role in of_users}
         found = reports or [evaluator.result() for evaluator in evaluators]
-        return [finished(report, names, loaded.labels).report for report in found]
+        return _finished(found, names, loaded.labels, columns, list(files["log"].source.columns))
+
+
+def _finished(
+    reports: Iterable[Report],
+    users: Mapping[str, str],
+    labels: LabelsOfUsers,
+    columns: PairedColumns,
+    names: Sequence[str],
+) -> list[Report]:
+    """Return reports on the log of all models, with hints; `names` are all columns of the first file."""
+    found = [finished(report, users, labels).report for report in reports]
+    for report in found:
+        record(report, hints_of_rows(names, columns.names) if columns.users is None else ())
+    return found
 
 
 def _roles(files: Mapping[str, File]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -136,7 +151,7 @@ def _evaluate_whole(
     if not job.take_whole({"log": rows}, update):
         return None
     names = dict(zip(users, job.columns.users or ("user_id",) * len(users), strict=True))
-    return [finished(report, names, labels).report for report in reports]
+    return _finished(reports, names, labels, job.columns, whole.listed["log"])
 
 
 def _arguments(

@@ -11,11 +11,13 @@ from typing import Any, TypeVar
 from fastrec.evaluation.rows import ScoreEvaluator, review, update_and_review
 from fastrec.files.columns import RowColumns, users_of
 from fastrec.files.faults import finished, named_as_in
-from fastrec.files.job import Data, Evaluated, FileJob, batches, roles_of_log, select_sql
+from fastrec.files.job import Data, Evaluated, FileJob, Whole, batches, roles_of_log, select_sql
 from fastrec.files.labels import LabelsOfUsers, segments_sql
 from fastrec.files.opened import open_files
 from fastrec.files.resources import Resources
+from fastrec.inputs.hints import hints_of_rows
 from fastrec.inputs.users import UserLabels
+from fastrec.report.report import record
 
 __all__ = ["evaluate_log"]
 
@@ -42,9 +44,13 @@ def evaluate_log(
     """
     label, score = columns.values
     job = FileJob(open_files(paths, columns, input_format), columns, resources, watch, labels_by_user)
-    found = _evaluate_whole_log(make_evaluator, job) or _evaluate_parts_of_log(make_evaluator, job)
+    whole = job.read_whole()
+    found = None if whole is None else _evaluate_whole_log(make_evaluator, job, whole)
+    if whole is not None and found is not None:
+        return _hinted(found, columns, whole.listed["log"])
+    found = _evaluate_parts_of_log(make_evaluator, job)
     if found is not None:
-        return found
+        return found  # with users
     with job.database(roles_of_log) as loaded:
         file, labels = loaded.files["log"], loaded.labels
         users = users_of(file.names)
@@ -61,14 +67,20 @@ def evaluate_log(
         if loaded.streamed and users and evaluator._needs_review:  # noqa: SLF001 - not an attribute for users
             for batch in batches(data, users, again=True):
                 _pass_log(functools.partial(review, evaluator), batch["log"], columns, by, None)
-        return _finished(evaluator, {role: file.names[role] for role in users}, labels, columns)
+        found = _finished(evaluator, {role: file.names[role] for role in users}, labels, columns)
+        return _hinted(found, columns, list(file.source.columns))
 
 
-def _evaluate_whole_log(make_evaluator: Callable[[bool], ScoreEvaluator], job: FileJob[RowColumns]) -> Evaluated | None:
-    """Evaluate a file that fits in memory and needs no database; return None if it needs one."""
-    whole = job.read_whole()
-    if whole is None:
-        return None
+def _hinted(found: Evaluated, columns: RowColumns, names: Sequence[str]) -> Evaluated:
+    """Return a result whose report has hints; `names` are all columns of the log."""
+    record(found.report, hints_of_rows(names, columns.names) if columns.users is None else ())
+    return found
+
+
+def _evaluate_whole_log(
+    make_evaluator: Callable[[bool], ScoreEvaluator], job: FileJob[RowColumns], whole: Whole
+) -> Evaluated | None:
+    """Evaluate a file that was read whole; return None if it needs a database."""
     rows = whole.tables["log"]
     users = users_of(rows.column_names)
     evaluator = make_evaluator(bool(users))

@@ -82,7 +82,7 @@ class Grouping(NamedTuple):
 
 
 def one_per_user(
-    values: Array, valid: Array | None, grouping: Grouping, spell: Callable[[Array], Any], where: str
+    values: Array, valid: Array | None, grouping: Grouping, spell: Callable[[Array], Any], where: str, advice: str = ""
 ) -> tuple[Array, Array]:
     """Return the value of each user, and whether each user has one; raise if rows of a user have different values.
 
@@ -110,7 +110,7 @@ def one_per_user(
         who = spell(grouping.ids[user : user + 1])[0]
         who = who.item() if isinstance(who, np.generic) else who
         row = RowNumber(grouping.origin(at), f", row {grouping.origin(at)} from the user's first")
-        raise InputError(where, f" must agree within a user, but rows of user {who!r} differ", row)
+        raise InputError(where, f" must agree within a user, but rows of user {who!r} differ", row, advice)
     return of_users, present
 
 

@@ -18,6 +18,7 @@ __all__ = [
     "are_disordered",
     "are_gapless",
     "hints_of_columns",
+    "hints_of_rows",
     "hints_of_slates",
     "users_with_gaps",
 ]
@@ -44,6 +45,7 @@ SCORES = frozenset(
 )
 
 
+USERS = frozenset(("user", "users", "userid", "uid", "customer", "customerid", "member", "memberid", "visitorid"))
 GAINS = frozenset(("rating", "ratings", "stars", "score", "scores", "relevance", "grade", "grades"))
 
 
@@ -136,6 +138,15 @@ def hints_of_slates(
         if role == "rank" and is_disordered(role, name):
             text = f"the log has no column 'rank', so slates keep row order, but column {name!r} implies another: pass "
             yield Text(text, Argument(role, (name,)), " to use it")
+
+
+def hints_of_rows(found: Collection[Any], used: Collection[Any]) -> list[str]:
+    """Return a hint about a column of a log without users that may hold them."""
+    likely = [name for name in found if name not in used and _spelled(name) in USERS]
+    if "user_id" in found or len(likely) != 1:
+        return []
+    text = f"the log has no column 'user_id', so rows are taken as independent, but column {likely[0]!r} may hold users"
+    return [Text(text, ": pass ", Argument("user", (likely[0],)), " to use it")]
 
 
 def _likely_gains(found: Iterable[Any], used: Collection[Any]) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.exceptions import InputError, Place, RowNumber
+from fastrec.exceptions import Argument, InputError, Place, RowNumber, Text
 from fastrec.inputs.arrow import Labels
 from fastrec.inputs.columns import LABELS, SCORES, check_floats, check_numbers, check_row_weights
 from fastrec.inputs.frames import Columns, ScoredFrame, read_scored_frame, spell_labels
@@ -41,6 +41,9 @@ __all__ = [
 Array = np.ndarray[Any, Any]
 ROWS_WITHOUT_USERS = 4096  # rows without users are summed this many at a time
 INT8 = np.iinfo(np.int8)
+VARYING = Text(
+    "; evaluate_scores takes labels that vary within a user as ", Argument("row_groups"), " or ", Argument("row_by")
+)
 
 
 class Rows(NamedTuple):
@@ -240,7 +243,7 @@ def _users_of_rows(keys: Keys, grouping: Grouping, groups: Any, user_weight: Any
     for name, given in named.items() if groups is not None else ():
         where = f"groups[{name!r}]" if isinstance(groups, Mapping) else "groups"
         of_rows, valid = encode_labels(given, where, n)
-        found, present = one_per_user(of_rows.codes, valid, grouping, keys.name_of, where)
+        found, present = one_per_user(of_rows.codes, valid, grouping, keys.name_of, where, VARYING)
         labels[name] = spell_labels(of_rows.name_of(found[present]), present)
     codes, group_keys = check_groups(labels or None, len(ids))
     weights = check_weights(user_weight, n)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -175,7 +176,9 @@ def _are_labels(array: Array) -> bool:
 
 def _kinds(array: Array) -> str:
     """Return the types in an array of objects, as the end of an error."""
-    return f", found {', '.join(sorted({type(value).__name__ for value in array.tolist()}))}"
+    values = array.tolist()
+    kinds = {"NaN" if isinstance(own, float) and math.isnan(own) else type(own).__name__ for own in values}
+    return f", found {', '.join(sorted(kinds))}"
 
 
 def as_labels(values: list[Any]) -> Array:

@@ -253,3 +253,22 @@ def test_pages_of_two_columns(log: Any) -> None:
     result = run("log.csv", *TWO, "-m", "auc,gauc", "--html", "both.html", "--format", "md")
     assert result.exit_code == 0 and "| auc | new" not in result.output
     assert all(name in Path("both.html").read_text() for name in ("old", "new", "gauc"))
+
+
+def test_files_whose_users_are_not_named_are_warned_of(log: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted = (
+        "the log has no column 'user_id', so rows are taken as independent, but column 'userId' may hold users: "
+        "pass user='userId' to use it"
+    )
+    renamed = log.rename(columns={"user_id": "userId"}).assign(score=log["old"])
+    renamed.to_csv("users.csv", index=False)
+    renamed.to_parquet("users.parquet")
+    for copies in (job.COPIES, 1 << 40):  # in memory, and by a database
+        with monkeypatch.context() as patch:
+            patch.setattr(job, "COPIES", copies)
+            for name in ("users.csv", "users.parquet"):
+                with pytest.warns(fastrec.FastrecWarning, match=wanted):
+                    assert fastrec.evaluate_files(name, metrics="log_loss").warnings == [wanted]
+                assert fastrec.evaluate_files(name, metrics="log_loss", user="userId").warnings == []
+    result = run("users.csv", "--score-col", "old", "--score-col", "new", "-m", "auc")
+    assert result.exit_code == 0 and "pass --user-col userId to use it" in result.stderr

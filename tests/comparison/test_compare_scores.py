@@ -391,3 +391,20 @@ def test_metrics_may_be_a_generator() -> None:
     models = {"a": log.one, "b": log.other}
     found = fastrec.compare_scores(log.labels, models, (name for name in ("auc", "brier")), indptr=log.indptr)
     assert [row.metric for row in found.rows] == ["auc", "brier"]
+
+
+def test_a_log_whose_users_are_not_named_is_warned_of() -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"label": [0, 1, 0, 1], "score": [0.1, 0.2, 0.3, 0.4], "userId": [1, 1, 2, 2]})
+    frame["other"] = frame["score"] + 0.1
+    wanted = "rows are taken as independent, but column 'userId' may hold users: pass user='userId' to use it"
+    with pytest.warns(fastrec.FastrecWarning, match=wanted):
+        report = fastrec.evaluate_scores(frame, metrics="auc")
+    assert len(report.warnings) == 1
+    with pytest.warns(fastrec.FastrecWarning, match=wanted):
+        found = fastrec.compare_scores(frame, {"a": "score", "b": "other"}, "auc")
+    assert len(found.warnings) == 1
+    assert fastrec.evaluate_scores(frame, metrics="auc", user="userId").warnings == []
+    assert fastrec.evaluate_scores(frame, metrics="auc", row_by="userId").warnings == []
+    assert fastrec.evaluate_scores(frame.assign(user_id=1), metrics="log_loss").warnings == []
+    assert fastrec.evaluate_scores(frame.assign(uid=1), metrics="auc").warnings == []  # either may hold them
