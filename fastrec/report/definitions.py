@@ -29,6 +29,7 @@ SETTINGS = {
     "like": "tool whose names, definitions and policies apply",
     "names": "names of the metrics in that tool",
     "units": "what the intervals of metrics of the order of all rows take as independent",
+    "clustered": "metrics of all rows together: users are compared by the effects of their rows",
     "baseline": "system that all others are compared with",
     "test": "test of the mean difference, two-sided, on users",
     "correction": "correction of p-values for many comparisons",
