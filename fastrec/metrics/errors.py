@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import math
-
-from fastrec.metrics.dual import Number
+from fractions import Fraction
 
 __all__ = ["root", "variance_of_ratio"]
 
+Exact = int | Fraction
+
 
 def variance_of_ratio(
-    n_users: int, below: Number, above: Number, below_squares: Number, products: Number, above_squares: Number
-) -> tuple[Number, Number]:
+    n_users: int, below: Exact, above: Exact, below_squares: Exact, products: Exact, above_squares: Exact
+) -> tuple[Exact, Exact]:
     """Return the variance of a ratio of sums over at least two users, as numerator and denominator (delta method).
 
     It is U / (U - 1) * sum of (a_u - R b_u)^2 / B^2, with R = A / B. The arguments are the number of users U, the sums
-    B and A, and the sums of b_u^2, a_u b_u and a_u^2; integers and fractions give an exact result.
+    B and A, and the sums of b_u^2, a_u b_u and a_u^2.
     """
     spread = below * below * above_squares - 2 * below * above * products + above * above * below_squares
     return n_users * spread, (n_users - 1) * below**4

@@ -118,12 +118,14 @@ def user_sums_by_bin(rows: RowsOfUsers, scores: Array, groups: Array, n_groups: 
 
 def _sums_of_users(rows: RowsToBin, sums: BinSums, n_threads: int) -> Array:
     """Return sums over users by bin that has rows."""
+    assert rows.users is not None
     grouping = group_rows(rows.users, n_threads)
     labels, scores = grouping.take(rows.labels), grouping.take(rows.scores)
     weights = None if rows.weights is None else grouping.take(rows.weights)
     bin_of = np.maximum(np.searchsorted(sums.lowest, scores, side="right") - 1, 0)  # rows of weight 0 may lie below
     own, nothing = RowsOfUsers(labels, weights, grouping.indptr), np.zeros(len(labels), np.int64)
-    return own.tables(bin_of, len(sums.numbers), nothing, 1, n_threads)[0]
+    (table,) = own.tables(bin_of, len(sums.numbers), nothing, 1, n_threads)
+    return np.asarray(table)
 
 
 def _binned(sums: BinSums, bins: int, strategy: str, level: float, table: Array | None) -> Binned:
