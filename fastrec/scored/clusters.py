@@ -15,6 +15,7 @@ import numpy as np
 
 from fastrec.inputs.grouping import group_rows
 from fastrec.inputs.ragged import read_only
+from fastrec.inputs.rows import number_codes
 from fastrec.kernels import position as kernels
 from fastrec.metrics.errors import root, variance_of_ratio
 from fastrec.runtime.compiler import Entry
@@ -82,18 +83,17 @@ def _sums(values: Array, codes: Array, n: int) -> Array:
     whole = (parts * 2.0**53).astype(np.int64)
     lowest = int(exponents.min())
     n_exponents = int(exponents.max()) - lowest + 1
-    cells = codes * n_exponents + (exponents - lowest)
+    cell_of, cells = number_codes(codes * n_exponents + (exponents - lowest))
     found = np.zeros(n, object)
     for first in range(0, len(values), PAIRS_AT_ONCE):
         some = slice(first, first + PAIRS_AT_ONCE)
         high, low = (
-            np.bincount(cells[some], digits, n * n_exponents)
+            np.bincount(cell_of[some], digits, len(cells)).astype(np.int64).tolist()
             for digits in (whole[some] >> LOW_BITS, whole[some] & ((1 << LOW_BITS) - 1))
         )
-        for cell in np.flatnonzero(high).tolist():
+        for cell, above, below in zip(cells.tolist(), high, low, strict=True):
             code, exponent = divmod(cell, n_exponents)
-            digits = (int(high[cell]) << LOW_BITS) + int(low[cell])
-            found[code] += digits << (DOUBLE_BITS - 53 + lowest + exponent)
+            found[code] += ((above << LOW_BITS) + below) << (DOUBLE_BITS - 53 + lowest + exponent)
     return found
 
 

@@ -361,6 +361,31 @@ def test_other_values_are_no_curves(curves: Any) -> None:
         report.to_html(curves=curves)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_sums_over_users_add_in_batches_and_bytes(weighted: bool) -> None:
+    rows = log(2_000)
+    order = np.argsort(rows["users"], kind="stable")
+    rows = {name: own[order] for name, own in rows.items()}
+
+    def evaluated(at: Any) -> fastrec.ScoreEvaluator:
+        made = fastrec.ScoreEvaluator("log_loss").keep_score_counts(needed=False, users=True)
+        more = {"sample_weight": rows["weights"][at]} if weighted else {}
+        groups = {"row_groups": {"device": rows["devices"][at]}, "groups": {"part": rows["users"][at] % 2}}
+        made.update(rows["labels"][at], rows["scores"][at], user_ids=rows["users"][at], **groups, **more)
+        return made
+
+    whole = evaluated(slice(None)).users_by_bin
+    assert list(whole) == [None, ("part", 0), ("part", 1), *(("device", own) for own in ("phone", "tv", "web"))]
+    parts = [evaluated(rows["users"] % 3 == part) for part in (2, 0, 1)]
+    first = fastrec.ScoreEvaluator.from_bytes(parts[0].to_bytes()).keep_score_counts(needed=False, users=True)
+    for other in parts[1:]:
+        first.merge(other)
+    found = first.users_by_bin
+    assert found.keys() == whole.keys()
+    assert all(found[key].tolist() == whole[key].tolist() for key in whole)
+    assert whole[None][-1, 2] == len(set(rows["users"][rows["weights"] > 0] if weighted else rows["users"]))
+
+
 # Errors
 
 
