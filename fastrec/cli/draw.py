@@ -158,8 +158,8 @@ def _counts_of_log(report: Report) -> list[str]:
     users, data, settings = report.users, report.data, report.settings
     calls = [call for name in report if (call := known_call(name)) is not None]
     positive = f" ({data['positive_rows']:,} positive)" if "positive_rows" in data else ""
-    whose = f" of {users['total']:,} users" if users["total"] else ""
-    lines = [f"{data['rows']:,} rows{positive}{whose}"]
+    whose = f" of {counted(users['total'], 'user')}" if users["total"] else ""
+    lines = [f"{counted(data['rows'], 'row')}{positive}{whose}"]
     if users.get("no_truth") and any(call.metric.family is LISTS for call in calls):
         how = _treated(NO_TRUTH_OF_ROWS, settings, "metrics of lists")
         lines.append(f"{users['no_truth']:,} without a positive row, {how}")

@@ -442,6 +442,7 @@ def hints_of_log(options: dict[str, Any], calls: list[Call]) -> dict[str, str]:
         "predicted ratings (--target-col, --prediction-col)",
         "user": f"{needing[0]} needs users: --user-col names their column" if needing else "",
         "item": f"--ties {ties} needs items: --item-col names their column" if options["item_col"] is None else "",
+        "row_by": "--row-by names columns of labels of rows",
         "key": "--row-key names the columns that identify a row",
         "by": "fastrec evaluate takes labels that vary within a user as --row-by; with several --user-col, each "
         "combination of their values is a user",
