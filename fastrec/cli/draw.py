@@ -159,7 +159,7 @@ def _counts_of_log(report: Report) -> list[str]:
     calls = [call for name in report if (call := known_call(name)) is not None]
     positive = f" ({data['positive_rows']:,} positive)" if "positive_rows" in data else ""
     whose = f" of {counted(users['total'], 'user')}" if users["total"] else ""
-    lines = [f"{counted(data['rows'], 'row')}{positive}{whose}"]
+    lines = [f"{counted(int(data['rows']), 'row')}{positive}{whose}"]
     if users.get("no_truth") and any(call.metric.family is LISTS for call in calls):
         how = _treated(NO_TRUTH_OF_ROWS, settings, "metrics of lists")
         lines.append(f"{users['no_truth']:,} without a positive row, {how}")
