@@ -209,9 +209,10 @@ def order_lists(recs, truth, ties, run, out, ordered, first, last):
         target = out[indptr[u] : indptr[u + 1]]
         n = len(row)
         if falls_strictly(own):
-            target[:] = row
-            if len(ordered) > 0:
-                ordered[indptr[u] : indptr[u + 1]] = own
+            for i in range(n):
+                target[i] = row[i]
+                if len(ordered) > 0:
+                    ordered[indptr[u] + i] = own[i]
             continue
         if order_scores(own, order, spare, run):
             tied += 1

@@ -1,8 +1,8 @@
-"""Compiled code on disk, one file per signature, instead of Numba's own cache.
+"""Compiled code on disk, one file per kernel and types of its arguments.
 
-Numba loads any file that it finds: a flipped bit in machine code ends the process, and a full disk fails the call. Here
-a file is loaded only if it is whole, was compiled for the same signature and processor, and nobody else could have
-written it. Otherwise the kernel is compiled again. A file that cannot be written is skipped.
+A file is loaded only if it is whole, was compiled for the same types and processor, and nobody else could have written
+it: a flipped bit in machine code ends the process. Otherwise the kernel is compiled again. A file that cannot be
+written is skipped.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
+import json
 import os
-import pickle
 import stat
 import sys
 from collections.abc import Callable
@@ -19,9 +19,11 @@ from pathlib import Path
 from typing import Any
 
 from fastrec._version import __version__
+from fastrec.runtime import numba_settings
+from fastrec.runtime.loaded_code import Code
 from fastrec.runtime.outputs import replacing
 
-__all__ = ["CodeStore", "cache_root", "keep_on_disk"]
+__all__ = ["CodeStore", "cache_root", "code_store"]
 
 SUFFIX = ".nbc"
 DIGEST = hashlib.sha256().digest_size
@@ -31,18 +33,16 @@ CHECKED_PARENTS = 3  # of a folder with code: those of the version and of fastre
 WRITABLE_BY_ALL = 0o002
 ROOT = 0  # user id
 # what decides, beside the sources of kernels, which code is compiled
-COMPILERS = ("compiler.py", "helper_compiler.py", "parallel.py")
-SWITCHES = ("BOUNDSCHECK", "OPT", "DEBUG", "DEBUGINFO", "LOOP_VECTORIZE", "SLP_VECTORIZE", "CPU_NAME", "CPU_FEATURES")
+COMPILERS = ("compiler.py", "helper_compiler.py", "kernel_compiler.py", "loaded_code.py", "values.py")
 
 
-def keep_on_disk(dispatcher: Any, variant: str, missing: Callable[[], None]) -> None:
-    """Let a dispatcher read its code from disk and keep it there, if there is a folder; else call `missing`."""
-    root = cache_root()
-    if root is None:
-        missing()
-    else:
-        folder = root / _cache_key() / variant
-        dispatcher._cache = CodeStore(folder, dispatcher.py_func, missing)  # noqa: SLF001 - as enable_caching does
+def code_store(function: Callable[..., Any], variant: str, types: str) -> CodeStore:
+    """Return the place of a function's code for arguments of these types."""
+    root, code = cache_root(), function.__code__
+    source = function.__module__, function.__qualname__, code.co_firstlineno, code.co_code, code.co_consts
+    python = sys.version_info[:2], getattr(sys, "abiflags", "")
+    key = repr((types, _machine(), python, source)).encode()
+    return CodeStore(None if root is None else root / _version_folder() / variant, function.__name__.strip("<>"), key)
 
 
 def cache_root() -> Path | None:
@@ -64,90 +64,81 @@ def cache_root() -> Path | None:
 
 
 @functools.cache
-def _cache_key() -> str:
-    """Return the name of a folder: what `CodeStore._key` leaves out, versions, sources, processor and switches."""
-    import llvmlite.binding
-    import numba
+def _machine() -> tuple[str, ...]:
+    """Return the processor that code is compiled for, and the settings of the compiler."""
+    from llvmlite import binding
 
-    digest = hashlib.sha256()
+    try:
+        features = binding.get_host_cpu_features().flatten()
+    except RuntimeError:  # LLVM does not know those of this system
+        features = ""
+    return binding.get_process_triple(), binding.get_host_cpu_name(), features, numba_settings.settings()
+
+
+@functools.cache
+def _version_folder() -> str:
+    """Return the name of a folder: the versions and sources of everything that decides about code."""
+    import llvmlite
+
+    digest = hashlib.sha256(repr((llvmlite.__version__, _machine())).encode())
     here = Path(__file__).parent
     sources = [*here.parent.joinpath("kernels").glob("*.py"), *(here / name for name in COMPILERS)]
     for source in sorted(sources):
         digest.update(source.read_bytes())
-    for switch in SWITCHES:
-        digest.update(f"{switch}={getattr(numba.config, switch, None)}".encode())
-    return f"{__version__}-{digest.hexdigest()[:12]}-nb{numba.__version__}-{llvmlite.binding.get_host_cpu_name()}"
+    return f"{__version__}-{digest.hexdigest()[:12]}-nb{numba_settings.version()}-{_machine()[1]}"
 
 
 class CodeStore:
-    """The cache of one of Numba's dispatchers, with the methods of `numba.core.caching`.
+    """The file of one kernel for one signature.
 
     Parameters
     ----------
-    folder : of the files; it need not exist
-    function : the Python function
-    missing : called if no code is found, before Numba compiles
+    folder : of the file; it need not exist, and None keeps nothing
+    name : of the kernel
+    key : everything that the code depends on
     """
 
-    def __init__(self, folder: Path, function: Any, missing: Callable[[], None]) -> None:
-        self.cache_path = str(folder)
+    def __init__(self, folder: Path | None, name: str, key: bytes) -> None:
         self._folder = folder
-        self._missing = missing
-        code = function.__code__
-        self._name = function.__name__.strip("<>")
-        self._source = (function.__module__, function.__qualname__, code.co_firstlineno, code.co_code, code.co_consts)
+        self._file = f"{name}-{hashlib.sha256(key).hexdigest()[:16]}{SUFFIX}"
+        self._key = key
 
-    def load_overload(self, signature: Any, target: Any) -> Any:
-        """Return the compiled code for a signature, or None."""
-        from numba.core.compiler import CompileResult
-
-        with contextlib.suppress(Exception):  # no such file, not ours, or Numba's private parts differ
-            target.refresh()
-            content = self._read(self._key(signature, target.codegen()))
-            if content is not None:
-                return CompileResult._rebuild(target, *content)  # noqa: SLF001 - as Numba does
-        self._missing()
+    def read(self) -> Code | None:
+        """Return the code, or None: no such file, not whole, or not ours."""
+        if self._folder is None:
+            return None
+        with contextlib.suppress(OSError):
+            if all(map(_is_trusted, _with_parents(self._folder))):
+                with open(self._folder / self._file, "rb", opener=_open_without_following) as file:
+                    content = file.read() if _is_ours(os.fstat(file.fileno())) else b""
+                digest, content = content[:DIGEST], content[DIGEST:]
+                return _unpacked(content) if digest == _digest(self._key, content) else None
         return None
 
-    def save_overload(self, signature: Any, compiled: Any) -> None:
-        """Write compiled code to disk, if possible."""
-        # Read-only install, full disk, removed folder, other private parts of Numba: slower starts, same values.
+    def write(self, code: Code) -> None:
+        """Write the code to disk, if possible."""
+        if self._folder is None:
+            return
+        packed = _packed(code)
+        # read-only install, full disk, removed folder: slower starts, same values
         with contextlib.suppress(Exception):
-            if not compiled.library.has_dynamic_globals:  # addresses of this process
-                self._write(self._key(signature, compiled.codegen), compiled._reduce())  # noqa: SLF001 - as Numba does
+            for folder in _with_parents(self._folder):
+                _make_folder(folder)
+                if not _is_trusted(folder):
+                    return
+            with replacing(str(self._folder / self._file), FILE_MODE) as file:
+                file.write(_digest(self._key, packed))
+                file.write(packed)
 
-    def flush(self) -> None:
-        """Do nothing: code for other signatures stays."""
 
-    def _key(self, signature: Any, codegen: Any) -> bytes:
-        """Return what code depends on beside what the folder is named after."""
-        python = sys.version_info[:2], getattr(sys, "abiflags", "")
-        return repr((signature, codegen.magic_tuple(), python, self._source)).encode()
+def _packed(code: Code) -> bytes:
+    """Return one line of JSON, and machine code."""
+    return json.dumps(code._replace(machine=b"")._asdict() | {"machine": ""}).encode() + b"\n" + code.machine
 
-    def _path(self, key: bytes) -> Path:
-        return self._folder / f"{self._name}-{hashlib.sha256(key).hexdigest()[:16]}{SUFFIX}"
 
-    def _read(self, key: bytes) -> Any:
-        if not all(map(_is_trusted, _with_parents(self._folder))):
-            return None
-        with open(self._path(key), "rb", opener=_open_without_following) as file:
-            if not _is_ours(os.fstat(file.fileno())):
-                return None
-            content = file.read()
-        digest, content = content[:DIGEST], content[DIGEST:]
-        return pickle.loads(content) if digest == _digest(key, content) else None  # noqa: S301 - we wrote it
-
-    def _write(self, key: bytes, content: Any) -> None:
-        from numba.core.serialize import dumps
-
-        packed = dumps(content)
-        for folder in _with_parents(self._folder):
-            _make_folder(folder)
-            if not _is_trusted(folder):
-                return
-        with replacing(str(self._path(key)), FILE_MODE) as file:
-            file.write(_digest(key, packed))
-            file.write(packed)
+def _unpacked(content: bytes) -> Code:
+    line, _, machine = content.partition(b"\n")
+    return Code(**json.loads(line) | {"machine": machine})
 
 
 def _open_without_following(path: str, flags: int) -> int:

@@ -18,8 +18,12 @@ from typing import Any
 import numpy as np
 
 from fastrec.exceptions import warn
+from fastrec.runtime.code_cache import code_store
 from fastrec.runtime.limits import MIN_SPACE_TO_COMPILE, address_space_left
+from fastrec.runtime.loaded_code import MISFIT, Routine
+from fastrec.runtime.numba_settings import is_told_to_interpret
 from fastrec.runtime.threads import once, start_thread, uninterrupted
+from fastrec.runtime.values import describe, flatten, reads_arrays, regular
 
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 STEPS_INTERPRETED = 100_000  # of each kernel; about what importing Numba costs
@@ -89,27 +93,21 @@ def inlined(function: Callable[..., Any]) -> Any:
 
 
 class Entry:
-    """A kernel that Python calls, with one signature per `variant` and its compiled code kept on disk.
+    """A kernel that Python calls. Each `variant` keeps its compiled code in a folder of its own.
 
-    Each variant has its own dispatcher and folder. Two signatures of one function in one cache folder can damage each
-    other when two processes start cold.
+    All calls of a variant have arguments of the same types; others are compiled, too, when they occur.
     """
 
     eager = False  # whether this process compiles kernels at their first call
 
-    def __init__(
-        self, function: Callable[..., Any], variant: str, *, parallel: bool = False, allocates: bool = False
-    ) -> None:
+    def __init__(self, function: Callable[..., Any], variant: str, *, allocates: bool = False) -> None:
         self._function = function
         self._variant = variant
-        self._options = {
-            **_OPTIONS,
-            "parallel": parallel,
-            "no_cfunc_wrapper": not parallel,
-            "_nrt": parallel or allocates,
-        }
+        self._options = {**_OPTIONS, "_nrt": allocates}
         self._steps = 0
-        self._dispatcher: Any = None
+        self._routines: dict[str, Routine] = {}  # by the description of the arguments
+        self._last: dict[tuple[Any, ...], Routine] = {}  # by the Python types of the arguments
+        self._dispatcher: Any = None  # that of Numba, where code cannot be compiled or loaded in our own way
 
     def suited_to(self, steps: int, *arguments: Any) -> Callable[..., Any]:
         """Return what to call for work of so many steps: `interpreted` while that is little, else `compiled`.
@@ -118,10 +116,12 @@ class Entry:
         while one of them compiles.
         """
         self._steps += steps
-        if self._dispatcher is None and ((not Entry.eager and self._steps <= STEPS_INTERPRETED) or _is_space_short()):
+        if not self._is_loaded() and (
+            (not Entry.eager and self._steps <= STEPS_INTERPRETED) or is_told_to_interpret() or _is_space_short()
+        ):
             return self.interpreted
-        if arguments:
-            self.dispatcher(*arguments)
+        if arguments and not self._is_loaded():
+            self.load(*arguments)
         return self.compiled
 
     def interpreted(self, *arguments: Any) -> Any:
@@ -131,47 +131,72 @@ class Entry:
 
     def compiled(self, *arguments: Any) -> Any:
         """Run the compiled kernel."""
-        return self.dispatcher(*arguments)(*arguments)
+        kinds, leaves = flatten(arguments)
+        routine = self._last.get(kinds)
+        found = MISFIT if routine is None else routine(leaves)
+        return self._run_other(kinds, arguments) if found is MISFIT else found
 
-    def dispatcher(self, *arguments: Any) -> Any:
-        """Return Numba's dispatcher, with code for arguments of these types, which all calls of a variant have."""
-        if self._dispatcher is None:
-            uninterrupted(lambda: self._load(arguments))
-        return self._dispatcher
+    def load(self, *arguments: Any) -> None:
+        """Load code for arguments of these types: from disk, or else compile it."""
+        if not self._is_loaded() or describe(regular(arguments)) not in self._routines:
+            uninterrupted(lambda: self._load(regular(arguments)))
+
+    def _is_loaded(self) -> bool:
+        return self._dispatcher is not None or bool(self._routines)
+
+    def _run_other(self, kinds: tuple[Any, ...], arguments: tuple[Any, ...]) -> Any:
+        """Run the kernel with other arguments than last time."""
+        self.load(*arguments)
+        if self._dispatcher is not None:
+            return self._dispatcher(*arguments)
+        given = regular(arguments)
+        self._last[kinds] = routine = self._routines[describe(given)]
+        found = routine(flatten(given)[1])
+        if found is MISFIT:
+            raise TypeError(f"compiled kernels do not take arguments of the types {describe(given)}")
+        return found
 
     def _load(self, arguments: tuple[Any, ...]) -> None:
-        """Compile, or read compiled code."""
-        if self._dispatcher is not None:  # set by another thread, or by a call that was interrupted meanwhile
+        """Load code, or let Numba call the kernel where our own way fails."""
+        described = describe(arguments)
+        if self._dispatcher is not None or described in self._routines:  # set by another thread, or before an interrupt
             return
-        signature = _signature(arguments)
+        with contextlib.suppress(Exception):  # another Numba, another system: slower starts, same values
+            if not Helper.plain:
+                self._routines[described] = self._routine(arguments, described)
+                return
+        was_plain, Helper.plain = Helper.plain, True
         try:
-            self._dispatcher = self._compile(signature)
+            self._dispatcher = self._plain_dispatcher(arguments)
         except Exception:
-            if Helper.plain:
-                raise
-            Helper.plain = True  # compiles more slowly, to the same code
-            try:
-                self._dispatcher = self._compile(signature)
-            except Exception:
-                Helper.plain = False  # the private parts were not at fault
-                raise
+            Helper.plain = was_plain  # the private parts were not at fault
+            raise
 
-    def _compile(self, signature: tuple[Any, ...]) -> Any:
-        """Return Numba's dispatcher, with code for a signature."""
+    def _routine(self, arguments: tuple[Any, ...], described: str) -> Routine:
+        """Load code from disk, or compile it and keep it there."""
+        if not reads_arrays():
+            raise NotImplementedError("arrays of another form")
+        store = code_store(self._function, self._variant, described)
+        kept = store.read()
+        if kept is not None:
+            with contextlib.suppress(Exception):  # the linker refuses it
+                return Routine(kept)
+        with _announced():
+            from fastrec.runtime.kernel_compiler import compile_kernel
+
+            code = compile_kernel(self._function, arguments, **self._options)
+        routine = Routine(code)
+        store.write(code)
+        return routine
+
+    def _plain_dispatcher(self, arguments: tuple[Any, ...]) -> Any:
+        """Return Numba's dispatcher, which keeps no code on disk."""
         from numba import njit
 
-        dispatcher = njit(**self._options)(self._compiled_from())
-        if hasattr(dispatcher, "compile"):  # absent under NUMBA_DISABLE_JIT
-            from fastrec.runtime.code_cache import keep_on_disk
-
-            with _announced() as begin:
-                keep_on_disk(dispatcher, self._variant, missing=begin)
-                dispatcher.compile(signature)
+        dispatcher = njit(**self._options)(self._function)
+        with _announced():
+            dispatcher.compile(_signature(arguments))
         return dispatcher
-
-    def _compiled_from(self) -> Callable[..., Any]:
-        """Return the function that Numba compiles."""
-        return self._function
 
 
 def _is_space_short() -> bool:
@@ -193,18 +218,14 @@ def _warn_of_space() -> None:
 
 
 @contextlib.contextmanager
-def _announced() -> Iterator[Callable[[], None]]:
-    """Yield a function to call when a compilation begins. If it takes long, print one line on stderr, once."""
+def _announced() -> Iterator[None]:
+    """Compile within this block. If it takes long, print one line on stderr, once."""
     timer = threading.Timer(NOTICE_AFTER, _announce_compilation)
     timer.daemon = True
-
-    def begin() -> None:
-        wanted = os.environ.get("FASTREC_NOTICE", "1" if _is_terminal() else "0") != "0"
-        if wanted and timer.ident is None:  # a thread starts once
-            start_thread(timer)
-
+    if os.environ.get("FASTREC_NOTICE", "1" if _is_terminal() else "0") != "0":
+        start_thread(timer)
     try:
-        yield begin
+        yield
     finally:
         timer.cancel()
 

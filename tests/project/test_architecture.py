@@ -190,8 +190,8 @@ UNSAFE = {"pickle", "marshal", "shelve", "dill", "cloudpickle", "joblib", "yaml"
 UNSAFE_CALLS = (
     r"os\.(system|popen|exec\w*|spawn\w*|startfile)|(np|numpy)\.load|\w+\.(read_pickle|unpack_archive|extractall)"
 )
-# These modules run machine code anyway, so pickles add no risk: they read only files that this user wrote.
-READS_OWN_PICKLES = {"fastrec.runtime.code_cache"}
+# This module runs machine code anyway, so pickles in it add no risk: this user compiled it.
+READS_OWN_PICKLES = {"fastrec.runtime.loaded_code"}
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=module_of)
