@@ -455,8 +455,9 @@ def bench_errors(sizes: Sizes, _folder: Path) -> list[Row]:
 
 
 def bench_auc(sizes: Sizes, _folder: Path) -> list[Row]:
-    """Time one AUC over all rows."""
-    return rows_of(scored.compare_auc(sizes.scores, max(1, sizes.rounds // 3)))
+    """Time one AUC over all rows, and those of segments of rows."""
+    rounds = max(1, sizes.rounds // 3)
+    return rows_of([*scored.compare_auc(sizes.scores, rounds), *scored.compare_segments(sizes.scores, rounds)])
 
 
 def bench_duels(sizes: Sizes, _folder: Path) -> list[Row]:

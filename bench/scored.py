@@ -20,6 +20,7 @@ METRICS = ["ndcg", "recall", "precision", "map", "mrr", "hit_rate"]
 CUTOFFS = [1, 5, 10, 20, 50]
 ERRORS = ["rmse", "mae", "rmse(average=user)", "mae(average=user)"]
 BLOCKS = 64
+N_SEGMENTS, ROWS_OF_USER = 100, 50
 TOLERANCE = 1e-9
 
 
@@ -162,6 +163,44 @@ def compare_auc(n_rows: int, rounds: int) -> list[Promise]:
         Promise("float64 / np.sort of float64", turns.ratio("auc wide", "sort wide"), 1.5, None, took["auc wide"]),
         Promise("weighted / np.sort of float64", turns.ratio("weighted", "sort wide"), 1.5, None, took["weighted"]),
         Promise("bounded auc / auc", turns.ratio("bounded", "auc"), 0.3, None, f"bound {bounded.bound:.2g}"),
+    ]
+
+
+def compare_segments(n_rows: int, rounds: int) -> list[Promise]:
+    """Time auc by segments of rows against auc of all rows, after a check that a segment has the bits of its rows."""
+    import fastrec
+
+    log = make_scored(n_rows // ROWS_OF_USER, ROWS_OF_USER, 0.07)
+    segments = np.random.default_rng(6).integers(0, N_SEGMENTS, len(log.scores))
+
+    def without_users(**options: Any) -> Any:
+        return fastrec.evaluate_scores(log.labels, log.scores, metrics=["auc"], **options)
+
+    found = without_users(row_groups=segments).groups["row_group"]
+    for label in (0, N_SEGMENTS - 1):
+        inside = segments == label
+        if found[label]["auc"].mean != fastrec.auc(log.labels[inside], log.scores[inside]):
+            raise AssertionError("a segment and its rows alone differ")
+    turns = Turns(
+        {
+            "auc": without_users,
+            "segments": lambda: without_users(row_groups=segments),
+            "auc of users": lambda: evaluate(log, ["auc"]),
+            "segments of users": lambda: evaluate(log, ["auc"], row_groups=segments),
+        },
+        rounds,
+    )
+    took = {name: f"{turns.median(name) * 1e3:.3g} ms" for name in turns.seconds}
+    what, users = f"auc by {N_SEGMENTS} segments, {compact(n_rows)} rows", f"of users with {ROWS_OF_USER} rows"
+    return [
+        Promise(f"{what} / auc", turns.ratio("segments", "auc"), 3, None, took["segments"]),
+        Promise(
+            f"{what} {users} / auc of them",
+            turns.ratio("segments of users", "auc of users"),
+            3,
+            None,
+            took["segments of users"],
+        ),
     ]
 
 

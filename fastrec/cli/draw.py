@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import shlex
@@ -68,6 +69,7 @@ __all__ = [
 
 KINDS = {"ranking": "lists", "scores": "scored rows"}
 POLICIES = ("ties", "no_truth", "no_recs")
+MAX_LABELS = 100  # of a grouping that are drawn
 NARROW = 50  # columns; with fewer, a definition is printed below its name
 
 
@@ -84,14 +86,20 @@ def draw_report(console: Console, report: Report) -> None:
         whose = ["users"] if report.users["total"] else []
         cells = [
             [str(label), *(_numbers_of_users(own) for _ in whose), *(_with_margin(own[name]) for name in names)]
-            for label, own in by_label.items()
+            for label, own in itertools.islice(by_label.items(), MAX_LABELS)
         ]
         sheet.line()
         sheet.table(Table("", [grouping, *whose, *names], cells))
     sheet.line()
     marks = describe_sample(report.settings)
-    several = in_several(report, report.groups)
-    sheet.notes([*marks, *size_of_groups(report), *several, *_about_intervals(report), *counts(report)])
+    several, cut = in_several(report, report.groups), _about_many_labels(report)
+    sheet.notes([*marks, *cut, *size_of_groups(report), *several, *_about_intervals(report), *counts(report)])
+
+
+def _about_many_labels(report: Report) -> Iterator[str]:
+    for grouping, by_label in report.groups.items():
+        if len(by_label) > MAX_LABELS:
+            yield f"by {grouping}: the first {MAX_LABELS} of {len(by_label):,} labels; --format json has all"
 
 
 def _numbers_of_users(estimates: Mapping[str, Estimate]) -> str:
@@ -159,7 +167,7 @@ def _counts_of_log(report: Report) -> list[str]:
     calls = [call for name in report if (call := known_call(name)) is not None]
     positive = f" ({data['positive_rows']:,} positive)" if "positive_rows" in data else ""
     whose = f" of {counted(users['total'], 'user')}" if users["total"] else ""
-    lines = [f"{counted(int(data['rows']), 'row')}{positive}{whose}"]
+    lines = [f"{counted(int(data['rows']), 'row')}{positive}{whose}", *notes_on_data(data)]
     if users.get("no_truth") and any(call.metric.family is LISTS for call in calls):
         how = _treated(NO_TRUTH_OF_ROWS, settings, "metrics of lists")
         lines.append(f"{users['no_truth']:,} without a positive row, {how}")

@@ -239,7 +239,7 @@ class BaseEvaluator(Shared, ABC):
         if self._state is None:
             self._state = State(plan)
         self._state.add(outcome, users.keys)
-        self._data_counts = {name: self._data_counts.get(name, 0) + count for name, count in data_counts.items()}
+        self._data_counts = _added(self._data_counts, data_counts)
         if outcome.per_user is not None:
             self._values.append(outcome.per_user if users.order is None else outcome.per_user[:, users.order])
             for name, labels in users.labels().items():
@@ -293,9 +293,7 @@ class BaseEvaluator(Shared, ABC):
         with self._changing():
             self._state = State(other._state.plan) if self._state is None else self._state
             self._state.merge(other._state)
-            self._data_counts = {
-                name: self._data_counts.get(name, 0) + count for name, count in other._data_counts.items()
-            }
+            self._data_counts = _added(self._data_counts, other._data_counts)
             self._values = [*self._values, *other._values]
             for name, labels in other._labels.items():
                 self._labels.setdefault(name, []).extend(labels)
@@ -564,6 +562,11 @@ class BaseEvaluator(Shared, ABC):
     def _effects(self, state: State) -> Effects | None:  # noqa: ARG002 - of evaluators of scored rows
         """Return the effects of users on metrics that are no means of users' values; None if they are not kept."""
         return None
+
+
+def _added(counts: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]:
+    """Return the sums of counts by name; batches may lack names of others."""
+    return {name: counts.get(name, 0) + more.get(name, 0) for name in dict.fromkeys([*counts, *more])}
 
 
 def refuse_arrays(**arguments: Any) -> None:

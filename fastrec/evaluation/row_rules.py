@@ -11,13 +11,12 @@ from fastrec.evaluation.accumulators import ACCUMULATORS, SCORE_COUNTS, Accumula
 from fastrec.evaluation.sources import Scores
 from fastrec.exceptions import Argument, InputError, MetricError, RowNumber
 from fastrec.inputs.columns import LABELS, SCORES, refuse_nan
-from fastrec.inputs.grouping import Grouping, group_rows
+from fastrec.inputs.grouping import group_rows
 from fastrec.inputs.rows import INT8, Rows
 from fastrec.kernels import codes as op
 from fastrec.metrics.declaration import LISTS, Call
 from fastrec.metrics.plan import Plan
 from fastrec.policies import BY_ID
-from fastrec.runtime.threads import run_in_threads
 
 if TYPE_CHECKING:
     from fastrec.scored.score_counts import ScoreCounts
@@ -31,6 +30,7 @@ __all__ = [
     "has_grades",
     "make_source",
     "positive_rows",
+    "score_counts_by_code",
     "score_counts_by_group",
 ]
 
@@ -222,37 +222,33 @@ def _collect_score_counts(sides: Mapping[str, Any], least: float, _: Keys, n_thr
 
 def score_counts_by_group(rows: Rows, least: float, n_threads: int) -> Iterator[tuple[GroupKey, ScoreCounts]]:
     """Yield the score counts of the rows of each group of users."""
-    if not len(rows.users.groups):
-        return
+    for codes in rows.users.groups if len(rows.indptr) > 1 else ():
+        first, last = int(codes.min()), int(codes.max())
+        of_rows = np.repeat(codes - np.int32(first), np.diff(rows.indptr))
+        found = score_counts_by_code(rows, of_rows, last - first + 1, least, n_threads)
+        yield from zip(rows.users.keys[first - 1 : last], found, strict=True)
+
+
+def score_counts_by_code(rows: Rows, codes: Array, n_codes: int, least: float, n_threads: int) -> list[ScoreCounts]:
+    """Return the score counts of the rows of each code from 0 on; rows of code -1 are left out."""
+    from fastrec.scored.keys import MAX_CODES, sort_by_code  # loaded only here, as lists do not need it
+    from fastrec.scored.score_counts import ScoreCounts
+
     positive, weights = positive_rows(rows, least)
-    lengths = np.diff(rows.indptr)
-    for codes in rows.users.groups:
-        by_group = group_rows(np.repeat(codes, lengths), n_threads)
-        found = _count_groups(by_group, positive, rows.scores, weights, n_threads)
-        yield from zip((rows.users.keys[code - 1] for code in by_group.ids.tolist()), found, strict=True)
-        for code in np.setdiff1d(codes, by_group.ids).tolist():  # groups whose users have no rows
-            yield rows.users.keys[code - 1], _empty_score_counts((), weights is not None)
-
-
-def _count_groups(
-    by_group: Grouping, positive: Array, scores: Array, weights: Array | None, n_threads: int
-) -> list[ScoreCounts]:
-    """Return the score counts of each group of rows: large groups in threads, small ones side by side."""
-    from fastrec.scored.sorting import SMALL_ROWS  # loaded only here, as lists do not need it
-
-    positive, scores = by_group.take(positive), by_group.take(scores)
-    weights = None if weights is None else by_group.take(weights)
-    edges = by_group.indptr.tolist()
-
-    def count(at: int, threads: int = 1) -> ScoreCounts:
-        own = slice(edges[at], edges[at + 1])
-        return _score_counts(positive[own], scores[own], None if weights is None else weights[own], threads)
-
-    few = max(SMALL_ROWS, len(scores) // n_threads)
-    small = np.flatnonzero(np.diff(by_group.indptr) <= few).tolist()
-    counted = run_in_threads(lambda nth: count(small[nth]), range(len(small)), n_threads)
-    found = dict(zip(small, counted, strict=True))
-    return [found[at] if at in found else count(at, n_threads) for at in range(len(edges) - 1)]
+    if weights is None and n_codes <= MAX_CODES:
+        return list(map(ScoreCounts.of_keys, sort_by_code(codes, positive, rows.scores, n_codes, n_threads)))
+    by_code = group_rows(codes, n_threads)
+    positive, scores = by_code.take(positive), by_code.take(rows.scores)
+    if weights is None:
+        codes = np.repeat(by_code.ids, np.diff(by_code.indptr))
+        return list(map(ScoreCounts.of_keys, sort_by_code(codes, positive, scores, n_codes, n_threads)))
+    weights = by_code.take(weights)
+    found = [ScoreCounts(weighted=True) for _ in range(n_codes)]
+    edges = by_code.indptr.tolist()
+    for code, start, end in zip(by_code.ids.tolist(), edges, edges[1:], strict=False):
+        if code >= 0:
+            found[code].add(positive[start:end], scores[start:end], weights[start:end])
+    return found
 
 
 def positive_rows(rows: Rows, least: float) -> tuple[Array, Array | None]:

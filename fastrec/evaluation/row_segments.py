@@ -13,7 +13,7 @@ import numpy as np
 
 from fastrec.evaluation.accumulators import SCORE_COUNTS, Accumulator, AccumulatorKey, GroupKey, collect
 from fastrec.evaluation.engine import KernelError, evaluate_source
-from fastrec.evaluation.row_rules import make_source, score_counts_by_group
+from fastrec.evaluation.row_rules import make_source, score_counts_by_code
 from fastrec.evaluation.state import SegmentSums
 from fastrec.inputs.grouping import Grouping, group_rows
 from fastrec.inputs.row_groups import NO_SEGMENT, RowGroups
@@ -22,7 +22,7 @@ from fastrec.inputs.users import Users
 from fastrec.metrics.plan import Accumulated, Plan, Policies
 from fastrec.policies import TIES
 
-__all__ = ["SegmentError", "Segmented", "evaluate_segments", "rows_of_segments"]
+__all__ = ["Cut", "SegmentError", "Segmented", "evaluate_segments", "rows_of_segments"]
 
 Array = np.ndarray[Any, Any]
 SEGMENTS_AT_ONCE = 256  # kernels keep sums of each: a few KB per sum and thread
@@ -36,21 +36,19 @@ class SegmentError(Exception):
         self.error, self.key = error, key
 
 
-class Segmented(NamedTuple):
-    """What the segments of the rows of a batch add to a state."""
-
-    sums: list[SegmentSums]
-    accumulators: list[tuple[AccumulatorKey, Accumulator]]
-
-
-class _Cut(NamedTuple):
+class Cut(NamedTuple):
     """The rows of a batch by segment."""
 
     rows: Rows  # whose users are those of segments
-    keys: list[GroupKey | None]  # of the segments, in the order of their rows; None: rows in no segment
+    ids: Array  # codes of the segments, in the order of their rows
+    keys: list[GroupKey | None]  # of these segments; None: rows in no segment
     indptr: Array  # int64 (n_segments + 1,): where the rows of each begin
     users: Array  # int64 (n_segments + 1,): where the users of each begin
     user_of: Array  # the user in the batch of each user
+
+    def codes(self) -> Array:
+        """Return the code of each row."""
+        return np.repeat(self.ids, np.diff(self.indptr))
 
     def part(self, first: int, last: int) -> Rows:
         """Return the rows of segments first..last-1, their users in groups 1, 2, ..."""
@@ -74,44 +72,81 @@ class _Cut(NamedTuple):
             yield int(self.users[first]), self.part(first, min(first + SEGMENTS_AT_ONCE, n))
 
 
+class Segmented(NamedTuple):
+    """What the segments of the rows of a batch add to a state."""
+
+    sums: list[SegmentSums]
+    accumulators: list[tuple[AccumulatorKey, Accumulator]]
+    cuts: list[Cut]  # by grouping, kept for a review of the rows
+
+
 def evaluate_segments(
-    plan: Plan, rows: Rows, rules: Mapping[str, Any], wanted: list[Accumulated], step: int | None, n_threads: int
+    plan: Plan,
+    rows: Rows,
+    rules: Mapping[str, Any],
+    wanted: list[Accumulated],
+    step: int | None,
+    n_threads: int,
+    *,
+    keep_cuts: bool = False,
 ) -> Segmented:
     """Evaluate the segments of checked rows. `step`: rows that are summed together if rows have no users.
 
     Raises SegmentError.
     """
-    found = Segmented([], [])
+    found = Segmented([], [], [])
     counted = [own for own in wanted if own.kind == SCORE_COUNTS]
     others = [own for own in wanted if own.kind != SCORE_COUNTS]
+    only_order = step is not None and not others and all(value.over is not None for value in plan.values)
     for segments in rows.segments:
-        cut = _cut(rows, segments, step, n_threads)
-        for first, part in cut.parts():
-            source = make_source(plan, part, TIES.code(rules["ties"]))
-            policies = Policies(rules["no_truth"], "zero")
-            try:
-                outcome = evaluate_source(plan, policies, source, {"rows": part}, part.users, n_threads)
-            except KernelError as error:
-                code, user, detail = error.failure
-                key = part.users.keys[part.users.groups[0, user] - 1]
-                failure = type(error.failure)(code, int(cut.user_of[first + user]), detail)
-                raise SegmentError(KernelError(failure, error.metric, error.message), key) from None
-            found.sums.append(SegmentSums(part.users.keys, outcome.totals[1:], outcome.counts[1:]))
-            for kind, condition, _ in counted:
-                counts = score_counts_by_group(part, plan.min_gains[condition], n_threads)
-                found.accumulators.extend((AccumulatorKey(kind, condition, key), own) for key, own in counts)
-            every = collect(others, {"rows": part}, plan.min_gains, n_threads)
-            found.accumulators.extend((key, own) for key, own in every if key.group is not None)
+        ordered, codes = rows, segments.codes
+        if only_order:  # of rows without users, no sum is read
+            found.sums.append(_no_sums(plan, segments.keys))
+        else:
+            cut = _cut(rows, segments, step, n_threads)
+            ordered, codes = cut.rows, cut.codes()
+            found.cuts.extend([cut] if keep_cuts else ())
+            for first, part in cut.parts():
+                found.sums.append(_evaluate_part(plan, part, rules, cut.user_of[first:], n_threads))
+                every = collect(others, {"rows": part}, plan.min_gains, n_threads)
+                found.accumulators.extend((key, own) for key, own in every if key.group is not None)
+        for kind, condition, _ in counted:
+            counts = score_counts_by_code(ordered, codes, len(segments.labels), plan.min_gains[condition], n_threads)
+            keys = (AccumulatorKey(kind, condition, key) for key in segments.keys)
+            found.accumulators.extend(zip(keys, counts, strict=True))
     return found
 
 
-def rows_of_segments(rows: Rows, n_threads: int) -> Iterator[Rows]:
-    """Yield the rows of a few neighbouring segments: the rows of a user in a segment are a user, in a group."""
+def _no_sums(plan: Plan, keys: list[GroupKey]) -> SegmentSums:
+    totals = np.zeros((len(keys), len(plan.scales), 2), dtype=object)
+    return SegmentSums(keys, totals, np.zeros((len(keys), len(plan.min_gains), 4), np.int64))
+
+
+def _evaluate_part(plan: Plan, part: Rows, rules: Mapping[str, Any], user_of: Array, n_threads: int) -> SegmentSums:
+    """Return the sums of some segments; `user_of` has the users in the batch of theirs."""
+    source = make_source(plan, part, TIES.code(rules["ties"]))
+    policies = Policies(rules["no_truth"], "zero")
+    try:
+        outcome = evaluate_source(plan, policies, source, {"rows": part}, part.users, n_threads)
+    except KernelError as error:
+        code, user, detail = error.failure
+        key = part.users.keys[part.users.groups[0, user] - 1]
+        failure = type(error.failure)(code, int(user_of[user]), detail)
+        raise SegmentError(KernelError(failure, error.metric, error.message), key) from None
+    return SegmentSums(part.users.keys, outcome.totals[1:], outcome.counts[1:])
+
+
+def rows_of_segments(rows: Rows, cuts: list[Cut], n_threads: int) -> Iterator[Rows]:
+    """Yield the rows of a few neighbouring segments: the rows of a user in a segment are a user, in a group.
+
+    `cuts` are those that were kept, if any; they are used up.
+    """
     for segments in rows.segments:
-        yield from (part for _, part in _cut(rows, segments, None, n_threads).parts())
+        cut = cuts.pop(0) if cuts else _cut(rows, segments, None, n_threads)
+        yield from (part for _, part in cut.parts())
 
 
-def _cut(rows: Rows, segments: RowGroups, step: int | None, n_threads: int) -> _Cut:
+def _cut(rows: Rows, segments: RowGroups, step: int | None, n_threads: int) -> Cut:
     """Bring rows into the order of their segments."""
     by_segment = group_rows(segments.codes, n_threads)
     lengths, take = np.diff(rows.indptr), by_segment.take
@@ -131,7 +166,7 @@ def _cut(rows: Rows, segments: RowGroups, step: int | None, n_threads: int) -> _
     )
     named = segments.keys
     keys = [None if code == NO_SEGMENT else named[code] for code in by_segment.ids.tolist()]
-    return _Cut(moved, keys, by_segment.indptr, np.searchsorted(indptr, by_segment.indptr), user_of)
+    return Cut(moved, by_segment.ids, keys, by_segment.indptr, np.searchsorted(indptr, by_segment.indptr), user_of)
 
 
 def _users_of_segments(of_rows: Array, by_segment: Grouping) -> Array:

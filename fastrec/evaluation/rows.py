@@ -31,7 +31,7 @@ from fastrec.evaluation.row_rules import (
     has_grades,
     make_source,
 )
-from fastrec.evaluation.row_segments import Segmented, SegmentError, evaluate_segments, rows_of_segments
+from fastrec.evaluation.row_segments import Cut, Segmented, SegmentError, evaluate_segments, rows_of_segments
 from fastrec.evaluation.state import GroupSums, State
 from fastrec.exceptions import GroupingName, InputError, MetricError, shown
 from fastrec.inputs.columns import LABELS, SAMPLE_WEIGHT, SCORES
@@ -57,7 +57,7 @@ __all__ = ["ScoreEvaluator", "evaluate_rows_at_once", "review", "update_and_revi
 Array = np.ndarray[Any, Any]
 ACCUMULATED = (SCORE_COUNTS, 0)  # of the condition of the call, that of its `min_gain`
 OF_USERS = (USERS_BY_BIN, 0)
-WEIGHED = "rows of some weight"  # a count of a batch
+WEIGHED, IN_SEGMENTS = "rows of some weight", "rows in segments"  # counts of a batch
 
 
 def usual_of_rows(k: Any, *, has_users: bool, weighted: bool) -> list[str]:
@@ -169,8 +169,11 @@ class ScoreEvaluator(BaseEvaluator):
             rows = read_rows(labels, scores, indptr, **arguments, row_groups=row_groups, n_threads=n_threads)
         return rows if of_users is None else label_users(rows, of_users)
 
-    def _add(self, rows: Rows, progress: Callable[[int, int], Any] | None) -> None:
-        """Evaluate checked rows and add their sums."""
+    def _add(self, rows: Rows, progress: Callable[[int, int], Any] | None, *, at_once: bool = False) -> list[Cut]:
+        """Evaluate checked rows and add their sums. `at_once`: they are all rows, and a review of them may follow.
+
+        Return the cuts of rows into segments that the review takes.
+        """
         rules, users = self._settings, rows.users
         self._check_rows(rows)
         self._check_batch(users)
@@ -197,13 +200,14 @@ class ScoreEvaluator(BaseEvaluator):
             kept = [ACCUMULATED] + [OF_USERS] * (self._keeps_users and rows.grouped)
             kinds += [Accumulated(*key, ()) for key in kept if key not in [own[:2] for own in kinds]]
         found = collect(kinds, {"rows": rows}, plan.min_gains, self._n_threads)
-        segmented = self._evaluate_segments(rows, kinds)
+        segmented = self._evaluate_segments(rows, kinds, keep_cuts=at_once and rows.grouped and self._needs_review)
         with self._changing():
             state = self._keep(plan, outcome, users, _count_rows(rows))
             state.accumulate(found)
             state.add_segments(segmented.sums)
             state.accumulate(segmented.accumulators)
             self._grouped, self._row_weights = rows.grouped, rows.weights is not None
+        return segmented.cuts
 
     def _check_segments(self, rows: Rows) -> None:
         """Raise InputError for segments that contradict the groups of this batch or of those before."""
@@ -212,12 +216,12 @@ class ScoreEvaluator(BaseEvaluator):
         check_apart((grouping for grouping, _ in rows.users.keys), names)
         state.check_groups([*rows.users.keys, *keys], names)
 
-    def _evaluate_segments(self, rows: Rows, kinds: list[Accumulated]) -> Segmented:
+    def _evaluate_segments(self, rows: Rows, kinds: list[Accumulated], *, keep_cuts: bool) -> Segmented:
         """Evaluate the segments of rows."""
         plan = self._plan(weighted=rows.users.weights is not None, per_user=False)
         step = None if rows.grouped else 1 if self._part else ROWS_WITHOUT_USERS
         try:
-            return evaluate_segments(plan, rows, self._settings, kinds, step, self._n_threads)
+            return evaluate_segments(plan, rows, self._settings, kinds, step, self._n_threads, keep_cuts=keep_cuts)
         except SegmentError as found:
             error = explain_fault(found.error, plan, Names(rows.users.ids, None), self._settings, None)
             grouping, label = found.key
@@ -265,10 +269,10 @@ class ScoreEvaluator(BaseEvaluator):
         return self._grouped is not False and any(value.has_influence for value in self._plan(weighted=False).values)
 
     @synchronized
-    def _review(self, rows: Rows) -> None:
+    def _review(self, rows: Rows, cuts: list[Cut] | None = None) -> None:
         """Look at a batch a second time, for the effects of users on metrics over the order of all rows.
 
-        All batches must be reviewed after the last was added, in the same order.
+        All batches must be reviewed after the last was added, in the same order. `cuts` are what `_add` returned.
         """
         state = self._state
         if state is None or not self._needs_review:
@@ -279,7 +283,7 @@ class ScoreEvaluator(BaseEvaluator):
             self._of_order = self._of_order if state.n_reviewed else []
             if found := find_effects_on_order(state, rows, source, self._n_threads, per_user=self._per_user):
                 self._of_order.append(found)
-            for part in rows_of_segments(rows, self._n_threads):
+            for part in rows_of_segments(rows, cuts or [], self._n_threads):
                 source = make_source(state.plan, part, TIES.code(self._settings["ties"]))
                 find_effects_on_order(state, part, source, self._n_threads, only_groups=True)
 
@@ -394,22 +398,28 @@ class ScoreEvaluator(BaseEvaluator):
         }
 
     def _describe_data(self, state: State) -> dict[str, Any]:
-        rows = {"rows": self._data_counts.get("rows", 0)}
-        if all("targets" in call.metric.needs for call in self._calls):
-            return rows
-        return {**rows, "positive_rows": int(state.data_counts[op.COUNT_RELEVANT])}
+        n = self._data_counts.get("rows", 0)
+        found = {"rows": n}
+        if not self.needs_targets:
+            found["positive_rows"] = int(state.data_counts[op.COUNT_RELEVANT])
+        for name, count in self._data_counts.items():
+            kind, bracket, grouping = name.partition("(")
+            if kind == IN_SEGMENTS and count < n:
+                found[f"rows_in_no_segment{bracket}{grouping}"] = n - count
+        return found
 
 
 def _count_rows(rows: Rows) -> dict[str, int]:
     """Return the counts of a batch that its evaluator adds up."""
     counts = {"rows": len(rows.scores)}
+    counts |= {f"{IN_SEGMENTS}({own.name})": own.n_labelled for own in rows.segments}
     return counts if rows.weights is None else {**counts, WEIGHED: int(np.count_nonzero(rows.weights))}
 
 
 def _add_and_review(evaluator: ScoreEvaluator, rows: Rows, progress: Callable[[int, int], Any] | None) -> None:
-    evaluator._add(rows, progress)  # noqa: SLF001 - of this module
+    cuts = evaluator._add(rows, progress, at_once=True)  # noqa: SLF001 - of this module
     evaluator._check_all()  # noqa: SLF001 - of this module
-    evaluator._review(rows)  # noqa: SLF001 - does nothing unless a metric needs it
+    evaluator._review(rows, cuts)  # noqa: SLF001 - does nothing unless a metric needs it
 
 
 @takes(RowBatch)

@@ -37,6 +37,9 @@ def finished(
         if found:
             groups[name] = dict(sorted(found.items()))
     groups |= of_rows
+    for role, name in (segments or {}).items():
+        if (count := report.data.pop(f"rows_in_no_segment({role})", 0)) > 0:
+            report.data[f"rows_in_no_segment({name})"] = count
     if of_rows:
         report.settings = {**report.settings, "row_groupings": list(of_rows)}
     ids = report.user_ids

@@ -117,7 +117,8 @@ def segments_sql(con: DuckDBPyConnection, file: File) -> list[str]:
         label, column = label_sql(file, role), quoted(role)
         table = f"FROM {quoted(file.table)} WHERE {column} IS NOT NULL"
         found = run(con, f"SELECT DISTINCT {label} {table} LIMIT {MAX_SEGMENTS + 1}").fetchall()
-        refuse_many(file.at(role), len(found))
+        many = len(found) > MAX_SEGMENTS
+        refuse_many(file.at(role), *one_row(con, f"SELECT count(DISTINCT {label}) {table}") if many else (len(found),))
         labels = [spelled for (spelled,) in found]
         is_integer = not labels_are_strings(con, [file], role) and typed_labels(labels).dtype.kind == "i"
         if is_integer or not labels:

@@ -43,6 +43,7 @@ WANTED_LABELS = (
     "labels to group by must be strings, integers, booleans or dates: convert the column, or cut its numbers into "
     "ranges (missing values turn integers into floats: astype('Int64') keeps integers)"
 )
+INSTEAD_OF_RANGES = "labels must be strings or integers: name the ranges, pd.cut(..., labels=[...]), or astype(str)"
 NOT_FLOATS = "floats cannot hold large ids (missing values turn integers into floats): drop those rows, then astype"
 
 
@@ -348,8 +349,11 @@ def read_labels(column: Column, where: str, n_threads: int = 1) -> Labels:
     null = find_nulls(column)
     if null.any():
         column = _without_views(column).filter(pa.array(~null))
-    if types.is_dictionary(column.type) and _kind_of_strings(column.type.value_type) is None:
-        column = column.cast(column.type.value_type)
+    held = column.type.value_type if types.is_dictionary(column.type) else column.type
+    if "interval" in str(held):
+        raise InputTypeError(where, " holds ranges of numbers, as of pd.cut; ", INSTEAD_OF_RANGES)
+    if types.is_dictionary(column.type) and _kind_of_strings(held) is None:
+        column = column.cast(held)
     ids = read_ids(_labels_as_strings(column, where), where, n_threads)
     return Labels(ids, ~null if null.any() else None)
 

@@ -25,6 +25,7 @@ __all__ = [
     "group_rows",
     "join_users",
     "loading_kernels",
+    "number_close",
     "one_per_user",
     "order_by_rank",
     "order_of_ids",
@@ -340,6 +341,19 @@ def _number_sparse(split: _Split, keys: Array) -> tuple[Array, Array, Array, Arr
     before = np.cumsum(distinct) - distinct
     used = np.arange(distinct.sum()) + np.repeat(split.starts[:-1] - before, distinct)
     return codes, counts, ids[used], used
+
+
+def number_close(keys: Array, lowest: int, span: int, n_threads: int) -> tuple[Array, Array]:
+    """Return the distance of each key from the lowest, int32, and how many keys have each of `span` distances."""
+    if len(keys) < SMALL_ROWS:
+        codes = (keys - keys.dtype.type(lowest)).astype(np.int32)
+        return codes, np.bincount(codes, minlength=span)
+    keys = read_only(keys if keys.dtype == np.int32 else keys.astype(np.int64, copy=False))  # kernels wrap around
+    codes, low, ranges = np.empty(len(keys), np.uint32), np.uint64(lowest % 2**64), _ranges(len(keys), n_threads)
+    counts = np.zeros((len(ranges), span), np.int64)
+    kernel = _kernel("number_dense", keys, keys.dtype, codes.dtype)
+    run_in_threads(lambda at: kernel(keys, low, codes, counts[at], *ranges[at]), range(len(ranges)), n_threads)
+    return codes.view(np.int32), counts.sum(axis=0)
 
 
 def _new_codes(n: int) -> Array:

@@ -9,7 +9,7 @@ import numpy as np
 
 from fastrec.exceptions import Argument, InputError, InputTypeError, shown
 from fastrec.inputs.arrow import Labels
-from fastrec.inputs.grouping import Grouping
+from fastrec.inputs.grouping import Grouping, number_close
 from fastrec.inputs.ids import Strings, encode_strings, spell
 from fastrec.inputs.strings import MANY_STRINGS, number_fixed
 from fastrec.inputs.users import as_labels, check_labels_of_rows
@@ -33,12 +33,17 @@ class RowGroups(NamedTuple):
         """The (grouping, label) of each code."""
         return [(self.name, label) for label in self.labels]
 
+    @property
+    def n_labelled(self) -> int:
+        """The number of rows with a label."""
+        return int(np.count_nonzero(self.codes != NO_SEGMENT))
+
     def taken_by(self, grouping: Grouping) -> RowGroups:
         """Return the segments of rows in the order of users."""
         return self._replace(codes=grouping.take(self.codes))
 
 
-def read_row_groups(row_groups: Any, n_rows: int) -> tuple[RowGroups, ...]:
+def read_row_groups(row_groups: Any, n_rows: int, n_threads: int = 1) -> tuple[RowGroups, ...]:
     """Read one label per row, or a dict of them by name; None is no label."""
     if row_groups is None:
         return ()
@@ -50,7 +55,7 @@ def read_row_groups(row_groups: Any, n_rows: int) -> tuple[RowGroups, ...]:
             raise InputTypeError(f"the names of row_groups must be strings, found {shown(name)}")
         where = f"row_groups[{name!r}]" if is_named else "row_groups"
         encode = _encode_column if isinstance(labels, Labels) else _encode
-        codes, own = encode(labels, where, n_rows)
+        codes, own = encode(labels, where, n_rows, n_threads)
         refuse_many(where, len(own))
         found.append(RowGroups(name, codes, own))
     return tuple(found)
@@ -78,17 +83,17 @@ def check_apart(of_users: Iterable[str], of_rows: Iterable[str]) -> None:
         )
 
 
-def _encode(labels: Any, where: str, n_rows: int) -> tuple[Array, list[str | int]]:
+def _encode(labels: Any, where: str, n_rows: int, n_threads: int) -> tuple[Array, list[str | int]]:
     """Return the code of each row of an array of labels, and the labels."""
     labels = labels if isinstance(labels, np.ndarray | Sequence) or not isinstance(labels, Iterable) else _own(labels)
     missing = _missing(labels)
     if missing is None:
-        return _number(check_labels_of_rows(labels, where, n_rows))
+        return _number(check_labels_of_rows(labels, where, n_rows), n_threads)
     if len(missing) != n_rows:
         raise InputError(where, f" must have one label per row, {n_rows}; found {len(missing)}")
     present = np.empty(int((~missing).sum()), object)
     present[:] = [label for label in labels if label is not None]
-    codes, own = _number(check_labels_of_rows(present, where, len(present)))
+    codes, own = _number(check_labels_of_rows(present, where, len(present)), n_threads)
     return _spread(codes, ~missing), own
 
 
@@ -106,7 +111,7 @@ def _missing(labels: Any) -> Array | None:
     return missing if missing.any() else None
 
 
-def _number(labels: Array) -> tuple[Array, list[str | int]]:
+def _number(labels: Array, n_threads: int) -> tuple[Array, list[str | int]]:
     """Return the code of each label, and the distinct labels."""
     if labels.dtype.kind == "U" and len(labels) >= MANY_STRINGS:
         codes, distinct = number_fixed(labels)
@@ -115,7 +120,7 @@ def _number(labels: Array) -> tuple[Array, list[str | int]]:
     if labels.dtype == object:
         (codes,), strings = encode_strings([labels])
         return codes.astype(np.int32, copy=False), list(strings)
-    return _number_integers(labels) if labels.dtype.kind in "iu" else _number_few(labels)
+    return _number_integers(labels, n_threads) if labels.dtype.kind in "iu" else _number_few(labels)
 
 
 def _number_few(labels: Array) -> tuple[Array, list[str | int]]:
@@ -123,30 +128,30 @@ def _number_few(labels: Array) -> tuple[Array, list[str | int]]:
     return codes.astype(np.int32), distinct.tolist()
 
 
-def _number_integers(labels: Array) -> tuple[Array, list[Any]]:
-    """Return the code of each integer: looked up in a table if they are close together, else sorted."""
+def _number_integers(labels: Array, n_threads: int) -> tuple[Array, list[Any]]:
+    """Return the code of each integer: its distance from the lowest if they are close together, else by sorting."""
     if not len(labels):
         return np.zeros(0, np.int32), []
     lowest, highest = int(labels.min()), int(labels.max())
     if highest - lowest >= max(len(labels), MAX_SEGMENTS):
         return _number_few(labels)
-    at = (labels - labels.min()).astype(np.int64)
-    present = np.zeros(highest - lowest + 1, bool)
-    present[at] = True
-    own = [lowest + code for code in np.flatnonzero(present).tolist()]
-    return (np.cumsum(present, dtype=np.int32) - np.int32(1))[at], own
+    codes, counts = number_close(labels, lowest, highest - lowest + 1, n_threads)
+    used = np.flatnonzero(counts)
+    if len(used) < len(counts):
+        codes = (np.cumsum(counts > 0, dtype=np.int32) - np.int32(1)).take(codes)
+    return codes, [lowest + code for code in used.tolist()]
 
 
-def _encode_column(labels: Labels, where: str, n_rows: int) -> tuple[Array, list[str | int]]:
+def _encode_column(labels: Labels, where: str, n_rows: int, n_threads: int) -> tuple[Array, list[str | int]]:
     """Return the code of each row of a column of a data frame, and the labels."""
     if isinstance(labels.ids, Strings):
         if labels.ids.kind == "bytes":
             raise InputTypeError(f"the labels of {where} must be all integers or all strings, found bytes")
         (codes,), strings = encode_strings([labels.ids])
-        ranks, used = _number_integers(codes)
+        ranks, used = _number_integers(codes, n_threads)
         codes, own = ranks, as_labels(spell(strings, np.array(used, np.int64))).tolist()
     else:
-        codes, own = _number_integers(labels.ids)
+        codes, own = _number_integers(labels.ids, n_threads)
     codes = codes if labels.valid is None else _spread(codes, labels.valid)
     if len(codes) != n_rows:
         raise InputError(where, f" must have one label per row, {n_rows}; found {len(codes)}")

@@ -93,7 +93,7 @@ def read_rows(
     grades = check_labels(labels, len(values))
     weights = None if sample_weight is None else check_row_weights(sample_weight, len(values))
     items = None if item_ids is None else _check_items(item_ids, len(values))
-    segments = read_row_groups(row_groups, len(values))
+    segments = read_row_groups(row_groups, len(values), n_threads)
     if indptr is not None:
         pointers = check_indptr(indptr, len(values), "indptr")
         n_users = len(pointers) - 1

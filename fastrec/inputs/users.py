@@ -130,7 +130,7 @@ def _labels(values: Any, name: str, n: int, per: str = "user") -> Array:
     if array.dtype.kind not in "iuUS":
         raise InputTypeError(f"{name} must be integers or strings, found dtype {array.dtype}")
     if array.dtype.kind in "iu" and not (array.dtype == np.uint64 and array.max() > INT64.max):
-        return array.astype(np.int64)
+        return array.astype(np.int64, copy=per != "row")  # labels of rows are only read
     return array
 
 

@@ -122,6 +122,32 @@ def scatter(bits, labels, buckets, places, keys, block):
             keys[place] = key << one | (np.uint64(own[i]) & one)
 
 
+def count_codes(codes, bits, counts):
+    """Count the rows of each code from -1 on, those with a score below 0 first: two counts per code."""
+    one = np.uint64(1)
+    sign = one << np.uint64(8 * bits.itemsize - 1)
+    for i in range(len(codes)):
+        above = np.uint64(bits[i] <= sign)  # -0.0, the sign alone, is 0.0
+        counts[np.uint64(codes[i] + 1) << one | above] += 1
+
+
+def scatter_by_code(bits, labels, codes, places, keys, block):
+    """Write `key << 1 | label` of each row to the next place of its code and its sign, see `count_codes`."""
+    one = np.uint64(1)
+    top = np.uint64(8 * keys.itemsize - 1)
+    for start in range(0, len(bits), len(block)):
+        rows = bits[start : start + len(block)]
+        own = labels[start : start + len(block)]
+        of_rows = codes[start : start + len(block)]
+        fill_keys(rows, block)
+        for i in range(len(rows)):
+            key = np.uint64(block[i])
+            at = np.uint64(of_rows[i] + 1) << one | key >> top
+            place = places[at]
+            places[at] = place + 1
+            keys[place] = key << one | (np.uint64(own[i]) & one)
+
+
 def scatter_narrow(bits, labels, weights, buckets, places, keys, block):
     """Write `key << 32 | label << 31 | weight` of float32 rows with float32 weights (given as bits) to buckets."""
     shift = np.uint64(buckets.shift)
@@ -206,6 +232,76 @@ def sum_pairs(positives, negatives):
         tied_low &= LOW_MASK
         below += negatives[i]
     return high, low, tied_high, tied_low
+
+
+@helper
+def place_tie(state, rows, squares, totals, area):
+    """Add the squared distances from `area` of the placements of a tie's rows, times their squared weights.
+
+    Pairs are of (negatives, positives). `state` has those below the tie, then the sum of each class and its rounding
+    error.
+    """
+    below, positives_below, sum_, rest, positive_sum, positive_rest = state
+    above = totals[1] - positives_below - rows[1]
+    apart = (above + rows[1] / 2.0) / totals[1] - area
+    sum_, lost = two_sum(sum_, squares[0] * (apart * apart))
+    rest += lost
+    apart = (below + rows[0] / 2.0) / totals[0] - area
+    positive_sum, lost = two_sum(positive_sum, squares[1] * (apart * apart))
+    return below + rows[0], positives_below + rows[1], sum_, rest, positive_sum, positive_rest + lost
+
+
+@helper
+def place_row(state, positive, totals, area):
+    """Do as `place_tie` does for one row of weight 1, whose class has no other sum."""
+    below, positives_below, sum_, rest, positive_sum, positive_rest = state
+    before = below if positive else totals[1] - positives_below
+    apart = before / (totals[0] if positive else totals[1]) - area
+    square = apart * apart
+    sum_, lost = two_sum(sum_, 0.0 if positive else square)
+    positive_sum, positive_lost = two_sum(positive_sum, square if positive else 0.0)
+    below += 0.0 if positive else 1.0
+    positives_below += 1.0 if positive else 0.0
+    return below, positives_below, sum_, rest + lost, positive_sum, positive_rest + positive_lost
+
+
+@helper
+def load_placements(sums):
+    """Return the state of `place_tie`."""
+    return sums[0], sums[1], sums[2], sums[3], sums[4], sums[5]
+
+
+def place_runs(positives, negatives, positive_squares, negative_squares, totals, area, sums):
+    """Add the distances of `place_tie` for score counts by ascending score. `totals`: all negatives and positives."""
+    state = load_placements(sums)
+    for i in range(len(positives)):
+        rows = np.float64(negatives[i]), np.float64(positives[i])
+        state = place_tie(state, rows, (np.float64(negative_squares[i]), np.float64(positive_squares[i])), totals, area)
+    for at in range(len(sums)):
+        sums[at] = state[at]
+
+
+def place_keys(keys, totals, area, sums):
+    """Add the distances of `place_tie` for the sorted keys of rows without weights: the bits of `place_runs`."""
+    one = keys.dtype.type(1)
+    state = load_placements(sums)
+    n = len(keys)
+    i = 0
+    while i < n:
+        score = keys[i] >> one
+        positive = np.int64(keys[i] & one)
+        start = i
+        i += 1
+        if i == n or keys[i] >> one != score:
+            state = place_row(state, positive > 0, totals, area)
+            continue
+        while i < n and keys[i] >> one == score:
+            positive += np.int64(keys[i] & one)
+            i += 1
+        rows = np.float64(i - start - positive), np.float64(positive)
+        state = place_tie(state, rows, rows, totals, area)
+    for at in range(len(sums)):
+        sums[at] = state[at]
 
 
 def write_runs(keys, scores, positives, negatives):

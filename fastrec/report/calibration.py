@@ -345,7 +345,7 @@ def calibration_curve(
     rows = read_rows_to_bin(labels, scores, sample_weight=sample_weight, user_ids=user_ids, min_gain=min_gain)
     how = (number, strategy, level, threads)
     tables: dict[str, dict[Any, Binned]] = {}
-    for grouping in read_row_groups(row_groups, len(rows.labels)):
+    for grouping in read_row_groups(row_groups, len(rows.labels), threads):
         by_label = group_rows(grouping.codes, threads)
         edges, positions = by_label.indptr.tolist(), by_label.take(np.arange(len(rows.labels)))
         parts = {

@@ -82,6 +82,7 @@ DATA = {
     "truth_items_in_recs": "relevant items that are in the lists",
     "rows": "rows",
     "positive_rows": "positive rows",
+    "rows_in_no_segment": "rows in no segment",
 }
 NOTED = {  # counts below printed reports, if they are not 0, and their names for a count of 1
     "truth_rows_not_relevant": "row of truth that is not relevant",
@@ -269,6 +270,8 @@ def notes_on_data(data: Mapping[str, int | float]) -> list[str]:
     lines = [", ".join(found)] if found else []
     for name, size in data.items():
         kind, bracket, options = name.partition("(")
+        if kind == "rows_in_no_segment":
+            lines.append(f"{counted(int(size), 'row')} without a value of {options[:-1]}: in no segment")
         if kind == "effective_sample_size":
             largest = share(data[f"largest_weight_share{bracket}{options}"])
             what = f"{bracket}{options} " if bracket else ""

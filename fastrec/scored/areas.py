@@ -33,7 +33,9 @@ __all__ = [
     "auc_of_rows",
     "auc_of_sums",
     "cumulative",
+    "joined_pairs",
     "pairs_of_counts",
+    "pairs_of_keys",
     "pairs_won",
     "partial_of_blocks",
     "partial_of_weights",
@@ -59,7 +61,7 @@ class Pairs(NamedTuple):
     negatives: int
 
 
-def _joined_pairs(parts: list[Pairs]) -> Pairs:
+def joined_pairs(parts: list[Pairs]) -> Pairs:
     """Join the pairs of neighbouring ranges, scores ascending."""
     twice = positives = negatives = 0
     for part in parts:
@@ -88,6 +90,12 @@ def pairs_of_counts(positives: Array, negatives: Array) -> Pairs:
     return Pairs(pairs_won(positives, negatives)[0], int(positives.sum()), int(negatives.sum()))
 
 
+def pairs_of_keys(keys: Array) -> Pairs:
+    """Return the pairs of sorted keys of rows."""
+    high, low, positives = kernel_for("count_pairs", FORMS[keys.itemsize].width, len(keys))(keys)
+    return Pairs(_whole(high, low), int(positives), len(keys) - int(positives))
+
+
 def auc_of_pairs(pairs: Pairs) -> float:
     """Return the area under the ROC curve; NaN without a pair."""
     n_pairs = pairs.positives * pairs.negatives
@@ -110,7 +118,7 @@ def _standardised(partial: Any, max_fpr: Any) -> float:
 
 def partial_of_blocks(parts: list[Pairs], runs_of: Callable[[int], Runs], max_fpr: float) -> float:
     """Return the exact standardised area up to `max_fpr`; `runs_of` is called for the range that the limit cuts."""
-    total = _joined_pairs(parts)
+    total = joined_pairs(parts)
     if not total.positives * total.negatives:
         return math.nan
     room = Fraction(max_fpr) * total.negatives
@@ -187,16 +195,14 @@ def auc_of_rows(
         return _weighted_auc(ScoredRows(labels, scores, weights), max_fpr, n_threads)
     form = FORMS[scores.itemsize]
     keys, buckets = sorted_keys(labels, scores, n_threads)
-    count = kernel_for("count_pairs", form.width, len(keys))
 
     def sort_and_count(part: slice) -> Pairs:
         keys[part].sort()
-        high, low, positives = count(keys[part])
-        return Pairs(_whole(high, low), int(positives), part.stop - part.start - int(positives))
+        return pairs_of_keys(keys[part])
 
     counted = in_buckets(sort_and_count, buckets, n_threads)
     if max_fpr is None:
-        return auc_of_pairs(_joined_pairs(counted))
+        return auc_of_pairs(joined_pairs(counted))
     parts = buckets.parts()
 
     def runs_of(at: int) -> Runs:

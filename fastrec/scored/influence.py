@@ -126,7 +126,7 @@ def effects_of_users(
     """
     factors = np.ldexp(1.0, np.minimum(SUM_BITS - np.frexp(bounds)[1], LARGEST_EXPONENT))
     effects, classes = np.empty((len(members), slopes.shape[2]), np.int64), np.empty((len(members), 2), bool)
-    lengths = np.diff(rows.indptr)[members]
+    lengths = rows.indptr[members + 1] - rows.indptr[members]
     n_rows = int(lengths.sum())
     weights = None if rows.weights is None else read_only(rows.weights)
     entry = _entry("add_effects", f"{rows.scores.dtype}-{'plain' if weights is None else weights.dtype}")

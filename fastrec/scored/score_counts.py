@@ -15,6 +15,7 @@ from fastrec.kernels.influence import Guide
 from fastrec.kernels.runs import distance
 from fastrec.scored.areas import (
     Interpolation,
+    Pairs,
     auc_of_pairs,
     auc_of_sums,
     cumulative,
@@ -24,6 +25,7 @@ from fastrec.scored.areas import (
     precision_area,
 )
 from fastrec.scored.influence import error_of_rows, guide_to, slopes_of_auc, slopes_of_precision
+from fastrec.scored.keys import SortedKeys
 from fastrec.scored.sorting import (
     Runs,
     ScoredRows,
@@ -42,7 +44,6 @@ __all__ = ["STRATEGIES", "BinSums", "ScoreCounts"]
 Array = np.ndarray[Any, Any]
 SUM_ROUNDING = 2.0**-51  # relative bound per row: two sums of weights and their quotient
 DIGIT_BITS = 31  # of weights that are added as integers
-ROWS_PER_BLOCK = 1 << 14
 STRATEGIES = ("uniform", "quantile")
 
 
@@ -95,6 +96,7 @@ class ScoreCounts:
     def __init__(self, *, weighted: bool = False) -> None:
         self.weighted = weighted
         self._levels: list[Runs] = []  # each at least twice as long as the next
+        self._sorted: SortedKeys | None = None  # the only rows so far; they become a level when others come
         self._rows: list[ScoredRows] = []
         self._joined: Runs | None = None
         self._found: dict[str, Any] = {}  # slopes of metrics, and the bins of scores, of the rows so far
@@ -116,11 +118,20 @@ class ScoreCounts:
         kept = weights > 0
         self._rows.append(ScoredRows(labels[kept].view(np.int8), scores[kept], weights[kept]))
 
+    @classmethod
+    def of_keys(cls, keys: SortedKeys) -> ScoreCounts:
+        """Return the counts of rows without weights, whose scores are counted when a number needs that."""
+        state = cls()
+        state._sorted = keys if len(keys.keys) else None
+        return state
+
     def merge(self, other: ScoreCounts) -> None:
         """Add the rows of another state."""
         assert self.weighted == other.weighted
         self._joined, self._area, self._found = None, None, {}
         self._rows += other._rows
+        if other._sorted is not None:
+            self._take(other._sorted)
         for runs in list(other._levels):
             self._push(runs)
 
@@ -147,12 +158,19 @@ class ScoreCounts:
             state._levels.append(plain_runs(arrays["scores"], arrays["positives"], arrays["negatives"]))
         return state
 
+    def _take(self, rows: SortedKeys) -> None:
+        """Add sorted rows: the first are kept as they are, as some numbers need no counts by score."""
+        if self._levels or self._sorted is not None:
+            self._push(rows.runs())
+        else:
+            self._sorted = rows
+
     def _push(self, runs: Runs) -> None:
         """Merge runs with neighbours of about the same size, so that n additions merge each score log n times."""
-        levels = list(self._levels)
+        levels = list(self._levels) if self._sorted is None else [self._sorted.runs()]
         while levels and len(levels[-1].scores) < 2 * len(runs.scores):
             runs = merged_runs(levels.pop(), runs)
-        self._levels = [*levels, runs]  # one assignment: an interrupt loses nothing
+        self._levels, self._sorted = [*levels, runs], None  # one statement: an interrupt loses nothing
 
     def runs(self, *, n_threads: int = 1) -> Runs:
         """Return all distinct scores, ascending, with their rows or weights; weights are scaled by a power of 2."""
@@ -161,6 +179,8 @@ class ScoreCounts:
         return self._joined
 
     def _joined_levels(self) -> Runs:
+        if self._sorted is not None:
+            return self._sorted.runs()
         levels = list(self._levels)
         while len(levels) > 1:
             levels.append(merged_runs(levels.pop(), levels.pop()))
@@ -188,13 +208,24 @@ class ScoreCounts:
 
     def _whole_area(self) -> float:
         """Return the area under the whole ROC curve."""
-        runs = self.runs()
         if not self.weighted:
-            return auc_of_pairs(pairs_of_counts(runs.positives, runs.negatives))
+            return auc_of_pairs(self._pairs())
+        runs = self.runs()
         sums = np.zeros(6)
         add = kernel_for("sum_weighted_pairs", "plain", len(runs.scores))
         add(read_only(runs.positives), read_only(runs.negatives), sums)
         return auc_of_sums(sums)
+
+    def _pairs(self) -> Pairs:
+        """Return the pairs of all rows without weights, which are kept until rows are added."""
+        if "pairs" not in self._found:
+            if self._sorted is None:
+                runs = self.runs()
+                self._found["pairs"] = pairs_of_counts(runs.positives, runs.negatives)
+            else:
+                self._found["pairs"] = self._sorted.pairs()
+        found: Pairs = self._found["pairs"]
+        return found
 
     def auc_std_error(self) -> float:
         """Return the standard error of the AUC of independent rows (DeLong, DeLong & Clarke-Pearson 1988).
@@ -206,19 +237,24 @@ class ScoreCounts:
 
         NaN if a class has fewer than two rows.
         """
-        runs = self.runs()
-        area = self.auc()
-        if min(runs.positive_rows, runs.negative_rows) < 2 or math.isnan(area):
+        area, sums = self.auc(), np.zeros(6)
+        if math.isnan(area):
             return math.nan
-        n_negatives, n_positives = runs.negatives.sum(), runs.positives.sum()
-        squares = np.empty(len(runs.scores))
-        _write_squares(runs.positive_squares, runs.negatives, n_negatives, area, squares)
-        spread = squares.sum() / n_positives / n_positives
-        from_top = (runs.negative_squares[::-1], runs.positives[::-1], n_positives, area, squares[::-1])
-        _write_squares(*from_top)
-        other_spread = squares.sum() / n_negatives / n_negatives
-        m, n = runs.positive_rows, runs.negative_rows
-        return math.sqrt(float(spread * (m / (m - 1)) + other_spread * (n / (n - 1))))
+        if self._sorted is not None:
+            _, m, n = self._pairs()
+            totals = float(n), float(m)
+            self._sorted.add_placements(totals, area, sums)
+        else:
+            runs = self.runs()
+            m, n = runs.positive_rows, runs.negative_rows
+            totals = float(runs.negatives.sum()), float(runs.positives.sum())
+            place = kernel_for("place_runs", runs.positives.dtype, len(runs.scores))
+            place(*map(read_only, runs[1:5]), totals, area, sums)
+        if min(m, n) < 2:
+            return math.nan
+        spread = (sums[2] + sums[3]) / totals[0] / totals[0]
+        positive_spread = (sums[4] + sums[5]) / totals[1] / totals[1]
+        return math.sqrt(float(positive_spread * (m / (m - 1)) + spread * (n / (n - 1))))
 
     def auc_slopes(self) -> Array | None:
         """Return the slopes of the AUC in the weights of rows, as `fastrec.scored.influence` has them; None for NaN."""
@@ -340,20 +376,6 @@ class ScoreCounts:
 
 
 _SLOPES = {"auc": slopes_of_auc, "average_precision": slopes_of_precision}
-
-
-def _write_squares(weights: Array, others: Array, total: Any, area: float, out: Array) -> None:
-    """Write the squared distance of each placement from `area`, times its weight; `others` counts the other class.
-
-    Blocks fit a cache: whole columns of temporary numbers took ten times as long for 20M distinct scores.
-    """
-    before = others[:0].sum()
-    for start in range(0, len(others), ROWS_PER_BLOCK):
-        block = slice(start, start + ROWS_PER_BLOCK)
-        own = others[block]
-        sums = np.cumsum(np.concatenate([[before], own]))
-        before = sums[-1]
-        out[block] = weights[block] * (((sums[1:] - own) + own / 2) / total - area) ** 2
 
 
 def _quantile_bins(weights: Array, starts: Array, bins: int) -> Array:

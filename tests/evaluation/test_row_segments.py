@@ -192,6 +192,52 @@ def test_a_row_without_a_label_is_in_no_segment(labels: Any) -> None:
         assert own["brier"].users == len({rows["user_ids"][at] for at in range(4) if labels[at] == label})
 
 
+def test_rows_in_no_segment_are_counted() -> None:
+    rows = {"labels": [1, 0, 0, 1], "scores": [0.1, 0.2, 0.3, 0.4], "metrics": "brier"}
+    labels = {"device": ["a", None, "b", None], "place": [1, 2, 3, 3], "none": [None] * 4}
+    report = fastrec.evaluate_scores(**rows, row_groups=labels)
+    assert report.data == {
+        "rows": 4,
+        "positive_rows": 2,
+        "rows_in_no_segment(device)": 2,
+        "rows_in_no_segment(none)": 4,
+    }
+    assert "2 rows without a value of device: in no segment" in str(report)
+    assert "rows in no segment (device)" in report.to_html()
+    one, other = fastrec.ScoreEvaluator("brier"), fastrec.ScoreEvaluator("brier")
+    one.update([1, 0], [0.1, 0.2])  # of a log without this grouping
+    one.update([1, 0], [0.1, 0.2], row_groups={"device": ["a", None]})
+    other.update([1], [0.5], row_groups={"place": [3]})
+    merged = fastrec.ScoreEvaluator.from_bytes(one.to_bytes()).merge(other)
+    assert merged.result().data == {
+        "rows": 5,
+        "positive_rows": 3,
+        "rows_in_no_segment(device)": 4,
+        "rows_in_no_segment(place)": 4,
+    }
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("has_users", [False, True])
+def test_more_segments_than_rows_are_scattered_to(
+    monkeypatch: pytest.MonkeyPatch, weighted: bool, has_users: bool
+) -> None:
+    from fastrec.scored import keys
+
+    call = USERS.call(ALL, row_weights=weighted)
+    users = {"user_ids": np.repeat(np.arange(N_USERS), np.diff(call["indptr"]))} if has_users else {}
+    rows = {name: call[name] for name in ("labels", "scores", "sample_weight") if name in call} | users
+    texts = ["auc", "average_precision", "ks", "log_loss"]
+    few = fastrec.evaluate_scores(**rows, metrics=texts, row_groups=SEGMENTS)
+    only_order = fastrec.evaluate_scores(**rows, metrics=texts[:3], row_groups=SEGMENTS)
+    monkeypatch.setattr(keys, "MAX_CODES", 2)
+    many = fastrec.evaluate_scores(**rows, metrics=texts, row_groups=SEGMENTS)
+    assert group_bits(many) == group_bits(few)
+    for name, by_label in only_order.groups.items():
+        for label, own in by_label.items():
+            assert mean_bits(own) == mean_bits({text: few.groups[name][label][text] for text in texts[:3]})
+
+
 def test_keeping_values_or_segments_changes_no_number() -> None:
     call = USERS.call(ALL)
     plain, kept = evaluate(FEW, call), evaluate(FEW, call, row_groups=SEGMENTS, per_user=True)

@@ -54,6 +54,8 @@ def test_segments_have_the_same_bits_on_every_route(name: str, missing: bool, tm
             found = fastrec.evaluate_files(tmp_path / name, None, METRICS, row_by=BY, by=by, memory=memory)
             assert group_bits(found) == group_bits(wanted)
             assert found.row_groupings == wanted.row_groupings == BY
+            assert found.data == wanted.data
+            assert ("rows_in_no_segment(position)" in found.data) is missing
     assert [type(label) for label in found.groups["position"]] == [int] * 5
 
 
@@ -96,6 +98,48 @@ def test_the_command(tmp_path: Any) -> None:
     assert document["settings"]["row_groupings"] == ["device"]
 
 
+def test_ranges_of_numbers_are_no_labels() -> None:
+    log = make_log()
+    log["bin"] = pd.cut(log.score, [0, 0.5, 1], include_lowest=True)
+    for frame in (log, log.astype({"bin": log.bin.cat.categories.dtype})):
+        for by in ({"row_by": "bin"}, {"row_by": ["device", "bin"]}, {"by": "bin"}):
+            with pytest.raises(fastrec.InputTypeError, match=r"column 'bin' holds ranges of numbers.*labels="):
+                fastrec.evaluate_scores(frame, metrics="auc", **by)
+    log["named"] = pd.cut(log.score, [0, 0.5, 1], labels=["low", "high"], include_lowest=True)
+    named = fastrec.evaluate_scores(log, metrics="auc", row_by="named")
+    spelled = fastrec.evaluate_scores(log.astype({"bin": str}), metrics="auc", row_by="bin")
+    assert sorted(own["auc"] for own in named.groups["named"].values()) == sorted(
+        own["auc"] for own in spelled.groups["bin"].values()
+    )
+
+
+def test_labels_that_vary_within_a_user_need_row_by(tmp_path: Any) -> None:
+    log = make_log()
+    path = tmp_path / "log.csv"
+    log.to_csv(path, index=False)
+    for call in (
+        lambda: fastrec.evaluate_scores(log, metrics="auc", by="device"),
+        lambda: fastrec.evaluate_scores(log.label, log.score, user_ids=log.user_id, metrics="auc", groups=log.device),
+    ):
+        with pytest.raises(fastrec.InputError, match=r"must agree within a user.* as row_groups or row_by"):
+            call()
+    refused = CliRunner().invoke(program, ["evaluate", str(path), "-m", "auc", "--by", "device"])
+    assert refused.exit_code == 2 and "labels that vary within a user as --row-by" in refused.output
+
+
+def test_the_command_draws_the_first_of_many_segments(tmp_path: Any) -> None:
+    path = tmp_path / "log.csv"
+    draw = np.random.default_rng(1)
+    log = pd.DataFrame({"item": np.arange(3000) % 1234, "score": draw.random(3000), "label": draw.integers(0, 2, 3000)})
+    log.to_csv(path, index=False)
+    arguments = ["evaluate", str(path), "-m", "brier", "--row-by", "item"]
+    drawn = CliRunner().invoke(program, arguments)
+    assert drawn.exit_code == 0 and len(drawn.output.splitlines()) < 120
+    assert "by item: the first 100 of 1,234 labels; --format json has all" in drawn.output
+    document = json.loads(CliRunner().invoke(program, [*arguments, "--format", "json"]).stdout)
+    assert len(document["groups"]["item"]) == 1234
+
+
 def test_wrong_segments(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     log = make_log()
     path = tmp_path / "log.csv"
@@ -119,7 +163,7 @@ def test_wrong_segments(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     from fastrec.inputs import row_groups
 
     monkeypatch.setattr(row_groups, "MAX_SEGMENTS", 2)
-    with pytest.raises(fastrec.InputError, match=r"log.csv: column 'device' has .* distinct labels, at most 2"):
+    with pytest.raises(fastrec.InputError, match=r"log.csv: column 'device' has 3 distinct labels, at most 2"):
         fastrec.evaluate_files(path, None, ["auc"], row_by="device")
     refused = CliRunner().invoke(program, ["evaluate", str(path), str(path), "--row-by", "device"])
     assert refused.exit_code == 2

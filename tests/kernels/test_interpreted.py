@@ -93,6 +93,7 @@ def test_scores(assert_same_bits: Any, weighted: bool, dtype: Any) -> None:
     texts = [*ORDER_OF_ROWS, *TEXTS[::3]]
     if weighted:
         texts = [*ORDER_OF_ROWS, "log_loss", "brier", "ece", "ece(bins=7, strategy=quantile)", "mae", "rmse"]
+    call["row_groups"] = np.arange(len(call["labels"])) % 7
     assert_same_bits(lambda: fastrec.evaluate_scores(**{"metrics": texts, "n_items": N_ITEMS, "per_user": True} | call))
 
 

@@ -179,6 +179,7 @@ def test_segments_of_rows_have_the_bits_of_one_machine(on_spark):
     report = fastrec.spark.evaluate_scores(on_spark(log, 5), ROWS, **options)
     assert_same(report, pass_once(log, ROWS, **options))
     assert list(report.groups["place"]) == [1, 2, 3, 4] and list(report.groups["shop"]) == ["a", "b"]
+    assert report.data["rows_in_no_segment(shop)"] == log["shop"].null_count > 0
     with pytest.raises(fastrec.InputError, match="'place' names groups of users and segments of rows"):
         fastrec.spark.evaluate_scores(on_spark(log), ROWS, by="place", row_by="place")
 
