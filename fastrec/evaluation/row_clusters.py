@@ -51,10 +51,10 @@ def _collect(sides: Mapping[str, Any], least: float, _: Keys, n_threads: int) ->
     """Yield the sums over all users of a batch, and over those of each group."""
     rows: Rows = sides["rows"]
     from fastrec.scored.calibration import user_sums_by_bin
-    from fastrec.scored.clusters import UserRows
+    from fastrec.scored.clusters import RowsByUser
 
     positive, weights = positive_rows(rows, least)
-    own, lengths = UserRows(positive, weights, rows.indptr), np.diff(rows.indptr)
+    own, lengths = RowsByUser(positive, weights, rows.indptr), np.diff(rows.indptr)
     keys: list[GroupKey | None] = [None, *rows.users.keys]
     for codes in (np.zeros(len(lengths), np.int64), *rows.users.groups):
         present, numbers = np.unique(codes, return_inverse=True)

@@ -22,7 +22,7 @@ from fastrec.inputs.users import Users
 from fastrec.metrics.plan import Accumulated, Plan, Policies
 from fastrec.policies import TIES
 
-__all__ = ["Cut", "SegmentError", "Segmented", "evaluate_segments", "rows_of_segments"]
+__all__ = ["CutRows", "SegmentError", "Segmented", "evaluate_segments", "rows_of_segments"]
 
 Array = np.ndarray[Any, Any]
 SEGMENTS_AT_ONCE = 256  # kernels keep sums of each: a few KB per sum and thread
@@ -36,7 +36,7 @@ class SegmentError(Exception):
         self.error, self.key = error, key
 
 
-class Cut(NamedTuple):
+class CutRows(NamedTuple):
     """The rows of a batch by segment."""
 
     rows: Rows  # whose users are those of segments
@@ -77,7 +77,7 @@ class Segmented(NamedTuple):
 
     sums: list[SegmentSums]
     accumulators: list[tuple[AccumulatorKey, Accumulator]]
-    cuts: list[Cut]  # by grouping, kept for a review of the rows
+    cuts: list[CutRows]  # by grouping, kept for a review of the rows
 
 
 def evaluate_segments(
@@ -136,7 +136,7 @@ def _evaluate_part(plan: Plan, part: Rows, rules: Mapping[str, Any], user_of: Ar
     return SegmentSums(part.users.keys, outcome.totals[1:], outcome.counts[1:])
 
 
-def rows_of_segments(rows: Rows, cuts: list[Cut], n_threads: int) -> Iterator[Rows]:
+def rows_of_segments(rows: Rows, cuts: list[CutRows], n_threads: int) -> Iterator[Rows]:
     """Yield the rows of a few neighbouring segments: the rows of a user in a segment are a user, in a group.
 
     `cuts` are those that were kept, if any; they are used up.
@@ -146,7 +146,7 @@ def rows_of_segments(rows: Rows, cuts: list[Cut], n_threads: int) -> Iterator[Ro
         yield from (part for _, part in cut.parts())
 
 
-def _cut(rows: Rows, segments: RowGroups, step: int | None, n_threads: int) -> Cut:
+def _cut(rows: Rows, segments: RowGroups, step: int | None, n_threads: int) -> CutRows:
     """Bring rows into the order of their segments."""
     by_segment = group_rows(segments.codes, n_threads)
     lengths, take = np.diff(rows.indptr), by_segment.take
@@ -166,7 +166,7 @@ def _cut(rows: Rows, segments: RowGroups, step: int | None, n_threads: int) -> C
     )
     named = segments.keys
     keys = [None if code == NO_SEGMENT else named[code] for code in by_segment.ids.tolist()]
-    return Cut(moved, by_segment.ids, keys, by_segment.indptr, np.searchsorted(indptr, by_segment.indptr), user_of)
+    return CutRows(moved, by_segment.ids, keys, by_segment.indptr, np.searchsorted(indptr, by_segment.indptr), user_of)
 
 
 def _users_of_segments(of_rows: Array, by_segment: Grouping) -> Array:

@@ -31,7 +31,7 @@ from fastrec.evaluation.row_rules import (
     has_grades,
     make_source,
 )
-from fastrec.evaluation.row_segments import Cut, Segmented, SegmentError, evaluate_segments, rows_of_segments
+from fastrec.evaluation.row_segments import CutRows, Segmented, SegmentError, evaluate_segments, rows_of_segments
 from fastrec.evaluation.state import GroupSums, State
 from fastrec.exceptions import GroupingName, InputError, MetricError, shown
 from fastrec.inputs.columns import LABELS, SAMPLE_WEIGHT, SCORES
@@ -169,7 +169,7 @@ class ScoreEvaluator(BaseEvaluator):
             rows = read_rows(labels, scores, indptr, **arguments, row_groups=row_groups, n_threads=n_threads)
         return rows if of_users is None else label_users(rows, of_users)
 
-    def _add(self, rows: Rows, progress: Callable[[int, int], Any] | None, *, at_once: bool = False) -> list[Cut]:
+    def _add(self, rows: Rows, progress: Callable[[int, int], Any] | None, *, at_once: bool = False) -> list[CutRows]:
         """Evaluate checked rows and add their sums. `at_once`: they are all rows, and a review of them may follow.
 
         Return the cuts of rows into segments that the review takes.
@@ -269,7 +269,7 @@ class ScoreEvaluator(BaseEvaluator):
         return self._grouped is not False and any(value.has_influence for value in self._plan(weighted=False).values)
 
     @synchronized
-    def _review(self, rows: Rows, cuts: list[Cut] | None = None) -> None:
+    def _review(self, rows: Rows, cuts: list[CutRows] | None = None) -> None:
         """Look at a batch a second time, for the effects of users on metrics over the order of all rows.
 
         All batches must be reviewed after the last was added, in the same order. `cuts` are what `_add` returned.

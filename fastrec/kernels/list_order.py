@@ -188,6 +188,13 @@ def order_scores(scores, order, spare, run):
     return False
 
 
+@helper
+def copy_list(source, target):
+    """Write a list that is in order to its place."""
+    for i in range(len(source)):
+        target[i] = source[i]
+
+
 def order_lists(recs, truth, ties, run, out, ordered, first, last):
     """Write each list in descending order of its scores to `out`.
 
@@ -209,10 +216,9 @@ def order_lists(recs, truth, ties, run, out, ordered, first, last):
         target = out[indptr[u] : indptr[u + 1]]
         n = len(row)
         if falls_strictly(own):
-            for i in range(n):
-                target[i] = row[i]
-                if len(ordered) > 0:
-                    ordered[indptr[u] + i] = own[i]
+            copy_list(row, target)
+            if len(ordered) > 0:
+                copy_list(own, ordered[indptr[u] : indptr[u + 1]])
             continue
         if order_scores(own, order, spare, run):
             tied += 1

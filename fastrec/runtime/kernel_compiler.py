@@ -166,7 +166,7 @@ class _KernelLibrary(JITCodeLibrary):  # type: ignore[misc] # Numba has no types
 
 
 @register_pass(mutates_CFG=False, analysis_only=False)
-class _BeforeLowering(LoweringPass):  # type: ignore[misc]
+class _CollectCode(LoweringPass):  # type: ignore[misc]
     """Put the code into a library of ours."""
 
     _name = "fastrec_before_lowering_of_kernel"
@@ -183,7 +183,7 @@ class _BeforeLowering(LoweringPass):  # type: ignore[misc]
 
 
 @register_pass(mutates_CFG=False, analysis_only=False)
-class _AfterLowering(LoweringPass):  # type: ignore[misc]
+class _AddEntry(LoweringPass):  # type: ignore[misc]
     """Add the entry, and optimise."""
 
     _name = "fastrec_after_lowering_of_kernel"
@@ -204,8 +204,8 @@ class _KernelCompiler(CompilerBase):  # type: ignore[misc]
     def define_pipelines(self) -> list[Any]:
         """Return the one pipeline, in nopython mode."""
         manager = DefaultPassBuilder.define_nopython_pipeline(self.state)
-        manager.add_pass_after(_BeforeLowering, IRLegalization)
-        manager.add_pass_after(_AfterLowering, NativeLowering)
+        manager.add_pass_after(_CollectCode, IRLegalization)
+        manager.add_pass_after(_AddEntry, NativeLowering)
         manager.finalize()
         return [manager]
 

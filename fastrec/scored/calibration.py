@@ -13,7 +13,7 @@ from fastrec.inputs.columns import LABELS, check_classes, check_lengths, check_n
 from fastrec.inputs.grouping import group_rows
 from fastrec.inputs.rows import encode_keys
 from fastrec.scored.auc import no_threads_if_small
-from fastrec.scored.clusters import USERS, UserRows, effective_rows
+from fastrec.scored.clusters import USERS, RowsByUser, effective_rows
 from fastrec.scored.intervals import wilson
 from fastrec.scored.score_counts import STRATEGIES, BinSums, ScoreCounts
 
@@ -110,7 +110,7 @@ def bin_counts(counts: ScoreCounts, bins: int, level: float, table: Array | None
     return _binned(sums, bins, "uniform", level, None if table is None else table[[*sums.numbers.tolist(), -1]])
 
 
-def user_sums_by_bin(rows: UserRows, scores: Array, groups: Array, n_groups: int, bins: int, threads: int) -> Array:
+def user_sums_by_bin(rows: RowsByUser, scores: Array, groups: Array, n_groups: int, bins: int, threads: int) -> Array:
     """Return the tables by group and uniform bin of rows; `groups` has the number of each row's group."""
     bin_of = np.searchsorted(np.arange(1, bins) / bins, scores, side="right")
     return rows.tables(bin_of, bins, groups, n_groups, threads)
@@ -123,7 +123,7 @@ def _sums_of_users(rows: RowsToBin, sums: BinSums, n_threads: int) -> Array:
     labels, scores = grouping.take(rows.labels), grouping.take(rows.scores)
     weights = None if rows.weights is None else grouping.take(rows.weights)
     bin_of = np.maximum(np.searchsorted(sums.lowest, scores, side="right") - 1, 0)  # rows of weight 0 may lie below
-    own, nothing = UserRows(labels, weights, grouping.indptr), np.zeros(len(labels), np.int64)
+    own, nothing = RowsByUser(labels, weights, grouping.indptr), np.zeros(len(labels), np.int64)
     (table,) = own.tables(bin_of, len(sums.numbers), nothing, 1, n_threads)
     return np.asarray(table)
 

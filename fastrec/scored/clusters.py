@@ -22,7 +22,7 @@ from fastrec.runtime.compiler import Entry
 from fastrec.runtime.threads import run_in_threads
 from fastrec.scored.sorting import scale_of
 
-__all__ = ["MOMENTS", "USERS", "UserRows", "clustered_error", "count_users", "effective_rows"]
+__all__ = ["MOMENTS", "USERS", "RowsByUser", "clustered_error", "count_users", "effective_rows"]
 
 Array = np.ndarray[Any, Any]
 MOMENTS = 6
@@ -97,7 +97,7 @@ def _sums(values: Array, codes: Array, n: int) -> Array:
     return found
 
 
-class UserRows(NamedTuple):
+class RowsByUser(NamedTuple):
     """Rows of users, one after the other: whether each is positive, weights or None, and where users begin."""
 
     positive: Array
