@@ -254,7 +254,7 @@ class ScoreEvaluator(BaseEvaluator):
 
     @property
     def users_by_bin(self) -> dict[GroupKey | None, Array]:
-        """The sums over users by bin of scores, likewise, as tables of `fastrec.scored.clusters`."""
+        """The sums over users by bin of scores, likewise, as tables of `scored.clusters`."""
         return {group: own.table for group, own in self._kept_for_pages(OF_USERS).items()}
 
     def _kept_for_pages(self, kind: tuple[str, int]) -> dict[GroupKey | None, Any]:

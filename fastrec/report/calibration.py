@@ -179,7 +179,7 @@ class CalibrationCurve(Exported, Charted):
                 body.append(
                     [str(label), one_figure(ratio.mean), interval, rate(own.ece), one_figure(mean), shown_count(rows)]
                 )
-            notes = [f"interval of the calibration: from that of the mean label, for these scores; {self._units()}"]
+            notes = ["interval of the calibration: from that of the mean label, for these scores", self._units()]
             if left := self.ungrouped[grouping]:
                 what = counted(left, "row") if isinstance(left, int) else f"weight {shown_count(left)}"
                 notes.append(f"without a label, in no group: {what}")

@@ -309,7 +309,7 @@ def test_a_group_without_a_positive_row_has_no_finite_calibration() -> None:
     assert found.groups["row_group"][1].calibration == math.inf
     assert json.loads(found.to_json())["errors"][1]["calibration"] == "Infinity"
     page = found.to_html()
-    assert page is not None and "Calibration by group" in page
+    assert page is not None and "Calibration by row_group" in page
 
 
 # Pages

@@ -44,6 +44,7 @@ class Keeper:
 
     _needs_review = _reads_popularity = False
     score_counts: Mapping[Any, Any] = MappingProxyType({})
+    users_by_bin: Mapping[Any, Any] = MappingProxyType({})
 
     def __init__(self) -> None:
         self.tables: dict[str, list[Any]] = {name: [] for name in (*SIDES, "log")}
