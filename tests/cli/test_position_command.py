@@ -77,7 +77,7 @@ def fitted(columns: Columns, **options: Any) -> fastrec.PositionBias:
 
 def test_numbers_are_those_of_the_functions(log: Columns) -> None:
     found = json.loads(ok("ctr", "log.csv", *NAMED, "--row-by", "device", "--level", "0.9", "--format", "json"))
-    assert found == counted(log, by="device", level=0.9).to_dict()
+    assert found == counted(log, row_by="device", level=0.9).to_dict()
     for method in ("ctr", "pivot", "adjacent", "em"):
         found = json.loads(ok("position-bias", "log.csv", *NAMED, *KEYS, "--method", method, "--format", "json"))
         assert found == fitted(log, method=method).to_dict()
@@ -93,7 +93,7 @@ def test_every_format_of_files(log: Columns) -> None:
     frame.to_json("log.jsonl", orient="records", lines=True)
     frame[:250].to_parquet("part1.parquet")
     frame[250:].to_parquet("part2.parquet")
-    counts, bias = counted(log, by="device").to_json(), fitted(log).to_json()
+    counts, bias = counted(log, row_by="device").to_json(), fitted(log).to_json()
     for path in ("log.csv", "log.parquet", "log.jsonl", "part*.parquet"):
         columns = ImpressionColumns("click", "position", groupings=("device",))
         assert ctr_of_file(path, columns, 0.95, Resources()).to_json() == counts, path
@@ -107,14 +107,14 @@ def test_files_that_do_not_fit_in_memory(log: Columns, monkeypatch: pytest.Monke
     monkeypatch.setattr(job, "COPIES", 10**9)
     columns = ImpressionColumns("click", "position", groupings=("device",))
     limits = Resources(memory=64_000_000)
-    assert ctr_of_file("log.csv", columns, 0.95, limits).to_json() == counted(log, by="device").to_json()
+    assert ctr_of_file("log.csv", columns, 0.95, limits).to_json() == counted(log, row_by="device").to_json()
 
 
 def test_without_users(log: Columns) -> None:
     write("plain.csv", {name: log[name] for name in ("click", "position", "device")})
     found = json.loads(ok("ctr", "plain.csv", *NAMED, "--row-by", "device", "--format", "json"))
     plain = {name: log[name] for name in ("click", "position", "device")}
-    assert found == counted(plain, by="device").to_dict()
+    assert found == counted(plain, row_by="device").to_dict()
     assert found["settings"]["interval"] == "wilson"
     two = json.loads(ok("ctr", "log.csv", *NAMED, "--user-col", "user_id", "--user-col", "q", "--format", "json"))
     assert two == counted(log, user=["user_id", "q"]).to_dict()

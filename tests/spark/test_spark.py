@@ -821,7 +821,7 @@ def test_clicks_by_rank_and_position_bias_have_the_bits_of_one_machine(session):
     table = pa.table(impressions_of(3))
     log = session.createDataFrame(table).repartition(4)
     named = {"label": "click", "rank": "the rank"}
-    for more in ({"by": ["device", "day"]}, {"user": ["user_id", "q"], "level": 0.5}):
+    for more in ({"row_by": ["device", "day"]}, {"user": ["user_id", "q"], "level": 0.5}):
         found = fastrec.spark.ctr_by_rank(log, **named, **more)
         assert found.to_json() == fastrec.ctr_by_rank(table, **named, **more).to_json()
     plain = fastrec.spark.ctr_by_rank(log.drop("user_id"), **named, row_by="day")
