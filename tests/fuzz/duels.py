@@ -21,6 +21,7 @@ __all__ = ["Finding", "describe", "run_case"]
 STEP = 1e-30  # of the imaginary part: its square vanishes
 EXACT = 1e-9
 MAX_SIGNS = 10  # users whose signs are all tried here
+OF_ORDER = ("auc", "average_precision")  # without an interval if a class has rows of fewer than two users
 Weights = Sequence[complex]
 
 
@@ -263,6 +264,10 @@ def expected(case: Case, metric: str, rows: Sequence[Row]) -> dict[str, Any] | N
         "difference": apart[0] - apart[1],
         "users": len(users),
         "differences": differences,
+        "users_of_class": min(
+            len({row.user for row, own in zip(rows, weights, strict=True) if own and bool(row.label) is positive})
+            for positive in (False, True)
+        ),
     }
 
 
@@ -294,6 +299,9 @@ def check_row(metric: str, row: Any, wanted: dict[str, Any]) -> None:
     differences = wanted["differences"]
     if len(differences) < 2:
         assert math.isnan(row.low), f"{metric} of one user has an interval"
+        return
+    if metric in OF_ORDER and wanted["users_of_class"] < 2:
+        assert math.isnan(row.low) and math.isnan(row.p_value), f"{metric} of a class of one user has an interval"
         return
     if metric == "calibration" and min(abs(row.mean - 1), abs(row.baseline_mean - 1)) < EXACT:
         return  # the distance to 1 has no slope there

@@ -122,7 +122,7 @@ def check_counts(case: Case) -> None:
     clicks, ranks, query, _ = columns_of(case.rows, case.form)
     of_users = fastrec.ctr_by_rank(clicks, ranks, user_ids=case.users, row_groups=query, n_threads=case.n_threads)
     plain = fastrec.ctr_by_rank(clicks, ranks, n_threads=case.n_threads)
-    labels = {None: of_users, **of_users.groups["group"]}
+    labels = {None: of_users, **of_users.groups["row_group"]}
     assert plain.impressions.sum() == len(case.rows), "rows are lost"
     for label, found in labels.items():
         for at, rank in enumerate(of_users.ranks.tolist()):
