@@ -350,7 +350,7 @@ def read_labels(column: Column, where: str, n_threads: int = 1) -> Labels:
     if null.any():
         column = _without_views(column).filter(pa.array(~null))
     held = column.type.value_type if types.is_dictionary(column.type) else column.type
-    if "interval" in str(held):
+    if getattr(held, "extension_name", "") == "pandas.interval":
         raise InputTypeError(where, " holds ranges of numbers, as of pd.cut; ", INSTEAD_OF_RANGES)
     if types.is_dictionary(column.type) and _kind_of_strings(held) is None:
         column = column.cast(held)
