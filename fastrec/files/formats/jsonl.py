@@ -1,4 +1,9 @@
-"""SQL sources of JSON lines files."""
+"""SQL sources of JSON lines files.
+
+DuckDB reads them. PyArrow's reader of JSON, with the types given, took twice the processor time that DuckDB takes to
+read the same values as JSON (0.49 s against 0.24 s for 500,000 rows of three numbers). It also takes NaN for a number,
+and several objects in a line.
+"""
 
 from __future__ import annotations
 
