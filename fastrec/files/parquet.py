@@ -19,7 +19,7 @@ from fastrec.files.opened import Opened
 from fastrec.files.paths import utf8_path
 from fastrec.files.sizes import WIDEST, Size
 from fastrec.inputs.columns import MAX_EXACT_INTEGER
-from fastrec.inputs.strings import MANY_STRINGS, MAX_ROWS, CollisionError, Numbering
+from fastrec.inputs.strings import MANY_STRINGS, MAX_ROWS, CollisionError, Numbering, ascending_numbers
 from fastrec.inputs.values import arrow_of, fixed_width, values_of
 from fastrec.runtime.extras import require
 from fastrec.runtime.threads import run_in_threads
@@ -249,7 +249,7 @@ def _read_tables(found: Mapping[str, Plain], n_threads: int, room: _Room) -> dic
         for table, plain in found.items():
             tables[table] = _Columns(plain, room, numbered)
             run_in_threads(tables[table].read_group, range(len(plain.groups)), n_threads)
-        final = {role: numbering.ascending() for role, numbering in numbered.items()}
+        final = ascending_numbers(numbered, n_threads)
     except damages:
         return None
     return {table: columns.table(final, n_threads) for table, columns in tables.items()}

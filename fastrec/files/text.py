@@ -22,7 +22,7 @@ from fastrec.files.opened import Opened
 from fastrec.files.packing import packing_of, unpacked
 from fastrec.inputs.columns import MAX_EXACT_INTEGER
 from fastrec.inputs.grouping import loading_kernels
-from fastrec.inputs.strings import MANY_STRINGS, MAX_ROWS, CollisionError, Numbering
+from fastrec.inputs.strings import MANY_STRINGS, MAX_ROWS, CollisionError, Numbering, ascending_numbers
 from fastrec.inputs.values import arrow_of, values_of
 from fastrec.runtime.extras import require
 from fastrec.runtime.threads import run_in_threads
@@ -349,7 +349,7 @@ def read_text(found: Mapping[str, TextRows], n_threads: int, n_bytes: int) -> di
         with loading_kernels(n_rows):
             for table, rows in found.items():
                 pieces[table] = _TableReader(rows, left, numbered).read(n_threads)
-        final = {role: numbering.ascending() for role, numbering in numbered.items()}
+        final = ascending_numbers(numbered, n_threads)
     except (DoubtError, CollisionError, InputError, OSError):
         return None
     if not all(pieces.values()):

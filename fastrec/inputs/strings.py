@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +16,15 @@ from fastrec.kernels import strings as kernels
 from fastrec.runtime.compiler import Entry
 from fastrec.runtime.threads import run_in_threads
 
-__all__ = ["MANY_STRINGS", "MAX_ROWS", "CollisionError", "Numbering", "number_column", "number_fixed"]
+__all__ = [
+    "MANY_STRINGS",
+    "MAX_ROWS",
+    "CollisionError",
+    "Numbering",
+    "ascending_numbers",
+    "number_column",
+    "number_fixed",
+]
 
 Array = np.ndarray[Any, Any]
 MANY_STRINGS = 1 << 17  # fewer are left to PyArrow, which needs no compiled code
@@ -198,6 +206,13 @@ class Numbering:
         ranks = np.empty(len(strings), np.int32)
         ranks[values_of(order)] = np.arange(len(strings), dtype=np.int32)
         return [ranks[own] for own in numbers], strings.take(order)
+
+
+def ascending_numbers(numbered: Mapping[str, Numbering], n_threads: int) -> dict[str, tuple[list[Array], Any]]:
+    """Return what `Numbering.ascending` returns for each name; threads take one each."""
+    names = list(numbered)
+    found = run_in_threads(lambda at: numbered[names[at]].ascending(), range(len(names)), n_threads)
+    return dict(zip(names, found, strict=True))
 
 
 def _without_views(strings: Any) -> Any:
