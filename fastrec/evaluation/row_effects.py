@@ -19,7 +19,7 @@ from fastrec.evaluation.state import EffectSums, State
 from fastrec.inputs.rows import Rows
 from fastrec.inputs.users import positions_by_code
 from fastrec.report.estimates import Effects
-from fastrec.scored.influence import RowsOfUsers, bounds_of, effects_of_users
+from fastrec.scored.influence import RowsOfUsers, UsersOfRows, count_classes
 
 __all__ = ["effects_on_ratios", "find_effects_on_order"]
 
@@ -122,25 +122,18 @@ def _write(
     group = None if code == 0 else batch.rows.users.keys[code - 1]
     counts: Any = state.accumulators[AccumulatorKey(SCORE_COUNTS, batch.condition, group)]
     sums = state.part(group)
-    slopes = {}
+    classes = count_classes(batch.chosen, members, batch.n_threads)
+    effects[len(places) :, members] = classes.T > 0
+    have = []
     for nth, at in enumerate(places):
-        over = state.plan.values[at].over
-        assert over is not None and over.influence is not None
-        if (own := over.influence(counts)) is not None:
-            slopes[nth] = own
-    if slopes:
-        together = np.stack([*slopes.values()], axis=2) if len(slopes) > 1 else next(iter(slopes.values()))[:, :, None]
-        bounds = bounds_of(together, counts.runs())
-        if batch.chosen.weights is not None:
-            together = together * counts.scale
-        found, classes = effects_of_users(counts.guide(), together, bounds, batch.chosen, members, batch.n_threads)
-        effects[len(places) :, members] = classes
-        for own, nth in zip(found, slopes, strict=True):
-            value = state.plan.values[places[nth]]
-            effects[nth, members] = sums.n_users(value) * own
-            assert value.over is not None
+        value = state.plan.values[at]
+        assert value.over is not None and value.over.influence is not None
+        users = UsersOfRows(batch.chosen, members, classes, batch.n_threads)
+        if (found := value.over.influence(counts, users)) is not None:
+            effects[nth, members] = sums.n_users(value) * found
             values[nth, members] = value.over.value(counts) + effects[nth, members]
-    return code, group, list(slopes)
+            have.append(nth)
+    return code, group, have
 
 
 def _having_rows(rows: Rows) -> Array:

@@ -216,7 +216,8 @@ def _collect_score_counts(sides: Mapping[str, Any], least: float, _: Keys, n_thr
     """Yield the score counts of all rows of a batch, and of the rows of each group."""
     rows: Rows = sides["rows"]
     positive, weights = positive_rows(rows, least)
-    yield None, _score_counts(positive, rows.scores, weights, n_threads)
+    indptr = rows.indptr if sides.get("reviewed") else None
+    yield None, _score_counts(positive, rows.scores, weights, n_threads, indptr)
     yield from score_counts_by_group(rows, least, n_threads)
 
 
@@ -260,11 +261,13 @@ def positive_rows(rows: Rows, least: float) -> tuple[Array, Array | None]:
     return labels >= np.asarray(_bar(least, labels.dtype), labels.dtype), weights
 
 
-def _score_counts(positive: Array, scores: Array, weights: Array | None, n_threads: int) -> ScoreCounts:
+def _score_counts(
+    positive: Array, scores: Array, weights: Array | None, n_threads: int, indptr: Array | None = None
+) -> ScoreCounts:
     from fastrec.scored.score_counts import ScoreCounts
 
     score_counts = ScoreCounts(weighted=weights is not None)
-    score_counts.add(positive, scores, weights, n_threads=n_threads)
+    score_counts.add(positive, scores, weights, indptr=indptr, n_threads=n_threads)
     return score_counts
 
 

@@ -7,13 +7,13 @@ order. So each segment has the bits that its rows alone would have.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from fastrec.evaluation.accumulators import SCORE_COUNTS, Accumulator, AccumulatorKey, GroupKey, collect
 from fastrec.evaluation.engine import KernelError, evaluate_source
-from fastrec.evaluation.row_rules import make_source, score_counts_by_code
+from fastrec.evaluation.row_rules import make_source, positive_rows, score_counts_by_code
 from fastrec.evaluation.state import SegmentSums
 from fastrec.inputs.grouping import Grouping, group_rows
 from fastrec.inputs.row_groups import NO_SEGMENT, RowGroups
@@ -21,11 +21,16 @@ from fastrec.inputs.rows import Rows
 from fastrec.inputs.users import Users
 from fastrec.metrics.plan import Accumulated, Plan, Policies
 from fastrec.policies import TIES
+from fastrec.runtime.threads import run_in_threads
+
+if TYPE_CHECKING:
+    from fastrec.scored.score_counts import ScoreCounts
 
 __all__ = ["CutRows", "SegmentError", "Segmented", "evaluate_segments", "rows_of_segments"]
 
 Array = np.ndarray[Any, Any]
 SEGMENTS_AT_ONCE = 256  # kernels keep sums of each: a few KB per sum and thread
+ROWS_WITH_USERS = 1 << 14  # fewer in a segment are looked up quickly
 
 
 class SegmentError(Exception):
@@ -111,9 +116,40 @@ def evaluate_segments(
                 every = collect(others, {"rows": part}, plan.min_gains, n_threads)
                 found.accumulators.extend((key, own) for key, own in every if key.group is not None)
         for kind, condition, _ in counted:
-            counts = score_counts_by_code(ordered, codes, len(segments.labels), plan.min_gains[condition], n_threads)
+            least, n_segments = plan.min_gains[condition], len(segments.labels)
+            if keep_cuts:
+                counts = _counts_for_review(cut, n_segments, least, n_threads)
+            else:
+                counts = score_counts_by_code(ordered, codes, n_segments, least, n_threads)
             keys = (AccumulatorKey(kind, condition, key) for key in segments.keys)
             found.accumulators.extend(zip(keys, counts, strict=True))
+    return found
+
+
+def _counts_for_review(cut: CutRows, n_segments: int, least: float, n_threads: int) -> list[ScoreCounts]:
+    """Return the score counts of each segment. Those of large ones keep the users of their rows."""
+    sizes = np.diff(cut.indptr)
+    large = (sizes >= ROWS_WITH_USERS) & (cut.ids != NO_SEGMENT)
+    others = np.repeat(np.where(large, NO_SEGMENT, cut.ids), sizes)
+    found = score_counts_by_code(cut.rows, others, n_segments, least, n_threads)
+    positive, weights = positive_rows(cut.rows, least)
+
+    def count(at: int, n_threads: int) -> None:
+        own = slice(*cut.indptr[at : at + 2].tolist())
+        first, last = cut.users[at : at + 2].tolist()
+        found[cut.ids[at]].add(
+            positive[own],
+            cut.rows.scores[own],
+            None if weights is None else weights[own],
+            indptr=cut.rows.indptr[first : last + 1] - own.start,
+            n_threads=n_threads,
+        )
+
+    by_all = large & (sizes > len(positive) // n_threads)
+    for at in np.flatnonzero(by_all).tolist():
+        count(at, n_threads)
+    side_by_side = np.flatnonzero(large & ~by_all).tolist()
+    run_in_threads(lambda nth: count(side_by_side[nth], 1), range(len(side_by_side)), n_threads)
     return found
 
 

@@ -199,8 +199,9 @@ class ScoreEvaluator(BaseEvaluator):
         if self._keeps_counts(rows):
             kept = [ACCUMULATED] + [OF_USERS] * (self._keeps_users and rows.grouped)
             kinds += [Accumulated(*key, ()) for key in kept if key not in [own[:2] for own in kinds]]
-        found = collect(kinds, {"rows": rows}, plan.min_gains, self._n_threads)
-        segmented = self._evaluate_segments(rows, kinds, keep_cuts=at_once and rows.grouped and self._needs_review)
+        is_reviewed = at_once and rows.grouped and self._needs_review
+        found = collect(kinds, {"rows": rows, "reviewed": is_reviewed}, plan.min_gains, self._n_threads)
+        segmented = self._evaluate_segments(rows, kinds, keep_cuts=is_reviewed)
         with self._changing():
             state = self._keep(plan, outcome, users, _count_rows(rows))
             state.accumulate(found)

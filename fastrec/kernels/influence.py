@@ -49,11 +49,28 @@ def write_slopes_of_auc(negatives, positives, sums, area, slopes):
         slopes[i, 0] = ((above - positives[i] / 2) / n_positives - area) / n_negatives
 
 
-def add_bounds(slopes, negatives, positives, bounds):
-    """Add the slopes of all rows, whatever their signs: float64 (n, 2, n_metrics) to (n_metrics,)."""
+def write_pairs(negatives, positives, shift, pairs):
+    """Write twice the ordered pairs of each negative and positive row of a score, ties half: float64 (n, 2).
+
+    They are rounded to multiples of `2 ** shift` and divided by it, as `kernels.sorting.add_pairs` does.
+    """
+    half = (1 << shift) >> 1
+    below = np.int64(0)
+    above = np.int64(0)
+    for i in range(len(pairs)):
+        pairs[i, 1] = (2 * below + negatives[i] + half) >> shift
+        below += negatives[i]
+    for i in range(len(pairs) - 1, -1, -1):
+        pairs[i, 0] = (2 * above + positives[i] + half) >> shift
+        above += positives[i]
+
+
+def sum_slopes(slopes, negatives, positives):
+    """Return the sum of the slopes of all rows, whatever their signs; slopes are float64 (n, 2)."""
+    total = 0.0
     for i in range(len(slopes)):
-        for m in range(len(bounds)):
-            bounds[m] += abs(slopes[i, 0, m]) * negatives[i] + abs(slopes[i, 1, m]) * positives[i]
+        total += abs(slopes[i, 0]) * negatives[i] + abs(slopes[i, 1]) * positives[i]
+    return total
 
 
 @helper
@@ -113,19 +130,32 @@ def part_of(known, score):
     return own >> known.shift
 
 
-@helper
-def count_parts(known, log, weights, members, places, classes):
-    """Count the rows of users in each part of the bins, and note their classes."""
+def count_classes(log, weights, members, classes):
+    """Count the negative and positive rows of users, int64 (n_users, 2); rows of weight 0 are none."""
     for i in range(len(members)):
         u = members[i]
-        classes[i, 0] = False
-        classes[i, 1] = False
+        positives = 0
+        rows = 0
+        for row in range(log.indptr[u], log.indptr[u + 1]):
+            counted = 1
+            if weights is not None:
+                counted = 1 if weights[row] > 0.0 else 0
+            rows += counted
+            positives += counted if log.positive[row] else 0
+        classes[i, 0] = rows - positives
+        classes[i, 1] = positives
+
+
+@helper
+def count_parts(known, log, weights, members, places):
+    """Count the rows of users in each part of the bins."""
+    for i in range(len(members)):
+        u = members[i]
         for row in range(log.indptr[u], log.indptr[u + 1]):
             if weights is not None:
                 if not weights[row] > 0.0:
                     continue
             places[part_of(known, log.scores[row])] += 1
-            classes[i, 1 if log.positive[row] else 0] = True
 
 
 @helper
@@ -147,18 +177,16 @@ def move_rows(known, log, weights, members, places, moved):
                 own_weights[place] = weights[row]
 
 
-def add_effects(known, slopes, factors, log, weights, members, room, found):
-    """Write the effects of the rows of users on metrics, and which classes these rows are of.
+def add_slopes(known, slopes, factor, log, weights, members, room, sums):
+    """Write the sums of the slopes of the rows of users, times `factor`, as integers: the same for any order of rows.
 
-    `slopes` is float64 (n, 2, n_metrics), by class: 0 for negative rows. `weights` is None or those of rows. User i is
-    `members[i]`; `found` has effects times `factors`, int64 (n_users, n_metrics), which are the same for any order of
-    the rows, and classes, bool (n_users, 2). `room` has arrays for the places of parts, for the moved rows, and for
+    `slopes` is float64 (n, 2), by class: 0 for negative rows. `weights` is None or those of rows. User i is
+    `members[i]`; `sums` is int64 (n_users,). `room` has arrays for the places of parts, for the moved rows, and for
     the positions of some scores. Rows of a part of the bins are looked up together: that part fits a cache.
     """
     places, moved, low, high = room
     scores, owners, own_weights = moved
-    effects, classes = found
-    count_parts(known, log, weights, members, places, classes)
+    count_parts(known, log, weights, members, places)
     n_rows = 0
     for part in range(len(places)):
         count = places[part]
@@ -166,8 +194,7 @@ def add_effects(known, slopes, factors, log, weights, members, room, found):
         n_rows += count
     move_rows(known, log, weights, members, places, moved)
     for i in range(len(members)):
-        for m in range(effects.shape[1]):
-            effects[i, m] = 0
+        sums[i] = 0
     for first in range(0, n_rows, len(low)):
         n = min(len(low), n_rows - first)
         find_scores(known, scores, first, low, high, n)
@@ -176,5 +203,4 @@ def add_effects(known, slopes, factors, log, weights, members, room, found):
             weight = 1.0
             if weights is not None:
                 weight = own_weights[first + i]
-            for m in range(effects.shape[1]):
-                effects[owner >> 1, m] += np.int64(np.rint(weight * slopes[low[i], owner & 1, m] * factors[m]))
+            sums[owner >> 1] += np.int64(np.rint(weight * slopes[low[i], owner & 1] * factor))

@@ -64,7 +64,9 @@ def auc(s: RowStatistics, *, max_fpr: MaxFpr | None = None) -> Over:
     """
     if max_fpr is None:
         return s.over_all_rows(
-            lambda runs: runs.auc(), lambda runs: runs.auc_std_error(), influence=lambda runs: runs.auc_slopes()
+            lambda runs: runs.auc(),
+            lambda runs: runs.auc_std_error(),
+            influence=lambda runs, users: runs.auc_effects(users),
         )
     return s.over_all_rows(lambda runs: runs.auc(max_fpr=max_fpr))
 
@@ -157,7 +159,7 @@ def average_precision(
         lambda runs: runs.average_precision(interpolation),
         lambda runs: runs.precision_std_error(),
         each=s.where(counted, value),
-        influence=lambda runs: runs.precision_slopes(),
+        influence=lambda runs, users: runs.precision_effects(users),
     )
 
 

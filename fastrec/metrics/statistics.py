@@ -233,8 +233,8 @@ class Over(NamedTuple):
     `accumulator` names its kind; see `fastrec.evaluation.accumulators`. Both functions take it. `each` and
     `counted` are as in `Ratio`. `key` is what the accumulator must collect for this metric, such as a cut-off; for
     that it reads `sides`, too. `effects`, of the accumulator, says what each list adds: the standard error needs a
-    second pass. `influence`, of score counts, says what each row adds. `is_ordered`: whether it depends on the order of
-    lists, so that ties are an error under ``ties="expected"``. `by_size`: whether more lists alone change it.
+    second pass. `influence`, of score counts and users, says what users' rows add. `is_ordered`: whether the order of
+    lists matters, so that ties are an error under ``ties="expected"``. `by_size`: whether more lists alone change it.
     """
 
     accumulator: str
@@ -245,7 +245,7 @@ class Over(NamedTuple):
     key: Hashable = None
     sides: frozenset[str] = frozenset()
     effects: Callable[[Any], Any] | None = None
-    influence: Callable[[Any], Any] | None = None
+    influence: Callable[[Any, Any], Any] | None = None
     is_ordered: bool = True
     by_size: bool = False
 

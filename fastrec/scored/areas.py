@@ -13,24 +13,13 @@ from fastrec.inputs.ragged import read_only
 from fastrec.kernels import sorting as kernels
 from fastrec.kernels.codes import DAVIS_GOADRICH, TRAPEZOID
 from fastrec.kernels.runs import SERIES_BELOW, log_series, precision_in_run
-from fastrec.scored.sorting import (
-    FORMS,
-    Runs,
-    ScoredRows,
-    bucket_runs,
-    in_buckets,
-    joined_runs,
-    kernel_for,
-    plain_runs,
-    sorted_keys,
-    weighted_runs,
-)
+from fastrec.scored.sorting import FORMS, Runs, kernel_for
 
 __all__ = [
     "ROUNDING",
     "Interpolation",
+    "Pairs",
     "auc_of_pairs",
-    "auc_of_rows",
     "auc_of_sums",
     "cumulative",
     "joined_pairs",
@@ -163,62 +152,6 @@ def partial_of_weights(runs: Runs, max_fpr: float) -> float:
 def cumulative(values: Array) -> Array:
     """Return sums of the values at or above each score, scores descending, starting with 0."""
     return np.concatenate([np.zeros(1, values.dtype), np.cumsum(values[::-1])])
-
-
-def auc_of_rows(
-    labels: Array, scores: Array, weights: Array | None = None, *, max_fpr: float | None = None, n_threads: int = 1
-) -> float:
-    """Return the `auc` of checked rows that are all in memory; no runs are kept.
-
-    Parameters
-    ----------
-    labels : array (n,), int8 or bool
-        0 or 1.
-    scores : array (n,), float32 or float64, contiguous
-    weights : array (n,), float32 or float64, finite and at least 0, optional
-    max_fpr : float in (0, 1), optional
-    n_threads : int
-
-    Raises
-    ------
-    InputError
-        If a score is NaN.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fastrec.scored.areas import auc_of_rows
-    >>> auc_of_rows(np.array([0, 1], np.int8), np.array([0.25, 0.5]))
-    1.0
-    """
-    if weights is not None:
-        return _weighted_auc(ScoredRows(labels, scores, weights), max_fpr, n_threads)
-    form = FORMS[scores.itemsize]
-    keys, buckets = sorted_keys(labels, scores, n_threads)
-
-    def sort_and_count(part: slice) -> Pairs:
-        keys[part].sort()
-        return pairs_of_keys(keys[part])
-
-    counted = in_buckets(sort_and_count, buckets, n_threads)
-    if max_fpr is None:
-        return auc_of_pairs(joined_pairs(counted))
-    parts = buckets.parts()
-
-    def runs_of(at: int) -> Runs:
-        return plain_runs(*bucket_runs(keys[parts[at]], form, below=at < buckets.n_below))
-
-    return partial_of_blocks(counted, runs_of, max_fpr)
-
-
-def _weighted_auc(rows: ScoredRows, max_fpr: float | None, n_threads: int) -> float:
-    if max_fpr is not None:
-        return partial_of_weights(joined_runs(weighted_runs(rows, n_threads)), max_fpr)
-    sums = np.zeros(6)
-    add = kernel_for("sum_weighted_pairs", "plain", len(rows.scores))
-    for runs in weighted_runs(rows, n_threads):
-        add(read_only(runs.positives), read_only(runs.negatives), sums)
-    return auc_of_sums(sums)
 
 
 def precision_area(runs: Runs, interpolation: Interpolation) -> float:

@@ -11,7 +11,7 @@ import numpy as np
 from fastrec.exceptions import InputError, InputTypeError, RowNumber, shown
 from fastrec.inputs.columns import SAMPLE_WEIGHT, SCORES, check_classes, check_floats, check_lengths, check_scores
 from fastrec.runtime.limits import resolve_threads
-from fastrec.scored.areas import auc_of_rows
+from fastrec.scored.keys import auc_of_rows, owners_of, sort_rows
 from fastrec.scored.sorting import SMALL_ROWS, ScoredRows
 
 __all__ = ["AucTest", "auc", "auc_test", "no_threads_if_small", "read_rows"]
@@ -168,43 +168,28 @@ def auc_test(labels: Any, scores_a: Any, scores_b: Any) -> AucTest:
     (0.4444, 0.2485, 0.0736)
     """
     classes = check_classes(labels)
-    positive = classes == 1
-    n_positives = int(positive.sum())
-    n_negatives = len(classes) - n_positives
-    placements = []
+    threads = no_threads_if_small(len(classes), None)
+    found = []
     for name, values in (("scores_a", scores_a), ("scores_b", scores_b)):
         scores = check_scores(values, name)
         check_lengths(classes, scores, name)
-        placements.append(_twice_placements(positive, scores))
+        found.append(sort_rows(classes, scores, threads, owners_of(np.arange(len(classes) + 1), threads)))
+    totals = [rows.pairs() for rows in found]
+    _, n_positives, n_negatives = totals[0]
     if not n_positives * n_negatives:
         return AucTest(*[math.nan] * 6)
-    first, second = (int(each[positive].sum()) for each in placements)
+    first, second = (total.twice for total in totals)
     pairs = 2 * n_positives * n_negatives
     areas = first / pairs, second / pairs, (first - second) / pairs
     if min(n_positives, n_negatives) < 2:
         return AucTest(*areas, math.nan, math.nan, math.nan)
-    differences = placements[0] - placements[1]
+    differences = np.subtract(*(rows.pairs_of_owners(len(classes), 0, threads) for rows in found))
+    positive = classes == 1
     variance = _variance(differences[positive], 2 * n_negatives) / n_positives
     variance += _variance(differences[~positive], 2 * n_positives) / n_negatives
     std_error = math.sqrt(variance)
     z = 0.0 if first == second else areas[2] / std_error if std_error > 0 else math.copysign(math.inf, first - second)
     return AucTest(*areas, std_error, z, 2 * NormalDist().cdf(-abs(z)))
-
-
-def _twice_placements(positive: Array, scores: Array) -> Array:
-    """Return twice the rows of the other class that each row is ordered correctly against, ties half; int64."""
-    order = np.argsort(scores)
-    ranked = scores[order]
-    starts = np.flatnonzero(np.concatenate([np.ones(min(len(ranked), 1), bool), ranked[1:] != ranked[:-1]]))
-    sizes = np.diff(starts, append=len(ranked))
-    passed = np.concatenate([[0], np.cumsum(positive[order])])
-    before = np.repeat(passed[starts], sizes), np.repeat(starts, sizes)
-    after = np.repeat(passed[starts + sizes], sizes), np.repeat(starts + sizes, sizes)
-    twice_positives = before[0] + after[0]
-    twice_negatives = before[1] + after[1] - twice_positives
-    out = np.empty(len(scores), np.int64)
-    out[order] = np.where(positive[order], twice_negatives, 2 * int(passed[-1]) - twice_positives)
-    return out
 
 
 def _variance(values: Array, unit: int) -> float:

@@ -15,22 +15,29 @@ import numpy as np
 from fastrec.inputs.ragged import read_only
 from fastrec.kernels import influence as kernels
 from fastrec.runtime.compiler import Entry
-from fastrec.runtime.threads import run_in_threads
+from fastrec.runtime.threads import over_users, run_in_threads
+from fastrec.scored.areas import Pairs
 from fastrec.scored.sorting import Runs
 
 __all__ = [
     "RowsOfUsers",
-    "bounds_of",
-    "effects_of_users",
+    "UsersOfRows",
+    "count_classes",
+    "effects_on_auc",
     "error_of_rows",
+    "factor_for",
     "guide_to",
+    "pairs_of_scores",
     "slopes_of_auc",
     "slopes_of_precision",
+    "spare_bits",
+    "sums_of_users",
 ]
 
 Array = np.ndarray[Any, Any]
 ROWS_AT_ONCE, MOST_ROWS_AT_ONCE = 1 << 20, 1 << 25
 SUM_BITS, LARGEST_EXPONENT = 61, 1000  # of sums in 64 bits; of factors
+PAIR_BITS = 62  # of twice the pairs of all rows
 BINS_IN_CACHE, PART_BITS = 1 << 15, 8  # more bins are cut into 2 ** PART_BITS parts at most
 ROWS_PER_BLOCK = 256  # whose loads from memory overlap
 STEPS_PER_ROW = 8
@@ -44,6 +51,27 @@ class RowsOfUsers(NamedTuple):
     weights: Array | None
     indptr: Array  # int64 (n_users + 1,)
 
+    def log(self) -> kernels.OwnRows:
+        """Return the rows in the form that kernels take."""
+        return kernels.OwnRows(read_only(self.positive), read_only(self.scores), read_only(self.indptr))
+
+    def own_weights(self) -> Array | None:
+        """Return the weights in the form that kernels take."""
+        return None if self.weights is None else read_only(self.weights)
+
+    def kind(self) -> str:
+        """Return the name of the type of weights."""
+        return "plain" if self.weights is None else str(self.weights.dtype)
+
+
+class UsersOfRows(NamedTuple):
+    """Some users of one batch."""
+
+    rows: RowsOfUsers
+    members: Array  # their positions, int64
+    classes: Array  # int64 (n_users, 2): of `count_classes`
+    n_threads: int
+
 
 @functools.cache
 def _entry(name: str, variant: str) -> Entry:
@@ -53,16 +81,20 @@ def _entry(name: str, variant: str) -> Entry:
 # Slopes
 
 
-def slopes_of_auc(runs: Runs, area: float) -> Array:
-    """Return the slopes of the area under the ROC curve, float64 (n, 2): of negative and positive rows of each score.
+def pairs_of_scores(runs: Runs, shift: int) -> Array:
+    """Return twice the ordered pairs of negative and positive rows of each score, as `effects_on_auc` takes them."""
+    pairs = np.empty((len(runs.scores), 2))
+    write = _entry("write_pairs", "plain").suited_to(STEPS_PER_ROW * len(pairs))
+    write(read_only(runs.negatives), read_only(runs.positives), shift, pairs)
+    return pairs
 
-    That of a row is its placement less the area (DeLong et al. 1988), over the weight of its class.
-    """
+
+def slopes_of_auc(runs: Runs, area: float) -> Array:
+    """Return the slopes of the area under the ROC curve in the weights of rows, float64 (n, 2)."""
     slopes = np.empty((len(runs.scores), 2))
     negatives, positives = read_only(runs.negatives), read_only(runs.positives)
-    sums = negatives.sum(), positives.sum()
-    write = _entry("write_slopes_of_auc", str(negatives.dtype)).suited_to(STEPS_PER_ROW * len(slopes))
-    write(negatives, positives, sums, area, slopes)
+    write = _entry("write_slopes_of_auc", "plain").suited_to(STEPS_PER_ROW * len(slopes))
+    write(negatives, positives, (negatives.sum(), positives.sum()), area, slopes)
     return slopes
 
 
@@ -108,36 +140,43 @@ def guide_to(scores: Array) -> kernels.Guide:
     return kernels.Guide(scores, read_only(starts), lowest, factor, shift)
 
 
-def bounds_of(slopes: Array, runs: Runs) -> Array:
-    """Return the sums of the slopes (n, 2, n_metrics) of all rows, whatever their signs: float64 (n_metrics,)."""
-    bounds = np.zeros(slopes.shape[2])
-    add = _entry("add_bounds", f"{runs.negatives.dtype}").suited_to(STEPS_PER_ROW * len(slopes))
-    add(read_only(slopes), read_only(runs.negatives), read_only(runs.positives), bounds)
-    return bounds
+def factor_for(slopes: Array, runs: Runs) -> float:
+    """Return a power of 2 that makes the slopes of all rows, whatever their signs, fill most bits of an integer."""
+    total = _entry("sum_slopes", f"{runs.negatives.dtype}").suited_to(STEPS_PER_ROW * len(slopes))
+    bound = total(read_only(slopes), read_only(runs.negatives), read_only(runs.positives))
+    return math.ldexp(1.0, min(SUM_BITS - math.frexp(bound)[1], LARGEST_EXPONENT))
 
 
-def effects_of_users(
-    known: kernels.Guide, slopes: Array, bounds: Array, rows: RowsOfUsers, members: Array, n_threads: int
-) -> tuple[Array, Array]:
-    """Return the sums of the slopes of users' rows times their weights, and whether users have rows of each class.
+def count_classes(rows: RowsOfUsers, members: Array, n_threads: int) -> Array:
+    """Return the negative and positive rows of users, int64 (n_users, 2); rows of weight 0 are none."""
+    classes = np.empty((len(members), 2), np.int64)
+    log, weights, members = rows.log(), rows.own_weights(), read_only(members)
+    entry = _entry("count_classes", f"{rows.scores.dtype}-{rows.kind()}")
+    count = entry.suited_to(len(rows.scores))
+    over_users(
+        lambda first, last: count(log, weights, members[first:last], classes[first:last]), len(members), n_threads
+    )
+    return classes
 
-    They are float64 (n_metrics, n_users) and bool (2, n_users). `slopes` is (n, 2, n_metrics). `bounds` (n_metrics,)
-    are those of all rows: effects are summed as integers of so many bits, and so are the same for any order of rows.
+
+def sums_of_users(known: kernels.Guide, slopes: Array, factor: float, users: UsersOfRows) -> Array:
+    """Return the sums of the slopes of users' rows times their weights and a factor, int64 (n_users,).
+
+    `slopes` is (n, 2), of negative and positive rows of each score. Rows are rounded, so that the sums are the same
+    for any order of rows.
     """
-    factors = np.ldexp(1.0, np.minimum(SUM_BITS - np.frexp(bounds)[1], LARGEST_EXPONENT))
-    effects, classes = np.empty((len(members), slopes.shape[2]), np.int64), np.empty((len(members), 2), bool)
+    rows, members = users.rows, read_only(users.members)
+    sums = np.empty(len(members), np.int64)
     lengths = rows.indptr[members + 1] - rows.indptr[members]
     n_rows = int(lengths.sum())
-    weights = None if rows.weights is None else read_only(rows.weights)
-    entry = _entry("add_effects", f"{rows.scores.dtype}-{'plain' if weights is None else weights.dtype}")
-    add = entry.suited_to(STEPS_PER_ROW * n_rows)
-    log = kernels.OwnRows(read_only(rows.positive), read_only(rows.scores), read_only(rows.indptr))
-    slopes, members, factors = read_only(slopes), read_only(members), read_only(factors)
+    log, weights = rows.log(), rows.own_weights()
+    add = _entry("add_slopes", f"{rows.scores.dtype}-{rows.kind()}").suited_to(STEPS_PER_ROW * n_rows)
+    slopes = read_only(slopes)
     n_parts = (len(known.starts) - 2 >> known.shift) + 1
     steps = np.cumsum(lengths + 1)  # a user without rows takes one, too
     at_once = ROWS_AT_ONCE
     if n_parts > 1:  # the more rows at once, the more of them share a part
-        at_once = min(max(at_once, -(-n_rows // n_threads)), MOST_ROWS_AT_ONCE)
+        at_once = min(max(at_once, -(-n_rows // users.n_threads)), MOST_ROWS_AT_ONCE)
     cuts = np.searchsorted(steps, np.arange(0, n_rows + len(members), at_once))
     edges = np.unique([*cuts.tolist(), len(members)])
 
@@ -150,7 +189,24 @@ def effects_of_users(
             np.empty(0 if weights is None else n, np.float64 if weights is None else weights.dtype),
         )
         room = np.zeros(n_parts, np.int64), moved, *np.empty((2, ROWS_PER_BLOCK), np.int64)
-        add(known, slopes, factors, log, weights, members[own], room, (effects[own], classes[own]))
+        add(known, slopes, factor, log, weights, members[own], room, sums[own])
 
-    run_in_threads(work, range(len(edges) - 1), n_threads)
-    return (effects / factors).T, classes.T
+    run_in_threads(work, range(len(edges) - 1), users.n_threads)
+    return sums
+
+
+def spare_bits(n_rows: int) -> int:
+    """Return the last bits that counts of pairs lose, so that those of so many rows add up in 63 bits; mostly 0."""
+    return max(0, 2 * n_rows.bit_length() - PAIR_BITS)
+
+
+def effects_on_auc(sums: Array, shift: int, classes: Array, pairs: Pairs) -> Array:
+    """Return the effects of users, from twice the ordered pairs that their rows are in: float64 (n_users,).
+
+    The slope of a row is its placement less the area (DeLong et al. 1988), over the rows of its class. `sums` are
+    divided by `2 ** shift`. Pairs that all users order alike give exactly 0.
+    """
+    size = 2.0 * pairs.positives * pairs.negatives
+    expected = classes[:, 0] * float(pairs.positives) + classes[:, 1] * float(pairs.negatives)
+    found: Array = (np.ldexp(sums.astype(np.float64), shift) - 2 * pairs.twice / size * expected) / size
+    return found

@@ -1,4 +1,6 @@
-"""Sorted keys of rows without weights: those of many segments at once, in one array through which each row moves once.
+"""Sorted keys of rows without weights, with their users if need be, or those of many segments at once.
+
+The rows of all segments are sorted in one array, through which each row moves once.
 
 They take as many bytes as the scores. Score counts take 24 bytes per distinct score, so they are made of keys only for
 the numbers that need them.
@@ -11,14 +13,35 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrec.inputs.ragged import read_only
-from fastrec.runtime.threads import run_in_threads
-from fastrec.scored.areas import Pairs, joined_pairs, pairs_of_keys
-from fastrec.scored.sorting import FORMS, SMALL_ROWS, Runs, bucket_runs, kernel_for, key_buffer, plain_runs
+from fastrec.runtime.threads import over_users, run_in_threads
+from fastrec.scored.areas import (
+    Pairs,
+    auc_of_pairs,
+    auc_of_sums,
+    joined_pairs,
+    pairs_of_keys,
+    partial_of_blocks,
+    partial_of_weights,
+)
+from fastrec.scored.sorting import (
+    FORMS,
+    SMALL_ROWS,
+    Runs,
+    ScoredRows,
+    bucket_runs,
+    joined_runs,
+    kernel_for,
+    key_buffer,
+    keys_in_buckets,
+    plain_runs,
+    weighted_runs,
+)
 
-__all__ = ["MAX_CODES", "SortedKeys", "sort_by_code"]
+__all__ = ["MAX_CODES", "SortedKeys", "auc_of_rows", "owners_of", "sort_by_code", "sort_rows"]
 
 Array = np.ndarray[Any, Any]
 MAX_CODES = 512  # writing to more places at the same time is slow
+MAX_SHORT, MAX_NARROW = 1 << 31, 1 << 32  # rows that 31 bits count; users that 32 bits number
 ROWS_PER_CHUNK = 1 << 18  # fewer are not worth a thread
 ROWS_PER_TASK = 1 << 18  # of codes that are sorted one after the other: each task takes some calls of Python
 
@@ -27,30 +50,160 @@ class SortedKeys(NamedTuple):
     """Rows by ascending score, each `key << 1 | label` without the top bit of its key."""
 
     keys: Array  # uint32 or uint64 (n_rows,)
-    n_below: int  # rows with a score below 0
+    edges: list[int]  # where parts of neighbouring scores begin, and the number of rows
+    n_below: int  # rows with a score below 0: no part has scores on both sides of 0
+    counted: list[Pairs] | None = None  # of each part
+    owners: Array | None = None  # number of the owner of each row, such as a user
 
-    def parts(self) -> list[tuple[bool, Array]]:
-        """Return the keys of scores below 0, and those of other scores, if there are any."""
-        halves = (True, self.keys[: self.n_below]), (False, self.keys[self.n_below :])
-        return [(below, own) for below, own in halves if len(own)]
+    def parts(self) -> list[slice]:
+        """Return the rows of each part."""
+        return [slice(*cut) for cut in zip(self.edges, self.edges[1:], strict=False)]
 
-    def runs(self) -> Runs:
+    def _runs_of(self, part: slice) -> tuple[Array, Array, Array]:
+        return bucket_runs(self.keys[part], FORMS[self.keys.itemsize], below=part.start < self.n_below)
+
+    def runs(self, n_threads: int = 1) -> Runs:
         """Return the distinct scores with the rows of each class."""
-        form = FORMS[self.keys.itemsize]
-        parts = [bucket_runs(own, form, below=below) for below, own in self.parts()]
-        if not parts:
-            return plain_runs(np.empty(0), *np.empty((2, 0), np.int64))
-        return plain_runs(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+        parts = self.parts()
+        found = run_in_threads(lambda at: self._runs_of(parts[at]), range(len(parts)), n_threads)
+        return plain_runs(*(np.concatenate(column) for column in zip(*found, strict=True)))
+
+    def _pairs_of_parts(self) -> list[Pairs]:
+        return self.counted or [pairs_of_keys(self.keys[part]) for part in self.parts()]
 
     def pairs(self) -> Pairs:
         """Return the pairs of rows of both classes."""
-        return joined_pairs([pairs_of_keys(own) for _, own in self.parts()])
+        return joined_pairs(self._pairs_of_parts())
+
+    def area(self, max_fpr: float | None = None) -> float:
+        """Return the area under the ROC curve, up to a false positive rate below 1 if that is not None."""
+        if max_fpr is None:
+            return auc_of_pairs(self.pairs())
+        parts = self.parts()
+        return partial_of_blocks(self._pairs_of_parts(), lambda at: plain_runs(*self._runs_of(parts[at])), max_fpr)
 
     def add_placements(self, totals: tuple[float, float], area: float, sums: Array) -> None:
         """Add what the kernel `place_runs` adds for the runs."""
         place = kernel_for("place_keys", FORMS[self.keys.itemsize].width, len(self.keys))
-        for _, own in self.parts():
-            place(own, totals, area, sums)
+        for part in self.parts():
+            place(self.keys[part], totals, area, sums)
+
+    def pairs_of_owners(self, n_owners: int, shift: int, n_threads: int) -> Array:
+        """Return twice the ordered pairs that the rows of each owner are in, ties counting half: int64 (n_owners,).
+
+        A pair counts for each of its two rows. What a row counts is rounded to multiples of `2 ** shift`, and the sums
+        are divided by that.
+        """
+        assert self.owners is not None
+        keys, owners, parts, pairs = self.keys, read_only(self.owners), self.parts(), self._pairs_of_parts()
+        below = np.cumsum([0, *(part.negatives for part in pairs)]).tolist()
+        above = (self.pairs().positives - np.cumsum([0, *(part.positives for part in pairs)])).tolist()
+        add = kernel_for("add_pairs", f"{FORMS[keys.itemsize].width}-{owners.itemsize}", len(keys))
+        n_sums = min(max(1, len(keys) // max(1, 2 * n_owners)), n_threads)  # many owners would need many sums
+
+        def work(nth: int) -> Array:
+            sums = np.zeros(n_owners, np.int64)
+            for at in range(nth, len(parts), n_sums):
+                add(keys[parts[at]], owners[parts[at]], below[at], above[at], shift, sums)
+            return sums
+
+        found: list[Array] = run_in_threads(work, range(n_sums), n_threads)
+        for other in found[1:]:
+            found[0] += other
+        return found[0]
+
+
+def owners_of(indptr: Array, n_threads: int) -> Array:
+    """Return the number of the user of each row: uint32, or int64 for more users than that has numbers."""
+    n_users = len(indptr) - 1
+    owners = np.empty(int(indptr[-1]), np.uint32 if n_users <= MAX_NARROW else np.int64)
+    write = kernel_for("write_owners", owners.itemsize, len(owners))
+    indptr = read_only(indptr)
+    over_users(lambda first, last: write(indptr, first, last, owners), n_users, n_threads)
+    return owners
+
+
+def sort_rows(labels: Array, scores: Array, n_threads: int, owners: Array | None = None) -> SortedKeys:
+    """Sort checked rows; raise InputError if a score is NaN.
+
+    Parameters
+    ----------
+    labels : array (n,), int8 or bool
+        0 or 1.
+    scores : array (n,), float32 or float64, contiguous
+    owners : array (n,), optional
+        Number of the owner of each row, such as `owners_of` returns.
+    """
+    keys, moved, buckets = keys_in_buckets(labels, scores, owners, n_threads)
+    parts = buckets.parts()
+
+    def sort(at: int) -> Pairs:
+        own = keys[parts[at]]
+        if moved is None:
+            own.sort()
+        else:
+            _sort_owned(own, moved[parts[at]])
+        return pairs_of_keys(own)
+
+    counted = run_in_threads(sort, range(len(parts)), n_threads)
+    return SortedKeys(keys, buckets.edges, buckets.edges[buckets.n_below], counted, moved)
+
+
+def _sort_owned(keys: Array, owners: Array) -> None:
+    """Sort the rows of a bucket by key, in place."""
+    n = len(keys)
+    if not n:
+        return
+    bits = n.bit_length() - 1
+    short = n < MAX_SHORT
+    places = np.empty(2 << bits, np.int32 if short else np.int64)
+    taken, taken_owners = np.empty_like(keys), np.empty_like(owners)
+    sort = kernel_for("sort_owned", f"{FORMS[keys.itemsize].width}-{owners.itemsize}-{short}", n)
+    if not sort(keys, owners, bits, places, taken, taken_owners):
+        order = np.argsort(keys)  # many scores are close together
+        taken, taken_owners = keys[order], owners[order]
+    keys[:], owners[:] = taken, taken_owners
+
+
+def auc_of_rows(
+    labels: Array, scores: Array, weights: Array | None = None, *, max_fpr: float | None = None, n_threads: int = 1
+) -> float:
+    """Return the `auc` of checked rows that are all in memory; no runs are kept.
+
+    Parameters
+    ----------
+    labels : array (n,), int8 or bool
+        0 or 1.
+    scores : array (n,), float32 or float64, contiguous
+    weights : array (n,), float32 or float64, finite and at least 0, optional
+    max_fpr : float in (0, 1), optional
+    n_threads : int
+
+    Raises
+    ------
+    InputError
+        If a score is NaN.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fastrec.scored.keys import auc_of_rows
+    >>> auc_of_rows(np.array([0, 1], np.int8), np.array([0.25, 0.5]))
+    1.0
+    """
+    if weights is not None:
+        return _weighted_auc(ScoredRows(labels, scores, weights), max_fpr, n_threads)
+    return sort_rows(labels, scores, n_threads).area(max_fpr)
+
+
+def _weighted_auc(rows: ScoredRows, max_fpr: float | None, n_threads: int) -> float:
+    if max_fpr is not None:
+        return partial_of_weights(joined_runs(weighted_runs(rows, n_threads)), max_fpr)
+    sums = np.zeros(6)
+    add = kernel_for("sum_weighted_pairs", "plain", len(rows.scores))
+    for runs in weighted_runs(rows, n_threads):
+        add(read_only(runs.positives), read_only(runs.negatives), sums)
+    return auc_of_sums(sums)
 
 
 def sort_by_code(codes: Array, positive: Array, scores: Array, n_codes: int, n_threads: int) -> list[SortedKeys]:
@@ -79,7 +232,8 @@ def sort_by_code(codes: Array, positive: Array, scores: Array, n_codes: int, n_t
     _sort_parts(keys, edges[2:], n_threads)
     starts, middles, ends = (edges[at::2].tolist() for at in (2, 3, 4))
     return [
-        SortedKeys(keys[start:end], middle - start) for start, middle, end in zip(starts, middles, ends, strict=False)
+        SortedKeys(keys[start:end], [0, middle - start, end - start], middle - start)
+        for start, middle, end in zip(starts, middles, ends, strict=False)
     ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,12 +25,22 @@ from fastrec.scored.areas import (
     partial_of_weights,
     precision_area,
 )
-from fastrec.scored.influence import error_of_rows, guide_to, slopes_of_auc, slopes_of_precision
-from fastrec.scored.keys import SortedKeys
+from fastrec.scored.influence import (
+    UsersOfRows,
+    effects_on_auc,
+    error_of_rows,
+    factor_for,
+    guide_to,
+    pairs_of_scores,
+    slopes_of_auc,
+    slopes_of_precision,
+    spare_bits,
+    sums_of_users,
+)
+from fastrec.scored.keys import SortedKeys, owners_of, sort_rows
 from fastrec.scored.sorting import (
     Runs,
     ScoredRows,
-    count_runs,
     joined_runs,
     kernel_for,
     merged_runs,
@@ -102,16 +113,26 @@ class ScoreCounts:
         self._found: dict[str, Any] = {}  # slopes of metrics, and the bins of scores, of the rows so far
         self._area: float | None = None  # of all rows, which several numbers need
 
-    def add(self, labels: Array, scores: Array, weights: Array | None = None, *, n_threads: int = 1) -> None:
+    def add(
+        self,
+        labels: Array,
+        scores: Array,
+        weights: Array | None = None,
+        *,
+        indptr: Array | None = None,
+        n_threads: int = 1,
+    ) -> None:
         """Add checked rows: labels (n,) 0 or 1 as int8 or bool, scores (n,) float32 or float64, weights if weighted.
 
-        Rows with weights are copied, so the caller's arrays may be used again.
+        Rows are copied, so the caller's arrays may be used again. `indptr` tells where the rows of each user begin:
+        `auc_effects` of all these users then need not look rows up, unless others are added.
         """
         if not len(labels):
             return
         self._joined, self._area, self._found = None, None, {}
         if not self.weighted:
-            self._push(count_runs(labels, scores, n_threads))
+            owners = None if indptr is None else owners_of(indptr, n_threads)
+            self._take(sort_rows(labels, scores, n_threads, owners), n_threads)
             return
         assert weights is not None
         refuse_nan(scores, "scores")
@@ -130,9 +151,10 @@ class ScoreCounts:
         assert self.weighted == other.weighted
         self._joined, self._area, self._found = None, None, {}
         self._rows += other._rows
-        if other._sorted is not None:
-            self._take(other._sorted)
-        for runs in list(other._levels):
+        rows, levels = other._sorted, list(other._levels)  # before a state merges itself
+        if rows is not None:
+            self._take(rows)
+        for runs in levels:
             self._push(runs)
 
     def pack(self) -> dict[str, Array]:
@@ -158,16 +180,16 @@ class ScoreCounts:
             state._levels.append(plain_runs(arrays["scores"], arrays["positives"], arrays["negatives"]))
         return state
 
-    def _take(self, rows: SortedKeys) -> None:
-        """Add sorted rows: the first are kept as they are, as some numbers need no counts by score."""
+    def _take(self, rows: SortedKeys, n_threads: int = 1) -> None:
+        """Add sorted rows: the first are kept as they are, as many numbers need no counts by score."""
         if self._levels or self._sorted is not None:
-            self._push(rows.runs())
+            self._push(rows.runs(n_threads), n_threads)
         else:
             self._sorted = rows
 
-    def _push(self, runs: Runs) -> None:
+    def _push(self, runs: Runs, n_threads: int = 1) -> None:
         """Merge runs with neighbours of about the same size, so that n additions merge each score log n times."""
-        levels = list(self._levels) if self._sorted is None else [self._sorted.runs()]
+        levels = list(self._levels) if self._sorted is None else [self._sorted.runs(n_threads)]
         while levels and len(levels[-1].scores) < 2 * len(runs.scores):
             runs = merged_runs(levels.pop(), runs)
         self._levels, self._sorted = [*levels, runs], None  # one statement: an interrupt loses nothing
@@ -175,12 +197,12 @@ class ScoreCounts:
     def runs(self, *, n_threads: int = 1) -> Runs:
         """Return all distinct scores, ascending, with their rows or weights; weights are scaled by a power of 2."""
         if self._joined is None:
-            self._joined = self._joined_rows(n_threads) if self.weighted else self._joined_levels()
+            self._joined = self._joined_rows(n_threads) if self.weighted else self._joined_levels(n_threads)
         return self._joined
 
-    def _joined_levels(self) -> Runs:
+    def _joined_levels(self, n_threads: int) -> Runs:
         if self._sorted is not None:
-            return self._sorted.runs()
+            return self._sorted.runs(n_threads)
         levels = list(self._levels)
         while len(levels) > 1:
             levels.append(merged_runs(levels.pop(), levels.pop()))
@@ -197,6 +219,8 @@ class ScoreCounts:
     def auc(self, max_fpr: float | None = None) -> float:
         """Return the area under the ROC curve; see `auc`."""
         if max_fpr is not None and max_fpr < 1:
+            if self._sorted is not None:
+                return self._sorted.area(max_fpr)
             runs = self.runs()
             if self.weighted:
                 return partial_of_weights(runs, max_fpr)
@@ -256,33 +280,48 @@ class ScoreCounts:
         positive_spread = (sums[4] + sums[5]) / totals[1] / totals[1]
         return math.sqrt(float(positive_spread * (m / (m - 1)) + spread * (n / (n - 1))))
 
-    def auc_slopes(self) -> Array | None:
-        """Return the slopes of the AUC in the weights of rows, as `fastrec.scored.influence` has them; None for NaN."""
-        return self._slopes("auc")
+    def auc_effects(self, users: UsersOfRows) -> Array | None:
+        """Return the effects of users' rows on the AUC, to first order (n_users,); None if it is NaN."""
+        if self.weighted:
+            return self._effects("auc", slopes_of_auc, users)
+        pairs = self._pairs()
+        if not pairs.positives * pairs.negatives:
+            return None
+        shift = spare_bits(pairs.positives + pairs.negatives)
+        if self._sorted is not None and self._sorted.owners is not None:
+            sums = self._sorted.pairs_of_owners(len(users.members), shift, users.n_threads)
+        else:
+            sums = sums_of_users(self._guide(users.n_threads), pairs_of_scores(self.runs(), shift), 1.0, users)
+        return effects_on_auc(sums, shift, users.classes, pairs)
 
-    def precision_slopes(self) -> Array | None:
-        """Return the slopes of average precision by steps; None without a positive row."""
-        return self._slopes("average_precision")
+    def precision_effects(self, users: UsersOfRows) -> Array | None:
+        """Return the effects of users' rows on average precision by steps; None without a positive row."""
+        return self._effects("average_precision", slopes_of_precision, users)
 
     def precision_std_error(self) -> float:
         """Return the standard error of average precision by steps of independent rows (delta method)."""
-        slopes = self.precision_slopes()
-        return math.nan if slopes is None else error_of_rows(self.runs(), slopes)
-
-    def _slopes(self, name: str) -> Array | None:
-        """Return the slopes of a metric, which are kept until rows are added."""
         runs = self.runs()
-        least = min(runs.positive_rows, runs.negative_rows) if name == "auc" else runs.positive_rows
+        if runs.positive_rows == 0:
+            return math.nan
+        return error_of_rows(runs, slopes_of_precision(runs, self.average_precision()))
+
+    def _effects(self, name: str, slopes_of: Callable[[Runs, float], Array], users: UsersOfRows) -> Array | None:
+        """Return the effects of users' rows on a metric from its slopes, which are kept until rows are added."""
         if name not in self._found:
-            area = getattr(self, name)()
-            self._found[name] = None if least == 0 or math.isnan(area) else _SLOPES[name](runs, area)
-        found: Array | None = self._found[name]
+            runs, area = self.runs(n_threads=users.n_threads), getattr(self, name)()
+            no_value = runs.positive_rows == 0 or math.isnan(area)
+            slopes = None if no_value else slopes_of(runs, area)
+            self._found[name] = None if slopes is None else (slopes * self.scale, factor_for(slopes, runs))
+        if self._found[name] is None:
+            return None
+        slopes, factor = self._found[name]
+        found: Array = sums_of_users(self._guide(users.n_threads), slopes, factor, users) / factor
         return found
 
-    def guide(self) -> Guide:
+    def _guide(self, n_threads: int) -> Guide:
         """Return the distinct scores with their bins, to find the scores of rows."""
         if "" not in self._found:
-            self._found[""] = guide_to(self.runs().scores)
+            self._found[""] = guide_to(self.runs(n_threads=n_threads).scores)
         found: Guide = self._found[""]
         return found
 
@@ -373,9 +412,6 @@ class ScoreCounts:
         ordered = scores[order]
         starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
         return _quantile_bins(weights[order], starts, bins)
-
-
-_SLOPES = {"auc": slopes_of_auc, "average_precision": slopes_of_precision}
 
 
 def _quantile_bins(weights: Array, starts: Array, bins: int) -> Array:

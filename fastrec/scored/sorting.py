@@ -20,19 +20,18 @@ __all__ = [
     "BLOCK",
     "FORMS",
     "SMALL_ROWS",
+    "Form",
     "Runs",
     "ScoredRows",
     "bucket_runs",
-    "count_runs",
-    "in_buckets",
     "joined_runs",
     "kernel_for",
     "key_buffer",
+    "keys_in_buckets",
     "merged_runs",
     "plain_runs",
     "refuse_found",
     "scale_of",
-    "sorted_keys",
     "weighted_runs",
 ]
 
@@ -167,23 +166,25 @@ def refuse_found(found: list[int], cuts: list[int]) -> None:
             raise InputError(SCORES, " must not be NaN, found NaN", RowNumber.at(start + at))
 
 
-def sorted_keys(labels: Array, scores: Array, n_threads: int) -> tuple[Array, Buckets]:
-    """Return rows as `key << 1 | label` by bucket, unsorted within buckets; they take as many bytes as the scores."""
+def keys_in_buckets(
+    labels: Array, scores: Array, owners: Array | None, n_threads: int
+) -> tuple[Array, Array | None, Buckets]:
+    """Return rows as `key << 1 | label` by bucket, unsorted within buckets, and their owners.
+
+    Keys take as many bytes as scores.
+    """
     form = FORMS[scores.itemsize]
     bits, classes = read_only(scores.view(form.bits)), read_only(labels.view(np.int8))
     buckets = _plan_buckets(bits, form, n_threads)
-    keys = np.empty(len(bits), form.bits)
-    scatter = kernel_for("scatter", form.width, len(bits))
-    buckets.in_chunks(
-        lambda rows, places: scatter(bits[rows], classes[rows], buckets.of_key, places, keys, key_buffer(form))
-    )
-    return keys, buckets
+    keys, moved = np.empty(len(bits), form.bits), None if owners is None else np.empty_like(owners)
+    scatter = kernel_for("scatter", f"{form.width}-{'plain' if owners is None else owners.itemsize}", len(bits))
 
+    def work(rows: slice, places: Array) -> None:
+        own = None if owners is None else owners[rows]
+        scatter(bits[rows], classes[rows], own, buckets.of_key, places, keys, moved, key_buffer(form))
 
-def in_buckets(work: Callable[[slice], Any], buckets: Buckets, n_threads: int) -> list[Any]:
-    """Call `work` for the slice of each bucket, in threads."""
-    parts = buckets.parts()
-    return run_in_threads(lambda at: work(parts[at]), range(len(parts)), n_threads)
+    buckets.in_chunks(work)
+    return keys, moved, buckets
 
 
 def _scores_of(keys: Array, form: Form) -> Array:
@@ -208,20 +209,6 @@ def bucket_runs(keys: Array, form: Form, *, below: bool) -> tuple[Array, Array, 
     if not below:
         found += np.uint64(form.sign)
     return _scores_of(found, form), positives[:n].copy(), negatives[:n].copy()
-
-
-def count_runs(labels: Array, scores: Array, n_threads: int) -> Runs:
-    """Return the runs of rows without weights."""
-    form = FORMS[scores.itemsize]
-    keys, buckets = sorted_keys(labels, scores, n_threads)
-    middle = buckets.edges[buckets.n_below]
-
-    def sort_bucket(part: slice) -> tuple[Array, Array, Array]:
-        keys[part].sort()
-        return bucket_runs(keys[part], form, below=part.start < middle)
-
-    parts = in_buckets(sort_bucket, buckets, n_threads)
-    return plain_runs(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
 def plain_runs(scores: Array, positives: Array, negatives: Array) -> Runs:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import fastrec
+from fastrec.evaluation.rows import ScoreEvaluator, review
 from fastrec.scored import influence
 
 Array = np.ndarray[Any, Any]
@@ -112,6 +113,24 @@ def test_effects_are_the_same_bits_however_rows_are_looked_up(monkeypatch: Any, 
             again = log.report(log.one.astype(dtype), **call, n_threads=n_threads).effects
             for metric, effects in whole.items():
                 np.testing.assert_array_equal(again[metric][None], effects[None])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("levels", [2, 300, "close"])
+def test_sorted_rows_and_rows_that_are_looked_up_have_the_same_effects(dtype: Any, levels: int | str) -> None:
+    """Scores of which many are close together and others far away leave too many moves to insertion."""
+    log = make_log(6, 900, levels=300 if levels == "close" else int(levels))
+    scores = log.one.astype(dtype)
+    if levels == "close":
+        scores = np.random.default_rng(0).permutation(len(scores)).astype(dtype)
+        scores = np.where(scores == 0, np.finfo(dtype).max, scores * np.finfo(dtype).tiny)
+    ordered = [log.report(scores, "auc", n_threads=n).effects["auc"][None] for n in (1, 2)]
+    looked_up = ScoreEvaluator(["auc"], per_user=True)
+    looked_up.update(log.labels, scores, log.indptr)  # a review may not follow
+    review(looked_up, log.labels, scores, log.indptr)
+    wanted = looked_up.result().effects["auc"][None]
+    for found in ordered:
+        np.testing.assert_array_equal(found, wanted)
 
 
 def test_without_users_the_test_of_auc_is_that_of_delong() -> None:

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fastrec
+from fastrec.evaluation import row_segments
 from fastrec.inputs import row_groups
 from support import score_oracle, strategies
 from support.bits import group_bits, mean_bits, user_bits
@@ -168,6 +169,19 @@ def test_many_rows() -> None:
         inside = places == place
         alone = fastrec.evaluate_scores(labels[inside], scores[inside], user_ids=users[inside], metrics=metrics)
         assert mean_bits(one.groups["row_group"][place]) == mean_bits(alone.estimates)
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+@pytest.mark.parametrize(("weighted", "row_weights"), KINDS)
+def test_rows_of_a_segment_keep_their_users_or_are_looked_up(
+    weighted: bool, row_weights: bool, n_threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call = USERS.call(ALL, weighted=weighted, row_weights=row_weights)
+    looked_up = evaluate(["auc"], call, row_groups=SEGMENTS, n_threads=n_threads)
+    monkeypatch.setattr(row_segments, "ROWS_WITH_USERS", 1)
+    kept = evaluate(["auc"], call, row_groups=SEGMENTS, n_threads=n_threads)
+    assert group_bits(kept) == group_bits(looked_up)
+    assert kept.groups["device"]["tv"]["auc"].std_error > 0
 
 
 def test_rows_without_users() -> None:

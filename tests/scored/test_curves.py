@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 import fastrec
 from fastrec.exceptions import InputError, InputTypeError
 from fastrec.scored import sorting
-from fastrec.scored.areas import auc_of_rows
 from fastrec.scored.auc import AucTest, auc, auc_test
 from fastrec.scored.curves import PrCurve, RocCurve, break_even_point, compare_curves, pr_curve, roc_curve
 from fastrec.scored.histogram import ScoreHistogram, bounded_auc
+from fastrec.scored.keys import auc_of_rows
 from fastrec.scored.score_counts import ScoreCounts
 from support import score_oracle
 from support.strategies import SCORES
