@@ -349,7 +349,8 @@ class RowSegments(TypedDict, total=False):
         Any,
         """one label per row, or a dict {name: labels}, that may vary within a user: a position, a device
         The report has for each label what it would have for the rows with this label alone, in ``groups["row_group"]``
-        or ``groups[name]``. Labels are integers or strings; a row with None is in no segment.
+        or ``groups[name]``. Labels are integers or strings; a row with None, or a missing value of pandas,
+        Polars or PyArrow, is in no segment.
         """,
     ]
     row_by: Annotated[

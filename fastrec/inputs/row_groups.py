@@ -19,6 +19,7 @@ __all__ = ["MAX_SEGMENTS", "RowGroups", "check_apart", "read_row_groups", "refus
 Array = np.ndarray[Any, Any]
 MAX_SEGMENTS = 100_000  # of one grouping: each has sums, score counts and estimates of its own
 NO_SEGMENT = -1
+NULLS = (("isna", "dropna"), ("is_null", "drop_nulls"), ("is_null", "drop_null"))  # of pandas, Polars and PyArrow
 
 
 class RowGroups(NamedTuple):
@@ -44,7 +45,7 @@ class RowGroups(NamedTuple):
 
 
 def read_row_groups(row_groups: Any, n_rows: int, n_threads: int = 1) -> tuple[RowGroups, ...]:
-    """Read one label per row, or a dict of them by name; None is no label."""
+    """Read one label per row, or a dict of them by name; None and missing values of other libraries are no labels."""
     if row_groups is None:
         return ()
     is_named = isinstance(row_groups, Mapping)
@@ -86,14 +87,12 @@ def check_apart(of_users: Iterable[str], of_rows: Iterable[str]) -> None:
 def _encode(labels: Any, where: str, n_rows: int, n_threads: int) -> tuple[Array, list[str | int]]:
     """Return the code of each row of an array of labels, and the labels."""
     labels = labels if isinstance(labels, np.ndarray | Sequence) or not isinstance(labels, Iterable) else _own(labels)
-    missing = _missing(labels)
-    if missing is None:
+    missing, present = _without_nulls(labels)
+    if not missing.any():
         return _number(check_labels_of_rows(labels, where, n_rows), n_threads)
     if len(missing) != n_rows:
         raise InputError(where, f" must have one label per row, {n_rows}; found {len(missing)}")
-    present = np.empty(int((~missing).sum()), object)
-    present[:] = [label for label in labels if label is not None]
-    codes, own = _number(check_labels_of_rows(present, where, len(present)), n_threads)
+    codes, own = _number(check_labels_of_rows(present, where, n_rows - int(missing.sum())), n_threads)
     return _spread(codes, ~missing), own
 
 
@@ -102,13 +101,19 @@ def _own(labels: Any) -> Any:
     return labels if hasattr(labels, "__array__") or hasattr(labels, "__len__") else list(labels)
 
 
-def _missing(labels: Any) -> Array | None:
-    """Return which labels are None; None if no label is."""
+def _without_nulls(labels: Any) -> tuple[Array, Any]:
+    """Return which labels are missing, and the others."""
+    for ask, drop in NULLS:
+        if hasattr(labels, ask) and hasattr(labels, drop):
+            missing = np.asarray(getattr(labels, ask)(), bool)
+            return missing, getattr(labels, drop)() if missing.any() else labels
     is_plain = isinstance(labels, list | tuple) or (isinstance(labels, np.ndarray) and labels.dtype == object)
     if not is_plain or (isinstance(labels, np.ndarray) and labels.ndim != 1):
-        return None
+        return np.zeros(0, bool), labels
     missing = np.fromiter((label is None for label in labels), bool, len(labels))
-    return missing if missing.any() else None
+    present = np.empty(int((~missing).sum()), object)
+    present[:] = [label for label in labels if label is not None]
+    return missing, present
 
 
 def _number(labels: Array, n_threads: int) -> tuple[Array, list[str | int]]:

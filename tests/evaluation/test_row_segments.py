@@ -206,6 +206,19 @@ def test_a_row_without_a_label_is_in_no_segment(labels: Any) -> None:
         assert own["brier"].users == len({rows["user_ids"][at] for at in range(4) if labels[at] == label})
 
 
+@pytest.mark.parametrize("labels", [["a", None, "b", None], [3, None, 1, None], [None] * 4])
+def test_missing_values_of_other_libraries_are_no_labels(labels: list[Any]) -> None:
+    pd, pl, pa = (pytest.importorskip(name) for name in ("pandas", "polars", "pyarrow"))
+    rows = {"labels": [1, 0, 0, 1], "scores": [0.1, 0.2, 0.3, 0.4], "metrics": "brier"}
+    expected = group_bits(fastrec.evaluate_scores(**rows, row_groups=labels))
+    dtype = "Int64" if labels[0] == 3 else None
+    series = [pd.Series(labels, dtype=dtype), pl.Series(labels), pa.array(labels), pa.chunked_array([labels])]
+    if labels[0] == "a":
+        series += [pd.Series(labels, dtype=dtype) for dtype in ("string", "category", object)]
+    for own in series:
+        assert group_bits(fastrec.evaluate_scores(**rows, row_groups=own)) == expected
+
+
 def test_rows_in_no_segment_are_counted() -> None:
     rows = {"labels": [1, 0, 0, 1], "scores": [0.1, 0.2, 0.3, 0.4], "metrics": "brier"}
     labels = {"device": ["a", None, "b", None], "place": [1, 2, 3, 3], "none": [None] * 4}
