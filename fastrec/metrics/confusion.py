@@ -14,6 +14,7 @@ __all__ = [
     "CountedCells",
     "SummedCells",
     "accuracy",
+    "error_rate",
     "f_beta",
     "f_of_rates",
     "fpr",
@@ -124,6 +125,11 @@ def fpr(cells: Cells) -> Share:
 def accuracy(cells: Cells) -> Share:
     """Return the share of the rows on the correct side of the threshold."""
     return cells.right, cells.rows
+
+
+def error_rate(cells: SummedCells) -> Share:
+    """Return the share of the rows on the wrong side of the threshold."""
+    return cells.positives - cells.tp + cells.fp, cells.rows
 
 
 def f_beta(cells: Cells, square: float) -> Share:

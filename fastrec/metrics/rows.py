@@ -10,27 +10,21 @@ one class only). Values are float64, without unit.
 
 from __future__ import annotations
 
-import functools
 import math
-from fractions import Fraction
 from typing import Annotated, Any, Literal
 
 from fastrec.exceptions import Argument, Text
 from fastrec.kernels.runs import entropy, log_of_share
-from fastrec.metrics import confusion
-from fastrec.metrics.declaration import COUNT, FINITE, FRACTION, NOT_NEGATIVE, score_metric
+from fastrec.metrics.declaration import COUNT, FRACTION, score_metric
 from fastrec.metrics.dual import differentiable
-from fastrec.metrics.statistics import Over, Ratio, Row, RowStatistics, over, ratio, sqrt
+from fastrec.metrics.statistics import Over, Ratio, Row, RowStatistics, over
 
 Average = Literal["row", "user"]
 OneClass = Literal["call", "drop", "half", "zero", "nan", "error"]
 Weight = Literal["impressions", "positives", "negatives", "pairs", "equal"]
 Interpolation = Literal["step", "trapezoid", "davis_goadrich"]
-ZeroDivision = Literal["0", "1", "nan"]
 Bins = Annotated[float, COUNT]
-Finite = Annotated[float, FINITE]
 MaxFpr = Annotated[float, FRACTION]
-NotNegative = Annotated[float, NOT_NEGATIVE]
 
 
 def averaged(s: RowStatistics, numerator: Row, denominator: Row, average: str) -> Ratio:
@@ -323,182 +317,3 @@ def ks(s: RowStatistics, *, average: Average = "row") -> Ratio | Over:
     if average == "user":
         return s.mean(s.largest_distance, pairs / pairs)
     return s.over_all_rows(lambda runs: runs.ks(), each=s.where(pairs / pairs, s.largest_distance))
-
-
-def at_threshold(s: RowStatistics, share: tuple[Row, Row], average: str, zero_division: str) -> Ratio:
-    """Return a formula of a confusion matrix; `zero_division` is its value if the denominator is 0."""
-    numerator, denominator = share
-    value, counted = _defined(s, numerator / denominator, denominator, zero_division)
-    if average == "user":
-        return s.mean(value, counted)
-    function = functools.partial(ratio, undefined=float(zero_division))
-    return Ratio(function, share, s.where(counted, value), s.rows / s.rows)
-
-
-def _defined(s: RowStatistics, value: Row, denominator: Row, zero_division: str) -> tuple[Row, Row]:
-    """Return a user's own value, with `zero_division` for a denominator of 0, and whether it counts."""
-    defined, has_rows = denominator / denominator, s.rows / s.rows
-    value = value + (1.0 if zero_division == "1" else 0.0) * (has_rows - defined)
-    return value, defined if zero_division == "nan" else has_rows
-
-
-@score_metric(range=(0, 1), formula="TP / (TP + FP)", source="van Rijsbergen 1979, ch. 7", needs="classes")
-def precision(
-    s: RowStatistics, *, threshold: Finite, average: Average = "row", zero_division: ZeroDivision = "0"
-) -> Ratio:
-    """Share of the rows with a score of at least `threshold` that are positive.
-
-    Formula: TP / (TP + FP), counted over all rows or as a mean over users. `zero_division` is the value if no row
-    reaches the threshold: 0, 1 or nan (with `average=user`, `nan` leaves such users out).
-
-    Examples
-    --------
-    >>> report = fastrec.evaluate_scores([1, 0, 1], [0.9, 0.6, 0.2], metrics="precision(threshold=0.5)")
-    >>> report["precision(threshold=0.5)"]
-    0.5
-    """
-    return at_threshold(s, confusion.precision(s.cells(threshold)), average, zero_division)
-
-
-@score_metric(range=(0, 1), formula="TP / P", source="van Rijsbergen 1979, ch. 7", needs="classes")
-def recall(
-    s: RowStatistics, *, threshold: Finite, average: Average = "row", zero_division: ZeroDivision = "0"
-) -> Ratio:
-    """Share of the positive rows that have a score of at least `threshold` (sensitivity).
-
-    Formula: TP / (TP + FN); `zero_division` if there is no positive row, as in `precision`.
-
-    Examples
-    --------
-    >>> report = fastrec.evaluate_scores([1, 0, 1], [0.9, 0.6, 0.2], metrics="recall(threshold=0.5)")
-    >>> report["recall(threshold=0.5)"]
-    0.5
-    """
-    return at_threshold(s, confusion.recall(s.cells(threshold)), average, zero_division)
-
-
-@score_metric(range=(0, 1), formula="TN / N", source="Swets 1963", needs="classes")
-def specificity(
-    s: RowStatistics, *, threshold: Finite, average: Average = "row", zero_division: ZeroDivision = "0"
-) -> Ratio:
-    """Share of the negative rows that have a score below `threshold`.
-
-    Formula: TN / (TN + FP); `zero_division` if there is no negative row, as in `precision`.
-
-    Examples
-    --------
-    >>> report = fastrec.evaluate_scores([1, 0, 0], [0.9, 0.6, 0.2], metrics="specificity(threshold=0.5)")
-    >>> report["specificity(threshold=0.5)"]
-    0.5
-    """
-    return at_threshold(s, confusion.specificity(s.cells(threshold)), average, zero_division)
-
-
-@score_metric(range=(0, 1), formula="FP / N", source="Swets 1963", needs="classes", direction="lower")
-def fpr(s: RowStatistics, *, threshold: Finite, average: Average = "row", zero_division: ZeroDivision = "0") -> Ratio:
-    """False positive rate: share of the negative rows that have a score of at least `threshold`.
-
-    Formula: FP / (TN + FP); `zero_division` if there is no negative row, as in `precision`.
-
-    Examples
-    --------
-    >>> report = fastrec.evaluate_scores([1, 0, 0], [0.9, 0.6, 0.2], metrics="fpr(threshold=0.5)")
-    >>> report["fpr(threshold=0.5)"]
-    0.5
-    """
-    return at_threshold(s, confusion.fpr(s.cells(threshold)), average, zero_division)
-
-
-@score_metric(range=(0, 1), formula="(TP + TN) / (P + N)", source="Swets 1963", needs="classes")
-def accuracy(
-    s: RowStatistics, *, threshold: Finite, average: Average = "row", zero_division: ZeroDivision = "0"
-) -> Ratio:
-    """Share of the rows on the correct side of `threshold`.
-
-    Formula: (TP + TN) / (P + N); `zero_division` if there is no row.
-
-    Examples
-    --------
-    >>> report = fastrec.evaluate_scores([1, 0, 0, 1], [0.9, 0.6, 0.2, 0.7], metrics="accuracy(threshold=0.5)")
-    >>> report["accuracy(threshold=0.5)"]
-    0.75
-    """
-    return at_threshold(s, confusion.accuracy(s.cells(threshold)), average, zero_division)
-
-
-@score_metric(range=(0, 1), formula="(1 + b^2) P R / (b^2 P + R)", source="van Rijsbergen 1979, ch. 7", needs="classes")
-def f_beta(
-    s: RowStatistics,
-    *,
-    threshold: Finite,
-    beta: NotNegative = 1.0,
-    average: Average = "row",
-    zero_division: ZeroDivision = "0",
-) -> Ratio:
-    """Weighted harmonic mean of precision and recall at `threshold`.
-
-    Formula: (1 + beta^2) TP / (beta^2 (TP + FN) + TP + FP); `zero_division` if no row is positive or reaches the
-    threshold, as in `precision`.
-
-    Examples
-    --------
-    >>> report = fastrec.evaluate_scores([1, 0, 1], [0.9, 0.6, 0.2], metrics="f_beta(threshold=0.5, beta=2)")
-    >>> report["f_beta(threshold=0.5, beta=2)"]
-    0.5
-    """
-    return at_threshold(s, confusion.f_beta(s.cells(threshold), beta * beta), average, zero_division)
-
-
-@score_metric(range=(0, 1), formula="2 TP / (P + TP + FP)", source="van Rijsbergen 1979, ch. 7", needs="classes")
-def f1(s: RowStatistics, *, threshold: Finite, average: Average = "row", zero_division: ZeroDivision = "0") -> Ratio:
-    """Harmonic mean of precision and recall at `threshold`; see `f_beta`.
-
-    Formula: 2 TP / (2 TP + FP + FN).
-
-    Examples
-    --------
-    >>> report = fastrec.evaluate_scores([1, 0, 1], [0.9, 0.6, 0.2], metrics="f1(threshold=0.5)")
-    >>> report["f1(threshold=0.5)"]
-    0.5
-    """
-    return f_beta(s, threshold=threshold, average=average, zero_division=zero_division)
-
-
-@score_metric(
-    range=(-1, 1),
-    formula="(TP TN - FP FN) / sqrt((TP + FP) P N (TN + FN))",
-    source="Matthews 1975",
-    needs="classes",
-)
-def mcc(s: RowStatistics, *, threshold: Finite, average: Average = "row", zero_division: ZeroDivision = "0") -> Ratio:
-    """Matthews correlation between the label and the prediction `score >= threshold`.
-
-    Formula: (TP TN - FP FN) / sqrt((TP + FP) (TP + FN) (TN + FP) (TN + FN)); `zero_division` if a factor is 0.
-
-    Examples
-    --------
-    >>> report = fastrec.evaluate_scores([1, 0, 0, 1], [0.9, 0.6, 0.2, 0.7], metrics="mcc(threshold=0.5)")
-    >>> round(report["mcc(threshold=0.5)"], 12)
-    0.57735026919
-    """
-    cells = s.cells(threshold)
-    covariance, product = cells.mcc()
-    value, counted = _defined(s, covariance / sqrt(product), product, zero_division)
-    if average == "user":
-        return s.mean(value, counted)
-
-    def function(*sums: Any) -> Any:
-        covariance, product = confusion.SummedCells(*sums).mcc()
-        return _correlation(covariance, product) if product else float(zero_division)
-
-    return Ratio(function, cells[:-1], s.where(counted, value), s.rows / s.rows)
-
-
-def _slopes_of_correlation(covariance: Any, product: Any) -> tuple[Any, Any]:
-    scale = 1 / Fraction(sqrt(product))  # the same rounding in all slopes
-    return scale, -scale * covariance / (2 * product)
-
-
-@differentiable(_slopes_of_correlation)
-def _correlation(covariance: Any, product: Any) -> Any:
-    return covariance / sqrt(product)

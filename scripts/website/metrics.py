@@ -28,6 +28,7 @@ FAMILIES = {  # module of metrics -> title, and the folder of its pages
     "exposure": ("Exposure of items, all lists together", "items"),
     "weighted": ("Clicks weighted by propensity", "items"),
     "rows": ("Scored rows", "rows"),
+    "thresholds": ("Scored rows at a threshold", "rows"),
     "ratings": ("Ratings", "rows"),
 }
 
@@ -110,7 +111,7 @@ def number(value: float | None, unbounded: str) -> str:
 
 def tools_of(home: str, name: str) -> str:
     """Return a table of what each tool calls the metric, and with which options."""
-    kind = "rows" if home in ("rows", "ratings") else "lists"
+    kind = "rows" if FAMILIES[home][1] == "rows" else "lists"
     rows = []
     for recipe in RECIPES.values():
         for theirs, ours in getattr(recipe, kind).items():

@@ -19,7 +19,7 @@ from fastrec.exceptions import InputError, MetricError
 from fastrec.metrics import declaration
 from support.pages import Page
 
-LOWER = {"fallout", "log_loss", "brier", "normalized_entropy", "ece", "fpr", "mae", "mse", "rmse"}
+LOWER = {"fallout", "log_loss", "brier", "normalized_entropy", "ece", "fpr", "mae", "mse", "rmse", "hamming"}
 TARGETS = {"calibration": 1.0}
 HIGHER = {"hits", "hit_rate", "precision", "recall", "f_beta", "f1", "r_precision", "mrr", "arhr", "map", "cg", "dcg"}
 HIGHER |= {
@@ -34,6 +34,9 @@ HIGHER |= {
     "gauc",
     "average_precision",
     "ks",
+    "balanced_accuracy",
+    "g_mean",
+    "cohen_kappa",
 }
 HIGHER |= {"user_coverage", "aplt", "novelty", "epc", "efd", "intra_list_diversity", "category_coverage", "serendipity"}
 HIGHER |= {"category_entropy", "unexpectedness", "item_coverage", "shannon_entropy", "personalization"}

@@ -704,8 +704,14 @@ def test_a_report_is_asked_by_other_names():
 def test_aliases_are_those_of_one_metric_and_in_the_catalogue():
     owners = {}
     for metric in fastrec.catalogue():
+        required = ", ".join(f"{name}=0.5" for name, option in metric["options"].items() if option["required"])
+        given = f"({required})" if required else ""
         for alias, text in metric["aliases"].items():
-            assert parse(alias).text == parse(text).text and parse(text).metric.name == metric["name"]
+            if given:  # an alias chooses no value either
+                with pytest.raises(MetricError, match=f"^{metric['name']} needs the option "):
+                    parse(alias)
+            call = parse(f"{text}{given}")
+            assert parse(f"{alias}{given}").text == call.text and call.metric.name == metric["name"]
             owners.setdefault(re.sub(r"[^a-z0-9]", "", alias.lower()), set()).add(metric["name"])
     names = {re.sub(r"[^a-z0-9]", "", metric["name"]) for metric in fastrec.catalogue()}
     assert len(owners) > 15 and all(len(own) == 1 for own in owners.values()) and not names & set(owners)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 from support.score_oracle import (
+    CLASSES,
     HALF,
     Counts,
     Row,
@@ -19,6 +20,8 @@ from support.score_oracle import (
     counts_at,
     mcc_at,
     positives,
+    rates_at,
+    root,
     weight_of,
 )
 from support.score_oracle import negatives as negatives_of
@@ -88,6 +91,35 @@ def slope_of_mcc(everything: Rows, threshold: float) -> Slope:
             parts(Counts(*(own + way * step * (at == nth) for nth, own in enumerate(counts)))) for way in (1, -1)
         )
         slopes.append(((c - c2) - covariance * (p - p2) / (2 * product)) / (2 * step) / size)
+    tp, fp, fn, tn = slopes
+
+    def slope(row: Row) -> Fraction:
+        above = row.score >= threshold
+        return (tp if above else fn) if row.label == 1 else (fp if above else tn)
+
+    return slope
+
+
+def slope_at_threshold(metric: str, everything: Rows, threshold: float) -> Slope | None:
+    """The slope of a function of the four counts, by small changes of them; None where it has none.
+
+    For a root it is that of the square over twice the value.
+    """
+    counts = counts_at(everything, threshold)
+    function = rates_at if metric == "g_mean" else CLASSES[metric]
+    up, down = function(counts)
+    if down == 0 or (metric == "g_mean" and up == 0):
+        return None
+    step = weight_of(everything) / 10**9
+    slopes = []
+    for at in range(4):
+        (up, down), (up2, down2) = (
+            function(Counts(*(own + way * step * (at == nth) for nth, own in enumerate(counts)))) for way in (1, -1)
+        )
+        slopes.append((Fraction(up) / Fraction(down) - Fraction(up2) / Fraction(down2)) / (2 * step))
+    if metric == "g_mean":
+        value = Fraction(root(Fraction(*map(Fraction, rates_at(counts)))))
+        slopes = [each / (2 * value) for each in slopes]
     tp, fp, fn, tn = slopes
 
     def slope(row: Row) -> Fraction:

@@ -14,7 +14,7 @@ Fixed readings of the definitions:
 - A user with a NaN AUC under `one_class=nan` makes `gauc` NaN, whatever its weight, and is not counted.
 - Edges of uniform bins are the doubles b / bins; thresholds are doubles too.
 - The standard error of a value over rows is that of a ratio of sums over users (delta method); those of `auc`,
-  `average_precision` by steps and `mcc` follow from the slopes in `clustered_oracle`. Other values have none.
+  `average_precision` by steps and `NOT_SUMS` follow from the slopes in `clustered_oracle`. Other values have none.
 """
 
 import functools
@@ -613,6 +613,26 @@ def root(value: Fraction) -> float:
         return float((Decimal(value.numerator) / Decimal(value.denominator)).sqrt())
 
 
+def kappa_at(t: Counts) -> tuple[Fraction, Fraction]:
+    """The observed agreement and that by chance, from the shares of each class in labels and in predictions."""
+    whole = sum(t)
+    observed = quotient(t.tp + t.tn, whole)
+    by_chance = quotient((t.tp + t.fp) * (t.tp + t.fn) + (t.tn + t.fn) * (t.tn + t.fp), whole**2)
+    if observed is None or by_chance is None:
+        return Fraction(0), Fraction(0)
+    return Fraction(observed - by_chance), Fraction(1 - by_chance)
+
+
+def mean_of_rates_at(t: Counts) -> tuple[Fraction, Fraction]:
+    good, bad = t.tp + t.fn, t.tn + t.fp
+    return t.tp * bad + t.tn * good, 2 * good * bad
+
+
+def rates_at(t: Counts) -> tuple[Fraction, Fraction]:
+    """The square of `g_mean`."""
+    return t.tp * t.tn, (t.tp + t.fn) * (t.tn + t.fp)
+
+
 CLASSES: dict[str, Callable[..., tuple[Number, Number]]] = {
     "precision": lambda t: (t.tp, t.tp + t.fp),
     "recall": lambda t: (t.tp, t.tp + t.fn),
@@ -622,7 +642,13 @@ CLASSES: dict[str, Callable[..., tuple[Number, Number]]] = {
     "f_beta": lambda t, beta=1: f_beta_at(t, beta),
     "f1": lambda t: f_beta_at(t, 1),
     "mcc": mcc_at,
+    "balanced_accuracy": mean_of_rates_at,
+    "g_mean": lambda t: (root(rates_at(t)[0]), root(rates_at(t)[1])),
+    "cohen_kappa": kappa_at,
+    "hamming": lambda t: (t.fp + t.fn, sum(t)),
+    "fallout": lambda t: (t.fp, t.fp + t.tn),
 }
+NOT_SUMS = ("mcc", "balanced_accuracy", "g_mean", "cohen_kappa")  # of CLASSES: no ratio of sums over users
 
 
 # Errors of predictions
@@ -819,7 +845,7 @@ def error_over_rows(
     metric: str, kind: Kind, users: Sequence[tuple[Rows, float]], everything: Rows, options: Mapping[str, Any]
 ) -> float | None:
     """The standard error of a value over rows, or None."""
-    if metric in ("auc", "average_precision", "mcc"):
+    if metric in ("auc", "average_precision", *NOT_SUMS):
         return error_by_slopes(metric, users, everything, options)
     if kind.parts is None or not everything:
         return math.nan
@@ -843,6 +869,9 @@ def error_by_slopes(
         return clustered_oracle.error_over_users(
             clustered_oracle.slope_of_mcc(everything, options["threshold"]), by_user
         )
+    if metric in NOT_SUMS:
+        slope_at = clustered_oracle.slope_at_threshold(metric, everything, options["threshold"])
+        return math.nan if slope_at is None else clustered_oracle.error_over_users(slope_at, by_user)
     is_whole = options.get("max_fpr") in (None, "none") and options.get("interpolation", "step") == "step"
     if not is_whole or clustered_oracle.few_users_of_a_class(by_user):
         return math.nan
@@ -862,7 +891,7 @@ def kind_of(metric: str, options: dict[str, Any], eps: float) -> Kind:
 
         return Kind(
             lambda rows: quotient(*cells(rows)),
-            None if metric == "mcc" else lambda own, everything: cells(own),
+            None if metric in NOT_SUMS else lambda own, everything: cells(own),
             over_rows=zero,
             of_user=None if math.isnan(zero) else zero,
         )

@@ -27,6 +27,11 @@ def of_negatives(function: Any, threshold: float, labels: Any, scores: Any, weig
     return float(function(labels == 0, scores < threshold, sample_weight=weights, **options))
 
 
+def agreeing(threshold: float, labels: Any, scores: Any, weights: Any) -> float:
+    """Kappa, of labels that need not occur."""
+    return float(metrics.cohen_kappa_score(labels, scores >= threshold, sample_weight=weights))
+
+
 def area_by_trapezoids(labels: Any, scores: Any, weights: Any) -> float:
     """scikit-learn ends its curve at recall 0 with precision 1; Spark with the precision of the first threshold."""
     precision, recall, _ = metrics.precision_recall_curve(labels, scores, sample_weight=weights)
@@ -75,12 +80,17 @@ def thresholds(threshold: float, zero_division: float) -> dict[str, Rival]:
     }
     out[f"specificity({inside})"] = partial(of_negatives, metrics.recall_score, threshold, zero_division=zero_division)
     out[f"accuracy(threshold={threshold})"] = partial(classified, metrics.accuracy_score, threshold)
+    out[f"hamming(threshold={threshold})"] = partial(classified, metrics.hamming_loss, threshold)
+    out[f"balanced_accuracy(threshold={threshold}, zero_division=nan)"] = partial(
+        classified, metrics.balanced_accuracy_score, threshold
+    )
+    out[f"cohen_kappa(threshold={threshold}, zero_division=nan)"] = partial(agreeing, threshold)
     out[f"mcc(threshold={threshold})"] = partial(classified, metrics.matthews_corrcoef, threshold)
     return out
 
 
 THRESHOLDS: dict[str, Rival] = thresholds(0.5, 0.0) | thresholds(0.3, 1.0) | thresholds(0.9, math.nan)
-ONE_CLASS_IS_NAN = ("auc", "normalized_entropy")
+ONE_CLASS_IS_NAN = ("auc", "normalized_entropy", "balanced_accuracy")  # of the last it takes the recall of the class
 RIVALS = ORDERS | CHANCES | THRESHOLDS
 
 

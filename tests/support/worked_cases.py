@@ -688,6 +688,8 @@ CHANCES = [
     ),
 ]
 # At .6: TP 2, FP 1, FN 0, TN 1; LIKED: TP 1, FN 1; FLAT: FN 1, TN 2.
+CHOSEN: ScoredUser = ([0, 1, 0, 0, 1, 0], [0, 1, 0, 0, 0, 1])  # of scikit-learn's docstring of balanced_accuracy_score
+PROPOSALS: ScoredUser = ([1] * 25 + [0] * 25, [1] * 20 + [0] * 5 + [1] * 10 + [0] * 15)  # a usual example of kappa
 THRESHOLDS = [
     scored("threshold precision", "precision(threshold=0.6)", [FOUR], 2 / 3),
     scored("threshold recall", "recall(threshold=0.6)", [FOUR, LIKED], 3 / 4),
@@ -700,6 +702,22 @@ THRESHOLDS = [
     scored("threshold f_beta", "f_beta(threshold=0.6, beta=2)", [FOUR], 10 / 11),
     # = (2 * 1 - 1 * 0) / sqrt(3 * 2 * 2 * 1)
     scored("threshold mcc", "mcc(threshold=0.6)", [FOUR], 1 / math.sqrt(3)),
+    # = (2/2 + 1/2) / 2
+    scored("threshold balanced_accuracy", "balanced_accuracy(threshold=0.6)", [FOUR], 3 / 4),
+    # example of scikit-learn: recall 1/2, specificity 3/4
+    scored("balanced_accuracy of scikit-learn", "balanced_accuracy(threshold=0.5)", [CHOSEN], 5 / 8),
+    scored("balanced_accuracy of one class", "balanced_accuracy(threshold=0.5)", [LIKED], 0),
+    # = sqrt(2/2 * 1/2)
+    scored("threshold g_mean", "g_mean(threshold=0.6)", [FOUR], math.sqrt(1 / 2)),
+    # = 0, as no row reaches it; two users, whose products have no slope
+    scored("g_mean of nothing", "g_mean(threshold=0.95)", [FOUR, FOUR], 0, std_error=math.nan),
+    # agreement 3/4, by chance 3/4 * 1/2 + 1/4 * 1/2 = 1/2
+    scored("threshold cohen_kappa", "cohen_kappa(threshold=0.6)", [FOUR], 1 / 2),
+    # 20 and 15 of 50 proposals that both readers accept or reject, 5 and 10 that one of them does: (.7 - .5) / .5
+    scored("cohen_kappa of 50 proposals", "cohen_kappa(threshold=0.5)", [PROPOSALS], 0.4),
+    scored("cohen_kappa of one class", "cohen_kappa(threshold=0.05, zero_division=nan)", [LIKED], math.nan),
+    scored("threshold hamming", "hamming(threshold=0.6)", [FOUR], 1 / 4),
+    scored("threshold fallout", "fallout(threshold=0.6)", [FOUR], 1 / 2),
     # = (1 + 3) / (1 + 3 + 2)
     scored("threshold weighted", "precision(threshold=0.6)", [FOUR], 2 / 3, sample_weight=[[1, 2, 3, 1]]),
     # = 2 * 1 / (2 * 1 + 2): FOUR has half the weight of 4 rows at .8 only
