@@ -80,7 +80,7 @@ TRUE_POSITIVES: Final = 8  # sum of w y where s >= parameter
 FALSE_POSITIVES: Final = 9  # sum of w (1 - y) where s >= parameter
 ENTROPY: Final = 10  # cross entropy of the base rate x sum of w
 GAP: Final = 11  # sum of w (s - y) in one of equally wide bins: parameter = bin + (bins << BIN_BITS)
-GAPS: Final = 12  # sum over bins of |gap|: parameter = bins
+GAPS: Final = 12  # sum over bins of |gap|: parameter = bins + (norm << BIN_BITS)
 BELOW: Final = 13  # sum of w where s < parameter
 # statistics that follow from the order of a user's rows
 TWICE_WON: Final = 14  # 2 x pairs (positive, negative) in the right order, ties counting as half
@@ -89,11 +89,16 @@ STEP: Final = 16  # average precision x sum of w y, without interpolation
 TRAPEZOID: Final = 17
 DAVIS_GOADRICH: Final = 18
 KOLMOGOROV: Final = 19  # largest distance between the score distributions of the classes
-QUANTILE_GAPS: Final = 20  # sum of |gap| over bins of equal weight: parameter = bins
+QUANTILE_GAPS: Final = 20  # the same over bins of equal weight
 FIRST_ORDER_STATISTIC: Final = 14
 STATISTIC_WIDTH: Final = 4
 BIN_BITS: Final = 20
-"""Low bits of a GAP parameter, which hold the bin; the bits above hold the number of bins."""
+"""Low bits of a parameter: of GAP they hold the bin, below the number of bins; else the bins, below the norm."""
+
+# norms of the gaps of bins
+SUM: Final = 0  # of |gap|
+ROOT: Final = 1  # of the mean of (gap / weight of the bin)^2
+LARGEST: Final = 2  # |gap| / weight of a bin
 
 # rules for equal scores
 INPUT: Final = 0

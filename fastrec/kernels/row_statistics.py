@@ -24,9 +24,11 @@ from fastrec.kernels.codes import (
     NEGATIVES,
     POSITIVES,
     QUANTILE_GAPS,
+    ROOT,
     SCORES,
     SQUARES,
     START,
+    SUM,
     TRUE_POSITIVES,
     TWICE_WON,
     WEIGHTS,
@@ -183,6 +185,8 @@ def bin_of(score, bins):
 @helper
 def sum_gaps(kind, parameter, labels, scores, weights, bar):
     """Return the sum of w (s - y) in one of equally wide bins, or the sum of its absolute values over bins."""
+    if kind == GAPS and np.int64(parameter) >> BIN_BITS != SUM:
+        return norm_of_gaps(parameter, labels, scores, weights, bar)
     bins = np.int64(parameter) >> BIN_BITS if kind == GAP else np.int64(parameter)
     wanted = np.int64(parameter) & ((1 << BIN_BITS) - 1)
     total = 0.0
@@ -193,6 +197,41 @@ def sum_gaps(kind, parameter, labels, scores, weights, bar):
                 gap += weight_of(weights, j) * (np.float64(scores[j]) - (1.0 if labels[j] >= bar else 0.0))
         total += gap if kind == GAP else abs(gap)
     return total
+
+
+@helper
+def norm_of_gaps(parameter, labels, scores, weights, bar):
+    """Return the mean or the largest gap of equally wide bins, where a gap is the mean of s - y in the bin."""
+    norm, bins = np.int64(parameter) >> BIN_BITS, np.int64(parameter) & ((1 << BIN_BITS) - 1)
+    total, rows = 0.0, 0.0
+    for b in range(bins):
+        gap, weight = 0.0, 0.0
+        for j in range(len(scores)):
+            if bin_of(scores[j], bins) == b:
+                gap += weight_of(weights, j) * (np.float64(scores[j]) - (1.0 if labels[j] >= bar else 0.0))
+                weight += weight_of(weights, j)
+        total = joined_gaps(norm, total, gap, weight)
+        rows += weight
+    return finished_gaps(norm, total, rows)
+
+
+@helper
+def joined_gaps(norm, total, gap, weight):
+    """Return the total of a norm with the gap of one more bin, which is a sum over the rows of the bin."""
+    if norm == SUM:
+        return total + abs(gap)
+    if not weight > 0.0:
+        return total
+    share = gap / weight
+    return total + weight * (share * share) if norm == ROOT else max(total, min(abs(share), 1.0))
+
+
+@helper
+def finished_gaps(norm, total, rows):
+    """Return the norm of the gaps of all bins."""
+    if norm != ROOT:
+        return total
+    return min(math.sqrt(total / rows), 1.0) if rows > 0.0 else 0.0
 
 
 @helper
@@ -297,16 +336,16 @@ def statistic_of_order(kind, parameter, order, labels, scores, weights, bar):
 
 @helper
 def sum_quantile_gaps(parameter, order, labels, scores, weights, bar):
-    """Return the sum over bins of |sum of w (s - y)|.
+    """Return a norm of the gaps of bins, by default the sum over bins of |sum of w (s - y)|.
 
     Bins take rows from the smallest score up; tied rows are in the bin of the first.
     """
-    bins = np.int64(parameter)
+    norm, bins = np.int64(parameter) >> BIN_BITS, np.int64(parameter) & ((1 << BIN_BITS) - 1)
     n = len(order)
     total = NO_SUM
     for j in range(n):
         total = added(total, weight_of(weights, order[j]))
-    value, gap, before = 0.0, 0.0, NO_SUM
+    value, gap, weight, before = 0.0, 0.0, 0.0, NO_SUM
     current = np.int64(0)
     stop = n
     while stop > 0:
@@ -315,15 +354,16 @@ def sum_quantile_gaps(parameter, order, labels, scores, weights, bar):
             start -= 1
         own = bin_of_weight(before, total, bins)
         if own != current:
-            value += abs(gap)
-            gap = 0.0
+            value = joined_gaps(norm, value, gap, weight)
+            gap, weight = 0.0, 0.0
             current = own
         for j in range(start, stop):
             row = order[j]
             gap += weight_of(weights, row) * (np.float64(scores[row]) - (1.0 if labels[row] >= bar else 0.0))
+            weight += weight_of(weights, row)
             before = added(before, weight_of(weights, row))
         stop = start
-    return value + abs(gap)
+    return finished_gaps(norm, joined_gaps(norm, value, gap, weight), total[0])
 
 
 @helper

@@ -34,6 +34,7 @@ __all__ = [
     "NOT_NEGATIVE",
     "ROWS",
     "TABLE",
+    "UNIT",
     "Call",
     "Changes",
     "Family",
@@ -54,13 +55,14 @@ ABOVE_ZERO = "a number above 0"
 EXPONENT = "a number above 0, at most 1000"
 NOT_NEGATIVE = "a number from 0 to 1000"
 FRACTION = "a number above 0 and below 1"
+UNIT = "a number from 0 to 1"
 FINITE = "a finite number"
 COUNT = "an integer from 1 to 10000"
 ABOVE_ONE = "a number above 1"
 COLUMN = "the name of a column of items"
 SEPARATOR = "the text between two categories, such as |"
 Formula = typing.TypeVar("Formula", bound=Callable[..., Any])
-_KINDS = (TABLE, ABOVE_ZERO, ABOVE_ONE, EXPONENT, NOT_NEGATIVE, FRACTION, FINITE, COUNT, COLUMN, SEPARATOR)
+_KINDS = (TABLE, ABOVE_ZERO, ABOVE_ONE, EXPONENT, NOT_NEGATIVE, FRACTION, UNIT, FINITE, COUNT, COLUMN, SEPARATOR)
 MAX_EXPONENT = 1000.0  # larger exponents leave the range of a double
 
 
@@ -102,8 +104,8 @@ class Option:
         return "such as [1, 0.5] for ranks 1 and 2" if self._falls else "such as [0, 1] for grades 0 and 1"
 
     def _allows(self, number: float) -> bool:
-        if self.kind == NOT_NEGATIVE:
-            return 0 <= number <= MAX_EXPONENT
+        if self.kind in (NOT_NEGATIVE, UNIT):
+            return 0 <= number <= (1.0 if self.kind == UNIT else MAX_EXPONENT)
         if self.kind == FINITE:
             return math.isfinite(number)
         if self.kind == COUNT:

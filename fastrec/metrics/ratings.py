@@ -11,7 +11,8 @@ from typing import Any
 from fastrec.metrics.declaration import score_metric
 from fastrec.metrics.dual import differentiable
 from fastrec.metrics.rows import Average, averaged
-from fastrec.metrics.statistics import Ratio, RowStatistics, over, sqrt
+from fastrec.metrics.row_statistics import RowStatistics
+from fastrec.metrics.statistics import Ratio, over, sqrt
 
 
 @score_metric(

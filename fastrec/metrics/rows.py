@@ -13,18 +13,20 @@ from __future__ import annotations
 import math
 from typing import Annotated, Any, Literal
 
-from fastrec.exceptions import Argument, Text
+from fastrec.exceptions import Argument, MetricError, Text
 from fastrec.kernels.runs import entropy, log_of_share
-from fastrec.metrics.declaration import COUNT, FRACTION, score_metric
+from fastrec.metrics.declaration import COUNT, FRACTION, UNIT, score_metric
 from fastrec.metrics.dual import differentiable
-from fastrec.metrics.statistics import Over, Ratio, Row, RowStatistics, over
+from fastrec.metrics.row_statistics import RowStatistics
+from fastrec.metrics.statistics import Over, Ratio, Row, over
 
 Average = Literal["row", "user"]
 OneClass = Literal["call", "drop", "half", "zero", "nan", "error"]
 Weight = Literal["impressions", "positives", "negatives", "pairs", "equal"]
 Interpolation = Literal["step", "trapezoid", "davis_goadrich"]
 Bins = Annotated[float, COUNT]
-MaxFpr = Annotated[float, FRACTION]
+InnerRate = Annotated[float, FRACTION]
+Rate = Annotated[float, UNIT]
 
 
 def averaged(s: RowStatistics, numerator: Row, denominator: Row, average: str) -> Ratio:
@@ -41,28 +43,95 @@ def averaged(s: RowStatistics, numerator: Row, denominator: Row, average: str) -
     needs="classes",
     aliases=("auroc", "roc_auc"),
 )
-def auc(s: RowStatistics, *, max_fpr: MaxFpr | None = None) -> Over:
+def auc(
+    s: RowStatistics,
+    *,
+    min_fpr: Rate | None = None,
+    max_fpr: Rate | None = None,
+    min_tpr: Rate | None = None,
+    max_tpr: Rate | None = None,
+    scale: Literal["mcclish", "width", "raw"] = "mcclish",
+) -> Over:
     """Area under the ROC curve of all rows, regardless of user.
 
     Formula: pairs (positive, negative) with the higher score on the positive, equal scores counting as half, over all
-    pairs; exact, from integer counts. It is 1 - ranking loss and the trapezoidal area under the ROC curve. `max_fpr`
-    takes the part of the curve up to that false positive rate and scales it to .5 for chance and 1 for perfection
-    (McClish), without a standard error. The standard error of the whole area is that of clusters (Obuchowski): the
-    root of U / (U - 1) times the sum over the U users of the squared sums of a row's placement less the area, over its
-    class. Without users, or in batches, it is that of DeLong, which takes rows as independent.
+    pairs; exact, from integer counts. It is 1 - ranking loss and the trapezoidal area under the ROC curve. `min_fpr`
+    and `max_fpr` take the part of the curve between two false positive rates, `min_tpr` and `max_tpr` the part to the
+    right of it between two sensitivities (true positive rates). `scale=mcclish` scales the area of a part to .5 for
+    chance and 1 for perfection (McClish; below chance, a part with a lower limit is the area over twice that of
+    chance). `width` divides it by its width, so that it is the mean sensitivity or specificity in the range; `raw`
+    leaves it as it is. The standard error is that of clusters (Obuchowski for the whole curve): the root of U / (U - 1)
+    times the sum over the U users of the squared sums of their rows' effects to first order. The effect of a row on the
+    whole area is its placement less the area, over its class. Without users, or in batches, it is that of DeLong, which
+    takes rows as independent.
 
     Examples
     --------
     >>> fastrec.evaluate_scores([0, 1, 0, 1], [0.1, 0.3, 0.3, 0.8], metrics="auc")["auc"]
     0.875
+    >>> report = fastrec.evaluate_scores([0, 1, 0, 1], [0.1, 0.3, 0.3, 0.8], metrics="auc(max_fpr=0.5, scale=raw)")
+    >>> report["auc(max_fpr=0.5, scale=raw)"]
+    0.375
     """
-    if max_fpr is None:
+    part = _part_of_curve(min_fpr, max_fpr, min_tpr, max_tpr)
+    if part[1:] == (0.0, 1.0):
         return s.over_all_rows(
             lambda runs: runs.auc(),
             lambda runs: runs.auc_std_error(),
             influence=lambda runs, users: runs.auc_effects(users),
         )
-    return s.over_all_rows(lambda runs: runs.auc(max_fpr=max_fpr))
+    return s.over_all_rows(
+        lambda runs: runs.part_of_auc(*part, scale),
+        lambda runs: runs.error_of_part(*part, scale),
+        influence=lambda runs, users: runs.effects_on_part(users, *part, scale),
+    )
+
+
+def _part_of_curve(
+    min_fpr: float | None, max_fpr: float | None, min_tpr: float | None, max_tpr: float | None
+) -> tuple[str, float, float]:
+    """Return the rate that has limits, and these."""
+    limits = {"fpr": (min_fpr, max_fpr), "tpr": (min_tpr, max_tpr)}
+    given = [side for side, own in limits.items() if own != (None, None)]
+    if len(given) == 2:
+        raise MetricError("takes limits of the false positive rate or of the true positive rate, found both")
+    side = given[0] if given else "fpr"
+    low, high = (default if limit is None else limit for limit, default in zip(limits[side], (0.0, 1.0), strict=True))
+    if not low < high:
+        raise MetricError(f"needs min_{side} below max_{side}, found {low:g} and {high:g}")
+    return side, low, high
+
+
+@score_metric(
+    range=(0, 1),
+    formula="mean of the true positive rate over log(false positive rate)",
+    source="Mysinger & Shoichet 2010",
+    needs="classes",
+)
+def log_auc(
+    s: RowStatistics,
+    *,
+    min_fpr: InnerRate = 0.001,
+    max_fpr: Rate = 0.1,
+    interpolation: Literal["linear", "log"] = "linear",
+) -> Over:
+    """Area under the ROC curve over a logarithmic axis, which weighs the first of the ranked rows most.
+
+    Formula: integral of TPR d(log FPR) from `min_fpr` to `max_fpr`, over log(max_fpr / min_fpr). Between two points the
+    curve is straight in the false positive rate, as in `auc` (`linear`), or in its logarithm (`log`, as TorchMetrics).
+    Chance has (max_fpr - min_fpr) / log(max_fpr / min_fpr). It has no standard error.
+
+    Examples
+    --------
+    The curve goes through (1/2, 1/2):
+
+    >>> text = "log_auc(min_fpr=0.25, max_fpr=0.5)"
+    >>> report = fastrec.evaluate_scores([0, 1, 0, 1], [0.1, 0.3, 0.3, 0.8], metrics=text)
+    >>> round(report[text], 12)
+    0.860673760222
+    """
+    _, low, high = _part_of_curve(min_fpr, max_fpr, None, None)
+    return s.over_all_rows(lambda runs: runs.log_auc(low, high, interpolation))
 
 
 @score_metric(
@@ -259,34 +328,45 @@ def calibration(s: RowStatistics, *, average: Average = "row") -> Ratio:
 @score_metric(
     range=(0, 1),
     formula="sum over bins of |sum of (s - y)| / rows",
-    source="Naeini et al. 2015; Guo et al. 2017",
+    source="Naeini et al. 2015; Guo et al. 2017; Kumar et al. 2019",
     needs="probabilities",
     direction="lower",
 )
 def ece(
-    s: RowStatistics, *, bins: Bins = 15, strategy: Literal["uniform", "quantile"] = "uniform", average: Average = "row"
+    s: RowStatistics,
+    *,
+    bins: Bins = 15,
+    strategy: Literal["uniform", "quantile"] = "uniform",
+    norm: Literal["l1", "l2", "max"] = "l1",
+    average: Average = "row",
 ) -> Ratio | Over:
     """Expected calibration error: distance between predicted and observed share of positives, over bins of the scores.
 
     Formula: sum over bins of |sum of w (s - y)| / sum of w. `uniform` bins are equally wide, closed on the left
     (scores of click models crowd in the first one); `quantile` bins hold equal weight: rows in ascending order of
-    score, cut at each multiple of the total weight / bins, tied scores in the bin of the first of them. It has no
-    standard error: the distances of bins are above 0 even if every score is right, so an interval around them would
-    miss the true value.
+    score, cut at each multiple of the total weight / bins, tied scores in the bin of the first of them. With d_b, the
+    mean of s - y in a bin, that is the mean of |d_b| over rows (`norm=l1`). `l2` is the root of the mean of d_b^2
+    (RMSCE, Kumar et al. 2019), `max` the largest |d_b| (maximum calibration error). None has a standard error: the
+    distances of bins are above 0 even if every score is right, so an interval around them would miss the true value.
 
     Examples
     --------
     >>> report = fastrec.evaluate_scores([1, 0, 0, 1], [0.9, 0.9, 0.2, 0.4], metrics="ece(bins=2)")
     >>> round(report["ece(bins=2)"], 12)
     0.3
+    >>> labels, scores = [1, 0, 0, 1], [0.9, 0.9, 0.2, 0.3]
+    >>> report = fastrec.evaluate_scores(labels, scores, metrics=["ece(bins=2, norm=l2)", "ece(bins=2, norm=max)"])
+    >>> [round(report[metric], 12) for metric in report]
+    [0.333541601603, 0.4]
     """
     n_bins = int(bins)
     has_rows = s.rows / s.rows
-    own = s.gaps(n_bins, strategy) / s.rows
+    own = s.gaps(n_bins, strategy, norm)
+    own = own / s.rows if norm == "l1" else own
     if average == "user":
         return s.mean(own, has_rows)
-    if strategy == "quantile":
-        return s.over_all_rows(lambda runs: runs.ece_quantile(n_bins), each=s.where(has_rows, own))
+    if strategy == "quantile" or norm != "l1":
+        return s.over_all_rows(lambda runs: runs.ece(n_bins, strategy, norm), each=s.where(has_rows, own))
     gaps = [s.gap(nth, n_bins) for nth in range(n_bins)]
     return Ratio(_sum_of_gaps, (*gaps, s.rows), s.where(has_rows, own), has_rows, std_error=False)
 
@@ -317,3 +397,96 @@ def ks(s: RowStatistics, *, average: Average = "row") -> Ratio | Over:
     if average == "user":
         return s.mean(s.largest_distance, pairs / pairs)
     return s.over_all_rows(lambda runs: runs.ks(), each=s.where(pairs / pairs, s.largest_distance))
+
+
+@score_metric(
+    range=(0, 1), formula="largest TP / P where TP / (TP + FP) >= at", source="TorchMetrics 2020", needs="classes"
+)
+def recall_at_precision(s: RowStatistics, *, at: Rate) -> Over:
+    """Largest recall at a threshold that has at least the precision `at`: what one finds at a tolerable error.
+
+    Formula: largest TP / P over the distinct scores as thresholds with TP / (TP + FP) >= at; 0 if there is none. The
+    rates are compared as doubles, so 9 of 10 rows have the precision 0.9. It has no standard error.
+
+    Examples
+    --------
+    >>> text = "recall_at_precision(at=0.6)"
+    >>> fastrec.evaluate_scores([1, 0, 1, 0, 1], [0.9, 0.8, 0.7, 0.6, 0.5], metrics=text)[text]
+    1.0
+    """
+    return s.over_all_rows(lambda runs: runs.rate_where("recall", "precision", at))
+
+
+@score_metric(
+    range=(0, 1), formula="largest TP / (TP + FP) where TP / P >= at", source="TorchMetrics 2020", needs="classes"
+)
+def precision_at_recall(s: RowStatistics, *, at: Rate) -> Over:
+    """Largest precision at a threshold that has at least the recall `at`.
+
+    Formula: largest TP / (TP + FP) over the distinct scores as thresholds with TP / P >= at, compared as in
+    `recall_at_precision`. It has no standard error.
+
+    Examples
+    --------
+    >>> text = "precision_at_recall(at=0.5)"
+    >>> report = fastrec.evaluate_scores([1, 0, 1, 0, 1], [0.9, 0.8, 0.7, 0.6, 0.5], metrics=text)
+    >>> round(report[text], 12)
+    0.666666666667
+    """
+    return s.over_all_rows(lambda runs: runs.rate_where("precision", "recall", at))
+
+
+@score_metric(range=(0, 1), formula="largest TP / P where TN / N >= at", source="TorchMetrics 2020", needs="classes")
+def sensitivity_at_specificity(s: RowStatistics, *, at: Rate) -> Over:
+    """Largest sensitivity (recall) at a threshold that has at least the specificity `at`.
+
+    Formula: largest TP / P over the distinct scores, and a threshold above all, with TN / N >= at, compared as in
+    `recall_at_precision`. It has no standard error.
+
+    Examples
+    --------
+    >>> text = "sensitivity_at_specificity(at=0.5)"
+    >>> report = fastrec.evaluate_scores([1, 0, 1, 0, 1], [0.9, 0.8, 0.7, 0.6, 0.5], metrics=text)
+    >>> round(report[text], 12)
+    0.666666666667
+    """
+    return s.over_all_rows(lambda runs: runs.rate_where("sensitivity", "specificity", at))
+
+
+@score_metric(range=(0, 1), formula="largest TN / N where TP / P >= at", source="TorchMetrics 2020", needs="classes")
+def specificity_at_sensitivity(s: RowStatistics, *, at: Rate) -> Over:
+    """Largest specificity at a threshold that has at least the sensitivity (recall) `at`.
+
+    Formula: largest TN / N over the distinct scores, and a threshold above all, with TP / P >= at, compared as in
+    `recall_at_precision`. It has no standard error.
+
+    Examples
+    --------
+    >>> text = "specificity_at_sensitivity(at=0.5)"
+    >>> fastrec.evaluate_scores([1, 0, 1, 0, 1], [0.9, 0.8, 0.7, 0.6, 0.5], metrics=text)[text]
+    0.5
+    """
+    return s.over_all_rows(lambda runs: runs.rate_where("specificity", "sensitivity", at))
+
+
+@score_metric(
+    range=(0, 1),
+    formula="FP / N = FN / P",
+    source="Green & Swets 1966; Martin et al. 1997",
+    needs="classes",
+    direction="lower",
+    aliases=("equal_error_rate",),
+)
+def eer(s: RowStatistics, *, interpolation: Literal["linear", "nearest"] = "linear") -> Over:
+    """Equal error rate: share of the rows of each class on the wrong side, at the threshold where both are equal.
+
+    Formula: FP / N where FP / N = FN / P. Between two distinct scores both change on straight lines, as if tied rows
+    were in any order (`linear`). `nearest` is (FP / N + FN / P) / 2 at the score that has the smallest difference of
+    the two, and of two such scores at the higher one, as TorchMetrics. It has no standard error.
+
+    Examples
+    --------
+    >>> fastrec.evaluate_scores([1, 0, 1, 0], [0.8, 0.6, 0.6, 0.2], metrics="eer")["eer"]
+    0.25
+    """
+    return s.over_all_rows(lambda runs: runs.eer(interpolation))

@@ -17,7 +17,8 @@ from fastrec.metrics.confusion import Share, SummedCells
 from fastrec.metrics.declaration import FINITE, NOT_NEGATIVE, score_metric
 from fastrec.metrics.dual import differentiable
 from fastrec.metrics.rows import Average
-from fastrec.metrics.statistics import Ratio, Row, RowStatistics, ratio, sqrt
+from fastrec.metrics.row_statistics import RowStatistics
+from fastrec.metrics.statistics import Ratio, Row, ratio, sqrt
 
 ZeroDivision = Literal["0", "1", "nan"]
 Finite = Annotated[float, FINITE]
@@ -237,8 +238,9 @@ def balanced_accuracy(
 
 
 def _mean_of_rates(cells: SummedCells) -> Share:
+    pairs = cells.positives * cells.negatives
     value = (ratio(*confusion.recall(cells)) + ratio(*confusion.specificity(cells))) / 2
-    return value, cells.positives * cells.negatives
+    return value * ratio(pairs, pairs), pairs  # 0 for a user of one class
 
 
 @score_metric(range=(0, 1), formula="sqrt(TP / P x TN / N)", source="Kubat & Matwin 1997", needs="classes")

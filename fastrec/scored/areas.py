@@ -19,6 +19,7 @@ __all__ = [
     "ROUNDING",
     "Interpolation",
     "Pairs",
+    "area_up_to",
     "auc_of_pairs",
     "auc_of_sums",
     "cumulative",
@@ -29,6 +30,7 @@ __all__ = [
     "partial_of_blocks",
     "partial_of_weights",
     "precision_area",
+    "standardised",
     "step_area",
 ]
 
@@ -99,10 +101,16 @@ def auc_of_sums(sums: Array) -> float:
     return float(min(1.0, twice / (2 * positives * negatives)))
 
 
-def _standardised(partial: Any, max_fpr: Any) -> float:
-    """Apply McClish's correction: 1/2 for chance, 1 for a perfect order."""
-    least = max_fpr * max_fpr / 2
-    return float(min(1, (1 + (partial - least) / (max_fpr - least)) / 2))
+def standardised(partial: Any, low: Any, high: Any) -> float:
+    """Apply McClish's correction to an area between two rates: 1/2 for chance, 1 for a perfect order.
+
+    Above a lower limit, it would fall below 0 for orders worse than chance, so these have the area over twice that of
+    chance.
+    """
+    chance = (high * high - low * low) / 2
+    if low and partial < chance:
+        return float(max(0, partial / (2 * chance)))
+    return float(min(1, (1 + (partial - chance) / (high - low - chance)) / 2))
 
 
 def partial_of_blocks(parts: list[Pairs], runs_of: Callable[[int], Runs], max_fpr: float) -> float:
@@ -121,7 +129,17 @@ def partial_of_blocks(parts: list[Pairs], runs_of: Callable[[int], Runs], max_fp
         twice += part.twice + 2 * part.negatives * above
         room -= part.negatives
         above += part.positives
-    return _standardised(twice / (2 * total.positives * total.negatives), Fraction(max_fpr))
+    return standardised(twice / (2 * total.positives * total.negatives), 0, Fraction(max_fpr))
+
+
+def area_up_to(runs: Runs, rate: Fraction) -> Fraction | None:
+    """Return the exact area under the ROC curve of counted rows up to a false positive rate; None for one class."""
+    whole = pairs_of_counts(runs.positives, runs.negatives)
+    if not whole.positives * whole.negatives:
+        return None
+    room = rate * whole.negatives
+    twice = Fraction(whole.twice) if room >= whole.negatives else _twice_area_in(runs, room, 0)
+    return twice / (2 * whole.positives * whole.negatives)
 
 
 def _twice_area_in(runs: Runs, room: Fraction, above: int) -> Fraction:
@@ -146,7 +164,7 @@ def partial_of_weights(runs: Runs, max_fpr: float) -> float:
         share = (max_fpr - fpr[stop - 1]) / (fpr[stop] - fpr[stop - 1])
         last = tpr[stop - 1] + share * (tpr[stop] - tpr[stop - 1])
         fpr, tpr = np.append(fpr[:stop], max_fpr), np.append(tpr[:stop], last)
-    return _standardised(float((np.diff(fpr) * (tpr[1:] + tpr[:-1])).sum()) / 2, max_fpr)
+    return standardised(float((np.diff(fpr) * (tpr[1:] + tpr[:-1])).sum()) / 2, 0.0, max_fpr)
 
 
 def cumulative(values: Array) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,6 +38,8 @@ from fastrec.scored.influence import (
     sums_of_users,
 )
 from fastrec.scored.keys import SortedKeys, owners_of, sort_rows
+from fastrec.scored.partial import Part, log_area, part_of_counts, part_of_weights, slopes_of_part
+from fastrec.scored.points import Curve, equal_error_rate, rate_where
 from fastrec.scored.sorting import (
     Runs,
     ScoredRows,
@@ -77,7 +79,20 @@ class BinSums(NamedTuple):
     @property
     def ece(self) -> float:
         """Expected calibration error; NaN without rows."""
-        return math.fsum(np.abs(self.gaps)) / float(self.weights.sum()) if len(self.numbers) else math.nan
+        return self.distance("l1")
+
+    def distance(self, norm: str) -> float:
+        """Return a norm of the distances between the mean score and the share of positives; NaN without rows.
+
+        Their mean over rows (`l1`), the root of their mean square (`l2`), or the largest (`max`).
+        """
+        if not len(self.numbers):
+            return math.nan
+        rows = float(self.weights.sum())
+        if norm == "l1":
+            return math.fsum(np.abs(self.gaps)) / rows
+        shares = np.minimum(np.abs(self.gaps / self.weights), 1.0)
+        return float(shares.max()) if norm == "max" else math.sqrt(math.fsum(self.weights * shares**2) / rows)
 
 
 class ScoreCounts:
@@ -110,7 +125,7 @@ class ScoreCounts:
         self._sorted: SortedKeys | None = None  # the only rows so far; they become a level when others come
         self._rows: list[ScoredRows] = []
         self._joined: Runs | None = None
-        self._found: dict[str, Any] = {}  # slopes of metrics, and the bins of scores, of the rows so far
+        self._found: dict[Hashable, Any] = {}  # slopes of metrics, and the bins of scores, of the rows so far
         self._area: float | None = None  # of all rows, which several numbers need
 
     def add(
@@ -283,7 +298,7 @@ class ScoreCounts:
     def auc_effects(self, users: UsersOfRows) -> Array | None:
         """Return the effects of users' rows on the AUC, to first order (n_users,); None if it is NaN."""
         if self.weighted:
-            return self._effects("auc", slopes_of_auc, users)
+            return self._effects("auc", self.auc, slopes_of_auc, users)
         pairs = self._pairs()
         if not pairs.positives * pairs.negatives:
             return None
@@ -296,7 +311,7 @@ class ScoreCounts:
 
     def precision_effects(self, users: UsersOfRows) -> Array | None:
         """Return the effects of users' rows on average precision by steps; None without a positive row."""
-        return self._effects("average_precision", slopes_of_precision, users)
+        return self._effects("average_precision", self.average_precision, slopes_of_precision, users)
 
     def precision_std_error(self) -> float:
         """Return the standard error of average precision by steps of independent rows (delta method)."""
@@ -305,10 +320,16 @@ class ScoreCounts:
             return math.nan
         return error_of_rows(runs, slopes_of_precision(runs, self.average_precision()))
 
-    def _effects(self, name: str, slopes_of: Callable[[Runs, float], Array], users: UsersOfRows) -> Array | None:
+    def _effects(
+        self,
+        name: Hashable,
+        value: Callable[[], float],
+        slopes_of: Callable[[Runs, float], Array | None],
+        users: UsersOfRows,
+    ) -> Array | None:
         """Return the effects of users' rows on a metric from its slopes, which are kept until rows are added."""
         if name not in self._found:
-            runs, area = self.runs(n_threads=users.n_threads), getattr(self, name)()
+            runs, area = self.runs(n_threads=users.n_threads), value()
             no_value = runs.positive_rows == 0 or math.isnan(area)
             slopes = None if no_value else slopes_of(runs, area)
             self._found[name] = None if slopes is None else (slopes * self.scale, factor_for(slopes, runs))
@@ -359,9 +380,60 @@ class ScoreCounts:
         )
         return abs(p * n_negatives - n * n_positives) / (n_positives * n_negatives)
 
-    def ece_quantile(self, bins: int) -> float:
-        """Return the expected calibration error in bins of about equal weight: sum of ``|sum w (p - y)| / sum w``."""
-        return self.bin_sums(bins, "quantile").ece
+    def part_of_auc(self, *of: Any) -> float:
+        """Return the area under a part of the ROC curve, given by the fields of `Part`; NaN for one class."""
+        part = Part(*of)
+        if part[:2] == ("fpr", 0.0) and part.scale == "mcclish":
+            return self.auc(part.high)
+        return part_of_weights(self.runs(), part) if self.weighted else part_of_counts(self.runs(), part)
+
+    def effects_on_part(self, users: UsersOfRows, *of: Any) -> Array | None:
+        """Return the effects of users' rows on that area, to first order (n_users,); None for one class."""
+        return self._effects(
+            ("part", *of), lambda: self.part_of_auc(*of), lambda runs, _: slopes_of_part(runs, Part(*of)), users
+        )
+
+    def error_of_part(self, *of: Any) -> float:
+        """Return the standard error of that area for independent rows (delta method)."""
+        slopes = slopes_of_part(self.runs(), Part(*of))
+        return math.nan if slopes is None else error_of_rows(self.runs(), slopes)
+
+    def log_auc(self, min_fpr: float, max_fpr: float, interpolation: str) -> float:
+        """Return the mean true positive rate over the logarithm of the false positive rate; NaN for one class."""
+        return log_area(self.runs(), min_fpr, max_fpr, interpolation)
+
+    def rate_where(self, name: str, other: str, limit: float) -> float:
+        """Return the largest value of a rate at thresholds where another one is at least the limit."""
+        return rate_where(self._curve(), name, other, limit)
+
+    def eer(self, interpolation: str) -> float:
+        """Return the equal error rate; NaN for one class."""
+        return equal_error_rate(self._curve(), interpolation)
+
+    def _curve(self) -> Curve:
+        runs = self.runs()
+        tp, fp = cumulative(runs.positives), cumulative(runs.negatives)
+        return Curve(tp, fp, runs.positive_rows + runs.negative_rows, self._exact_sums if self.weighted else None)
+
+    def _exact_sums(self, places: Array) -> list[tuple[int, int]]:
+        """Return the weights of positive and negative rows at or above places of the curve, and of all, as integers."""
+        ((labels, scores, weights),) = self._rows  # `runs` has joined all rows
+        assert weights is not None
+        limits = np.append(np.inf, self.runs().scores[::-1])[places]
+        order = np.lexsort((-scores, labels))  # negatives first
+        n_negatives = int((labels == 0).sum())
+        negatives, positives = scores[order[:n_negatives]], scores[order[n_negatives:]]
+        above = [len(own) - np.searchsorted(own[::-1], limits) for own in (negatives, positives)]
+        for own in above:
+            own[places == 0] = 0
+        ends = np.r_[above[0], n_negatives, above[1] + n_negatives, len(scores)]
+        sums = _exact_sums(weights[order], ends)
+        n = len(places) + 1
+        return [(tp - sums[n - 1], fp) for fp, tp in zip(sums[:n], sums[n:], strict=True)]
+
+    def ece(self, bins: int, strategy: str, norm: str = "l1") -> float:
+        """Return the calibration error in bins of the scores; see `BinSums.distance`."""
+        return self.bin_sums(bins, strategy).distance(norm)
 
     def bin_sums(self, bins: int, strategy: str) -> BinSums:
         """Return sums over the rows in bins of their scores.

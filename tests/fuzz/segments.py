@@ -86,6 +86,7 @@ NO_LABELS: dict[str, Callable[[list[Any]], Any]] = {
     "too few of one": lambda labels: {"device": labels, "place": labels[1:]},
 }
 PLAIN = Form("indptr")
+LIMITS = {"min_fpr", "max_fpr", "min_tpr", "max_tpr"}  # of a part of a curve
 UNFIT = ("pandas", "Spark rows")  # which turn integers with missing ones into floats; which have no types
 
 
@@ -117,7 +118,7 @@ def wanted_of(asked: Asked, ask: Ask, rows: Rows) -> Result:
     if is_ordered(ask) and ask.options.get("average", "row") == "row":
         alone = expect._replace(rows=one_by_one(rows))
         error = alone(ask, None).std_error  # NaN unless the metric has one
-        if ask.name == "auc" and error is not None and not math.isnan(error):
+        if ask.name == "auc" and error is not None and not math.isnan(error) and not set(ask.options) & LIMITS:
             error = error_of_delong(ask, alone)
     elif asked.has_users:
         error = wanted.std_error

@@ -19,7 +19,7 @@ from fastrec.exceptions import InputError, MetricError
 from fastrec.metrics import declaration
 from support.pages import Page
 
-LOWER = {"fallout", "log_loss", "brier", "normalized_entropy", "ece", "fpr", "mae", "mse", "rmse", "hamming"}
+LOWER = {"fallout", "log_loss", "brier", "normalized_entropy", "ece", "fpr", "mae", "mse", "rmse", "hamming", "eer"}
 TARGETS = {"calibration": 1.0}
 HIGHER = {"hits", "hit_rate", "precision", "recall", "f_beta", "f1", "r_precision", "mrr", "arhr", "map", "cg", "dcg"}
 HIGHER |= {
@@ -37,6 +37,11 @@ HIGHER |= {
     "balanced_accuracy",
     "g_mean",
     "cohen_kappa",
+    "log_auc",
+    "recall_at_precision",
+    "precision_at_recall",
+    "sensitivity_at_specificity",
+    "specificity_at_sensitivity",
 }
 HIGHER |= {"user_coverage", "aplt", "novelty", "epc", "efd", "intra_list_diversity", "category_coverage", "serendipity"}
 HIGHER |= {"category_entropy", "unexpectedness", "item_coverage", "shannon_entropy", "personalization"}

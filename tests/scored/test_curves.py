@@ -286,9 +286,9 @@ def test_ece_in_quantiles(drawn: Rows, bins: int) -> None:
     labels, scores, _ = drawn
     probabilities = np.abs(np.tanh(scores))
     expected = naive_ece(listed(labels, probabilities), bins)
-    assert state_of(labels, probabilities).ece_quantile(bins) == pytest.approx(expected, abs=CLOSE)
+    assert state_of(labels, probabilities).ece(bins, "quantile") == pytest.approx(expected, abs=CLOSE)
     weights = np.full(len(labels), 0.25)
-    assert state_of(labels, probabilities, weights).ece_quantile(bins) == pytest.approx(expected, abs=CLOSE)
+    assert state_of(labels, probabilities, weights).ece(bins, "quantile") == pytest.approx(expected, abs=CLOSE)
 
 
 BESIDE_CUTS = st.lists(st.sampled_from([0.001, 0.1, 0.2, 0.5, 1 / 3, 3.25, 1e-9, 1e17]), min_size=1, max_size=8)
@@ -306,7 +306,7 @@ def test_no_rounding_moves_a_row_across_a_cut(parts: list[float], copies: int, b
     naive = score_oracle.ece(rows_of_all, bins=bins, strategy="quantile")
     assert naive is not None
     expected = pytest.approx(float(naive), rel=1e-9, abs=CLOSE)
-    assert state_of(labels.astype(np.int8), scores, weights).ece_quantile(bins) == expected
+    assert state_of(labels.astype(np.int8), scores, weights).ece(bins, "quantile") == expected
     text = f"ece(bins={bins}, strategy=quantile"
     asked = [f"{text})", f"{text}, average=user)"]
     report = fastrec.evaluate_scores(labels, scores, [0, len(labels)], asked, sample_weight=weights)
@@ -710,7 +710,7 @@ def test_threads_order_and_splits_change_no_bit(dtype: Any, weight: str, distinc
 
 
 def values_of(state: ScoreCounts) -> list[int]:
-    values = [state.auc(), state.auc(max_fpr=0.05), state.auc_std_error(), state.ks(), state.ece_quantile(10)]
+    values = [state.auc(), state.auc(max_fpr=0.05), state.auc_std_error(), state.ks(), state.ece(10, "quantile")]
     values += [state.average_precision(each) for each in ("step", "trapezoid", "davis_goadrich")]
     return list(map(bits, values))
 
@@ -775,7 +775,7 @@ def test_a_state_without_rows() -> None:
         state.add(np.empty(0, np.int8), np.empty(0), np.empty(0) if weighted else None)
         state.merge(ScoreCounts(weighted=weighted))
         assert all(map(math.isnan, (state.auc(), state.auc(0.5), state.auc_std_error(), state.ks())))
-        assert math.isnan(state.ece_quantile(3))
+        assert math.isnan(state.ece(3, "quantile"))
         assert state.average_precision() == state.average_precision("trapezoid") == 0.0
 
 

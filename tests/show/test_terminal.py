@@ -259,8 +259,8 @@ def test_an_interval_of_all_rows_says_what_it_takes_as_independent(indptr, what)
             "no interval for auc: a class has rows of fewer than two users",
         ),
         (
-            lambda: fastrec.evaluate_scores([1, 0, 0, 1], [0.5, 0.2, 0.7, 0.9], metrics=["ks", "auc(max_fpr=0.5)"]),
-            "no interval for ks, auc(max_fpr=0.5): this metric has no known standard error",
+            lambda: fastrec.evaluate_scores([1, 0, 0, 1], [0.5, 0.2, 0.7, 0.9], metrics=["ks", "eer"]),
+            "no interval for ks, eer: this metric has no known standard error",
         ),
         (
             lambda: fastrec.evaluate_scores([1, 0, 1, 0], [0.5, 0.2, 0.7, 0.9], [0, 2, 4], ["ks"]),

@@ -5,6 +5,7 @@ variance is U / (U - 1) times the sum over the U users of the squared sums of th
 AUC these are placements less the area, over the weight of the class, which gives the error of Obuchowski (1997).
 """
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
@@ -18,10 +19,13 @@ from support.score_oracle import (
     all_pairs,
     average_precision,
     counts_at,
+    limits_of,
     mcc_at,
+    part_of_area,
     positives,
     rates_at,
     root,
+    scaled,
     weight_of,
 )
 from support.score_oracle import negatives as negatives_of
@@ -40,7 +44,10 @@ def few_users_of_a_class(users: Sequence[Rows]) -> bool:
     return any(sum(bool(weight_of(of_class(rows))) for rows in users) < 2 for of_class in (positives, negatives_of))
 
 
-def slope_of_auc(everything: Rows) -> Slope:
+def slope_of_auc(everything: Rows, *, scale: str = "mcclish", **limits: float) -> Slope:
+    side, low, high = limits_of(**limits)
+    if (low, high) != (0, 1):
+        return slope_of_part(everything, side, low, high, scale)
     area = all_pairs(everything)
     good, bad = positives(everything), negatives_of(everything)
     assert area is not None
@@ -55,6 +62,22 @@ def slope_of_auc(everything: Rows) -> Slope:
         return (won / weight_of(others) - area) / weight_of(own)
 
     return slope
+
+
+def slope_of_part(everything: Rows, side: str, low: Fraction, high: Fraction, scale: str) -> Slope:
+    """By small changes of the weight of a row; where the curve rises at a limit, of the part within the limits."""
+    inside, step = Fraction(1, 10**15), weight_of(everything) / 10**24
+
+    @functools.cache
+    def slope_at(label: float, score: float) -> Fraction:
+        areas = [
+            part_of_area((*everything, Row(label, score, way * step)), side, low + inside, high - inside)
+            for way in (1, -1)
+        ]
+        found = [scaled(area, side, low, high, scale) for area in areas]
+        return (found[0] - found[1]) / (2 * step)
+
+    return lambda row: slope_at(row.label, row.score)
 
 
 def slope_of_precision(everything: Rows) -> Slope:

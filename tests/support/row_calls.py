@@ -22,7 +22,11 @@ MIN_GAINS = [None, 2.0]
 SAMPLES: dict[str, list[Any]] = NUMBERS | {
     "threshold": [0.5, 0.3, -3.0],
     "bins": [15, 4, 49],
+    "min_fpr": [None, 0.2],
     "max_fpr": [None, 0.3, 0.9],
+    "min_tpr": [None, 0.4],
+    "max_tpr": [None, 0.8],
+    "at": [0.5, 0.9, 1.0],
 }
 ORDERS = ["input", "worst", "best", "id_asc", "id_desc"]
 FORMS = ["indptr", "integers", "texts", "keys"]
@@ -48,6 +52,8 @@ def asks_of(metric: dict[str, Any]) -> list[Ask]:
         options = {name: value for name, value in zip(own, values, strict=True) if value is not None}
         if min_gain is not None:
             options["min_gain"] = min_gain
+        if not score_oracle.allows(metric["name"], options):
+            continue
         asks.append(Ask(write(metric["name"], options, k), metric["name"], options, k))
     return asks
 

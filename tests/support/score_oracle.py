@@ -395,16 +395,115 @@ def all_pairs(rows: Rows) -> Fraction | None:
     return None if pairs == 0 else right / pairs
 
 
-def auc(rows: Rows, *, max_fpr: float | None = None) -> Number | None:
-    """`all_pairs`; up to max_fpr the area under the ROC curve, standardised (McClish 1989)."""
+def auc(rows: Rows, *, scale: str = "mcclish", **limits: float) -> Number | None:
+    """`all_pairs`; between two rates the area under (or right of) the ROC curve, standardised (McClish 1989)."""
     if not positives(rows) or not negatives(rows):
         return None
-    if max_fpr is None:
+    side, low, high = limits_of(**limits)
+    if (low, high) == (0, 1):
         return all_pairs(rows)
-    limit = Fraction(max_fpr)
-    area = roc_area(rows, limit)
-    lowest = limit * limit / 2
-    return HALF * (1 + (area - lowest) / (limit - lowest))
+    return scaled(part_of_area(rows, side, low, high), side, low, high, scale)
+
+
+def limits_of(**limits: float) -> tuple[str, Fraction, Fraction]:
+    """The rate that has limits, and these."""
+    side = "tpr" if "min_tpr" in limits or "max_tpr" in limits else "fpr"
+    return side, Fraction(limits.get(f"min_{side}", 0)), Fraction(limits.get(f"max_{side}", 1))
+
+
+def allows(metric: str, options: Mapping[str, Any]) -> bool:
+    """Whether limits of the ROC curve are of one rate and in their order."""
+    if metric not in ("auc", "log_auc"):
+        return True
+    names = {name[4:] for name in options if name[:4] in ("min_", "max_") and name != "min_gain"}
+    given = {name: value for name, value in options.items() if name[4:] in names}
+    if metric == "log_auc":
+        given = {"min_fpr": 0.001, "max_fpr": 0.1} | given
+    return len(names) < 2 and limits_of(**given)[1] < limits_of(**given)[2]
+
+
+def part_of_area(rows: Rows, side: str, low: Fraction, high: Fraction) -> Fraction:
+    """The integral of sensitivity over false positive rates, or of specificity over sensitivities."""
+    if side == "fpr":
+        return roc_area(rows, high) - roc_area(rows, low)
+    mirrored = tuple(row._replace(label=1 - row.label, score=-row.score) for row in rows)
+    return roc_area(mirrored, 1 - low) - roc_area(mirrored, 1 - high)
+
+
+def scaled(area: Fraction, side: str, low: Fraction, high: Fraction, scale: str) -> Fraction:
+    width = high - low
+    chance = width * (low + high) / 2
+    chance = chance if side == "fpr" else width - chance
+    from_corner = low == 0 if side == "fpr" else high == 1
+    if scale == "mcclish" and area < chance and not from_corner:
+        return area / chance / 2
+    return {"mcclish": HALF * (1 + (area - chance) / (width - chance)), "width": area / width, "raw": area}[scale]
+
+
+def log_auc(
+    rows: Rows, *, min_fpr: float = 0.001, max_fpr: float = 0.1, interpolation: str = "linear"
+) -> Number | None:
+    """Integral of TPR over the logarithm of FPR, over that of 1."""
+    if not positives(rows) or not negatives(rows):
+        return None
+    n_pos, n_neg = weight_of(positives(rows)), weight_of(negatives(rows))
+    low, high = Fraction(min_fpr), Fraction(max_fpr)
+    curve = [Point(math.inf, Fraction(0), Fraction(0)), *points(rows)]
+    area = Fraction(0)
+    for before, after in itertools.pairwise(curve):
+        left, right = before.fp / n_neg, after.fp / n_neg
+        start, stop = max(left, low), min(right, high)
+        if stop <= start:
+            continue
+        slope = (after.tp - before.tp) / n_pos / (right - left)
+        ends = [before.tp / n_pos + slope * (at - left) for at in (start, stop)]
+        width = logarithm(stop / start)
+        if interpolation == "log":
+            area += width * (ends[0] + ends[1]) / 2
+        else:
+            area += slope * (stop - start) + (ends[0] - slope * start) * width
+    return area / logarithm(high / low)
+
+
+def logarithm(value: Fraction) -> Fraction:
+    with localcontext() as context:
+        context.prec = 60
+        return Fraction((Decimal(value.numerator) / Decimal(value.denominator)).ln())
+
+
+def share_at(point: Point, name: str, everything: Point) -> Fraction | None:
+    """A rate of the rows at or above a threshold; None for 0 / 0."""
+    up, down = {
+        "precision": (point.tp, point.tp + point.fp),
+        "recall": (point.tp, everything.tp),
+        "specificity": (everything.fp - point.fp, everything.fp),
+    }[name]
+    return None if down == 0 else up / down
+
+
+def best_where(rows: Rows, name: str, other: str, at: float) -> Number | None:
+    """The largest value of a rate at thresholds where the double nearest to another is at least `at`."""
+    if not positives(rows) or (not negatives(rows) and "specificity" in (name, other)):
+        return None
+    curve = [Point(math.inf, Fraction(0), Fraction(0)), *points(rows)]
+    shares = [(share_at(point, name, curve[-1]), share_at(point, other, curve[-1])) for point in curve]
+    return max((own for own, limit in shares if own is not None and limit is not None and float(limit) >= at), default=0)
+
+
+def eer(rows: Rows, *, interpolation: str = "linear") -> Number | None:
+    """The rate at which as many of the positives as of the negatives are on the wrong side."""
+    if not positives(rows) or not negatives(rows):
+        return None
+    n_pos, n_neg = weight_of(positives(rows)), weight_of(negatives(rows))
+    curve = [Point(math.inf, Fraction(0), Fraction(0)), *points(rows)]
+    rates = [(point.fp / n_neg, 1 - point.tp / n_pos) for point in curve]
+    if interpolation == "nearest":
+        return sum(min(rates, key=lambda own: abs(own[0] - own[1]))) / 2
+    for (wrong, missed), (wrong2, missed2) in itertools.pairwise(rates):
+        if wrong2 >= missed2:
+            share = (missed - wrong) / (missed - wrong + wrong2 - missed2)
+            return wrong + share * (wrong2 - wrong)
+    raise AssertionError("the curve ends at 1")
 
 
 def roc_area(rows: Rows, limit: Fraction = Fraction(1)) -> Fraction:
@@ -550,14 +649,20 @@ def calibration(rows: Rows) -> Number | None:
     return quotient(weighted(rows, lambda row: Fraction(row.score)), weight_of(positives(rows)))
 
 
-def ece(rows: Rows, *, bins: int = 15, strategy: str = "uniform") -> Number | None:
-    """Sum over bins of |sum of w (p - y)| over the sum of w."""
+def ece(rows: Rows, *, bins: int = 15, strategy: str = "uniform", norm: str = "l1") -> Number | None:
+    """The mean over rows of the distance |mean of p - y| of their bin, or the root of its mean square, or the largest."""
     bin_of = {"uniform": uniform_bins, "quantile": quantile_bins}[strategy](rows, int(bins))
-    gaps: dict[int, Fraction] = {}
+    members: dict[int, list[Row]] = {}
     for row in rows:
-        gap = row.weight * (Fraction(row.score) - Fraction(row.label))
-        gaps[bin_of[row.score]] = gaps.get(bin_of[row.score], Fraction(0)) + gap
-    return quotient(total([abs(gap) for gap in gaps.values()]), weight_of(rows))
+        members.setdefault(bin_of[row.score], []).append(row)
+    sums = [(weighted(own, lambda row: Fraction(row.score) - Fraction(row.label)), weight_of(own)) for own in members.values()]
+    if norm == "l1":
+        return quotient(total([abs(gap) for gap, _ in sums]), weight_of(rows))
+    distances = [(abs(Fraction(gap)) / weight, weight) for gap, weight in sums]
+    if norm == "max":
+        return max((distance for distance, _ in distances), default=None)
+    mean = quotient(total([weight * distance**2 for distance, weight in distances]), weight_of(rows))
+    return None if mean is None else root(Fraction(mean))
 
 
 def uniform_bins(rows: Rows, bins: int) -> dict[float, int]:
@@ -711,10 +816,25 @@ ROWS: dict[str, Callable[..., Number | None]] = {
     "calibration": calibration,
     "ece": ece,
     "ks": ks,
+    "log_auc": log_auc,
+    "eer": eer,
+    "recall_at_precision": lambda rows, at: best_where(rows, "recall", "precision", at),
+    "precision_at_recall": lambda rows, at: best_where(rows, "precision", "recall", at),
+    "sensitivity_at_specificity": lambda rows, at: best_where(rows, "recall", "specificity", at),
+    "specificity_at_sensitivity": lambda rows, at: best_where(rows, "specificity", "recall", at),
     "mae": mae,
     "mse": mse,
     "rmse": rmse,
 }
+OF_ALL_ROWS = (  # no user has a value
+    "auc",
+    "log_auc",
+    "eer",
+    "recall_at_precision",
+    "precision_at_recall",
+    "sensitivity_at_specificity",
+    "specificity_at_sensitivity",
+)
 ERRORS = ("mae", "mse", "rmse")
 PROBABILITIES = ("log_loss", "brier", "normalized_entropy", "ece")
 DEFAULT_AVERAGE = "row"
@@ -835,7 +955,7 @@ def averaged(
         value,
         error_over_rows(metric, kind, present, everything, options),
         len(present),
-        [None] * len(users) if metric == "auc" else per_user,
+        [None] * len(users) if metric in OF_ALL_ROWS else per_user,
         0,
         0,
     )
@@ -872,10 +992,12 @@ def error_by_slopes(
     if metric in NOT_SUMS:
         slope_at = clustered_oracle.slope_at_threshold(metric, everything, options["threshold"])
         return math.nan if slope_at is None else clustered_oracle.error_over_users(slope_at, by_user)
-    is_whole = options.get("max_fpr") in (None, "none") and options.get("interpolation", "step") == "step"
-    if not is_whole or clustered_oracle.few_users_of_a_class(by_user):
+    if options.get("interpolation", "step") != "step" or clustered_oracle.few_users_of_a_class(by_user):
         return math.nan
-    slope = clustered_oracle.slope_of_auc if metric == "auc" else clustered_oracle.slope_of_precision
+    if metric == "auc":
+        slope = functools.partial(clustered_oracle.slope_of_auc, **options)
+    else:
+        slope = clustered_oracle.slope_of_precision
     return clustered_oracle.error_over_users(slope(everything), by_user)
 
 

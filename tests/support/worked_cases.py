@@ -588,6 +588,11 @@ FOUR: ScoredUser = ([1, 0, 1, 0], [0.8, 0.6, 0.6, 0.2])
 LIKED: ScoredUser = ([1, 1], [0.9, 0.1])
 FLAT: ScoredUser = ([1, 0, 0], [0.5, 0.5, 0.5])
 NOBODY: ScoredUser = ([], [])
+# Of the docstrings of BinaryEER, BinaryRecallAtFixedPrecision, BinarySensitivityAtSpecificity, BinaryCalibrationError.
+TORCH_EER: ScoredUser = ([0, 0, 1, 1, 1], [0.13, 0.26, 0.08, 0.19, 0.34])
+TORCH_AT: ScoredUser = ([0, 1, 1, 0], [0, 0.5, 0.7, 0.8])
+TORCH_RATES: ScoredUser = ([0, 1, 1, 1], [0, 0.5, 0.4, 0.1])
+TORCH_BINS: ScoredUser = ([0, 0, 1, 1, 1], [0.25, 0.25, 0.55, 0.75, 0.75])
 ORDERED_ROWS = [
     # the positives beat 2 and 1 1/2 of 2; components 1, 3/4 and 3/4, 1, each of variance 1/32: sqrt(1/64 + 1/64)
     # one user has no spread
@@ -601,6 +606,38 @@ ORDERED_ROWS = [
     scored("auc of few", "auc", [([1], [0.8]), ([0, 1, 0], [0.6, 0.6, 0.2])], 7 / 8, std_error=math.nan),
     # from (0, 1/2) to (1/2, 1): area 3/8 between 1/8 and 1/2
     scored("auc max_fpr", "auc(max_fpr=0.5)", [FOUR], 5 / 6),
+    scored("auc of all", "auc(max_fpr=1)", [FOUR], 7 / 8),
+    # from (1/4, 3/4) to (1/2, 1)
+    scored("auc of a range", "auc(min_fpr=0.25, max_fpr=0.5, scale=raw)", [FOUR], 7 / 32),
+    scored("auc of a width", "auc(min_fpr=0.25, max_fpr=0.5, scale=width)", [FOUR], 7 / 8),
+    # chance has 1/4 * 3/8 = 3/32 of 8/32: (1 + 4/5) / 2
+    scored("auc of a range scaled", "auc(min_fpr=0.25, max_fpr=0.5)", [FOUR], 9 / 10),
+    # specificity falls from 1 to 1/2 while sensitivity rises from 1/2 to 1
+    scored("auc of sensitivities", "auc(min_tpr=0.5, scale=raw)", [FOUR], 3 / 8),
+    # chance has 1/8 of 1/2: (1 + 2/3) / 2
+    scored("auc of sensitivities scaled", "auc(min_tpr=0.5)", [FOUR], 5 / 6),
+    # integral of (1/2 + x) / x from 1/4 to 1/2, over log 2
+    scored("log_auc", "log_auc(min_fpr=0.25, max_fpr=0.5)", [FOUR], 1 / 2 + 1 / (4 * math.log(2))),
+    # = (3/4 + 1) / 2
+    scored("log_auc log", "log_auc(min_fpr=0.25, max_fpr=0.5, interpolation=log)", [FOUR], 7 / 8),
+    # FPR x and FNR 1/2 - x
+    scored("eer", "eer", [FOUR], 1 / 4),
+    # at .26 FPR 1/2 and FNR 2/3, at .19 FPR 1/2 and FNR 1/3: as near, and the first counts
+    scored("eer of TorchMetrics", "eer(interpolation=nearest)", [TORCH_EER], 7 / 12),
+    # FPR is 1/2 while FNR falls from 2/3 to 1/3
+    scored("eer between", "eer", [TORCH_EER], 1 / 2),
+    scored("eer of one class", "eer", [LIKED], math.nan),
+    # at .5, 2 of 3 rows are positive; at 0, 2 of 4
+    scored("recall_at_precision of TorchMetrics", "recall_at_precision(at=0.5)", [TORCH_AT], 1),
+    scored("recall_at_precision above", "recall_at_precision(at=0.7)", [TORCH_AT], 0),
+    # 9 of the 10 rows are positive, and 0.9 as a double is above 9/10
+    scored("recall_at_precision of 9 in 10", "recall_at_precision(at=0.9)", [([0] + [1] * 9, [float(n) for n in range(10, 0, -1)])], 1),
+    scored("precision_at_recall of TorchMetrics", "precision_at_recall(at=0.5)", [TORCH_AT], 2 / 3),
+    scored("precision_at_recall of no positives", "precision_at_recall(at=0.5)", [([0], [1])], math.nan),
+    scored("sensitivity_at_specificity of TorchMetrics", "sensitivity_at_specificity(at=0.5)", [TORCH_RATES], 1),
+    # only the threshold above all scores has a specificity of 1
+    scored("sensitivity_at_specificity of 1", "sensitivity_at_specificity(at=1)", [([0, 1], [2, 1])], 0),
+    scored("specificity_at_sensitivity of TorchMetrics", "specificity_at_sensitivity(at=0.5)", [TORCH_RATES], 1),
     # = (1 * (2 + 1) + 3 * (2 / 2 + 1)) / (4 * 3): weights 1, 3 of the positives, 2, 1 of the negatives
     scored("auc weighted", "auc", [FOUR], 9 / 12, sample_weight=[[1, 2, 3, 1]]),
     scored("auc of one class", "auc", [LIKED], math.nan, std_error=math.nan),
@@ -678,6 +715,14 @@ CHANCES = [
     scored("ece of one bin", "ece(bins=1)", [FOUR], 0.05),
     # .2 and the tied .6, whose first row is the second of 4, then .8: 1.4 - 0 and .8 - 1
     scored("ece quantile", "ece(bins=2, strategy=quantile)", [([1, 0, 0, 0], [0.8, 0.6, 0.6, 0.2])], 0.4),
+    # distances 1/4 of 2 rows and 19/60 of 3: .29, .2918 and .3167 in its docstring
+    scored("ece of TorchMetrics", "ece(bins=2)", [TORCH_BINS], 0.29),
+    scored("ece l2", "ece(bins=2, norm=l2)", [TORCH_BINS], math.sqrt((2 / 16 + 3 * 361 / 3600) / 5)),
+    scored("ece max", "ece(bins=2, norm=max)", [TORCH_BINS], 19 / 60),
+    # FLAT has |.5 - 1/3| in its only bin
+    scored("ece max of users", "ece(bins=2, norm=max, average=user)", [TORCH_BINS, FLAT], (19 / 60 + 1 / 6) / 2),
+    # the bins of "ece quantile" hold 3 rows and 1: 1.4 / 3 and .2
+    scored("ece quantile max", "ece(bins=2, strategy=quantile, norm=max)", [([1, 0, 0, 0], [0.8, 0.6, 0.6, 0.2])], 1.4 / 3),
     # the same weighed 1, 1, 1, 4: .2 holds the first half and more: (4 * .2 + |.6 + .6 + .8 - 1|) / 7
     scored(
         "ece quantile weighted",

@@ -1,0 +1,151 @@
+"""Areas under a part of the ROC curve: between two false or true positive rates, or over a logarithmic axis.
+
+Between two points the curve is a straight line: tied rows count with the mean over their orders.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fastrec.scored.areas import area_up_to, cumulative, standardised
+from fastrec.scored.sorting import Runs
+
+__all__ = ["Part", "log_area", "part_of_counts", "part_of_weights", "slopes_of_part"]
+
+Array = np.ndarray[Any, Any]
+
+
+class Part(NamedTuple):
+    """Part of a ROC curve from one rate to another, and what its area is divided by."""
+
+    side: str  # the rate that it limits: "fpr" or "tpr"
+    low: float
+    high: float
+    scale: str  # "mcclish", "width" or "raw"
+
+    @property
+    def limits(self) -> tuple[Fraction, Fraction]:
+        """The limits as false positive rates, those of the reversed curve for limits of the true positive rate."""
+        low, high = Fraction(self.low), Fraction(self.high)
+        return (low, high) if self.side == "fpr" else (1 - high, 1 - low)
+
+    def of(self, runs: Runs) -> Runs:
+        """Return runs whose false positive rate has the limits.
+
+        To the right of the curve between two true positive rates is what is below it if classes and order change places.
+        """
+        if self.side == "fpr":
+            return runs
+        return runs._replace(scores=-runs.scores[::-1], positives=runs.negatives[::-1], negatives=runs.positives[::-1])
+
+    def scaled(self, area: Any) -> float:
+        """Return the area as the scale has it; `area` may be a fraction."""
+        low, high = map(float, self.limits) if isinstance(area, float) else self.limits
+        if self.scale == "mcclish":
+            return standardised(area, low, high)
+        return float(min(area / (high - low), 1) if self.scale == "width" else area)
+
+    def slope(self, area: float) -> float:
+        """Return the slope of the scaled area in the area."""
+        low, high = map(float, self.limits)
+        chance = (high * high - low * low) / 2
+        is_worse = low > 0 and area < chance
+        own = {"mcclish": 2 * (chance if is_worse else high - low - chance), "width": high - low, "raw": 1.0}
+        return 1 / own[self.scale]
+
+
+def part_of_counts(runs: Runs, part: Part) -> float:
+    """Return the exact area under a part of the curve of counted rows; NaN for one class."""
+    own = part.of(runs)
+    low, high = (area_up_to(own, limit) for limit in part.limits)
+    return math.nan if low is None or high is None else part.scaled(high - low)
+
+
+def part_of_weights(runs: Runs, part: Part) -> float:
+    """Return the area under a part of the curve of weighted rows; NaN for one class."""
+    curve = _curve(part.of(runs))
+    if curve is None:
+        return math.nan
+    x, y = _between(*curve, *map(float, part.limits))
+    return part.scaled(float((np.diff(x) * (y[1:] + y[:-1])).sum()) / 2)
+
+
+def log_area(runs: Runs, low: float, high: float, interpolation: str) -> float:
+    """Return the mean true positive rate over the logarithm of the false positive rate; NaN for one class.
+
+    Between two points the curve is straight in the false positive rate (`linear`) or in its logarithm (`log`).
+    """
+    curve = _curve(runs)
+    if curve is None:
+        return math.nan
+    x, y = _between(*curve, low, high)
+    wide = np.diff(x) > 0
+    left, step = x[:-1][wide], np.diff(x)[wide]
+    start, rise = y[:-1][wide], np.diff(y)[wide]
+    width = np.log1p(step / left)
+    if interpolation == "log":
+        area = width * (start + rise / 2)
+    else:
+        area = start * width + rise * (1 - left / step * width)
+    return min(float(area.sum()) / math.log(high / low), 1.0)
+
+
+def _curve(runs: Runs) -> tuple[Array, Array] | None:
+    """Return false and true positive rates from 0 to 1; None for one class."""
+    negatives, positives = cumulative(runs.negatives), cumulative(runs.positives)
+    if not (negatives[-1] > 0 and positives[-1] > 0):
+        return None
+    return negatives / negatives[-1], positives / positives[-1]
+
+
+def _between(x: Array, y: Array, low: float, high: float) -> tuple[Array, Array]:
+    """Return the points of a curve between two places of x, with those at its ends."""
+    first, last = int(np.searchsorted(x, low, side="right")), int(np.searchsorted(x, high, side="left"))
+    ends = _height(x, y, low, first), _height(x, y, high, last)
+    inner = slice(first, max(first, last))
+    return np.r_[low, x[inner], high], np.r_[ends[0], y[inner], ends[1]]
+
+
+def _height(x: Array, y: Array, at: float, after: int) -> float:
+    """Return the height at a place up to the point `after`: where the curve rises there, the end within the part."""
+    if x[after - 1] >= at:
+        return float(y[after - 1])
+    share = (at - x[after - 1]) / (x[after] - x[after - 1])
+    return float(y[after - 1] + share * (y[after] - y[after - 1]))
+
+
+def slopes_of_part(runs: Runs, part: Part) -> Array | None:
+    """Return the slopes of the area in the weight of a negative and a positive row of each score, float64 (n, 2).
+
+    None for one class. A positive row adds its share of the range, from the curve's false positive rate at its score to
+    the upper limit. A negative row moves the thresholds of all larger rates: it adds the height of the curve at its
+    score, at most at the limits. Rows of a tie add their mean. For the whole curve these are the slopes of DeLong.
+    """
+    own = part.of(runs)
+    curve = _curve(own)
+    if curve is None:
+        return None
+    x, y = curve
+    low, high = map(float, part.limits)
+    first, last = int(np.searchsorted(x, low, side="right")), int(np.searchsorted(x, high, side="left"))
+    bottom, top = _height(x, y, low, first), _height(x, y, high, last)
+    corners, heights = _between(x, y, low, high)
+    area = float((np.diff(corners) * (heights[1:] + heights[:-1])).sum()) / 2
+    places = np.clip((x[1:] + x[:-1]) / 2, low, high)
+    levels = np.where(x[1:] <= low, bottom, np.where(x[:-1] >= high, top, (y[1:] + y[:-1]) / 2))
+    for at in np.flatnonzero(((x[:-1] < low) & (x[1:] > low)) | ((x[:-1] < high) & (x[1:] > high))):
+        left, right = x[at], x[at + 1]
+        below, above = max(low - left, 0.0), max(right - high, 0.0)
+        inside = right - left - below - above
+        within = max(left, low), min(right, high), max(y[at], bottom), min(y[at + 1], top)
+        places[at] = (below * low + inside * (within[0] + within[1]) / 2 + above * high) / (right - left)
+        levels[at] = (below * bottom + inside * (within[2] + within[3]) / 2 + above * top) / (right - left)
+    slopes = np.empty((len(places), 2))
+    slopes[::-1, 1] = (high - places - area) / own.positives.sum()
+    slopes[::-1, 0] = (levels - (1 - high) * top - low * bottom - area) / own.negatives.sum()
+    slopes *= part.slope(area)
+    return slopes if part.side == "fpr" else np.ascontiguousarray(slopes[::-1, ::-1])

@@ -1,0 +1,110 @@
+"""Points of ROC and precision-recall curves: one rate where another reaches a limit, and the equal error rate."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+
+__all__ = ["Curve", "equal_error_rate", "rate_where"]
+
+Array = np.ndarray[Any, Any]
+ROUNDING = 2.0**-50  # relative bound per row: sums of weights and a quotient of them
+RATES: dict[str, Callable[[Any, Any, Any, Any], tuple[Any, Any]]] = {  # of tp, fp and the rows of both classes
+    "precision": lambda tp, fp, positives, negatives: (tp, tp + fp),
+    "recall": lambda tp, fp, positives, negatives: (tp, positives),
+    "sensitivity": lambda tp, fp, positives, negatives: (tp, positives),
+    "specificity": lambda tp, fp, positives, negatives: (negatives - fp, negatives),
+}
+
+
+class Curve(NamedTuple):
+    """Weights of both classes at or above each distinct score, from no row on, scores descending.
+
+    `exact` returns the sums of weights at places as integers of one unit, those of all rows last; None for counts,
+    which are exact. Rounding never decides whether a rate reaches a limit.
+    """
+
+    tp: Array
+    fp: Array
+    rows: int
+    exact: Callable[[Array], list[tuple[int, int]]] | None
+
+    def rate(self, name: str) -> Array:
+        """Return a rate at each place; NaN for 0 / 0."""
+        up, down = RATES[name](self.tp, self.fp, self.tp[-1], self.fp[-1])
+        with np.errstate(invalid="ignore"):
+            share: Array = np.true_divide(up, down)
+        return share
+
+    def reaching(self, name: str, limit: float, *, last: bool) -> int | None:
+        """Return the last or the first place where the double nearest to a rate is at least the limit."""
+        rates = self.rate(name)
+        if self.exact is None:
+            found = np.flatnonzero(rates >= limit)
+            return int(found[-1 if last else 0]) if len(found) else None
+        slack = (self.rows + 1) * ROUNDING
+        sure = np.flatnonzero(rates >= limit + slack)
+        bound = (int(sure[-1]) if last else int(sure[0])) if len(sure) else None
+        near = np.flatnonzero(np.abs(rates - limit) <= slack)
+        if bound is not None:
+            near = near[near > bound] if last else near[near < bound]
+        near = near[::-1] if last else near
+        *sums, whole = self.exact(near) if len(near) else [(0, 0)]
+        for at, (tp, fp) in zip(near.tolist(), sums, strict=True):
+            up, down = RATES[name](tp, fp, *whole)
+            if down and float(Fraction(up, down)) >= limit:
+                return int(at)
+        return bound
+
+
+def rate_where(curve: Curve, name: str, other: str, limit: float) -> float:
+    """Return the largest value of one rate at the thresholds where the other is at least the limit; NaN without rows.
+
+    It is 0 if the other never is. The threshold above all scores counts, except for precision, which it does not have.
+    """
+    needed = [curve.tp[-1] > 0] + ([curve.fp[-1] > 0] if "specificity" in (name, other) else [])
+    if not all(needed):
+        return math.nan
+    falls = other in ("precision", "specificity")  # so the other rate is best at the lowest threshold
+    at = curve.reaching(other, limit, last=falls)
+    if at is None:
+        return 0.0
+    rates = curve.rate(name)
+    return float(np.nanmax(rates[at:])) if name == "precision" else float(rates[at])
+
+
+def equal_error_rate(curve: Curve, interpolation: str) -> float:
+    """Return the rate at which as many positives as negatives are on the wrong side; NaN for one class.
+
+    Between two thresholds the rates change on straight lines (`linear`), or the threshold with the smallest distance of
+    the two rates has their mean (`nearest`; of two with the same distance the higher one).
+    """
+    if not (curve.tp[-1] > 0 and curve.fp[-1] > 0):
+        return math.nan
+    wrong, missed = curve.fp / curve.fp[-1], (curve.tp[-1] - curve.tp) / curve.tp[-1]
+    after = int((wrong >= missed).argmax())
+    before = after - 1
+    gaps = missed[before] - wrong[before], wrong[after] - missed[after]
+    if interpolation == "linear":
+        share = gaps[0] / (gaps[0] + gaps[1])
+        return float(wrong[before] + share * (wrong[after] - wrong[before]))
+    at = before if _is_nearer(curve, before, after, gaps) else after
+    return float((wrong[at] + missed[at]) / 2)
+
+
+def _is_nearer(curve: Curve, before: int, after: int, gaps: tuple[Any, Any]) -> bool:
+    """Return whether the rates are at most as far apart before the crossing as after it."""
+    if abs(gaps[0] - gaps[1]) > (curve.rows + 1) * ROUNDING:
+        return bool(gaps[0] < gaps[1])
+    places = np.array([before, after])
+    if curve.exact is None:
+        sums = [(int(curve.tp[at]), int(curve.fp[at])) for at in (before, after, -1)]
+    else:
+        sums = curve.exact(places)
+    *points, (positives, negatives) = sums
+    distances = [abs(fp * positives - (positives - tp) * negatives) for tp, fp in points]
+    return distances[0] <= distances[1]
