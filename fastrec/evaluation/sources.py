@@ -165,7 +165,7 @@ class Scores(NamedTuple):
     def _walk(self) -> bool:
         """Whether a statistic needs the order of all rows, not only counts of positives."""
         kinds = self.statistics[:, 0]
-        ordered = bool((kinds >= op.FIRST_ORDER_STATISTIC).any())
+        ordered = bool(((kinds >= op.FIRST_ORDER_STATISTIC) & (kinds <= op.LAST_ORDER_STATISTIC)).any())
         return bool((kinds == op.QUANTILE_GAPS).any()) or (ordered and self.weights is not None)
 
     def scratch(self, program: Program, blocks: Array, n_bins: int) -> tuple[Any, TieScratch | None]:

@@ -91,6 +91,11 @@ DAVIS_GOADRICH: Final = 18
 KOLMOGOROV: Final = 19  # largest distance between the score distributions of the classes
 QUANTILE_GAPS: Final = 20  # the same over bins of equal weight
 FIRST_ORDER_STATISTIC: Final = 14
+LAST_ORDER_STATISTIC: Final = 20
+# statistics of targets (labels as they are) and predictions (scores)
+RELATIVE: Final = 21  # sum of w |s - label| / max(|label|, parameter)
+SPREAD: Final = 22  # sum of w (label - mean label of the user)^2
+TARGETS: Final = 23  # sum of w label^power in two doubles: parameter = 2 power + 1 for the second, which is the rest
 STATISTIC_WIDTH: Final = 4
 BIN_BITS: Final = 20
 """Low bits of a parameter: of GAP they hold the bin, below the number of bins; else the bins, below the norm."""

@@ -20,21 +20,26 @@ from fastrec.kernels.codes import (
     GAP,
     GAPS,
     KOLMOGOROV,
+    LAST_ORDER_STATISTIC,
     N_RELEVANT,
     NEGATIVES,
     POSITIVES,
     QUANTILE_GAPS,
+    RELATIVE,
     ROOT,
     SCORES,
+    SPREAD,
     SQUARES,
     START,
     SUM,
+    TARGETS,
     TRUE_POSITIVES,
     TWICE_WON,
     WEIGHTS,
 )
 from fastrec.kernels.positives import MAX_COUNTED, all_equal, count_positives, sort_rows, twice_won, twice_won_in_order
-from fastrec.kernels.runs import area_of_run, distance, entropy, log, two_sum
+from fastrec.kernels.runs import NO_SUM, add_product, added, area_of_run, distance, entropy, log, weight_of
+from fastrec.kernels.targets import spread_of_targets, sum_of_relative_errors, sum_of_targets
 from fastrec.runtime.compiler import helper
 
 __all__ = ["Extra", "asks_order", "error_statistics", "order_statistics", "row_statistics"]
@@ -42,8 +47,6 @@ __all__ = ["Extra", "asks_order", "error_statistics", "order_statistics", "row_s
 
 Array = np.ndarray[Any, Any]
 MAX_ROWS = 1 << 27  # of a user whose pairs are counted: 4 * UNIT * rows stays below 2^31
-SPLIT = 2.0**27 + 1  # factor that splits a double into two halves of its digits
-NO_SUM = (0.0, 0.0, 0.0)
 
 
 class Extra(NamedTuple):
@@ -57,15 +60,6 @@ class Extra(NamedTuple):
     parameters: Array  # float64
     ties: int
     walk: bool  # whether statistics need the order of all rows
-
-
-@helper
-def weight_of(weights, j):
-    """Return the weight of a row, 1 without weights."""
-    if weights is None:
-        return 1.0
-    else:
-        return weights[j]
 
 
 @helper
@@ -239,6 +233,12 @@ def statistic_of_rows(kind, parameter, labels, scores, weights, bar):
     """Return a statistic that does not depend on the order of rows."""
     if kind == GAP or kind == GAPS:
         return sum_gaps(kind, parameter, labels, scores, weights, bar)
+    if kind == RELATIVE:
+        return sum_of_relative_errors(parameter, labels, scores, weights)
+    if kind == SPREAD:
+        return spread_of_targets(labels, weights)
+    if kind == TARGETS:
+        return sum_of_targets(parameter, labels, weights)
     if kind == ENTROPY:
         positives = sum_over_rows(POSITIVES, 0.0, labels, scores, weights, bar)
         return entropy(positives, sum_over_rows(NEGATIVES, 0.0, labels, scores, weights, bar))
@@ -392,33 +392,11 @@ def reaches(before, total, bins, cut):
 
 
 @helper
-def added(parts, value):
-    """Return a sum in three parts with a value added.
-
-    The second part holds the rounding error of the first, the third that of the second.
-    """
-    first, rest = two_sum(parts[0], value)
-    second, rest = two_sum(parts[1], rest)
-    return first, second, parts[2] + rest
-
-
-@helper
-def add_product(parts, one, other):
-    """Add the product of two numbers of moderate size, and its rounding error."""
-    whole = one * other
-    one_high, other_high = SPLIT * one, SPLIT * other
-    one_high -= one_high - one
-    other_high -= other_high - other
-    one_low, other_low = one - one_high, other - other_high
-    rest = one_low * other_low - (((whole - one_high * other_high) - one_low * other_high) - one_high * other_low)
-    return added(added(parts, whole), rest)
-
-
-@helper
 def asks_order(condition, extra):
     """Return whether a condition has statistics that follow from the order of rows."""
     for f in range(len(extra.statistics)):
-        if extra.statistics[f, 0] >= FIRST_ORDER_STATISTIC and extra.statistics[f, 2] == condition:
+        kind = extra.statistics[f, 0]
+        if FIRST_ORDER_STATISTIC <= kind <= LAST_ORDER_STATISTIC and extra.statistics[f, 2] == condition:
             return True
     return False
 
@@ -446,7 +424,7 @@ def order_statistics(condition, log, weights, extra, block, scratch, ties, place
             )
         for f in range(len(extra.statistics)):
             kind, parameter = extra.statistics[f, 0], extra.parameters[extra.statistics[f, 1]]
-            if kind < FIRST_ORDER_STATISTIC or extra.statistics[f, 2] != condition:
+            if not FIRST_ORDER_STATISTIC <= kind <= LAST_ORDER_STATISTIC or extra.statistics[f, 2] != condition:
                 continue
             if copy >= 0:
                 order = scratch.order[at, copy, :n_rows]
@@ -478,7 +456,9 @@ def row_statistics(condition, log, weights, extra, block):
     """Fill the rows of statistics that are sums over the rows of a user."""
     for f in range(len(extra.statistics)):
         kind, parameter = extra.statistics[f, 0], extra.parameters[extra.statistics[f, 1]]
-        if kind >= FIRST_ORDER_STATISTIC or kind == SQUARES or kind == ABSOLUTES or extra.statistics[f, 2] != condition:
+        if FIRST_ORDER_STATISTIC <= kind <= LAST_ORDER_STATISTIC or kind == SQUARES or kind == ABSOLUTES:
+            continue
+        if extra.statistics[f, 2] != condition:
             continue
         out, bounds, first = block.rows[extra.statistics[f, 3]], block.bounds, block.first
         for i in range(block.n):

@@ -24,6 +24,8 @@ __all__ = [
     "two_sum",
 ]
 
+SPLIT = 2.0**27 + 1  # factor that splits a double into two halves of its digits
+NO_SUM = (0.0, 0.0, 0.0)
 SERIES_BELOW = 1e-3  # from here down, `log_series` is exact and the logarithm loses digits
 
 
@@ -33,6 +35,38 @@ def two_sum(one, other):
     whole = one + other
     new = whole - one
     return whole, (one - (whole - new)) + (other - new)
+
+
+@helper
+def added(parts, value):
+    """Return a sum in three parts with a value added.
+
+    The second part holds the rounding error of the first, the third that of the second.
+    """
+    first, rest = two_sum(parts[0], value)
+    second, rest = two_sum(parts[1], rest)
+    return first, second, parts[2] + rest
+
+
+@helper
+def add_product(parts, one, other):
+    """Add the product of two numbers of moderate size, and its rounding error."""
+    whole = one * other
+    one_high, other_high = SPLIT * one, SPLIT * other
+    one_high -= one_high - one
+    other_high -= other_high - other
+    one_low, other_low = one - one_high, other - other_high
+    rest = one_low * other_low - (((whole - one_high * other_high) - one_low * other_high) - one_high * other_low)
+    return added(added(parts, whole), rest)
+
+
+@helper
+def weight_of(weights, j):
+    """Return the weight of a row, 1 without weights."""
+    if weights is None:
+        return 1.0
+    else:
+        return weights[j]
 
 
 @helper

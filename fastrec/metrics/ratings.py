@@ -1,18 +1,23 @@
 """Errors of predicted ratings: labels are the targets, scores the predictions, any finite numbers.
 
 `average=row` uses all rows at once, `average=user` is the mean over users of each user's own value. `sample_weight`
-weights the sums. Values are float64 in the unit of the ratings (its square for `mse`), NaN without rows.
+weights the sums. Values are float64 in the unit of the ratings (its square for `mse`, none for `mape` and `r2`), NaN
+without rows.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from typing import Annotated, Any
 
-from fastrec.metrics.declaration import score_metric
+from fastrec.metrics.declaration import ABOVE_ZERO, score_metric
 from fastrec.metrics.dual import differentiable
 from fastrec.metrics.rows import Average, averaged
 from fastrec.metrics.row_statistics import RowStatistics
-from fastrec.metrics.statistics import Ratio, over, sqrt
+from fastrec.metrics.statistics import Ratio, over, ratio, sqrt
+
+AboveZero = Annotated[float, ABOVE_ZERO]
+EQUAL = 2**-90  # targets are equal if their variance is at most that times their mean square: rounding of the sums
 
 
 @score_metric(
@@ -87,3 +92,59 @@ def _slopes(squares: Any, rows: Any) -> tuple[float, float]:
 @differentiable(_slopes)
 def _root(squares: Any, rows: Any) -> Any:
     return sqrt(over(squares, rows))
+
+
+@score_metric(
+    range=(0, None),
+    formula="mean of |prediction - target| / |target|",
+    source="de Myttenaere et al. 2016",
+    needs="targets",
+    direction="lower",
+    aliases=("mean_absolute_percentage_error",),
+)
+def mape(s: RowStatistics, *, eps: AboveZero = 2.0**-52, average: Average = "row") -> Ratio:
+    """Mean absolute percentage error, as a share: 0.1 is 10 %.
+
+    Formula: sum of w |prediction - target| / max(|target|, eps) / sum of w. Targets nearer to 0 than `eps` count with
+    `eps`, the machine epsilon as in scikit-learn (1.17e-6 in TorchMetrics): one target of 0 makes the value huge.
+
+    Examples
+    --------
+    >>> fastrec.evaluate_scores([4.0, 2.0], [3.5, 3.0], metrics="mape")["mape"]
+    0.3125
+    """
+    return averaged(s, s.relative_errors(eps), s.rows, average)
+
+
+@score_metric(
+    range=(-math.inf, 1),
+    formula="1 - sum of (prediction - target)^2 / sum of (target - mean target)^2",
+    source="Wright 1921",
+    needs="targets",
+    aliases=("r2_score", "r_squared"),
+)
+def r2(s: RowStatistics, *, average: Average = "row") -> Ratio:
+    """Coefficient of determination: share of the variance of the targets that the predictions explain.
+
+    Formula: 1 - sum of w (prediction - target)^2 / sum of w (target - mean target)^2; 0 is as good as always predicting
+    the mean, and worse predictions are below 0. It is NaN if all targets are equal; users with equal targets are left
+    out with `average=user`. Sums have the digits of two doubles, so targets far from 0 lose none.
+
+    Examples
+    --------
+    >>> round(fastrec.evaluate_scores([3, -0.5, 2, 7], [2.5, 0.0, 2, 8], metrics="r2")["r2"], 12)
+    0.948608137045
+    """
+    spread = s.spread
+    own, counted = spread / spread - s.squares / spread, spread / spread
+    if average == "user":
+        return s.mean(own, counted)
+    rows = (s.squares, s.rows, *s.targets(1), *s.targets(2))
+    return Ratio(_determination, rows, s.where(counted, own), s.rows / s.rows)
+
+
+def _determination(errors: Any, rows: Any, total: Any, total_rest: Any, squares: Any, squares_rest: Any) -> Any:
+    total, squares = total + total_rest, squares + squares_rest
+    spread = squares - ratio(total * total, rows)
+    is_spread = getattr(spread, "value", spread) > EQUAL * getattr(squares, "value", squares)
+    return 1 - errors / spread if is_spread else math.nan

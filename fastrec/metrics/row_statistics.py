@@ -81,6 +81,20 @@ class RowStatistics(Statistics):
         """Sum of w |s - label|."""
         return self._statistic(op.ABSOLUTES)
 
+    def relative_errors(self, least: float) -> Row:
+        """Return the sum of w |s - label| / max(|label|, least)."""
+        return self._statistic(op.RELATIVE, least)
+
+    @property
+    def spread(self) -> Row:
+        """Sum of w (label - mean label of the user)^2."""
+        return self._statistic(op.SPREAD)
+
+    def targets(self, power: int) -> tuple[Row, Row]:
+        """Return the sum of w label^power, for a power of 1 or 2, in two rows: the second has the rest of the first."""
+        first, rest = (self._statistic(op.TARGETS, 2 * power + part) for part in range(2))
+        return first, rest
+
     @property
     def entropy(self) -> Row:
         """Sum of w times the entropy of the user's base rate."""

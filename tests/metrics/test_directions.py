@@ -19,7 +19,7 @@ from fastrec.exceptions import InputError, MetricError
 from fastrec.metrics import declaration
 from support.pages import Page
 
-LOWER = {"fallout", "log_loss", "brier", "normalized_entropy", "ece", "fpr", "mae", "mse", "rmse", "hamming", "eer"}
+LOWER = {"fallout", "log_loss", "brier", "normalized_entropy", "ece", "fpr", "mae", "mse", "rmse", "hamming", "eer", "mape"}
 TARGETS = {"calibration": 1.0}
 HIGHER = {"hits", "hit_rate", "precision", "recall", "f_beta", "f1", "r_precision", "mrr", "arhr", "map", "cg", "dcg"}
 HIGHER |= {
@@ -38,6 +38,7 @@ HIGHER |= {
     "g_mean",
     "cohen_kappa",
     "log_auc",
+    "r2",
     "recall_at_precision",
     "precision_at_recall",
     "sensitivity_at_specificity",

@@ -23,9 +23,11 @@ from support.score_oracle import (
     mcc_at,
     part_of_area,
     positives,
+    r2,
     rates_at,
     root,
     scaled,
+    spread_of,
     weight_of,
 )
 from support.score_oracle import negatives as negatives_of
@@ -95,6 +97,18 @@ def slope_of_precision(everything: Rows) -> Slope:
             if row.score >= other.score and other.weight:
                 found += other.weight * (Fraction(row.label) - precisions[other.score]) / reached[other.score]
         return found / weight_of(good)
+
+    return slope
+
+
+def slope_of_r2(everything: Rows) -> Slope:
+    """Of 1 - e / v: a row adds to the squared errors e, and its squared distance from the mean to the spread v."""
+    share, spread = 1 - Fraction(r2(everything) or 0), spread_of(everything)
+    mean = sum((row.weight * Fraction(row.label) for row in everything), Fraction(0)) / weight_of(everything)
+
+    def slope(row: Row) -> Fraction:
+        error = (Fraction(row.score) - Fraction(row.label)) ** 2
+        return (share * (Fraction(row.label) - mean) ** 2 - error) / spread
 
     return slope
 

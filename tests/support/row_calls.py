@@ -27,6 +27,7 @@ SAMPLES: dict[str, list[Any]] = NUMBERS | {
     "min_tpr": [None, 0.4],
     "max_tpr": [None, 0.8],
     "at": [0.5, 0.9, 1.0],
+    "eps": [2.0**-52, 0.5],
 }
 ORDERS = ["input", "worst", "best", "id_asc", "id_desc"]
 FORMS = ["indptr", "integers", "texts", "keys"]

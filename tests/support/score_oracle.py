@@ -772,6 +772,24 @@ def mae(rows: Rows) -> Number | None:
     return quotient(weighted(rows, lambda row: abs(Fraction(row.label) - Fraction(row.score))), weight_of(rows))
 
 
+def mape(rows: Rows, *, eps: float = 2.0**-52) -> Number | None:
+    def share(row: Row) -> Fraction:
+        return abs(Fraction(row.label) - Fraction(row.score)) / max(abs(Fraction(row.label)), Fraction(eps))
+
+    return quotient(weighted(rows, share), weight_of(rows))
+
+
+def spread_of(rows: Rows) -> Fraction:
+    """Sum of the squared distances of the targets from their mean."""
+    mean = Fraction(quotient(weighted(rows, lambda row: Fraction(row.label)), weight_of(rows)) or 0)
+    return Fraction(weighted(rows, lambda row: (Fraction(row.label) - mean) ** 2))
+
+
+def r2(rows: Rows) -> Number | None:
+    share = quotient(weighted(rows, lambda row: (Fraction(row.label) - Fraction(row.score)) ** 2), spread_of(rows))
+    return None if share is None else 1 - Fraction(share)
+
+
 # One metric of all users
 
 
@@ -825,6 +843,8 @@ ROWS: dict[str, Callable[..., Number | None]] = {
     "mae": mae,
     "mse": mse,
     "rmse": rmse,
+    "mape": mape,
+    "r2": r2,
 }
 OF_ALL_ROWS = (  # no user has a value
     "auc",
@@ -835,10 +855,10 @@ OF_ALL_ROWS = (  # no user has a value
     "sensitivity_at_specificity",
     "specificity_at_sensitivity",
 )
-ERRORS = ("mae", "mse", "rmse")
+ERRORS = ("mae", "mse", "rmse", "mape", "r2")
 PROBABILITIES = ("log_loss", "brier", "normalized_entropy", "ece")
 DEFAULT_AVERAGE = "row"
-MEANS = ("log_loss", "brier", "mae", "mse")
+MEANS = ("log_loss", "brier", "mae", "mse", "mape")
 
 
 def is_of_rows(metric: str, options: Mapping[str, Any]) -> bool:
@@ -965,7 +985,7 @@ def error_over_rows(
     metric: str, kind: Kind, users: Sequence[tuple[Rows, float]], everything: Rows, options: Mapping[str, Any]
 ) -> float | None:
     """The standard error of a value over rows, or None."""
-    if metric in ("auc", "average_precision", *NOT_SUMS):
+    if metric in ("auc", "average_precision", "r2", *NOT_SUMS):
         return error_by_slopes(metric, users, everything, options)
     if kind.parts is None or not everything:
         return math.nan
@@ -992,6 +1012,9 @@ def error_by_slopes(
     if metric in NOT_SUMS:
         slope_at = clustered_oracle.slope_at_threshold(metric, everything, options["threshold"])
         return math.nan if slope_at is None else clustered_oracle.error_over_users(slope_at, by_user)
+    if metric == "r2":
+        slope = clustered_oracle.slope_of_r2(everything) if spread_of(everything) else None
+        return math.nan if slope is None else clustered_oracle.error_over_users(slope, by_user)
     if options.get("interpolation", "step") != "step" or clustered_oracle.few_users_of_a_class(by_user):
         return math.nan
     if metric == "auc":

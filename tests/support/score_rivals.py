@@ -32,6 +32,12 @@ def agreeing(threshold: float, labels: Any, scores: Any, weights: Any) -> float:
     return float(metrics.cohen_kappa_score(labels, scores >= threshold, sample_weight=weights))
 
 
+def determination(labels: Any, scores: Any, weights: Any) -> float:
+    """R^2 that is NaN for equal targets."""
+    value = float(metrics.r2_score(labels, scores, sample_weight=weights, force_finite=False))
+    return math.nan if math.isinf(value) else value
+
+
 def area_by_trapezoids(labels: Any, scores: Any, weights: Any) -> float:
     """scikit-learn ends its curve at recall 0 with precision 1; Spark with the precision of the first threshold."""
     precision, recall, _ = metrics.precision_recall_curve(labels, scores, sample_weight=weights)
@@ -61,6 +67,8 @@ ERRORS: dict[str, Rival] = {
     "mae": partial(ranked, metrics.mean_absolute_error),
     "mse": partial(ranked, metrics.mean_squared_error),
     "rmse": partial(ranked, metrics.root_mean_squared_error),
+    "mape": partial(ranked, metrics.mean_absolute_percentage_error),
+    "r2": determination,
 }
 
 

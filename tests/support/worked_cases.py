@@ -794,6 +794,21 @@ RATINGS = [
     scored("mae weighted", "mae", RATED, 2, sample_weight=[[1, 2], [4], []]),
     # = (1 * 1.5 + 3 * 3) / (1 * 2 + 3 * 1)
     scored("mae user weights", "mae", RATED, 2.1, weights=[1, 3, 1]),
+    # = (1/3 + .5/1 + 3/5) / 3
+    scored("mape", "mape", RATED, 43 / 90),
+    # = (5/12 + 3/5) / 2
+    scored("mape of users", "mape(average=user)", RATED, 61 / 120),
+    # a target of 0 counts as 1/2: (1 / .5 + 1 / 2) / 2
+    scored("mape of 0", "mape(eps=0.5)", [([0, 2], [1, 1])], 5 / 4),
+    # = 1 - 1.5 / 29.1875: example of scikit-learn
+    scored("r2", "r2", [([3, -0.5, 2, 7], [2.5, 0.0, 2, 8])], 1 - 1.5 / 29.1875),
+    # errors 10.25, targets 3, 1, 5 with a spread of 8
+    scored("r2 below 0", "r2", RATED, 1 - 10.25 / 8),
+    # the user with one target is left out: 1 - 1.25 / 2
+    scored("r2 of users", "r2(average=user)", RATED, 3 / 8),
+    scored("r2 of equal targets", "r2", [([0.1, 0.1, 0.1], [0, 0.1, 0.2])], math.nan),
+    # 10^8 more changes nothing but the scores' own digits
+    scored("r2 far from 0", "r2", [([1e8 + 3, 1e8 - 0.5, 1e8 + 2, 1e8 + 7], [1e8 + 2.5, 1e8, 1e8 + 2, 1e8 + 8])], 1 - 1.5 / 29.1875),
     scored("rmse of nothing", "rmse", [NOBODY], math.nan),
 ]
 SCORED_CASES: list[ScoredCase] = [
