@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from fastrec.report.estimates import Estimate, GroupEstimate
     from fastrec.report.report import Report, load
     from fastrec.scored.auc import AucTest, auc, auc_test
+    from fastrec.scored.class_scores import multiclass_auc, multiclass_log_loss
     from fastrec.scored.classes import ClassCounts, count_classes
     from fastrec.scored.confusion import Confusion, confusion_matrix
     from fastrec.scored.curves import (
@@ -119,6 +120,8 @@ _LAZY = {
     "load": "fastrec.report.report",
     "mae": "fastrec.api",
     "mse": "fastrec.api",
+    "multiclass_auc": "fastrec.scored.class_scores",
+    "multiclass_log_loss": "fastrec.scored.class_scores",
     "plot_calibration": "fastrec.scored.plots",
     "plot_pr": "fastrec.scored.plots",
     "plot_roc": "fastrec.scored.plots",
@@ -193,6 +196,8 @@ __all__ = [
     "load",
     "mae",
     "mse",
+    "multiclass_auc",
+    "multiclass_log_loss",
     "plot_calibration",
     "plot_pr",
     "plot_roc",

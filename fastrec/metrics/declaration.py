@@ -457,9 +457,8 @@ def _read_aliases(aliases: Iterable[str]) -> dict[str, str]:
         match = re.fullmatch(r"([A-Za-z]\w*)(?:\((.*)\))?", check_text("aliases", text), re.ASCII)
         if match is None:
             raise MetricError(f"an alias must be a name, optionally with options in brackets, found {shown(text)}")
-        if (
-            twice := next((alias for alias in found if plain_spelling(alias) == plain_spelling(match[1])), None)
-        ) is not None:
+        twice = next((alias for alias in found if plain_spelling(alias) == plain_spelling(match[1])), None)
+        if twice is not None:
             raise MetricError(f"aliases name {twice!r} twice, the second time as {shown(text)}")
         found[match[1]] = match[2] or ""
     return found
@@ -511,8 +510,7 @@ def _options_of(function: Callable[..., Any]) -> dict[str, Option]:
             raise MetricError(f"{function.__name__}: annotate the option {parameter.name!r} with a Literal of strings")
         required = parameter.default is inspect.Parameter.empty
         default = None if required else parameter.default
-        if isinstance(default, int):
-            default = float(default)
+        default = float(default) if isinstance(default, int) else default
         option = Option(parameter.name, default, required, choices, kind)
         if not required and default is not None:
             try:

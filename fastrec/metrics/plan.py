@@ -19,8 +19,8 @@ from fastrec.kernels.program import Program
 from fastrec.metrics.declaration import LISTS, ROWS, Call, Changes
 from fastrec.metrics.program import ConditionRows, Extent, Writer, identity, is_linear, sides_of, vanishes, walk
 from fastrec.metrics.providers import find_provider
-from fastrec.metrics.sampled import OF_ALL_HITS, arrays_refused, of_whole_catalogue
 from fastrec.metrics.row_statistics import RowStatistics
+from fastrec.metrics.sampled import OF_ALL_HITS, arrays_refused, of_whole_catalogue
 from fastrec.metrics.statistics import (
     Combined,
     ListStatistics,

@@ -12,8 +12,8 @@ from typing import Annotated, Any
 
 from fastrec.metrics.declaration import ABOVE_ZERO, score_metric
 from fastrec.metrics.dual import differentiable
-from fastrec.metrics.rows import Average, averaged
 from fastrec.metrics.row_statistics import RowStatistics
+from fastrec.metrics.rows import Average, averaged
 from fastrec.metrics.statistics import Ratio, over, ratio, sqrt
 
 AboveZero = Annotated[float, ABOVE_ZERO]

@@ -450,7 +450,7 @@ def sensitivity_at_specificity(s: RowStatistics, *, at: Rate) -> Over:
     >>> round(report[text], 12)
     0.666666666667
     """
-    return s.over_all_rows(lambda runs: runs.rate_where("sensitivity", "specificity", at))
+    return s.over_all_rows(lambda runs: runs.rate_where("recall", "specificity", at))
 
 
 @score_metric(range=(0, 1), formula="largest TN / N where TP / P >= at", source="TorchMetrics 2020", needs="classes")
@@ -466,7 +466,7 @@ def specificity_at_sensitivity(s: RowStatistics, *, at: Rate) -> Over:
     >>> fastrec.evaluate_scores([1, 0, 1, 0, 1], [0.9, 0.8, 0.7, 0.6, 0.5], metrics=text)[text]
     0.5
     """
-    return s.over_all_rows(lambda runs: runs.rate_where("specificity", "sensitivity", at))
+    return s.over_all_rows(lambda runs: runs.rate_where("specificity", "recall", at))
 
 
 @score_metric(

@@ -16,8 +16,8 @@ from fastrec.metrics import confusion
 from fastrec.metrics.confusion import Share, SummedCells
 from fastrec.metrics.declaration import FINITE, NOT_NEGATIVE, score_metric
 from fastrec.metrics.dual import differentiable
-from fastrec.metrics.rows import Average
 from fastrec.metrics.row_statistics import RowStatistics
+from fastrec.metrics.rows import Average
 from fastrec.metrics.statistics import Ratio, Row, ratio, sqrt
 
 ZeroDivision = Literal["0", "1", "nan"]
@@ -244,7 +244,9 @@ def _mean_of_rates(cells: SummedCells) -> Share:
 
 
 @score_metric(range=(0, 1), formula="sqrt(TP / P x TN / N)", source="Kubat & Matwin 1997", needs="classes")
-def g_mean(s: RowStatistics, *, threshold: Finite, average: Average = "row", zero_division: ZeroDivision = "0") -> Ratio:
+def g_mean(
+    s: RowStatistics, *, threshold: Finite, average: Average = "row", zero_division: ZeroDivision = "0"
+) -> Ratio:
     """Geometric mean of recall and specificity at `threshold`: 0 if all rows of a class are on the wrong side.
 
     Formula: sqrt(TP / (TP + FN) x TN / (TN + FP)); `zero_division` if a class has no row, as in `precision`. A value of

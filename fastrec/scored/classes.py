@@ -26,7 +26,7 @@ from fastrec.show.numbers import rate, shown_count
 from fastrec.show.tables import Table
 from fastrec.show.text import text_lines
 
-__all__ = ["ClassCounts", "count_classes"]
+__all__ = ["ClassCounts", "as_classes", "count_classes", "encode_classes"]
 
 
 Array = np.ndarray[Any, Any]
@@ -222,10 +222,10 @@ def count_classes(labels: Any, predictions: Any, *, sample_weight: Any = None) -
     >>> round(counts.f_beta(), 12), round(counts.f_beta(of="means"), 12)
     (0.6, 0.606060606061)
     """
-    true, predicted = _as_classes(labels, "labels"), _as_classes(predictions, "predictions")
+    true, predicted = as_classes(labels, "labels"), as_classes(predictions, "predictions")
     check_lengths(true, predicted, "predictions")
     weights = None if sample_weight is None else check_row_weights(sample_weight, len(true))
-    classes, codes = _encode(true, predicted)
+    classes, codes = encode_classes(true, predicted)
     return ClassCounts(classes, *_count_pairs(codes[: len(true)], codes[len(true) :], weights, len(classes)))
 
 
@@ -242,7 +242,7 @@ def _total_share(part: Array, whole: Array, zero_division: Any) -> float:
 # Classes
 
 
-def _as_classes(values: Any, name: str) -> Array:
+def as_classes(values: Any, name: str) -> Array:
     """Return classes as a 1-D array of integers, bools or (object) strings."""
     array = _one_kind(values, name) if isinstance(values, (list, tuple)) else as_array(values, name)
     if array.ndim != 1:
@@ -286,7 +286,7 @@ def _unsigned(values: list[Any], name: str) -> Array:
         raise InputError(f"{name} must fit 64 bits, found {shown(max(values, key=abs))}") from None
 
 
-def _encode(labels: Array, predictions: Array) -> tuple[Array, NDArray[np.int64]]:
+def encode_classes(labels: Array, predictions: Array) -> tuple[Array, NDArray[np.int64]]:
     """Return the sorted classes of both, and the position of each row's class in them, labels first."""
     if not len(labels):
         return np.zeros(0, np.int64), np.zeros(0, np.int64)

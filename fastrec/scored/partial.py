@@ -36,7 +36,7 @@ class Part(NamedTuple):
     def of(self, runs: Runs) -> Runs:
         """Return runs whose false positive rate has the limits.
 
-        To the right of the curve between two true positive rates is what is below it if classes and order change places.
+        With classes and order reversed, the part right of the curve between two true positive rates is below it.
         """
         if self.side == "fpr":
             return runs
@@ -87,10 +87,8 @@ def log_area(runs: Runs, low: float, high: float, interpolation: str) -> float:
     left, step = x[:-1][wide], np.diff(x)[wide]
     start, rise = y[:-1][wide], np.diff(y)[wide]
     width = np.log1p(step / left)
-    if interpolation == "log":
-        area = width * (start + rise / 2)
-    else:
-        area = start * width + rise * (1 - left / step * width)
+    risen = rise / 2 * width if interpolation == "log" else rise * (1 - left / step * width)
+    area = start * width + risen
     return min(float(area.sum()) / math.log(high / low), 1.0)
 
 

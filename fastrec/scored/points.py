@@ -13,12 +13,13 @@ __all__ = ["Curve", "equal_error_rate", "rate_where"]
 
 Array = np.ndarray[Any, Any]
 ROUNDING = 2.0**-50  # relative bound per row: sums of weights and a quotient of them
-RATES: dict[str, Callable[[Any, Any, Any, Any], tuple[Any, Any]]] = {  # of tp, fp and the rows of both classes
-    "precision": lambda tp, fp, positives, negatives: (tp, tp + fp),
-    "recall": lambda tp, fp, positives, negatives: (tp, positives),
-    "sensitivity": lambda tp, fp, positives, negatives: (tp, positives),
-    "specificity": lambda tp, fp, positives, negatives: (negatives - fp, negatives),
-}
+
+
+def _share(name: str, tp: Any, fp: Any, positives: Any, negatives: Any) -> tuple[Any, Any]:
+    """Return the numerator and the denominator of a rate."""
+    if name == "precision":
+        return tp, tp + fp
+    return (negatives - fp, negatives) if name == "specificity" else (tp, positives)
 
 
 class Curve(NamedTuple):
@@ -35,7 +36,7 @@ class Curve(NamedTuple):
 
     def rate(self, name: str) -> Array:
         """Return a rate at each place; NaN for 0 / 0."""
-        up, down = RATES[name](self.tp, self.fp, self.tp[-1], self.fp[-1])
+        up, down = _share(name, self.tp, self.fp, self.tp[-1], self.fp[-1])
         with np.errstate(invalid="ignore"):
             share: Array = np.true_divide(up, down)
         return share
@@ -55,7 +56,7 @@ class Curve(NamedTuple):
         near = near[::-1] if last else near
         *sums, whole = self.exact(near) if len(near) else [(0, 0)]
         for at, (tp, fp) in zip(near.tolist(), sums, strict=True):
-            up, down = RATES[name](tp, fp, *whole)
+            up, down = _share(name, tp, fp, *whole)
             if down and float(Fraction(up, down)) >= limit:
                 return int(at)
         return bound

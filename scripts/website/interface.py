@@ -34,7 +34,7 @@ PAGES = (
         (
             "auc auc_test AucTest bounded_auc BoundedAuc ScoreHistogram roc_curve RocCurve pr_curve PrCurve "
             "compare_curves CurveComparison break_even_point confusion_matrix Confusion count_classes ClassCounts "
-            "calibration_curve CalibrationCurve plot_roc plot_pr plot_calibration"
+            "multiclass_auc multiclass_log_loss calibration_curve CalibrationCurve plot_roc plot_pr plot_calibration"
         ),
     ),
     ("Segments", "segments", "Groups of users and of items.", "segment_users segment_items"),

@@ -686,6 +686,7 @@ def test_every_public_function_is_in_a_table() -> None:
     in_calls = {"Confusion", "ClassCounts", "evaluate_files"}  # the first two in test_classes.py, the last below
     in_calls |= {"drift", "Drift", "evaluate_model", "top_items"}  # in test_drift.py and test_models.py
     in_calls |= {"popularity_propensity"}  # in test_weighted.py
+    in_calls |= {"multiclass_auc", "multiclass_log_loss"}  # in test_class_scores.py
     in_calls |= {"compare_scores"}  # in test_compare_scores.py
     in_calls |= {"policy_value", "PolicyEstimate", "PolicyEstimates"}  # in test_policy_value.py
     assert set(fastrec.__all__) - named - results - in_calls == {"__version__", "catalogue", "warmup"}

@@ -19,7 +19,20 @@ from fastrec.exceptions import InputError, MetricError
 from fastrec.metrics import declaration
 from support.pages import Page
 
-LOWER = {"fallout", "log_loss", "brier", "normalized_entropy", "ece", "fpr", "mae", "mse", "rmse", "hamming", "eer", "mape"}
+LOWER = {
+    "fallout",
+    "log_loss",
+    "brier",
+    "normalized_entropy",
+    "ece",
+    "fpr",
+    "mae",
+    "mse",
+    "rmse",
+    "hamming",
+    "eer",
+    "mape",
+}
 TARGETS = {"calibration": 1.0}
 HIGHER = {"hits", "hit_rate", "precision", "recall", "f_beta", "f1", "r_precision", "mrr", "arhr", "map", "cg", "dcg"}
 HIGHER |= {

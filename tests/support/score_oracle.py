@@ -487,7 +487,9 @@ def best_where(rows: Rows, name: str, other: str, at: float) -> Number | None:
         return None
     curve = [Point(math.inf, Fraction(0), Fraction(0)), *points(rows)]
     shares = [(share_at(point, name, curve[-1]), share_at(point, other, curve[-1])) for point in curve]
-    return max((own for own, limit in shares if own is not None and limit is not None and float(limit) >= at), default=0)
+    return max(
+        (own for own, limit in shares if own is not None and limit is not None and float(limit) >= at), default=0
+    )
 
 
 def eer(rows: Rows, *, interpolation: str = "linear") -> Number | None:
@@ -650,12 +652,15 @@ def calibration(rows: Rows) -> Number | None:
 
 
 def ece(rows: Rows, *, bins: int = 15, strategy: str = "uniform", norm: str = "l1") -> Number | None:
-    """The mean over rows of the distance |mean of p - y| of their bin, or the root of its mean square, or the largest."""
+    """The mean over rows of the distance |mean of p - y| of a bin, or the root of its mean square, or the largest."""
     bin_of = {"uniform": uniform_bins, "quantile": quantile_bins}[strategy](rows, int(bins))
     members: dict[int, list[Row]] = {}
     for row in rows:
         members.setdefault(bin_of[row.score], []).append(row)
-    sums = [(weighted(own, lambda row: Fraction(row.score) - Fraction(row.label)), weight_of(own)) for own in members.values()]
+    sums = [
+        (weighted(own, lambda row: Fraction(row.score) - Fraction(row.label)), weight_of(own))
+        for own in members.values()
+    ]
     if norm == "l1":
         return quotient(total([abs(gap) for gap, _ in sums]), weight_of(rows))
     distances = [(abs(Fraction(gap)) / weight, weight) for gap, weight in sums]

@@ -113,6 +113,9 @@ def evaluate_rows() -> None:
     assert_type(confusion.precision().tolist(), Any)
     counts: fastrec.ClassCounts = fastrec.count_classes(["a", "b"], ["a", "a"])
     assert_type(counts.accuracy(), float)
+    of_classes = [[0.75, 0.25], [0.5, 0.5]]
+    assert_type(fastrec.multiclass_auc(["a", "b"], of_classes, scheme="ovo"), Any)
+    assert_type(fastrec.multiclass_log_loss(["a", "b"], of_classes), float)
 
 
 def draw_curves() -> None:

@@ -631,7 +631,12 @@ ORDERED_ROWS = [
     scored("recall_at_precision of TorchMetrics", "recall_at_precision(at=0.5)", [TORCH_AT], 1),
     scored("recall_at_precision above", "recall_at_precision(at=0.7)", [TORCH_AT], 0),
     # 9 of the 10 rows are positive, and 0.9 as a double is above 9/10
-    scored("recall_at_precision of 9 in 10", "recall_at_precision(at=0.9)", [([0] + [1] * 9, [float(n) for n in range(10, 0, -1)])], 1),
+    scored(
+        "recall_at_precision of 9 in 10",
+        "recall_at_precision(at=0.9)",
+        [([0] + [1] * 9, [float(n) for n in range(10, 0, -1)])],
+        1,
+    ),
     scored("precision_at_recall of TorchMetrics", "precision_at_recall(at=0.5)", [TORCH_AT], 2 / 3),
     scored("precision_at_recall of no positives", "precision_at_recall(at=0.5)", [([0], [1])], math.nan),
     scored("sensitivity_at_specificity of TorchMetrics", "sensitivity_at_specificity(at=0.5)", [TORCH_RATES], 1),
@@ -722,7 +727,9 @@ CHANCES = [
     # FLAT has |.5 - 1/3| in its only bin
     scored("ece max of users", "ece(bins=2, norm=max, average=user)", [TORCH_BINS, FLAT], (19 / 60 + 1 / 6) / 2),
     # the bins of "ece quantile" hold 3 rows and 1: 1.4 / 3 and .2
-    scored("ece quantile max", "ece(bins=2, strategy=quantile, norm=max)", [([1, 0, 0, 0], [0.8, 0.6, 0.6, 0.2])], 1.4 / 3),
+    scored(
+        "ece quantile max", "ece(bins=2, strategy=quantile, norm=max)", [([1, 0, 0, 0], [0.8, 0.6, 0.6, 0.2])], 1.4 / 3
+    ),
     # the same weighed 1, 1, 1, 4: .2 holds the first half and more: (4 * .2 + |.6 + .6 + .8 - 1|) / 7
     scored(
         "ece quantile weighted",
@@ -808,7 +815,12 @@ RATINGS = [
     scored("r2 of users", "r2(average=user)", RATED, 3 / 8),
     scored("r2 of equal targets", "r2", [([0.1, 0.1, 0.1], [0, 0.1, 0.2])], math.nan),
     # 10^8 more changes nothing but the scores' own digits
-    scored("r2 far from 0", "r2", [([1e8 + 3, 1e8 - 0.5, 1e8 + 2, 1e8 + 7], [1e8 + 2.5, 1e8, 1e8 + 2, 1e8 + 8])], 1 - 1.5 / 29.1875),
+    scored(
+        "r2 far from 0",
+        "r2",
+        [([1e8 + 3, 1e8 - 0.5, 1e8 + 2, 1e8 + 7], [1e8 + 2.5, 1e8, 1e8 + 2, 1e8 + 8])],
+        1 - 1.5 / 29.1875,
+    ),
     scored("rmse of nothing", "rmse", [NOBODY], math.nan),
 ]
 SCORED_CASES: list[ScoredCase] = [
