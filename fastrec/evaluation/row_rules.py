@@ -32,6 +32,7 @@ __all__ = [
     "positive_rows",
     "score_counts_by_code",
     "score_counts_by_group",
+    "weights_of",
 ]
 
 Array = np.ndarray[Any, Any]
@@ -254,11 +255,17 @@ def score_counts_by_code(rows: Rows, codes: Array, n_codes: int, least: float, n
 
 def positive_rows(rows: Rows, least: float) -> tuple[Array, Array | None]:
     """Return which rows have at least a label, and the weights of rows, which include those of their users."""
-    labels, weights = _wide_enough(least, rows.labels), rows.weights
+    labels, weights = _wide_enough(least, rows.labels), weights_of(rows)
+    return labels >= np.asarray(_bar(least, labels.dtype), labels.dtype), weights
+
+
+def weights_of(rows: Rows) -> Array | None:
+    """Return the weights of rows, which include those of their users."""
+    weights = rows.weights
     if rows.users.weights is not None:
         of_rows = np.repeat(rows.users.weights, np.diff(rows.indptr))
         weights = of_rows if weights is None else weights * of_rows
-    return labels >= np.asarray(_bar(least, labels.dtype), labels.dtype), weights
+    return weights
 
 
 def _score_counts(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import importlib
 import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
@@ -43,6 +45,7 @@ from fastrec.kernels import codes as op
 from fastrec.metrics.calls import expand
 from fastrec.metrics.declaration import LISTS, ROWS
 from fastrec.metrics.plan import Accumulated, Policies
+from fastrec.metrics.providers import register_later
 from fastrec.policies import BY_ID, TIES
 from fastrec.report.estimates import Effects, Estimate
 from fastrec.report.report import Report
@@ -55,6 +58,7 @@ __all__ = ["ScoreEvaluator", "evaluate_rows_at_once", "review", "update_and_revi
 
 
 Array = np.ndarray[Any, Any]
+register_later(functools.partial(importlib.import_module, "fastrec.evaluation.graded_rows"))
 ACCUMULATED = (SCORE_COUNTS, 0)  # of the condition of the call, that of its `min_gain`
 OF_USERS = (USERS_BY_BIN, 0)
 WEIGHED, IN_SEGMENTS = "rows of some weight", "rows in segments"  # counts of a batch

@@ -14,7 +14,7 @@ from fastrec.metrics.declaration import ABOVE_ZERO, score_metric
 from fastrec.metrics.dual import differentiable
 from fastrec.metrics.row_statistics import RowStatistics
 from fastrec.metrics.rows import Average, averaged
-from fastrec.metrics.statistics import Ratio, over, ratio, sqrt
+from fastrec.metrics.statistics import Over, Ratio, over, ratio, sqrt
 
 AboveZero = Annotated[float, ABOVE_ZERO]
 EQUAL = 2**-90  # targets are equal if their variance is at most that times their mean square: rounding of the sums
@@ -148,3 +148,32 @@ def _determination(errors: Any, rows: Any, total: Any, total_rest: Any, squares:
     spread = squares - ratio(total * total, rows)
     is_spread = getattr(spread, "value", spread) > EQUAL * getattr(squares, "value", squares)
     return 1 - errors / spread if is_spread else math.nan
+
+
+@score_metric(
+    range=(0, 1),
+    formula="P(predictions are in the order of the targets | targets differ)",
+    source="Zhan et al. 2022 (D2Q)",
+    needs="targets",
+)
+def xauc(s: RowStatistics, *, average: Average = "row") -> Ratio | Over:
+    """Share of the pairs of rows with different targets that the predictions order correctly: AUC of graded labels.
+
+    Formula: pairs with target_i < target_j and prediction_i < prediction_j, equal predictions counting as half, over
+    all pairs with different targets; exact, from integer counts. With targets of 0 and 1 it is `auc`. `average=user` is
+    the mean over users of the share of each user's pairs, without users whose targets are all equal. A pair weighs the
+    product of the weights of its rows. Only the order of predictions counts, and only `average=user` has a standard
+    error.
+
+    Examples
+    --------
+    >>> report = fastrec.evaluate_scores([1, 2, 3], [0.2, 0.1, 0.3], metrics="xauc")
+    >>> round(report["xauc"], 12)
+    0.666666666667
+    """
+    won, pairs = (s.provided("graded_pairs", name) for name in ("won", "all"))
+    own, counted = won / (2 * pairs), pairs / pairs
+    if average == "user":
+        return s.mean(own, counted)
+    has_rows = s.rows / s.rows
+    return Over("graded_rows", lambda rows: rows.xauc(), None, s.where(counted, own), has_rows)

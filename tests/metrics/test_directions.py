@@ -52,6 +52,7 @@ HIGHER |= {
     "cohen_kappa",
     "log_auc",
     "r2",
+    "xauc",
     "recall_at_precision",
     "precision_at_recall",
     "sensitivity_at_specificity",

@@ -795,6 +795,17 @@ def r2(rows: Rows) -> Number | None:
     return None if share is None else 1 - Fraction(share)
 
 
+def xauc(rows: Rows) -> Number | None:
+    """The pairs with different labels whose scores are in their order, and half of those with equal scores."""
+    right = pairs = Fraction(0)
+    for low, high in itertools.permutations(rows, 2):
+        if low.label < high.label:
+            weight = low.weight * high.weight
+            pairs += weight
+            right += weight * (1 if low.score < high.score else HALF if low.score == high.score else 0)
+    return quotient(right, pairs)
+
+
 # One metric of all users
 
 
@@ -850,6 +861,7 @@ ROWS: dict[str, Callable[..., Number | None]] = {
     "rmse": rmse,
     "mape": mape,
     "r2": r2,
+    "xauc": xauc,
 }
 OF_ALL_ROWS = (  # no user has a value
     "auc",
@@ -860,7 +872,7 @@ OF_ALL_ROWS = (  # no user has a value
     "sensitivity_at_specificity",
     "specificity_at_sensitivity",
 )
-ERRORS = ("mae", "mse", "rmse", "mape", "r2")
+ERRORS = ("mae", "mse", "rmse", "mape", "r2", "xauc")
 PROBABILITIES = ("log_loss", "brier", "normalized_entropy", "ece")
 DEFAULT_AVERAGE = "row"
 MEANS = ("log_loss", "brier", "mae", "mse", "mape")

@@ -821,6 +821,13 @@ RATINGS = [
         [([1e8 + 3, 1e8 - 0.5, 1e8 + 2, 1e8 + 7], [1e8 + 2.5, 1e8, 1e8 + 2, 1e8 + 8])],
         1 - 1.5 / 29.1875,
     ),
+    # targets 1 < 3 < 5, predictions 1.5, 2, 2: of the pairs one is tied
+    scored("xauc", "xauc", RATED, 5 / 6),
+    # the user with one row has no pair
+    scored("xauc of users", "xauc(average=user)", RATED, 1),
+    # the pairs 2 1, 2 3 and 1 3 weigh 2, 6 and 3, and only the first is in the wrong order
+    scored("xauc weighted", "xauc", [([2, 1, 3], [1, 2, 3])], 9 / 11, sample_weight=[[2, 1, 3]]),
+    scored("xauc of equal targets", "xauc", [([2, 2], [1, 2])], math.nan),
     scored("rmse of nothing", "rmse", [NOBODY], math.nan),
 ]
 SCORED_CASES: list[ScoredCase] = [

@@ -1,0 +1,83 @@
+"""Pairs of rows with different labels, by merging: how many have their scores in the same order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fastrec.runtime.compiler import helper
+
+Array = np.ndarray[Any, Any]
+
+
+@helper
+def rising_pairs(labels, weights, spare_labels, spare_weights):
+    """Return the sum over i < j with labels[i] < labels[j] of the products of their weights, and sort by label.
+
+    Both runs of a merge are ascending, so all rows of the left one that were passed are below the next of the right.
+    """
+    n = len(labels)
+    total = weights[:0].sum()
+    width = 1
+    while width < n:
+        for start in range(0, n - width, 2 * width):
+            middle, stop = start + width, min(start + 2 * width, n)
+            below = weights[:0].sum()
+            i, at = start, start
+            for j in range(middle, stop):
+                while i < middle and labels[i] < labels[j]:
+                    below += weights[i]
+                    spare_labels[at], spare_weights[at] = labels[i], weights[i]
+                    i, at = i + 1, at + 1
+                total += below * weights[j]
+                # equal labels of the left run may follow: their order changes no sum
+                spare_labels[at], spare_weights[at] = labels[j], weights[j]
+                at += 1
+            while i < middle:
+                spare_labels[at], spare_weights[at] = labels[i], weights[i]
+                i, at = i + 1, at + 1
+            for k in range(start, stop):
+                labels[k], weights[k] = spare_labels[k], spare_weights[k]
+        width *= 2
+    return total
+
+
+@helper
+def pairs_of_runs(keys, weights, start, stop):
+    """Return the sum over pairs of rows with different keys, where equal keys are neighbours, of their weights."""
+    total = weights[:0].sum()
+    before = weights[:0].sum()
+    i = start
+    while i < stop:
+        key, own = keys[i], weights[i]
+        i += 1  # a NaN is not equal to itself
+        while i < stop and keys[i] == key:
+            own += weights[i]
+            i += 1
+        total += before * own
+        before += own
+    return total
+
+
+def count_pairs_of_users(indptr, labels, scores, weights, spare, sums):
+    """Write for each user the pairs with different labels whose scores rise with them, are tied, and all of them.
+
+    Rows of a user are in ascending order of (score, label); `labels` and `weights` are put in another order. `spare`
+    are arrays like them, of the length of the longest user. `sums` is (3, n_users).
+    """
+    for u in range(len(indptr) - 1):
+        start, stop = indptr[u], indptr[u + 1]
+        first = start
+        tied = weights[:0].sum()
+        while first < stop:
+            last = first + 1
+            while last < stop and scores[last] == scores[first]:
+                last += 1
+            tied += pairs_of_runs(labels, weights, first, last)
+            first = last
+        own, of_rows = labels[start:stop], weights[start:stop]
+        rising = rising_pairs(own, of_rows, spare[0], spare[1])
+        sums[0, u] = rising - tied  # rows of a tie are in the order of their labels
+        sums[1, u] = tied
+        sums[2, u] = pairs_of_runs(labels, weights, start, stop)
