@@ -49,6 +49,12 @@ _TORCH = {
     "mrr": "mrr",
     "map": "map(denominator=hits)",
 }
+_TORCH_POINTS = {
+    "RecallAtFixedPrecision": "recall_at_fixed_precision(min_precision=0.5)",
+    "PrecisionAtFixedRecall": "precision_at_fixed_recall(min_recall=0.5)",
+    "SensitivityAtSpecificity": "sensitivity_at_specificity(min_specificity=0.5)",
+    "SpecificityAtSensitivity": "specificity_at_sensitivity(min_sensitivity=0.5)",
+}
 _NO_LEVEL = frozenset(
     {"ndcg", "ndcg_cut_{k}", "nDCG", "nDCG(dcg='exp-log2')@{k}", "ERR@{k}"}
 )  # of trec_eval and gdeval
@@ -174,20 +180,29 @@ RETRIEVAL = (
         }
         | {
             f"{name}(threshold=0.5)": f"{name}(threshold=0.5)"
-            for name in ("precision", "recall", "f1", "accuracy", "mcc")
-        },
+            for name in ("precision", "recall", "f1", "accuracy", "mcc", "balanced_accuracy", "hamming")
+        }
+        | {"cohen_kappa(threshold=0.5)": "cohen_kappa(threshold=0.5, zero_division=nan)", "mape": "mape", "r2": "r2"},
         ties="expected",
         no_truth="listed",
         spelled={"roc_auc": "auc", "brier_score_loss": "brier", "matthews_corrcoef": "mcc(threshold=0.5)"}
-        | {name: f"{name}(threshold=0.5)" for name in ("precision", "recall", "f1", "accuracy")}
+        | {"hamming_loss": "hamming(threshold=0.5)", "mean_absolute_percentage_error": "mape"}
+        | {
+            name: f"{name}(threshold=0.5)"
+            for name in ("precision", "recall", "f1", "accuracy", "balanced_accuracy", "cohen_kappa")
+        }
         | _ERROR_NAMES,
         lacking=(
-            "*_accuracy class_likelihood_ratios cohen_kappa coverage_error d2_* *_deviance explained_variance "
-            "fbeta hamming_loss hinge_loss jaccard label_ranking_* max_error mean_absolute_percentage_error "
-            "mean_pinball_loss *mean_squared_log_error median_absolute_error precision_recall_fscore_support r2 "
+            "top_k_accuracy class_likelihood_ratios coverage_error d2_* *_deviance explained_variance "
+            "fbeta hinge_loss jaccard label_ranking_* max_error "
+            "mean_pinball_loss *mean_squared_log_error median_absolute_error precision_recall_fscore_support "
             "zero_one_loss"
         ),
-        notes_of={"ndcg dcg": "ndcg_score and dcg_score take one row of scores per user, all of the same length"},
+        notes_of={
+            "ndcg dcg": "ndcg_score and dcg_score take one row of scores per user, all of the same length",
+            "balanced_accuracy": "rows of one class have the recall of this class there",
+            "r2": "equal targets have 1 or 0 there",
+        },
     ),
 )
 LIBRARIES = (
@@ -231,7 +246,17 @@ LIBRARIES = (
             "gauc": "gauc(weight=equal, one_class=zero)",
             "gauc@{k}": "limited_auc(unseen=list_only)",
             "auc": "auc",
+            "auc(max_fpr=0.5)": "auc(max_fpr=0.5)",
             "average_precision": "average_precision",
+            "ece": "ece",
+            "ece(norm=l2)": "ece(norm=l2)",
+            "ece(norm=max)": "ece(norm=max)",
+            "eer": "eer(interpolation=nearest)",
+            "recall_at_fixed_precision(min_precision=0.5)": "recall_at_precision(at=0.5)",
+            "precision_at_fixed_recall(min_recall=0.5)": "precision_at_recall(at=0.5)",
+            "sensitivity_at_specificity(min_specificity=0.5)": "sensitivity_at_specificity(at=0.5)",
+            "specificity_at_sensitivity(min_sensitivity=0.5)": "specificity_at_sensitivity(at=0.5)",
+            "mape": "mape(eps=1.17e-6)",
         }
         | _ERRORS,
         ties="error",
@@ -241,10 +266,13 @@ LIBRARIES = (
         spelled={f"Retrieval{name}": own for name, own in _RETRIEVAL.items()}
         | {f"Retrieval{name}": name for name in ("precision", "recall", "hit_rate", "r_precision")}
         | {"AUROC": "auc", "BinaryAUROC": "auc", "BinaryAveragePrecision": "average_precision"}
+        | {"BinaryCalibrationError": "ece", "CalibrationError": "ece", "BinaryEER": "eer", "EER": "eer"}
+        | {"MeanAbsolutePercentageError": "mape"}
+        | {f"{kind}{name}": own for kind in ("", "Binary") for name, own in _TORCH_POINTS.items()}
         | _ERROR_NAMES,
         lacking=(
-            "RetrievalPrecisionRecallCurve RetrievalRecallAtFixedPrecision Binary* Multiclass* Multilabel* EER "
-            "ROC Accuracy CalibrationError CohenKappa ConfusionMatrix ExactMatch F1Score FBetaScore "
+            "RetrievalPrecisionRecallCurve RetrievalRecallAtFixedPrecision Binary* Multiclass* Multilabel* "
+            "ROC Accuracy CohenKappa ConfusionMatrix ExactMatch F1Score FBetaScore "
             "HammingDistance HingeLoss JaccardIndex LogAUC MatthewsCorrCoef NegativePredictiveValue *Curve "
             "*AtFixed* *Sensitivity* Specificity StatScores ConcordanceCorrCoef ContinuousRankedProbabilityScore "
             "CosineSimilarity CriticalSuccessIndex ExplainedVariance *Divergence KendallRankCorrCoef LogCoshError "

@@ -23,6 +23,9 @@ def ask_rows(case):
         if both_classes(labels):
             values["auc"] = metrics.roc_auc_score(labels, scores)
             values["auc(max_fpr=0.5)"] = metrics.roc_auc_score(labels, scores, max_fpr=0.5)
+            values["balanced_accuracy(threshold=0.5)"] = metrics.balanced_accuracy_score(
+                labels, [score >= 0.5 for score in scores]
+            )
             values["weighted auc"] = metrics.roc_auc_score(labels, scores, sample_weight=weights)
         values["average_precision"] = metrics.average_precision_score(labels, scores)
         values["weighted average_precision"] = metrics.average_precision_score(labels, scores, sample_weight=weights)
@@ -37,9 +40,14 @@ def ask_rows(case):
             values[f"{name}(threshold=0.5)"] = function(labels, classes, zero_division=0)
         values["accuracy(threshold=0.5)"] = metrics.accuracy_score(labels, classes)
         values["mcc(threshold=0.5)"] = metrics.matthews_corrcoef(labels, classes)
+        values["cohen_kappa(threshold=0.5)"] = metrics.cohen_kappa_score(labels, classes)
+        values["hamming(threshold=0.5)"] = metrics.hamming_loss(labels, classes)
     values["mae"] = metrics.mean_absolute_error(labels, scores)
     values["mse"] = metrics.mean_squared_error(labels, scores)
     values["rmse"] = metrics.root_mean_squared_error(labels, scores)
+    values["mape"] = metrics.mean_absolute_percentage_error(labels, scores)
+    if len(set(labels)) > 1:
+        values["r2"] = metrics.r2_score(labels, scores)
     values.update(rankings(case))
     return values
 

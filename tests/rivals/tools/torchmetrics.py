@@ -45,6 +45,16 @@ BINARY = {
     "average_precision": classification.BinaryAveragePrecision,
     "ece": classification.BinaryCalibrationError,
     "ece(n_bins=5)": lambda: classification.BinaryCalibrationError(n_bins=5),
+    "ece(norm=l2)": lambda: classification.BinaryCalibrationError(norm="l2"),
+    "ece(norm=max)": lambda: classification.BinaryCalibrationError(norm="max"),
+    "eer": classification.BinaryEER,
+    "log_auc": classification.BinaryLogAUC,
+    "recall_at_fixed_precision(min_precision=0.5)": lambda: classification.BinaryRecallAtFixedPrecision(0.5),
+    "precision_at_fixed_recall(min_recall=0.5)": lambda: classification.BinaryPrecisionAtFixedRecall(0.5),
+    "sensitivity_at_specificity(min_specificity=0.5)": lambda: classification.BinarySensitivityAtSpecificity(0.5),
+    "specificity_at_sensitivity(min_sensitivity=0.5)": lambda: classification.BinarySpecificityAtSensitivity(0.5),
+    "cohen_kappa(threshold=0.5)": classification.BinaryCohenKappa,
+    "hamming(threshold=0.5)": classification.BinaryHammingDistance,
     "accuracy(threshold=0.5)": classification.BinaryAccuracy,
     "precision(threshold=0.5)": classification.BinaryPrecision,
     "recall(threshold=0.5)": classification.BinaryRecall,
@@ -58,6 +68,8 @@ ERRORS = {
     "mae": regression.MeanAbsoluteError,
     "mse": regression.MeanSquaredError,
     "rmse": lambda: regression.MeanSquaredError(squared=False),
+    "mape": regression.MeanAbsolutePercentageError,
+    "r2": regression.R2Score,
 }
 
 
@@ -97,14 +109,21 @@ def ask_lists(case):
     return ask_retrieval(preds, target, indexes, case["ks"], tied=case["kind"] == "tied")
 
 
+def first(found):
+    """Return a value without the threshold that comes with it."""
+    return (found[0] if isinstance(found, tuple) else found).item()
+
+
 def ask_rows(case):
     """Return metrics over all rows, and retrieval metrics with users as queries."""
     labels, scores = case["labels"], case["scores"]
     values = ask_retrieval(scores, labels, case["users"], (1, 3), tied=case["kind"] == "tied_rows")
     preds, target = torch.tensor(scores), torch.tensor(labels)
     if case["kind"] != "graded_rows":
-        values.update({name: metric()(preds, target).item() for name, metric in BINARY.items()})
-    values.update({name: metric()(preds, target.float()).item() for name, metric in ERRORS.items()})
+        values.update({name: first(metric()(preds, target)) for name, metric in BINARY.items()})
+    several = len(set(labels)) > 1  # R2Score is infinite, or fails, for equal targets
+    errors = {name: metric for name, metric in ERRORS.items() if several or name != "r2"}
+    values.update({name: metric()(preds, target.float()).item() for name, metric in errors.items()})
     return values
 
 
