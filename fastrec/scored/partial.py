@@ -14,12 +14,12 @@ import numpy as np
 from fastrec.scored.areas import area_up_to, cumulative, standardised
 from fastrec.scored.sorting import Runs
 
-__all__ = ["Part", "log_area", "part_of_counts", "part_of_weights", "slopes_of_part"]
+__all__ = ["CurvePart", "log_area", "part_of_counts", "part_of_weights", "slopes_of_part"]
 
 Array = np.ndarray[Any, Any]
 
 
-class Part(NamedTuple):
+class CurvePart(NamedTuple):
     """Part of a ROC curve from one rate to another, and what its area is divided by."""
 
     side: str  # the rate that it limits: "fpr" or "tpr"
@@ -58,14 +58,14 @@ class Part(NamedTuple):
         return 1 / own[self.scale]
 
 
-def part_of_counts(runs: Runs, part: Part) -> float:
+def part_of_counts(runs: Runs, part: CurvePart) -> float:
     """Return the exact area under a part of the curve of counted rows; NaN for one class."""
     own = part.of(runs)
     low, high = (area_up_to(own, limit) for limit in part.limits)
     return math.nan if low is None or high is None else part.scaled(high - low)
 
 
-def part_of_weights(runs: Runs, part: Part) -> float:
+def part_of_weights(runs: Runs, part: CurvePart) -> float:
     """Return the area under a part of the curve of weighted rows; NaN for one class."""
     curve = _curve(part.of(runs))
     if curve is None:
@@ -116,7 +116,7 @@ def _height(x: Array, y: Array, at: float, after: int) -> float:
     return float(y[after - 1] + share * (y[after] - y[after - 1]))
 
 
-def slopes_of_part(runs: Runs, part: Part) -> Array | None:
+def slopes_of_part(runs: Runs, part: CurvePart) -> Array | None:
     """Return the slopes of the area in the weight of a negative and a positive row of each score, float64 (n, 2).
 
     None for one class. A positive row adds its share of the range, from the curve's false positive rate at its score to

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["Curve", "equal_error_rate", "rate_where"]
+__all__ = ["CumulativeRows", "equal_error_rate", "rate_where"]
 
 Array = np.ndarray[Any, Any]
 ROUNDING = 2.0**-50  # relative bound per row: sums of weights and a quotient of them
@@ -22,7 +22,7 @@ def _share(name: str, tp: Any, fp: Any, positives: Any, negatives: Any) -> tuple
     return (negatives - fp, negatives) if name == "specificity" else (tp, positives)
 
 
-class Curve(NamedTuple):
+class CumulativeRows(NamedTuple):
     """Weights of both classes at or above each distinct score, from no row on, scores descending.
 
     `exact` returns the sums of weights at places as integers of one unit, those of all rows last; None for counts,
@@ -62,7 +62,7 @@ class Curve(NamedTuple):
         return bound
 
 
-def rate_where(curve: Curve, name: str, other: str, limit: float) -> float:
+def rate_where(curve: CumulativeRows, name: str, other: str, limit: float) -> float:
     """Return the largest value of one rate at the thresholds where the other is at least the limit; NaN without rows.
 
     It is 0 if the other never is. The threshold above all scores counts, except for precision, which it does not have.
@@ -78,7 +78,7 @@ def rate_where(curve: Curve, name: str, other: str, limit: float) -> float:
     return float(np.nanmax(rates[at:])) if name == "precision" else float(rates[at])
 
 
-def equal_error_rate(curve: Curve, interpolation: str) -> float:
+def equal_error_rate(curve: CumulativeRows, interpolation: str) -> float:
     """Return the rate at which as many positives as negatives are on the wrong side; NaN for one class.
 
     Between two thresholds the rates change on straight lines (`linear`), or the threshold with the smallest distance of
@@ -97,7 +97,7 @@ def equal_error_rate(curve: Curve, interpolation: str) -> float:
     return float((wrong[at] + missed[at]) / 2)
 
 
-def _is_nearer(curve: Curve, before: int, after: int, gaps: tuple[Any, Any]) -> bool:
+def _is_nearer(curve: CumulativeRows, before: int, after: int, gaps: tuple[Any, Any]) -> bool:
     """Return whether the rates are at most as far apart before the crossing as after it."""
     if abs(gaps[0] - gaps[1]) > (curve.rows + 1) * ROUNDING:
         return bool(gaps[0] < gaps[1])

@@ -38,8 +38,8 @@ from fastrec.scored.influence import (
     sums_of_users,
 )
 from fastrec.scored.keys import SortedKeys, owners_of, sort_rows
-from fastrec.scored.partial import Part, log_area, part_of_counts, part_of_weights, slopes_of_part
-from fastrec.scored.points import Curve, equal_error_rate, rate_where
+from fastrec.scored.partial import CurvePart, log_area, part_of_counts, part_of_weights, slopes_of_part
+from fastrec.scored.points import CumulativeRows, equal_error_rate, rate_where
 from fastrec.scored.sorting import (
     Runs,
     ScoredRows,
@@ -381,8 +381,8 @@ class ScoreCounts:
         return abs(p * n_negatives - n * n_positives) / (n_positives * n_negatives)
 
     def part_of_auc(self, *of: Any) -> float:
-        """Return the area under a part of the ROC curve, given by the fields of `Part`; NaN for one class."""
-        part = Part(*of)
+        """Return the area under a part of the ROC curve, given by the fields of `CurvePart`; NaN for one class."""
+        part = CurvePart(*of)
         if part[:2] == ("fpr", 0.0) and part.scale == "mcclish":
             return self.auc(part.high)
         return part_of_weights(self.runs(), part) if self.weighted else part_of_counts(self.runs(), part)
@@ -390,12 +390,12 @@ class ScoreCounts:
     def effects_on_part(self, users: UsersOfRows, *of: Any) -> Array | None:
         """Return the effects of users' rows on that area, to first order (n_users,); None for one class."""
         return self._effects(
-            ("part", *of), lambda: self.part_of_auc(*of), lambda runs, _: slopes_of_part(runs, Part(*of)), users
+            ("part", *of), lambda: self.part_of_auc(*of), lambda runs, _: slopes_of_part(runs, CurvePart(*of)), users
         )
 
     def error_of_part(self, *of: Any) -> float:
         """Return the standard error of that area for independent rows (delta method)."""
-        slopes = slopes_of_part(self.runs(), Part(*of))
+        slopes = slopes_of_part(self.runs(), CurvePart(*of))
         return math.nan if slopes is None else error_of_rows(self.runs(), slopes)
 
     def log_auc(self, min_fpr: float, max_fpr: float, interpolation: str) -> float:
@@ -410,10 +410,12 @@ class ScoreCounts:
         """Return the equal error rate; NaN for one class."""
         return equal_error_rate(self._curve(), interpolation)
 
-    def _curve(self) -> Curve:
+    def _curve(self) -> CumulativeRows:
         runs = self.runs()
         tp, fp = cumulative(runs.positives), cumulative(runs.negatives)
-        return Curve(tp, fp, runs.positive_rows + runs.negative_rows, self._exact_sums if self.weighted else None)
+        return CumulativeRows(
+            tp, fp, runs.positive_rows + runs.negative_rows, self._exact_sums if self.weighted else None
+        )
 
     def _exact_sums(self, places: Array) -> list[tuple[int, int]]:
         """Return the weights of positive and negative rows at or above places of the curve, and of all, as integers."""
