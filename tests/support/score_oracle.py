@@ -924,11 +924,13 @@ def evaluate(
     no_truth: str = "skip",
     one_class: str = "drop",
     eps: float = DOUBLE_EPS,
+    errors: bool = True,
 ) -> Result:
     """One metric, by its bare name, over the labelled and scored rows of each user.
 
-    `eps` is that of the scores' type. Over rows `users` is the number of users with rows; `per_user` holds the value of
-    each of them also if the mean is over rows, but none for `auc`.
+    `eps` is that of the scores' type. Without `errors` values over rows have none: those of areas take long. Over rows
+    `users` is the number of users with rows; `per_user` holds the value of each of them also if the mean is over rows,
+    but none for `auc`.
     """
     options = dict(options or {})
     if not is_of_rows(metric, options):
@@ -955,11 +957,17 @@ def evaluate(
     user_weights = [1.0] * len(labels) if weights is None else weights
     if metric == "gauc":
         return grouped_auc(rows_by_user, user_weights, one_class, **options)
-    return averaged(metric, rows_by_user, user_weights, options, eps)
+    return averaged(metric, rows_by_user, user_weights, options, eps, errors=errors)
 
 
 def averaged(
-    metric: str, users: Sequence[Rows], weights: Sequence[float], options: dict[str, Any], eps: float
+    metric: str,
+    users: Sequence[Rows],
+    weights: Sequence[float],
+    options: dict[str, Any],
+    eps: float,
+    *,
+    errors: bool = True,
 ) -> Result:
     """The value over all rows, or the mean of the users' values."""
     average = options.pop("average", DEFAULT_AVERAGE)
@@ -990,7 +998,7 @@ def averaged(
     value = instead if found is None else float(found)
     return Result(
         value,
-        error_over_rows(metric, kind, present, everything, options),
+        error_over_rows(metric, kind, present, everything, options) if errors else None,
         len(present),
         [None] * len(users) if metric in OF_ALL_ROWS else per_user,
         0,
