@@ -22,13 +22,13 @@ def sum_of_relative_errors(least, labels, scores, weights):
 
 @helper
 def sum_of_targets(parameter, labels, weights):
-    """Return the first or the second double of the sum of w label or of w label^2, whose rest is the second one."""
+    """Return the first or the second double of the sum of w label^power, up to 2; the second is the rest."""
     is_rest, power = np.int64(parameter) & 1, np.int64(parameter) >> 1
     parts = NO_SUM
     for j in range(len(labels)):
         target, weight = np.float64(labels[j]), weight_of(weights, j)
-        if power == 1:
-            parts = add_product(parts, weight, target)
+        if power < 2:
+            parts = add_product(parts, weight, target if power == 1 else 1.0)
         else:
             square = add_product(NO_SUM, target, target)
             parts = add_product(add_product(parts, weight, square[0]), weight, square[1])

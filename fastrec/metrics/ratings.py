@@ -139,12 +139,12 @@ def r2(s: RowStatistics, *, average: Average = "row") -> Ratio:
     own, counted = spread / spread - s.squares / spread, spread / spread
     if average == "user":
         return s.mean(own, counted)
-    rows = (s.squares, s.rows, *s.targets(1), *s.targets(2))
+    rows = (s.squares, *s.targets(0), *s.targets(1), *s.targets(2))
     return Ratio(_determination, rows, s.where(counted, own), s.rows / s.rows)
 
 
-def _determination(errors: Any, rows: Any, total: Any, total_rest: Any, squares: Any, squares_rest: Any) -> Any:
-    total, squares = total + total_rest, squares + squares_rest
+def _determination(errors: Any, *sums: Any) -> Any:
+    rows, total, squares = (first + rest for first, rest in zip(sums[::2], sums[1::2], strict=True))
     spread = squares - ratio(total * total, rows)
     is_spread = getattr(spread, "value", spread) > EQUAL * getattr(squares, "value", squares)
     return 1 - errors / spread if is_spread else math.nan

@@ -91,7 +91,7 @@ class RowStatistics(Statistics):
         return self._statistic(op.SPREAD)
 
     def targets(self, power: int) -> tuple[Row, Row]:
-        """Return the sum of w label^power, for a power of 1 or 2, in two rows: the second has the rest of the first."""
+        """Return the sum of w label^power, for a power up to 2, in two rows: the second has the rest of the first."""
         first, rest = (self._statistic(op.TARGETS, 2 * power + part) for part in range(2))
         return first, rest
 

@@ -473,6 +473,7 @@ def test_the_list_of_metrics_shows_directions() -> None:
     assert "nearer to 1 is better" in run("metrics", "calibration").stdout
     assert "lower is better" in run("metrics", "log_loss").stdout
     everything = run("metrics").stdout
-    assert everything.count("lower is better") == len(LOWER) and everything.count("nearer to 1 is better") == 1
+    assert everything.count("lower is better") == len(LOWER) + 1  # fallout of lists and of rows
+    assert everything.count("nearer to 1 is better") == 1
     document = json.loads(run("metrics", "--format", "json").stdout)
     assert {metric["name"]: metric["target"] for metric in document if metric["direction"] == "target"} == TARGETS
