@@ -33,6 +33,7 @@ from support.score_oracle import (
 from support.score_oracle import negatives as negatives_of
 
 Slope = Callable[[Row], Fraction]
+TINY = 10**250  # changes of fractions, which do not round: their squares are small beside any share of the weight
 
 
 def error_over_users(slope: Slope, users: Sequence[Rows]) -> float:
@@ -121,7 +122,7 @@ def slope_of_mcc(everything: Rows, threshold: float) -> Slope:
         return of.tp * of.tn - of.fp * of.fn, (of.tp + of.fp) * (of.tp + of.fn) * (of.tn + of.fp) * (of.tn + of.fn)
 
     covariance, product = parts(counts)
-    size, step = Fraction(mcc_at(counts)[1]), weight_of(everything) / 10**9
+    size, step = Fraction(mcc_at(counts)[1]), weight_of(everything) / TINY
     slopes = []
     for at in range(4):
         (c, p), (c2, p2) = (
@@ -147,7 +148,7 @@ def slope_at_threshold(metric: str, everything: Rows, threshold: float) -> Slope
     up, down = function(counts)
     if down == 0 or (metric == "g_mean" and up == 0):
         return None
-    step = weight_of(everything) / 10**9
+    step = weight_of(everything) / TINY
     slopes = []
     for at in range(4):
         (up, down), (up2, down2) = (
