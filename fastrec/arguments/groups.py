@@ -540,8 +540,8 @@ class Limits(TypedDict, total=False):
         """bytes, or a string such as ``"4GB"``, at least 64 MB; default: half of the available memory
         Python, the packages and compiled code take up to 400 MB more. These grow beyond the limit: the rows of
         the largest user, user ids (about 16 bytes per character of the longest, for each user), values per user,
-        the distinct scores of a global AUC, and curves. Ids of more than 1,000 characters may need 300 MB or
-        more; with less, the call may fail. The table of ``items`` is held in memory.
+        the distinct scores of a global AUC, the rows of a global XAUC, and curves. Ids of more than 1,000
+        characters may need 300 MB or more; with less, the call may fail. The table of ``items`` is held in memory.
         """,
     ]
     temp_directory: Annotated[
