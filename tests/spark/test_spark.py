@@ -37,6 +37,8 @@ functions = pytest.importorskip("pyspark.sql.functions")
 
 LISTS = ["ndcg", "ndcg(gain=exp2)", "recall", "precision", "map", "mrr", "hit_rate", "rbp(p=0.8)"]
 ROWS = ["gauc", "auc", "average_precision", "ks", "ndcg@5", "log_loss", "calibration", "brier"]
+ROWS += ["auc(min_fpr=0.1)", "eer", "precision_at_recall(at=0.9)", "ece(norm=l2)", "g_mean(threshold=0.5)", "r2"]
+ROWS += ["xauc", "xauc(average=user)"]
 
 
 @pytest.fixture(scope="module")
@@ -528,12 +530,14 @@ def test_users_of_several_columns_and_weights_of_rows(on_spark):
 def test_rows_without_users(on_spark):
     log = make_log().select(["label", "score"])
     metrics = ["auc", "auc(max_fpr=0.1)", "average_precision", "ks", "log_loss", "brier", "accuracy(threshold=0.5)"]
+    metrics += ["auc(min_tpr=0.4, scale=width)", "log_auc", "eer", "recall_at_precision(at=0.5)", "ece(norm=max)"]
+    metrics += ["xauc", "cohen_kappa(threshold=0.5)"]
     wanted = fastrec.evaluate_scores(log, metrics=metrics)
     reports = [fastrec.spark.evaluate_scores(on_spark(log, n, seed=n), metrics) for n in (1, 5)]
     assert reports[0].to_dict() == reports[1].to_dict()
     for name in metrics:
         # sums of numbers are exact here, and nearly so on Spark
-        exact = name.partition("(")[0] in ("auc", "average_precision", "ks", "accuracy")
+        exact = name.partition("(")[0] not in ("log_loss", "brier")
         assert reports[0][name] == (wanted[name] if exact else pytest.approx(wanted[name], rel=1e-14))
     assert reports[0].users == wanted.users and reports[0].data == wanted.data
 
@@ -551,8 +555,9 @@ def test_predictions_of_ratings(on_spark):
     rng = np.random.default_rng(6)
     log = pa.table({"user_id": rng.integers(0, 30, 500), "label": rng.random(500) * 5, "score": rng.random(500) * 5})
     log = log.sort_by([("score", "ascending")])
-    report = fastrec.spark.evaluate_scores(on_spark(log), ["rmse", "mae"])
-    assert_same(report, fastrec.evaluate_scores(log, metrics=["rmse", "mae"]))
+    metrics = ["rmse", "mae", "r2", "mape", "xauc", "xauc(average=user)"]
+    report = fastrec.spark.evaluate_scores(on_spark(log), metrics)
+    assert_same(report, fastrec.evaluate_scores(log, metrics=metrics))
 
 
 def test_ids_decide_between_equal_scores(on_spark):
