@@ -7,12 +7,16 @@ import sys
 
 from fastrec.exceptions import MissingExtraError
 from fastrec.runtime.extras import require
+from fastrec.runtime.installed import other_package
 from fastrec.runtime.signals import exit_code
 
 
 def main() -> None:
-    """Run the command line; if its packages are missing, print in one line how to install them."""
+    """Run the command line; if its packages are missing or damaged, print in one line how to install them."""
     _open_closed_streams()
+    if found := other_package():
+        print(f"fastrec: {found}", file=sys.stderr)
+        sys.exit(2)
     try:
         for module in ("click", "rich"):
             require(module, "cli", what="the command line")

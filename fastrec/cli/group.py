@@ -19,6 +19,7 @@ from fastrec.cli.output import console
 from fastrec.cli.standard_input import STANDARD_INPUT, StandardInput
 from fastrec.exceptions import Argument, FastrecError, Known, Listing, Name, Text, cut_line, one_line, renamed
 from fastrec.inputs.sides import SIDES
+from fastrec.runtime.installed import other_distribution
 from fastrec.runtime.signals import exit_code, undone_by
 from fastrec.show.terminal import wrap
 
@@ -194,8 +195,23 @@ def _abandon(stream: IO[str]) -> None:
         os.dup2(nowhere.fileno(), stream.fileno())
 
 
+def _show_version(ctx: click.Context, _: click.Parameter, is_wanted: bool, /) -> None:  # noqa: FBT001 - click passes it
+    if is_wanted and not ctx.resilient_parsing:
+        click.echo(f"fastrec {__version__}")
+        if found := other_distribution():
+            say(f"fastrec: {found}")
+        ctx.exit()
+
+
 @click.group(cls=_Program, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, message="fastrec %(version)s")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_version,
+    help="Show the version and exit.",
+)
 @click.pass_context
 def program(ctx: click.Context, /) -> None:
     """Exact offline evaluation of recommenders, at memory speed."""

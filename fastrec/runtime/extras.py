@@ -7,6 +7,7 @@ import sys
 from types import ModuleType
 
 from fastrec.exceptions import MissingExtraError
+from fastrec.runtime.installed import installing
 from fastrec.runtime.limits import check_space
 from fastrec.runtime.threads import uninterrupted
 
@@ -34,7 +35,7 @@ def require(module: str, extra: str, *, what: str = "this") -> ModuleType:
     'json'
     >>> require("no_such_package", "cli", what="reading files")
     Traceback (most recent call last):
-    fastrec.exceptions.MissingExtraError: reading files needs no_such_package: pip install 'fastrec[cli]'
+    fastrec.exceptions.MissingExtraError: reading files needs no_such_package: pip install 'fastrec-eval[cli]'
     """
     try:
         if module in sys.modules:  # another thread may still be importing it
@@ -45,4 +46,4 @@ def require(module: str, extra: str, *, what: str = "this") -> ModuleType:
         package = module.partition(".")[0]
         if error.name is None or error.name.partition(".")[0] != package:
             raise
-        raise MissingExtraError(f"{what} needs {package}: pip install 'fastrec[{extra}]'") from None
+        raise MissingExtraError(f"{what} needs {package}: {installing(extra)}") from None

@@ -7,6 +7,7 @@ from typing import Any
 from fastrec.checks import check_choice
 from fastrec.exceptions import InputError, MissingExtraError
 from fastrec.runtime.extras import require
+from fastrec.runtime.installed import installing
 
 __all__ = ["as_frame"]
 
@@ -29,7 +30,7 @@ def _first_installed(kinds: tuple[str, ...]) -> str:
         except MissingExtraError:
             continue
         return kind
-    raise MissingExtraError(f"to_frame needs one of {', '.join(kinds)}: pip install 'fastrec[frames]'")
+    raise MissingExtraError(f"to_frame needs one of {', '.join(kinds)}: {installing('frames')}")
 
 
 def as_frame(rows: list[dict[str, Any]], kind: str | None) -> Any:

@@ -662,7 +662,7 @@ print([evaluate_files(path, truth, "mrr", temp_directory=name("temporary \\xe9")
 @pytest.mark.parametrize("package", ["duckdb", "pyarrow"])
 def test_the_extra_of_a_missing_package_is_named(write, monkeypatch, package):
     monkeypatch.setitem(__import__("sys").modules, package, None)
-    with pytest.raises(MissingExtraError, match=rf"reading files needs {package}: pip install 'fastrec\[cli\]'"):
+    with pytest.raises(MissingExtraError, match=rf"reading files needs {package}: pip install 'fastrec-eval\[cli\]'"):
         read_logs(write(LISTS), write(TRUTH))
 
 

@@ -50,7 +50,7 @@ def test_evaluators_in_any_order_of_steps() -> None:
 
 def test_readers_guided_by_coverage() -> None:
     if importlib.util.find_spec("atheris") is None:
-        pytest.skip("no atheris: pip install 'fastrec[fuzz]'")
+        pytest.skip("no atheris: pip install 'fastrec-eval[fuzz]'")
     done = fuzz("--target", "coverage", "--cases", 300)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "nothing was found" in done.stdout

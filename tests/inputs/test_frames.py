@@ -587,7 +587,7 @@ except fastrec.MissingExtraError as error:
     print(error)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.strip().endswith("needs pyarrow: pip install 'fastrec[arrow]'")
+    assert done.stdout.strip().endswith("needs pyarrow: pip install 'fastrec-eval[arrow]'")
 
 
 def test_arrays_load_no_frame_library() -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import fastrec
+from fastrec._version import DISTRIBUTION
 
 pytest.importorskip("click")
 pytest.importorskip("duckdb")
@@ -90,10 +91,21 @@ def test_all_that_is_kept_is_given_away() -> None:
     assert given | of_hatchling == {line.split("/")[0] for line in kept.splitlines()}
 
 
+def test_extras_and_messages_name_the_distribution() -> None:
+    assert PROJECT["project"]["name"] == DISTRIBUTION
+    lines = [line for extra in PROJECT["project"]["optional-dependencies"].values() for line in extra]
+    assert not [line for line in lines if re.match(r"fastrec(?!-eval)", line)]
+    for folder in ("fastrec", "docs", "examples", "notebooks", "scripts", "tests"):
+        for path in (ROOT / folder).rglob("*.*"):
+            if path.suffix in {".py", ".md", ".ipynb", ".toml", ".html"}:
+                text = path.read_text(encoding="utf-8")
+                assert not re.search(r"['\"]fastrec\[[a-z]", text), f"{path}: an extra of another project"
+
+
 def test_all_extras_for_users_are_one() -> None:
     extras = PROJECT["project"]["optional-dependencies"]
     names = list(extras)
-    assert extras["all"] == [f"fastrec[{','.join(names[: names.index('all')])}]"], "those declared before it"
+    assert extras["all"] == [f"{DISTRIBUTION}[{','.join(names[: names.index('all')])}]"], "those declared before it"
     assert not {"test", "bench", "dev", "fuzz"}.intersection(names[: names.index("all")])
 
 
@@ -110,7 +122,7 @@ def test_the_lock_has_all_extras_within_their_bounds() -> None:
         *(line for extra in project["optional-dependencies"].values() for line in extra),
     ]
     for requirement in map(packaging.Requirement, wanted):
-        if requirement.name != "fastrec":
+        if requirement.name != DISTRIBUTION:
             name = re.sub(r"[-_.]+", "-", requirement.name).lower()
             assert any(version in requirement.specifier for version in pinned[name]), requirement
     assert "//" not in LOCK.read_text()

@@ -12,9 +12,9 @@ import pytest
 from support.browser import CHROMIUM, Browser
 from support.documents import ROOT
 
-pytest.importorskip("mkdocs", reason="no MkDocs: pip install 'fastrec[docs]'")
-pytest.importorskip("material", reason="no MkDocs Material: pip install 'fastrec[docs]'")
-pytest.importorskip("latex2mathml", reason="no latex2mathml: pip install 'fastrec[docs]'")
+pytest.importorskip("mkdocs", reason="no MkDocs: pip install 'fastrec-eval[docs]'")
+pytest.importorskip("material", reason="no MkDocs Material: pip install 'fastrec-eval[docs]'")
+pytest.importorskip("latex2mathml", reason="no latex2mathml: pip install 'fastrec-eval[docs]'")
 needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="NO BROWSER: the site is not tested as it is shown")
 
 PAGES = (

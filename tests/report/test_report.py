@@ -382,7 +382,7 @@ def test_the_first_installed_frame_library_is_taken(monkeypatch):
         kinds.append(type(make_report().to_frame()).__module__.partition(".")[0])
         monkeypatch.setitem(sys.modules, missing, None)
     assert kinds == ["pandas", "polars", "pyarrow"]
-    with pytest.raises(MissingExtraError, match=r"one of pandas, polars, pyarrow: pip install 'fastrec\[frames\]'"):
+    with pytest.raises(MissingExtraError, match=r"pandas, polars, pyarrow: pip install 'fastrec-eval\[frames\]'"):
         make_report().to_frame()
     with pytest.raises(MissingExtraError, match=r"^to_frame\('polars'\) needs polars: pip"):
         make_report().to_frame("polars")

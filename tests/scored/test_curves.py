@@ -476,7 +476,9 @@ def test_the_error_of_auc_covers_what_it_should() -> None:
 
 @pytest.fixture(scope="module")
 def sklearn_metrics() -> Any:
-    return pytest.importorskip("sklearn.metrics", reason="scikit-learn is not installed: pip install 'fastrec[test]'")
+    return pytest.importorskip(
+        "sklearn.metrics", reason="scikit-learn is not installed: pip install 'fastrec-eval[test]'"
+    )
 
 
 RIVAL_ROWS = [

@@ -20,7 +20,7 @@ from fastrec.scored.plots import COLUMNS, plot_calibration, plot_pr, plot_roc
 from fastrec.show.plots import COLOURS
 from support import score_oracle
 
-matplotlib = pytest.importorskip("matplotlib", reason="matplotlib is not installed: pip install 'fastrec[plot]'")
+matplotlib = pytest.importorskip("matplotlib", reason="matplotlib is not installed: pip install 'fastrec-eval[plot]'")
 
 PLOTS = [plot_roc, plot_pr, plot_calibration]
 LABELS, SCORES = [1, 0, 1, 0], [0.9, 0.8, 0.7, 0.1]
@@ -239,7 +239,7 @@ def test_float32_scores_are_binned_as_they_are() -> None:
 def test_a_missing_matplotlib_is_named(plot: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(
-        MissingExtraError, match=re.escape(f"{plot.__name__} needs matplotlib: pip install 'fastrec[plot]'")
+        MissingExtraError, match=re.escape(f"{plot.__name__} needs matplotlib: pip install 'fastrec-eval[plot]'")
     ):
         plot(LABELS, SCORES)
 

@@ -487,7 +487,9 @@ def test_style_and_script_are_shipped() -> None:
 
 @pytest.fixture
 def pyplot() -> Iterator[Any]:
-    matplotlib = pytest.importorskip("matplotlib", reason="matplotlib is not installed: pip install 'fastrec[plot]'")
+    matplotlib = pytest.importorskip(
+        "matplotlib", reason="matplotlib is not installed: pip install 'fastrec-eval[plot]'"
+    )
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 

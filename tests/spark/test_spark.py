@@ -31,8 +31,8 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:ranks of lists have gaps"),
     pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"),  # PySpark's sockets
 ]
-cloudpickle = pytest.importorskip("pyspark.cloudpickle", reason="no PySpark: pip install 'fastrec[spark]'")
-pyspark = pytest.importorskip("pyspark", reason="no PySpark: pip install 'fastrec[spark]'")
+cloudpickle = pytest.importorskip("pyspark.cloudpickle", reason="no PySpark: pip install 'fastrec-eval[spark]'")
+pyspark = pytest.importorskip("pyspark", reason="no PySpark: pip install 'fastrec-eval[spark]'")
 functions = pytest.importorskip("pyspark.sql.functions")
 
 LISTS = ["ndcg", "ndcg(gain=exp2)", "recall", "precision", "map", "mrr", "hit_rate", "rbp(p=0.8)"]
