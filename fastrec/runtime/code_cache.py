@@ -18,6 +18,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from fastrec._version import __version__
 from fastrec.runtime import numba_settings
 from fastrec.runtime.loaded_code import Code
@@ -80,7 +82,8 @@ def _version_folder() -> str:
     """Return the name of a folder: the versions and sources of everything that decides about code."""
     import llvmlite
 
-    digest = hashlib.sha256(repr((llvmlite.__version__, _machine())).encode())
+    interface = np.__version__.partition(".")[0]  # NumPy 1 and 2 have different binary interfaces
+    digest = hashlib.sha256(repr((llvmlite.__version__, interface, _machine())).encode())
     here = Path(__file__).parent
     sources = [*here.parent.joinpath("kernels").glob("*.py"), *(here / name for name in COMPILERS)]
     for source in sorted(sources):

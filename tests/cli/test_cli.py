@@ -22,6 +22,7 @@ from fastrec.cli import options as cli_options
 from fastrec.cli.program import program
 from fastrec.demo import evaluate_demo
 from fastrec.exceptions import Argument, Text
+from support.arrays import area_of_trapezoids
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -652,7 +653,7 @@ def test_curves(logs, name):
             {axis: [float(row[axis]) for row in rows if row["curve"] == curve] for axis in axes}
             for curve, axes in (("roc", ("fpr", "tpr")), ("pr", ("recall", "precision")))
         )
-    assert np.trapezoid(roc["tpr"], roc["fpr"]) == pytest.approx(metrics["auc"]["mean"], abs=1e-12)
+    assert area_of_trapezoids(roc["tpr"], roc["fpr"]) == pytest.approx(metrics["auc"]["mean"], abs=1e-12)
     recall, precision = np.array(pr["recall"]), np.array(pr["precision"])
     area = (-np.diff(recall) * precision[:-1]).sum()
     assert area == pytest.approx(metrics["average_precision"]["mean"], abs=1e-12)

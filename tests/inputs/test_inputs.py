@@ -17,6 +17,7 @@ import fastrec
 from fastrec.inputs.ragged import read_only
 from fastrec.runtime.launch import SMALL_ROWS
 from support import oracle, strategies
+from support.arrays import STRINGS
 from support.list_calls import CI, Ask, check_estimate, check_user_values, flat, recs_of, truth_of, write
 from support.strategies import Log
 
@@ -733,7 +734,7 @@ def test_one_list_of_arrays_of_two_kinds() -> None:
 def test_texts_of_any_type() -> None:
     plain = [["a", "b"], ["c"]]
     items = ["a", "b", "c"]
-    forms: list[Any] = [np.array(items), np.array(items, object), np.array(items, np.dtypes.StringDType())]
+    forms: list[Any] = [np.array(items), np.array(items, object), *(np.array(items, dtype) for dtype in STRINGS)]
     forms.append([np.str_(item) for item in items])
     for form in forms:
         report = fastrec.evaluate((form, [0, 2, 3]), plain, "recall")

@@ -5,6 +5,7 @@ import shutil
 import subprocess
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from fastrec.runtime import code_cache
@@ -363,6 +364,14 @@ def test_the_code_of_another_processor_is_not_used(tmp_path, settings):
     shutil.rmtree(own)
     other.rename(own)  # as if they had the same name
     assert ask("print(ask())", tmp_path) == ["False"]
+
+
+def test_numpy_1_and_2_share_no_code(monkeypatch):
+    folders = []
+    for version in ("1.26.0", "1.26.4", "2.0.0", "2.4.6"):
+        monkeypatch.setattr(np, "__version__", version)
+        folders.append(code_cache._version_folder.__wrapped__())
+    assert folders[0] == folders[1] != folders[2] == folders[3]
 
 
 @pytest.mark.thorough

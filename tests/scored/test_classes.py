@@ -19,6 +19,7 @@ from fastrec.kernels.confusion import FEW, SLICE
 from fastrec.scored.auc import auc
 from fastrec.scored.classes import ClassCounts, count_classes
 from fastrec.scored.confusion import Confusion, confusion_matrix
+from support.arrays import STRINGS
 from support.score_oracle import CLASSES, Row, counts_at
 
 COUNTS = ("tp", "fp", "fn", "tn")
@@ -164,7 +165,8 @@ def test_columns_of_frames(module: str) -> None:
 
 def test_texts_of_any_type() -> None:
     texts = ["b", "ab", "b"]
-    for array in (np.array(texts), np.array(texts, object), np.array(texts, np.dtypes.StringDType()), tuple(texts)):
+    of_numpy = [np.array(texts, dtype) for dtype in (None, object, *STRINGS)]
+    for array in (*of_numpy, tuple(texts)):
         assert count_classes(array, texts).tp.tolist() == [1, 2]
 
 
