@@ -1,6 +1,6 @@
 """Job for spark-submit: evaluate lists against truth, both Parquet, and write the report as JSON.
 
-    cp fastrec-*.whl fastrec.zip    # Spark takes Python files by this ending, and a wheel is a zip file
+    cp fastrec_eval-*.whl fastrec.zip  # Spark takes Python files by this ending, and a wheel is a zip file
     spark-submit --py-files fastrec.zip examples/spark_job.py recs.parquet truth.parquet report.json
 
 The executors need NumPy, Numba and PyArrow; fastrec travels with the job. If it is installed on the executors instead,
