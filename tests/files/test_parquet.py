@@ -107,15 +107,10 @@ def test_integers_of_any_width(write, both, kind):
 
 
 OLD = int(pa.__version__.split(".")[0]) < 20
+VIEWS = pytest.param(pa.string_view(), marks=pytest.mark.skipif(OLD, reason="this PyArrow casts to no views of texts"))
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        pa.large_string(),
-        pytest.param(pa.string_view(), marks=pytest.mark.skipif(OLD, reason="this PyArrow casts to no views of texts")),
-    ],
-)
+@pytest.mark.parametrize("kind", [pa.large_string(), VIEWS])
 def test_texts_of_any_width(write, both, kind):
     lists, held = make_lists(np.random.default_rng(4), texts=True)
     for name in ("user_id", "item_id"):
@@ -231,6 +226,7 @@ def test_integers_that_need_64_bits_after_others_that_do_not(write, both):
     assert report.to_dict()["metrics"] == expected.to_dict()["metrics"]
 
 
+@pytest.mark.skipif(OLD, reason="this PyArrow writes the encodings of a footer in another way")
 def test_statistics_of_a_column_whose_type_is_damaged(write):
     """PyArrow ends the process on reading them; DuckDB reads the file."""
     lists, held = make_lists(np.random.default_rng(12))
@@ -302,7 +298,7 @@ def numbering():
         yield patch
 
 
-@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view()])
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), VIEWS])
 @pytest.mark.parametrize("n_threads", [1, 3])
 def test_many_texts_are_numbered_while_they_are_read(write, both, numbering, kind, n_threads):
     lists, held = make_lists(np.random.default_rng(12), texts=True)
