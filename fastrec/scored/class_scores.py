@@ -208,13 +208,9 @@ def _read_scores(scores: Any) -> Array:
 
 def _positions(labels: Array, names: Array) -> Array:
     """Return the position of each label among the classes."""
-    kinds = [array.dtype.kind in "UO" for array in (labels, names)]
-    if len(labels) and kinds[0] != kinds[1]:
-        found = " and ".join("strings" if is_string else "integers" for is_string in kinds)
-        raise InputTypeError(f"labels and classes must be of one kind, found {found}")
     if not len(labels):
         return np.zeros(0, np.int64)
-    distinct, codes = encode_classes(names, labels)
+    distinct, codes = encode_classes(names, labels, "classes and labels")
     places = np.full(len(distinct), -1)
     places[codes[: len(names)]] = np.arange(len(names))
     if len(np.unique(codes[: len(names)])) < len(names):

@@ -286,20 +286,25 @@ def _unsigned(values: list[Any], name: str) -> Array:
         raise InputError(f"{name} must fit 64 bits, found {shown(max(values, key=abs))}") from None
 
 
-def encode_classes(labels: Array, predictions: Array) -> tuple[Array, NDArray[np.int64]]:
-    """Return the sorted classes of both, and the position of each row's class in them, labels first."""
+def encode_classes(
+    labels: Array, predictions: Array, names: str = "labels and predictions"
+) -> tuple[Array, NDArray[np.int64]]:
+    """Return the sorted classes of both, and the position of each row's class in them, labels first.
+
+    `names` is what errors call both.
+    """
     if not len(labels):
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     are_strings = [array.dtype.kind in "UO" for array in (labels, predictions)]
     if are_strings[0] != are_strings[1]:
         found = " and ".join("strings" if is_string else "integers" for is_string in are_strings)
-        raise InputTypeError(f"labels and predictions must be of one kind, found {found}")
+        raise InputTypeError(f"{names} must be of one kind, found {found}")
     if are_strings[0]:
         return _encode_strings(labels.tolist() + predictions.tolist())
     if labels.dtype == predictions.dtype == np.bool_:
-        classes, codes = _encode_integers(labels.view(np.uint8), predictions.view(np.uint8))
+        classes, codes = _encode_integers(labels.view(np.uint8), predictions.view(np.uint8), names)
         return classes.astype(np.bool_), codes
-    return _encode_integers(labels, predictions)
+    return _encode_integers(labels, predictions, names)
 
 
 def _encode_strings(values: list[str]) -> tuple[Array, NDArray[np.int64]]:
@@ -308,12 +313,12 @@ def _encode_strings(values: list[str]) -> tuple[Array, NDArray[np.int64]]:
     return np.array(classes, np.str_), np.fromiter(map(position.__getitem__, values), np.int64, len(values))
 
 
-def _encode_integers(labels: Array, predictions: Array) -> tuple[Array, NDArray[np.int64]]:
+def _encode_integers(labels: Array, predictions: Array, names: str) -> tuple[Array, NDArray[np.int64]]:
     lowest = min(int(labels.min()), int(predictions.min()))
     highest = max(int(labels.max()), int(predictions.max()))
     if highest > np.iinfo(np.int64).max:
         if lowest < 0:
-            raise InputError(f"labels and predictions must fit 64 bits together, found {lowest} and {highest}")
+            raise InputError(f"{names} must fit 64 bits together, found {lowest} and {highest}")
         values = np.concatenate([labels.astype(np.uint64), predictions.astype(np.uint64)])
     else:
         values = np.concatenate([labels.astype(np.int64), predictions.astype(np.int64)])

@@ -582,7 +582,7 @@ def auc_case(r: Draw, _: Draw) -> Case:
             rows = score_oracle.rows_of(
                 labels.tolist(), scores.tolist(), None if weights is None else weights.tolist(), float
             )
-            close(found, score_oracle.auc(rows, max_fpr=limit), 1e-9 if weights is not None else 1e-12)
+            close(found, score_oracle.auc(rows, max_fpr=limit or 1), 1e-9 if weights is not None else 1e-12)
 
     return Case(fastrec.auc, {**given, "max_fpr": limit, "n_threads": r.choice([None, 1, 2, 3])}, EQUAL, check)
 

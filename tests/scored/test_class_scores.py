@@ -182,7 +182,7 @@ BAD: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"classes": [0, 2]}, InputError, "labels must be in classes, found .*1"),
     ({"classes": [0, 0]}, InputError, "classes must differ"),
     ({"classes": [0, 1, 2]}, InputError, "scores have 2 columns, but classes have 3"),
-    ({"classes": ["a", "b"]}, InputTypeError, "labels and classes must be of one kind, found integers and strings"),
+    ({"classes": ["a", "b"]}, InputTypeError, "classes and labels must be of one kind, found strings and integers"),
     ({"labels": [0.5, 1.5]}, InputTypeError, "labels must be all integers or all strings, found float"),
     ({"sample_weight": [1]}, InputError, "one weight per row, 2; found 1"),
     ({"sample_weight": [1, -1]}, InputError, "sample_weight must be"),
