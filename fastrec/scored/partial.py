@@ -51,11 +51,11 @@ class CurvePart(NamedTuple):
 
     def slope(self, area: float) -> float:
         """Return the slope of the scaled area in the area."""
-        low, high = map(float, self.limits)
+        low, high = self.limits  # exact, so that no narrow part is empty
         chance = (high * high - low * low) / 2
         is_worse = low > 0 and area < chance
-        own = {"mcclish": 2 * (chance if is_worse else high - low - chance), "width": high - low, "raw": 1.0}
-        return 1 / own[self.scale]
+        own = {"mcclish": 2 * (chance if is_worse else high - low - chance), "width": high - low, "raw": Fraction(1)}
+        return float(1 / own[self.scale])
 
 
 def part_of_counts(runs: Runs, part: CurvePart) -> float:

@@ -129,3 +129,12 @@ def test_a_share_of_weighted_pairs_is_at_most_one() -> None:
 def test_pairs_with_nan_come_to_an_end() -> None:
     """The check of rows comes later, so the pairs are of no use, but must not take forever."""
     assert pairs_of_users(np.array([0, 2]), np.full(2, np.nan), np.full(2, np.nan), None).shape == (3, 1)
+
+
+@pytest.mark.parametrize(
+    "metric", ["auc(min_fpr=0.999999999999)", "auc(max_tpr=1e-17)", "auc(max_tpr=1e-12, scale=width)"]
+)
+@pytest.mark.parametrize("indptr", [None, [0, 2, 4]])
+def test_narrow_parts_have_a_value(metric: str, indptr: list[int] | None) -> None:
+    report = fastrec.evaluate_scores([0, 1, 0, 1], [0.1, 0.4, 0.35, 0.8], indptr, metrics=metric)
+    assert 0 <= report[metric] <= 1
