@@ -19,7 +19,7 @@ __all__ = ["MAX_SEGMENTS", "RowGroups", "check_apart", "read_row_groups", "refus
 Array = np.ndarray[Any, Any]
 MAX_SEGMENTS = 100_000  # of one grouping: each has sums, score counts and estimates of its own
 NO_SEGMENT = -1
-NULLS = (("isna", "dropna"), ("is_null", "drop_nulls"), ("is_null", "drop_null"))  # of pandas, Polars and PyArrow
+NULLS = (("isna", "dropna"), ("is_null", "drop_nulls"))  # of pandas and Polars
 
 
 class RowGroups(NamedTuple):
@@ -107,6 +107,8 @@ def _without_nulls(labels: Any) -> tuple[Array, Any]:
         if hasattr(labels, ask) and hasattr(labels, drop):
             missing = np.asarray(getattr(labels, ask)(), bool)
             return missing, getattr(labels, drop)() if missing.any() else labels
+    if hasattr(labels, "to_pylist") and labels.null_count:  # PyArrow, which cannot drop the nulls of every type
+        labels = labels.to_pylist()
     is_plain = isinstance(labels, list | tuple) or (isinstance(labels, np.ndarray) and labels.dtype == object)
     if not is_plain or (isinstance(labels, np.ndarray) and labels.ndim != 1):
         return np.zeros(0, bool), labels

@@ -214,6 +214,7 @@ def test_missing_values_of_other_libraries_are_no_labels(labels: list[Any]) -> N
     dtype = "Int64" if labels[0] == 3 else None
     series = [pd.Series(labels, dtype=dtype), pl.Series(labels), pa.array(labels), pa.chunked_array([labels])]
     if labels[0] == "a":
+        series.append(pa.array(labels, pa.string_view()))
         series += [pd.Series(labels, dtype=dtype) for dtype in ("string", "category", object)]
     for own in series:
         assert group_bits(fastrec.evaluate_scores(**rows, row_groups=own)) == expected
