@@ -128,7 +128,8 @@ def r2(s: RowStatistics, *, average: Average = "row") -> Ratio:
 
     Formula: 1 - sum of w (prediction - target)^2 / sum of w (target - mean target)^2; 0 is as good as always predicting
     the mean, and worse predictions are below 0. It is NaN if all targets are equal; users with equal targets are left
-    out with `average=user`. Sums have the digits of two doubles, so targets far from 0 lose none.
+    out with `average=user`. Sums have the digits of two doubles;
+    targets near 10^12 with a variance of 1 still lose half of the digits.
 
     Examples
     --------
