@@ -34,7 +34,7 @@ LONGEST = 120.0  # seconds of a tool
 MOST_MEMORY = 0.7  # of the machine's
 TOLERANCE = 1e-9
 TOLERANCES = {"torchmetrics": 1e-5}  # it computes in float32
-HERE = ("fastrec",)  # tools that run in this environment
+HERE = {"fastrec": "fastrec-eval"}  # tools that run in this environment, and their distributions
 OWN_REQUIREMENTS = {"polars": ["polars", "numpy"], "duckdb": ["duckdb", "pyarrow", "numpy"]}
 KEYS = {  # of the environments in which the tests ask tools
     "ranx": "ranx",
@@ -103,7 +103,7 @@ def ask(script: Path, tool: str, python: str, *arguments: str) -> dict[str, Any]
     """Return what a script printed about a tool; None if it took too long."""
     try:
         done = subprocess.run(  # noqa: S603 - our own code
-            [python, str(script), tool, *arguments],
+            [python, str(script), tool, HERE.get(tool, tool), *arguments],
             capture_output=True,
             text=True,
             check=False,

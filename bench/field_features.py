@@ -1,4 +1,4 @@
-"""What each tool can do, and what it rests on: `python field_features.py TOOL`, in the environment of the tool.
+"""What each tool can do, and what it rests on: `field_features.py TOOL DISTRIBUTION`, in the environment of the tool.
 
 A claim is a name of the tool's public interface, `module:attribute`, with `(argument)` if it rests on an argument. The
 script imports the module, looks the names up, and prints the version and the claims as JSON. Claims of `DOCUMENTED`
@@ -122,10 +122,10 @@ def check(claim: str) -> None:
 
 def main() -> None:
     """Print the claims of a tool, all of them checked."""
-    tool = sys.argv[1]
+    tool, distribution = sys.argv[1:3]
     for claim in CLAIMS[tool].values():
         check(claim)
-    print("\n" + json.dumps({"version": importlib.metadata.version(tool), "checked": CLAIMS[tool]}))
+    print("\n" + json.dumps({"version": importlib.metadata.version(distribution), "checked": CLAIMS[tool]}))
 
 
 if __name__ == "__main__":

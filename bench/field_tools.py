@@ -1,4 +1,4 @@
-"""One tool on lists of a folder: `python field_tools.py TOOL FOLDER ROUNDS`, in the environment of the tool.
+"""One tool on lists of a folder: `field_tools.py TOOL DISTRIBUTION FOLDER ROUNDS`, in the environment of the tool.
 
 It prints JSON: the seconds to build the tool's own objects from flat arrays, those to evaluate them, the most memory
 beyond the arrays, the values under the names of fastrec, and the version. It imports nothing of this project, because
@@ -411,7 +411,7 @@ class Memory:
 
 def main() -> None:
     """Print what was measured."""
-    tool, folder, rounds = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
+    tool, distribution, folder, rounds = sys.argv[1], sys.argv[2], Path(sys.argv[3]), int(sys.argv[4])
     small = Lists(folder / "small")
     TOOLS[tool](small)()  # imports and compiles what it needs
     lists = Lists(folder)
@@ -430,7 +430,7 @@ def main() -> None:
         "evaluated": float(np.median(seconds)),
         "memory": memory.most(),
         "values": values,
-        "version": importlib.metadata.version(tool),
+        "version": importlib.metadata.version(distribution),
     }
     print("\n" + json.dumps(found))
 
