@@ -347,6 +347,7 @@ class Evaluator(BaseEvaluator):
         self._check_batch(users)
         plan = self._plan(weighted=users.weights is not None)
         has_strings = self._check_ids(plan, names, lists)
+        judged = lists.gains  # providers also see gains below 0, whatever other metrics count
         if lists.gains is not None and plan.counts_any_gain:
             lists = lists._replace(gains=np.maximum(lists.gains, 0.0))
         check_sizes(plan, lists)
@@ -358,7 +359,7 @@ class Evaluator(BaseEvaluator):
             if user is not None:
                 raise explain_fault(KernelError(Failure(op.TIED, user, 0)), plan, names, rules, lists)
         policies = Policies(rules["no_truth"], rules["no_recs"])
-        sides = self._sides_of(prepared, lists)
+        sides = self._sides_of(prepared, lists if judged is None else lists._replace(gains=judged))
         try:
             outcome = evaluate_source(plan, policies, ListSource(*lists), sides, users, self._n_threads, progress)
         except KernelError as error:

@@ -422,7 +422,7 @@ class GroupSums(NamedTuple):
             weight = self.plan.weight_position(value.condition)
             squares = self._sum(weight, 1)
             cross = [self._sum(at[size + i]) for i in range(size)]
-        pairs = dict(zip(itertools.combinations(range(size), 2), at[-size * (size - 1) // 2 :], strict=True))
+        pairs = dict(zip(itertools.combinations(range(size), 2), at[len(at) - size * (size - 1) // 2 :], strict=True))
         spread = [[Fraction(0)] * size for _ in range(size)]
         for i, j in itertools.combinations_with_replacement(range(size), 2):
             product = self._sum(at[i], 1) if i == j else self._sum(pairs[i, j])

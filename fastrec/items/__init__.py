@@ -1,1 +1,1 @@
-"""Statistics of lists that follow from data of items, past interactions and other lists."""
+"""Statistics of lists that follow from data of items, past interactions, other lists and judgements."""

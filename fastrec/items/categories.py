@@ -16,7 +16,7 @@ from fastrec.items.sums import cuts_of, history_of, is_hit, sum_values
 from fastrec.items.vectors import note_missing, note_unseparated, refuse_missing
 from fastrec.kernels import categories as kernels
 from fastrec.metrics.providers import provider
-from fastrec.metrics.statistics import rank_weights
+from fastrec.metrics.rank_weights import rank_weights
 from fastrec.runtime.compiler import Entry
 from fastrec.runtime.threads import over_users
 

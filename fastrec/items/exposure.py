@@ -11,7 +11,7 @@ import numpy as np
 from fastrec.exceptions import Argument, InputError, MetricError
 from fastrec.inputs.packed import pack_ids, unpack_ids
 from fastrec.inputs.users import alike
-from fastrec.metrics.statistics import Weight, rank_weights
+from fastrec.metrics.rank_weights import Weight, rank_weights
 
 __all__ = ["Effects", "Exposure", "Key", "Levels", "fixed_weights", "unpack_exposure"]
 

@@ -18,7 +18,7 @@ from fastrec.inputs.slots import MADE, BatchSides, Slots
 from fastrec.items.sums import cuts_of, find_places
 from fastrec.kernels import propensities as kernels
 from fastrec.metrics.providers import is_relevant, provider
-from fastrec.metrics.statistics import Weight, rank_weights
+from fastrec.metrics.rank_weights import Weight, rank_weights
 from fastrec.metrics.weighted import PROVIDER
 from fastrec.runtime.compiler import Entry
 from fastrec.runtime.threads import over_users

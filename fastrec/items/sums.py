@@ -13,7 +13,7 @@ from fastrec.inputs.ragged import longest_row, read_only
 from fastrec.inputs.slots import MADE, BatchSides
 from fastrec.kernels import items as kernels
 from fastrec.metrics.providers import is_relevant
-from fastrec.metrics.statistics import Weight, rank_weights
+from fastrec.metrics.rank_weights import Weight, rank_weights
 from fastrec.runtime.compiler import Entry
 from fastrec.runtime.threads import over_users
 

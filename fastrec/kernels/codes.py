@@ -14,7 +14,7 @@ COUNTED: Final = 2  # out = 1 where the user counts in means
 INCLUDED: Final = 3  # out = 1 where the user counts with a value of its own (not the policy's 0 or NaN)
 GIVEN: Final = 4  # out = row a of the given matrix
 HITS: Final = 5  # out = hits within cut-off a
-HITS_AT_N_REL: Final = 6  # out = hits within the first min(n_rel, cut-off a) ranks
+HITS_AT: Final = 6  # out = hits within the first min(row b, cut-off a) ranks
 ANY_HIT: Final = 7  # out = 1 with a hit within cut-off a, else 0
 SERIES: Final = 8  # running sum over hits: kind a, weight table b, gain map c
 READ: Final = 9  # out = running sum at cut-off a
@@ -29,9 +29,10 @@ MULTIPLY: Final = 16
 DIVIDE: Final = 17  # 0 / 0 is 0
 MINIMUM: Final = 18
 SQUARE_ROOT: Final = 19
-SELECT: Final = 20  # out = row b where row a is not 0, else 0
-BLANK: Final = 21  # out = row b where row a is not 0, else NaN
-CHECK: Final = 22  # row a must be finite and within limits b
+LOGARITHM: Final = 20  # the natural one
+SELECT: Final = 21  # out = row b where row a is not 0, else 0
+BLANK: Final = 22  # out = row b where row a is not 0, else NaN
+CHECK: Final = 23  # row a must be finite and within limits b
 OP_WIDTH: Final = 5
 
 # rows of the bounds of a block's events

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,8 +21,9 @@ from fastrec.kernels.codes import (
     FROM_TRUTH,
     GIVEN,
     HITS,
-    HITS_AT_N_REL,
+    HITS_AT,
     INCLUDED,
+    LOGARITHM,
     MINIMUM,
     MULTIPLY,
     N_LISTED,
@@ -53,7 +55,7 @@ from fastrec.kernels.ties import (
     find_tied_users,
     read_expected_any,
     read_expected_hits,
-    read_expected_hits_at_n_rel,
+    read_expected_hits_at,
     read_expected_mean_precision,
     read_expected_series,
 )
@@ -199,10 +201,10 @@ def read_sorted(sums, starts, limits, out, n):
 
 
 @helper
-def hits_at_n_rel(ranks, start, n_rel, cutoff, out, n):
-    """Count hits within the first n_rel ranks and within the cut-off."""
+def hits_at(ranks, start, limits, cutoff, out, n):
+    """Count hits within the first limits[i] ranks and within the cut-off."""
     for i in range(n):
-        limit = min(n_rel[i], cutoff)
+        limit = min(np.int64(limits[i]), cutoff)
         hits = 0
         for j in range(start[i] + 1, start[i + 1]):
             hits += ranks[j] <= limit
@@ -331,6 +333,9 @@ def read_block(code, a, b, program, block, out):
     elif code == SQUARE_ROOT:
         for i in range(n):
             out[i] = np.sqrt(rows[a, i])
+    elif code == LOGARITHM:
+        for i in range(n):
+            out[i] = math.log(rows[a, i])
     else:
         combine(code, rows[a], rows[b], out, n)
 
@@ -383,11 +388,11 @@ def run_program(condition, program, block, gains, ties, errors):
             start_series(series, block, n_tied, ties, graded)
         elif code == READ or code == HITS or code == ANY_HIT or code == READ_MEAN:
             read_events(code, a, series, program, block, ties, graded, out)
-        elif code == HITS_AT_N_REL:
-            hits_at_n_rel(block.ranks, block.bounds[START], block.bounds[N_RELEVANT], program.cutoffs[a], out, block.n)
+        elif code == HITS_AT:
+            limits = block.rows[b]
+            hits_at(block.ranks, block.bounds[START], limits, program.cutoffs[a], out, block.n)
             if ties is not None:
-                n_rel = block.bounds[N_RELEVANT]
-                read_expected_hits_at_n_rel(program.cutoffs[a], block.bounds, n_rel, n_tied, ties, out)
+                read_expected_hits_at(program.cutoffs[a], block.bounds, limits, n_tied, ties, out)
         elif code == CHECK:
             outside = first_beyond(block.rows[a], program.limits[b], block.n)
             if outside >= 0:

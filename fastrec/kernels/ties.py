@@ -413,12 +413,12 @@ def read_expected_any(cut, bounds, ties, out):
 
 
 @helper
-def read_expected_hits_at_n_rel(cutoff, bounds, n_rel, n_tied, ties, out):
-    """Read the expected hits within the first n_rel ranks and within a cut-off, for tied users."""
+def read_expected_hits_at(cutoff, bounds, limits, n_tied, ties, out):
+    """Read the expected hits within the first limits[i] ranks and within a cut-off, for tied users."""
     for at in range(n_tied):
         i = ties.users[at]
         e, end = bounds[START, i] + 1, bounds[START, i + 1]
-        limit = min(n_rel[i], cutoff)
+        limit = min(np.int64(limits[i]), cutoff)
         hits = 0.0
         while e < end and ties.above[e] < limit:
             stop = block_end(ties.above, e, end)

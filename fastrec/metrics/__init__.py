@@ -1,5 +1,5 @@
 """Every metric, one file per family, each declared once."""
 
-from fastrec.metrics import exposure, items, lists, ratings, rows, thresholds, weighted
+from fastrec.metrics import exposure, items, judged, lists, ranks, ratings, rows, thresholds, weighted
 
-__all__ = ["exposure", "items", "lists", "ratings", "rows", "thresholds", "weighted"]
+__all__ = ["exposure", "items", "judged", "lists", "ranks", "ratings", "rows", "thresholds", "weighted"]

@@ -54,11 +54,8 @@ TABLE = "a table"
 ABOVE_ZERO = "a number above 0"
 EXPONENT = "a number above 0, at most 1000"
 NOT_NEGATIVE = "a number from 0 to 1000"
-FRACTION = "a number above 0 and below 1"
-UNIT = "a number from 0 to 1"
-FINITE = "a finite number"
-COUNT = "an integer from 1 to 10000"
-ABOVE_ONE = "a number above 1"
+FRACTION, FINITE, UNIT = "a number above 0 and below 1", "a finite number", "a number from 0 to 1"
+COUNT, ABOVE_ONE = "an integer from 1 to 10000", "a number above 1"
 COLUMN = "the name of a column of items"
 SEPARATOR = "the text between two categories, such as |"
 Formula = typing.TypeVar("Formula", bound=Callable[..., Any])
@@ -160,6 +157,7 @@ LISTS = Family(
         Option("min_gain", None, required=False, choices=("any",), kind=ABOVE_ZERO),
         Option("no_truth", None, required=False, choices=tuple(NO_TRUTH.values), kind=None),
         Option("no_recs", None, required=False, choices=tuple(NO_RECS.values), kind=None),
+        Option("mean", None, required=False, choices=("geometric",), kind=None),
     ),
     takes_cutoffs=True,
     needs_users=True,
@@ -236,6 +234,7 @@ class Call:
     min_gain: MinGain | None = None  # if None, these three are those of the call
     no_truth: str | None = None
     no_recs: str | None = None
+    mean: str | None = None  # or "geometric"
 
     @once
     def text(self) -> str:

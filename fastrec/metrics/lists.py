@@ -22,6 +22,7 @@ Table = Annotated[tuple[float, ...], TABLE]
 Exponent = Annotated[float, EXPONENT]
 NotNegative = Annotated[float, NOT_NEGATIVE]
 Fraction = Annotated[float, FRACTION]
+Multiple = Annotated[float, EXPONENT]
 Gain = Literal["linear", "exp2", "binary"] | Table
 Discount = Literal["log2", "log2_flat2"] | Table
 Ideal = Literal["truth", "truth_uncut", "list", "list_at_k", "k"]
@@ -33,7 +34,7 @@ def pooled(numerator: Row, denominator: Row) -> Combined:
     return Combined(ratio, (numerator, denominator))
 
 
-@ranking_metric(range=(0, None), formula="h", source="Salton & McGill 1983")
+@ranking_metric(range=(0, None), formula="h", source="Salton & McGill 1983", aliases=("num_rel_ret",))
 def hits(s: ListStatistics) -> Row:
     """Number of relevant items among the first k.
 
@@ -174,17 +175,22 @@ def f1(s: ListStatistics, *, average: Literal["user", "pooled", "means"] = "user
     source="Buckley & Voorhees 2000",
     aliases=("rprec",),
 )
-def r_precision(s: ListStatistics) -> Row:
-    """Precision at the rank that equals the number of relevant items.
+def r_precision(s: ListStatistics, *, multiple: Multiple = 1.0) -> Row:
+    """Precision at the rank that equals the number of relevant items, or a multiple of it.
 
-    Formula: hits in the first n_rel ranks / n_rel. With a cut-off the list is cut to k first.
+    Formula: hits in the first m ranks / m, where m is n_rel by default, and in general `multiple` times n_rel + 0.9,
+    rounded down, as in trec_eval. With a cut-off the list is cut to k first, but m stays.
 
     Examples
     --------
-    >>> fastrec.evaluate([[1, 2, 3, 4]], [[1, 4]], ["r_precision"])["r_precision"]
-    0.5
+    >>> report = fastrec.evaluate([[1, 2, 3, 4]], [[1, 4]], ["r_precision", "r_precision(multiple=2)"])
+    >>> report["r_precision"], report["r_precision(multiple=2)"]
+    (0.5, 0.5)
     """
-    return s.hits_at_n_rel / s.n_rel
+    if multiple == 1.0:
+        return s.hits_at_n_rel / s.n_rel
+    hits, ranks = s.hits_at_multiple(multiple)
+    return hits / ranks
 
 
 @ranking_metric(

@@ -17,6 +17,7 @@ from fastrec.exceptions import MetricError, shown
 from fastrec.kernels import codes as op
 from fastrec.kernels.program import Program
 from fastrec.metrics.declaration import LISTS, ROWS, Call, Changes
+from fastrec.metrics.geometric import geometric_mean, refuse_geometric
 from fastrec.metrics.program import ConditionRows, Extent, Writer, identity, is_linear, sides_of, vanishes, walk
 from fastrec.metrics.providers import find_provider
 from fastrec.metrics.row_statistics import RowStatistics
@@ -328,6 +329,8 @@ class Plan:
     def _plan(self, position: int, call: Call, condition: int, traced: Traced) -> Value:
         """Plan the sums of a metric."""
         result = traced.result
+        if call.mean is not None:
+            return self._plan_geometric(position, call, condition, traced)
         if result is None:
             return self._plan_arrays(position, call, condition, traced.rows)
         if call.metric.family is LISTS and (traced.is_of_order or not all(map(is_linear, traced.rows))):
@@ -349,6 +352,19 @@ class Plan:
         if self.per_user:
             self._stored[position] = (condition, row)
         return value
+
+    def _plan_geometric(self, position: int, call: Call, condition: int, traced: Traced) -> Value:
+        """Plan a geometric mean; the values of users stay as they are."""
+        refuse_geometric(call, traced.result, is_estimated=self.is_estimated)
+        if traced.is_of_order or not is_linear(traced.result):
+            self.not_linear.append(call.text)
+        row = _where(INCLUDED, traced.result)
+        combined = geometric_mean(row)
+        rows = tuple(Row(op.SELECT, (COUNTED, logarithm)) for logarithm in combined.rows)
+        sums = self._combined_sums(call, condition, rows, _where(COUNTED, WEIGHT))
+        if self.per_user:
+            self._stored[position] = (condition, row)
+        return Value(call, condition, combined, self.direct.add(*sums))
 
     def statistics_of(self, call: Call, value_of: Callable[[Row], Any] | None = None) -> Statistics:
         """Return what the formula of a call reads: rows, or what `value_of` makes of them."""

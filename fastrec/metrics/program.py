@@ -10,7 +10,8 @@ import numpy as np
 from fastrec.exceptions import MetricError
 from fastrec.kernels import codes as op
 from fastrec.metrics.providers import find_provider
-from fastrec.metrics.statistics import Row, Weight, rank_weights
+from fastrec.metrics.rank_weights import Weight, rank_weights
+from fastrec.metrics.statistics import Row
 
 __all__ = ["ConditionRows", "Extent", "Writer", "identity", "is_linear", "sides_of", "vanishes", "walk"]
 
@@ -62,7 +63,7 @@ def vanishes(row: Row) -> bool:
         return parts[0] if row.key == op.DIVIDE else any(parts)
     if row.key == op.MINIMUM:
         return all(parts) or (any(parts) and all(map(_at_least_zero, row.parts)))
-    return all(parts)
+    return row.key != op.LOGARITHM and all(parts)
 
 
 def sides_of(row: Row) -> frozenset[str]:
@@ -220,6 +221,8 @@ class Writer:
             self._n_rows += 1
         elif kind == "provided":
             self._emit(op.GIVEN, name, self._given[row.key])
+        elif kind == "hits_at":
+            self._emit(op.HITS_AT, name, self._cutoff(row.key[1]), self._write(row.parts[0]))
         elif kind in _COUNTED:
             self._emit(_COUNTED[kind], name, self._cutoff(row.key[1]))
         else:
@@ -329,9 +332,9 @@ class Writer:
         return np.array(maps, float), gain_tables
 
 
-_COUNTED = {"hits": op.HITS, "hits_at_n_rel": op.HITS_AT_N_REL, "any_hit": op.ANY_HIT}
+_COUNTED = {"hits": op.HITS, "any_hit": op.ANY_HIT}
 _READ = {"series": op.READ, "mean_precision": op.READ_MEAN}
-_FROM_HITS = _CUT = (*_COUNTED, *_READ)
+_FROM_HITS = _CUT = (*_COUNTED, "hits_at", *_READ)
 _GAINED = (*_READ, "ideal")
 _SIDES = dict.fromkeys(_FROM_HITS, ("recs", "truth")) | {"n_rec": ("recs",)}
 _SIDES |= {"n_rel": ("truth",), "ideal": ("recs", "truth"), "fact": ("rows",)}

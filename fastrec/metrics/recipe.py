@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any, Literal
@@ -47,6 +47,9 @@ class Recipe:
     above_0: frozenset[str] = frozenset()  # its metrics that count any gain above 0, whatever the min_gain of a call
     declined: Mapping[str, str] = field(default_factory=dict)  # its metrics that fastrec cannot reproduce -> why
     spelled: Mapping[str, str] = field(default_factory=dict)  # its own names of metrics -> their names here
+    sets: Mapping[str, tuple[str, ...]] = field(
+        default_factory=dict
+    )  # its names of several metrics -> their names here
     lacking: str = ""  # its own names of metrics that fastrec does not have yet; * stands for anything
     notes: tuple[str, ...] = ()  # about all its metrics
     notes_of: Mapping[str, str] = field(
@@ -80,9 +83,7 @@ class Recipe:
         if not isinstance(metrics, Iterable):
             raise InputTypeError(f"metrics must be strings such as 'ndcg@10', found {shown(metrics)}")
         asked: dict[str, Call] = {}
-        for text in listed_in_order(metrics, "metrics"):
-            if not isinstance(text, str):
-                raise MetricError(f"a metric of {self.tool} must be a string such as 'ndcg@10', found {shown(text)}")
+        for text in self._members(listed_in_order(metrics, "metrics"), kind):
             refuse_long(text)
             call = _find(self, text, kind)
             if min_gain is not None and call.min_gain is not None:
@@ -111,6 +112,13 @@ class Recipe:
                     "ask for one of them at a time"
                 )
         return found
+
+    def _members(self, metrics: Iterable[Any], kind: str) -> Iterator[str]:
+        """Yield the names of metrics, for a name of several of them each of these."""
+        for text in metrics:
+            if not isinstance(text, str):
+                raise MetricError(f"a metric of {self.tool} must be a string such as 'ndcg@10', found {shown(text)}")
+            yield from self.sets.get(text.strip(), (text,)) if kind == "lists" else (text,)
 
 
 @functools.lru_cache(maxsize=4096)

@@ -25,7 +25,26 @@ _TREC = _SAME | {
     "set_recall": "recall",
     "set_F": "f1",
     "set_relative_P": "precision(denominator=min_k_n_rel_n_rec)",
+    "set_map": "set_ap",
 }
+_TREC |= {"gm_map": "map(denominator=n_rel, mean=geometric)", "gm_bpref": "bpref(mean=geometric)"}
+_TREC |= {"bpref": "bpref", "infAP": "inf_ap", "11pt_avg": "eleven_point_average", "binG": "bin_g"}
+_TREC |= {f"iprec_at_recall_{tenths / 10:.2f}": f"iprec_at_recall(level={tenths / 10})" for tenths in range(11)}
+_TREC |= {"rbp_resid": "rbp_residual(p=0.9, tail=unjudged)", "unj_{k}": "unjudged"}
+_TREC |= {f"Rprec_mult_{tenths / 10:.2f}": f"r_precision(multiple={tenths / 10})" for tenths in range(2, 22, 2)}
+_CUTS = (5, 10, 15, 20, 30, 100, 200, 500, 1000)
+_ALL_TREC = (
+    *("map", "gm_map", "Rprec", "bpref", "recip_rank"),
+    *(f"iprec_at_recall_{tenths / 10:.2f}" for tenths in range(11)),
+    *(f"{name}_{k}" for name in ("P", "recall") for k in _CUTS),
+    *("infAP", "gm_bpref"),
+    *(f"Rprec_mult_{tenths / 10:.2f}" for tenths in range(2, 22, 2)),
+    *("11pt_avg", "binG", "ndcg"),
+    *(f"{name}_{k}" for name in ("ndcg_cut", "map_cut", "relative_P") for k in _CUTS),
+    *(f"success_{k}" for k in (1, 5, 10)),
+    *("set_P", "set_relative_P", "set_recall", "set_map", "set_F", "rbp_resid"),
+    *(f"unj_{k}" for k in (5, 10, 20)),
+)
 _IR_MEASURES = {
     "AP": "map(denominator=n_rel)",
     "nDCG": "ndcg",
@@ -37,11 +56,15 @@ _IR_MEASURES = {
     "SetR": "recall",
     "SetF": "f1",
     "SetP(relative=True)": "precision(denominator=min_k_n_rel_n_rec)",
+    "SetAP": "set_ap",
+    "Bpref": "bpref",
+    "Judged@{k}": "judged",
     "nDCG(dcg='exp-log2')@{k}": "ndcg(gain=exp2)",
     "ERR@{k}": "err(max_gain=4)",
     "RBP(rel=1)": "rbp(gain=binary)",
     "RBP(rel=1,p=0.5)": "rbp(p=0.5, gain=binary)",
 }
+_IR_MEASURES |= {f"IPrec@{tenths / 10}": f"iprec_at_recall(level={tenths / 10})" for tenths in range(11)}
 _TORCH = {
     "precision": "precision",
     "precision(adaptive_k=True)": "precision(denominator=min_k_n_rec)",
@@ -58,7 +81,14 @@ _TORCH_POINTS = {
 _NO_LEVEL = frozenset(
     {"ndcg", "ndcg_cut_{k}", "nDCG", "nDCG(dcg='exp-log2')@{k}", "ERR@{k}"}
 )  # of trec_eval and gdeval
-_COUNTS = "it is a sum over users, but every metric here is a mean or a ratio"
+_COUNTS = (
+    "it is a sum over users there, and a mean here: ask without like= for num_ret, num_rel, num_rel_ret or "
+    "num_nonrel_judged_ret"
+)
+_RBP = "it scales grades by limits that it does not set: use rbp(p=0.9), which agrees for grades of 0 and 1"
+_UTILITY = "it has a value for queries without a relevant item, which count as 0 here: ask for utility without like="
+_INSQ = "its weights add up to 1 over 1000 ranks, and it scales gains: ask for insq(t=...) without like="
+_N_USERS = "it is a number of users, which Report.users has"
 
 _TREC_SPELLED = {
     "P": "P_{k}",
@@ -66,6 +96,11 @@ _TREC_SPELLED = {
     "ndcg_cut": "ndcg_cut_{k}",
     "success": "success_{k}",
     "relative_P": "relative_P_{k}",
+    "Rprec_mult": "Rprec_mult_0.20",
+    "iprec_at_recall": "iprec_at_recall_0.10",
+    "IPrec": "IPrec@0.1",
+    "Judged": "Judged@{k}",
+    "unj": "unj_{k}",
     "MAP": "AP",
     "MRR": "RR",
     "Precision": "P@{k}",
@@ -74,9 +109,8 @@ _TREC_SPELLED = {
     "SetRelP": "SetP(relative=True)",
 }
 _TREC_LACKING = (
-    "11pt_avg G Rndcg Rprec_mult binG bpref gm_bpref gm_map infAP iprec_at_recall ndcg_rel num_nonrel_judged_ret rbp "
-    "rbp_resid relstring runid utility unj dcg ideal_dcg yaap prefs_* *_avgjg "
-    "*_IA BPM Compat INSQ INST IPrec Judged NERR8 NERR9 NERR10 NERR11 NRBP SDCG StRecall alpha_* \u03b1_* nNRBP"
+    "G Rndcg ndcg_rel relstring runid dcg ideal_dcg yaap prefs_* *_avgjg "
+    "*_IA BPM Compat INST NERR8 NERR9 NERR10 NERR11 NRBP SDCG StRecall alpha_* \u03b1_* nNRBP"
 )
 _SET_F = "its beta is the square of the usual beta: use f_beta(beta=...) without like="
 _RETRIEVAL = {"MAP": "map", "MRR": "mrr", "NormalizedDCG": "ndcg", "AUROC": "gauc", "FallOut": "fall_out"}
@@ -95,12 +129,15 @@ RETRIEVAL = (
         no_recs="skip",
         above_0=_NO_LEVEL,
         spelled=_TREC_SPELLED,
+        sets={"all_trec": _ALL_TREC},
         lacking=_TREC_LACKING,
         declined={
-            "set_map": "it is precision x recall per user, which no metric here computes",
             "set_F": _SET_F,
-            "num_q": _COUNTS,
+            "rbp": _RBP,
+            "utility": _UTILITY,
+            "num_q": _N_USERS,
             "num_ret": _COUNTS,
+            "num_nonrel_judged_ret": _COUNTS,
             "num_rel": _COUNTS,
             "num_rel_ret": _COUNTS,
         },
@@ -109,6 +146,10 @@ RETRIEVAL = (
             "equal scores are ordered by item, descending as strings: pass items as strings",
             "-l (relevance_level) is min_gain, which ndcg ignores",
         ),
+        notes_of={
+            "iprec_at_recall eleven_point_average": "they are NaN there for a query with an empty list, which only a "
+            "dict can hold",
+        },
     ),
     Recipe(
         name="ir_measures",
@@ -122,12 +163,15 @@ RETRIEVAL = (
         spelled=_TREC_SPELLED,
         lacking=_TREC_LACKING,
         declined={
-            "SetAP": "it is precision x recall per user, which no metric here computes",
             "SetF": _SET_F,
-            "NumQ": _COUNTS,
+            "rbp": _RBP,
+            "utility": _UTILITY,
+            "NumQ": _N_USERS,
             "NumRel": _COUNTS,
             "NumRelRet": _COUNTS,
             "NumRet": _COUNTS,
+            "num_nonrel_judged_ret": _COUNTS,
+            "INSQ": _INSQ,
             "Accuracy": "it leaves out users without a hit and divides by 0 for users with hits only",
         },
         notes_of={
@@ -306,14 +350,13 @@ LIBRARIES = (
         name="cornac",
         tool="Cornac",
         version="cornac 3.0.1",
-        lists=_SAME | {"map": "map"} | _BINARY_NDCG,
+        lists=_SAME | {"map": "map", "ncrr": "ncrr"} | _BINARY_NDCG,
         rows=_ERRORS | {"map": "average_precision(average=user)"},
         ties="error",
         min_gain=1.0,
         spelled={"AUC": "gauc", "FMeasure": "f1", "HitRatio": "hit_rate"},
         declined={
             "gauc": "it counts equal scores as lost, and is NaN if a user has relevant rows only",
-            "ncrr": "it needs the whole catalogue in the order of the model",
         },
         notes=("it ranks the whole catalogue, and the largest k cuts all metrics that are asked for together",),
     ),

@@ -54,7 +54,7 @@ def _replaced(row: Row, min_gain: float) -> Row:
         if series in (op.WEIGHT, op.GAIN_WEIGHT):
             gain = "binary" if series == op.WEIGHT else gain
             return Row(("provided", OF_ALL_HITS, cutoff, weight, gain, min_gain))
-    if kind in ("series", "mean_precision", "hits_at_n_rel"):
+    if kind in ("series", "mean_precision", "hits_at"):
         raise _refused("is no sum over relevant items of a value of their rank")
     return Row(row.key, tuple(_replaced(part, min_gain) for part in row.parts))
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from fastrec.exceptions import Argument, MetricError
 from fastrec.kernels import codes as op
+from fastrec.metrics.rank_weights import FAMILIES, WEIGHTS, Weight
 
 __all__ = [
     "Combined",
@@ -39,7 +40,6 @@ Array = np.ndarray[Any, Any]
 Measure = Callable[[Any], float]  # of an accumulator
 Gain = Any  # "linear", "exp2" or a table: a tuple of floats
 MAX_OPERATIONS = 300  # of a formula on rows: walks are recursive, and visit a row once per use
-Weight = Any  # "one", "reciprocal", "rank", "log2", "log2_flat2", ("geometric", p) or a table: a tuple of floats
 
 
 class UntraceableError(Exception):
@@ -112,7 +112,6 @@ def constant(value: float) -> Row:
     return Row(("constant", float(value)))
 
 
-WEIGHTS = ("one", "reciprocal", "rank", "log2", "log2_flat2")
 GAINS = ("linear", "exp2", "binary")
 IDEALS = ("truth", "truth_uncut", "list", "list_at_k", "k")
 N_REC = Row(("n_rec",))
@@ -364,7 +363,12 @@ class ListStatistics(Statistics):
     @property
     def hits_at_n_rel(self) -> Row:
         """Relevant items among the first n_rel ranks within k."""
-        return self._value_of(Row(("hits_at_n_rel", self.cutoff)))
+        return self._value_of(Row(("hits_at", self.cutoff), (N_REL,)))
+
+    def hits_at_multiple(self, multiple: float) -> tuple[Row, Row]:
+        """Return the relevant items among the first m ranks within k, and m: multiple x n_rel + 0.9, rounded down."""
+        ranks = Row(("cumulative", False, ("multiple", float(multiple))), (N_REL,))
+        return self._value_of(Row(("hits_at", self.cutoff), (ranks,))), self._value_of(ranks)
 
     @property
     def any_hit(self) -> Row:
@@ -457,7 +461,7 @@ def _checked(value: Any, names: tuple[str, ...], what: str) -> Any:
     """Return a known name, or a table as a tuple of floats."""
     if isinstance(value, str) and value in names:
         return value
-    if isinstance(value, tuple) and value and value[0] == "geometric":
+    if isinstance(value, tuple) and value and value[0] in FAMILIES:
         return value
     try:
         table = tuple(float(number) for number in value) if not isinstance(value, str) else ()
@@ -466,26 +470,3 @@ def _checked(value: Any, names: tuple[str, ...], what: str) -> Any:
     if not table or what == "ideal" or not all(math.isfinite(number) and number >= 0 for number in table):
         raise MetricError(f"has no {what} {value!r}: known: {', '.join(names)}")
     return table
-
-
-def rank_weights(weight: Weight, n_ranks: int) -> Array:
-    """Return weights of ranks 0 (always 0) to n_ranks, by Python's logarithm: NumPy's differs between processors."""
-    ranks = range(1, n_ranks + 1)
-    out = np.zeros(n_ranks + 1)
-    if isinstance(weight, tuple) and weight and weight[0] == "geometric":
-        p = weight[1]
-        out[1:] = [(1.0 - p) * p ** (rank - 1) for rank in ranks]
-    elif isinstance(weight, tuple):
-        known = min(len(weight), n_ranks)
-        out[1 : known + 1] = weight[:known]
-    elif weight == "one":
-        out[1:] = 1.0
-    elif weight == "reciprocal":
-        out[1:] = 1.0 / np.arange(1, n_ranks + 1)
-    elif weight == "rank":
-        out[1:] = np.arange(1, n_ranks + 1)
-    elif weight == "log2":
-        out[1:] = 1.0 / np.fromiter(map(math.log2, range(2, n_ranks + 2)), float, n_ranks)
-    elif weight == "log2_flat2":
-        out[1:] = 1.0 / np.maximum(np.fromiter(map(math.log2, ranks), float, n_ranks), 1.0)
-    return out

@@ -24,6 +24,8 @@ ABOUT = (
 FORMULAS = tomllib.loads(Path(__file__).with_name("formulas.toml").read_text(encoding="utf-8"))
 FAMILIES = {  # module of metrics -> title, and the folder of its pages
     "lists": ("Lists and truth", "lists"),
+    "judged": ("Judged items and recall", "lists"),
+    "ranks": ("Counts, ranks and user models", "lists"),
     "items": ("Items and histories, per user", "items"),
     "exposure": ("Exposure of items, all lists together", "items"),
     "weighted": ("Clicks weighted by propensity", "items"),

@@ -40,7 +40,11 @@ GROUPS: dict[str, list[Any]] = {
 }
 WEIGHTS = np.random.default_rng(7).choice([0.1, 1.0, 2.5], N_USERS)
 OF_LISTS = [metric for metric in fastrec.catalogue() if metric["kind"] == "ranking" and metric["name"] not in OF_ITEMS]
-RANGES: dict[str, Any] = {metric["name"]: metric["range"] for metric in OF_LISTS}
+RANGES: dict[str, Any] = {
+    metric["name"]: (-math.inf if metric["range"][0] is None else metric["range"][0], metric["range"][1])
+    for metric in OF_LISTS
+}
+OF_K_RANKS = ("f_beta", "f1", "mean_precision", "mean_recall", "unjudged")  # formulas that divide by k
 
 
 def groups_of(users: slice | Any) -> dict[str, Any]:
@@ -353,7 +357,7 @@ def test_policies_for_duplicates_without_any(kind: str, plainly: fastrec.Report,
 
 def uses_k_alone(ask: Ask) -> bool:
     """Return whether the formula divides by k, or fills k positions."""
-    return ask.name in ("f_beta", "f1") or ask.options.get("denominator") == "k" or ask.options.get("ideal") == "k"
+    return ask.name in OF_K_RANKS or ask.options.get("denominator") == "k" or ask.options.get("ideal") == "k"
 
 
 def test_a_cutoff_past_the_end_of_every_list_cuts_nothing(kind: str) -> None:

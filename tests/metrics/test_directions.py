@@ -61,9 +61,12 @@ HIGHER |= {
 HIGHER |= {"user_coverage", "aplt", "novelty", "epc", "efd", "intra_list_diversity", "category_coverage", "serendipity"}
 HIGHER |= {"category_entropy", "unexpectedness", "item_coverage", "shannon_entropy", "personalization"}
 HIGHER |= {"ips", "snips"}
-LOWER |= {"gini", "rsp", "reo", "miscalibration"}
+HIGHER |= {"utility", "set_ap", "mar", "mean_precision", "mean_recall", "ncrr", "insq"}
+HIGHER |= {"bpref", "inf_ap", "iprec_at_recall", "eleven_point_average", "bin_g"}
+LOWER |= {"gini", "rsp", "reo", "miscalibration", "average_relevance_position", "median_rank"}
 TARGETS |= {"popularity_lift": 0.0}
-NEITHER = {"popularity", "repeat_ratio", "overlap", "rbo"}
+NEITHER = {"popularity", "repeat_ratio", "overlap", "rbo", "num_ret", "num_rel"}
+NEITHER |= {"judged", "unjudged", "num_nonrel_judged_ret", "rbp_residual"}
 N_USERS, ROWS_OF_USER = 60, 8
 PER_USER, OVER_ROWS = "calibration(average=user)", "calibration"
 

@@ -252,7 +252,7 @@ DEFINED: dict[str, dict[str, list[str]]] = {
     "recall": {"denominator": ["n_rel", "min_k_n_rel", "min_k_n_rel_n_rec", "listed"], **AVERAGE},
     "f_beta": {"beta": ["number"], "average": ["user", "pooled", "means"]},
     "f1": {"average": ["user", "pooled", "means"]},
-    "r_precision": {},
+    "r_precision": {"multiple": ["number"]},
     "mrr": {},
     "arhr": {"denominator": ["one", "n_rel"]},
     "map": {"denominator": ["min_k_n_rel", "n_rel", "k", "hits", "min_n_rel_n_rec", "min_k_n_rel_n_rec"]},
@@ -266,8 +266,29 @@ DEFINED: dict[str, dict[str, list[str]]] = {
     "fallout": {},
     "mcc": {},
     "limited_auc": {"unseen": ["tail_mean", "list_only"]},
+    "bpref": {"denominator": ["min_n_rel_n_other", "n_rel"]},
+    "inf_ap": {},
+    "judged": {},
+    "unjudged": {},
+    "num_nonrel_judged_ret": {},
+    "rbp_residual": {"p": ["number"], "tail": ["always", "unjudged"]},
+    "iprec_at_recall": {"level": ["number"], "rounding": ["up", "nearest"]},
+    "eleven_point_average": {"rounding": ["up", "nearest"]},
+    "bin_g": {},
+    "median_rank": {},
+    "num_ret": {},
+    "num_rel": {},
+    "utility": {name: ["number"] for name in "abcd"},
+    "set_ap": {},
+    "mar": {"denominator": ["n_rel", "hits"]},
+    "mean_precision": {},
+    "mean_recall": {},
+    "ncrr": {},
+    "average_relevance_position": GAIN | AVERAGE,
+    "insq": {"t": ["number"], "gain": ["linear", "binary"]},
 }
-DEFAULT_NUMBERS = {"beta": 1.0, "p": 0.8, "max_gain": None}
+DEFAULT_NUMBERS = {"beta": 1.0, "p": 0.8, "max_gain": None, "multiple": 1.0, "t": 1.0, "level": 0.1}
+DEFAULT_NUMBERS |= {"a": 1.0, "b": -1.0, "c": 0.0, "d": 0.0}
 CATALOGUE = {
     metric["name"]: metric
     for metric in fastrec.catalogue()
@@ -298,6 +319,7 @@ def test_options_and_defaults(name: str) -> None:
     policies = ["skip", "zero", "nan", "error"]
     for policy, choices in (("no_truth", [*policies, "judged", "listed"]), ("no_recs", policies)):
         assert options.pop(policy) == {"default": None, "required": False, "choices": choices, "kind": "choice"}
+    assert options.pop("mean") == {"default": None, "required": False, "choices": ["geometric"], "kind": "choice"}
     assert list(options) == list(DEFINED[name])
     for option, choices in DEFINED[name].items():
         kind = "number" if choices == ["number"] else "choice or table" if "table" in choices else "choice"

@@ -18,6 +18,15 @@ FAR = 50  # past the end of every list here
 CUTOFFS = [None, 1, 3, 10, FAR]
 MIN_GAINS = [None, 2.0]
 NUMBERS: dict[str, list[Any]] = {"beta": [0.5, 1.0, 2.0], "p": [0.8, 0.5], "max_gain": [4.0, 5.5]}
+NUMBERS |= {
+    "a": [1.0],
+    "b": [-1.0],
+    "c": [0.5],
+    "d": [0.0, 0.25],
+    "multiple": [1.0, 0.3, 2.0],
+    "t": [1.0, 2.5],
+    "level": [0.1, 0.5],
+}
 TABLES: dict[str, list[Any]] = {
     "gain": [(0.0, 1.0, 3.0, 7.0, 15.0), (0.0, 0.0, 2.0, 2.0, 9.5)],
     "discount": [(1.0, 0.5, 0.5, 0.1)],

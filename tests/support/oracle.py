@@ -15,6 +15,7 @@ Fixed readings of the definitions:
 """
 
 import math
+import statistics
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -50,6 +51,8 @@ class User(NamedTuple):
     k: int | None = None
     n_items: int | None = None
     n_judged: int = 0  # rows in the truth, relevant or not
+    n_other: int = 0  # rows in the truth that are judged not relevant: of gain 0 and more
+    kinds: Sequence[str] = ()  # of each rank: "relevant", "other", "pooled" (in the truth, below 0) or "unknown"
 
     @property
     def n_rec(self) -> int:
@@ -149,9 +152,50 @@ def f1(u: User) -> Number:
     return f_beta(u, beta=1)
 
 
-def r_precision(u: User) -> Number:
-    """Hits in the first n_rel ranks of the list cut at k, divided by n_rel."""
-    return ratio(sum(rank <= u.n_rel for rank in u.hit_ranks), u.n_rel)
+def r_precision(u: User, *, multiple: float = 1) -> Number:
+    """Hits in the first m ranks of the list cut at k, divided by m = n_rel, or multiple x n_rel + 0.9 rounded down."""
+    m = u.n_rel if multiple == 1 else math.floor(multiple * u.n_rel + 0.9)
+    return ratio(sum(rank <= m for rank in u.hit_ranks), m)
+
+
+def num_ret(u: User) -> Number:
+    """Items within k."""
+    return len(u.top)
+
+
+def num_rel(u: User) -> Number:
+    """n_rel."""
+    return u.n_rel
+
+
+def utility(u: User, *, a: float = 1, b: float = -1, c: float = 0, d: float = 0) -> Number:
+    """a TP + b FP + c FN + d TN; the size of the catalogue matters for d only."""
+    if d == 0:
+        u = u._replace(n_items=u.n_rec + u.n_rel)
+    return sum(Fraction(w) * count for w, count in zip((a, b, c, d), confusion(u), strict=True))
+
+
+def set_ap(u: User) -> Number:
+    """Precision over the listed items times recall."""
+    return ratio(u.n_hits, len(u.top)) * ratio(u.n_hits, u.n_rel)
+
+
+def mar(u: User, *, denominator: str = "n_rel") -> Number:
+    """Sum of recall@r over the hits at r <= k, divided by the denominator."""
+    total = sum(Fraction(hits_so_far, u.n_rel) for hits_so_far in range(1, u.n_hits + 1))
+    return ratio(total, {"n_rel": u.n_rel, "hits": u.n_hits}[denominator])
+
+
+def mean_precision(u: User) -> Number:
+    """Mean of precision@1, ..., precision@k."""
+    hits_of = [sum(rank <= cutoff for rank in u.hit_ranks) for cutoff in range(1, u.k_alone + 1)]
+    return ratio(sum(Fraction(h, cutoff) for cutoff, h in enumerate(hits_of, start=1)), u.k_alone)
+
+
+def mean_recall(u: User) -> Number:
+    """Mean of recall@1, ..., recall@k."""
+    hits_of = [sum(rank <= cutoff for rank in u.hit_ranks) for cutoff in range(1, u.k_alone + 1)]
+    return ratio(sum(ratio(h, u.n_rel) for h in hits_of), u.k_alone)
 
 
 # Ranks of hits.
@@ -165,6 +209,12 @@ def mrr(u: User) -> Number:
 def arhr(u: User, *, denominator: str = "one") -> Number:
     """Sum of 1/rank over the hits within k, divided by 1 or by n_rel."""
     return ratio(sum(Fraction(1, rank) for rank in u.hit_ranks), {"one": 1, "n_rel": u.n_rel}[denominator])
+
+
+def ncrr(u: User) -> Number:
+    """Sum of 1/rank over the hits within k, divided by that of hits at the first min(k, n_rel) ranks."""
+    best = sum(Fraction(1, rank) for rank in range(1, u.min_k(u.n_rel) + 1))
+    return ratio(sum(Fraction(1, rank) for rank in u.hit_ranks), best)
 
 
 def map_(u: User, *, denominator: str = "min_k_n_rel") -> Number:
@@ -181,6 +231,83 @@ def map_(u: User, *, denominator: str = "min_k_n_rel") -> Number:
             "min_k_n_rel_n_rec": u.min_k(min(u.n_rel, u.n_rec)),
         }[denominator],
     )
+
+
+# What was judged.
+
+
+def bpref(u: User, *, denominator: str = "min_n_rel_n_other") -> Number:
+    """Mean over relevant items of 1 - min(judged others above, n_rel) / denominator; 0 for those not within k."""
+    bottom = {"min_n_rel_n_other": min(u.n_rel, u.n_other), "n_rel": u.n_rel}[denominator]
+    total = Fraction(0)
+    for rank in u.hit_ranks:
+        above = sum(kind == "other" for kind in u.kinds[: rank - 1])
+        total += 1 - Fraction(min(above, u.n_rel), bottom) if above else 1
+    return ratio(total, u.n_rel)
+
+
+def inf_ap(u: User) -> Number:
+    """Mean over relevant items of the expected precision at their rank: equation 2 of Yilmaz & Aslam."""
+    e = Fraction(1, 100_000)
+    total = Fraction(0)
+    for rank in u.hit_ranks:
+        above = u.kinds[: rank - 1]
+        rel, other, pooled = (sum(kind == name for kind in above) for name in ("relevant", "other", "pooled"))
+        total += Fraction(1, rank)
+        if above:
+            in_pool = Fraction(rel + other + pooled, rank - 1)
+            total += Fraction(rank - 1, rank) * in_pool * (rel + e) / (rel + other + 2 * e)
+    return ratio(total, u.n_rel)
+
+
+def n_judged_within_k(u: User) -> int:
+    return sum(kind in ("relevant", "other") for kind in u.kinds[: u.k])
+
+
+def judged(u: User) -> Number:
+    """Judged items among the first k, over min(k, n_rec)."""
+    return ratio(n_judged_within_k(u), len(u.top))
+
+
+def unjudged(u: User) -> Number:
+    """Items among the first k that were not judged, over k."""
+    return ratio(len(u.top) - n_judged_within_k(u), u.k_alone)
+
+
+def num_nonrel_judged_ret(u: User) -> Number:
+    """Items among the first k that were judged not relevant."""
+    return sum(kind == "other" for kind in u.kinds[: u.k])
+
+
+def rbp_residual(u: User, *, p: float = 0.8, tail: str = "always") -> Number:
+    """Weights of the ranks within k that were not judged, and of all ranks past the end."""
+    if tail == "unjudged" and n_judged_within_k(u) == len(u.top):
+        return 0
+    unknown = [rank for rank, kind in enumerate(u.kinds[: u.k], start=1) if kind in ("pooled", "unknown")]
+    return math.fsum((1 - p) * p ** (rank - 1) for rank in unknown) + p ** len(u.top)
+
+
+def iprec_at_recall(u: User, *, level: float = 0.1, rounding: str = "up") -> Number:
+    """Largest precision at ranks within k with at least level x n_rel hits."""
+    wanted = Fraction(level * u.n_rel)
+    least = math.floor(level * u.n_rel + 0.9) if rounding == "up" else math.floor(wanted + Fraction(1, 2))
+    return max((Fraction(h, rank) for h, rank in enumerate(u.hit_ranks, start=1) if h >= least), default=0)
+
+
+def eleven_point_average(u: User, *, rounding: str = "up") -> Number:
+    """Mean of the interpolated precision at 0, 0.1, ..., 1."""
+    return ratio(sum(Fraction(iprec_at_recall(u, level=i / 10, rounding=rounding)) for i in range(11)), 11)
+
+
+def bin_g(u: User) -> Number:
+    """Sum over the hits within k of 1 / log2(2 + misses above), over n_rel."""
+    total = math.fsum(1 / math.log2(2 + rank - h) for h, rank in enumerate(u.hit_ranks, start=1))
+    return ratio(total, u.n_rel)
+
+
+def median_rank(u: User) -> Number | None:
+    """Median rank of the hits within k; None without one."""
+    return statistics.median(map(Fraction, u.hit_ranks)) if u.hit_ranks else None
 
 
 # Gains.
@@ -264,6 +391,30 @@ def ndcg(u: User, *, gain: str | Table = "linear", discount: str | Table = "log2
 def rbp(u: User, *, p: float = 0.8, gain: str = "linear") -> Number:
     """(1-p) * sum of gain * p^(rank-1) within k."""
     return (1 - p) * math.fsum(own * p ** (rank - 1) for rank, own in enumerate(with_gain(u, gain).top, start=1))
+
+
+def relevance_positions(u: User, gain: str | Table) -> tuple[float, float]:
+    """Sums of gain x rank and of gain within k."""
+    gains = with_gain(u, gain).top
+    return math.fsum(rank * own for rank, own in enumerate(gains, start=1)), math.fsum(gains)
+
+
+def average_relevance_position(u: User, *, gain: str | Table = "linear") -> Number | None:
+    """Mean rank within k weighted by gain; None without a gain."""
+    ranks, gains = relevance_positions(u, gain)
+    return ranks / gains if gains else None
+
+
+def insq(u: User, *, t: float = 1, gain: str = "linear") -> Number:
+    """Sum of gain / (rank + 2t - 1)^2 within k, over the sum of 1 / (rank + 2t - 1)^2 over all ranks.
+
+    The sum past rank 1000 is 1/z + 1/(2 z^2) + 1/(6 z^3) - 1/(30 z^5) with z = 1000 + 2t, to 1e-22.
+    """
+    before = 2 * t - 1
+    z = 1000 + 2 * t
+    rest = 1 / z + 1 / (2 * z**2) + 1 / (6 * z**3) - 1 / (30 * z**5)
+    total = math.fsum([*((rank + before) ** -2 for rank in range(1, 1001)), rest])
+    return math.fsum(g * (rank + before) ** -2 for rank, g in enumerate(with_gain(u, gain).top, start=1)) / total
 
 
 def err(u: User, *, max_gain: float) -> Number:
@@ -352,7 +503,20 @@ def limited_auc(u: User, *, unseen: str = "tail_mean") -> Number:
     return ratio(right, pairs)
 
 
-METRICS: dict[str, Callable[..., Number]] = {
+def kinds_of(items: Sequence[Item], gains: Sequence[float], rows: Mapping[Item, float]) -> list[str]:
+    """The kind of each rank; a later copy of an item is no item, and so unknown."""
+    kinds = []
+    for at, (item, gain) in enumerate(zip(items, gains, strict=True)):
+        if gain > 0:
+            kinds.append("relevant")
+        elif item not in rows or item in items[:at]:
+            kinds.append("unknown")
+        else:
+            kinds.append("other" if rows[item] >= 0 else "pooled")
+    return kinds
+
+
+METRICS: dict[str, Callable[..., Number | None]] = {
     "hits": hits,
     "hit_rate": hit_rate,
     "precision": precision,
@@ -373,20 +537,42 @@ METRICS: dict[str, Callable[..., Number]] = {
     "fallout": fallout,
     "mcc": mcc,
     "limited_auc": limited_auc,
+    "bpref": bpref,
+    "inf_ap": inf_ap,
+    "judged": judged,
+    "unjudged": unjudged,
+    "num_nonrel_judged_ret": num_nonrel_judged_ret,
+    "rbp_residual": rbp_residual,
+    "iprec_at_recall": iprec_at_recall,
+    "eleven_point_average": eleven_point_average,
+    "bin_g": bin_g,
+    "median_rank": median_rank,
+    "num_ret": num_ret,
+    "num_rel": num_rel,
+    "utility": utility,
+    "set_ap": set_ap,
+    "mar": mar,
+    "mean_precision": mean_precision,
+    "mean_recall": mean_recall,
+    "ncrr": ncrr,
+    "average_relevance_position": average_relevance_position,
+    "insq": insq,
 }
 
 
 # From logs to users.
 
 
-def truth_gains(rows: Sequence[tuple[Item, float]], min_gain: float | None, duplicates: str) -> dict[Item, float]:
-    """Item -> gain of the relevant items; an item given twice is an error or has its largest gain."""
+def truth_gains(
+    rows: Sequence[tuple[Item, float]], min_gain: float | None, duplicates: str, *, least: float = 0
+) -> dict[Item, float]:
+    """Item -> gain of the relevant items, above `least`; an item given twice is an error or has its largest gain."""
     gains: dict[Item, float] = {}
     for item, gain in rows:
         if item in gains and duplicates == "error":
             raise ValueError(f"item {item} is twice in the truth")
         gains[item] = max(gain, gains.get(item, gain))
-    return {item: gain for item, gain in gains.items() if gain > 0 and (min_gain is None or gain >= min_gain)}
+    return {item: gain for item, gain in gains.items() if gain > least and (min_gain is None or gain >= min_gain)}
 
 
 def by_score(pairs: list[tuple[Item, float]], relevant: Mapping[Item, float], ties: str) -> list[tuple[Item, float]]:
@@ -463,6 +649,12 @@ def mean_over_users(values: Sequence[float], weights: Sequence[float]) -> tuple[
     return mean, error_of_mean([value - mean for value in values], weights)
 
 
+def geometric_mean(values: Sequence[float], weights: Sequence[float]) -> tuple[float, float]:
+    """exp of the mean of logarithms, of 1e-5 for smaller values; its standard error is that of the mean x exp."""
+    mean, error = mean_over_users([math.log(max(value, 1e-5)) for value in values], weights)
+    return math.exp(mean), math.exp(mean) * error
+
+
 def pooled_ratio(parts: Sequence[tuple[Number, Number]], weights: Sequence[float]) -> tuple[float, float | None]:
     """Sum of numerators over sum of denominators.
 
@@ -499,7 +691,15 @@ def parts_of(metric: str, u: User, options: Mapping[str, Any]) -> tuple[Number, 
         return u.n_hits, recall_denominator(u, options.get("denominator", "n_rel"))
     if metric in ("f_beta", "f1"):
         return f_beta_parts(u, options.get("beta", 1))
+    if metric == "average_relevance_position":
+        return relevance_positions(u, options.get("gain", "linear"))
     raise ValueError(f"{metric} has no pooled form")
+
+
+def value_of(u: User, metric: str, options: Mapping[str, Any]) -> float | None:
+    """The user's value; None for a user without one, who is not counted."""
+    value = METRICS[metric](u, **options)
+    return None if value is None else float(value)
 
 
 def evaluate(
@@ -531,7 +731,7 @@ def evaluate(
     options = dict(options or {})
     min_gain = options.pop("min_gain", min_gain)
     no_truth, no_recs = options.pop("no_truth", no_truth), options.pop("no_recs", no_recs)
-    average = options.pop("average", "user")
+    average = "geometric" if options.pop("mean", None) == "geometric" else options.pop("average", "user")
     users: list[User] = []
     for i, (items, rows) in enumerate(zip(recs, truth, strict=True)):
         relevant = truth_gains(rows, min_gain, duplicates)
@@ -540,14 +740,19 @@ def evaluate(
         pairs = [pair for pair in zip(items, user_scores, strict=True) if pair[0] not in seen]
         if scores is not None:
             pairs = by_score(pairs, relevant, ties)
-        gains = list_gains([item for item, _ in pairs], relevant, duplicates)
-        users.append(User(gains, sorted(relevant.values(), reverse=True), k, n_items, len(rows)))
+        listed = [item for item, _ in pairs]
+        if duplicates == "first":
+            listed = list(dict.fromkeys(listed))
+        gains = list_gains(listed, relevant, duplicates)
+        known = truth_gains(rows, None, duplicates, least=-math.inf)
+        others = sum(gain >= 0 and item not in relevant for item, gain in known.items())
+        user = User(gains, sorted(relevant.values(), reverse=True), k, n_items, len(rows), others)
+        users.append(user._replace(kinds=kinds_of(listed, gains, known)))
 
     rulings = [ruling(u, no_truth, no_recs) for u in users]
     fixed = {"skip": None, "zero": 0.0, "nan": math.nan}
     per_user = [
-        float(METRICS[metric](u, **options)) if rule == "count" else fixed[rule]
-        for u, rule in zip(users, rulings, strict=True)
+        value_of(u, metric, options) if rule == "count" else fixed[rule] for u, rule in zip(users, rulings, strict=True)
     ]
     value, std_error = summarise(metric, average, options=options, users=users, per_user=per_user, weights=weights)
     return Result(
@@ -581,6 +786,8 @@ def summarise(
         return math.nan, math.nan
     if average == "user":
         return mean_over_users(values, kept_weights)
+    if average == "geometric":
+        return geometric_mean(values, kept_weights)
     if average == "pooled":
         return pooled_ratio([parts_of(metric, u, options) for u in kept_users], kept_weights)
     if average == "means" and metric in ("f_beta", "f1"):

@@ -13,7 +13,7 @@ from fastrec.metrics.calls import parse
 from fastrec.metrics.declaration import COMMON_OPTIONS
 from fastrec.metrics.plan import Asked, Plan, make_plan
 from support import score_oracle
-from support.known import OF_ITEMS
+from support.known import OF_ITEMS, OF_JUDGEMENTS
 from support.list_calls import NUMBERS, TABLES, Ask, flat, same, write
 from support.oracle import Result
 from support.strategies import ScoredLog
@@ -68,7 +68,8 @@ def plan_of(ask: Ask) -> Plan:
     return make_plan((parse(ask.text),), Asked(n_items=100))
 
 
-MATRIX = [ask for metric in fastrec.catalogue() if metric["name"] not in OF_ITEMS for ask in asks_of(metric)]
+NOT_OF_ROWS = {*OF_ITEMS, *OF_JUDGEMENTS}
+MATRIX = [ask for metric in fastrec.catalogue() if metric["name"] not in NOT_OF_ROWS for ask in asks_of(metric)]
 RANKED = [ask for ask in MATRIX if not is_of_rows(ask) and not any(plan_of(ask).filled.values())]
 OF_ROWS = [ask for ask in MATRIX if is_of_rows(ask)]
 

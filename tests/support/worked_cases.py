@@ -323,6 +323,90 @@ GAINS = [
     case("gain below zero", "ndcg(discount=[1, 0.5])", [([1, 2], [(1, -1.0), (2, 1.0)])], 1 / 2),
 ]
 # n = 4, TP = 2, FP = 2, FN = 2, TN = 20 - 4 - 4 + 2 = 14
+SETS = [
+    # two hits among four, five relevant
+    case("num_ret", "num_ret", [binary(4, [1, 3], 5), binary(2, [], 1)], 3),
+    case("num_ret cut", "num_ret@3", [binary(4, [1, 3], 5), binary(2, [], 1)], 2.5),
+    case("num_rel", "num_rel@1", [binary(4, [1, 3], 5), binary(2, [], 1)], 3),
+    # = 2 - 2, then 2 * 2 - 2 + 3 * 0.5
+    case("utility", "utility", [binary(4, [1, 3], 5)], 0),
+    case("utility weighted", "utility(a=2, c=0.5)", [binary(4, [1, 3], 5)], 3.5),
+    # = 2 - 2 + 0.5 * (20 - 4 - 5 + 2)
+    case("utility of the rest", "utility(d=0.5)", [binary(4, [1, 3], 5)], 6.5, n_items=20),
+    # = 2/4 * 2/5
+    case("set_ap", "set_ap", [binary(4, [1, 3], 5)], 0.2),
+    # = 1/1 * 1/5
+    case("set_ap cut", "set_ap@1", [binary(4, [1, 3], 5)], 0.2),
+    # = (1/5 + 2/5) / 5 and / 2
+    case("mar", "mar@4", [binary(4, [1, 3], 5)], 0.12),
+    case("mar over hits", "mar(denominator=hits)@4", [binary(4, [1, 3], 5)], 0.3),
+    # m = floor(0.4 * 5 + 0.9) = 2: 1 of 2; m = 10: 2 of 10
+    case("r_precision of a part", "r_precision(multiple=0.4)", [binary(4, [1, 3], 5)], 0.5),
+    case("r_precision of twice as many", "r_precision(multiple=2)", [binary(4, [1, 3], 5)], 0.2),
+]
+# ranks: not judged, judged not relevant, relevant, in the pool, relevant; a third relevant item is not listed
+POOL: list[User] = [([7, 3, 1, 4, 2], [(1, 1.0), (2, 1.0), (9, 1.0), (3, 0.0), (4, -1.0), (8, 0.0)])]
+EPS = 0.00001
+JUDGED = [
+    # = ((1 - 1/2) + (1 - 1/2)) / 3, then with 1 - 1/3 for both
+    case("bpref", "bpref", POOL, 1 / 3),
+    case("bpref as published", "bpref(denominator=n_rel)", POOL, 4 / 9),
+    case("bpref cut", "bpref@4", POOL, 1 / 6),
+    # nothing judged not relevant: 2 of 3 relevant items
+    case("bpref without others", "bpref", [binary(5, [3, 5], 3)], 2 / 3),
+    # = (1/3 + 2/3 * 1/2 * e / (1 + 2e) + 1/5 + 4/5 * 3/4 * (1 + e) / (2 + 2e)) / 3
+    case(
+        "inf_ap",
+        "inf_ap",
+        POOL,
+        (1 / 3 + 1 / 3 * EPS / (1 + 2 * EPS) + 1 / 5 + 3 / 5 * (1 + EPS) / (2 + 2 * EPS)) / 3,
+    ),
+    case("judged", "judged", POOL, 0.6),
+    case("judged cut", "judged@2", POOL, 0.5),
+    case("unjudged", "unjudged@10", POOL, 0.2),
+    case("num_nonrel_judged_ret", "num_nonrel_judged_ret", POOL, 1),
+    # = 1/2 + 1/16 + 1/32
+    case("rbp_residual", "rbp_residual(p=0.5)", POOL, 19 / 32),
+    case("rbp_residual of one judged item", "rbp_residual(p=0.5)", [binary(1, [1], 1)], 1 / 2),
+    case("rbp_residual of trec_eval", "rbp_residual(p=0.5, tail=unjudged)", [binary(1, [1], 1)], 0),
+    # precisions 1/3 and 2/5 at recall 1/3 and 2/3
+    case("iprec", "iprec_at_recall(level=0.2)", POOL, 2 / 5),
+    case("iprec cut", "iprec_at_recall(level=0.2)@4", POOL, 1 / 3),
+    case("iprec of all", "iprec_at_recall(level=1)", POOL, 0),
+    # 0.4 * 3 + 0.9 is 2.1, and 0.4 * 3 is nearer to 1
+    case("iprec up", "iprec_at_recall(level=0.4)", [binary(3, [1, 3], 3)], 2 / 3),
+    case("iprec nearest", "iprec_at_recall(level=0.4, rounding=nearest)", [binary(3, [1, 3], 3)], 1),
+    # = 2/5 at 0, 0.1, ..., 0.7: in floating point, 0.7 * 3 + 0.9 is below 3
+    case("11 points", "eleven_point_average", POOL, 8 * 0.4 / 11),
+    # = 2/5 at 0, 0.1, ..., 0.8, as 0.8 * 3 is nearer to 2
+    case("11 points nearest", "eleven_point_average(rounding=nearest)", POOL, 9 * 0.4 / 11),
+    # = (1/log2(4) + 1/log2(5)) / 3: two and three misses above
+    case("bin_g", "bin_g", POOL, (1 / 2 + 1 / math.log2(5)) / 3),
+    case("median_rank", "median_rank", [*POOL, binary(6, [2, 3, 6], 3), binary(2, [], 1)], 3.5),
+]
+POSITIONS = [
+    # = (1/1 + 1/2 + 2/3 + 2/4 + 2/5) / 5: the list of four ends before rank 5
+    case("mean_precision", "mean_precision@5", [binary(4, [1, 3], 5)], 46 / 75),
+    # = (1/5 + 1/5 + 2/5 + 2/5 + 2/5) / 5
+    case("mean_recall", "mean_recall@5", [binary(4, [1, 3], 5)], 0.32),
+    # = (1 + 1/3) / (1 + 1/2 + 1/3 + 1/4)
+    case("ncrr", "ncrr@4", [binary(4, [1, 3], 5)], 0.64),
+    # the values that TF-Ranking asserts for scores [1, 3, 2] and [1, 2, 3], labels [0, 0, 1] and [0, 1, 2]
+    case(
+        "ARP of TF-Ranking", "average_relevance_position(average=pooled)", [graded([0, 1, 0]), graded([2, 1, 0])], 1.5
+    ),
+    case("ARP of its first list", "average_relevance_position(average=pooled)", [graded([0, 1, 0])], 2),
+    # = (2 + 4/3) / 2: a user without a hit does not count
+    case("ARP of users", "average_relevance_position", [graded([0, 1, 0]), graded([2, 1, 0]), graded([0], [1])], 5 / 3),
+    # = (2 + 3/2) / 2
+    case("mean rank", "average_relevance_position(gain=binary)", [graded([0, 1, 0]), graded([2, 1, 0])], 1.75),
+    # = (1/2^2 + 1/4^2) / (pi^2/6 - 1)
+    case("insq", "insq", [binary(4, [1, 3], 5)], (1 / 4 + 1 / 16) / (math.pi**2 / 6 - 1)),
+    # = (2/4^2 + 1/5^2) / (pi^2/6 - 1 - 1/4 - 1/9)
+    case("insq of two", "insq(t=2)", [graded([2, 1])], (1 / 8 + 1 / 25) / (math.pi**2 / 6 - 49 / 36)),
+    # = (1/1^2) / (pi^2/6)
+    case("insq of half an item", "insq(t=0.5, gain=binary)", [graded([3, 0])], 6 / math.pi**2),
+]
 CATALOGUE = [binary(5, [1, 3, 5], 4)]
 AUC_USER = [binary(4, [2, 3], 3)]
 CONFUSION = [
@@ -420,6 +504,30 @@ POLICIES = [
     # the weight of a user who is not counted has no effect
     case("weights skip", "recall", KINDS[:3], 1 / 8, weights=[1.0, 100.0, 3.0]),
 ]
+GEOMETRIC = [
+    # = sqrt(1/2 * 1/8)
+    case("geometric mrr", "mrr(mean=geometric)", [binary(2, [2], 1), binary(8, [8], 1)], 0.25),
+    # = cube root of 1 * 1/2 * 0.00001: a user without a hit counts with the floor; so does one without a list
+    case(
+        "geometric map",
+        "map(mean=geometric)",
+        [binary(2, [1], 1), binary(2, [2], 1), binary(2, [], 1)],
+        0.000005 ** (1 / 3),
+    ),
+    case("geometric map without a list", "map(mean=geometric)", [binary(4, [4], 1), ([], [(1, 1.0)])], 0.0000025**0.5),
+    # logarithms -log 4 and 0 deviate by log 2: 1/2 * sqrt(2 * 2 * (log 2)^2) / 2
+    case(
+        "geometric error", "mrr(mean=geometric)", [binary(4, [4], 1), binary(1, [1], 1)], 0.5, std_error=math.log(2) / 2
+    ),
+    # = (1/2^3 * 1)^(1/4)
+    case(
+        "geometric weighted",
+        "mrr(mean=geometric)",
+        [binary(2, [2], 1), binary(1, [1], 1)],
+        0.125**0.25,
+        weights=[3.0, 1.0],
+    ),
+]
 TIED: list[User] = [([5, 2, 9], [(2, 1.0)])]
 HALVING_DCG = "dcg(discount=[1, 0.5, 0.25])"
 GRADED_TIE: list[User] = [([7, 5, 2], [(2, 1.0), (5, 2.0)])]
@@ -459,7 +567,19 @@ TIES = [
         duplicates="first",
     ),
 ]
-CASES: list[Case] = [*DEFINED, *HITS, *RANKS, *GAINS, *CONFUSION, *POLICIES, *TIES]
+CASES: list[Case] = [
+    *DEFINED,
+    *HITS,
+    *RANKS,
+    *GAINS,
+    *SETS,
+    *JUDGED,
+    *POSITIONS,
+    *CONFUSION,
+    *POLICIES,
+    *GEOMETRIC,
+    *TIES,
+]
 REFUSED: list[Refused] = [
     refused("no_truth", "recall", KINDS[:2], no_truth="error"),
     refused("no_truth and no list", "recall", KINDS[3:], no_truth="error", no_recs="zero"),

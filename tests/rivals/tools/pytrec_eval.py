@@ -14,8 +14,10 @@ sys.path.pop(0)  # this folder, with files named like the tools
 import pytrec_eval
 
 UNCUT = ("map", "ndcg", "recip_rank", "Rprec", "set_P", "set_recall", "set_relative_P", "set_map", "set_F")
+UNCUT += ("11pt_avg", "binG", "bpref", "infAP", "iprec_at_recall", "Rprec_mult", "utility")
+UNCUT += ("G", "Rndcg", "ndcg_rel", "gm_map", "gm_bpref")
 CUT = ("map_cut", "ndcg_cut", "P", "recall", "relative_P", "success")
-COUNTS = ("num_q", "num_ret", "num_rel", "num_rel_ret")
+COUNTS = ("num_q", "num_ret", "num_rel", "num_rel_ret", "num_nonrel_judged_ret")
 F_PARAMETERS = ("0.25", "4.0")  # trec_eval calls it beta; it is the square
 GRADED = ("graded", "tied", "judged_alone", "judged_empty", "real")
 SKIPPED = {
