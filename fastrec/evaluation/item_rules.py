@@ -6,9 +6,11 @@ from typing import Any
 
 from fastrec.evaluation.accumulators import ACCUMULATORS, AccumulatorKind, Keys
 from fastrec.items import categories as _categories  # noqa: F401 - registers providers
+from fastrec.items import ideal_gains as _ideal_gains  # noqa: F401 - registers providers
 from fastrec.items import judgements as _judgements  # noqa: F401 - registers providers
 from fastrec.items import others as _others  # noqa: F401 - registers providers
 from fastrec.items import popularity as _popularity  # noqa: F401
+from fastrec.items import user_models as _user_models  # noqa: F401 - registers providers
 from fastrec.items import vectors as _vectors  # noqa: F401
 from fastrec.items.counting import collect_exposure
 from fastrec.items.disparity import SegmentRates, collect_rates, unpack_rates

@@ -20,7 +20,7 @@ from fastrec.inputs.slots import MADE, BatchSides
 from fastrec.items.popularity import Popularity
 from fastrec.kernels.sampled_ranks import Functions, estimate_functions
 from fastrec.metrics.providers import gains_in_lists, is_relevant, provider
-from fastrec.metrics.rank_weights import rank_weights, weight_of_family
+from fastrec.metrics.rank_weights import rank_weights, weight_between
 from fastrec.metrics.sampled import OF_ALL_HITS, OF_ONE_HIT, SAMPLED
 from fastrec.policies import CORRECT, SAMPLE, SAMPLING
 from fastrec.runtime.compiler import Entry
@@ -354,8 +354,8 @@ def _weight_at(weight: Any, rank: float) -> float:
         return 1.0 / math.log2(rank + 1.0)
     if weight == "log2_flat2":
         return 1.0 / max(math.log2(rank), 1.0)
-    if weight[0] == "geometric":
-        return weight_of_family(weight[0], weight[1], rank)
+    if weight[0] in ("geometric", "inverse_square"):
+        return weight_between(weight, rank)
     raise MetricError(
         "has a table of weights of whole ranks, and estimates lie between them: ", Argument("correct", ("bv",))
     )

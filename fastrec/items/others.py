@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from fastrec.exceptions import MetricError
 from fastrec.inputs.arrays import FlatSide
 from fastrec.inputs.ragged import read_only
 from fastrec.inputs.slots import BatchSides
-from fastrec.items.sums import UNCUT, cuts_of, find_places, is_hit, kernel, sum_rows
-from fastrec.kernels import items as kernels
+from fastrec.items.sums import UNCUT, cuts_of, find_places, is_hit, kernel, rank_biased_overlap, sum_rows
 from fastrec.metrics.providers import provider
 from fastrec.runtime.threads import over_users
 
 Array = np.ndarray[Any, Any]
-FORMS = ("ext", "min", "truncated")  # of rbo, by their codes in the kernel
-MAX_DEPTH = 10_000_000
 
 
 def _lengths(side: FlatSide, k: int | None) -> Array:
@@ -66,7 +61,8 @@ def fill_reference(sides: Mapping[str, Any], keys: Sequence[Any], out: Array) ->
             out[nth] = _lengths(reference, options[0])
         elif kind == "rbo":
             p, form, k = options
-            out[nth] = _rank_biased(places, (recs, reference), p, form, k, n_threads)
+            lengths = np.stack([_lengths(recs, k), _lengths(reference, k)])
+            out[nth], _ = rank_biased_overlap(places, recs.indptr, lengths, p, form, k, n_threads)
 
 
 @provider("hits outside of reference", sides=["recs", "truth", "reference"])
@@ -77,24 +73,3 @@ def fill_hits(sides: Mapping[str, Any], keys: Sequence[Any], out: Array) -> None
     for nth, (least, k) in enumerate(keys):
         cuts, _ = cuts_of([k])
         out[nth] = sum_rows((outside & is_hit(sides, least)) * 1.0, recs.indptr, cuts, "one", n_threads)[0]
-
-
-def _rank_biased(
-    places: Array, sides: tuple[FlatSide, FlatSide], p: float, form: str, k: int | None, n_threads: int
-) -> Array:
-    """Return the rank-biased overlap of each user with a list and a reference; 0 for others."""
-    recs, reference = sides
-    lengths = np.stack([_lengths(recs, k), _lengths(reference, k)])
-    deepest = int(lengths.max(initial=0))
-    if form == "truncated" and k is not None:
-        deepest = max(deepest, k)
-    if deepest > MAX_DEPTH:
-        raise MetricError(f"takes lists and cut-offs up to {MAX_DEPTH:,}, found {deepest:,}")
-    powers = np.array([math.pow(p, d) for d in range(deepest + 1)])
-    upper = powers[:-1]
-    sums = np.cumsum(np.append(0.0, upper / np.arange(1, deepest + 1))), np.cumsum(np.append(0.0, upper))
-    depths = kernels.Depths(p, powers, *sums, k if form == "truncated" and k is not None else -1)
-    out = np.zeros(recs.n_users)
-    run = kernel("rank_biased_overlap", 8 * len(places) + recs.n_users)
-    over_users(partial(run, places, recs.indptr, lengths, depths, FORMS.index(form), out), recs.n_users, n_threads)
-    return out

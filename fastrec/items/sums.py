@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from fastrec.exceptions import MetricError
 from fastrec.inputs.arrays import FlatSide
 from fastrec.inputs.ragged import longest_row, read_only
 from fastrec.inputs.slots import MADE, BatchSides
@@ -21,9 +23,11 @@ __all__ = [
     "AT_ONCE",
     "cuts_of",
     "find_places",
+    "gains_of_hits",
     "history_of",
     "is_hit",
     "kernel",
+    "rank_biased_overlap",
     "rows_without",
     "sum_rows",
     "sum_values",
@@ -32,6 +36,8 @@ __all__ = [
 Array = np.ndarray[Any, Any]
 UNCUT = 2**62
 AT_ONCE = 4  # values that kernels sum in one walk along the lists
+FORMS = ("ext", "min", "truncated")  # of a rank-biased overlap, by their codes in the kernel
+MAX_DEPTH = 10_000_000
 
 
 def cuts_of(cutoffs: Sequence[int | None]) -> tuple[Array, list[int]]:
@@ -110,6 +116,14 @@ def is_hit(sides: Mapping[str, Any], least: float) -> Array:
     return is_relevant(sides["gains of rows"], least)
 
 
+def gains_of_hits(sides: BatchSides, least: float) -> Array:
+    """Return the gain of each row of the lists, 0 for items that are not relevant and for gains below 0."""
+    hit = is_hit(sides, least)
+    gains = np.zeros(len(hit))
+    gains[hit] = np.maximum(sides["gains of rows"][hit], 0.0)
+    return gains
+
+
 def _gains_of_rows(sides: BatchSides) -> Array:
     """Return the gain of each row of the lists, NaN for items that are not in the user's truth."""
     recs, truth = sides["recs"], sides["truth"]
@@ -129,3 +143,25 @@ def find_places(side: FlatSide, other: FlatSide, n_threads: int) -> Array:
     given = side.items, side.indptr, read_only(other.items.astype(np.int64, copy=False)), other.indptr, places
     over_users(functools.partial(run, *given), side.n_users, n_threads)
     return places
+
+
+def rank_biased_overlap(
+    places: Array, indptr: Array, lengths: Array, p: float, form: str, k: int | None, n_threads: int
+) -> tuple[Array, kernels.Depths]:
+    """Return the rank-biased overlap of each user's list with another, 0 for users without one, and tables of depths.
+
+    `places` are the ranks of rows in the other list, 0 without one; `lengths` (2, n_users) are those of both lists.
+    """
+    deepest = int(lengths.max(initial=0))
+    if form == "truncated" and k is not None:
+        deepest = max(deepest, k)
+    if deepest > MAX_DEPTH:
+        raise MetricError(f"takes lists and cut-offs up to {MAX_DEPTH:,}, found {deepest:,}")
+    powers = np.array([math.pow(p, d) for d in range(deepest + 1)])
+    upper = powers[:-1]
+    sums = np.cumsum(np.append(0.0, upper / np.arange(1, deepest + 1))), np.cumsum(np.append(0.0, upper))
+    depths = kernels.Depths(p, powers, *sums, k if form == "truncated" and k is not None else -1)
+    out = np.zeros(len(indptr) - 1)
+    run = kernel("rank_biased_overlap", 8 * len(places) + len(out))
+    over_users(functools.partial(run, places, indptr, lengths, depths, FORMS.index(form), out), len(out), n_threads)
+    return out, depths

@@ -1,5 +1,29 @@
 """Every metric, one file per family, each declared once."""
 
-from fastrec.metrics import exposure, items, judged, lists, ranks, ratings, rows, thresholds, weighted
+from fastrec.metrics import (
+    exposure,
+    graded,
+    items,
+    judged,
+    lists,
+    ranks,
+    ratings,
+    rows,
+    thresholds,
+    user_models,
+    weighted,
+)
 
-__all__ = ["exposure", "items", "judged", "lists", "ranks", "ratings", "rows", "thresholds", "weighted"]
+__all__ = [
+    "exposure",
+    "graded",
+    "items",
+    "judged",
+    "lists",
+    "ranks",
+    "ratings",
+    "rows",
+    "thresholds",
+    "user_models",
+    "weighted",
+]

@@ -221,7 +221,8 @@ class Plan:
         self.writers = {graded: self._write(graded=graded) for graded in (False, True)}
         of_estimates = (key[4] for key in self.provided if key[1] == OF_ALL_HITS)
         gains = [gain for gain in (*self.writers[True].gains, *of_estimates) if isinstance(gain, tuple)]
-        self.max_gain = min((gain[1] for gain in gains if gain[0] == "stop"), default=np.inf)
+        limits = [value for call in calls for name, value in call.options if name == "max_gain"]
+        self.max_gain = min([*limits, *(gain[1] for gain in gains if gain[0] == "stop")], default=np.inf)
         self.gain_tables = [gain for gain in gains if gain[0] != "stop"]
         named = (call.text for call in calls if ("ideal", "k") in call.options)
         self.needs_plain = next(named, "ideal=k") if self.writers[True].has_plain_ideal else None

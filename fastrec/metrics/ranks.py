@@ -1,4 +1,4 @@
-"""Metrics of lists that other tools of retrieval have: counts, utilities, positions of hits, a user model.
+"""Metrics of lists that other tools of retrieval have: counts, utilities, positions of hits.
 
 Each reads the statistics of `fastrec.metrics.lists`, with the same letters in its docstring.
 """
@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from fastrec.metrics.declaration import ABOVE_ZERO, FINITE, ranking_metric
+from fastrec.kernels.series import reciprocals
+from fastrec.metrics.declaration import FINITE, ranking_metric
 from fastrec.metrics.lists import Average, Gain
-from fastrec.metrics.rank_weights import rank_weights, sum_of_reciprocals
+from fastrec.metrics.rank_weights import rank_weights
 from fastrec.metrics.statistics import ListStatistics, Ratio, Row, ratio
 
 Finite = Annotated[float, FINITE]
-AboveZero = Annotated[float, ABOVE_ZERO]
 MAX_SUMMED = 10_000
 
 
@@ -124,7 +124,7 @@ def mean_precision(s: ListStatistics) -> Row:
     if s.cutoff is None:
         total, best = s.rank_sum("reciprocal"), s.n_rec * s.rank_sum("reciprocal") - s.rank_sum("harmonic")
         return (s.hits * total - s.hit_sum("harmonic")) / best
-    harmonic, k = sum_of_reciprocals(s.cutoff), s.cutoff
+    harmonic, k = float(reciprocals(s.cutoff)), s.cutoff
     # k but for rounding: then a list of hits alone has the value 1
     best_of_k = k * harmonic - float(rank_weights("harmonic", k).cumsum()[-1]) if k <= MAX_SUMMED else float(k)
     return (s.hits * harmonic - s.hit_sum("harmonic")) / best_of_k
@@ -193,23 +193,3 @@ def average_relevance_position(s: ListStatistics, *, gain: Gain = "linear", aver
     if average == "user":
         return s.mean(ranks / gains, found)
     return Ratio(ratio, (ranks, gains), s.where(found, ranks / gains), found)
-
-
-@ranking_metric(
-    range=(0, None),
-    formula="sum of g_r / (r + 2t - 1)^2 / S",
-    source="Moffat, Scholer & Thomas 2012; Moffat et al. 2015",
-)
-def insq(s: ListStatistics, *, t: AboveZero = 1.0, gain: Literal["linear", "binary"] = "linear") -> Row:
-    """Inverse squares: the gain per rank of a user who wants t relevant items and goes on with growing probability.
-
-    Formula: sum over r <= k of g_r w(r), with w(r) = 1 / (S (r + 2t - 1)^2), and S the sum of 1 / (r + 2t - 1)^2 over
-    all r, so that the weights add up to 1: after rank r the user goes on with probability ((r + 2t - 1) / (r + 2t))^2.
-    With `gain=binary` relevant items have gain 1. cwl_eval normalises over the ranks of the list only.
-
-    Examples
-    --------
-    >>> round(fastrec.evaluate([[1, 2, 3]], [[1, 3]], "insq")["insq"], 12)
-    0.484545655228
-    """
-    return s.gain_sum(gain, ("inverse_square", t))

@@ -15,9 +15,10 @@ from fastrec.metrics.calls import DEFAULT_K, parse, read_cutoffs, read_k, refuse
 from fastrec.metrics.declaration import FAMILIES, Call
 from fastrec.policies import DUPLICATES, NO_RECS, NO_TRUTH, TIES
 
-__all__ = ["ABOVE_0", "DEFAULT_POLICIES", "NoMetricError", "Recipe"]
+__all__ = ["ABOVE_0", "DEFAULT_POLICIES", "NoMetricError", "Recipe", "sample_of"]
 
 WORDS = {"lists": "lists", "rows": "scored rows"}
+NUMBER = re.compile(r"\{(\w+)\}")  # that is part of a name
 ABOVE_0 = 5e-324  # as min_gain: the smallest number above 0
 DEFAULT_POLICIES = {policy.name: policy.default for policy in (TIES, NO_TRUTH, NO_RECS, DUPLICATES)}
 
@@ -35,7 +36,7 @@ class Recipe:
     name: str
     tool: str  # as its authors spell it
     version: str  # that the recipe was compared with
-    lists: Mapping[str, str]  # its metrics of lists -> ours; {k} stands for a cut-off that is part of a name
+    lists: Mapping[str, str]  # its metrics of lists -> ours; {k} is a cut-off in a name, {t} a number in both
     rows: Mapping[str, str]  # its metrics of scored rows -> ours
     ties: str = "input"
     no_truth: str = "skip"
@@ -126,9 +127,14 @@ def _find(recipe: Recipe, text: str, kind: str) -> Call:
     """Return our equivalent of a metric of a tool, on lists or on rows."""
     known = recipe.lists if kind == "lists" else recipe.rows
     for name, ours in known.items():
-        found, call = _matches(name, text), parse(ours)
-        if found is not None and (found["k"] is None or call.metric.family.takes_cutoffs):
-            return replace(call, k=read_k(found["k"], text))
+        if (found := _matches(name, text)) is None:
+            continue
+        numbers = found.groupdict()
+        call = parse(
+            "".join(part if not nth % 2 else str(numbers[part]) for nth, part in enumerate(NUMBER.split(ours)))
+        )
+        if numbers["k"] is None or call.metric.family.takes_cutoffs:
+            return replace(call, k=read_k(numbers["k"], text))
     raise _why_not(recipe, text, kind)
 
 
@@ -154,11 +160,24 @@ def _why_not(recipe: Recipe, text: str, kind: str) -> MetricError:
     return error
 
 
+def sample_of(ours: str) -> Call:
+    """Return our equivalent of a metric of a tool, with some numbers in place of those that its name has."""
+    return parse(NUMBER.sub("0.5", ours))
+
+
 def _matches(name: str, text: str) -> re.Match[str] | None:
-    """Match a string with a name of a tool and its cut-off, which is at `{k}` in the name, or may follow it."""
-    before, mark, after = "".join(name.split()).partition("{k}")
-    cut_off = "(?P<k>[0-9]+)" if mark else "(?:@(?P<k>.+))?"
-    return re.fullmatch(re.escape(before) + cut_off + re.escape(after), "".join(text.split()))
+    """Match a string with a name of a tool, its numbers, and its cut-off, which is at `{k}` or may follow."""
+    return _pattern(name).fullmatch("".join(text.split()))
+
+
+@functools.cache
+def _pattern(name: str) -> re.Pattern[str]:
+    before, *pairs = NUMBER.split("".join(name.split()))
+    pattern = re.escape(before)
+    for number, after in zip(pairs[::2], pairs[1::2], strict=True):
+        digits = "[0-9]+" if number == "k" else r"[0-9]+(?:\.[0-9]+)?"
+        pattern += f"(?P<{number}>{digits}){re.escape(after)}"
+    return re.compile(pattern if "k" in pairs[::2] else f"{pattern}(?:@(?P<k>.+))?")
 
 
 def _is_form_of(name: str, text: str) -> bool:

@@ -29,9 +29,10 @@ _TREC = _SAME | {
 }
 _TREC |= {"gm_map": "map(denominator=n_rel, mean=geometric)", "gm_bpref": "bpref(mean=geometric)"}
 _TREC |= {"bpref": "bpref", "infAP": "inf_ap", "11pt_avg": "eleven_point_average", "binG": "bin_g"}
-_TREC |= {f"iprec_at_recall_{tenths / 10:.2f}": f"iprec_at_recall(level={tenths / 10})" for tenths in range(11)}
+_TREC |= {"G": "normalized_gain", "ndcg_rel": "ndcg_rel", "Rndcg": "rndcg"}
+_TREC |= {"iprec_at_recall_{level}": "iprec_at_recall(level={level})"}
 _TREC |= {"rbp_resid": "rbp_residual(p=0.9, tail=unjudged)", "unj_{k}": "unjudged"}
-_TREC |= {f"Rprec_mult_{tenths / 10:.2f}": f"r_precision(multiple={tenths / 10})" for tenths in range(2, 22, 2)}
+_TREC |= {"Rprec_mult_{multiple}": "r_precision(multiple={multiple})"}
 _CUTS = (5, 10, 15, 20, 30, 100, 200, 500, 1000)
 _ALL_TREC = (
     *("map", "gm_map", "Rprec", "bpref", "recip_rank"),
@@ -39,7 +40,7 @@ _ALL_TREC = (
     *(f"{name}_{k}" for name in ("P", "recall") for k in _CUTS),
     *("infAP", "gm_bpref"),
     *(f"Rprec_mult_{tenths / 10:.2f}" for tenths in range(2, 22, 2)),
-    *("11pt_avg", "binG", "ndcg"),
+    *("11pt_avg", "binG", "G", "ndcg", "ndcg_rel", "Rndcg"),
     *(f"{name}_{k}" for name in ("ndcg_cut", "map_cut", "relative_P") for k in _CUTS),
     *(f"success_{k}" for k in (1, 5, 10)),
     *("set_P", "set_relative_P", "set_recall", "set_map", "set_F", "rbp_resid"),
@@ -62,9 +63,27 @@ _IR_MEASURES = {
     "nDCG(dcg='exp-log2')@{k}": "ndcg(gain=exp2)",
     "ERR@{k}": "err(max_gain=4)",
     "RBP(rel=1)": "rbp(gain=binary)",
-    "RBP(rel=1,p=0.5)": "rbp(p=0.5, gain=binary)",
+    "RBP(rel=1,p={p})": "rbp(p={p}, gain=binary)",
+    "IPrec@{level}": "iprec_at_recall(level={level})",
 }
-_IR_MEASURES |= {f"IPrec@{tenths / 10}": f"iprec_at_recall(level={tenths / 10})" for tenths in range(11)}
+_USER_MODELS = {
+    "Compat": "compatibility",
+    "Compat(p={p})": "compatibility(p={p})",
+    "Compat(normalize=False)": "compatibility(normalize=no)",
+    "Compat(p={p},normalize=False)": "compatibility(p={p}, normalize=no)",
+    "INSQ(max_rel={m})": "insq(max_gain={m}, depth=1000)",
+    "INSQ(max_rel={m},T={t})": "insq(max_gain={m}, t={t}, depth=1000)",
+    "INST(max_rel={m})": "inst(max_gain={m}, depth=1000)",
+    "INST(max_rel={m},T={t})": "inst(max_gain={m}, t={t}, depth=1000)",
+    "BPM(max_rel={m})@{k}": "bpm(max_gain={m}, depth=1000)",
+    "BPM(max_rel={m},T={t})@{k}": "bpm(max_gain={m}, t={t}, depth=1000)",
+    "NERR8(max_rel={m})@{k}": "nerr(max_gain={m}, model=cut, depth=1000)",
+    "NERR9(max_rel={m})@{k}": "nerr(max_gain={m}, depth=1000)",
+    "NERR10(max_rel={m})": "nerr(max_gain={m}, model=patience, depth=1000)",
+    "NERR10(max_rel={m},p={p})": "nerr(max_gain={m}, model=patience, p={p}, depth=1000)",
+    "NERR11(max_rel={m})": "nerr(max_gain={m}, model=goal, depth=1000)",
+    "NERR11(max_rel={m},T={t})": "nerr(max_gain={m}, model=goal, t={t}, depth=1000)",
+}
 _TORCH = {
     "precision": "precision",
     "precision(adaptive_k=True)": "precision(denominator=min_k_n_rec)",
@@ -79,7 +98,7 @@ _TORCH_POINTS = {
     "SpecificityAtSensitivity": "specificity_at_sensitivity(min_sensitivity=0.5)",
 }
 _NO_LEVEL = frozenset(
-    {"ndcg", "ndcg_cut_{k}", "nDCG", "nDCG(dcg='exp-log2')@{k}", "ERR@{k}"}
+    {"G", "Rndcg", "ndcg", "ndcg_cut_{k}", "ndcg_rel", "nDCG", "nDCG(dcg='exp-log2')@{k}", "ERR@{k}"}
 )  # of trec_eval and gdeval
 _COUNTS = (
     "it is a sum over users there, and a mean here: ask without like= for num_ret, num_rel, num_rel_ret or "
@@ -87,7 +106,6 @@ _COUNTS = (
 )
 _RBP = "it scales grades by limits that it does not set: use rbp(p=0.9), which agrees for grades of 0 and 1"
 _UTILITY = "it has a value for queries without a relevant item, which count as 0 here: ask for utility without like="
-_INSQ = "its weights add up to 1 over 1000 ranks, and it scales gains: ask for insq(t=...) without like="
 _N_USERS = "it is a number of users, which Report.users has"
 
 _TREC_SPELLED = {
@@ -96,9 +114,9 @@ _TREC_SPELLED = {
     "ndcg_cut": "ndcg_cut_{k}",
     "success": "success_{k}",
     "relative_P": "relative_P_{k}",
-    "Rprec_mult": "Rprec_mult_0.20",
-    "iprec_at_recall": "iprec_at_recall_0.10",
-    "IPrec": "IPrec@0.1",
+    "Rprec_mult": "Rprec_mult_{multiple}",
+    "iprec_at_recall": "iprec_at_recall_{level}",
+    "IPrec": "IPrec@{level}",
     "Judged": "Judged@{k}",
     "unj": "unj_{k}",
     "MAP": "AP",
@@ -108,10 +126,8 @@ _TREC_SPELLED = {
     "ERR": "ERR@{k}",
     "SetRelP": "SetP(relative=True)",
 }
-_TREC_LACKING = (
-    "G Rndcg ndcg_rel relstring runid dcg ideal_dcg yaap prefs_* *_avgjg "
-    "*_IA BPM Compat INST NERR8 NERR9 NERR10 NERR11 NRBP SDCG StRecall alpha_* \u03b1_* nNRBP"
-)
+_MODELS_SPELLED = {name.partition("(")[0]: name for name in _USER_MODELS if name.count("=") == 1 and "{m}" in name}
+_TREC_LACKING = "relstring runid dcg ideal_dcg yaap prefs_* *_avgjg *_IA NRBP SDCG StRecall alpha_* \u03b1_* nNRBP"
 _SET_F = "its beta is the square of the usual beta: use f_beta(beta=...) without like="
 _RETRIEVAL = {"MAP": "map", "MRR": "mrr", "NormalizedDCG": "ndcg", "AUROC": "gauc", "FallOut": "fall_out"}
 _ERROR_NAMES = {"mean_absolute_error": "mae", "mean_squared_error": "mse", "root_mean_squared_error": "rmse"}
@@ -155,12 +171,12 @@ RETRIEVAL = (
         name="ir_measures",
         tool="ir_measures",
         version="ir-measures 0.4.3",
-        lists=_TREC | _IR_MEASURES,
+        lists=_TREC | _IR_MEASURES | _USER_MODELS,
         rows={},
         ties="id_desc",
         no_truth="judged",
         above_0=_NO_LEVEL,
-        spelled=_TREC_SPELLED,
+        spelled=_TREC_SPELLED | _MODELS_SPELLED,
         lacking=_TREC_LACKING,
         declined={
             "SetF": _SET_F,
@@ -171,7 +187,6 @@ RETRIEVAL = (
             "NumRelRet": _COUNTS,
             "NumRet": _COUNTS,
             "num_nonrel_judged_ret": _COUNTS,
-            "INSQ": _INSQ,
             "Accuracy": "it leaves out users without a hit and divides by 0 for users with hits only",
         },
         notes_of={

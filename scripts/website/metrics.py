@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import fastrec
-from fastrec.metrics.calls import parse
 from fastrec.metrics.declaration import COMMON_OPTIONS, known_metrics
 from fastrec.metrics.directions import Direction
+from fastrec.metrics.recipe import sample_of
 from fastrec.metrics.recipes import RECIPES
 from website.docstrings import link_in, to_markdown
 from website.interface import anchors
@@ -24,8 +24,10 @@ ABOUT = (
 FORMULAS = tomllib.loads(Path(__file__).with_name("formulas.toml").read_text(encoding="utf-8"))
 FAMILIES = {  # module of metrics -> title, and the folder of its pages
     "lists": ("Lists and truth", "lists"),
+    "graded": ("Ideal gains of trec_eval", "lists"),
     "judged": ("Judged items and recall", "lists"),
-    "ranks": ("Counts, ranks and user models", "lists"),
+    "ranks": ("Counts and ranks", "lists"),
+    "user_models": ("User models and ideal lists", "lists"),
     "items": ("Items and histories, per user", "items"),
     "exposure": ("Exposure of items, all lists together", "items"),
     "weighted": ("Clicks weighted by propensity", "items"),
@@ -117,9 +119,10 @@ def tools_of(home: str, name: str) -> str:
     rows = []
     for recipe in RECIPES.values():
         for theirs, ours in getattr(recipe, kind).items():
-            call = parse(ours)
+            call = sample_of(ours)
             if call.metric.name == name and call.metric.formula.__module__.rpartition(".")[2] == home:
-                rows.append(f"| {recipe.tool} | `{theirs}` | `{call.text}` | {recipe.notes_of.get(theirs, '')} |")
+                text = ours if "{" in ours else call.text
+                rows.append(f"| {recipe.tool} | `{theirs}` | `{text}` | {recipe.notes_of.get(theirs, '')} |")
     if not rows:
         return "None of the tools that fastrec compares with has this metric under a name that `like=` takes."
     why = "../../../why-numbers-differ.md"

@@ -11,9 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from fastrec.metrics.calls import parse
 from fastrec.metrics.declaration import print_value
-from fastrec.metrics.recipe import Recipe
+from fastrec.metrics.recipe import Recipe, sample_of
 from fastrec.metrics.recipes import RECIPES
 from fastrec.policies import (
     DUPLICATES,
@@ -74,7 +73,7 @@ def recipes_table(kind: str, columns: tuple[str, ...], policies: tuple[str, ...]
         known = {
             name: ours
             for name, ours in getattr(recipe, kind).items()
-            if not modules or parse(ours).metric.formula.__module__.rpartition(".")[2] in modules
+            if not modules or sample_of(ours).metric.formula.__module__.rpartition(".")[2] in modules
         }
         if known:
             cells = [recipe_cell(recipe, known, name) for name in columns]
@@ -92,7 +91,7 @@ def recipe_cell(recipe: Recipe, known: Any, name: str) -> str:
     """Say whether a tool means the same by a name, or which options give its number."""
     if name not in known:
         return f"not available: {recipe.declined[name]}" if name in recipe.declined else "–"
-    call = parse(known[name])
+    call = sample_of(known[name])
     if call.metric.name != name:
         return f"`{call.text}`"
     return f"`{call.text.removeprefix(name)[1:-1]}`" if call.text != name else "same"

@@ -44,7 +44,7 @@ RANGES: dict[str, Any] = {
     metric["name"]: (-math.inf if metric["range"][0] is None else metric["range"][0], metric["range"][1])
     for metric in OF_LISTS
 }
-OF_K_RANKS = ("f_beta", "f1", "mean_precision", "mean_recall", "unjudged")  # formulas that divide by k
+OF_K_RANKS = ("f_beta", "f1", "mean_precision", "mean_recall", "unjudged", "bpm", "nerr")  # formulas that divide by k
 
 
 def groups_of(users: slice | Any) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Names of metrics: parsing, printing, the catalogue, and declaring your own."""
 
+import itertools
 import math
 import re
 import signal
@@ -245,6 +246,7 @@ def test_a_report_finds_any_spelling() -> None:
 
 AVERAGE = {"average": ["user", "pooled"]}
 GAIN, DISCOUNT = {"gain": ["linear", "exp2", "binary", "table"]}, {"discount": ["log2", "log2_flat2", "table"]}
+USER_MODEL = {"max_gain": ["number"], "t": ["number"], "depth": ["all", "number"]}
 DEFINED: dict[str, dict[str, list[str]]] = {
     "hits": {},
     "hit_rate": {},
@@ -266,6 +268,9 @@ DEFINED: dict[str, dict[str, list[str]]] = {
     "fallout": {},
     "mcc": {},
     "limited_auc": {"unseen": ["tail_mean", "list_only"]},
+    "ndcg_rel": {},
+    "rndcg": {},
+    "normalized_gain": {},
     "bpref": {"denominator": ["min_n_rel_n_other", "n_rel"]},
     "inf_ap": {},
     "judged": {},
@@ -285,10 +290,21 @@ DEFINED: dict[str, dict[str, list[str]]] = {
     "mean_recall": {},
     "ncrr": {},
     "average_relevance_position": GAIN | AVERAGE,
-    "insq": {"t": ["number"], "gain": ["linear", "binary"]},
+    "insq": USER_MODEL,
+    "inst": USER_MODEL,
+    "bpm": USER_MODEL,
+    "nerr": {
+        "max_gain": ["number"],
+        "model": ["reciprocal", "cut", "patience", "goal"],
+        "p": ["number"],
+        "t": ["number"],
+        "depth": ["all", "number"],
+    },
+    "compatibility": {"p": ["number"], "normalize": ["yes", "no"]},
 }
 DEFAULT_NUMBERS = {"beta": 1.0, "p": 0.8, "max_gain": None, "multiple": 1.0, "t": 1.0, "level": 0.1}
 DEFAULT_NUMBERS |= {"a": 1.0, "b": -1.0, "c": 0.0, "d": 0.0}
+DEFAULTS = {("nerr", "p"): 0.9, ("compatibility", "p"): 0.95}
 CATALOGUE = {
     metric["name"]: metric
     for metric in fastrec.catalogue()
@@ -322,10 +338,11 @@ def test_options_and_defaults(name: str) -> None:
     assert options.pop("mean") == {"default": None, "required": False, "choices": ["geometric"], "kind": "choice"}
     assert list(options) == list(DEFINED[name])
     for option, choices in DEFINED[name].items():
-        kind = "number" if choices == ["number"] else "choice or table" if "table" in choices else "choice"
+        kinds = [["choice"] if set(choices) - {"number", "table"} else [], {"number", "table"}.intersection(choices)]
+        kind = " or ".join(itertools.chain(*kinds))
         texts = [choice for choice in choices if choice not in ("table", "number")]
         assert options[option] == {
-            "default": DEFAULT_NUMBERS[option] if kind == "number" else choices[0],
+            "default": DEFAULTS.get((name, option), DEFAULT_NUMBERS[option]) if kind == "number" else choices[0],
             "required": option == "max_gain",
             "choices": texts,
             "kind": kind,

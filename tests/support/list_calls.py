@@ -26,6 +26,7 @@ NUMBERS |= {
     "multiple": [1.0, 0.3, 2.0],
     "t": [1.0, 2.5],
     "level": [0.1, 0.5],
+    "depth": [3.0, 60.0],
 }
 TABLES: dict[str, list[Any]] = {
     "gain": [(0.0, 1.0, 3.0, 7.0, 15.0), (0.0, 0.0, 2.0, 2.0, 9.5)],
@@ -63,7 +64,7 @@ def samples(name: str, option: dict[str, Any]) -> list[Any]:
     values: list[Any] = list(option["choices"])
     if option["kind"].endswith("table"):
         values += TABLES[name]
-    if option["kind"] == "number":
+    if option["kind"].endswith("number"):
         values += NUMBERS[name]
     return values
 

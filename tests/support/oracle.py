@@ -388,6 +388,38 @@ def ndcg(u: User, *, gain: str | Table = "linear", discount: str | Table = "log2
     return ratio(discounted(v.top, discount), discounted(best, discount))
 
 
+def ndcg_at(u: User, rank: int) -> float:
+    """nDCG of the list within k at a rank that may be past its end: the ideal goes on there."""
+    return ratio(discounted(u.top[:rank], "log2"), discounted(u.truth[:rank], "log2"))
+
+
+def ndcg_rel(u: User) -> Number:
+    """Mean of nDCG at the ranks of relevant items; the DCG at the end over the whole ideal for those not listed."""
+    missing = ndcg_at(u, max(len(u.top), u.n_rel))
+    total = math.fsum([*(ndcg_at(u, rank) for rank in u.hit_ranks), (u.n_rel - u.n_hits) * missing])
+    return ratio(total, u.n_rel)
+
+
+def rndcg(u: User) -> Number:
+    """Mean of nDCG at the numbers of items of each grade and above, and at the end of a list longer than n_rel + 1."""
+    ranks = [rank for rank in range(1, u.n_rel + 1) if rank == u.n_rel or u.truth[rank] < u.truth[rank - 1]]
+    if len(u.top) > u.n_rel + 1 and ranks:
+        ranks.append(len(u.top))
+    return ratio(math.fsum(ndcg_at(u, rank) for rank in ranks), len(ranks))
+
+
+def normalized_gain(u: User) -> Number:
+    """Sum of gain / log2(2 + what the list lacks of the ideal, of 1 at least per rank), over all gain."""
+    ideal = [max(gain, 1.0) for gain in u.truth] + [1.0] * len(u.top)
+    lacking = [
+        math.fsum(best - gain for best, gain in zip(ideal[:rank], u.top[:rank], strict=True))
+        for rank in range(1, len(u.top) + 1)
+    ]
+    return ratio(
+        math.fsum(gain / math.log2(2 + lost) for gain, lost in zip(u.top, lacking, strict=True)), math.fsum(u.truth)
+    )
+
+
 def rbp(u: User, *, p: float = 0.8, gain: str = "linear") -> Number:
     """(1-p) * sum of gain * p^(rank-1) within k."""
     return (1 - p) * math.fsum(own * p ** (rank - 1) for rank, own in enumerate(with_gain(u, gain).top, start=1))
@@ -405,16 +437,123 @@ def average_relevance_position(u: User, *, gain: str | Table = "linear") -> Numb
     return ranks / gains if gains else None
 
 
-def insq(u: User, *, t: float = 1, gain: str = "linear") -> Number:
-    """Sum of gain / (rank + 2t - 1)^2 within k, over the sum of 1 / (rank + 2t - 1)^2 over all ranks.
+def shares_of(u: User, max_gain: float) -> list[float]:
+    """The gains within k, divided by max_gain; a gain above it anywhere in the truth raises."""
+    if any(gain > max_gain for gain in u.truth):
+        raise ValueError(f"a gain is larger than max_gain={max_gain}")
+    return [gain / max_gain for gain in u.top]
 
-    The sum past rank 1000 is 1/z + 1/(2 z^2) + 1/(6 z^3) - 1/(30 z^5) with z = 1000 + 2t, to 1e-22.
-    """
+
+FAR_RANK = 200  # up to here ranks are walked one by one
+
+
+def rest_of_squares(z: float) -> float:
+    """Sum of 1 / (z + i)^2 over all i >= 0, to 1e-17 for z of 200 and more."""
+    return 1 / z + 1 / (2 * z**2) + 1 / (6 * z**3) - 1 / (30 * z**5)
+
+
+def insq(u: User, *, max_gain: float, t: float = 1, depth: str | float = "all") -> Number:
+    """Sum of gain / (rank + 2t - 1)^2 within k, over the sum of 1 / (rank + 2t - 1)^2 over all ranks up to depth."""
+    last = FAR_RANK if depth == "all" else int(depth)
     before = 2 * t - 1
-    z = 1000 + 2 * t
-    rest = 1 / z + 1 / (2 * z**2) + 1 / (6 * z**3) - 1 / (30 * z**5)
-    total = math.fsum([*((rank + before) ** -2 for rank in range(1, 1001)), rest])
-    return math.fsum(g * (rank + before) ** -2 for rank, g in enumerate(with_gain(u, gain).top, start=1)) / total
+    weights = [(rank + before) ** -2 for rank in range(1, last + 1)]
+    total = math.fsum([*weights, *([rest_of_squares(FAR_RANK + 2 * t)] if depth == "all" else [])])
+    return math.fsum(g * w for g, w in zip(shares_of(u, max_gain), weights, strict=False)) / total
+
+
+def gain_per_rank(
+    gains: Sequence[float], goes_on: Callable[[int, float, float], float], last: int, rest: Callable[[float], float]
+) -> float:
+    """Mean gain of ranks, weighted by the probability of reaching them: the product of going on from those above.
+
+    goes_on(rank, its gain, the gain up to it); ranks after `last` weigh rest(gain) as much as the first of them.
+    """
+    reach, found, reached = 1.0, Fraction(0), []
+    padded = [*gains[:last], *[0.0] * (last - len(gains))]
+    for rank, gain in enumerate(padded, start=1):
+        found += Fraction(gain) if gain else 0
+        reached.append(reach)
+        reach *= goes_on(rank, gain, float(found))
+    total = math.fsum(w * g for w, g in zip(reached, padded, strict=True))
+    return total / (math.fsum(reached) + reach * rest(float(found))) if gains else 0.0
+
+
+def nothing(_: float) -> float:
+    return 0.0
+
+
+def squared_goal(rank: int, goal: float) -> float:
+    return ((rank + goal - 1) / (rank + goal)) ** 2
+
+
+def rest_of_goal(goal: float) -> float:
+    """Weights of the ranks after 200, where the first one has weight 1 and they fall as inverse squares."""
+    return (FAR_RANK + goal) ** 2 * rest_of_squares(FAR_RANK + goal)
+
+
+def inst(u: User, *, max_gain: float, t: float = 1, depth: str | float = "all") -> Number:
+    """The user goes on with ((x - 1) / x)^2, x = rank + 2t - the gain so far."""
+    if t < 0.25:
+        raise ValueError("t is below 0.25")
+    is_open = depth == "all"
+    return gain_per_rank(
+        shares_of(u, max_gain),
+        lambda rank, _, found: squared_goal(rank, 2 * t - found),
+        FAR_RANK if is_open else int(depth),
+        (lambda found: rest_of_goal(2 * t - found)) if is_open else nothing,
+    )
+
+
+def last_rank(u: User, depth: str | float) -> int:
+    return u.k_alone if depth == "all" else min(u.k_alone, int(depth))
+
+
+def bpm(u: User, *, max_gain: float, t: float = 1, depth: str | float = "all") -> Number:
+    """Gain up to the rank at which it reaches t, or the last one, per rank."""
+    shares_of(u, max_gain)
+    gains = [Fraction(gain) / Fraction(max_gain) for gain in u.top]
+    last = last_rank(u, depth)
+    enough = (rank for rank in range(1, last + 1) if sum(gains[:rank]) >= Fraction(t))
+    end = next(enough, last)
+    return ratio(sum(gains[:end]), end)
+
+
+def nerr(
+    u: User, *, max_gain: float, model: str = "reciprocal", p: float = 0.9, t: float = 1, depth: str | float = "all"
+) -> Number:
+    """The user stops with the gain as probability, or goes on with 1, rank / (rank + 1), p or that of insq."""
+    gains = shares_of(u, max_gain)
+    if model in ("cut", "reciprocal"):
+        step = {"cut": lambda rank: 1.0, "reciprocal": lambda rank: rank / (rank + 1)}[model]
+        return gain_per_rank(gains, lambda rank, gain, _: (1 - gain) * step(rank), last_rank(u, depth), nothing)
+    last, is_open = (FAR_RANK, True) if depth == "all" else (int(depth), False)
+    rests = {"patience": lambda _: 1 / (1 - p), "goal": lambda _: rest_of_goal(2 * t)}
+    steps = {"patience": lambda rank: p, "goal": lambda rank: squared_goal(rank, 2 * t)}
+    rest = rests[model] if is_open else nothing
+    return gain_per_rank(gains, lambda rank, gain, _: (1 - gain) * steps[model](rank), last, rest)
+
+
+def overlap(first: Sequence[Any], second: Sequence[Any], p: float, depth: int) -> float:
+    """Truncated rank-biased overlap: mean agreement over depths, weighted by p^(depth - 1)."""
+    agreement = [len({*first[:d]} & {*second[:d]}) / d for d in range(1, depth + 1)]
+    weights = [p**d for d in range(depth)]
+    return math.fsum(a * w for a, w in zip(agreement, weights, strict=True)) / math.fsum(weights)
+
+
+def compatibility(u: User, *, p: float = 0.95, normalize: str = "yes") -> Number:
+    """Overlap with the ideal list, whose equal gains are in the order of the list; items are named by their ranks."""
+    listed = [(gain, rank) for rank, gain in enumerate(u.gains, start=1) if gain > 0]
+    left = list(u.truth)
+    for gain, _ in listed:
+        left.remove(gain)
+    named = [*listed, *((gain, u.n_rec + nth) for nth, gain in enumerate(left, start=1))]
+    ideal = [name for _, name in sorted(named, key=lambda pair: (-pair[0], pair[1]))]
+    own = list(range(1, len(u.top) + 1))
+    depth = max(len(own), len(ideal))
+    if not own or not ideal:
+        return 0
+    found = overlap(own, ideal, p, depth)
+    return found / overlap(ideal, ideal, p, depth) if normalize == "yes" else found
 
 
 def err(u: User, *, max_gain: float) -> Number:
@@ -537,6 +676,9 @@ METRICS: dict[str, Callable[..., Number | None]] = {
     "fallout": fallout,
     "mcc": mcc,
     "limited_auc": limited_auc,
+    "ndcg_rel": ndcg_rel,
+    "rndcg": rndcg,
+    "normalized_gain": normalized_gain,
     "bpref": bpref,
     "inf_ap": inf_ap,
     "judged": judged,
@@ -557,6 +699,10 @@ METRICS: dict[str, Callable[..., Number | None]] = {
     "ncrr": ncrr,
     "average_relevance_position": average_relevance_position,
     "insq": insq,
+    "inst": inst,
+    "bpm": bpm,
+    "nerr": nerr,
+    "compatibility": compatibility,
 }
 
 

@@ -37,6 +37,9 @@ TREC = {
     "bpref": "bpref",
     "infAP": "inf_ap",
     "binG": "bin_g",
+    "G": "normalized_gain",
+    "ndcg_rel": "ndcg_rel",
+    "Rndcg": "rndcg",
     "11pt_avg": "eleven_point_average(rounding=nearest)",  # of trec_eval 10
     "rbp_resid": "rbp_residual(p=0.9, tail=unjudged)",
     "set_P": "precision(denominator=min_k_n_rec)@1000",

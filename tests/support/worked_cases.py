@@ -323,6 +323,29 @@ GAINS = [
     case("gain below zero", "ndcg(discount=[1, 0.5])", [([1, 2], [(1, -1.0), (2, 1.0)])], 1 / 2),
 ]
 # n = 4, TP = 2, FP = 2, FN = 2, TN = 20 - 4 - 4 + 2 = 14
+LOG2_3 = math.log2(3)
+GRADED = [
+    # gains 0, 1, 3 of 3, 1, 2: nDCG at rank 2 and 3, and at the end for the item that is not listed
+    case(
+        "ndcg_rel",
+        "ndcg_rel",
+        [graded([0, 1, 3], [2])],
+        ((1 / LOG2_3) / (3 + 2 / LOG2_3) + 2 * (1 / LOG2_3 + 3 / 2) / (3 + 2 / LOG2_3 + 1 / 2)) / 3,
+    ),
+    # grades 3, 2, 1 fall after ranks 1, 2 and 3
+    case(
+        "rndcg",
+        "rndcg",
+        [graded([0, 1, 3], [2])],
+        ((1 / LOG2_3) / (3 + 2 / LOG2_3) + (1 / LOG2_3 + 3 / 2) / (3 + 2 / LOG2_3 + 1 / 2)) / 3,
+    ),
+    # one grade: ranks 1 and 3, the end of a list longer than 2
+    case("rndcg of one grade", "rndcg", [binary(3, [3], 1)], 1 / 4),
+    # the best order has 3 + 2 + 1 in three ranks: 1 lacks 5 - 1, then 3 lacks 6 - 4
+    case("normalized_gain", "normalized_gain", [graded([0, 1, 3], [2])], (1 / math.log2(6) + 3 / 2) / 6),
+    # ranks past the ideal cost 1
+    case("normalized_gain of one item", "normalized_gain", [binary(3, [3], 1)], 1 / 2),
+]
 SETS = [
     # two hits among four, five relevant
     case("num_ret", "num_ret", [binary(4, [1, 3], 5), binary(2, [], 1)], 3),
@@ -400,12 +423,42 @@ POSITIONS = [
     case("ARP of users", "average_relevance_position", [graded([0, 1, 0]), graded([2, 1, 0]), graded([0], [1])], 5 / 3),
     # = (2 + 3/2) / 2
     case("mean rank", "average_relevance_position(gain=binary)", [graded([0, 1, 0]), graded([2, 1, 0])], 1.75),
+]
+SQUARES = math.pi**2 / 6  # the sum of 1 / r^2 over all ranks
+USER_MODELS = [
     # = (1/2^2 + 1/4^2) / (pi^2/6 - 1)
-    case("insq", "insq", [binary(4, [1, 3], 5)], (1 / 4 + 1 / 16) / (math.pi**2 / 6 - 1)),
-    # = (2/4^2 + 1/5^2) / (pi^2/6 - 1 - 1/4 - 1/9)
-    case("insq of two", "insq(t=2)", [graded([2, 1])], (1 / 8 + 1 / 25) / (math.pi**2 / 6 - 49 / 36)),
+    case("insq", "insq(max_gain=1)", [binary(4, [1, 3], 5)], (1 / 4 + 1 / 16) / (SQUARES - 1)),
+    # = (2/4^2 + 1/5^2) / 4 / (pi^2/6 - 1 - 1/4 - 1/9)
+    case("insq of two", "insq(max_gain=4, t=2)", [graded([2, 1])], (1 / 8 + 1 / 25) / 4 / (SQUARES - 49 / 36)),
     # = (1/1^2) / (pi^2/6)
-    case("insq of half an item", "insq(t=0.5, gain=binary)", [graded([3, 0])], 6 / math.pi**2),
+    case("insq of half an item", "insq(max_gain=3, t=0.5)", [graded([3, 0])], 1 / SQUARES),
+    # = 1/2^2 / (1/2^2 + 1/3^2): the list goes on past the last rank
+    case("insq of two ranks", "insq(max_gain=1, depth=2)", [binary(4, [1, 3], 5)], 9 / 13),
+    # x = 2, 3, 3: weights 1, 1/4, 1/9, then 4/9 of 1/3^2, 1/4^2, ...
+    case("inst", "inst(max_gain=1)", [binary(3, [1, 3], 2)], (10 / 9) / (49 / 36 + 4 / 9 * (SQUARES - 5 / 4))),
+    # gains 1/2 and 0: x = 2.5, 3.5; weights 1, 9/25
+    case("inst of two ranks", "inst(max_gain=2, depth=2)", [graded([1, 0])], (1 / 2) / (34 / 25)),
+    # a gain of 2 at rank 4; then after 2 ranks; then a gain of 1 at rank 1
+    case("bpm", "bpm(max_gain=1, t=2)@5", [binary(5, [1, 4, 5], 3)], 2 / 4),
+    case("bpm cut", "bpm(max_gain=1, t=2)@2", [binary(5, [1, 4, 5], 3)], 1 / 2),
+    case("bpm past the end", "bpm(max_gain=2)@4", [graded([0, 1])], 1 / 8),
+    # weights 1, 1/2 and none; then 1, 1 and none
+    case("nerr", "nerr(max_gain=1)@3", [([7, 1, 2], [(1, 1.0), (2, 1.0)])], 1 / 3),
+    case("nerr cut", "nerr(max_gain=1, model=cut)@3", [([7, 1, 2], [(1, 1.0), (2, 1.0)])], 1 / 2),
+    # gains 1/4, 0: weights 1, 3/4, and 3/4 up to rank 4
+    case("nerr past the end", "nerr(max_gain=4, model=cut)@4", [graded([1, 0])], 1 / 4 / (1 + 9 / 4)),
+    # weights 1, 3/8, 3/16, ...: 1 + 3/4
+    case("nerr of patience", "nerr(max_gain=4, model=patience, p=0.5)", [graded([1, 0])], 1 / 4 / (7 / 4)),
+    # weights 1 = 4/2^2, then 3/4 of 4/3^2, 4/4^2, ...
+    case("nerr of a goal", "nerr(max_gain=4, model=goal)", [graded([1, 0])], 1 / 4 / (1 + 3 * (SQUARES - 5 / 4))),
+    # overlaps 0 and 2 of depths 1 and 2, with weights 1 and 1/2: 1/2 of 3/2
+    case("compatibility", "compatibility(p=0.5)", [graded([1, 3])], 1 / 3),
+    # one of two relevant items: overlaps 0 and 1 of the ideal's 1 and 2; then overlaps 1 and 1
+    case("compatibility of a short list", "compatibility(p=0.5)", [graded([1], [2])], 1 / 6),
+    case("compatibility of the best item", "compatibility(p=0.5)", [graded([2], [1])], 5 / 6),
+    # the ideal of one item against itself: 1 + 1/4 + 1/12; here it is at rank 2: 1/4 + 1/12; all depths: 7/4
+    case("compatibility past the ideal", "compatibility(p=0.5)", [binary(3, [2], 1)], 1 / 4),
+    case("compatibility as it is", "compatibility(p=0.5, normalize=no)", [binary(3, [2], 1)], 4 / 21),
 ]
 CATALOGUE = [binary(5, [1, 3, 5], 4)]
 AUC_USER = [binary(4, [2, 3], 3)]
@@ -572,9 +625,11 @@ CASES: list[Case] = [
     *HITS,
     *RANKS,
     *GAINS,
+    *GRADED,
     *SETS,
     *JUDGED,
     *POSITIONS,
+    *USER_MODELS,
     *CONFUSION,
     *POLICIES,
     *GEOMETRIC,

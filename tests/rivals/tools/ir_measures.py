@@ -17,7 +17,36 @@ from collections import Counter
 sys.path.pop(0)  # this folder, with files named like the tools
 
 import ir_measures
-from ir_measures import AP, ERR, RBP, RR, SDCG, Accuracy, NumRet, P, R, Rprec, SetAP, SetF, SetP, SetR, Success, nDCG
+from ir_measures import (
+    AP,
+    BPM,
+    ERR,
+    INSQ,
+    INST,
+    NERR8,
+    NERR9,
+    NERR10,
+    NERR11,
+    RBP,
+    RR,
+    SDCG,
+    Accuracy,
+    Bpref,
+    Compat,
+    IPrec,
+    Judged,
+    NumRet,
+    P,
+    R,
+    Rprec,
+    SetAP,
+    SetF,
+    SetP,
+    SetR,
+    Success,
+    infAP,
+    nDCG,
+)
 
 logging.disable(logging.WARNING)  # cwl_eval warns in every run of grades that did not occur
 MAX_GRADES = {"real": 10}  # by kind, otherwise:
@@ -35,8 +64,15 @@ def measures_of(case):
     exp2 = {grade: 2**grade - 1 for grade in range(1, largest + 1)}
     asked = [AP, nDCG, RR, Rprec, SetP, SetR, SetF, SetAP, SetP(relative=True), NumRet(rel=1), Accuracy]
     asked += [RBP(rel=1), RBP(rel=1, p=0.5), SetF(beta=0.25), SetF(beta=4.0), nDCG(gains=exp2)]
+    asked += [Bpref, infAP, Compat, Compat(p=0.8), Compat(p=0.8, normalize=False)]
+    asked += [IPrec @ level for level in (0.0, 0.1, 0.5, 1.0)]
+    for measure in (INSQ, INST, NERR11):
+        asked += [measure(max_rel=largest), measure(max_rel=largest, T=2.5)]
+    asked += [NERR10(max_rel=largest), NERR10(max_rel=largest, p=0.7)]
     for k in case["ks"]:
-        asked += [measure @ k for measure in (P, R, AP, RR, nDCG, Success, ERR, Accuracy)]
+        asked += [measure @ k for measure in (P, R, AP, RR, nDCG, Success, ERR, Accuracy, Judged)]
+        asked += [measure(max_rel=largest) @ k for measure in (BPM, NERR8, NERR9)]
+        asked.append(BPM(max_rel=largest, T=2.5) @ k)
         asked += [nDCG(dcg="exp-log2") @ k, SDCG(max_rel=1) @ k, nDCG(gains=exp2) @ k]
     if case["kind"] in GRADED:
         asked += [AP(rel=2), RR(rel=2), Rprec(rel=2), SetP(rel=2), SetR(rel=2), RBP(rel=2)]

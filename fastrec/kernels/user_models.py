@@ -1,0 +1,88 @@
+"""Gain per rank of users who read a list downwards and go on with a probability that depends on what they found.
+
+Each function works on a range of users, so that ranges can run in threads, and writes one number per user.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final, NamedTuple
+
+from fastrec.kernels.series import inverse_squares, reciprocals
+from fastrec.runtime.compiler import helper
+
+INST: Final = 0  # goes on with ((x - 1) / x)^2, x = r + 2t - the gain so far
+BPM: Final = 1  # goes on below a gain of t, and within k ranks
+CUT: Final = 2  # goes on with 1 - g, within k ranks
+RECIPROCAL: Final = 3  # goes on with (1 - g) r / (r + 1), within k ranks
+PATIENCE: Final = 4  # goes on with (1 - g) p
+GOAL: Final = 5  # goes on with (1 - g) ((r + 2t - 1) / (r + 2t))^2
+WITHIN_K: Final = (BPM, CUT, RECIPROCAL)
+
+
+class UserModel(NamedTuple):
+    """How a user reads."""
+
+    kind: int
+    parameter: float  # t or p
+    largest: float  # the gain that counts as 1
+    cutoff: int
+    depth: int  # ranks past it do not exist
+
+
+@helper
+def goes_on(model, rank, gain, found):
+    """Return the probability of going on after a rank, with its gain and the sum of all gains up to it."""
+    kind, parameter, share = model.kind, model.parameter, gain / model.largest
+    if kind == INST:
+        x = rank + 2.0 * parameter - found / model.largest
+        return (x - 1.0) / x * ((x - 1.0) / x)
+    if kind == BPM:
+        return 1.0 if found < parameter * model.largest else 0.0
+    if kind == CUT:
+        return 1.0 - share
+    if kind == RECIPROCAL:
+        return (1.0 - share) * rank / (rank + 1.0)
+    if kind == PATIENCE:
+        return (1.0 - share) * parameter
+    x = rank + 2.0 * parameter
+    return (1.0 - share) * ((x - 1.0) / x * ((x - 1.0) / x))
+
+
+@helper
+def weight_past(model, n, k, found):
+    """Return the sum of the weights of the ranks past n that hold no gain; that of the first of them is 1."""
+    kind, parameter, end = model.kind, model.parameter, model.depth
+    if kind == RECIPROCAL:
+        return (n + 1.0) * (reciprocals(k) - reciprocals(n))
+    if kind in WITHIN_K:
+        return float(k - n)
+    if kind == PATIENCE:
+        return (1.0 - math.pow(parameter, float(end - n))) / (1.0 - parameter)
+    start = n + 2.0 * parameter - (found / model.largest if kind == INST else 0.0)
+    return start * start * (inverse_squares(start) - inverse_squares(start + float(end - n)))
+
+
+def expect_gain(gains, indptr, model, out, first, last):
+    """Write the expected gain per rank: the mean of the gains of ranks, weighted by the probability of reaching them.
+
+    `gains` has the gain of each row of the lists, 0 for items that are not relevant.
+    """
+    for u in range(first, last):
+        start = indptr[u]
+        n_rec = indptr[u + 1] - start
+        n = min(n_rec, model.cutoff, model.depth)
+        k = min(model.cutoff if model.cutoff < 1 << 62 else n_rec, model.depth)
+        reach, found = 1.0, 0.0
+        total, weights = 0.0, 0.0
+        for at in range(start, start + n):
+            gain = gains[at]
+            found += gain
+            total += reach * gain
+            weights += reach
+            reach *= goes_on(model, at - start + 1.0, gain, found)
+            if model.kind in WITHIN_K and at - start + 1 >= k:
+                reach = 0.0
+        if reach > 0.0:
+            weights += reach * weight_past(model, n, k, found)
+        out[u] = total / model.largest / weights if n > 0 else 0.0

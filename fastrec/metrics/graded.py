@@ -1,0 +1,75 @@
+"""Metrics of graded lists that trec_eval has beside nDCG: its mean over several ranks, and gain by what is lacking.
+
+In the docstrings `I_r` is the gain at rank r of the best order of the user's relevant items, 0 past its end; other
+letters are those of `fastrec.metrics.lists`. A cut-off cuts the user's list alone. Gains are taken as they are.
+"""
+
+from __future__ import annotations
+
+from fastrec.metrics.declaration import ranking_metric
+from fastrec.metrics.statistics import ListStatistics, Row
+
+PROVIDER = "ideal gains"
+
+
+@ranking_metric(
+    range=(0, 1),
+    formula="mean of ndcg@r over the ranks r of relevant items",
+    source="Buckley 2008; trec_eval 9.0.8, m_ndcg_rel",
+)
+def ndcg_rel(s: ListStatistics) -> Row:
+    """Mean of nDCG over the ranks of the relevant items.
+
+    Formula: (sum over hits r <= k of DCG_r / IDCG_r + (n_rel - h) DCG_n / IDCG) / n_rel. DCG_r and IDCG_r are the sums
+    of gains / log2(rank + 1) up to rank r of the list and of the best order, n = min(k, n_rec), and IDCG is that of all
+    relevant items.
+
+    Examples
+    --------
+    nDCG is 0.63 at rank 2, where the only relevant item is:
+
+    >>> round(fastrec.evaluate([[7, 1]], [[1]], "ndcg_rel")["ndcg_rel"], 12)
+    0.630929753571
+    """
+    return s.provided(PROVIDER, "mean_at_hits", s.cutoff, s.min_gain)
+
+
+@ranking_metric(
+    range=(0, 1),
+    formula="mean of ndcg@r over the ranks r where the ideal gain falls",
+    source="Buckley 2008; trec_eval 9.0.8, m_Rndcg",
+)
+def rndcg(s: ListStatistics) -> Row:
+    """Mean of nDCG over the numbers of relevant items of each grade and above.
+
+    Formula: mean of DCG_r / IDCG_r over the ranks r with I_r > I_(r + 1), and over the end of the list if it has more
+    than n_rel + 1 items within k. DCG_r and IDCG_r are the sums of gains / log2(rank + 1) up to rank r of the list and
+    of the best order. With one grade it is the nDCG at rank n_rel, or the mean of this and nDCG.
+
+    Examples
+    --------
+    The list lacks item 9, so nDCG is 0 at rank 1 and 0.17 at rank 2, the ranks where the grade falls:
+
+    >>> round(fastrec.evaluate([[7, 1]], [{9: 3.0, 1: 1.0}], "rndcg")["rndcg"], 12)
+    0.086882671436
+    """
+    return s.provided(PROVIDER, "mean_at_levels", s.cutoff, s.min_gain)
+
+
+@ranking_metric(
+    range=(0, 1),
+    formula="sum of g_r / log2(2 + gain that the list lacks up to r), over all gain",
+    source="Buckley 2008; trec_eval 9.0.8, m_G",
+)
+def normalized_gain(s: ListStatistics) -> Row:
+    """G of trec_eval: gain discounted by how much more the best order would have found.
+
+    Formula: sum over r <= k of g_r / log2(2 + sum over j <= r of (max(I_j, 1) - g_j)), over the sum of all I_j. With
+    gains of 1 it is `bin_g`.
+
+    Examples
+    --------
+    >>> fastrec.evaluate([[7, 8, 1, 2]], [[1, 2]], "normalized_gain")["normalized_gain"]
+    0.5
+    """
+    return s.provided(PROVIDER, "sum_by_lost_gain", s.cutoff, s.min_gain)
