@@ -11,7 +11,7 @@ import click
 from click.core import ParameterSource
 
 from fastrec.cli.curves import curves_of_page, makes_page, write_curves
-from fastrec.cli.output import SAVED, check_outputs, name_files, save_report, write_report
+from fastrec.cli.output import SAVED, TREC, check_outputs, name_files, names_of_tool, save_report, write_report
 from fastrec.cli.standard_input import open_inputs, without_paths
 from fastrec.exceptions import FastrecWarning, InputError
 from fastrec.inputs.row_groups import check_apart
@@ -19,6 +19,7 @@ from fastrec.inputs.sides import shared_rows
 from fastrec.report.report import is_saved, reword
 from fastrec.runtime.extras import require
 from fastrec.runtime.outputs import atomic_write
+from fastrec.show.trec import lines_of_users
 
 if TYPE_CHECKING:
     from fastrec.evaluation.rows import ScoreEvaluator
@@ -449,8 +450,28 @@ def hints_of_log(options: dict[str, Any], calls: list[Call]) -> dict[str, str]:
     }
 
 
+def _write_trec(path: str, result: Evaluated) -> None:
+    """Write a line per user and metric; geometric means are of all users only."""
+    report = result.report
+    names = [(name, metric) for name, metric in names_of_tool(report) if "mean=geometric" not in metric]
+    users = [" ".join(map(str, user)) for user in zip(*map(_listed, result.users.values()), strict=True)]
+    with atomic_write(path) as stream:
+        for line in lines_of_users(names, users, report.per_user):
+            stream.write(f"{line}\n".encode(errors="backslashreplace"))
+
+
+def _listed(values: Any) -> list[Any]:
+    return list(values.tolist() if hasattr(values, "tolist") else values)
+
+
 def _write_per_user(path: str, result: Evaluated) -> None:
-    """Write a row per user: id, groups, and the value of each metric, null if the user was not counted."""
+    """Write a row per user: id, groups, and the value of each metric, null if the user was not counted.
+
+    The format of trec_eval has a line per user and metric.
+    """
+    if path.lower().endswith(f".{TREC}"):
+        _write_trec(path, result)
+        return
     require("pyarrow", "cli", what="--per-user")
     import pyarrow as pa
     from pyarrow import csv as pc

@@ -375,8 +375,8 @@ MORE_OUTPUT = (
         "--per-user",
         type=click.Path(),
         metavar="FILE",
-        help="Also write the values per user: .csv or .parquet. Those of gini, shannon_entropy and personalization are "
-        "the metric plus the effect of the user's list.",
+        help="Also write the values per user: .csv, .parquet, or .trec, as trec_eval -q does. Those of gini, "
+        "shannon_entropy and personalization are the metric plus the effect of the user's list.",
     ),
     click.option(
         "--curves",

@@ -6,9 +6,9 @@ import csv
 import io
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
 import click
 
@@ -31,6 +31,7 @@ from fastrec.report.plain import OTHER_FORMATS, refuse_ending
 from fastrec.runtime.outputs import atomic_write
 from fastrec.show.markdown import as_markdown, bullets, heading
 from fastrec.show.tables import warning_lines, with_notes
+from fastrec.show.trec import as_trec, names_there
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -48,6 +49,7 @@ __all__ = [
     "OF_PAPERS",
     "SAVED",
     "TITLED",
+    "TREC",
     "check_outputs",
     "console",
     "csv_text",
@@ -55,6 +57,7 @@ __all__ = [
     "endings_of",
     "format_of",
     "name_files",
+    "names_of_tool",
     "save_report",
     "write_comparison",
     "write_curve",
@@ -66,13 +69,15 @@ __all__ = [
 
 Text = str | Callable[["Console"], None]  # a string, or a function that draws on a console
 Forms = dict[str, Callable[[], Text]]  # by format, without the last newline
+ALL_USERS = "all"  # as trec_eval calls them
 DATE = "date"  # the fact about a page that needs no option
 WIDTH = 80  # of output that goes to no terminal
 ENDINGS = {ending: "table" if ending == ".txt" else ending.removeprefix(".") for ending in OTHER_FORMATS}
 SAVED = "fastrec"  # the format that only files have
-FORMATS = ENDINGS | {f".{SAVED}": SAVED}
+TREC = "trec"  # the format of trec_eval
+FORMATS = ENDINGS | {f".{name}": name for name in (TREC, SAVED)}
 FORMATS_OF = {  # formats of each kind of result
-    "report": (*ENDINGS.values(), SAVED),
+    "report": (*ENDINGS.values(), TREC, SAVED),
     "comparison": tuple(ENDINGS.values()),
     "drift": tuple(ENDINGS.values()),
     "curve": tuple(ENDINGS.values()),
@@ -81,7 +86,11 @@ FORMATS_OF = {  # formats of each kind of result
 }
 TITLED = ("html", "md")  # formats that have a title
 OF_PAPERS = ("md", "tex")
-ENDINGS_OF_OPTIONS = {"per_user": (".csv", ".parquet"), "curves": (".csv", ".json"), "plot": (".png", ".pdf", ".svg")}
+ENDINGS_OF_OPTIONS = {
+    "per_user": (".csv", ".parquet", f".{TREC}"),
+    "curves": (".csv", ".json"),
+    "plot": (".png", ".pdf", ".svg"),
+}
 FILES = ("output", "save", "html", *ENDINGS_OF_OPTIONS)  # options that name a file to write
 
 
@@ -105,7 +114,7 @@ def format_of(options: Mapping[str, Any], what: str) -> str:
 def _refuse_saved(output: str, form: str, what: str) -> None:
     """Reject the ending of a saved report for another format, as `refuse_ending` rejects the reverse."""
     if output.lower().endswith(f".{SAVED}"):
-        ending = next(ending for ending, name in ENDINGS.items() if name == form)
+        ending = next(ending for ending, name in FORMATS.items() if name == form)
         save = "leave out --format to save one, or " if what == "report" else ""
         raise click.UsageError(f"-o {output}: only a saved report ends in .{SAVED}: {save}end the name in {ending}")
 
@@ -178,8 +187,20 @@ def write_report(report: Report, options: Mapping[str, Any], curves: Sequence[Ch
     own: Forms = {
         "table": lambda: lambda console: draw_report(console, report),
         "md": lambda: "\n\n".join([*_heading(options), report.to_markdown(), bullets(counts(report))]),
+        TREC: lambda: "\n".join(_trec_lines(report)),
     }
     _write(report, own | _of_paper(report, options), options, {"curves": curves})
+
+
+def names_of_tool(report: Report) -> list[tuple[str, str]]:
+    """Return what the tool of `--like` calls each metric of a report, and the metric."""
+    return names_there(report, cast("Mapping[str, str]", report.settings.get("names", {})))
+
+
+def _trec_lines(report: Report) -> Iterator[str]:
+    """Yield the lines over all users, after their number."""
+    yield from as_trec([("num_q", ALL_USERS, report.users["evaluated"])])
+    yield from as_trec((name, ALL_USERS, report[metric]) for name, metric in names_of_tool(report))
 
 
 def write_comparison(found: Comparison, reports: Mapping[str, Report], options: Mapping[str, Any]) -> None:

@@ -25,7 +25,7 @@ LISTS = "user_id,item_id,rank\n1,10,1\n1,11,2\n2,10,2\n2,12,1\n3,10,1\n"
 OTHER = "user_id,item_id,rank\n1,11,1\n1,10,2\n2,10,1\n2,12,2\n3,10,1\n"
 TRUTH = "user_id,item_id,gain,country\n1,10,1,NL\n2,10,3,BE\n4,12,2,NL\n"
 LOG = "user_id,label,score\n1,1,.9\n1,0,.8\n2,0,.8\n2,1,.7\n"
-ENDINGS = ("txt", "json", "csv", "md", "html", "tex", "fastrec")
+ENDINGS = ("txt", "json", "csv", "md", "html", "tex", "trec", "fastrec")
 
 
 @pytest.fixture(autouse=True)
@@ -76,7 +76,7 @@ def is_format(name):
         return len(list(csv.DictReader(io.StringIO(text)))) > 0
     if name == "why.md":
         return text.startswith("**ndcg@2")
-    begins = {".html": "<!doctype html>", ".tex": r"\begin{tabular}", ".md": "| "}
+    begins = {".html": "<!doctype html>", ".tex": r"\begin{tabular}", ".md": "| ", ".trec": "num_q "}
     start = next((begin for ending, begin in begins.items() if name.endswith(ending)), "")
     return text.startswith(start) and ("─" in text) == name.endswith(".txt")
 
@@ -88,7 +88,7 @@ def test_the_ending_says_the_format(ending):
     commands = {
         "report": ("evaluate", "a.csv", "truth.csv", "--by", "country"),
         "again": ("report", "kept"),
-        **({} if ending == "fastrec" else {"comparison": compared}),
+        **({} if ending in ("fastrec", "trec") else {"comparison": compared}),
         **({"why": ("explain", "ndcg@2", "a.csv", "truth.csv")} if ending in ("txt", "json", "md") else {}),
     }
     good(*commands["report"], "--save", "kept")
@@ -404,3 +404,49 @@ def test_a_pipe_of_two_processes():
         ["sh", "-c", command.partition("| ")[2] + " <&-"], capture_output=True, text=True, check=False, timeout=300
     )
     assert closed.returncode == 2 and closed.stderr.count("\n") == 1 and "standard input" in closed.stderr
+
+
+# The format of trec_eval
+
+RUN = "q1 Q0 d1 1 3.0 x\nq1 Q0 d2 2 2.0 x\nq1 Q0 d3 3 1.0 x\nq10 Q0 d9 1 1.0 x\n"
+QRELS = "q1 0 d1 0\nq1 0 d2 1\nq10 0 d9 1\nq11 0 d1 1\n"
+VERSION_10 = ("iprec_at_recall_", "11pt_avg")  # the reference output rounds numbers of documents as version 10 does
+
+
+def test_lines_of_trec_eval(folder):
+    (folder / "run.txt").write_text(RUN)
+    (folder / "qrels.txt").write_text(QRELS)
+    files = ("evaluate", "run.txt", "qrels.txt", "--like", "trec_eval", "-m", "map,gm_map,P_5,ndcg")
+    lines = good(*files, "--format", "trec", "--per-user", "queries.trec")
+    assert lines == (
+        "num_q                 \tall\t2\n"
+        "map                   \tall\t0.7500\n"
+        "gm_map                \tall\t0.7071\n"
+        "P_5                   \tall\t0.2000\n"
+        "ndcg                  \tall\t0.8155\n"
+    )
+    values = {"q1": ("0.5000", "0.2000", "0.6309"), "q10": ("1.0000", "0.2000", "1.0000")}
+    assert (folder / "queries.trec").read_text() == "".join(
+        f"{measure:<22}\t{query}\t{value}\n"
+        for query, own in values.items()
+        for measure, value in zip(("map", "P_5", "ndcg"), own, strict=True)
+    )
+    good(*files, "-o", "values.trec")
+    assert (folder / "values.trec").read_text() == lines
+    plain = good("evaluate", "run.txt", "qrels.txt", "-m", "mrr", "--no-recs", "skip", "--format", "trec")
+    assert plain.splitlines()[1] == "mrr                   \tall\t0.7500"
+
+
+@pytest.mark.skipif("FASTREC_TEST_DATA" not in os.environ, reason="FASTREC_TEST_DATA names no folder with real data")
+def test_the_lines_of_a_real_run_are_those_of_trec_eval(folder):
+    data = Path(os.environ["FASTREC_TEST_DATA"]) / "trec_eval"
+    (folder / "run.txt").write_bytes((data / "results.test").read_bytes())
+    (folder / "qrels.txt").write_bytes((data / "qrels.test").read_bytes())
+    files = ("evaluate", "run.txt", "qrels.txt", "--like", "trec_eval", "-m", "all_trec", "--format", "trec")
+    found = {*good(*files, "--per-user", "queries.trec").splitlines()}
+    found |= {*(folder / "queries.trec").read_text().splitlines()}
+    printed = {*(data / "out.test.aq").read_text().splitlines()}
+    assert {line for line in found - printed if not line.startswith(VERSION_10)} == set()
+    left_out = {line.split()[0] for line in printed - found if not line.startswith(VERSION_10)}
+    counts = {"num_ret", "num_rel", "num_rel_ret", "num_nonrel_judged_ret"}
+    assert left_out == {*counts, "rbp", "relstring", "runid", "utility"}
