@@ -9,12 +9,12 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from fastrec.checks import check_choice, check_level, whole_number
+from fastrec.checks import check_choice, check_level, is_number, listed_in_order, whole_number
 from fastrec.exceptions import Argument, InputError, shown
 from fastrec.report.doubts import describe_one_class, doubts
 from fastrec.report.estimates import ByMetric, Effects, Estimate
 from fastrec.report.plain import with_rest
-from fastrec.report.soundness import NAN_POLICIES, SLACK, known_calls, values_of_settings
+from fastrec.report.soundness import NAN_POLICIES, SLACK, known_calls, values_of_settings, with_effects_of_settings
 
 __all__ = ["Label", "ReportValues", "check_resampling", "is_plain_mean", "why_no_mean"]
 
@@ -177,6 +177,32 @@ class ReportValues(Mapping[str, float]):
             return False
         return is_plain_mean(self.per_user[name], self[name])
 
+    def quantiles(self, at: Iterable[float] = (0.1, 0.5, 0.9)) -> dict[str, dict[float, float]]:
+        """Return quantiles of the values of users, {metric: {share: value}}: 0.5 is the median.
+
+        Users whom a metric does not count have no value. Weights of users have no effect. Between two users the
+        quantile is linear (type 7 of Hyndman & Fan 1996, the default of NumPy). NaN if no user has a finite value, and
+        for a metric that is no number of users, such as `gini`. The report must have kept the values of users.
+
+        Parameters
+        ----------
+        at : shares of users from 0 to 1.
+
+        >>> import fastrec
+        >>> recs, truth = [[1, 2], [3, 4], [5, 6]], [[1], [3, 4], [9]]
+        >>> fastrec.evaluate(recs, truth, "recall@1", per_user=True).quantiles([0.25, 0.5])
+        {'recall@1': {0.25: 0.25, 0.5: 0.5}}
+        """
+        shares = _shares(at)
+        effects = with_effects_of_settings(known_calls(self.per_user), self.settings)
+        found: dict[str, dict[float, float]] = {}
+        for metric, values in self.per_user.items():
+            known = values[np.isfinite(values)]
+            missing = metric in effects or not len(known)
+            own = np.full(len(shares), np.nan) if missing else np.quantile(known, shares)
+            found[metric] = dict(zip(shares, own.tolist(), strict=True))
+        return found
+
     @property
     def row_groupings(self) -> list[str]:
         """The groupings of rows, not of users, in `groups`: a user with rows in several segments counts in each.
@@ -201,6 +227,15 @@ class ReportValues(Mapping[str, float]):
         []
         """
         return list(self._warnings)
+
+
+def _shares(at: Any) -> list[float]:
+    """Return the checked shares of quantiles."""
+    wanted = [at] if is_number(at) else listed_in_order(at, "at")
+    for share in wanted:
+        if not is_number(share) or not 0 <= share <= 1:
+            raise InputError(Argument("at"), f" must be shares of users from 0 to 1, found {shown(share)}")
+    return [float(share) for share in wanted]
 
 
 def is_plain_mean(values: NDArray[np.float64], mean: float) -> bool:

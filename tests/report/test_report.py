@@ -978,3 +978,32 @@ def test_what_could_not_be_loaded_is_not_saved(tmp_path):
         with pytest.raises(InputError):
             make_report(**wrong).save(tmp_path / "report.npz")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.filterwarnings("ignore::fastrec.exceptions.FastrecWarning")
+def test_quantiles_of_the_values_of_users():
+    recs, truth = [[1, 2], [3, 4], [5, 6], [7], []], [[1], [3, 4], [9], [], [8]]
+    report = fastrec.evaluate(recs, truth, ["recall@1", "hits"], per_user=True, no_recs="skip")
+    assert report.quantiles() == {"recall@1": {0.1: 0.1, 0.5: 0.5, 0.9: 0.9}, "hits": {0.1: 0.2, 0.5: 1.0, 0.9: 1.8}}
+    assert report.quantiles(0.5) == report.quantiles([0.5]) == {"recall@1": {0.5: 0.5}, "hits": {0.5: 1.0}}
+    draw = np.random.default_rng(1).permutation(40)
+    lists = [list(range(int(item) + 1)) for item in draw]
+    lengths = fastrec.evaluate(lists, [[0]] * 40, "num_ret", per_user=True).quantiles([0, 0.3, 1])["num_ret"]
+    assert lengths == dict(zip((0, 0.3, 1), np.quantile(np.arange(1, 41), [0, 0.3, 1]).tolist(), strict=True))
+    of_lists = fastrec.evaluate(recs, truth, "gini", per_user=True, n_items=10).quantiles()["gini"]
+    assert all(math.isnan(own) for own in of_lists.values())
+    nobody = fastrec.evaluate([[1]], [[]], "mrr", per_user=True)
+    assert math.isnan(nobody.quantiles(0.5)["mrr"][0.5])
+
+
+@pytest.mark.parametrize(
+    ("at", "why"), [(1.5, "found 1.5"), ([0.5, "x"], "found 'x'"), ({0.5}, "must be a list"), (math.nan, "found nan")]
+)
+def test_quantiles_are_of_shares(at, why):
+    with pytest.raises(fastrec.FastrecError, match=why):
+        fastrec.evaluate([[1]], [[1]], "mrr", per_user=True).quantiles(at)
+
+
+def test_quantiles_need_the_values_of_users():
+    with pytest.raises(fastrec.InputError, match="per_user=True"):
+        fastrec.evaluate([[1]], [[1]], "mrr").quantiles()
