@@ -236,7 +236,7 @@ class Seen(TypedDict, total=False):
     exclude: Annotated[
         Any,
         """items that a user has seen, in the forms of ``recs``; they are removed from the lists and the gaps closed
-        ``"history"``: remove the items of ``history``.
+        ``"history"``: remove the items of ``history``. ``"unjudged"``: remove items without a gain of 0 or more.
         """,
     ]
 
@@ -253,7 +253,7 @@ class OtherFrames(TypedDict, total=False):
     exclude: Annotated[
         Any,
         """data frame of items that a user has seen; they are removed and the gaps closed
-        ``"history"``: remove the items of ``history``.
+        ``"history"``: remove the items of ``history``. ``"unjudged"``: remove items without a gain of 0 or more.
         """,
     ]
     items: Annotated[
@@ -487,7 +487,7 @@ class FileOfSeen(TypedDict, total=False):
     exclude: Annotated[
         Path | None,
         """path of seen items (user, item), which are removed from the lists; ``"history"``: those of ``history=``
-        ``"./history"`` names a file.
+        ``"unjudged"``: items without a gain of 0 or more in the truth. ``"./history"`` names a file.
         """,
     ]
 

@@ -66,7 +66,7 @@ from fastrec.inputs.lists import (
     prepare,
 )
 from fastrec.inputs.models import ModelCall, read_call
-from fastrec.inputs.sides import shared_rows
+from fastrec.inputs.sides import UNJUDGED, joined_exclude, shared_rows
 from fastrec.inputs.slots import BatchSides
 from fastrec.kernels import codes as op
 from fastrec.metrics.calls import of_lists_instead
@@ -151,7 +151,7 @@ class Evaluator(BaseEvaluator):
         super()._forget()
         self._used: frozenset[str] = frozenset()  # the sides that were read, and the columns of items
         self._merged: dict[str, str] = {}  # the digests of merged evaluators
-        self._exclude: str | None = None  # whether batches exclude items: "none", "history" or "given"
+        self._exclude: str | None = None  # whether batches exclude items: "none", "history", "unjudged", "given"
         self._has_strings: bool | None = None  # whether ids of items are strings, if they are kept
 
     @takes(ListBatch)
@@ -227,7 +227,8 @@ class Evaluator(BaseEvaluator):
         passed, excluded = _with_shared(sides)
         self._check_passed(passed)
         about = about_users(given)
-        prepared = prepare(passed, about, self._rules_of_sides(), self._items, self._count_history(about))
+        rules = self._rules_of_sides(only_judged=excluded == UNJUDGED)
+        prepared = prepare(passed, about, rules, self._items, self._count_history(about))
         check_lengths(prepared.lists, self._settings, prepared.names)
         return prepared._replace(exclude=excluded)
 
@@ -235,6 +236,9 @@ class Evaluator(BaseEvaluator):
         """Return the users of a model in the form that the engine takes."""
         refuse_setting("sampled_from", self._settings)
         passed, excluded = _with_shared(self._sides((), truth, given))
+        if excluded == UNJUDGED:
+            instead = Argument("candidates", (...,))
+            raise InputError(Argument("exclude", (UNJUDGED,)), " is for lists: pass the items to rank as ", instead)
         self._check_passed(passed)
         del passed["recs"]
         about = about_users({**given, "user_ids": None})
@@ -242,7 +246,7 @@ class Evaluator(BaseEvaluator):
         working = working._replace(exclude=excluded)
         return ModelParts(call, passed, about, self._rules_of_sides(), known, self._reads_of_model, working)
 
-    def _rules_of_sides(self) -> Settings:
+    def _rules_of_sides(self, *, only_judged: bool = False) -> Settings:
         """Return the options for preparing lists."""
         rules = self._settings
         return Settings(
@@ -253,6 +257,7 @@ class Evaluator(BaseEvaluator):
             graded=rules["min_gain"] != "any",
             checked=self._reads_sides,
             logged="propensity" if self._examination is None else "logged_rank",
+            only_judged=only_judged,
         )
 
     def _check_passed(self, passed: Mapping[str, Any]) -> None:
@@ -370,7 +375,7 @@ class Evaluator(BaseEvaluator):
         with self._changing():
             self._used |= sides.used
             self._has_strings = has_strings
-            self._exclude = _joined_exclude(self._exclude, prepared.exclude)
+            self._exclude = joined_exclude(self._exclude, prepared.exclude)
             counts = {"truth_rows": len(lists.truth_items), **data_counts, **sides.noted}
             state = self._keep(plan, outcome, users, counts)
             state.accumulate(found)
@@ -451,7 +456,7 @@ class Evaluator(BaseEvaluator):
 
     def _take_kind(self, other: Evaluator) -> None:
         self._merged |= other._shared_sides
-        self._exclude = _joined_exclude(self._exclude, other._exclude)
+        self._exclude = joined_exclude(self._exclude, other._exclude)
         if self._has_strings is None:
             self._has_strings = other._has_strings
 
@@ -529,7 +534,9 @@ def _with_shared(sides: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
     """Return the sides that a call passes, and what it excludes."""
     passed = {name: side for name, side in sides.items() if name == "recs" or side is not None}
     shared = shared_rows(passed)
-    excluded = "none" if "exclude" not in passed else "history" if "exclude" in shared else "given"
+    excluded = "none" if "exclude" not in passed else shared.get("exclude", "given")
+    if excluded == UNJUDGED:
+        del passed["exclude"], shared["exclude"]
     if "logged" in shared:
         passed["truth"] = as_frame_of_clicks(passed["truth"])
     return passed | {name: passed[other] for name, other in shared.items()}, excluded
@@ -558,11 +565,6 @@ def take_counts(evaluator: Evaluator, count: Callable[[], HistoryCounts]) -> Non
     """Count the items of the whole history if a metric reads them, for an engine that passes the rows in batches."""
     if evaluator._reads_popularity:  # noqa: SLF001 - of this module
         evaluator._counts_of_history = count()  # noqa: SLF001
-
-
-def _joined_exclude(one: str | None, other: str | None) -> str | None:
-    """Return what batches exclude together; None before the first batch."""
-    return other if one is None else one if other in (one, None) else "given"
 
 
 def reads_popularity(options: Mapping[str, Any]) -> bool:

@@ -73,6 +73,7 @@ class Settings(NamedTuple):
     graded: bool = True  # whether gains matter
     checked: bool = False  # whether to reject negative ids here: providers read the items before kernels do
     logged: str = "propensity"  # what the numbers of logged rows are: "propensity" or "logged_rank"
+    only_judged: bool = False  # whether to remove items that the truth does not judge
 
 
 class AboutUsers(NamedTuple):
@@ -194,9 +195,12 @@ def arrange(given: JoinedSides, settings: Settings) -> Prepared:
     if ranks is not None:
         counts["rec_lists_with_gaps"], hint = _look_at_gaps(ranks, rec_side.indptr, names, settings.rank_gaps)
         hints.append(hint)
-    if exclude_side is not None:
+    if exclude_side is not None or settings.only_judged:
         refuse_negative_ids(rec_side, "recs", names)
+    if exclude_side is not None:
         rec_side, counts["excluded_items"] = _drop_excluded(rec_side, exclude_side, n_threads)
+    if settings.only_judged:
+        rec_side, counts["excluded_items"] = _drop_unjudged(rec_side, truth_side, n_threads)
     if duplicates != "error":
         truth_side, counts["duplicates_in_truth"] = _merge_copies(truth_side, n_threads)
     others, more_counts = _other_sides(joined, truth_side, names, settings)
@@ -457,12 +461,23 @@ def _kernel(name: str, ids: str, *columns: Array) -> Any:
 
 
 def _drop_excluded(rec_side: FlatSide, exclude_side: FlatSide, n_threads: int) -> tuple[FlatSide, int]:
+    return _compact(rec_side, _is_not_in(rec_side, exclude_side, n_threads))
+
+
+def _drop_unjudged(rec_side: FlatSide, truth_side: FlatSide, n_threads: int) -> tuple[FlatSide, int]:
+    """Remove the items without a row of gain 0 or more in the truth."""
+    judged, _ = _compact(truth_side, truth_side.gains >= 0)
+    return _compact(rec_side, ~_is_not_in(rec_side, judged, n_threads))
+
+
+def _is_not_in(rec_side: FlatSide, exclude_side: FlatSide, n_threads: int) -> Array:
+    """Return which rows hold an item that the other side of the user lacks."""
     keep = np.ones(len(rec_side.items), bool)
     kernel = _kernel("mark_excluded", str(rec_side.items.dtype), rec_side.items, exclude_side.items)
     items, indptr = read_only(rec_side.items), read_only(rec_side.indptr)
     known, known_indptr = read_only(exclude_side.items.astype(np.int64)), read_only(exclude_side.indptr)
     over_users(lambda a, b: kernel(items, indptr, known, known_indptr, keep, a, b), len(indptr) - 1, n_threads)
-    return _compact(rec_side, keep)
+    return keep
 
 
 def _merge_copies(truth_side: FlatSide, n_threads: int) -> tuple[FlatSide, int]:

@@ -9,9 +9,12 @@ from fastrec.exceptions import Argument, InputError, InputTypeError
 
 __all__ = [
     "EXCLUDES",
+    "NAMED",
     "READ_SIDES",
     "SIDES",
+    "UNJUDGED",
     "SideKind",
+    "joined_exclude",
     "kind_of",
     "mixed_forms",
     "shared_rows",
@@ -58,18 +61,26 @@ SIDES = {
 READ_SIDES = SIDES | {"candidates": SideKind("candidates", "scores")}
 """The sides, and items of users that a call with a model passes in the same forms."""
 
-EXCLUDES = ("none", "history", "given")  # what a call excludes, in settings of reports
+UNJUDGED = "unjudged"  # as `exclude`: items without a row of gain 0 or more in the truth
+EXCLUDES = ("none", "history", "given", UNJUDGED)  # what a call excludes, in settings of reports
+NAMED = {("exclude", "history"): "history", ("exclude", UNJUDGED): "truth", ("logged", "truth"): "truth"}
+"""Sides that a call may name in place of rows, and the side that it needs for that."""
 
 
 def shared_rows(given: Mapping[str, Any]) -> dict[str, str]:
-    """Return {side: other side} of the sides that are the rows of another: `exclude="history"`, `logged="truth"`."""
+    """Return {side: its name} of the sides that follow from another: `exclude="history"`, `logged="truth"`."""
     found = {}
-    for name, other in (("exclude", "history"), ("logged", "truth")):
-        if isinstance(given.get(name), str) and given[name] == other:
+    for (name, value), other in NAMED.items():
+        if isinstance(given.get(name), str) and given[name] == value:
             if given.get(other) is None:
-                raise InputError(Argument(name, (other,)), " needs ", Argument(other, (...,)))
-            found[name] = other
+                raise InputError(Argument(name, (value,)), " needs ", Argument(other, (...,)))
+            found[name] = value
     return found
+
+
+def joined_exclude(one: str | None, other: str | None) -> str | None:
+    """Return what batches exclude together; None before the first batch."""
+    return other if one is None else one if other in (one, None) else "given"
 
 
 def with_logged(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -106,6 +106,7 @@ _COUNTS = (
 )
 _RBP = "it scales grades by limits that it does not set: use rbp(p=0.9), which agrees for grades of 0 and 1"
 _UTILITY = "it has a value for queries without a relevant item, which count as 0 here: ask for utility without like="
+_OF_JUDGED = "lists of judged items alone are an argument of the call: exclude='unjudged'"
 _N_USERS = "it is a number of users, which Report.users has"
 
 _TREC_SPELLED = {
@@ -182,6 +183,10 @@ RETRIEVAL = (
             "SetF": _SET_F,
             "rbp": _RBP,
             "utility": _UTILITY,
+            **{
+                f"{name}(judged_only=True)": _OF_JUDGED
+                for name in ("AP", "IPrec", "nDCG", "P", "RR", "Rprec", "SetAP", "SetF", "SetP", "Success")
+            },
             "NumQ": _N_USERS,
             "NumRel": _COUNTS,
             "NumRelRet": _COUNTS,

@@ -21,7 +21,7 @@ from fastrec.exceptions import InputError, MetricError
 from fastrec.inputs.frames import Columns, extra_column
 from fastrec.inputs.hints import LeftOpen
 from fastrec.inputs.row_groups import check_apart
-from fastrec.inputs.sides import SIDES, with_logged
+from fastrec.inputs.sides import NAMED, SIDES, with_logged
 from fastrec.report.report import Report, record
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ def evaluate(
 def _sides_of_call(recs: Any, truth: Any, given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
     """Return the frames of a call by side, and the sides that are named instead: exclude="history"."""
     passed = with_logged({"recs": recs, "truth": truth, **{name: given[name] for name in SIDES if name in given}})
-    named = {name: side for name, side in passed.items() if isinstance(side, str) and side in SIDES}
+    named = {name: side for name, side in passed.items() if isinstance(side, str) and (name, side) in NAMED}
     absent = {name for name, side in passed.items() if side is None and name != "recs"}
     return {name: side for name, side in passed.items() if name not in {*named, *absent}}, named
 

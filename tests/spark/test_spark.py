@@ -212,6 +212,9 @@ def test_ids_are_texts_and_seen_items_are_left_out(on_spark):
     wanted = fastrec.evaluate(recs, truth, LISTS, k=7, exclude=seen, by=["plan"])
     assert wanted.data["excluded_items"] > 0 and report.settings["exclude"] == wanted.settings["exclude"] == "given"
     assert_same(report, wanted)
+    report = fastrec.spark.evaluate(*map(on_spark, (recs, truth)), LISTS, k=7, exclude="unjudged", by=["plan"])
+    assert report.settings["exclude"] == "unjudged"
+    assert_same(report, fastrec.evaluate(recs, truth, LISTS, k=7, exclude="unjudged", by=["plan"]))
 
 
 def declare_taste():
