@@ -27,8 +27,8 @@ def _entry(name: str) -> Entry:
 
 def _graded(sides: BatchSides, least: float) -> kernels.GradedLists:
     recs, truth = sides["recs"], sides["truth"]
-    relevant = is_relevant(truth.gains, least)
-    users, gains = truth.users[relevant], np.maximum(truth.gains[relevant], 0.0)
+    relevant = is_relevant(truth.gains, least) & (truth.gains > 0)
+    users, gains = truth.users[relevant], truth.gains[relevant]
     indptr = np.append(0, np.cumsum(np.bincount(users, minlength=truth.n_users))).astype(np.int64)
     ideals = gains[np.lexsort((-gains, users))]
     arrays = (gains_of_hits(sides, least), np.asarray(recs.indptr, np.int64), ideals, indptr)

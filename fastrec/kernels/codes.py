@@ -46,6 +46,7 @@ WEIGHT: Final = 0  # weight[r]
 GAIN_WEIGHT: Final = 1  # gain * weight[r]
 PRECISION: Final = 2  # j / r
 FIRST: Final = 3  # weight[r] for j = 1
+LAST: Final = 5  # weight[r] in place of those above
 CASCADE: Final = 4  # weight[r] * stop probability * product of (1 - stop probability) above
 
 # sources of SORT_GAINS

@@ -23,6 +23,7 @@ from fastrec.kernels.codes import (
     HITS,
     HITS_AT,
     INCLUDED,
+    LAST,
     LOGARITHM,
     MINIMUM,
     MULTIPLY,
@@ -127,7 +128,7 @@ def rank_series(kind, ranks, weights, sums, n_events):
             nth += 1
             if kind == PRECISION:
                 total += nth / rank
-            elif nth == 1:
+            elif nth == 1 or kind == LAST:
                 total = weights[rank]
         sums[e] = total
 
@@ -283,7 +284,7 @@ def start_series(series, block, n_tied, ties, graded):
     n_events, sums = block.bounds[START, block.n], block.sums[0]
     if series.kind == WEIGHT:
         weight_series(block.ranks, series.weights, sums, n_events)
-    elif series.kind == PRECISION or series.kind == FIRST:
+    elif series.kind == PRECISION or series.kind == FIRST or series.kind == LAST:
         rank_series(series.kind, block.ranks, series.weights, sums, n_events)
     elif graded:
         gain_series(series, block.ranks, block.gains, sums, n_events)

@@ -1,7 +1,8 @@
 """Metrics of graded lists that trec_eval has beside nDCG: its mean over several ranks, and gain by what is lacking.
 
 In the docstrings `I_r` is the gain at rank r of the best order of the user's relevant items, 0 past its end; other
-letters are those of `fastrec.metrics.lists`. A cut-off cuts the user's list alone. Gains are taken as they are.
+letters are those of `fastrec.metrics.lists`. A cut-off cuts the user's list alone. Gains are taken as they are; items
+of gain 0, which `min_gain=any` makes relevant, do not count.
 """
 
 from __future__ import annotations

@@ -99,6 +99,8 @@ def _degree(row: Row) -> int:
 def _degree_of_leaf(row: Row) -> int:
     if row.key[0] == "hits" and row.key[1] is None:
         return 0  # hits in the whole list do not depend on its order
+    if row.key[0] == "series" and row.key[2] == op.LAST:
+        return 2
     if row.key[0] == "provided":
         return 2 if find_provider(row.key[1]).is_ordered else 0
     if row.key[0] == "cumulative":

@@ -15,6 +15,7 @@ from fastrec.metrics.statistics import ListStatistics, Ratio, Row, ratio
 
 Finite = Annotated[float, FINITE]
 MAX_SUMMED = 10_000
+PAIRS = "pairs of gains"
 
 
 @ranking_metric(range=(0, None), formula="min(k, n_rec)", source="Buckley & Voorhees 2005", direction="none")
@@ -193,3 +194,73 @@ def average_relevance_position(s: ListStatistics, *, gain: Gain = "linear", aver
     if average == "user":
         return s.mean(ranks / gains, found)
     return Ratio(ratio, (ranks, gains), s.where(found, ranks / gains), found)
+
+
+@ranking_metric(
+    range=(0, None),
+    formula="rank of the last relevant item",
+    source="Tsoumakas, Katakis & Vlahavas 2010",
+    direction="lower",
+)
+def coverage_error(s: ListStatistics) -> Ratio:
+    """Rank of the last relevant item: how far a user must read to find all of them.
+
+    Formula: the rank of the last hit within k, over the users with all relevant items within k; the others have no
+    value. scikit-learn counts the items with a score of at least the lowest of a relevant item: `ties=worst`.
+
+    Examples
+    --------
+    >>> fastrec.evaluate([[1, 2, 3, 4], [5]], [[1, 3], [5, 9]], "coverage_error")["coverage_error"]
+    3.0
+    """
+    return s.mean(s.last_rank, s.one - s.any_of(s.n_rel - s.hits))
+
+
+@ranking_metric(
+    range=(0, 1),
+    formula="pairs of listed items in the order of their gains / pairs with different gains",
+    source="Pasumarthi et al. 2019 (TF-Ranking), OPA",
+    aliases=("opa",),
+)
+def ordered_pair_accuracy(s: ListStatistics, *, average: Average = "user") -> Ratio:
+    """Share of the pairs of listed items with different gains in which the item of the larger gain comes first.
+
+    Formula: pairs i < j <= min(k, n_rec) with g_i > g_j / pairs with g_i != g_j, over the users with such a pair; the
+    others have no value. Items that are not relevant have gain 0. `average=pooled` divides the sums over all these
+    users, as TF-Ranking does. Of scored rows, `xauc` is the same.
+
+    Examples
+    --------
+    One of two pairs, and all of three:
+
+    >>> lists, truth = [[2, 3, 1], [3, 2, 1]], [{3: 1.0}, {3: 2.0, 2: 1.0}]
+    >>> metrics = ["ordered_pair_accuracy", "ordered_pair_accuracy(average=pooled)"]
+    >>> [round(value, 12) for value in fastrec.evaluate(lists, truth, metrics).values()]
+    [0.75, 0.8]
+    """
+    right, pairs = (s.provided(PAIRS, what, s.cutoff, s.min_gain) for what in ("right", "all"))
+    found = s.any_of(pairs)
+    if average == "user":
+        return s.mean(right / pairs, found)
+    return Ratio(ratio, (right, pairs), s.where(found, right / pairs), found)
+
+
+@ranking_metric(
+    range=(0, 1),
+    formula="pairs of listed items against the order of their gains / pairs with different gains",
+    source="Yao 1995",
+    direction="lower",
+)
+def ndpm(s: ListStatistics) -> Ratio:
+    """Normalised distance-based performance measure: the share of pairs of listed items in the wrong order.
+
+    Formula: pairs i < j <= min(k, n_rec) with g_i < g_j / pairs with g_i != g_j, over the users with such a pair; the
+    others have no value. A list has no equal ranks, which would count half. So it is 1 - `ordered_pair_accuracy`.
+
+    Examples
+    --------
+    >>> fastrec.evaluate([[2, 3, 1], [3, 2, 1]], [{3: 1.0}, {3: 2.0, 2: 1.0}], "ndpm")["ndpm"]
+    0.25
+    """
+    right, pairs = (s.provided(PAIRS, what, s.cutoff, s.min_gain) for what in ("right", "all"))
+    return s.mean((pairs - right) / pairs, s.any_of(pairs))

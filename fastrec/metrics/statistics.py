@@ -381,6 +381,11 @@ class ListStatistics(Statistics):
         return self._series(op.FIRST, "reciprocal")
 
     @property
+    def last_rank(self) -> Row:
+        """Rank of the last hit within k, 0 without one."""
+        return self._series(op.LAST, "rank")
+
+    @property
     def precision_sum(self) -> Row:
         """Sum over hits within k of precision at their rank."""
         return self._series(op.PRECISION, "reciprocal")

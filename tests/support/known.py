@@ -8,7 +8,10 @@ OF_ITEMS = [name for name, metric in DECLARED["lists"].items() if metric.formula
 OF_JUDGEMENTS = [
     name
     for name, metric in DECLARED["lists"].items()
-    if metric.formula.__module__.removeprefix("fastrec.metrics.") in ("graded", "judged", "user_models")
-    and name != "insq"
+    if (
+        metric.formula.__module__.removeprefix("fastrec.metrics.") in ("graded", "judged", "user_models")
+        and name != "insq"
+    )
+    or name in ("ordered_pair_accuracy", "ndpm")
 ]
 """Metrics of lists with statistics of a provider, which scored rows do not have."""

@@ -26,7 +26,7 @@ NUMBERS |= {
     "multiple": [1.0, 0.3, 2.0],
     "t": [1.0, 2.5],
     "level": [0.1, 0.5],
-    "depth": [3.0, 60.0],
+    "depth": [30.0],
 }
 TABLES: dict[str, list[Any]] = {
     "gain": [(0.0, 1.0, 3.0, 7.0, 15.0), (0.0, 0.0, 2.0, 2.0, 9.5)],
@@ -84,6 +84,10 @@ def matrix() -> list[Ask]:
         choices = [samples(name, option) for name, option in own.items()]
         for values, k, min_gain in itertools.product(itertools.product(*choices), CUTOFFS, MIN_GAINS):
             options = dict(zip(own, values, strict=True))
+            if options.get("model", "patience") != "patience" and options["p"] != NUMBERS["p"][0]:
+                continue  # without effect, as t is below
+            if options.get("model", "goal") != "goal" and options["t"] != NUMBERS["t"][0]:
+                continue
             if min_gain is not None:
                 options["min_gain"] = min_gain
             asks.append(Ask(write(metric["name"], options, k), metric["name"], options, k))

@@ -444,20 +444,43 @@ def shares_of(u: User, max_gain: float) -> list[float]:
     return [gain / max_gain for gain in u.top]
 
 
-FAR_RANK = 200  # up to here ranks are walked one by one
+FAR_RANK = 60  # up to here at least, ranks are walked one by one
 
 
 def rest_of_squares(z: float) -> float:
-    """Sum of 1 / (z + i)^2 over all i >= 0, to 1e-17 for z of 200 and more."""
-    return 1 / z + 1 / (2 * z**2) + 1 / (6 * z**3) - 1 / (30 * z**5)
+    """Sum of 1 / (z + i)^2 over all i >= 0, to 1e-17 for z of 50 and more."""
+    return 1 / z + 1 / (2 * z**2) + 1 / (6 * z**3) - 1 / (30 * z**5) + 1 / (42 * z**7) - 1 / (30 * z**9)
+
+
+def coverage_error(u: User) -> Number | None:
+    """Rank of the last hit; None unless all relevant items are within k."""
+    return max(u.hit_ranks, default=0) if u.n_hits == u.n_rel else None
+
+
+def pairs_of_gains(u: User) -> tuple[int, int]:
+    """Pairs within k with different gains that are in falling order, and all of them."""
+    pairs = [(one, other) for at, one in enumerate(u.top) for other in u.top[at + 1 :] if one != other]
+    return sum(one > other for one, other in pairs), len(pairs)
+
+
+def ordered_pair_accuracy(u: User) -> Number | None:
+    """Share of pairs with different gains in falling order; None without such a pair."""
+    right, pairs = pairs_of_gains(u)
+    return Fraction(right, pairs) if pairs else None
+
+
+def ndpm(u: User) -> Number | None:
+    """Share of pairs with different gains in rising order."""
+    right = ordered_pair_accuracy(u)
+    return None if right is None else 1 - Fraction(right)
 
 
 def insq(u: User, *, max_gain: float, t: float = 1, depth: str | float = "all") -> Number:
     """Sum of gain / (rank + 2t - 1)^2 within k, over the sum of 1 / (rank + 2t - 1)^2 over all ranks up to depth."""
-    last = FAR_RANK if depth == "all" else int(depth)
+    last = max(FAR_RANK, len(u.top)) if depth == "all" else int(depth)
     before = 2 * t - 1
     weights = [(rank + before) ** -2 for rank in range(1, last + 1)]
-    total = math.fsum([*weights, *([rest_of_squares(FAR_RANK + 2 * t)] if depth == "all" else [])])
+    total = math.fsum([*weights, *([rest_of_squares(last + 2 * t)] if depth == "all" else [])])
     return math.fsum(g * w for g, w in zip(shares_of(u, max_gain), weights, strict=False)) / total
 
 
@@ -486,9 +509,9 @@ def squared_goal(rank: int, goal: float) -> float:
     return ((rank + goal - 1) / (rank + goal)) ** 2
 
 
-def rest_of_goal(goal: float) -> float:
-    """Weights of the ranks after 200, where the first one has weight 1 and they fall as inverse squares."""
-    return (FAR_RANK + goal) ** 2 * rest_of_squares(FAR_RANK + goal)
+def rest_of_goal(last: int, goal: float) -> float:
+    """Weights of the ranks after the last, where the first one has weight 1 and they fall as inverse squares."""
+    return (last + goal) ** 2 * rest_of_squares(last + goal)
 
 
 def inst(u: User, *, max_gain: float, t: float = 1, depth: str | float = "all") -> Number:
@@ -496,11 +519,12 @@ def inst(u: User, *, max_gain: float, t: float = 1, depth: str | float = "all") 
     if t < 0.25:
         raise ValueError("t is below 0.25")
     is_open = depth == "all"
+    last = max(FAR_RANK, len(u.top)) if is_open else int(depth)
     return gain_per_rank(
         shares_of(u, max_gain),
         lambda rank, _, found: squared_goal(rank, 2 * t - found),
-        FAR_RANK if is_open else int(depth),
-        (lambda found: rest_of_goal(2 * t - found)) if is_open else nothing,
+        last,
+        (lambda found: rest_of_goal(last, 2 * t - found)) if is_open else nothing,
     )
 
 
@@ -526,8 +550,9 @@ def nerr(
     if model in ("cut", "reciprocal"):
         step = {"cut": lambda rank: 1.0, "reciprocal": lambda rank: rank / (rank + 1)}[model]
         return gain_per_rank(gains, lambda rank, gain, _: (1 - gain) * step(rank), last_rank(u, depth), nothing)
-    last, is_open = (FAR_RANK, True) if depth == "all" else (int(depth), False)
-    rests = {"patience": lambda _: 1 / (1 - p), "goal": lambda _: rest_of_goal(2 * t)}
+    is_open = depth == "all"
+    last = max(FAR_RANK, len(gains)) if is_open else int(depth)
+    rests = {"patience": lambda _: 1 / (1 - p), "goal": lambda _: rest_of_goal(last, 2 * t)}
     steps = {"patience": lambda rank: p, "goal": lambda rank: squared_goal(rank, 2 * t)}
     rest = rests[model] if is_open else nothing
     return gain_per_rank(gains, lambda rank, gain, _: (1 - gain) * steps[model](rank), last, rest)
@@ -698,6 +723,9 @@ METRICS: dict[str, Callable[..., Number | None]] = {
     "mean_recall": mean_recall,
     "ncrr": ncrr,
     "average_relevance_position": average_relevance_position,
+    "coverage_error": coverage_error,
+    "ordered_pair_accuracy": ordered_pair_accuracy,
+    "ndpm": ndpm,
     "insq": insq,
     "inst": inst,
     "bpm": bpm,
@@ -839,6 +867,8 @@ def parts_of(metric: str, u: User, options: Mapping[str, Any]) -> tuple[Number, 
         return f_beta_parts(u, options.get("beta", 1))
     if metric == "average_relevance_position":
         return relevance_positions(u, options.get("gain", "linear"))
+    if metric == "ordered_pair_accuracy":
+        return pairs_of_gains(u)
     raise ValueError(f"{metric} has no pooled form")
 
 

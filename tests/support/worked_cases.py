@@ -423,6 +423,13 @@ POSITIONS = [
     case("ARP of users", "average_relevance_position", [graded([0, 1, 0]), graded([2, 1, 0]), graded([0], [1])], 5 / 3),
     # = (2 + 3/2) / 2
     case("mean rank", "average_relevance_position(gain=binary)", [graded([0, 1, 0]), graded([2, 1, 0])], 1.75),
+    case("coverage_error", "coverage_error", [binary(4, [1, 3], 2), binary(3, [1], 2)], 3),
+    # the values that TF-Ranking asserts for the lists of its ARP
+    case("OPA of TF-Ranking", "ordered_pair_accuracy(average=pooled)", [graded([0, 1, 0]), graded([2, 1, 0])], 4 / 5),
+    case("OPA of its first list", "ordered_pair_accuracy(average=pooled)", [graded([0, 1, 0])], 1 / 2),
+    case("OPA of users", "ordered_pair_accuracy", [graded([0, 1, 0]), graded([2, 1, 0]), graded([1, 1])], 3 / 4),
+    case("OPA of two ranks", "ordered_pair_accuracy@2", [graded([0, 1, 0])], 0),
+    case("ndpm", "ndpm", [graded([0, 1, 0]), graded([2, 1, 0]), graded([1, 1])], 1 / 4),
 ]
 SQUARES = math.pi**2 / 6  # the sum of 1 / r^2 over all ranks
 USER_MODELS = [
