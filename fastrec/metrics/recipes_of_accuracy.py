@@ -128,7 +128,7 @@ _TREC_SPELLED = {
     "SetRelP": "SetP(relative=True)",
 }
 _MODELS_SPELLED = {name.partition("(")[0]: name for name in _USER_MODELS if name.count("=") == 1 and "{m}" in name}
-_TREC_LACKING = "relstring runid dcg ideal_dcg yaap prefs_* *_avgjg *_IA NRBP SDCG StRecall alpha_* \u03b1_* nNRBP"
+_TREC_LACKING = "relstring runid dcg ideal_dcg yaap prefs_* *_avgjg *_IA NRBP StRecall alpha_* \u03b1_* nNRBP"
 _SET_F = "its beta is the square of the usual beta: use f_beta(beta=...) without like="
 _RETRIEVAL = {"MAP": "map", "MRR": "mrr", "NormalizedDCG": "ndcg", "AUROC": "gauc", "FallOut": "fall_out"}
 _ERROR_NAMES = {"mean_absolute_error": "mae", "mean_squared_error": "mse", "root_mean_squared_error": "rmse"}
@@ -187,6 +187,7 @@ RETRIEVAL = (
                 f"{name}(judged_only=True)": _OF_JUDGED
                 for name in ("AP", "IPrec", "nDCG", "P", "RR", "Rprec", "SetAP", "SetF", "SetP", "Success")
             },
+            "SDCG": "its ideal is k items of the largest grade of the collection",
             "NumQ": _N_USERS,
             "NumRel": _COUNTS,
             "NumRelRet": _COUNTS,
@@ -195,6 +196,9 @@ RETRIEVAL = (
             "Accuracy": "it leaves out users without a hit and divides by 0 for users with hits only",
         },
         notes_of={
+            "iprec_at_recall": "it is NaN there for a query with an empty list, which only a dict can hold",
+            "compatibility": "equal scores are ordered by item ascending, and equal grades of the ideal by score",
+            "judged": "a negative grade counts as judged there, and a query without a list has no value",
             "mrr rbp": "equal scores are ordered by item ascending for RR@k, and as in the input for RBP: both need "
             "ties=",
             "err ndcg": "ERR and nDCG(dcg='exp-log2') are printed there with five digits",

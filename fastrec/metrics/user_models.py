@@ -96,11 +96,11 @@ def nerr(
 ) -> Row:
     """Nearly expected reciprocal rank: the gain per rank of a user who stops at a rank with probability g_r.
 
-    Formula: sum of W(r) g_r / sum of W(r), with W(r) = C(1) ... C(r - 1) and C(r) = (1 - g_r) d(r). By `model`, d(r)
-    is r / (r + 1) (`reciprocal`, equation 9) or 1 (`cut`, equation 8), both up to rank k, where the user stops; or `p`
+    Formula: sum of W(r) g_r / sum of W(r), with W(r) = C(1) ... C(r - 1) and C(r) = (1 - g_r) d(r). By `model`, d(r) is
+    r / (r + 1) (`reciprocal`, equation 9) or 1 (`cut`, equation 8), both up to rank k, where the user stops; or `p`
     (`patience`, equation 10) or ((r + 2t - 1) / (r + 2t))^2 (`goal`, equation 11), without a last rank. Without a
-    cut-off, k is n_rec. Gains are divided by `max_gain`, above which a gain is an error. `depth` is the last rank, or `all`: no rank
-    is.
+    cut-off, k is n_rec. Gains are divided by `max_gain`, above which a gain is an error. `depth` is the last rank, or
+    `all`: no rank is.
 
     Examples
     --------
