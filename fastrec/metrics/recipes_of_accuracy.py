@@ -59,7 +59,6 @@ _IR_MEASURES = {
     "SetP(relative=True)": "precision(denominator=min_k_n_rel_n_rec)",
     "SetAP": "set_ap",
     "Bpref": "bpref",
-    "Judged@{k}": "judged",
     "nDCG(dcg='exp-log2')@{k}": "ndcg(gain=exp2)",
     "ERR@{k}": "err(max_gain=4)",
     "RBP(rel=1)": "rbp(gain=binary)",
@@ -106,6 +105,7 @@ _COUNTS = (
 )
 _RBP = "it scales grades by limits that it does not set: use rbp(p=0.9), which agrees for grades of 0 and 1"
 _UTILITY = "it has a value for queries without a relevant item, which count as 0 here: ask for utility without like="
+_JUDGED = "it has a value for queries without a relevant item, which count as 0 here: ask for judged without like="
 _OF_JUDGED = "lists of judged items alone are an argument of the call: exclude='unjudged'"
 _N_USERS = "it is a number of users, which Report.users has"
 
@@ -118,7 +118,6 @@ _TREC_SPELLED = {
     "Rprec_mult": "Rprec_mult_{multiple}",
     "iprec_at_recall": "iprec_at_recall_{level}",
     "IPrec": "IPrec@{level}",
-    "Judged": "Judged@{k}",
     "unj": "unj_{k}",
     "MAP": "AP",
     "MRR": "RR",
@@ -187,6 +186,7 @@ RETRIEVAL = (
                 f"{name}(judged_only=True)": _OF_JUDGED
                 for name in ("AP", "IPrec", "nDCG", "P", "RR", "Rprec", "SetAP", "SetF", "SetP", "Success")
             },
+            "Judged": _JUDGED,
             "SDCG": "its ideal is k items of the largest grade of the collection",
             "NumQ": _N_USERS,
             "NumRel": _COUNTS,
@@ -198,7 +198,7 @@ RETRIEVAL = (
         notes_of={
             "iprec_at_recall": "it is NaN there for a query with an empty list, which only a dict can hold",
             "compatibility": "equal scores are ordered by item ascending, and equal grades of the ideal by score",
-            "judged": "a negative grade counts as judged there, and a query without a list has no value",
+            "insq inst bpm nerr": "equal scores keep the order of the input: ties='input'",
             "mrr rbp": "equal scores are ordered by item ascending for RR@k, and as in the input for RBP: both need "
             "ties=",
             "err ndcg": "ERR and nDCG(dcg='exp-log2') are printed there with five digits",
