@@ -261,11 +261,17 @@ RETRIEVAL = (
         }
         | _ERROR_NAMES,
         lacking=(
-            "top_k_accuracy class_likelihood_ratios coverage_error d2_* *_deviance explained_variance "
-            "fbeta hinge_loss jaccard label_ranking_* max_error "
+            "top_k_accuracy class_likelihood_ratios d2_* *_deviance explained_variance "
+            "fbeta hinge_loss jaccard max_error "
             "mean_pinball_loss *mean_squared_log_error median_absolute_error precision_recall_fscore_support "
             "zero_one_loss"
         ),
+        declined={
+            "coverage_error": "equal scores count as in the worst order: ask without like= for it, with ties='worst'",
+            "label_ranking_average_precision": "users without a positive row count as 1 there: use "
+            "average_precision(average=user), which leaves them out",
+            "label_ranking_loss": "users of one class count as 0 there: use 1 - gauc(weight=equal)",
+        },
         notes_of={
             "ndcg dcg": "ndcg_score and dcg_score take one row of scores per user, all of the same length",
             "balanced_accuracy": "rows of one class have the recall of this class there",
