@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import fastrec
-import fastrec.evaluation.rows  # registers the statistics that plans of metrics of rows read
+import fastrec.evaluation.lists  # these two register the statistics that plans read
+import fastrec.evaluation.rows
 from fastrec.metrics.calls import parse
 from fastrec.metrics.declaration import COMMON_OPTIONS
 from fastrec.metrics.plan import Asked, Plan, make_plan
