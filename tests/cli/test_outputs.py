@@ -103,7 +103,7 @@ def test_the_ending_says_the_format(ending):
 
 def test_another_ending_is_an_error():
     evaluate = ("evaluate", "a.csv", "truth.csv", "-m", "mrr")
-    known = "end the name in .txt, .json, .csv, .md, .html, .tex or .fastrec, or give --format"
+    known = "end the name in .txt, .json, .csv, .md, .html, .tex, .trec or .fastrec, or give --format"
     for name in ("report.pdf", "report.htm", "report.json.gz", "report.npz"):
         assert_fails(known, *evaluate, "-o", name)
     assert_fails("end the name in .txt, .json or .md", "explain", "mrr", "-o", "why.html")
