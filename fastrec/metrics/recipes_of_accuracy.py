@@ -163,6 +163,7 @@ RETRIEVAL = (
             "-l (relevance_level) is min_gain, which ndcg ignores",
         ),
         notes_of={
+            "rndcg": "with -l, it is 0 there for a query without a document of this level",
             "iprec_at_recall eleven_point_average": "they are NaN there for a query with an empty list, which only a "
             "dict can hold",
         },

@@ -162,6 +162,8 @@ def is_open(tool, case, name):
         return name.startswith(others)  # other providers, other orders
     if tool in ("pytrec_eval", "ir_measures") and name.startswith(("iprec_at_recall", "11pt_avg", "IPrec")):
         return case["kind"] in ("empty_list", "judged_empty")  # NaN there
+    if tool == "pytrec_eval" and name == "Rndcg(relevance_level=2)":
+        return case["kind"] in ("graded", "judged_alone", "judged_empty", "tied")  # 0 for a query without grade 2
     if tool == "cornac" and case["kind"] == "tied":
         return True  # hits below all items tied with them
     if name == "mape":
