@@ -355,8 +355,9 @@ class GroupSums(NamedTuple):
         size = len(ratio.rows)
         at = [self.plan.position(value, nth) for nth in range(len(value.sums))]
         n = int(self._sum(at[-1]))
-        is_spoilt = value.call.metric.family is LISTS and self.counts[value.condition][op.N_NAN]
-        if n == 0 or is_spoilt or (ratio.spoils is not None and self._sum(at[-2])):
+        if value.call.metric.family is LISTS and (n_nan := int(self.counts[value.condition][op.N_NAN])):
+            return math.nan, math.nan, n + n_nan
+        if n == 0 or (ratio.spoils is not None and self._sum(at[-2])):
             return math.nan, math.nan, n
         means = [self._sum(at[i]) / n for i in range(size)]
         mean = float(ratio.function(*means))

@@ -22,14 +22,15 @@ PAIRS = "pairs of gains"
 def num_ret(s: ListStatistics) -> Row:
     """Number of items among the first k.
 
-    Formula: min(k, n_rec). trec_eval prints the sum over users; this is their mean.
+    Formula: min(k, n_rec). Users without a relevant item count as `no_truth` says, as for `num_rel` and `hits`.
+    trec_eval prints the sum over users; this is their mean.
 
     Examples
     --------
     >>> fastrec.evaluate([[1, 2, 3], [4]], [[2], [9]], ["num_ret", "num_ret@2"])["num_ret@2"]
     1.5
     """
-    return s.within_k(s.n_rec)
+    return s.hits + (s.within_k(s.n_rec) - s.hits)  # hits, so that the truth is read, and other items
 
 
 @ranking_metric(range=(0, None), formula="n_rel", source="Buckley & Voorhees 2005", direction="none")

@@ -4,6 +4,7 @@
 all metrics of the matrix, so that they share everything that they can.
 """
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -311,3 +312,10 @@ def test_ties_beyond_the_last_cutoff_do_not_matter() -> None:
     assert found.per_user["mrr@4"].tolist() == [1 / 2, 1 / 4]
     with pytest.raises(fastrec.MetricError, match="has no closed form"):
         fastrec.evaluate([scores, scores], truth, "ndcg(ideal=list_at_k)@5")
+
+
+@pytest.mark.parametrize("metric", ["ndcg", "mean_rank", "coverage_error", "ordered_pair_accuracy(average=pooled)"])
+def test_users_whom_a_policy_makes_nan_are_counted(metric: str) -> None:
+    (found,) = fastrec.evaluate([[1, 2], [3, 4]], [{1: 2.0, 2: 1.0}, {}], metric, no_truth="nan").estimates.values()
+    assert math.isnan(found.mean)
+    assert found.users == 2
