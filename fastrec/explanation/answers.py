@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from fastrec.exceptions import Argument, FastrecError, FastrecWarning, InputError, InputTypeError, Text
-from fastrec.explanation.explanation import OURS, POLICIES, Side, UserDifference
+from fastrec.explanation.explanation import ARITHMETIC, OURS, POLICIES, Side, UserDifference
 from fastrec.explanation.meanings import Meaning
 from fastrec.report.estimates import Estimate
 from fastrec.report.report import Report
@@ -84,6 +84,8 @@ class Numbers:
             elif name in POLICIES:
                 changed: dict[str, Any] = {name: value}
                 call = replace(call, **changed)
+            elif name == "mean":
+                call = replace(call, mean=None if value == ARITHMETIC else value)
             elif name == "min_gain":
                 call = replace(call, min_gain=self._meanings[tool].own_min_gain(self._options))
             else:

@@ -148,7 +148,8 @@ def explain_side(
         raise InputTypeError(f"explain takes one metric, a string such as 'ndcg@10', found {shown(metric)}")
     n_shown = _check_n_users(n_users, USERS_SHOWN if like is not None else 0)
     known, absent = meanings_of(metric, like, kind, options.get("min_gain"))
-    sides = {tool: meaning.side(options) for tool, meaning in known.items()}
+    with_mean = len({meaning.call.mean for meaning in known.values()}) > 1
+    sides = {tool: meaning.side(options, with_mean=with_mean) for tool, meaning in known.items()}
     warnings: tuple[str, ...] = ()
     if evaluate_data is not None:
         numbers = Numbers(evaluate_data, dict(options), known, sides)

@@ -16,12 +16,13 @@ from fastrec.show.numbers import change, effect, one_figure, shown_count
 from fastrec.show.shown import Shown
 from fastrec.show.tables import Table, warning_lines
 
-__all__ = ["OURS", "POLICIES", "Explanation", "Side", "UserDifference"]
+__all__ = ["ARITHMETIC", "OURS", "POLICIES", "Explanation", "Side", "UserDifference"]
 
 
 Array = np.ndarray[Any, Any]
 OURS = "fastrec"
 POLICIES = ("no_truth", "no_recs")  # a metric may have its own
+ARITHMETIC = "arithmetic"  # the mean of metrics without the option `mean`
 
 
 class UserDifference(NamedTuple):

@@ -10,7 +10,7 @@ from fastrec._version import __version__
 from fastrec.arguments.groups import MinGain
 from fastrec.checks import listed, near_name
 from fastrec.exceptions import InputTypeError, MetricError, shown
-from fastrec.explanation.explanation import OURS, POLICIES, Side
+from fastrec.explanation.explanation import ARITHMETIC, OURS, POLICIES, Side
 from fastrec.metrics.calls import make_call, parse
 from fastrec.metrics.declaration import LISTS, ROWS, Call, known_metrics, print_value
 from fastrec.metrics.plan import UNREAD, Asked, Plan, make_plan
@@ -31,12 +31,13 @@ class Meaning(NamedTuple):
     kind: str  # of data: "lists" or "rows"
     recipe: Recipe | None = None
 
-    def side(self, given: Mapping[str, Any]) -> Side:
-        """Return the side with the definition, without numbers."""
+    def side(self, given: Mapping[str, Any], *, with_mean: bool) -> Side:
+        """Return the side with the definition, without numbers. `with_mean`: other sides have another mean."""
         version, notes = __version__, list[str]()
         if self.recipe is not None:
             version, notes = self.recipe.version, self.recipe.notes_on(self.call.metric.name)
-        return Side(self.tool, version, self.name, self.call.text, self.options(given), tuple(notes))
+        mean = {"mean": self.call.mean or ARITHMETIC} if with_mean else {}
+        return Side(self.tool, version, self.name, self.call.text, self.options(given) | mean, tuple(notes))
 
     def options(self, given: Mapping[str, Any]) -> dict[str, str]:
         """Return everything that decides the value, as strings; `given` arguments apply to all tools."""

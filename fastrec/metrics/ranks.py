@@ -5,7 +5,8 @@ Each reads the statistics of `fastrec.metrics.lists`, with the same letters in i
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+import math
+from typing import Annotated, Any, Literal
 
 from fastrec.kernels.series import reciprocals
 from fastrec.metrics.declaration import FINITE, ranking_metric
@@ -16,6 +17,11 @@ from fastrec.metrics.statistics import ListStatistics, Ratio, Row, ratio
 Finite = Annotated[float, FINITE]
 MAX_SUMMED = 10_000
 PAIRS = "pairs of gains"
+
+
+def _pooled(numerator: Any, denominator: Any, weight: Any) -> Any:
+    """Divide the sums of users; NaN if those who count have no weight."""
+    return ratio(numerator, denominator) if weight else math.nan
 
 
 @ranking_metric(range=(0, None), formula="min(k, n_rec)", source="Buckley & Voorhees 2005", direction="none")
@@ -194,7 +200,7 @@ def average_relevance_position(s: ListStatistics, *, gain: Gain = "linear", aver
     found = s.any_of(gains)
     if average == "user":
         return s.mean(ranks / gains, found)
-    return Ratio(ratio, (ranks, gains), s.where(found, ranks / gains), found)
+    return Ratio(_pooled, (ranks, gains, found), s.where(found, ranks / gains), found)
 
 
 @ranking_metric(
@@ -243,7 +249,7 @@ def ordered_pair_accuracy(s: ListStatistics, *, average: Average = "user") -> Ra
     found = s.any_of(pairs)
     if average == "user":
         return s.mean(right / pairs, found)
-    return Ratio(ratio, (right, pairs), s.where(found, right / pairs), found)
+    return Ratio(_pooled, (right, pairs, found), s.where(found, right / pairs), found)
 
 
 @ranking_metric(

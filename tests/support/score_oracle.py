@@ -80,8 +80,10 @@ def mean_of(values: Sequence[Number]) -> Number:
     return Fraction(sum(values)) / len(values)
 
 
-def expected_value(metric: str, orders: Sequence[User], options: Mapping[str, Any]) -> float:
-    return float(mean_of([oracle.METRICS[metric](u, **options) for u in orders]))
+def expected_value(metric: str, orders: Sequence[User], options: Mapping[str, Any]) -> float | None:
+    """The mean over the orders; None for a user without a value in one of them."""
+    values = [oracle.METRICS[metric](u, **options) for u in orders]
+    return None if None in values else float(mean_of(values))
 
 
 def with_mean_hits(orders: Sequence[User]) -> ExpectedUser:
@@ -112,7 +114,7 @@ def evaluate_lists(
     options = dict(options or {})
     min_gain = options.pop("min_gain", min_gain)
     no_truth, no_recs = options.pop("no_truth", no_truth), options.pop("no_recs", no_recs)
-    average = options.pop("average", "user")
+    average = "geometric" if options.pop("mean", None) == "geometric" else options.pop("average", "user")
     users: list[Sequence[User]] = []
     for i, (items, rows) in enumerate(zip(recs, truth, strict=True)):
         relevant = oracle.truth_gains(rows, min_gain, "error")
