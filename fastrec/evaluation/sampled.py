@@ -20,7 +20,7 @@ from fastrec.inputs.slots import MADE, BatchSides
 from fastrec.items.popularity import Popularity
 from fastrec.kernels.sampled_ranks import Functions, estimate_functions
 from fastrec.metrics.providers import gains_in_lists, is_relevant, provider
-from fastrec.metrics.rank_weights import rank_weights, weight_between
+from fastrec.metrics.rank_weights import is_continuous, rank_weights, weight_between
 from fastrec.metrics.sampled import OF_ALL_HITS, OF_ONE_HIT, SAMPLED
 from fastrec.policies import CORRECT, SAMPLE, SAMPLING
 from fastrec.runtime.compiler import Entry
@@ -339,26 +339,11 @@ def _at_estimate(cutoff: int | None, weight: Any, rank: Rank, known: int, above:
     drawn = max(rank.drawn, 1)  # without drawn items there are no others
     if cutoff is not None and (1 + known) * drawn + rank.others * above > cutoff * drawn:
         return 0.0
-    return _weight_at(weight, 1 + known + rank.others * above / drawn)
-
-
-def _weight_at(weight: Any, rank: float) -> float:
-    """Return the weight of a rank that may lie between whole ranks; see `rank_weights`."""
-    if weight == "one":
-        return 1.0
-    if weight == "reciprocal":
-        return 1.0 / rank
-    if weight == "rank":
-        return rank
-    if weight == "log2":
-        return 1.0 / math.log2(rank + 1.0)
-    if weight == "log2_flat2":
-        return 1.0 / max(math.log2(rank), 1.0)
-    if weight[0] in ("geometric", "inverse_square"):
-        return weight_between(weight, rank)
-    raise MetricError(
-        "has a table of weights of whole ranks, and estimates lie between them: ", Argument("correct", ("bv",))
-    )
+    if not is_continuous(weight):
+        raise MetricError(
+            "has a table of weights of whole ranks, and estimates lie between them: ", Argument("correct", ("bv",))
+        )
+    return weight_between(weight, 1 + known + rank.others * above / drawn)
 
 
 def _map_gains(gains: Array, gain: Any) -> Array:

@@ -11,7 +11,7 @@ import numpy as np
 from fastrec.exceptions import Argument, InputError, MetricError
 from fastrec.inputs.packed import pack_ids, unpack_ids
 from fastrec.inputs.users import alike
-from fastrec.metrics.rank_weights import Weight, rank_weights
+from fastrec.metrics.rank_weights import Weight, is_table, rank_weights
 
 __all__ = ["Effects", "Exposure", "Key", "Levels", "fixed_weights", "unpack_exposure"]
 
@@ -245,8 +245,7 @@ def fixed_weights(weight: Any, n: int) -> Array:
 
 def _exponent(weight: Any) -> int:
     """Return the exponent of the power of two below the largest weight. Weights but those of a table descend."""
-    is_table = isinstance(weight, tuple) and weight[:1] != ("geometric",)
-    largest = 1.0 if weight == "length" else max(weight) if is_table else float(rank_weights(weight, 1)[1])
+    largest = 1.0 if weight == "length" else max(weight) if is_table(weight) else float(rank_weights(weight, 1)[1])
     return math.frexp(largest)[1] - 1 if largest > 0 else 0
 
 

@@ -5,18 +5,51 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from fastrec.kernels.series import inverse_squares
 
-__all__ = ["FAMILIES", "WEIGHTS", "Weight", "rank_weights", "weight_between"]
+__all__ = ["FAMILIES", "WEIGHTS", "Weight", "is_continuous", "is_table", "rank_weights", "weight_between"]
 
 Array = np.ndarray[Any, Any]
 Weight = Any  # one of WEIGHTS, a family of FAMILIES and its parameters, or a table: a tuple of floats
-WEIGHTS = ("one", "reciprocal", "rank", "log2", "log2_flat2", "harmonic")
 FAMILIES = ("geometric", "inverse_square", "multiple")
+EULER = 0.5772156649015329
+FAR = 20.0  # from here on, the asymptotic series has all digits
+
+
+def _harmonic(rank: float) -> float:
+    """Return the sum of 1 / r over the ranks above; between whole ranks, the digamma function + Euler's constant."""
+    near = 0.0
+    while rank < FAR:
+        near += 1.0 / rank
+        rank += 1.0
+    series = 1 / 12 - (1 / 120 - (1 / 252 - 1 / (240 * rank**2)) / rank**2) / rank**2
+    return EULER - near + math.log(rank) - 0.5 / rank - series / rank**2
+
+
+_NAMED: dict[str, Callable[[float], float]] = {
+    "one": lambda _: 1.0,
+    "reciprocal": lambda rank: 1.0 / rank,
+    "rank": float,
+    "log2": lambda rank: 1.0 / math.log2(rank + 1.0),
+    "log2_flat2": lambda rank: 1.0 / max(math.log2(rank), 1.0),
+    "harmonic": _harmonic,
+}
+WEIGHTS = tuple(_NAMED)
+
+
+def is_table(weight: Weight) -> bool:
+    """Return whether the weights of ranks are listed one by one."""
+    return isinstance(weight, tuple) and weight[:1] not in [(family,) for family in FAMILIES]
+
+
+def is_continuous(weight: Weight) -> bool:
+    """Return whether there are weights between whole ranks."""
+    return not isinstance(weight, tuple) or weight[0] in ("geometric", "inverse_square")
 
 
 def rank_weights(weight: Weight, n_ranks: int) -> Array:
@@ -53,7 +86,9 @@ def _of_family(weight: Weight, ranks: range) -> list[float]:
 
 
 def weight_between(weight: Weight, rank: float) -> float:
-    """Return the weight of a rank that may lie between whole ranks, in a family that has such weights."""
+    """Return the weight of a rank that may lie between whole ranks; `weight` is continuous."""
+    if isinstance(weight, str):
+        return _NAMED[weight](rank)
     family, parameter = weight[:2]
     if family == "geometric":
         return float((1.0 - parameter) * parameter ** (rank - 1))
