@@ -7,32 +7,23 @@ from typing import Any
 
 import numpy as np
 
-from fastrec.inputs.ragged import longest_row, read_only
+from fastrec.inputs.pairs import pairs_of_users
 from fastrec.inputs.slots import BatchSides
-from fastrec.items.sums import UNCUT, gains_of_hits
-from fastrec.kernels import pairs as kernels
+from fastrec.items.sums import gains_of_hits
+from fastrec.metrics.program import UNCUT
 from fastrec.metrics.providers import provider
 from fastrec.metrics.ranks import PAIRS
-from fastrec.runtime.compiler import Entry
 
 Array = np.ndarray[Any, Any]
-STEPS_PER_ROW = 64
-_count_pairs = Entry(kernels.count_pairs_of_users, "count_pairs_of_lists")
 
 
 def _pairs(sides: BatchSides, cutoff: int | None, least: float) -> Array:
     """Return the pairs of each list within a cut-off, int64 (3, n_users): in the right order, 0, and all of them."""
     recs = sides["recs"]
     within = recs.ranks <= (UNCUT if cutoff is None else cutoff)
-    users, ranks = recs.users[within], recs.ranks[within]
-    indptr = np.append(0, np.cumsum(np.bincount(users, minlength=recs.n_users))).astype(np.int64)
-    order = np.lexsort((-ranks, users))  # the kernel takes rows by ascending score
-    gains = gains_of_hits(sides, least)[within][order]
-    ones, longest = np.ones(len(order), np.int64), longest_row(indptr)
-    spare, sums = (np.empty(longest), np.empty(longest, np.int64)), np.zeros((3, recs.n_users), np.int64)
-    count = _count_pairs.suited_to(STEPS_PER_ROW * len(order))
-    count(read_only(indptr), gains, read_only(-ranks[order].astype(np.float64)), ones, spare, sums)
-    return sums
+    lengths = np.bincount(recs.users[within], minlength=recs.n_users)
+    indptr = np.append(0, np.cumsum(lengths)).astype(np.int64)
+    return pairs_of_users(indptr, gains_of_hits(sides, least)[within], -recs.ranks[within], None)
 
 
 @provider(PAIRS, sides=["recs", "truth"])

@@ -9,7 +9,8 @@ import pytest
 
 import fastrec
 from fastrec.exceptions import InputError
-from fastrec.scored.pairs import GradedRows, pairs_of_users
+from fastrec.inputs.pairs import pairs_of_users
+from fastrec.scored.pairs import GradedRows
 from fastrec.scored.score_counts import ScoreCounts
 from support import score_oracle
 from support.score_oracle import Row
