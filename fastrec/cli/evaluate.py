@@ -17,6 +17,7 @@ from fastrec.exceptions import FastrecWarning, InputError
 from fastrec.inputs.row_groups import check_apart
 from fastrec.inputs.sides import shared_rows
 from fastrec.report.report import is_saved, reword
+from fastrec.report.soundness import known_calls, with_effects_of_settings
 from fastrec.runtime.extras import require
 from fastrec.runtime.outputs import atomic_write
 from fastrec.show.trec import lines_of_users
@@ -451,9 +452,11 @@ def hints_of_log(options: dict[str, Any], calls: list[Call]) -> dict[str, str]:
 
 
 def _write_trec(path: str, result: Evaluated) -> None:
-    """Write a line per user and metric; geometric means are of all users only."""
+    """Write a line per user and metric, but for geometric means and for metrics that are no number of users."""
     report = result.report
-    names = [(name, metric) for name, metric in names_of_tool(report) if "mean=geometric" not in metric]
+    calls = known_calls(report.per_user)
+    left = with_effects_of_settings(calls, report.settings) | {text for text, call in calls.items() if call.mean}
+    names = [(name, metric) for name, metric in names_of_tool(report) if metric not in left]
     users = [" ".join(map(str, user)) for user in zip(*map(_listed, result.users.values()), strict=True)]
     with atomic_write(path) as stream:
         for line in lines_of_users(names, users, report.per_user):

@@ -98,7 +98,11 @@ def _given_rows(plan: Plan, sides: Mapping[str, Any], weights: Array | None, n_u
         except MetricError as error:
             raise MetricError(plan.askers[name], " ", error.text) from None
         if not np.isfinite(filled).all():
-            raise MetricError(f"the provider {name} must fill finite numbers, found {filled[~np.isfinite(filled)][0]}")
+            nth, user = np.argwhere(~np.isfinite(filled))[0]
+            raise MetricError(
+                f"{plan.askers[name]}: the provider {name} must fill finite numbers, found {filled[nth, user]} "
+                f"for user {user}: gains may be too large"
+            )
         given[[1 + nth for nth in at]] = filled
     return given
 

@@ -41,8 +41,7 @@ Array = np.ndarray[Any, Any]
 def check_grades(plan: Plan, gains: Array, name: str) -> None:
     """Raise an error for gains that the metrics cannot take."""
     if plan.max_gain < np.inf and gains.max() > plan.max_gain:
-        limiting = next(call for call in plan.calls if ("max_gain", plan.max_gain) in call.options)
-        whose = f"{limiting.metric.name}'s max_gain = {plan.max_gain}"
+        whose = f"{plan.limited_by}'s max_gain = {plan.max_gain}"
         raise InputError(name, f" must not exceed {whose}, found {gains.max()}")
     if not (plan.needs_plain or plan.gain_tables):
         return

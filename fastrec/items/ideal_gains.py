@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from fastrec.exceptions import MetricError
 from fastrec.inputs.ragged import read_only
 from fastrec.inputs.slots import BatchSides
-from fastrec.items.sums import UNCUT, gains_of_hits
+from fastrec.items.sums import gains_of_hits
 from fastrec.kernels import ideal_gains as kernels
 from fastrec.metrics.graded import PROVIDER
+from fastrec.metrics.program import UNCUT
 from fastrec.metrics.providers import is_relevant, provider
 from fastrec.runtime.compiler import Entry
 from fastrec.runtime.threads import over_users
@@ -29,6 +31,9 @@ def _graded(sides: BatchSides, least: float) -> kernels.GradedLists:
     recs, truth = sides["recs"], sides["truth"]
     relevant = is_relevant(truth.gains, least) & (truth.gains > 0)
     users, gains = truth.users[relevant], truth.gains[relevant]
+    too_large = np.isinf(np.bincount(users, gains, truth.n_users))
+    if too_large.any():
+        raise MetricError(f"needs gains whose sum is a double: those of user {int(too_large.argmax())} are too large")
     indptr = np.append(0, np.cumsum(np.bincount(users, minlength=truth.n_users))).astype(np.int64)
     ideals = gains[np.lexsort((-gains, users))]
     arrays = (gains_of_hits(sides, least), np.asarray(recs.indptr, np.int64), ideals, indptr)

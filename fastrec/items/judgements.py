@@ -10,9 +10,9 @@ import numpy as np
 
 from fastrec.inputs.ragged import read_only
 from fastrec.inputs.slots import BatchSides
-from fastrec.items.sums import UNCUT
 from fastrec.kernels import judgements as kernels
 from fastrec.metrics.judged import PROVIDER
+from fastrec.metrics.program import UNCUT
 from fastrec.metrics.providers import is_relevant, provider
 from fastrec.runtime.compiler import Entry
 from fastrec.runtime.threads import over_users

@@ -11,7 +11,8 @@ import numpy as np
 from fastrec.inputs.arrays import FlatSide
 from fastrec.inputs.ragged import read_only
 from fastrec.inputs.slots import BatchSides
-from fastrec.items.sums import UNCUT, cuts_of, find_places, is_hit, kernel, rank_biased_overlap, sum_rows
+from fastrec.items.sums import cuts_of, find_places, is_hit, kernel, rank_biased_overlap, sum_rows
+from fastrec.metrics.program import UNCUT
 from fastrec.metrics.providers import provider
 from fastrec.runtime.threads import over_users
 

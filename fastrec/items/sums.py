@@ -14,6 +14,7 @@ from fastrec.inputs.arrays import FlatSide
 from fastrec.inputs.ragged import longest_row, read_only
 from fastrec.inputs.slots import MADE, BatchSides
 from fastrec.kernels import items as kernels
+from fastrec.metrics.program import UNCUT
 from fastrec.metrics.providers import is_relevant
 from fastrec.metrics.rank_weights import Weight, rank_weights
 from fastrec.runtime.compiler import Entry
@@ -34,7 +35,6 @@ __all__ = [
 ]
 
 Array = np.ndarray[Any, Any]
-UNCUT = 2**62
 AT_ONCE = 4  # values that kernels sum in one walk along the lists
 FORMS = ("ext", "min", "truncated")  # of a rank-biased overlap, by their codes in the kernel
 MAX_DEPTH = 10_000_000

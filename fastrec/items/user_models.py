@@ -10,8 +10,9 @@ import numpy as np
 
 from fastrec.inputs.ragged import read_only
 from fastrec.inputs.slots import BatchSides
-from fastrec.items.sums import UNCUT, gains_of_hits, is_hit, rank_biased_overlap
+from fastrec.items.sums import gains_of_hits, is_hit, rank_biased_overlap
 from fastrec.kernels import user_models as kernels
+from fastrec.metrics.program import UNCUT
 from fastrec.metrics.providers import is_relevant, provider
 from fastrec.metrics.user_models import COMPATIBILITY, MODELS
 from fastrec.runtime.compiler import Entry
@@ -70,4 +71,6 @@ def fill_compatibility(sides: BatchSides, keys: Sequence[tuple[Any, ...]], out: 
             deepest = lengths.max(axis=0)
             best = depths.weights[n_rel] + n_rel * (depths.harmonic[deepest] - depths.harmonic[n_rel])
             found = np.minimum(np.divide(found * depths.weights[deepest], best, out=found, where=best > 0), 1.0)
+            in_place = np.bincount(recs.users[places == recs.ranks], minlength=recs.n_users)
+            found[(n_rel > 0) & (np.minimum(in_place, n_rec) == n_rel)] = 1.0  # without the rounding of sums
         out[nth] = found

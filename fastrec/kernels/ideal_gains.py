@@ -84,7 +84,7 @@ def sum_by_lost_gain(lists, cutoff, out, first, last):
             gain = lists.gains[start + i]
             found += gain
             reachable += max(lists.ideals[best + i], 1.0) if i < n_rel else 1.0
-            total += gain / math.log2(2.0 + (reachable - found))
+            total += gain / math.log2(2.0 + max(reachable - found, 0.0))  # not below 0, but for copies of an item
         for i in range(n_rel):
             every += lists.ideals[best + i]
         out[u] = total / every if n_rel > 0 else 0.0

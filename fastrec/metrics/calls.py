@@ -11,10 +11,7 @@ from typing import Any
 from fastrec.checks import listed_in_order, nearest, whole_number
 from fastrec.exceptions import Argument, InputTypeError, MetricError, shown
 from fastrec.metrics.declaration import (
-    COLUMN,
     LISTS,
-    SEPARATOR,
-    TABLE,
     Call,
     Changes,
     Metric,
@@ -24,6 +21,7 @@ from fastrec.metrics.declaration import (
     read_options,
     split_outside_brackets,
 )
+from fastrec.metrics.kinds import COLUMN, SEPARATOR, TABLE
 
 __all__ = [
     "DEFAULT_K",

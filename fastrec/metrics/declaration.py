@@ -6,7 +6,6 @@ import inspect
 import itertools
 import math
 import re
-import sys
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,25 +15,16 @@ from fastrec.arguments.groups import MinGain
 from fastrec.checks import check_text, listed, listed_in_order, near_name, nearest
 from fastrec.exceptions import InputTypeError, MetricError, shown
 from fastrec.metrics.directions import Declared, Direction, read_direction
+from fastrec.metrics.kinds import ABOVE_ZERO, COLUMN, KINDS, NUMBERS, SEPARATOR, TABLE
 from fastrec.policies import NO_RECS, NO_TRUTH, NoRecs
 from fastrec.runtime.threads import once
 
 __all__ = [
-    "ABOVE_ONE",
-    "ABOVE_ZERO",
-    "COLUMN",
     "COMMON_OPTIONS",
-    "COUNT",
     "DECLARED",
-    "EXPONENT",
     "FAMILIES",
-    "FINITE",
-    "FRACTION",
     "LISTS",
-    "NOT_NEGATIVE",
     "ROWS",
-    "TABLE",
-    "UNIT",
     "Call",
     "Changes",
     "Family",
@@ -50,17 +40,7 @@ __all__ = [
 ]
 
 
-TABLE = "a table"
-ABOVE_ZERO = "a number above 0"
-EXPONENT = "a number above 0, at most 1000"
-NOT_NEGATIVE = "a number from 0 to 1000"
-FRACTION, FINITE, UNIT = "a number above 0 and below 1", "a finite number", "a number from 0 to 1"
-COUNT, ABOVE_ONE = "an integer from 1 to 10000", "a number above 1"
-COLUMN = "the name of a column of items"
-SEPARATOR = "the text between two categories, such as |"
 Formula = typing.TypeVar("Formula", bound=Callable[..., Any])
-_KINDS = (TABLE, ABOVE_ZERO, ABOVE_ONE, EXPONENT, NOT_NEGATIVE, FRACTION, UNIT, FINITE, COUNT, COLUMN, SEPARATOR)
-MAX_EXPONENT = 1000.0  # larger exponents leave the range of a double
 
 
 @dataclass(frozen=True)
@@ -81,7 +61,7 @@ class Option:
             return self._check_table(value, metric)
         if self.kind in (COLUMN, SEPARATOR) and isinstance(value, str | float):
             return _unquoted(print_value(value))  # the parser reads a column called 2024 as a number
-        if isinstance(value, (int, float)) and not isinstance(value, bool) and self._allows(float(value)):
+        if self._allows(value):
             return float(value)
         kind = f"{TABLE}, {self._table_example}" if self.kind == TABLE else self.kind
         wanted = " or ".join([*self.choices, *([kind] if kind else [])])
@@ -91,6 +71,11 @@ class Option:
             hint = f": {value} is not a sum over relevant items, so weights of these cannot correct it"
         raise MetricError(f"{metric}: {self.name}={print_value(value)} must be {wanted}{hint}")
 
+    def _allows(self, value: Any) -> bool:
+        allowed = NUMBERS.get(self.kind or "")
+        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        return allowed is not None and is_number and allowed(float(value))
+
     @property
     def _falls(self) -> bool:
         """Whether its table has the weights of ranks, which do not increase; others have the gains of grades."""
@@ -99,18 +84,6 @@ class Option:
     @property
     def _table_example(self) -> str:
         return "such as [1, 0.5] for ranks 1 and 2" if self._falls else "such as [0, 1] for grades 0 and 1"
-
-    def _allows(self, number: float) -> bool:
-        if self.kind in (NOT_NEGATIVE, UNIT):
-            return 0 <= number <= (1.0 if self.kind == UNIT else MAX_EXPONENT)
-        if self.kind == FINITE:
-            return math.isfinite(number)
-        if self.kind == COUNT:
-            return number.is_integer() and 1 <= number <= 10_000
-        if self.kind == ABOVE_ONE:
-            return 1 < number < math.inf
-        largest = {ABOVE_ZERO: sys.float_info.max, EXPONENT: MAX_EXPONENT, FRACTION: 1.0 - sys.float_info.epsilon / 2}
-        return 0 < number <= largest.get(self.kind or "", -1.0)
 
     def _check_table(self, value: Iterable[Any], metric: str) -> tuple[float, ...]:
         try:
@@ -525,7 +498,7 @@ def _allowed(hint: Any) -> tuple[tuple[str, ...], str | None]:
     if typing.get_origin(hint) is typing.Literal:
         return typing.get_args(hint), None
     if typing.get_origin(hint) is typing.Annotated:
-        kinds = [note for note in hint.__metadata__ if note in _KINDS]
+        kinds = [note for note in hint.__metadata__ if note in KINDS]
         return (), kinds[0] if kinds else None
     choices: tuple[str, ...] = ()
     kind = None

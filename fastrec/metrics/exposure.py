@@ -11,8 +11,8 @@ from typing import Any, Literal
 
 from fastrec.exceptions import MetricError
 from fastrec.metrics.declaration import ranking_metric
-from fastrec.metrics.items import Base, Column, weight_of
-from fastrec.metrics.lists import Fraction, Table
+from fastrec.metrics.items import Base, weight_of
+from fastrec.metrics.kinds import Column, Fraction, Table
 from fastrec.metrics.statistics import ListStatistics, Over
 
 Discount = Literal["none", "log2", "log2_flat2", "rbp"] | Table

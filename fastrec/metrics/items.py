@@ -8,16 +8,15 @@ them out.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
-from fastrec.metrics.declaration import ABOVE_ONE, COLUMN, COUNT, SEPARATOR, ranking_metric
-from fastrec.metrics.lists import Average, Fraction, Table, pooled
+from fastrec.metrics.declaration import ranking_metric
+from fastrec.metrics.kinds import AboveOne, Column, Count, Fraction, Separator, Table
+from fastrec.metrics.lists import Average, pooled
 from fastrec.metrics.statistics import Combined, ListStatistics, Ratio, Row, maximum, minimum, over
 from fastrec.policies import NoFeatures, NoHistory
 
-Column = Annotated[str, COLUMN]
-Separator = Annotated[str, SEPARATOR]
-Base = Literal["e"] | Annotated[float, ABOVE_ONE]
+Base = Literal["e"] | AboveOne
 Counts = Literal["users", "rows"]
 Listed = Literal["n_rec", "k"]
 RankDiscount = Literal["log2", "none", "rbp"] | Table
@@ -40,7 +39,7 @@ def _length(s: ListStatistics, denominator: str) -> Row:
 
 
 @ranking_metric(range=(0, 1), formula="1 if n_rec >= min_items else 0", source="Herlocker et al. 2004", no_recs="zero")
-def user_coverage(s: ListStatistics, *, min_items: Literal["k"] | Annotated[float, COUNT] = 1.0) -> Row:
+def user_coverage(s: ListStatistics, *, min_items: Literal["k"] | Count = 1.0) -> Row:
     """Share of users with a list of at least `min_items` items.
 
     Formula: 1 if min(k, n_rec) >= min_items, else 0. `min_items=k` asks for a full list. Users of the truth without a

@@ -7,14 +7,12 @@ the number of the user's items that were judged not relevant; other letters are 
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
-from fastrec.exceptions import MetricError
-from fastrec.metrics.declaration import FRACTION, NOT_NEGATIVE, ranking_metric
+from fastrec.metrics.declaration import ranking_metric
+from fastrec.metrics.kinds import Fraction, Rate
 from fastrec.metrics.statistics import ListStatistics, Ratio, Row
 
-Level = Annotated[float, NOT_NEGATIVE]
-Fraction = Annotated[float, FRACTION]
 Rounding = Literal["up", "nearest"]
 PROVIDER = "judgements"
 PRECISIONS = {"up": "find_precision", "nearest": "find_precision_nearest"}
@@ -65,7 +63,7 @@ def inf_ap(s: ListStatistics) -> Row:
     --------
     >>> truth = [{1: 1.0, 2: 1.0, 3: 0.0, 4: -1.0}]
     >>> round(fastrec.evaluate([[3, 4, 1, 2]], truth, "inf_ap")["inf_ap"], 4)
-    0.4583
+    0.4792
     """
     return _statistic(s, "sum_inferred") / s.n_rel
 
@@ -114,7 +112,7 @@ def unjudged(s: ListStatistics) -> Row:
 @ranking_metric(
     range=(0, None),
     formula="judged items among the first k - h",
-    source="Buckley & Voorhees 2005; trec_eval 9.0.8, m_num_nonrel_judged_ret",
+    source="Buckley & Voorhees 2005; trec_eval 9.0.8",
     direction="none",
 )
 def num_nonrel_judged_ret(s: ListStatistics) -> Row:
@@ -161,7 +159,7 @@ def rbp_residual(s: ListStatistics, *, p: Fraction = 0.8, tail: Literal["always"
     source="Manning et al. 2008, ch. 8.4; trec_eval 9.0.8, m_iprec_at_recall",
     aliases=("interpolated_precision",),
 )
-def iprec_at_recall(s: ListStatistics, *, level: Level = 0.1, rounding: Rounding = "up") -> Row:
+def iprec_at_recall(s: ListStatistics, *, level: Rate = 0.1, rounding: Rounding = "up") -> Row:
     """Interpolated precision at a level of recall: the best precision at this recall or above.
 
     Formula: max of precision@r over the ranks r <= k with at least m hits, 0 without such a rank. m is `level`, from 0
@@ -174,14 +172,12 @@ def iprec_at_recall(s: ListStatistics, *, level: Level = 0.1, rounding: Rounding
     >>> fastrec.evaluate([[7, 1, 2]], [[1, 2]], metrics)["iprec_at_recall(level=1)"]
     0.6666666666666666
     """
-    if level > 1:
-        raise MetricError("takes a level of recall from 0 to 1")
     return _statistic(s, PRECISIONS[rounding], level)
 
 
 @ranking_metric(
     range=(0, 1),
-    formula="mean of iprec_at_recall(level) over the levels 0, 0.1, ..., 1",
+    formula="mean of iprec_at_recall at the levels 0, 0.1, ..., 1",
     source="Manning et al. 2008, ch. 8.4; trec_eval 9.0.8, m_11pt_avg",
 )
 def eleven_point_average(s: ListStatistics, *, rounding: Rounding = "up") -> Row:
@@ -224,6 +220,7 @@ def bin_g(s: ListStatistics) -> Row:
     formula="median rank of the hits",
     source="Bordes et al. 2011",
     direction="lower",
+    no_recs="skip",
 )
 def median_rank(s: ListStatistics) -> Ratio:
     """Median rank of the relevant items within k, as a mean over users.

@@ -12,17 +12,13 @@ cut-off nothing is cut, and k alone means `n_rec`. Values are float64, without u
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
 from fastrec.metrics.confusion import f_of_rates
-from fastrec.metrics.declaration import EXPONENT, FRACTION, NOT_NEGATIVE, TABLE, ranking_metric
+from fastrec.metrics.declaration import ranking_metric
+from fastrec.metrics.kinds import Exponent, Fraction, NotNegative, Table
 from fastrec.metrics.statistics import Combined, ListStatistics, Row, minimum, ratio, sqrt
 
-Table = Annotated[tuple[float, ...], TABLE]
-Exponent = Annotated[float, EXPONENT]
-NotNegative = Annotated[float, NOT_NEGATIVE]
-Fraction = Annotated[float, FRACTION]
-Multiple = Annotated[float, EXPONENT]
 Gain = Literal["linear", "exp2", "binary"] | Table
 Discount = Literal["log2", "log2_flat2"] | Table
 Ideal = Literal["truth", "truth_uncut", "list", "list_at_k", "k"]
@@ -175,7 +171,7 @@ def f1(s: ListStatistics, *, average: Literal["user", "pooled", "means"] = "user
     source="Buckley & Voorhees 2000",
     aliases=("rprec",),
 )
-def r_precision(s: ListStatistics, *, multiple: Multiple = 1.0) -> Row:
+def r_precision(s: ListStatistics, *, multiple: Exponent = 1.0) -> Row:
     """Precision at the rank that equals the number of relevant items, or a multiple of it.
 
     Formula: hits in the first m ranks / m, where m is n_rel by default, and in general `multiple` times n_rel + 0.9,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import itertools
+import math
 from collections.abc import Callable, Hashable, Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -192,6 +193,7 @@ class Plan:
         self.weighted, self.per_user = asked.weighted, asked.per_user
         self.is_estimated = asked.correct != CORRECT.default  # from sampled lists
         self.reads_size = False  # else a small table of items is no error
+        self.max_gain, self.limited_by = math.inf, ""  # the largest gain that is no error, and the metric that says so
         traced = [self._trace(call) for call in calls]
         self.reads = {call.text: own.sides for call, own in zip(calls, traced, strict=True)}
         self.filled = {call.text: own.filled for call, own in zip(calls, traced, strict=True)}
@@ -221,8 +223,6 @@ class Plan:
         self.writers = {graded: self._write(graded=graded) for graded in (False, True)}
         of_estimates = (key[4] for key in self.provided if key[1] == OF_ALL_HITS)
         gains = [gain for gain in (*self.writers[True].gains, *of_estimates) if isinstance(gain, tuple)]
-        limits = [value for call in calls for name, value in call.options if name == "max_gain"]
-        self.max_gain = min([*limits, *(gain[1] for gain in gains if gain[0] == "stop")], default=np.inf)
         self.gain_tables = [gain for gain in gains if gain[0] != "stop"]
         named = (call.text for call in calls if ("ideal", "k") in call.options)
         self.needs_plain = next(named, "ideal=k") if self.writers[True].has_plain_ideal else None
@@ -300,6 +300,7 @@ class Plan:
             result = call.evaluate(statistics)
             if isinstance(statistics, ListStatistics):
                 self.reads_size |= statistics.reads_size
+                self._limit_gains(call, statistics)
                 result = of_whole_catalogue(result, statistics.min_gain) if self.is_estimated else result
         except UntraceableError as error:
             if call.metric.family is ROWS:
@@ -453,8 +454,15 @@ class Plan:
             asked[identity(row)] = row
             return np.full(2, row.key[1] if row.key[0] == "constant" else 1.0).view(Values)
 
-        call_on_arrays(call, self.statistics_of(call, record), 2)
+        statistics = self.statistics_of(call, record)
+        call_on_arrays(call, statistics, 2)
+        self._limit_gains(call, statistics)
         return Traced(None, tuple(asked.values()))
+
+    def _limit_gains(self, call: Call, statistics: Statistics) -> None:
+        """Note the largest gain that a formula takes."""
+        if statistics.max_gain < self.max_gain:
+            self.max_gain, self.limited_by = statistics.max_gain, call.metric.name
 
     def _plan_arrays(self, position: int, call: Call, condition: int, asked: tuple[Row, ...]) -> Value:
         """Plan a formula on arrays, which reads some rows."""

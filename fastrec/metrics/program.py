@@ -13,7 +13,7 @@ from fastrec.metrics.providers import find_provider
 from fastrec.metrics.rank_weights import Weight, rank_weights
 from fastrec.metrics.statistics import Row
 
-__all__ = ["ConditionRows", "Extent", "Writer", "identity", "is_linear", "sides_of", "vanishes", "walk"]
+__all__ = ["UNCUT", "ConditionRows", "Extent", "Writer", "identity", "is_linear", "sides_of", "vanishes", "walk"]
 
 Array = np.ndarray[Any, Any]
 UNCUT = 1 << 62

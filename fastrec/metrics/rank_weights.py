@@ -95,7 +95,7 @@ def weight_between(weight: Weight, rank: float) -> float:
     depth = weight[2]  # ranks past it have no weight
     if rank > depth:
         return 0.0
-    distance = rank + (2.0 * parameter - 1.0)
+    distance = rank - 1.0 + 2.0 * parameter
     return float(1.0 / distance / distance / _sum_of_inverse_squares(parameter, depth))
 
 

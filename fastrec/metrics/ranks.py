@@ -6,16 +6,17 @@ Each reads the statistics of `fastrec.metrics.lists`, with the same letters in i
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
+from fastrec.exceptions import MetricError
 from fastrec.kernels.series import reciprocals
-from fastrec.metrics.declaration import FINITE, ranking_metric
+from fastrec.metrics.declaration import ranking_metric
+from fastrec.metrics.kinds import Finite
 from fastrec.metrics.lists import Average, Gain
 from fastrec.metrics.rank_weights import rank_weights
 from fastrec.metrics.statistics import ListStatistics, Ratio, Row, ratio
 
-Finite = Annotated[float, FINITE]
-MAX_SUMMED = 10_000
+MAX_SUMMED = 1_000_000  # ranks
 PAIRS = "pairs of gains"
 
 
@@ -119,7 +120,8 @@ def mar(s: ListStatistics, *, denominator: Literal["n_rel", "hits"] = "n_rel") -
 def mean_precision(s: ListStatistics) -> Row:
     """Mean of precision@1, precision@2, ..., precision@k, which Elliot calls MAP.
 
-    Formula: sum over r <= k of precision@r / k, also over ranks past the end of a short list.
+    Formula: sum over r <= k of precision@r / k, also over ranks past the end of a short list. k is at most
+    1,000,000.
 
     Examples
     --------
@@ -133,8 +135,9 @@ def mean_precision(s: ListStatistics) -> Row:
         total, best = s.rank_sum("reciprocal"), s.n_rec * s.rank_sum("reciprocal") - s.rank_sum("harmonic")
         return (s.hits * total - s.hit_sum("harmonic")) / best
     harmonic, k = float(reciprocals(s.cutoff)), s.cutoff
-    # k but for rounding: then a list of hits alone has the value 1
-    best_of_k = k * harmonic - float(rank_weights("harmonic", k).cumsum()[-1]) if k <= MAX_SUMMED else float(k)
+    if k > MAX_SUMMED:
+        raise MetricError(f"takes cut-offs up to {MAX_SUMMED:,}")
+    best_of_k = k * harmonic - float(rank_weights("harmonic", k).cumsum()[-1])  # k but for rounding: hits alone have 1
     return (s.hits * harmonic - s.hit_sum("harmonic")) / best_of_k
 
 
@@ -179,6 +182,7 @@ def ncrr(s: ListStatistics) -> Row:
     source="Zhu 2004; Pasumarthi et al. 2019 (TF-Ranking), ARP",
     direction="lower",
     aliases=("mean_rank(gain=binary)",),
+    no_recs="skip",
 )
 def average_relevance_position(s: ListStatistics, *, gain: Gain = "linear", average: Average = "user") -> Ratio:
     """Mean rank of the relevant items within k, weighted by their gains.
@@ -208,6 +212,7 @@ def average_relevance_position(s: ListStatistics, *, gain: Gain = "linear", aver
     formula="rank of the last relevant item",
     source="Tsoumakas, Katakis & Vlahavas 2010",
     direction="lower",
+    no_recs="skip",
 )
 def coverage_error(s: ListStatistics) -> Ratio:
     """Rank of the last relevant item: how far a user must read to find all of them.
@@ -228,6 +233,7 @@ def coverage_error(s: ListStatistics) -> Ratio:
     formula="pairs of listed items in the order of their gains / pairs with different gains",
     source="Pasumarthi et al. 2019 (TF-Ranking), OPA",
     aliases=("opa",),
+    no_recs="skip",
 )
 def ordered_pair_accuracy(s: ListStatistics, *, average: Average = "user") -> Ratio:
     """Share of the pairs of listed items with different gains in which the item of the larger gain comes first.
@@ -257,6 +263,7 @@ def ordered_pair_accuracy(s: ListStatistics, *, average: Average = "user") -> Ra
     formula="pairs of listed items against the order of their gains / pairs with different gains",
     source="Yao 1995",
     direction="lower",
+    no_recs="skip",
 )
 def ndpm(s: ListStatistics) -> Ratio:
     """Normalised distance-based performance measure: the share of pairs of listed items in the wrong order.

@@ -8,15 +8,15 @@ without rows.
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any
+from typing import Any
 
-from fastrec.metrics.declaration import ABOVE_ZERO, score_metric
+from fastrec.metrics.declaration import score_metric
 from fastrec.metrics.dual import differentiable
+from fastrec.metrics.kinds import AboveZero
 from fastrec.metrics.row_statistics import RowStatistics
 from fastrec.metrics.rows import Average, averaged
 from fastrec.metrics.statistics import Over, Ratio, over, ratio, sqrt
 
-AboveZero = Annotated[float, ABOVE_ZERO]
 EQUAL = 2**-90  # targets are equal if their variance is at most that times their mean square: rounding of the sums
 
 

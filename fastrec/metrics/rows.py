@@ -11,12 +11,13 @@ one class only). Values are float64, without unit.
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from fastrec.exceptions import Argument, MetricError, Text
 from fastrec.kernels.runs import entropy, log_of_share
-from fastrec.metrics.declaration import COUNT, FRACTION, UNIT, score_metric
+from fastrec.metrics.declaration import score_metric
 from fastrec.metrics.dual import differentiable
+from fastrec.metrics.kinds import Count, Fraction, Rate
 from fastrec.metrics.row_statistics import RowStatistics
 from fastrec.metrics.statistics import Over, Ratio, Row, over
 
@@ -24,9 +25,6 @@ Average = Literal["row", "user"]
 OneClass = Literal["call", "drop", "half", "zero", "nan", "error"]
 Weight = Literal["impressions", "positives", "negatives", "pairs", "equal"]
 Interpolation = Literal["step", "trapezoid", "davis_goadrich"]
-Bins = Annotated[float, COUNT]
-InnerRate = Annotated[float, FRACTION]
-Rate = Annotated[float, UNIT]
 
 
 def averaged(s: RowStatistics, numerator: Row, denominator: Row, average: str) -> Ratio:
@@ -111,7 +109,7 @@ def _part_of_curve(
 def log_auc(
     s: RowStatistics,
     *,
-    min_fpr: InnerRate = 0.001,
+    min_fpr: Fraction = 0.001,
     max_fpr: Rate = 0.1,
     interpolation: Literal["linear", "log"] = "linear",
 ) -> Over:
@@ -335,7 +333,7 @@ def calibration(s: RowStatistics, *, average: Average = "row") -> Ratio:
 def ece(
     s: RowStatistics,
     *,
-    bins: Bins = 15,
+    bins: Count = 15,
     strategy: Literal["uniform", "quantile"] = "uniform",
     norm: Literal["l1", "l2", "max"] = "l1",
     average: Average = "row",

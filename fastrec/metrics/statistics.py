@@ -257,10 +257,11 @@ class UnseenRule(NamedTuple):
 class Statistics:
     """What a formula reads: float rows, one number per user, or the arrays that `value_of` returns for them."""
 
-    __slots__ = ("_value_of",)
+    __slots__ = ("_value_of", "max_gain")
 
     def __init__(self, value_of: Callable[[Row], Row] = lambda row: row) -> None:
         self._value_of = value_of
+        self.max_gain = math.inf  # a larger gain is an error
 
     def provided(self, provider: str, *key: Hashable) -> Row:
         """Return a statistic that a provider fills; see `fastrec.metrics.providers`."""
@@ -427,8 +428,13 @@ class ListStatistics(Statistics):
             return self.hit_sum(weight)
         return self._series(op.GAIN_WEIGHT, _checked(weight, WEIGHTS, "weight"), gain)
 
+    def limit_gains(self, max_gain: float) -> None:
+        """Make a larger gain an error."""
+        self.max_gain = min(self.max_gain, float(max_gain))
+
     def cascade(self, max_gain: float) -> Row:
         """Return the expected reciprocal rank at which a user who reads downwards stops."""
+        self.limit_gains(max_gain)
         return self._series(op.CASCADE, "reciprocal", ("stop", float(max_gain)))
 
     def ideal_sum(self, gain: Gain, weight: Weight, ideal: str) -> Row:

@@ -10,19 +10,18 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from fastrec.metrics import confusion
 from fastrec.metrics.confusion import Share, SummedCells
-from fastrec.metrics.declaration import FINITE, NOT_NEGATIVE, score_metric
+from fastrec.metrics.declaration import score_metric
 from fastrec.metrics.dual import differentiable
+from fastrec.metrics.kinds import Finite, NotNegative
 from fastrec.metrics.row_statistics import RowStatistics
 from fastrec.metrics.rows import Average
 from fastrec.metrics.statistics import Ratio, Row, ratio, sqrt
 
 ZeroDivision = Literal["0", "1", "nan"]
-Finite = Annotated[float, FINITE]
-NotNegative = Annotated[float, NOT_NEGATIVE]
 
 
 def at_threshold(s: RowStatistics, share: tuple[Row, Row], average: str, zero_division: str) -> Ratio:

@@ -9,22 +9,22 @@ gain either. There is no last rank, unless `depth` names one. Other letters are 
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
 from fastrec.exceptions import MetricError
 from fastrec.kernels import user_models as models
-from fastrec.metrics.declaration import ABOVE_ZERO, COUNT, ranking_metric
-from fastrec.metrics.lists import Exponent, Fraction
+from fastrec.metrics.declaration import ranking_metric
+from fastrec.metrics.kinds import Count, Exponent, Fraction, Goal
 from fastrec.metrics.statistics import ListStatistics, Row
 
-AboveZero = Annotated[float, ABOVE_ZERO]
-Depth = Literal["all"] | Annotated[float, COUNT]
+Depth = Literal["all"] | Count
 NERR = {"cut": models.CUT, "reciprocal": models.RECIPROCAL, "patience": models.PATIENCE, "goal": models.GOAL}
 MODELS, COMPATIBILITY = "user models", "compatibility"
 LEAST_GOAL = 0.25
 
 
 def _gain_per_rank(s: ListStatistics, kind: int, parameter: float, max_gain: float, depth: float | str) -> Row:
+    s.limit_gains(max_gain)
     last = None if depth == "all" else int(depth)
     return s.provided(MODELS, kind, float(parameter), float(max_gain), s.cutoff, last, s.min_gain)
 
@@ -34,7 +34,7 @@ def _gain_per_rank(s: ListStatistics, kind: int, parameter: float, max_gain: flo
     formula="sum of g_r / (r + 2t - 1)^2 / S",
     source="Moffat, Scholer & Thomas 2012",
 )
-def insq(s: ListStatistics, *, max_gain: Exponent, t: AboveZero = 1.0, depth: Depth = "all") -> Row:
+def insq(s: ListStatistics, *, max_gain: Exponent, t: Goal = 1.0, depth: Depth = "all") -> Row:
     """Inverse squares: the gain per rank of a user who wants t relevant items and goes on with growing probability.
 
     Formula: sum over r <= k of g_r / (S (r + 2t - 1)^2), with S the sum of 1 / (r + 2t - 1)^2 over all r. A user goes
@@ -46,12 +46,13 @@ def insq(s: ListStatistics, *, max_gain: Exponent, t: AboveZero = 1.0, depth: De
     >>> round(fastrec.evaluate([[1, 2, 3]], [[1, 3]], "insq(max_gain=1)")["insq(max_gain=1)"], 12)
     0.484545655228
     """
+    s.limit_gains(max_gain)
     last = float("inf") if depth == "all" else float(depth)
     return s.gain_sum("linear", ("inverse_square", t, last)) / max_gain
 
 
 @ranking_metric(range=(0, 1), formula="expected gain per rank", source="Moffat, Bailey, Scholer & Thomas 2015")
-def inst(s: ListStatistics, *, max_gain: Exponent, t: AboveZero = 1.0, depth: Depth = "all") -> Row:
+def inst(s: ListStatistics, *, max_gain: Exponent, t: Goal = 1.0, depth: Depth = "all") -> Row:
     """INST: the gain per rank of a user who wants t relevant items, and goes on less likely once they are found.
 
     Formula: sum of W(r) g_r / sum of W(r), with W(r) = C(1) ... C(r - 1) and C(r) = ((x - 1) / x)^2, where
@@ -69,7 +70,7 @@ def inst(s: ListStatistics, *, max_gain: Exponent, t: AboveZero = 1.0, depth: De
 
 
 @ranking_metric(range=(0, 1), formula="gain up to the last rank read / that rank", source="Zhang et al. 2017")
-def bpm(s: ListStatistics, *, max_gain: Exponent, t: AboveZero = 1.0, depth: Depth = "all") -> Row:
+def bpm(s: ListStatistics, *, max_gain: Exponent, t: Goal = 1.0, depth: Depth = "all") -> Row:
     """Bejeweled player model, static: the gain per rank of a user who stops at a gain of t, or after k ranks.
 
     Formula: G_m / m, where m is the first rank with G_m >= t, but at most k; G_m is the gain found up to m. Without a
@@ -91,7 +92,7 @@ def nerr(
     max_gain: Exponent,
     model: Literal["reciprocal", "cut", "patience", "goal"] = "reciprocal",
     p: Fraction = 0.9,
-    t: AboveZero = 1.0,
+    t: Goal = 1.0,
     depth: Depth = "all",
 ) -> Row:
     """Nearly expected reciprocal rank: the gain per rank of a user who stops at a rank with probability g_r.
@@ -128,7 +129,7 @@ def compatibility(s: ListStatistics, *, p: Fraction = 0.95, normalize: Literal["
 
     Examples
     --------
-    The ideal is 2, 1: the list agrees with it on no item at depth 1, and on both at depth 2.
+    The ideal is 2, 1: both have no item in common at depth 1, and two at depth 2.
 
     >>> fastrec.evaluate([[1, 2]], [{1: 1.0, 2: 3.0}], "compatibility(p=0.5)")["compatibility(p=0.5)"]
     0.3333333333333333

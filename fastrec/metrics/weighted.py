@@ -6,15 +6,14 @@ factor for `snips`; its weight is `w_i = 1 / max(p_i, clip)`. Every relevant ite
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from fastrec.metrics.declaration import COLUMN, NOT_NEGATIVE, ranking_metric
-from fastrec.metrics.lists import Average, Fraction, pooled
+from fastrec.metrics.declaration import ranking_metric
+from fastrec.metrics.kinds import Column, Fraction, NotNegative
+from fastrec.metrics.lists import Average, pooled
 from fastrec.metrics.statistics import Combined, ListStatistics, Row
 
 Of = Literal["recall", "precision", "dcg", "arhr", "rbp"]
-Clip = Annotated[float, NOT_NEGATIVE]
-Column = Annotated[str, COLUMN]
 PROVIDER = "inverse propensities"
 WEIGHTS = {"recall": "one", "precision": "one", "dcg": "log2", "arhr": "reciprocal"}
 
@@ -39,7 +38,7 @@ def ips(
     *,
     of: Of = "recall",
     p: Fraction = 0.8,
-    clip: Clip = 0.0,
+    clip: NotNegative = 0.0,
     average: Average = "user",
     column: Column | None = None,
 ) -> Row | Combined:
@@ -72,7 +71,7 @@ def snips(
     *,
     of: Of = "recall",
     p: Fraction = 0.8,
-    clip: Clip = 0.0,
+    clip: NotNegative = 0.0,
     average: Average = "user",
     column: Column | None = None,
 ) -> Row | Combined:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from fastrec.exceptions import InputError
+
 __all__ = ["as_trec", "lines_of_users", "names_there"]
 
 
@@ -29,10 +31,19 @@ def as_trec(rows: Iterable[tuple[str, str, float]]) -> Iterator[str]:
 def lines_of_users(
     names: Sequence[tuple[str, str]], users: Iterable[object], values: Mapping[str, Any]
 ) -> Iterator[str]:
-    """Yield the lines of each user with a value, as `trec_eval -q` does before those over all; `values` are arrays."""
+    """Yield the lines of each user with a value, as `trec_eval -q` does before those over all; `values` are arrays.
+
+    Raises
+    ------
+    InputError
+        If an id has white space, which separates the fields of this format.
+    """
     for at, user in enumerate(users):
+        query = str(user)
+        if query.split() != [query]:
+            raise InputError(f"the format of trec_eval cannot hold user {query!r}: it is empty or has white space")
         yield from as_trec(
-            (name, str(user), own)
+            (name, query, own)
             for name, metric in names
             if (own := float(values[metric][at])) == own  # no NaN
         )

@@ -410,7 +410,7 @@ def test_a_mean_that_does_not_exist_is_under_every_threshold(folder):
         (["-o", "none/out.json"], "the folder .* does not exist"),
         (["-o", "."], "is a folder"),
         (["-o", "./recs.csv"], r"\./recs\.csv would overwrite recs\.csv"),
-        (["--per-user", "users.xlsx"], r"must end in \.csv or \.parquet"),
+        (["--per-user", "users.xlsx"], r"must end in \.csv, \.parquet or \.trec"),
         (["--per-user", "truth.csv"], r"would overwrite truth\.csv"),
         (["-o", "a.csv", "--per-user", "a.csv"], r"would overwrite a\.csv"),
     ],

@@ -43,8 +43,8 @@ def test_commands_and_options():
 def test_metrics():
     for words in (["evaluate", "-m"], ["compare", "--metrics"], ["explain"], ["metrics"], ["evaluate", "--fail-under"]):
         assert offered(*words, "") == NAMES
-    assert offered("evaluate", "-m", "nd") == ["ndcg"]
-    assert offered("evaluate", "-m", "mrr,nd") == ["mrr,ndcg"]
+    assert offered("evaluate", "-m", "nd") == ["ndcg", "ndcg_rel", "ndpm"]
+    assert offered("evaluate", "-m", "mrr,nd") == ["mrr,ndcg", "mrr,ndcg_rel", "mrr,ndpm"]
     assert offered("evaluate", "-m", "ndcg(gain=exp2, min_gain=2)@5,arh") == ["ndcg(gain=exp2, min_gain=2)@5,arhr"]
     assert offered("compare", "a=x", "b=y", "--fail-if-worse", "hit") == ["hits", "hit_rate"]
     assert offered("evaluate", "-m", "xyz") == []
@@ -193,7 +193,7 @@ def folder(tmp_path, monkeypatch):
 CASES = {
     "fastrec evalu": ["evaluate"],
     "fastrec evaluate --like trec": ["evaluate", "--like", "trec_eval"],
-    "fastrec evaluate -m norm": ["evaluate", "-m", "normalized_entropy"],
+    "fastrec evaluate -m normalized_e": ["evaluate", "-m", "normalized_entropy"],
     "fastrec evaluate recs_m": ["evaluate", "recs_monday.csv"],
     "fastrec compare old=recs_m": ["compare", "old=recs_monday.csv"],
     "fastrec evaluate -m mrr@10,arh": ["evaluate", "-m", "mrr@10,arhr"],

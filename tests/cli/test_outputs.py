@@ -437,6 +437,22 @@ def test_lines_of_trec_eval(folder):
     assert plain.splitlines()[1] == "mrr                   \tall\t0.7500"
 
 
+def test_lines_of_users_have_values_of_users_alone(folder):
+    (folder / "run.csv").write_text("user_id,item_id,rank\na,1,1\na,2,2\n")
+    (folder / "truth.csv").write_text("user_id,item_id\na,1\n")
+    metrics = ("-m", "mrr,gini@2,mrr(mean=geometric)", "--n-items", "9", "--per-user", "users.trec")
+    good("evaluate", "run.csv", "truth.csv", *metrics)
+    assert (folder / "users.trec").read_text() == "mrr                   \ta\t1.0000\n"
+
+
+def test_the_format_of_trec_eval_holds_no_blanks(folder):
+    (folder / "run.csv").write_text("user_id,item_id,rank\na b,1,1\n")
+    (folder / "truth.csv").write_text("user_id,item_id\na b,1\n")
+    message = "the format of trec_eval cannot hold user 'a b': it is empty or has white space"
+    assert_fails(message, "evaluate", "run.csv", "truth.csv", "-m", "mrr", "--per-user", "users.trec")
+    assert not (folder / "users.trec").exists()
+
+
 @pytest.mark.skipif("FASTREC_TEST_DATA" not in os.environ, reason="FASTREC_TEST_DATA names no folder with real data")
 def test_the_lines_of_a_real_run_are_those_of_trec_eval(folder):
     data = Path(os.environ["FASTREC_TEST_DATA"]) / "trec_eval"

@@ -82,7 +82,7 @@ def test_every_metric_has_an_oracle() -> None:
 def test_options_are_those_of_the_oracle() -> None:
     """Columns and the policies that every call can give have tests of their own."""
     declared = {str(metric["name"]): set(metric["options"]) for metric in fastrec.catalogue()}
-    of_calls = {"column", "sep", "no_truth", "no_recs", "no_history", "no_features", "min_gain"}
+    of_calls = {"column", "sep", "no_truth", "no_recs", "no_history", "no_features", "min_gain", "mean"}
     for name, options in item_cases.OPTIONS.items():
         assert declared[name] - of_calls == set(options) - of_calls, name
     assert all(parse(text).k == 3 for text in metric_texts(3))

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from fractions import Fraction
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -20,6 +20,7 @@ from fastrec.exceptions import MetricError
 from fastrec.metrics import calls, declaration
 from fastrec.metrics.calls import expand, parse
 from fastrec.metrics.declaration import split_outside_brackets
+from fastrec.metrics.kinds import AboveZero
 from fastrec.metrics.recipe import _without_cutoff
 from support.bits import group_bits, mean_bits, user_bits
 from support.known import OF_ITEMS
@@ -387,6 +388,13 @@ def _forget_own_metrics() -> Iterator[None]:
 
 def declare(formula: Callable[..., Any], **fields: Any) -> None:
     fastrec.ranking_metric(**{"range": (0, 1), "name": "mine"} | fields)(formula)
+
+
+def test_a_formula_on_arrays_may_limit_gains() -> None:
+    declare(lambda s: np.where(s.hits > 0, s.cascade(2.0), 0.0))
+    assert fastrec.evaluate([[1]], [{1: 2.0}], "mine")["mine"] == 0.75
+    with pytest.raises(fastrec.InputError, match=r"truth gains must not exceed mine's max_gain = 2\.0, found 3\.0"):
+        fastrec.evaluate([[1]], [{1: 3.0}], "mine")
 
 
 LOG = random_log("integer", 9000, seed=21)  # more users than a formula on arrays takes at a time
@@ -783,7 +791,7 @@ def test_an_option_that_an_alias_stands_for_is_not_given_twice():
     ],
 )
 def test_aliases_are_checked_when_they_are_declared(aliases, says):
-    def formula(s, *, x: Annotated[float, declaration.ABOVE_ZERO] = 1.0):
+    def formula(s, *, x: AboveZero = 1.0):
         return x * s.hits
 
     fastrec.ranking_metric(range=(0, None), name="other", aliases=["taken"])(lambda s: s.hits)
