@@ -16,6 +16,7 @@ import numpy as np
 
 Array = np.ndarray[Any, Any]
 
+N_ITEMS = 100_000
 ROWS_PER_CHUNK = 1 << 22  # memory beyond the log itself stays at some 200 MB
 SPREAD = 0.8  # of the logarithm of truth sizes
 TAIL = 3.0  # strata of equal traffic grow with this power of their number
@@ -54,7 +55,7 @@ def make_log(
     n_users: int,
     list_length: int | tuple[int, int],
     *,
-    n_items: int = 100_000,
+    n_items: int = N_ITEMS,
     truth_mean: float = 9.0,
     hit_share: float = 0.15,
     seed: int = 1,

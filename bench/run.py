@@ -164,6 +164,17 @@ def milliseconds(seconds: float) -> str:
     return f"{seconds * 1e3:.3g} ms"
 
 
+def list_measures() -> list[str]:
+    """Return every metric of lists and their truth alone, but for those that look at pairs of items."""
+    from fastrec.metrics import graded, judged, lists, ranks, user_models
+    from fastrec.metrics.declaration import DECLARED
+
+    homes = [module.__name__ for module in (lists, ranks, judged, graded, user_models)]
+    own = (metric for metric in DECLARED["lists"].values() if metric.formula.__module__ in homes)
+    wanted = [metric for metric in own if metric.formula not in (ranks.ordered_pair_accuracy, ranks.ndpm)]
+    return [metric.name + ("(max_gain=1)" if "max_gain" in metric.options else "") for metric in wanted]
+
+
 def check_equal(first: Any, second: Any) -> None:
     """Raise unless two reports agree in every bit of their common metrics."""
     common = [name for name in first if name in second]
@@ -180,9 +191,13 @@ def bench_lists(sizes: Sizes, _folder: Path) -> list[Row]:
     floor.check(log)
     report = evaluate(log)
     n_values = len(list(report))
+    measures = list_measures()
+    every = evaluate(log, measures, n_items=cases.N_ITEMS)
+    check_equal(report, every)
+    n_every = len(list(every))
     for other in (evaluate(wide), evaluate(log, per_user=True), evaluate(log, ["ndcg"], [10])):
         check_equal(report, other)
-    del report, other
+    del report, other, every
     turns = Turns(
         {
             "floor": lambda: floor.index(log),
@@ -193,6 +208,7 @@ def bench_lists(sizes: Sizes, _folder: Path) -> list[Row]:
             "one": lambda: evaluate(log, ["ndcg"], [10]),
             "ones": lambda: np.ones((n_values, sizes.users)),
             "per user": lambda: evaluate(log, per_user=True),
+            "every": lambda: evaluate(log, measures, n_items=cases.N_ITEMS),
         },
         sizes.rounds,
     )
@@ -205,6 +221,7 @@ def bench_lists(sizes: Sizes, _folder: Path) -> list[Row]:
         Row(f"{what}: per user / floor", turns.ratio("per user", "floor"), "x", 8, note=took["per user"]),
         Row(f"{what}: np.ones of the per-user values / floor", turns.ratio("ones", "floor"), "x", note=took["ones"]),
         Row(f"{what}: int64 ids to 2^62 / int32", turns.ratio("wide", "means"), "x", 1.5, note=took["wide"]),
+        Row(f"{what}: every measure of lists, {n_every} values / means", turns.ratio("every", "means"), "x", 4),
         Row(f"{what} / ndcg@10 alone", turns.ratio("means", "one"), "x", 2, note=f"alone {took['one']}"),
     ]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,11 +12,13 @@ import numpy as np
 from fastrec.exceptions import MetricError
 from fastrec.inputs.ragged import read_only
 from fastrec.inputs.slots import BatchSides
-from fastrec.items.sums import gains_of_hits
+from fastrec.items.listed import fill_by_cutoffs, graded_lists, longest_of
+from fastrec.items.sums import MAX_DEPTH
 from fastrec.kernels import ideal_gains as kernels
 from fastrec.metrics.graded import PROVIDER
-from fastrec.metrics.program import UNCUT
 from fastrec.metrics.providers import is_relevant, provider
+from fastrec.metrics.rank_weights import rank_weights
+from fastrec.metrics.user_models import COMPATIBILITY
 from fastrec.runtime.compiler import Entry
 from fastrec.runtime.threads import over_users
 
@@ -24,29 +27,53 @@ Array = np.ndarray[Any, Any]
 
 @functools.cache
 def _entry(name: str) -> Entry:
-    return Entry(getattr(kernels, name), name, allocates=False)
+    return Entry(getattr(kernels, name), name, allocates=name == "overlap_with_ideal")
 
 
 def _graded(sides: BatchSides, least: float) -> kernels.GradedLists:
-    recs, truth = sides["recs"], sides["truth"]
+    truth = sides["truth"]
     relevant = is_relevant(truth.gains, least) & (truth.gains > 0)
-    users, gains = truth.users[relevant], truth.gains[relevant]
-    too_large = np.isinf(np.bincount(users, gains, truth.n_users))
+    too_large = np.isinf(np.bincount(truth.users[relevant], truth.gains[relevant], truth.n_users))
     if too_large.any():
         raise MetricError(f"needs gains whose sum is a double: those of user {int(too_large.argmax())} are too large")
-    indptr = np.append(0, np.cumsum(np.bincount(users, minlength=truth.n_users))).astype(np.int64)
-    ideals = gains[np.lexsort((-gains, users))]
-    arrays = (gains_of_hits(sides, least), np.asarray(recs.indptr, np.int64), ideals, indptr)
-    return kernels.GradedLists(*map(read_only, arrays))
+    longest = longest_of(sides["listed rows"].listed.n_rec, np.diff(truth.indptr))
+    return graded_lists(sides, truth.gains, relevant, rank_weights("log2", longest), 0.0)
 
 
 @provider(PROVIDER, sides=["recs", "truth"])
 def fill(sides: BatchSides, keys: Sequence[tuple[Any, ...]], out: Array) -> None:
-    """Fill statistics; a key has the name of a kernel, a cut-off and the `min_gain` of the formula."""
-    known: dict[float, kernels.GradedLists] = {}
-    for nth, (name, cutoff, least) in enumerate(keys):
-        if least not in known:
-            known[least] = _graded(sides, least)
-        given = known[least], UNCUT if cutoff is None else cutoff, out[nth]
-        run = _entry(name).suited_to(8 * (len(known[least].gains) + len(known[least].ideals)), *given, 0, 0)
-        over_users(functools.partial(run, *given), sides["recs"].n_users, sides["n_threads"])
+    """Fill statistics; a key has a cut-off, the name of a kernel and the `min_gain` of the formula."""
+    known = functools.cache(functools.partial(_graded, sides))
+
+    def fill_one(key: tuple[Any, ...], cutoffs: Array, found: Array) -> None:
+        name, least = key
+        given = known(least), cutoffs, found
+        run = _entry(name).suited_to(2 * len(given[0].ranks) * len(cutoffs), *given, 0, 0)
+        over_users(functools.partial(run, *given), len(given[0].n_rec), sides["n_threads"])
+
+    fill_by_cutoffs(keys, out, fill_one)
+
+
+@provider(COMPATIBILITY, sides=["recs", "truth"])
+def fill_compatibility(sides: BatchSides, keys: Sequence[tuple[Any, ...]], out: Array) -> None:
+    """Fill overlaps with ideal lists; a key has a cut-off, p, whether to divide by the best overlap, `min_gain`."""
+    truth = sides["truth"]
+    lengths = sides["listed rows"].listed.n_rec, np.diff(truth.indptr)
+
+    def fill_one(key: tuple[Any, ...], cutoffs: Array, found: Array) -> None:
+        p, is_normalized, least = key
+        lists = graded_lists(sides, truth.gains, is_relevant(truth.gains, least), np.zeros(1), math.nan)
+        given = lists, _depths(p, longest_of(*lengths)), is_normalized, cutoffs, found
+        steps = len(lists.ranks) + int(np.minimum(lengths[0], cutoffs[-1]).sum())
+        run = _entry("overlap_with_ideal").suited_to(steps, *given, 0, 0)
+        over_users(functools.partial(run, *given), truth.n_users, sides["n_threads"])
+
+    fill_by_cutoffs(keys, out, fill_one)
+
+
+def _depths(p: float, deepest: int) -> kernels.Depths:
+    if deepest > MAX_DEPTH:
+        raise MetricError(f"takes lists and cut-offs up to {MAX_DEPTH:,}, found {deepest:,}")
+    powers = np.array([math.pow(p, d) for d in range(deepest)])
+    terms = np.append(0.0, powers / np.arange(1, deepest + 1))
+    return kernels.Depths(*map(read_only, (terms, np.cumsum(terms), np.cumsum(np.append(0.0, powers)))))

@@ -10,45 +10,53 @@ import numpy as np
 
 from fastrec.inputs.ragged import read_only
 from fastrec.inputs.slots import BatchSides
+from fastrec.items.listed import fill_by_cutoffs, longest_of
 from fastrec.kernels import judgements as kernels
 from fastrec.metrics.judged import PROVIDER
-from fastrec.metrics.program import UNCUT
 from fastrec.metrics.providers import is_relevant, provider
+from fastrec.metrics.rank_weights import rank_weights
 from fastrec.runtime.compiler import Entry
 from fastrec.runtime.threads import over_users
 
 Array = np.ndarray[Any, Any]
+ALLOCATING = ("find_median", "mean_precision_of_levels")
 
 
 @functools.cache
 def _entry(name: str) -> Entry:
-    return Entry(getattr(kernels, name), name, allocates=False)
-
-
-def _kinds(gains: Array, least: float) -> Array:
-    """Return the kind of each row of the lists, int8, by the gain of its item; NaN is an item that the truth lacks."""
-    kinds = np.where(np.isnan(gains), kernels.UNKNOWN, np.where(gains < 0, kernels.POOLED, kernels.NOT_RELEVANT))
-    kinds[is_relevant(gains, least)] = kernels.RELEVANT
-    return kinds.astype(np.int8)
+    return Entry(getattr(kernels, name), name, allocates=name in ALLOCATING)
 
 
 def _judged(sides: BatchSides, least: float) -> kernels.JudgedLists:
-    recs, truth = sides["recs"], sides["truth"]
-    relevant = is_relevant(truth.gains, least)
-    others = ~relevant & (truth.gains >= 0)
-    counts = (np.bincount(truth.users[own], minlength=truth.n_users).astype(np.int64) for own in (relevant, others))
-    arrays = (_kinds(sides["gains of rows"], least), np.asarray(recs.indptr, np.int64), *counts)
+    truth, (listed, rows) = sides["truth"], sides["listed rows"]
+    gains, relevant = truth.gains, is_relevant(truth.gains, least)
+    kinds = np.where(gains < 0, np.int8(kernels.POOLED), np.int8(kernels.NOT_RELEVANT))
+    kinds[relevant] = kernels.RELEVANT
+    of_kinds = (truth.users[kinds == kind] for kind in (kernels.RELEVANT, kernels.NOT_RELEVANT))
+    counts = (np.bincount(users, minlength=truth.n_users).astype(np.int64) for users in of_kinds)
+    arrays = (listed.starts, listed.counts, listed.ranks, kinds[rows], listed.n_rec, *counts, np.zeros(1))
     return kernels.JudgedLists(*map(read_only, arrays))
+
+
+def _weights(name: str, parameter: float, judged: kernels.JudgedLists) -> Array:
+    """Return the weights of ranks that a kernel reads."""
+    longest = longest_of(judged.n_rec)
+    if name == "sum_residual":
+        return np.multiply.accumulate(np.append(1.0, np.full(longest, parameter)))
+    return rank_weights("log2", longest) if name == "sum_by_misses" else judged.weights
 
 
 @provider(PROVIDER, sides=["recs", "truth"])
 def fill(sides: BatchSides, keys: Sequence[tuple[Any, ...]], out: Array) -> None:
-    """Fill statistics; a key has the name of a kernel, a cut-off, a parameter and the `min_gain` of the formula."""
-    known: dict[float, kernels.JudgedLists] = {}
-    for nth, (name, cutoff, parameter, least) in enumerate(keys):
-        if least not in known:
-            known[least] = _judged(sides, least)
-        judged = known[least]
-        limit = UNCUT if cutoff is None else cutoff
-        run = _entry(name).suited_to(len(judged.kinds), judged, limit, parameter, out[nth], 0, 0)
-        over_users(functools.partial(run, judged, limit, parameter, out[nth]), len(judged.n_rel), sides["n_threads"])
+    """Fill statistics; a key has a cut-off, the name of a kernel, a parameter and the `min_gain` of the formula."""
+    known = functools.cache(functools.partial(_judged, sides))
+
+    def fill_one(key: tuple[Any, ...], cutoffs: Array, found: Array) -> None:
+        name, parameter, least = key
+        judged = known(least)
+        judged = judged._replace(weights=read_only(_weights(name, parameter, judged)))
+        given = judged, cutoffs, parameter, found
+        run = _entry(name).suited_to(len(judged.ranks) * len(cutoffs) + len(judged.n_rel), *given, 0, 0)
+        over_users(functools.partial(run, *given), len(judged.n_rel), sides["n_threads"])
+
+    fill_by_cutoffs(keys, out, fill_one)

@@ -1,6 +1,7 @@
 """Gains of lists against those of the best order, rank by rank: measures of trec_eval for graded judgements.
 
-Each function works on a range of users, so that ranges can run in threads, and writes one number per user.
+Each function works on a range of users, so that ranges can run in threads, and writes a number for each user and each
+of several ascending cut-offs: into out (n_cutoffs, n_users).
 """
 
 from __future__ import annotations
@@ -16,75 +17,170 @@ Array = np.ndarray[Any, Any]
 
 
 class GradedLists(NamedTuple):
-    """The gains of lists and of the best orders of users."""
+    """The listed rows of the truth with their gains, and the gains of the best order of each user."""
 
-    gains: Array  # float64 (n_rows,): of the lists, 0 for items that are not relevant
-    indptr: Array  # int64 (n_users + 1,)
+    starts: Array  # int64 (n_users + 1,)
+    counts: Array  # int64 (n_users,)
+    ranks: Array  # int32: from each start on, ascending
+    gains: Array  # float64, likewise; 0 for items that are not relevant
+    n_rec: Array  # int64 (n_users,): lengths of the lists
     ideals: Array  # float64: of relevant items, falling within a user
-    ideal_indptr: Array  # int64 (n_users + 1,)
+    ideal_starts: Array  # int64 (n_users + 1,)
+    discounts: Array  # float64: 1 / log2(rank + 1), from rank 0 on
 
 
 @helper
-def discounted(gain, rank):
-    """Return the gain of a rank, divided by its logarithm."""
-    return gain / math.log2(rank + 1.0)
+def add_ideals(lists, u, first, last):
+    """Return the discounted gains of some ranks of the best order."""
+    start, total = lists.ideal_starts[u], 0.0
+    for i in range(first, last):
+        total += lists.ideals[start + i] * lists.discounts[i + 1]
+    return total
 
 
-def mean_at_hits(lists, cutoff, out, first, last):
+def mean_at_hits(lists, cutoffs, out, first, last):
     """Write the mean of nDCG at the ranks of relevant items; those not listed have the DCG of the list's end."""
     for u in range(first, last):
-        start, best = lists.indptr[u], lists.ideal_indptr[u]
-        n = min(cutoff, lists.indptr[u + 1] - start)
-        n_rel = lists.ideal_indptr[u + 1] - best
+        n_rel = lists.ideal_starts[u + 1] - lists.ideal_starts[u]
+        whole = add_ideals(lists, u, 0, n_rel)
+        at, end = lists.starts[u], lists.starts[u] + lists.counts[u]
         dcg, ideal, total = 0.0, 0.0, 0.0
-        hits = 0
-        for i in range(max(n, n_rel)):
-            if i < n_rel:
-                ideal += discounted(lists.ideals[best + i], i + 1)
-            if i < n and lists.gains[start + i] > 0.0:
-                dcg += discounted(lists.gains[start + i], i + 1)
-                total += dcg / ideal
-                hits += 1
-        out[u] = (total + (n_rel - hits) * (dcg / ideal)) / n_rel if n_rel > 0 else 0.0
+        hits, known = 0, 0
+        for nth in range(len(cutoffs)):
+            while at < end and lists.ranks[at] <= cutoffs[nth]:
+                if lists.gains[at] > 0.0:
+                    deep = min(np.int64(lists.ranks[at]), n_rel)
+                    ideal += add_ideals(lists, u, known, deep)
+                    known = deep
+                    dcg += lists.gains[at] * lists.discounts[lists.ranks[at]]
+                    total += dcg / ideal
+                    hits += 1
+                at += 1
+            out[nth, u] = (total + (n_rel - hits) * (dcg / whole)) / n_rel if n_rel > 0 else 0.0
 
 
-def mean_at_levels(lists, cutoff, out, first, last):
+def mean_at_levels(lists, cutoffs, out, first, last):
     """Write the mean of nDCG at the ranks where the ideal gain falls, and at the end of a list longer than that."""
     for u in range(first, last):
-        start, best = lists.indptr[u], lists.ideal_indptr[u]
-        n = min(cutoff, lists.indptr[u + 1] - start)
-        n_rel = lists.ideal_indptr[u + 1] - best
-        dcg, ideal, total = 0.0, 0.0, 0.0
-        levels = 0
-        for i in range(max(n, n_rel)):
-            if i < n:
-                dcg += discounted(lists.gains[start + i], i + 1)
-            if i < n_rel:
-                ideal += discounted(lists.ideals[best + i], i + 1)
+        best, n_rel = lists.ideal_starts[u], lists.ideal_starts[u + 1] - lists.ideal_starts[u]
+        for nth in range(len(cutoffs)):
+            n = min(cutoffs[nth], lists.n_rec[u])
+            at, end = lists.starts[u], lists.starts[u] + lists.counts[u]
+            dcg, ideal, total = 0.0, 0.0, 0.0
+            levels = 0
+            for i in range(n_rel):
+                ideal += lists.ideals[best + i] * lists.discounts[i + 1]
+                while at < end and lists.ranks[at] <= min(i + 1, n):
+                    dcg += lists.gains[at] * lists.discounts[lists.ranks[at]]
+                    at += 1
                 if i + 1 == n_rel or lists.ideals[best + i + 1] < lists.ideals[best + i]:
                     total += dcg / ideal
                     levels += 1
-        if n > n_rel + 1 and n_rel > 0:
-            total += dcg / ideal
-            levels += 1
-        out[u] = total / levels if levels > 0 else 0.0
+            if n > n_rel + 1 and n_rel > 0:
+                while at < end and lists.ranks[at] <= n:
+                    dcg += lists.gains[at] * lists.discounts[lists.ranks[at]]
+                    at += 1
+                total += dcg / ideal
+                levels += 1
+            out[nth, u] = total / levels if levels > 0 else 0.0
 
 
-def sum_by_lost_gain(lists, cutoff, out, first, last):
+def sum_by_lost_gain(lists, cutoffs, out, first, last):
     """Write the sum over hits of gain / log2(2 + the gain that the list lacks down to there), over all gain.
 
     A rank of the best order counts as at least 1, also past its end.
     """
     for u in range(first, last):
-        start, best = lists.indptr[u], lists.ideal_indptr[u]
-        n = min(cutoff, lists.indptr[u + 1] - start)
-        n_rel = lists.ideal_indptr[u + 1] - best
-        reachable, found, total, every = 0.0, 0.0, 0.0, 0.0
-        for i in range(n):
-            gain = lists.gains[start + i]
-            found += gain
-            reachable += max(lists.ideals[best + i], 1.0) if i < n_rel else 1.0
-            total += gain / math.log2(2.0 + max(reachable - found, 0.0))  # not below 0, but for copies of an item
+        best, n_rel = lists.ideal_starts[u], lists.ideal_starts[u + 1] - lists.ideal_starts[u]
+        every = 0.0
         for i in range(n_rel):
             every += lists.ideals[best + i]
-        out[u] = total / every if n_rel > 0 else 0.0
+        at, end = lists.starts[u], lists.starts[u] + lists.counts[u]
+        reachable, found, total = 0.0, 0.0, 0.0
+        known = 0
+        for nth in range(len(cutoffs)):
+            while at < end and lists.ranks[at] <= cutoffs[nth]:
+                rank, gain = lists.ranks[at], lists.gains[at]
+                while known < min(rank, n_rel):
+                    reachable += max(lists.ideals[best + known], 1.0)
+                    known += 1
+                found += gain
+                lost = reachable + max(rank - n_rel, 0) - found
+                total += gain / math.log2(2.0 + max(lost, 0.0))  # not below 0, but for copies of an item
+                at += 1
+            out[nth, u] = total / every if n_rel > 0 else 0.0
+
+
+class Depths(NamedTuple):
+    """Weights of the depths of two lists."""
+
+    terms: Array  # p^(d - 1) / d, for d from 0 (where it is 0)
+    harmonic: Array  # their sums up to d
+    weights: Array  # sums of p^(j - 1) for j <= d
+
+
+@helper
+def place_in_ideal(ideals, gain, taken):
+    """Return the next free place, from 1, among those of a gain in falling gains, and note that it is taken."""
+    low, high = 0, len(ideals)
+    while low < high:
+        middle = (low + high) // 2
+        if ideals[middle] > gain:
+            low = middle + 1
+        else:
+            high = middle
+    taken[low] += 1
+    return low + taken[low]
+
+
+@helper
+def share_of_best(total, depth, n_rel, depths, is_normalized):
+    """Return the overlap of two lists down to a depth: divided by the weights, or by the overlap of the ideal."""
+    if not is_normalized:
+        return total / depths.weights[depth]
+    best = depths.weights[n_rel] + n_rel * (depths.harmonic[depth] - depths.harmonic[n_rel])
+    return min(total / best, 1.0)
+
+
+def overlap_with_ideal(lists, depths, is_normalized, cutoffs, out, first, last):
+    """Write the overlap of lists with ideal lists: relevant items by falling gain, equal gains as in the list.
+
+    The gains of items that are not relevant are NaN.
+    """
+    most, most_listed = 0, 0
+    for u in range(first, last):
+        most = max(most, lists.ideal_starts[u + 1] - lists.ideal_starts[u])
+        most_listed = max(most_listed, lists.counts[u])
+    taken, rank_of, places = np.empty(most, np.int64), np.empty(most + 1, np.int64), np.empty(most_listed, np.int64)
+    for u in range(first, last):
+        ideals = lists.ideals[lists.ideal_starts[u] : lists.ideal_starts[u + 1]]
+        n_rel, start = len(ideals), lists.starts[u]
+        taken[:n_rel] = 0
+        rank_of[: n_rel + 1] = 0
+        for at in range(lists.counts[u]):
+            gain = lists.gains[start + at]
+            places[at] = place_in_ideal(ideals, gain, taken) if gain == gain else 0  # noqa: PLR0124 - not NaN
+            rank_of[places[at]] = lists.ranks[start + at]
+        at, depth, common, in_place = 0, 0, 0, 0
+        total = 0.0
+        for nth in range(len(cutoffs)):
+            n = min(cutoffs[nth], lists.n_rec[u])
+            while depth < n:  # down to here, all cut-offs see the same
+                depth += 1
+                if depth <= n_rel:
+                    common += 1 <= rank_of[depth] <= depth
+                    in_place += rank_of[depth] == depth
+                if at < lists.counts[u] and lists.ranks[start + at] == depth:
+                    common += 1 <= places[at] < depth
+                    at += 1
+                total += depths.terms[depth] * common
+            found, whole = common, total
+            for d in range(n + 1, n_rel + 1):
+                found += 1 <= rank_of[d] <= n
+                whole += depths.terms[d] * found
+            if n == 0 or n_rel == 0:
+                out[nth, u] = 0.0
+            elif is_normalized and in_place == n_rel:
+                out[nth, u] = 1.0  # without the rounding of sums
+            else:
+                out[nth, u] = share_of_best(whole, max(n, n_rel), n_rel, depths, is_normalized)

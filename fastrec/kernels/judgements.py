@@ -1,6 +1,7 @@
 """Statistics of the judged items of lists: preferences, inferred and interpolated precision, what is not judged.
 
-Each function works on a range of users, so that ranges can run in threads, and writes one number per user.
+Each function works on a range of users, so that ranges can run in threads. It writes a number for each user and each of
+several ascending cut-offs, in one walk along the listed rows of the truth: into out (n_cutoffs, n_users).
 """
 
 from __future__ import annotations
@@ -14,133 +15,192 @@ from fastrec.runtime.compiler import helper
 
 Array = np.ndarray[Any, Any]
 RELEVANT: Final = 1
-NOT_RELEVANT: Final = 0  # judged; below 0: not judged
-UNKNOWN: Final = -1  # not in the truth
-POOLED: Final = -2  # in the truth with a negative gain: in the pool that was to be judged
+NOT_RELEVANT: Final = 0  # judged
+POOLED: Final = -1  # in the truth with a negative gain: in the pool that was to be judged
 EPSILON: Final = 0.00001
+LEVELS: Final = 11
+UP: Final = 0.0  # how a number of hits is rounded
+NEAREST: Final = 1.0
 
 
 class JudgedLists(NamedTuple):
-    """The lists of users, with a kind for each row, and the judgements of users."""
+    """The listed rows of the truth, with a kind for each, and the judgements of users."""
 
-    kinds: Array  # int8 (n_rows,)
-    indptr: Array  # int64 (n_users + 1,)
+    starts: Array  # int64 (n_users + 1,)
+    counts: Array  # int64 (n_users,)
+    ranks: Array  # int32: from each start on, ascending
+    kinds: Array  # int8, likewise
+    n_rec: Array  # int64 (n_users,): lengths of the lists
     n_rel: Array  # int64 (n_users,): relevant items of the truth
     n_other: Array  # int64 (n_users,): items of the truth that were judged not relevant
-
-
-def count_judged(judged, cutoff, _, out, first, last):
-    """Count the judged items within a cut-off."""
-    for u in range(first, last):
-        start = judged.indptr[u]
-        count = 0
-        for at in range(start, min(start + cutoff, judged.indptr[u + 1])):
-            count += judged.kinds[at] >= NOT_RELEVANT
-        out[u] = count
-
-
-def sum_preferences(judged, cutoff, parameter, out, first, last):
-    """Sum over hits the share of judged others that they are above: of n_rel, or of n_other if fewer (parameter 0)."""
-    for u in range(first, last):
-        start, n_rel = judged.indptr[u], judged.n_rel[u]
-        most = n_rel if parameter > 0.0 else min(n_rel, judged.n_other[u])
-        others = 0
-        total = 0.0
-        for at in range(start, min(start + cutoff, judged.indptr[u + 1])):
-            kind = judged.kinds[at]
-            if kind == NOT_RELEVANT:
-                others += 1
-            elif kind == RELEVANT:
-                total += 1.0 - min(others, n_rel) / most if others > 0 else 1.0
-        out[u] = total
-
-
-def sum_inferred(judged, cutoff, _, out, first, last):
-    """Sum over hits the precision that the judged items above them let expect."""
-    for u in range(first, last):
-        start = judged.indptr[u]
-        hits, others, pooled = 0, 0, 0
-        total = 0.0
-        for at in range(start, min(start + cutoff, judged.indptr[u + 1])):
-            kind = judged.kinds[at]
-            others += kind == NOT_RELEVANT
-            pooled += kind == POOLED
-            if kind == RELEVANT:
-                rank = at - start + 1.0
-                share = (hits + EPSILON) / (hits + others + 2 * EPSILON)
-                total += 1.0 / rank + (hits + others + pooled) / rank * share
-                hits += 1
-        out[u] = total
+    weights: Array  # float64 (longest list + 1,): of ranks, for functions that weigh ranks
 
 
 @helper
-def best_precision(judged, cutoff, u, least):
-    """Return the largest precision at ranks with at least so many hits."""
-    start = judged.indptr[u]
-    hits = 0
+def write_before(out, nth, cutoffs, rank, value, u):
+    """Write a value for the cut-offs from the nth on that are before a rank; return the first that is not."""
+    while nth < len(cutoffs) and cutoffs[nth] < rank:
+        out[nth, u] = value
+        nth += 1
+    return nth
+
+
+@helper
+def write_rest(out, nth, value, u):
+    """Write a value for the cut-offs from the nth on."""
+    while nth < len(out):
+        out[nth, u] = value
+        nth += 1
+
+
+def count_judged(judged, cutoffs, _, out, first, last):
+    """Count the judged items within a cut-off."""
+    for u in range(first, last):
+        nth, count = 0, 0
+        for at in range(judged.starts[u], judged.starts[u] + judged.counts[u]):
+            nth = write_before(out, nth, cutoffs, judged.ranks[at], count, u)
+            count += judged.kinds[at] >= NOT_RELEVANT
+        write_rest(out, nth, count, u)
+
+
+def sum_preferences(judged, cutoffs, parameter, out, first, last):
+    """Sum over hits the share of judged others that they are above: of n_rel, or of n_other if fewer (parameter 0)."""
+    for u in range(first, last):
+        n_rel = judged.n_rel[u]
+        most = n_rel if parameter > 0.0 else min(n_rel, judged.n_other[u])
+        nth, others = 0, 0
+        total = 0.0
+        for at in range(judged.starts[u], judged.starts[u] + judged.counts[u]):
+            nth = write_before(out, nth, cutoffs, judged.ranks[at], total, u)
+            if judged.kinds[at] == NOT_RELEVANT:
+                others += 1
+            elif judged.kinds[at] == RELEVANT:
+                total += 1.0 - min(others, n_rel) / most if others > 0 else 1.0
+        write_rest(out, nth, total, u)
+
+
+def sum_inferred(judged, cutoffs, _, out, first, last):
+    """Sum over hits the precision that the judged items above them let expect."""
+    for u in range(first, last):
+        nth, hits, others, pooled = 0, 0, 0, 0
+        total = 0.0
+        for at in range(judged.starts[u], judged.starts[u] + judged.counts[u]):
+            rank, kind = judged.ranks[at], judged.kinds[at]
+            nth = write_before(out, nth, cutoffs, rank, total, u)
+            others += kind == NOT_RELEVANT
+            pooled += kind == POOLED
+            if kind == RELEVANT:
+                share = (hits + EPSILON) / (hits + others + 2 * EPSILON)
+                total += 1.0 / rank + (hits + others + pooled) / rank * share
+                hits += 1
+        write_rest(out, nth, total, u)
+
+
+@helper
+def hits_of_level(level, n_rel, rounding):
+    """Return how many hits have a recall of a level: rounded up as in trec_eval 9, or to the nearest, halves up."""
+    least = level * n_rel
+    if rounding == NEAREST:
+        return math.floor(least) + (least - math.floor(least) >= 0.5)
+    return math.floor(least + 0.9)
+
+
+@helper
+def best_precisions(judged, cutoffs, least, out, u):
+    """Write the largest precision at ranks with at least so many hits."""
+    nth, hits = 0, 0
     best = 0.0
-    for at in range(start, min(start + cutoff, judged.indptr[u + 1])):
+    for at in range(judged.starts[u], judged.starts[u] + judged.counts[u]):
+        nth = write_before(out, nth, cutoffs, judged.ranks[at], best, u)
         if judged.kinds[at] == RELEVANT:
             hits += 1
             if hits >= least:
-                best = max(best, hits / (at - start + 1))
-    return best
+                best = max(best, hits / judged.ranks[at])
+    write_rest(out, nth, best, u)
 
 
-def find_precision(judged, cutoff, parameter, out, first, last):
-    """Find the largest precision at ranks with so many hits: the parameter x n_rel + 0.9, rounded down."""
+def find_precision(judged, cutoffs, parameter, out, first, last):
+    """Find the largest precision at the ranks with a level of recall, rounded up; the parameter is the level."""
     for u in range(first, last):
-        out[u] = best_precision(judged, cutoff, u, math.floor(parameter * judged.n_rel[u] + 0.9))
+        best_precisions(judged, cutoffs, hits_of_level(parameter, judged.n_rel[u], UP), out, u)
 
 
-def find_precision_nearest(judged, cutoff, parameter, out, first, last):
-    """Find the largest precision at ranks with so many hits: the parameter x n_rel, rounded, halves up."""
+def find_precision_nearest(judged, cutoffs, parameter, out, first, last):
+    """Find the largest precision at the ranks with a level of recall, rounded to the nearest."""
     for u in range(first, last):
-        least = parameter * judged.n_rel[u]
-        out[u] = best_precision(judged, cutoff, u, math.floor(least) + (least - math.floor(least) >= 0.5))
+        best_precisions(judged, cutoffs, hits_of_level(parameter, judged.n_rel[u], NEAREST), out, u)
 
 
-def find_median(judged, cutoff, _, out, first, last):
+def mean_precision_of_levels(judged, cutoffs, parameter, out, first, last):
+    """Write the mean of `find_precision` at recall 0, 0.1, ..., 1; the parameter says how to round."""
+    least, best = np.empty(LEVELS, np.int64), np.empty(LEVELS)
+    for u in range(first, last):
+        start = judged.starts[u]
+        for level in range(LEVELS):
+            least[level] = hits_of_level(level / 10, judged.n_rel[u], parameter)
+        nth, at, hits = 0, start, 0
+        while nth < len(cutoffs):
+            while at < start + judged.counts[u] and judged.ranks[at] <= cutoffs[nth]:
+                hits += judged.kinds[at] == RELEVANT
+                at += 1
+            own, level, largest = hits, LEVELS - 1, 0.0
+            for back in range(at - 1, start - 1, -1):
+                if judged.kinds[back] == RELEVANT:
+                    while level >= 0 and least[level] > own:
+                        best[level] = largest
+                        level -= 1
+                    largest = max(largest, own / judged.ranks[back])
+                    own -= 1
+            total = 0.0
+            for _ in range(level + 1):
+                total += largest
+            for upper in range(level + 1, LEVELS):
+                total += best[upper]
+            out[nth, u] = total / LEVELS
+            nth += 1
+
+
+def find_median(judged, cutoffs, _, out, first, last):
     """Find the median rank of the hits, 0 without one."""
+    most = 0
     for u in range(first, last):
-        start = judged.indptr[u]
-        end = min(start + cutoff, judged.indptr[u + 1])
-        hits = 0
-        for at in range(start, end):
-            hits += judged.kinds[at] == RELEVANT
-        nth, twice = 0, 0
-        for at in range(start, end):
+        most = max(most, judged.counts[u])
+    ranks = np.empty(most, np.int64)
+    for u in range(first, last):
+        nth, hits = 0, 0
+        median = 0.0
+        for at in range(judged.starts[u], judged.starts[u] + judged.counts[u]):
+            nth = write_before(out, nth, cutoffs, judged.ranks[at], median, u)
             if judged.kinds[at] == RELEVANT:
-                if nth == (hits - 1) // 2:
-                    twice += at - start + 1
-                if nth == hits // 2:
-                    twice += at - start + 1
-                nth += 1
-        out[u] = twice / 2
+                ranks[hits] = judged.ranks[at]
+                hits += 1
+                median = (ranks[(hits - 1) // 2] + ranks[hits // 2]) / 2
+        write_rest(out, nth, median, u)
 
 
-def sum_residual(judged, cutoff, parameter, out, first, last):
-    """Sum the weights (1 - p) p^(r - 1) of ranks that are not judged, and past the end; p is the parameter."""
+def sum_residual(judged, cutoffs, _, out, first, last):
+    """Sum the weights (1 - p) p^(r - 1) of ranks that are not judged, and of those past the end; weights[r] is p^r."""
     for u in range(first, last):
-        start = judged.indptr[u]
-        going_on = 1.0
-        total = 0.0
-        for at in range(start, min(start + cutoff, judged.indptr[u + 1])):
-            if judged.kinds[at] < NOT_RELEVANT:
-                total += going_on
-            going_on *= parameter
-        out[u] = min((1.0 - parameter) * total + going_on, 1.0)  # it may be above by rounding
+        at, end = judged.starts[u], judged.starts[u] + judged.counts[u]
+        known, total = 0, 0.0  # down to which rank all weights are added
+        for nth in range(len(cutoffs)):
+            n = min(cutoffs[nth], judged.n_rec[u])
+            while at < end and judged.ranks[at] <= n:
+                if judged.kinds[at] >= NOT_RELEVANT:
+                    total += judged.weights[known] - judged.weights[judged.ranks[at] - 1]
+                    known = judged.ranks[at] + 0
+                at += 1
+            out[nth, u] = total + judged.weights[known]
 
 
-def sum_by_misses(judged, cutoff, _, out, first, last):
-    """Sum 1 / log2(2 + m) over hits, with m items above them that are not relevant."""
+def sum_by_misses(judged, cutoffs, _, out, first, last):
+    """Sum 1 / log2(2 + m) over hits, with m items above that are not relevant; weights[r] is 1 / log2(r + 1)."""
     for u in range(first, last):
-        start = judged.indptr[u]
-        misses = 0
+        nth, hits = 0, 0
         total = 0.0
-        for at in range(start, min(start + cutoff, judged.indptr[u + 1])):
+        for at in range(judged.starts[u], judged.starts[u] + judged.counts[u]):
+            nth = write_before(out, nth, cutoffs, judged.ranks[at], total, u)
             if judged.kinds[at] == RELEVANT:
-                total += 1.0 / math.log2(2.0 + misses)
-            else:
-                misses += 1
-        out[u] = total
+                total += judged.weights[judged.ranks[at] - hits]
+                hits += 1
+        write_rest(out, nth, total, u)

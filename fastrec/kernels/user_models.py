@@ -1,12 +1,14 @@
 """Gain per rank of users who read a list downwards and go on with a probability that depends on what they found.
 
-Each function works on a range of users, so that ranges can run in threads, and writes one number per user.
+The functions work on a range of users, so that ranges can run in threads.
 """
 
 from __future__ import annotations
 
 import math
 from typing import Final, NamedTuple
+
+import numpy as np
 
 from fastrec.kernels.series import inverse_squares, reciprocals
 from fastrec.runtime.compiler import helper
@@ -26,7 +28,6 @@ class UserModel(NamedTuple):
     kind: int
     parameter: float  # t or p
     largest: float  # the gain that counts as 1
-    cutoff: int
     depth: int  # ranks past it do not exist
 
 
@@ -63,26 +64,41 @@ def weight_past(model, n, k, found):
     return start * start * (inverse_squares(start) - inverse_squares(start + float(end - n)))
 
 
-def expect_gain(gains, indptr, model, out, first, last):
+@helper
+def mean_gain(model, sums, reach, n, k, found):
+    """Return the gain per rank, from the sums of gains and of weights down to rank n, which the user leaves at `reach`.
+
+    The ranks past n hold no gain. Some users stop at rank k for sure.
+    """
+    total, weights = sums
+    if n == 0:
+        return 0.0
+    if reach > 0.0 and not (model.kind in WITHIN_K and n >= k):
+        weights += reach * weight_past(model, n, k, found)
+    return total / model.largest / weights
+
+
+def expect_gain(lists, model, cutoffs, out, first, last):
     """Write the expected gain per rank: the mean of the gains of ranks, weighted by the probability of reaching them.
 
-    `gains` has the gain of each row of the lists, 0 for items that are not relevant.
+    `lists` has gains of 0 for items that are not relevant. Writes a number for each user and ascending cut-off, into
+    out (n_cutoffs, n_users).
     """
     for u in range(first, last):
-        start = indptr[u]
-        n_rec = indptr[u + 1] - start
-        n = min(n_rec, model.cutoff, model.depth)
-        k = min(model.cutoff if model.cutoff < 1 << 62 else n_rec, model.depth)
-        reach, found = 1.0, 0.0
-        total, weights = 0.0, 0.0
-        for at in range(start, start + n):
-            gain = gains[at]
-            found += gain
-            total += reach * gain
-            weights += reach
-            reach *= goes_on(model, at - start + 1.0, gain, found)
-            if model.kind in WITHIN_K and at - start + 1 >= k:
-                reach = 0.0
-        if reach > 0.0:
-            weights += reach * weight_past(model, n, k, found)
-        out[u] = total / model.largest / weights if n > 0 else 0.0
+        n_rec, at = lists.n_rec[u], lists.starts[u]
+        end = at + lists.counts[u]
+        n = 0
+        reach, found, total, weights = 1.0, 0.0, 0.0, 0.0
+        for nth in range(len(cutoffs)):
+            k = min(cutoffs[nth] if cutoffs[nth] < 1 << 62 else n_rec, model.depth)
+            while n < min(n_rec, k) and reach > 0.0:
+                n += 1
+                gain = 0.0
+                if at < end and lists.ranks[at] == n:
+                    gain = lists.gains[at]
+                    at += 1
+                found += gain
+                total += reach * gain
+                weights += reach
+                reach *= goes_on(model, np.float64(n), gain, found)
+            out[nth, u] = mean_gain(model, (total, weights), reach, n, k, found)

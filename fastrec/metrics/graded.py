@@ -32,7 +32,7 @@ def ndcg_rel(s: ListStatistics) -> Row:
     >>> round(fastrec.evaluate([[7, 1]], [[1]], "ndcg_rel")["ndcg_rel"], 12)
     0.630929753571
     """
-    return s.provided(PROVIDER, "mean_at_hits", s.cutoff, s.min_gain)
+    return s.provided(PROVIDER, s.cutoff, "mean_at_hits", s.min_gain)
 
 
 @ranking_metric(
@@ -49,12 +49,12 @@ def rndcg(s: ListStatistics) -> Row:
 
     Examples
     --------
-    The list lacks item 9, so nDCG is 0 at rank 1 and 0.17 at rank 2, the ranks where the grade falls:
+    nDCG is 0 at rank 1 and 0.17 at rank 2, where the grade falls:
 
     >>> round(fastrec.evaluate([[7, 1]], [{9: 3.0, 1: 1.0}], "rndcg")["rndcg"], 12)
     0.086882671436
     """
-    return s.provided(PROVIDER, "mean_at_levels", s.cutoff, s.min_gain)
+    return s.provided(PROVIDER, s.cutoff, "mean_at_levels", s.min_gain)
 
 
 @ranking_metric(
@@ -73,4 +73,4 @@ def normalized_gain(s: ListStatistics) -> Row:
     >>> fastrec.evaluate([[7, 8, 1, 2]], [[1, 2]], "normalized_gain")["normalized_gain"]
     0.5
     """
-    return s.provided(PROVIDER, "sum_by_lost_gain", s.cutoff, s.min_gain)
+    return s.provided(PROVIDER, s.cutoff, "sum_by_lost_gain", s.min_gain)

@@ -19,7 +19,7 @@ PRECISIONS = {"up": "find_precision", "nearest": "find_precision_nearest"}
 
 
 def _statistic(s: ListStatistics, kernel: str, parameter: float = 0.0) -> Row:
-    return s.provided(PROVIDER, kernel, s.cutoff, float(parameter), s.min_gain)
+    return s.provided(PROVIDER, s.cutoff, kernel, float(parameter), s.min_gain)
 
 
 @ranking_metric(
@@ -190,11 +190,7 @@ def eleven_point_average(s: ListStatistics, *, rounding: Rounding = "up") -> Row
     >>> round(fastrec.evaluate([[1, 7, 2]], [[1, 2]], "eleven_point_average")["eleven_point_average"], 12)
     0.848484848485
     """
-    levels = [_statistic(s, PRECISIONS[rounding], tenths / 10) for tenths in range(11)]
-    total = levels[0]
-    for row in levels[1:]:
-        total = total + row
-    return total / 11
+    return _statistic(s, "mean_precision_of_levels", rounding == "nearest")
 
 
 @ranking_metric(

@@ -26,7 +26,7 @@ LEAST_GOAL = 0.25
 def _gain_per_rank(s: ListStatistics, kind: int, parameter: float, max_gain: float, depth: float | str) -> Row:
     s.limit_gains(max_gain)
     last = None if depth == "all" else int(depth)
-    return s.provided(MODELS, kind, float(parameter), float(max_gain), s.cutoff, last, s.min_gain)
+    return s.provided(MODELS, s.cutoff, kind, float(parameter), float(max_gain), last, s.min_gain)
 
 
 @ranking_metric(
@@ -134,4 +134,4 @@ def compatibility(s: ListStatistics, *, p: Fraction = 0.95, normalize: Literal["
     >>> fastrec.evaluate([[1, 2]], [{1: 1.0, 2: 3.0}], "compatibility(p=0.5)")["compatibility(p=0.5)"]
     0.3333333333333333
     """
-    return s.provided(COMPATIBILITY, float(p), normalize == "yes", s.cutoff, s.min_gain)
+    return s.provided(COMPATIBILITY, s.cutoff, float(p), normalize == "yes", s.min_gain)
