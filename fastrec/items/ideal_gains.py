@@ -71,9 +71,9 @@ def fill_compatibility(sides: BatchSides, keys: Sequence[tuple[Any, ...]], out: 
     fill_by_cutoffs(keys, out, fill_one)
 
 
-def _depths(p: float, deepest: int) -> kernels.Depths:
+def _depths(p: float, deepest: int) -> kernels.DepthWeights:
     if deepest > MAX_DEPTH:
         raise MetricError(f"takes lists and cut-offs up to {MAX_DEPTH:,}, found {deepest:,}")
     powers = np.array([math.pow(p, d) for d in range(deepest)])
     terms = np.append(0.0, powers / np.arange(1, deepest + 1))
-    return kernels.Depths(*map(read_only, (terms, np.cumsum(terms), np.cumsum(np.append(0.0, powers)))))
+    return kernels.DepthWeights(*map(read_only, (terms, np.cumsum(terms), np.cumsum(np.append(0.0, powers)))))

@@ -63,7 +63,7 @@ def fill_reference(sides: Mapping[str, Any], keys: Sequence[Any], out: Array) ->
         elif kind == "rbo":
             p, form, k = options
             lengths = np.stack([_lengths(recs, k), _lengths(reference, k)])
-            out[nth], _ = rank_biased_overlap(places, recs.indptr, lengths, p, form, k, n_threads)
+            out[nth] = rank_biased_overlap(places, recs.indptr, lengths, p, form, k, n_threads)
 
 
 @provider("hits outside of reference", sides=["recs", "truth", "reference"])

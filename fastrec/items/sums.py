@@ -147,8 +147,8 @@ def find_places(side: FlatSide, other: FlatSide, n_threads: int) -> Array:
 
 def rank_biased_overlap(
     places: Array, indptr: Array, lengths: Array, p: float, form: str, k: int | None, n_threads: int
-) -> tuple[Array, kernels.Depths]:
-    """Return the rank-biased overlap of each user's list with another, 0 for users without one, and tables of depths.
+) -> Array:
+    """Return the rank-biased overlap of each user's list with another, 0 for users without one.
 
     `places` are the ranks of rows in the other list, 0 without one; `lengths` (2, n_users) are those of both lists.
     """
@@ -164,4 +164,4 @@ def rank_biased_overlap(
     out = np.zeros(len(indptr) - 1)
     run = kernel("rank_biased_overlap", 8 * len(places) + len(out))
     over_users(functools.partial(run, places, indptr, lengths, depths, FORMS.index(form), out), len(out), n_threads)
-    return out, depths
+    return out

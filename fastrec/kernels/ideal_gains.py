@@ -111,7 +111,7 @@ def sum_by_lost_gain(lists, cutoffs, out, first, last):
             out[nth, u] = total / every if n_rel > 0 else 0.0
 
 
-class Depths(NamedTuple):
+class DepthWeights(NamedTuple):
     """Weights of the depths of two lists."""
 
     terms: Array  # p^(d - 1) / d, for d from 0 (where it is 0)
