@@ -878,6 +878,9 @@ def value_of(u: User, metric: str, options: Mapping[str, Any]) -> float | None:
     return None if value is None else float(value)
 
 
+OF_RANKS = ("average_relevance_position", "coverage_error", "median_rank", "ndpm", "ordered_pair_accuracy")
+
+
 def evaluate(
     recs: Sequence[Sequence[Item]],
     truth: Sequence[Sequence[tuple[Item, float]]],
@@ -888,7 +891,7 @@ def evaluate(
     min_gain: float | None = None,
     n_items: int | None = None,
     no_truth: str = "skip",
-    no_recs: str = "zero",
+    no_recs: str | None = None,
     duplicates: str = "error",
     exclude: Sequence[Sequence[Item]] | None = None,
     scores: Sequence[Sequence[float]] | None = None,
@@ -899,7 +902,8 @@ def evaluate(
 
     `no_truth` is for users without a relevant item (with or without a list), `no_recs` for the others with an
     empty list after `exclude`: not counted (skip), value 0 for every metric (zero; a pooled metric adds no hits
-    and its denominators), NaN, also for the whole (nan), or ValueError (error). `exclude` are the seen items of
+    and its denominators), NaN, also for the whole (nan), or ValueError (error). Without `no_recs`, that is skip for
+    metrics of ranks that have no value without a list, and zero for others. `exclude` are the seen items of
     each user. `scores` are parallel to `recs` and order the lists, highest first. `weights` are >= 0.
     `min_gain`, `no_truth` and `no_recs` among the options override those of the call. Bad data raise a
     ValueError; an unknown name or option a ValueError, a KeyError or a TypeError.
@@ -907,6 +911,7 @@ def evaluate(
     options = dict(options or {})
     min_gain = options.pop("min_gain", min_gain)
     no_truth, no_recs = options.pop("no_truth", no_truth), options.pop("no_recs", no_recs)
+    no_recs = no_recs or ("skip" if metric in OF_RANKS else "zero")
     average = "geometric" if options.pop("mean", None) == "geometric" else options.pop("average", "user")
     users: list[User] = []
     for i, (items, rows) in enumerate(zip(recs, truth, strict=True)):
