@@ -1,4 +1,4 @@
-"""Rows with graded labels as an accumulator, and pairs of them as statistics of users."""
+"""Rows with graded labels as an accumulator, and pairs and ranks of them as statistics of users."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fastrec.evaluation.row_rules import weights_of
 from fastrec.inputs.grouping import Grouping, group_rows
 from fastrec.inputs.rows import Rows
 from fastrec.metrics.providers import provider
-from fastrec.scored.pairs import GRADED_ROWS, GradedRows, fill_pairs
+from fastrec.scored.pairs import GRADED_ROWS, GradedRows, fill_pairs, fill_ranks
 
 Array = np.ndarray[Any, Any]
 
@@ -52,6 +52,7 @@ def _unpack_graded_rows(arrays: dict[str, Array], _: Keys, weighted: bool) -> Gr
 
 
 provider("graded_pairs", sides=["rows"], is_ordered=False)(fill_pairs)
+provider("graded_ranks", sides=["rows"], is_ordered=False)(fill_ranks)
 ACCUMULATORS[GRADED_ROWS] = AccumulatorKind(
     GRADED_ROWS, _empty_graded_rows, _unpack_graded_rows, _collect_graded_rows, frozenset({"rows"})
 )

@@ -23,7 +23,7 @@ def _entry(variant: str) -> Entry:
 
 
 def pairs_of_users(indptr: Array, labels: Array, scores: Array, weights: Array | None) -> Array:
-    """Return the pairs of rows with different labels, (3, n_users): in the same order, tied in their scores, and all.
+    """Return the pairs of rows of each user, (4, n_users), as `count_pairs_of_users` writes them.
 
     Without weights they are exact, int64. Sums of weights do not depend on the order of the rows of a user.
     """
@@ -34,7 +34,7 @@ def pairs_of_users(indptr: Array, labels: Array, scores: Array, weights: Array |
     ordered = labels[order].astype(np.float64)
     longest = longest_row(indptr)
     spare = np.empty(longest), np.empty(longest, own.dtype)
-    sums = np.zeros((3, len(indptr) - 1), own.dtype)
+    sums = np.zeros((4, len(indptr) - 1), own.dtype)
     count = _entry(f"{own.dtype}").suited_to(STEPS_PER_ROW * len(order))
     count(read_only(indptr), ordered, read_only(scores[order].astype(np.float64)), own, spare, sums)
     return sums

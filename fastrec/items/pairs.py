@@ -18,7 +18,7 @@ Array = np.ndarray[Any, Any]
 
 
 def _pairs(sides: BatchSides, cutoff: int | None, least: float) -> Array:
-    """Return the pairs of each list within a cut-off, int64 (3, n_users): in the right order, 0, and all of them."""
+    """Return the pairs of each list within a cut-off, as `count_pairs_of_users` writes them; no ranks are tied."""
     recs = sides["recs"]
     within = recs.ranks <= (UNCUT if cutoff is None else cutoff)
     lengths = np.bincount(recs.users[within], minlength=recs.n_users)
@@ -33,5 +33,5 @@ def fill(sides: BatchSides, keys: Sequence[tuple[Any, ...]], out: Array) -> None
     for nth, (what, cutoff, least) in enumerate(keys):
         if (cutoff, least) not in known:
             known[cutoff, least] = _pairs(sides, cutoff, least)
-        right, _, pairs = known[cutoff, least]
+        right, _, pairs, _ = known[cutoff, least]
         out[nth] = right if what == "right" else pairs

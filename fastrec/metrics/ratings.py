@@ -1,4 +1,4 @@
-"""Errors of predicted ratings: labels are the targets, scores the predictions, any finite numbers.
+"""Errors of predicted ratings, and their order: labels are the targets, scores the predictions, any finite numbers.
 
 `average=row` uses all rows at once, `average=user` is the mean over users of each user's own value. `sample_weight`
 weights the sums. Values are float64 in the unit of the ratings (its square for `mse`, none for `mape` and `r2`), NaN
@@ -8,15 +8,19 @@ without rows.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Literal
+
+import numpy as np
 
 from fastrec.metrics.declaration import score_metric
 from fastrec.metrics.dual import differentiable
 from fastrec.metrics.kinds import AboveZero
 from fastrec.metrics.row_statistics import RowStatistics
 from fastrec.metrics.rows import Average, averaged
-from fastrec.metrics.statistics import Over, Ratio, over, ratio, sqrt
+from fastrec.metrics.statistics import Measure, Over, Ratio, Row, over, ratio, sqrt
 
+EqualScores = Literal["zero", "drop"]
+EqualTargets = Literal["drop", "zero", "nan"]
 EQUAL = 2**-90  # targets are equal if their variance is at most that times their mean square: rounding of the sums
 
 
@@ -178,3 +182,120 @@ def xauc(s: RowStatistics, *, average: Average = "row") -> Ratio | Over:
         return s.mean(own, counted)
     has_rows = s.rows / s.rows
     return Over("graded_rows", lambda rows: rows.xauc(), None, s.where(counted, own), has_rows)
+
+
+@score_metric(
+    range=(-1, 1),
+    formula="(pairs in the right order - pairs in the wrong order) / sqrt(pairs with different targets x predictions)",
+    source="Kendall 1945; Stuart 1953",
+    needs="targets",
+    aliases=("kendall",),
+)
+def kendall_tau(
+    s: RowStatistics,
+    *,
+    variant: Literal["b", "c"] = "b",
+    constant: EqualScores = "zero",
+    constant_targets: EqualTargets = "drop",
+    average: Average = "row",
+) -> Ratio | Over:
+    """Rank correlation of predictions with targets by pairs of rows: 1 for the same order, -1 for the opposite one.
+
+    Formula: (C - D) / sqrt(T S) (`variant=b`). C pairs of rows are in the right order and D in the wrong one, T pairs
+    have different targets and S different predictions; exact, from integer counts. `variant=c` is
+    2 (C - D) / (n^2 (m - 1) / m) for n rows with m different targets or predictions, whichever are fewer. Both are
+    those of SciPy's `kendalltau`. A pair weighs the product of the weights of its rows. Over all rows the value is NaN
+    if all targets or all predictions are equal. With `average=user`, users with equal targets are left out
+    (`constant_targets=drop`), count as 0 (`zero`), or make the value NaN (`nan`). Users with equal predictions only
+    count as 0 (`constant=zero`) or are left out (`drop`). Only `average=user` has a standard error.
+
+    Examples
+    --------
+    Two of three pairs are in the right order:
+
+    >>> report = fastrec.evaluate_scores([1, 2, 3], [0.2, 0.1, 0.3], metrics="kendall_tau")
+    >>> round(report["kendall_tau"], 12)
+    0.333333333333
+    """
+    balance, targets, scores, rows, levels = (
+        s.provided("graded_pairs", name) for name in ("balance", "all", "of_scores", "rows", "levels")
+    )
+    if variant == "b":
+        own, whole = _correlation(balance, targets, scores), _tau_b_of
+    else:
+        own, whole = _tau_c(balance, rows, levels), _tau_c_of
+    return _rank_correlation(s, own, (targets, scores), whole, (constant, constant_targets), average)
+
+
+@score_metric(
+    range=(-1, 1),
+    formula="correlation of the ranks of predictions and targets",
+    source="Spearman 1904",
+    needs="targets",
+    aliases=("spearman", "spearmanr"),
+)
+def spearman_rho(
+    s: RowStatistics,
+    *,
+    constant: EqualScores = "zero",
+    constant_targets: EqualTargets = "drop",
+    average: Average = "row",
+) -> Ratio | Over:
+    """Correlation of the ranks of predictions and targets: 1 for the same order, -1 for the opposite one.
+
+    Formula: sum of w a b / sqrt(sum of w a^2 x sum of w b^2), with the ranks a of the predictions and b of the targets,
+    less their means; equal values share their mean rank. That is SciPy's `spearmanr`. A row of weight w counts as w
+    rows. `constant`, `constant_targets` and the value over all rows are as for `kendall_tau`. Only `average=user` has a
+    standard error.
+
+    Examples
+    --------
+    >>> fastrec.evaluate_scores([1, 2, 3], [0.2, 0.1, 0.3], metrics="spearman_rho")["spearman_rho"]
+    0.5
+    """
+    both, targets, scores = (s.provided("graded_ranks", name) for name in ("both", "labels", "scores"))
+    own = _correlation(both, targets, scores)
+    return _rank_correlation(s, own, (targets, scores), _rho_of, (constant, constant_targets), average)
+
+
+def _correlation(product: Any, targets: Any, scores: Any) -> Any:
+    """Return product / sqrt(targets x scores): of equal numbers exactly 1, and without an overflow."""
+    return _within_one(product / scores * sqrt(scores / targets))
+
+
+def _tau_c(balance: Any, rows: Any, levels: Any) -> Any:
+    return _within_one(2 * balance * levels / (rows * rows * (levels - 1)))
+
+
+def _within_one(value: Any) -> Any:
+    """Return a value from -1 to 1 that rounding may have put past them."""
+    return np.maximum(np.minimum(value, 1.0), -1.0)
+
+
+def _tau_b_of(rows: Any) -> float:
+    balance, targets, scores = rows.balance()
+    return float(_correlation(balance, targets, scores)) if targets and scores else math.nan
+
+
+def _tau_c_of(rows: Any) -> float:
+    balance, targets, scores = rows.balance()
+    return float(_tau_c(balance, *rows.size())) if targets and scores else math.nan
+
+
+def _rho_of(rows: Any) -> float:
+    both, targets, scores = rows.products_of_ranks()
+    return float(_correlation(both, targets, scores)) if targets and scores else math.nan
+
+
+def _rank_correlation(
+    s: RowStatistics, own: Row, spreads: tuple[Row, Row], whole: Measure, constant: tuple[str, str], average: str
+) -> Ratio | Over:
+    """Return a correlation over all rows, or its mean over users by the policies for equal scores and targets."""
+    has_rows, has_targets, has_scores = (s.any_of(row) for row in (s.rows, *spreads))
+    own = s.only(has_targets, own)
+    counted = has_rows if constant[1] == "zero" else has_targets
+    if constant[0] == "drop":
+        counted = counted - has_targets * (1.0 - has_scores)
+    if average == "row":
+        return Over("graded_rows", whole, None, s.where(counted, own), has_rows)
+    return s.mean(own, counted)._replace(spoils=has_rows - has_targets if constant[1] == "nan" else None)

@@ -1,7 +1,8 @@
-"""Pairs of rows with graded labels: the share whose scores are in the same order, of users and of all rows."""
+"""Pairs and ranks of rows with graded labels: whether scores are in the same order, for users and for all rows."""
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Hashable, Sequence
 from typing import Any
@@ -10,19 +11,102 @@ import numpy as np
 
 from fastrec.exceptions import InputError
 from fastrec.inputs.pairs import pairs_of_users
+from fastrec.inputs.ragged import read_only
+from fastrec.kernels import pairs as kernels
+from fastrec.runtime.compiler import Entry
 
-__all__ = ["GRADED_ROWS", "GradedRows", "fill_pairs"]
+__all__ = ["GRADED_ROWS", "GradedRows", "fill_pairs", "fill_ranks", "products_of_ranks"]
 
 Array = np.ndarray[Any, Any]
 GRADED_ROWS = "graded_rows"
+STEPS_PER_ROW = 64
+
+
+@functools.cache
+def _entry(name: str) -> Entry:
+    return Entry(getattr(kernels, name), name)
+
+
+def _order(indptr: Array, *columns: Array | None) -> Array:
+    """Return the order of rows by user, then by the given columns."""
+    users = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+    return np.lexsort((*(own for own in columns[::-1] if own is not None), users))
+
+
+def levels_of_users(indptr: Array, labels: Array, scores: Array, weights: Array | None) -> Array:
+    """Return how many different labels or scores each user has, whichever are fewer, without rows of weight 0."""
+    users = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+    kept = np.ones(len(users), bool) if weights is None else weights > 0
+    users, found = users[kept], []
+    for values in (labels[kept], scores[kept]):
+        order = np.lexsort((values, users))
+        own, of = values[order], users[order]
+        is_new = np.ones(len(own), bool)
+        is_new[1:] = (own[1:] != own[:-1]) | (of[1:] != of[:-1])
+        found.append(np.bincount(of[is_new], minlength=len(indptr) - 1))
+    return np.minimum(*found)
+
+
+def weights_of_users(indptr: Array, weights: Array | None) -> Array:
+    """Return the sum of the weights of the rows of each user, added in ascending order."""
+    if weights is None:
+        return np.diff(indptr)
+    own = weights[_order(indptr, weights)].astype(np.float64)
+    users = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+    return np.bincount(users, own, minlength=len(indptr) - 1)
+
+
+def products_of_ranks(indptr: Array, labels: Array, scores: Array, weights: Array | None) -> Array:
+    """Return the sums of the products of ranks of each user, (3, n_users): label and score, labels, scores.
+
+    Ranks are twice those less their mean, so without weights the products are integers. Sums do not depend on the order
+    of the rows of a user.
+    """
+    order = _order(indptr, scores, labels, weights)
+    labels, scores = labels[order].astype(np.float64), scores[order].astype(np.float64)
+    own = np.ones(len(order)) if weights is None else weights[order].astype(np.float64)
+    indptr, own, steps = read_only(np.asarray(indptr, np.int64)), read_only(own), STEPS_PER_ROW * len(order)
+    rank = _entry("rank_rows_of_users").suited_to(steps)
+    ranks = np.zeros(len(order)), np.zeros(len(order))
+    for values, ordered, out in (
+        (labels, _order(indptr, labels, scores, own), ranks[0]),
+        (scores, np.arange(len(order)), ranks[1]),
+    ):
+        rank(indptr, read_only(values), own, read_only(ordered.astype(np.int64)), out)
+    sums = np.zeros((3, len(indptr) - 1))
+    _entry("multiply_ranks_of_users").suited_to(steps)(indptr, *map(read_only, ranks), own, sums)
+    return sums
 
 
 def fill_pairs(sides: Any, keys: Sequence[tuple[Hashable, ...]], out: Array) -> None:
-    """Fill twice the pairs of each user that are in the right order, ties half, and all pairs ("won", "all")."""
+    """Fill numbers of the pairs of each user, by the keys of formulas.
+
+    "won" is twice the pairs in the right order, ties half, "balance" the pairs in the right order less those in the
+    wrong one, "all" those with different labels, "of_scores" those with different scores. "levels" is the number of
+    different labels or scores, if fewer, and "rows" the sum of the weights of rows.
+    """
     rows = sides["rows"]
-    same, tied, every = pairs_of_users(rows.indptr, rows.labels, rows.scores, rows.weights)
+    columns = rows.indptr, rows.labels, rows.scores, rows.weights
+    same, tied, every, of_scores = pairs_of_users(*columns)
     for nth, (name,) in enumerate(keys):
-        out[nth] = np.minimum(2 * same + tied, 2 * every) if name == "won" else every  # sums of weights are rounded
+        if name == "won":
+            out[nth] = np.minimum(2 * same + tied, 2 * every)  # sums of weights are rounded
+        elif name == "levels":
+            out[nth] = levels_of_users(*columns)
+        elif name == "rows":
+            out[nth] = weights_of_users(rows.indptr, rows.weights)
+        else:
+            balance = np.where((every > 0) & (of_scores > 0), 2 * same + tied - every, 0)  # sums of weights are rounded
+            out[nth] = {"balance": balance, "all": every, "of_scores": of_scores}[str(name)]
+
+
+def fill_ranks(sides: Any, keys: Sequence[tuple[Hashable, ...]], out: Array) -> None:
+    """Fill the sums of the products of the ranks of each user: "both", "labels" or "scores"."""
+    rows = sides["rows"]
+    products = products_of_ranks(rows.indptr, rows.labels, rows.scores, rows.weights)
+    found = dict(zip(("both", "labels", "scores"), products, strict=True))
+    for nth, (name,) in enumerate(keys):
+        out[nth] = found[str(name)]
 
 
 class GradedRows:
@@ -71,9 +155,26 @@ class GradedRows:
         self._parts = [tuple(column[order] for column in columns)]
         return self._parts[0]
 
+    def _as_one_user(self) -> tuple[Array, Array, Array, Array | None]:
+        labels, scores, *weights = self._columns()
+        return np.array([0, len(labels)]), labels, scores, weights[0] if weights else None
+
     def xauc(self) -> float:
         """Return the share of the pairs with different labels whose scores are in the same order, ties half."""
-        labels, scores, *weights = self._columns()
-        indptr = np.array([0, len(labels)])
-        same, tied, every = pairs_of_users(indptr, labels, scores, weights[0] if weights else None)[:, 0].tolist()
+        same, tied, every, _ = pairs_of_users(*self._as_one_user())[:, 0].tolist()
         return min((2 * same + tied) / (2 * every), 1.0) if every else math.nan
+
+    def balance(self) -> tuple[float, float, float]:
+        """Return the pairs in the right order less those in the wrong, and those with different labels and scores."""
+        same, tied, every, of_scores = pairs_of_users(*self._as_one_user())[:, 0].tolist()
+        return 2 * same + tied - every, every, of_scores
+
+    def size(self) -> tuple[float, int]:
+        """Return the sum of the weights of rows, and how many different labels or scores they have, if fewer."""
+        columns = self._as_one_user()
+        return float(weights_of_users(columns[0], columns[3])[0]), int(levels_of_users(*columns)[0])
+
+    def products_of_ranks(self) -> tuple[float, float, float]:
+        """Return the sums of the products of ranks: of label and score, labels, scores."""
+        both, of_labels, of_scores = products_of_ranks(*self._as_one_user())[:, 0].tolist()
+        return both, of_labels, of_scores

@@ -1,11 +1,13 @@
 """Points and parts of curves, and pairs of graded labels: rounding, states, and how many rows they take."""
 
+import functools
 import math
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import fastrec
 from fastrec.exceptions import InputError
@@ -106,6 +108,7 @@ def test_states_of_graded_rows_merge_in_any_order() -> None:
         for part in others:
             last.merge(part)
         assert last.xauc() == whole.xauc()
+        assert last.products_of_ranks() == whole.products_of_ranks()
         assert {name: own.tobytes() for name, own in last.pack().items()} == {
             name: own.tobytes() for name, own in whole.pack().items()
         }
@@ -127,9 +130,50 @@ def test_a_share_of_weighted_pairs_is_at_most_one() -> None:
             assert 0 <= found <= 1 and found == pytest.approx(wanted, abs=1e-12)
 
 
+SCIPY = {
+    "kendall_tau": stats.kendalltau,
+    "kendall_tau(variant=c)": functools.partial(stats.kendalltau, variant="c"),
+    "spearman_rho": stats.spearmanr,
+}
+
+
+@pytest.mark.parametrize("n_labels", [2, 5, 1000])
+@pytest.mark.parametrize("text", SCIPY)
+def test_rank_correlations_are_those_of_scipy(text: str, n_labels: int) -> None:
+    draw = np.random.default_rng(n_labels)
+    labels, scores = draw.integers(0, n_labels, 3000).astype(float), draw.integers(0, 200, 3000).astype(float)
+    users = np.sort(draw.integers(0, 60, 3000))
+    by_user = text.replace("(", "(average=user, ") if "(" in text else f"{text}(average=user)"
+    report = fastrec.evaluate_scores(labels, scores, user_ids=users, metrics=[text, by_user], per_user=True)
+    assert report[text] == pytest.approx(SCIPY[text](labels, scores).statistic, abs=1e-12)
+    wanted = [SCIPY[text](labels[users == user], scores[users == user]).statistic for user in range(60)]
+    np.testing.assert_allclose(report.per_user[list(report)[1]], wanted, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("text", SCIPY)
+def test_rank_correlations_of_weighted_rows_stay_in_their_range(text: str) -> None:
+    """Weights are rounded and may be far from 1; the order of rows changes no bit."""
+    draw = np.random.default_rng(1)
+    users = np.repeat(np.arange(300), 7)
+    labels, weights = draw.integers(0, 3, len(users)).astype(float), draw.random(len(users)) * 1e60
+    order = np.argsort(users + draw.random(len(users)) * 0.5)  # of the rows of each user
+    for scores, sign in ((labels, 1), (-labels, -1), (0 * labels, 0)):
+        call = {"metrics": [text.replace("(", "(average=user, ") if "(" in text else f"{text}(average=user)"]}
+        found = []
+        for own in (slice(None), order):
+            given = {"user_ids": users[own], "sample_weight": weights[own], "per_user": True, **call}
+            report = fastrec.evaluate_scores(labels[own], scores[own], **given)
+            found.append(report.per_user[next(iter(report))])
+        values = found[0][~np.isnan(found[0])]
+        np.testing.assert_array_equal(*found)
+        assert len(values) > 200 and (np.abs(values) <= 1).all()
+        if "variant=c" not in text:
+            np.testing.assert_allclose(values, sign, rtol=0, atol=1e-12)
+
+
 def test_pairs_with_nan_come_to_an_end() -> None:
     """The check of rows comes later, so the pairs are of no use, but must not take forever."""
-    assert pairs_of_users(np.array([0, 2]), np.full(2, np.nan), np.full(2, np.nan), None).shape == (3, 1)
+    assert pairs_of_users(np.array([0, 2]), np.full(2, np.nan), np.full(2, np.nan), None).shape == (4, 1)
 
 
 @pytest.mark.parametrize(

@@ -808,6 +808,51 @@ def xauc(rows: Rows) -> Number | None:
     return quotient(right, pairs)
 
 
+def kendall_tau(rows: Rows, *, variant: str = "b") -> float | None:
+    """By comparing all pairs of rows."""
+    balance = targets = scores = Fraction(0)
+    for one, other in itertools.combinations(rows, 2):
+        weight = one.weight * other.weight
+        of_labels, of_scores = ((a > b) - (a < b) for a, b in zip(one[:2], other[:2], strict=True))
+        balance += weight * of_labels * of_scores
+        targets += weight * abs(of_labels)
+        scores += weight * abs(of_scores)
+    if not targets or not scores:
+        return None
+    if variant == "b":
+        return float(balance) / (math.sqrt(targets) * math.sqrt(scores))
+    levels = min(len({row.label for row in rows}), len({row.score for row in rows}))
+    return float(2 * balance / (weight_of(rows) ** 2 * Fraction(levels - 1, levels)))
+
+
+def spearman_rho(rows: Rows) -> float | None:
+    """The correlation of mean ranks; a row of weight w is w rows."""
+
+    def rank(own: float, values: Sequence[float]) -> Fraction:
+        below = sum((row.weight for row, value in zip(rows, values, strict=True) if value < own), Fraction(0))
+        tied = sum((row.weight for row, value in zip(rows, values, strict=True) if value == own), Fraction(0))
+        return below + (tied + 1) / 2
+
+    total = weight_of(rows)
+    columns = []
+    for values in ([row.label for row in rows], [row.score for row in rows]):
+        ranks = [rank(own, values) for own in values]
+        mean = sum(row.weight * own for row, own in zip(rows, ranks, strict=True)) / total
+        columns.append([own - mean for own in ranks])
+    both, targets, scores = (
+        sum(row.weight * columns[a][at] * columns[b][at] for at, row in enumerate(rows))
+        for a, b in ((0, 1), (0, 0), (1, 1))
+    )
+    return float(both) / (math.sqrt(targets) * math.sqrt(scores)) if targets and scores else None
+
+
+def value_of_constant(rows: Rows, constant: str, constant_targets: str) -> float | None:
+    """The value of a user without a rank correlation: the targets decide before the scores."""
+    if len({row.label for row in rows}) == 1:
+        return {"drop": None, "zero": 0.0, "nan": math.nan}[constant_targets]
+    return {"drop": None, "zero": 0.0}[constant]
+
+
 # One metric of all users
 
 
@@ -821,7 +866,7 @@ class Kind(NamedTuple):
     value: Callable[..., Number | None]
     parts: Callable[[Rows, Rows], tuple[Number, Number]] | None = None
     over_rows: float = math.nan
-    of_user: float | None = None
+    of_user: Callable[[Rows], float | None] = lambda rows: None
 
 
 def mean_parts(value: Callable[[Rows], Number | None]) -> Callable[[Rows, Rows], tuple[Number, Number]]:
@@ -864,6 +909,8 @@ ROWS: dict[str, Callable[..., Number | None]] = {
     "mape": mape,
     "r2": r2,
     "xauc": xauc,
+    "kendall_tau": kendall_tau,
+    "spearman_rho": spearman_rho,
 }
 OF_ALL_ROWS = (  # no user has a value
     "auc",
@@ -874,7 +921,8 @@ OF_ALL_ROWS = (  # no user has a value
     "sensitivity_at_specificity",
     "specificity_at_sensitivity",
 )
-ERRORS = ("mae", "mse", "rmse", "mape", "r2", "xauc")
+CORRELATIONS = ("kendall_tau", "spearman_rho")
+ERRORS = ("mae", "mse", "rmse", "mape", "r2", "xauc", *CORRELATIONS)
 PROBABILITIES = ("log_loss", "brier", "normalized_entropy", "ece")
 DEFAULT_AVERAGE = "row"
 MEANS = ("log_loss", "brier", "mae", "mse", "mape")
@@ -979,11 +1027,16 @@ def averaged(
     per_user: list[float | None] = []
     for rows in users:
         value = kind.value(rows) if rows else None
-        per_user.append(float(value) if value is not None else kind.of_user if rows else None)
+        per_user.append(float(value) if value is not None else kind.of_user(rows) if rows else None)
     if average == "user":
-        counted = [(value, weight) for value, weight in zip(per_user, weights, strict=True) if value is not None]
+        is_nan = any(value is not None and math.isnan(value) for value in per_user)
+        counted = [
+            (value, weight)
+            for value, weight in zip(per_user, weights, strict=True)
+            if value is not None and not math.isnan(value)
+        ]
         value, error = math.nan, math.nan
-        if math.fsum(weight for _, weight in counted) > 0:
+        if not is_nan and math.fsum(weight for _, weight in counted) > 0:
             value, error = oracle.mean_over_users([v for v, _ in counted], [w for _, w in counted])
         return Result(value, error, len(counted), per_user, 0, 0)
     if average != "row":
@@ -1065,8 +1118,12 @@ def kind_of(metric: str, options: dict[str, Any], eps: float) -> Kind:
             lambda rows: quotient(*cells(rows)),
             None if metric in NOT_SUMS else lambda own, everything: cells(own),
             over_rows=zero,
-            of_user=None if math.isnan(zero) else zero,
+            of_user=lambda rows: None if math.isnan(zero) else zero,
         )
+    if metric in CORRELATIONS:
+        constants = inner.pop("constant", "zero"), inner.pop("constant_targets", "drop")
+        value = functools.partial(ROWS[metric], **inner)
+        return Kind(value, of_user=lambda rows: value_of_constant(rows, *constants))
     if metric in ("log_loss", "normalized_entropy"):
         inner["eps"] = eps
     value = functools.partial(ROWS[metric], **inner) if inner else ROWS[metric]

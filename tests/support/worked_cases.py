@@ -1014,6 +1014,33 @@ RATINGS = [
     # the pairs 2 1, 2 3 and 1 3 weigh 2, 6 and 3, and only the first is in the wrong order
     scored("xauc weighted", "xauc", [([2, 1, 3], [1, 2, 3])], 9 / 11, sample_weight=[[2, 1, 3]]),
     scored("xauc of equal targets", "xauc", [([2, 2], [1, 2])], math.nan),
+    # targets 1 < 3 < 5, predictions 1.5, 2, 2: two pairs are right, one is tied, (2 - 0) / sqrt(3 * 2)
+    scored("kendall_tau", "kendall_tau", RATED, 2 / math.sqrt(6)),
+    # two different predictions: 2 * 2 / (3^2 * 1 / 2)
+    scored("kendall_tau c", "kendall_tau(variant=c)", RATED, 8 / 9),
+    # the user with one row has no pair
+    scored("kendall_tau of users", "kendall_tau(average=user)", RATED, 1),
+    scored("kendall_tau zero", "kendall_tau(average=user, constant_targets=zero)", RATED, 1 / 2),
+    scored("kendall_tau nan", "kendall_tau(average=user, constant_targets=nan)", RATED, math.nan),
+    # the pairs 2 1, 2 3 and 1 3 weigh 2, 6 and 3, and only the first is in the wrong order
+    scored("kendall_tau weighted", "kendall_tau", [([2, 1, 3], [1, 2, 3])], 7 / 11, sample_weight=[[2, 1, 3]]),
+    # a user with equal predictions counts as 0 beside one in the right order, or not at all
+    scored("kendall_tau constant", "kendall_tau(average=user)", [([1, 2], [3, 3]), ([1, 2], [1, 2])], 1 / 2),
+    scored("kendall_tau drop", "kendall_tau(average=user, constant=drop)", [([1, 2], [3, 3]), ([1, 2], [1, 2])], 1),
+    scored("kendall_tau of equal scores", "kendall_tau", [([1, 2], [3, 3])], math.nan),
+    # ranks 1, 2, 3 and 1, 2.5, 2.5: 1.5 / sqrt(2 * 1.5)
+    scored("spearman_rho", "spearman_rho", RATED, 1.5 / math.sqrt(3)),
+    scored("spearman_rho of users", "spearman_rho(average=user)", RATED, 1),
+    # 1 - 6 * (sum of squared differences of ranks 194) / (10 * 99): a usual example of textbooks
+    scored(
+        "spearman_rho of IQ and television",
+        "spearman_rho",
+        [([106, 86, 100, 101, 99, 103, 97, 113, 112, 110], [7, 0, 27, 50, 28, 29, 20, 12, 6, 17])],
+        1 - 6 * 194 / 990,
+    ),
+    # the rows 1, 1, 2 with predictions 1, 1, 0
+    scored("spearman_rho weighted", "spearman_rho", [([1, 2], [1, 0])], -1, sample_weight=[[2, 1]]),
+    scored("spearman_rho of equal targets", "spearman_rho", [([2, 2], [1, 2])], math.nan),
     scored("rmse of nothing", "rmse", [NOBODY], math.nan),
 ]
 SCORED_CASES: list[ScoredCase] = [
