@@ -19,20 +19,21 @@ ANY_HIT: Final = 7  # out = 1 with a hit within cut-off a, else 0
 SERIES: Final = 8  # running sum over hits: kind a, weight table b, gain map c
 READ: Final = 9  # out = running sum at cut-off a
 READ_MEAN: Final = 10  # out = running sum at cut-off a / hits
-SORT_GAINS: Final = 11  # gains in descending order: source a, cut-off b
-SORTED_SERIES: Final = 12  # running sum over sorted gains: weight table a, gain map b
-READ_SORTED: Final = 13  # out = that sum at position row a, or at the last one
-CUMULATIVE: Final = 14  # out = cumulative weights of table a at position row b
+READ_PAIRS: Final = 11  # out = share of the pairs (hit, other item) within cut-off a in the right order
+SORT_GAINS: Final = 12  # gains in descending order: source a, cut-off b
+SORTED_SERIES: Final = 13  # running sum over sorted gains: weight table a, gain map b
+READ_SORTED: Final = 14  # out = that sum at position row a, or at the last one
+CUMULATIVE: Final = 15  # out = cumulative weights of table a at position row b
 # arithmetic from here to BLANK; the kernel compares codes, so their order matters
-ADD: Final = 15
-MULTIPLY: Final = 16
-DIVIDE: Final = 17  # 0 / 0 is 0
-MINIMUM: Final = 18
-SQUARE_ROOT: Final = 19
-LOGARITHM: Final = 20  # the natural one
-SELECT: Final = 21  # out = row b where row a is not 0, else 0
-BLANK: Final = 22  # out = row b where row a is not 0, else NaN
-CHECK: Final = 23  # row a must be finite and within limits b
+ADD: Final = 16
+MULTIPLY: Final = 17
+DIVIDE: Final = 18  # 0 / 0 is 0
+MINIMUM: Final = 19
+SQUARE_ROOT: Final = 20
+LOGARITHM: Final = 21  # the natural one
+SELECT: Final = 22  # out = row b where row a is not 0, else 0
+BLANK: Final = 23  # out = row b where row a is not 0, else NaN
+CHECK: Final = 24  # row a must be finite and within limits b
 OP_WIDTH: Final = 5
 
 # rows of the bounds of a block's events

@@ -35,6 +35,7 @@ from fastrec.kernels.codes import (
     PRECISION,
     READ,
     READ_MEAN,
+    READ_PAIRS,
     READ_SORTED,
     SELECT,
     SERIES,
@@ -57,8 +58,9 @@ from fastrec.kernels.ties import (
     read_expected_any,
     read_expected_hits,
     read_expected_hits_at,
-    read_expected_mean_precision,
+    read_expected_over_hits,
     read_expected_series,
+    share_of_pairs,
 )
 from fastrec.runtime.compiler import helper
 
@@ -265,6 +267,14 @@ def read_means(sums, start, counts, out, n):
 
 
 @helper
+def read_pairs(sums, bounds, counts, cutoff, out, n):
+    """Read the share of the pairs of hits and other items within a cut-off that are in the right order."""
+    for i in range(n):
+        listed = min(cutoff, bounds[N_LISTED, i])
+        out[i] = share_of_pairs(counts[i], listed, sums[bounds[START, i] + counts[i]])
+
+
+@helper
 def fill_any(counts, out, n):
     """Write 1 for users with a hit, else 0."""
     for i in range(n):
@@ -302,6 +312,8 @@ def read_events(code, cutoff, series, program, block, ties, graded, out):
         fill_from_whole(counts, out, n)
     elif code == ANY_HIT:
         fill_any(counts, out, n)
+    elif code == READ_PAIRS:
+        read_pairs(sums[0], bounds, counts, program.cutoffs[cutoff], out, n)
     else:
         read_means(sums[0], bounds[START], counts, out, n)
     if ties is not None:
@@ -313,7 +325,7 @@ def read_events(code, cutoff, series, program, block, ties, graded, out):
         elif code == ANY_HIT:
             read_expected_any(cut, bounds, ties, out)
         else:
-            read_expected_mean_precision(cut, bounds, ties, series.cumulative, sums[0], out)
+            read_expected_over_hits(code, cut, bounds, ties, series.cumulative, sums[0], out)
 
 
 @helper
@@ -387,7 +399,7 @@ def run_program(condition, program, block, gains, ties, errors):
         if code == SERIES:
             series = series_of(program, a, b, op[4])
             start_series(series, block, n_tied, ties, graded)
-        elif code == READ or code == HITS or code == ANY_HIT or code == READ_MEAN:
+        elif code == READ or code == HITS or code == ANY_HIT or code == READ_MEAN or code == READ_PAIRS:
             read_events(code, a, series, program, block, ties, graded, out)
         elif code == HITS_AT:
             limits = block.rows[b]

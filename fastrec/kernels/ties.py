@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.kernels.codes import CASCADE, FIRST, GAIN_WEIGHT, PRECISION, START
+from fastrec.kernels.codes import CASCADE, FIRST, GAIN_WEIGHT, PRECISION, READ_MEAN, START
 from fastrec.kernels.gains import map_gain
 from fastrec.runtime.compiler import helper, inlined
 
@@ -429,25 +429,46 @@ def read_expected_hits_at(cutoff, bounds, limits, n_tied, ties, out):
 
 
 @helper
-def read_expected_mean_precision(cut, bounds, ties, harmonic, sums, out):
-    """Read the expected mean of precisions over hits within a cut-off, for users with a cut block; keep others."""
-    for at in range(cut.n):
-        i, first = cut.blocks[0, at], np.int64(cut.blocks[1, at])
-        above, tied, c = np.int64(ties.above[first]), np.int64(ties.tied[first]), np.int64(cut.blocks[2, at])
-        hits_above = first - bounds[START, i] - 1
-        if c == tied:  # the order does not matter
-            slots = cut.cutoff - above
-            out[i] = sums[first + slots - 1] / (hits_above + slots)
-            continue
-        out[i] = mean_over_hits(above, tied, cut.cutoff - above, c, hits_above, sums[first - 1], harmonic)
+def share_of_pairs(hits, listed, ranks):
+    """Return the share of the pairs (hit, other listed item) with the hit above; hits have this sum of ranks."""
+    pairs = hits * (listed - hits)
+    above = ranks - hits * (hits + 1) / 2  # the j-th hit has as many other items above it as its rank is above j
+    return (pairs - above) / pairs if pairs > 0 else 0.0
 
 
 @helper
-def mean_over_hits(above, tied, slots, c, hits_above, before, harmonic):
-    """Return the mean of precision sum / hits over the number x of hits in the slots of a block.
+def read_expected_over_hits(code, cut, bounds, ties, harmonic, sums, out):
+    """Read the expected value of a function of the hits within a cut-off, for users with a cut block; keep others."""
+    for at in range(cut.n):
+        i, first = cut.blocks[0, at], np.int64(cut.blocks[1, at])
+        above, tied, c = np.int64(ties.above[first]), np.int64(ties.tied[first]), np.int64(cut.blocks[2, at])
+        hits_above, slots = first - bounds[START, i] - 1, cut.cutoff - above
+        if code == READ_MEAN and c == tied:  # the order does not matter
+            out[i] = sums[first + slots - 1] / (hits_above + slots)
+            continue
+        out[i] = mean_over_hits(code, (above, tied, slots, c), hits_above, sums[first - 1], harmonic)
+
+
+@helper
+def value_with_hits(code, x, above, slots, hits_above, before, harmonic):
+    """Return the mean of a value over orders with x hits in the slots of a block."""
+    if code != READ_MEAN:
+        return share_of_pairs(hits_above + x, above + slots, before + x * (above + (slots + 1) / 2))
+    if hits_above + x == 0:
+        return 0.0
+    inside = 0.0
+    if x > 0:
+        inside = precision_in_slots(above, slots, slots, np.float64(x), np.float64(hits_above), harmonic)
+    return (before + inside) / (hits_above + x)
+
+
+@helper
+def mean_over_hits(code, block, hits_above, before, harmonic):
+    """Return the mean of a value over the number x of hits in the slots of a block: (above, tied, slots, hits).
 
     x has the hypergeometric distribution.
     """
+    above, tied, slots, c = block
     low, high = max(np.int64(0), slots - (tied - c)), min(c, slots)
     mode = min(max(((slots + 1) * (c + 1)) // (tied + 2), low), high)
     value = 0.0
@@ -458,13 +479,7 @@ def mean_over_hits(above, tied, slots, c, hits_above, before, harmonic):
         while low <= x <= high and chance > 0.0:
             if x != mode or side == 0:
                 norm += chance
-                if hits_above + x > 0:
-                    inside = 0.0
-                    if x > 0:
-                        inside = precision_in_slots(
-                            above, slots, slots, np.float64(x), np.float64(hits_above), harmonic
-                        )
-                    value += chance * (before + inside) / (hits_above + x)
+                value += chance * value_with_hits(code, x, above, slots, hits_above, before, harmonic)
             if side == 0:
                 chance *= (x * (tied - c - slots + x)) / ((c - x + 1.0) * (slots - x + 1.0))
                 x -= 1

@@ -435,17 +435,17 @@ def limited_auc(s: ListStatistics, *, unseen: Literal["tail_mean", "list_only"] 
 
     Formula: pairs (relevant, not relevant) in the right order / all pairs. `unseen=tail_mean` places relevant items
     outside the list at the mean of the remaining ranks (needs `n_items`); `list_only` counts pairs within the first k.
+    Both have their exact mean over the orders of tied items under ``ties="expected"``.
 
     Examples
     --------
     >>> fastrec.evaluate([[1, 2]], [[2, 9]], ["limited_auc@2"], n_items=10)["limited_auc@2"]
     0.65625
     """
-    # the j-th hit, at rank r_j, has r_j - j items above it that are not relevant
-    above = s.hit_sum("rank") - s.hits * (s.hits + 1) / 2
-    misses = _listed(s) - s.hits
     if unseen == "list_only":
-        return (s.hits * misses - above) / (s.hits * misses)
-    not_relevant = s.n_items - s.n_rel
-    below = (s.n_rel - s.hits) * (not_relevant - misses) / 2
-    return (s.hits * not_relevant - above + below) / (s.n_rel * not_relevant)
+        return s.listed_pairs
+    # the j-th hit, at rank r, is below r - j items that are not relevant; of the pairs outside the list half are right.
+    # The squares of hits cancel, so that the mean over orders of ties is known
+    not_relevant, listed = s.n_items - s.n_rel, _listed(s)
+    right = s.hits * (listed + (s.n_items + 1)) / 2 - s.hit_sum("rank") + s.n_rel * (not_relevant - listed) / 2
+    return right / (s.n_rel * not_relevant)

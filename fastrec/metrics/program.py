@@ -335,7 +335,7 @@ class Writer:
 
 
 _COUNTED = {"hits": op.HITS, "any_hit": op.ANY_HIT}
-_READ = {"series": op.READ, "mean_precision": op.READ_MEAN}
+_READ = {"series": op.READ, "mean_precision": op.READ_MEAN, "listed_pairs": op.READ_PAIRS}
 _FROM_HITS = _CUT = (*_COUNTED, "hits_at", *_READ)
 _GAINED = (*_READ, "ideal")
 _SIDES = dict.fromkeys(_FROM_HITS, ("recs", "truth")) | {"n_rec": ("recs",)}

@@ -396,6 +396,11 @@ class ListStatistics(Statistics):
         """Mean over hits within k of precision at their rank."""
         return self._value_of(Row(("mean_precision", self.cutoff, op.PRECISION, "reciprocal", "linear")))
 
+    @property
+    def listed_pairs(self) -> Row:
+        """Share of the pairs (hit, other item) within k that are in the right order, 0 without one."""
+        return self._value_of(Row(("listed_pairs", self.cutoff, op.WEIGHT, "rank", "linear")))
+
     def over_lists(
         self,
         value: Measure,

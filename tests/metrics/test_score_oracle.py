@@ -99,6 +99,7 @@ CLOSED = ["hits", "hit_rate", "precision", "recall(denominator=min_k_n_rel)", "f
 CLOSED += ["arhr", "arhr(denominator=n_rel)", "map", "map(denominator=n_rel)", "map(denominator=k)"]
 CLOSED += ["map(denominator=hits)", "map(denominator=min_n_rel_n_rec)", "cg(gain=exp2)", "dcg(discount=log2_flat2)"]
 CLOSED += ["ndcg", "ndcg(ideal=truth_uncut)", "ndcg(gain=[0, 1, 1, 5, 7], discount=[1, 0.5], ideal=list)", "rbp"]
+CLOSED += ["limited_auc", "limited_auc(unseen=list_only)"]
 CLOSED += ["err(max_gain=4)", "accuracy", "specificity", "fallout", "mcc"]
 
 

@@ -318,7 +318,7 @@ def test_expected_ties_of_lists(data: st.DataObject, kind: str) -> None:
             assert same(mine, math.nan if theirs is None else theirs), ask.text
 
 
-@pytest.mark.parametrize("text", ["limited_auc@2", "ndcg(ideal=list_at_k)@2"])
+@pytest.mark.parametrize("text", ["set_ap@2", "ndcg(ideal=list_at_k)@2"])
 def test_lists_with_ties_that_no_closed_form_covers(text: str) -> None:
     recs, scores = [[1, 2, 3], [4, 5, 6]], [3.0, 2.0, 1.0, 1.0, 1.0, 0.0]
     with pytest.raises(fastrec.MetricError, match=r"user 'b'.*ties='input'"):
@@ -341,6 +341,9 @@ LONG = ["hits@3", "hit_rate@3", "precision", "f1@7", "r_precision", "mrr", "mrr@
 LONG += ["map(denominator=hits)@15", "dcg", "ndcg", "ndcg@10", "ndcg(gain=exp2)@30", "rbp(p=0.5)", "mcc@12"]
 
 
+AREAS = ["limited_auc", "limited_auc@25", "limited_auc(unseen=list_only)", "limited_auc(unseen=list_only)@25"]
+
+
 def tie_blocks(labels: Any, scores: Any) -> Any:
     return score_oracle.tie_blocks(labels.tolist(), scores.tolist())
 
@@ -354,7 +357,7 @@ def test_long_tie_blocks(n: int, graded: bool) -> None:
     labels = draw.choice([0.0, 1.0, 2.0, 3.0], n, p=[0.7, 0.1, 0.1, 0.1])
     if not graded:
         labels = np.minimum(labels, 1.0)
-    texts = [*LONG, "err(max_gain=3)@10", *(["err(max_gain=3)"] if n == 60 else [])]
+    texts = [*LONG, *AREAS, "err(max_gain=3)@10", *(["err(max_gain=3)"] if n == 60 else [])]
     for pool in ([0.5], [0.1, 0.2], draw.random(n // 8)):
         scores = draw.choice(pool, n)
         report = fastrec.evaluate_scores(labels, scores, [0, n], texts, n_items=1000)

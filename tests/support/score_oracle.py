@@ -218,6 +218,28 @@ def closed_mean_precision(blocks: Sequence[Block]) -> Fraction:
     return value
 
 
+def closed_limited_auc(blocks: Sequence[Block], unseen: str, n_rel: int, n_items: int | None) -> Number:
+    """E[right pairs / pairs]: over the number x of hits in the slots of the block that is cut, pairs inside it half."""
+    nothing = Block(0, 0, (), 0)
+    *whole, cut = [b for b in blocks if b.slots > 0] or [nothing]
+    n, right = cut.above + cut.slots, Fraction(0)
+    for b in whole:  # each hit is above the other items of later blocks, and of half of those of its own
+        right -= b.hits * (b.above - b.hits_above + Fraction(b.tied - b.hits, 2))
+    value = Fraction(0)
+    for x in range(max(0, cut.slots - (cut.tied - cut.hits)), min(cut.hits, cut.slots) + 1):
+        ways = Fraction(math.comb(cut.hits, x) * math.comb(cut.tied - cut.hits, cut.slots - x))
+        h = cut.hits_above + x
+        misses = n - h
+        own = right - x * (cut.above - cut.hits_above + Fraction(cut.slots - x, 2))
+        if unseen == "list_only":
+            share = oracle.ratio(h * misses + own, h * misses)
+        else:
+            rest = (n_items or 0) - n_rel
+            share = oracle.ratio(h * rest + own + Fraction((n_rel - h) * (rest - misses), 2), n_rel * rest)
+        value += ways / math.comb(cut.tied, cut.slots) * share
+    return value
+
+
 def closed_first_reciprocal(blocks: Sequence[Block]) -> Fraction:
     """Only the first block with a hit counts: sum of P(first hit at its j-th rank) / rank."""
     first = next((b for b in blocks if b.hits > 0), None)
@@ -294,6 +316,8 @@ def closed_form(metric: str, u: User, blocks: Sequence[tuple[float, ...]], **opt
         under = {"min_k_n_rel": u.min_k(u.n_rel), "n_rel": u.n_rel, "k": u.k_alone, "min_n_rel_n_rec": shorter}
         under["min_k_n_rel_n_rec"] = u.min_k(shorter)
         return float(oracle.ratio(closed_precision_sum(own), under[denominator]))
+    if metric == "limited_auc":
+        return float(closed_limited_auc(own, options.get("unseen", "tail_mean"), u.n_rel, u.n_items))
     if metric == "err":
         return closed_cascade(own, options["max_gain"])
     return closed_gains(metric, u, own, **options)
