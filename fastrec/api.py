@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 import numpy as np
 
 from fastrec.arguments.calls import (
+    ListCurveOptions,
     ListOptions,
     ListSettings,
     ModelOptions,
@@ -41,6 +42,7 @@ from fastrec.segments import split_truth
 
 if TYPE_CHECKING:
     from fastrec.comparison.comparison import Comparison, Correction, Test
+    from fastrec.scored.curves import InterpolatedPrCurve
 
 __all__ = [
     "compare_scores",
@@ -49,6 +51,7 @@ __all__ = [
     "evaluate_model",
     "evaluate_scores",
     "gauc",
+    "interpolated_pr_curve",
     "mae",
     "mse",
     "rmse",
@@ -129,6 +132,47 @@ def _report_of(evaluator: Evaluator, apart: Iterable[str], sides: Mapping[str, A
     report = evaluator._report(copied=False)  # noqa: SLF001 - spares a copy of per-user values
     record(report, (f"{NO_USER.format(name)}: do the user ids match?" for name in apart if has_rows(sides[name])))
     return report
+
+
+@takes(ListCurveOptions)
+def interpolated_pr_curve(
+    recs: Any,
+    truth: Any,
+    levels: int = 11,
+    *,
+    rounding: Literal["up", "nearest"] = "up",
+    **given: Unpack[ListCurveOptions],
+) -> InterpolatedPrCurve:
+    """Return the mean precision of lists at levels of recall: the metric `iprec_at_recall` at each level.
+
+    `plot_pr` draws the curve, and `Report.to_html(curves=[...])` shows it.
+
+    Parameters
+    ----------
+    recs, truth : as in `evaluate`
+    levels : number of levels from 0 to 1, at equal distances, from 2 to 1001; trec_eval has 11, COCO 101
+    rounding : how the number of hits that reach a level is rounded, as in the metric
+
+    Returns
+    -------
+    InterpolatedPrCurve
+        ``precision``, ``recall``, ``low``, ``high``, ``users``, ``groups`` and ``.area``, the mean of the precisions.
+
+    Raises
+    ------
+    InputError, InputTypeError
+        As `evaluate`.
+
+    Examples
+    --------
+    >>> precision, recall = fastrec.interpolated_pr_curve([[7, 1, 2]], [[1, 2]], 3)
+    >>> precision.round(4).tolist(), recall.tolist()
+    ([0.6667, 0.6667, 0.6667], [0.0, 0.5, 1.0])
+    """
+    from fastrec.report.list_curves import curve_of_report, metrics_of_levels
+
+    metrics = metrics_of_levels(levels, rounding)
+    return curve_of_report(evaluate(recs, truth, list(metrics), **given), metrics)
 
 
 @takes(SegmentOptions)

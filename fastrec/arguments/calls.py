@@ -52,6 +52,7 @@ __all__ = [
     "ExplainRowOptions",
     "FileOptions",
     "ListBatch",
+    "ListCurveOptions",
     "ListOptions",
     "ListSettings",
     "ModelBatch",
@@ -119,6 +120,12 @@ class SegmentOptions(
     Threads,
 ):
     """Arguments of `evaluate_by_items`."""
+
+
+class ListCurveOptions(
+    ArraysOfUsers, UserIds, Relevance, Seen, ListColumnNames, Groupings, ListPolicies, Threads, Watched
+):
+    """Arguments of `interpolated_pr_curve`."""
 
 
 class ListOptions(SegmentOptions, Sampled, Corrected, Watched):

@@ -105,8 +105,8 @@ def sections_of(curves: Iterable[Charted]) -> list[Section]:
     for curve in listed(curves, "curves"):
         if not isinstance(curve, Charted):
             raise InputTypeError(
-                "curves must be results of roc_curve, pr_curve, calibration_curve, ctr_by_rank or position_bias, "
-                f"found {with_article(type(curve).__name__)}"
+                "curves must be results of roc_curve, pr_curve, interpolated_pr_curve, calibration_curve, ctr_by_rank "
+                f"or position_bias, found {with_article(type(curve).__name__)}"
             )
         for own in curve._in_report():  # noqa: SLF001 - of all results; not public
             known = joined.get(own.title, Section(own.title))

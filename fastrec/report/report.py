@@ -236,7 +236,8 @@ class Report(Published, ReportValues):
         about : facts about the evaluation at the head of the page, {name: text}, such as its date, data set or files.
             The page has no date of its own, so the same numbers give the same page.
         curves : curves of the same rows that the page also shows, after the groups: results of `roc_curve`, `pr_curve`,
-            `calibration_curve`, `ctr_by_rank`, `position_bias`. A report has no rows to draw them from.
+            `interpolated_pr_curve`, `calibration_curve`, `ctr_by_rank`, `position_bias`. A report has no rows to draw
+            them from.
 
         Returns
         -------

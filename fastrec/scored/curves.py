@@ -1,9 +1,9 @@
-"""ROC and precision-recall curves, break-even point, and comparison of two curves."""
+"""ROC and precision-recall curves, of rows and of lists, break-even point, and comparison of two curves."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -22,10 +22,12 @@ from fastrec.show.tables import Chart, Section
 
 __all__ = [
     "CurveComparison",
+    "InterpolatedPrCurve",
     "PrCurve",
     "RocCurve",
     "break_even_point",
     "compare_curves",
+    "named_area",
     "pr_curve",
     "pr_of_runs",
     "roc_curve",
@@ -114,6 +116,42 @@ class PrCurve(Charted):
             point for old, new, height in zip(before, x, y, strict=True) for point in ((old, height), (new, height))
         ]
         return [_section(title, curve_chart(title, ("recall", "precision"), steps, [(0.0, share), (1.0, share)]))]
+
+
+@dataclass(frozen=True, eq=False)
+class InterpolatedPrCurve(Charted):
+    """Mean precision of lists at levels of recall, as `interpolated_pr_curve` returns it; unpacks into both.
+
+    It unpacks into ``precision, recall``. ``low`` and ``high`` are the 95 % interval of each mean over users, NaN
+    without one. ``users`` were counted. ``groups`` are {grouping: {label: InterpolatedPrCurve}}.
+    """
+
+    precision: Array
+    recall: Array
+    low: Array
+    high: Array
+    users: int
+    groups: Mapping[str, Mapping[Any, InterpolatedPrCurve]]
+
+    def __iter__(self) -> Iterator[Array]:
+        return iter((self.precision, self.recall))
+
+    @property
+    def area(self) -> float:
+        """Mean of the precisions: with 11 levels the eleven-point average."""
+        return float(self.precision.mean())
+
+    def _in_report(self) -> list[Section]:
+        if math.isnan(self.area):
+            return [Section(CURVES, lines=["No interpolated precision-recall curve: no user counts."])]
+        title = f"Interpolated precision-recall curve of lists, {named_area(self)}"
+        svg = curve_chart(title, ("recall", "precision"), _pairs(self.recall, self.precision), [])
+        return [Section(CURVES, charts=[Chart(title, svg)])]
+
+
+def named_area(curve: InterpolatedPrCurve) -> str:
+    """Return the area of a curve of lists as written in titles and legends."""
+    return f"{len(curve.recall)}-point average {rate(curve.area)}"
 
 
 def _section(title: str, svg: str) -> Section:

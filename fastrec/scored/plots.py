@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from fastrec.exceptions import InputError
+from fastrec.exceptions import InputError, InputTypeError
 from fastrec.scored.calibration import Binned, bin_rows, check_bins, read_rows_to_bin
-from fastrec.scored.curves import pr_curve, roc_curve, visible
+from fastrec.scored.curves import InterpolatedPrCurve, PrCurve, named_area, pr_curve, roc_curve, visible
 from fastrec.show.numbers import rate
 from fastrec.show.plots import COLOURS, STYLES, check_target, own_axes, with_grid
 
@@ -63,10 +63,14 @@ def plot_roc(labels: Any, scores: Any, *, ax: Any = None, label: str | None = No
     return _finish(ax, "False positive rate", "True positive rate", "lower right")
 
 
-def plot_pr(labels: Any, scores: Any, *, ax: Any = None, label: str | None = None, sample_weight: Any = None) -> Any:
+def plot_pr(
+    labels: Any, scores: Any = None, *, ax: Any = None, label: str | None = None, sample_weight: Any = None
+) -> Any:
     """Draw the precision-recall curve in steps, with the average precision in the legend.
 
-    The dotted line is the share of positives: the precision of a random order.
+    The dotted line is the share of positives: the precision of a random order. In place of labels and scores it takes
+    a curve: a result of `pr_curve`, or of `interpolated_pr_curve` for lists. That one is a line with its 95 %
+    intervals, and the legend has the mean of its precisions.
 
     Parameters, result and errors are those of `plot_roc`, but rows of one class are an error only if none is positive.
 
@@ -79,7 +83,16 @@ def plot_pr(labels: Any, scores: Any, *, ax: Any = None, label: str | None = Non
     ['base rate 0.5000', 'AP 0.8333']
     """
     check_target(ax, label, "plot_pr")
-    curve = pr_curve(labels, scores, sample_weight=sample_weight, thin=True)
+    if isinstance(labels, (PrCurve, InterpolatedPrCurve)):
+        if scores is not None or sample_weight is not None:
+            raise InputTypeError("plot_pr takes a curve alone, found scores or sample_weight too")
+        curve = labels
+    elif scores is None:
+        raise InputTypeError("plot_pr needs labels and scores, or a curve")
+    else:
+        curve = pr_curve(labels, scores, sample_weight=sample_weight, thin=True)
+    if isinstance(curve, InterpolatedPrCurve):
+        return _draw_interpolated(curve, ax, label)
     if not curve.true_positives[0] > 0:
         raise InputError("a precision-recall curve needs a positive row, found none")
     share = float(curve.precision[0])  # at the lowest threshold, which all rows reach
@@ -157,6 +170,17 @@ def draw_calibration(found: Binned, ax: Any, label: str | None) -> Any:
 
 
 # Drawing
+
+
+def _draw_interpolated(curve: InterpolatedPrCurve, ax: Any, label: str | None) -> Any:
+    """Draw the curve of lists with its intervals."""
+    if math.isnan(curve.area):
+        raise InputError("an interpolated precision-recall curve needs a user who counts, found none")
+    ax = own_axes(ax)
+    colour = _draw_curve(ax, curve.recall, curve.precision, _named(label, named_area(curve)))
+    if not np.isnan(curve.low).any():
+        ax.fill_between(curve.recall, curve.low, curve.high, color=colour, alpha=0.15, linewidth=0)
+    return _finish(ax, "Recall", "Precision", "best")
 
 
 def _named(label: str | None, value: str) -> str:

@@ -174,9 +174,10 @@ def scatter(
 def curve_chart(
     title: str, axes: tuple[str, str], points: Sequence[tuple[float, float]], rule: Sequence[tuple[float, float]]
 ) -> str:
-    """Return a chart of a line through points of [0, 1] x [0, 1], and of a dotted line to compare it with."""
+    """Return a chart of a line through points of [0, 1] x [0, 1], and of a dotted line to compare it with, if any."""
     across, up = _Axis(0, 1, LEFT, EDGE), _Axis(0, 1, TALL - BOTTOM, HEAD)
-    drawn = [_rows(up, EDGE), _columns(across), _names_of_axes(axes), _path("rule", rule, across, up)]
+    drawn = [_rows(up, EDGE), _columns(across), _names_of_axes(axes)]
+    drawn += [_path("rule", rule, across, up)] if rule else []
     return _svg(title, "".join([*drawn, _path("line", points, across, up)]), TALL)
 
 

@@ -26,6 +26,7 @@ TAKEN: dict[Callable[..., Any], type[Any]] = {
     fastrec.evaluate_scores: calls.RowOptions,
     fastrec.explain: calls.ExplainOptions,
     fastrec.explain_scores: calls.ExplainRowOptions,
+    fastrec.interpolated_pr_curve: calls.ListCurveOptions,
     fastrec.policy_value: calls.PolicyOptions,
     fastrec.spark.evaluate: calls.SparkListOptions,
     fastrec.spark.evaluate_scores: calls.SparkRowOptions,
