@@ -58,7 +58,8 @@ __all__ = ["ScoreEvaluator", "evaluate_rows_at_once", "review", "update_and_revi
 
 
 Array = np.ndarray[Any, Any]
-register_later(functools.partial(importlib.import_module, "fastrec.evaluation.graded_rows"))
+for name in ("graded_rows", "target_sums"):
+    register_later(functools.partial(importlib.import_module, f"fastrec.evaluation.{name}"))
 ACCUMULATED = (SCORE_COUNTS, 0)  # of the condition of the call, that of its `min_gain`
 OF_USERS = (USERS_BY_BIN, 0)
 WEIGHED, IN_SEGMENTS = "rows of some weight", "rows in segments"  # counts of a batch

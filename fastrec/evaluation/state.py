@@ -360,8 +360,13 @@ class GroupSums(NamedTuple):
         if n == 0 or (ratio.spoils is not None and self._sum(at[-2])):
             return math.nan, math.nan, n
         means = [self._sum(at[i]) / n for i in range(size)]
-        mean = float(ratio.function(*means))
-        if not ratio.std_error or n == 1 or not math.isfinite(mean):
+        exact = ratio.exact
+        found = None if exact is None else self.accumulators.get((exact.accumulator, value.condition))
+        if exact is None or found is None:
+            mean, has_error = float(ratio.function(*means)), ratio.std_error
+        else:
+            mean, has_error = exact.value(found), ratio.std_error and exact.is_steady(found)
+        if not has_error or n == 1 or not math.isfinite(mean):
             return mean, math.nan, n
         pairs = dict(zip(itertools.combinations(range(size), 2), at[size:-1], strict=False))
         scale = Fraction(n, n - 1) / (n * n)

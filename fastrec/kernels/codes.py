@@ -97,8 +97,9 @@ FIRST_ORDER_STATISTIC: Final = 14
 LAST_ORDER_STATISTIC: Final = 20
 # statistics of targets (labels as they are) and predictions (scores)
 RELATIVE: Final = 21  # sum of w |s - label| / max(|label|, parameter)
-SPREAD: Final = 22  # sum of w (label - mean label of the user)^2
-TARGETS: Final = 23  # sum of w label^power in two doubles: parameter = 2 power + 1 for the second, which is the rest
+DIFFER: Final = 22  # 1 if two labels of rows with weight differ
+TARGETS: Final = 23  # sum of w label^parameter
+UNEXPLAINED: Final = 24  # sum of w (s - label)^2 over sum of w (label - mean label of the user)^2
 STATISTIC_WIDTH: Final = 4
 BIN_BITS: Final = 20
 """Low bits of a parameter: of GAP they hold the bin, below the number of bins; else the bins, below the norm."""
@@ -155,3 +156,7 @@ GENERAL_SCALE: Final = 2208
 """A general sum counts in steps of 2^-GENERAL_SCALE."""
 FIXED_SCALE: Final = 96
 """A fixed-point sum counts in steps of 2^-FIXED_SCALE."""
+TARGET_SCALE: Final = 3392
+"""A sum of targets counts in steps of 2^-TARGET_SCALE, a multiple of 32: products of three doubles have no less."""
+N_TARGET_DIGITS: Final = 208
+"""Base 2^32 digits of a sum of targets."""

@@ -13,6 +13,7 @@ from fastrec.kernels.codes import (
     BIN_BITS,
     BRIER,
     CONSTANT,
+    DIFFER,
     ENTROPY,
     EXPECTED,
     FALSE_POSITIVES,
@@ -28,18 +29,18 @@ from fastrec.kernels.codes import (
     RELATIVE,
     ROOT,
     SCORES,
-    SPREAD,
     SQUARES,
     START,
     SUM,
     TARGETS,
     TRUE_POSITIVES,
     TWICE_WON,
+    UNEXPLAINED,
     WEIGHTS,
 )
 from fastrec.kernels.positives import MAX_COUNTED, all_equal, count_positives, sort_rows, twice_won, twice_won_in_order
 from fastrec.kernels.runs import NO_SUM, add_product, added, area_of_run, distance, entropy, log, weight_of
-from fastrec.kernels.targets import spread_of_targets, sum_of_relative_errors, sum_of_targets
+from fastrec.kernels.targets import sum_of_relative_errors, sum_of_targets, targets_differ, unexplained_share
 from fastrec.runtime.compiler import helper
 
 __all__ = ["Extra", "asks_order", "error_statistics", "order_statistics", "row_statistics"]
@@ -235,8 +236,10 @@ def statistic_of_rows(kind, parameter, labels, scores, weights, bar):
         return sum_gaps(kind, parameter, labels, scores, weights, bar)
     if kind == RELATIVE:
         return sum_of_relative_errors(parameter, labels, scores, weights)
-    if kind == SPREAD:
-        return spread_of_targets(labels, weights)
+    if kind == DIFFER:
+        return targets_differ(labels, weights)
+    if kind == UNEXPLAINED:
+        return unexplained_share(labels, scores, weights)
     if kind == TARGETS:
         return sum_of_targets(parameter, labels, weights)
     if kind == ENTROPY:

@@ -1,13 +1,20 @@
-"""Statistics of a user's targets and predictions: relative errors, and the spread of the targets."""
+"""Statistics of targets and predictions: relative errors, shares of the spread, and exact sums."""
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from fastrec.kernels.runs import NO_SUM, add_product, weight_of
+from fastrec.kernels.codes import GENERAL_SCALE, TARGET_SCALE
+from fastrec.kernels.runs import NO_SUM, add_product, two_sum, weight_of
+from fastrec.kernels.sums import add_digits
 from fastrec.runtime.compiler import helper
 
-__all__ = ["spread_of_targets", "sum_of_relative_errors", "sum_of_targets"]
+__all__ = ["add_targets", "sum_of_relative_errors", "sum_of_targets", "targets_differ", "unexplained_share"]
+
+HALF = 27  # bits of the low half of the mantissa of a double
+LOW = (1 << HALF) - 1
 
 
 @helper
@@ -22,35 +29,116 @@ def sum_of_relative_errors(least, labels, scores, weights):
 
 @helper
 def sum_of_targets(parameter, labels, weights):
-    """Return the first or the second double of the sum of w label^power, up to 2; the second is the rest."""
-    is_rest, power = np.int64(parameter) & 1, np.int64(parameter) >> 1
-    parts = NO_SUM
+    """Return the sum of w label^power; the power is 0, 1 or 2."""
+    total = 0.0
     for j in range(len(labels)):
-        target, weight = np.float64(labels[j]), weight_of(weights, j)
-        if power < 2:
-            parts = add_product(parts, weight, target if power == 1 else 1.0)
-        else:
-            square = add_product(NO_SUM, target, target)
-            parts = add_product(add_product(parts, weight, square[0]), weight, square[1])
-    return parts[1] + parts[2] if is_rest else parts[0]
+        target = np.float64(labels[j])
+        power = target if parameter == 1.0 else target * target
+        total += weight_of(weights, j) * (1.0 if parameter == 0.0 else power)
+    return total
 
 
 @helper
-def spread_of_targets(labels, weights):
-    """Return the sum of w (label - mean)^2 of a user's rows: 0 if all are equal, without rounding."""
-    parts, rows, first, equal = NO_SUM, 0.0, -1, True
+def targets_differ(labels, weights):
+    """Return 1 if two rows with weight have different targets, else 0."""
+    first = -1
     for j in range(len(labels)):
-        weight = weight_of(weights, j)
-        if weight > 0.0:
+        if weight_of(weights, j) > 0.0:
             first = j if first < 0 else first
-            equal = equal and labels[j] == labels[first]
-            parts = add_product(parts, weight, np.float64(labels[j]))
-            rows += weight
-    if equal:
-        return 0.0
-    mean = (parts[0] + (parts[1] + parts[2])) / rows
-    total = 0.0
+            if labels[j] != labels[first]:
+                return 1.0
+    return 0.0
+
+
+@helper
+def mean_target(labels, weights):
+    """Return the mean label of rows, a few of which have weight."""
+    total, rows = NO_SUM, 0.0
     for j in range(len(labels)):
-        gap = np.float64(labels[j]) - mean
-        total += weight_of(weights, j) * (gap * gap)
-    return total
+        total = add_product(total, weight_of(weights, j), np.float64(labels[j]))
+        rows += weight_of(weights, j)
+    return (total[0] + (total[1] + total[2])) / rows
+
+
+@helper
+def unexplained_share(labels, scores, weights):
+    """Return the sum of w (score - label)^2 over that of w (label - mean)^2; 0 if all labels are equal.
+
+    Differences are scaled, so that no square vanishes. Those from the mean have its rounding error taken out.
+    """
+    if targets_differ(labels, weights) == 0.0:
+        return 0.0
+    mean = mean_target(labels, weights)
+    gap, error = 0.0, 0.0
+    for j in range(len(labels)):
+        if weight_of(weights, j) > 0.0:
+            gap = max(gap, abs(np.float64(labels[j]) - mean))
+            error = max(error, abs(np.float64(scores[j]) - np.float64(labels[j])))
+    large, long = math.frexp(gap)[1], math.frexp(error)[1]
+    errors, spread, rest, rows = NO_SUM, NO_SUM, NO_SUM, 0.0
+    for j in range(len(labels)):
+        weight, target = weight_of(weights, j), np.float64(labels[j])
+        if weight > 0.0:
+            gap, error = math.ldexp(target - mean, -large), math.ldexp(np.float64(scores[j]) - target, -long)
+            errors = add_product(errors, weight, error * error)
+            spread = add_product(spread, weight, gap * gap)
+            rest = add_product(rest, weight, gap)
+            rows += weight
+    centred = (spread[0] - rest[0] * (rest[0] / rows)) + (spread[1] + spread[2])
+    root = math.ldexp(1.0, min(max(long - large, -1000), 1000))  # Python raises an error beyond 2^1023
+    return (errors[0] + (errors[1] + errors[2])) / np.float64(centred) * root * root
+
+
+# Exact sums
+
+
+@helper
+def split(value):
+    """Return the halves of the mantissa of a double, both with its sign, and the exponent of the low one."""
+    fraction, exponent = math.frexp(value)
+    mantissa = np.int64(fraction * 9007199254740992.0)  # 2^53
+    magnitude = abs(mantissa)
+    sign = np.int64(-1) if mantissa < 0 else np.int64(1)
+    return sign * (magnitude >> HALF), sign * (magnitude & LOW), np.int64(exponent) - 53
+
+
+@helper
+def add_product_of(one, other, weight, weights, digits):
+    """Add the product of two doubles and a weight, which are split, to digits in steps of 2^-TARGET_SCALE."""
+    at = one[2] + other[2] + (TARGET_SCALE - GENERAL_SCALE)
+    first, second, third = one[1] * other[1], one[0] * other[1] + one[1] * other[0], one[0] * other[0]  # below 2^55
+    if weights is None:
+        if first != 0 or second != 0:  # not so for numbers of few digits, such as ratings
+            add_digits(first, at, digits)
+            add_digits(second, at + HALF, digits)
+        add_digits(third, at + 2 * HALF, digits)
+    else:
+        at += weight[2]
+        part, before = first, np.int64(0)
+        for nth in range(4):  # digits of 27 bits, so that the products fit
+            own = part & LOW if nth < 3 else part
+            part = (part >> HALF) + (second if nth == 0 else third if nth == 1 else np.int64(0))
+            add_digits(own * weight[1] + before, at + nth * HALF, digits)
+            before = own * weight[0]
+        add_digits(before, at + 4 * HALF, digits)
+
+
+def add_targets(rows, codes, first, last, digits):
+    """Add the sums of w, w y, w y^2 and w (s - y)^2 over a range of rows to the digits of their code, exactly.
+
+    `codes` is None if there is only code 0. `digits` is int64 (n_codes, 4, N_TARGET_DIGITS).
+    """
+    labels, scores, weights = rows
+    unit = split(1.0)
+    for j in range(first, last):
+        own = digits[0 if codes is None else codes[j]]
+        error, rest = two_sum(np.float64(scores[j]), -np.float64(labels[j]))
+        target, gap, weight = split(np.float64(labels[j])), split(error), split(np.float64(weight_of(weights, j)))
+        add_product_of(unit, unit, weight, weights, own[0])
+        add_product_of(target, unit, weight, weights, own[1])
+        add_product_of(target, target, weight, weights, own[2])
+        add_product_of(gap, gap, weight, weights, own[3])
+        if rest != 0.0:
+            more = split(rest)
+            add_product_of(split(2.0 * error), more, weight, weights, own[3])
+            add_product_of(more, more, weight, weights, own[3])

@@ -249,6 +249,8 @@ class Plan:
         for value, own in zip(self.values, traced, strict=True):
             if value.over is not None:
                 keys.setdefault((value.over.accumulator, value.condition), {})[value.over.key] = None
+            if value.ratio is not None and value.ratio.exact is not None:
+                keys.setdefault((value.ratio.exact.accumulator, value.condition), {})[None] = None
             for _, name, *key in (row.key for row in own.provided):
                 if (collects := find_provider(name).collects) is not None:
                     kind, wanted = collects(tuple(key))

@@ -15,13 +15,13 @@ import numpy as np
 from fastrec.metrics.declaration import score_metric
 from fastrec.metrics.dual import differentiable
 from fastrec.metrics.kinds import AboveZero
-from fastrec.metrics.row_statistics import RowStatistics
+from fastrec.metrics.row_statistics import TARGET_SUMS, RowStatistics
 from fastrec.metrics.rows import Average, averaged
-from fastrec.metrics.statistics import Measure, Over, Ratio, Row, over, ratio, sqrt
+from fastrec.metrics.statistics import Exact, Measure, Over, Ratio, Row, over, ratio, sqrt
 
 EqualScores = Literal["zero", "drop"]
 EqualTargets = Literal["drop", "zero", "nan"]
-EQUAL = 2**-90  # targets are equal if their variance is at most that times their mean square: rounding of the sums
+FAR = 2**-40  # targets of a smaller variance over mean square have slopes of rounding errors
 
 
 @score_metric(
@@ -132,27 +132,26 @@ def r2(s: RowStatistics, *, average: Average = "row") -> Ratio:
 
     Formula: 1 - sum of w (prediction - target)^2 / sum of w (target - mean target)^2; 0 is as good as always predicting
     the mean, and worse predictions are below 0. It is NaN if all targets are equal; users with equal targets are left
-    out with `average=user`. Sums have the digits of two doubles;
-    targets near 10^12 with a variance of 1 still lose half of the digits.
+    out with `average=user`. Over rows it is the exact value, rounded once. It has no standard error if the mean of the
+    targets is over 1024 times their standard deviation: subtract a constant from targets and predictions.
 
     Examples
     --------
     >>> round(fastrec.evaluate_scores([3, -0.5, 2, 7], [2.5, 0.0, 2, 8], metrics="r2")["r2"], 12)
     0.948608137045
     """
-    spread = s.spread
-    own, counted = spread / spread - s.squares / spread, spread / spread
+    own, counted = s.differ - s.unexplained, s.differ
     if average == "user":
         return s.mean(own, counted)
-    rows = (s.squares, *s.targets(0), *s.targets(1), *s.targets(2))
-    return Ratio(_determination, rows, s.where(counted, own), s.rows / s.rows)
+    rows = (s.squares, s.targets(0), s.targets(1), s.targets(2))
+    exact = Exact(TARGET_SUMS, lambda sums: sums.r2(), lambda sums: not sums.is_far())
+    return Ratio(_determination, rows, s.where(counted, own), s.rows / s.rows, exact=exact)
 
 
-def _determination(errors: Any, *sums: Any) -> Any:
-    rows, total, squares = (first + rest for first, rest in zip(sums[::2], sums[1::2], strict=True))
+def _determination(errors: Any, rows: Any, total: Any, squares: Any) -> Any:
     spread = squares - ratio(total * total, rows)
-    is_spread = getattr(spread, "value", spread) > EQUAL * getattr(squares, "value", squares)
-    return 1 - errors / spread if is_spread else math.nan
+    is_near = getattr(spread, "value", spread) > FAR * getattr(squares, "value", squares)
+    return 1 - errors / spread if is_near else math.nan
 
 
 @score_metric(

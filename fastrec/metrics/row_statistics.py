@@ -9,10 +9,11 @@ from fastrec.kernels import codes as op
 from fastrec.metrics.confusion import SummedCells
 from fastrec.metrics.statistics import Measure, Over, Ratio, Row, Statistics, over
 
-__all__ = ["RowStatistics"]
+__all__ = ["TARGET_SUMS", "RowStatistics"]
 
 _CELLS = (op.TRUE_POSITIVES, op.FALSE_POSITIVES, op.BELOW)
 _AREAS = {"step": op.STEP, "trapezoid": op.TRAPEZOID, "davis_goadrich": op.DAVIS_GOADRICH}
+TARGET_SUMS = "target_sums"  # accumulator of exact sums over rows
 _NORMS = {"l1": op.SUM, "l2": op.ROOT, "max": op.LARGEST}
 
 
@@ -86,14 +87,18 @@ class RowStatistics(Statistics):
         return self._statistic(op.RELATIVE, least)
 
     @property
-    def spread(self) -> Row:
-        """Sum of w (label - mean label of the user)^2."""
-        return self._statistic(op.SPREAD)
+    def differ(self) -> Row:
+        """1 if two labels of the user's rows differ, else 0."""
+        return self._statistic(op.DIFFER)
 
-    def targets(self, power: int) -> tuple[Row, Row]:
-        """Return the sum of w label^power, for a power up to 2, in two rows: the second has the rest of the first."""
-        first, rest = (self._statistic(op.TARGETS, 2 * power + part) for part in range(2))
-        return first, rest
+    @property
+    def unexplained(self) -> Row:
+        """Sum of w (s - label)^2 over the sum of w (label - mean label of the user)^2; 0 if all labels are equal."""
+        return self._statistic(op.UNEXPLAINED)
+
+    def targets(self, power: int) -> Row:
+        """Return the sum of w label^power, for a power up to 2."""
+        return self._statistic(op.TARGETS, power)
 
     @property
     def entropy(self) -> Row:

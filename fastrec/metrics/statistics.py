@@ -21,6 +21,7 @@ from fastrec.metrics.rank_weights import FAMILIES, WEIGHTS, Weight
 
 __all__ = [
     "Combined",
+    "Exact",
     "ListStatistics",
     "Measure",
     "Over",
@@ -204,6 +205,18 @@ class Combined(NamedTuple):
     rows: tuple[Row, ...]
 
 
+class Exact(NamedTuple):
+    """Value of a `Ratio` from an accumulator, where sums over users lose digits.
+
+    `accumulator` names its kind; `value` takes it. `is_steady` says of it whether the squares of users' sums have the
+    digits for a standard error.
+    """
+
+    accumulator: str
+    value: Measure
+    is_steady: Callable[[Any], bool]
+
+
 class Ratio(NamedTuple):
     """Metric that is a function of several sums over users, such as gauc or popularity_lift.
 
@@ -211,7 +224,8 @@ class Ratio(NamedTuple):
     For the standard error it takes them as dual numbers, unless `std_error` is False. `each` is a user's own value, NaN
     without one. `counted` is 1 for users who count, else 0. `refused` is a row that must be 0 for every user, and the
     error message for others. `spoils` is a row that makes the value NaN unless it is 0.
-    `among`, in metrics of lists, is 1 for the users to whom the policies of the call apply; by default all.
+    `among`, in metrics of lists, is 1 for the users to whom the policies of the call apply; by default all. `exact`
+    gives the value in place of `function` where there is an accumulator.
     """
 
     function: Callable[..., Any]
@@ -222,6 +236,7 @@ class Ratio(NamedTuple):
     spoils: Row | None = None
     std_error: bool = True
     among: Row | None = None
+    exact: Exact | None = None
 
 
 class Over(NamedTuple):

@@ -1,0 +1,138 @@
+"""Exact sums of targets and errors over rows as an accumulator, from which `r2` is rounded once."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from fastrec.evaluation.accumulators import ACCUMULATORS, AccumulatorKind, Collected, Keys
+from fastrec.evaluation.row_rules import weights_of
+from fastrec.exceptions import InputError
+from fastrec.inputs.ragged import read_only
+from fastrec.inputs.rows import Rows
+from fastrec.kernels import targets as kernels
+from fastrec.kernels.codes import N_TARGET_DIGITS
+from fastrec.metrics.row_statistics import TARGET_SUMS
+from fastrec.report.archive import pack_integers, unpack_integers
+from fastrec.runtime.compiler import Entry
+from fastrec.runtime.threads import run_in_threads
+
+__all__ = ["TargetSums"]
+
+Array = np.ndarray[Any, Any]
+SHAPE = (4,)  # sums of w, w y, w y^2 and w (s - y)^2
+STEPS_PER_ROW = 600
+ROWS_AT_ONCE = 1 << 26  # each adds less than 2^36 to a digit
+MIN_ROWS = 1 << 14  # fewer are not divided among threads
+FAR = 1 << 20  # mean square of targets over their variance
+
+
+class TargetSums:
+    """Sums over rows as integers in steps of 2^-TARGET_SCALE: the same for any split of rows and order of merging."""
+
+    def __init__(self, sums: Array, *, weighted: bool) -> None:
+        self.sums, self.weighted = sums, weighted
+
+    @classmethod
+    def empty(cls, *, weighted: bool) -> TargetSums:
+        """Return the sums of no rows."""
+        return cls(np.zeros(SHAPE, object), weighted=weighted)
+
+    def merge(self, other: TargetSums) -> None:
+        """Add the sums of other rows."""
+        self.sums = self.sums + other.sums
+
+    def pack(self) -> dict[str, Array]:
+        """Return the sums as arrays."""
+        return pack_integers(self.sums)
+
+    @classmethod
+    def unpack(cls, arrays: dict[str, Array], *, weighted: bool) -> TargetSums:
+        """Restore sums from the arrays of `pack`."""
+        state = cls(unpack_integers(arrays, SHAPE), weighted=weighted)
+        rows, _, squares, errors = state.sums.tolist()
+        if min(rows, squares, errors, state._spread) < 0:
+            raise InputError("expected sums of targets and of squares, found others")
+        return state
+
+    @property
+    def _spread(self) -> int:
+        """The sum of w times that of w (y - mean)^2."""
+        rows, total, squares, _ = self.sums.tolist()
+        return int(rows * squares - total * total)
+
+    def r2(self) -> float:
+        """Return the coefficient of determination; NaN if all targets are equal, -inf below all doubles."""
+        rows, errors = self.sums[[0, 3]].tolist()
+        if not self._spread:
+            return math.nan
+        try:
+            return float(1 - Fraction(rows * errors, self._spread))
+        except OverflowError:
+            return -math.inf
+
+    def is_far(self) -> bool:
+        """Return whether targets are so far from 0 that rounded sums of their squares say little about their spread."""
+        rows, _, squares, _ = self.sums.tolist()
+        return bool(rows * squares > FAR * self._spread)
+
+
+@functools.cache
+def _entry(variant: str) -> Entry:
+    return Entry(kernels.add_targets, f"add_targets-{variant}")
+
+
+def _sums_of_targets(
+    labels: Array, scores: Array, weights: Array | None, codes: Array | None, n_codes: int, n_threads: int
+) -> list[TargetSums]:
+    """Return the sums of the rows of each code."""
+    rows = read_only(labels), read_only(scores), None if weights is None else read_only(weights)
+    given = None if codes is None else read_only(codes)
+    kinds = (labels.dtype, scores.dtype, *(own.dtype for own in (weights, codes) if own is not None))
+    add = _entry("-".join(map(str, kinds))).suited_to(STEPS_PER_ROW * len(labels))
+    width = min(ROWS_AT_ONCE, max(MIN_ROWS, -(-len(labels) // n_threads)))
+
+    def add_part(nth: int) -> Array:
+        digits = np.zeros((n_codes, *SHAPE, N_TARGET_DIGITS), np.int64)
+        add(rows, given, nth * width, min((nth + 1) * width, len(labels)), digits)
+        return _joined(digits)
+
+    found = run_in_threads(add_part, range(-(-len(labels) // width)), n_threads)
+    sums = sum(found, np.zeros((n_codes, *SHAPE), object))
+    return [TargetSums(own, weighted=weights is not None) for own in sums]
+
+
+def _joined(digits: Array) -> Array:
+    """Return the integers that digits stand for."""
+    sums = np.zeros(digits.shape[:-1], object)
+    for code, nth, digit in np.argwhere(digits).tolist():
+        sums[code, nth] += int(digits[code, nth, digit]) << (32 * digit)
+    return sums
+
+
+def _empty(_: Keys, weighted: bool) -> TargetSums:  # noqa: FBT001 - called by position
+    return TargetSums.empty(weighted=weighted)
+
+
+def _unpack(arrays: dict[str, Array], _: Keys, weighted: bool) -> TargetSums:  # noqa: FBT001 - called by position
+    return TargetSums.unpack(arrays, weighted=weighted)
+
+
+def _collect(sides: Mapping[str, Any], _: float, __: Keys, n_threads: int) -> Iterator[Collected]:
+    """Yield the sums over all rows of a batch, and over the rows of each group."""
+    rows: Rows = sides["rows"]
+    own = rows.labels, rows.scores, weights_of(rows)
+    yield from ((None, found) for found in _sums_of_targets(*own, None, 1, n_threads))
+    for codes in rows.users.groups if len(rows.indptr) > 1 else ():
+        first, last = int(codes.min()), int(codes.max())
+        of_rows = np.repeat(codes - np.int32(first), np.diff(rows.indptr))
+        found = _sums_of_targets(*own, of_rows, last - first + 1, n_threads)
+        yield from zip(rows.users.keys[first - 1 : last], found, strict=True)
+
+
+ACCUMULATORS[TARGET_SUMS] = AccumulatorKind(TARGET_SUMS, _empty, _unpack, _collect, frozenset({"rows"}))
