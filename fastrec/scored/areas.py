@@ -28,7 +28,6 @@ __all__ = [
     "pairs_of_keys",
     "pairs_won",
     "partial_of_blocks",
-    "partial_of_weights",
     "precision_area",
     "standardised",
     "step_area",
@@ -129,7 +128,7 @@ def partial_of_blocks(parts: list[Pairs], runs_of: Callable[[int], Runs], max_fp
         twice += part.twice + 2 * part.negatives * above
         room -= part.negatives
         above += part.positives
-    return standardised(twice / (2 * total.positives * total.negatives), 0, Fraction(max_fpr))
+    return standardised(twice / (2 * total.positives * total.negatives), Fraction(0), Fraction(max_fpr))
 
 
 def area_up_to(runs: Runs, rate: Fraction) -> Fraction | None:
@@ -151,20 +150,6 @@ def _twice_area_in(runs: Runs, room: Fraction, above: int) -> Fraction:
     width = room - whole.negatives
     rise = Fraction(int(runs.positives[cut - 1]), int(runs.negatives[cut - 1]))
     return whole.twice + 2 * whole.negatives * above + width * (2 * above_cut + width * rise)
-
-
-def partial_of_weights(runs: Runs, max_fpr: float) -> float:
-    """Return the standardised area up to `max_fpr` of weighted runs."""
-    fpr, tpr = cumulative(runs.negatives), cumulative(runs.positives)
-    if not (fpr[-1] > 0 and tpr[-1] > 0):
-        return math.nan
-    fpr, tpr = fpr / fpr[-1], tpr / tpr[-1]
-    stop = int(np.searchsorted(fpr, max_fpr, side="right"))
-    if stop < len(fpr):
-        share = (max_fpr - fpr[stop - 1]) / (fpr[stop] - fpr[stop - 1])
-        last = tpr[stop - 1] + share * (tpr[stop] - tpr[stop - 1])
-        fpr, tpr = np.append(fpr[:stop], max_fpr), np.append(tpr[:stop], last)
-    return standardised(float((np.diff(fpr) * (tpr[1:] + tpr[:-1])).sum()) / 2, 0.0, max_fpr)
 
 
 def cumulative(values: Array) -> Array:

@@ -21,8 +21,8 @@ from fastrec.scored.areas import (
     joined_pairs,
     pairs_of_keys,
     partial_of_blocks,
-    partial_of_weights,
 )
+from fastrec.scored.partial import CurvePart, part_of_weights
 from fastrec.scored.sorting import (
     FORMS,
     SMALL_ROWS,
@@ -198,7 +198,8 @@ def auc_of_rows(
 
 def _weighted_auc(rows: ScoredRows, max_fpr: float | None, n_threads: int) -> float:
     if max_fpr is not None:
-        return partial_of_weights(joined_runs(weighted_runs(rows, n_threads)), max_fpr)
+        runs = joined_runs(weighted_runs(rows, n_threads))
+        return part_of_weights(runs, CurvePart("fpr", 0.0, max_fpr, "mcclish"))
     sums = np.zeros(6)
     add = kernel_for("sum_weighted_pairs", "plain", len(rows.scores))
     for runs in weighted_runs(rows, n_threads):

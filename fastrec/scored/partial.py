@@ -43,8 +43,8 @@ class CurvePart(NamedTuple):
         return runs._replace(scores=-runs.scores[::-1], positives=runs.negatives[::-1], negatives=runs.positives[::-1])
 
     def scaled(self, area: Any) -> float:
-        """Return the area as the scale has it; `area` may be a fraction."""
-        low, high = map(float, self.limits) if isinstance(area, float) else self.limits
+        """Return the area as the scale has it."""
+        low, high = self.limits
         if self.scale == "mcclish":
             return standardised(area, low, high)
         return float(min(area / (high - low), 1) if self.scale == "width" else area)
@@ -67,11 +67,16 @@ def part_of_counts(runs: Runs, part: CurvePart) -> float:
 
 def part_of_weights(runs: Runs, part: CurvePart) -> float:
     """Return the area under a part of the curve of weighted rows; NaN for one class."""
-    curve = _curve(part.of(runs))
+    curve = _curve(runs)
     if curve is None:
         return math.nan
-    x, y = _between(*curve, *map(float, part.limits))
-    return part.scaled(float((np.diff(x) * (y[1:] + y[:-1])).sum()) / 2)
+    x, y = curve if part.side == "fpr" else (curve[1], 1 - curve[0])
+    return part.scaled(Fraction(_area(*_between(x, y, part.low, part.high))))
+
+
+def _area(x: Array, y: Array) -> float:
+    """Return the area below straight lines between points."""
+    return float((np.diff(x) * (y[1:] + y[:-1])).sum()) / 2
 
 
 def log_area(runs: Runs, low: float, high: float, interpolation: str) -> float:
@@ -86,10 +91,17 @@ def log_area(runs: Runs, low: float, high: float, interpolation: str) -> float:
     wide = np.diff(x) > 0
     left, step = x[:-1][wide], np.diff(x)[wide]
     start, rise = y[:-1][wide], np.diff(y)[wide]
-    width = np.log1p(step / left)
+    width = _log_ratio(left, x[1:][wide])
     risen = rise / 2 * width if interpolation == "log" else rise * (1 - left / step * width)
     area = start * width + risen
-    return min(float(area.sum()) / math.log(high / low), 1.0)
+    return min(float(area.sum()) / float(_log_ratio(np.float64(low), np.float64(high))), 1.0)
+
+
+def _log_ratio(low: Any, high: Any) -> Any:
+    """Return ln(high / low), with all digits for near numbers and for a ratio beyond the largest double."""
+    with np.errstate(over="ignore"):
+        growth = (high - low) / low
+    return np.where(np.isfinite(growth), np.log1p(growth), np.log(high) - np.log(low))
 
 
 def _curve(runs: Runs) -> tuple[Array, Array] | None:
@@ -131,8 +143,7 @@ def slopes_of_part(runs: Runs, part: CurvePart) -> Array | None:
     low, high = map(float, part.limits)
     first, last = int(np.searchsorted(x, low, side="right")), int(np.searchsorted(x, high, side="left"))
     bottom, top = _height(x, y, low, first), _height(x, y, high, last)
-    corners, heights = _between(x, y, low, high)
-    area = float((np.diff(corners) * (heights[1:] + heights[:-1])).sum()) / 2
+    area = _area(*_between(x, y, low, high))
     places = np.clip((x[1:] + x[:-1]) / 2, low, high)
     levels = np.where(x[1:] <= low, bottom, np.where(x[:-1] >= high, top, (y[1:] + y[:-1]) / 2))
     for at in np.flatnonzero(((x[:-1] < low) & (x[1:] > low)) | ((x[:-1] < high) & (x[1:] > high))):

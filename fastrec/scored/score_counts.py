@@ -22,7 +22,6 @@ from fastrec.scored.areas import (
     cumulative,
     pairs_of_counts,
     partial_of_blocks,
-    partial_of_weights,
     precision_area,
 )
 from fastrec.scored.influence import (
@@ -238,7 +237,7 @@ class ScoreCounts:
                 return self._sorted.area(max_fpr)
             runs = self.runs()
             if self.weighted:
-                return partial_of_weights(runs, max_fpr)
+                return part_of_weights(runs, CurvePart("fpr", 0.0, max_fpr, "mcclish"))
             pairs = pairs_of_counts(runs.positives, runs.negatives)
             return partial_of_blocks([pairs], lambda _: runs, max_fpr)
         if self._area is None:

@@ -183,3 +183,27 @@ def test_pairs_with_nan_come_to_an_end() -> None:
 def test_narrow_parts_have_a_value(metric: str, indptr: list[int] | None) -> None:
     report = fastrec.evaluate_scores([0, 1, 0, 1], [0.1, 0.4, 0.35, 0.8], indptr, metrics=metric)
     assert 0 <= report[metric] <= 1
+
+
+@pytest.mark.parametrize("scale", ["mcclish", "width", "raw"])
+@pytest.mark.parametrize(
+    "limits", ["min_fpr=0.5, max_fpr=0.500000001", "min_tpr=0.75, max_tpr=0.750000001", "max_tpr=1e-17"]
+)
+def test_weights_leave_the_digits_of_narrow_parts(limits: str, scale: str) -> None:
+    """Rates are multiples of 1/8, so that doubles lose nothing but in the area and its scale."""
+    draw = np.random.default_rng(5)
+    labels, scores = np.repeat([0, 1], 8), draw.random(16)
+    metric = f"auc({limits}, scale={scale})"
+    exact = fastrec.evaluate_scores(labels, scores, metrics=metric)[metric]
+    weighted = fastrec.evaluate_scores(labels, scores, sample_weight=np.full(16, 2.0), metrics=metric)[metric]
+    assert weighted == pytest.approx(exact, rel=1e-14)
+
+
+def test_the_logarithmic_axis_may_begin_at_the_smallest_double() -> None:
+    """The curve is 1/2 + x up to 1/2, so the area is ln(1/2 / x) / 2 + 1/2."""
+    metric = "log_auc(min_fpr=5e-324, max_fpr=0.5)"
+    report = fastrec.evaluate_scores([0, 1, 0, 1], [0.1, 0.3, 0.3, 0.8], metrics=metric)
+    assert report[metric] == pytest.approx(0.5 + 0.5 / (math.log(0.5) - math.log(5e-324)), rel=1e-14)
+    near = "log_auc(min_fpr=0.25, max_fpr=0.2500000000001)"
+    report = fastrec.evaluate_scores([0, 1, 0, 1], [0.1, 0.3, 0.3, 0.8], metrics=near)
+    assert report[near] == pytest.approx(0.75, rel=1e-12)
