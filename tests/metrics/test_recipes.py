@@ -1,11 +1,13 @@
 """Recipes against the answers of the real tools from `tests/rivals/run.py`: every number, or the reason for none."""
 
+import itertools
 import math
 import os
 import re
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import fastrec
@@ -18,6 +20,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::fastrec.FastrecWarning")
 DATA = os.environ.get("FASTREC_TEST_DATA")
 LISTS = {case["name"]: case for case in cases.list_cases()}
 ROWS = {case["name"]: case for case in cases.score_cases()}
+LOG_AUC = "log_auc(interpolation=log)"
 RECIPE_OF = {tool: "trec_eval" if tool == "pytrec_eval" else tool for tool in run.REQUIREMENTS}
 ENOUGH = 300
 TEXT_IDS = ("trec_eval", "ir_measures")  # if ids as strings order equal scores
@@ -82,7 +85,7 @@ UNREAD = {
         r".*threshold=.*": "of all rows, at a threshold above which rows are positive",
         r"ece\(n_bins.*": "ece(bins=5)",
         r"r2": "in float32 it has 6 digits, as its variance is that of rounded sums",
-        r"log_auc": "log_auc(interpolation=log), but for some curves that rise before the first limit",
+        r"log_auc": "log_auc(interpolation=log), see test_log_auc_is_that_of_torchmetrics_but_for_the_order_of_a_rise",
     },
 }
 
@@ -171,6 +174,42 @@ def is_open(tool, case, name):
     if tool == "recbole" and name.startswith("recall"):
         return case["kind"] in ("no_truth", "grade_zero", "judged_empty", "one_class")  # NaN for all
     return False
+
+
+def lines_to(limit, fpr, tpr):
+    """Return the heights at a limit of lines between any points of the rises before and after; ours is the last."""
+    before, after = fpr[fpr < limit].max(), fpr[fpr >= limit].min()
+    share = (limit - before) / (after - before)
+    return [a + share * (b - a) for a in tpr[fpr == before] for b in tpr[fpr == after][::-1]]
+
+
+def log_area(fpr, tpr, limits, heights):
+    """Return the area over log FPR between limits at which the curve has these heights, as TorchMetrics sorts them."""
+    y, x = np.sort([*tpr, *heights]), np.sort([*fpr, *limits])
+    first, last = (np.flatnonzero(x == limit)[-1] for limit in limits)
+    x, y = np.log(x[first : last + 1]), y[first : last + 1]
+    return (np.diff(x) * (y[1:] + y[:-1])).sum() / 2 / (x[-1] - x[0])
+
+
+def test_log_auc_is_that_of_torchmetrics_but_for_the_order_of_a_rise():
+    """It sorts points of equal FPR in any order before it draws the line at a limit."""
+    others = 0
+    for name, answers in run.load_golden("torchmetrics")["values"].items():
+        if name not in ROWS or "log_auc" not in answers:
+            continue
+        labels, scores = np.array(ROWS[name]["labels"]) >= 1, np.array(ROWS[name]["scores"])
+        if labels.all() or not labels.any():
+            continue
+        fpr, tpr, _ = fastrec.roc_curve(labels, scores)
+        found = fastrec.evaluate_scores(labels, scores, metrics=LOG_AUC)[LOG_AUC]
+        limits = (0.001, 0.1)
+        pairs = itertools.product(*(lines_to(limit, fpr, tpr) for limit in limits))
+        areas = [log_area(fpr, tpr, limits, pair) for pair in pairs]
+        assert found == pytest.approx(areas[-1], abs=1e-12)
+        if answers["log_auc"] != pytest.approx(found, abs=1e-6):
+            assert min(abs(answers["log_auc"] - area) for area in areas) < 1e-6
+            others += 1
+    assert others == 13
 
 
 @pytest.mark.thorough(except_for="pytrec_eval|sklearn")
