@@ -64,7 +64,7 @@ class RowStatistics(Statistics):
 
     @property
     def log_loss_sum(self) -> Row:
-        """Sum of -w (y log s + (1 - y) log(1 - s)), s clipped to [eps, 1 - eps] of its dtype."""
+        """Sum of -w (y log s + (1 - y) log(1 - s)), s clipped to [eps, 1 - eps] of float32 or float64."""
         return self._statistic(op.LOG_LOSS)
 
     @property

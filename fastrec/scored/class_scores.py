@@ -138,7 +138,7 @@ def multiclass_log_loss(labels: Any, scores: Any, *, classes: Any = None, sample
     """Return the cross entropy of the probabilities of several classes, in nats.
 
     The sum of -w ln p over the sum of w, where p is the probability of the row's class, clipped to [eps, 1 - eps] with
-    the machine epsilon of float32 or float64 scores (float32 for narrower ones), as in `log_loss` of two classes.
+    the machine epsilon of float32 or float64 scores (float32 for float16), as in `log_loss` of two classes.
 
     Parameters
     ----------

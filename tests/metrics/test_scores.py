@@ -850,7 +850,7 @@ def test_nothing_at_all() -> None:
 
 
 def test_the_extremes_of_log_loss_are_clipped() -> None:
-    for dtype, eps in ((np.float64, 2.0**-52), (np.float32, 2.0**-23)):
+    for dtype, eps in ((np.float64, 2.0**-52), (np.float32, 2.0**-23), (np.float16, 2.0**-23)):
         report = fastrec.evaluate_scores([0, 1], np.array([1, 0], dtype), metrics="log_loss")
         assert report["log_loss"] == pytest.approx(-math.log(eps), rel=1e-12)
 
