@@ -106,6 +106,8 @@ def _without_nulls(labels: Any) -> tuple[Array, Any]:
     for ask, drop in NULLS:
         if hasattr(labels, ask) and hasattr(labels, drop):
             missing = np.asarray(getattr(labels, ask)(), bool)
+            if missing.ndim != 1:  # a table, whose shape is the error
+                return np.zeros(0, bool), labels
             return missing, getattr(labels, drop)() if missing.any() else labels
     if hasattr(labels, "to_pylist") and labels.null_count:  # PyArrow, which cannot drop the nulls of every type
         labels = labels.to_pylist()

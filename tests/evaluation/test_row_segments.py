@@ -376,3 +376,14 @@ def test_forged_states() -> None:
         type(state).unpack(state.plan, without, arrays)
     with pytest.raises(fastrec.InputError, match="expected groups of x, found none"):
         type(state).unpack(state.plan, document | {"row_groupings": ["x"]}, arrays)
+
+
+def test_a_table_of_labels_has_its_shape_in_the_error() -> None:
+    table = pytest.importorskip("pandas").DataFrame({"a": ["x", None], "b": ["y", "z"]})
+    with pytest.raises(fastrec.InputError, match=r"row_groups must have one label per row, 2; found shape \(2, 2\)"):
+        fastrec.evaluate_scores([0, 1], [0.1, 0.2], metrics="auc", row_groups=table)
+
+
+def test_a_row_without_weight_must_be_valid() -> None:
+    with pytest.raises(fastrec.InputError, match="scores must not be NaN"):
+        fastrec.evaluate_scores([0, 1, 1], [0.1, 0.2, np.nan], metrics="log_loss", sample_weight=[1, 1, 0])
