@@ -14,6 +14,7 @@ import numpy as np
 from fastrec.exceptions import MetricError, shown
 from fastrec.metrics.plan import Accumulated
 from fastrec.metrics.providers import load_registered
+from fastrec.metrics.row_statistics import SCORE_COUNTS
 
 __all__ = [
     "ACCUMULATORS",
@@ -31,7 +32,6 @@ __all__ = [
 Array = np.ndarray[Any, Any]
 GroupKey = tuple[str, str | int]
 Keys = tuple[Hashable, ...]
-SCORE_COUNTS = "score_counts"  # of all rows by distinct score
 
 
 class AccumulatorKey(NamedTuple):

@@ -12,7 +12,8 @@ from fastrec.evaluation.row_rules import weights_of
 from fastrec.inputs.grouping import Grouping, group_rows
 from fastrec.inputs.rows import Rows
 from fastrec.metrics.providers import provider
-from fastrec.scored.pairs import GRADED_ROWS, GradedRows, fill_pairs, fill_ranks
+from fastrec.metrics.row_statistics import GRADED_ROWS
+from fastrec.scored.pairs import GradedRows, fill_pairs, fill_ranks
 
 Array = np.ndarray[Any, Any]
 

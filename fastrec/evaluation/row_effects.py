@@ -19,7 +19,7 @@ from fastrec.evaluation.state import EffectSums, State
 from fastrec.inputs.rows import Rows
 from fastrec.inputs.users import positions_by_code
 from fastrec.report.estimates import Effects
-from fastrec.scored.influence import RowsOfUsers, UsersOfRows, count_classes
+from fastrec.scored.influence import BatchRows, BatchUsers, count_classes
 
 __all__ = ["effects_on_ratios", "find_effects_on_order"]
 
@@ -59,7 +59,7 @@ class ReviewedRows(NamedTuple):
     """The rows of a batch, and those that a condition takes as positive."""
 
     rows: Rows
-    chosen: RowsOfUsers
+    chosen: BatchRows
     condition: int
     n_threads: int
 
@@ -83,7 +83,7 @@ def find_effects_on_order(
     counted = _having_rows(rows)
     for condition, places in wanted.items():
         positive, weights = positive_rows(rows, state.plan.min_gains[condition])
-        batch = ReviewedRows(rows, RowsOfUsers(positive, rows.scores, weights, rows.indptr), condition, n_threads)
+        batch = ReviewedRows(rows, BatchRows(positive, rows.scores, weights, rows.indptr), condition, n_threads)
         for codes in users.groups if only_groups else (None, *users.groups):
             effects = np.zeros((len(places) + 2, n_users))
             values = np.full((len(places), n_users), np.nan)
@@ -128,7 +128,7 @@ def _write(
     for nth, at in enumerate(places):
         value = state.plan.values[at]
         assert value.over is not None and value.over.influence is not None
-        users = UsersOfRows(batch.chosen, members, classes, batch.n_threads)
+        users = BatchUsers(batch.chosen, members, classes, batch.n_threads)
         if (found := value.over.influence(counts, users)) is not None:
             effects[nth, members] = sums.n_users(value) * found
             values[nth, members] = value.over.value(counts) + effects[nth, members]

@@ -15,7 +15,7 @@ import numpy as np
 from fastrec.metrics.declaration import score_metric
 from fastrec.metrics.dual import differentiable
 from fastrec.metrics.kinds import AboveZero
-from fastrec.metrics.row_statistics import TARGET_SUMS, RowStatistics
+from fastrec.metrics.row_statistics import GRADED_ROWS, TARGET_SUMS, RowStatistics
 from fastrec.metrics.rows import Average, averaged
 from fastrec.metrics.statistics import Exact, Measure, Over, Ratio, Row, over, ratio, sqrt
 
@@ -180,7 +180,7 @@ def xauc(s: RowStatistics, *, average: Average = "row") -> Ratio | Over:
     if average == "user":
         return s.mean(own, counted)
     has_rows = s.rows / s.rows
-    return Over("graded_rows", lambda rows: rows.xauc(), None, s.where(counted, own), has_rows)
+    return Over(GRADED_ROWS, lambda rows: rows.xauc(), None, s.where(counted, own), has_rows)
 
 
 @score_metric(
@@ -296,5 +296,5 @@ def _rank_correlation(
     if constant[0] == "drop":
         counted = counted - has_targets * (1.0 - has_scores)
     if average == "row":
-        return Over("graded_rows", whole, None, s.where(counted, own), has_rows)
+        return Over(GRADED_ROWS, whole, None, s.where(counted, own), has_rows)
     return s.mean(own, counted)._replace(spoils=has_rows - has_targets if constant[1] == "nan" else None)

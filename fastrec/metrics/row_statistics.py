@@ -9,11 +9,14 @@ from fastrec.kernels import codes as op
 from fastrec.metrics.confusion import SummedCells
 from fastrec.metrics.statistics import Measure, Over, Ratio, Row, Statistics, over
 
-__all__ = ["TARGET_SUMS", "RowStatistics"]
+__all__ = ["GRADED_ROWS", "SCORE_COUNTS", "TARGET_SUMS", "RowStatistics"]
 
+# accumulators of all rows, see `fastrec.evaluation.accumulators`
+SCORE_COUNTS = "score_counts"  # counts of rows by distinct score
+GRADED_ROWS = "graded_rows"  # the rows themselves, with any labels
+TARGET_SUMS = "target_sums"  # exact sums of targets and errors
 _CELLS = (op.TRUE_POSITIVES, op.FALSE_POSITIVES, op.BELOW)
 _AREAS = {"step": op.STEP, "trapezoid": op.TRAPEZOID, "davis_goadrich": op.DAVIS_GOADRICH}
-TARGET_SUMS = "target_sums"  # accumulator of exact sums over rows
 _NORMS = {"l1": op.SUM, "l2": op.ROOT, "max": op.LARGEST}
 
 
@@ -140,4 +143,4 @@ class RowStatistics(Statistics):
     def over_all_rows(self, value: Measure, std_error: Measure | None = None, **more: Any) -> Over:
         """Return a metric that needs the order of all rows; users have no own value unless `each` is given."""
         own = more.pop("each", self.where(0.0, 0.0))
-        return Over("score_counts", value, std_error, own, self.rows / self.rows, **more)
+        return Over(SCORE_COUNTS, value, std_error, own, self.rows / self.rows, **more)

@@ -20,8 +20,8 @@ from fastrec.scored.areas import Pairs
 from fastrec.scored.sorting import Runs
 
 __all__ = [
-    "RowsOfUsers",
-    "UsersOfRows",
+    "BatchRows",
+    "BatchUsers",
     "count_classes",
     "effects_on_auc",
     "error_of_rows",
@@ -43,7 +43,7 @@ ROWS_PER_BLOCK = 256  # whose loads from memory overlap
 STEPS_PER_ROW = 8
 
 
-class RowsOfUsers(NamedTuple):
+class BatchRows(NamedTuple):
     """Rows of users of one batch."""
 
     positive: Array  # bool (n_rows,)
@@ -64,10 +64,10 @@ class RowsOfUsers(NamedTuple):
         return "plain" if self.weights is None else str(self.weights.dtype)
 
 
-class UsersOfRows(NamedTuple):
+class BatchUsers(NamedTuple):
     """Some users of one batch."""
 
-    rows: RowsOfUsers
+    rows: BatchRows
     members: Array  # their positions, int64
     classes: Array  # int64 (n_users, 2): of `count_classes`
     n_threads: int
@@ -147,7 +147,7 @@ def factor_for(slopes: Array, runs: Runs) -> float:
     return math.ldexp(1.0, min(SUM_BITS - math.frexp(bound)[1], LARGEST_EXPONENT))
 
 
-def count_classes(rows: RowsOfUsers, members: Array, n_threads: int) -> Array:
+def count_classes(rows: BatchRows, members: Array, n_threads: int) -> Array:
     """Return the negative and positive rows of users, int64 (n_users, 2); rows of weight 0 are none."""
     classes = np.empty((len(members), 2), np.int64)
     log, weights, members = rows.log(), rows.own_weights(), read_only(members)
@@ -159,7 +159,7 @@ def count_classes(rows: RowsOfUsers, members: Array, n_threads: int) -> Array:
     return classes
 
 
-def sums_of_users(known: kernels.Guide, slopes: Array, factor: float, users: UsersOfRows) -> Array:
+def sums_of_users(known: kernels.Guide, slopes: Array, factor: float, users: BatchUsers) -> Array:
     """Return the sums of the slopes of users' rows times their weights and a factor, int64 (n_users,).
 
     `slopes` is (n, 2), of negative and positive rows of each score. Rows are rounded, so that the sums are the same

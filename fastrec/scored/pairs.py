@@ -15,10 +15,9 @@ from fastrec.inputs.ragged import read_only
 from fastrec.kernels import pairs as kernels
 from fastrec.runtime.compiler import Entry
 
-__all__ = ["GRADED_ROWS", "GradedRows", "fill_pairs", "fill_ranks", "products_of_ranks"]
+__all__ = ["GradedRows", "fill_pairs", "fill_ranks", "products_of_ranks"]
 
 Array = np.ndarray[Any, Any]
-GRADED_ROWS = "graded_rows"
 STEPS_PER_ROW = 64
 
 

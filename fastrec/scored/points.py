@@ -9,17 +9,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fastrec.metrics.confusion import SummedCells, precision, recall, specificity
+
 __all__ = ["CumulativeRows", "equal_error_rate", "rate_where"]
 
 Array = np.ndarray[Any, Any]
+RATES = {"precision": precision, "recall": recall, "specificity": specificity}
 ROUNDING = 2.0**-50  # relative bound per row: sums of weights and a quotient of them
 
 
 def _share(name: str, tp: Any, fp: Any, positives: Any, negatives: Any) -> tuple[Any, Any]:
     """Return the numerator and the denominator of a rate."""
-    if name == "precision":
-        return tp, tp + fp
-    return (negatives - fp, negatives) if name == "specificity" else (tp, positives)
+    return RATES[name](SummedCells(tp, fp, positives, negatives, None))
 
 
 class CumulativeRows(NamedTuple):

@@ -25,7 +25,7 @@ from fastrec.scored.areas import (
     precision_area,
 )
 from fastrec.scored.influence import (
-    UsersOfRows,
+    BatchUsers,
     effects_on_auc,
     error_of_rows,
     factor_for,
@@ -294,7 +294,7 @@ class ScoreCounts:
         positive_spread = (sums[4] + sums[5]) / totals[1] / totals[1]
         return math.sqrt(float(positive_spread * (m / (m - 1)) + spread * (n / (n - 1))))
 
-    def auc_effects(self, users: UsersOfRows) -> Array | None:
+    def auc_effects(self, users: BatchUsers) -> Array | None:
         """Return the effects of users' rows on the AUC, to first order (n_users,); None if it is NaN."""
         if self.weighted:
             return self._effects("auc", self.auc, slopes_of_auc, users)
@@ -308,7 +308,7 @@ class ScoreCounts:
             sums = sums_of_users(self._guide(users.n_threads), pairs_of_scores(self.runs(), shift), 1.0, users)
         return effects_on_auc(sums, shift, users.classes, pairs)
 
-    def precision_effects(self, users: UsersOfRows) -> Array | None:
+    def precision_effects(self, users: BatchUsers) -> Array | None:
         """Return the effects of users' rows on average precision by steps; None without a positive row."""
         return self._effects("average_precision", self.average_precision, slopes_of_precision, users)
 
@@ -324,7 +324,7 @@ class ScoreCounts:
         name: Hashable,
         value: Callable[[], float],
         slopes_of: Callable[[Runs, float], Array | None],
-        users: UsersOfRows,
+        users: BatchUsers,
     ) -> Array | None:
         """Return the effects of users' rows on a metric from its slopes, which are kept until rows are added."""
         if name not in self._found:
@@ -340,9 +340,9 @@ class ScoreCounts:
 
     def _guide(self, n_threads: int) -> Guide:
         """Return the distinct scores with their bins, to find the scores of rows."""
-        if "" not in self._found:
-            self._found[""] = guide_to(self.runs(n_threads=n_threads).scores)
-        found: Guide = self._found[""]
+        if "guide" not in self._found:
+            self._found["guide"] = guide_to(self.runs(n_threads=n_threads).scores)
+        found: Guide = self._found["guide"]
         return found
 
     @property
@@ -386,7 +386,7 @@ class ScoreCounts:
             return self.auc(part.high)
         return part_of_weights(self.runs(), part) if self.weighted else part_of_counts(self.runs(), part)
 
-    def effects_on_part(self, users: UsersOfRows, *of: Any) -> Array | None:
+    def effects_on_part(self, users: BatchUsers, *of: Any) -> Array | None:
         """Return the effects of users' rows on that area, to first order (n_users,); None for one class."""
         return self._effects(
             ("part", *of), lambda: self.part_of_auc(*of), lambda runs, _: slopes_of_part(runs, CurvePart(*of)), users
