@@ -193,8 +193,9 @@ class Plan:
         self.weighted, self.per_user = asked.weighted, asked.per_user
         self.is_estimated = asked.correct != CORRECT.default  # from sampled lists
         self.reads_size = False  # else a small table of items is no error
-        self.max_gain, self.limited_by = math.inf, ""  # the largest gain that is no error, and the metric that says so
+        self._limits = [(math.inf, "")]  # the largest gain that is no error, by metric
         traced = [self._trace(call) for call in calls]
+        self.max_gain, self.limited_by = min(self._limits)
         self.reads = {call.text: own.sides for call, own in zip(calls, traced, strict=True)}
         self.filled = {call.text: own.filled for call, own in zip(calls, traced, strict=True)}
         self.of_order = [call.text for call, own in zip(calls, traced, strict=True) if own.is_of_order]
@@ -302,7 +303,7 @@ class Plan:
             result = call.evaluate(statistics)
             if isinstance(statistics, ListStatistics):
                 self.reads_size |= statistics.reads_size
-                self._limit_gains(call, statistics)
+                self._limits.append((statistics.max_gain, call.metric.name))
                 result = of_whole_catalogue(result, statistics.min_gain) if self.is_estimated else result
         except UntraceableError as error:
             if call.metric.family is ROWS:
@@ -458,13 +459,8 @@ class Plan:
 
         statistics = self.statistics_of(call, record)
         call_on_arrays(call, statistics, 2)
-        self._limit_gains(call, statistics)
+        self._limits.append((statistics.max_gain, call.metric.name))
         return Traced(None, tuple(asked.values()))
-
-    def _limit_gains(self, call: Call, statistics: Statistics) -> None:
-        """Note the largest gain that a formula takes."""
-        if statistics.max_gain < self.max_gain:
-            self.max_gain, self.limited_by = statistics.max_gain, call.metric.name
 
     def _plan_arrays(self, position: int, call: Call, condition: int, asked: tuple[Row, ...]) -> Value:
         """Plan a formula on arrays, which reads some rows."""
