@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from fastrec.checks import whole_number
-from fastrec.exceptions import InputError, shown
+from fastrec.checks import check_choice, whole_number
+from fastrec.exceptions import Argument, InputError, shown
 from fastrec.report.estimates import Estimate
 from fastrec.report.report import Report
 from fastrec.scored.curves import InterpolatedPrCurve
@@ -22,7 +22,8 @@ def metrics_of_levels(levels: Any, rounding: str) -> dict[str, float]:
     """Return the metric of each level of recall, and the level."""
     n = whole_number(levels)
     if n is None or not 2 <= n <= MAX_LEVELS:
-        raise InputError(f"levels must be an integer from 2 to {MAX_LEVELS}, found {shown(levels)}")
+        raise InputError(Argument("levels"), f" must be an integer from 2 to {MAX_LEVELS}, found {shown(levels)}")
+    check_choice("rounding", rounding, ("up", "nearest"))
     steps = [at / (n - 1) for at in range(n)]
     return {f"iprec_at_recall(level={level!r}, rounding={rounding})": level for level in steps}
 

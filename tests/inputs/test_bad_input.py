@@ -145,6 +145,15 @@ HELD, HELD_POINTERS = np.array([2, 4, 9]), np.array([0, 1, 3])
 LABELS, SCORES, WEIGHTS = np.array([1, 0, 1, 0, 1]), np.array([2.0, 0.5, 1.0, 0.25, 4.0]), np.array([1.0, 2, 1, 0.5, 4])
 
 
+def curve_of_lists(given: dict[str, Any]) -> Any:
+    return fastrec.interpolated_pr_curve(
+        (given["recs items"], given["recs indptr"], given["recs scores"]),
+        (given["truth items"], given["truth indptr"], given["truth gains"]),
+        user_ids=given["user_ids"],
+        groups=given["groups"],
+    )
+
+
 def lists(given: dict[str, Any]) -> fastrec.Report:
     return fastrec.evaluate(
         (given["recs items"], given["recs indptr"], given["recs scores"]),
@@ -217,8 +226,12 @@ def updated(evaluator: Any, given: dict[str, Any]) -> fastrec.Report:
     return report
 
 
+SIDES_OF_CURVES = ("recs", "truth", "user_ids", "groups")
 CALLS: dict[str, Call] = {
     "evaluate": call_of(lists, LISTS, by_name=False),
+    "interpolated_pr_curve": call_of(
+        curve_of_lists, {name: LISTS[name] for name in LISTS if name.split()[0] in SIDES_OF_CURVES}, by_name=False
+    ),
     "evaluate_scores": call_of(lambda **given: fastrec.evaluate_scores(metrics=["auc", "gauc"], **given), ROWS),
     "ScoreEvaluator": call_of(lambda **given: updated(fastrec.ScoreEvaluator(["auc", "gauc"]), given), ROWS),
     "evaluate_scores, a key per row": call_of(
@@ -621,6 +634,12 @@ SETTINGS: dict[str, Setting] = {
     "gauc(weight)": Setting(lambda value: fastrec.gauc(LABELS, SCORES, POINTERS, weight=value), "weight"),
     "gauc(one_class)": Setting(lambda value: fastrec.gauc(LABELS, SCORES, POINTERS, one_class=value), "one_class"),
     "gauc(constant)": Setting(lambda value: fastrec.gauc(LABELS, SCORES, POINTERS, constant=value), "constant"),
+    "interpolated_pr_curve(levels)": Setting(
+        lambda value: fastrec.interpolated_pr_curve([[1]], [[1]], levels=value), "levels"
+    ),
+    "interpolated_pr_curve(rounding)": Setting(
+        lambda value: fastrec.interpolated_pr_curve([[1]], [[1]], rounding=value), "rounding"
+    ),
     "calibration_curve(bins)": Setting(lambda value: fastrec.calibration_curve(LABELS, SCORES / 4, bins=value), "bins"),
     "calibration_curve(level)": Setting(
         lambda value: fastrec.calibration_curve(LABELS, SCORES / 4, level=value), "level"
@@ -681,7 +700,7 @@ def test_a_metric_that_is_not_there_does_not_list_all_that_are() -> None:
 def test_every_public_function_is_in_a_table() -> None:
     named = set(re.findall(r"\w+", " ".join([*CALLS, *SETTINGS])))
     results = {"AucTest", "BoundedAuc", "ComparisonRow", "CurveComparison", "Explanation", "GroupEstimate"}
-    results |= {"CalibrationCurve", "CtrByRank", "PositionBias", "PrCurve", "RocCurve"}
+    results |= {"CalibrationCurve", "CtrByRank", "InterpolatedPrCurve", "PositionBias", "PrCurve", "RocCurve"}
     results |= {name for name in fastrec.__all__ if name.endswith(("Error", "Warning"))}
     in_calls = {"Confusion", "ClassCounts", "evaluate_files"}  # the first two in test_classes.py, the last below
     in_calls |= {"drift", "Drift", "evaluate_model", "top_items"}  # in test_drift.py and test_models.py
