@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fastrec.exceptions import MetricError
+from fastrec.exceptions import InputError, MetricError
 from fastrec.inputs.ragged import read_only
 from fastrec.inputs.slots import BatchSides
 from fastrec.items.listed import fill_by_cutoffs, graded_lists, longest_of
@@ -35,7 +35,8 @@ def _graded(sides: BatchSides, least: float) -> kernels.GradedLists:
     relevant = is_relevant(truth.gains, least) & (truth.gains > 0)
     too_large = np.isinf(np.bincount(truth.users[relevant], truth.gains[relevant], truth.n_users))
     if too_large.any():
-        raise MetricError(f"needs gains whose sum is a double: those of user {int(too_large.argmax())} are too large")
+        user = sides["names"].user(int(too_large.argmax()))
+        raise InputError(f"truth of user {user}: the gains add up to more than a double holds")
     longest = longest_of(sides["listed rows"].listed.n_rec, np.diff(truth.indptr))
     return graded_lists(sides, truth.gains, relevant, rank_weights("log2", longest), 0.0)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,9 @@ def fill(sides: BatchSides, keys: Sequence[tuple[Any, ...]], out: Array) -> None
 
     def fill_one(key: tuple[Any, ...], cutoffs: Array, found: Array) -> None:
         kind, parameter, largest, depth, least = key
-        model = kernels.UserModel(kind, parameter, largest, UNCUT if depth is None else depth)
+        goal = Fraction(parameter) * Fraction(largest)
+        exact = float(goal), float(goal - Fraction(float(goal)))
+        model = kernels.UserModel(kind, parameter, largest, exact, UNCUT if depth is None else depth)
         given = known(least), model, cutoffs, found
         steps = 8 * int(np.minimum(given[0].n_rec, cutoffs[-1]).sum())
         run = _expect_gain.suited_to(steps, *given, 0, 0)

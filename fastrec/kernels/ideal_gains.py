@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fastrec.kernels.runs import two_sum
 from fastrec.runtime.compiler import helper
 
 Array = np.ndarray[Any, Any]
@@ -96,17 +97,19 @@ def sum_by_lost_gain(lists, cutoffs, out, first, last):
         for i in range(n_rel):
             every += lists.ideals[best + i]
         at, end = lists.starts[u], lists.starts[u] + lists.counts[u]
-        reachable, found, total = 0.0, 0.0, 0.0
+        lost, rest, total = 0.0, 0.0, 0.0
         known = 0
         for nth in range(len(cutoffs)):
             while at < end and lists.ranks[at] <= cutoffs[nth]:
                 rank, gain = lists.ranks[at], lists.gains[at]
                 while known < min(rank, n_rel):
-                    reachable += max(lists.ideals[best + known], 1.0)
+                    lost, error = two_sum(lost, max(lists.ideals[best + known], 1.0))
+                    rest += error
                     known += 1
-                found += gain
-                lost = reachable + max(rank - n_rel, 0) - found
-                total += gain / math.log2(2.0 + max(lost, 0.0))  # not below 0, but for copies of an item
+                lost, error = two_sum(lost, -gain)
+                rest += error
+                lacking = lost + (rest + max(rank - n_rel, 0))
+                total += gain / math.log2(2.0 + max(lacking, 0.0))  # not below 0, but for copies of an item
                 at += 1
             out[nth, u] = total / every if n_rel > 0 else 0.0
 

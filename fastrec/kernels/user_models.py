@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from fastrec.kernels.runs import two_sum
 from fastrec.kernels.series import inverse_squares, reciprocals
 from fastrec.runtime.compiler import helper
 
@@ -28,18 +29,19 @@ class UserModel(NamedTuple):
     kind: int
     parameter: float  # t or p
     largest: float  # the gain that counts as 1
+    goal: tuple[float, float]  # t times this gain: rounded, and the rest
     depth: int  # ranks past it do not exist
 
 
 @helper
-def goes_on(model, rank, gain, found):
-    """Return the probability of going on after a rank, with its gain and the sum of all gains up to it."""
+def goes_on(model, rank, gain, found, rest):
+    """Return the probability of going on after a rank with a gain; all gains up to it are found + rest."""
     kind, parameter, share = model.kind, model.parameter, gain / model.largest
     if kind == INST:
         x = rank + 2.0 * parameter - found / model.largest
         return (x - 1.0) / x * ((x - 1.0) / x)
     if kind == BPM:
-        return 1.0 if found < parameter * model.largest else 0.0
+        return 1.0 if (found - model.goal[0]) + (rest - model.goal[1]) < 0.0 else 0.0
     if kind == CUT:
         return 1.0 - share
     if kind == RECIPROCAL:
@@ -59,7 +61,7 @@ def weight_past(model, n, k, found):
     if kind in WITHIN_K:
         return float(k - n)
     if kind == PATIENCE:
-        return (1.0 - math.pow(parameter, float(end - n))) / (1.0 - parameter)
+        return -math.expm1((end - n) * math.log1p(parameter - 1.0)) / (1.0 - parameter)
     start = n + 2.0 * parameter - (found / model.largest if kind == INST else 0.0)
     return start * start * (inverse_squares(start) - inverse_squares(start + float(end - n)))
 
@@ -75,7 +77,7 @@ def mean_gain(model, sums, reach, n, k, found):
         return 0.0
     if reach > 0.0 and not (model.kind in WITHIN_K and n >= k):
         weights += reach * weight_past(model, n, k, found)
-    return total / model.largest / weights
+    return min(total / model.largest / weights, 1.0)  # it may be above by rounding
 
 
 def expect_gain(lists, model, cutoffs, out, first, last):
@@ -88,7 +90,7 @@ def expect_gain(lists, model, cutoffs, out, first, last):
         n_rec, at = lists.n_rec[u], lists.starts[u]
         end = at + lists.counts[u]
         n = 0
-        reach, found, total, weights = 1.0, 0.0, 0.0, 0.0
+        reach, found, rest, total, weights = 1.0, 0.0, 0.0, 0.0, 0.0
         for nth in range(len(cutoffs)):
             k = min(cutoffs[nth] if cutoffs[nth] < 1 << 62 else n_rec, model.depth)
             while n < min(n_rec, k) and reach > 0.0:
@@ -97,8 +99,9 @@ def expect_gain(lists, model, cutoffs, out, first, last):
                 if at < end and lists.ranks[at] == n:
                     gain = lists.gains[at]
                     at += 1
-                found += gain
+                found, error = two_sum(found, gain)
+                rest += error
                 total += reach * gain
                 weights += reach
-                reach *= goes_on(model, np.float64(n), gain, found)
+                reach *= goes_on(model, np.float64(n), gain, found, rest)
             out[nth, u] = mean_gain(model, (total, weights), reach, n, k, found)

@@ -55,15 +55,23 @@ def weights_of_users(indptr: Array, weights: Array | None) -> Array:
     return np.bincount(users, own, minlength=len(indptr) - 1)
 
 
+def _near_one(weights: Array, indptr: Array) -> Array:
+    """Return weights divided by a power of two for each user, so that their products neither overflow nor vanish."""
+    users = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+    largest = np.zeros(len(indptr) - 1)
+    np.maximum.at(largest, users, weights)
+    return np.ldexp(weights, -np.frexp(largest)[1][users])
+
+
 def products_of_ranks(indptr: Array, labels: Array, scores: Array, weights: Array | None) -> Array:
     """Return the sums of the products of ranks of each user, (3, n_users): label and score, labels, scores.
 
-    Ranks are twice those less their mean, so without weights the products are integers. Sums do not depend on the order
-    of the rows of a user.
+    Ranks are twice those less their mean, so without weights the products are integers. Weights are divided by a power
+    of two for each user. Sums do not depend on the order of the rows of a user.
     """
     order = _order(indptr, scores, labels, weights)
     labels, scores = labels[order].astype(np.float64), scores[order].astype(np.float64)
-    own = np.ones(len(order)) if weights is None else weights[order].astype(np.float64)
+    own = np.ones(len(order)) if weights is None else _near_one(weights[order].astype(np.float64), indptr)
     indptr, own, steps = read_only(np.asarray(indptr, np.int64)), read_only(own), STEPS_PER_ROW * len(order)
     rank = _entry("rank_rows_of_users").suited_to(steps)
     ranks = np.zeros(len(order)), np.zeros(len(order))

@@ -1,6 +1,7 @@
 """Measures of lists at their limits: users without a list, perfect lists, the least and largest gains and options."""
 
 import math
+from fractions import Fraction
 
 import pytest
 
@@ -45,11 +46,45 @@ def test_mean_precision_has_a_last_cutoff() -> None:
 
 @pytest.mark.parametrize("metric", ["ndcg_rel", "rndcg", "normalized_gain"])
 def test_gains_that_add_up_to_infinity_are_an_error(metric: str) -> None:
-    with pytest.raises(
-        MetricError, match=rf"{metric} needs gains whose sum is a double: those of user 1 are too large"
-    ):
+    with pytest.raises(InputError, match="truth of user 1: the gains add up to more than a double holds"):
         fastrec.evaluate([[1], [1, 2]], [{1: 1.0}, {1: 1.7e308, 2: 1.7e308}], metric)
+    with pytest.raises(InputError, match="truth of user 'b'"):
+        fastrec.evaluate({"b": [1, 2], "a": [1]}, {"a": {1: 1.0}, "b": {1: 1e308, 2: 1e308}}, metric)
     assert fastrec.evaluate([[1]], [{1: 1.7e308}], metric)[metric] == 1.0
+
+
+def exact_normalized_gain(gains: list[float], ideal: list[float]) -> float:
+    lacking, total = Fraction(0), 0.0
+    for rank, gain in enumerate(gains):
+        lacking += Fraction(max(ideal[rank], 1.0) if rank < len(ideal) else 1.0) - Fraction(gain)
+        total += gain / math.log2(2 + float(lacking))
+    return total / float(sum(map(Fraction, ideal)))
+
+
+@pytest.mark.parametrize("huge", [1e6, 1e12, 1e16])
+def test_normalized_gain_keeps_digits_beside_huge_gains(huge: float) -> None:
+    found = fastrec.evaluate([[9, 0, 1, 2]], [{0: huge, 1: 1.1, 2: 3.3}], "normalized_gain")["normalized_gain"]
+    assert found == pytest.approx(exact_normalized_gain([0.0, huge, 1.1, 3.3], [huge, 3.3, 1.1]), rel=1e-14)
+
+
+def test_bpm_compares_exact_sums_of_gains_with_the_goal() -> None:
+    """Ten times the double next to 0.1 is above 1, and 0.03 is below the product of 0.3 and 0.1."""
+    ten = [dict.fromkeys(range(10), 0.1)]
+    assert fastrec.evaluate([list(range(30))], ten, "bpm(max_gain=1)@20")["bpm(max_gain=1)@20"] == pytest.approx(0.1)
+    (value,) = fastrec.evaluate([[1, 2, 3, 4, 5]], [{1: 0.03}], "bpm(max_gain=0.3, t=0.1)@5").values()
+    assert value == pytest.approx(0.02)
+    all_hits = [dict.fromkeys(range(30), 0.1)]
+    (most,) = fastrec.evaluate([list(range(30))], all_hits, "bpm(max_gain=0.1, t=3)@20").values()
+    assert most == 1.0
+
+
+def test_a_patient_user_who_nearly_never_stops() -> None:
+    p, depth = 0.999999999, 7
+    weights = [Fraction(1), *(Fraction(p) ** (rank - 1) / 2 for rank in range(2, depth + 1))]
+    (value,) = fastrec.evaluate(
+        [[1, 2]], [{1: 1.0}], f"nerr(max_gain=2, model=patience, p={p}, depth={depth})"
+    ).values()
+    assert value == pytest.approx(float(Fraction(1, 2) / sum(weights)), rel=1e-14)
 
 
 @pytest.mark.parametrize("metric", ["insq", "inst", "bpm", "nerr"])

@@ -171,6 +171,19 @@ def test_rank_correlations_of_weighted_rows_stay_in_their_range(text: str) -> No
             np.testing.assert_allclose(values, sign, rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("text", SCIPY)
+@pytest.mark.parametrize("average", ["row", "user"])
+def test_rank_correlations_take_weights_of_any_size(text: str, average: str) -> None:
+    labels = np.arange(1000) % 7.0
+    sizes = [1e-100, 1.0, 1e100] if average == "user" else [1e100]
+    indptr = np.arange(len(sizes) + 1) * 1000
+    own = text.replace("(", f"(average={average}, ") if "(" in text else f"{text}(average={average})"
+    given = np.tile(labels, len(sizes)), np.tile(labels, len(sizes)), indptr
+    (found,) = fastrec.evaluate_scores(*given, own, sample_weight=np.repeat(sizes, 1000)).values()
+    (wanted,) = fastrec.evaluate_scores(*given, own).values()
+    assert found == pytest.approx(wanted, rel=1e-12)
+
+
 def test_pairs_with_nan_come_to_an_end() -> None:
     """The check of rows comes later, so the pairs are of no use, but must not take forever."""
     assert pairs_of_users(np.array([0, 2]), np.full(2, np.nan), np.full(2, np.nan), None).shape == (4, 1)
