@@ -217,6 +217,8 @@ class BaseEvaluator(Shared, ABC):
             text = value.call.text
             others = plan.filled[text] | (find_accumulator(value.over.accumulator).sides if value.over else frozenset())
             lacking = (plan.reads[text] - known - derived) | (others - known - {"users"})
+            if lacking & derived:
+                raise MetricError(f"{text} reads more of lists than scored rows tell: fastrec.evaluate takes lists")
             if lacking:
                 one, *more = (Argument(name, (...,)) for name in DERIVED.get(min(lacking), (min(lacking),)))
                 raise MetricError(text, " needs ", one, *(part for other in more for part in (" or ", other)))
