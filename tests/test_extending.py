@@ -351,7 +351,7 @@ def test_a_metric_with_a_new_statistic_of_lists(min_gain: Any) -> None:
         fastrec.evaluate(recs, truth, ties="worst", **ask)
     with pytest.raises(fastrec.InputError, match="recs of user 0: item ids must not be negative, found -1"):
         fastrec.evaluate([[-1, 2]], [[2]], **ask)
-    with pytest.raises(fastrec.MetricError, match="^judged_misses@1 reads more of lists than scored rows tell"):
+    with pytest.raises(fastrec.MetricError, match=r"^judged_misses@1 reads more of lists than scored rows tell"):
         fastrec.evaluate_scores([1, 0], [0.5, 0.2], [0, 2], "judged_misses@1")
 
 

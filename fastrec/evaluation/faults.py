@@ -34,6 +34,8 @@ def explain_fault(
     if error.message:
         return InputError(f"user {who} ", error.message)
     if code in (op.OUT_OF_LIMITS, op.OUT_OF_RANGE):
+        if any(call.text == metric and call.metric.builtin for call in plan.calls):
+            return InputError(f"{metric} of user {who} needs sums that are too large for a double")
         return InputError(f"{metric} of user {who} is not a number within the range that the metric declares")
     return InputError(f"{metric} of user {who} is too large for a double")
 

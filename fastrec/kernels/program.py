@@ -225,7 +225,7 @@ def combine(code, x, y, out, n):
             out[i] = x[i] * y[i]
     elif code == DIVIDE:
         for i in range(n):
-            quotient = x[i] / y[i]
+            quotient = x[i] / y[i] + (y[i] - y[i])  # NaN, which is rejected, if y is a sum that has overflowed
             out[i] = 0.0 if x[i] == 0.0 and y[i] == 0.0 else quotient
     elif code == MINIMUM:
         for i in range(n):

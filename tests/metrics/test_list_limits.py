@@ -53,6 +53,12 @@ def test_gains_that_add_up_to_infinity_are_an_error(metric: str) -> None:
     assert fastrec.evaluate([[1]], [{1: 1.7e308}], metric)[metric] == 1.0
 
 
+@pytest.mark.parametrize("list_of_one", [[3, 1, 2], [2, 1], [9]])
+def test_an_ideal_that_overflows_is_no_ndcg_of_0(list_of_one: list[int]) -> None:
+    with pytest.raises(InputError, match="ndcg of user 0 needs sums that are too large for a double"):
+        fastrec.evaluate([list_of_one], [{1: 1.7e308, 2: 1.7e308}], "ndcg")
+
+
 def exact_normalized_gain(gains: list[float], ideal: list[float]) -> float:
     lacking, total = Fraction(0), 0.0
     for rank, gain in enumerate(gains):
