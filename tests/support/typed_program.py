@@ -128,7 +128,10 @@ def draw_curves() -> None:
         LABELS, SCORES, row_groups={"plan": ["free"] * len(LABELS)}
     )
     assert_type([bins.ece, bins.calibration], list[float])
-    fastrec.evaluate_scores(LABELS, SCORES, metrics="auc").to_html(curves=[roc, pr, bins])
+    of_lists: fastrec.InterpolatedPrCurve = fastrec.interpolated_pr_curve(RECS, TRUTH, 3, rounding="nearest")
+    assert_type(of_lists.area, float)
+    fastrec.plot_pr(of_lists)
+    fastrec.evaluate_scores(LABELS, SCORES, metrics="auc").to_html(curves=[roc, pr, bins, of_lists])
     for plot in (fastrec.plot_roc, fastrec.plot_pr, fastrec.plot_calibration):
         plot(LABELS, SCORES, label="model")
 
