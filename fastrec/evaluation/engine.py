@@ -101,7 +101,7 @@ def _given_rows(plan: Plan, sides: Mapping[str, Any], weights: Array | None, n_u
             nth, user = np.argwhere(~np.isfinite(filled))[0]
             raise MetricError(
                 f"{plan.askers[name]}: the provider {name} must fill finite numbers, found {filled[nth, user]} "
-                f"for user {user}: gains may be too large"
+                f"for the user at position {user}"
             )
         given[[1 + nth for nth in at]] = filled
     return given

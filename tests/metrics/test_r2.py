@@ -115,3 +115,8 @@ def test_bytes_with_impossible_sums_are_refused() -> None:
     sums = target_sums.TargetSums(np.array([1, 3, 1, 0], object), weighted=False)
     with pytest.raises(InputError, match="expected sums of targets"):
         target_sums.TargetSums.unpack(sums.pack(), weighted=False)
+
+
+def test_squares_that_overflow_are_an_error() -> None:
+    with pytest.raises(fastrec.InputError, match="r2 of user 0 is too large for a double"):
+        fastrec.evaluate_scores([1e160, 2e160, 3e160], [1e160, 2e160, 2e160], metrics="r2")
