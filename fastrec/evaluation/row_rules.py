@@ -148,7 +148,7 @@ def _check_predictions(rows: Rows) -> None:
 def make_source(plan: Plan, rows: Rows, ties: int) -> Scores:
     """Return the rows in the form that kernels take, with the statistics to compute."""
     labels = _wide_enough(max(plan.min_gains), rows.labels)
-    rank = plan.writers[True].ranks or bool(np.isin(plan.statistics(graded=True)[0][:, 0], _FROM_POSITIVES).any())
+    rank = plan.writers[True].reads_truth or bool(np.isin(plan.statistics(graded=True)[0][:, 0], _FROM_POSITIVES).any())
     # one pass over the positives serves labels of 0 and 1; with other gains, each condition has its own positives
     graded = rank and bool(len(labels)) and (plan.needs_gains or (_needs_classes(plan) is None and has_grades(labels)))
     statistics, parameters = plan.statistics(graded=graded)

@@ -145,7 +145,7 @@ class Writer:
             value: i for i, value in enumerate(dict.fromkeys(row.key[1] for row in leaves if row.key[0] == "constant"))
         }
         self._n_rows = len(self._constants)
-        self._has_hits = any(row.key[0] in (*_FROM_HITS, "ideal") for row in leaves)
+        self.reads_truth = any("truth" in _SIDES.get(row.key[0], ()) for row in leaves)
         self._measure(leaves)
         self._min_gains = [condition.min_gain for condition in conditions]
         self._condition_ops = [0]
@@ -266,11 +266,6 @@ class Writer:
         table = [(kind, i, condition, row) for i, (kind, _, condition, row) in enumerate(self._statistics)]
         parameters = np.array([parameter for _, parameter, _, _ in self._statistics], float)
         return np.array(table, np.int64).reshape(-1, op.STATISTIC_WIDTH), parameters
-
-    @property
-    def ranks(self) -> bool:
-        """Whether the program reads anything that depends on the ranks of hits."""
-        return self._has_hits
 
     def arrays(self, extent: Extent) -> dict[str, Any]:
         """Return the fields of a kernel's `Program` that follow from the rows."""
