@@ -237,7 +237,7 @@ DATA: dict[str, Fault] = {
         {"truth": [{2: 2.0}, {}], "metrics": "ndcg(ideal=k)@3"}, Value, ["ndcg(ideal=k)@3", "gains of 1", "2.0"]
     ),
     "gain too large for exp2": Fault(
-        {"truth": [{2: 1100.0}, {}], "metrics": "ndcg(gain=exp2)"}, Value, ["ndcg(gain=exp2) of user 0", "not a number"]
+        {"truth": [{2: 1100.0}, {}], "metrics": "ndcg(gain=exp2)"}, Value, ["ndcg(gain=exp2) of user 0", "too large"]
     ),
     "n_items too small": Fault({"metrics": "mcc@2", "n_items": 2}, Value, ["n_items = 2", "too small", "3 items"]),
 }
