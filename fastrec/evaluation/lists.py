@@ -436,12 +436,12 @@ class Evaluator(BaseEvaluator):
         if state is None or not self._needs_review:
             return
         batch = sum(own.shape[1] for own in self._values) and state.n_reviewed
-        from fastrec.evaluation.second_pass import find_effects  # most calls need none
+        from fastrec.evaluation.list_effects import find_effects_on_exposure  # most calls need none
 
         with self._changing():
             lists, order = prepared.lists, prepared.users.order
             sides = self._sides_of(prepared, lists) if sides is None else sides
-            found = find_effects(state, lists, sides, self._n_threads, per_user=self._per_user)
+            found = find_effects_on_exposure(state, lists, sides, self._n_threads, per_user=self._per_user)
             for at, values in found.items():
                 self._join_values(state.n_users, copied=False)
                 self._values[0][at, batch : batch + len(values)] = values if order is None else values[order]

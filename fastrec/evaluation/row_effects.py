@@ -7,15 +7,16 @@ times the number of users, plus the metric, has the metric as its mean and its c
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from fastrec.evaluation.accumulators import SCORE_COUNTS, AccumulatorKey, GroupKey
-from fastrec.evaluation.engine import sum_exactly
+from fastrec.evaluation.effects import add_effects_of_groups
 from fastrec.evaluation.row_rules import positive_rows
 from fastrec.evaluation.sources import Scores
-from fastrec.evaluation.state import EffectSums, State
+from fastrec.evaluation.state import State
 from fastrec.inputs.rows import Rows
 from fastrec.inputs.users import positions_by_code
 from fastrec.report.estimates import Effects
@@ -56,9 +57,8 @@ def _parts(n_users: int, labels: Mapping[str, Array]) -> Iterator[tuple[GroupKey
 
 
 class ReviewedRows(NamedTuple):
-    """The rows of a batch, and those that a condition takes as positive."""
+    """The rows of a batch by class, as a condition takes them."""
 
-    rows: Rows
     chosen: BatchRows
     condition: int
     n_threads: int
@@ -83,23 +83,16 @@ def find_effects_on_order(
     counted = _having_rows(rows)
     for condition, places in wanted.items():
         positive, weights = positive_rows(rows, state.plan.min_gains[condition])
-        batch = ReviewedRows(rows, BatchRows(positive, rows.scores, weights, rows.indptr), condition, n_threads)
+        batch = ReviewedRows(BatchRows(positive, rows.scores, weights, rows.indptr), condition, n_threads)
         for codes in users.groups if only_groups else (None, *users.groups):
             effects = np.zeros((len(places) + 2, n_users))
-            values = np.full((len(places), n_users), np.nan)
-            parts = [np.arange(n_users)] if codes is None else positions_by_code(codes)
-            known = [_write(state, batch, places, codes, members, effects, values) for members in parts]
-            totals = sum_exactly(effects, users.groups[:0] if codes is None else codes[None], n_threads, source)
-            for code, group, have in known:
-                sums = totals[code]
-                for nth in have:
-                    own = state.effects.setdefault(group, {}).setdefault(places[nth], EffectSums())
-                    own.add(sums[nth], classes=sums[len(places) :, 0])
-            if per_user:
+            values = np.full((len(places), n_users), np.nan) if per_user else None
+            write = partial(_write, state, batch, places, values)
+            add_effects_of_groups(state, places, users, codes, effects, write, n_threads, source)
+            if values is not None:
                 grouping = None if codes is None else users.keys[int(codes[0]) - 1][0]
-                for nth, at in enumerate(places):
-                    of_users = np.where(counted, values[nth], np.nan)
-                    of_users = of_users if users.order is None else of_users[users.order]
+                for own, at in zip(np.where(counted, values, np.nan), places, strict=True):
+                    of_users = own if users.order is None else own[users.order]
                     found.setdefault(state.plan.values[at].call.text, {})[grouping] = of_users
     state.n_reviewed += 0 if only_groups else n_users
     return found
@@ -109,31 +102,37 @@ def _write(
     state: State,
     batch: ReviewedRows,
     places: list[int],
-    codes: Array | None,
+    values: Array | None,
+    group: GroupKey | None,
     members: Array,
     effects: Array,
-    values: Array,
-) -> tuple[int, GroupKey | None, list[int]]:
-    """Write the effects of users, all or a group, and the classes of their rows: 1 for a class that there is.
+) -> list[int]:
+    """Write the effects of the users of a group, and 1 for each class that their rows have, and return the rows.
 
-    Return the code of the group, its key, and which metrics have effects.
+    `values` gets the metric plus the effect.
     """
-    code = 0 if codes is None else int(codes[members[0]])
-    group = None if code == 0 else batch.rows.users.keys[code - 1]
     counts: Any = state.accumulators[AccumulatorKey(SCORE_COUNTS, batch.condition, group)]
     sums = state.part(group)
     classes = count_classes(batch.chosen, members, batch.n_threads)
-    effects[len(places) :, members] = classes.T > 0
+    own = _run_of(members)
+    effects[len(places) :, own] = classes.T > 0
     have = []
     for nth, at in enumerate(places):
         value = state.plan.values[at]
         assert value.over is not None and value.over.influence is not None
         users = BatchUsers(batch.chosen, members, classes, batch.n_threads)
         if (found := value.over.influence(counts, users)) is not None:
-            effects[nth, members] = sums.n_users(value) * found
-            values[nth, members] = value.over.value(counts) + effects[nth, members]
+            effects[nth, own] = sums.n_users(value) * found
+            if values is not None:
+                values[nth, own] = value.over.value(counts) + effects[nth, own]
             have.append(nth)
-    return code, group, have
+    return have
+
+
+def _run_of(members: Array) -> Array | slice:
+    """Return ascending positions as a slice if they follow each other, as the users of segments do."""
+    first, last = int(members[0]), int(members[-1])
+    return slice(first, last + 1) if last - first + 1 == len(members) else members
 
 
 def _having_rows(rows: Rows) -> Array:

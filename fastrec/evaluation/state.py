@@ -51,19 +51,18 @@ class EffectSums:
 
     def __init__(self) -> None:
         self.total, self.squares = 0, 0
-        self.classes: list[int] | None = None
+        self.classes: list[int] = []
 
-    def add(self, sums: Iterable[int], classes: Iterable[int] | None = None) -> None:
+    def add(self, sums: Iterable[int], classes: Iterable[int]) -> None:
         """Add the sums of a batch, in steps of 2^-GENERAL_SCALE; with rows also how many users have each class."""
         total, squares = sums
         self.total += total
         self.squares += squares
-        if classes is not None:
-            self.classes = [one + other for one, other in zip(self.classes or (0, 0), classes, strict=True)]
+        self.classes = [one + other for one, other in itertools.zip_longest(self.classes, classes, fillvalue=0)]
 
     def std_error(self, n: int) -> float:
         """Return the standard error of the metric of n users; NaN if fewer than two of them have rows of a class."""
-        if self.classes is not None and min(self.classes) < 2 << op.GENERAL_SCALE:
+        if self.classes and min(self.classes) < 2 << op.GENERAL_SCALE:
             return math.nan
         return mean_and_error(n, self.total, self.squares, op.GENERAL_SCALE)[1]
 
