@@ -20,7 +20,7 @@ from fastrec.kernels.lists import UserArrays
 from fastrec.kernels.program import Program
 from fastrec.kernels.sums import Totals
 from fastrec.metrics.plan import Plan, Policies, call_on_arrays
-from fastrec.metrics.program import ConditionRows, Extent, Writer, identity
+from fastrec.metrics.program import ConditionRows, Extent, Writer
 from fastrec.metrics.providers import find_provider
 from fastrec.metrics.statistics import Row, Values
 from fastrec.metrics.sums import Failure, Sum, SumList, program_of_sums
@@ -200,7 +200,7 @@ def _fill_formulas(plan: Plan, stored: Array, weights: Array) -> Array:
 
 def _look_up(where: dict[Hashable, Any], row: Row) -> Any:
     try:
-        return where[identity(row)]
+        return where[row.identity]
     except KeyError:
         raise MetricError(
             "uses other statistics when it is called again: a formula must use the same statistics for all data"

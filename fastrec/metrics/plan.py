@@ -19,7 +19,7 @@ from fastrec.kernels import codes as op
 from fastrec.kernels.program import Program
 from fastrec.metrics.declaration import LISTS, ROWS, Call, Changes
 from fastrec.metrics.geometric import geometric_mean, refuse_geometric
-from fastrec.metrics.program import ConditionRows, Extent, Writer, identity, is_linear, sides_of, vanishes, walk
+from fastrec.metrics.program import ConditionRows, Extent, Writer, is_linear, sides_of, vanishes, walk
 from fastrec.metrics.providers import find_provider
 from fastrec.metrics.row_statistics import RowStatistics
 from fastrec.metrics.sampled import OF_ALL_HITS, arrays_refused, of_whole_catalogue
@@ -270,7 +270,7 @@ class Plan:
     @once
     def sums_digest(self) -> str:
         """Digest that is equal for plans with the same meaning of totals, in any process and version."""
-        lists = [[(e.condition, identity(e.row), e.fixed) for e in sums.sums] for sums in (self.direct, self.arrays)]
+        lists = [[(e.condition, e.row.identity, e.fixed) for e in sums.sums] for sums in (self.direct, self.arrays)]
         named = [formula.call.text for formula in self.formulas]
         return hashlib.sha256(repr((lists, named, self._conditions, self.scales)).encode()).hexdigest()
 
@@ -420,7 +420,7 @@ class Plan:
                 continue
             found[value.call.text] = own = []
             for row in (*self._weighted(ratio.rows), ratio.counted):
-                key = value.condition, identity(row)
+                key = value.condition, row.identity
                 if key not in known:
                     known[key] = len(self.kept)
                     self.kept.append(len(self._stored))
@@ -454,7 +454,7 @@ class Plan:
         asked: dict[Hashable, Row] = {}
 
         def record(row: Row) -> Any:
-            asked[identity(row)] = row
+            asked[row.identity] = row
             return np.full(2, row.key[1] if row.key[0] == "constant" else 1.0).view(Values)
 
         statistics = self.statistics_of(call, record)
@@ -468,7 +468,7 @@ class Plan:
             self.not_linear.append(call.text)
         start = len(self._stored)
         self._stored += [(condition, row) for row in (*asked, INCLUDED, COUNTED)]
-        leaves = tuple((identity(row), start + i) for i, row in enumerate(asked))
+        leaves = tuple((row.identity, start + i) for i, row in enumerate(asked))
         weight, given = (Row(("given", 2 * len(self.formulas) + i)) for i in range(2))
         self.formulas.append(ArrayFormula(call, position, leaves, start + len(asked), start + len(asked) + 1))
         self.arrays.checks.append(_check(call, 0, given))

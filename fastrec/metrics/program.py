@@ -13,7 +13,7 @@ from fastrec.metrics.providers import find_provider
 from fastrec.metrics.rank_weights import Weight, rank_weights
 from fastrec.metrics.statistics import Row
 
-__all__ = ["UNCUT", "ConditionRows", "Extent", "Writer", "identity", "is_linear", "sides_of", "vanishes", "walk"]
+__all__ = ["UNCUT", "ConditionRows", "Extent", "Writer", "is_linear", "sides_of", "vanishes", "walk"]
 
 Array = np.ndarray[Any, Any]
 UNCUT = 1 << 62
@@ -34,11 +34,6 @@ class ConditionRows(NamedTuple):
     min_gain: float
     rows: tuple[Row, ...]
     checks: tuple[tuple[Row, float, float], ...] = ()
-
-
-def identity(row: Row) -> Hashable:
-    """Return a key that is equal for rows with the same numbers by construction."""
-    return (row.key, *(identity(part) for part in row.parts))
 
 
 def walk(rows: Iterable[Row]) -> Iterator[Row]:
@@ -177,22 +172,22 @@ class Writer:
 
     def row_number(self, condition: int, row: Row) -> int:
         """Return the number of a row that the program fills."""
-        return self._row_of[condition][identity(row)]
+        return self._row_of[condition][row.identity]
 
     def _write_condition(self, condition: ConditionRows) -> None:
         self._known: dict[Hashable, int] = {}
         self._row_of.append(self._known)
         wanted = [*condition.rows, *(check[0] for check in condition.checks)]
-        self._leaves = {identity(row): row for row in walk(wanted) if is_leaf(row)}
+        self._leaves = {row.identity: row for row in walk(wanted) if is_leaf(row)}
         for row in wanted:
             self._write(row)
         for row, low, high in condition.checks:
-            self._ops.append((op.CHECK, 0, self._known[identity(row)], len(self._limits), 0))
+            self._ops.append((op.CHECK, 0, self._known[row.identity], len(self._limits), 0))
             self._limits.append((low, high))
 
     def _write(self, row: Row) -> int:
         """Write the operations that fill a row, and return its number."""
-        name = identity(row)
+        name = row.identity
         if name in self._known:
             return self._known[name]
         if is_leaf(row):
@@ -208,7 +203,7 @@ class Writer:
         self._n_rows += 1
 
     def _write_leaf(self, row: Row) -> None:
-        kind, name = row.key[0], identity(row)
+        kind, name = row.key[0], row.identity
         if kind == "constant":
             self._known[name] = self._constants[row.key[1]]
         elif kind in _READ:
@@ -243,14 +238,14 @@ class Writer:
     def _write_ideals(self, source: tuple[int, int | None]) -> None:
         """Write one sort of the gains of a source, and one walk per gain and weight for all limits."""
         leaves = [leaf for leaf in self._leaves.values() if leaf.key[0] == "ideal" and leaf.key[1:3] == source]
-        limits = {identity(leaf): self._write(leaf.parts[0]) for leaf in leaves}
+        limits = {leaf.identity: self._write(leaf.parts[0]) for leaf in leaves}
         cutoff = self._cutoff(source[1]) if source[0] == op.FROM_CUT_LIST else 0
         self._ops.append((op.SORT_GAINS, 0, source[0], cutoff, 0))
         for gain, weight in dict.fromkeys(leaf.key[3:] for leaf in leaves):
             self._ops.append((op.SORTED_SERIES, 0, self._weight(weight), self._gain_map(gain), 0))
             for leaf in leaves:
                 if leaf.key[3:] == (gain, weight):
-                    self._emit(op.READ_SORTED, identity(leaf), limits[identity(leaf)])
+                    self._emit(op.READ_SORTED, leaf.identity, limits[leaf.identity])
 
     def _cutoff(self, k: int | None) -> int:
         return self._cutoffs.index(UNCUT if k is None else k)

@@ -50,12 +50,13 @@ class UntraceableError(Exception):
 class Row:
     """One number per user, not yet computed: a leaf (`key`) or arithmetic on other rows."""
 
-    __slots__ = ("key", "parts", "size")
+    __slots__ = ("identity", "key", "parts", "size")
     __array_priority__ = 1000
 
     def __init__(self, key: Any, parts: tuple[Row, ...] = ()) -> None:
         self.key = key
         self.parts = parts
+        self.identity: Hashable = (key, *(part.identity for part in parts))  # equal for rows with equal numbers
         self.size: int = 1 + sum(part.size for part in parts)  # a row that is used twice counts twice
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Row:

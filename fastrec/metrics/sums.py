@@ -9,7 +9,7 @@ import numpy as np
 
 from fastrec.kernels import codes as op
 from fastrec.kernels.program import Program
-from fastrec.metrics.program import Extent, Writer, identity
+from fastrec.metrics.program import Extent, Writer
 from fastrec.metrics.statistics import Row
 
 __all__ = ["ANY_SIZE", "Check", "Failure", "Sum", "SumList", "program_of_sums", "rows_and_checks"]
@@ -58,7 +58,7 @@ class SumList:
         """Add sums that are not in the list yet, and return the places of all."""
         places = []
         for each in sums:
-            key = (each.condition, identity(each.row), each.fixed)
+            key = (each.condition, each.row.identity, each.fixed)
             if key not in self._known:
                 self._known[key] = len(self.sums)
                 self.sums.append(each)
