@@ -112,7 +112,8 @@ def _is_foreign(value: Any) -> bool:
         return False
     if isinstance(value, list):
         return bool(value) and _is_spark_row(value[0])
-    if any(hasattr(value, export) for export in ("__arrow_c_stream__", "__arrow_c_array__", "collect_schema")):
+    exports = ("__arrow_c_stream__", "__arrow_c_array__", "collect_schema")
+    if any(hasattr(value, export) for export in exports) or _is_series(value):
         return True
     return not hasattr(value, "indptr") and _as_narwhals(value) is not None
 
@@ -159,7 +160,7 @@ def _read_foreign(value: Any, name: str) -> Frame | Column:
         raise InputTypeError(
             f"recs[{value.index.tolist()[sets[0]]!r}] must be a list, best item first: a set has no order"
         )
-    if not hasattr(value, "__arrow_c_stream__") and not hasattr(value, "__arrow_c_array__"):
+    if not hasattr(value, "__arrow_c_stream__") and not hasattr(value, "__arrow_c_array__") and not _is_series(value):
         value = _collect(value, name)
     if isinstance(value, arrow.Table):  # keeps its chunks, which an export would change
         return Frame(name, _column_names(value, name), value.column)

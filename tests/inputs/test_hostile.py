@@ -518,7 +518,7 @@ def test_bytes_and_texts_are_not_the_same_users(history, users):
 
 @pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
 def test_a_label_that_no_frame_can_hold(kind):
-    pytest.importorskip(kind)
+    pytest.importorskip(kind, minversion="3" if kind == "pandas" else None)  # pandas 2 holds any text
     report = fastrec.evaluate([[1]], [[1]], "mrr", groups=["\ud800"])
     with pytest.raises(fastrec.InputError, match=f"{kind} cannot hold a label with an unpaired surrogate"):
         report.to_frame(kind)
