@@ -50,22 +50,23 @@ class MovieLens(Format):
         return text_source(files, self, sql, found, files.paths, typed=True)
 
 
-class ArrowFiles(Format):
-    """Files of Arrow's IPC."""
+class NumpyFiles(Format):
+    """Record arrays of NumPy."""
 
-    name, title = "arrow", "Arrow IPC"
-    endings = (".arrow", ".feather")
-    magic = b"ARROW1"
+    name, title = "npy", "NumPy"
+    endings = (".npy",)
+    magic = b"\x93NUMPY"
 
     def open(self, con: Any, files: Files, columns: Any, attempt: int) -> Source:
-        tables = [pa.ipc.open_file(path).read_all() for path in files.paths]
+        arrays = map(np.load, files.paths)
+        tables = [pa.table({name: rows[name] for name in rows.dtype.names}) for rows in arrays]
         counted = {utf8_path(path): len(table) for path, table in zip(files.paths, tables, strict=True)}
-        con.register("arrow rows", pa.concat_tables(tables))
+        con.register("rows of NumPy", pa.concat_tables(tables))
         rows = quoted(f"rows of {files.path}")
-        run(con, f'CREATE OR REPLACE TABLE {rows} AS FROM "arrow rows"').fetchall()
-        con.unregister("arrow rows")
+        run(con, f'CREATE OR REPLACE TABLE {rows} AS FROM "rows of NumPy"').fetchall()
+        con.unregister("rows of NumPy")
         found = {name: (quoted(name), type_) for name, type_, *_ in run(con, f"DESCRIBE {rows}").fetchall()}
-        return replace(text_source(files, self, rows, found, files.paths, typed=True), n_rows=counted)
+        return replace(text_source(files, self, rows, found, files.paths, typed=True), n_rows=counted, is_copy=True)
 
 
 @pytest.fixture
@@ -83,10 +84,9 @@ def write_ids(path: Path, rows: list[tuple[int, int]]) -> str:
     users, items = zip(*rows, strict=True)
     if path.suffix == ".dat":
         path.write_text("".join(f"{user}::{item}::4.5::978300760\n" for user, item in rows))
-    elif path.suffix in (".arrow", ""):
-        table = pa.table({"user_id": users, "item_id": items})
-        with pa.ipc.new_file(path, table.schema) as writer:
-            writer.write_table(table)
+    elif path.suffix in (".npy", ""):
+        with path.open("wb") as file:
+            np.save(file, np.rec.fromarrays([users, items], names="user_id,item_id"))
     else:
         path.write_text("user_id,item_id\n" + "".join(f"{user},{item}\n" for user, item in rows))
     return str(path)
@@ -94,7 +94,7 @@ def write_ids(path: Path, rows: list[tuple[int, int]]) -> str:
 
 @pytest.mark.usefixtures("formats")
 @pytest.mark.parametrize(
-    ("format_", "name"), [(MovieLens(), "recs.dat"), (ArrowFiles(), "recs.arrow"), (ArrowFiles(), "recs")]
+    ("format_", "name"), [(MovieLens(), "recs.dat"), (NumpyFiles(), "recs.npy"), (NumpyFiles(), "recs")]
 )
 def test_a_format_of_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, format_: Format, name: str) -> None:
     truth = write_ids(tmp_path / "truth.csv", [(1, 6), (2, 7)])
@@ -114,21 +114,21 @@ def test_a_format_of_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form
 @pytest.mark.usefixtures("formats")
 def test_messages_and_choices_name_a_registered_format(tmp_path: Path) -> None:
     csv = write_ids(tmp_path / "recs.csv", ROWS)
-    (tmp_path / "recs.feather").write_text("no Arrow")
+    (tmp_path / "recs.npy").write_text("no NumPy")
     (tmp_path / "zeros").write_bytes(b"\0" * 9)
-    register(ArrowFiles())
-    choices = "auto, parquet, csv, jsonl, trec, arrow"
+    register(NumpyFiles())
+    choices = "auto, parquet, arrow, csv, jsonl, trec, npy"
     for path, chosen, says in (
-        (csv, "orc", f"input_format must be one of {choices}; found 'orc'"),
-        (csv, "arrow", "recs.csv: not an Arrow IPC file (it does not begin with ARROW1)"),
-        (tmp_path / "recs.feather", "auto", "recs.feather: not an Arrow IPC file (it does not begin with ARROW1)"),
-        (tmp_path / "zeros", "auto", "zeros: neither Parquet nor Arrow IPC nor text in UTF-8: it has zero bytes"),
+        (csv, "avro", f"input_format must be one of {choices}; found 'avro'"),
+        (csv, "npy", "recs.csv: not a NumPy file (it does not begin with \\x93NUMPY)"),
+        (tmp_path / "recs.npy", "auto", "recs.npy: not a NumPy file (it does not begin with \\x93NUMPY)"),
+        (tmp_path / "zeros", "auto", "zeros: neither Parquet, Arrow, NumPy nor text in UTF-8: it has zero bytes"),
     ):
         with pytest.raises(fastrec.InputError, match=re.escape(says)):
             fastrec.evaluate_files(path, csv, "mrr", input_format=chosen)
-    told = CliRunner().invoke(program, ["evaluate", csv, csv, "--input-format", "orc"]).output
+    told = CliRunner().invoke(program, ["evaluate", csv, csv, "--input-format", "avro"]).output
     assert all(f"'{choice}'" in told for choice in choices.split(", "))
-    assert "arrow" in CliRunner().invoke(program, ["evaluate", "--help"]).output
+    assert "npy" in CliRunner().invoke(program, ["evaluate", "--help"]).output
 
 
 # A form of lists

@@ -527,7 +527,7 @@ class InputFormat(TypedDict, total=False):
     input_format: Annotated[
         str,
         """format of all files; ``"auto"``: detect the format of each file from its beginning
-        The others are ``"parquet"``, ``"csv"``, ``"jsonl"`` and ``"trec"``.
+        The others are ``"parquet"``, ``"arrow"``, ``"csv"``, ``"jsonl"`` and ``"trec"``.
         """,
     ]
 

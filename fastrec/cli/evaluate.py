@@ -105,7 +105,7 @@ def evaluate(ctx: click.Context, /, recs: str, truth: str | None, **options: Any
     order of rows in the file. A LOG has one row per impression, with a label and a score, or one row per rating,
     with the true and the predicted rating. It may have a column of users. Metrics that read no truth take RECS alone.
 
-    Files are Parquet, CSV, JSON lines or TREC (a run and judgements). A folder, or a pattern such as
+    Files are Parquet, Arrow, CSV, JSON lines or TREC (a run and judgements). A folder, or a pattern such as
     'logs/*.parquet', is read as one file, and subfolders such as date=2024-01-01 add a column. A file named - is
     standard input. Scores order a TREC run; --ties id_desc --no-truth judged --no-recs skip counts as trec_eval does.
 

@@ -51,9 +51,10 @@ def evaluate_files(
     Parameters
     ----------
     recs : path of the lists, or of the log
-        Parquet, CSV or JSON lines (also packed with gzip or zstd), one row per user and item, or per impression, in any
-        order. Or a TREC run and judgements; scores order a run. A folder, or a pattern such as ``"logs/*.parquet"``,
-        is read as one file. Folders named like ``date=2024-01-01`` in it become columns.
+        Parquet, Arrow (Feather), CSV or JSON lines (the last two also packed with gzip or zstd), one row per user
+        and item, or per impression, in any order. Or a TREC run and judgements; scores order a run. A folder, or a
+        pattern such as ``"logs/*.parquet"``, is read as one file. Folders in it named like ``date=2024-01-01`` become
+        columns.
     truth : path of the relevant items
     metrics : as in `evaluate` and `evaluate_scores`
 

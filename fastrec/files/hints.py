@@ -175,7 +175,7 @@ def _has_gains(con: DuckDBPyConnection, truth: Source, name: str) -> bool | None
     import duckdb
 
     value = f"TRY_CAST(CAST({truth.columns[name][0]} AS VARCHAR) AS DOUBLE)"
-    rows = f"SELECT {value} AS value FROM {truth.sql} LIMIT {ROWS_TO_ASK}"
+    rows = f"SELECT {value} AS value FROM {truth.whole_sql} LIMIT {ROWS_TO_ASK}"
     try:
         numbers, graded = one_row(con, f"SELECT count(*) = count(value), bool_or(value <> 1) FROM ({rows})")
     except duckdb.InterruptException:
@@ -192,7 +192,7 @@ def _is_disordered(con: DuckDBPyConnection, recs: Source, user: str, role: str, 
     who, value = recs.columns[user][0], recs.columns[name][0]
     query = (
         f"SELECT hash(CAST({who} AS VARCHAR)) AS who, TRY_CAST(CAST({value} AS VARCHAR) AS DOUBLE) AS value "
-        f"FROM {recs.sql} LIMIT {ROWS_TO_ASK}"
+        f"FROM {recs.whole_sql} LIMIT {ROWS_TO_ASK}"
     )
     try:
         rows = run(con, query).fetchnumpy()

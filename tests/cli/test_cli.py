@@ -431,7 +431,7 @@ BAD_LISTS = {
     "short": ("user_id,item_id\n1\n", "line 2: 2 columns expected, 1 found"),
     "rank": ("user_id,item_id,rank\n1,10,1\n1,11,1\n", "holds a rank twice for one user"),
     "score": ("user_id,item_id,score\n1,10,high\n", "row 1 holds 'high'"),
-    "binary": ("\0\1\2", "neither Parquet nor text"),
+    "binary": ("\0\1\2", "neither Parquet, Arrow nor text"),
     "escape": ("user_id,item_id,score\n1,10,\x1b[31m\n", r"\\x1b\[31m"),
 }
 

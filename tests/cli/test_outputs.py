@@ -379,7 +379,7 @@ def test_what_is_wrong_with_standard_input():
     assert_fails("standard input: the file is empty", *evaluate, text="")
     assert_fails("standard input: no column 'item_id'", *evaluate, text="user_id,sku\n1,2\n")
     assert_fails("standard input: not a Parquet file", *evaluate, "--input-format", "parquet", text=LISTS)
-    assert_fails("standard input: neither Parquet nor text", *evaluate, text=b"\xff\xfe\x00")
+    assert_fails("standard input: neither Parquet, Arrow nor text", *evaluate, text=b"\xff\xfe\x00")
     for form in ("table", "json"):
         result = run(*evaluate, "--format", form, text="user_id,item_id,rank\n71,10,1\n")
         assert result.exit_code == 0 and "'71' in standard input" in result.stderr

@@ -551,7 +551,7 @@ def test_a_log_without_rows_is_warned_of_as_in_frames(write, monkeypatch, suffix
         ("user_id,item_id\n1,2\n3\n", "cannot be read as CSV: line 3: 2 columns expected, 1 found"),
         ("user_id,item_id\n1,2\n3,4,5\n", "cannot be read as CSV: line 3: 2 columns expected, 3 found"),
         ('user_id,item_id\n"1,2\n3,4\n', "cannot be read as CSV: line 2: a quote is not closed"),
-        ("user_id,item_id\n1,\0\n", "neither Parquet nor text in UTF-8"),
+        ("user_id,item_id\n1,\0\n", "neither Parquet, Arrow nor text in UTF-8"),
         (
             "user_id,item_id\n1,5\n,6\n,7\n",
             r"column 'user_id' has no value \(null\) in 2 rows, the first is row 2 of 3",
@@ -597,7 +597,7 @@ def test_bad_gains(read):
 def test_bytes_that_are_not_utf8(tmp_path, write):
     path = tmp_path / "latin.csv"
     path.write_bytes("user_id,item_id\n1,café\n".encode("latin-1"))
-    with pytest.raises(InputError, match="neither Parquet nor text in UTF-8"):
+    with pytest.raises(InputError, match="neither Parquet, Arrow nor text in UTF-8"):
         read_logs(path, write(TRUTH))
     path.write_bytes(b"user_id,item_id\n" + b"1,a\n" * 300_000 + "1,café\n".encode("latin-1"))
     with pytest.raises(InputError, match=r"cannot be read as CSV: line 300002: not UTF-8"):
@@ -623,7 +623,7 @@ def test_paths_that_cannot_be_read(tmp_path, write):
         (tmp_path, "pipe: is not a regular file"),
         (tmp_path / "pipe", "is not a regular file"),
         (write(LISTS, "recs.parquet"), r"not a Parquet file \(it does not begin with PAR1\)"),
-        (write(LISTS, "recs.arrow"), r"fastrec does not read \.arrow files"),
+        (write(LISTS, "recs.avro"), r"fastrec does not read \.avro files"),
     ):
         with pytest.raises(InputError, match=message):
             read_logs(path, truth)

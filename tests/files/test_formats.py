@@ -121,9 +121,8 @@ def test_the_documentation_lists_the_formats():
 
 
 def test_a_format_that_is_not_known(fails):
-    assert (
-        fails(LISTS, input_format="tsv") == "input_format must be one of auto, parquet, csv, jsonl, trec; found 'tsv'"
-    )
+    choices = "auto, parquet, arrow, csv, jsonl, trec"
+    assert fails(LISTS, input_format="tsv") == f"input_format must be one of {choices}; found 'tsv'"
 
 
 @pytest.mark.parametrize(
@@ -131,12 +130,14 @@ def test_a_format_that_is_not_known(fails):
     [
         (LISTS, "x.parquet", "auto", "not a Parquet file (it does not begin with PAR1)"),
         (LISTS, "x.csv", "parquet", "not a Parquet file (it does not begin with PAR1)"),
-        (LISTS, "x.feather", "auto", "fastrec does not read .feather files; convert it to Parquet, CSV or JSON lines"),
+        (LISTS, "x.feather", "auto", "not an Arrow file (it does not begin with ARROW1)"),
+        (LISTS, "x.avro", "auto", "fastrec does not read .avro files; convert it to Parquet, CSV or JSON lines"),
+        (b"ORC\0", "x.orc", "auto", "fastrec does not read .orc files; convert it to Parquet, CSV or JSON lines"),
         (LISTS, "x.jsonl", "auto", "cannot be read as JSON lines: line 1: Expecting value"),
         ("[1]", "x.json", "auto", f"not JSON lines: expected one object per line, such as {WANTED}"),
-        ({"user_id": [1], "item_id": [5]}, "x", "csv", "neither Parquet nor text in UTF-8: "),
-        ({"user_id": [1], "item_id": [5]}, "x", "jsonl", "neither Parquet nor text in UTF-8: "),
-        ({"user_id": [1], "item_id": [5]}, "x", "trec", "neither Parquet nor text in UTF-8: "),
+        ({"user_id": [1], "item_id": [5]}, "x", "csv", "neither Parquet, Arrow nor text in UTF-8: "),
+        ({"user_id": [1], "item_id": [5]}, "x", "jsonl", "neither Parquet, Arrow nor text in UTF-8: "),
+        ({"user_id": [1], "item_id": [5]}, "x", "trec", "neither Parquet, Arrow nor text in UTF-8: "),
         (LISTS, "x", "trec", "the first line has 1 columns; a TREC run has 6 (qid Q0 docid rank score tag), "),
         ("a b c d e\n", "x", "trec", "the first line has 5 columns; a TREC run has 6 (qid Q0 docid rank score tag), "),
     ],
@@ -752,7 +753,7 @@ def test_formats_on_the_command_line(write, tmp_path):
     assert "0.7500" in found.stdout and "BE" in found.stdout
     found = command(tmp_path, "evaluate", "logs", "truth.jsonl", "-m", "mrr", "--input-format", "csv")
     assert found.returncode == 2 and found.stdout == "" and found.stderr.count("\n") == 1
-    assert "neither Parquet nor text" in found.stderr
+    assert "neither Parquet, Arrow nor text" in found.stderr
 
 
 def test_rows_of_several_files_on_the_command_line(write, tmp_path):

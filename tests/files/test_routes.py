@@ -18,7 +18,9 @@ METRICS = ["ndcg", "recall", "map", "mrr", "hit_rate"]
 CUTOFFS = [1, 3, 10]
 OPTIONS = {"metrics": METRICS, "k": CUTOFFS, "per_user": True}
 FORMS = ("parquet", "csv", "csv.gz", "csv.zst", "jsonl")
+BATCHED = ("arrow", "arrows", "feather")  # DuckDB always reads these
 FILES = [f"{form}, {way}" for form in FORMS for way in ("whole", "by DuckDB", "sorted on disk")]
+FILES += [f"{form}, {way}" for form in BATCHED for way in ("whole", "sorted on disk")]
 FRAMES = ["PyArrow", "PyArrow dictionaries", "pandas", "Polars"]
 ROUTES = [*FRAMES, *FILES, "parquet, strings numbered", "parquet, cut by user", "trec, whole", "trec, sorted on disk"]
 KINDS = ["integers", "strings", "tied scores"]
@@ -45,6 +47,14 @@ def make_tables(kind):
 def write(table, path, form):
     if form == "parquet":
         pq.write_table(table, path, row_group_size=500)
+    elif form == "arrow":
+        with pa.ipc.new_file(path, table.schema) as writer:
+            writer.write_table(table, 300)
+    elif form == "arrows":
+        with pa.ipc.new_stream(path, table.schema) as writer:
+            writer.write_table(table, 300)
+    elif form == "feather":
+        pytest.importorskip("pyarrow.feather").write_feather(table, str(path), "zstd", chunksize=400)
     elif form == "trec":
         is_run = "score" in table.column_names
         line = "{user_id} Q0 {item_id} 1 {score} x\n" if is_run else "{user_id} 0 {item_id} 1\n"

@@ -53,6 +53,10 @@ class Format(ABC):
     has_labels: bool = True  # whether a file can hold the labels of users
     ids_are_strings: bool = False  # whether ids are strings, even digits, unless other files have integers
 
+    def has_magic(self, start: Beginning) -> bool:
+        """Return whether a file begins like those of a format that is not text."""
+        return start.first.startswith(self.magic)
+
     def begins(self, start: Beginning, names: Collection[str]) -> bool:
         """Return whether a text file is in this format; `names` are the columns that may be read."""
         return start.ending in self.endings
@@ -96,6 +100,8 @@ class Source:
     untyped: frozenset[str]  # columns of strings in a format without types
     filled: frozenset[str]  # the files that have more than a header
     n_rows: Mapping[str, int] = field(default_factory=dict)  # {path: rows}, if the rows were counted
+    is_copy: bool = False  # whether `sql` is a table that has all rows
+    all_columns: str = ""  # SQL that reads all columns, if `sql` has only the wanted ones
 
     @property
     def columns(self) -> Mapping[str, tuple[str, str]]:
@@ -107,6 +113,11 @@ class Source:
         path, position = self._in_file(position)
         where = f" of {path}" if len(self.files.paths) > 1 else ""
         return f"{self.format.place(path, position)}{where}"
+
+    @property
+    def whole_sql(self) -> str:
+        """SQL that reads all columns, also those that no argument names."""
+        return self.all_columns or self.sql
 
     def file_sql(self) -> str | None:
         """Return the SQL of the file of a row, in 1 to 4 bytes; None if the rows of each file are known without it."""
@@ -124,7 +135,7 @@ class Source:
 
     def trim(self, con: DuckDBPyConnection) -> None:
         """Drop copied rows except those that hints look at."""
-        if self.n_rows:
+        if self.is_copy:
             run(con, f"CREATE OR REPLACE TABLE {self.sql} AS SELECT * FROM {self.sql} LIMIT {ROWS_TO_ASK}")
 
     def _in_file(self, position: int) -> tuple[str, int]:

@@ -57,7 +57,7 @@ def _open_csv(con: DuckDBPyConnection, files: Files, columns: FileColumns, attem
     filled = [head.path for head, own in zip(heads, headers, strict=True) if not own.is_all]
     if attempt or any(one.n_lines > 1 for one in headers):
         sql, n_rows = _copy_rows(con, files, headers[0])
-        return replace(text_source(files, CSV, sql, found, filled), n_rows=n_rows)
+        return replace(text_source(files, CSV, sql, found, filled), n_rows=n_rows, is_copy=True)
     types = ", ".join(f"c{n}: 'VARCHAR'" for n in range(len(header)))
     options = (
         f"auto_detect=false, header=true, skip=0, comment='', delim={string_sql(delimiter)}, quote='\"', escape='\"', "

@@ -1,4 +1,4 @@
-"""Reasons for errors of DuckDB and of Python's csv module, read from their messages: these errors have no codes."""
+"""Reasons for errors of DuckDB, PyArrow and Python's csv module, from their messages: these errors have no codes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 from fastrec.exceptions import Text, joined
 from fastrec.files.paths import utf8_path
 
-__all__ = ["disk_is_full", "first_sentence", "reason_of_csv", "was_interrupted"]
+__all__ = ["disk_is_full", "first_sentence", "one_line", "reason_of_csv", "was_interrupted"]
 
 
 def first_sentence(error: Exception, path: str = "") -> Text:
@@ -22,6 +22,11 @@ def first_sentence(error: Exception, path: str = "") -> Text:
     text = re.sub(r"Expected Number of Columns: (\d+) Found: (\d+)", r"\1 columns expected, \2 found", text)
     text = " ".join(text.split())
     return joined(text.split(utf8_path(path)), path) if path else Text(text)
+
+
+def one_line(error: Exception) -> str:
+    """Return the message of an error in one line."""
+    return " ".join(str(error).split())
 
 
 def disk_is_full(error: Exception) -> bool:

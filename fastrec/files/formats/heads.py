@@ -97,7 +97,7 @@ def read_head(path: str) -> Head:
 
 def _no_text() -> str:
     titles = [format_.title for format_ in FORMATS.values() if format_.magic]
-    return f"neither {' nor '.join(titles)} nor text in UTF-8"
+    return f"neither {', '.join(titles)} nor text in UTF-8"
 
 
 def read_heads(paths: Sequence[str]) -> list[Head]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fastrec.checks import check_choice, with_article
 from fastrec.exceptions import InputError
+from fastrec.files.formats.arrow import ARROW
 from fastrec.files.formats.base import Format
 from fastrec.files.formats.csv import CSV
 from fastrec.files.formats.heads import Beginning
@@ -16,9 +17,9 @@ from fastrec.files.paths import Files
 __all__ = ["AUTO", "data_endings", "input_formats", "recognise"]
 
 AUTO = "auto"
-OTHER_ENDINGS = (".arrow", ".feather", ".ipc", ".avro", ".orc", ".xlsx", ".npz")
+OTHER_ENDINGS = (".avro", ".orc", ".xlsx", ".npz")
 
-for _format in (PARQUET, CSV, JSON_LINES, TREC):
+for _format in (PARQUET, ARROW, CSV, JSON_LINES, TREC):
     register(_format)
 
 
@@ -51,10 +52,10 @@ def _recognise(start: Beginning, names: set[str], input_format: str) -> Format:
     asked: Format | None = FORMATS.get(input_format)
     if asked is None:
         binary = [format_ for format_ in FORMATS.values() if format_.magic]
-        having = [format_ for format_ in binary if start.first.startswith(format_.magic)]
+        having = [format_ for format_ in binary if format_.has_magic(start)]
         asked = next(iter(having + [each for each in binary if start.ending in each.endings]), None)
     if asked is not None:
-        if not start.first.startswith(asked.magic):
+        if not asked.has_magic(start):
             magic = asked.magic.decode("latin-1")
             raise InputError(start.path, f": not {with_article(asked.title)} file (it does not begin with {magic})")
         return asked

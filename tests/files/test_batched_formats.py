@@ -1,0 +1,230 @@
+"""Arrow files: how they are recognised, their types and sizes, several at once, and faults in them."""
+
+import json
+
+import numpy as np
+import pytest
+
+import fastrec
+from fastrec import evaluate, evaluate_files
+from fastrec.exceptions import InputError, InputTypeError
+from fastrec.files.columns import ListColumns
+from fastrec.files.formats import arrow, batches
+from fastrec.files.opened import open_files
+
+pa = pytest.importorskip("pyarrow")
+pytest.importorskip("duckdb")
+
+FORMS = ("arrow", "arrows", "feather")
+LISTS = {"user_id": [1, 1, 2, 3], "item_id": ["a", "b", "a", "c"], "rank": [1, 2, 1, 1]}
+TRUTH = {"user_id": [1, 2, 3], "item_id": ["b", "a", "d"]}
+METRICS = ["ndcg@2", "recall@1", "mrr"]
+
+
+def save(table, path):
+    """Write a table in the format of the ending of a path, in batches of two rows; return the path as a string."""
+    table = table if isinstance(table, pa.Table) else pa.table(table)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.suffix == ".arrows":
+        with pa.ipc.new_stream(path, table.schema) as writer:
+            writer.write_table(table, 2)
+    else:
+        packing = pa.ipc.IpcWriteOptions(compression="lz4" if path.suffix == ".feather" else None)
+        with pa.ipc.new_file(path, table.schema, options=packing) as writer:
+            writer.write_table(table, 2)
+    return str(path)
+
+
+@pytest.fixture
+def write(tmp_path):
+    return lambda table, name: save(table, tmp_path / name)
+
+
+def bits_of(report):
+    return {name: np.float64(report[name]).tobytes() for name in report}, json.loads(report.to_json())["users"]
+
+
+def fails(*paths, error=InputError, **options):
+    with pytest.raises(error) as raised:
+        evaluate_files(*paths, METRICS, **options)
+    assert "\n" not in str(raised.value)
+    return str(raised.value)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_first_bytes_tell_the_format(write, tmp_path, form):
+    paths = [write(LISTS, f"recs.{form}"), write(TRUTH, f"truth.{form}")]
+    wanted = bits_of(evaluate(pa.table(LISTS), pa.table(TRUTH), METRICS))
+    assert bits_of(evaluate_files(*paths, METRICS)) == wanted
+    assert bits_of(evaluate_files(*paths, METRICS, input_format="arrow")) == wanted
+    (tmp_path / "plain").write_bytes((tmp_path / f"recs.{form}").read_bytes())
+    assert bits_of(evaluate_files(tmp_path / "plain", paths[1], METRICS)) == wanted
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_other_bytes_are_no_arrow(tmp_path, write, form):
+    path = tmp_path / f"recs.{form}"
+    path.write_text("user_id,item_id\n1,a\n")
+    assert fails(path, write(TRUTH, "t.arrow")) == f"{path}: not an Arrow file (it does not begin with ARROW1)"
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_errors_name_the_file_the_column_and_the_row(write, form):
+    truth = write(TRUTH, f"truth.{form}")
+    lacking = write({"user": [1], "item_id": ["a"], "rank": [1]}, f"lacking.{form}")
+    assert fails(lacking, truth).startswith(f"{lacking}: no column 'user_id' (did you mean 'user'?)")
+    floats = write({**LISTS, "user_id": [1.0, 1.0, 2.0, 3.0]}, f"floats.{form}")
+    assert fails(floats, truth, error=InputTypeError).startswith(f"{floats}: column 'user_id' holds DOUBLE: write ids")
+    empty = write({**LISTS, "item_id": ["a", "b", None, "c"]}, f"empty.{form}")
+    assert fails(empty, truth) == f"{empty}: column 'item_id' has no value (null) in row 3 of 4"
+    twice = pa.Table.from_arrays([pa.array([1])] * 3, ["user_id", "item_id", "item_id"])
+    path = write(twice, f"twice.{form}")
+    assert fails(path, truth) == f"{path}: the file has the column 'item_id' 2 times"
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("share", [0.3, 0.6, 0.95])
+def test_a_truncated_file_is_an_error_that_names_it(write, tmp_path, form, share):
+    n = 4000
+    path = write({"user_id": np.arange(n) // 4, "item_id": np.arange(n), "rank": np.arange(n) % 4 + 1}, f"whole.{form}")
+    whole = (tmp_path / f"whole.{form}").read_bytes()
+    cut = tmp_path / f"cut.{form}"
+    cut.write_bytes(whole[: int(share * len(whole))])
+    truth = write({"user_id": [1], "item_id": [5]}, f"truth.{form}")
+    assert fails(cut, truth).startswith(f"{cut}: cannot be read as Arrow: ")
+    assert evaluate_files(path, truth, METRICS)["recall@1"] == 0
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_damaged_bytes_give_an_error_or_a_report(write, tmp_path, form):
+    """PyArrow trusts lengths and codes in files."""
+    users = pa.array([f"user {n % 7}" for n in range(40)]).dictionary_encode()
+    save(pa.table({"user_id": users, "item_id": [f"item {n}" for n in range(40)]}), tmp_path / f"whole.{form}")
+    whole = (tmp_path / f"whole.{form}").read_bytes()
+    truth = write({"user_id": ["user 1"], "item_id": ["item 1"]}, f"truth.{form}")
+    rng, n_errors = np.random.default_rng(3), 0
+    for nth in range(60):
+        damaged = bytearray(whole)
+        for at in rng.integers(8, len(whole), 3):
+            damaged[at] = rng.integers(256)
+        path = tmp_path / f"damaged {nth}.{form}"
+        path.write_bytes(damaged)
+        try:
+            evaluate_files(path, truth, METRICS)
+        except fastrec.FastrecError:
+            n_errors += 1
+    assert n_errors > 5
+
+
+def test_a_stream_cut_between_batches_is_an_error(write, tmp_path):
+    truth, path = write(TRUTH, "truth.arrows"), tmp_path / "recs.arrows"
+    save(LISTS, path)
+    whole = path.read_bytes()
+    assert whole.endswith(arrow.END)
+    second = whole.rindex(arrow.STREAM, 0, -len(arrow.END))  # where the last batch begins
+    for cut in (whole[:second], whole[: -len(arrow.END)]):
+        path.write_bytes(cut)
+        wanted = f"{path}: cannot be read as Arrow: the stream has no end; it may have been cut, or its writer was"
+        assert fails(path, truth).startswith(wanted)
+    path.write_bytes(whole + whole)
+    assert fails(path, truth).endswith(f"cannot be read as Arrow: the stream ends {len(whole)} bytes before the file")
+
+
+def test_a_name_that_is_not_utf8_is_an_error(write, tmp_path):
+    path = tmp_path / "recs.arrow"
+    save({**LISTS, "more": pa.array([{"name of a field": 1}] * 4)}, path)
+    path.write_bytes(path.read_bytes().replace(b"name of a field", b"name of a fiel\xff"))
+    assert fails(path, write(TRUTH, "truth.arrow")).startswith(f"{path}: cannot be read as Arrow: 'utf-8' codec")
+
+
+def test_codes_of_dictionaries_are_checked(tmp_path, write):
+    whole = pa.table({"user_id": pa.array(["ann", "bob"]).dictionary_encode(), "item_id": ["x", "y"]})
+    path = tmp_path / "recs.arrow"
+    codes = pa.py_buffer(np.array([0, 1 << 20], np.int32).tobytes())
+    users = pa.DictionaryArray.from_arrays(
+        pa.Array.from_buffers(pa.int32(), 2, [None, codes]), ["ann", "bob"], safe=False
+    )
+    batch = pa.RecordBatch.from_arrays([users, pa.array(["x", "y"])], schema=whole.schema)
+    with pa.ipc.new_file(path, whole.schema) as writer:
+        writer.write_batch(batch)
+    assert "cannot be read as Arrow" in fails(path, write({"user_id": ["ann"], "item_id": ["x"]}, "truth.arrow"))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_several_files_and_partitions_are_read_in_order(write, tmp_path, form):
+    rows = pa.table(LISTS)
+    for nth, day in enumerate(("2024-01-01", "2024-01-02")):
+        part = rows.slice(2 * nth, 2)
+        write(part if nth else part.select(["rank", "item_id", "user_id"]), f"logs/day={day}/part.{form}")
+    truth = write(TRUTH, f"truth.{form}")
+    found = evaluate_files(tmp_path / "logs", truth, METRICS)
+    assert bits_of(found) == bits_of(evaluate(rows, pa.table(TRUTH), METRICS))
+    days = evaluate_files(f"{tmp_path}/logs/*/*.{form}", truth, METRICS, by="day")
+    assert set(days.groups["day"]) == {"2024-01-01", "2024-01-02"}
+    write({**LISTS, "rank": [1, None, 1, 1]}, f"logs/day=2024-01-02/part.{form}")
+    message = fails(tmp_path / "logs", truth)
+    assert message.endswith(f"in row 2 of {tmp_path}/logs/day=2024-01-02/part.{form} of 6") or "row 2 of" in message
+    write({**LISTS, "rank": [1.0, 2.0, 1.0, 1.0]}, f"logs/day=2024-01-02/part.{form}")
+    assert "column 'rank' holds" in fails(tmp_path / "logs", truth, error=InputTypeError)
+    write(pa.table(LISTS).drop(["rank"]), f"logs/day=2024-01-02/part.{form}")
+    assert "no column 'rank', which" in fails(tmp_path / "logs", truth)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_unused_columns_give_hints(write, form):
+    recs = write({**LISTS, "more": pa.array([{"a": 1}] * 4)}, f"recs.{form}")
+    truth = write({**TRUTH, "rating": [5.0, 1.0, 3.0]}, f"truth.{form}")
+    with pytest.warns(fastrec.FastrecWarning, match="rating"):
+        assert evaluate_files(recs, truth, METRICS)["recall@1"] == pytest.approx(1 / 3)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_column_with_a_dot_is_no_field_of_a_struct(write, form):
+    def renamed(rows):
+        columns = {"a.b" if name == "user_id" else name: values for name, values in rows.items()}
+        return {"a": pa.array([{"b": n} for n in range(len(rows["user_id"]))]), **columns}
+
+    paths = write(renamed(LISTS), f"recs.{form}"), write(renamed(TRUTH), f"truth.{form}")
+    wanted = bits_of(evaluate(pa.table(LISTS), pa.table(TRUTH), METRICS))
+    assert bits_of(evaluate_files(*paths, METRICS, user="a.b")) == wanted
+
+
+def test_types_that_only_arrow_has(write):
+    recs = pa.table(
+        {
+            "user_id": pa.array(["ann", "ann", "bob"]).dictionary_encode(),
+            "item_id": pa.array(["x", "y", "x"]).cast(pa.string_view()),
+            "rank": pa.array([1, 2, 1], pa.uint8()),
+        }
+    )
+    truth = {"user_id": pa.array(["ann", "bob"], pa.large_string()), "item_id": ["y", "x"]}
+    found = evaluate_files(write(recs, "recs.arrow"), write(truth, "truth.arrow"), METRICS)
+    assert bits_of(found) == bits_of(evaluate(recs, pa.table(truth), METRICS))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_sizes_are_estimated_before_rows_are_read(write, form):
+    n = 20_000
+    rows = {"user_id": np.arange(n), "item_id": [f"item with a long name {n}" for n in range(n)], "other": np.zeros(n)}
+    side = open_files({"recs": write(rows, f"recs.{form}")}, ListColumns(), "auto")["recs"]
+    size = side.size()
+    assert size.values == 2 * n
+    assert size.text == pytest.approx(sum(map(len, rows["item_id"])), rel=0.5)
+
+
+def test_batches_too_large_for_memory_are_mapped(write, monkeypatch):
+    monkeypatch.setattr(arrow, "MAPPED_BATCH", 1)
+    monkeypatch.setattr(batches, "ROWS_AT_ONCE", 1)
+    opened = []
+    mapped = pa.memory_map
+    monkeypatch.setattr(pa, "memory_map", lambda path: opened.append(path) or mapped(path))
+    paths = write(LISTS, "recs.arrow"), write(TRUTH, "truth.arrow")
+    assert bits_of(evaluate_files(*paths, METRICS)) == bits_of(evaluate(pa.table(LISTS), pa.table(TRUTH), METRICS))
+    assert set(opened) == set(paths)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_file_without_rows_has_columns(write, form):
+    recs = write(pa.table(LISTS).slice(0, 0), f"recs.{form}")
+    with pytest.warns(fastrec.FastrecWarning):
+        assert evaluate_files(recs, write(TRUTH, f"truth.{form}"), METRICS)["recall@1"] == 0
