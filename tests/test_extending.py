@@ -19,6 +19,7 @@ import fastrec
 import fastrec.evaluation.item_rules
 import fastrec.evaluation.rows  # both register statistics
 from fastrec.cli.program import program
+from fastrec.engines.job import Job
 from fastrec.evaluation.accumulators import ACCUMULATORS, AccumulatorKind
 from fastrec.files import job
 from fastrec.files.database import run
@@ -30,7 +31,6 @@ from fastrec.inputs.arrays import InputForm, RawSide, read_side, register_form
 from fastrec.metrics.declaration import ranking_metric, score_metric
 from fastrec.metrics.providers import PROVIDERS, gains_in_lists, is_relevant, provider
 from fastrec.metrics.statistics import Over
-from fastrec.spark.job import Job
 from support import toy_engine
 
 # A format of files

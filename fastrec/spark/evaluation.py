@@ -1,53 +1,42 @@
 """Evaluation of Spark data frames on their cluster: the bits of one machine, and the driver collects no rows of users.
 
-Tasks pack rows into packets by user, and Spark moves packets so that all rows of a user meet (`fastrec.spark.packets`).
-There each partition becomes one row, the state of an evaluator, and the driver merges these states
-(`fastrec.spark.job`).
+Tasks pack rows into packets by user, and Spark moves packets so that all rows of a user meet
+(`fastrec.engines.packets`). There each partition becomes one row, the state of an evaluator, and the driver merges
+these states (`fastrec.engines.job`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from fastrec.arguments.calls import ListSettings, RowSettings, SparkListOptions, SparkRowOptions
-from fastrec.arguments.groups import ListColumnNames, RowColumnNames
+from fastrec.arguments.calls import RowSettings, SparkListOptions, SparkRowOptions
+from fastrec.arguments.groups import RowColumnNames
 from fastrec.arguments.signature import pick, takes
-from fastrec.evaluation.lists import Evaluator, reads_popularity
+from fastrec.engines.job import Job, error_of
+from fastrec.engines.lists import plan_lists, settings_of_tasks
+from fastrec.engines.side import check_partitions, check_ties, or_usual, user_columns
 from fastrec.evaluation.rows import ScoreEvaluator, usual_of_rows
-from fastrec.exceptions import InputError, MetricError
-from fastrec.inputs.frames import Columns, extra_column
-from fastrec.inputs.hints import LeftOpen
+from fastrec.exceptions import MetricError
+from fastrec.inputs.frames import Columns
 from fastrec.inputs.row_groups import check_apart
-from fastrec.inputs.sides import NAMED, SIDES, with_logged
-from fastrec.report.report import Report, record
+from fastrec.report.report import Report
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from fastrec.scored.histogram import BoundedAuc
-from fastrec.spark.job import Job, error_of
 from fastrec.spark.score_counts import BINNED, BINS, count_bins, order_of_rows
 from fastrec.spark.side import (
     FrameSide,
     batches_by_rows,
-    check_partitions,
-    check_same_types,
-    check_ties,
     co_locate,
-    collect_items,
-    columns_of_lists,
+    collect,
     count_history,
-    hints_of_side,
-    listed_names,
     merge_states,
-    numbered_labels,
-    or_usual,
     read_column,
-    spelled,
-    user_columns,
     values_of_users,
 )
 
@@ -113,63 +102,13 @@ def evaluate(
     >>> report["ndcg@10"]  # doctest: +SKIP
     0.3214
     """
-    columns = Columns(**pick(ListColumnNames, given), by=given["by"])
-    user_weight = given["user_weight"]
-    item_column = or_usual(columns.item, "item_id")
-    frames, named = _sides_of_call(recs, truth, given)
-    sides = {name: FrameSide.open(name, frame) for name, frame in frames.items()}
-    items = collect_items(given["items"], columns.item)
-    options = _settings(ListSettings, metrics, given) | {"items": items}
-    counts = None
-    if "history" in sides and reads_popularity(options):
-        counts = count_history(frames["history"], or_usual(columns.user, "user_id"), item_column)
-    job = Job(
-        make=Evaluator,
-        options=options | {"history": counts},
-        arguments={**columns._asdict(), **named, "user_weight": user_weight},
-        keys=(or_usual(columns.user, "user_id"),),
-        n_threads=given["n_threads"],
-    )
     n_partitions = check_partitions(given["n_partitions"])
-    sides = {name: side.having(columns_of_lists(side, columns, user_weight)) for name, side in sides.items()}
-    evaluator = job.check({name: side.all_columns() for name, side in sides.items()}, per_user=given["per_user"])
-    check_same_types(sides, {"user": job.keys[0], "item": item_column}, items)
-    roles = {name: extra_column(side.as_frame(), columns) for name, side in sides.items()}
-    for name, side in sides.items():
-        if SIDES[name].is_ordered and side.is_long(item_column):
-            if roles[name][1] is None:
-                raise InputError(f"{name} must have a column of ranks or scores, as Spark rows have no order")
-            check_ties(evaluator)
-    numbers = {role for role, column in roles.values() if column is not None}
-    adds_gains = {"score", "gain"} <= numbers and evaluator.settings["ties"] == "expected"
-    if adds_gains or evaluator._reads_sides:  # noqa: SLF001 - not an attribute for users
-        job = job._replace(order=(item_column,))
-    numbered = numbered_labels(sides, columns)
-    sides = {name: side.with_strings(numbered) for name, side in sides.items()}
-    job = job._replace(empty={name: side.empty for name, side in sides.items()})
-    packed = co_locate(sides, job, n_partitions)
-    merge_states(packed, job, evaluator)
-    report = evaluator.result()
-    report = report.with_groups({name: spelled(own, numbered=name in numbered) for name, own in report.groups.items()})
-    left = LeftOpen(order=False, gain="gain" not in numbers and evaluator.settings["min_gain"] != "any", sides=False)
-    if truth is not None:
-        record(report, hints_of_side(recs, truth, (*job.keys, item_column, *columns.groupings(), user_weight), left))
-    return SparkReport(report, values_of_users(packed, job, report, sides["recs"]) if given["per_user"] else None)
-
-
-def _sides_of_call(recs: Any, truth: Any, given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the frames of a call by side, and the sides that are named instead: exclude="history"."""
-    passed = with_logged({"recs": recs, "truth": truth, **{name: given[name] for name in SIDES if name in given}})
-    named = {name: side for name, side in passed.items() if isinstance(side, str) and (name, side) in NAMED}
-    absent = {name for name, side in passed.items() if side is None and name != "recs"}
-    return {name: side for name, side in passed.items() if name not in {*named, *absent}}, named
-
-
-def _settings(group: type[Any], metrics: Any, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of the evaluators of tasks, without those that differ from task to task."""
-    other = ("per_user", "n_threads", *SIDES)
-    settings = {name: value for name, value in pick(group, given).items() if name not in other}
-    return {"metrics": listed_names(metrics, "metrics"), **settings, "k": listed_names(given["k"], "k")}
+    plan = plan_lists((recs, truth), metrics, given, FrameSide.open, collect, count_history)
+    packed = co_locate(plan.sides, plan.job, n_partitions)
+    merge_states(packed, plan.job, plan.evaluator)
+    report = plan.report()
+    values = values_of_users(packed, plan.job, report, plan.sides["recs"]) if given["per_user"] else None
+    return SparkReport(report, values)
 
 
 @takes(SparkRowOptions)
@@ -214,7 +153,7 @@ def evaluate_scores(
     side = FrameSide.open("log", log)
     keys = user_columns(side, columns)
     weights = {name: given[name] for name in ("sample_weight", "user_weight")}
-    options = _settings(RowSettings, metrics, given)
+    options = settings_of_tasks(RowSettings, metrics, given)
     if metrics is None and given["like"] is None:
         weighted = weights["sample_weight"] is not None
         options |= {"metrics": usual_of_rows(options["k"], has_users=bool(keys), weighted=weighted), "k": None}
@@ -235,7 +174,7 @@ def evaluate_scores(
             "fastrec.evaluate_scores(log.toArrow())"
         )
     if side.is_long(values[0]):
-        check_ties(evaluator)
+        check_ties(evaluator, FrameSide.engine)
         job = job._replace(order=(*values, *([] if weights["sample_weight"] is None else [weights["sample_weight"]])))
     job = job._replace(empty={"log": side.empty})
     packed = co_locate({"log": side}, job, n_partitions) if job.keys else side.frame

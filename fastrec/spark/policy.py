@@ -14,17 +14,16 @@ from fastrec.counterfactual.logged import ROLES, check_clip, check_estimators, r
 from fastrec.counterfactual.policy import sums_of
 from fastrec.counterfactual.sums import SlateSums
 from fastrec.counterfactual.value import PolicyEstimate, PolicyEstimates, estimates_of
+from fastrec.engines.job import error_of, without_rows
+from fastrec.engines.side import check_partitions, or_usual
 from fastrec.exceptions import Argument, FastrecError, InputError, warn
 from fastrec.inputs.arrow import Frame
 from fastrec.runtime.limits import resolve_threads
-from fastrec.spark.job import error_of, without_rows
 from fastrec.spark.side import (
     FrameSide,
     batches_by_rows,
-    check_partitions,
     column_of,
     keep_code_on_this_node,
-    or_usual,
     read_column,
 )
 
@@ -80,7 +79,7 @@ def policy_value(
     named: dict[str, Any] = {**pick(SlateColumnNames, given), **pick(PropensityColumnNames, given)}
     slate, rank = given["slate"], given["rank"]
     side = FrameSide.open("log", log)
-    there = side.frame.columns
+    there = side.columns
     slates = or_usual(slate, ROLES["slate"]) if slate is not None or ROLES["slate"] in there else None
     if slates is not None and rank is None and ROLES["rank"] not in there:
         raise InputError("log needs a column of ranks, as Spark rows have no order: name it by ", Argument("rank"))

@@ -11,6 +11,7 @@ from fastrec.checks import check_level
 from fastrec.counterfactual.counts import check_keys, join_pairs, table_by_rank
 from fastrec.counterfactual.position import bias_settings
 from fastrec.counterfactual.result import CtrByRank, PositionBias
+from fastrec.engines.side import or_usual, user_columns
 from fastrec.exceptions import InputError, InputTypeError
 from fastrec.inputs.arrow import read_labels
 from fastrec.inputs.frames import Columns
@@ -19,7 +20,7 @@ from fastrec.inputs.rows import encode_labels
 from fastrec.inputs.users import as_labels
 from fastrec.runtime.limits import resolve_threads
 from fastrec.scored.clusters import MOMENTS
-from fastrec.spark.side import FrameSide, column_of, or_usual, user_columns
+from fastrec.spark.side import FrameSide, column_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fastrec.engines.job import without_rows
+from fastrec.engines.packets import BATCH_BYTES, tables_of
 from fastrec.evaluation.accumulators import SCORE_COUNTS, AccumulatorKey
 from fastrec.exceptions import FastrecError
-from fastrec.spark.job import without_rows
-from fastrec.spark.packets import BATCH_BYTES, tables_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -7,27 +7,21 @@ import functools
 import os
 import threading
 import weakref
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from fastrec.checks import listed_in_order, whole_number, with_article
-from fastrec.evaluation.lists import Evaluator
-from fastrec.evaluation.rows import ScoreEvaluator
-from fastrec.exceptions import InputError, InputTypeError
+from fastrec.checks import with_article
+from fastrec.engines.job import Job
+from fastrec.engines.packets import pack
+from fastrec.engines.side import EngineSide
+from fastrec.exceptions import InputTypeError
 from fastrec.inputs.arrow import Frame, read_ids, read_numbers
-from fastrec.inputs.frames import Columns, extra_column
-from fastrec.inputs.hints import LeftOpen, hints_of_columns
 from fastrec.inputs.history import HistoryCounts
-from fastrec.inputs.ids import kind_of_ids
-from fastrec.inputs.items import ItemTable, read_items
-from fastrec.inputs.sides import SIDES
-from fastrec.inputs.users import NO_LABEL
 from fastrec.report.report import Report
 from fastrec.runtime.extras import require
-from fastrec.spark.job import Job
-from fastrec.spark.packets import pack
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -36,23 +30,13 @@ if TYPE_CHECKING:
 __all__ = [
     "FrameSide",
     "batches_by_rows",
-    "check_partitions",
-    "check_same_types",
-    "check_ties",
     "co_locate",
-    "collect_items",
+    "collect",
     "column_of",
-    "columns_of_lists",
     "count_history",
-    "hints_of_side",
     "keep_code_on_this_node",
-    "listed_names",
     "merge_states",
-    "numbered_labels",
-    "or_usual",
     "read_column",
-    "spelled",
-    "user_columns",
     "values_of_users",
 ]
 
@@ -62,7 +46,6 @@ Table = Any  # pyarrow.Table
 Batch = Any  # pyarrow.RecordBatch
 MIN_BUCKETS = 256  # enough for partitions of similar size
 BUCKETS_PER_PARTITION = 4
-MAX_PARTITIONS = 1 << 20
 PACKETS = "side string, bucket int, schema binary, rows binary"
 STATES = "state binary, error string, message string"
 BATCH_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
@@ -72,12 +55,11 @@ _lock = threading.Lock()
 _unlimited: weakref.WeakKeyDictionary[Any, tuple[int, str]] = weakref.WeakKeyDictionary()
 
 
-class FrameSide(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class FrameSide(EngineSide):
     """A Spark data frame, and an Arrow table of its needed columns without rows."""
 
-    name: str
-    frame: DataFrame
-    empty: Table = None
+    engine: ClassVar[str] = "Spark"
 
     @classmethod
     def open(cls, name: str, frame: Any) -> FrameSide:
@@ -91,44 +73,26 @@ class FrameSide(NamedTuple):
             )
         return cls(name, frame)
 
-    def as_frame(self) -> Frame:
-        """Return a `Frame` of the column names, for code that reads no values."""
-        return Frame(self.name, self.frame.columns, _never)
+    @property
+    def columns(self) -> list[str]:
+        """The names of all columns."""
+        names: list[str] = self.frame.columns
+        return names
 
     def having(self, names: Iterable[Any]) -> FrameSide:
         """Return the side with the needed columns: the named ones that exist once."""
-        wanted, columns = list(names), self.frame.columns
-        there = [name for name in columns if name in wanted and columns.count(name) == 1]
-        return self._replace(empty=self.frame.select(*map(column_of, there)).limit(0).toArrow())
+        return replace(self, empty=self.frame.select(*map(column_of, self.once(names))).limit(0).toArrow())
 
-    def all_columns(self) -> Table:
-        """Return all columns without rows, unneeded ones without a type, so that errors can list their names."""
-        import pyarrow as pa
+    def holds_numbers(self, name: str) -> bool:
+        """Return whether any column holds numbers, or lists of them, by its type."""
+        from pyspark.sql.types import NumericType
 
-        columns = self.frame.columns
-        needed = set(self.empty.column_names)
-        return pa.table([self.empty.column(name) if name in needed else pa.nulls(0) for name in columns], names=columns)
+        kind = self.frame.schema[name].dataType
+        return isinstance(getattr(kind, "elementType", kind), NumericType)
 
     def selected(self) -> DataFrame:
         """Return the data frame of the needed columns."""
         return self.frame.select(*map(column_of, self.empty.column_names))
-
-    def kind_of_ids(self, name: str) -> str:
-        """Return how errors name the ids in a needed column, or in its lists; "" for a type that ids cannot have."""
-        from pyarrow import types
-
-        kind = self.empty.schema.field(name).type
-        kind = kind if self.is_long(name) else kind.value_type
-        if types.is_integer(kind):
-            return "integers"
-        return "strings" if types.is_string(kind) or types.is_large_string(kind) else ""
-
-    def is_long(self, name: str) -> bool:
-        """Return whether a needed column has one value per row, not a list."""
-        from pyarrow import types
-
-        kind = self.empty.schema.field(name).type
-        return not (types.is_list(kind) or types.is_large_list(kind))
 
     def with_strings(self, names: Iterable[str]) -> FrameSide:
         """Return the side with some columns converted to strings."""
@@ -136,11 +100,7 @@ class FrameSide(NamedTuple):
         if not there:
             return self
         frame = self.frame.withColumns({name: column_of(name).cast("string") for name in there})
-        return self._replace(frame=frame).having(self.empty.column_names)
-
-
-def _never(name: str) -> Any:
-    raise AssertionError(name)
+        return replace(self, frame=frame).having(self.empty.column_names)
 
 
 def keep_code_on_this_node() -> None:
@@ -160,69 +120,17 @@ def column_of(name: str) -> Column:
     return functions.col(f"`{name.replace('`', '``')}`")
 
 
-def hints_of_side(recs: DataFrame, truth: DataFrame, used: Collection[Any], left: LeftOpen) -> Iterator[str]:
-    """Return hints about unused columns, from names and types: reading values would take another Spark job."""
-    return hints_of_columns(
-        recs.columns, truth.columns, used, left, lambda *_: False, lambda name: _is_number(truth, name) or None
-    )
+def collect(value: Any) -> Any:
+    """Return the table of items on the driver, from a Spark data frame or any other form."""
+    return value.toArrow() if hasattr(value, "mapInArrow") else value
 
 
-def _is_number(frame: DataFrame, name: str) -> bool:
-    """Return whether a column holds numbers, or lists of them."""
-    from pyspark.sql.types import NumericType
-
-    kind = frame.schema[name].dataType
-    return isinstance(getattr(kind, "elementType", kind), NumericType)
-
-
-def listed_names(value: Any, name: str) -> Any:
-    """Return an argument that may be an iterator as a list, so that several readers get its values."""
-    return listed_in_order(value, name) if isinstance(value, Iterable) and not isinstance(value, str) else value
-
-
-def or_usual(name: str | None, usual: str) -> str:
-    """Return the named column, or the usual one for None. A name may be an empty string."""
-    return usual if name is None else name
-
-
-def columns_of_lists(side: FrameSide, columns: Columns, user_weight: str | None) -> list[str]:
-    """Return the columns that a side of lists may need."""
-    extra = extra_column(side.as_frame(), columns)[1]
-    of_users = (*columns.groupings(), user_weight) if SIDES[side.name].has_users else ()
-    needed = (or_usual(columns.user, "user_id"), or_usual(columns.item, "item_id"), extra, *of_users)
-    return [name for name in needed if name is not None]
-
-
-def user_columns(side: FrameSide, columns: Columns) -> tuple[str, ...]:
-    """Return the columns that make a user of a log; empty if rows have no users."""
-    if columns.user is None:
-        return ("user_id",) if "user_id" in side.frame.columns or columns.by is not None else ()
-    return (columns.user,) if isinstance(columns.user, str) else tuple(columns.user)
-
-
-def check_same_types(sides: Mapping[str, FrameSide], roles: Mapping[str, str], items: ItemTable | None) -> None:
-    """Raise if ids of a role have different types, so that they cannot match."""
-    of_table = {} if items is None else {"item": {"items": kind_of_ids(items.ids)}}
-    for role, name in roles.items():
-        kinds = {side.name: side.kind_of_ids(name) for side in sides.values()} | of_table.get(role, {})
-        if len(set(kinds.values())) > 1 and all(kinds.values()):
-            found = ", ".join(f"{name}: {kind}" for name, kind in kinds.items())
-            raise InputTypeError(f"{role} ids must be of one type on all sides, found {found}")
-
-
-def collect_items(value: Any, item: str | None) -> ItemTable | None:
-    """Return the table of items on the driver, from a Spark data frame or any other form; None without one."""
-    if value is None:
-        return None
-    return read_items(value.toArrow() if hasattr(value, "mapInArrow") else value, item)
-
-
-def count_history(frame: DataFrame, user: str, item: str) -> HistoryCounts:
+def count_history(side: FrameSide, user: str, item: str) -> HistoryCounts:
     """Return the users and rows of each item of a history: the driver gets one row per item."""
     from pyspark.sql import functions
     from pyspark.sql.types import ArrayType
 
-    names = column_of(user).alias("user"), column_of(item)
+    frame, names = side.frame, (column_of(user).alias("user"), column_of(item))
     is_list = isinstance(frame.schema[item].dataType, ArrayType)
     rows = frame.select(names[0], (functions.explode(names[1]) if is_list else names[1]).alias("item"))
     counted = rows.groupBy("item").agg(
@@ -232,43 +140,6 @@ def count_history(frame: DataFrame, user: str, item: str) -> HistoryCounts:
     users, counts = (found.column(name).to_numpy().astype(np.int64) for name in ("users", "rows"))
     where = f"history column {item!r}"
     return HistoryCounts(read_ids(found.column("item"), where), users, counts, int(n_users), int(counts.sum()))
-
-
-def check_ties(evaluator: Evaluator | ScoreEvaluator) -> None:
-    """Raise if ties should keep the order of rows, which Spark does not have."""
-    if evaluator.settings["ties"] == "input":
-        raise InputError("ties='input' needs columns of lists, as Spark rows have no order")
-
-
-def numbered_labels(sides: Mapping[str, FrameSide], columns: Columns) -> set[str]:
-    """Return the columns to group by that hold integers.
-
-    Labels of these are cast to strings first: else a partition in which a user lacks a label would do so by itself.
-    """
-    from pyarrow import types
-
-    found = {}
-    for name in columns.groupings():
-        kinds = [side.empty.schema.field(name).type for side in sides.values() if name in side.empty.column_names]
-        found[name] = all(map(types.is_integer, kinds))
-    return {name for name, numbered in found.items() if numbered}
-
-
-def spelled(groups: Mapping[Any, Any], *, numbered: bool) -> dict[Any, Any]:
-    """Return groups with their integer labels restored, if every user has a label."""
-    if not numbered or NO_LABEL in groups:
-        return dict(groups)
-    return dict(sorted((int(label), estimates) for label, estimates in groups.items()))
-
-
-def check_partitions(n_partitions: int | None) -> int | None:
-    """Return the number of partitions to evaluate in; None leaves it to Spark."""
-    number = whole_number(n_partitions)
-    if n_partitions is not None and number is None:
-        raise InputTypeError(f"n_partitions must be an integer, found {n_partitions!r}")
-    if number is not None and not 1 <= number <= MAX_PARTITIONS:
-        raise InputError(f"n_partitions must be from 1 to {MAX_PARTITIONS}, found {n_partitions}")
-    return number
 
 
 def co_locate(sides: Mapping[str, FrameSide], job: Job, n_partitions: int | None) -> DataFrame:

@@ -248,10 +248,10 @@ def taste(monkeypatch):
 
     def states(job, batches):
         declare_taste()
-        yield from fastrec.spark.job.Job.states(job, batches)  # the task has the original
+        yield from fastrec.engines.job.Job.states(job, batches)  # the task has the original
 
     monkeypatch.setattr("fastrec.metrics.providers.PROVIDERS", dict(fastrec.metrics.providers.PROVIDERS))
-    monkeypatch.setattr(fastrec.spark.job.Job, "states", states)
+    monkeypatch.setattr(fastrec.engines.job.Job, "states", states)
     declare_taste()
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
     yield "taste"
@@ -607,7 +607,7 @@ def test_errors_are_those_of_the_local_evaluation(session, wrong):
         fastrec.spark.evaluate(*map(session.createDataFrame, (recs, truth)), **options, n_partitions=1)
     assert type(found.value) is type(local.value)
     # the error may name any of the wrong users
-    wanted = fastrec.spark.job.without_rows(local.value)["message"]
+    wanted = fastrec.engines.job.without_rows(local.value)["message"]
     messages = [re.sub(r"user \d+", "user N", message) for message in (str(found.value), wanted)]
     assert messages[0] == messages[1]
     assert not any(part in messages[0] for part in ("Traceback", "row ", "counted from"))
@@ -693,7 +693,7 @@ def test_batches_end_by_rows_while_spark_evaluates_and_the_limit_is_put_back(ses
     conf.set(fastrec.spark.side.BATCH_LIMIT, "1000")
     fastrec.spark.bounded_auc(log)
     assert conf.get(fastrec.spark.side.BATCH_LIMIT) == "1000"
-    monkeypatch.setattr(fastrec.spark.job.Job, "states", lambda *_: 1 / 0)
+    monkeypatch.setattr(fastrec.engines.job.Job, "states", lambda *_: 1 / 0)
     with pytest.raises(pyspark.errors.PythonException):
         fastrec.spark.evaluate_scores(log, "log_loss")
     assert conf.get(fastrec.spark.side.BATCH_LIMIT) == "1000"
@@ -710,7 +710,7 @@ def test_threads_are_those_of_the_task(monkeypatch):
             return 3
 
     monkeypatch.setattr(pyspark.TaskContext, "get", Task)
-    job = fastrec.spark.job.Job(fastrec.Evaluator, {}, {}, ("user_id",), None)
+    job = fastrec.engines.job.Job(fastrec.Evaluator, {}, {}, ("user_id",), None)
     found = []
     for own in (job, job._replace(n_threads=2)):
         fastrec.spark.side._in_task(own, lambda given, _: found.append(given.start()._n_threads))([])
@@ -747,7 +747,7 @@ def test_lists_from_spark_are_not_copied(session):
 
 
 def test_versions_that_differ_are_told_apart():
-    job = fastrec.spark.job.Job(fastrec.Evaluator, {}, {}, ("user_id",), None, version="0.0.9")
+    job = fastrec.engines.job.Job(fastrec.Evaluator, {}, {}, ("user_id",), None, version="0.0.9")
     (batch,) = job.states([])
     assert batch.to_pylist()[0]["error"] == "InputError"
     assert batch.to_pylist()[0]["message"].startswith("the driver has fastrec 0.0.9, but an executor has ")

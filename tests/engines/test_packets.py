@@ -5,8 +5,8 @@ import pyarrow as pa
 import pytest
 
 import fastrec
-from fastrec.spark import packets
-from fastrec.spark.packets import Packet, batches_of_buckets, pack
+from fastrec.engines import packets
+from fastrec.engines.packets import Packet, batches_of_buckets, pack
 
 WIDE = 2**40
 

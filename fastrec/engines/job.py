@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 from fastrec import exceptions
 from fastrec._version import __version__
+from fastrec.engines.packets import BATCH_BYTES, Packet, batches_of_buckets, tables_of
 from fastrec.evaluation.lists import Evaluator
 from fastrec.evaluation.rows import ScoreEvaluator
 from fastrec.exceptions import FastrecError, FastrecWarning, InputError, RowNumber
 from fastrec.inputs.sides import SIDES
-from fastrec.spark.packets import BATCH_BYTES, Packet, batches_of_buckets, tables_of
 
 __all__ = ["Job", "error_of", "without_rows"]
 
@@ -27,7 +27,7 @@ Batch = Any  # pyarrow.RecordBatch
 class Job(NamedTuple):
     """The instructions of a task: how to make an evaluator, and which arguments to give it.
 
-    The user's engine moves the packets of all sides (`fastrec.spark.packets.pack`) so that each bucket is in one
+    The user's engine moves the packets of all sides (`fastrec.engines.packets.pack`) so that each bucket is in one
     partition, next to each other. A task turns a partition into the state of an evaluator (`states`), or into the
     values of its users (`values`). The driver merges states (`merge`).
     """
