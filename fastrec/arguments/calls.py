@@ -37,7 +37,6 @@ from fastrec.arguments.groups import (
     RowSegments,
     Seen,
     SeenAlone,
-    Tasks,
     Threads,
     UserIds,
     Watched,
@@ -46,8 +45,10 @@ from fastrec.arguments.groups import (
 from fastrec.arguments.models import ModelCatalogue, ModelNames, WorkingMemory
 from fastrec.arguments.sampling import Corrected, Negatives, Sampled
 from fastrec.arguments.slates import Clipping, Predictions, PropensityColumnNames, SlateColumnNames, SlateIds
+from fastrec.arguments.tasks import EngineTasks, SparkTasks
 
 __all__ = [
+    "EngineListOptions",
     "ExplainOptions",
     "ExplainRowOptions",
     "FileOptions",
@@ -210,9 +211,8 @@ class FileOptions(
     """Arguments of `evaluate_files`."""
 
 
-class SparkListOptions(
+class ClusterListOptions(
     Cutoffs,
-    PerUser,
     FrameWeights,
     Relevance,
     Catalogue,
@@ -225,8 +225,15 @@ class SparkListOptions(
     ListPolicies,
     Sampled,
     Corrected,
-    Tasks,
 ):
+    """Arguments for lists that every engine has."""
+
+
+class EngineListOptions(ClusterListOptions, EngineTasks):
+    """Arguments of `fastrec.dask.evaluate`."""
+
+
+class SparkListOptions(ClusterListOptions, PerUser, SparkTasks):
     """Arguments of `fastrec.spark.evaluate`."""
 
 
@@ -243,7 +250,7 @@ class SparkRowOptions(
     Like,
     RowPolicies,
     Classes,
-    Tasks,
+    SparkTasks,
 ):
     """Arguments of `fastrec.spark.evaluate_scores`."""
 
@@ -252,7 +259,7 @@ class PolicyOptions(Clipping, Predictions, SlateIds, SlateColumnNames, Threads):
     """Arguments of `policy_value`."""
 
 
-class SparkPolicyOptions(Clipping, Predictions, PropensityColumnNames, SlateColumnNames, Tasks):
+class SparkPolicyOptions(Clipping, Predictions, PropensityColumnNames, SlateColumnNames, SparkTasks):
     """Arguments of `fastrec.spark.policy_value`."""
 
 

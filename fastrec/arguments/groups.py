@@ -69,7 +69,6 @@ __all__ = [
     "RowSegments",
     "Seen",
     "SeenAlone",
-    "Tasks",
     "Threads",
     "UserIds",
     "Watched",
@@ -584,17 +583,5 @@ class FrameOfWeights(TypedDict, total=False):
         str | None,
         """name of the column with the weights of rows
         With weights, metrics of the order of all rows are not available.
-        """,
-    ]
-
-
-class Tasks(TypedDict, total=False):
-    """Threads and tasks on a cluster."""
-
-    n_threads: Annotated[int | None, "threads of each task; default: ``spark.task.cpus``"]
-    n_partitions: Annotated[
-        int | None,
-        """tasks that evaluate; default: ``spark.sql.shuffle.partitions``, small ones joined by Spark
-        A task holds a part of its partition in memory, but always all rows of a user.
         """,
     ]

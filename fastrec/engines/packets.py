@@ -8,18 +8,30 @@ from __future__ import annotations
 
 import contextlib
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from fastrec.exceptions import InputTypeError
 from fastrec.kernels.resampling import random_word
 
-__all__ = ["Packet", "batches_of_buckets", "pack", "tables_of"]
+__all__ = [
+    "Packet",
+    "Work",
+    "batches_of_buckets",
+    "join_rows",
+    "no_packets",
+    "pack",
+    "pack_rows",
+    "tables_of",
+    "work_on",
+]
 
 Array = np.ndarray[Any, Any]
 Batch = Any  # pyarrow.RecordBatch
 Table = Any  # pyarrow.Table
+Work = Callable[[Iterable[Batch]], Iterator[Batch]]  # of a task, on its packets in the order of buckets
 PACKED_BYTES = 1 << 25  # of rows packed together: more give larger packets
 BATCH_BYTES = 1 << 26  # of rows yielded together: fewer give more calls
 SMALL = 1 << 16  # up to here NumPy uses a radix sort
@@ -73,6 +85,43 @@ def pack(batches: Iterable[Batch], side: str, users: Sequence[str], n_buckets: i
                 "rows": pa.array([part.serialize().to_pybytes() for part in parts], pa.binary()),
             }
         )
+
+
+def no_packets() -> Table:
+    """Return a table of no packets."""
+    import pyarrow as pa
+
+    kinds = {"side": pa.string(), "bucket": pa.int32(), "schema": pa.binary(), "rows": pa.binary()}
+    return pa.schema(list(kinds.items())).empty_table()
+
+
+def pack_rows(rows: Table, side: str, empty: Table, users: Sequence[str], n_buckets: int) -> Table:
+    """Return the packets of rows, with the columns and types of `empty`; raise for rows of other types."""
+    import pyarrow as pa
+
+    try:
+        rows = rows.select(empty.column_names).cast(empty.schema)
+    except pa.ArrowException:
+        found, wanted = (", ".join(f"{own.name} {own.type}" for own in table.schema) for table in (rows, empty))
+        raise InputTypeError(f"{side}: a part of the rows has columns {found}, expected {wanted}") from None
+    return pa.Table.from_batches(list(pack(rows.to_batches(), side, users, n_buckets)), no_packets().schema)
+
+
+def work_on(packets: Table, work: Work) -> Table:
+    """Return the rows that a task makes of its packets, which it reads one by one."""
+    import pyarrow as pa
+
+    order = np.argsort(packets.column("bucket").to_numpy(), kind="stable").tolist()
+    made = list(work(batch for at in order for batch in packets.slice(at, 1).to_batches()))
+    return pa.Table.from_batches(made) if made else pa.table({})
+
+
+def join_rows(tables: Iterable[Table]) -> Table:
+    """Return the rows that all tasks made."""
+    import pyarrow as pa
+
+    having = [table for table in tables if table.num_rows]
+    return pa.concat_tables(having) if having else pa.table({})
 
 
 def _hash(columns: Sequence[Any]) -> Array:

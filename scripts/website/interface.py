@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import fastrec
+import fastrec.dask
 import fastrec.metrics.providers
 import fastrec.spark
 from website.docstrings import Link, link_in, signature, to_markdown
@@ -63,6 +64,7 @@ PAGES = (
 CONSTRUCTED = ("Evaluator", "ScoreEvaluator", "Ragged", "ScoreHistogram")  # results of calls have no call to show
 MODULES = (
     ("Spark", "spark", "Data frames of Spark, evaluated on the cluster.", fastrec.spark, fastrec.spark.__all__),
+    ("Dask", "dask", "Data frames of Dask, evaluated on the cluster.", fastrec.dask, fastrec.dask.__all__),
     (
         "Providers",
         "providers",

@@ -1,0 +1,142 @@
+"""Evaluation of Dask data frames on their cluster: Dask moves packets of users, and tasks evaluate them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Unpack
+
+from fastrec.arguments.calls import EngineListOptions
+from fastrec.arguments.signature import takes
+from fastrec.checks import with_article
+from fastrec.engines.evaluate import PackedSide, evaluate_lists
+from fastrec.engines.packets import Work, join_rows, no_packets, pack_rows, work_on
+from fastrec.exceptions import InputTypeError
+from fastrec.report.report import Report
+from fastrec.runtime.extras import require
+
+__all__ = ["evaluate"]
+
+Table = Any  # pyarrow.Table
+BUCKETS_PER_PARTITION = 8  # enough for partitions of similar size
+
+
+@takes(EngineListOptions)
+def evaluate(
+    frame: Any, truth: Any = None, metrics: str | Iterable[str] | None = None, **given: Unpack[EngineListOptions]
+) -> Report:
+    """Evaluate recommended lists in Dask data frames against held-out truth: `fastrec.evaluate` on a cluster.
+
+    Parameters
+    ----------
+    frame, truth : Dask data frames with one row per user and item, or one row per user with columns of lists
+        Rows lose their order: lists with one row per item need a column of ranks or scores, and ``ties='input'`` needs
+        columns of lists. Metrics that read no truth need none.
+    metrics : as in `fastrec.evaluate`
+
+    Returns
+    -------
+    Report
+        Has the bits of `fastrec.evaluate` on the same rows, for any partitions; as in `fastrec.spark.evaluate`.
+
+    Raises
+    ------
+    InputError, InputTypeError, MetricError
+        As in `fastrec.evaluate`, also for faults that a task finds; without row numbers.
+    MissingExtraError
+        If Dask or PyArrow is not installed; the extra ``dask`` installs both.
+
+    Examples
+    --------
+    >>> report = fastrec.dask.evaluate(recs, truth, ["ndcg@10", "recall@20"], by="plan")  # doctest: +SKIP
+    >>> report["ndcg@10"]  # doctest: +SKIP
+    0.3214
+    """
+    return evaluate_lists((frame, truth), metrics, given, DaskSide)
+
+
+@dataclass(frozen=True, eq=False)
+class DaskSide(PackedSide):
+    """A Dask data frame, and an Arrow table of its needed columns without rows."""
+
+    engine: ClassVar[str] = "Dask"
+
+    @classmethod
+    def open(cls, name: str, frame: Any) -> DaskSide:
+        """Return the side of a Dask data frame; raise for anything else."""
+        for module in ("pyarrow", "dask.dataframe"):
+            require(module, "dask", what="fastrec.dask")
+        if not hasattr(frame, "map_partitions") or not hasattr(frame, "columns"):
+            found = with_article(type(frame).__name__)
+            raise InputTypeError(f"{name} must be a Dask data frame, found {found}; fastrec.evaluate takes other data")
+        return cls(name, frame)
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of all columns."""
+        return list(self.frame.columns)
+
+    def having(self, names: Iterable[Any]) -> DaskSide:
+        """Return the side with the needed columns: the named ones that exist once."""
+        frame = self.frame[self.once(names)]
+        has_objects = any(kind == "O" for kind in frame.dtypes)  # only their values tell a type
+        first = _first_part(frame) if has_objects else frame._meta  # noqa: SLF001 - the types that Dask knows
+        return replace(self, empty=_as_table(first).slice(0, 0))
+
+    def holds_numbers(self, name: str) -> bool:
+        """Return whether any column holds numbers, by its type."""
+        return getattr(self.frame.dtypes[name], "kind", "O") in "iuf"
+
+    @staticmethod
+    def collect(value: Any) -> Any:
+        """Return the table of items in memory, from a Dask data frame or any other form."""
+        return value.compute() if hasattr(value, "map_partitions") else value
+
+    @classmethod
+    def run(cls, sides: Sequence[DaskSide], keys: tuple[str, ...], work: Work, n_partitions: int | None) -> Table:
+        """Return all rows that tasks make of packets; one task has all packets of its users."""
+        import dask
+        from dask import dataframe
+
+        number = n_partitions or max(side.frame.npartitions for side in sides)
+        given, meta = (keys, BUCKETS_PER_PARTITION * number), _as_frame(no_packets())
+        frames = [side.frame[side.empty.column_names].clear_divisions() for side in sides]
+        packets = [
+            frame.map_partitions(_pack, side.name, side.empty, *given, meta=meta)
+            for frame, side in zip(frames, sides, strict=True)
+        ]
+        moved = dataframe.concat(packets).shuffle("bucket", npartitions=number).to_delayed()
+        task = dask.delayed(work, pure=False)
+        return join_rows(dask.compute(*(dask.delayed(_in_task)(part, task) for part in moved)))
+
+
+def _first_part(frame: Any) -> Any:
+    """Return the first partition that has rows."""
+    parts = (frame.get_partition(nth).compute() for nth in range(frame.npartitions))
+    return next((part for part in parts if len(part)), frame._meta)  # noqa: SLF001 - the types that Dask knows
+
+
+def _pack(part: Any, side: str, empty: Table, keys: tuple[str, ...], n_buckets: int) -> Any:
+    return _as_frame(pack_rows(_as_table(part), side, empty, keys, n_buckets))
+
+
+def _in_task(part: Any, work: Work) -> Table:
+    return work_on(_as_table(part), work)
+
+
+def _as_table(frame: Any) -> Table:
+    import pyarrow as pa
+
+    try:
+        return pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None)
+    except pa.ArrowException:
+        kinds = ", ".join(f"{name} {kind}" for name, kind in frame.dtypes.items())
+        raise InputTypeError(f"a partition has a column of values of several types, among {kinds}") from None
+
+
+def _as_frame(packets: Table) -> Any:
+    """Return packets as a data frame of pandas, with bytes that Dask moves as they are."""
+    import pandas as pd
+    import pyarrow as pa
+
+    return packets.to_pandas(types_mapper=lambda kind: None if kind == pa.int32() else pd.ArrowDtype(kind))

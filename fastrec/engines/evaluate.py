@@ -1,0 +1,58 @@
+"""Evaluation of lists on engines that move packets of users between tasks of Python."""
+
+from __future__ import annotations
+
+import functools
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+from fastrec.engines.history import count_items, join_counts
+from fastrec.engines.job import Job
+from fastrec.engines.lists import plan_lists
+from fastrec.engines.packets import Work
+from fastrec.engines.side import EngineSide, check_partitions
+from fastrec.evaluation.lists import Evaluator
+from fastrec.inputs.history import HistoryCounts
+from fastrec.report.report import Report
+
+__all__ = ["PackedSide", "evaluate_lists"]
+
+Table = Any  # pyarrow.Table
+
+
+class PackedSide(EngineSide):
+    """A side whose engine runs any function of Python on packets."""
+
+    @classmethod
+    @abstractmethod
+    def open(cls, name: str, frame: Any) -> Self:
+        """Return the side of a data frame; raise for anything else."""
+
+    @staticmethod
+    @abstractmethod
+    def collect(value: Any) -> Any:
+        """Return the table of items in memory, from a data frame of the engine or any other form."""
+
+    @classmethod
+    @abstractmethod
+    def run(cls, sides: Sequence[Self], keys: tuple[str, ...], work: Work, n_partitions: int | None) -> Table:
+        """Return all rows that tasks make of packets; one task has all packets of its users."""
+
+
+def evaluate_lists(frames: tuple[Any, Any], metrics: Any, given: Mapping[str, Any], kind: type[PackedSide]) -> Report:
+    """Evaluate lists and truth in data frames of an engine."""
+    n_partitions = check_partitions(given["n_partitions"])
+
+    def count_history(side: PackedSide, user: str, item: str) -> HistoryCounts:
+        own = side.having([user, item])
+        for name in (user, item):
+            if name not in own.empty.column_names:
+                own.as_frame().read(name)  # raises
+        job = Job(Evaluator, {}, {}, (user,), 1, empty={own.name: own.empty})
+        return join_counts(kind.run([own], job.keys, functools.partial(count_items, job, item), n_partitions), item)
+
+    plan = plan_lists(frames, metrics, given, kind.open, kind.collect, count_history)
+    job = plan.job._replace(n_threads=plan.job.n_threads or 1)
+    job.merge(kind.run(list(plan.sides.values()), job.keys, job.states, n_partitions).to_pylist(), plan.evaluator)
+    return plan.report()

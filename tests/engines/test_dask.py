@@ -1,0 +1,165 @@
+"""Dask gives the bits of one machine, for any partitions, and the same errors: in threads, and on a local cluster."""
+
+import importlib
+import sys
+
+import numpy as np
+import pytest
+
+import fastrec
+from fastrec.exceptions import FastrecError, FastrecWarning, InputError, InputTypeError, MissingExtraError
+from support.documents import DOCS, programs
+
+pa = pytest.importorskip("pyarrow")
+pd = pytest.importorskip("pandas")
+
+METRICS = ["ndcg@10", "ndcg(gain=exp2)@5", "recall@10", "map@10", "mrr", "hit_rate@1", "rbp(p=0.8)"]
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:ranks of lists have gaps"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),  # of Dask
+    pytest.mark.filterwarnings("ignore::FutureWarning"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+]
+
+
+def make_lists(n_users=150, strings=False, seed=0):
+    """Return lists, and a truth that lacks some of their users and has others, with rows in any order."""
+    rng = np.random.default_rng(seed)
+    user_name, item_name = ("user {}".format, "item {}".format) if strings else (int, int)
+    recs, truth = [], []
+    for user in range(n_users):
+        about = {"user_id": user_name(user), "plan": user % 3, "weight": 1 + user % 5 / 4}
+        if user % 10:
+            items = rng.choice(80, size=int(rng.integers(1, 30)), replace=False).tolist()
+            recs += [about | {"item_id": item_name(item), "rank": nth + 1} for nth, item in enumerate(items)]
+        if user % 7:
+            items = rng.choice(80, size=int(rng.integers(1, 12)), replace=False).tolist()
+            truth += [about | {"item_id": item_name(item), "gain": float(rng.integers(0, 4))} for item in items]
+    tables = pd.DataFrame(recs), pd.DataFrame(truth)
+    return tuple(table.sample(frac=1, random_state=seed).reset_index(drop=True) for table in tables)
+
+
+class OnDask:
+    """Frames in partitions of a local cluster, or of threads in this process."""
+
+    def __init__(self, *, distributed):
+        self.dataframe = pytest.importorskip("dask.dataframe", reason="no Dask: pip install 'fastrec-eval[dask]'")
+        self.evaluate = importlib.import_module("fastrec.dask").evaluate
+        self.client = None
+        if distributed:
+            cluster = pytest.importorskip("distributed")
+            self.client = cluster.Client(n_workers=2, threads_per_worker=1, dashboard_address=None)
+
+    def make(self, frame, n_partitions=3):
+        return self.dataframe.from_pandas(frame, npartitions=n_partitions)
+
+    def close(self):
+        if self.client is not None:
+            self.client.shutdown()
+
+
+@pytest.fixture(scope="module", params=["threads", pytest.param("cluster", marks=pytest.mark.thorough)])
+def engine(request):
+    engine = OnDask(distributed=request.param == "cluster")
+    yield engine
+    engine.close()
+
+
+def bits_of(report):
+    groups = {
+        (name, label): np.array([estimates[metric].mean for metric in report]).tobytes()
+        for name, labels in report.groups.items()
+        for label, estimates in labels.items()
+    }
+    return {name: np.float64(report[name]).tobytes() for name in report}, dict(report.users), groups
+
+
+def as_lists(frame):
+    """Return one row per user, with columns of lists in the order of ranks or items."""
+    order = "rank" if "rank" in frame else "item_id"
+    frame = frame.sort_values(["user_id", order]).groupby("user_id", as_index=False).agg(list)
+    # Dask makes strings of Python objects
+    return pa.Table.from_pandas(frame, preserve_index=False).to_pandas(types_mapper=pd.ArrowDtype)
+
+
+@pytest.mark.parametrize("strings", [False, True], ids=["integers", "strings"])
+def test_bits_are_those_of_one_machine(engine, strings):
+    recs, truth = make_lists(strings=strings)
+    options = {"metrics": METRICS, "by": "plan", "user_weight": "weight"}
+    wanted = fastrec.evaluate(recs, truth, METRICS, by="plan", user_weight="weight")
+    for n_partitions in (None, 1, 5):
+        found = engine.evaluate(engine.make(recs), engine.make(truth, 2), **options, n_partitions=n_partitions)
+        assert bits_of(found) == bits_of(wanted)
+        assert found.estimates == wanted.estimates
+
+
+def test_columns_of_lists(engine):
+    recs, truth = (as_lists(frame.drop(columns=["plan", "weight"])) for frame in make_lists(60))
+    wanted = fastrec.evaluate(recs, truth, METRICS)
+    assert bits_of(engine.evaluate(engine.make(recs), engine.make(truth), METRICS)) == bits_of(wanted)
+
+
+def test_other_sides_and_items(engine):
+    recs, truth = (frame.drop(columns=["plan", "weight"]) for frame in make_lists(80))
+    history, _ = make_lists(80, seed=5)
+    history = history[["user_id", "item_id"]]
+    items = pd.DataFrame({"item_id": np.arange(80), "genre": np.arange(80) % 7})
+    metrics = ["ndcg@10", "novelty@10", "item_coverage@5", "category_coverage(column=genre)@5"]
+    options = {"history": history, "exclude": "history", "items": items}
+    wanted = fastrec.evaluate(recs, truth, metrics, **options)
+    for given in (items, engine.make(items)):
+        options |= {"history": engine.make(history), "items": given}
+        assert bits_of(engine.evaluate(engine.make(recs), engine.make(truth), metrics, **options)) == bits_of(wanted)
+
+
+def test_partitions_without_rows(engine):
+    recs, truth = make_lists(4)
+    wanted = fastrec.evaluate(recs, truth, METRICS)
+    found = engine.evaluate(engine.make(recs, 1), engine.make(truth, 1), METRICS, n_partitions=9)
+    assert bits_of(found) == bits_of(wanted)
+
+
+def test_errors_are_those_of_fastrec(engine):
+    recs, truth = make_lists(30)
+    good = engine.make(recs), engine.make(truth)
+
+    def fails(*sides, error=FastrecError, **options):
+        with pytest.raises(error) as raised:
+            engine.evaluate(*sides, METRICS, **options)
+        assert "\n" not in str(raised.value)
+        return str(raised.value)
+
+    assert fails(*good, user="user").startswith("recs has no column 'user'")
+    unordered = engine.make(recs.drop(columns="rank"))
+    wanted = "recs must have a column of ranks or scores, as Dask rows have no order"
+    assert fails(unordered, good[1], error=InputError) == wanted
+    assert "must be a" in fails(recs, good[1], error=InputTypeError)
+    as_strings = engine.make(truth.assign(user_id=truth["user_id"].astype(str)))
+    assert "user ids must be of one type on all sides" in fails(good[0], as_strings, error=InputTypeError)
+    twice = pd.concat([recs, recs.iloc[:1]], ignore_index=True)
+    with pytest.raises(InputError):
+        fastrec.evaluate(twice, truth, METRICS)
+    message = fails(engine.make(twice), good[1], error=InputError)
+    assert "Traceback" not in message and "row " not in message
+    assert "n_partitions" in fails(*good, n_partitions=0)
+
+
+def test_a_column_that_may_hold_gains_is_named(engine):
+    recs, truth = make_lists(20)
+    truth = truth[["user_id", "item_id", "gain"]].rename(columns={"gain": "rating"})
+    with pytest.warns(FastrecWarning, match="rating"):
+        engine.evaluate(engine.make(recs), engine.make(truth), METRICS)
+
+
+def test_the_program_of_the_documentation(engine):
+    recs, truth = make_lists(20)
+    (program,) = programs(DOCS / "guides" / "dask.md")
+    names = {"recs": engine.make(recs), "truth": engine.make(truth)}
+    exec(program, names)
+    assert bits_of(names["report"]) == bits_of(fastrec.evaluate(recs, truth, ["ndcg@10", "recall@20"], by="plan"))
+
+
+def test_a_missing_package_is_one_line(monkeypatch):
+    monkeypatch.setitem(sys.modules, "dask.dataframe", None)
+    with pytest.raises(MissingExtraError, match=r"^fastrec\.dask needs dask: pip install 'fastrec-eval\[dask\]'$"):
+        importlib.import_module("fastrec.dask").evaluate(*make_lists(3), METRICS)
