@@ -32,7 +32,7 @@ def fuzz(*arguments: object, path: Path = ROOT) -> subprocess.CompletedProcess[s
     "target",
     [
         *("calls", "frames", "reports", "items", "models", "positions", "policy", "users", "threads", "readers"),
-        *("columns", "sizes", "duels", "segments"),
+        *("arrow", "columns", "sizes", "duels", "segments"),
     ],
 )
 def test_random_cases(target: str) -> None:
