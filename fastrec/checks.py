@@ -6,6 +6,7 @@ import math
 import numbers
 import operator
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import FunctionType
 from typing import Any
@@ -34,6 +35,7 @@ __all__ = [
     "check_text",
     "check_there",
     "is_number",
+    "is_url",
     "is_whole",
     "listed",
     "listed_in_order",
@@ -41,6 +43,7 @@ __all__ = [
     "nearest",
     "one_of",
     "refuse_path",
+    "shown_url",
     "some_names",
     "suggest_name",
     "whole_number",
@@ -48,6 +51,7 @@ __all__ = [
 ]
 
 
+URL = re.compile(r"(https?|s3|gs)://", re.IGNORECASE)
 MAX_NAME_LENGTH = 200  # longer names get no suggestion
 MAX_NAMES = 12  # listed in a message
 USUAL_COLUMNS = frozenset(("user_id", "item_id", "rank", "score", "gain", "label"))
@@ -107,12 +111,27 @@ def check_path(name: str, path: Any) -> str:
     raise InputError(Argument(name), f" must be a valid file name, found {shown(found)}")
 
 
+def is_url(path: Any) -> bool:
+    """Return whether a path is the URL of a place that fastrec reads."""
+    return isinstance(path, str) and URL.match(path) is not None
+
+
+def shown_url(path: str) -> str:
+    """Return a path as messages show it: a URL without its user, password and query, which may hold credentials."""
+    if not is_url(path):
+        return path
+    scheme, _, rest = path.partition("://")
+    place, slash, file = re.split(r"[?#]", rest, maxsplit=1)[0].partition("/")
+    return f"{scheme.lower()}://{place.rpartition('@')[2]}{slash}{file}"
+
+
 def check_there(path: str) -> None:
     """Raise `MissingFileError` if a path does not exist; other errors of the system pass through."""
     try:
         os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
-        raise MissingFileError(path, ": no such file") from None
+        why = ": a URL is not read here; copy it to a file first" if is_url(path) else ": no such file"
+        raise MissingFileError(shown_url(path), why) from None
 
 
 def check_file(name: str, path: Any) -> str:

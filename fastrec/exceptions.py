@@ -11,7 +11,7 @@ import contextlib
 import copy
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -129,11 +129,36 @@ def renamed(text: str, naming: Callable[[Name], object]) -> str:
     return Text(*(naming(part) if isinstance(part, Name) else part for part in text.parts))
 
 
+_spellings: dict[str, str] = {}
+
+
+@contextlib.contextmanager
+def spelled(places: Mapping[str, str]) -> Iterator[None]:
+    """Have errors and warnings of the block show beginnings of paths otherwise: {copies of files: their URLs}."""
+    _spellings.update(places)
+    try:
+        yield
+    finally:
+        for place in places:
+            _spellings.pop(place, None)
+
+
+def located(text: str) -> str:
+    """Return a text that shows paths as `spelled` says."""
+    for place, shown_place in tuple(_spellings.items()):
+        if place not in text:
+            continue
+        parts = text.parts if isinstance(text, Text) else (text,)
+        text = Text(*(part.replace(place, shown_place) if isinstance(part, str) else part for part in parts))
+        text = Text(text.replace(place, shown_place)) if place in text else text  # inside a name
+    return text
+
+
 class FastrecError(Exception):
     """Base class of the errors of fastrec. The message is one line; a very long one lacks its middle."""
 
     def __init__(self, *parts: object) -> None:
-        self.text = Text(*parts)
+        self.text = Text(located(Text(*parts)))
         super().__init__(cut_line(self.text))
 
     def renamed(self, naming: Callable[[Name], object]) -> Self:
@@ -182,8 +207,8 @@ class FastrecWarning(UserWarning):
     """A correct result that is probably not what the caller meant. The message is one line."""
 
     def __init__(self, text: str) -> None:
-        self.text = text
-        super().__init__(one_line(text))
+        self.text = located(text)
+        super().__init__(one_line(self.text))
 
 
 def warn(lines: Iterable[str]) -> None:

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from fastrec.checks import shown_url
 from fastrec.cli.curves import curves_of_page, makes_page, write_curves
 from fastrec.cli.output import SAVED, TREC, check_outputs, name_files, names_of_tool, save_report, write_report
 from fastrec.cli.standard_input import open_inputs, without_paths
 from fastrec.exceptions import FastrecWarning, InputError
+from fastrec.files.places import fetched
 from fastrec.inputs.row_groups import check_apart
 from fastrec.inputs.sides import shared_rows
 from fastrec.report.report import is_saved, reword
@@ -164,8 +166,9 @@ def open_files(given: dict[str, str | None], options: dict[str, Any]) -> Iterato
     """Open the given files, and those of options; any one may be standard input."""
     named = {f"--{name}": path for name, path in _inputs_of(options).items()}
     factors = {f"--{side}-factors": options.get(f"{side}_factors") for side in ("user", "item")}
-    name_files(options, given | named | factors)
-    with open_inputs(given | named, options["temp_dir"]) as inputs:
+    paths = given | named | factors
+    name_files(options, {name: path and shown_url(path) for name, path in paths.items()})
+    with open_inputs(given | named, options["temp_dir"]) as opened, fetched(opened, options["temp_dir"]) as inputs:
         options |= {name.removeprefix("--"): inputs.pop(name) for name in named}
         yield inputs
 

@@ -16,7 +16,7 @@ from click.core import ParameterSource
 from fastrec.arguments.calls import FileOptions
 from fastrec.arguments.sampling import Negatives
 from fastrec.arguments.signature import arguments_of
-from fastrec.checks import some_names
+from fastrec.checks import is_url, shown_url, some_names
 from fastrec.cli.completion import complete_metrics, complete_tools
 from fastrec.cli.output import FORMATS_OF, OF_PAPERS, SAVED, TITLED, endings_of, format_of
 from fastrec.exceptions import InputError, renamed
@@ -119,8 +119,8 @@ def read_systems(_: click.Context, __: click.Parameter, texts: Sequence[str]) ->
     systems: dict[str, str] = {}
     for text in texts:
         name, equals, path = text.partition("=")
-        if not equals or os.path.exists(text) or any(glob.iglob(text)):
-            name, path = _name_of_file(text), text
+        if not equals or is_url(text) or os.path.exists(text) or any(glob.iglob(text)):
+            name, path = _name_of_file(shown_url(text)), text
         if not name.strip() or not path:
             raise click.BadParameter(f"expected a name and a file, as in new=recs.parquet, found {text!r}")
         if name in systems:

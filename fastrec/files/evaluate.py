@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -19,6 +20,7 @@ from fastrec.files.columns import ITEMS, USERS, ListColumns, RowColumns
 from fastrec.files.formats.recognise import AUTO
 from fastrec.files.job import EVALUATING
 from fastrec.files.lists import evaluate_lists
+from fastrec.files.places import fetched
 from fastrec.files.resources import Resources
 from fastrec.files.rows import evaluate_log
 from fastrec.files.tables import has_column
@@ -54,7 +56,7 @@ def evaluate_files(
         Parquet, Arrow (Feather), CSV or JSON lines (the last two also packed with gzip or zstd), one row per user
         and item, or per impression, in any order. Or a TREC run and judgements; scores order a run. A folder, or a
         pattern such as ``"logs/*.parquet"``, is read as one file. Folders in it named like ``date=2024-01-01`` become
-        columns.
+        columns. Any path may be a URL of ``https``, ``s3`` or ``gs``: its files are copied to ``temp_directory`` first.
     truth : path of the relevant items
     metrics : as in `evaluate` and `evaluate_scores`
 
@@ -107,22 +109,29 @@ def evaluate_files(
     given["k"] = asked["k"]
     tables = {name: path for name, path in paths.items() if path is not None}
     common: dict[str, Any] = {"input_format": given.get("input_format", "auto"), "labels_by_user": labels}
-    if truth is None and not is_of_lists(recs, metrics, asked):
-        _reject(asked, ("rank", "gain", *(name for name in tables if name not in ("recs", USERS))), LOG)
-        settings = _settings(RowSettings, LOG, given)
-        tables = {"log": tables.pop("recs"), **tables}
-        make = _maker(metrics, settings, weighted=asked["sample_weight"] is not None)
-        of_log = {**columns, "users": users, "weight": columns["sample_weight"]}
-        of_rows = RowColumns(**_given(of_log, RowColumns), ratings=make(has_users=True).needs_targets, by=groupings)
-        of_rows = dataclasses.replace(of_rows, row_by=tuple(dict.fromkeys(row_by)))
-        return evaluate_log(make, tables, of_rows, resources, watch, **common).report
-    _reject(asked, ("label", "sample_weight", "row_by"), "lists, with truth")
-    settings = _settings(ListSettings, "lists, with truth", given)
-    if users is not None and len(users) != 1:
-        where = "of lists" if truth is None else "when a truth is given"
-        raise InputError(f"user must name one column {where}, found {asked['user']!r}")
-    of_lists = ListColumns(**_given({**columns, "user": users and users[0]}, ListColumns), by=groupings)
-    return evaluate_lists(maker_of_lists(metrics, settings), tables, of_lists, resources, watch, **common).report
+    with contextlib.ExitStack() as places:
+        if truth is None:
+            tables = places.enter_context(fetched(tables, folder))
+            if not is_of_lists(tables["recs"], metrics, asked):
+                _reject(asked, ("rank", "gain", *(name for name in tables if name not in ("recs", USERS))), LOG)
+                settings = _settings(RowSettings, LOG, given)
+                tables = {"log": tables.pop("recs"), **tables}
+                make = _maker(metrics, settings, weighted=asked["sample_weight"] is not None)
+                of_log = {**columns, "users": users, "weight": columns["sample_weight"]}
+                of_rows = RowColumns(
+                    **_given(of_log, RowColumns), ratings=make(has_users=True).needs_targets, by=groupings
+                )
+                of_rows = dataclasses.replace(of_rows, row_by=tuple(dict.fromkeys(row_by)))
+                return evaluate_log(make, tables, of_rows, resources, watch, **common).report
+        _reject(asked, ("label", "sample_weight", "row_by"), "lists, with truth")
+        settings = _settings(ListSettings, "lists, with truth", given)
+        if users is not None and len(users) != 1:
+            where = "of lists" if truth is None else "when a truth is given"
+            raise InputError(f"user must name one column {where}, found {asked['user']!r}")
+        of_lists = ListColumns(**_given({**columns, "user": users and users[0]}, ListColumns), by=groupings)
+        make_lists = maker_of_lists(metrics, settings)
+        tables = places.enter_context(fetched(tables, folder))
+        return evaluate_lists(make_lists, tables, of_lists, resources, watch, **common).report
 
 
 def _kept(values: Any) -> Any:

@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from fastrec.checks import check_there
+from fastrec.checks import check_there, shown_url
 from fastrec.exceptions import FastrecError, InputError, MissingFileError
 
 __all__ = ["Files", "Stamp", "find_files", "stamps_of", "unchanged", "utf8_path"]
@@ -54,7 +54,7 @@ def find_files(path: str) -> Files:
         paths = {file for match in matches for file in (_files_in(match) if os.path.isdir(match) else [match])}
         base = _literal_part(path)
         if not paths:
-            raise MissingFileError(path, ": no such file, and no file matches this pattern")
+            raise MissingFileError(shown_url(path), ": no such file, and no file matches this pattern")
     ordered = tuple(sorted(paths))
     for file in ordered:
         _check_file(file)

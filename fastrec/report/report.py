@@ -9,7 +9,7 @@ from typing import IO, Any
 from numpy.typing import NDArray
 
 from fastrec.checks import check_file, check_form, check_path, check_text, check_there, counted
-from fastrec.exceptions import InputError, InputTypeError, one_line, shown, warn
+from fastrec.exceptions import InputError, InputTypeError, located, one_line, shown, warn
 from fastrec.inputs.packed import pack_ids, unpack_ids
 from fastrec.inputs.users import NO_LABEL, check_saved_ids
 from fastrec.metrics.declaration import LISTS
@@ -435,7 +435,7 @@ def record(report: Report, lines: Iterable[str], *, silent: Collection[str] = ()
 
     All code that warns of a report does so here. Lines in `silent` are added and not given.
     """
-    more = [line for line in lines if line not in report.warnings]
+    more = [line for line in map(located, lines) if line not in report.warnings]
     report._warnings += more  # noqa: SLF001 - of this module
     warn([line for line in more if line not in silent])
 

@@ -1,14 +1,15 @@
-"""Reasons for errors of DuckDB, PyArrow and Python's csv module, from their messages: these errors have no codes."""
+"""Reasons for errors of DuckDB, PyArrow and Python, from their messages: these errors have no codes."""
 
 from __future__ import annotations
 
 import csv
 import re
+from urllib.parse import unquote
 
 from fastrec.exceptions import Text, joined
 from fastrec.files.paths import utf8_path
 
-__all__ = ["disk_is_full", "first_sentence", "one_line", "reason_of_csv", "was_interrupted"]
+__all__ = ["disk_is_full", "first_sentence", "one_line", "reason_of_csv", "reason_of_url", "was_interrupted"]
 
 
 def first_sentence(error: Exception, path: str = "") -> Text:
@@ -51,3 +52,13 @@ def reason_of_csv(error: csv.Error) -> str:
             "write the rows as Parquet, or call csv.field_size_limit with a larger number first"
         )
     return "a quote is not closed" if text == "unexpected end of data" else text
+
+
+def reason_of_url(error: Exception, url: str) -> str:
+    """Return the message of an error in one line, or only its kind if it repeats the user or the query of a URL."""
+    reason = one_line(error)
+    place = re.split(r"[/?#]", url.partition("://")[2], maxsplit=1)[0]
+    secrets = re.split(r"[:@&=?]", f"{place.rpartition('@')[0]}&{url.partition('?')[2]}")
+    if any(secret and (secret in reason or unquote(secret) in reason) for secret in secrets):
+        return type(error).__name__
+    return reason

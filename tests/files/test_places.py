@@ -1,0 +1,281 @@
+"""Files at URLs: a local server of HTTP and one of S3 give the bits of local files, and messages no credentials."""
+
+import base64
+import functools
+import http.server
+import json
+import threading
+
+import numpy as np
+import pytest
+
+import fastrec
+from fastrec import evaluate_files
+from fastrec.exceptions import FastrecWarning, InputError, MissingFileError
+from fastrec.files import job, places
+
+pa = pytest.importorskip("pyarrow")
+testing = pytest.importorskip("click.testing")
+pytest.importorskip("duckdb")
+csv = pytest.importorskip("pyarrow.csv")
+pq = pytest.importorskip("pyarrow.parquet")
+
+METRICS = ["ndcg@5", "recall@3", "mrr"]
+N_PARTS = 40
+
+
+def run(*arguments):
+    from fastrec.cli.program import program
+
+    try:
+        runner = testing.CliRunner(mix_stderr=False)  # click before 8.2
+    except TypeError:
+        runner = testing.CliRunner()
+    return runner.invoke(program, [*map(str, arguments)], prog_name="fastrec")
+
+
+def tables(n_users=60):
+    rng = np.random.default_rng(3)
+    users, ranks = np.repeat(np.arange(n_users), 6), np.tile(np.arange(1, 7), n_users)
+    items = np.concatenate([rng.permutation(30)[:6] for _ in range(n_users)])
+    held = np.concatenate([rng.permutation(30)[:3] for _ in range(n_users)])
+    truth = {"user_id": np.repeat(np.arange(n_users), 3), "item_id": held}
+    return pa.table({"user_id": users, "item_id": items, "rank": ranks}), pa.table(truth)
+
+
+def write(table, path):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.suffix == ".parquet":
+        pq.write_table(table, path)
+    elif path.suffix == ".arrow":
+        with pa.ipc.new_file(path, table.schema) as writer:
+            writer.write_table(table, 50)
+    elif path.suffix == ".zst":
+        with pa.CompressedOutputStream(str(path), "zstd") as stream:
+            csv.write_csv(table, stream)
+    else:
+        csv.write_csv(table, path)
+
+
+def bits_of(report):
+    return {name: np.float64(report[name]).tobytes() for name in report}, dict(report.users)
+
+
+def fails(*paths, error=InputError, **options):
+    with pytest.raises(error) as raised:
+        evaluate_files(*paths, METRICS, **options)
+    assert "\n" not in str(raised.value) and "secret" not in str(raised.value) and "fastrec-" not in str(raised.value)
+    assert raised.value.__cause__ is None
+    return str(raised.value)
+
+
+class Handler(http.server.SimpleHTTPRequestHandler):
+    """Files of a folder; notes each request, asks for a password below /private, and cuts a file below /cut."""
+
+    def do_GET(self):
+        self.server.asked.append(self.path)
+        self.server.passwords.append(self.headers["Authorization"])
+        self.path = self.path.partition("?")[0]
+        wanted = "Basic " + base64.b64encode(b"ann:secret").decode()
+        if self.path.startswith("/private/") and self.headers["Authorization"] != wanted:
+            self.send_error(401)
+        elif self.path.startswith("/moved/"):
+            self.send_response(302)
+            self.send_header("Location", self.path.removeprefix("/moved"))
+            self.end_headers()
+        elif self.path == "/cut.csv":
+            self.send_response(200)
+            self.send_header("Content-Length", "1000")
+            self.end_headers()
+            self.wfile.write(b"user_id,item_id\n1,1\n")
+        else:
+            super().do_GET()
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def server(tmp_path):
+    folder = tmp_path / "served"
+    folder.mkdir()
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Handler, directory=str(folder))) as server:
+        server.asked, server.passwords, server.folder, server.place = [], [], folder, f"127.0.0.1:{server.server_port}"
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.parametrize("form", ["parquet", "arrow", "csv", "csv.zst"])
+@pytest.mark.parametrize("way", ["whole", "sorted on disk"])
+def test_a_server_gives_the_bits_of_local_files(server, monkeypatch, form, way):
+    for name, table in zip(("recs", "truth"), tables(), strict=True):
+        write(table, server.folder / f"{name}.{form}")
+    paths = [server.folder / f"{name}.{form}" for name in ("recs", "truth")]
+    wanted = bits_of(evaluate_files(*paths, METRICS))
+    if way == "sorted on disk":
+        monkeypatch.setattr(job, "COPIES", 10**9)
+    urls = [f"http://{server.place}/{path.name}" for path in paths]
+    found = evaluate_files(*urls, METRICS, memory="64MB" if way == "sorted on disk" else None)
+    assert bits_of(found) == wanted
+    assert sorted(server.asked) == [f"/{path.name}" for path in paths]
+    with pytest.warns(FastrecWarning, match="exclude removed"):
+        evaluate_files(*urls, METRICS, exclude=urls[1])
+    assert len(server.asked) == 4  # equal URLs are copied once
+
+
+def test_passwords_queries_and_redirects(server):
+    recs, truth = tables()
+    write(recs, server.folder / "private" / "recs of 1.csv")
+    write(truth, server.folder / "truth.csv")
+    given = f"http://ann:secret@{server.place}/private/recs%20of%201.csv?token=secret#part"
+    truth_url = f"http://ann:secret@{server.place}/moved/truth.csv"
+    found = evaluate_files(given, truth_url, METRICS)
+    assert bits_of(found) == bits_of(
+        evaluate_files(server.folder / "private" / "recs of 1.csv", server.folder / "truth.csv", METRICS)
+    )
+    assert server.asked == ["/private/recs%20of%201.csv?token=secret", "/moved/truth.csv", "/truth.csv"]
+    assert [password is None for password in server.passwords] == [False, False, True]
+
+
+def test_errors_and_warnings_name_the_url_without_credentials(server, tmp_path):
+    recs, truth = tables()
+    write(recs, server.folder / "recs.csv")
+    write(truth.append_column("rating", pa.array(np.arange(len(truth)) % 5 + 1)), server.folder / "truth.csv")
+    place = f"http://ann:secret@{server.place}"
+    truth_url, shown = f"{place}/truth.csv?token=secret", f"http://{server.place}"
+    assert fails(f"{place}/none.parquet?token=secret", truth_url, error=MissingFileError) == (
+        f"{shown}/none.parquet: the server answers 404 File not found"
+    )
+    wrong = f"http://eve:secret@{server.place}/private/recs.csv"
+    assert fails(wrong, truth_url) == f"{shown}/private/recs.csv: the server answers 401 Unauthorized"
+    assert fails(f"{place}/cut.csv", truth_url) == f"{shown}/cut.csv: ended after 20 of 1,000 bytes; try again"
+    assert fails(f"{place}/recs.csv", truth_url, item="sku").startswith(f"{shown}/recs.csv: no column 'sku'")
+    with pytest.warns(FastrecWarning) as warned:
+        report = evaluate_files(f"{place}/recs.csv", truth_url, METRICS)
+    texts = [str(warning.message) for warning in warned] + report.warnings
+    assert any(f"{shown}/truth.csv" in text or "rating" in text for text in texts)
+    assert not any("secret" in text or str(tmp_path) in text or "fastrec-" in text for text in texts)
+    server.shutdown()
+    server.server_close()
+    assert fails(f"{place}/recs.csv", truth_url).startswith(f"{shown}/recs.csv: cannot be read: ")
+    for url in ("http://ann:secret@[/recs.csv", "http://ann:secret@127.0.0.1:none/recs.csv", "https://"):
+        assert "cannot be read" in fails(url, truth_url)
+
+
+def test_wrong_metrics_are_found_before_anything_is_copied(server):
+    with pytest.raises(fastrec.MetricError):
+        evaluate_files(f"http://{server.place}/recs.csv", f"http://{server.place}/truth.csv", "no_such_metric")
+    assert not server.asked
+
+
+def test_other_functions_say_that_they_read_no_url(tmp_path):
+    with pytest.raises(MissingFileError, match=r"^https://127.0.0.1/report.npz: a URL is not read here; copy it to a"):
+        fastrec.load("https://ann:secret@127.0.0.1/report.npz?token=secret")
+
+
+@pytest.mark.parametrize("key", ["/etc/passwd", "*/../../../../../etc/passwd", "a//b*", "./a", "..//"])
+def test_paths_of_a_store_stay_in_the_folder_of_copies(key):
+    found = fails(f"s3://ann:secret@shop/{key}?region=secret", "truth.csv")
+    assert found == f"s3://shop/{key}: expected names between the slashes, not . or .. or none"
+
+
+def test_urls_on_the_command_line(server, tmp_path):
+    for name, table in zip(("recs", "truth"), tables(), strict=True):
+        write(table, server.folder / f"{name}.csv")
+    place = f"http://ann:secret@{server.place}"
+    page = tmp_path / "page.html"
+    asked = ["evaluate", f"{place}/recs.csv?x=secret", f"{place}/truth.csv", "-m", "mrr"]
+    told = run(*asked, "--format", "json")
+    wanted = evaluate_files(server.folder / "recs.csv", server.folder / "truth.csv", "mrr")
+    assert told.exit_code == 0, told.stderr
+    assert json.loads(told.stdout)["metrics"]["mrr"]["mean"] == wanted["mrr"]
+    assert run(*asked, "-o", page).exit_code == 0
+    assert "secret" not in page.read_text() and f"{server.place}/recs.csv" in page.read_text()
+    told = run("evaluate", f"{place}/none.csv", f"{place}/truth.csv", "-m", "mrr")
+    assert told.exit_code == 2 and "secret" not in told.stderr and f"{server.place}/none.csv" in told.stderr
+    systems = [f"{place}/recs.csv?x=secret", f"again={place}/recs.csv?x=secret"]
+    told = run("compare", *systems, "--truth", f"{place}/truth.csv", "-m", "mrr", "--format", "csv")
+    assert told.exit_code == 0, told.stderr
+    assert "again" in told.stdout and "secret" not in told.stdout + told.stderr
+
+
+# S3
+
+
+@pytest.fixture(scope="module")
+def store():
+    server = pytest.importorskip("moto.server", reason="no moto: .ci/full places installs it")
+    boto3 = pytest.importorskip("boto3")
+    running = server.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    running.start()
+    place = "{}:{}".format(*running.get_host_and_port())
+    client = boto3.client(
+        "s3",
+        endpoint_url=f"http://{place}",
+        region_name="us-east-1",
+        aws_access_key_id="ann",
+        aws_secret_access_key="secret",
+    )
+    client.create_bucket(Bucket="shop")
+    client.place = place
+    yield client
+    running.stop()
+
+
+def url_of(store, key):
+    options = f"scheme=http&endpoint_override={store.place}&region=us-east-1"
+    return f"s3://ann:secret@shop/{key}?{options}"
+
+
+def upload(store, folder):
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            store.put_object(Bucket="shop", Key=path.relative_to(folder).as_posix(), Body=path.read_bytes())
+
+
+@pytest.mark.parametrize("form", ["parquet", "arrow", "csv.zst"])
+def test_a_store_gives_the_bits_of_local_files(store, tmp_path, monkeypatch, form):
+    recs, truth = tables()
+    for nth in range(N_PARTS):
+        own = recs.filter(pa.compute.equal(pa.compute.bit_wise_and(recs["user_id"], 3), nth % 4))
+        part = own.slice(nth // 4 * (len(own) // 10), len(own) // 10)
+        write(part, tmp_path / form / f"day={nth % 4}" / f"part-{nth:02}.{form}")
+    write(truth, tmp_path / form / f"truth.{form}")
+    write(recs, tmp_path / form / "_drafts" / f"recs.{form}")
+    upload(store, tmp_path)
+    opened, copy = [], places._copy
+    monkeypatch.setattr(places, "_copy", lambda source, target: (opened.append(target.name), copy(source, target)))
+    for pattern in (f"day=*/part-*.{form}", f"day=[0-9]/*.{form}", "day=*"):
+        local = tmp_path / form / pattern, tmp_path / form / f"truth.{form}"
+        wanted = evaluate_files(*local, METRICS, by="day")
+        opened.clear()
+        urls = url_of(store, f"{form}/{pattern}"), url_of(store, f"{form}/truth.{form}")
+        found = evaluate_files(*urls, METRICS, by="day")
+        assert bits_of(found) == bits_of(wanted) and list(found.groups["day"]) == list(wanted.groups["day"])
+        assert len(opened) == len(set(opened)) == N_PARTS + 1
+    assert "_drafts" not in "".join(opened)
+
+
+def test_errors_of_a_store_name_no_credentials(store, tmp_path):
+    recs, truth = tables()
+    write(recs.drop(["rank"]).append_column("rank", pa.nulls(len(recs), pa.int64())), tmp_path / "bad" / "a.parquet")
+    write(recs, tmp_path / "bad" / "b.parquet")
+    write(truth, tmp_path / "truth.parquet")
+    upload(store, tmp_path)
+    store.put_object(Bucket="shop", Key="odd/../a.parquet", Body=b"PAR1")
+    store.put_object(Bucket="shop", Key="void/a.parquet", Body=b"")
+    given = url_of(store, "truth.parquet")
+    assert fails(url_of(store, "none.parquet"), given, error=MissingFileError) == "s3://shop/none.parquet: no such file"
+    assert fails(url_of(store, "bad/c*.parquet"), given, error=MissingFileError).startswith(
+        "s3://shop/bad/c*.parquet: no"
+    )
+    assert fails(url_of(store, "bad"), given).startswith("s3://shop/bad: column 'rank' has no value (null) in ")
+    assert "row 1 of s3://shop/bad/a.parquet" in fails(url_of(store, "bad"), given)
+    assert "the file is empty" in fails(url_of(store, "void"), given)
+    assert "cannot be the name of a file" in fails(url_of(store, "odd"), given)
+    wrong = url_of(store, "truth.parquet").replace("shop/", "no-such-shop/")
+    assert "s3://no-such-shop/truth.parquet: " in fails(wrong, given)
+    assert "cannot be read" in fails("s3://ann:secret@shop/x?region=secret&no_such_option=secret", given)
