@@ -227,7 +227,7 @@ def near_name(name: str, known: Iterable[str]) -> str | None:
 
     if len(name) > MAX_NAME_LENGTH:  # comparing takes seconds for 10^5 characters
         return None
-    return next(iter(difflib.get_close_matches(name.lower(), list(known), n=1, cutoff=0.5)), None)
+    return next(iter(difflib.get_close_matches(name.lower().strip("_"), list(known), n=1, cutoff=0.5)), None)
 
 
 def suggest_name(name: str, found: Sequence[Any]) -> str:

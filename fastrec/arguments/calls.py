@@ -12,7 +12,6 @@ from fastrec.arguments.groups import (
     FileOfUsers,
     FileRelevance,
     FileSegments,
-    FilesOfUsers,
     FrameGroupings,
     FrameOfWeights,
     FrameSegments,
@@ -26,9 +25,7 @@ from fastrec.arguments.groups import (
     Limits,
     ListColumnNames,
     ListPolicies,
-    OtherFrames,
     PerUser,
-    Reference,
     Relevance,
     RowColumnNames,
     RowIds,
@@ -44,6 +41,7 @@ from fastrec.arguments.groups import (
 )
 from fastrec.arguments.models import ModelCatalogue, ModelNames, WorkingMemory
 from fastrec.arguments.sampling import Corrected, Negatives, Sampled
+from fastrec.arguments.sides import FilesOfUsers, OtherFrames, Reference
 from fastrec.arguments.slates import Clipping, Predictions, PropensityColumnNames, SlateColumnNames, SlateIds
 from fastrec.arguments.tasks import EngineTasks, SparkTasks
 

@@ -43,7 +43,6 @@ __all__ = [
     "FileOfUsers",
     "FileRelevance",
     "FileSegments",
-    "FilesOfUsers",
     "FrameGroupings",
     "FrameOfWeights",
     "FrameSegments",
@@ -58,9 +57,7 @@ __all__ = [
     "ListColumnNames",
     "ListPolicies",
     "MinGain",
-    "OtherFrames",
     "PerUser",
-    "Reference",
     "Relevance",
     "RowColumnNames",
     "RowIds",
@@ -214,21 +211,6 @@ class Examination(TypedDict, total=False):
     ]
 
 
-class Reference(TypedDict, total=False):
-    """Other lists to compare with."""
-
-    reference: Annotated[
-        Any, "lists of the same users to compare with, in the forms of ``recs``, for the metrics that read them"
-    ]
-    logged: Annotated[
-        Any,
-        """propensities of the relevant items, for ``ips`` and ``snips``; with ``examination`` the ranks they had
-        One number per row of ``truth``, or rows in the forms of ``truth`` with a number each. With data frames
-        ``"truth"``: the columns of ``truth``.
-        """,
-    ]
-
-
 class Seen(TypedDict, total=False):
     """Items to remove from lists."""
 
@@ -244,36 +226,6 @@ class SeenAlone(TypedDict, total=False):
     """Items to leave out of the first items of a model."""
 
     exclude: Annotated[Any, "items that a user has seen, in the forms of ``truth`` in `evaluate`; they are not listed"]
-
-
-class OtherFrames(TypedDict, total=False):
-    """Sides besides lists and truth, and data of items, on a cluster."""
-
-    exclude: Annotated[
-        Any,
-        """data frame of items that a user has seen; they are removed and the gaps closed
-        ``"history"``: remove the items of ``history``. ``"unjudged"``: remove items without a gain of 0 or more.
-        """,
-    ]
-    items: Annotated[
-        Any,
-        """table of items, for the metrics that read columns of it: a data frame, or as in `fastrec.evaluate`
-        The driver collects it, and every task gets a copy. Its number of rows is the default of ``n_items``.
-        """,
-    ]
-    history: Annotated[Any, "data frame of past interactions of the users, for the metrics that read them"]
-    reference: Annotated[
-        Any,
-        """data frame of lists of the same users to compare with, for the metrics that read them
-        It needs ranks or scores as ``recs`` does.
-        """,
-    ]
-    logged: Annotated[
-        Any,
-        """data frame with the propensities of the relevant items, for ``ips`` and ``snips``
-        With ``examination`` it has the ranks they had. ``"truth"``: the columns of ``truth``.
-        """,
-    ]
 
 
 class IdColumnNames(TypedDict, total=False):
@@ -307,6 +259,9 @@ class ListColumnNames(IdColumnNames, total=False):
     logged_rank: Annotated[
         str | None,
         "name of the column in ``logged`` with the ranks that items had, from 1; default: ``logged_rank``, if present",
+    ]
+    subtopic: Annotated[
+        str | None, "name of the column of subtopics in ``subtopics``; default: ``subtopic``, if present"
     ]
 
 
@@ -444,6 +399,9 @@ class FileColumnNames(TypedDict, total=False):
         str | None,
         "name of the column in ``logged`` with the ranks that items had, from 1; default: ``logged_rank``, if present",
     ]
+    subtopic: Annotated[
+        str | None, "name of the column of subtopics in ``subtopics``; default: ``subtopic``, if present"
+    ]
     label: Annotated[
         str | None,
         """name of the column of labels in a log; default: ``label``
@@ -499,23 +457,6 @@ class FileOfItems(TypedDict, total=False):
         """path of the table of items, for the metrics that read columns of it
         One row per item: its id and further columns, with numbers, categories or, in Parquet and JSON lines, lists.
         Its number of rows is the default of ``n_items``.
-        """,
-    ]
-
-
-class FilesOfUsers(TypedDict, total=False):
-    """Further rows of users, in files."""
-
-    history: Annotated[
-        Path | None, "path of past interactions (user, item) of the users, for the metrics that read them"
-    ]
-    reference: Annotated[
-        Path | None, "path of lists to compare with, in the form of ``recs``, for the metrics that read them"
-    ]
-    logged: Annotated[
-        Path | None,
-        """path of the propensities (user, item, propensity) of the relevant items, for ``ips`` and ``snips``
-        With ``examination`` it has the ranks they had. ``"truth"``: the columns of ``truth``.
         """,
     ]
 

@@ -298,6 +298,7 @@ def _columns_of_lists(options: dict[str, Any], where: str) -> ListColumns:
         gain=options["gain_col"],
         propensity=options["propensity_col"],
         logged_rank=options["logged_rank_col"],
+        subtopic=options["subtopic_col"],
         by=tuple(dict.fromkeys(options["by"])),
     )
 

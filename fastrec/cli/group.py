@@ -57,6 +57,7 @@ LIST_OPTIONS = (
     "gain_col",
     "propensity_col",
     "logged_rank_col",
+    "subtopic_col",
     "no_recs",
     "duplicates",
     *OF_ITEMS,
@@ -78,11 +79,14 @@ CONTENTS_OF_ROLES = {  # what the column of a role holds
     "gain": "gains",
     "propensity": "propensities",
     "logged_rank": "logged ranks",
+    "subtopic": "subtopics",
     "target": "true ratings",
     "prediction": "predicted ratings",
     "weight": "weights",
 }
-COLUMNS = {name: f"{name}_col" for name in ("item", "rank", "score", "gain", "propensity", "logged_rank", "label")}
+COLUMNS = {
+    name: f"{name}_col" for name in ("item", "rank", "score", "gain", "propensity", "logged_rank", "subtopic", "label")
+}
 ARGUMENTS = {  # arguments of `evaluate_files`: the option of the same meaning, as click names it
     **COLUMNS,
     "sample_weight": "weight_col",

@@ -238,6 +238,7 @@ def _column_options(more: str = "", *, multiple: bool = False) -> tuple[Callable
         column("score", more=more, multiple=multiple),
         *map(column, ("gain", "label", "propensity")),
         column("logged_rank", "--logged-rank-col"),
+        column("subtopic"),
         click.option(
             "--target-col",
             metavar="NAME",

@@ -112,8 +112,9 @@ def or_usual(name: str | None, usual: str) -> str:
 def columns_of_lists(side: EngineSide, columns: Columns, user_weight: str | None) -> list[str]:
     """Return the columns that a side of lists may need."""
     extra = extra_column(side.as_frame(), columns)[1]
+    judged = SIDES[side.name].judgement_column(columns, side.as_frame().has)
     of_users = (*columns.groupings(), user_weight) if SIDES[side.name].has_users else ()
-    needed = (or_usual(columns.user, "user_id"), or_usual(columns.item, "item_id"), extra, *of_users)
+    needed = (or_usual(columns.user, "user_id"), or_usual(columns.item, "item_id"), extra, judged, *of_users)
     return [name for name in needed if name is not None]
 
 

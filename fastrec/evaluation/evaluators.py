@@ -479,17 +479,17 @@ class BaseEvaluator(Shared, ABC):
         if not is_part:
             self._check_all()
         state = self._state if self._state is not None else State(self._plan(weighted=False))
-        data = self._describe_data(state)
+        data, counts = self._describe_data(state), self._count_users(state)
         marks = describe_sample(self._settings)
         lines = [
             *marks,
             *(doubts(data, ids_match=ids_match) if state.plan.reads_relevance else ()),
-            *doubts_of_items(data),
+            *doubts_of_items(data, counts["total"] - counts.get("no_truth", 0)),
             *(hint.line(data) for hint in self._hints.values()),
         ]
         report = Report(
             estimates=self._estimates(state),
-            users=self._count_users(state),
+            users=counts,
             data=data,
             settings={**self._settings, **self._more_settings(), "weighted": state.plan.weighted, **self._like},
             groups=self._estimate_groups(state),

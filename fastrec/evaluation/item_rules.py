@@ -11,6 +11,7 @@ from fastrec.items import judgements as _judgements  # noqa: F401 - registers pr
 from fastrec.items import others as _others  # noqa: F401 - registers providers
 from fastrec.items import pairs as _pairs  # noqa: F401 - registers providers
 from fastrec.items import popularity as _popularity  # noqa: F401
+from fastrec.items import subtopics as _subtopics  # noqa: F401 - registers providers
 from fastrec.items import user_models as _user_models  # noqa: F401 - registers providers
 from fastrec.items import vectors as _vectors  # noqa: F401
 from fastrec.items.counting import collect_exposure

@@ -207,7 +207,7 @@ class Evaluator(BaseEvaluator):
 
     def _sides(self, recs: Any, truth: Any, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return the sides of a batch by name."""
-        named = {name: given.get(name) for name in ("exclude", "reference", "logged")}
+        named = {name: given.get(name) for name in ("exclude", "reference", "logged", "subtopics")}
         return {"recs": recs, "truth": truth, "history": self._history, **named}
 
     @property
@@ -504,6 +504,7 @@ class Evaluator(BaseEvaluator):
 # counts that only calls with such metrics or sides have
 NOTED = (
     *("duplicates_in_reference", "rec_rows_unseen", "users_without_history", "rec_rows_without_features"),
+    "users_without_subtopics",
     *("users_short_of_negatives", "truth_rows_not_scored", "exclude_rows_not_scored"),
 )
 

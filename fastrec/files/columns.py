@@ -70,13 +70,15 @@ class ListColumns:
     gain: str | None = None
     propensity: str | None = None
     logged_rank: str | None = None
+    subtopic: str | None = None
     by: tuple[str, ...] = ()
     reads_all: ClassVar[bool] = False  # whether columns without a role are read
 
     @property
     def usual(self) -> dict[str, str]:
         """{role: column}, also for columns that no file has."""
-        named = {role: getattr(self, role) for role in ("rank", "score", "gain", "propensity", "logged_rank")}
+        roles = ("rank", "score", "gain", "propensity", "logged_rank", "subtopic")
+        named = {role: getattr(self, role) for role in roles}
         optional = {role: role if name is None else name for role, name in named.items()}
         return {"user": self.user, "item": self.item, **optional}
 
@@ -91,6 +93,8 @@ class ListColumns:
         if table in SIDES:
             role, name = SIDES[table].number_column(self, found.__contains__)
             wanted |= {"item": self.item} | ({} if name is None else {role: name})
+            judged = SIDES[table].judgement_column(self, found.__contains__)
+            wanted |= {} if judged is None else {SIDES[table].judgement: judged}
         _check_found(wanted, path, found)
         if table in LABELLED:
             wanted |= {f"by{n}": name for n, name in enumerate(self.by) if name in found}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import chain
@@ -24,6 +24,7 @@ __all__ = [
     "FlatSide",
     "InputForm",
     "RawSide",
+    "check_judgements",
     "check_numbers",
     "has_rows",
     "read_lists",
@@ -279,11 +280,27 @@ def _read_rows(rows: list[Any], name: str, extra: str, users: list[Any] | None) 
     weighted = [isinstance(row, dict) for row in rows]
     if any(weighted) and not all(is_dict or not len(row) for is_dict, row in zip(weighted, rows, strict=True)):
         raise InputTypeError(f"{name} must give {extra} for all users or for none: some rows are dicts, some are not")
+    if any(weighted) and READ_SIDES[name].has_several:
+        rows, values = _one_by_one(rows)
+        items, indptr = _flat_items(rows, f"{name} items")
+        return RawSide(items, indptr, check_numbers(values, len(items), f"{name} {extra}"))
     items, indptr = _flat_items(rows, f"{name} items")
     if not any(weighted):
         return RawSide(items, indptr, None)
     values = list(chain.from_iterable(row.values() for row in rows if isinstance(row, dict)))
     return RawSide(items, indptr, check_numbers(values, len(items), f"{name} {extra}"))
+
+
+def _one_by_one(rows: list[Any]) -> tuple[list[list[Any]], list[Any]]:
+    """Return the items of users, an item once for each of its numbers, and all numbers."""
+    pairs = [[(item, one) for item, own in dict(row).items() for one in _several(own)] for row in rows]
+    return [[item for item, _ in own] for own in pairs], [one for own in pairs for _, one in own]
+
+
+def _several(numbers: Any) -> Iterable[Any]:
+    """Return the numbers of an item, of which there may be one alone."""
+    is_collection = isinstance(numbers, list | tuple | set | frozenset | range | np.ndarray)
+    return numbers if is_collection and not _is_scalar(numbers) else (numbers,)
 
 
 def _why_no_row(row: Any, name: str) -> str | None:
@@ -352,6 +369,16 @@ def check_numbers(values: Any, n: int, name: str, *, narrow: bool = False) -> Ar
     if n and np.isnan(out.min()):
         raise InputError(name, " must not be NaN, found NaN", RowNumber.at(int(np.isnan(out).argmax()), "position"))
     return out
+
+
+def check_judgements(gains: Array, where: Any, name: str) -> None:
+    """Raise InputError for a judgement of a side that is not above 0."""
+    wrong = ~(gains > 0)
+    if wrong.any():
+        at = int(wrong.argmax())
+        found = f" must be above 0 in all rows, found {gains[at]:g}"
+        mend = f"; leave out the rows of {name} that are judged 0, or this column"
+        raise InputError(where, found, RowNumber.at(at, "position"), mend)
 
 
 for _form in (

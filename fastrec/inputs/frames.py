@@ -14,7 +14,7 @@ import numpy as np
 
 from fastrec.checks import listed, refuse_path, suggest_name, with_article
 from fastrec.exceptions import Argument, FastrecError, InputError, InputTypeError, RowNumber, Text, joined, shown
-from fastrec.inputs.arrays import RawSide, check_numbers
+from fastrec.inputs.arrays import RawSide, check_judgements, check_numbers
 from fastrec.inputs.arrow import (
     Frame,
     Labels,
@@ -71,6 +71,7 @@ class Columns(NamedTuple):
     gain: str | None = None
     propensity: str | None = None
     logged_rank: str | None = None
+    subtopic: str | None = None
     label: str | None = None
     by: Any = None
     row_by: Any = None
@@ -352,6 +353,7 @@ def _read_side(
         rows = _FrameRows(frame, group_rows(keys, n_threads), lists=False)
     indptr, take = rows.grouping.indptr, rows.grouping.take
     role, name = extra_column(frame, columns)
+    _check_judgements(rows, columns)
     if name is None:
         return rows, RawSide(map_ids(take, ids), indptr, None, "" if rows.lists else "place")
     where = frame.where(name)
@@ -363,6 +365,14 @@ def _read_side(
     ranks = _whole_ranks(values, where)
     ordered = map_ids(lambda own: _order(own, ranks, rows, where, users, n_threads), ids)
     return rows, RawSide(ordered, indptr, None, "rank", _ranks_with_gaps(ranks, rows.grouping))
+
+
+def _check_judgements(rows: _FrameRows, columns: Columns) -> None:
+    """Raise if a frame whose rows say that something is so has a row of another judgement."""
+    frame, kind = rows.frame, READ_SIDES.get(rows.frame.name)
+    name = None if kind is None else kind.judgement_column(columns, frame.has)
+    if name is not None:
+        check_judgements(read_numbers(rows.read(name), frame.where(name)), frame.where(name), frame.name)
 
 
 def _ranks_with_gaps(ranks: Array, grouping: Grouping) -> Array | None:

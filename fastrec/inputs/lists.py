@@ -168,10 +168,11 @@ def join_sides(
     sides: Mapping[str, RawSide], users: Users, known: Mapping[str, Any], lines: tuple[str, ...]
 ) -> JoinedSides:
     """Return sides with items of one integer type; string ids are encoded together."""
-    if "logged" in sides and sides["logged"].extra is None:
-        columns = Argument("propensity", (...,)), " or ", Argument("logged_rank", (...,))
-        forms = ", or in Python pass {user: {item: number}}"
-        raise InputError("logged has no numbers, only items: name their column with ", *columns, forms)
+    for name, *roles in (("logged", "propensity", "logged_rank"), ("subtopics", "subtopic")):
+        if name in sides and sides[name].extra is None and (name == "logged" or len(sides[name].items)):
+            columns = (part for nth, role in enumerate(roles) for part in (" or " * (nth > 0), Argument(role, (...,))))
+            forms = ", or in Python pass {user: {item: number}}"
+            raise InputError(f"{name} has no numbers, only items: name their column with ", *columns, forms)
     ids = {name: RawSide(own.ids, np.zeros(1, np.int64), None) for name, own in known.items()}
     joined, strings = _join_ids({**sides, **ids})
     recs = sides["recs"]

@@ -29,6 +29,8 @@ class SideKind(NamedTuple):
     numbers: str  # in messages, of the third array of a tuple, or the values of a dict {user: {item: number}}
     columns: tuple[str, ...] = ()  # of numbers that frames and files may have: the first that is named, else found
     has_users: bool = False  # whether its users are evaluated; rows of other users on other sides are left out
+    has_several: bool = False  # whether an item may have several numbers
+    judgement: str = ""  # a column that frames and files may have, whose numbers must be above 0
     beside: str = ""  # the side for whose rows it may give numbers alone
 
     @property
@@ -45,6 +47,11 @@ class SideKind(NamedTuple):
         found = ((role, role) for role in self.columns if has(role))
         return next(given, None) or next(found, ("", None))
 
+    def judgement_column(self, named: Any, has: Callable[[str], bool]) -> Any:
+        """Return the name of its column of judgements, `None` without one; arguments as for `number_column`."""
+        name = (getattr(named, self.judgement) or self.judgement) if self.judgement else None
+        return name if name is not None and has(name) else None
+
 
 SIDES = {
     side.name: side
@@ -54,6 +61,7 @@ SIDES = {
         SideKind("exclude", "scores"),
         SideKind("history", "scores"),
         SideKind("reference", "scores", ("rank", "score")),
+        SideKind("subtopics", "subtopics", ("subtopic",), has_several=True, judgement="gain"),
         SideKind("logged", "propensities", ("propensity", "logged_rank"), beside="truth"),
     )
 }

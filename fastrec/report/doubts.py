@@ -42,9 +42,14 @@ def doubts(data: Mapping[str, Any], *, ids_match: bool = False) -> list[str]:
     return []
 
 
-def doubts_of_items(data: Mapping[str, Any]) -> list[str]:
-    """Return warnings if no item of the lists has a popularity, or if a model scores no item of `exclude`."""
+def doubts_of_items(data: Mapping[str, Any], with_truth: int) -> list[str]:
+    """Return warnings if no item has a popularity or a subtopic, or if a model scores no item of `exclude`.
+
+    `with_truth` is the number of users with a relevant item.
+    """
     found = []
+    if with_truth and data.get("users_without_subtopics") == with_truth:
+        found.append("no relevant item has a row in subtopics: do the item ids match?")
     if data.get("rec_rows_unseen") and data["rec_rows_unseen"] == data["rec_rows"]:
         found.append("no item of the lists has a popularity: do the item ids match?")
     if data.get("exclude_rows_not_scored") and not data["excluded_items"]:

@@ -74,6 +74,7 @@ DATA = {
     "rec_rows_unseen": "rows of lists whose item has no popularity",
     "rec_rows_without_features": "rows of lists whose item has no category or vector",
     "users_without_history": "users without a history",
+    "users_without_subtopics": "users with relevant items that cover no subtopic",
     "users_short_of_negatives": "users with fewer items left than negatives asks for, who get all of them",
     "effective_sample_size": "effective sample size of the weighted clicks",
     "largest_weight_share": "largest weight of a click, of the sum of weights",
@@ -95,6 +96,7 @@ NOTED = {  # counts below printed reports, if they are not 0, and their names fo
     "rec_rows_unseen": "row of lists whose item has no popularity",
     "rec_rows_without_features": "row of lists whose item has no category or vector",
     "users_without_history": "user without a history",
+    "users_without_subtopics": "user with relevant items that cover no subtopic",
     "users_short_of_negatives": "user with fewer items left than negatives asks for, who gets all of them",
 }
 MEANS = (  # count of rows, label of their mean per user, count of users without rows

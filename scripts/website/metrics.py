@@ -26,6 +26,7 @@ FAMILIES = {  # module of metrics -> title, and the folder of its pages
     "lists": ("Lists and truth", "lists"),
     "graded": ("Ideal gains of trec_eval", "lists"),
     "judged": ("Judged items and recall", "lists"),
+    "subtopics": ("Novelty and diversity", "lists"),
     "ranks": ("Counts and ranks", "lists"),
     "user_models": ("User models and ideal lists", "lists"),
     "items": ("Items and histories, per user", "items"),

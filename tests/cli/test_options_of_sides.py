@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from pathlib import Path
 from typing import Any
@@ -86,6 +87,34 @@ def test_propensities() -> None:
 )
 def test_wrong_propensities(given: list[str], message: str) -> None:
     result = run("evaluate", "recs.csv", "truth.csv", *given, "-m", "ips@2")
+    assert result.exit_code == 2 and message in result.stderr
+
+
+def test_subtopics() -> None:
+    covering = "user_id,item_id,topic\n1,11,1\n1,11,2\n1,12,3\n2,10,1\n"
+    Path("topics.csv").write_text(covering)
+    Path("wide.csv").write_text("user_id,item_id\n1,11\n1,12\n2,10\n")
+    asked, own = ["-m", "strecall,alpha_dcg@2"], ["--subtopics", "topics.csv", "--subtopic-col", "topic"]
+    wanted = {"subtopic_recall": pytest.approx((2 / 3 + 1) / 2), "alpha_dcg@2": pytest.approx(1.5 / math.log2(3))}
+    assert means("evaluate", "recs.csv", "wide.csv", *own, *asked) == wanted
+    assert means("evaluate", "recs.csv", "wide.csv", "--subtopics", "-", *own[2:], *asked, text=covering) == wanted
+    both = run("compare", "a=recs.csv", "b=other.csv", "--truth", "wide.csv", *own, "-m", "alpha_ndcg@1")
+    assert both.exit_code == 0 and "denominator=ideal" in both.stdout
+    explained = run("explain", "strecall@1", "recs.csv", "wide.csv", *own)
+    assert explained.exit_code == 0, explained.stderr
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ([], "subtopic_recall needs --subtopics"),
+        (["--subtopics", "truth.csv"], "subtopics has no numbers, only items: name their column with --subtopic-col"),
+        (["--subtopics", "truth.csv", "--subtopic-col", "p"], "truth.csv: no column 'p'"),
+        (["--subtopics", "none.csv"], "none.csv: no such file"),
+    ],
+)
+def test_wrong_subtopics(given: list[str], message: str) -> None:
+    result = run("evaluate", "recs.csv", "truth.csv", *given, "-m", "strecall")
     assert result.exit_code == 2 and message in result.stderr
 
 

@@ -91,6 +91,22 @@ def test_lists(tmp_path, cut, users, ties):
     assert sorted(os.listdir(tmp_path)) == ["recs.parquet", "truth.parquet"]
 
 
+def test_subtopics(tmp_path, cut):
+    users = np.arange(300) * 7 - 900
+    recs, truth = rows_of_lists(users)
+    draw = np.random.default_rng(6)
+    topics = truth.select(["user_id", "item_id"]).append_column("subtopic", pa.array(draw.integers(0, 3, len(truth))))
+    paths, covering = write(tmp_path, recs, truth), os.fspath(tmp_path / "subtopics.parquet")
+    pq.write_table(topics.take(draw.permutation(len(topics))), covering, row_group_size=700)
+    ask = {"metrics": ["alpha_ndcg@5", "err_ia@5", "map_ia"], "ties": "id_asc", "per_user": True}
+    whole = fastrec.evaluate_files(*paths, **ask, subtopics=covering)
+    assert whole["map_ia"] > 0
+    seen = cut()
+    found = fastrec.evaluate_files(*paths, **ask, subtopics=covering, temp_directory=tmp_path)
+    assert everything(found) == everything(whole)
+    assert seen == [10]
+
+
 def test_logs(tmp_path, cut):
     draw = np.random.default_rng(5)
     log = pa.table(

@@ -191,6 +191,60 @@ def test_errors_of_propensities_name_the_file(tmp_path: Path) -> None:
         fastrec.evaluate_files(**paths, metrics="ips@3", logged=lost)
 
 
+COVERING = ["alpha_ndcg@5", "err_ia@3", "nrbp", "strecall@5", "precision_ia@5", "map_ia", "mrr"]
+
+
+def covering(*, strings: bool) -> dict[str, pa.Table]:
+    """Return lists, truth, and shuffled subtopics: of other items too, some without, some rows twice."""
+    made, draw = tables(strings=strings), np.random.default_rng(9)
+    both = pa.concat_tables([made[name].select(["user_id", "item_id"]) for name in ("truth", "truth", "recs")])
+    both = both.append_column("subtopic", pa.array(draw.integers(-2, 4, len(both))))
+    kept = draw.permutation(np.flatnonzero([str(user)[-1] != "3" for user in both["user_id"].to_pylist()]))
+    return {"recs": made["recs"], "truth": made["truth"], "subtopics": both.take(kept[:-200])}
+
+
+@pytest.mark.parametrize(
+    ("route", "ending"),
+    [
+        *(("whole", ending) for ending in (".parquet", ".csv")),
+        *((route, ending) for route in ("database", "streamed") for ending in (".parquet", ".csv", ".jsonl")),
+    ],
+    indirect=["route"],
+)
+@pytest.mark.parametrize("strings", [False, True])
+def test_subtopics(tmp_path: Path, route: dict[str, Any], ending: str, strings: bool) -> None:
+    made = covering(strings=strings)
+    found = fastrec.evaluate_files(**write_all(tmp_path, made, ending), metrics=COVERING, per_user=True, **route)
+    assert_same(found, fastrec.evaluate(**made, metrics=COVERING, per_user=True))
+    assert 0 < found["alpha_dcg(denominator=ideal)@5"] < 1 and found.data["users_without_subtopics"] > 0
+
+
+def test_a_column_of_subtopics_by_name(tmp_path: Path) -> None:
+    made = covering(strings=False)
+    expected = fastrec.evaluate(**made, metrics=COVERING)
+    made["subtopics"] = made["subtopics"].rename_columns(["user_id", "item_id", "intent"])
+    paths = write_all(tmp_path, made, ".csv")
+    assert fastrec.evaluate_files(**paths, metrics=COVERING, subtopic="intent").estimates == expected.estimates
+    with pytest.raises(fastrec.InputError, match=r"subtopics has no numbers, only items: name their column with"):
+        fastrec.evaluate_files(**paths, metrics=COVERING)
+    with pytest.raises(fastrec.InputError, match=r"subtopics\.csv: no column 'topic'"):
+        fastrec.evaluate_files(**paths, metrics=COVERING, subtopic="topic")
+    words = made["subtopics"].set_column(2, "intent", [[f"s{n}" for n in made["subtopics"]["intent"].to_pylist()]])
+    paths["subtopics"] = write(words, tmp_path / "words.csv")
+    with pytest.raises(fastrec.InputTypeError, match=r"words\.csv: column 'intent' must hold numbers"):
+        fastrec.evaluate_files(**paths, metrics=COVERING, subtopic="intent")
+
+
+def test_judgements_of_trec_have_no_subtopics(tmp_path: Path) -> None:
+    made = covering(strings=False)
+    paths = write_all(tmp_path, {name: made[name] for name in ("recs", "truth")}, ".csv")
+    for grade, message in ((1, "subtopics has no numbers"), (0, "must be above 0 in all rows")):
+        judged = tmp_path / "qrels.trec"
+        judged.write_text(f"1 0 3 {grade}\n")
+        with pytest.raises(fastrec.InputError, match=message):
+            fastrec.evaluate_files(**paths, subtopics=judged, metrics="strecall")
+
+
 def test_without_truth(tmp_path: Path, route: dict[str, Any]) -> None:
     made = tables(strings=True)
     del made["truth"]

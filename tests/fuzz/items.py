@@ -32,6 +32,9 @@ def draw_case(seed: int) -> tuple[Shop, list[str], bool]:
         if r.random() < 0.8:
             row = shop.items[r.choice(list(shop.items))]
             row[r.choice(["category", "features", "segment", "popularity", "propensity"])] = r.choice(ODD)
+        elif shop.subtopics and r.random() < 0.4:
+            own: Any = shop.subtopics[r.choice(list(shop.subtopics))]
+            own[r.choice([0, "i", -1, *own])] = r.choice([*ODD, ODD])
         elif shop.logged and r.random() < 0.5:
             shop.logged[r.choice(list(shop.logged))] = {r.choice([0, "i"]): r.choice(ODD)}
         else:

@@ -65,6 +65,7 @@ HIGHER |= {"utility", "set_ap", "mar", "mean_precision", "mean_recall", "ncrr"}
 HIGHER |= {"insq", "inst", "bpm", "nerr", "compatibility", "ndcg_rel", "rndcg", "normalized_gain"}
 HIGHER |= {"bpref", "inf_ap", "iprec_at_recall", "eleven_point_average", "bin_g"}
 HIGHER |= {"ordered_pair_accuracy", "kendall_tau", "spearman_rho"}
+HIGHER |= {"alpha_dcg", "err_ia", "nrbp", "subtopic_recall", "precision_ia", "map_ia"}
 LOWER |= {"coverage_error", "ndpm", "gini", "rsp", "reo", "miscalibration", "average_relevance_position", "median_rank"}
 TARGETS |= {"popularity_lift": 0.0}
 NEITHER = {"popularity", "repeat_ratio", "overlap", "rbo", "num_ret", "num_rel"}

@@ -17,7 +17,7 @@ from fastrec.metrics.calls import parse
 from fastrec.report.soundness import known_calls, with_effects_of_settings
 from support import item_cases, item_oracle
 from support.item_calls import check, evaluate, same, values_of
-from support.item_cases import BASE, CLICKS, RANKINGS, SHOP, metric_texts, random_shop
+from support.item_cases import BASE, CLICKS, COVERED, RANKINGS, SHOP, metric_texts, random_shop
 from support.item_oracle import Shop
 from support.known import OF_ITEMS
 
@@ -29,7 +29,7 @@ CALLS_OF_SHOP = 12
 # The worked example
 
 
-WORKED = [(SHOP, item_cases.VALUES), (CLICKS, item_cases.CLICKS_VALUES)]
+WORKED = [(SHOP, item_cases.VALUES), (CLICKS, item_cases.CLICKS_VALUES), (COVERED, item_cases.COVERED_VALUES)]
 
 
 @pytest.mark.parametrize(("shop", "text", "value"), [(shop, *row) for shop, table in WORKED for row in table.items()])

@@ -302,6 +302,26 @@ def test_propensities(on_spark, source):
     assert report.data["effective_sample_size(clip=0)"] > 1
 
 
+def test_subtopics(on_spark):
+    """Every user is whole in one task, so greedy ideals have the same order."""
+    recs, truth = make_lists()
+    draw = np.random.default_rng(4)
+    rows = pa.concat_tables([side.select(["user_id", "item_id"]) for side in (truth, truth, recs)])
+    rows = rows.append_column("topic", pa.array(draw.integers(0, 4, len(rows)))).take(draw.permutation(len(rows)))
+    call = {"metrics": ["alpha_ndcg@5", "err_ia@5", "nnrbp", "strecall@5", "map_ia", "ndcg@5"], "subtopic": "topic"}
+    wanted = fastrec.evaluate(recs, truth, subtopics=rows, by="plan", **call)
+    found = fastrec.spark.evaluate(on_spark(recs), on_spark(truth), subtopics=on_spark(rows), by="plan", **call)
+    assert_same(found, wanted)
+    assert 0 < found["alpha_dcg(denominator=ideal)@5"] < 1
+    judged = rows.append_column("gain", pa.array(np.arange(len(rows)) % 3))
+    with pytest.raises(fastrec.InputError, match="subtopics column 'gain' must be above 0 in all rows, found 0"):
+        fastrec.spark.evaluate(on_spark(recs), on_spark(truth), subtopics=on_spark(judged), **call)
+    with pytest.raises(fastrec.InputTypeError, match="subtopics must be a Spark data frame, found a dict"):
+        fastrec.spark.evaluate(on_spark(recs), on_spark(truth), subtopics={}, **call)
+    with pytest.raises(fastrec.MetricError, match="needs subtopics="):
+        fastrec.spark.evaluate(on_spark(recs), on_spark(truth), **call)
+
+
 ITEM_METRICS = [
     *("item_coverage", "gini", "shannon_entropy", "personalization", "novelty", "popularity_lift", "aplt", "rsp"),
     *("repeat_ratio", "overlap", "miscalibration", "category_entropy", "intra_list_diversity", "serendipity", "reo"),

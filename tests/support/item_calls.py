@@ -16,7 +16,7 @@ NEAR = 1e-11
 
 def evaluate(shop: Shop, metrics: Any, **call: Any) -> fastrec.Report:
     sides = {"history": shop.history, "reference": shop.reference, "items": shop.items}
-    sides |= {"logged": shop.logged, "examination": shop.examination}
+    sides |= {"logged": shop.logged, "examination": shop.examination, "subtopics": shop.subtopics}
     sizes = {"n_items": shop.n_items, "n_users": shop.n_users}
     return fastrec.evaluate(shop.lists, shop.truth, metrics, **sides, **sizes, per_user=True, **call)
 

@@ -34,6 +34,33 @@ PROPENSITIES = {1: 1.0, 2: 1.0, 3: 0.8, 4: 1.0, 5: 0.5, 6: 0.2}
 CLICKS = dataclasses.replace(SHOP, items={item: {"propensity": p} for item, p in PROPENSITIES.items()})
 BASE = dataclasses.replace(SHOP, lists={user: [1, 2] for user in ALL})
 RANKINGS = Shop(lists={"u1": [1, 2, 3]}, reference={"u1": [2, 1, 4]})
+# Items 1, 2 and 3 of the list of u1 cover 2, 1 and 1 of three subtopics; u2 has one item, of one of two.
+COVERED = Shop(
+    lists={"u1": [1, 2, 3], "u2": [4, 1]},
+    truth={"u1": {1: 1.0, 2: 1.0, 3: 1.0}, "u2": {1: 1.0, 5: 1.0, 4: 0.0}},
+    subtopics={"u1": {1: [1, 2], 2: [2], 3: [3]}, "u2": {4: [2], 1: [1], 5: [1, 2]}},
+)
+COVERED_VALUES = {
+    # = (2 + .5 / log2 3 + 1 / log2 3) / 2
+    "alpha_dcg@2": 1.4731973151785933,
+    # ideals 2 + 1 / log2 3 and 2 + .5 / log2 3
+    "alpha_dcg(denominator=ideal)@2": 0.5762894495694008,
+    # = ((2 + .5 / 2) / (3 * 1.25) + .5 / (2 * 1.25)) / 2
+    "err_ia@2": 0.4,
+    # = ((2 + .5 / 2) / 2 / 3 + .5 / 2 / 2) / 2
+    "err_ia(denominator=n_subtopics)@2": 0.25,
+    # = (2.25 / 2.5 + .5 / 2.25) / 2
+    "err_ia(denominator=ideal)@2": (0.9 + 2 / 9) / 2,
+    # = (3/4 * (2 + .5 / 2) / 3 + 3/4 * .5 / 2) / 2
+    "nrbp@2": 0.375,
+    "nrbp(denominator=ideal)@2": (2.25 / 2.5 + 0.5 / 2.25) / 2,
+    # = (2/3 + 1/2) / 2
+    "subtopic_recall@2": 7 / 12,
+    # = (3/6 + 1/4) / 2
+    "precision_ia@2": 0.375,
+    # = ((1 + (1 + 1) / 2 + 0) / 3 + (1/2 / 2 + 0) / 2) / 2
+    "map_ia@2": 19 / 48,
+}
 
 VALUES = {
     # = 4/6, {2, 3, 4} of {1, 2, 3, 4}, {2, 3, 4, 5}
@@ -221,6 +248,12 @@ OPTIONS: dict[str, dict[str, tuple[str, ...]]] = {
     "overlap": {"denominator": ("union", "n_rec", "k", "min")},
     "rbo": {"p": ("0.9", "0.5"), "form": ("ext", "min", "truncated")},
     "repeat_ratio": {},
+    "alpha_dcg": {"alpha": ("0.5", "0", "1", "0.3"), "denominator": ("one", "ideal", "all_subtopics")},
+    "err_ia": {"alpha": ("0.5", "0.3"), "denominator": ("all_subtopics", "n_subtopics", "ideal")},
+    "nrbp": {"alpha": ("0.5", "0.3"), "p": ("0.5", "0.8"), "denominator": ("all_subtopics", "ideal")},
+    "subtopic_recall": {},
+    "precision_ia": {},
+    "map_ia": {},
     "ips": {"of": CLICK_METRICS, "p": POWERS, "clip": ("0", "0.3"), "average": ("user", "pooled")},
     "snips": {"of": CLICK_METRICS, "p": POWERS, "clip": ("0", "0.3"), "average": ("user", "pooled")},
 }
@@ -262,6 +295,18 @@ def random_clicks(rng: random.Random, truth: dict[Id, dict[Id, float]]) -> dict[
         for user, items in truth.items()
     }
     return {"logged": logged, "examination": [1.0, rng.choice([0.5, math.nan]), 0.25] if ranked else None}
+
+
+def random_subtopics(rng: random.Random, users: list[Id], items: list[Id]) -> dict[Id, dict[Id, list[float]]] | None:
+    """Subtopics of most items for most users, also of items that are not relevant, and some twice."""
+    if rng.random() < 0.2:
+        return None
+    numbers = [0.0, 1.0, 2.0, 7.0, -3.0]
+    return {
+        user: {item: rng.choices(numbers, k=rng.choice([1, 1, 2, 4])) for item in items if rng.random() < 0.8}
+        for user in users
+        if rng.random() < 0.9
+    }
 
 
 def random_shop(seed: int) -> Shop:
@@ -308,4 +353,5 @@ def random_shop(seed: int) -> Shop:
         n_items=rng.choice([None, n_items, n_items + 3]) if len(table) == n_items else n_items,
         n_users=5 + n_users if with_counts else None,
         **random_clicks(rng, truth),
+        subtopics=random_subtopics(rng, users, catalogue),
     )

@@ -42,8 +42,9 @@ class Shop:
 
     `truth` is user -> item -> gain, `history` user -> items with repeats, `items` item -> columns ("popularity",
     "segment", "category" as labels, "features" as floats, "propensity"), `reference` user -> items, `logged` user ->
-    item -> propensity, or with `examination`, a number per rank, the rank. `n_items` is the size of the
-    catalogue, else the rows of `items`. `n_users` is the number of users behind a column "popularity".
+    item -> propensity, or with `examination`, a number per rank, the rank, `subtopics` user -> item -> the subtopics
+    that it covers. `n_items` is the size of the catalogue, else the rows of `items`. `n_users` is the number of users
+    behind a column "popularity".
     """
 
     lists: Mapping[Id, Sequence[Id]]
@@ -55,6 +56,7 @@ class Shop:
     n_users: int | None = None
     logged: Mapping[Id, Mapping[Id, float]] | None = None
     examination: Sequence[float] | None = None
+    subtopics: Mapping[Id, Mapping[Id, Sequence[float]]] | None = None
 
 
 class Result(NamedTuple):
@@ -153,6 +155,14 @@ def relevant_of(shop: Shop, user: Id) -> set[Id]:
     if shop.truth is None:
         raise ValueError("truth is needed")
     return {item for item, gain in shop.truth.get(user, {}).items() if gain > 0}
+
+
+def covered_by(shop: Shop, user: Id) -> dict[Id, frozenset[float]]:
+    """Relevant item -> its subtopics, for items that cover any."""
+    if shop.subtopics is None:
+        raise ValueError("subtopics are needed")
+    own = shop.subtopics.get(user, {})
+    return {item: frozenset(own[item]) for item in relevant_of(shop, user) if own.get(item)}
 
 
 def catalogue_size(shop: Shop) -> int:
@@ -1045,7 +1055,122 @@ INFLUENCES: dict[str, Callable[..., list[float]]] = {
     "shannon_entropy": entropy_influence,
     "personalization": personalization_influence,
 }
+# Subtopics.
+
+
+def additions(lists: Sequence[frozenset[float]], alpha: float) -> list[Fraction]:
+    """What each of these sets of subtopics adds to those above."""
+    return [
+        sum(
+            ((1 - Fraction(alpha)) ** sum(topic in other for other in lists[:at]) for topic in own),
+            Fraction(0),
+        )
+        for at, own in enumerate(lists)
+    ]
+
+
+def greedy_order(covered: Mapping[Id, frozenset[float]], alpha: float) -> list[frozenset[float]]:
+    """The set that adds most comes next; of equal ones the first in the order of their sorted subtopics."""
+    left, order = sorted(covered.values(), key=sorted), []
+    while left:
+        gains = [additions([*order, own], alpha)[-1] for own in left]
+        order.append(left.pop(gains.index(max(gains))))
+    return order
+
+
+def sum_of_additions(
+    lists: Sequence[frozenset[float]], k: int | None, alpha: float, weight: Callable[[int], float]
+) -> float:
+    added = additions(lists[:k], alpha)
+    return math.fsum(float(value) * weight(rank) for rank, value in enumerate(added, start=1))
+
+
+def novelty_gain(
+    shop: Shop, user: Id, k: int | None, alpha: float, denominator: str, weight: Callable[[int], float]
+) -> float:
+    """The sum of what the items of L add, over that of the greedy order or of a list that covers all subtopics."""
+    covered, items = covered_by(shop, user), top(shop, user, k)
+    total = sum_of_additions([covered.get(item, frozenset()) for item in items], k, alpha, weight)
+    of_choices("denominator", denominator, "one", "ideal", "all_subtopics", "n_subtopics")
+    everything = frozenset().union(*covered.values())
+    if denominator == "one":
+        return total
+    if denominator == "n_subtopics":
+        return alpha * total / len(everything)
+    if denominator == "ideal":
+        return float(ratio(Fraction(total), Fraction(sum_of_additions(greedy_order(covered, alpha), k, alpha, weight))))
+    best = [everything] * (len(items) if k is None else k)
+    return float(ratio(Fraction(total), Fraction(sum_of_additions(best, k, alpha, weight))))
+
+
+def alpha_dcg(shop: Shop, user: Id, k: int | None, *, alpha: float = 0.5, denominator: str = "one") -> float | None:
+    if not covered_by(shop, user):
+        return None
+    return novelty_gain(shop, user, k, alpha, denominator, lambda rank: 1 / math.log2(rank + 1))
+
+
+def err_ia(
+    shop: Shop, user: Id, k: int | None, *, alpha: float = 0.5, denominator: str = "all_subtopics"
+) -> float | None:
+    if not covered_by(shop, user):
+        return None
+    return novelty_gain(shop, user, k, alpha, denominator, lambda rank: 1 / rank)
+
+
+def nrbp(
+    shop: Shop, user: Id, k: int | None, *, alpha: float = 0.5, p: float = 0.5, denominator: str = "all_subtopics"
+) -> float | None:
+    covered = covered_by(shop, user)
+    if not covered:
+        return None
+    if denominator == "ideal":
+        return novelty_gain(shop, user, k, alpha, "ideal", lambda rank: p ** (rank - 1))
+    of_choices("denominator", denominator, "all_subtopics")
+    total = novelty_gain(shop, user, k, alpha, "one", lambda rank: p ** (rank - 1))
+    return (1 - (1 - alpha) * p) * total / len(frozenset().union(*covered.values()))
+
+
+def by_subtopic(shop: Shop, user: Id, k: int | None) -> dict[float, tuple[list[int], int]]:
+    """Subtopic -> the ranks of L that cover it, and how many relevant items do."""
+    covered = covered_by(shop, user)
+    return {
+        topic: (
+            [rank for rank, item in enumerate(top(shop, user, k), start=1) if topic in covered.get(item, ())],
+            sum(topic in own for own in covered.values()),
+        )
+        for topic in frozenset().union(*covered.values())
+    }
+
+
+def subtopic_recall(shop: Shop, user: Id, k: int | None) -> Number | None:
+    found = by_subtopic(shop, user, k)
+    return Fraction(sum(bool(ranks) for ranks, _ in found.values()), len(found)) if found else None
+
+
+def precision_ia(shop: Shop, user: Id, k: int | None) -> Number | None:
+    found, n = by_subtopic(shop, user, k), len(top(shop, user, k)) if k is None else k
+    return ratio(sum(len(ranks) for ranks, _ in found.values()), n * len(found)) if found else None
+
+
+def map_ia(shop: Shop, user: Id, k: int | None) -> Number | None:
+    found = by_subtopic(shop, user, k)
+    sums = [
+        sum((Fraction(nth, rank) for nth, rank in enumerate(ranks, start=1)), Fraction(0)) / size
+        for ranks, size in found.values()
+    ]
+    return sum(sums, Fraction(0)) / len(sums) if sums else None
+
+
+OF_SUBTOPICS: dict[str, Callable[..., Number | None]] = {
+    "alpha_dcg": alpha_dcg,
+    "err_ia": err_ia,
+    "nrbp": nrbp,
+    "subtopic_recall": subtopic_recall,
+    "precision_ia": precision_ia,
+    "map_ia": map_ia,
+}
 USERS: dict[str, Callable[..., Number | None]] = {
+    **OF_SUBTOPICS,
     "user_coverage": user_coverage,
     "popularity": popularity,
     "aplt": aplt,
@@ -1081,7 +1206,7 @@ WITH_FEATURES = ("intra_list_diversity", "category_coverage", "category_entropy"
 
 def reads_truth(metric: str, options: Options) -> bool:
     relevance = options.get("relevance", "truth" if metric in ("epc", "efd") else "none")
-    return metric in ("serendipity", "reo", "ips", "snips") or relevance == "truth"
+    return metric in ("serendipity", "reo", "ips", "snips", *OF_SUBTOPICS) or relevance == "truth"
 
 
 def reads_history(metric: str, options: Options) -> bool:
@@ -1106,7 +1231,9 @@ def ruling(shop: Shop, user: Id, metric: str, options: Options, policies: Polici
     policy = "count"
     if reads_truth(metric, options) and not relevant_of(shop, user):
         policy = policies.no_truth
-    elif reads_reference(metric, options) and not reference_of(shop, user):
+    elif (reads_reference(metric, options) and not reference_of(shop, user)) or (
+        metric in OF_SUBTOPICS and not covered_by(shop, user)
+    ):
         policy = "skip"
     elif reads_history(metric, options) and not history_of(shop, user):
         policy = policies.no_history
@@ -1159,6 +1286,8 @@ def evaluate(
         options["unseen"] = unseen
     if metric in WITH_FEATURES:
         options.setdefault("no_features", no_features)
+    if metric in OF_SUBTOPICS and (shop.subtopics is None or shop.truth is None):
+        raise ValueError("subtopics and a truth are needed")
     if metric in CATALOGUE:
         return evaluate_catalogue(shop, metric, k, options, policies)
 

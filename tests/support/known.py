@@ -2,7 +2,7 @@
 
 from fastrec.metrics.declaration import DECLARED
 
-MODULES = ("fastrec.metrics.items", "fastrec.metrics.exposure", "fastrec.metrics.weighted")
+MODULES = ("fastrec.metrics.items", "fastrec.metrics.exposure", "fastrec.metrics.weighted", "fastrec.metrics.subtopics")
 OF_ITEMS = [name for name, metric in DECLARED["lists"].items() if metric.formula.__module__ in MODULES]
 """Metrics of lists that do not compare a list with the truth alone; their oracle is `item_oracle`."""
 OF_JUDGEMENTS = [
