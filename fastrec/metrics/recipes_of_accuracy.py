@@ -127,7 +127,23 @@ _TREC_SPELLED = {
     "SetRelP": "SetP(relative=True)",
 }
 _MODELS_SPELLED = {name.partition("(")[0]: name for name in _USER_MODELS if name.count("=") == 1 and "{m}" in name}
-_TREC_LACKING = "relstring runid dcg ideal_dcg yaap prefs_* *_avgjg *_IA NRBP StRecall alpha_* \u03b1_* nNRBP"
+_TREC_LACKING = "relstring runid dcg ideal_dcg yaap prefs_* *_avgjg"
+_OF_SUBTOPICS = {
+    **dict.fromkeys(
+        ("alpha_DCG", "\u03b1_DCG", "ERR_IA"),
+        "at k = 1 it does not divide: ask without like=, with subtopics=, for alpha_dcg(denominator=all_subtopics) or "
+        "err_ia",
+    ),
+    **dict.fromkeys(
+        ("alpha_nDCG", "\u03b1_nDCG", "nERR_IA", "nNRBP"),
+        "its ideal breaks ties by document: ask without like=, with subtopics=, for alpha_ndcg, nerr_ia or nnrbp",
+    ),
+    **dict.fromkeys(
+        ("NRBP", "StRecall", "P_IA", "AP_IA", "MAP_IA"),
+        "its judgements have subtopics, which are an argument here: ask without like=, with subtopics=, for nrbp, "
+        "subtopic_recall, precision_ia or map_ia",
+    ),
+}
 _SET_F = "its beta is the square of the usual beta: use f_beta(beta=...) without like="
 _RETRIEVAL = {"MAP": "map", "MRR": "mrr", "NormalizedDCG": "ndcg", "AUROC": "gauc", "FallOut": "fall_out"}
 _ERROR_NAMES = {"mean_absolute_error": "mae", "mean_squared_error": "mse", "root_mean_squared_error": "rmse"}
@@ -151,6 +167,7 @@ RETRIEVAL = (
             "set_F": _SET_F,
             "rbp": _RBP,
             "utility": _UTILITY,
+            **_OF_SUBTOPICS,
             "num_q": _N_USERS,
             "num_ret": _COUNTS,
             "num_nonrel_judged_ret": _COUNTS,
@@ -188,6 +205,7 @@ RETRIEVAL = (
                 for name in ("AP", "IPrec", "nDCG", "P", "RR", "Rprec", "SetAP", "SetF", "SetP", "Success")
             },
             "Judged": _JUDGED,
+            **_OF_SUBTOPICS,
             "SDCG": "its ideal is k items of the largest grade of the collection",
             "NumQ": _N_USERS,
             "NumRel": _COUNTS,
