@@ -79,6 +79,8 @@ class ListSource(Lists):
             bounds=np.zeros((n_bins, 2, 4, op.BLOCK + 1), np.int64),
             counts=np.empty((n_bins, len(program.cutoffs), op.BLOCK), np.int64),
             sums=np.zeros((n_bins, 3, n_events)),
+            scaled=np.empty((n_bins, op.BLOCK)),
+            digits=np.empty((n_bins, 6), np.int64),
         ), None if self.blocks is None else _tie_scratch(program, n_bins, n_events, n_list)
 
 

@@ -63,6 +63,8 @@ class Scratch(NamedTuple):
     bounds: Array  # int64 (bins, 2, 4, BLOCK + 1): START, N_RELEVANT, N_LISTED, SORTED_START
     counts: Array  # int64 (bins, n_cutoffs, BLOCK)
     sums: Array  # float64 (bins, 3, n_events): running sums, sorted gains, their running sums
+    scaled: Array  # float64 (bins, BLOCK): values to add many at a time
+    digits: Array  # int64 (bins, 6): their sums
 
 
 @helper

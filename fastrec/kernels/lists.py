@@ -331,5 +331,5 @@ def evaluate_bin(lists, tie_blocks, gains, task, tie_scratch, at):
             block = block_of(scratch, task.users, indptr, span, which)
             if not evaluate_condition(condition, task, block, gains, ties, at):
                 return
-        if not add_rows(program, task.users.groups, task.totals, scratch, span, None):
+        if not add_rows(program, task.users.groups, task.totals, scratch, span):
             return

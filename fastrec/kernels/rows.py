@@ -73,6 +73,5 @@ def evaluate_score_bin(log, weights, extra, gains, task, tie_scratch, at):
                 ties = None
             if not evaluate_condition(condition, task, block, gains, ties, at):
                 return
-        spare = (scratch.scaled[at], scratch.digits[at])
-        if not add_rows(program, task.users.groups, totals, scratch, span, spare):
+        if not add_rows(program, task.users.groups, totals, scratch, span):
             return

@@ -17,6 +17,8 @@ Array = np.ndarray[Any, Any]
 MAX_FIXED = 1.0 + 1e-9  # a ratio may round past its bound
 MAGNITUDE = 0x7FFFFFFFFFFFFFFF  # the bits of a double without its sign
 MANY = 16  # users from which they are added together
+WHOLE = 6755399441055744.0  # 1.5 * 2^52: a whole number up to 2^51 added to it stands in its last bits
+BITS_OF_WHOLE = 0x4338000000000000
 MAX_BINADES = 20  # between values whose squares have no bit below the digits of `add_fixed`, see `add_many`
 
 
@@ -29,6 +31,12 @@ class Totals(NamedTuple):
     data_counts: Array  # int64 (bins, N_DATA_COUNTS)
     errors: Array  # int64 (bins, 3): code, user, detail
     stored: Array  # float64 (n_stored, n_users)
+
+
+@helper
+def as_whole(value):
+    """Return a whole number as an integer. Unlike a conversion, this runs on several numbers at a time."""
+    return np.float64(value + WHOLE).view(np.int64) - BITS_OF_WHOLE
 
 
 @helper
@@ -48,19 +56,19 @@ def add_fixed(row, first, last, total):
     for i in range(first, last):
         value = row[i]
         scaled = value * base
-        whole = np.int64(scaled)
+        whole = np.trunc(scaled)
         rest = (scaled - whole) * base
-        part = np.int64(rest)
-        high += whole
-        low += part
-        lowest += np.int64((rest - part) * base)
+        part = np.trunc(rest)
+        high += as_whole(whole)
+        low += as_whole(part)
+        lowest += as_whole(np.trunc((rest - part) * base))
         scaled = value * value * base
-        whole = np.int64(scaled)
+        whole = np.trunc(scaled)
         rest = (scaled - whole) * base
-        part = np.int64(rest)
-        high2 += whole
-        low2 += part
-        lowest2 += np.int64((rest - part) * base)
+        part = np.trunc(rest)
+        high2 += as_whole(whole)
+        low2 += as_whole(part)
+        lowest2 += as_whole(np.trunc((rest - part) * base))
     total[0] += high
     total[1] += low
     total[2] += lowest
@@ -140,12 +148,10 @@ def add_many(row, bits, n, scaled, digits, total):
 
 
 @helper
-def add_rows(program, groups, totals, scratch, span, spare):
-    """Add the rows of a block to the sums of all users and of each group; return False on an overflow.
-
-    `spare` is None, or float64 (BLOCK,) and int64 (6,) to add the rows of neighbours many at a time.
-    """
+def add_rows(program, groups, totals, scratch, span):
+    """Add the rows of a block to the sums of all users and of each group; return False on an overflow."""
     first, n, rows, bits = span.first, span.n, scratch.rows[span.at], scratch.bits[span.at]
+    scaled, digits = scratch.scaled[span.at], scratch.digits[span.at]
     fixed, general, errors = totals.fixed[span.at], totals.general[span.at], totals.errors[span.at]
     for g in range(-1, len(groups)):  # -1 for all users: the whole block at once, else neighbours of one group
         end = 0
@@ -165,11 +171,10 @@ def add_rows(program, groups, totals, scratch, span, spare):
                     return False
             for j in range(len(program.general_rows)):
                 r = program.general_rows[j]
-                if spare is not None:
-                    if end - i >= MANY and add_many(
-                        rows[r, i:end], bits[r, i:end], end - i, spare[0], spare[1], general[group, j]
-                    ):
-                        continue
+                if end - i >= MANY and add_many(
+                    rows[r, i:end], bits[r, i:end], end - i, scaled, digits, general[group, j]
+                ):
+                    continue
                 for u in range(i, end):
                     if not add_general(rows[r, u], bits[r, u], general[group, j]):
                         errors[0] = OVERFLOW
