@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -89,12 +90,14 @@ def _given_rows(plan: Plan, sides: Mapping[str, Any], weights: Array | None, n_u
     given = np.zeros((1 + len(plan.provided), n_users))
     if weights is not None:
         given[0] = weights
-    names = [key[1] for key in plan.provided]
-    for name in dict.fromkeys(names):
-        at = [nth for nth, own in enumerate(names) if own == name]
-        filled = np.full((len(at), n_users), np.nan)
+    first = 1
+    for name, keys in itertools.groupby(plan.provided, lambda key: key[1]):
+        wanted = [key[2:] for key in keys]
+        filled = given[first : first + len(wanted)]
+        filled.fill(np.nan)
+        first += len(wanted)
         try:
-            find_provider(name).fill(sides, [plan.provided[nth][2:] for nth in at], filled)
+            find_provider(name).fill(sides, wanted, filled)
         except MetricError as error:
             raise MetricError(plan.askers[name], " ", error.text) from None
         if not np.isfinite(filled).all():
@@ -103,7 +106,6 @@ def _given_rows(plan: Plan, sides: Mapping[str, Any], weights: Array | None, n_u
                 f"{plan.askers[name]}: the provider {name} must fill finite numbers, found {filled[nth, user]} "
                 f"for the user at position {user}"
             )
-        given[[1 + nth for nth in at]] = filled
     return given
 
 

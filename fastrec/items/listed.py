@@ -82,6 +82,11 @@ def fill_by_cutoffs(
         places.setdefault(tuple(others), []).append(nth)
     for key, at in places.items():
         cuts, position = cuts_of([keys[nth][0] for nth in at])
+        rows = out[at[0] : at[0] + len(at)]
+        if [at[0] + nth for nth in position] == at:  # neighbours, in ascending order
+            fill(key, read_only(cuts), rows)
+            continue
         found = np.empty((len(cuts), out.shape[1]))
         fill(key, read_only(cuts), found)
-        out[at] = found[position]
+        for nth, own in zip(at, position, strict=True):
+            out[nth] = found[own]

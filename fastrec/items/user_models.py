@@ -19,7 +19,7 @@ from fastrec.runtime.compiler import Entry
 from fastrec.runtime.threads import over_users
 
 Array = np.ndarray[Any, Any]
-_expect_gain = Entry(kernels.expect_gain, "expect_gain", allocates=False)
+_expect_gain = Entry(kernels.expect_gain, "expect_gain", allocates=True)
 
 
 @provider(MODELS, sides=["recs", "truth"])

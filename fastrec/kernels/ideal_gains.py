@@ -42,6 +42,9 @@ def add_ideals(lists, u, first, last):
 def mean_at_hits(lists, cutoffs, out, first, last):
     """Write the mean of nDCG at the ranks of relevant items; those not listed have the DCG of the list's end."""
     for u in range(first, last):
+        if lists.counts[u] == 0:
+            out[:, u] = 0.0
+            continue
         n_rel = lists.ideal_starts[u + 1] - lists.ideal_starts[u]
         whole = add_ideals(lists, u, 0, n_rel)
         at, end = lists.starts[u], lists.starts[u] + lists.counts[u]
@@ -67,6 +70,9 @@ def mean_at_levels(lists, cutoffs, out, first, last):
         for nth in range(len(cutoffs)):
             n = min(cutoffs[nth], lists.n_rec[u])
             at, end = lists.starts[u], lists.starts[u] + lists.counts[u]
+            if at == end or lists.ranks[at] > n:
+                out[nth, u] = 0.0
+                continue
             dcg, ideal, total = 0.0, 0.0, 0.0
             levels = 0
             for i in range(n_rel):
@@ -92,6 +98,9 @@ def sum_by_lost_gain(lists, cutoffs, out, first, last):
     A rank of the best order counts as at least 1, also past its end.
     """
     for u in range(first, last):
+        if lists.counts[u] == 0:
+            out[:, u] = 0.0
+            continue
         best, n_rel = lists.ideal_starts[u], lists.ideal_starts[u + 1] - lists.ideal_starts[u]
         every = 0.0
         for i in range(n_rel):
@@ -156,6 +165,9 @@ def overlap_with_ideal(lists, depths, is_normalized, cutoffs, out, first, last):
         most_listed = max(most_listed, lists.counts[u])
     taken, rank_of, places = np.empty(most, np.int64), np.empty(most + 1, np.int64), np.empty(most_listed, np.int64)
     for u in range(first, last):
+        if lists.counts[u] == 0:
+            out[:, u] = 0.0
+            continue
         ideals = lists.ideals[lists.ideal_starts[u] : lists.ideal_starts[u + 1]]
         n_rel, start = len(ideals), lists.starts[u]
         taken[:n_rel] = 0
@@ -164,10 +176,11 @@ def overlap_with_ideal(lists, depths, is_normalized, cutoffs, out, first, last):
             gain = lists.gains[start + at]
             places[at] = place_in_ideal(ideals, gain, taken) if gain == gain else 0  # noqa: PLR0124 - not NaN
             rank_of[places[at]] = lists.ranks[start + at]
-        at, depth, common, in_place = 0, 0, 0, 0
+        at, depth, common, in_place, upper = 0, 0, 0, 0, np.int64(lists.ranks[start]) - 1
         total = 0.0
         for nth in range(len(cutoffs)):
             n = min(cutoffs[nth], lists.n_rec[u])
+            depth = max(depth, min(n, upper))  # above the first listed row, nothing is common
             while depth < n:  # down to here, all cut-offs see the same
                 depth += 1
                 if depth <= n_rel:

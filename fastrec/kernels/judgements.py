@@ -136,13 +136,20 @@ def mean_precision_of_levels(judged, cutoffs, parameter, out, first, last):
     least, best = np.empty(LEVELS, np.int64), np.empty(LEVELS)
     for u in range(first, last):
         start = judged.starts[u]
+        if judged.counts[u] == 0:
+            out[:, u] = 0.0
+            continue
         for level in range(LEVELS):
             least[level] = hits_of_level(level / 10, judged.n_rel[u], parameter)
-        nth, at, hits = 0, start, 0
+        nth, at, hits, before = 0, start, 0, 0
         while nth < len(cutoffs):
             while at < start + judged.counts[u] and judged.ranks[at] <= cutoffs[nth]:
                 hits += judged.kinds[at] == RELEVANT
                 at += 1
+            if nth > 0 and hits == before:
+                out[nth, u] = out[nth - 1, u]
+                nth += 1
+                continue
             own, level, largest = hits, LEVELS - 1, 0.0
             for back in range(at - 1, start - 1, -1):
                 if judged.kinds[back] == RELEVANT:
@@ -157,6 +164,7 @@ def mean_precision_of_levels(judged, cutoffs, parameter, out, first, last):
             for upper in range(level + 1, LEVELS):
                 total += best[upper]
             out[nth, u] = total / LEVELS
+            before = hits
             nth += 1
 
 

@@ -67,17 +67,32 @@ def weight_past(model, n, k, found):
 
 
 @helper
+def walk_misses(model, before, n_ranks):
+    """Write with what probability a user goes past each rank, and the sum of the weights down to it, without gains."""
+    before[0, 0], before[1, 0] = 1.0, 0.0
+    for n in range(1, n_ranks + 1):
+        before[1, n] = before[1, n - 1] + before[0, n - 1]
+        before[0, n] = before[0, n - 1] * goes_on(model, np.float64(n), 0.0, 0.0, 0.0)
+
+
+@helper
 def mean_gain(model, sums, reach, n, k, found):
     """Return the gain per rank, from the sums of gains and of weights down to rank n, which the user leaves at `reach`.
 
     The ranks past n hold no gain. Some users stop at rank k for sure.
     """
     total, weights = sums
-    if n == 0:
+    if total == 0.0:
         return 0.0
     if reach > 0.0 and not (model.kind in WITHIN_K and n >= k):
         weights += reach * weight_past(model, n, k, found)
     return min(total / model.largest / weights, 1.0)  # it may be above by rounding
+
+
+@helper
+def upper_misses(lists, u, cutoff):
+    """Return how many ranks within a cut-off are above the first listed row; -1 for a user without such rows."""
+    return min(np.int64(lists.ranks[lists.starts[u]]) - 1, cutoff) if lists.counts[u] > 0 else -1
 
 
 def expect_gain(lists, model, cutoffs, out, first, last):
@@ -86,13 +101,23 @@ def expect_gain(lists, model, cutoffs, out, first, last):
     `lists` has gains of 0 for items that are not relevant. Writes a number for each user and ascending cut-off, into
     out (n_cutoffs, n_users).
     """
+    most = 0  # ranks that users read without a gain
     for u in range(first, last):
-        n_rec, at = lists.n_rec[u], lists.starts[u]
-        end = at + lists.counts[u]
-        n = 0
+        most = max(most, upper_misses(lists, u, cutoffs[-1]))
+    before = np.empty((2, most + 1))
+    walk_misses(model, before, most)
+    for u in range(first, last):
+        n_rec, at, misses = lists.n_rec[u], lists.starts[u], upper_misses(lists, u, cutoffs[-1])
+        if misses < 0:
+            out[:, u] = 0.0
+            continue
+        end, n = at + lists.counts[u], 0
         reach, found, rest, total, weights = 1.0, 0.0, 0.0, 0.0, 0.0
         for nth in range(len(cutoffs)):
             k = min(cutoffs[nth] if cutoffs[nth] < 1 << 62 else n_rec, model.depth)
+            if n < misses:
+                n = min(misses, k)
+                reach, weights = before[0, n], before[1, n]
             while n < min(n_rec, k) and reach > 0.0:
                 n += 1
                 gain = 0.0

@@ -199,7 +199,9 @@ class Plan:
         self.reads = {call.text: own.sides for call, own in zip(calls, traced, strict=True)}
         self.filled = {call.text: own.filled for call, own in zip(calls, traced, strict=True)}
         self.of_order = [call.text for call, own in zip(calls, traced, strict=True) if own.is_of_order]
-        self.provided = list(dict.fromkeys(row.key for own in traced for row in own.provided))
+        asked_for = dict.fromkeys(row.key for own in traced for row in own.provided)
+        providers = list(dict.fromkeys(key[1] for key in asked_for))
+        self.provided = sorted(asked_for, key=lambda key: providers.index(key[1]))  # one provider after the other
         self.askers = {row.key[1]: call.text for call, own in zip(calls, traced, strict=True) for row in own.provided}
         conditions = [self._condition(call, own) for call, own in zip(calls, traced, strict=True)]
         self.conditions = {call.text: own for call, own in zip(calls, conditions, strict=True)}
