@@ -87,9 +87,8 @@ def _given_rows(plan: Plan, sides: Mapping[str, Any], weights: Array | None, n_u
     """Return the rows that kernels only read: the weights of users, and what providers fill in."""
     if not plan.provided:
         return np.zeros((1, 0)) if weights is None else weights.reshape(1, -1)
-    given = np.zeros((1 + len(plan.provided), n_users))
-    if weights is not None:
-        given[0] = weights
+    given = np.empty((1 + len(plan.provided), n_users))
+    given[0] = 0.0 if weights is None else weights
     first = 1
     for name, keys in itertools.groupby(plan.provided, lambda key: key[1]):
         wanted = [key[2:] for key in keys]

@@ -356,7 +356,7 @@ class Evaluator(BaseEvaluator):
         if lists.gains is not None and plan.counts_any_gain:
             lists = lists._replace(gains=np.maximum(lists.gains, 0.0))
         check_sizes(plan, lists)
-        if lists.gains is None and plan.needs_gains:
+        if lists.gains is None and (plan.tells_grades or (plan.needs_gains and lists.blocks is not None)):
             lists = lists._replace(gains=np.ones(len(lists.truth_items)))
         if plan.of_order and rules["ties"] == "expected":  # kernels reject only ties that can change hits
             own = prepared.recs is None

@@ -33,11 +33,11 @@ def _entry(name: str) -> Entry:
 def _graded(sides: BatchSides, least: float) -> kernels.GradedLists:
     truth = sides["truth"]
     relevant = is_relevant(truth.gains, least) & (truth.gains > 0)
-    too_large = np.isinf(np.bincount(truth.users[relevant], truth.gains[relevant], truth.n_users))
-    if too_large.any():
+    gains = () if truth.extra is None else (truth.users[relevant], truth.gains[relevant], truth.n_users)
+    if gains and (too_large := np.isinf(np.bincount(*gains))).any():
         user = sides["names"].user(int(too_large.argmax()))
         raise InputError(f"truth of user {user}: the gains add up to more than a double holds")
-    longest = longest_of(sides["listed rows"].listed.n_rec, np.diff(truth.indptr))
+    longest = longest_of(sides["listed rows"].n_rec, np.diff(truth.indptr))
     return graded_lists(sides, truth.gains, relevant, rank_weights("log2", longest), 0.0)
 
 
@@ -59,7 +59,7 @@ def fill(sides: BatchSides, keys: Sequence[tuple[Any, ...]], out: Array) -> None
 def fill_compatibility(sides: BatchSides, keys: Sequence[tuple[Any, ...]], out: Array) -> None:
     """Fill overlaps with ideal lists; a key has a cut-off, p, whether to divide by the best overlap, `min_gain`."""
     truth = sides["truth"]
-    lengths = sides["listed rows"].listed.n_rec, np.diff(truth.indptr)
+    lengths = sides["listed rows"].n_rec, np.diff(truth.indptr)
 
     def fill_one(key: tuple[Any, ...], cutoffs: Array, found: Array) -> None:
         p, is_normalized, least = key

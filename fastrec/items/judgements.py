@@ -10,7 +10,7 @@ import numpy as np
 
 from fastrec.inputs.ragged import read_only
 from fastrec.inputs.slots import BatchSides
-from fastrec.items.listed import fill_by_cutoffs, longest_of
+from fastrec.items.listed import fill_by_cutoffs, longest_of, of_listed, starts_among
 from fastrec.kernels import judgements as kernels
 from fastrec.metrics.judged import PROVIDER
 from fastrec.metrics.providers import is_relevant, provider
@@ -28,13 +28,14 @@ def _entry(name: str) -> Entry:
 
 
 def _judged(sides: BatchSides, least: float) -> kernels.JudgedLists:
-    truth, (listed, rows) = sides["truth"], sides["listed rows"]
+    truth, listed = sides["truth"], sides["listed rows"]
     gains, relevant = truth.gains, is_relevant(truth.gains, least)
     kinds = np.where(gains < 0, np.int8(kernels.POOLED), np.int8(kernels.NOT_RELEVANT))
     kinds[relevant] = kernels.RELEVANT
-    of_kinds = (truth.users[kinds == kind] for kind in (kernels.RELEVANT, kernels.NOT_RELEVANT))
-    counts = (np.bincount(users, minlength=truth.n_users).astype(np.int64) for users in of_kinds)
-    arrays = (listed.starts, listed.counts, listed.ranks, kinds[rows], listed.n_rec, *counts, np.zeros(1))
+    of_kinds = (kinds == kind for kind in (kernels.RELEVANT, kernels.NOT_RELEVANT))
+    counts = (np.diff(starts_among(chosen, truth.indptr)) for chosen in of_kinds)
+    own = of_listed(sides, kinds)
+    arrays = (listed.starts, listed.counts, listed.ranks, own, listed.n_rec, *counts, np.zeros(1))
     return kernels.JudgedLists(*map(read_only, arrays))
 
 

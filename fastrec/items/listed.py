@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from fastrec.kernels.ideal_gains import GradedLists
 from fastrec.runtime.compiler import Entry
 from fastrec.runtime.threads import over_users
 
-__all__ = ["ListedRows", "fill_by_cutoffs", "graded_lists", "longest_of"]
+__all__ = ["fill_by_cutoffs", "graded_lists", "longest_of", "of_listed", "starts_among"]
 
 Array = np.ndarray[Any, Any]
 STEPS_PER_ROW = 8
@@ -28,28 +28,33 @@ def _find_listed(ids: str) -> Entry:
     return Entry(kernels.find_listed, f"find_listed-{ids}", allocates=True)
 
 
-class ListedRows(NamedTuple):
-    """The rows of the truth that lists hold, as kernels take them, and which row of the truth each of them is."""
-
-    listed: kernels.Listed
-    rows: Array  # int64 (n_truth_rows,): of the truth
-
-    @classmethod
-    def of(cls, sides: BatchSides) -> ListedRows:
-        """Find the rows."""
-        recs, truth = sides["recs"], sides["truth"]
-        n = len(truth.items)
-        lengths = np.diff(recs.indptr).astype(np.int64)
-        spare = np.zeros(truth.n_users, np.int64), np.zeros(n, np.int32), np.zeros(n, np.int32)
-        listed = kernels.Listed(np.asarray(truth.indptr, np.int64), *spare, lengths)
-        items = read_only(truth.items.astype(np.int64, copy=False))
-        given = read_only(recs.items), read_only(recs.indptr), items, listed
-        run = _find_listed(str(recs.items.dtype)).suited_to(STEPS_PER_ROW * (len(recs.items) + n), *given, 0, 0)
-        over_users(functools.partial(run, *given), truth.n_users, sides["n_threads"])
-        return cls(listed, truth.indptr[truth.users] + listed.sources)
+def _listed(sides: BatchSides) -> kernels.Listed:
+    """Find the rows of the truth that lists hold."""
+    recs, truth = sides["recs"], sides["truth"]
+    n = len(truth.items)
+    lengths = np.diff(recs.indptr).astype(np.int64)
+    spare = np.zeros(truth.n_users, np.int64), np.zeros(n, np.int32), np.zeros(n, np.int32)
+    listed = kernels.Listed(np.asarray(truth.indptr, np.int64), *spare, lengths)
+    items = read_only(truth.items.astype(np.int64, copy=False))
+    given = read_only(recs.items), read_only(recs.indptr), items, listed
+    run = _find_listed(str(recs.items.dtype)).suited_to(STEPS_PER_ROW * (len(recs.items) + n), *given, 0, 0)
+    over_users(functools.partial(run, *given), truth.n_users, sides["n_threads"])
+    return listed
 
 
-MADE["listed rows"] = ListedRows.of
+MADE["listed rows"] = _listed
+MADE["places of listed rows"] = lambda sides: sides["truth"].indptr[sides["truth"].users] + sides["listed rows"].sources
+
+
+def of_listed(sides: BatchSides, values: Array) -> Array:
+    """Return the values of the listed rows, given those of the rows of the truth, which follow from its gains."""
+    return values if sides["truth"].extra is None else values[sides["places of listed rows"]]
+
+
+def starts_among(chosen: Array, indptr: Array) -> Array:
+    """Return where the chosen rows of each user start among all chosen rows, int64 (n_users + 1,)."""
+    starts: Array = np.append(0, np.cumsum(chosen))[indptr].astype(np.int64)
+    return starts
 
 
 def longest_of(*lengths: Array) -> int:
@@ -62,13 +67,13 @@ def graded_lists(sides: BatchSides, gains: Array, relevant: Array, discounts: Ar
 
     `gains` and `relevant` are those of the rows of the truth; a row that is not relevant has the gain `missing`.
     """
-    truth, (listed, rows) = sides["truth"], sides["listed rows"]
-    starts = np.append(0, np.cumsum(relevant))[truth.indptr].astype(np.int64)
+    truth, listed = sides["truth"], sides["listed rows"]
+    starts = starts_among(relevant, truth.indptr)
     ideals = gains[relevant]
     if truth.extra is not None:
         sort = _sort_gains.suited_to(STEPS_PER_ROW * len(ideals), ideals, read_only(starts), 0, 0)
         over_users(functools.partial(sort, ideals, read_only(starts)), truth.n_users, sides["n_threads"])
-    own = np.where(relevant, gains, missing)[rows]
+    own = of_listed(sides, np.where(relevant, gains, missing))
     arrays = (listed.starts, listed.counts, listed.ranks, own, listed.n_rec, ideals, starts, discounts)
     return GradedLists(*map(read_only, arrays))
 

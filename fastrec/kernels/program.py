@@ -136,8 +136,8 @@ def rank_series(kind, ranks, weights, sums, n_events):
 
 
 @helper
-def gain_series(series, ranks, gains, sums, n_events):
-    """Write running sums, over the hits of each user, of terms that depend on ranks and gains."""
+def gain_series(series, ranks, gains, graded, sums, n_events):
+    """Write running sums, over the hits of each user, of terms that depend on ranks and gains; without these, of 1."""
     total = 0.0
     survival = 1.0
     for e in range(n_events):
@@ -146,7 +146,7 @@ def gain_series(series, ranks, gains, sums, n_events):
             total = 0.0
             survival = 1.0
         else:
-            gain = map_gain(gains[e], series.gain_map, series.tables)
+            gain = map_gain(gains[e] if graded else 1.0, series.gain_map, series.tables)
             total += survival * gain * series.weights[rank]
             if series.kind == CASCADE:
                 survival *= 1.0 - gain
@@ -232,7 +232,8 @@ def combine(code, x, y, out, n):
             out[i] = min(x[i], y[i])
     elif code == SELECT:
         for i in range(n):
-            out[i] = y[i] if x[i] != 0.0 else 0.0
+            value = y[i]  # loaded in any case, so that the compiler does several at a time
+            out[i] = value if x[i] != 0.0 else 0.0
     elif code == BLANK:
         for i in range(n):
             out[i] = y[i] if x[i] != 0.0 else np.nan
@@ -296,8 +297,8 @@ def start_series(series, block, n_tied, ties, graded):
         weight_series(block.ranks, series.weights, sums, n_events)
     elif series.kind == PRECISION or series.kind == FIRST or series.kind == LAST:
         rank_series(series.kind, block.ranks, series.weights, sums, n_events)
-    elif graded:
-        gain_series(series, block.ranks, block.gains, sums, n_events)
+    elif graded or series.kind == CASCADE:
+        gain_series(series, block.ranks, block.gains, graded, sums, n_events)
     if ties is not None:
         expected_series(series, block.bounds, n_tied, ties, block.gains, graded, block.sums)
 

@@ -231,6 +231,7 @@ class Plan:
         self.needs_plain = next(named, "ideal=k") if self.writers[True].has_plain_ideal else None
         self.counts_any_gain = min(self.min_gains) < 0
         self.needs_gains = bool(gains) or any(gain > 1 for gain in self.min_gains)
+        self.tells_grades = bool(self.gain_tables) or any(gain > 1 for gain in self.min_gains)
         self.array_writer = Writer([ConditionRows(0.0, *rows_and_checks(self.arrays, 0, []))], graded=False)
         order = self.direct.ordered()
         self._position = {i: at for at, i in enumerate(order)}
