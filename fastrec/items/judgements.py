@@ -39,24 +39,24 @@ def _judged(sides: BatchSides, least: float) -> kernels.JudgedLists:
     return kernels.JudgedLists(*map(read_only, arrays))
 
 
-def _weights(name: str, parameter: float, judged: kernels.JudgedLists) -> Array:
+def _weights(name: str, parameters: tuple[float, ...], judged: kernels.JudgedLists) -> Array:
     """Return the weights of ranks that a kernel reads."""
     longest = longest_of(judged.n_rec)
     if name == "sum_residual":
-        return np.multiply.accumulate(np.append(1.0, np.full(longest, parameter)))
+        return np.multiply.accumulate(np.append(1.0, np.full(longest, parameters[0])))
     return rank_weights("log2", longest) if name == "sum_by_misses" else judged.weights
 
 
 @provider(PROVIDER, sides=["recs", "truth"])
 def fill(sides: BatchSides, keys: Sequence[tuple[Any, ...]], out: Array) -> None:
-    """Fill statistics; a key has a cut-off, the name of a kernel, a parameter and the `min_gain` of the formula."""
+    """Fill statistics; a key has a cut-off, the name of a kernel, its parameters and the formula's `min_gain`."""
     known = functools.cache(functools.partial(_judged, sides))
 
     def fill_one(key: tuple[Any, ...], cutoffs: Array, found: Array) -> None:
-        name, parameter, least = key
+        name, parameters, least = key
         judged = known(least)
-        judged = judged._replace(weights=read_only(_weights(name, parameter, judged)))
-        given = judged, cutoffs, parameter, found
+        judged = judged._replace(weights=read_only(_weights(name, parameters, judged)))
+        given = judged, cutoffs, parameters, found
         run = _entry(name).suited_to(len(judged.ranks) * len(cutoffs) + len(judged.n_rel), *given, 0, 0)
         over_users(functools.partial(run, *given), len(judged.n_rel), sides["n_threads"])
 

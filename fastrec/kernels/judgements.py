@@ -19,8 +19,7 @@ NOT_RELEVANT: Final = 0  # judged
 POOLED: Final = -1  # in the truth with a negative gain: in the pool that was to be judged
 EPSILON: Final = 0.00001
 LEVELS: Final = 11
-UP: Final = 0.0  # how a number of hits is rounded
-NEAREST: Final = 1.0
+NEAREST: Final = 1.0  # how a number of hits is rounded: 0 is up
 
 
 class JudgedLists(NamedTuple):
@@ -63,11 +62,11 @@ def count_judged(judged, cutoffs, _, out, first, last):
         write_rest(out, nth, count, u)
 
 
-def sum_preferences(judged, cutoffs, parameter, out, first, last):
+def sum_preferences(judged, cutoffs, parameters, out, first, last):
     """Sum over hits the share of judged others that they are above: of n_rel, or of n_other if fewer (parameter 0)."""
     for u in range(first, last):
         n_rel = judged.n_rel[u]
-        most = n_rel if parameter > 0.0 else min(n_rel, judged.n_other[u])
+        most = n_rel if parameters[0] > 0.0 else min(n_rel, judged.n_other[u])
         nth, others = 0, 0
         total = 0.0
         for at in range(judged.starts[u], judged.starts[u] + judged.counts[u]):
@@ -105,34 +104,23 @@ def hits_of_level(level, n_rel, rounding):
     return math.floor(least + 0.9)
 
 
-@helper
-def best_precisions(judged, cutoffs, least, out, u):
-    """Write the largest precision at ranks with at least so many hits."""
-    nth, hits = 0, 0
-    best = 0.0
-    for at in range(judged.starts[u], judged.starts[u] + judged.counts[u]):
-        nth = write_before(out, nth, cutoffs, judged.ranks[at], best, u)
-        if judged.kinds[at] == RELEVANT:
-            hits += 1
-            if hits >= least:
-                best = max(best, hits / judged.ranks[at])
-    write_rest(out, nth, best, u)
-
-
-def find_precision(judged, cutoffs, parameter, out, first, last):
-    """Find the largest precision at the ranks with a level of recall, rounded up; the parameter is the level."""
+def find_precision(judged, cutoffs, parameters, out, first, last):
+    """Find the largest precision at the ranks with a level of recall; the parameters are the rounding and the level."""
     for u in range(first, last):
-        best_precisions(judged, cutoffs, hits_of_level(parameter, judged.n_rel[u], UP), out, u)
+        least = hits_of_level(parameters[1], judged.n_rel[u], parameters[0])
+        nth, hits = 0, 0
+        best = 0.0
+        for at in range(judged.starts[u], judged.starts[u] + judged.counts[u]):
+            nth = write_before(out, nth, cutoffs, judged.ranks[at], best, u)
+            if judged.kinds[at] == RELEVANT:
+                hits += 1
+                if hits >= least:
+                    best = max(best, hits / judged.ranks[at])
+        write_rest(out, nth, best, u)
 
 
-def find_precision_nearest(judged, cutoffs, parameter, out, first, last):
-    """Find the largest precision at the ranks with a level of recall, rounded to the nearest."""
-    for u in range(first, last):
-        best_precisions(judged, cutoffs, hits_of_level(parameter, judged.n_rel[u], NEAREST), out, u)
-
-
-def mean_precision_of_levels(judged, cutoffs, parameter, out, first, last):
-    """Write the mean of `find_precision` at recall 0, 0.1, ..., 1; the parameter says how to round."""
+def mean_precision_of_levels(judged, cutoffs, parameters, out, first, last):
+    """Write the mean of `find_precision` at recall 0, 0.1, ..., 1; the parameter is the rounding."""
     least, best = np.empty(LEVELS, np.int64), np.empty(LEVELS)
     for u in range(first, last):
         start = judged.starts[u]
@@ -140,7 +128,7 @@ def mean_precision_of_levels(judged, cutoffs, parameter, out, first, last):
             out[:, u] = 0.0
             continue
         for level in range(LEVELS):
-            least[level] = hits_of_level(level / 10, judged.n_rel[u], parameter)
+            least[level] = hits_of_level(level / 10, judged.n_rel[u], parameters[0])
         nth, at, hits, before = 0, start, 0, 0
         while nth < len(cutoffs):
             while at < start + judged.counts[u] and judged.ranks[at] <= cutoffs[nth]:

@@ -15,11 +15,10 @@ from fastrec.metrics.statistics import ListStatistics, Ratio, Row
 
 Rounding = Literal["up", "nearest"]
 PROVIDER = "judgements"
-PRECISIONS = {"up": "find_precision", "nearest": "find_precision_nearest"}
 
 
-def _statistic(s: ListStatistics, kernel: str, parameter: float = 0.0) -> Row:
-    return s.provided(PROVIDER, s.cutoff, kernel, float(parameter), s.min_gain)
+def _statistic(s: ListStatistics, kernel: str, *parameters: float) -> Row:
+    return s.provided(PROVIDER, s.cutoff, kernel, tuple(map(float, parameters or (0.0,))), s.min_gain)
 
 
 @ranking_metric(
@@ -172,7 +171,7 @@ def iprec_at_recall(s: ListStatistics, *, level: Rate = 0.1, rounding: Rounding 
     >>> fastrec.evaluate([[7, 1, 2]], [[1, 2]], metrics)["iprec_at_recall(level=1)"]
     0.6666666666666666
     """
-    return _statistic(s, PRECISIONS[rounding], level)
+    return _statistic(s, "find_precision", rounding == "nearest", level)
 
 
 @ranking_metric(
