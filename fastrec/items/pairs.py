@@ -9,7 +9,7 @@ import numpy as np
 
 from fastrec.inputs.pairs import pairs_of_users
 from fastrec.inputs.slots import BatchSides
-from fastrec.items.sums import gains_of_hits
+from fastrec.items.sums import is_hit
 from fastrec.metrics.program import UNCUT
 from fastrec.metrics.providers import provider
 from fastrec.metrics.ranks import PAIRS
@@ -23,7 +23,8 @@ def _pairs(sides: BatchSides, cutoff: int | None, least: float) -> Array:
     within = recs.ranks <= (UNCUT if cutoff is None else cutoff)
     lengths = np.bincount(recs.users[within], minlength=recs.n_users)
     indptr = np.append(0, np.cumsum(lengths)).astype(np.int64)
-    return pairs_of_users(indptr, gains_of_hits(sides, least)[within], -recs.ranks[within], None)
+    gains = np.where(is_hit(sides, least), np.maximum(sides["gains of rows"], 0.0), 0.0)
+    return pairs_of_users(indptr, gains[within], -recs.ranks[within], None)
 
 
 @provider(PAIRS, sides=["recs", "truth"])

@@ -24,7 +24,6 @@ __all__ = [
     "AT_ONCE",
     "cuts_of",
     "find_places",
-    "gains_of_hits",
     "history_of",
     "is_hit",
     "kernel",
@@ -114,14 +113,6 @@ def rows_without(sides: Mapping[str, Any], known: Array, cutoffs: Sequence[int |
 def is_hit(sides: Mapping[str, Any], least: float) -> Array:
     """Return which rows of the lists hold an item that is relevant, for the `min_gain` of a formula's statistics."""
     return is_relevant(sides["gains of rows"], least)
-
-
-def gains_of_hits(sides: BatchSides, least: float) -> Array:
-    """Return the gain of each row of the lists, 0 for items that are not relevant and for gains below 0."""
-    hit = is_hit(sides, least)
-    gains = np.zeros(len(hit))
-    gains[hit] = np.maximum(sides["gains of rows"][hit], 0.0)
-    return gains
 
 
 def _gains_of_rows(sides: BatchSides) -> Array:
