@@ -16,7 +16,7 @@ from typing import Literal
 
 from fastrec.metrics.confusion import f_of_rates
 from fastrec.metrics.declaration import ranking_metric
-from fastrec.metrics.kinds import Exponent, Fraction, NotNegative, Table
+from fastrec.metrics.kinds import Fraction, NotNegative, Table, UpTo1000
 from fastrec.metrics.statistics import Combined, ListStatistics, Row, minimum, ratio, sqrt
 
 Gain = Literal["linear", "exp2", "binary"] | Table
@@ -171,7 +171,7 @@ def f1(s: ListStatistics, *, average: Literal["user", "pooled", "means"] = "user
     source="Buckley & Voorhees 2000",
     aliases=("rprec",),
 )
-def r_precision(s: ListStatistics, *, multiple: Exponent = 1.0) -> Row:
+def r_precision(s: ListStatistics, *, multiple: UpTo1000 = 1.0) -> Row:
     """Precision at the rank that equals the number of relevant items, or a multiple of it.
 
     Formula: hits in the first m ranks / m, where m is n_rel by default, and in general `multiple` times n_rel + 0.9,
@@ -342,7 +342,7 @@ def rbp(s: ListStatistics, *, p: Fraction = 0.8, gain: Literal["linear", "binary
 
 
 @ranking_metric(range=(0, 1), formula="sum of R_r / r * product of (1 - R_i), i < r", source="Chapelle et al. 2009")
-def err(s: ListStatistics, *, max_gain: Exponent) -> Row:
+def err(s: ListStatistics, *, max_gain: UpTo1000) -> Row:
     """Expected reciprocal rank: 1 / rank at which a user who reads downwards stops.
 
     Formula: sum over r <= k of R_r / r * product over i < r of (1 - R_i), with the stop probability

@@ -14,7 +14,7 @@ from typing import Literal
 from fastrec.exceptions import MetricError
 from fastrec.kernels import user_models as models
 from fastrec.metrics.declaration import ranking_metric
-from fastrec.metrics.kinds import Count, Exponent, Fraction, Goal
+from fastrec.metrics.kinds import Count, Fraction, Goal, UpTo1000
 from fastrec.metrics.statistics import ListStatistics, Row
 
 Depth = Literal["all"] | Count
@@ -34,7 +34,7 @@ def _gain_per_rank(s: ListStatistics, kind: int, parameter: float, max_gain: flo
     formula="sum of g_r / (r + 2t - 1)^2 / S",
     source="Moffat, Scholer & Thomas 2012",
 )
-def insq(s: ListStatistics, *, max_gain: Exponent, t: Goal = 1.0, depth: Depth = "all") -> Row:
+def insq(s: ListStatistics, *, max_gain: UpTo1000, t: Goal = 1.0, depth: Depth = "all") -> Row:
     """Inverse squares: the gain per rank of a user who wants t relevant items and goes on with growing probability.
 
     Formula: sum over r <= k of g_r / (S (r + 2t - 1)^2), with S the sum of 1 / (r + 2t - 1)^2 over all r. A user goes
@@ -52,7 +52,7 @@ def insq(s: ListStatistics, *, max_gain: Exponent, t: Goal = 1.0, depth: Depth =
 
 
 @ranking_metric(range=(0, 1), formula="expected gain per rank", source="Moffat, Bailey, Scholer & Thomas 2015")
-def inst(s: ListStatistics, *, max_gain: Exponent, t: Goal = 1.0, depth: Depth = "all") -> Row:
+def inst(s: ListStatistics, *, max_gain: UpTo1000, t: Goal = 1.0, depth: Depth = "all") -> Row:
     """INST: the gain per rank of a user who wants t relevant items, and goes on less likely once they are found.
 
     Formula: sum of W(r) g_r / sum of W(r), with W(r) = C(1) ... C(r - 1) and C(r) = ((x - 1) / x)^2, where
@@ -70,7 +70,7 @@ def inst(s: ListStatistics, *, max_gain: Exponent, t: Goal = 1.0, depth: Depth =
 
 
 @ranking_metric(range=(0, 1), formula="gain up to the last rank read / that rank", source="Zhang et al. 2017")
-def bpm(s: ListStatistics, *, max_gain: Exponent, t: Goal = 1.0, depth: Depth = "all") -> Row:
+def bpm(s: ListStatistics, *, max_gain: UpTo1000, t: Goal = 1.0, depth: Depth = "all") -> Row:
     """Bejeweled player model, static: the gain per rank of a user who stops at a gain of t, or after k ranks.
 
     Formula: G_m / m, where m is the first rank with G_m >= t, but at most k; G_m is the gain found up to m. Without a
@@ -89,7 +89,7 @@ def bpm(s: ListStatistics, *, max_gain: Exponent, t: Goal = 1.0, depth: Depth = 
 def nerr(
     s: ListStatistics,
     *,
-    max_gain: Exponent,
+    max_gain: UpTo1000,
     model: Literal["reciprocal", "cut", "patience", "goal"] = "reciprocal",
     p: Fraction = 0.9,
     t: Goal = 1.0,
