@@ -411,10 +411,7 @@ def rndcg(u: User) -> Number:
 def normalized_gain(u: User) -> Number:
     """Sum of gain / log2(2 + what the list lacks of the ideal, of 1 at least per rank), over all gain."""
     ideal = [max(gain, 1.0) for gain in u.truth] + [1.0] * len(u.top)
-    lacking = [
-        math.fsum(best - gain for best, gain in zip(ideal[:rank], u.top[:rank], strict=True))
-        for rank in range(1, len(u.top) + 1)
-    ]
+    lacking = [math.fsum([*ideal[:rank], *(-gain for gain in u.top[:rank])]) for rank in range(1, len(u.top) + 1)]
     return ratio(
         math.fsum(gain / math.log2(2 + lost) for gain, lost in zip(u.top, lacking, strict=True)), math.fsum(u.truth)
     )
