@@ -53,6 +53,8 @@ def of_listed(sides: BatchSides, values: Array) -> Array:
 
 def starts_among(chosen: Array, indptr: Array) -> Array:
     """Return where the chosen rows of each user start among all chosen rows, int64 (n_users + 1,)."""
+    if chosen.all():
+        return np.asarray(indptr, np.int64)
     starts: Array = np.append(0, np.cumsum(chosen))[indptr].astype(np.int64)
     return starts
 
