@@ -146,6 +146,15 @@ def place_in_ideal(ideals, gain, taken):
 
 
 @helper
+def place_listed(lists, u, ideals, taken, rank_of, places):
+    """Write the place in the ideal of each listed row, and the rank of each place."""
+    for at in range(lists.counts[u]):
+        gain = lists.gains[lists.starts[u] + at]
+        places[at] = place_in_ideal(ideals, gain, taken) if gain == gain else 0  # noqa: PLR0124 - not NaN
+        rank_of[places[at]] = lists.ranks[lists.starts[u] + at]
+
+
+@helper
 def share_of_best(total, depth, n_rel, depths, is_normalized):
     """Return the overlap of two lists down to a depth: divided by the weights, or by the overlap of the ideal."""
     if not is_normalized:
@@ -172,15 +181,11 @@ def overlap_with_ideal(lists, depths, is_normalized, cutoffs, out, first, last):
         n_rel, start = len(ideals), lists.starts[u]
         taken[:n_rel] = 0
         rank_of[: n_rel + 1] = 0
-        for at in range(lists.counts[u]):
-            gain = lists.gains[start + at]
-            places[at] = place_in_ideal(ideals, gain, taken) if gain == gain else 0  # noqa: PLR0124 - not NaN
-            rank_of[places[at]] = lists.ranks[start + at]
-        at, depth, common, in_place, upper = 0, 0, 0, 0, np.int64(lists.ranks[start]) - 1
-        total = 0.0
+        place_listed(lists, u, ideals, taken, rank_of, places)
+        at, depth, common, in_place, total = 0, 0, 0, 0, 0.0
         for nth in range(len(cutoffs)):
             n = min(cutoffs[nth], lists.n_rec[u])
-            depth = max(depth, min(n, upper))  # above the first listed row, nothing is common
+            depth = max(depth, min(n, np.int64(lists.ranks[start]) - 1))  # nothing is common above the first row
             while depth < n:  # down to here, all cut-offs see the same
                 depth += 1
                 if depth <= n_rel:

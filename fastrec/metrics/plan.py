@@ -199,10 +199,9 @@ class Plan:
         self.reads = {call.text: own.sides for call, own in zip(calls, traced, strict=True)}
         self.filled = {call.text: own.filled for call, own in zip(calls, traced, strict=True)}
         self.of_order = [call.text for call, own in zip(calls, traced, strict=True) if own.is_of_order]
-        asked_for = dict.fromkeys(row.key for own in traced for row in own.provided)
-        providers = list(dict.fromkeys(key[1] for key in asked_for))
-        self.provided = sorted(asked_for, key=lambda key: providers.index(key[1]))  # one provider after the other
         self.askers = {row.key[1]: call.text for call, own in zip(calls, traced, strict=True) for row in own.provided}
+        keys = dict.fromkeys(row.key for own in traced for row in own.provided)
+        self.provided = sorted(keys, key=lambda key: list(self.askers).index(key[1]))  # one provider after the other
         conditions = [self._condition(call, own) for call, own in zip(calls, traced, strict=True)]
         self.conditions = {call.text: own for call, own in zip(calls, conditions, strict=True)}
         self._conditions = list(dict.fromkeys([Condition(_least_gain(asked.min_gain)), *conditions]))
@@ -230,8 +229,8 @@ class Plan:
         named = (call.text for call in calls if ("ideal", "k") in call.options)
         self.needs_plain = next(named, "ideal=k") if self.writers[True].has_plain_ideal else None
         self.counts_any_gain = min(self.min_gains) < 0
-        self.needs_gains = bool(gains) or any(gain > 1 for gain in self.min_gains)
         self.tells_grades = bool(self.gain_tables) or any(gain > 1 for gain in self.min_gains)
+        self.needs_gains = self.tells_grades or bool(gains)
         self.array_writer = Writer([ConditionRows(0.0, *rows_and_checks(self.arrays, 0, []))], graded=False)
         order = self.direct.ordered()
         self._position = {i: at for at, i in enumerate(order)}
