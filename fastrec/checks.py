@@ -130,7 +130,10 @@ def check_there(path: str) -> None:
     try:
         os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
-        why = ": a URL is not read here; copy it to a file first" if is_url(path) else ": no such file"
+        if is_url(path):
+            why = ": a URL is not read here; copy it to a file first"
+        else:
+            why = ": no such file" + ("; URLs begin with http, https, s3 or gs" if "://" in path else "")
         raise MissingFileError(shown_url(path), why) from None
 
 

@@ -193,4 +193,6 @@ def _unread(url: str, fault: Exception, shown: str = "") -> InputError:
     """Return the error of a place that cannot be read, with its reason."""
     if isinstance(fault, InputError):
         return fault
-    return InputError(shown or shown_url(url), f": cannot be read: {reason_of_url(fault, url)}")
+    cause = getattr(fault, "reason", None)  # of an error that urllib wraps
+    why = reason_of_url(cause if isinstance(cause, Exception) else fault, url)
+    return InputError(shown or shown_url(url), f": cannot be read: {why}")
