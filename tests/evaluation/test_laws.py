@@ -202,7 +202,7 @@ def on_threads(large: dict[str, Any], kind: str, form: str, n_threads: int, **ca
 def test_any_number_of_threads(kind: str, large: dict[str, Any]) -> None:
     one = on_threads(large, kind, kind, 1)
     one_weighted = on_threads(large, kind, kind, 1, **large["users"])
-    for n_threads in range(2, 9):
+    for n_threads in (2, 3, 7, 8):
         assert on_threads(large, kind, kind, n_threads) == one
         assert on_threads(large, kind, kind, n_threads, **large["users"]) == one_weighted
 

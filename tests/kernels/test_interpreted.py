@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import fastrec
+from fastrec.kernels.codes import BLOCK
 from fastrec.report.significance import run_test
 from fastrec.runtime import compiler
 from support.bits import mean_bits, user_bits
@@ -21,7 +22,7 @@ from support.strategies import Log
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastrec.exceptions.FastrecWarning")
 
-N_USERS = 300  # more than a block of the kernels
+N_USERS = BLOCK + 8
 KINDS = ["plain", "integer", "graded"]
 TIES = ["expected", "input", "worst", "best", "id_asc", "id_desc"]
 
@@ -49,9 +50,10 @@ def assert_same_bits(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], 
 @pytest.mark.thorough
 @pytest.mark.parametrize("kind", KINDS)
 def test_lists(assert_same_bits: Any, kind: str) -> None:
-    log = random_log(kind, N_USERS, seed=5)
+    n_users = 80
+    log = random_log(kind, n_users, seed=5)
     texts = [ask.text for ask in for_kind(kind)]
-    users = {"groups": {"half": np.arange(N_USERS) % 2}, "user_weight": np.arange(N_USERS) % 3 * 0.7}
+    users = {"groups": {"half": np.arange(n_users) % 2}, "user_weight": np.arange(n_users) % 3 * 0.7}
     for more in ({}, users, {"min_gain": "any"}):
         assert_same_bits(
             lambda more=more: fastrec.evaluate(recs_of(log), truth_of(log), texts, n_items=100, per_user=True, **more)
@@ -88,7 +90,7 @@ def test_lists_that_are_put_right(assert_same_bits: Any, ties: str, duplicates: 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_scores(assert_same_bits: Any, weighted: bool, dtype: Any) -> None:
-    call = USERS.call(slice(N_USERS), weighted=weighted, row_weights=weighted)
+    call = USERS.call(slice(100), weighted=weighted, row_weights=weighted)
     call["scores"] = call["scores"].astype(dtype)
     texts = [*ORDER_OF_ROWS, *TEXTS[::3]]
     if weighted:

@@ -99,7 +99,7 @@ def test_matrix_on_awkward_logs(kind: str, data: st.DataObject) -> None:
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
 def test_matrix_on_a_random_batch(kind: str, weighted: bool) -> None:
-    n_users = 150
+    n_users = 80
     log = random_log(kind, n_users, seed=3)
     draw = np.random.default_rng(5)
     weights = draw.choice([0.0, 0.25, 1.0, 7.3], n_users).tolist() if weighted else None

@@ -213,7 +213,7 @@ def test_all_metrics_of_rows_on_a_batch(labels: str, weighted: bool) -> None:
 
 @pytest.mark.thorough
 def test_both_kinds_of_metric_in_one_call() -> None:
-    rows = random_rows("binary", "unit", 3 * BLOCK, seed=8)
+    rows = random_rows("binary", "unit", BLOCK + 40, seed=8)
     asks = [ask for ask in MATRIX if takes(ask, "binary", "unit") and not refuses_ties(ask)]
     for dtype in (np.float32, np.float64):
         check_call(rows._replace(groups=None), asks[::43], Form(scores=dtype, labels=np.int8), n_items=50)

@@ -298,9 +298,9 @@ import os, signal, threading, time
 import polars
 from fastrec.runtime.threads import run_in_threads
 for after in (0.2, 0.5, 0.5):  # the handler of Polars lets the first one end a wait
-    threading.Timer(after, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
     start = time.monotonic()
     try:
+        threading.Timer(after, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
         run_in_threads(lambda _: time.sleep(0.1), range(200), 2)
     except KeyboardInterrupt:
         print(round(time.monotonic() - start, 1))
