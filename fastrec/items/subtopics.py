@@ -86,9 +86,17 @@ def _in_order(users: Array, keys: Array, numbers: Array, n_users: int, seen_at: 
     """Return the relevant items of users by ascending lists of their subtopics, so that their ids do not matter."""
     starts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])) if len(keys) else np.zeros(0, np.int64)
     stops = np.append(starts[1:], len(keys)) if len(starts) else starts
-    of_items, plain = users[starts].tolist(), numbers.tolist()
-    spans = list(zip(of_items, starts.tolist(), stops.tolist(), strict=True))
-    order = sorted(range(len(spans)), key=lambda at: (spans[at][0], plain[spans[at][1] : spans[at][2]]))
+    order = np.arange(len(starts))
+    places, groups, depth = order.copy(), users[starts], 0  # of items that the subtopics so far do not tell apart
+    while len(places):
+        items = order[places]
+        at = starts[items] + depth
+        topics = np.where(at < stops[items], numbers[np.minimum(at, len(numbers) - 1)], -1)
+        by = np.lexsort((topics, groups))
+        order[places], topics, groups = items[by], topics[by], groups[by]
+        groups = np.cumsum(np.append(True, (groups[1:] != groups[:-1]) | (topics[1:] != topics[:-1])))
+        alike = (np.bincount(groups)[groups] > 1) & (topics >= 0)
+        places, groups, depth = places[alike], groups[alike], depth + 1
     indptr = np.append(0, np.cumsum(np.bincount(users[starts], minlength=n_users))).astype(np.int64)
     return kernels.Covered(*map(read_only, (indptr, starts[order], stops[order], numbers, seen_at)))
 
