@@ -190,12 +190,7 @@ def check_row(row: fastrec.ComparisonRow, pairs: list[Any], arguments: Arguments
     if row.ties is None:
         assert (len(pairs) < 2 and math.isnan(row.p_value)) or 0 <= row.p_value <= 1, row
         return
-    sign = fastrec.metrics.calls.parse(row.metric).metric.direction.sign
-    for found_count, way in ((row.wins, sign), (row.losses, -sign)):
-        sure = sum(way * d > ROUNDED * size for d, size in zip(exact, sizes, strict=True))
-        doubtful = sum(0 < abs(d) <= ROUNDED * size for d, size in zip(exact, sizes, strict=True))
-        assert sure <= found_count <= sure + doubtful, row
-    assert row.wins + row.ties + row.losses == len(pairs), row
+    check_counts(row, exact, [ROUNDED * size for size in sizes])
     if len(pairs) < 2:
         assert math.isnan(row.p_value), row
         return
@@ -209,9 +204,24 @@ def check_row(row: fastrec.ComparisonRow, pairs: list[Any], arguments: Arguments
         check_signs(row.p_value, exact, near)
 
 
+def check_counts(row: fastrec.ComparisonRow, exact: list[Any], roundings: list[float]) -> None:
+    """Users with a better value win and users with a worse one lose; without a direction only ties are counted."""
+    way = fastrec.metrics.calls.parse(row.metric).metric.direction.sign
+    doubtful = sum(0 < abs(d) <= rounding for d, rounding in zip(exact, roundings, strict=True))
+    if way == 0:
+        assert row.direction == "none" and row.wins is row.losses is None, row
+        equal = sum(d == 0 for d in exact)
+        assert equal <= row.ties <= equal + doubtful, row
+        return
+    for found, sign in ((row.wins, way), (row.losses, -way)):
+        sure = sum(sign * d > rounding for d, rounding in zip(exact, roundings, strict=True))
+        assert sure <= found <= sure + doubtful, row
+    assert row.wins + row.ties + row.losses == len(exact), row
+
+
 def check_verdict(row: fastrec.ComparisonRow, level: float) -> None:
     """The better system is nearer to a target, lower for an error metric, otherwise higher."""
-    if math.isnan(row.p_corrected):
+    if math.isnan(row.p_corrected) or row.direction == "none":
         assert row.verdict is None, row
     elif row.p_corrected > 1 - level + 1e-9 or row.difference == 0:
         assert row.verdict == "not clear", row
