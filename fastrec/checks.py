@@ -52,6 +52,7 @@ __all__ = [
 
 
 URL = re.compile(r"(https?|s3|gs)://", re.IGNORECASE)
+ANY_URL = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)  # also one that fastrec does not read
 MAX_NAME_LENGTH = 200  # longer names get no suggestion
 MAX_NAMES = 12  # listed in a message
 USUAL_COLUMNS = frozenset(("user_id", "item_id", "rank", "score", "gain", "label"))
@@ -118,11 +119,10 @@ def is_url(path: Any) -> bool:
 
 def shown_url(path: str) -> str:
     """Return a path as messages show it: a URL without its user, password and query, which may hold credentials."""
-    if not is_url(path):
+    if not (found := ANY_URL.search(path)):
         return path
-    scheme, _, rest = path.partition("://")
-    place, slash, file = re.split(r"[?#]", rest, maxsplit=1)[0].partition("/")
-    return f"{scheme.lower()}://{place.rpartition('@')[2]}{slash}{file}"
+    place, slash, file = re.split(r"[?#]", path[found.end() :], maxsplit=1)[0].partition("/")
+    return f"{path[: found.start()]}{found[0].lower()}{place.rpartition('@')[2]}{slash}{file}"
 
 
 def check_there(path: str) -> None:

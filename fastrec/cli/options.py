@@ -16,7 +16,7 @@ from click.core import ParameterSource
 from fastrec.arguments.calls import FileOptions
 from fastrec.arguments.sampling import Negatives
 from fastrec.arguments.signature import arguments_of
-from fastrec.checks import is_url, shown_url, some_names
+from fastrec.checks import shown_url, some_names
 from fastrec.cli.completion import complete_metrics, complete_tools
 from fastrec.cli.output import FORMATS_OF, OF_PAPERS, SAVED, TITLED, endings_of, format_of
 from fastrec.exceptions import InputError, renamed
@@ -48,6 +48,7 @@ __all__ = [
     "RESOURCES_IN_MEMORY",
     "SAMPLED_OPTIONS",
     "WEIGHT",
+    "LocalPath",
     "argument",
     "check_named",
     "check_thresholds",
@@ -119,14 +120,25 @@ def read_systems(_: click.Context, __: click.Parameter, texts: Sequence[str]) ->
     systems: dict[str, str] = {}
     for text in texts:
         name, equals, path = text.partition("=")
-        if not equals or is_url(text) or os.path.exists(text) or any(glob.iglob(text)):
+        if not equals or "://" in name or os.path.exists(text) or any(glob.iglob(text)):
             name, path = _name_of_file(shown_url(text)), text
         if not name.strip() or not path:
             raise click.BadParameter(f"expected a name and a file, as in new=recs.parquet, found {text!r}")
         if name in systems:
-            raise click.BadParameter(f"two systems have the name {name!r}: give each its own, as in new={path}")
+            again = f"new={shown_url(path)}"
+            raise click.BadParameter(f"two systems have the name {name!r}: give each its own, as in {again}")
         systems[name] = path
     return systems
+
+
+class LocalPath(click.Path):
+    """A path on this machine: a URL is refused, and shown without its credentials."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the path as click.Path does."""
+        if "://" in value:
+            self.fail(f"{shown_url(value)} is a URL; expected a path on this machine", param, ctx)
+        return super().convert(value, param, ctx)
 
 
 class InputFormats(click.Choice):  # type: ignore[type-arg] # generic since click 8.2
@@ -321,7 +333,7 @@ def output_options(what: str) -> tuple[Callable[..., Any], ...]:
         click.option(
             "-o",
             "--output",
-            type=click.Path(),
+            type=LocalPath(),
             callback=_read_output,
             metavar="FILE",
             help=f"Write the result to FILE, in the format of its ending: {', '.join(endings_of(what))}; - is "
@@ -333,7 +345,7 @@ def output_options(what: str) -> tuple[Callable[..., Any], ...]:
 HTML = (
     click.option(
         "--html",
-        type=click.Path(),
+        type=LocalPath(),
         metavar="FILE",
         help="Also write an HTML page with tables, charts and definitions.",
     ),
@@ -368,20 +380,20 @@ FAIL_UNDER = (
 MORE_OUTPUT = (
     click.option(
         "--save",
-        type=click.Path(),
+        type=LocalPath(),
         metavar="FILE",
         help="Also save the report, with values per user, for fastrec compare, fastrec report and fastrec.load.",
     ),
     click.option(
         "--per-user",
-        type=click.Path(),
+        type=LocalPath(),
         metavar="FILE",
         help="Also write the values per user: .csv, .parquet, or .trec, as trec_eval -q does. Those of gini, "
         "shannon_entropy and personalization are the metric plus the effect of the user's list.",
     ),
     click.option(
         "--curves",
-        type=click.Path(),
+        type=LocalPath(),
         metavar="FILE",
         help="Also write the ROC and precision-recall curves of LOG: .csv or .json.",
     ),
@@ -391,7 +403,7 @@ RESOURCES = (
     argument(
         "temp_directory",
         "--temp-dir",
-        type=click.Path(exists=True, file_okay=False, writable=True),
+        type=LocalPath(exists=True, file_okay=False, writable=True),
         metavar="DIR",
     ),
     argument("n_threads", "--threads", type=click.IntRange(min=1), metavar="N"),

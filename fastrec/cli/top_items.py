@@ -8,7 +8,15 @@ import click
 
 from fastrec.cli.evaluate import column_of, has_factors, naming_options, paths_of, quietly
 from fastrec.cli.group import program, showing_progress
-from fastrec.cli.options import INPUT_FORMAT, MODEL_OPTIONS, RESOURCES_IN_MEMORY, column, resources_of, with_options
+from fastrec.cli.options import (
+    INPUT_FORMAT,
+    MODEL_OPTIONS,
+    RESOURCES_IN_MEMORY,
+    LocalPath,
+    column,
+    resources_of,
+    with_options,
+)
 from fastrec.cli.output import check_outputs
 from fastrec.runtime.extras import require
 from fastrec.runtime.outputs import atomic_write
@@ -23,7 +31,7 @@ __all__ = []
     "--exclude", type=click.Path(), metavar="FILE", help="Path of seen items (user, item), which are not listed."
 )
 @with_options((column("user"), column("item")))
-@click.option("-o", "--output", type=click.Path(), required=True, metavar="FILE", help="Write the lists to .parquet.")
+@click.option("-o", "--output", type=LocalPath(), required=True, metavar="FILE", help="Write the lists to .parquet.")
 @with_options((INPUT_FORMAT,), RESOURCES_IN_MEMORY)
 def top_items(**options: Any) -> None:
     """List the K items with the highest scores of each user, exactly, from factors.

@@ -11,7 +11,7 @@ from typing import Any, Unpack
 from fastrec.arguments.calls import FileOptions, ListSettings, RowSettings
 from fastrec.arguments.groups import FileColumnNames
 from fastrec.arguments.signature import arguments_of, pick, takes
-from fastrec.checks import check_path, check_progress, check_text, listed, nearest, with_article
+from fastrec.checks import check_path, check_progress, check_text, listed, nearest, shown_url, with_article
 from fastrec.evaluation.evaluators import MAX_ITEMS
 from fastrec.evaluation.lists import Evaluator, read_no_truth
 from fastrec.evaluation.rows import ScoreEvaluator, usual_of_rows
@@ -104,7 +104,7 @@ def evaluate_files(
             Argument(USERS), " has labels of users, but no column of them is named: add ", Argument("by", (...,))
         )
     if folder is not None and not os.path.isdir(folder):
-        raise InputError(Argument("temp_directory"), f" must be a folder, found {os.fspath(folder)!r}")
+        raise InputError(Argument("temp_directory"), f" must be a folder, found {shown_url(os.fspath(folder))!r}")
     metrics, asked["k"] = _kept(metrics), _kept(asked["k"])
     given["k"] = asked["k"]
     tables = {name: path for name, path in paths.items() if path is not None}

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from fastrec._version import __version__
+from fastrec.checks import shown_url
 from fastrec.exceptions import InputError
 from fastrec.report.estimates import Estimate, GroupEstimate
 
@@ -45,7 +46,8 @@ def refuse_ending(path: str, *, by_command: bool = False) -> None:
     if ending in OTHER_FORMATS:
         method, form = OTHER_FORMATS[ending]
         how = f"-o FILE{ending}" if by_command else f"call {method}"
-        raise InputError(path, f": a saved report cannot end in {ending}: use .fastrec, or {how} to write {form}")
+        why = f": a saved report cannot end in {ending}: use .fastrec, or {how} to write {form}"
+        raise InputError(shown_url(path), why)
 
 
 def scalar_name(metric: str) -> str:

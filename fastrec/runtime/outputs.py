@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Iterator
 from typing import IO, Any
 
-from fastrec.checks import check_file
+from fastrec.checks import check_file, shown_url
 from fastrec.exceptions import Argument, InputError
 from fastrec.runtime.signals import undone_by
 
@@ -46,7 +46,10 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         found = os.stat(name)
     except (FileNotFoundError, NotADirectoryError):
         if not os.path.isdir(os.path.dirname(target)):
-            raise InputError(f"cannot write {name}: the folder {os.path.dirname(target)} does not exist") from None
+            why = f"the folder {os.path.dirname(target)} does not exist"
+            if "://" in name:
+                why = "it is a URL; expected a path on this machine"
+            raise InputError(f"cannot write {shown_url(name)}: {why}") from None
         found = None
     if found is not None:
         if not _can_be_replaced(found, target):

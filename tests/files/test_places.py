@@ -176,6 +176,27 @@ def test_other_functions_say_that_they_read_no_url(tmp_path):
         fastrec.load("https://ann:secret@127.0.0.1/report.npz?token=secret")
 
 
+@pytest.mark.parametrize(
+    "url", ["ftp://ann:secret@host/x{}?token=secret", "FTP://ann:secret@host/*{}", "s3a://secret@h{}"]
+)
+def test_urls_that_are_not_read_are_shown_without_credentials(url, tmp_path, monkeypatch):
+    """Also where one is given as a file to write, as a folder or with the name of a system."""
+    monkeypatch.chdir(tmp_path)
+    truth = tmp_path / "truth.csv"
+    truth.write_text("user_id,item_id\n1,2\n")
+    csv, report = url.format(".csv"), fastrec.evaluate([[1]], [[1]])
+    told = [fails(csv, truth), fails(truth, csv), fails(truth, truth, temp_directory=csv, error=InputError)]
+    for write in (report.save, report.to_html):
+        for ending in ("", ".fastrec", ".csv"):
+            with pytest.raises(InputError) as raised:
+                write(url.format(ending))
+            told.append(str(raised.value))
+    commands = [["evaluate", csv, truth], ["evaluate", truth, truth, "-o", csv], ["evaluate", f"a={csv}", truth]]
+    commands.append(["compare", f"{csv}&a=b", f"new={csv}", "--truth", truth])
+    told.extend(run(*command, "-m", "mrr").stderr for command in commands)
+    assert all("//" in text and "secret" not in text for text in told), told
+
+
 @pytest.mark.parametrize("key", ["/etc/passwd", "*/../../../../../etc/passwd", "a//b*", "./a", "..//"])
 def test_paths_of_a_store_stay_in_the_folder_of_copies(key):
     found = fails(f"s3://ann:secret@shop/{key}?region=secret", "truth.csv")
