@@ -33,7 +33,7 @@ def read_batches(path: str, delimiter: str, n_columns: int) -> Iterator[Any]:
 
 def _rows(path: str, delimiter: str, n_columns: int) -> Iterator[list[str]]:
     """Yield the rows below the header, without blank ones; an error names the line where the wrong row begins."""
-    with unpacked(path) as stream, io.TextIOWrapper(stream, "utf-8-sig", newline="") as text:
+    with unpacked(path) as (stream, _), io.TextIOWrapper(stream, "utf-8-sig", newline="") as text:
         rows = csv.reader(text, delimiter=delimiter, strict=True)
         line = 1
         try:
@@ -58,7 +58,7 @@ def _checked(row: list[str], n_columns: int) -> list[str]:
 
 def _first_undecodable(path: str) -> int:
     """Return the number of the first line that is not UTF-8, from 1."""
-    with unpacked(path) as stream, io.TextIOWrapper(stream, "latin-1", newline="") as text:
+    with unpacked(path) as (stream, _), io.TextIOWrapper(stream, "latin-1", newline="") as text:
         for number, line in enumerate(text, 1):
             try:
                 line.encode("latin-1").decode()

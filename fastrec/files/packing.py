@@ -12,7 +12,7 @@ from typing import IO, Any, NamedTuple
 from fastrec.exceptions import InputError
 from fastrec.runtime.extras import require
 
-__all__ = ["ENDINGS", "packing_of", "start_of_packed", "unpacked"]
+__all__ = ["ENDINGS", "packing_in", "packing_of", "start_of_packed", "unpacked"]
 
 BLOCK = 1 << 16
 
@@ -30,24 +30,29 @@ ENDINGS = (GZIP.ending, ZSTD.ending)
 
 def packing_of(path: str) -> str:
     """Return how a file is packed, "gzip" or "zstd", by its first bytes; empty if it is not."""
-    with open(path, "rb") as stream:
-        first = stream.read(max(len(packing.magic) for packing in (GZIP, ZSTD)))
+    with open(path, "rb") as file:
+        return packing_in(file)
+
+
+def packing_in(file: io.BufferedReader) -> str:
+    """Return how an open file is packed, as `packing_of` does. The file is still read from its first byte on."""
+    first = file.peek(io.DEFAULT_BUFFER_SIZE)
     return next((packing.name for packing in (GZIP, ZSTD) if first.startswith(packing.magic)), "")
 
 
 @contextlib.contextmanager
-def unpacked(path: str) -> Iterator[IO[bytes]]:
-    """Open a file for reading its bytes, unpacked; raise InputError where a packed file turns out to be damaged."""
-    packing = packing_of(path)
-    if not packing:
-        with open(path, "rb") as plain:
-            yield plain
-        return
-    try:
-        with _OPEN[packing](path) as stream:
-            yield stream
-    except (EOFError, zlib.error, OSError) as error:
-        raise InputError(path, f": damaged {packing} file: {error}") from error
+def unpacked(path: str) -> Iterator[tuple[IO[bytes], str]]:
+    """Open a file for reading its bytes, unpacked, and name its packing; raise InputError where it is damaged."""
+    with open(path, "rb") as file:
+        packing = packing_in(file)
+        if not packing:
+            yield file, packing
+            return
+        try:
+            with _OPEN[packing](file) as stream:
+                yield stream, packing
+        except (EOFError, zlib.error, OSError) as error:
+            raise InputError(path, f": damaged {packing} file: {error}") from error
 
 
 def _open_zstd(source: Any) -> Any:
@@ -55,17 +60,15 @@ def _open_zstd(source: Any) -> Any:
     return io.BufferedReader(pa.CompressedInputStream(source, ZSTD.name))
 
 
-_OPEN: dict[str, Callable[[str], Any]] = {GZIP.name: gzip.open, ZSTD.name: _open_zstd}
+_OPEN: dict[str, Callable[[IO[bytes]], Any]] = {GZIP.name: gzip.open, ZSTD.name: _open_zstd}
 
 
-def start_of_packed(path: str, n_packed: int, n_unpacked: int) -> tuple[bytes, float]:
-    """Return some first bytes of a packed file, unpacked, and the ratio of unpacked to packed bytes.
+def start_of_packed(packed: bytes, packing: str, n_unpacked: int) -> tuple[bytes, float]:
+    """Return the first bytes of a packed file, unpacked, and the ratio of unpacked to packed bytes.
 
-    It reads `n_packed` bytes and unpacks at most about `n_unpacked`. Of a damaged file it returns what comes before.
+    It unpacks at most about `n_unpacked` bytes. Of a damaged file it returns what comes before the damage.
     """
-    with open(path, "rb") as file:
-        packed = file.read(n_packed)
-    if packing_of(path) == GZIP.name:
+    if packing == GZIP.name:
         stream = zlib.decompressobj(wbits=31)
         try:
             text = stream.decompress(packed, n_unpacked)

@@ -9,7 +9,7 @@ import os
 from collections.abc import Collection
 from typing import NamedTuple
 
-from fastrec.files.packing import packing_of, start_of_packed
+from fastrec.files.packing import packing_in, start_of_packed
 from fastrec.files.paths import Files
 
 __all__ = ["SAMPLED_BYTES", "WIDEST", "Size", "size_of_rows", "size_of_text"]
@@ -55,12 +55,11 @@ def size_of_text(files: Files, wanted: Collection[str]) -> Size:
 
 def _size_of_text(path: str, wanted: Collection[str]) -> Size:
     n_bytes = os.path.getsize(path)
-    if packing := packing_of(path):
-        sample, factor = start_of_packed(path, SAMPLED_BYTES, UNPACKED_BYTES)
+    with open(path, "rb") as file:
+        packing, sample = packing_in(file), file.read(SAMPLED_BYTES)
+    if packing:
+        sample, factor = start_of_packed(sample, packing, UNPACKED_BYTES)
         n_bytes = max(int(n_bytes * factor), _size_of_last_member(path) if packing == "gzip" else 0)
-    else:
-        with open(path, "rb") as file:
-            sample = file.read(SAMPLED_BYTES)
     lines = max(sample.count(b"\n"), sample.count(b"\r"), 1)
     head = sample.splitlines()[0] if sample else b""
     columns = max(2, sum(name.encode(errors="surrogatepass") in head for name in wanted))

@@ -150,7 +150,7 @@ class _Pieces:
     def _cut(self) -> Iterator[tuple[int, bytes]]:
         n, line_break = 0, self._rows.form.line_break
         for path, header in zip(self._rows.paths, self._rows.headers, strict=True):
-            with unpacked(path) as stream:
+            with unpacked(path) as (stream, _):
                 stream.read(header)
                 rest = b""
                 while block := stream.read(PIECE_BYTES):

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from fastrec.exceptions import InputError
 from fastrec.files.formats.registry import FORMATS
-from fastrec.files.packing import ENDINGS, packing_of, unpacked
+from fastrec.files.packing import ENDINGS, unpacked
 
 __all__ = [
     "SAMPLED_ROWS",
@@ -83,7 +83,7 @@ class RowForm(NamedTuple):
 
 def read_head(path: str) -> Head:
     """Return the first megabyte of a file as text; raise if it is not text."""
-    with unpacked(path) as stream:
+    with unpacked(path) as (stream, packing):
         start = stream.read(HEAD_BYTES)
     try:
         text = codecs.getincrementaldecoder("utf-8-sig")().decode(start)
@@ -92,7 +92,7 @@ def read_head(path: str) -> Head:
     if "\0" in text:
         raise InputError(path, f": {_no_text()}: it has zero bytes")
     mark = len(codecs.BOM_UTF8) if start.startswith(codecs.BOM_UTF8) else 0
-    return Head(path, text, packing_of(path), mark)
+    return Head(path, text, packing, mark)
 
 
 def _no_text() -> str:
@@ -117,14 +117,14 @@ def read_heads(paths: Sequence[str]) -> list[Head]:
 
 def _check_packed(path: str) -> None:
     """Raise if a packed file is damaged; DuckDB does not check the checksum."""
-    with unpacked(path) as stream:
+    with unpacked(path) as (stream, _):
         while stream.read(HEAD_BYTES):
             pass
 
 
 def lines_of(path: str) -> Iterator[bytes]:
     """Yield the lines of a file, unpacked."""
-    with unpacked(path) as stream:
+    with unpacked(path) as (stream, _):
         yield from stream
 
 
