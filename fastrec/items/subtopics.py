@@ -12,6 +12,7 @@ from fastrec.exceptions import MetricError
 from fastrec.inputs.arrays import FlatSide
 from fastrec.inputs.ragged import read_only
 from fastrec.inputs.slots import BatchSides
+from fastrec.items.sums import find_places
 from fastrec.kernels import subtopics as kernels
 from fastrec.metrics.program import UNCUT
 from fastrec.metrics.providers import is_relevant, provider
@@ -39,65 +40,69 @@ class CoveredBatch(NamedTuple):
     sizes: Array  # int64 (n_subtopics,): the items that cover each subtopic, of all users end to end
 
 
-def _keys(side: FlatSide, known: Array) -> Array:
-    """Return a number for the user and the item of each row, -1 for other items than the known ones."""
-    code = np.minimum(np.searchsorted(known, side.items), max(len(known) - 1, 0))
-    here = known[code] == side.items if len(known) else np.zeros(len(side.items), bool)
-    return np.where(here, side.users * len(known) + code, -1)
+def _distinct(values: Array) -> Array:
+    """Return the distinct values in ascending order; `np.unique` hashes them, which takes many times as long."""
+    ordered = np.sort(values)
+    return ordered[np.append(True, ordered[1:] != ordered[:-1])] if len(ordered) else ordered
+
+
+def _rows_of(side: FlatSide, truth: FlatSide, n_threads: int) -> Array:
+    """Return the row of the truth with the user and the item of each row; the number of all its rows without one."""
+    places = find_places(side, truth, n_threads)
+    rows: Array = np.where(places > 0, truth.indptr[side.users] + places - 1, len(truth.items))
+    return rows
 
 
 def _read(sides: BatchSides, least: float) -> CoveredBatch:
     """Join the subtopics of relevant items with lists."""
-    recs, truth, covering = sides["recs"], sides["truth"], sides[SUBTOPICS]
-    n_users = recs.n_users
-    known = np.unique(truth.items[is_relevant(truth.gains, least)])
-    good = np.unique(_keys(truth, known)[is_relevant(truth.gains, least)])
-    keys = _keys(covering, known)
-    kept = np.isin(keys, good) & (keys >= 0)
-    users, keys, topics = covering.users[kept], keys[kept], covering.gains[kept] + 0.0  # its numbers; no -0.0
-    order = np.lexsort((topics, keys))
-    users, keys, topics = users[order], keys[order], topics[order]
-    is_new = np.ones(len(keys), bool)
-    is_new[1:] = (keys[1:] != keys[:-1]) | (topics[1:] != topics[:-1])
-    users, keys, topics = users[is_new], keys[is_new], topics[is_new]
-    numbers, sizes, n = _number(users, topics, n_users)
-    has_relevant = np.bincount(truth.users[is_relevant(truth.gains, least)], minlength=n_users) > 0
+    recs, truth, covering, n_threads = sides["recs"], sides["truth"], sides[SUBTOPICS], sides["n_threads"]
+    relevant = is_relevant(truth.gains, least)
+    rows = _rows_of(covering, truth, n_threads)
+    kept = np.append(relevant, False)[rows]
+    rows, topics = rows[kept], covering.gains[kept] + 0.0  # its numbers; no -0.0
+    known = _distinct(topics)
+    n_known = max(len(known), 1)
+    pairs = _distinct(rows * n_known + np.searchsorted(known, topics))
+    rows = pairs // n_known
+    users = truth.users
+    numbers, sizes, n = _number(users[rows], pairs % n_known, recs.n_users)
+    has_relevant = np.bincount(users[relevant], minlength=recs.n_users) > 0
     sides.note("users_without_subtopics", int(np.count_nonzero(has_relevant & (n == 0))))
     seen_at = np.append(0, np.cumsum(n))
-    wanted = _keys(recs, known)
-    lists = (np.searchsorted(keys, wanted, side) for side in ("left", "right"))
-    own = kernels.Covered(*map(read_only, (np.asarray(recs.indptr, np.int64), *lists, numbers, seen_at)))
-    return CoveredBatch(own, _in_order(users, keys, numbers, n_users, seen_at), n, sizes)
+    bounds = np.append(0, np.cumsum(np.bincount(rows, minlength=len(users) + 1)))
+    listed = _rows_of(recs, truth, n_threads)
+    own = np.asarray(recs.indptr, np.int64), bounds[listed], bounds[listed + 1], numbers, seen_at
+    items = np.flatnonzero(np.diff(bounds))
+    relevant_items = _in_order(users[items], bounds[items], bounds[items + 1], numbers, seen_at)
+    return CoveredBatch(kernels.Covered(*map(read_only, own)), relevant_items, n, sizes)
 
 
 def _number(users: Array, topics: Array, n_users: int) -> tuple[Array, Array, Array]:
     """Return the number of each row's subtopic among those of its user, the rows of each, and how many users have."""
-    order = np.lexsort((topics, users))
-    is_new = np.ones(len(order), bool)
-    is_new[1:] = (users[order][1:] != users[order][:-1]) | (topics[order][1:] != topics[order][:-1])
-    n = np.bincount(users[order][is_new], minlength=n_users).astype(np.int64)
-    of_all = np.cumsum(is_new) - 1
-    numbers = np.empty(len(order), np.int64)
-    numbers[order] = of_all - np.append(0, np.cumsum(n))[users[order]]
-    return numbers, np.bincount(of_all, minlength=int(n.sum())).astype(np.int64), n
+    n_topics = int(topics.max(initial=0)) + 1
+    pairs = users * n_topics + topics
+    known = _distinct(pairs)
+    of_all = np.searchsorted(known, pairs)
+    n = np.bincount(known // n_topics, minlength=n_users).astype(np.int64)
+    numbers = of_all - np.append(0, np.cumsum(n))[users]
+    return numbers, np.bincount(of_all, minlength=len(known)).astype(np.int64), n
 
 
-def _in_order(users: Array, keys: Array, numbers: Array, n_users: int, seen_at: Array) -> kernels.Covered:
+def _in_order(users: Array, starts: Array, stops: Array, numbers: Array, seen_at: Array) -> kernels.Covered:
     """Return the relevant items of users by ascending lists of their subtopics, so that their ids do not matter."""
-    starts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])) if len(keys) else np.zeros(0, np.int64)
-    stops = np.append(starts[1:], len(keys)) if len(starts) else starts
     order = np.arange(len(starts))
-    places, groups, depth = order.copy(), users[starts], 0  # of items that the subtopics so far do not tell apart
+    places, groups, depth = order.copy(), users, 0  # of items that the subtopics so far do not tell apart
+    n_topics = int(numbers.max(initial=0)) + 2
     while len(places):
         items = order[places]
         at = starts[items] + depth
-        topics = np.where(at < stops[items], numbers[np.minimum(at, len(numbers) - 1)], -1)
-        by = np.lexsort((topics, groups))
-        order[places], topics, groups = items[by], topics[by], groups[by]
-        groups = np.cumsum(np.append(True, (groups[1:] != groups[:-1]) | (topics[1:] != topics[:-1])))
-        alike = (np.bincount(groups)[groups] > 1) & (topics >= 0)
+        ranks = groups * n_topics + np.where(at < stops[items], numbers[np.minimum(at, len(numbers) - 1)] + 1, 0)
+        by = np.argsort(ranks)
+        order[places], ranks = items[by], ranks[by]
+        groups = np.cumsum(np.append(True, ranks[1:] != ranks[:-1]))
+        alike = (np.bincount(groups)[groups] > 1) & (ranks % n_topics > 0)
         places, groups, depth = places[alike], groups[alike], depth + 1
-    indptr = np.append(0, np.cumsum(np.bincount(users[starts], minlength=n_users))).astype(np.int64)
+    indptr = np.append(0, np.cumsum(np.bincount(users, minlength=len(seen_at) - 1))).astype(np.int64)
     return kernels.Covered(*map(read_only, (indptr, starts[order], stops[order], numbers, seen_at)))
 
 
