@@ -65,6 +65,15 @@ _IR_MEASURES = {
     "RBP(rel=1,p={p})": "rbp(p={p}, gain=binary)",
     "IPrec@{level}": "iprec_at_recall(level={level})",
 }
+_SUBTOPICS = {
+    "NRBP": "nrbp",
+    "NRBP(alpha={alpha})": "nrbp(alpha={alpha})",
+    "NRBP(beta={beta})": "nrbp(p={beta})",
+    "NRBP(alpha={alpha},beta={beta})": "nrbp(alpha={alpha}, p={beta})",
+    "AP_IA": "map_ia",
+    "P_IA@{k}": "precision_ia",
+    "StRecall@{k}": "subtopic_recall",
+}
 _USER_MODELS = {
     "Compat": "compatibility",
     "Compat(p={p})": "compatibility(p={p})",
@@ -106,6 +115,10 @@ _COUNTS = (
 _RBP = "it scales grades by limits that it does not set: use rbp(p=0.9), which agrees for grades of 0 and 1"
 _UTILITY = "it has a value for queries without a relevant item, which count as 0 here: ask for utility without like="
 _JUDGED = "it has a value for queries without a relevant item, which count as 0 here: ask for judged without like="
+_OF_JUDGED_ALONE = (
+    *("AP", "AP_IA", "IPrec", "nDCG", "P", "P_IA", "RR"),
+    *("Rprec", "SetAP", "SetF", "SetP", "Success"),
+)
 _OF_JUDGED = "lists of judged items alone are an argument of the call: exclude='unjudged'"
 _N_USERS = "it is a number of users, which Report.users has"
 
@@ -127,6 +140,7 @@ _TREC_SPELLED = {
     "SetRelP": "SetP(relative=True)",
 }
 _MODELS_SPELLED = {name.partition("(")[0]: name for name in _USER_MODELS if name.count("=") == 1 and "{m}" in name}
+_SUBTOPICS_SPELLED = {"MAP_IA": "AP_IA", "P_IA": "P_IA@{k}", "StRecall": "StRecall@{k}", "strec": "StRecall@{k}"}
 _TREC_LACKING = "relstring runid dcg ideal_dcg yaap prefs_* *_avgjg"
 _OF_SUBTOPICS = {
     **dict.fromkeys(
@@ -138,12 +152,11 @@ _OF_SUBTOPICS = {
         ("alpha_nDCG", "\u03b1_nDCG", "nERR_IA", "nNRBP"),
         "its ideal breaks ties by document: ask without like=, with subtopics=, for alpha_ndcg, nerr_ia or nnrbp",
     ),
-    **dict.fromkeys(
-        ("NRBP", "StRecall", "P_IA", "AP_IA", "MAP_IA"),
-        "its judgements have subtopics, which are an argument here: ask without like=, with subtopics=, for nrbp, "
-        "subtopic_recall, precision_ia or map_ia",
-    ),
 }
+_UNMAPPED_SUBTOPICS = dict.fromkeys(
+    ("NRBP", "StRecall", "P_IA", "AP_IA", "MAP_IA"),
+    "pytrec_eval does not have it: use like='ir_measures' with subtopics=",
+)
 _SET_F = "its beta is the square of the usual beta: use f_beta(beta=...) without like="
 _RETRIEVAL = {"MAP": "map", "MRR": "mrr", "NormalizedDCG": "ndcg", "AUROC": "gauc", "FallOut": "fall_out"}
 _ERROR_NAMES = {"mean_absolute_error": "mae", "mean_squared_error": "mse", "root_mean_squared_error": "rmse"}
@@ -168,6 +181,7 @@ RETRIEVAL = (
             "rbp": _RBP,
             "utility": _UTILITY,
             **_OF_SUBTOPICS,
+            **_UNMAPPED_SUBTOPICS,
             "num_q": _N_USERS,
             "num_ret": _COUNTS,
             "num_nonrel_judged_ret": _COUNTS,
@@ -189,21 +203,18 @@ RETRIEVAL = (
         name="ir_measures",
         tool="ir_measures",
         version="ir-measures 0.4.3",
-        lists=_TREC | _IR_MEASURES | _USER_MODELS,
+        lists=_TREC | _IR_MEASURES | _USER_MODELS | _SUBTOPICS,
         rows={},
         ties="id_desc",
         no_truth="judged",
         above_0=_NO_LEVEL,
-        spelled=_TREC_SPELLED | _MODELS_SPELLED,
+        spelled=_TREC_SPELLED | _MODELS_SPELLED | _SUBTOPICS_SPELLED,
         lacking=_TREC_LACKING,
         declined={
             "SetF": _SET_F,
             "rbp": _RBP,
             "utility": _UTILITY,
-            **{
-                f"{name}(judged_only=True)": _OF_JUDGED
-                for name in ("AP", "IPrec", "nDCG", "P", "RR", "Rprec", "SetAP", "SetF", "SetP", "Success")
-            },
+            **{f"{name}(judged_only=True)": _OF_JUDGED for name in _OF_JUDGED_ALONE},
             "Judged": _JUDGED,
             **_OF_SUBTOPICS,
             "SDCG": "its ideal is k items of the largest grade of the collection",
@@ -220,6 +231,8 @@ RETRIEVAL = (
             "insq inst bpm nerr": "equal scores keep the order of the input: ties='input'",
             "mrr rbp": "equal scores are ordered by item ascending for RR@k, and as in the input for RBP: both need "
             "ties=",
+            "nrbp map_ia precision_ia subtopic_recall": "equal scores are ordered by item ascending: ties='id_asc'; "
+            "with min_gain=, subtopics= must leave out subtopics judged below it",
             "err ndcg": "ERR and nDCG(dcg='exp-log2') are printed there with five digits",
         },
     ),

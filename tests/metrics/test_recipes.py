@@ -25,6 +25,8 @@ RECIPE_OF = {tool: "trec_eval" if tool == "pytrec_eval" else tool for tool in ru
 ENOUGH = 300
 TEXT_IDS = ("trec_eval", "ir_measures")  # if ids as strings order equal scores
 
+OF_SUBTOPICS = "NRBP|AP_IA|P_IA|StRecall"
+
 # Kinds of cases that a tool distinguishes and one policy of fastrec does not, and the call for the same number.
 CALLS = {
     ("pytrec_eval", "empty_list"): {"no_recs": "zero"},  # an empty list is a list there, in a dict
@@ -41,7 +43,7 @@ CALLS = {
 # Parts of a name beside the metric, and the arguments that replace them; None if fastrec has none.
 VARIANTS = {
     "pytrec_eval": {r"\(relevance_level=2\)": {"min_gain": 2.0}},
-    "ir_measures": {r"\(rel=2\)": {"min_gain": 2.0}},
+    "ir_measures": {r"\(rel=2\)": {"min_gain": 2.0}, f"^(?={OF_SUBTOPICS})": {"ties": "id_asc", "subtopics": True}},
     "ranx": {r"\(inputs=dict\)": {}, r"\(make_comparable=True\)": {}, "-l2": {"min_gain": 2.0}},
     "replay": {r"\(input=polars\)": {}, r"\(input=dict\)": {"ties": "input"}},
     "cornac": {r"\(rating_threshold=3\)": {"min_gain": 3.0}},
@@ -130,7 +132,11 @@ def evaluate(tool, case, names, call):
         weights = case["weights"] if call.pop("sample_weight", False) else None
         options = {"user_ids": case["users"], "sample_weight": weights, "like": recipe.name, **call}
         return fastrec.evaluate_scores(case["labels"], case["scores"], metrics=names, **options)
-    return fastrec.evaluate(*adapted(tool, case, recipe), names, like=recipe.name, **call)
+    recs, truth = adapted(tool, case, recipe)
+    if call.pop("subtopics", False):
+        covered = {user: {item: cases.subtopics_of(int(item)) for item in own} for user, own in truth.items()}
+        call["subtopics"] = covered
+    return fastrec.evaluate(recs, truth, names, like=recipe.name, **call)
 
 
 def groups_of(tool, case, answers):

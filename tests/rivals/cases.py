@@ -37,6 +37,11 @@ def list_cases() -> list[Case]:
     return [_list_case(kind, nth) for kind in LIST_KINDS for nth in range(LISTS_OF_A_KIND)]
 
 
+def subtopics_of(item: int) -> list[int]:
+    """Return the subtopics that an item covers for every user: one or two of five."""
+    return sorted({item % 3, item % 5})
+
+
 def score_cases() -> list[Case]:
     """Scored, labelled rows: {name, kind, users: [user of each row], labels, scores, weights}."""
     return [_score_case(kind, nth) for kind in SCORE_KINDS for nth in range(ROWS_OF_A_KIND)]

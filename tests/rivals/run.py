@@ -36,7 +36,7 @@ import cases  # noqa: E402 - a neighbour, wherever this is started
 REQUIREMENTS = {
     "cornac": ["cornac"],
     "implicit": ["implicit"],
-    "ir_measures": ["ir-measures", "cwl-eval"],
+    "ir_measures": ["ir-measures", "cwl-eval", "pyndeval"],
     "lenskit": ["torch==2.13.0", "lenskit"],
     "pytrec_eval": ["pytrec-eval-terrier"],
     "ranx": ["ranx"],

@@ -2,8 +2,8 @@
 
 It takes {query: {document: grade}} and {query: {document: score}} with strings as ids, so ids become strings.
 `calc_aggregate` averages over the queries of the truth. It passes measures on to other programs: most to pytrec_eval,
-`RR@k` to a copy of MS MARCO's script, `ERR` and `nDCG(dcg='exp-log2')` to gdeval.pl, which prints five digits, and
-`RBP` and `SDCG` to cwl_eval.
+`RR@k` to a copy of MS MARCO's script, `ERR` and `nDCG(dcg='exp-log2')` to gdeval.pl, which prints five digits, `RBP`
+and `SDCG` to cwl_eval, and measures of subtopics to pyndeval, which takes cut-offs up to 20.
 """
 
 import importlib.metadata
@@ -13,12 +13,16 @@ import math
 import subprocess
 import sys
 from collections import Counter
+from pathlib import Path
 
 sys.path.pop(0)  # this folder, with files named like the tools
+sys.path.append(str(Path(__file__).resolve().parent.parent))
 
+import cases
 import ir_measures
 from ir_measures import (
     AP,
+    AP_IA,
     BPM,
     ERR,
     INSQ,
@@ -27,6 +31,8 @@ from ir_measures import (
     NERR9,
     NERR10,
     NERR11,
+    NRBP,
+    P_IA,
     RBP,
     RR,
     SDCG,
@@ -43,14 +49,17 @@ from ir_measures import (
     SetF,
     SetP,
     SetR,
+    StRecall,
     Success,
     infAP,
     nDCG,
 )
+from ir_measures.util import GenericQrel
 
 logging.disable(logging.WARNING)  # cwl_eval warns in every run of grades that did not occur
 MAX_GRADES = {"real": 10}  # by kind, otherwise:
 MAX_GRADE = 4  # which is also the largest that gdeval.pl takes
+MAX_CUTOFF = 20  # of pyndeval
 GRADED = ("graded", "tied", "judged_alone", "judged_empty", "real")
 SKIPPED = {
     "rows": "ir_measures ranks documents of queries, and has no metrics of labelled rows",
@@ -82,6 +91,15 @@ def measures_of(case):
     return asked
 
 
+def of_subtopics(case):
+    """Return the measures of subtopics."""
+    asked = [NRBP, NRBP(alpha=0.3, beta=0.8), NRBP(alpha=0.3), NRBP(beta=0.8), AP_IA]
+    asked += [measure @ k for measure in (P_IA, StRecall) for k in case["ks"] if k <= MAX_CUTOFF]
+    if case["kind"] in GRADED:
+        asked += [NRBP(rel=2), AP_IA(rel=2), *(measure(rel=2) @ 3 for measure in (P_IA, StRecall))]
+    return asked
+
+
 def said(error):
     """Return the message of an error, without the names of temporary files."""
     if isinstance(error, subprocess.CalledProcessError):
@@ -92,10 +110,17 @@ def said(error):
 def ask(case, failures):
     """Return the average of each measure, or its error."""
     run = {user: {str(item): score for item, score in rows} for user, rows in case["recs"].items()}
+    judged = [
+        GenericQrel(user, item, grade, str(subtopic))
+        for user, own in case["truth"].items()
+        for item, grade in own.items()
+        for subtopic in cases.subtopics_of(int(item))
+    ]
+    asked = [(measure, case["truth"]) for measure in measures_of(case)]
     values = {}
-    for measure in measures_of(case):
+    for measure, truth in [*asked, *((measure, judged) for measure in of_subtopics(case))]:
         try:
-            value = float(ir_measures.calc_aggregate([measure], case["truth"], run)[measure])
+            value = float(ir_measures.calc_aggregate([measure], truth, run)[measure])
         except Exception as error:  # noqa: BLE001 - whatever it raises is the answer
             failures[f"{case['kind']}: {measure}: {said(error)}"] += 1
         else:
@@ -107,7 +132,7 @@ def main():
     """Answer the cases on standard input."""
     given, failures = json.load(sys.stdin), Counter()
     values = {case["name"]: ask(case, failures) for case in given["lists"] if case["kind"] not in SKIPPED}
-    packages = ("ir-measures", "pytrec-eval-terrier", "cwl-eval")
+    packages = ("ir-measures", "pytrec-eval-terrier", "cwl-eval", "pyndeval")
     answer = {
         "versions": {package: importlib.metadata.version(package) for package in packages},
         "values": values,
