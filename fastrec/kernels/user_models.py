@@ -90,6 +90,19 @@ def mean_gain(model, sums, reach, n, k, found):
 
 
 @helper
+def pass_misses(model, n, last, reach, weights, found, rest):
+    """Return the rank, the probability of going on and the sum of weights after ranks without a gain down to `last`.
+
+    Only divisions that depend on the rank are left in the loop.
+    """
+    while n < last and reach > 0.0:
+        n += 1
+        weights += reach
+        reach *= goes_on(model, np.float64(n), 0.0, found, rest)
+    return n, reach, weights
+
+
+@helper
 def upper_misses(lists, u, cutoff):
     """Return how many ranks within a cut-off are above the first listed row; -1 for a user without such rows."""
     return min(np.int64(lists.ranks[lists.starts[u]]) - 1, cutoff) if lists.counts[u] > 0 else -1
@@ -119,11 +132,13 @@ def expect_gain(lists, model, cutoffs, out, first, last):
                 n = min(misses, k)
                 reach, weights = before[0, n], before[1, n]
             while n < min(n_rec, k) and reach > 0.0:
+                last_miss = min(np.int64(lists.ranks[at]) - 1 if at < end else n_rec, k)
+                n, reach, weights = pass_misses(model, n, last_miss, reach, weights, found, rest)
+                if at == end or n == k or reach <= 0.0:
+                    break
                 n += 1
-                gain = 0.0
-                if at < end and lists.ranks[at] == n:
-                    gain = lists.gains[at]
-                    at += 1
+                gain = lists.gains[at]
+                at += 1
                 found, error = two_sum(found, gain)
                 rest += error
                 total += reach * gain
