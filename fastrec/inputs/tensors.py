@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -73,7 +74,8 @@ def refuse_unusual(values: Any, name: str, advice: str = "fill it first") -> Non
 
 def why_unusual(values: Any, advice: str = "fill it first") -> str | None:
     """Say what is wrong with a masked array or a matrix; `advice` says what to do about a mask."""
-    if isinstance(values, np.ma.MaskedArray):
+    masked = sys.modules.get("numpy.ma")  # np.ma would import it; without it there are no masked arrays
+    if isinstance(values, getattr(masked, "MaskedArray", ())):
         return f"must not be a masked array: {advice}"
     if isinstance(values, np.matrix):
         return (
