@@ -41,7 +41,6 @@ LIKE_NUMBER = re.compile(r"\s*[+-]?[0-9.]+([eE][+-]?[0-9]+)?\s*")  # any string 
 INT32 = np.iinfo(np.int32)
 LOWEST_ID = 1 - 2**63
 NEWLINE, RETURN, QUOTE, SPACE, PLUS, MINUS, POINT, ZERO = map(ord, '\n\r" +-.0')
-MAX_ASCII = 127
 
 
 class TextRows(NamedTuple):
@@ -170,66 +169,76 @@ class _Pieces:
 # Bytes that Arrow takes in another way than DuckDB
 
 
-def _check_bytes(data: Array, form: RowForm, *, has_integers: bool) -> int:
+def _check_bytes(piece: bytes, form: RowForm, *, has_integers: bool) -> int:
     """Return the number of lines; raise `DoubtError` for bytes that Arrow and DuckDB may take in different ways.
 
-    Arrow takes `007` and ` 7` for 7, where a string would stay as it is.
+    Arrow takes `007` and ` 7` for 7, where a string would stay as it is. Bytes that most files lack are searched for:
+    comparing all bytes of a piece takes several times as long.
     """
+    data = np.frombuffer(piece, np.uint8)
     ends = data == NEWLINE
     n_lines = int(np.count_nonzero(ends))
-    returns = data == RETURN
-    if form.line_break == b"\n":
-        if returns.any():
+    n_returns = 0
+    if form.line_break != b"\n":
+        returns = data == RETURN
+        if returns[-1] or not np.array_equal(returns[:-1], ends[1:]):
             raise DoubtError
-    elif returns[-1] or not np.array_equal(returns[:-1], ends[1:]):
+        n_returns = int(np.count_nonzero(returns))
+    elif b"\r" in piece:
         raise DoubtError
-    n_unusual = int(np.count_nonzero(data < SPACE)) - n_lines - int(np.count_nonzero(returns))
-    cuts = data == ord(form.delimiter)
-    if n_unusual != (int(np.count_nonzero(cuts)) if form.delimiter == "\t" else 0):
+    n_unusual = int(np.count_nonzero(data < SPACE)) - n_lines - n_returns
+    if n_unusual != (piece.count(b"\t") if form.delimiter == "\t" else 0):
         raise DoubtError
-    if data.max() > MAX_ASCII:
-        _check_encoding(data)
-    cuts |= ends
-    after = np.concatenate(([True], cuts[:-1]))  # the first bytes of fields
-    before = np.concatenate((cuts[1:] | returns[1:], [True]))  # the last ones
-    quotes = data == QUOTE
-    if quotes.any():
-        at = np.flatnonzero(quotes)
-        if len(at) % 2 or not (after[at[::2]].all() and before[at[1::2]].all()):
-            raise DoubtError  # not around whole fields
-        after[1:] |= quotes[:-1]
-        before[:-1] |= quotes[1:]
+    if not piece.isascii():
+        _check_encoding(piece)
+    has_quotes = b'"' in piece
+    if has_quotes:
+        _check_quotes(data, form)
     if has_integers:
-        _check_integers(data, cuts, after, before)
+        _check_integers(piece, ends, form, has_quotes=has_quotes)
     return n_lines
 
 
-def _check_encoding(data: Array) -> None:
+def _check_encoding(piece: bytes) -> None:
     try:
-        codecs.utf_8_decode(data.data, "strict", True)  # noqa: FBT003 - the decoder takes no keywords
+        codecs.utf_8_decode(piece, "strict", True)  # noqa: FBT003 - the decoder takes no keywords
     except UnicodeDecodeError:
         raise DoubtError from None
 
 
-def _check_integers(data: Array, cuts: Array, after: Array, before: Array) -> None:
+def _check_quotes(data: Array, form: RowForm) -> None:
+    """Raise `DoubtError` for quotes that are not around whole fields; `data` ends with a line break."""
+    at = np.flatnonzero(data == QUOTE)
+    before, after = data[at[::2] - 1], data[at[1::2] + 1]  # of the first quote, the last byte, which ends a line, too
+    cut = ord(form.delimiter)
+    opens = (before == cut) | (before == NEWLINE)
+    closes = (after == cut) | (after == NEWLINE) | (after == RETURN)
+    if len(at) % 2 or not (opens.all() and closes.all()):
+        raise DoubtError
+
+
+def _check_integers(piece: bytes, ends: Array, form: RowForm, *, has_quotes: bool) -> None:
     """Raise `DoubtError` for fields that may be integers in an unusual form: spaces, plus signs, leading zeros, -0."""
-    spaces, pluses = data == SPACE, data == PLUS
-    if (spaces.any() and ((after | before) & spaces).any()) or (pluses.any() and (after & pluses).any()):
+    data, cut = np.frombuffer(piece, np.uint8), ord(form.delimiter)
+    cuts = data == cut
+    cuts |= ends
+    first = np.concatenate(([True], cuts[:-1]))  # bytes of fields
+    if has_quotes:
+        first[1:] |= data[:-1] == QUOTE
+    if b" " in piece:
+        last = np.append(cuts[1:] | (data[1:] == RETURN) | (data[1:] == QUOTE), True)
+        if ((first | last) & (data == SPACE)).any():
+            raise DoubtError
+    if b"+" in piece and (first & (data == PLUS)).any():
         raise DoubtError
-    zeros, text = data == ZERO, data >= ZERO
-    text &= ~cuts
-    if _any_of(after[:-1], zeros[:-1], text[1:]):
+    zeros = data == ZERO
+    after = data[np.flatnonzero(first & zeros) + 1]  # the last byte is no zero: it ends a line
+    if ((after >= ZERO) & (after != cut)).any():
         raise DoubtError  # a zero before a digit or a letter
-    if _any_of(after[:-2], data[:-2] == MINUS, zeros[1:-1], data[2:] != POINT):
+    negative = first[:-2] & zeros[1:-1]
+    negative &= data[:-2] == MINUS
+    if (data[np.flatnonzero(negative) + 2] != POINT).any():
         raise DoubtError
-
-
-def _any_of(first: Array, *others: Array) -> bool:
-    """Return whether all conditions hold at any place."""
-    found = first.copy()
-    for other in others:
-        found &= other
-    return bool(found.any())
 
 
 # Columns
@@ -245,26 +254,27 @@ class _TableReader:
         self._numbered = {role: numbering for role, numbering in numbered.items() if role in rows.kinds}
         self._pieces = _Pieces(rows)
         self._has_integers = INTEGER in rows.kinds.values()
+        self.wide: set[str] = set()  # roles of integers that do not fit int32
         types = {name: _types()[rows.kinds[role]] for role, name in rows.names.items()}
         self._parse = csv.ParseOptions(
             delimiter=rows.form.delimiter, newlines_in_values=True, ignore_empty_lines=False, invalid_row_handler=None
         )
         self._convert = csv.ConvertOptions(column_types=types, include_columns=list(types), null_values=[])
 
-    def read(self, n_threads: int) -> list[Columns]:
-        """Return the columns of each piece; raise `DoubtError` in doubt."""
+    def read(self, n_threads: int) -> list[_Piece]:
+        """Return the pieces in their order; raise `DoubtError` in doubt."""
         pieces = run_in_threads(self._take, range(self._pieces.n_most), n_threads)
         if self._pieces.take() is not None:
             raise DoubtError  # some rows were not read
-        return [piece for _, piece in sorted((piece for piece in pieces if piece), key=lambda piece: piece[0])]
+        return sorted((piece for piece in pieces if piece), key=lambda piece: piece.nth)
 
-    def _take(self, _: int) -> tuple[int, Columns] | None:
-        """Read the next piece; return its number and columns."""
+    def _take(self, _: int) -> _Piece | None:
+        """Read the next piece."""
         taken = self._pieces.take()
         if taken is None:
             return None
         n, piece = taken
-        n_lines = _check_bytes(np.frombuffer(piece, np.uint8), self._rows.form, has_integers=self._has_integers)
+        n_lines = _check_bytes(piece, self._rows.form, has_integers=self._has_integers)
         table = self._columns_of(piece)
         if table.num_rows != n_lines:
             raise DoubtError
@@ -275,7 +285,7 @@ class _TableReader:
             with numbering.list_of_thread() as nth:
                 numbering.number(nth, columns[role], codes)
             columns[role] = _Codes(codes, nth)
-        return n, columns
+        return _Piece(n, n_lines, columns)
 
     def _columns_of(self, piece: bytes) -> Any:
         import pyarrow as pa
@@ -300,7 +310,10 @@ class _TableReader:
         if kind == FLOAT:
             clean = np.abs(numbers).max() < MAX_EXACT_INTEGER
         else:
-            clean = numbers.min() >= (0 if role == "item" else LOWEST_ID)
+            lowest = numbers.min()
+            clean = lowest >= (0 if role == "item" else LOWEST_ID)
+            if lowest < INT32.min or numbers.max() > INT32.max:
+                self.wide.add(role)
         if not clean:
             raise DoubtError
         return numbers
@@ -335,6 +348,14 @@ class _Codes(NamedTuple):
     nth: int
 
 
+class _Piece(NamedTuple):
+    """A piece that was read."""
+
+    nth: int  # of the pieces of its table
+    rows: int
+    columns: Columns
+
+
 # Tables
 
 
@@ -344,46 +365,54 @@ def read_text(found: Mapping[str, TextRows], n_threads: int, n_bytes: int) -> di
     n_rows = sum(os.path.getsize(path) for rows in found.values() for path in rows.paths) // BYTES_PER_ROW
     strings = {role for rows in found.values() for role in rows.kinds if rows.is_string(role)}
     numbered = {role: Numbering() for role in strings if n_rows >= MANY_STRINGS}
-    pieces = {}
     try:
+        readers = {table: _TableReader(rows, left, numbered) for table, rows in found.items()}
         with loading_kernels(n_rows):
-            for table, rows in found.items():
-                pieces[table] = _TableReader(rows, left, numbered).read(n_threads)
+            pieces = {table: reader.read(n_threads) for table, reader in readers.items()}
         final = ascending_numbers(numbered, n_threads)
     except (DoubtError, CollisionError, InputError, OSError):
         return None
     if not all(pieces.values()):
         return None
-    narrow = {
-        role
-        for rows in found.values()
-        for role, kind in rows.kinds.items()
-        if kind == INTEGER
-        and all(_are_narrow(piece[role]) for own in pieces.values() for piece in own if role in piece)
-    }
-    return {table: _table(rows, pieces.pop(table), narrow, final) for table, rows in found.items()}
-
-
-def _are_narrow(numbers: Array) -> bool:
-    return bool(numbers.min() >= INT32.min and numbers.max() <= INT32.max)
+    wide = {role for reader in readers.values() for role in reader.wide}
+    return {table: _table(rows, pieces.pop(table), wide, final, n_threads) for table, rows in found.items()}
 
 
 def _table(
-    rows: TextRows, pieces: list[Columns], narrow: set[str], final: Mapping[str, tuple[list[Array], Any]]
+    rows: TextRows,
+    pieces: list[_Piece],
+    wide: set[str],
+    final: Mapping[str, tuple[list[Array], Any]],
+    n_threads: int,
 ) -> Any:
-    """Join the columns of pieces to a PyArrow table; `final` as `Numbering.ascending` returns it."""
+    """Join pieces to a PyArrow table, a piece per thread at a time; `final` as `Numbering.ascending` returns it."""
     import pyarrow as pa
 
+    starts = np.cumsum([0, *(piece.rows for piece in pieces)])
+    kept = {role: _kept_as(kind, wide=role in wide) for role, kind in rows.kinds.items() if kind != STRING}
+    kept |= {role: np.dtype(np.int32) for role in rows.kinds if role in final}
+    whole = {role: np.empty(starts[-1], dtype) for role, dtype in kept.items()}
+
+    def join(at: int) -> None:
+        for role, out in whole.items():
+            part, own = pieces[at].columns.pop(role), out[starts[at] : starts[at + 1]]
+            if role in final:
+                np.take(final[role][0][part.nth], part.codes, out=own, mode="clip")  # other modes need a copy
+            else:
+                own[:] = part
+
+    run_in_threads(join, range(len(pieces)), n_threads)
     columns = []
-    for role, kind in rows.kinds.items():
-        parts = [piece.pop(role) for piece in pieces]
+    for role in rows.kinds:
         if role in final:
-            numbers, strings = final[role]
-            codes = np.concatenate([numbers[part.nth][part.codes] for part in parts])
-            columns.append(pa.DictionaryArray.from_arrays(arrow_of(codes), strings))
-        elif kind == STRING:
-            columns.append(pa.chunked_array(parts, pa.string()))
+            columns.append(pa.DictionaryArray.from_arrays(arrow_of(whole[role]), final[role][1]))
+        elif role in whole:
+            columns.append(arrow_of(whole[role]))
         else:
-            dtype = np.int32 if role in narrow else None
-            columns.append(arrow_of(np.concatenate(parts, dtype=dtype, casting="unsafe")))
+            columns.append(pa.chunked_array([piece.columns.pop(role) for piece in pieces], pa.string()))
     return pa.Table.from_arrays(columns, names=list(rows.kinds))
+
+
+def _kept_as(kind: str, *, wide: bool) -> np.dtype[Any]:
+    """Return the type that numbers of a kind are kept in."""
+    return np.dtype(np.float64 if kind == FLOAT else np.int64 if wide else np.int32)
