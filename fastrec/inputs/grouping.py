@@ -199,7 +199,7 @@ def _group_shuffled(keys: Array, lowest: int, highest: int, n_threads: int) -> G
     bits = min(MAX_BUCKETS.bit_length() - 1, max(1, (n // ROWS_PER_BUCKET).bit_length()))
     if span <= n:
         split = _Split(keys, lowest, 1, max(0, (span - 1).bit_length() - bits), n_threads)
-        codes, counts = _number_dense(split, keys, lowest, span)
+        codes, counts = (None, split.sizes[:span]) if split.holds_one_key else _number_dense(split, keys, lowest, span)
         used = np.flatnonzero(counts)
         ids = (used + lowest).astype(keys.dtype)
     else:
@@ -240,7 +240,8 @@ class _Split:
         kernel = _kernel("count_buckets", keys, keys.dtype)
         self._over_ranges(lambda at, a, b: kernel(keys, low, factor, shift, self._buckets, counts[at], a, b))
         before = np.cumsum(counts, axis=0) - counts
-        self.starts = np.concatenate([[0], np.cumsum(counts.sum(axis=0))])
+        self.sizes = counts.sum(axis=0)
+        self.starts = np.concatenate([[0], np.cumsum(self.sizes)])
         self._places = self.starts[:-1] + before
 
     def _over_ranges(self, work: Callable[[int, int, int], Any]) -> None:
@@ -285,11 +286,20 @@ class _Split:
 class _Shuffled:
     """A mover for rows in any order."""
 
-    def __init__(self, split: _Split, codes: Array, starts: Array, counts: Array) -> None:
+    def __init__(self, split: _Split, codes: Array | None, starts: Array, counts: Array) -> None:
         self._split = split
-        self._codes = read_only(codes)  # of each row, by bucket
+        self._known_codes = codes  # None if each bucket holds one key
         self._starts = read_only(starts)  # of each code
         self._counts = read_only(counts)
+
+    @once
+    def _codes(self) -> Array:
+        """The code of each row, by bucket."""
+        codes = self._known_codes
+        if codes is None:
+            kind = _new_codes(int(self._counts.sum())).dtype
+            codes = np.repeat(np.arange(len(self._counts), dtype=kind), self._counts)
+        return read_only(codes)
 
     @once
     def _targets(self) -> Array:
