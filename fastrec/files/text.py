@@ -261,14 +261,14 @@ class _TableReader:
         )
         self._convert = csv.ConvertOptions(column_types=types, include_columns=list(types), null_values=[])
 
-    def read(self, n_threads: int) -> list[_Piece]:
+    def read(self, n_threads: int) -> list[_ReadPiece]:
         """Return the pieces in their order; raise `DoubtError` in doubt."""
         pieces = run_in_threads(self._take, range(self._pieces.n_most), n_threads)
         if self._pieces.take() is not None:
             raise DoubtError  # some rows were not read
         return sorted((piece for piece in pieces if piece), key=lambda piece: piece.nth)
 
-    def _take(self, _: int) -> _Piece | None:
+    def _take(self, _: int) -> _ReadPiece | None:
         """Read the next piece."""
         taken = self._pieces.take()
         if taken is None:
@@ -285,7 +285,7 @@ class _TableReader:
             with numbering.list_of_thread() as nth:
                 numbering.number(nth, columns[role], codes)
             columns[role] = _Codes(codes, nth)
-        return _Piece(n, n_lines, columns)
+        return _ReadPiece(n, n_lines, columns)
 
     def _columns_of(self, piece: bytes) -> Any:
         import pyarrow as pa
@@ -348,7 +348,7 @@ class _Codes(NamedTuple):
     nth: int
 
 
-class _Piece(NamedTuple):
+class _ReadPiece(NamedTuple):
     """A piece that was read."""
 
     nth: int  # of the pieces of its table
@@ -380,7 +380,7 @@ def read_text(found: Mapping[str, TextRows], n_threads: int, n_bytes: int) -> di
 
 def _table(
     rows: TextRows,
-    pieces: list[_Piece],
+    pieces: list[_ReadPiece],
     wide: set[str],
     final: Mapping[str, tuple[list[Array], Any]],
     n_threads: int,
