@@ -1,8 +1,8 @@
 """Conventions of other tools, by name.
 
-Each recipe was compared with the real tool, in the named version, on the cases in `tests/rivals`. Metrics that fastrec
-cannot reproduce are listed with the reason. Input that a tool gets wrong, such as an item twice in a list, is an error
-here.
+Each recipe but that of Elliot was compared with the real tool, in the named version, on the cases in `tests/rivals`.
+Metrics that fastrec cannot reproduce are listed with the reason. Input that a tool gets wrong, such as an item twice in
+a list, is an error here.
 """
 
 from __future__ import annotations
