@@ -75,6 +75,7 @@ if TYPE_CHECKING:
     from fastrec.scored.plots import plot_calibration, plot_pr, plot_roc
     from fastrec.segments import segment_items, segment_users
 
+_ENGINES = ("dask", "spark")  # modules that need no import of their own
 _LAZY = {
     "AucTest": "fastrec.scored.auc",
     "BoundedAuc": "fastrec.scored.histogram",
@@ -225,6 +226,8 @@ __all__ = [
 if not TYPE_CHECKING:  # else type checkers would accept any name
 
     def __getattr__(name: str) -> Any:
+        if name in _ENGINES:
+            return uninterrupted(lambda: importlib.import_module(f"fastrec.{name}"))
         if name not in _LAZY:
             raise AttributeError(f"module 'fastrec' has no attribute {name!r}")
         value = getattr(uninterrupted(lambda: importlib.import_module(_LAZY[name])), name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
+from fastrec._version import __version__
 from fastrec.exceptions import MissingExtraError
 from fastrec.runtime.extras import require
 from fastrec.runtime.installed import other_package
@@ -21,6 +22,9 @@ def main() -> None:
         for module in ("click", "rich"):
             require(module, "cli", what="the command line")
     except MissingExtraError as error:
+        if sys.argv[1:] == ["--version"]:  # for reports of faults, from people who use Python alone
+            print(f"fastrec {__version__}")
+            sys.exit()
         print(f"fastrec: {error}", file=sys.stderr)
         sys.exit(2)
     try:

@@ -13,7 +13,6 @@ from fastrec._version import DISTRIBUTION, __version__
 __all__ = ["installing", "other_distribution", "other_package"]
 
 NAMESAKE = "fastrec"
-MEND = f"pip uninstall {NAMESAKE} {DISTRIBUTION}, then pip install {DISTRIBUTION}"
 
 
 def installing(extra: str) -> str:
@@ -25,6 +24,9 @@ def installing(extra: str) -> str:
     "pip install 'fastrec-eval[cli]'"
     """
     return f"pip install '{DISTRIBUTION}[{extra}]'"
+
+
+MEND = f"pip uninstall {NAMESAKE} {DISTRIBUTION}, then {installing('cli')}"
 
 
 def other_package() -> str | None:

@@ -8,14 +8,16 @@ from pathlib import Path
 import pytest
 
 import fastrec
+from fastrec import __main__ as command
 from fastrec._version import DISTRIBUTION
+from fastrec.exceptions import MissingExtraError
 from fastrec.runtime import installed
 
 pytest.importorskip("click")
 pytest.importorskip("rich")
 
 PACKAGE = Path(fastrec.__file__).parent
-MEND = f"pip uninstall fastrec {DISTRIBUTION}, then pip install {DISTRIBUTION}"
+MEND = f"pip uninstall fastrec {DISTRIBUTION}, then pip install '{DISTRIBUTION}[cli]'"
 
 START = """
 import os, sys
@@ -77,3 +79,24 @@ def test_a_replaced_package_is_an_error_that_says_how_to_mend_it(
 
 def test_this_environment_has_no_other_package() -> None:
     assert installed.other_package() is None
+
+
+def test_the_version_needs_no_package_of_the_command_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def lacks(*_: object, **__: object) -> None:
+        raise MissingExtraError("the command line needs click")
+
+    monkeypatch.setattr(command, "require", lacks)
+    for arguments, code, told in ((["--version"], None, f"fastrec {fastrec.__version__}"), (["demo"], 2, "")):
+        monkeypatch.setattr(sys, "argv", ["fastrec", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            command.main()
+        assert (ended.value.code, capsys.readouterr().out.strip()) == (code, told)
+
+
+@pytest.mark.parametrize("engine", ["spark", "dask"])
+def test_engines_need_no_import_of_their_own(engine: str) -> None:
+    code = f"import fastrec; print(fastrec.{engine}.evaluate.__module__)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith(f"fastrec.{engine}")
