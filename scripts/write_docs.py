@@ -27,8 +27,8 @@ MODEL = "50k items x 64, 30 values"
 STREAMED = "400000000 shuffled rows under memory=1000000000: peak memory / (memory + 400 MB)"
 BULLETS = """
 **Fast.** 30 means over 1M lists of 100 items take {took}, {times:.1f} times as long as only reading the items.
-- **The numbers of other tools.** `like=` gives those of {n_tools} tools. {n_cases:,} cases that the real tools answered
-test it.
+- **The numbers of other tools.** `like=` gives those of {n_tools} tools, five of them for items and histories only.
+{n_cases:,} cases test it with the answers of the real tools; Elliot alone was read, not run.
 - **Every metric with its uncertainty.** {n_metrics} metrics of lists, catalogue and scored rows, at all cut-offs in one
 pass, with standard errors, tests and segments.
 - **The same bits, always.** Sums are exact, so threads, batches, files and Spark change nothing. A part of an
