@@ -284,13 +284,20 @@ def _means_by_system(found: Comparison, reports: Mapping[str, Report]) -> Table:
 def _means_of_pair(row: ComparisonRow, reports: Mapping[str, Report]) -> dict[str, str]:
     """Return both means over the compared users, with a margin if these are all users of the system."""
     means = {row.system: row.mean, row.baseline: row.baseline_mean}
-    estimates = {name: reports[name].estimates[row.metric] for name in means}
+    estimates = {name: _estimates_of(row, reports[name])[row.metric] for name in means}
     return {
         name: _with_margin(estimates[name])
         if row.ties is None or estimates[name].users == row.users
         else one_figure(mean)
         for name, mean in means.items()
     }
+
+
+def _estimates_of(row: ComparisonRow, report: Report) -> Mapping[str, Estimate]:
+    """Return the estimates of a report over all users, or within the group of the row."""
+    if row.grouping is None or row.group is None:
+        return report.estimates
+    return report.groups[row.grouping][row.group]
 
 
 # A drift
@@ -453,39 +460,32 @@ def draw_demo(console: Console, reports: Mapping[str, Report], found: Comparison
     from fastrec.demo import ACCURACY, CATALOGUE
 
     sheet = Sheet(console)
-    (first, one), (second, other) = reports.items()
+    first, second = reports
     folder, names = os.path.dirname(paths[first]), [os.path.basename(path) for path in paths.values()]
-    gaps = {
-        (row.metric, row.group): f"{CELLS['difference'](row)}{'*' if found.is_significant(row) else ' '}"
-        for row in found.all_rows()
-    }
+    compared = {row.metric: row for row in found.rows}
     sheet.text(f"In {folder}: {', '.join(names)}")
     sheet.line()
 
     def draw_means(title: str, metrics: Iterable[str], notes: Sequence[str] = ()) -> None:
-        rows = []
-        for name in metrics:
-            gap = Gap(other[name] - one[name], math.nan, math.nan)
-            mark = gaps.get((name, None), " ")[-1]  # a metric that is not compared has no test
-            means = (_with_margin(report.estimates[name]) for report in (one, other))
-            rows.append([name, *means, shown_difference(gap)[0] + mark])
+        rows = [
+            [name, *(_compared(compared[name], found, reports) if name in compared else _not_compared(name, reports))]
+            for name in metrics
+        ]
         sheet.table(Table("", [title, first, second, "difference"], rows, notes=notes))
         sheet.line()
 
     draw_means("accuracy", ACCURACY)
     draw_means("catalogue", CATALOGUE, [f"{name.partition('@')[0]}: {words}" for name, words in CATALOGUE.items()])
     main_metric = ACCURACY[0]
-    for grouping, by_label in one.groups.items():
-        rows = []
-        for label, estimates in by_label.items():
-            left, right = estimates[main_metric], other.groups[grouping][label][main_metric]
-            if left.users == 0:  # users without a truth, who have no segment
-                continue
-            numbers = shown_count(left.users), _with_margin(left), _with_margin(right), gaps[main_metric, label]
-            rows.append([str(label), *numbers])
+    for grouping, own in found.segments.items():
+        rows = [
+            [str(row.group), shown_count(row.users), *_compared(row, found, reports)]
+            for row in own
+            if row.metric == main_metric and row.users  # users without a truth have no value
+        ]
         sheet.table(Table("", [f"{main_metric} by {grouping}", "users", first, second, "difference"], rows), (1,))
     sheet.line()
-    sheet.notes([*counts(other)[:-2], *found.notes()[:1], meaning_of_mark(found.settings["level"])])
+    sheet.notes([*counts(reports[second])[:-2], *found.notes()[:2], meaning_of_mark(found.settings["level"])])
     sheet.line()
     sheet.text(f"HTML page of the comparison: {os.path.join(folder, 'comparison.html')}")
     sheet.line()
@@ -501,3 +501,17 @@ def draw_demo(console: Console, reports: Mapping[str, Report], found: Comparison
     ):
         for line in shell_lines(command, console.width - 2):
             sheet.line(f"  {line}", "bold")
+
+
+def _compared(row: ComparisonRow, found: Comparison, reports: Mapping[str, Report]) -> list[str]:
+    """Return the means of baseline and system over the compared users, and their difference, * if significant."""
+    means = _means_of_pair(row, reports)
+    mark = "*" if found.is_significant(row) else " "
+    return [means[row.baseline], means[row.system], f"{CELLS['difference'](row)}{mark}"]
+
+
+def _not_compared(metric: str, reports: Mapping[str, Report]) -> list[str]:
+    """Return the same cells for a metric without a test: the means of the reports, and their difference."""
+    one, other = (report.estimates[metric] for report in reports.values())
+    gap = Gap(other.mean - one.mean, math.nan, math.nan)
+    return [_with_margin(one), _with_margin(other), f"{shown_difference(gap)[0]} "]

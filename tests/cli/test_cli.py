@@ -17,17 +17,19 @@ import numpy as np
 import pytest
 
 import fastrec
-from fastrec.cli import group
+from fastrec.cli import draw, group
 from fastrec.cli import options as cli_options
 from fastrec.cli.program import program
-from fastrec.demo import evaluate_demo
+from fastrec.demo import ACCURACY, CATALOGUE, evaluate_demo, write_demo
 from fastrec.exceptions import Argument, Text
 from support.arrays import area_of_trapezoids
+from support.pages import Page
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
 pytest.importorskip("duckdb")
 CliRunner = pytest.importorskip("click.testing").CliRunner
+Console = pytest.importorskip("rich.console").Console
 
 # One relevant item per user, at rank 1 and at rank 2; user 3 has a list and no truth, user 4 truth and no list.
 LISTS = "user_id,item_id,rank\n1,10,1\n1,11,2\n2,10,2\n2,12,1\n3,10,1\n"
@@ -843,6 +845,73 @@ def test_the_demo(folder):
     lists = pq.read_table("my demo/popularity.parquet")
     assert lists.column_names == ["user_id", "item_id", "rank", "score"]
     assert set(lists["rank"].to_pylist()) == set(range(1, 51))
+
+
+def numbers_of_terminal(shown):
+    """Return the means and the difference, with its mark, of each metric and segment that the demo prints."""
+    number = r"(-?[0-9][0-9.]*)(?: ±[0-9.]+)?"
+    line = rf"^(\S+)(?: +[0-9,]+)? +{number} +{number} +([+-]?[0-9.]+\*?)$"
+    return {name: tuple(numbers) for name, *numbers in re.findall(line, shown, re.MULTILINE)}
+
+
+def numbers_of_page(text):
+    """Return the same numbers of a page: of metrics that are not compared only the means."""
+    page = Page(text)
+    (head, *rows), (_, *segments) = (page.tables[f"Differences to popularity{by}"] for by in ("", " by segment"))
+    found = {}
+    for row in (dict(zip(head, row, strict=True)) for row in rows):
+        mark = "" if "not clear" in row["verdict"] else "*"
+        found[row["metric"]] = row["baseline mean"], row["mean"], row["difference"] + mark
+    (_, *metrics), *means = page.tables["Systems by accuracy and catalogue"]
+    for metric, *both in zip(metrics, *(own[1:] for own in means), strict=True):
+        found.setdefault(metric, tuple(mean.partition(" ")[0] for mean in both))
+    return found, {
+        group: gap + ("" if "not clear" in verdict else "*")
+        for group, metric, _, verdict, gap, *_ in segments
+        if metric == ACCURACY[0]
+    }
+
+
+def assert_same_numbers(shown, page):
+    printed, (overall, segments) = numbers_of_terminal(shown), numbers_of_page(page)
+    assert set(overall) == {*ACCURACY, *CATALOGUE} and segments
+    assert {name: printed[name][: len(numbers)] for name, numbers in overall.items()} == overall
+    assert {group: printed[group][2] for group in segments} == segments
+    assert set(printed) == {*overall, *segments}
+
+
+def test_the_demo_prints_the_numbers_of_its_page(folder):
+    """One of these users has no list of the neighbours, so novelty is compared over the 299 others."""
+    shown = run("demo", "--users", "300").stdout
+    assert "267 to 299 users compared; up to 1 user counted on one side only (missing=drop)" in shown
+    assert_same_numbers(shown, Path("fastrec-demo/comparison.html").read_text(encoding="utf-8"))
+
+
+def test_the_demo_prints_the_numbers_of_its_page_if_all_metrics_lack_users(folder):
+    """Each recommender lacks lists of its own users, which count in no metric: each mean is of the shared users."""
+    paths = write_demo("shop", n_users=300)
+    for name, every in {"popularity": 7, "neighbours": 5}.items():
+        lists = pq.read_table(paths[name])
+        pq.write_table(lists.filter(pa.array(lists["user_id"].to_numpy() % every > 0)), paths[name])
+    sides = {"history": paths["history"], "items": paths["items"], "by": "segment"}
+    names = ("popularity", "neighbours")
+    reports = {
+        name: fastrec.evaluate_files(
+            paths[name], paths["truth"], [*ACCURACY, *CATALOGUE], **sides, no_recs="skip", per_user=True
+        )
+        for name in names
+    }
+    found = fastrec.compare(reports, "popularity")
+    assert all(row.unpaired for row in found.rows)
+    console = Console(file=io.StringIO(), width=100)
+    draw.draw_demo(console, reports, found, paths)
+    shown = console.file.getvalue()
+    assert_same_numbers(shown, found.to_html())
+    for row in found.segments["segment"]:
+        if row.metric == ACCURACY[0] and row.users:
+            means = tuple(f"{mean:.4f}" for mean in (row.baseline_mean, row.mean))
+            assert numbers_of_terminal(shown)[row.group][:2] == means
+            assert re.search(rf"^{row.group} +{row.users} ", shown, re.MULTILINE)
 
 
 def test_the_demo_again_gives_the_same(folder):
