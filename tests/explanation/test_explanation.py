@@ -31,7 +31,7 @@ def some_lists(seed, *, tied=False):
 
 
 def some_items(seed):
-    """Return the other sides of `some_lists`: every item in the history, some users without one or a reference."""
+    """Return the other sides of `some_lists`: every item in the history, some users lack a side."""
     chance = random.Random(seed)
     labels = {item: chance.sample("abcd", chance.randint(1, 3)) for item in range(30)}
     return {
@@ -41,6 +41,9 @@ def some_items(seed):
         },
         "history": {user: chance.choices(range(30), k=3) for user in range(5, 40)} | {99: list(range(30))},
         "reference": {user: chance.sample(range(30), 6) for user in range(35)},
+        "subtopics": {
+            user: {item: chance.sample(range(1, 6), chance.randint(1, 3)) for item in range(30)} for user in range(38)
+        },
     }
 
 
