@@ -29,7 +29,7 @@ from fastrec.files.paths import Files, utf8_path
 from fastrec.inputs import arrays
 from fastrec.inputs.arrays import InputForm, RawSide, read_side, register_form
 from fastrec.metrics.declaration import ranking_metric, score_metric
-from fastrec.metrics.providers import PROVIDERS, gains_in_lists, is_relevant, provider
+from fastrec.metrics.providers import PROVIDERS, gains_in_lists, is_relevant, load_registered, provider
 from fastrec.metrics.statistics import Over
 from support import toy_engine
 
@@ -234,6 +234,7 @@ SHOP = {"item_id": ["a", "b", "c", "d"], "popularity": [4, 1, 2, 8]}
 @pytest.fixture(autouse=True)
 def _registries_as_before() -> Iterator[None]:
     """Forget what a test registers; `conftest.py` forgets metrics."""
+    load_registered()  # or a test would be the first to load built-in ones, and they would be forgotten with its own
     tables: list[dict[str, Any]] = [PROVIDERS, ACCUMULATORS]
     before = [dict(table) for table in tables]
     yield

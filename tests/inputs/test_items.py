@@ -15,7 +15,7 @@ from scipy import sparse
 import fastrec
 import fastrec.evaluation.item_rules  # registers providers
 from fastrec.inputs.items import read_items
-from fastrec.metrics.providers import PROVIDERS, provider
+from fastrec.metrics.providers import PROVIDERS, load_registered, provider
 
 COLUMNS: dict[str, Any] = {
     "item_id": ["a", "b", "c"],
@@ -39,6 +39,7 @@ UNMATCHED = pytest.mark.filterwarnings("ignore:no truth item is in its user's li
 
 @pytest.fixture(autouse=True)
 def _providers_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    load_registered()  # or built-in ones might be loaded into the copy
     monkeypatch.setattr("fastrec.metrics.providers.PROVIDERS", dict(PROVIDERS))
 
 

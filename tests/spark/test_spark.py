@@ -250,6 +250,7 @@ def taste(monkeypatch):
         declare_taste()
         yield from fastrec.engines.job.Job.states(job, batches)  # the task has the original
 
+    fastrec.metrics.providers.load_registered()  # or built-in ones might be loaded into the copy
     monkeypatch.setattr("fastrec.metrics.providers.PROVIDERS", dict(fastrec.metrics.providers.PROVIDERS))
     monkeypatch.setattr(fastrec.engines.job.Job, "states", states)
     declare_taste()
