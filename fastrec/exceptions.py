@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-LONGEST = 1000  # characters of a message, which may quote values of any length
+LONGEST = 1200  # characters of a message, which may quote values of any length
 MAX_VALUE_LENGTH = 400  # characters of a quoted value
 
 

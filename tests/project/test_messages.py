@@ -71,9 +71,9 @@ def test_names_in_python():
     assert str(RowNumber(3, " in rows 3 and 5", " in several rows")) == " in rows 3 and 5"
 
 
-def test_a_message_is_one_line_of_at_most_1000_characters():
+def test_a_message_is_one_line_of_limited_length():
     error = FastrecError("a\nb", RowNumber.at(1), "\x1b", "c" * 2000)
-    assert str(error).startswith("a b at row 1\\x1bccc") and len(str(error)) == 1000
+    assert str(error).startswith("a b at row 1\\x1bccc") and len(str(error)) == exceptions.LONGEST
 
 
 def names_of_errors(tree):
