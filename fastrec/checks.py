@@ -34,6 +34,7 @@ __all__ = [
     "check_progress",
     "check_text",
     "check_there",
+    "is_any_url",
     "is_number",
     "is_url",
     "is_whole",
@@ -115,6 +116,11 @@ def check_path(name: str, path: Any) -> str:
 def is_url(path: Any) -> bool:
     """Return whether a path is the URL of a place that fastrec reads."""
     return isinstance(path, str) and URL.match(path) is not None
+
+
+def is_any_url(path: str) -> bool:
+    """Return whether a path is a URL, of a place that fastrec reads or of another one."""
+    return ANY_URL.match(path) is not None
 
 
 def shown_url(path: str) -> str:

@@ -16,7 +16,7 @@ from click.core import ParameterSource
 from fastrec.arguments.calls import FileOptions
 from fastrec.arguments.sampling import Negatives
 from fastrec.arguments.signature import arguments_of
-from fastrec.checks import shown_url, some_names
+from fastrec.checks import is_any_url, shown_url, some_names
 from fastrec.cli.completion import complete_metrics, complete_tools
 from fastrec.cli.output import FORMATS_OF, OF_PAPERS, SAVED, TITLED, endings_of, format_of
 from fastrec.exceptions import InputError, renamed
@@ -120,7 +120,7 @@ def read_systems(_: click.Context, __: click.Parameter, texts: Sequence[str]) ->
     systems: dict[str, str] = {}
     for text in texts:
         name, equals, path = text.partition("=")
-        if not equals or "://" in name or os.path.exists(text) or any(glob.iglob(text)):
+        if not equals or is_any_url(name) or os.path.exists(text) or any(glob.iglob(text)):
             name, path = _name_of_file(shown_url(text)), text
         if not name.strip() or not path:
             raise click.BadParameter(f"expected a name and a file, as in new=recs.parquet, found {text!r}")
@@ -136,7 +136,7 @@ class LocalPath(click.Path):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the path as click.Path does."""
-        if "://" in value:
+        if is_any_url(value):
             self.fail(f"{shown_url(value)} is a URL; expected a path on this machine", param, ctx)
         return super().convert(value, param, ctx)
 

@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Iterator
 from typing import IO, Any
 
-from fastrec.checks import check_file, shown_url
+from fastrec.checks import check_file, is_any_url, shown_url
 from fastrec.exceptions import Argument, InputError
 from fastrec.runtime.signals import undone_by
 
@@ -47,7 +47,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     except (FileNotFoundError, NotADirectoryError):
         if not os.path.isdir(os.path.dirname(target)):
             why = f"the folder {os.path.dirname(target)} does not exist"
-            if "://" in name:
+            if is_any_url(name):
                 why = "it is a URL; expected a path on this machine"
             raise InputError(f"cannot write {shown_url(name)}: {why}") from None
         found = None
