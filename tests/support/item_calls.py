@@ -53,9 +53,7 @@ def wanted_of(shop: Shop, text: str) -> Result | None:
 
 def is_apart(shop: Shop, text: str) -> bool:
     """Return whether the oracle decides a case in another way that fastrec chose on purpose."""
-    name, options, k = options_of(text)
-    if k is None and options.get("denominator") == "k" and options.get("unseen") == "drop":
-        return True  # without a cut-off k is the length of the list, whatever is dropped
+    name, options, _ = options_of(text)
     if name == "popularity_lift" and options.get("no_history") == "zero":
         return True  # a user without a list and without a history
     listed = {item for items in shop.lists.values() for item in items}

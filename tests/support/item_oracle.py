@@ -116,9 +116,9 @@ def rank_weight(rank: int, discount: str | Sequence[float], p: float = 0.8) -> F
     return Fraction(discount[rank - 1]) if rank <= len(discount) else Fraction(0)
 
 
-def denominator_of(denominator: str, n: int, k: int | None) -> int:
-    """`n` items of L (n_rec), k (n without a cut-off) or one."""
-    return {"n_rec": n, "k": n if k is None else k, "one": 1}[denominator]
+def denominator_of(denominator: str, counted: int, listed: int, k: int | None) -> int:
+    """The `counted` items of L (n_rec), k (without a cut-off all `listed` items, counted or not) or one."""
+    return {"n_rec": counted, "k": listed if k is None else k, "one": 1}[denominator]
 
 
 def population_deviation(values: Sequence[Number]) -> float:
@@ -526,9 +526,10 @@ def popularity(
     """Mean of the scaled count of the items."""
     of_choices("denominator", denominator, "n_rec", "k")
     table = popularity_table(shop, counts, column)
-    found = seen_counts(top(shop, user, k), table, unseen, "zero", "drop", "one")
+    items = top(shop, user, k)
+    found = seen_counts(items, table, unseen, "zero", "drop", "one")
     total = sum(Fraction(scaled(count or 0, table, scale)) for count in found)
-    return ratio(total, denominator_of(denominator, len(found), k)) if found else None
+    return ratio(total, denominator_of(denominator, len(found), len(items), k)) if found else None
 
 
 def aplt(
@@ -539,7 +540,8 @@ def aplt(
     segments = segments_of(shop, column)
     items = top(shop, user, k)
     return ratio(
-        sum(segments.segment(item) in (tail, None) for item in items), denominator_of(denominator, len(items), k)
+        sum(segments.segment(item) in (tail, None) for item in items),
+        denominator_of(denominator, len(items), len(items), k),
     )
 
 
@@ -576,12 +578,13 @@ def novelty_parts(
     of_choices("denominator", denominator, "n_rec", "k")
     of_choices("normalize", normalize, "none", "max")
     table = popularity_table(shop, share, column)
-    found = seen_counts(top(shop, user, k), table, unseen, "one", "drop", "zero", "max")
+    items = top(shop, user, k)
+    found = seen_counts(items, table, unseen, "one", "drop", "zero", "max")
     special = information(min(table.counts.values()), table, base) if unseen == "max" else 0.0
     total = math.fsum(special if count is None else information(count, table, base) for count in found)
     scale = 1.0 if normalize == "none" else information(1, table, base)
-    left_out = not found and unseen == "drop" and bool(top(shop, user, k))
-    return ratio(total, scale), 0 if left_out else denominator_of(denominator, len(found), k)
+    left_out = not found and unseen == "drop" and bool(items)
+    return ratio(total, scale), 0 if left_out else denominator_of(denominator, len(found), len(items), k)
 
 
 def information(count: Number, table: Popularity, base: float | str = 2) -> float:
@@ -732,7 +735,7 @@ def category_coverage(
     relevant = relevant_of(shop, user) if relevance == "truth" else set(items)
     found = {label for item in items if item in relevant for label in categories[item]}
     every = {label for of_item in categories.values() for label in of_item}
-    whole = len(every) if denominator == "n_categories" else denominator_of("k", len(top(shop, user, k)), k)
+    whole = len(every) if denominator == "n_categories" else denominator_of("k", len(items), len(top(shop, user, k)), k)
     return ratio(len(found), whole) if items else None
 
 
@@ -854,6 +857,7 @@ def serendipity(
     of_choices("expected", expected, "popular", "reference", "rank", "history")
     of_choices("denominator", denominator, "k", "n_rec")
     items, relevant = top(shop, user, k), relevant_of(shop, user)
+    listed = len(items)
     if expected == "popular":
         unexpected = unexpected_by_popularity(shop, items, k, column)
     elif expected == "rank":
@@ -870,7 +874,7 @@ def serendipity(
         unexpected = unexpected_by_history(items, past, features)
     gained = [share for item, share in zip(items, unexpected, strict=True) if item in relevant]
     total = math.fsum(gained) if expected == "history" else sum(gained)
-    return ratio(total, denominator_of(denominator, len(items), k))
+    return ratio(total, denominator_of(denominator, len(items), listed, k))
 
 
 # Other lists.
@@ -881,7 +885,7 @@ def unexpectedness(shop: Shop, user: Id, k: int | None, *, denominator: str = "n
     of_choices("denominator", denominator, "n_rec", "k")
     items = top(shop, user, k)
     common = len(set(items) & set(reference_of(shop, user)[:k]))
-    return 1 - ratio(common, denominator_of(denominator, len(items), k))
+    return 1 - ratio(common, denominator_of(denominator, len(items), len(items), k))
 
 
 def overlap(shop: Shop, user: Id, k: int | None, *, denominator: str = "union") -> Number:
@@ -893,7 +897,7 @@ def overlap(shop: Shop, user: Id, k: int | None, *, denominator: str = "union") 
         return ratio(common, len(set(items) | set(others)))
     if denominator == "min":
         return ratio(common, min(len(items), len(others)))
-    return ratio(common, denominator_of(denominator, len(items), k))
+    return ratio(common, denominator_of(denominator, len(items), len(items), k))
 
 
 def rbo(shop: Shop, user: Id, k: int | None, *, p: float = 0.9, form: str = "ext") -> Number:
@@ -1000,7 +1004,7 @@ def ips_parts(
 ) -> tuple[Number, Number]:
     weights = click_weights(shop, user, clip=clip, at_most_one=True, column=column)
     n = len(top(shop, user, k))
-    divisor = {"recall": len(weights), "precision": denominator_of("k", n, k)}.get(of, 1)
+    divisor = {"recall": len(weights), "precision": denominator_of("k", n, n, k)}.get(of, 1)
     return weighted_clicks(shop, user, k, of, p, weights), divisor
 
 
