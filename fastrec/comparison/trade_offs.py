@@ -51,6 +51,7 @@ def trade_offs(estimates: Mapping[str, Mapping[str, Estimate]], compared: Sequen
         for system, own in estimates.items()
     ]
     notes = [
+        "A mean counts all users of its system; a difference counts the users of both systems.",
         f"± is half the interval of {percent(level)}. A metric without a standard error has none.",
         "A point without room for its name shows it under a pointer.",
     ]
