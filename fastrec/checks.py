@@ -53,7 +53,7 @@ __all__ = [
 
 
 URL = re.compile(r"(https?|s3|gs)://", re.IGNORECASE)
-ANY_URL = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)  # also one that fastrec does not read
+ANY_URL = re.compile(r"[a-z][a-z0-9+.-]{0,30}://", re.IGNORECASE)  # any other, too; the bound keeps a search short
 MAX_NAME_LENGTH = 200  # longer names get no suggestion
 MAX_NAMES = 12  # listed in a message
 USUAL_COLUMNS = frozenset(("user_id", "item_id", "rank", "score", "gain", "label"))
