@@ -27,13 +27,15 @@ MEANS = "1M users x 100 items, 30 values: means / floor"
 MODEL = "50k items x 64, 30 values"
 STREAMED = "400000000 shuffled rows under memory=1000000000: peak memory / (memory + 400 MB)"
 BULLETS = """
-**Fast.** 30 means over 1M lists of 100 items take {took}, {times:.1f} times as long as only reading the items.
+**Fast.** 30 means over 1M lists of 100 items take {took} with {threads} threads, {times:.1f} times as long as only
+reading the items.
 - **The numbers of other tools.** `like=` gives those of {n_tools} tools, {n_monitors} of them for items and histories
 only. {n_cases:,} cases test it with the answers of the real tools; only {read} was read, not run.
-- **Every metric with its uncertainty.** {n_metrics} metrics of lists, catalogue and scored rows, at all cut-offs in one
-pass, with standard errors, tests and segments.
-- **The same bits, always.** Sums are exact, so threads, batches, files and Spark change nothing. A part of an
-evaluation is {state:,} bytes, and parts merge without rounding.
+- **Metrics with their uncertainty.** {n_metrics} metrics of lists, catalogue and scored rows, at all cut-offs in one
+pass, with standard errors where they are known, tests and segments.
+- **The same bits.** Sums over users are exact, so threads, batches, files and Spark change no mean; the
+[questions](docs/faq.md) name the exceptions. A part of an evaluation is {state:,} bytes, and parts merge without
+rounding.
 - **Models without samples.** A model ranks all of 50,000 items for {rate:.0f},000 users a second, in {product:.1f}
 times the time of its matrix product; a million users and 100,000 items take {minutes:.1f} minutes.
 - **Larger than memory.** 400M rows in any order, with `memory=1000000000`, peak at {peak}.
@@ -51,6 +53,7 @@ def bullets() -> str:
     (read,) = (recipe.tool for recipe in RECIPES.values() if "(read, not run)" in recipe.version)
     text = BULLETS.format(
         took=means["note"].partition(" / ")[0],
+        threads=speed.results()["numba_threads"],
         times=means["value"],
         n_tools=len(RECIPES),
         n_monitors=len(MONITORS),
