@@ -81,6 +81,7 @@ def compare(
     level : of intervals: percentiles for ``bootstrap``, Student's t for ``t``, else normal
     n_rounds, seed : of ``randomization`` and ``bootstrap``: the same bits for any number of threads, and for any order
         of users with ids
+    n_threads : threads to use; default: all that the machine grants
     missing : users whom only one of two systems counts: ``drop``, the default, leaves them out; ``zero`` counts them as
         0 for the other system (not for errors and metrics with a target, for which 0 may be good); ``error`` raises
     progress : called as progress(rows done, rows)
@@ -89,12 +90,11 @@ def compare(
     the number of users (delta method; for ``auc`` Obuchowski 1997). Rows of one user, which are alike, count together.
 
     Each metric declares its direction: higher, lower or neither is better, or nearer to a target t. With a target,
-    compare takes each user's distance \|x - t\| in place of the value x. A metric with a target may be a ratio of sums,
-    without values per user to pair, such as ``calibration`` over all rows (t = 1). Its difference is \|mean - t\| -
-    \|baseline mean - t\|. The interval and the p-value are normal, with the sum of the two standard errors, and
-    ``test`` is not used. This sum bounds the standard error of the difference from above, however the systems
-    correlate. So the test is conservative: it may miss a small difference, but reports a false one no more often
-    than the level allows. A metric without a direction has no verdict.
+    compare takes each user's distance \|x - t\| in place of the value x. For a metric of all rows together, such as
+    ``calibration`` (t = 1), it takes the distance of the metric: \|mean - t\| - \|baseline mean - t\|. If a ratio of
+    sums with a target has no effects of users, the interval and the p-value are normal, with the sum of the two standard
+    errors, and ``test`` is not used. This sum is at least the standard error of the difference, so the test may miss a
+    small difference. A metric without a direction has no verdict.
 
     Returns
     -------
