@@ -395,11 +395,8 @@ def evaluate_scores(
 
     Raises
     ------
-    InputError, InputTypeError
-        If an argument is wrong. Messages say what was found, what was expected, and where; rows and positions count
-        from 0.
-    MetricError
-        If a metric or option is unknown, or a metric cannot be computed from these arguments.
+    InputError, InputTypeError, MetricError
+        As `evaluate`; also if a metric cannot be computed from these arguments.
 
     Examples
     --------
@@ -439,8 +436,7 @@ def compare_scores(
     ----------
     labels : as in `evaluate_scores`; or a data frame, whose columns `scores` then names
     scores : {name: array (n,)}, the scores of each model for the rows; or {name: name of a column}
-    metrics : as in `evaluate_scores`
-    indptr : as in `evaluate_scores`
+    metrics, indptr : as in `evaluate_scores`
     baseline, test, correction, level, n_rounds, seed : as in `compare`. With metrics of all rows together, ``test``
         works with the effects of users' rows, so that it is the same test to first order; ``wilcoxon`` leaves them out.
         One user has no interval and no p-value (NaN). Users of ``user_weight`` 0 count as users, with no effect.
@@ -544,9 +540,14 @@ def gauc(
     sample_weight: Any = None,
     n_threads: int | None = None,
 ) -> float:
-    """Return the grouped AUC as a float: the weighted mean of the AUCs of users. See the metric `gauc` for arguments.
+    """Return the grouped AUC as a float: the weighted mean of the AUCs of users; NaN if no user counts.
 
     `evaluate_scores` gives the same value with its standard error, the AUC of each user and counts of users left out.
+
+    Parameters
+    ----------
+    labels, scores, indptr, one_class, sample_weight, n_threads : as in `evaluate_scores`
+    weight, constant : as in the metric `gauc`
 
     Examples
     --------
@@ -567,7 +568,9 @@ def _over_rows(metric: str, targets: Any, predictions: Any, **options: Any) -> f
 
 
 def mae(targets: Any, predictions: Any, *, sample_weight: Any = None, n_threads: int | None = None) -> float:
-    """Return the mean absolute error over all rows; see the metric `mae`.
+    """Return the mean absolute error over all rows: sum of w |prediction - target| / sum of w.
+
+    Targets and predictions are finite numbers (n,), weights are as in `evaluate_scores`. Without rows it is NaN.
 
     >>> fastrec.mae([4.0, 2.0], [3.5, 3.0])
     0.75
@@ -576,7 +579,7 @@ def mae(targets: Any, predictions: Any, *, sample_weight: Any = None, n_threads:
 
 
 def mse(targets: Any, predictions: Any, *, sample_weight: Any = None, n_threads: int | None = None) -> float:
-    """Return the mean squared error over all rows; see the metric `mse`.
+    """Return the mean squared error over all rows: sum of w (prediction - target)^2 / sum of w; see `mae`.
 
     >>> fastrec.mse([4.0, 2.0], [3.5, 3.0])
     0.625
@@ -585,7 +588,7 @@ def mse(targets: Any, predictions: Any, *, sample_weight: Any = None, n_threads:
 
 
 def rmse(targets: Any, predictions: Any, *, sample_weight: Any = None, n_threads: int | None = None) -> float:
-    """Return the root mean squared error over all rows; see the metric `rmse`.
+    """Return the root mean squared error over all rows, the square root of `mse`; see `mae`.
 
     >>> round(fastrec.rmse([4.0, 2.0], [3.5, 3.0]), 12)
     0.790569415042

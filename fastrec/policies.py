@@ -239,7 +239,7 @@ CORRECT = Policy(
     {
         "none": PolicyValue("the metrics of the sampled lists"),
         "rank": PolicyValue("those at an unbiased estimate of the rank of each relevant item"),
-        "bv": PolicyValue("the estimate with the least squared bias plus ``gamma`` times the variance"),
+        "bv": PolicyValue("the estimate with the least squared bias plus gamma times the variance"),
     },
     "Metrics must be sums over relevant items of a value of their rank, such as recall, precision, dcg and ndcg; "
     "hit_rate and mrr if users have one relevant item. Samples must be uniform.",

@@ -30,6 +30,11 @@ def warmup(what: str = "all", *, progress: Callable[[int, int], Any] | None = No
     what : "lists" for recommended lists and models, "scores" for scored rows, "logs" for clicks by rank, position bias
         and values of policies, or "all": these, and the kernels that sort frames and files
     progress : called as `progress(done, total)` before the first kernel and after each
+
+    Raises
+    ------
+    InputError
+        If ``what`` is none of these.
     """
     check_choice("what", what, list(_WARMUPS))
     check_progress(progress)

@@ -86,6 +86,11 @@ def segment_items(
     names : names of the segments, from popular to rare
     shares : boundaries between the segments, as ascending shares of the interactions; one fewer than names
 
+    Returns
+    -------
+    {item: label}
+        Most interactions first.
+
     Raises
     ------
     InputError, InputTypeError

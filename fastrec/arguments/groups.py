@@ -443,8 +443,8 @@ class FileOfSeen(TypedDict, total=False):
 
     exclude: Annotated[
         Path | None,
-        """path of seen items (user, item), which are removed from the lists; ``"history"``: those of ``history=``
-        ``"unjudged"``: items without a gain of 0 or more in the truth. ``"./history"`` names a file.
+        """path of items (user, item) to remove; ``"history"``: those of ``history=``; ``"unjudged"``: those not judged
+        Items are judged if the truth has a gain of 0 or more for them. ``"./history"`` names a file.
         """,
     ]
 

@@ -92,9 +92,9 @@ def compare(
     Each metric declares its direction: higher, lower or neither is better, or nearer to a target t. With a target,
     compare takes each user's distance \|x - t\| in place of the value x. For a metric of all rows together, such as
     ``calibration`` (t = 1), it takes the distance of the metric: \|mean - t\| - \|baseline mean - t\|. If a ratio of
-    sums with a target has no effects of users, the interval and the p-value are normal, with the sum of the two standard
-    errors, and ``test`` is not used. This sum is at least the standard error of the difference, so the test may miss a
-    small difference. A metric without a direction has no verdict.
+    sums with a target has no effects of users, the interval and the p-value are normal, with the sum of the two
+    standard errors, and ``test`` is not used. This sum is at least the standard error of the difference, so the test
+    may miss a small difference. A metric without a direction has no verdict.
 
     Returns
     -------

@@ -81,8 +81,8 @@ def drift(
     pairs : pairs (user, user) of ids, or positions without ids
         The mean Jaccard overlap of their lists then stands in place of the personalization. Matched users are those of
         Chaney et al. Pairs of which one user has no list are left out; the error takes pairs as independent.
-    sep : text between the labels of one item, such as ``"|"``, in ``category`` and in columns of strings in ``by`` and
-        ``provider``
+    sep : string between the labels of one item, such as ``"|"``, in ``category`` and in columns of strings in ``by``
+        and ``provider``
 
     Returns
     -------

@@ -60,6 +60,10 @@ def evaluate_files(
     truth : path of the relevant items
     metrics : as in `evaluate` and `evaluate_scores`
 
+    Returns
+    -------
+    Report
+
     Raises
     ------
     InputError, InputTypeError

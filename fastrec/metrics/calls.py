@@ -196,11 +196,13 @@ def _as_list(k: Any) -> list[Any]:
 
 
 def catalogue() -> list[dict[str, Any]]:
-    """Return every metric as data: name, summary, formula, options, range, direction, source.
+    """Return every metric as data: a dict each, with name, summary, formula, options, range, direction and source.
 
-    "direction" says which values are better: "higher", "lower", "target" (values nearer to the number "target") or
-    "none". Without a target, "target" is None. "higher_is_better" is True for "higher", False for "lower", else None.
-    "range" is (low, high), where None means no bound.
+    "kind" is "ranking" for metrics of lists and "scores" for those of scored rows. "options" are {name: default and
+    allowed values}, "aliases" {other name: metric}, and "doc" is the whole documentation. "direction" says which values
+    are better: "higher", "lower", "target" (values nearer to the number "target") or "none". Without a target, "target"
+    is None. "higher_is_better" is True for "higher", False for "lower", else None. "range" is (low, high), where None
+    means no bound.
 
     >>> [metric["name"] for metric in fastrec.catalogue()][:3]
     ['hits', 'hit_rate', 'precision']

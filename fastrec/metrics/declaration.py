@@ -281,7 +281,8 @@ def score_metric(
     the metric's options. Parsing, printing, `fastrec.catalogue()`, groups, weights and standard errors follow. 0 / 0
     is 0. Statistics, which are sums over the rows of a user: `rows`, `positives`, `negatives`, `twice_won`,
     `constant`, `score_sum`, `log_loss_sum`, `brier_sum`, `squares`, `absolutes`, `entropy`, `cells(threshold)` with
-    `tp`, `fp` and `below`, `gaps(bins, strategy)`, `average_precision_sum(interpolation)`, `largest_distance`.
+    `tp`, `fp` and `below`, `gaps(bins, strategy)`, `average_precision_sum(interpolation)`, `largest_distance`
+    and others. The class that ``from fastrec.metrics.row_statistics import RowStatistics`` imports defines them.
 
     Parameters
     ----------
@@ -330,7 +331,8 @@ def ranking_metric(
     them. Its keyword-only arguments are the metric's options. Everything else follows: parsing, printing,
     `fastrec.catalogue()`, every cut-off, groups, weights, standard errors. 0 / 0 is 0. Statistics: `hits`, `k`,
     `n_rel`, `n_rec`, `n_items`, `within_k(row)`, `first_reciprocal`, `precision_sum`, `hits_at_n_rel`,
-    `hit_sum(weight)`, `gain_sum(gain, weight)`, `ideal_sum(gain, weight, ideal)`.
+    `hit_sum(weight)`, `gain_sum(gain, weight)`, `ideal_sum(gain, weight, ideal)` and others. The class that
+    ``from fastrec.metrics.statistics import ListStatistics`` imports defines them.
 
     Parameters
     ----------

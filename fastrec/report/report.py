@@ -94,6 +94,8 @@ class Report(Published, ReportValues):
         which have no estimates of the rest.
     user_ids : array (n_users,), or None if users have no ids.
     labels : {grouping: array (n_users,)}, the group of each user, if values of users were kept.
+    effects : of scored rows, if values of users were kept: {metric: {grouping, or None for all users: float64
+        (n_users,)}}, the metric plus the effect of each user's rows on it times the number of users; see `compare`.
     fastrec_version : the version that computed the report.
 
     Examples
@@ -447,6 +449,10 @@ def reword(report: Report, change: Callable[[str], str]) -> None:
 
 def load(path: str | os.PathLike[str]) -> Report:
     """Read a report that `Report.save` wrote, with the same numbers to the last bit.
+
+    Parameters
+    ----------
+    path : the file, with any ending
 
     Raises
     ------
