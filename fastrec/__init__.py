@@ -1,4 +1,4 @@
-"""fastrec: the offline evaluator for recommenders. Every metric, exact, at memory speed.
+"""fastrec: exact offline evaluation of recommenders at memory speed.
 
 Importing fastrec imports only NumPy; other modules load at their first use.
 """

@@ -97,9 +97,10 @@ class Evaluator(BaseEvaluator):
     """An evaluator of lists in batches, on one machine or many. Evaluators merge in any order.
 
     All rows of a user must be in one batch. The sums are exact, so the result has the same bits for any split of the
-    users into batches, any order of merging and any number of threads. The arguments are those of `evaluate`. An
-    evaluator serves one thread at a time; other threads wait. For parallel updates, use one evaluator per thread and
-    merge them at the end.
+    users into batches, any order of merging and any number of threads. Standard errors that need the lists a second
+    time, as of ``gini``, are missing: `evaluate` has them. The constructor takes the settings of `evaluate`, and
+    `Evaluator.update` its data. An evaluator serves one thread at a time; other threads wait. For parallel updates, use
+    one evaluator per thread and merge them at the end.
 
     Examples
     --------
@@ -176,8 +177,8 @@ class Evaluator(BaseEvaluator):
         """Add a batch of users whose lists are all items, as a model scores them; see `fastrec.evaluate_model`.
 
         A function as the model needs an evaluator with ``n_items``. The evaluator's ``negatives``, ``seed``, ``sample``
-        and ``correct`` hold for all batches. A standard error that needs a second pass over
-        the lists is missing, as with `update`.
+        and ``correct`` hold for all batches. A standard error that needs the lists a second time is missing, as with
+        `update`.
 
         Parameters
         ----------

@@ -83,8 +83,9 @@ class ScoreEvaluator(BaseEvaluator):
     into batches, any order of merging and any number of threads. The intervals of auc and average_precision take rows
     as independent, and the report says so: those over users, which `evaluate_scores` has, need the rows a second time.
 
-    The arguments are those of `evaluate_scores`. An evaluator serves one thread at a time; other threads wait. For
-    parallel updates, use one evaluator per thread and merge them at the end.
+    The constructor takes the settings of `evaluate_scores`, and `ScoreEvaluator.update` its data. An evaluator serves
+    one thread at a time; other threads wait. For parallel updates, use one evaluator per thread and merge them at the
+    end.
 
     Examples
     --------
