@@ -21,6 +21,7 @@ ABOUT = (
     "Write a metric as `name(option=value)@k`. Each page has the formula, the options, an example, and the names of "
     "the metric in other tools. `fastrec metrics NAME` prints the same in a terminal."
 )
+LETTERS = "../../../guides/choosing-metrics.md#letters-of-formulas"
 FORMULAS = tomllib.loads(Path(__file__).with_name("formulas.toml").read_text(encoding="utf-8"))
 FAMILIES = {  # module of metrics -> title, and the folder of its pages
     "lists": ("Lists and truth", "lists"),
@@ -90,6 +91,7 @@ def page(home: str, entry: dict[str, Any]) -> str:
         ("Better", better(entry)),
         ("Aliases", ", ".join(f"`{alias}`" for alias in entry["aliases"]) or "none"),
         ("Source", entry["source"]),
+        ("Letters", f"[those of all formulas]({LETTERS})"),
     ]
     parts = [f"# {name}", to_markdown(summary, link)]
     if formula:
