@@ -23,13 +23,13 @@ BUCKETS_PER_PARTITION = 8  # enough for partitions of similar size
 
 @takes(EngineListOptions)
 def evaluate(
-    frame: Any, truth: Any = None, metrics: str | Iterable[str] | None = None, **given: Unpack[EngineListOptions]
+    recs: Any, truth: Any = None, metrics: str | Iterable[str] | None = None, **given: Unpack[EngineListOptions]
 ) -> Report:
     """Evaluate recommended lists in Dask data frames against held-out truth: `fastrec.evaluate` on a cluster.
 
     Parameters
     ----------
-    frame, truth : Dask data frames with one row per user and item, or one row per user with columns of lists
+    recs, truth : Dask data frames with one row per user and item, or one row per user with columns of lists
         Rows lose their order: lists with one row per item need a column of ranks or scores, and ``ties='input'`` needs
         columns of lists. Metrics that read no truth need none.
     metrics : as in `fastrec.evaluate`
@@ -52,7 +52,7 @@ def evaluate(
     >>> report["ndcg@10"]  # doctest: +SKIP
     0.3214
     """
-    return evaluate_lists((frame, truth), metrics, given, DaskSide)
+    return evaluate_lists((recs, truth), metrics, given, DaskSide)
 
 
 @dataclass(frozen=True, eq=False)

@@ -52,6 +52,7 @@ from fastrec.cli.options import (
     POLICIES,
     RESOURCES,
     SAMPLED_OPTIONS,
+    WEIGHT,
     check_named,
     choose_format,
     missed_floors,
@@ -115,7 +116,7 @@ __all__ = []
     help="Exit with 1 if a system is significantly worse than the baseline (of two systems, the first by default); may "
     "be repeated.",
 )
-@with_options(METRIC_OPTIONS, PAIRED_COLUMN_OPTIONS, GROUPS, POLICIES, ITEM_OPTIONS, SAMPLED_OPTIONS)
+@with_options(METRIC_OPTIONS, PAIRED_COLUMN_OPTIONS, WEIGHT, GROUPS, POLICIES, ITEM_OPTIONS, SAMPLED_OPTIONS)
 @with_options(output_options("comparison"), HTML, PAPER, RESOURCES)
 @click.pass_context
 def compare(ctx: click.Context, /, systems: dict[str, str], truth: str | None, **options: Any) -> int:
@@ -208,7 +209,7 @@ def _evaluate_systems(
         if options["row_key"] and (saved or models):
             raise click.UsageError("--row-key is for several LOGs, none of them a saved report")
         take_policies(ctx, options)
-        options |= {"fail_under": (), "weight_col": None, "curves": None, "per_user": None}
+        options |= {"fail_under": (), "curves": None, "per_user": None}
         if not is_log or saved:  # reports are compared over users
             options["user_col"] = options["user_col"] or ("user_id",)
         named = planned(options, usual_metrics(options) if is_log else None)

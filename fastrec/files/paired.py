@@ -51,7 +51,7 @@ def evaluate_paired(
     """Return a report per model: for each column of scores of the only log, or for each log.
 
     `make_evaluator` gets whether there are users; without, each row is a user of its own. The file `users` has labels
-    of users. Raise InputError unless all logs have the same rows, users, items and labels.
+    of users. Raise InputError unless all logs have the same rows, users, items, labels and weights.
     """
     paths = {_numbered("log", nth): path for nth, path in enumerate(logs)} | ({} if users is None else {USERS: users})
     job = FileJob(open_files(paths, columns, input_format), columns, resources, watch, None)
@@ -69,7 +69,7 @@ def evaluate_paired(
         sources = _merge(con, [first, *others], columns, loaded.ids)
         ids = {role: type_ for role, type_ in loaded.ids.items() if not _is_key(role)}
         label, score = columns.values
-        numbers = [label, *(_numbered(score, nth) for nth in range(len(sources)))]
+        numbers = [label, "weight", *(_numbered(score, nth) for nth in range(len(sources)))]
         select = select_sql(sources[0], numbers, ids, loaded.labels)
         data = Data(loaded._replace(files={**files, "log": sources[0]}, ids=ids), {"log": select}, watch)
         evaluators = [make_evaluator(bool(of_users)) for _ in sources]
@@ -137,7 +137,8 @@ def _evaluate_whole(
     for nth, other in enumerate(others, 1):
         if users_of(other.column_names) != users:
             return None
-        if not all(rows.column(role).equals(other.column(role)) for role in (*users, label)):
+        same = (role for role in (*users, label, "weight") if role in rows.column_names)
+        if not all(rows.column(role).equals(other.column(role)) for role in same):
             return None
         rows = rows.append_column(_numbered(score, nth), other.column(score))
     reports: list[Report] = []
@@ -164,6 +165,7 @@ def _arguments(
         "user": (users if len(users) > 1 else users[0]) if users else None,
         "label": label,
         "score": _numbered(score, nth),
+        "sample_weight": "weight" if "weight" in rows.column_names else None,
         "item": "item" if "item" in rows.column_names else None,
         "by": labels.columns or None,
         "progress": progress,
@@ -189,7 +191,7 @@ class _Pair(NamedTuple):
         return f"{quoted(self.first.table)} AS t {kind} {quoted(self.other.table)} AS s ON {' AND '.join(same)}"
 
     def check(self) -> None:
-        """Raise unless both files have the same rows, with the same users, items and labels."""
+        """Raise unless both files have the same rows, with the same users, items, labels and weights."""
         if self.keys:
             self.check_distinct()
             self._swapped().check_distinct()
@@ -211,8 +213,8 @@ class _Pair(NamedTuple):
 
     def _differences(self) -> dict[str, str]:
         """Return {role: SQL of whether two matching rows differ in it}."""
-        label = next(role for role in ("label", "target") if role in self.first.names)
-        roles = [role for role in self.ids if not _is_key(role)] + [label]
+        numbers = (role for role in ("label", "target", "weight") if role in self.first.names)
+        roles = [*(role for role in self.ids if not _is_key(role)), *numbers]
         return {role: f"{self._cast('t', role)} <> {self._cast('s', role)}" for role in roles}
 
     def check_distinct(self) -> None:
@@ -251,7 +253,7 @@ class _Pair(NamedTuple):
         )
 
     def _refuse_values(self, role: str, n: int, at: int) -> None:
-        """Raise for users, items or labels that differ in matching rows."""
+        """Raise for users, items, labels or weights that differ in matching rows."""
         listed = ", ".join(f"CAST({table}.{quoted(role)} AS VARCHAR)" for table in "ts")
         row = f"SELECT s.rowid, {listed} FROM {self.join()} WHERE t.rowid = {at}"
         place, here, there = one_row(self.con, row)

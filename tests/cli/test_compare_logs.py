@@ -134,6 +134,40 @@ def test_logs_on_disk_are_compared_without_the_order_of_rows(
     assert result.exit_code == 2 and "rows without users are compared in memory" in result.output
 
 
+@pytest.mark.parametrize("on_disk", [False, True])
+def test_rows_are_weighed(log: Any, monkeypatch: pytest.MonkeyPatch, *, on_disk: bool) -> None:
+    if on_disk:
+        monkeypatch.setattr(job, "COPIES", 1 << 40)
+        monkeypatch.setattr(resources, "MIN_BATCH", 50)
+        monkeypatch.setattr(resources, "MAX_BATCH", 50)
+    weights = np.random.default_rng(1).random(len(log)) * 3
+    frame = log.assign(importance=weights)
+    write(frame, "log")
+    for model in MODELS:
+        write(changed(model, importance=weights), model)
+    write(changed("new").sample(frac=1, random_state=0), "mixed")
+    options = ("-m", "auc,log_loss,calibration", "--format", "json", "--weight-col", "importance")
+    models = {name: name for name in MODELS}
+    wanted = fastrec.compare_scores(frame, models, ["auc", "log_loss", "calibration"], sample_weight="importance")
+    assert wanted.rows[0].mean != in_memory(log).rows[0].mean
+    rows = [row for row in wanted.rows if not (on_disk and row.metric == "auc")]
+    for files in (
+        ("log.csv", "--score-col", "old", "--score-col", "new"),
+        ("old.csv", "new.csv"),
+        ("old.parquet", "new.parquet"),
+        ("old.parquet", "new=mixed.csv", "--row-key", "id"),
+    ):
+        result = run(*files, *options)
+        assert result.exit_code == 0, result.output
+        assert_same(json.loads(result.stdout)["rows"], rows, exact=not on_disk)
+    weights[7] = 9
+    write(changed("new", importance=weights), "wrong")
+    for keys in ((), ("--row-key", "id")):
+        result = run("old.csv", "wrong.csv", *options, *keys)
+        assert result.exit_code == 2, result.output
+        assert "column 'importance' differs in 1 row from old.csv, the first: 9" in result.output
+
+
 @pytest.mark.parametrize("how", [bool, str, float, "int8"])
 def test_labels_of_other_types_are_equal(log: Any, how: Any) -> None:
     changed("new", label=log["label"].astype(how)).to_parquet("new.parquet")
@@ -185,6 +219,7 @@ def wrong_files(log: Any) -> dict[str, Any]:
         "integers": changed("new", id=np.arange(len(ids))),
         "graded": changed("new", label=np.where(np.arange(len(labels)) == 3, 0.5, log["label"])),
         "odd": changed("new", score=np.where(np.arange(len(labels)) == 3, 2.0, log["new"])),
+        "gaps": changed("new", label=np.where(np.arange(len(labels)) == 4, np.nan, log["label"])),
         "alone": changed("new").drop(columns="user_id"),
     }
 
@@ -209,6 +244,8 @@ UNMATCHED: list[tuple[str, tuple[str, ...], str]] = [
         "key ids cannot be matched: integers.csv: column 'id' holds integers, old.csv: column 'id' holds",
     ),
     ("graded", (), "the first: 0.5 in row 4, and 1 in row 4 of old.csv"),
+    ("gaps", (), "gaps.csv: column 'label' has no value (null) in row 5 of 320"),
+    ("gaps", KEY, "gaps.csv: column 'label' has no value (null) in row 5 of 320"),
     ("odd", (), "odd.csv: column 'score': scores must be probabilities for log_loss, found 2.0 in row 4;"),
     ("odd", KEY, "odd.csv: column 'score': scores must be probabilities for log_loss, found 2.0;"),
     ("alone", (), "alone.csv: no column 'user_id', which old.csv has; --user-col names the column of users"),

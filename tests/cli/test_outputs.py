@@ -341,7 +341,7 @@ def test_any_one_side_is_piped_in():
     ratings = LOG.replace("label", "target").replace("score", "prediction")
     assert "rmse" in good("evaluate", "-", "--target-col", "target", "--input-format", "csv", text=ratings)
     seen = good("evaluate", "a.csv", "truth.csv", "-m", "mrr", "--exclude", "-", text="user_id,item_id\n2,12\n")
-    assert "1 seen item removed" in seen
+    assert "1 item removed by exclude" in seen
     plans = "user_id,plan\n1,free\n2,paid\n4,free\n"
     assert "paid" in good("evaluate", "a.csv", "truth.csv", "-m", "mrr", "--by", "plan", "--users", "-", text=plans)
     files = good("compare", "a=a.csv", "b=b.csv", "--truth", "truth.csv", "-m", "mrr")
