@@ -105,6 +105,12 @@ def _degree_of_leaf(row: Row) -> int:
     return 1 if row.key[0] in _FROM_HITS else 0
 
 
+def _rows_read(operation: tuple[int, int, int, int, int]) -> set[int]:
+    """Return the numbers of the rows that an operation reads."""
+    code, _, a, b, _ = operation
+    return {row for row, codes in ((a, _READS_A), (b, _READS_B)) if code in codes}
+
+
 def _at_least_zero(row: Row) -> bool:
     return is_leaf(row) and not (row.key[0] == "constant" and row.key[1] < 0)
 
@@ -147,6 +153,7 @@ class Writer:
         for condition in conditions:
             self._write_condition(condition)
             self._condition_ops.append(len(self._ops))
+        self._share_rows(conditions)
         self._tables: tuple[Extent, Array, Array] | None = None
 
     def _measure(self, leaves: list[Row]) -> None:
@@ -184,6 +191,29 @@ class Writer:
         for row, low, high in condition.checks:
             self._ops.append((op.CHECK, 0, self._known[row.identity], len(self._limits), 0))
             self._limits.append((low, high))
+
+    def _share_rows(self, conditions: list[ConditionRows]) -> None:
+        """Number rows again, so that a row takes the place of one that no later operation reads.
+
+        Fewer rows stay in faster caches. No operation writes to a row that it reads: compilers would make its loop work
+        on one value at a time. Kernels read rows of conditions after all operations, and fill others before them.
+        """
+        own = zip(self._row_of, conditions, strict=True)
+        wanted = [{row.identity: known[row.identity] for row in condition.rows} for known, condition in own]
+        filled = [*range(len(self._constants)), *(row for *_, row in self._statistics)]
+        places, free = {row: place for place, row in enumerate(filled)}, list[int]()
+        last = {row: at for at, operation in enumerate(self._ops) for row in _rows_read(operation)}
+        last |= dict.fromkeys([*filled, *(row for rows in wanted for row in rows.values())], len(self._ops))
+        self._n_rows = len(filled)
+        for at, (code, row, a, b, c) in enumerate(self._ops):
+            if code not in _WITHOUT_ROW:
+                places[row] = free.pop() if free else self._n_rows
+                self._n_rows = max(self._n_rows, places[row] + 1)
+            free += [places[each] for each in _rows_read(self._ops[at]) if last[each] == at]
+            read = places[a] if code in _READS_A else a, places[b] if code in _READS_B else b
+            self._ops[at] = (code, places.get(row, 0), *read, c)
+        self._row_of = [{name: places[row] for name, row in rows.items()} for rows in wanted]
+        self._statistics = [(kind, number, nth, places[row]) for kind, number, nth, row in self._statistics]
 
     def _write(self, row: Row) -> int:
         """Write the operations that fill a row, and return its number."""
@@ -324,6 +354,10 @@ class Writer:
         return np.array(maps, float), gain_tables
 
 
+_ARITHMETIC = range(op.ADD, op.BLANK + 1)
+_READS_A = frozenset([op.READ_SORTED, op.CHECK, *_ARITHMETIC])  # operations with a row as a
+_READS_B = frozenset([op.HITS_AT, op.CUMULATIVE, *_ARITHMETIC]) - {op.SQUARE_ROOT, op.LOGARITHM}
+_WITHOUT_ROW = frozenset([op.SERIES, op.SORT_GAINS, op.SORTED_SERIES, op.CHECK])  # they fill none
 _COUNTED = {"hits": op.HITS, "any_hit": op.ANY_HIT}
 _READ = {"series": op.READ, "mean_precision": op.READ_MEAN, "listed_pairs": op.READ_PAIRS}
 _FROM_HITS = _CUT = (*_COUNTED, "hits_at", *_READ)
