@@ -466,7 +466,8 @@ class BaseEvaluator(Shared, ABC):
         """Raise InputError for a fault that only all batches together can have."""
 
     def _estimates(self, state: State) -> dict[str, Estimate]:
-        return {value.call.text: self._estimate(state.part(), value) for value in state.plan.values}
+        users = state.part()
+        return {value.call.text: self._estimate(users, value) for value in state.plan.values}
 
     def result(self) -> Report:
         """Return the report on all users so far. More users may follow."""
