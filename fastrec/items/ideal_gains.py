@@ -16,7 +16,7 @@ from fastrec.items.listed import fill_by_cutoffs, graded_lists, longest_of
 from fastrec.items.sums import MAX_DEPTH
 from fastrec.kernels import ideal_gains as kernels
 from fastrec.metrics.graded import PROVIDER
-from fastrec.metrics.providers import is_relevant, provider
+from fastrec.metrics.providers import provider
 from fastrec.metrics.rank_weights import rank_weights
 from fastrec.metrics.user_models import COMPATIBILITY
 from fastrec.runtime.compiler import Entry
@@ -31,14 +31,13 @@ def _entry(name: str) -> Entry:
 
 
 def _graded(sides: BatchSides, least: float) -> kernels.GradedLists:
-    truth = sides["truth"]
-    relevant = is_relevant(truth.gains, least) & (truth.gains > 0)
-    gains = () if truth.extra is None else (truth.users[relevant], truth.gains[relevant], truth.n_users)
-    if gains and (too_large := np.isinf(np.bincount(*gains))).any():
+    truth, gains, relevant = sides["truth"], sides["gains of truth"], sides["relevant rows"](max(least, 0.0))
+    given = () if truth.extra is None else (truth.users[relevant], gains[relevant], truth.n_users)
+    if given and (too_large := np.isinf(np.bincount(*given))).any():
         user = sides["names"].user(int(too_large.argmax()))
         raise InputError(f"truth of user {user}: the gains add up to more than a double holds")
     longest = longest_of(sides["listed rows"].n_rec, np.diff(truth.indptr))
-    return graded_lists(sides, truth.gains, relevant, rank_weights("log2", longest), 0.0)
+    return graded_lists(sides, gains, relevant, rank_weights("log2", longest), 0.0)
 
 
 @provider(PROVIDER, sides=["recs", "truth"])
@@ -59,11 +58,11 @@ def fill(sides: BatchSides, keys: Sequence[tuple[Any, ...]], out: Array) -> None
 def fill_compatibility(sides: BatchSides, keys: Sequence[tuple[Any, ...]], out: Array) -> None:
     """Fill overlaps with ideal lists; a key has a cut-off, p, whether to divide by the best overlap, `min_gain`."""
     truth = sides["truth"]
-    lengths = sides["listed rows"].n_rec, np.diff(truth.indptr)
+    gains, lengths = sides["gains of truth"], (sides["listed rows"].n_rec, np.diff(truth.indptr))
 
     def fill_one(key: tuple[Any, ...], cutoffs: Array, found: Array) -> None:
         p, is_normalized, least = key
-        lists = graded_lists(sides, truth.gains, is_relevant(truth.gains, least), np.zeros(1), math.nan)
+        lists = graded_lists(sides, gains, sides["relevant rows"](least), np.zeros(1), math.nan)
         given = lists, _depths(p, longest_of(*lengths)), is_normalized, cutoffs, found
         steps = len(lists.ranks) + int(np.minimum(lengths[0], cutoffs[-1]).sum())
         run = _entry("overlap_with_ideal").suited_to(steps, *given, 0, 0)

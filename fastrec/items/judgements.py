@@ -13,7 +13,7 @@ from fastrec.inputs.slots import BatchSides
 from fastrec.items.listed import fill_by_cutoffs, longest_of, of_listed, starts_among
 from fastrec.kernels import judgements as kernels
 from fastrec.metrics.judged import PROVIDER
-from fastrec.metrics.providers import is_relevant, provider
+from fastrec.metrics.providers import provider
 from fastrec.metrics.rank_weights import rank_weights
 from fastrec.runtime.compiler import Entry
 from fastrec.runtime.threads import over_users
@@ -29,7 +29,7 @@ def _entry(name: str) -> Entry:
 
 def _judged(sides: BatchSides, least: float) -> kernels.JudgedLists:
     truth, listed = sides["truth"], sides["listed rows"]
-    gains, relevant = truth.gains, is_relevant(truth.gains, least)
+    gains, relevant = sides["gains of truth"], sides["relevant rows"](least)
     kinds = np.where(gains < 0, np.int8(kernels.POOLED), np.int8(kernels.NOT_RELEVANT))
     kinds[relevant] = kernels.RELEVANT
     of_kinds = (kinds == kind for kind in (kernels.RELEVANT, kernels.NOT_RELEVANT))

@@ -13,6 +13,7 @@ from fastrec.inputs.slots import MADE, BatchSides
 from fastrec.items.sums import cuts_of
 from fastrec.kernels import listed as kernels
 from fastrec.kernels.ideal_gains import GradedLists
+from fastrec.metrics.providers import is_relevant
 from fastrec.runtime.compiler import Entry
 from fastrec.runtime.threads import over_users
 
@@ -43,6 +44,8 @@ def _listed(sides: BatchSides) -> kernels.Listed:
 
 
 MADE["listed rows"] = _listed
+MADE["gains of truth"] = lambda sides: sides["truth"].gains  # kept: without given gains they are made each time
+MADE["relevant rows"] = lambda sides: functools.cache(functools.partial(is_relevant, sides["gains of truth"]))
 MADE["places of listed rows"] = lambda sides: sides["truth"].indptr[sides["truth"].users] + sides["listed rows"].sources
 
 
@@ -55,6 +58,8 @@ def starts_among(chosen: Array, indptr: Array) -> Array:
     """Return where the chosen rows of each user start among all chosen rows, int64 (n_users + 1,)."""
     if chosen.all():
         return np.asarray(indptr, np.int64)
+    if not chosen.any():
+        return np.zeros(len(indptr), np.int64)
     starts: Array = np.append(0, np.cumsum(chosen))[indptr].astype(np.int64)
     return starts
 
@@ -70,12 +75,12 @@ def graded_lists(sides: BatchSides, gains: Array, relevant: Array, discounts: Ar
     `gains` and `relevant` are those of the rows of the truth; a row that is not relevant has the gain `missing`.
     """
     truth, listed = sides["truth"], sides["listed rows"]
-    starts = starts_among(relevant, truth.indptr)
-    ideals = gains[relevant]
+    starts, is_whole = starts_among(relevant, truth.indptr), bool(relevant.all())
+    ideals = gains.copy() if is_whole else gains[relevant]
+    own = of_listed(sides, gains if is_whole else np.where(relevant, gains, missing))
     if truth.extra is not None:
         sort = _sort_gains.suited_to(STEPS_PER_ROW * len(ideals), ideals, read_only(starts), 0, 0)
         over_users(functools.partial(sort, ideals, read_only(starts)), truth.n_users, sides["n_threads"])
-    own = of_listed(sides, np.where(relevant, gains, missing))
     arrays = (listed.starts, listed.counts, listed.ranks, own, listed.n_rec, ideals, starts, discounts)
     return GradedLists(*map(read_only, arrays))
 

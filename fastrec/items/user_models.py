@@ -13,7 +13,7 @@ from fastrec.inputs.slots import BatchSides
 from fastrec.items.listed import fill_by_cutoffs, graded_lists
 from fastrec.kernels import user_models as kernels
 from fastrec.metrics.program import UNCUT
-from fastrec.metrics.providers import is_relevant, provider
+from fastrec.metrics.providers import provider
 from fastrec.metrics.user_models import MODELS
 from fastrec.runtime.compiler import Entry
 from fastrec.runtime.threads import over_users
@@ -25,11 +25,11 @@ _expect_gain = Entry(kernels.expect_gain, "expect_gain", allocates=True)
 @provider(MODELS, sides=["recs", "truth"])
 def fill(sides: BatchSides, keys: Sequence[tuple[Any, ...]], out: Array) -> None:
     """Fill gains per rank; a key has a cut-off, a kind of user model, its parameter, max_gain, depth and `min_gain`."""
-    gains = sides["truth"].gains
+    gains = np.maximum(sides["gains of truth"], 0.0)
 
     @functools.cache
     def known(least: float) -> Any:
-        return graded_lists(sides, np.maximum(gains, 0.0), is_relevant(gains, least), np.zeros(1), 0.0)
+        return graded_lists(sides, gains, sides["relevant rows"](least), np.zeros(1), 0.0)
 
     def fill_one(key: tuple[Any, ...], cutoffs: Array, found: Array) -> None:
         kind, parameter, largest, depth, least = key
