@@ -248,9 +248,13 @@ def check_groups(groups: Any, n_users: int) -> tuple[Array, list[tuple[str, str 
 
 def positions_by_code(codes: Array) -> list[Array]:
     """Return the positions of the users of each group, ascending by its code."""
-    order = np.argsort(codes, kind="stable")
-    starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
-    return np.split(order, starts[1:]) if len(order) else []
+    if not len(codes):
+        return []
+    order, ordered = np.arange(len(codes)), codes
+    if (codes[1:] < codes[:-1]).any():  # codes of segments of rows ascend
+        order = np.argsort(codes, kind="stable")
+        ordered = codes[order]
+    return np.split(order, np.flatnonzero(ordered[1:] != ordered[:-1]) + 1)
 
 
 def alike(ids: Sequence[Array]) -> list[Array]:
