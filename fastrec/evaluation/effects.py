@@ -21,7 +21,7 @@ from fastrec.inputs.users import Users, positions_by_code
 __all__ = ["add_effects_of_groups"]
 
 Array = np.ndarray[Any, Any]
-Write = Callable[[GroupKey | None, Array, Array], list[int]]
+Write = Callable[[GroupKey | None, Array, Array], tuple[list[int], list[int]]]
 
 
 def add_effects_of_groups(
@@ -36,18 +36,17 @@ def add_effects_of_groups(
 ) -> dict[GroupKey | None, list[int]]:
     """Add the effects of the users of a batch on some metrics to a state: of each group, or of all users without codes.
 
-    `places` are the positions of the metrics, and `effects` has a row for each, float64 (n_places, n_users). Two more
-    rows say with 1 which users have rows of each class. `write(group, members, effects)` fills the columns of a group
-    and returns the rows with effects. `like` is as in `sum_exactly`. Return these rows by group.
+    `places` are the positions of the metrics, and `effects` has a row for each, float64 (n_places, n_users).
+    `write(group, members, effects)` fills the columns of a group; it returns the rows with effects, and with scored
+    rows how many users have each class. `like` is as in `sum_exactly`. Return the rows with effects by group.
     """
     members_of = [np.arange(effects.shape[1])] if codes is None else positions_by_code(codes)
     code_of = [0 if codes is None else int(codes[members[0]]) for members in members_of]
     groups = [None if code == 0 else users.keys[code - 1] for code in code_of]
     written = [write(group, members, effects) for group, members in zip(groups, members_of, strict=True)]
     totals = sum_exactly(effects, users.groups[:0] if codes is None else codes[None], n_threads, like)
-    for code, group, have in zip(code_of, groups, written, strict=True):
-        sums = totals[code]
+    for code, group, (have, classes) in zip(code_of, groups, written, strict=True):
         for nth in have:
             own = state.effects.setdefault(group, {}).setdefault(places[nth], EffectSums())
-            own.add(sums[nth], sums[len(places) :, 0])
-    return dict(zip(groups, written, strict=True))
+            own.add(totals[code, nth], classes)
+    return {group: have for group, (have, _) in zip(groups, written, strict=True)}

@@ -54,8 +54,11 @@ def _write(
     group: GroupKey | None,
     members: Array,
     out: Array,
-) -> list[int]:
-    """Write effects of the lists of a group on the metrics that have a value, into rows of out; return these rows."""
+) -> tuple[list[int], list[int]]:
+    """Write effects of the lists of a group on the metrics that have a value, into rows of out; return these rows.
+
+    Lists have no classes, whose users are counted with scored rows.
+    """
     together: dict[Any, dict[int, Effects]] = {}  # by exposure
     sums = state.part(group)
     for row, at in enumerate(wanted):
@@ -66,4 +69,4 @@ def _write(
             together.setdefault(exposure, {})[row] = value.over.effects(exposure)
     for exposure, effects in together.items():
         add_effects(exposure, effects, sides, members, out, n_threads)
-    return [row for effects in together.values() for row in effects]
+    return [row for effects in together.values() for row in effects], []

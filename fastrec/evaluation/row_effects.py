@@ -80,18 +80,17 @@ def find_effects_on_order(
         if value.has_influence:
             wanted.setdefault(value.condition, []).append(at)
     users, n_users = rows.users, len(rows.indptr) - 1
-    counted = _having_rows(rows)
     for condition, places in wanted.items():
         positive, weights = positive_rows(rows, state.plan.min_gains[condition])
         batch = ReviewedRows(BatchRows(positive, rows.scores, weights, rows.indptr), condition, n_threads)
         for codes in users.groups if only_groups else (None, *users.groups):
-            effects = np.zeros((len(places) + 2, n_users))
+            effects = np.zeros((len(places), n_users))
             values = np.full((len(places), n_users), np.nan) if per_user else None
             write = partial(_write, state, batch, places, values)
             add_effects_of_groups(state, places, users, codes, effects, write, n_threads, source)
             if values is not None:
                 grouping = None if codes is None else users.keys[int(codes[0]) - 1][0]
-                for own, at in zip(np.where(counted, values, np.nan), places, strict=True):
+                for own, at in zip(np.where(_having_rows(rows), values, np.nan), places, strict=True):
                     of_users = own if users.order is None else own[users.order]
                     found.setdefault(state.plan.values[at].call.text, {})[grouping] = of_users
     state.n_reviewed += 0 if only_groups else n_users
@@ -106,8 +105,8 @@ def _write(
     group: GroupKey | None,
     members: Array,
     effects: Array,
-) -> list[int]:
-    """Write the effects of the users of a group, and 1 for each class that their rows have, and return the rows.
+) -> tuple[list[int], list[int]]:
+    """Write the effects of the users of a group; return the rows of these, and how many users have each class.
 
     `values` gets the metric plus the effect.
     """
@@ -115,7 +114,6 @@ def _write(
     sums = state.part(group)
     classes = count_classes(batch.chosen, members, batch.n_threads)
     own = _run_of(members)
-    effects[len(places) :, own] = classes.T > 0
     have = []
     for nth, at in enumerate(places):
         value = state.plan.values[at]
@@ -126,7 +124,7 @@ def _write(
             if values is not None:
                 values[nth, own] = value.over.value(counts) + effects[nth, own]
             have.append(nth)
-    return have
+    return have, [int(np.count_nonzero(own)) for own in classes.T]
 
 
 def _run_of(members: Array) -> Array | slice:

@@ -62,7 +62,7 @@ class EffectSums:
 
     def std_error(self, n: int) -> float:
         """Return the standard error of the metric of n users; NaN if fewer than two of them have rows of a class."""
-        if self.classes and min(self.classes) < 2 << op.GENERAL_SCALE:
+        if self.classes and min(self.classes) < 2:
             return math.nan
         return mean_and_error(n, self.total, self.squares, op.GENERAL_SCALE)[1]
 
