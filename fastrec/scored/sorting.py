@@ -38,7 +38,8 @@ __all__ = [
 
 Array = np.ndarray[Any, Any]
 STEPS_PER_ROW = 8
-SMALL_ROWS = 1 << 17  # fewer are sorted in one piece, on one thread: they fit the caches
+SMALL_ROWS = 1 << 17  # fewer are sorted on one thread
+FEW_ROWS = 1 << 15  # fewer are sorted in one piece: they fit the L2 cache
 N_BUCKETS = 256  # enough that a bucket of 100M rows fits a cache, few enough to write to all at the same time
 N_WIDE_BUCKETS = 512  # of rows of 16 bytes
 ROWS_PER_BUCKET = 1 << 14  # at least: each bucket takes some calls of Python
@@ -128,10 +129,10 @@ class Buckets(NamedTuple):
 
 def _plan_buckets(bits: Array, form: Form, n_threads: int, n_buckets: int = N_BUCKETS) -> Buckets:
     n = len(bits)
-    small = n < SMALL_ROWS
-    bin_bits = 1 if small else min(form.bin_bits, n.bit_length() - 4)  # far fewer bins than rows
+    few = n < FEW_ROWS
+    bin_bits = 1 if few else min(form.bin_bits, n.bit_length() - 4)  # far fewer bins than rows
     shift = form.width - bin_bits
-    n_chunks = 1 if small else n_threads
+    n_chunks = 1 if n < SMALL_ROWS else n_threads
     cuts = [n * at // n_chunks for at in range(n_chunks + 1)]
     counts = np.zeros((n_chunks, 1 << bin_bits), np.int64)
     count = kernel_for("count_bins", form.width, n)
@@ -142,7 +143,7 @@ def _plan_buckets(bits: Array, form: Form, n_threads: int, n_buckets: int = N_BU
     refuse_found(run_in_threads(count_chunk, range(n_chunks), n_chunks), cuts)
     total = counts.sum(axis=0)
     before = np.cumsum(total) - total
-    bucket = before // max(n // n_buckets, 1 if small else ROWS_PER_BUCKET)
+    bucket = before // max(n // n_buckets, 1 if few else ROWS_PER_BUCKET)
     middle = len(bucket) // 2
     bucket[middle:] += n + 1  # so that no bucket has scores on both sides of 0
     starts = np.flatnonzero(np.diff(bucket, prepend=-1))

@@ -724,7 +724,8 @@ def test_buckets_find_what_one_sort_finds(monkeypatch: pytest.MonkeyPatch, dtype
     labels, scores, weights = large_rows(dtype, weight, n=600)
     scores[::7], scores[3::11], scores[5::13], scores[6::17] = 0.0, -0.0, np.inf, -np.inf
     expected = [bits(auc_of_rows(labels, scores, weights, max_fpr=x)) for x in (None, *LIMITS[:-1])]
-    monkeypatch.setattr(sorting, "SMALL_ROWS", 100)
+    for name in ("SMALL_ROWS", "FEW_ROWS", "ROWS_PER_BUCKET"):
+        monkeypatch.setattr(sorting, name, 100)
     for n_threads in (1, 4):
         found = [auc_of_rows(labels, scores, weights, max_fpr=x, n_threads=n_threads) for x in (None, *LIMITS[:-1])]
         assert list(map(bits, found)) == expected
