@@ -208,5 +208,5 @@ def effects_on_auc(sums: Array, shift: int, classes: Array, pairs: Pairs) -> Arr
     """
     size = 2.0 * pairs.positives * pairs.negatives
     expected = classes[:, 0] * float(pairs.positives) + classes[:, 1] * float(pairs.negatives)
-    found: Array = (np.ldexp(sums.astype(np.float64), shift) - 2 * pairs.twice / size * expected) / size
+    found: Array = (sums * math.ldexp(1.0, shift) - 2 * pairs.twice / size * expected) / size
     return found
