@@ -27,6 +27,7 @@ __all__ = [
     "check_no_users_needed",
     "check_row_metrics",
     "check_values",
+    "count_by_code",
     "has_grades",
     "make_source",
     "positive_rows",
@@ -232,14 +233,21 @@ def score_counts_by_group(rows: Rows, least: float, n_threads: int) -> Iterator[
 
 def score_counts_by_code(rows: Rows, codes: Array, n_codes: int, least: float, n_threads: int) -> list[ScoreCounts]:
     """Return the score counts of the rows of each code from 0 on; rows of code -1 are left out."""
+    positive, weights = positive_rows(rows, least)
+    return count_by_code(positive, rows.scores, weights, codes, n_codes, n_threads)
+
+
+def count_by_code(
+    positive: Array, scores: Array, weights: Array | None, codes: Array, n_codes: int, n_threads: int
+) -> list[ScoreCounts]:
+    """Do as `score_counts_by_code` does for rows of which it is known whether they are positive."""
     from fastrec.scored.keys import MAX_CODES, sort_by_code  # loaded only here, as lists do not need it
     from fastrec.scored.score_counts import ScoreCounts
 
-    positive, weights = positive_rows(rows, least)
     if weights is None and n_codes <= MAX_CODES:
-        return list(map(ScoreCounts.of_keys, sort_by_code(codes, positive, rows.scores, n_codes, n_threads)))
+        return list(map(ScoreCounts.of_keys, sort_by_code(codes, positive, scores, n_codes, n_threads)))
     by_code = group_rows(codes, n_threads)
-    positive, scores = by_code.take(positive), by_code.take(rows.scores)
+    positive, scores = by_code.take(positive), by_code.take(scores)
     if weights is None:
         codes = np.repeat(by_code.ids, np.diff(by_code.indptr))
         return list(map(ScoreCounts.of_keys, sort_by_code(codes, positive, scores, n_codes, n_threads)))

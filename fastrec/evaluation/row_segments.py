@@ -13,7 +13,7 @@ import numpy as np
 
 from fastrec.evaluation.accumulators import SCORE_COUNTS, Accumulator, AccumulatorKey, GroupKey, collect
 from fastrec.evaluation.engine import KernelError, evaluate_source
-from fastrec.evaluation.row_rules import make_source, positive_rows, score_counts_by_code
+from fastrec.evaluation.row_rules import count_by_code, make_source, positive_rows, score_counts_by_code
 from fastrec.evaluation.state import SegmentSums
 from fastrec.inputs.grouping import Grouping, group_rows
 from fastrec.inputs.row_groups import NO_SEGMENT, RowGroups
@@ -30,6 +30,7 @@ __all__ = ["CutRows", "SegmentError", "Segmented", "evaluate_segments", "rows_of
 
 Array = np.ndarray[Any, Any]
 SEGMENTS_AT_ONCE = 256  # kernels keep sums of each: a few KB per sum and thread
+ROWS_AT_ONCE = 1 << 20  # unless a segment has more: arrays of their users are small enough to be used again and again
 ROWS_WITH_USERS = 1 << 14  # fewer in a segment are looked up quickly
 
 
@@ -49,7 +50,7 @@ class CutRows(NamedTuple):
     keys: list[GroupKey | None]  # of these segments; None: rows in no segment
     indptr: Array  # int64 (n_segments + 1,): where the rows of each begin
     users: Array  # int64 (n_segments + 1,): where the users of each begin
-    user_of: Array  # the user in the batch of each user
+    of_rows: Array  # the user in the batch of each row
 
     def codes(self) -> Array:
         """Return the code of each row."""
@@ -73,8 +74,12 @@ class CutRows(NamedTuple):
     def parts(self) -> Iterator[tuple[int, Rows]]:
         """Yield rows of a few neighbouring segments, and the position of their first user."""
         n = len(self.keys)
-        for first in range(int(self.keys[:1] == [None]), n, SEGMENTS_AT_ONCE):  # rows in no segment come first
-            yield int(self.users[first]), self.part(first, min(first + SEGMENTS_AT_ONCE, n))
+        first = int(self.keys[:1] == [None])  # rows in no segment come first
+        while first < n:
+            fitting = int(np.searchsorted(self.indptr, self.indptr[first] + ROWS_AT_ONCE, "right")) - 1
+            last = min(max(fitting, first + 1), first + SEGMENTS_AT_ONCE, n)
+            yield int(self.users[first]), self.part(first, last)
+            first = last
 
 
 class Segmented(NamedTuple):
@@ -109,10 +114,12 @@ def evaluate_segments(
             found.sums.append(_no_sums(plan, segments.keys))
         else:
             cut = _cut(rows, segments, step, n_threads)
-            ordered, codes = cut.rows, cut.codes()
-            found.cuts.extend([cut] if keep_cuts else ())
+            if keep_cuts:
+                found.cuts.append(cut)
+            else:
+                ordered, codes = cut.rows, cut.codes()
             for first, part in cut.parts():
-                found.sums.append(_evaluate_part(plan, part, rules, cut.user_of[first:], n_threads))
+                found.sums.append(_evaluate_part(plan, part, rules, cut, first, n_threads))
                 every = collect(others, {"rows": part}, plan.min_gains, n_threads)
                 found.accumulators.extend((key, own) for key, own in every if key.group is not None)
         for kind, condition, _ in counted:
@@ -130,16 +137,24 @@ def _counts_for_review(cut: CutRows, n_segments: int, least: float, n_threads: i
     """Return the score counts of each segment. Those of large ones keep the users of their rows."""
     sizes = np.diff(cut.indptr)
     large = (sizes >= ROWS_WITH_USERS) & (cut.ids != NO_SEGMENT)
-    others = np.repeat(np.where(large, NO_SEGMENT, cut.ids), sizes)
-    found = score_counts_by_code(cut.rows, others, n_segments, least, n_threads)
+    small = ~large & (cut.ids != NO_SEGMENT)
     positive, weights = positive_rows(cut.rows, least)
+    scores, own = cut.rows.scores, np.flatnonzero(np.repeat(small, sizes))
+    found = count_by_code(
+        positive[own],
+        scores[own],
+        None if weights is None else weights[own],
+        np.repeat(cut.ids[small], sizes[small]),
+        n_segments,
+        n_threads,
+    )
 
     def count(at: int, n_threads: int) -> None:
         own = slice(*cut.indptr[at : at + 2].tolist())
         first, last = cut.users[at : at + 2].tolist()
         found[cut.ids[at]].add(
             positive[own],
-            cut.rows.scores[own],
+            scores[own],
             None if weights is None else weights[own],
             indptr=cut.rows.indptr[first : last + 1] - own.start,
             n_threads=n_threads,
@@ -158,8 +173,10 @@ def _no_sums(plan: Plan, keys: list[GroupKey]) -> SegmentSums:
     return SegmentSums(keys, totals, np.zeros((len(keys), len(plan.min_gains), 4), np.int64))
 
 
-def _evaluate_part(plan: Plan, part: Rows, rules: Mapping[str, Any], user_of: Array, n_threads: int) -> SegmentSums:
-    """Return the sums of some segments; `user_of` has the users in the batch of theirs."""
+def _evaluate_part(
+    plan: Plan, part: Rows, rules: Mapping[str, Any], cut: CutRows, first: int, n_threads: int
+) -> SegmentSums:
+    """Return the sums of some segments of a cut, whose users begin with the first."""
     source = make_source(plan, part, TIES.code(rules["ties"]))
     policies = Policies(rules["no_truth"], "zero")
     try:
@@ -167,7 +184,7 @@ def _evaluate_part(plan: Plan, part: Rows, rules: Mapping[str, Any], user_of: Ar
     except KernelError as error:
         code, user, detail = error.failure
         key = part.users.keys[part.users.groups[0, user] - 1]
-        failure = type(error.failure)(code, int(user_of[user]), detail)
+        failure = type(error.failure)(code, int(cut.of_rows[cut.rows.indptr[first + user]]), detail)
         raise SegmentError(KernelError(failure, error.metric, error.message), key) from None
     return SegmentSums(part.users.keys, outcome.totals[1:], outcome.counts[1:])
 
@@ -189,28 +206,28 @@ def _cut(rows: Rows, segments: RowGroups, step: int | None, n_threads: int) -> C
     narrow = len(lengths) < 2**31
     of_rows = take(np.repeat(np.arange(len(lengths), dtype=np.int32 if narrow else np.int64), lengths))
     indptr = _users_of_segments(of_rows, by_segment) if step is None else _steps(by_segment.indptr, step)
-    user_of, weights = of_rows[indptr[:-1]], rows.users.weights
+    weights = None if rows.users.weights is None else rows.users.weights[of_rows[indptr[:-1]]]
     moved = rows._replace(
         labels=take(rows.labels),
         scores=take(rows.scores),
         indptr=indptr,
         weights=None if rows.weights is None else take(rows.weights),
         items=None if rows.items is None else take(rows.items),
-        users=Users(None, np.zeros((0, len(user_of)), np.int32), [], None if weights is None else weights[user_of]),
+        users=Users(None, np.zeros((0, len(indptr) - 1), np.int32), [], weights),
         grouping=None,
         segments=(),
     )
     named = segments.keys
     keys = [None if code == NO_SEGMENT else named[code] for code in by_segment.ids.tolist()]
-    return CutRows(moved, by_segment.ids, keys, by_segment.indptr, np.searchsorted(indptr, by_segment.indptr), user_of)
+    return CutRows(moved, by_segment.ids, keys, by_segment.indptr, np.searchsorted(indptr, by_segment.indptr), of_rows)
 
 
 def _users_of_segments(of_rows: Array, by_segment: Grouping) -> Array:
     """Return where the rows of each user in each segment begin, followed by the number of rows."""
-    begins = np.empty(len(of_rows), bool)
-    np.not_equal(of_rows[1:], of_rows[:-1], out=begins[1:])
-    begins[by_segment.indptr[:-1]] = True
-    return np.append(np.flatnonzero(begins), len(of_rows))
+    begins = np.empty(len(of_rows) + 1, bool)
+    np.not_equal(of_rows[1:], of_rows[:-1], out=begins[1:-1])
+    begins[by_segment.indptr] = True
+    return np.flatnonzero(begins)
 
 
 def _steps(indptr: Array, step: int) -> Array:

@@ -178,10 +178,24 @@ def test_rows_of_a_segment_keep_their_users_or_are_looked_up(
 ) -> None:
     call = USERS.call(ALL, weighted=weighted, row_weights=row_weights)
     looked_up = evaluate(["auc"], call, row_groups=SEGMENTS, n_threads=n_threads)
-    monkeypatch.setattr(row_segments, "ROWS_WITH_USERS", 1)
-    kept = evaluate(["auc"], call, row_groups=SEGMENTS, n_threads=n_threads)
-    assert group_bits(kept) == group_bits(looked_up)
+    for least in (1, 300):  # all segments, or all but the web's few rows
+        monkeypatch.setattr(row_segments, "ROWS_WITH_USERS", least)
+        kept = evaluate(["auc"], call, row_groups=SEGMENTS, n_threads=n_threads)
+        assert group_bits(kept) == group_bits(looked_up)
     assert kept.groups["device"]["tv"]["auc"].std_error > 0
+
+
+def test_segments_of_many_rows_are_evaluated_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    call, metrics = USERS.call(ALL), ["auc", "log_loss", "ece"]
+    together = evaluate(metrics, call, row_groups=SEGMENTS)
+    cuts = []
+    part = row_segments.CutRows.part
+    monkeypatch.setattr(
+        row_segments.CutRows, "part", lambda cut, first, last: cuts.append((first, last)) or part(cut, first, last)
+    )
+    monkeypatch.setattr(row_segments, "ROWS_AT_ONCE", 3000)
+    assert group_bits(evaluate(metrics, call, row_groups=SEGMENTS)) == group_bits(together)
+    assert cuts[:2] == [(0, 1), (1, 3)]  # phones have more rows than that, the others fewer
 
 
 def test_rows_without_users() -> None:
