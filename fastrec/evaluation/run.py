@@ -53,6 +53,9 @@ def launch(
     n_threads: int,
 ) -> Totals:
     """Evaluate some blocks of users and return the totals of all bins."""
+    if n_groups == len(users.groups) == 1 and users.groups.min() == 1:  # the sums of this group are those of all users
+        everyone = users._replace(groups=users.groups[:0])
+        return _of_one_group(launch(source, program, everyone, stored, 0, blocks, n_threads))
     rows = block_rows(source, blocks)
     n_users = min(len(blocks) * BLOCK, source.n_users)
     is_small = max(int(rows.sum()), n_users * len(program.general_rows)) < SMALL_ROWS  # an exact sum costs like a row
@@ -63,6 +66,12 @@ def launch(
     arguments = (*source.arguments(), Task(program, users, totals, scratch, *bins), tie_scratch)
     run_bins(source.kernel(), arguments, n_bins, int(rows.sum()) + n_users * len(program.ops))
     return totals
+
+
+def _of_one_group(totals: Totals) -> Totals:
+    """Return totals of all users as those of a group, too."""
+    fixed, general, counts = (np.repeat(own, 2, axis=1) for own in (totals.fixed, totals.general, totals.counts))
+    return totals._replace(fixed=fixed, general=general, counts=counts)
 
 
 def block_rows(source: KernelInput, blocks: Array) -> Array:
