@@ -30,7 +30,7 @@ __all__ = ["CutRows", "SegmentError", "Segmented", "evaluate_segments", "rows_of
 
 Array = np.ndarray[Any, Any]
 SEGMENTS_AT_ONCE = 256  # kernels keep sums of each: a few KB per sum and thread
-ROWS_AT_ONCE = 1 << 20  # unless a segment has more: arrays of their users are small enough to be used again and again
+ROWS_PER_THREAD = 1 << 17  # at once, unless a segment has more: arrays of their users stay in the caches
 ROWS_WITH_USERS = 1 << 14  # fewer in a segment are looked up quickly
 
 
@@ -71,12 +71,12 @@ class CutRows(NamedTuple):
             users=Users(None, codes[None], keys, None if weights is None else weights[of_users]),
         )
 
-    def parts(self) -> Iterator[tuple[int, Rows]]:
+    def parts(self, n_threads: int) -> Iterator[tuple[int, Rows]]:
         """Yield rows of a few neighbouring segments, and the position of their first user."""
         n = len(self.keys)
         first = int(self.keys[:1] == [None])  # rows in no segment come first
         while first < n:
-            fitting = int(np.searchsorted(self.indptr, self.indptr[first] + ROWS_AT_ONCE, "right")) - 1
+            fitting = int(np.searchsorted(self.indptr, self.indptr[first] + ROWS_PER_THREAD * n_threads, "right")) - 1
             last = min(max(fitting, first + 1), first + SEGMENTS_AT_ONCE, n)
             yield int(self.users[first]), self.part(first, last)
             first = last
@@ -118,7 +118,7 @@ def evaluate_segments(
                 found.cuts.append(cut)
             else:
                 ordered, codes = cut.rows, cut.codes()
-            for first, part in cut.parts():
+            for first, part in cut.parts(n_threads):
                 found.sums.append(_evaluate_part(plan, part, rules, cut, first, n_threads))
                 every = collect(others, {"rows": part}, plan.min_gains, n_threads)
                 found.accumulators.extend((key, own) for key, own in every if key.group is not None)
@@ -196,7 +196,7 @@ def rows_of_segments(rows: Rows, cuts: list[CutRows], n_threads: int) -> Iterato
     """
     for segments in rows.segments:
         cut = cuts.pop(0) if cuts else _cut(rows, segments, None, n_threads)
-        yield from (part for _, part in cut.parts())
+        yield from (part for _, part in cut.parts(n_threads))
 
 
 def _cut(rows: Rows, segments: RowGroups, step: int | None, n_threads: int) -> CutRows:

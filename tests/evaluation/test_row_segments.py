@@ -193,8 +193,8 @@ def test_segments_of_many_rows_are_evaluated_in_parts(monkeypatch: pytest.Monkey
     monkeypatch.setattr(
         row_segments.CutRows, "part", lambda cut, first, last: cuts.append((first, last)) or part(cut, first, last)
     )
-    monkeypatch.setattr(row_segments, "ROWS_AT_ONCE", 3000)
-    assert group_bits(evaluate(metrics, call, row_groups=SEGMENTS)) == group_bits(together)
+    monkeypatch.setattr(row_segments, "ROWS_PER_THREAD", 3000)
+    assert group_bits(evaluate(metrics, call, row_groups=SEGMENTS, n_threads=1)) == group_bits(together)
     assert cuts[:2] == [(0, 1), (1, 3)]  # phones have more rows than that, the others fewer
 
 
