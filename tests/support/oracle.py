@@ -746,11 +746,11 @@ def truth_gains(
     return {item: gain for item, gain in gains.items() if gain > least and (min_gain is None or gain >= min_gain)}
 
 
-def by_score(pairs: list[tuple[Item, float]], relevant: Mapping[Item, float], ties: str) -> list[tuple[Item, float]]:
+def by_score(pairs: list[tuple[Item, float]], gains: Mapping[Item, float], ties: str) -> list[tuple[Item, float]]:
     """The (item, score) pairs, highest score first.
 
-    Ties: in the order of the input (input), by gain ascending (worst) or descending (best), with 0 for items that
-    are not relevant and then in the order of the input, by id (id_asc, id_desc), or an error (error).
+    Ties: in the order of the input (input), by gain as given ascending (worst) or descending (best), with 0 for items
+    without one and then in the order of the input, by id (id_asc, id_desc), or an error (error).
     """
     scores = [score for _, score in pairs]
     if any(math.isnan(score) for score in scores):
@@ -759,7 +759,7 @@ def by_score(pairs: list[tuple[Item, float]], relevant: Mapping[Item, float], ti
         raise ValueError("scores are tied")
     # Sorting is stable, also in reverse, so equal scores keep the order made first.
     if ties in ("worst", "best"):
-        pairs = sorted(pairs, key=lambda pair: relevant.get(pair[0], 0.0), reverse=ties == "best")
+        pairs = sorted(pairs, key=lambda pair: gains.get(pair[0], 0.0), reverse=ties == "best")
     elif ties in ("id_asc", "id_desc"):
         pairs = sorted(pairs, key=lambda pair: pair[0], reverse=ties == "id_desc")
     elif ties not in ("input", "error"):
@@ -917,7 +917,7 @@ def evaluate(
         seen = set() if exclude is None else set(exclude[i])
         pairs = [pair for pair in zip(items, user_scores, strict=True) if pair[0] not in seen]
         if scores is not None:
-            pairs = by_score(pairs, relevant, ties)
+            pairs = by_score(pairs, truth_gains(rows, None, duplicates, least=-math.inf), ties)
         listed = [item for item, _ in pairs]
         if duplicates == "first":
             listed = list(dict.fromkeys(listed))
