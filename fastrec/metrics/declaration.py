@@ -179,8 +179,8 @@ class Metric:
 
     @property
     def common(self) -> tuple[Option, ...]:
-        """The options of every metric of its family."""
-        return self.family.options
+        """The options that metrics of its family share; no gain makes a target relevant."""
+        return () if "targets" in self.needs else self.family.options
 
     @property
     def is_good_at_zero(self) -> bool:

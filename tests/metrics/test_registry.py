@@ -529,6 +529,13 @@ def test_an_error_about_an_option_shows_its_form(text, says):
         parse(text)
 
 
+@pytest.mark.parametrize("name", ["mae", "mse", "rmse", "mape", "r2", "xauc", "kendall_tau", "spearman_rho"])
+def test_metrics_of_targets_have_no_smallest_gain(name: str) -> None:
+    with pytest.raises(fastrec.MetricError, match=f"{name} has no option 'min_gain'"):
+        parse(f"{name}(min_gain=2)")
+    assert "min_gain" not in next(each for each in fastrec.catalogue() if each["name"] == name)["options"]
+
+
 def test_a_required_option() -> None:
     def formula(s: Any, *, of: Literal["k", "n_rel"]) -> Any:
         return s.hits / (s.k if of == "k" else s.n_rel)
