@@ -264,7 +264,7 @@ class Evaluators(RuleBasedStateMachine):
             )
         asks = own.asks
         if report.settings.get("units") == "rows":  # no second pass: the oracle's error of areas is that over users
-            asks = [ask for ask in asks if ask.name != "auc"]
+            asks = [ask for ask in asks if ask.name not in ("auc", "average_precision")]
         try:
             for ask in own.asks:
                 found = report.estimates[fastrec.metrics.calls.parse(ask.text).text]
