@@ -41,8 +41,7 @@ __all__ = ["MAX_CODES", "SortedKeys", "auc_of_rows", "owners_of", "sort_by_code"
 
 Array = np.ndarray[Any, Any]
 MAX_CODES = 512  # writing to more places at the same time is slow
-OWNER_BITS = 32
-MAX_SHORT, MAX_NARROW = 1 << 31, 1 << OWNER_BITS  # rows that 31 bits count; users that 32 bits number
+MAX_SHORT, MAX_NARROW = 1 << 31, 1 << 32  # rows that 31 bits count; users that 32 bits number
 ROWS_PER_CHUNK = 1 << 18  # fewer are not worth a thread
 ROWS_PER_TASK = 1 << 18  # of codes that are sorted one after the other: each task takes some calls of Python
 
@@ -154,11 +153,6 @@ def _sort_owned(keys: Array, owners: Array) -> None:
     """Sort the rows of a bucket by key, in place."""
     n = len(keys)
     if not n:
-        return
-    if keys.itemsize == owners.itemsize == OWNER_BITS // 8:
-        rows = keys.astype(np.uint64) << np.uint64(OWNER_BITS) | owners
-        rows.sort()  # NumPy sorts numbers several at a time
-        keys[:], owners[:] = rows >> np.uint64(OWNER_BITS), rows.astype(np.uint32)
         return
     bits = n.bit_length() - 1
     short = n < MAX_SHORT
