@@ -37,8 +37,9 @@ def add_effects_of_groups(
     """Add the effects of the users of a batch on some metrics to a state: of each group, or of all users without codes.
 
     `places` are the positions of the metrics, and `effects` has a row for each, float64 (n_places, n_users).
-    `write(group, members, effects)` fills the columns of a group; it returns the rows with effects, and with scored
-    rows how many users have each class. `like` is as in `sum_exactly`. Return the rows with effects by group.
+    `write(group, members, effects)` fills the columns of a group; it returns the rows with effects, and how many
+    users have each class of scored rows (lists have none). `like` is as in `sum_exactly`. Return the rows with effects
+    by group.
     """
     members_of = [np.arange(effects.shape[1])] if codes is None else positions_by_code(codes)
     code_of = [0 if codes is None else int(codes[members[0]]) for members in members_of]

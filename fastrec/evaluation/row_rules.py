@@ -240,7 +240,7 @@ def score_counts_by_code(rows: Rows, codes: Array, n_codes: int, least: float, n
 def count_by_code(
     positive: Array, scores: Array, weights: Array | None, codes: Array, n_codes: int, n_threads: int
 ) -> list[ScoreCounts]:
-    """Do as `score_counts_by_code` does for rows of which it is known whether they are positive."""
+    """Return the score counts of the rows of each code from 0 on, given which rows are positive."""
     from fastrec.scored.keys import MAX_CODES, sort_by_code  # loaded only here, as lists do not need it
     from fastrec.scored.score_counts import ScoreCounts
 

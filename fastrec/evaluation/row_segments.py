@@ -114,14 +114,15 @@ def evaluate_segments(
             found.sums.append(_no_sums(plan, segments.keys))
         else:
             cut = _cut(rows, segments, step, n_threads)
-            if keep_cuts:
-                found.cuts.append(cut)
-            else:
+            if not keep_cuts:
                 ordered, codes = cut.rows, cut.codes()
             for first, part in cut.parts(n_threads):
                 found.sums.append(_evaluate_part(plan, part, rules, cut, first, n_threads))
                 every = collect(others, {"rows": part}, plan.min_gains, n_threads)
                 found.accumulators.extend((key, own) for key, own in every if key.group is not None)
+            if keep_cuts:  # without what only errors read
+                cut = cut._replace(of_rows=cut.of_rows[:0].copy())
+                found.cuts.append(cut)
         for kind, condition, _ in counted:
             least, n_segments = plan.min_gains[condition], len(segments.labels)
             if keep_cuts:
@@ -176,7 +177,7 @@ def _no_sums(plan: Plan, keys: list[GroupKey]) -> SegmentSums:
 def _evaluate_part(
     plan: Plan, part: Rows, rules: Mapping[str, Any], cut: CutRows, first: int, n_threads: int
 ) -> SegmentSums:
-    """Return the sums of some segments of a cut, whose users begin with the first."""
+    """Return the sums of a part of a cut; `first` is the position in the cut of its first user."""
     source = make_source(plan, part, TIES.code(rules["ties"]))
     policies = Policies(rules["no_truth"], "zero")
     try:

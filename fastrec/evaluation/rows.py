@@ -314,6 +314,8 @@ class ScoreEvaluator(BaseEvaluator):
             found["units"] = "users" if self._state is not None and self._is_reviewed(self._state) else "rows"
         if self._state is not None and self._state.row_groupings:
             found["row_groupings"] = list(self._state.row_groupings)
+        if self._row_weights:
+            found["row_weights"] = True
         return found
 
     @property

@@ -51,8 +51,8 @@ def add_halves(high, low, digits):
 def add_fixed(row, first, last, total):
     """Add values in [-1, 1] and their squares, cut at 2^-96: exact, in any order.
 
-    `total` has three 32-bit digits of each. At most `BLOCK` values are added in two halves of 48 bits, which costs two
-    thirds of the digits. Returns how many values are NaN or outside that range; then nothing is added.
+    `total` has three 32-bit digits of each. At most `BLOCK` values: their two halves of 48 bits then fit into 64 bits,
+    and take two thirds of the time of digits. Returns how many are NaN or outside the range; then nothing is added.
     """
     base = 281474976710656.0
     high, low, high2, low2 = np.int64(0), np.int64(0), np.int64(0), np.int64(0)

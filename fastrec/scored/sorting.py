@@ -38,7 +38,7 @@ __all__ = [
 
 Array = np.ndarray[Any, Any]
 STEPS_PER_ROW = 8
-SMALL_ROWS = 1 << 17  # fewer are sorted on one thread
+SMALL_ROWS = 1 << 17  # fewer are counted in one chunk
 FEW_ROWS = 1 << 15  # fewer are sorted in one piece: they fit the L2 cache
 N_BUCKETS = 256  # enough that a bucket of 100M rows fits a cache, few enough to write to all at the same time
 N_WIDE_BUCKETS = 512  # of rows of 16 bytes

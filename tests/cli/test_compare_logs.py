@@ -160,12 +160,30 @@ def test_rows_are_weighed(log: Any, monkeypatch: pytest.MonkeyPatch, *, on_disk:
         result = run(*files, *options)
         assert result.exit_code == 0, result.output
         assert_same(json.loads(result.stdout)["rows"], rows, exact=not on_disk)
+    for name, wrong in (("nothing", 0.0), ("negative", -1.0), ("missing", None)):
+        for model in MODELS:
+            write(changed(model, importance=wrong), f"{name}_{model}")
+        for keys in ((), ("--row-key", "id")):
+            result = run(f"{name}_old.csv", f"{name}_new.csv", *options, *keys)
+            assert result.exit_code == 2 and f"{name}_old.csv: column 'importance'" in result.output, result.output
     weights[7] = 9
     write(changed("new", importance=weights), "wrong")
     for keys in ((), ("--row-key", "id")):
         result = run("old.csv", "wrong.csv", *options, *keys)
         assert result.exit_code == 2, result.output
         assert "column 'importance' differs in 1 row from old.csv, the first: 9" in result.output
+
+
+def test_reports_with_and_without_weights_of_rows_are_not_compared(log: Any) -> None:
+    users = {"user": "user_id", "label": "label", "score": "old", "metrics": ["log_loss"], "per_user": True}
+    plain = fastrec.evaluate_scores(log, **users)
+    weighed = fastrec.evaluate_scores(log.assign(w=log["new"]), sample_weight="w", **users)
+    weighed.save("weighed.fastrec")
+    with pytest.raises(fastrec.InputError, match="row_weights is 'absent' in a and True in b"):
+        fastrec.compare({"a": plain, "b": weighed})
+    assert "row_weights" in run("weighed.fastrec", "new.csv", "-m", "log_loss").output
+    options = ("--weight-col", "place", "-m", "log_loss", "--format", "json")
+    assert run("weighed.fastrec", "new.csv", *options).exit_code == 0
 
 
 @pytest.mark.parametrize("how", [bool, str, float, "int8"])
