@@ -83,12 +83,12 @@ def evaluate_paired(
                         reports.append(evaluate_rows_at_once(evaluator, batch["log"], None, None, given, alone=True))
                     else:
                         evaluator.update(batch["log"], **given)
-        for evaluator, source in zip(evaluators, sources, strict=True):
-            with named_as_in({"log": source}, streamed=loaded.streamed is not None):
-                evaluator._check_all()  # noqa: SLF001 - not an attribute for users
         names = {role: first.names[role] for role in of_users}
-        found = reports or [evaluator.result() for evaluator in evaluators]
-        return _finished(found, names, loaded.labels, columns, list(files["log"].source.columns))
+        if loaded.streamed is not None:
+            for evaluator, source in zip(evaluators, sources, strict=True):
+                with named_as_in({"log": source}, streamed=True):  # weights may be 0 in all batches
+                    reports.append(evaluator.result())
+        return _finished(reports, names, loaded.labels, columns, list(files["log"].source.columns))
 
 
 def _finished(

@@ -227,7 +227,7 @@ def _types_of(con: DuckDBPyConnection, schema: Any) -> list[str]:
             found.append(run(con, 'DESCRIBE SELECT * FROM "no rows"').fetchall()[0][1])
         except duckdb.InterruptException:
             raise
-        except (duckdb.Error, NotImplementedError):
+        except (duckdb.Error, NotImplementedError):  # a type that DuckDB lacks
             found.append(str(field.type))
         finally:
             con.unregister("no rows")
