@@ -480,7 +480,7 @@ def bench_auc(sizes: Sizes, _folder: Path) -> list[Row]:
 def bench_duels(sizes: Sizes, _folder: Path) -> list[Row]:
     """Time comparisons of two models on one log."""
     duels.check()
-    return rows_of(duels.compare_duels(sizes.scores, max(1, sizes.rounds // 5)))
+    return rows_of(duels.compare_duels(sizes.scores // 10, max(1, sizes.rounds // 5)))
 
 
 def bench_score_rivals(sizes: Sizes, _folder: Path) -> list[Row]:
