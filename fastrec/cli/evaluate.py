@@ -108,8 +108,9 @@ def evaluate(ctx: click.Context, /, recs: str, truth: str | None, **options: Any
     with the true and the predicted rating. It may have a column of users. Metrics that read no truth take RECS alone.
 
     Files are Parquet, Arrow, CSV, JSON lines or TREC (a run and judgements). A folder, or a pattern such as
-    'logs/*.parquet', is read as one file, and subfolders such as date=2024-01-01 add a column. A file named - is
-    standard input. Scores order a TREC run; --ties id_desc --no-truth judged --no-recs skip counts as trec_eval does.
+    'logs/*.parquet', is read as one file, and subfolders such as date=2024-01-01 add a column. The folder of a Delta
+    or Iceberg table is read as its current version. A file named - is standard input. Scores order a TREC run;
+    --ties id_desc --no-truth judged --no-recs skip counts as trec_eval does.
 
     With --user-factors and --item-factors, TRUTH stands alone: the lists are all items in the order of their scores.
     With --negatives, they hold a sample, to compare with published numbers; full rankings are exact.

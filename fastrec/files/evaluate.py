@@ -56,7 +56,8 @@ def evaluate_files(
         Parquet, Arrow (Feather), CSV or JSON lines (the last two also packed with gzip or zstd), one row per user
         and item, or per impression, in any order. Or a TREC run and judgements; scores order a run. A folder, or a
         pattern such as ``"logs/*.parquet"``, is read as one file. Folders in it named like ``date=2024-01-01`` become
-        columns. Any path may be a URL of ``https``, ``s3`` or ``gs``: its files are copied to ``temp_directory`` first.
+        columns. The folder of a Delta or Iceberg table is read as its current version. Any path may be a URL of
+        ``https``, ``s3`` or ``gs``: its files are copied to ``temp_directory`` first.
     truth : path of the relevant items
     metrics : as in `evaluate` and `evaluate_scores`
 
@@ -70,7 +71,7 @@ def evaluate_files(
         If a file cannot be read, or a column is missing or holds unusable values. Messages name files and rows; rows
         count from 1, without a header.
     MissingExtraError
-        If DuckDB or PyArrow is not installed; the extra ``cli`` installs both.
+        If DuckDB or PyArrow is not installed, which are in the extra ``cli``; for tables, ``delta`` or ``iceberg``.
 
     Examples
     --------

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from fastrec.exceptions import InputError
 from fastrec.files.columns import (
     ITEMS,
     USERS,
@@ -20,7 +21,7 @@ from fastrec.files.columns import (
 from fastrec.files.formats.base import Format, Source
 from fastrec.files.formats.recognise import AUTO, recognise
 from fastrec.files.formats.registry import FORMATS
-from fastrec.files.paths import Files, Stamp, find_files, stamps_of
+from fastrec.files.paths import Files, Stamp, find_files, stamps_of, unchanged
 from fastrec.files.sizes import Size
 from fastrec.inputs.items import ITEM_ID
 
@@ -73,7 +74,10 @@ def open_files(
     opened = {}
     for table, files in found.items():
         own = ItemColumns(columns.item or ITEM_ID) if table == ITEMS else columns
+        for name in sorted(files.unwritten & own.names):
+            raise InputError(files.path, f": no file of this table has its column {name!r}, which was added since")
         asked = AUTO if table in (ITEMS, USERS) and input_format in unlabelled else input_format
-        format_ = recognise(files, own.names, asked)
+        with unchanged(stamps[table]):
+            format_ = recognise(files, own.names, asked)
         opened[table] = Opened(table, files, format_, format_.columns(own), stamps[table])
     return opened

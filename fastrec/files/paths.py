@@ -1,4 +1,4 @@
-"""The files of a path: one file, a folder, a pattern, partitions; and a check that they do not change while read."""
+"""The files of a path: one file, a folder, a pattern, a table; and a check that they do not change while read."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from fastrec.checks import check_there, shown_url
 from fastrec.exceptions import FastrecError, InputError, MissingFileError
+from fastrec.files.lakes import check_apart, find_table, read_version
 
 __all__ = ["Files", "Stamp", "find_files", "stamps_of", "unchanged", "utf8_path"]
 
@@ -20,6 +21,7 @@ class Files(NamedTuple):
     path: str  # as it was given
     paths: tuple[str, ...]
     keys: tuple[tuple[str, ...], ...]  # of each file: the names of its Hive partitions, as its folders spell them
+    unwritten: frozenset[str] = frozenset()  # columns of a table that no file has
 
     def each(self) -> Iterator[Files]:
         """Yield every file by itself."""
@@ -40,8 +42,12 @@ def find_files(path: str) -> Files:
 
     An existing file is taken as it is, whatever characters are in its name. A folder stands for all files in it and in
     its folders, except names that begin with "_" or ".". Any other path with *, ? or [ is a pattern, in which ** stands
-    for any folders. Folders below a given folder, or below the literal part of a pattern, may be Hive partitions.
+    for any folders. Folders below a given folder, or below the literal part of a pattern, may be Hive partitions. The
+    folder of a Delta or Iceberg table stands for the files of its current version.
     """
+    folder, kind = find_table(path)
+    if kind:
+        return _files_of_table(path, folder, kind)
     if os.path.isdir(path):
         paths, base = _files_in(path), path
         if not paths:
@@ -58,8 +64,20 @@ def find_files(path: str) -> Files:
     ordered = tuple(sorted(paths))
     for file in ordered:
         _check_file(file)
+    check_apart(path, ordered)
     folder = utf8_path(base or ".")
     return Files(path, ordered, tuple(_partition_keys(os.path.relpath(utf8_path(file), folder)) for file in ordered))
+
+
+def _files_of_table(path: str, folder: str, kind: str) -> Files:
+    """Return the files of the current version of a table of a kind."""
+    version = read_version(path, kind, utf8_path(folder), "" if folder == path else utf8_path(path))
+    keys = {os.path.join(folder, name): own for name, own in sorted(version.keys.items())}
+    if not keys:
+        raise InputError(path, ": no files in this folder")
+    for file in keys:
+        _check_file(file)
+    return Files(path, tuple(keys), tuple(keys.values()), version.unwritten)
 
 
 def _check_file(path: str) -> None:

@@ -16,6 +16,7 @@ from urllib.parse import SplitResult, quote, unquote, urlsplit
 from fastrec.checks import is_url, shown_url
 from fastrec.exceptions import Argument, InputError, MissingFileError, spelled
 from fastrec.files.formats.foreign import reason_of_url
+from fastrec.files.lakes import DELTA, ICEBERG, LOG, MARKS, find_table
 from fastrec.files.paths import find_files
 from fastrec.runtime.extras import require
 from fastrec.runtime.outputs import temporary_folder
@@ -107,7 +108,7 @@ def _copy_from_store(url: str, root: str) -> str:
     """Copy the files of a URL of S3 or Google Cloud Storage; return the path, folder or pattern of the copies.
 
     Empty files of the right size stand for all files of the folder, so that the code for folders and patterns on disk
-    decides which ones are read.
+    decides which ones are read. It needs the log of a Delta table.
     """
     place, key, pattern = _parts_of_store(url)
     try:
@@ -117,17 +118,24 @@ def _copy_from_store(url: str, root: str) -> str:
         raise _unread(url, fault) from None
     if not listed:
         raise MissingFileError(shown_url(url), ": no such file")
-    for file in listed:
-        local = os.path.join(root, _checked_key(file.path))
+    files = {os.path.join(root, _checked_key(file.path)): file for file in listed}
+    for local, file in files.items():
         os.makedirs(os.path.dirname(local), exist_ok=True)
         with open(local, "wb") as copy:
             copy.truncate(file.size)
     path = os.path.join(glob.escape(root) if glob.has_magic(pattern) else root, bucket, pattern)
-    wanted = set(find_files(path).paths)
-    for file in listed:
-        local = os.path.join(root, file.path)
-        if local not in wanted:
-            continue
+    _, kind = find_table(path)
+    if kind == ICEBERG:
+        raise InputError(path, ": Iceberg tables at URLs are not read; pass the rows to fastrec.evaluate as a frame")
+    log = [local for local in files if kind == DELTA and local.startswith(os.path.join(path, LOG, ""))]
+    _fetch(store, url, {local: files[local] for local in log})
+    _fetch(store, url, {local: files[local] for local in find_files(path).paths})
+    return path
+
+
+def _fetch(store: Any, url: str, files: Mapping[str, Any]) -> None:
+    """Copy files of a store: {path of the copy: file}."""
+    for local, file in files.items():
         shown = shown_url(f"{url.partition('://')[0]}://{file.path}")
         try:
             with store.open_input_stream(file.path, compression=None) as source, open(local, "wb") as copy:
@@ -137,7 +145,6 @@ def _copy_from_store(url: str, root: str) -> str:
             raise _unread(url, fault, shown) from None
         if found != file.size:
             raise InputError(shown, f": has {found:,} bytes, but {file.size:,} when it was listed; try again")
-    return path
 
 
 def _parts_of_store(url: str) -> tuple[str, str, str]:
@@ -155,12 +162,18 @@ def _parts_of_store(url: str) -> tuple[str, str, str]:
 
 
 def _list(store: Any, bucket: str, key: str) -> list[Any]:
-    """Return the files of a folder or the file of a key."""
+    """Return the files of a folder, with those that show whether it lies in a table, or the file of a key."""
     from pyarrow.fs import FileSelector, FileType
 
     found = store.get_file_info(f"{bucket}/{key}" if key else bucket)
     if found.type == FileType.Directory:
         found = store.get_file_info(FileSelector(found.path, recursive=True))
+        while key and found:
+            key = key.rpartition("/")[0]
+            for mark in {mark.partition("/")[0] for _, mark in MARKS}:
+                place = "/".join(filter(None, (bucket, key, mark)))
+                with contextlib.suppress(OSError):  # the caller may have no right to list it
+                    found += store.get_file_info(FileSelector(place, allow_not_found=True))
     else:
         found = [found]
     return [file for file in found if file.type == FileType.File]

@@ -288,6 +288,35 @@ def test_a_store_gives_the_bits_of_local_files(store, tmp_path, monkeypatch, for
     assert "_drafts" not in "".join(opened)
 
 
+def test_a_delta_table_in_a_store(store, tmp_path, monkeypatch):
+    """Only the log and the files of the current version are copied, and no other way leads into the table."""
+    deltalake = pytest.importorskip("deltalake", reason="no deltalake: .ci/full places installs it")
+    recs, truth = tables()
+    recs = recs.append_column("day", pa.compute.bit_wise_and(recs["user_id"], 3))
+    local = tmp_path / "lake" / "recs"
+    deltalake.write_deltalake(local, recs.slice(0, 60), partition_by="day")
+    deltalake.write_deltalake(local, recs, mode="overwrite", partition_by="day")
+    write(recs, tmp_path / "iceberg" / "data" / "0.parquet")
+    write(truth, tmp_path / "iceberg" / "metadata" / "v1.metadata.json")
+    write(truth, tmp_path / "held.parquet")
+    upload(store, tmp_path)
+    opened, copy = [], places._copy
+    monkeypatch.setattr(places, "_copy", lambda source, target: (opened.append(target.name), copy(source, target)))
+    given = url_of(store, "held.parquet")
+    found = evaluate_files(url_of(store, "lake/recs"), given, METRICS, by="day")
+    wanted = evaluate_files(local, tmp_path / "held.parquet", METRICS, by="day")
+    assert bits_of(found) == bits_of(wanted) and list(found.groups["day"]) == list(wanted.groups["day"])
+    n_logs, n_live = 2, len(deltalake.DeltaTable(local).file_uris())
+    assert n_live < len(list(local.glob("day=*/*"))) and len(opened) == n_logs + n_live + 1
+    for key in ("lake", "lake/recs/day=1", "lake/recs/*/*.parquet", "lake/recs/day=*", "lake/re*"):
+        assert "is in s3://shop/lake/recs, a Delta table, which may keep" in fails(url_of(store, key), given)
+    told = fails(url_of(store, "iceberg"), given)
+    assert told.startswith("s3://shop/iceberg: Iceberg tables at URLs are not read; pass the rows to fastrec.evaluate")
+    assert "is in s3://shop/iceberg, an Iceberg table" in fails(url_of(store, "iceberg/data/*.parquet"), given)
+    one = next(local.glob("day=*/*.parquet")).relative_to(tmp_path).as_posix()
+    assert set(evaluate_files(url_of(store, one), given, METRICS)) == set(METRICS)
+
+
 def test_errors_of_a_store_name_no_credentials(store, tmp_path):
     recs, truth = tables()
     write(recs.drop(["rank"]).append_column("rank", pa.nulls(len(recs), pa.int64())), tmp_path / "bad" / "a.parquet")

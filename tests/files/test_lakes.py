@@ -1,0 +1,498 @@
+"""Delta and Iceberg tables: the current version has the bits of a frame, and what its files do not tell is an error."""
+
+import json
+import re
+import shutil
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import fastrec
+from fastrec import evaluate_files
+from fastrec.exceptions import InputError, MissingExtraError, MissingFileError
+from fastrec.files import opened
+
+pa = pytest.importorskip("pyarrow")
+pytest.importorskip("duckdb")
+pc = pytest.importorskip("pyarrow.compute")
+pq = pytest.importorskip("pyarrow.parquet")
+
+METRICS = ["ndcg@5", "recall@3", "mrr"]
+
+
+def lists(first=0, n_users=40, n_items=6, seed=1):
+    rng = np.random.default_rng(seed)
+    users = np.repeat(np.arange(first, first + n_users), n_items)
+    items = np.concatenate([rng.permutation(30)[:n_items] for _ in range(n_users)])
+    return pa.table({"user_id": users, "item_id": items, "rank": np.tile(np.arange(1, n_items + 1), n_users)})
+
+
+TRUTH = lists(n_users=120, n_items=3, seed=2).drop_columns("rank")
+SHOP = pa.table({"item_id": np.arange(30), "genre": ["a", "b", "c"] * 10})
+
+
+@pytest.fixture
+def truth(tmp_path):
+    pq.write_table(TRUTH, tmp_path / "truth.parquet")
+    return tmp_path / "truth.parquet"
+
+
+def bits_of(report):
+    groups = {name: {label: dict(means) for label, means in own.items()} for name, own in report.groups.items()}
+    return {name: np.float64(report[name]).tobytes() for name in report}, dict(report.users), repr(groups)
+
+
+def check(path, rows, truth, **options):
+    """Compare a table on disk with a frame, read as a whole and in parts."""
+    wanted = bits_of(fastrec.evaluate(rows, TRUTH, METRICS, **options))
+    for memory in (None, "64MB"):
+        assert bits_of(evaluate_files(path, truth, METRICS, memory=memory, **options)) == wanted
+
+
+def fails(path, truth, error=InputError, **options):
+    with pytest.raises(error) as raised:
+        evaluate_files(path, truth, METRICS, **options)
+    assert "\n" not in str(raised.value)
+    return str(raised.value)
+
+
+# Without the packages
+
+
+def plain_table(folder, kind):
+    """Write two files, and what marks the folder as a table; return the path of the first file."""
+    mark = {"delta": "_delta_log/0.json", "iceberg": "metadata/v1.metadata.json", "hudi": ".hoodie/x"}[kind]
+    data = folder / {"delta": "day=1", "iceberg": "data", "hudi": "day=1"}[kind]
+    for path in (data, (folder / mark).parent):
+        path.mkdir(parents=True)
+    (folder / mark).write_text("{}")
+    for at in range(2):
+        pq.write_table(lists(at * 40), data / f"{at}.parquet")
+    return data / "0.parquet"
+
+
+@pytest.mark.parametrize("kind", ["delta", "iceberg"])
+def test_a_table_without_its_package_is_an_error(tmp_path, truth, monkeypatch, kind):
+    plain_table(tmp_path / "recs", kind)
+    monkeypatch.setitem(sys.modules, {"delta": "deltalake", "iceberg": "pyiceberg"}[kind], None)
+    for name in [name for name in sys.modules if name.startswith("pyiceberg.")]:
+        monkeypatch.delitem(sys.modules, name)
+    told = fails(tmp_path / "recs", truth, MissingExtraError)
+    package = {"delta": "Delta tables needs deltalake", "iceberg": "Iceberg tables needs pyiceberg"}[kind]
+    assert told == f"reading {package}: pip install 'fastrec-eval[{kind}]'"
+
+
+@pytest.mark.parametrize("path", ["", "recs/{data}", "recs/{data}/*.parquet", "recs/**", "re*", "recs/{data}/[0]*"])
+@pytest.mark.parametrize("kind", ["delta", "iceberg", "hudi"])
+def test_a_folder_or_pattern_that_finds_files_in_a_table_is_an_error(tmp_path, truth, kind, path):
+    file = plain_table(tmp_path / "shop" / "recs", kind)
+    told = fails(tmp_path / "shop" / path.format(data=file.parent.name), truth)
+    table = f"{tmp_path}/shop/recs, {'an' if kind == 'iceberg' else 'a'} {kind.title()} table"
+    assert f"is in {table}, which may keep files of earlier versions: name that folder, or single files" in told
+
+
+@pytest.mark.parametrize("kind", ["delta", "iceberg", "hudi"])
+def test_a_single_file_of_a_table_is_read_as_it_is(tmp_path, truth, kind):
+    check(plain_table(tmp_path / "recs", kind), lists(), truth)
+
+
+def test_hudi_tables_are_not_read(tmp_path, truth):
+    plain_table(tmp_path / "recs", "hudi")
+    assert fails(tmp_path / "recs", truth).startswith(f"{tmp_path}/recs: Hudi tables are not read; write the rows as")
+
+
+# Delta
+
+
+@pytest.fixture(scope="module")
+def delta():
+    return pytest.importorskip("deltalake", reason="no deltalake: .ci/full places installs it")
+
+
+def commit(table, *actions):
+    """Add a version to the log of a table, as another program may write it."""
+    log = table / "_delta_log"
+    path = log / f"{len(list(log.glob('*.json'))):020}.json"
+    path.write_text("\n".join(map(json.dumps, actions)))
+
+
+def action(table, kind):
+    """Return an action of the first version of a table."""
+    lines = (table / "_delta_log" / f"{0:020}.json").read_text().splitlines()
+    return next(found[kind] for found in map(json.loads, lines) if kind in found)
+
+
+def test_the_current_version_of_a_delta_table(delta, tmp_path, truth):
+    table = tmp_path / "recs"
+    old, new, more = lists(), lists(seed=3), lists(40, seed=4)
+    delta.write_deltalake(table, old)
+    check(table, old, truth)
+    delta.write_deltalake(table, new, mode="overwrite")
+    delta.write_deltalake(table, more, mode="append")
+    check(table, pa.concat_tables([new, more]), truth)
+    delta.DeltaTable(table).delete("user_id % 3 = 0")
+    kept = pa.concat_tables([new, more])
+    kept = kept.filter(pa.array([user % 3 != 0 for user in kept["user_id"].to_pylist()]))
+    check(table, kept, truth)
+    delta.DeltaTable(table).optimize.compact()
+    delta.DeltaTable(table).create_checkpoint()
+    check(table, kept, truth)
+    n_files = len(list(table.glob("*.parquet")))
+    delta.DeltaTable(table).vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
+    assert len(list(table.glob("*.parquet"))) < n_files
+    check(table, kept, truth)
+
+
+def test_delta_tables_as_truth_items_and_logs(delta, tmp_path):
+    rng = np.random.default_rng(5)
+    log = pa.table({"user_id": np.repeat(np.arange(30), 8), "label": np.tile([0, 1], 120), "score": rng.random(240)})
+    tables = {"truth": TRUTH, "items": SHOP, "log": log}
+    for name, rows in tables.items():
+        delta.write_deltalake(tmp_path / name, rows.slice(0, 7))
+        delta.write_deltalake(tmp_path / name, rows, mode="overwrite")
+    pq.write_table(lists(), tmp_path / "recs.parquet")
+    asked = ["mrr", "category_coverage(column=genre)@5"]
+    wanted = fastrec.evaluate(lists(), TRUTH, asked, items=SHOP)
+    found = evaluate_files(tmp_path / "recs.parquet", tmp_path / "truth", asked, items=tmp_path / "items")
+    assert bits_of(found) == bits_of(wanted)
+    found = evaluate_files(tmp_path / "log", metrics=["auc", "gauc", "log_loss"])
+    assert bits_of(found) == bits_of(fastrec.evaluate_scores(log, metrics=["auc", "gauc", "log_loss"]))
+
+
+def test_partitions_of_a_delta_table(delta, tmp_path, truth):
+    """Values have characters that folders escape, and a null; the old files of a partition are not read."""
+    table = tmp_path / "recs"
+    days = ["2024-01-01", "a b/c", "50 %", "é=?", None]
+    rows = lists().append_column("day", pa.array(days * 8).take(lists()["user_id"]))
+    delta.write_deltalake(table, rows.slice(0, 60), partition_by=["day"])
+    delta.write_deltalake(table, rows, mode="overwrite", partition_by=["day"])
+    check(table, rows, truth, by="day")
+    delta.DeltaTable(table).delete("day = '50 %'")
+    check(table, rows.filter(pc.fill_null(pc.not_equal(rows["day"], "50 %"), fill_value=True)), truth, by="day")
+
+
+def test_partitions_of_numbers_and_dates(delta, tmp_path, truth):
+    columns = {
+        "whole": pa.array([-7, 2**40]),
+        "share": pa.array([0.5, 1e20]),
+        "date": pa.array([0, 19_000], pa.date32()),
+        "price": pa.array(["1.50", "2.00"]).cast(pa.decimal128(5, 2)),
+        "is_new": pa.array([True, False]),
+    }
+    rows = lists()
+    for name, values in columns.items():
+        rows = rows.append_column(name, values.take(pc.bit_wise_and(rows["user_id"], 1)))
+    delta.write_deltalake(tmp_path / "recs", rows, partition_by=list(columns))
+    check(tmp_path / "recs", rows, truth)
+    assert evaluate_files(tmp_path / "recs", truth, "mrr", by="whole").groups["whole"].keys() >= {"-7", str(2**40)}
+
+
+def test_a_column_that_was_added_to_a_delta_table(delta, tmp_path, truth):
+    table, new = tmp_path / "recs", lists(40).append_column("plan", pa.array(["free", "paid"] * 120))
+    delta.write_deltalake(table, lists())
+    delta.write_deltalake(table, new, mode="append", schema_mode="merge")
+    check(table, pa.concat_tables([lists(), new.drop_columns("plan")]), truth)
+    delta.DeltaTable(table).alter.add_columns(delta.Field("score", "double"))
+    told = fails(table, truth)
+    assert told == f"{table}: no file of this table has its column 'score', which was added since"
+    check(table, pa.concat_tables([lists(), new.drop_columns("plan")]), truth, score="rank")
+
+
+FEATURES = {"minReaderVersion": 3, "minWriterVersion": 7}
+VECTOR = "^Bg9^0rr910000000000iXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L"  # rows 3, 4, 7, 11, 18, 29; from Delta's own tests
+
+
+def change(table, case, place):
+    """Write what Parquet files alone do not tell as the next version of a Delta table."""
+    add, meta = action(table, "add"), action(table, "metaData")
+    fields = json.loads(meta["schemaString"])
+    for at, field in enumerate(fields["fields"]):
+        own = {"delta.columnMapping.physicalName": field["name"], "delta.columnMapping.id": at}
+        field["metadata"] = own if "mapping" in case else {}
+    mapped = {**meta, "schemaString": json.dumps(fields)}
+    vector = {"storageType": "i", "pathOrInlineDv": VECTOR, "sizeInBytes": 44, "cardinality": 6}
+    features = {"readerFeatures": ["deletionVectors"], "writerFeatures": ["deletionVectors"]}
+    actions = {
+        "mapping by name": [{"metaData": {**mapped, "configuration": {"delta.columnMapping.mode": "name"}}}],
+        "mapping by id": [{"metaData": {**mapped, "configuration": {"delta.columnMapping.mode": "id"}}}],
+        "vector": [{"protocol": {**FEATURES, **features}}, {"remove": {"path": add["path"], "dataChange": True}}],
+        "feature": [{"protocol": {**FEATURES, "readerFeatures": ["typeWidening"], "writerFeatures": ["typeWidening"]}}],
+        "unknown": [{"protocol": {**FEATURES, "readerFeatures": ["noSuch"], "writerFeatures": ["noSuch"]}}],
+        "elsewhere": [{"add": {**add, "path": f"{place.as_uri()}/{add['path']}"}}],
+        "bucket": [{"add": {**add, "path": f"s3://ann:secret@shop/{add['path']}?secret"}}],
+        "above": [{"add": {**add, "path": f"../other/{add['path']}"}}],
+        "gone": [{"add": {**add, "path": "no.parquet"}}],
+        "partition": [{"metaData": {**meta, "partitionColumns": ["user_id"]}}],
+        "damaged": [{"add": 7}],
+    }[case]
+    if "mapping" in case:
+        actions.append({"protocol": {"minReaderVersion": 2, "minWriterVersion": 5}})
+    if case == "vector":
+        actions.append({"add": {**add, "deletionVector": vector}})
+    commit(table, *actions)
+
+
+@pytest.mark.parametrize(
+    ("case", "why"),
+    [
+        ("mapping by name", "version 1 of this Delta table has column mapping; write the rows as Parquet, or pass"),
+        ("mapping by id", "version 1 of this Delta table has column mapping; write the rows as Parquet, or pass"),
+        ("vector", "version 1 of this Delta table has deletion vectors; write the rows as Parquet, or pass them to"),
+        ("feature", "version 1 of this Delta table has the feature typeWidening; write the rows as Parquet"),
+        ("unknown", "cannot be read as a Delta table: Kernel error: Unsupported: Feature 'noSuch'"),
+        ("elsewhere", "the table has the file file:///"),
+        ("bucket", "the table has the file s3://shop/part-"),
+        ("above", "the table has the file ../other/part-"),
+        ("gone", "no.parquet is gone, but the current version of this table has it"),
+        ("partition", "is not the partition that the log of the Delta table has; write the rows as Parquet"),
+        ("damaged", "cannot be read as a Delta table: Kernel error: Json error"),
+    ],
+)
+def test_delta_tables_that_parquet_files_do_not_tell(delta, tmp_path, truth, case, why):
+    table = tmp_path / "recs"
+    delta.write_deltalake(table, lists())
+    delta.write_deltalake(tmp_path / "other", lists())
+    check(table, lists(), truth)
+    change(table, case, tmp_path / "other")
+    told = fails(table, truth, MissingFileError if case == "gone" else InputError)
+    assert why in told and told.startswith(f"{table}: ") and "secret" not in told
+
+
+def test_a_folder_that_says_another_partition_than_the_log(delta, tmp_path, truth):
+    table = tmp_path / "recs"
+    delta.write_deltalake(table, lists().append_column("day", pa.array(["x"] * 240)), partition_by=["day"])
+    add = action(table, "add")
+    for values in ({"day": "y"}, {"day": None}):
+        commit(table, {"add": {**add, "partitionValues": values}})
+        assert "is not the partition that the log of the Delta table has" in fails(table, truth)
+
+
+def test_a_delta_table_without_rows(delta, tmp_path, truth):
+    delta.DeltaTable.create(tmp_path / "recs", lists().schema)
+    assert fails(tmp_path / "recs", truth) == f"{tmp_path}/recs: no files in this folder"
+    (tmp_path / "void" / "_delta_log").mkdir(parents=True)
+    assert fails(tmp_path / "void", truth).startswith(f"{tmp_path}/void: cannot be read as a Delta table: ")
+
+
+def test_a_delta_table_that_changes_while_it_is_read(delta, tmp_path, truth, monkeypatch):
+    """Files of the first version are enough, until one of them is removed."""
+    table = tmp_path / "recs"
+    delta.write_deltalake(table, lists())
+    stamps_of = opened.stamps_of
+
+    def stamp_and_write(files):
+        found = stamps_of(files)
+        if any("recs" in file for file in files):
+            delta.write_deltalake(table, lists(seed=8), mode="overwrite")
+            if is_vacuumed:
+                delta.DeltaTable(table).vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
+        return found
+
+    monkeypatch.setattr(opened, "stamps_of", stamp_and_write)
+    is_vacuumed = False
+    wanted = fastrec.evaluate(lists(), TRUTH, METRICS)
+    assert bits_of(evaluate_files(table, truth, METRICS)) == bits_of(wanted)
+    is_vacuumed = True
+    assert "changed while it was read" in fails(table, truth)
+
+
+# Iceberg
+
+
+@pytest.fixture
+def catalog(tmp_path):
+    memory = pytest.importorskip("pyiceberg.catalog.memory", reason="no pyiceberg: .ci/full places installs it")
+    found = memory.InMemoryCatalog("shop", warehouse=str(tmp_path))
+    found.create_namespace("shop")
+    yield found
+    found.close()
+
+
+def create(catalog, rows, name="recs", **properties):
+    """Make a table in the catalogue; return it and its folder."""
+    table = catalog.create_table(f"shop.{name}", rows.schema, properties=properties)
+    table.append(rows)
+    return table, Path(table.location())
+
+
+def test_the_current_version_of_an_iceberg_table(catalog, tmp_path, truth):
+    old, new, more = lists(), lists(seed=3), lists(40, seed=4)
+    table, folder = create(catalog, old)
+    check(folder, old, truth)
+    table.overwrite(new)
+    table.append(more)
+    check(folder, pa.concat_tables([more, new]), truth)
+    first = table.metadata_location
+    table.delete("user_id < 20")
+    rows = pa.concat_tables([more, new])
+    kept = rows.filter(pc.greater_equal(rows["user_id"], 20))
+    check(folder, kept, truth)
+    check(first, rows, truth)
+    table.delete("user_id >= 0")
+    assert fails(folder, truth) == f"{folder}: no files in this folder"
+
+
+def test_an_iceberg_table_without_a_version(catalog, truth):
+    folder = catalog.create_table("shop.void", lists().schema).location()
+    assert fails(folder, truth) == f"{folder}: no files in this folder"
+
+
+def test_iceberg_tables_as_truth_items_and_logs(catalog, tmp_path):
+    recs, shop = create(catalog, lists()), create(catalog, SHOP, "items")
+    held = create(catalog, TRUTH.slice(0, 7), "truth")
+    held[0].overwrite(TRUTH)
+    asked = ["mrr", "category_coverage(column=genre)@5"]
+    found = evaluate_files(recs[1], held[1], asked, items=shop[1])
+    assert bits_of(found) == bits_of(fastrec.evaluate(lists(), TRUTH, asked, items=SHOP))
+
+
+def test_partitions_of_an_iceberg_table_are_columns_of_its_files(catalog, truth):
+    """The names of its folders are spelled in another way than those of Hive, and name no other columns."""
+    days = ["2024-01-01", "a b/c", "50 %", "é=?", None]
+    rows = lists().append_column("day", pa.array(days * 8).take(lists()["user_id"]))
+    table = catalog.create_table("shop.recs", rows.schema)
+    with table.update_spec() as spec:
+        spec.add_identity("day")
+        spec.add_field("rank", pytest.importorskip("pyiceberg.transforms").IdentityTransform(), "place")
+    table.append(rows)
+    assert list(Path(table.location()).glob("data/day=*/place=1/*.parquet"))
+    check(table.location(), rows, truth, by="day")
+    assert "has the column 'place' to group by" in fails(table.location(), truth, by="place")
+
+
+def test_a_column_that_was_added_to_an_iceberg_table(catalog, truth):
+    types = pytest.importorskip("pyiceberg.types")
+    table, folder = create(catalog, lists())
+    with table.update_schema() as schema:
+        schema.add_column("score", types.DoubleType())
+    told = fails(folder, truth)
+    assert told == f"{folder}: no file of this table has its column 'score', which was added since"
+    new = lists(40).append_column("score", pa.array(np.arange(240.0)))
+    table.append(new)
+    assert ": no column 'score'; its columns are 'user_id'" in fails(folder, truth, score="score")
+    check(folder, pa.concat_tables([lists(), new.drop_columns("score")]), truth, rank="rank")
+
+
+def rename(table):
+    with table.update_schema() as schema:
+        schema.rename_column("rank", "place")
+
+
+def drop(table):
+    with table.update_schema(allow_incompatible_changes=True) as schema:
+        schema.delete_column("rank")
+
+
+def replace(table):
+    drop(table)
+    with table.update_schema() as schema:
+        schema.add_column("rank", pytest.importorskip("pyiceberg.types").LongType())
+
+
+@pytest.mark.parametrize(
+    ("change", "has_ids"), [(rename, True), (drop, True), (replace, True), (rename, False), (drop, False)]
+)
+def test_columns_that_were_renamed_or_dropped(catalog, truth, change, has_ids):
+    """Also in files without ids of columns, which names in the metadata stand for."""
+    table, folder = create(catalog, lists())
+    if not has_ids:
+        table.delete("user_id >= 0")
+        pq.write_table(lists(), folder / "data" / "own.parquet")
+        table.add_files([str(folder / "data" / "own.parquet")])
+        check(folder, lists(), truth)
+    change(table)
+    told = fails(folder, truth)
+    assert told.startswith(f"{folder}: the table no longer has the column 'rank' of data/")
+
+
+@pytest.mark.parametrize("kind", ["positions", "equality", "orc"])
+def test_deleted_rows_and_files_that_are_not_parquet(catalog, truth, monkeypatch, kind):
+    """As another program writes them: PyIceberg writes neither."""
+    import pyiceberg.manifest as own
+    from pyiceberg.typedef import Record
+
+    table, folder = create(catalog, lists())
+    (folder / "data" / "more").touch()
+    file = own.DataFile.from_args(
+        content=own.DataFileContent({"positions": 1, "equality": 2, "orc": 0}[kind]),
+        file_path=str(folder / "data" / "more"),
+        file_format=own.FileFormat.ORC if kind == "orc" else own.FileFormat.PARQUET,
+        partition=Record(),
+        record_count=1,
+        file_size_in_bytes=1,
+    )
+    content = own.ManifestContent.DATA if kind == "orc" else own.ManifestContent.DELETES
+    monkeypatch.setattr(own.ManifestWriterV2, "content", lambda _: content)
+    snapshot, io = table.current_snapshot(), table.io
+    places = [io.new_output(str(folder / "metadata" / name)) for name in ("more.avro", "all.avro")]
+    with own.write_manifest(2, table.spec(), table.schema(), places[0], snapshot.snapshot_id, "null") as manifest:
+        manifest.add_entry(own.ManifestEntry.from_args(status=own.ManifestEntryStatus.ADDED, data_file=file))
+    with own.write_manifest_list(2, places[1], snapshot.snapshot_id, None, 1, "null") as listed:
+        listed.add_manifests([*snapshot.manifests(io), manifest.to_manifest_file()])
+    newest = Path(table.metadata_location)
+    newest.write_text(newest.read_text().replace(snapshot.manifest_list, places[1].location))
+    why = {
+        "positions": r"rows of data/.*\.parquet are deleted in other files; write the rows as Parquet",
+        "equality": "cannot be read as an Iceberg table: PyIceberg does not yet support equality deletes",
+        "orc": "data/more is not in Parquet; write the rows as Parquet",
+    }[kind]
+    assert re.match(f"{folder}: {why}", fails(folder, truth))
+
+
+def test_files_of_an_iceberg_table_that_are_elsewhere(catalog, tmp_path, truth):
+    table, folder = create(catalog, lists())
+    copy = Path(shutil.copytree(folder, tmp_path / "copy"))
+    assert f"{copy}: the table has the file {folder}/metadata/snap-" in fails(copy, truth)
+    pq.write_table(lists(40), tmp_path / "own.parquet")
+    table.add_files([f"file://{tmp_path}/own.parquet"])
+    why = "which is not in its folder; write the rows as Parquet, or pass them to fastrec.evaluate as a frame"
+    assert fails(folder, truth) == f"{folder}: the table has the file file://{tmp_path}/own.parquet, {why}"
+    moved = folder.rename(tmp_path / "moved")
+    assert f"{moved}: the table has the file {folder}/metadata/snap-" in fails(moved, truth)
+
+
+def test_a_file_of_an_iceberg_table_that_is_gone(catalog, truth):
+    _, folder = create(catalog, lists())
+    file = next(folder.glob("data/*.parquet"))
+    file.unlink()
+    told = fails(folder, truth, MissingFileError)
+    assert told == f"{folder}: data/{file.name} is gone, but the current version of this table has it"
+    shutil.rmtree(folder / "metadata")
+    (folder / "metadata").mkdir()
+    (folder / "metadata" / "v1.metadata.json").write_text("{}")
+    assert fails(folder, truth).startswith(f"{folder}: cannot be read as an Iceberg table: ")
+
+
+def test_the_metadata_of_the_current_version(catalog, truth):
+    """A catalogue knows which of two is current; a folder does not, unless there is a hint."""
+    table, folder = create(catalog, lists())
+    table.append(lists(40))
+    newest, rows = Path(table.metadata_location), pa.concat_tables([lists(40), lists()])
+    hint = folder / "metadata" / "version-hint.text"
+    for said in (newest.name, newest.name.removesuffix(".metadata.json")):
+        hint.write_text(said)
+        check(folder, rows, truth)
+    unclear = f"{folder}: the files in metadata/ do not tell the current version: name its metadata file"
+    hint.write_text("1")
+    assert fails(folder, truth) == unclear
+    hint.write_text("7\n")
+    newest = newest.rename(folder / "metadata" / "v7.metadata.json")
+    check(folder, rows, truth)
+    hint.unlink()
+    shutil.copy(newest, newest.with_name("00007-other.metadata.json"))
+    assert fails(folder, truth) == unclear
+    check(newest, rows, truth)
+
+
+def test_an_iceberg_table_fetches_nothing(catalog, tmp_path, truth):
+    """Neither files at other places nor code that the metadata name."""
+    table, folder = create(catalog, lists(), own="no")
+    newest = Path(table.metadata_location)
+    text = newest.read_text().replace('"own":"no"', '"py-io-impl":"no_such_module.Files"')
+    newest.write_text(text)
+    check(folder, lists(), truth)
+    newest.write_text(text.replace(f'"{folder}/metadata/snap', '"s3://ann:secret@shop/snap'))
+    told = fails(folder, truth)
+    assert told.startswith(f"{folder}: the table has the file s3://shop/snap-") and "secret" not in told
