@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from fastrec.engines.job import Job
+from fastrec.engines.job import Job, error_of, without_rows
+from fastrec.exceptions import FastrecError
 from fastrec.inputs.arrow import read_ids
 from fastrec.inputs.frames import Columns
 from fastrec.inputs.history import HistoryCounts
@@ -23,7 +24,10 @@ def count_items(job: Job, item: str, batches: Iterable[Batch]) -> Iterator[Batch
     import pyarrow as pa
 
     for tables in job.tables(batches):
-        found = HistoryCounts.read(tables["history"], Columns(user=job.keys[0], item=item), 1)
+        try:
+            found = HistoryCounts.read(tables["history"], Columns(user=job.keys[0], item=item), 1)
+        except FastrecError as error:
+            raise error_of(**without_rows(error)) from None
         if len(found.users):
             of_part = np.zeros(len(found.users), np.int64)
             of_part[0] = found.n_users

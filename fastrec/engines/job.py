@@ -141,7 +141,7 @@ def without_rows(error: FastrecError) -> dict[str, str]:
     return {"error": type(error).__name__, "message": str(message)}
 
 
-def error_of(kind: str, message: str) -> FastrecError:
+def error_of(error: str, message: str) -> FastrecError:
     """Return an error of a task, from what `without_rows` returned."""
-    error: FastrecError = getattr(exceptions, kind)(message)
-    return error
+    found: FastrecError = getattr(exceptions, error)(message)
+    return found

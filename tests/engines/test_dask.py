@@ -123,9 +123,9 @@ def test_errors_are_those_of_fastrec(engine):
     recs, truth = make_lists(30)
     good = engine.make(recs), engine.make(truth)
 
-    def fails(*sides, error=FastrecError, **options):
+    def fails(*sides, error=FastrecError, metrics=METRICS, **options):
         with pytest.raises(error) as raised:
-            engine.evaluate(*sides, METRICS, **options)
+            engine.evaluate(*sides, metrics, **options)
         assert "\n" not in str(raised.value)
         return str(raised.value)
 
@@ -141,6 +141,10 @@ def test_errors_are_those_of_fastrec(engine):
         fastrec.evaluate(twice, truth, METRICS)
     message = fails(engine.make(twice), good[1], error=InputError)
     assert "Traceback" not in message and "row " not in message
+    history = pd.DataFrame({"user_id": np.arange(40), "item_id": [*map(str, range(39)), None]})
+    strings = [engine.make(frame.assign(item_id=frame["item_id"].astype(str))) for frame in (recs, truth)]
+    message = fails(*strings, history=engine.make(history), metrics=["novelty@5"], error=InputError)
+    assert message == "history column 'item_id' must not be null, found null"
     assert "n_partitions" in fails(*good, n_partitions=0)
 
 
