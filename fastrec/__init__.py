@@ -75,7 +75,7 @@ if TYPE_CHECKING:
     from fastrec.scored.plots import plot_calibration, plot_pr, plot_roc
     from fastrec.segments import segment_items, segment_users
 
-_ENGINES = ("dask", "spark")  # modules that need no import of their own
+_ENGINES = ("dask", "ray", "spark")  # modules that need no import of their own
 _LAZY = {
     "AucTest": "fastrec.scored.auc",
     "BoundedAuc": "fastrec.scored.histogram",

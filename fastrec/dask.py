@@ -8,17 +8,15 @@ from typing import Any, ClassVar, Unpack
 
 from fastrec.arguments.calls import EngineListOptions
 from fastrec.arguments.signature import takes
-from fastrec.checks import with_article
 from fastrec.engines.evaluate import PackedSide, evaluate_lists
-from fastrec.engines.packets import Work, join_rows, no_packets, pack_rows, work_on
+from fastrec.engines.job import Job
+from fastrec.engines.packets import BUCKETS_PER_PARTITION, Work, join_rows, no_packets, pack_rows, work_on
 from fastrec.exceptions import InputTypeError
 from fastrec.report.report import Report
-from fastrec.runtime.extras import require
 
 __all__ = ["evaluate"]
 
 Table = Any  # pyarrow.Table
-BUCKETS_PER_PARTITION = 8  # enough for partitions of similar size
 
 
 @takes(EngineListOptions)
@@ -60,16 +58,13 @@ class DaskSide(PackedSide):
     """A Dask data frame, and an Arrow table of its needed columns without rows."""
 
     engine: ClassVar[str] = "Dask"
+    form: ClassVar[str] = "Dask data frame"
+    module: ClassVar[str] = "dask.dataframe"
 
-    @classmethod
-    def open(cls, name: str, frame: Any) -> DaskSide:
-        """Return the side of a Dask data frame; raise for anything else."""
-        for module in ("pyarrow", "dask.dataframe"):
-            require(module, "dask", what="fastrec.dask")
-        if not hasattr(frame, "map_partitions") or not hasattr(frame, "columns"):
-            found = with_article(type(frame).__name__)
-            raise InputTypeError(f"{name} must be a Dask data frame, found {found}; fastrec.evaluate takes other data")
-        return cls(name, frame)
+    @staticmethod
+    def takes(frame: Any) -> bool:
+        """Return whether an argument is a Dask data frame."""
+        return hasattr(frame, "map_partitions") and hasattr(frame, "columns")
 
     @property
     def columns(self) -> list[str]:
@@ -93,13 +88,13 @@ class DaskSide(PackedSide):
         return value.compute() if hasattr(value, "map_partitions") else value
 
     @classmethod
-    def run(cls, sides: Sequence[DaskSide], keys: tuple[str, ...], work: Work, n_partitions: int | None) -> Table:
-        """Return all rows that tasks make of packets; one task has all packets of its users."""
+    def run(cls, sides: Sequence[DaskSide], job: Job, work: Work, n_partitions: int | None) -> Table:
+        """Return all rows that tasks of a job make of packets; one task has all packets of its users."""
         import dask
         from dask import dataframe
 
         number = n_partitions or max(side.frame.npartitions for side in sides)
-        given, meta = (keys, BUCKETS_PER_PARTITION * number), _as_frame(no_packets())
+        given, meta = (job.keys, BUCKETS_PER_PARTITION * number), _as_frame(no_packets())
         frames = [side.frame[side.empty.column_names].clear_divisions() for side in sides]
         packets = [
             frame.map_partitions(_pack, side.name, side.empty, *given, meta=meta)
@@ -117,7 +112,7 @@ def _first_part(frame: Any) -> Any:
 
 
 def _pack(part: Any, side: str, empty: Table, keys: tuple[str, ...], n_buckets: int) -> Any:
-    return _as_frame(pack_rows(_as_table(part), side, empty, keys, n_buckets))
+    return _as_frame(pack_rows([_as_table(part)], side, empty, keys, n_buckets))
 
 
 def _in_task(part: Any, work: Work) -> Table:

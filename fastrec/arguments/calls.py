@@ -228,7 +228,7 @@ class ClusterListOptions(
 
 
 class EngineListOptions(ClusterListOptions, EngineTasks):
-    """Arguments of `fastrec.dask.evaluate`."""
+    """Arguments of `fastrec.dask.evaluate` and `fastrec.ray.evaluate`."""
 
 
 class SparkListOptions(ClusterListOptions, PerUser, SparkTasks):

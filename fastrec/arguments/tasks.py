@@ -6,12 +6,12 @@ __all__ = ["EngineTasks", "SparkTasks"]
 
 
 class EngineTasks(TypedDict, total=False):
-    """Threads and tasks of Dask."""
+    """Threads and tasks of Dask and Ray."""
 
     n_threads: Annotated[int | None, "threads of each task; default: 1, as engines run a task per core"]
     n_partitions: Annotated[
         int | None,
-        """tasks that evaluate; default: the largest number of partitions of a side
+        """tasks that evaluate; default: the largest number of partitions of a side, on Ray of 256 MB
         A task holds its partition in memory, which has all rows of its users.
         """,
     ]

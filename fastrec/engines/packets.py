@@ -17,6 +17,7 @@ from fastrec.exceptions import InputTypeError
 from fastrec.kernels.resampling import random_word
 
 __all__ = [
+    "BUCKETS_PER_PARTITION",
     "Packet",
     "Work",
     "batches_of_buckets",
@@ -32,6 +33,7 @@ Array = np.ndarray[Any, Any]
 Batch = Any  # pyarrow.RecordBatch
 Table = Any  # pyarrow.Table
 Work = Callable[[Iterable[Batch]], Iterator[Batch]]  # of a task, on its packets in the order of buckets
+BUCKETS_PER_PARTITION = 8  # enough for partitions of similar size, which tasks read bucket by bucket
 PACKED_BYTES = 1 << 25  # of rows packed together: more give larger packets
 BATCH_BYTES = 1 << 26  # of rows yielded together: fewer give more calls
 SMALL = 1 << 16  # up to here NumPy uses a radix sort
@@ -95,16 +97,22 @@ def no_packets() -> Table:
     return pa.schema(list(kinds.items())).empty_table()
 
 
-def pack_rows(rows: Table, side: str, empty: Table, users: Sequence[str], n_buckets: int) -> Table:
+def pack_rows(tables: Iterable[Table], side: str, empty: Table, users: Sequence[str], n_buckets: int) -> Table:
     """Return the packets of rows, with the columns and types of `empty`; raise for rows of other types."""
     import pyarrow as pa
 
+    batches = (batch for rows in tables for batch in _cast(rows, side, empty).to_batches())
+    return pa.Table.from_batches(list(pack(batches, side, users, n_buckets)), no_packets().schema)
+
+
+def _cast(rows: Table, side: str, empty: Table) -> Table:
+    import pyarrow as pa
+
     try:
-        rows = rows.select(empty.column_names).cast(empty.schema)
+        return rows.select(empty.column_names).cast(empty.schema)
     except pa.ArrowException:
         found, wanted = (", ".join(f"{own.name} {own.type}" for own in table.schema) for table in (rows, empty))
         raise InputTypeError(f"{side}: a part of the rows has columns {found}, expected {wanted}") from None
-    return pa.Table.from_batches(list(pack(rows.to_batches(), side, users, n_buckets)), no_packets().schema)
 
 
 def work_on(packets: Table, work: Work) -> Table:

@@ -9,6 +9,7 @@ from typing import Any
 import fastrec
 import fastrec.dask
 import fastrec.metrics.providers
+import fastrec.ray
 import fastrec.spark
 from website.docstrings import Link, link_in, signature, to_markdown
 
@@ -65,6 +66,7 @@ CONSTRUCTED = ("Evaluator", "ScoreEvaluator", "Ragged", "ScoreHistogram")  # res
 MODULES = (
     ("Spark", "spark", "Data frames of Spark, evaluated on the cluster.", fastrec.spark, fastrec.spark.__all__),
     ("Dask", "dask", "Data frames of Dask, evaluated on the cluster.", fastrec.dask, fastrec.dask.__all__),
+    ("Ray", "ray", "Datasets of Ray, evaluated on the cluster.", fastrec.ray, fastrec.ray.__all__),
     (
         "Providers",
         "providers",

@@ -28,8 +28,8 @@ NUMBER = re.compile(r"-?\d[\d,]*\.?\d*(?:e-?\d+)?")
 
 
 def test_every_program_is_a_doctest_or_run_by_a_test():
-    """tests/spark runs the one for Spark, tests/engines the one for Dask."""
-    assert {path for path in PAGES if programs(path)} == {MOVIELENS, SPARK, DOCS / "guides/dask.md"}
+    """tests/spark runs the one for Spark, tests/engines those for Dask and Ray."""
+    assert {path for path in PAGES if programs(path)} == {MOVIELENS, SPARK, DOCS / "guides/dask-and-ray.md"}
 
 
 def printed(page):

@@ -13,7 +13,7 @@ import fastrec
 ROOT = Path(__file__).parents[2]
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 METADATA = PROJECT["project"]
-NAMES_OF_CONDA = {"duckdb": "python-duckdb", "matplotlib": "matplotlib-base"}
+NAMES_OF_CONDA = {"duckdb": "python-duckdb", "matplotlib": "matplotlib-base", "ray": "ray-data"}
 
 
 def load_yaml(text: str) -> Any:
@@ -39,7 +39,7 @@ def as_conda(lines: list[str]) -> list[str]:
     found = []
     for line in lines:
         name, extra, bound = re.fullmatch(r"([\w-]+)(\[\w+\])?(>=[\d.]+)", line).groups()  # type: ignore[union-attr]
-        assert extra in (None, "[sql]", "[dataframe]", "[pyarrow]"), line
+        assert extra in (None, "[sql]", "[dataframe]", "[pyarrow]", "[data]"), line
         found.append(f"{NAMES_OF_CONDA.get(name, name)} {bound}")
     return found
 
@@ -49,7 +49,7 @@ def test_the_recipe_has_the_requirements_of_the_project(recipe: Any) -> None:
     python = f"python {METADATA['requires-python']}"
     assert needs["run"] == [python, *as_conda(METADATA["dependencies"] + extras["cli"])]
     assert needs["host"] == [python, "pip", *as_conda(PROJECT["build-system"]["requires"])]
-    names = ("frames", "plot", "stats", "models", "spark", "dask", "delta", "iceberg")
+    names = ("frames", "plot", "stats", "models", "spark", "dask", "ray", "delta", "iceberg")
     others = [line for name in names for line in as_conda(extras[name])]
     assert needs["run_constrained"] == [line for line in others if line not in needs["run"]]
     assert {"cli", "arrow", "frames", "plot", "stats", "models", "spark"} == set(

@@ -1,5 +1,6 @@
-"""Dask gives the bits of one machine, for any partitions, and the same errors: in threads, and on a local cluster."""
+"""Engines give the bits of one machine, for any partitions, and the same errors: Dask, and Ray on a local cluster."""
 
+import functools
 import importlib
 import sys
 
@@ -9,6 +10,7 @@ import pytest
 import fastrec
 from fastrec.exceptions import FastrecError, FastrecWarning, InputError, InputTypeError, MissingExtraError
 from support.documents import DOCS, programs
+from support.engines import OnDask, OnRay, make_lists
 
 pa = pytest.importorskip("pyarrow")
 pd = pytest.importorskip("pandas")
@@ -16,51 +18,22 @@ pd = pytest.importorskip("pandas")
 METRICS = ["ndcg@10", "ndcg(gain=exp2)@5", "recall@10", "map@10", "mrr", "hit_rate@1", "rbp(p=0.8)"]
 pytestmark = [
     pytest.mark.filterwarnings("ignore:ranks of lists have gaps"),
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),  # of Dask
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),  # of the engines
     pytest.mark.filterwarnings("ignore::FutureWarning"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
 ]
 
 
-def make_lists(n_users=150, strings=False, seed=0):
-    """Return lists, and a truth that lacks some of their users and has others, with rows in any order."""
-    rng = np.random.default_rng(seed)
-    user_name, item_name = ("user {}".format, "item {}".format) if strings else (int, int)
-    recs, truth = [], []
-    for user in range(n_users):
-        about = {"user_id": user_name(user), "plan": user % 3, "weight": 1 + user % 5 / 4}
-        if user % 10:
-            items = rng.choice(80, size=int(rng.integers(1, 30)), replace=False).tolist()
-            recs += [about | {"item_id": item_name(item), "rank": nth + 1} for nth, item in enumerate(items)]
-        if user % 7:
-            items = rng.choice(80, size=int(rng.integers(1, 12)), replace=False).tolist()
-            truth += [about | {"item_id": item_name(item), "gain": float(rng.integers(0, 4))} for item in items]
-    tables = pd.DataFrame(recs), pd.DataFrame(truth)
-    return tuple(table.sample(frac=1, random_state=seed).reset_index(drop=True) for table in tables)
+ENGINES = {"dask": OnDask, "dask cluster": functools.partial(OnDask, distributed=True), "ray": OnRay}
 
 
-class OnDask:
-    """Frames in partitions of a local cluster, or of threads in this process."""
-
-    def __init__(self, *, distributed):
-        self.dataframe = pytest.importorskip("dask.dataframe", reason="no Dask: pip install 'fastrec-eval[dask]'")
-        self.evaluate = importlib.import_module("fastrec.dask").evaluate
-        self.client = None
-        if distributed:
-            cluster = pytest.importorskip("distributed")
-            self.client = cluster.Client(n_workers=2, threads_per_worker=1, dashboard_address=None)
-
-    def make(self, frame, n_partitions=3):
-        return self.dataframe.from_pandas(frame, npartitions=n_partitions)
-
-    def close(self):
-        if self.client is not None:
-            self.client.shutdown()
-
-
-@pytest.fixture(scope="module", params=["threads", pytest.param("cluster", marks=pytest.mark.thorough)])
+@pytest.fixture(
+    scope="module",
+    params=["dask", *(pytest.param(name, marks=pytest.mark.thorough) for name in ("dask cluster", "ray"))],
+)
 def engine(request):
-    engine = OnDask(distributed=request.param == "cluster")
+    engine = ENGINES[request.param]()
+    engine.evaluate = importlib.import_module(f"fastrec.{engine.name.lower()}").evaluate
     yield engine
     engine.close()
 
@@ -131,7 +104,7 @@ def test_errors_are_those_of_fastrec(engine):
 
     assert fails(*good, user="user").startswith("recs has no column 'user'")
     unordered = engine.make(recs.drop(columns="rank"))
-    wanted = "recs must have a column of ranks or scores, as Dask rows have no order"
+    wanted = f"recs must have a column of ranks or scores, as {engine.name} rows have no order"
     assert fails(unordered, good[1], error=InputError) == wanted
     assert "must be a" in fails(recs, good[1], error=InputTypeError)
     as_strings = engine.make(truth.assign(user_id=truth["user_id"].astype(str)))
@@ -157,13 +130,16 @@ def test_a_column_that_may_hold_gains_is_named(engine):
 
 def test_the_program_of_the_documentation(engine):
     recs, truth = make_lists(20)
-    (program,) = programs(DOCS / "guides" / "dask.md")
+    page = programs(DOCS / "guides" / "dask-and-ray.md")
+    (program,) = (own for own in page if f"fastrec.{engine.name.lower()}." in own)
     names = {"recs": engine.make(recs), "truth": engine.make(truth)}
     exec(program, names)
     assert bits_of(names["report"]) == bits_of(fastrec.evaluate(recs, truth, ["ndcg@10", "recall@20"], by="plan"))
 
 
-def test_a_missing_package_is_one_line(monkeypatch):
-    monkeypatch.setitem(sys.modules, "dask.dataframe", None)
-    with pytest.raises(MissingExtraError, match=r"^fastrec\.dask needs dask: pip install 'fastrec-eval\[dask\]'$"):
-        importlib.import_module("fastrec.dask").evaluate(*make_lists(3), METRICS)
+@pytest.mark.parametrize(("extra", "module"), [("dask", "dask.dataframe"), ("ray", "ray.data")])
+def test_a_missing_package_is_one_line(monkeypatch, extra, module):
+    monkeypatch.setitem(sys.modules, module, None)
+    message = rf"^fastrec\.{extra} needs {extra}: pip install 'fastrec-eval\[{extra}\]'$"
+    with pytest.raises(MissingExtraError, match=message):
+        importlib.import_module(f"fastrec.{extra}").evaluate(*make_lists(3), METRICS)
