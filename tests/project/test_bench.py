@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from bench import cases, field, field_features, file_rivals, files, floor, report, rivals, run
+from bench import cases, field, field_features, file_rivals, files, floor, plan, report, rivals, run
 from bench.measure import Spread
 
 
@@ -239,3 +239,34 @@ def test_a_rival_of_files_with_other_values_is_found_out(tmp_path, monkeypatch):
     monkeypatch.setattr(file_rivals, "POLARS_LOG", "print('{\"gauc\": 0.5}')")
     with pytest.raises(AssertionError, match=r"gauc of Polars is 0\.5, of fastrec 0\."):
         files.compare(tmp_path, files.SMALL[-1], 1)
+
+
+def event(kind, **more):
+    return json.dumps({"Event": f"SparkListener{kind}", **more})
+
+
+def test_the_costs_of_a_job_on_spark_come_from_its_events():
+    task = {"Executor Run Time": 1500, "Result Size": 900, "Shuffle Write Metrics": {"Shuffle Bytes Written": 4000}}
+    lines = [
+        event("LogStart"),
+        event("JobStart", **{"Stage IDs": [0, 1], "Properties": {"spark.jobGroup.id": "10"}}),
+        event("JobStart", **{"Stage IDs": [2], "Properties": {"spark.jobGroup.id": "20"}}),
+        event("TaskEnd", **{"Stage ID": 0, "Task Type": "ShuffleMapTask", "Task Metrics": task}),
+        event("TaskEnd", **{"Stage ID": 1, "Task Type": "ResultTask", "Task Metrics": task}),
+        event("TaskEnd", **{"Stage ID": 2, "Task Type": "ResultTask", "Task Metrics": task}),
+    ]
+    assert plan.costs_of_groups(lines) == {"10": (3.0, 8000, 900), "20": (1.5, 4000, 900)}
+
+
+def test_costs_on_spark_are_predicted_from_smaller_jobs():
+    sizes = (10**7, 2 * 10**7, 4 * 10**7)
+    costs = [plan.Cost(n, plan.partitions_of(n), 2 + n / 1e6, 50 + 12 * n, 100 + n) for n in sizes]
+    last = plan.Cost(16 * 10**7, 64, 180.0, 50 + 12 * 16 * 10**7, 2 * (100 + 16 * 10**7))
+    assert plan.predicted(costs, 10**8).core_seconds == pytest.approx(102)
+    misses = plan.misses([*costs, last])
+    assert misses == pytest.approx({"core_seconds": -0.1, "shuffle_bytes": 0, "driver_bytes": -0.5}, abs=1e-6)
+    rows = [cost._asdict() for cost in (*costs, last)]
+    text = plan.table_of_plan({"machine": "a machine", "versions": {"spark": "4.0"}, "rows": rows})
+    assert "| 10M, measured | 4 | 0.00333 | 0.12 GB | 10 MB |" in text
+    assert "| the prediction is off by | | -10.0% | +0.0% | -50.0% |" in text
+    assert "| **10^10, predicted** from all | 4,000 |" in text and text.endswith("a machine; spark 4.0.")
