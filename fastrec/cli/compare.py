@@ -17,6 +17,7 @@ from fastrec.cli.output import check_outputs, name_files, write_comparison
 from fastrec.cli.standard_input import open_inputs
 from fastrec.comparison.tables import CELLS
 from fastrec.exceptions import InputError, MetricNotFoundError, one_line
+from fastrec.files.paths import the_same_files
 from fastrec.metrics.directions import Direction
 from fastrec.report.definitions import known_call
 from fastrec.report.report import is_saved, load, reword
@@ -222,18 +223,19 @@ def _evaluate_systems(
     if is_log and not saved:
         return dict(zip(models or systems, _evaluate_logs(list(systems.values()), models, options), strict=True)), None
     reports = {}
-    for name, path in systems.items():
-        if name in saved:
-            reports[name] = _load_values(path)
-            try:
-                for metric in (*(wanted or ()), *options["fail_if_worse"]):
-                    reports[name].name_of(metric)
-            except MetricNotFoundError as error:
-                raise InputError(path, ": ", error.text) from error
-        else:
-            alone = options | {"output": None, "html": None, "format_": "table"}
-            found = evaluate_any(path, truth, alone, is_log=is_log, per_user=True)
-            reports[name] = found.report
+    with the_same_files(path for path in (truth, *paths_of(options)) if path is not None):
+        for name, path in systems.items():
+            if name in saved:
+                reports[name] = _load_values(path)
+                try:
+                    for metric in (*(wanted or ()), *options["fail_if_worse"]):
+                        reports[name].name_of(metric)
+                except MetricNotFoundError as error:
+                    raise InputError(path, ": ", error.text) from error
+            else:
+                alone = options | {"output": None, "html": None, "format_": "table"}
+                found = evaluate_any(path, truth, alone, is_log=is_log, per_user=True)
+                reports[name] = found.report
     return reports, wanted
 
 

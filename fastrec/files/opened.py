@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 from fastrec.exceptions import InputError
 from fastrec.files.columns import (
@@ -40,6 +41,11 @@ class Opened:
     format: Format
     columns: FileColumns  # as the format has them
     stamps: Mapping[str, Stamp]  # of each file; readers raise if these have changed
+
+    @property
+    def may_read_folders(self) -> bool:
+        """Return whether a column that may be read is in the names of folders, as a Hive partition."""
+        return not self.columns.names.isdisjoint(unquote(key) for keys in self.files.keys for key in keys)
 
     def size(self) -> Size:
         """Estimate the size of the wanted columns."""

@@ -146,6 +146,8 @@ def _looks_narrow(plain: Plain, role: str) -> bool:
 
 def _open(opened: Opened) -> Plain | None:
     """Return files that all have the same wanted columns, of the usual types; else None."""
+    if opened.may_read_folders:
+        return None
     parquet = require("pyarrow.parquet", "cli", what="reading files")
     groups: list[RowGroup] = []
     names: dict[str, str] = {}
@@ -172,8 +174,6 @@ def _open(opened: Opened) -> Plain | None:
             rows = metadata.row_group(nth).num_rows
             groups.append(RowGroup(path, metadata, nth, first, rows))
             first += rows
-    if {*names.values()}.intersection(key for keys in opened.files.keys for key in keys):
-        return None  # a Hive partition has the name of a column
     return Plain(listed[0], names, types, tuple(groups))
 
 

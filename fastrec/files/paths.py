@@ -12,7 +12,7 @@ from fastrec.checks import check_there, shown_url
 from fastrec.exceptions import FastrecError, InputError, MissingFileError
 from fastrec.files.lakes import check_apart, find_table, read_version
 
-__all__ = ["Files", "Stamp", "find_files", "stamps_of", "unchanged", "utf8_path"]
+__all__ = ["Files", "Stamp", "find_files", "stamps_of", "the_same_files", "unchanged", "utf8_path"]
 
 
 class Files(NamedTuple):
@@ -30,7 +30,14 @@ class Files(NamedTuple):
 
 
 def utf8_path(path: str) -> str:
-    """Return an absolute path in UTF-8, as DuckDB and PyArrow expect it, also if the locale is C."""
+    """Return an absolute path in UTF-8, as DuckDB and PyArrow expect it, also if the locale is C.
+
+    A folder before `..` may be a link: the system goes up from its target, and `abspath` would go up from the link.
+    """
+    parts = path.split(os.sep)
+    if os.pardir in parts:
+        n = len(parts) - parts[::-1].index(os.pardir)
+        path = os.path.join(os.path.realpath(os.sep.join(parts[:n])), *parts[n:])
     return os.fsencode(os.path.abspath(path)).decode()
 
 
@@ -128,6 +135,7 @@ def _partition_keys(path: str) -> tuple[str, ...]:
 
 
 Stamp = tuple[int, ...]
+CHANGED = ": changed while it was read; evaluate it when it is complete"
 
 
 def stamps_of(paths: Iterable[str]) -> dict[str, Stamp]:
@@ -146,10 +154,20 @@ def unchanged(stamps: Mapping[str, Stamp]) -> Iterator[None]:
     _compare(stamps)
 
 
+@contextlib.contextmanager
+def the_same_files(paths: Iterable[str]) -> Iterator[None]:
+    """Raise if paths stand for other files at the end of a block that reads them repeatedly, or if these changed."""
+    before = {path: stamps_of(find_files(path).paths) for path in paths}
+    yield
+    for path, stamps in before.items():
+        if stamps_of(find_files(path).paths) != stamps:
+            raise InputError(path, CHANGED)
+
+
 def _compare(stamps: Mapping[str, Stamp]) -> None:
     for path, stamp in stamps.items():
         if _stamp(path) != stamp:
-            raise InputError(path, ": changed while it was read; evaluate it when it is complete") from None
+            raise InputError(path, CHANGED) from None
 
 
 def _stamp(path: str) -> Stamp:

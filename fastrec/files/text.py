@@ -86,6 +86,8 @@ def find_text(opened: Mapping[str, Opened]) -> dict[str, TextRows] | None:
 
 def _find(opened: Opened) -> TextRows | None:
     """Return the columns to read from files that have one form; else None."""
+    if opened.may_read_folders:
+        return None
     paths = opened.files.paths
     headers = []
     try:
@@ -102,8 +104,6 @@ def _find(opened: Opened) -> TextRows | None:
         return None
     if len({*first.names}) < len(first.names) or len({*names.values()}) < len(names):
         return None
-    if {*names.values()}.intersection(key for keys in opened.files.keys for key in keys):
-        return None  # a Hive partition has the name of a column
     kinds = {}
     for role, name in names.items():
         kind = _kind(role, first.samples[first.names.index(name)])

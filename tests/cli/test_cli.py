@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 import fastrec
+from fastrec.cli import compare as cli_compare
 from fastrec.cli import draw, group
 from fastrec.cli import options as cli_options
 from fastrec.cli.program import program
@@ -1296,6 +1297,23 @@ def test_compare_is_that_of_python(two_systems):
     assert document == fastrec.compare(reports, test="bootstrap", seed=3).to_dict()
     assert document["rows"][0]["difference"] == pytest.approx(-0.4)
     assert [row["group"] for row in document["segments"]["plan"]] == ["a", "b", "a", "b"]
+
+
+@pytest.mark.parametrize("change", ["rewritten", "another file"])
+def test_compared_systems_have_the_same_truth(two_systems, folder, monkeypatch, change):
+    def evaluate_and_change(*arguments, **options):
+        found = evaluate_any(*arguments, **options)
+        held = folder / "held"
+        (held / ("1.csv" if change == "rewritten" else "2.csv")).write_text("user_id,item_id,plan\n99,1,a\n")
+        return found
+
+    (folder / "held").mkdir()
+    (folder / "held.csv").rename(folder / "held" / "1.csv")
+    evaluate_any = cli_compare.evaluate_any
+    monkeypatch.setattr(cli_compare, "evaluate_any", evaluate_and_change)
+    result = run(*(argument.removesuffix(".csv") if argument == "held.csv" else argument for argument in two_systems))
+    assert result.exit_code == 2 and result.stdout == ""
+    assert result.stderr == "fastrec: error: held: changed while it was read; evaluate it when it is complete\n"
 
 
 def test_compare_tables(two_systems):

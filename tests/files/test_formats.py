@@ -18,6 +18,7 @@ from fastrec import evaluate_files
 from fastrec.arguments.calls import FileOptions
 from fastrec.arguments.signature import arguments_of
 from fastrec.exceptions import FastrecError, InputError, InputTypeError
+from fastrec.files import text as text_files
 from fastrec.files.columns import ColumnError, ListColumns, RowColumns
 from fastrec.files.formats import heads
 from fastrec.files.formats.recognise import input_formats
@@ -29,6 +30,7 @@ from support.read_files import read_logs, read_scores
 pa = pytest.importorskip("pyarrow")
 pytest.importorskip("duckdb")
 pq = pytest.importorskip("pyarrow.parquet")
+arrow_csv = pytest.importorskip("pyarrow.csv")
 
 RUN = "q1 Q0 d1 1 2.5 tag\nq1 Q0 d2 2 1.5 tag\nq2\tQ0\td3  1\t .5 tag\n"
 QRELS = "q1 0 d2 1\nq2 0 d3 2\nq2 0 d4 -1\n"
@@ -601,6 +603,46 @@ def test_a_column_in_the_file_wins_over_a_partition(write):
     write({"user_id": [1], "item_id": [5], "day": [3]}, "logs/day=4/x")
     folder = os.path.dirname(os.path.dirname(write({"user_id": [2], "item_id": [5], "day": [5]}, "logs/day=6/x")))
     assert read_logs(folder, write(TRUTH), ListColumns(by=("day",))).groups["day"].tolist() == [3, 5]
+
+
+@pytest.mark.parametrize("form", ["parquet", "csv"])
+def test_partitions_may_hold_the_usual_columns(tmp_path, monkeypatch, form):
+    """Whichever way the files are read: a label to group by leaves only DuckDB."""
+    monkeypatch.setattr(text_files, "MIN_BYTES", 0)
+    recs, truth = tmp_path / "recs", tmp_path / "truth"
+    for rank in (1, 2, 3):
+        rows = pa.table({"user_id": range(40), "item_id": [(user + rank) % 7 for user in range(40)]})
+        save(rows, recs / f"r%61nk={rank}", form)
+        rows = pa.table({"user_id": range(40), "item_id": [user % 3 + rank for user in range(40)]})
+        save(rows.append_column("plan", pa.array(["free"] * 40)), truth / f"gain={rank}", form)
+    found, named, grouped = (
+        evaluate_files(recs, truth, ["ndcg@5"], **options)
+        for options in ({}, {"rank": "rank", "gain": "gain"}, {"by": "plan"})
+    )
+    assert found["ndcg@5"] == named["ndcg@5"] == grouped["ndcg@5"]
+    log = tmp_path / "log"
+    for user in (1, 2):
+        rows = pa.table({"label": [0, 1, 1], "score": [0.5, 0.25 * user, 0.75]})
+        save(rows, log / f"user_id={user}", form)
+    assert evaluate_files(log, metrics=["log_loss"]).users["total"] == 2
+
+
+def save(rows, folder, form):
+    folder.mkdir(parents=True)
+    path = folder / f"part.{form}"
+    pq.write_table(rows, path) if form == "parquet" else arrow_csv.write_csv(rows, path)
+
+
+@pytest.mark.parametrize("form", ["parquet", "csv"])
+def test_a_folder_above_a_link_is_that_of_its_target(tmp_path, monkeypatch, form):
+    monkeypatch.setattr(text_files, "MIN_BYTES", 0)
+    for folder, item in (("a", 1), ("b", 2)):
+        save(pa.table({"user_id": [1], "item_id": [item]}), tmp_path / folder / "in", form)
+        (tmp_path / folder / "in" / "deep").mkdir()
+    (tmp_path / "a" / "link").symlink_to(tmp_path / "b" / "in" / "deep")
+    monkeypatch.chdir(tmp_path)
+    for path in ("a/link/..", f"a/link/../part.{form}", tmp_path / "a" / "link" / ".." / f"part.{form}"):
+        assert evaluate_files(path, f"b/in/part.{form}", ["hit_rate"])["hit_rate"] == 1
 
 
 def test_folders_of_a_file_that_is_named_are_no_partitions(write):
