@@ -10,7 +10,15 @@ from fastrec.arguments.calls import EngineListOptions
 from fastrec.arguments.signature import takes
 from fastrec.engines.evaluate import PackedSide, evaluate_lists
 from fastrec.engines.job import Job
-from fastrec.engines.packets import BUCKETS_PER_PARTITION, Work, join_rows, no_packets, pack_rows, work_on
+from fastrec.engines.packets import (
+    BUCKETS_PER_PARTITION,
+    Work,
+    join_rows,
+    no_packets,
+    pack_rows,
+    plain_types,
+    work_on,
+)
 from fastrec.exceptions import InputTypeError
 from fastrec.report.report import Report
 
@@ -74,9 +82,9 @@ class DaskSide(PackedSide):
     def having(self, names: Iterable[Any]) -> DaskSide:
         """Return the side with the needed columns: the named ones that exist once."""
         frame = self.frame[self.once(names)]
-        has_objects = any(kind == "O" for kind in frame.dtypes)  # only their values tell a type
-        first = _first_part(frame) if has_objects else frame._meta  # noqa: SLF001 - the types that Dask knows
-        return replace(self, empty=_as_table(first).slice(0, 0))
+        known = all(_has_known_type(frame[name]) for name in frame.columns)
+        first = frame._meta if known else _first_part(frame)  # noqa: SLF001 - the types that Dask knows
+        return replace(self, empty=plain_types(_as_table(first).schema).empty_table())
 
     def holds_numbers(self, name: str) -> bool:
         """Return whether any column holds numbers, by its type."""
@@ -103,6 +111,11 @@ class DaskSide(PackedSide):
         moved = dataframe.concat(packets).shuffle("bucket", npartitions=number).to_delayed()
         task = dask.delayed(work, pure=False)
         return join_rows(dask.compute(*(dask.delayed(_in_task)(part, task) for part in moved)))
+
+
+def _has_known_type(column: Any) -> bool:
+    """Return whether Dask knows the type of values, of objects and of unknown categories only they tell it."""
+    return bool(column.cat.known if column.dtype == "category" else column.dtype != "O")
 
 
 def _first_part(frame: Any) -> Any:

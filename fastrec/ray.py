@@ -11,13 +11,22 @@ from fastrec.arguments.calls import EngineListOptions
 from fastrec.arguments.signature import takes
 from fastrec.engines.evaluate import PackedSide, evaluate_lists
 from fastrec.engines.job import Job
-from fastrec.engines.packets import BUCKETS_PER_PARTITION, Work, join_rows, no_packets, pack_rows, work_on
-from fastrec.exceptions import FastrecError
+from fastrec.engines.packets import (
+    BUCKETS_PER_PARTITION,
+    Work,
+    join_rows,
+    no_packets,
+    pack_rows,
+    plain_types,
+    work_on,
+)
+from fastrec.exceptions import FastrecError, InputTypeError
 from fastrec.report.report import Report
 
 __all__ = ["evaluate"]
 
 Table = Any  # pyarrow.Table
+FIRST_ROWS = 1000  # that tell types: a few may hold only nulls
 TASK_BYTES = 1 << 28  # of rows packed by a task: fewer give more objects for Ray to move, about 1 ms each
 
 
@@ -78,9 +87,10 @@ class RaySide(PackedSide):
 
         kinds = {name: self._kinds()[name] for name in self.once(names)}
         if all(isinstance(kind, pa.DataType) for kind in kinds.values()):
-            return replace(self, empty=_with_lists(pa.schema(kinds.items()).empty_table()))
-        first = _collected(self.frame.select_columns(list(kinds)).limit(1))  # only values tell types of pandas
-        return replace(self, empty=first.slice(0, 0))
+            first = _with_lists(pa.schema(kinds.items()).empty_table())
+        else:  # only values tell types of pandas
+            first = _collected(self.frame.select_columns(list(kinds)).limit(FIRST_ROWS))
+        return replace(self, empty=plain_types(first.schema).empty_table())
 
     def holds_numbers(self, name: str) -> bool:
         """Return whether any column holds numbers, by its type."""
@@ -92,7 +102,12 @@ class RaySide(PackedSide):
 
     def _kinds(self) -> dict[str, Any]:
         """Return the types of all columns, which Ray knows once it has rows."""
-        schema = self.frame.schema()
+        import pyarrow as pa
+
+        try:
+            schema = self.frame.schema()
+        except pa.ArrowTypeError as error:
+            raise InputTypeError(f"{self.name} has blocks with different types of a column: {error}") from None
         return {} if schema is None else dict(zip(schema.names, schema.types, strict=True))
 
     @staticmethod

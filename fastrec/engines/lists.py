@@ -18,6 +18,7 @@ from fastrec.engines.side import (
     numbered_labels,
     or_usual,
     spelled,
+    with_strings,
 )
 from fastrec.evaluation.lists import Evaluator, reads_popularity
 from fastrec.exceptions import InputError
@@ -39,7 +40,7 @@ class ListPlan(NamedTuple, Generic[AnySide]):
     sides: dict[str, AnySide]
     job: Job
     evaluator: Evaluator
-    numbered: set[str]  # the groupings whose integer labels travel as strings
+    numbered: set[str]  # the groupings whose integer labels tasks read as strings
     used: tuple[Any, ...]  # the columns that arguments name, and those of ids
     left: LeftOpen
 
@@ -104,9 +105,8 @@ def plan_lists(
     adds_gains = {"score", "gain"} <= numbers and evaluator.settings["ties"] == "expected"
     if adds_gains or evaluator._reads_sides:  # noqa: SLF001 - not an attribute for users
         job = job._replace(order=(item,))
-    numbered = numbered_labels(sides, columns)
-    sides = {name: side.with_strings(numbered) for name, side in sides.items()}
-    job = job._replace(empty={name: side.empty for name, side in sides.items()})
+    numbered = numbered_labels(sides, columns) - {user}
+    job = job._replace(empty={name: with_strings(side.empty, numbered) for name, side in sides.items()})
     left = LeftOpen(order=False, gain="gain" not in numbers and evaluator.settings["min_gain"] != "any", sides=False)
     return ListPlan(sides, job, evaluator, numbered, (user, item, *columns.groupings(), weight), left)
 

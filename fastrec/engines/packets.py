@@ -25,6 +25,7 @@ __all__ = [
     "no_packets",
     "pack",
     "pack_rows",
+    "plain_types",
     "tables_of",
     "work_on",
 ]
@@ -32,6 +33,7 @@ __all__ = [
 Array = np.ndarray[Any, Any]
 Batch = Any  # pyarrow.RecordBatch
 Table = Any  # pyarrow.Table
+Schema = Any  # pyarrow.Schema
 Work = Callable[[Iterable[Batch]], Iterator[Batch]]  # of a task, on its packets in the order of buckets
 BUCKETS_PER_PARTITION = 8  # enough for partitions of similar size, which tasks read bucket by bucket
 PACKED_BYTES = 1 << 25  # of rows packed together: more give larger packets
@@ -69,7 +71,8 @@ def pack(batches: Iterable[Batch], side: str, users: Sequence[str], n_buckets: i
     """Pack the rows of batches and yield one row per packet; `users` are the columns that make a user."""
     import pyarrow as pa
 
-    for table in tables_of(batches, PACKED_BYTES):
+    for encoded in tables_of(batches, PACKED_BYTES):
+        table = _plain(encoded)
         buckets = _hash([table.column(name) for name in users]) % np.uint64(n_buckets)
         buckets = buckets.astype(np.uint16 if n_buckets <= SMALL else np.int32)
         order = np.argsort(buckets, kind="stable")
@@ -98,7 +101,7 @@ def no_packets() -> Table:
 
 
 def pack_rows(tables: Iterable[Table], side: str, empty: Table, users: Sequence[str], n_buckets: int) -> Table:
-    """Return the packets of rows, with the columns and types of `empty`; raise for rows of other types."""
+    """Return the packets of rows, with the columns and types of `empty`; raise for rows of other kinds."""
     import pyarrow as pa
 
     batches = (batch for rows in tables for batch in _cast(rows, side, empty).to_batches())
@@ -108,11 +111,54 @@ def pack_rows(tables: Iterable[Table], side: str, empty: Table, users: Sequence[
 def _cast(rows: Table, side: str, empty: Table) -> Table:
     import pyarrow as pa
 
-    try:
-        return rows.select(empty.column_names).cast(empty.schema)
-    except pa.ArrowException:
-        found, wanted = (", ".join(f"{own.name} {own.type}" for own in table.schema) for table in (rows, empty))
-        raise InputTypeError(f"{side}: a part of the rows has columns {found}, expected {wanted}") from None
+    with contextlib.suppress(pa.ArrowException):
+        own = _plain(rows.select(empty.column_names))
+        if all(map(_of_one_kind, own.schema.types, empty.schema.types)):
+            return own.cast(empty.schema)
+    found, wanted = (", ".join(f"{own.name} {own.type}" for own in table.schema) for table in (rows, empty))
+    raise InputTypeError(f"{side}: a part of the rows has columns {found}, expected {wanted}")
+
+
+def _of_one_kind(found: Any, wanted: Any) -> bool:
+    """Return whether a cast keeps the meaning of values: ids 20, 20.0 and "020" differ."""
+    from pyarrow import types
+
+    if hasattr(found, "value_type") and hasattr(wanted, "value_type"):
+        return _of_one_kind(found.value_type, wanted.value_type)
+    if types.is_null(found) or (types.is_integer(found) and types.is_floating(wanted)):
+        return True
+    if types.is_floating(found) and types.is_floating(wanted):
+        return bool(found.bit_width <= wanted.bit_width)  # a cast would round without an error
+    kinds = (types.is_integer, _is_string, types.is_date)
+    same = found.id == wanted.id or any(kind(found) and kind(wanted) for kind in kinds)
+    return same and getattr(found, "tz", None) == getattr(wanted, "tz", None)
+
+
+def _is_string(kind: Any) -> bool:
+    from pyarrow import types
+
+    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
+
+
+def plain_types(schema: Schema) -> Schema:
+    """Return a schema with the types of values in place of dictionaries, which packets do not have."""
+    import pyarrow as pa
+    from pyarrow import types
+
+    def plain(kind: Any) -> Any:
+        if types.is_dictionary(kind):
+            return kind.value_type
+        if types.is_list(kind) or types.is_large_list(kind):
+            return (pa.list_ if types.is_list(kind) else pa.large_list)(plain(kind.value_type))
+        return kind
+
+    return pa.schema([own.with_type(plain(own.type)) for own in schema])
+
+
+def _plain(rows: Table) -> Table:
+    """Return rows with values in place of dictionaries."""
+    kinds = plain_types(rows.schema)
+    return rows if kinds.equals(rows.schema) else rows.cast(kinds)
 
 
 def work_on(packets: Table, work: Work) -> Table:
@@ -169,12 +215,14 @@ def _read(packet: Packet, schemas: dict[bytes, Any]) -> Batch:
 
 
 def _join(batches: Sequence[Batch], empty: Table) -> Table:
-    """Return batches as one table, with the types of `empty` if the widths of batches differ."""
+    """Return batches as one table, with the types of `empty` if widths of batches differ or it has other kinds."""
     import pyarrow as pa
 
-    if all(batch.schema.equals(batches[0].schema) for batch in batches[1:]):
+    first, wanted = batches[0].schema, plain_types(empty.schema)
+    alike = all(batch.schema.equals(first) for batch in batches[1:])
+    if alike and all(map(_of_one_kind, first.types, wanted.types)):
         return pa.Table.from_batches(batches)
-    return pa.concat_tables([pa.Table.from_batches([batch]).cast(empty.schema) for batch in batches])
+    return pa.concat_tables([pa.Table.from_batches([batch]).cast(wanted) for batch in batches])
 
 
 def batches_of_buckets(packets: Iterable[Packet], empty: Mapping[str, Table]) -> Iterator[dict[str, Table]]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from fastrec.checks import listed_in_order, whole_number
@@ -29,6 +29,7 @@ __all__ = [
     "or_usual",
     "spelled",
     "user_columns",
+    "with_strings",
 ]
 
 Table = Any  # pyarrow.Table
@@ -61,13 +62,6 @@ class EngineSide(ABC):
     @abstractmethod
     def holds_numbers(self, name: str) -> bool:
         """Return whether any column holds numbers, or lists of them, by its type."""
-
-    def with_strings(self, names: Iterable[str]) -> Self:
-        """Return the side with some columns as strings: tasks give rows the types of `empty`."""
-        import pyarrow as pa
-
-        kinds = [pa.field(own.name, pa.string()) if own.name in names else own for own in self.empty.schema]
-        return replace(self, empty=self.empty.cast(pa.schema(kinds)))
 
     def as_frame(self) -> Frame:
         """Return a `Frame` of the column names, for code that reads no values."""
@@ -144,7 +138,7 @@ def check_ties(evaluator: Evaluator | ScoreEvaluator, engine: str) -> None:
 def numbered_labels(sides: Mapping[str, EngineSide], columns: Columns) -> set[str]:
     """Return the columns to group by that hold integers.
 
-    Labels of these are cast to strings first: else a partition in which a user lacks a label would do so by itself.
+    Tasks read labels of these as strings: else a partition in which a user lacks a label would do so by itself.
     """
     from pyarrow import types
 
@@ -153,6 +147,14 @@ def numbered_labels(sides: Mapping[str, EngineSide], columns: Columns) -> set[st
         kinds = [side.empty.schema.field(name).type for side in sides.values() if name in side.empty.column_names]
         found[name] = all(map(types.is_integer, kinds))
     return {name for name, numbered in found.items() if numbered}
+
+
+def with_strings(empty: Table, names: Collection[str]) -> Table:
+    """Return a table without rows with some columns of strings."""
+    import pyarrow as pa
+
+    kinds = [own.with_type(pa.string()) if own.name in names else own for own in empty.schema]
+    return pa.schema(kinds).empty_table()
 
 
 def spelled(groups: Mapping[Any, Any], *, numbered: bool) -> dict[Any, Any]:

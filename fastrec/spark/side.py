@@ -94,14 +94,6 @@ class FrameSide(EngineSide):
         """Return the data frame of the needed columns."""
         return self.frame.select(*map(column_of, self.empty.column_names))
 
-    def with_strings(self, names: Iterable[str]) -> FrameSide:
-        """Return the side with some columns converted to strings."""
-        there = [name for name in names if name in self.empty.column_names]
-        if not there:
-            return self
-        frame = self.frame.withColumns({name: column_of(name).cast("string") for name in there})
-        return replace(self, frame=frame).having(self.empty.column_names)
-
 
 def keep_code_on_this_node() -> None:
     """Cache compiled code in Spark's local folder of this node, unless a cache folder is set.

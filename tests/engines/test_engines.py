@@ -85,6 +85,51 @@ def test_other_sides_and_items(engine):
         assert bits_of(engine.evaluate(engine.make(recs), engine.make(truth), metrics, **options)) == bits_of(wanted)
 
 
+@pytest.mark.parametrize("strings", [False, True], ids=["integers", "strings"])
+@pytest.mark.parametrize("is_known", [False, True], ids=["unknown", "known"])
+def test_categories(engine, strings, is_known):
+    """Dask may know the categories of pandas only in its tasks; Parquet keeps them as dictionaries."""
+    frames = make_lists(40, strings=strings)
+    named = [frame.assign(plan="plan " + frame["plan"].astype(str)) for frame in frames]
+    missing = [frame.assign(plan=frame["plan"].where(frame["plan"] != "plan 0")) for frame in named]
+
+    def made(frame, names):
+        kinds = dict.fromkeys(names, "category")
+        if is_known or engine.name == "Ray":
+            return engine.make(frame.astype(kinds))
+        return engine.make(frame).astype(kinds)
+
+    for recs, truth in (frames, named, missing):
+        wanted = fastrec.evaluate(recs, truth, METRICS, by="plan")
+        categories = made(recs, ["user_id", "item_id", "plan"])
+        for other in (made(truth, ["user_id", "item_id", "plan", "gain"]), engine.make(truth)):
+            assert bits_of(engine.evaluate(categories, other, METRICS, by="plan")) == bits_of(wanted)
+
+
+@pytest.mark.parametrize("kind", ["floats", "ranges"])
+def test_categories_that_fastrec_refuses_as_labels(engine, kind):
+    if engine.name == "Ray" and kind == "ranges":
+        pytest.skip("Ray cannot move ranges of pandas")
+
+    def with_plans(frame):
+        plans = (frame["plan"] + 0.5).astype("category") if kind == "floats" else pd.cut(frame["plan"], [-1, 1, 5])
+        return frame.assign(plan=plans)
+
+    recs, truth = map(with_plans, make_lists(20))
+    with pytest.raises(InputTypeError) as wanted:
+        fastrec.evaluate(recs, truth, METRICS, by="plan")
+    with pytest.raises(InputTypeError) as found:
+        engine.evaluate(engine.make(recs), engine.make(truth), METRICS, by="plan")
+    assert str(found.value) == str(wanted.value)
+
+
+def test_users_are_groups(engine):
+    recs, truth = make_lists(20)
+    wanted = fastrec.evaluate(recs, truth, METRICS, by="user_id")
+    found = engine.evaluate(engine.make(recs), engine.make(truth), METRICS, by="user_id")
+    assert bits_of(found) == bits_of(wanted)
+
+
 def test_partitions_without_rows(engine):
     recs, truth = make_lists(4)
     wanted = fastrec.evaluate(recs, truth, METRICS)

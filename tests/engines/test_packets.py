@@ -7,6 +7,7 @@ import pytest
 import fastrec
 from fastrec.engines import packets
 from fastrec.engines.packets import Packet, batches_of_buckets, pack
+from fastrec.exceptions import InputTypeError
 
 WIDE = 2**40
 
@@ -83,6 +84,76 @@ def test_a_side_without_rows_has_its_columns():
         assert tables["truth"] is empty["truth"]
     assert list(batches_of_buckets([], empty)) == []
     assert list(pack([], "recs", ["user"], 5)) == []
+
+
+def test_dictionaries_are_packed_as_their_values():
+    texts = pa.array(["ann", None, "bob", "ann"])
+    table = pa.table(
+        {
+            "text": texts,
+            "number": pa.array([1, 2, None, WIDE]),
+            "list": pa.ListArray.from_arrays([0, 2, 2, 3, 4], texts),
+            "absent": pa.array([None] * 4, pa.string()),
+        }
+    )
+    encoded = table
+    for at, name in enumerate(("text", "number")):
+        encoded = encoded.set_column(at, name, table[name].dictionary_encode())
+    encoded = encoded.set_column(2, "list", pa.ListArray.from_arrays([0, 2, 2, 3, 4], texts.dictionary_encode()))
+    encoded = encoded.set_column(3, "absent", pa.array([None] * 4, pa.dictionary(pa.int8(), pa.string())))
+    assert packets.plain_types(encoded.schema) == table.schema
+    for users in (["text"], ["number"], ["text", "number"]):
+        packed = list(pack(table.to_batches(), "recs", users, 4))
+        assert list(pack(encoded.to_batches(), "recs", users, 4)) == packed
+        assert packets.pack_rows([encoded], "recs", table.slice(0, 0), users, 4).to_batches() == packed
+    (out,) = batches_of_buckets(unpacked(packed), {"recs": encoded.slice(0, 0)})
+    assert sorted(map(str, out["recs"].to_pylist())) == sorted(map(str, table.to_pylist()))
+
+
+@pytest.mark.parametrize(
+    ("found", "wanted", "fits"),
+    [
+        (pa.int32(), pa.int64(), True),
+        (pa.uint8(), pa.float64(), True),
+        (pa.float32(), pa.float64(), True),
+        (pa.float64(), pa.float32(), False),
+        (pa.float64(), pa.int64(), False),
+        (pa.string(), pa.int64(), False),
+        (pa.int64(), pa.string(), False),
+        (pa.float64(), pa.string(), False),
+        (pa.bool_(), pa.int64(), False),
+        (pa.date32(), pa.string(), False),
+        (pa.binary(), pa.string(), False),
+        (pa.large_string(), pa.string(), True),
+        (pa.dictionary(pa.int8(), pa.large_string()), pa.string(), True),
+        (pa.dictionary(pa.int8(), pa.string()), pa.int64(), False),
+        (pa.null(), pa.int64(), True),
+        (pa.list_(pa.null()), pa.list_(pa.string()), True),
+        (pa.large_list(pa.int32()), pa.list_(pa.int64()), True),
+        (pa.list_(pa.string()), pa.list_(pa.int64()), False),
+        (pa.list_(pa.int64()), pa.int64(), False),
+        (pa.timestamp("us"), pa.timestamp("ns"), True),
+        (pa.timestamp("us", "UTC"), pa.timestamp("us"), False),
+        (pa.date32(), pa.date64(), True),
+    ],
+    ids=str,
+)
+def test_parts_of_other_kinds_are_an_error(found, wanted, fits):
+    rows, empty = (pa.table({"user": [1], "own": pa.nulls(1, kind)}) for kind in (found, wanted))
+    if fits:
+        assert packets.pack_rows([rows], "recs", empty.slice(0, 0), ["user"], 4).num_rows == 1
+        return
+    with pytest.raises(InputTypeError) as raised:
+        packets.pack_rows([rows], "recs", empty.slice(0, 0), ["user"], 4)
+    wanted = f"recs: a part of the rows has columns user int64, own {found}, expected user int64, own {wanted}"
+    assert str(raised.value) == wanted
+
+
+def test_labels_of_integers_are_read_as_strings():
+    rows = pa.table({"user": [1, 2], "label": [7, None]})
+    empty = pa.schema({"user": pa.int64(), "label": pa.string()}).empty_table()
+    (out,) = batches_of_buckets(unpacked(pack(rows.to_batches(), "recs", ["user"], 1)), {"recs": empty})
+    assert out["recs"].to_pylist() == [{"user": 1, "label": "7"}, {"user": 2, "label": None}]
 
 
 @pytest.mark.parametrize("kind", ["lists", "rows", "rows without users"])

@@ -70,6 +70,41 @@ def test_types_that_differ_between_blocks_are_an_error(engine):
         fastrec.ray.evaluate(mixed, engine.make(truth), METRICS)
 
 
+def test_ids_of_other_kinds_do_not_match(engine):
+    """A cast would make user 20 of "020" and of 20.0."""
+    recs, truth = make_lists(30)
+    first, rest = recs[recs["user_id"] < 20], recs[recs["user_id"] >= 20]
+    for users in ("0" + rest["user_id"].astype(str), rest["user_id"].astype(float), rest["user_id"] + 0.5):
+        mixed = engine.make(first, 1).union(engine.make(rest.assign(user_id=users), 1))
+        with pytest.raises(InputTypeError, match=r"^recs: a part of the rows has columns user_id "):
+            fastrec.ray.evaluate(mixed, engine.make(truth), METRICS)
+    labelled = engine.make(first, 1).union(engine.make(rest.assign(plan="0" + rest["plan"].astype(str)), 1))
+    with pytest.raises(InputTypeError, match=r"plan \w*string.*, expected .*plan int64"):
+        fastrec.ray.evaluate(labelled, engine.make(truth), METRICS, by="plan")
+
+
+def test_blocks_without_a_common_schema_are_an_error(engine):
+    recs, truth = make_lists(20)
+    table = pa.Table.from_pandas(recs, preserve_index=False)
+    named = table.set_column(0, "user_id", table["user_id"].cast(pa.string()))
+    with pytest.raises(InputTypeError, match=r"^recs has blocks with different types of a column: .*user_id.*$"):
+        fastrec.ray.evaluate(engine.data.from_arrow([table, named]), engine.make(truth), METRICS)
+
+
+def test_categories_in_parquet(engine, tmp_path):
+    recs, truth = make_lists(50, strings=True)
+    kinds = dict.fromkeys(["user_id", "item_id", "plan"], "category")
+    wanted = fastrec.evaluate(recs, truth, METRICS, by="plan")
+    sides = []
+    for name, frame in (("recs", recs), ("truth", truth)):
+        frame.astype(kinds).to_parquet(tmp_path / f"{name}.parquet")
+        sides.append(engine.data.read_parquet(str(tmp_path / f"{name}.parquet")))
+    assert any(isinstance(kind, pa.DictionaryType) for kind in sides[0].schema().types)
+    found = fastrec.ray.evaluate(*sides, METRICS, by="plan")
+    assert [found[name] for name in METRICS] == [wanted[name] for name in METRICS]
+    assert found.groups == wanted.groups
+
+
 @pytest.mark.parametrize("size", [1, 1000, 3000])
 def test_small_blocks_are_packed_together(engine, monkeypatch, size):
     monkeypatch.setattr(fastrec.ray, "TASK_BYTES", size)
