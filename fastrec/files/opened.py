@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
@@ -47,6 +47,14 @@ class Opened:
         """Return whether a column that may be read is in the names of folders, as a Hive partition."""
         return not self.columns.names.isdisjoint(unquote(key) for keys in self.files.keys for key in keys)
 
+    def roles(self, path: str, found: Sequence[str]) -> dict[str, str]:
+        """Return {role: column} of a file; raise if it lacks one, or if the table has one that no file has."""
+        unwritten = self.files.unwritten & self.columns.names
+        wanted = self.columns.roles(self.table, path, [*found, *unwritten])
+        for name in sorted(unwritten.intersection(wanted.values())):
+            raise InputError(self.files.path, f": no file of this table has its column {name!r}, which was added since")
+        return self.columns.roles(self.table, path, found)
+
     def size(self) -> Size:
         """Estimate the size of the wanted columns."""
         return self.format.size(self.files, self.columns.names)
@@ -80,8 +88,6 @@ def open_files(
     opened = {}
     for table, files in found.items():
         own = ItemColumns(columns.item or ITEM_ID) if table == ITEMS else columns
-        for name in sorted(files.unwritten & own.names):
-            raise InputError(files.path, f": no file of this table has its column {name!r}, which was added since")
         asked = AUTO if table in (ITEMS, USERS) and input_format in unlabelled else input_format
         with unchanged(stamps[table]):
             format_ = recognise(files, own.names, asked)

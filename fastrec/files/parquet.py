@@ -159,7 +159,7 @@ def _open(opened: Opened) -> Plain | None:
         try:
             metadata = parquet.read_metadata(utf8_path(path))
             schema = metadata.schema.to_arrow_schema()
-            own = opened.columns.roles(opened.table, path, schema.names)
+            own = opened.roles(path, schema.names)
         except damages:
             return None
         leaves = [metadata.schema.column(at).path for at in range(len(metadata.schema))]

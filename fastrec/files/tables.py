@@ -231,9 +231,9 @@ def _copy(con: DuckDBPyConnection, opened: Opened) -> tuple[Source, dict[str, st
 def _find_roles(source: Source, opened: Opened) -> dict[str, str]:
     """Return {role: column}; raise unless all files have the same columns of the same types."""
     (first, found), *others = source.variants
-    names = opened.columns.roles(opened.table, first, list(found))
+    names = opened.roles(first, list(found))
     for path, other in others:
-        theirs = opened.columns.roles(opened.table, path, list(other))
+        theirs = opened.roles(path, list(other))
         for name, role in {name: role for own in (names, theirs) for role, name in own.items()}.items():
             mine, yours = name in names.values(), name in theirs.values()
             if not (mine and yours):

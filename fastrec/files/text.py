@@ -99,7 +99,7 @@ def _find(opened: Opened) -> TextRows | None:
             if form is None or form.layout != first.layout or packing_of(path) != packing_of(paths[0]):
                 return None
             headers.append(form.header)
-        names = opened.columns.roles(opened.table, paths[0], first.names)
+        names = opened.roles(paths[0], first.names)
     except InputError:
         return None
     if len({*first.names}) < len(first.names) or len({*names.values()}) < len(names):
