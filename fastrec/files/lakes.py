@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import glob
+import contextlib
+import functools
 import os
 import re
 from collections.abc import Iterable, Mapping
@@ -13,16 +14,23 @@ from fastrec.checks import shown_url, with_article
 from fastrec.exceptions import FastrecError, InputError, MissingFileError
 from fastrec.runtime.extras import require
 
-__all__ = ["DELTA", "ICEBERG", "LOG", "MARKS", "Version", "check_apart", "find_table", "read_version"]
+__all__ = [
+    "DELTA",
+    "ICEBERG",
+    "LOG",
+    "MARKS",
+    "METADATA",
+    "Version",
+    "check_apart",
+    "find_table",
+    "is_metadata",
+    "read_version",
+]
 
 DELTA, ICEBERG, HUDI = "Delta", "Iceberg", "Hudi"
-LOG, METADATA, ENDING = "_delta_log", "metadata", ".metadata.json"
-MARKS = (  # kinds of tables, and what is in their folders
-    (DELTA, LOG),
-    (HUDI, ".hoodie"),
-    (ICEBERG, f"{METADATA}/v[0-9]*{ENDING}"),
-    (ICEBERG, f"{METADATA}/[0-9]*-*{ENDING}"),
-)
+LOG, METADATA = "_delta_log", "metadata"
+MARKS = {LOG: DELTA, ".hoodie": HUDI}  # what is in the folders of these tables only
+ENDINGS = (".metadata.json", ".metadata.json.gz")  # of the files that tell the versions of Iceberg tables
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"  # in the name of a folder
 # Features of Delta that leave files the rows and columns of the table, or that are checked by themselves.
 KNOWN_FEATURES = frozenset(("columnMapping", "deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"))
@@ -40,28 +48,42 @@ class Version(NamedTuple):
 
 def find_table(path: str) -> tuple[str, str]:
     """Return the folder of a table and its kind; the path is that of the folder, or of an Iceberg metadata file."""
-    if path.endswith(ENDING) and os.path.isfile(path):
+    folder = os.path.dirname(os.path.abspath(path))
+    if path.endswith(ENDINGS) and os.path.basename(folder) == METADATA and os.path.isfile(path):
         return os.path.normpath(os.path.join(os.path.dirname(path), os.pardir)), ICEBERG
     return path, _kind_of(path)
 
 
+def is_metadata(name: str) -> bool:
+    """Return whether a file in a folder `METADATA` makes the folder around it an Iceberg table."""
+    return name.endswith(ENDINGS) and re.match("v[0-9]|[0-9].*-", name) is not None
+
+
 def _kind_of(folder: str) -> str:
     """Return the kind of table that a folder is; "" for any other path."""
-    place = glob.escape(folder)
-    return next((kind for kind, mark in MARKS if glob.glob(os.path.join(place, mark))), "")
+    for name, kind in MARKS.items():
+        if os.path.lexists(os.path.join(folder, name)):
+            return kind
+    with contextlib.suppress(OSError, ValueError):  # most folders have no such folder
+        if any(map(is_metadata, os.listdir(os.path.join(folder, METADATA)))):
+            return ICEBERG
+    return ""
 
 
 def check_apart(path: str, files: Iterable[str]) -> None:
     """Raise if a folder or a pattern stands for files in a table, where those of earlier versions are, too."""
+    real_path = functools.cache(os.path.realpath)
     checked = set()
     for file in files:
-        folder = os.path.dirname(os.path.abspath(file))
-        while folder not in checked:
-            checked.add(folder)
-            if kind := _kind_of(folder):
-                why = f"{with_article(kind)} table, which may keep files of earlier versions"
-                raise InputError(path, f": {file} is in {folder}, {why}: name that folder, or single files")
-            folder = os.path.dirname(folder)
+        real = os.path.dirname(os.path.realpath(file)) if os.path.islink(file) else real_path(os.path.dirname(file))
+        for place in (os.path.dirname(os.path.abspath(file)), real):
+            folder = place
+            while folder not in checked:
+                checked.add(folder)
+                if kind := _kind_of(folder):
+                    why = f"{with_article(kind)} table, which may keep files of earlier versions"
+                    raise InputError(path, f": {file} is in {folder}, {why}: name that folder, or single files")
+                folder = os.path.dirname(folder)
 
 
 # The current version of a table
@@ -79,7 +101,10 @@ def read_version(path: str, kind: str, folder: str, metadata: str) -> Version:
     except FastrecError:
         raise
     except Exception as error:  # of the library: logs and manifests may be damaged in many ways
-        raise InputError(path, f": cannot be read as {with_article(kind)} table: {error}") from error
+        why = str(error)
+        if kind == DELTA:  # its messages may have colours and, below the first line, what called what
+            why = re.sub(r"\x1b\[[0-9;]*m", "", why).strip().partition("\n")[0]
+        raise InputError(path, f": cannot be read as {with_article(kind)} table: {why}") from error
 
 
 def _refused(path: str, why: str) -> InputError:
@@ -97,22 +122,23 @@ def _name_below(path: str, folder: str, place: str) -> str:
     return name
 
 
-def _unwritten(columns: set[str], folder: str, names: Iterable[str]) -> frozenset[str]:
-    """Return the columns that no Parquet file has; none if a file cannot be read: reading its rows says why."""
+def _schema(path: str, folder: str, name: str) -> Any:
+    """Return the schema of a Parquet file of a table."""
     pa, parquet = (require(name, "cli", what="reading files") for name in ("pyarrow", "pyarrow.parquet"))
-    for name in names:
-        if columns:
-            try:
-                columns = columns.difference(parquet.read_schema(os.path.join(folder, name)).names)
-            except (OSError, ValueError, pa.ArrowException):
-                return frozenset()
-    return frozenset(columns)
+    try:
+        return parquet.read_schema(os.path.join(folder, name))
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise InputError(path, f": {name} cannot be read as Parquet: {error}") from error
 
 
 # Delta
 
 
 def _read_delta(path: str, folder: str) -> Version:
+    real = os.path.realpath(folder).replace(os.sep, "/")
+    if unquote(real) != real or re.search(r"[\\\x00-\x1f\x7f]", real):  # deltalake would read a folder of another name
+        why = "a Delta table is not read if its path, without links, has a backslash, a control character or %XX"
+        raise InputError(path, f": {why}: rename the folder")
     table = require("deltalake", "delta", what="reading Delta tables").DeltaTable(folder)
     actions = require("pyarrow", "cli", what="reading files").table(table.get_add_actions(flatten=True))
     metadata = table.metadata()
@@ -120,11 +146,12 @@ def _read_delta(path: str, folder: str) -> Version:
     found = [f"the feature {name}" for name in sorted(features - KNOWN_FEATURES)]
     if metadata.configuration.get("delta.columnMapping.mode", "none") != "none":
         found.append("column mapping")
-    if "deletionVectors" in features and table.deletion_vectors().read_all().num_rows:
+    if not found and _has_vectors(table, features):
         found.append("deletion vectors")
     if found:
         raise _refused(path, f"version {table.version()} of this Delta table has {' and '.join(found)}")
     keys = {}
+    unwritten = {field.name for field in table.schema().fields}.difference(metadata.partition_columns)
     for at, place in enumerate(actions["path"].to_pylist()):
         name = _name_below(path, folder, unquote(place))
         parts = [part.partition("=") for part in os.path.dirname(name).split("/") if part.partition("=")[1]]
@@ -133,8 +160,24 @@ def _read_delta(path: str, folder: str) -> Version:
         if texts.keys() != values.keys() or not all(_is_value(texts[column], values[column]) for column in values):
             raise _refused(path, f"the folder of {name} is not the partition that the log of the Delta table has")
         keys[name] = tuple(key for key, *_ in parts)
-    columns = {field.name for field in table.schema().fields}.difference(metadata.partition_columns)
-    return Version(keys, _unwritten(columns, folder, keys))
+        if unwritten or values:
+            columns: set[str] = set()
+            with contextlib.suppress(InputError):  # reading rows says why; the first copies of a store have no bytes
+                columns.update(_schema(path, folder, name).names)
+            for column in sorted(values.keys() & columns):
+                raise _refused(path, f"the partition {column!r} of the Delta table is also a column of {name}")
+            unwritten.difference_update(columns)
+    return Version(keys, frozenset(unwritten))
+
+
+def _has_vectors(table: Any, features: set[str]) -> bool:
+    """Return whether vectors delete rows of a table, which the log may have although the features lack them."""
+    try:
+        return bool(table.deletion_vectors().read_all().num_rows)
+    except Exception:  # of the library, which knows fewer features here than it does for files
+        if "deletionVectors" in features:
+            raise
+        return False
 
 
 def _is_value(text: str, value: Any) -> bool:
@@ -153,21 +196,26 @@ def _is_value(text: str, value: Any) -> bool:
 
 def _read_iceberg(path: str, folder: str, file: str) -> Version:
     what = "reading Iceberg tables"
-    parquet = require("pyarrow.parquet", "cli", what="reading files")
     io = require("pyiceberg.io.pyarrow", "iceberg", what=what).PyArrowFileIO()
     file = file or _newest_metadata(path, os.path.join(folder, METADATA))
+    if file.endswith(".gz"):
+        name = os.path.basename(file)
+        raise _refused(path, f"PyIceberg reads compressed metadata only from *.gz.metadata.json, not {name}")
     table = require("pyiceberg.serializers", "iceberg", what=what).FromInputFile.table_metadata(io.new_input(file))
     snapshot = table.current_snapshot()
     if snapshot is None:
+        if table.current_snapshot_id is not None:
+            raise InputError(path, f": its metadata names no snapshot {table.current_snapshot_id}, which is current")
         return Version({})
-    _name_below(path, folder, snapshot.manifest_list)  # before it is opened: it may be anywhere
+    _absolute_below(path, folder, snapshot.manifest_list)  # before it is opened: it may be anywhere
     for manifest in snapshot.manifests(io):
-        _name_below(path, folder, manifest.manifest_path)
+        _absolute_below(path, folder, manifest.manifest_path)
     fields = {field.field_id: field.name for field in table.schema().fields}
     mapped = {name: each.field_id for each in table.name_mapping() or () for name in each.names}
     keys: dict[str, tuple[str, ...]] = {}
+    unwritten = {*fields.values()}
     for task in require("pyiceberg.table", "iceberg", what=what).DataScan(table, io).plan_files():
-        name = _name_below(path, folder, task.file.file_path)
+        name = _absolute_below(path, folder, task.file.file_path)
         if task.file.file_format != "PARQUET":
             raise _refused(path, f"{name} is not in Parquet")
         if task.delete_files:
@@ -175,23 +223,32 @@ def _read_iceberg(path: str, folder: str, file: str) -> Version:
         if name in keys:
             raise _refused(path, f"the table has the rows of {name} twice")
         keys[name] = ()  # all columns are in the files
-        for column in parquet.read_schema(os.path.join(folder, name)):
+        schema = _schema(path, folder, name)
+        unwritten.difference_update(schema.names)
+        for column in schema:
             known = (column.metadata or {}).get(b"PARQUET:field_id")
             if fields.get(mapped.get(column.name) if known is None else int(known)) != column.name:
                 raise _refused(path, f"the table no longer has the column {column.name!r} of {name} under this name")
-    return Version(keys, _unwritten({*fields.values()}, folder, keys))
+    return Version(keys, frozenset(unwritten))
+
+
+def _absolute_below(path: str, folder: str, place: str) -> str:
+    """Return the name of a file below the folder; raise for relative paths: PyIceberg takes the current directory."""
+    if not re.match(r"([\w+.-]+:/?)?/", place):
+        raise _refused(path, f"the table has the file {place!r}, a relative path")
+    return _name_below(path, folder, place)
 
 
 def _newest_metadata(path: str, folder: str) -> str:
     """Return the path of the current metadata file: the newest one, and the one that the hint names if there is one."""
-    names = [name for name in os.listdir(folder) if name.endswith(ENDING)]
+    names = [name for name in os.listdir(folder) if name.endswith(ENDINGS)]
     numbers = {name: int(found[1]) for name in names if (found := re.match(r"v?(\d+)", name))}
     newest = sorted(name for name in numbers if numbers[name] == max(numbers.values()))
     hint = os.path.join(folder, "version-hint.text")
     if os.path.exists(hint):
         with open(hint, encoding="utf-8") as stream:
             said = stream.read().strip()
-        newest = [name for name in newest if {said, f"v{said}"} & {name, name.removesuffix(ENDING)}]
+        newest = [name for name in newest if {said, f"v{said}"} & {name, name.partition(".")[0]}]
     if len(newest) != 1:
         raise InputError(path, ": the files in metadata/ do not tell the current version: name its metadata file")
     return os.path.join(folder, newest[0])

@@ -78,6 +78,7 @@ def find_files(path: str) -> Files:
 
 def _files_of_table(path: str, folder: str, kind: str) -> Files:
     """Return the files of the current version of a table of a kind."""
+    _check_name(path)
     version = read_version(path, kind, utf8_path(folder), "" if folder == path else utf8_path(path))
     keys = {os.path.join(folder, name): own for name, own in sorted(version.keys.items())}
     if not keys:
@@ -87,11 +88,15 @@ def _files_of_table(path: str, folder: str, kind: str) -> Files:
     return Files(path, tuple(keys), tuple(keys.values()), version.unwritten)
 
 
-def _check_file(path: str) -> None:
+def _check_name(path: str) -> None:
     try:
         utf8_path(path)
     except UnicodeDecodeError:
         raise InputError(path, ": the name is not UTF-8; rename the file, or read a link to it") from None
+
+
+def _check_file(path: str) -> None:
+    _check_name(path)
     try:
         check_there(path)
     except MissingFileError:

@@ -16,7 +16,7 @@ from urllib.parse import SplitResult, quote, unquote, urlsplit
 from fastrec.checks import is_url, shown_url
 from fastrec.exceptions import Argument, InputError, MissingFileError, spelled
 from fastrec.files.formats.foreign import reason_of_url
-from fastrec.files.lakes import DELTA, ICEBERG, LOG, MARKS, find_table
+from fastrec.files.lakes import DELTA, ICEBERG, LOG, MARKS, METADATA, find_table, is_metadata
 from fastrec.files.paths import find_files
 from fastrec.runtime.extras import require
 from fastrec.runtime.outputs import temporary_folder
@@ -120,9 +120,10 @@ def _copy_from_store(url: str, root: str) -> str:
         raise MissingFileError(shown_url(url), ": no such file")
     files = {os.path.join(root, _checked_key(file.path)): file for file in listed}
     for local, file in files.items():
-        os.makedirs(os.path.dirname(local), exist_ok=True)
-        with open(local, "wb") as copy:
-            copy.truncate(file.size)
+        os.makedirs(os.path.dirname(local) if file.is_file else local, exist_ok=True)
+        if file.is_file:
+            with open(local, "wb") as copy:
+                copy.truncate(file.size)
     path = os.path.join(glob.escape(root) if glob.has_magic(pattern) else root, bucket, pattern)
     _, kind = find_table(path)
     if kind == ICEBERG:
@@ -162,21 +163,24 @@ def _parts_of_store(url: str) -> tuple[str, str, str]:
 
 
 def _list(store: Any, bucket: str, key: str) -> list[Any]:
-    """Return the files of a folder, with those that show whether it lies in a table, or the file of a key."""
+    """Return the files of a folder, with what shows whether it lies in a table, or the file of a key."""
     from pyarrow.fs import FileSelector, FileType
 
     found = store.get_file_info(f"{bucket}/{key}" if key else bucket)
-    if found.type == FileType.Directory:
-        found = store.get_file_info(FileSelector(found.path, recursive=True))
-        while key and found:
-            key = key.rpartition("/")[0]
-            for mark in {mark.partition("/")[0] for _, mark in MARKS}:
-                place = "/".join(filter(None, (bucket, key, mark)))
-                with contextlib.suppress(OSError):  # the caller may have no right to list it
-                    found += store.get_file_info(FileSelector(place, allow_not_found=True))
-    else:
-        found = [found]
-    return [file for file in found if file.type == FileType.File]
+    if found.type != FileType.Directory:
+        return [found] if found.is_file else []
+    files = [file for file in store.get_file_info(FileSelector(found.path, recursive=True)) if file.is_file]
+    marks = []
+    while key and files:
+        key = key.rpartition("/")[0]
+        place = f"{bucket}/{key}" if key else bucket
+        for name in MARKS:
+            with contextlib.suppress(OSError):  # the caller may have no right to see it
+                marks.append(store.get_file_info(f"{place}/{name}"))
+        with contextlib.suppress(OSError):
+            listed = store.get_file_info(FileSelector(f"{place}/{METADATA}", allow_not_found=True))
+            marks += [file for file in listed if is_metadata(file.base_name)]
+    return files + [mark for mark in marks if mark.type != FileType.NotFound]
 
 
 def _checked_key(path: str) -> str:

@@ -1,6 +1,8 @@
 """Delta and Iceberg tables: the current version has the bits of a frame, and what its files do not tell is an error."""
 
+import gzip
 import json
+import os
 import re
 import shutil
 import sys
@@ -12,7 +14,7 @@ import pytest
 import fastrec
 from fastrec import evaluate_files
 from fastrec.exceptions import InputError, MissingExtraError, MissingFileError
-from fastrec.files import opened
+from fastrec.files import opened, paths
 
 pa = pytest.importorskip("pyarrow")
 pytest.importorskip("duckdb")
@@ -61,9 +63,9 @@ def fails(path, truth, error=InputError, **options):
 # Without the packages
 
 
-def plain_table(folder, kind):
+def plain_table(folder, kind, metadata="v1.metadata.json"):
     """Write two files, and what marks the folder as a table; return the path of the first file."""
-    mark = {"delta": "_delta_log/0.json", "iceberg": "metadata/v1.metadata.json", "hudi": ".hoodie/x"}[kind]
+    mark = {"delta": "_delta_log/0.json", "iceberg": f"metadata/{metadata}", "hudi": ".hoodie/x"}[kind]
     data = folder / {"delta": "day=1", "iceberg": "data", "hudi": "day=1"}[kind]
     for path in (data, (folder / mark).parent):
         path.mkdir(parents=True)
@@ -96,6 +98,52 @@ def test_a_folder_or_pattern_that_finds_files_in_a_table_is_an_error(tmp_path, t
 @pytest.mark.parametrize("kind", ["delta", "iceberg", "hudi"])
 def test_a_single_file_of_a_table_is_read_as_it_is(tmp_path, truth, kind):
     check(plain_table(tmp_path / "recs", kind), lists(), truth)
+
+
+@pytest.mark.parametrize("name", ["00001-a-b.metadata.json", "v1.gz.metadata.json", "v1.metadata.json.gz"])
+def test_a_link_into_a_table_is_as_its_target(tmp_path, truth, name):
+    """A link to a folder, and a folder of links to files; the names of metadata are those that writers give."""
+    file = plain_table(tmp_path / "recs", "iceberg", name)
+    (tmp_path / "today").symlink_to(file.parent)
+    (tmp_path / "links").mkdir()
+    (tmp_path / "links" / "0.parquet").symlink_to(file)
+    for path in ("today", "today/*.parquet", "links", "links/*"):
+        assert f"is in {tmp_path}/recs, an Iceberg table, which may" in fails(tmp_path / path, truth)
+    check(tmp_path / "links" / "0.parquet", lists(), truth)
+
+
+def test_other_folders_and_files_with_such_names_are_no_tables(tmp_path, truth):
+    """JSON lines, a file in place of a folder, and metadata that are not of Iceberg."""
+    lines = "\n".join(map(json.dumps, lists().to_pylist()))
+    path = tmp_path / "v1.metadata.json"
+    path.write_text(lines)
+    check(path, lists(), truth)
+    (tmp_path / "recs" / "metadata").mkdir(parents=True)
+    pq.write_table(lists(), tmp_path / "recs" / "0.parquet")
+    (tmp_path / "recs" / "metadata" / "recs.metadata.json").touch()
+    check(tmp_path / "recs" / "*.parquet", lists(), truth)
+    shutil.rmtree(tmp_path / "recs" / "metadata")
+    pq.write_table(lists(40), tmp_path / "recs" / "metadata")
+    check(tmp_path / "recs" / "*.parquet", lists(), truth)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such names")
+@pytest.mark.parametrize("kind", ["delta", "iceberg"])
+def test_the_name_of_a_table_that_is_not_utf8(tmp_path, truth, kind):
+    plain_table(tmp_path / "recs", kind)
+    folder = (tmp_path / "recs").rename(tmp_path / "recs\udcff")
+    assert fails(folder, truth).endswith(": the name is not UTF-8; rename the file, or read a link to it")
+
+
+def test_each_folder_is_looked_at_once(tmp_path, truth, monkeypatch):
+    """Also one with a name that a pattern would take as one: no folder above it is listed."""
+    for at in range(9):
+        (tmp_path / "[recs]" / f"day=[{at}]").mkdir(parents=True)
+        pq.write_table(lists(at * 9, 9), tmp_path / "[recs]" / f"day=[{at}]" / "0.parquet")
+    listed = []
+    monkeypatch.setattr(os, "listdir", lambda path, own=os.listdir: (listed.append(path), own(path))[1])
+    assert len(paths.find_files(str(tmp_path / "[recs]")).paths) == 9
+    assert len(listed) == len({*listed}) + 1 and {os.path.basename(path) for path in listed} == {"metadata"}
 
 
 def test_hudi_tables_are_not_read(tmp_path, truth):
@@ -221,6 +269,7 @@ def change(table, case, place):
         "mapping by name": [{"metaData": {**mapped, "configuration": {"delta.columnMapping.mode": "name"}}}],
         "mapping by id": [{"metaData": {**mapped, "configuration": {"delta.columnMapping.mode": "id"}}}],
         "vector": [{"protocol": {**FEATURES, **features}}, {"remove": {"path": add["path"], "dataChange": True}}],
+        "vector without the feature": [{"remove": {"path": add["path"], "dataChange": True}}],
         "feature": [{"protocol": {**FEATURES, "readerFeatures": ["typeWidening"], "writerFeatures": ["typeWidening"]}}],
         "unknown": [{"protocol": {**FEATURES, "readerFeatures": ["noSuch"], "writerFeatures": ["noSuch"]}}],
         "elsewhere": [{"add": {**add, "path": f"{place.as_uri()}/{add['path']}"}}],
@@ -232,7 +281,7 @@ def change(table, case, place):
     }[case]
     if "mapping" in case:
         actions.append({"protocol": {"minReaderVersion": 2, "minWriterVersion": 5}})
-    if case == "vector":
+    if "vector" in case:
         actions.append({"add": {**add, "deletionVector": vector}})
     commit(table, *actions)
 
@@ -243,6 +292,7 @@ def change(table, case, place):
         ("mapping by name", "version 1 of this Delta table has column mapping; write the rows as Parquet, or pass"),
         ("mapping by id", "version 1 of this Delta table has column mapping; write the rows as Parquet, or pass"),
         ("vector", "version 1 of this Delta table has deletion vectors; write the rows as Parquet, or pass them to"),
+        ("vector without the feature", "version 1 of this Delta table has deletion vectors; write the rows as Parquet"),
         ("feature", "version 1 of this Delta table has the feature typeWidening; write the rows as Parquet"),
         ("unknown", "cannot be read as a Delta table: Kernel error: Unsupported: Feature 'noSuch'"),
         ("elsewhere", "the table has the file file:///"),
@@ -270,6 +320,37 @@ def test_a_folder_that_says_another_partition_than_the_log(delta, tmp_path, trut
     for values in ({"day": "y"}, {"day": None}):
         commit(table, {"add": {**add, "partitionValues": values}})
         assert "is not the partition that the log of the Delta table has" in fails(table, truth)
+
+
+def test_a_partition_that_the_files_have_too(delta, tmp_path, truth):
+    """Readers of Parquet take the values of the files, readers of Delta those of the log."""
+    table, rows = tmp_path / "recs", lists().append_column("day", pa.array(["x"] * 240))
+    delta.write_deltalake(table, rows, partition_by=["day"])
+    file = next(table.glob("day=x/*.parquet"))
+    pq.write_table(rows.set_column(3, "day", pa.array(["y"] * 240)), file)
+    told = fails(table, truth, by="day")
+    assert told.startswith(f"{table}: the partition 'day' of the Delta table is also a column of day=x/{file.name}; ")
+
+
+@pytest.mark.parametrize("name", ["my%20recs", "my\\recs", "my\nrecs"])
+def test_a_delta_table_in_a_folder_that_deltalake_takes_for_another(delta, tmp_path, truth, name):
+    """It reads the log of `my recs`, by itself and through a link."""
+    delta.write_deltalake(tmp_path / "my recs", lists())
+    table = Path(shutil.copytree(tmp_path / "my recs", tmp_path / name))
+    (tmp_path / "link").symlink_to(table)
+    for path in (table, tmp_path / "link"):
+        assert fails(path, truth).endswith(", a control character or %XX: rename the folder")
+    check(tmp_path / "my recs", lists(), truth)
+    check(Path(shutil.move(table, tmp_path / "100%")), lists(), truth)
+
+
+def test_a_message_of_deltalake_is_one_line_without_colours(delta, tmp_path, truth, monkeypatch):
+    def fail(_):
+        raise ValueError("\x1b[31mno log\x1b[0m\n  0: at a place in the library")
+
+    delta.write_deltalake(tmp_path / "recs", lists())
+    monkeypatch.setattr(delta, "DeltaTable", fail)
+    assert fails(tmp_path / "recs", truth) == f"{tmp_path}/recs: cannot be read as a Delta table: no log"
 
 
 def test_a_delta_table_without_rows(delta, tmp_path, truth):
@@ -466,6 +547,35 @@ def test_a_file_of_an_iceberg_table_that_is_gone(catalog, truth):
     (folder / "metadata").mkdir()
     (folder / "metadata" / "v1.metadata.json").write_text("{}")
     assert fails(folder, truth).startswith(f"{folder}: cannot be read as an Iceberg table: ")
+
+
+def test_a_damaged_file_of_an_iceberg_table(catalog, truth):
+    _, folder = create(catalog, lists())
+    file = next(folder.glob("data/*.parquet"))
+    file.write_bytes(b"PAR1 and more")
+    assert fails(folder, truth).startswith(f"{folder}: data/{file.name} cannot be read as Parquet: Parquet magic bytes")
+
+
+def test_metadata_that_pyiceberg_does_not_read_as_their_writer_did(catalog, truth, monkeypatch):
+    """No such snapshot, a path that depends on the current folder, and the names of compressed metadata."""
+    table, folder = create(catalog, lists())
+    newest = Path(table.metadata_location)
+    text, number = newest.read_text(), table.metadata.current_snapshot_id
+    newest.write_text(text.replace(f'"current-snapshot-id":{number}', '"current-snapshot-id":7'))
+    assert fails(folder, truth) == f"{folder}: its metadata names no snapshot 7, which is current"
+    newest.write_text(text.replace(f'"{folder}/metadata/snap', '"metadata/snap'))
+    monkeypatch.chdir(folder)
+    assert f"{folder}: the table has the file 'metadata/snap-" in (told := fails(folder, truth))
+    assert ", a relative path; write the rows" in told
+    newest.unlink()
+    for old in folder.glob("metadata/*.json"):
+        old.unlink()
+    (folder / "metadata" / "v2.gz.metadata.json").write_bytes(gzip.compress(text.encode()))
+    (folder / "metadata" / "version-hint.text").write_text("2")
+    check(folder, lists(), truth)
+    (folder / "metadata" / "v2.gz.metadata.json").rename(folder / "metadata" / "v2.metadata.json.gz")
+    for path in (folder, folder / "metadata" / "v2.metadata.json.gz"):
+        assert "compressed metadata only from *.gz.metadata.json, not v2.metadata.json.gz" in fails(path, truth)
 
 
 def test_the_metadata_of_the_current_version(catalog, truth):

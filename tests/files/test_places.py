@@ -288,6 +288,18 @@ def test_a_store_gives_the_bits_of_local_files(store, tmp_path, monkeypatch, for
     assert "_drafts" not in "".join(opened)
 
 
+def test_only_what_marks_a_table_is_listed_above_a_folder(tmp_path):
+    """Not its log, nor other files of a folder called metadata."""
+    from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
+
+    log, old = "shop/lake/_delta_log", "shop/metadata"
+    for name in (f"{log}/0.json", f"{old}/v1.metadata.json", f"{old}/notes.json", "shop/lake/day=1/0.parquet"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    found = places._list(SubTreeFileSystem(str(tmp_path), LocalFileSystem()), "shop", "lake/day=1")
+    assert [file.path for file in found] == ["shop/lake/day=1/0.parquet", log, f"{old}/v1.metadata.json"]
+
+
 def test_a_delta_table_in_a_store(store, tmp_path, monkeypatch):
     """Only the log and the files of the current version are copied, and no other way leads into the table."""
     deltalake = pytest.importorskip("deltalake", reason="no deltalake: .ci/full places installs it")
@@ -308,6 +320,9 @@ def test_a_delta_table_in_a_store(store, tmp_path, monkeypatch):
     assert bits_of(found) == bits_of(wanted) and list(found.groups["day"]) == list(wanted.groups["day"])
     n_logs, n_live = 2, len(deltalake.DeltaTable(local).file_uris())
     assert n_live < len(list(local.glob("day=*/*"))) and len(opened) == n_logs + n_live + 1
+    store.put_object(Bucket="shop", Key="my%20recs/_delta_log/0.json", Body=b"{}")
+    told = fails(url_of(store, "my%20recs"), given)
+    assert told.startswith("s3://shop/my%20recs: a Delta table is not read if its path") and "rename the" in told
     for key in ("lake", "lake/recs/day=1", "lake/recs/*/*.parquet", "lake/recs/day=*", "lake/re*"):
         assert "is in s3://shop/lake/recs, a Delta table, which may keep" in fails(url_of(store, key), given)
     told = fails(url_of(store, "iceberg"), given)

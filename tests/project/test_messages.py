@@ -16,6 +16,7 @@ from fastrec.files.columns import ColumnError
 PACKAGE = Path(fastrec.__file__).parent
 FOREIGN = {  # modules that read messages of other libraries, which have no codes
     "files/formats/foreign.py",  # DuckDB, Python's csv
+    "files/lakes.py",  # deltalake: colours, and a trace of its calls
     "inputs/arrow.py",  # PyArrow: strings that are not UTF-8
 }
 READS = {"sub", "split", "search", "match", "fullmatch", "findall", "finditer", "replace", "partition", "rpartition"}
