@@ -112,6 +112,8 @@ def check_names(document: Mapping[str, Any]) -> None:
         for name in names:
             if name not in metrics:
                 raise InputError(f"it has {where} of {name!r}, but no such metric")
+    if metrics and document["per_user"] == []:
+        raise InputError("it has values of users, but of no metric")
     labels = {grouping: list(map(str, own)) for grouping, own in document["labels"].items()}
     groups = {grouping: list(by_label) for grouping, by_label in document["groups"].items()}
     if labels != groups:

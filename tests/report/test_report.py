@@ -752,6 +752,7 @@ def test_why_a_mean_is_none_of_values_is_said(reason, options):
         ({"labelled": ["plan", "country"]}, {}, "labels of 'country' are missing"),
         ({"per_user": ["mrr"]}, {}, "values of users of 'mrr', but no such metric"),
         ({"per_user": ["ndcg@10", "hits@5"]}, {}, "per_user_1"),
+        ({"per_user": []}, {}, "values of users, but of no metric"),
     ],
 )
 def test_forged_arrays_are_an_error(tmp_path, document, arrays, says):
