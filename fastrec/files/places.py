@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["fetched"]
 
 COPIED_BYTES = 1 << 23  # at once
-SECONDS = 60  # without a byte until a server counts as silent
+SECONDS = 60  # without an answer, after which a server is given up
 LONGEST_NAME = 255  # bytes, in the file systems of Linux, macOS and Windows
 NOT_FOUND = (404, 410)
 
@@ -111,6 +111,8 @@ def _copy_from_store(url: str, root: str) -> str:
     decides which ones are read. It needs the log of a Delta table.
     """
     place, key, pattern = _parts_of_store(url)
+    if place.startswith("gs://") and "retry_limit_seconds=" not in place:  # its own limit is 15 minutes
+        place += f"{'&' if '?' in place else '?'}retry_limit_seconds={SECONDS}"
     try:
         store, bucket = require("pyarrow.fs", "cli", what="reading files at URLs").FileSystem.from_uri(place)
         listed = _list(store, bucket, key)

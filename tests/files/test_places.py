@@ -1,4 +1,4 @@
-"""Files at URLs: a local server of HTTP and one of S3 give the bits of local files, and messages no credentials."""
+"""Files at URLs: local servers of HTTP, S3 and Google Cloud Storage give the bits of local files; messages, no secrets."""
 
 import base64
 import functools
@@ -14,10 +14,12 @@ from fastrec import evaluate_files
 from fastrec.checks import is_any_url, shown_url
 from fastrec.exceptions import FastrecWarning, InputError, MissingFileError
 from fastrec.files import job, places
+from tests.support.stores import STORES
 
 pa = pytest.importorskip("pyarrow")
 testing = pytest.importorskip("click.testing")
 pytest.importorskip("duckdb")
+compute = pytest.importorskip("pyarrow.compute")
 csv = pytest.importorskip("pyarrow.csv")
 pq = pytest.importorskip("pyarrow.parquet")
 
@@ -231,57 +233,39 @@ def test_urls_on_the_command_line(server, tmp_path):
     assert "again" in told.stdout and "secret" not in told.stdout + told.stderr
 
 
-# S3
+# Object stores
 
 
-@pytest.fixture(scope="module")
-def store():
-    server = pytest.importorskip("moto.server", reason="no moto: .ci/full places installs it")
-    boto3 = pytest.importorskip("boto3")
-    running = server.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    running.start()
-    place = "{}:{}".format(*running.get_host_and_port())
-    client = boto3.client(
-        "s3",
-        endpoint_url=f"http://{place}",
-        region_name="us-east-1",
-        aws_access_key_id="ann",
-        aws_secret_access_key="secret",
-    )
-    client.create_bucket(Bucket="shop")
-    client.place = place
-    yield client
-    running.stop()
+def test_a_store_that_does_not_answer_is_given_up(monkeypatch):
+    """Its library would try for a quarter of an hour, without a word."""
+    monkeypatch.setattr(places, "SECONDS", 1)
+    told = fails("gs://anonymous@shop/recs.csv?scheme=http&endpoint_override=127.0.0.1:1", "truth.csv")
+    assert told.startswith("gs://shop/recs.csv: cannot be read: ") and told.endswith("Could not connect to server")
 
 
-def url_of(store, key):
-    options = f"scheme=http&endpoint_override={store.place}&region=us-east-1"
-    return f"s3://ann:secret@shop/{key}?{options}"
-
-
-def upload(store, folder):
-    for path in sorted(folder.rglob("*")):
-        if path.is_file():
-            store.put_object(Bucket="shop", Key=path.relative_to(folder).as_posix(), Body=path.read_bytes())
+@pytest.fixture(scope="module", params=STORES)
+def store(request):
+    with STORES[request.param]() as running:
+        yield running
 
 
 @pytest.mark.parametrize("form", ["parquet", "arrow", "csv.zst"])
 def test_a_store_gives_the_bits_of_local_files(store, tmp_path, monkeypatch, form):
     recs, truth = tables()
     for nth in range(N_PARTS):
-        own = recs.filter(pa.compute.equal(pa.compute.bit_wise_and(recs["user_id"], 3), nth % 4))
+        own = recs.filter(compute.equal(compute.bit_wise_and(recs["user_id"], 3), nth % 4))
         part = own.slice(nth // 4 * (len(own) // 10), len(own) // 10)
         write(part, tmp_path / form / f"day={nth % 4}" / f"part-{nth:02}.{form}")
     write(truth, tmp_path / form / f"truth.{form}")
     write(recs, tmp_path / form / "_drafts" / f"recs.{form}")
-    upload(store, tmp_path)
+    store.upload(tmp_path)
     opened, copy = [], places._copy
     monkeypatch.setattr(places, "_copy", lambda source, target: (opened.append(target.name), copy(source, target)))
     for pattern in (f"day=*/part-*.{form}", f"day=[0-9]/*.{form}", "day=*"):
         local = tmp_path / form / pattern, tmp_path / form / f"truth.{form}"
         wanted = evaluate_files(*local, METRICS, by="day")
         opened.clear()
-        urls = url_of(store, f"{form}/{pattern}"), url_of(store, f"{form}/truth.{form}")
+        urls = store.url(f"{form}/{pattern}"), store.url(f"{form}/truth.{form}")
         found = evaluate_files(*urls, METRICS, by="day")
         assert bits_of(found) == bits_of(wanted) and list(found.groups["day"]) == list(wanted.groups["day"])
         assert len(opened) == len(set(opened)) == N_PARTS + 1
@@ -304,32 +288,37 @@ def test_a_delta_table_in_a_store(store, tmp_path, monkeypatch):
     """Only the log and the files of the current version are copied, and no other way leads into the table."""
     deltalake = pytest.importorskip("deltalake", reason="no deltalake: .ci/full places installs it")
     recs, truth = tables()
-    recs = recs.append_column("day", pa.compute.bit_wise_and(recs["user_id"], 3))
+    recs = recs.append_column("day", compute.bit_wise_and(recs["user_id"], 3))
     local = tmp_path / "lake" / "recs"
     deltalake.write_deltalake(local, recs.slice(0, 60), partition_by="day")
     deltalake.write_deltalake(local, recs, mode="overwrite", partition_by="day")
     write(recs, tmp_path / "iceberg" / "data" / "0.parquet")
     write(truth, tmp_path / "iceberg" / "metadata" / "v1.metadata.json")
     write(truth, tmp_path / "held.parquet")
-    upload(store, tmp_path)
+    store.upload(tmp_path)
     opened, copy = [], places._copy
     monkeypatch.setattr(places, "_copy", lambda source, target: (opened.append(target.name), copy(source, target)))
-    given = url_of(store, "held.parquet")
-    found = evaluate_files(url_of(store, "lake/recs"), given, METRICS, by="day")
+    given = store.url("held.parquet")
+    found = evaluate_files(store.url("lake/recs"), given, METRICS, by="day")
     wanted = evaluate_files(local, tmp_path / "held.parquet", METRICS, by="day")
     assert bits_of(found) == bits_of(wanted) and list(found.groups["day"]) == list(wanted.groups["day"])
     n_logs, n_live = 2, len(deltalake.DeltaTable(local).file_uris())
     assert n_live < len(list(local.glob("day=*/*"))) and len(opened) == n_logs + n_live + 1
-    store.put_object(Bucket="shop", Key="my%20recs/_delta_log/0.json", Body=b"{}")
-    told = fails(url_of(store, "my%20recs"), given)
-    assert told.startswith("s3://shop/my%20recs: a Delta table is not read if its path") and "rename the" in told
+    store.put("my%20recs/_delta_log/0.json", b"{}")
+    told = fails(store.url("my%20recs"), given)
+    assert (
+        told.startswith(f"{store.scheme}://shop/my%20recs: a Delta table is not read if its path")
+        and "rename the" in told
+    )
     for key in ("lake", "lake/recs/day=1", "lake/recs/*/*.parquet", "lake/recs/day=*", "lake/re*"):
-        assert "is in s3://shop/lake/recs, a Delta table, which may keep" in fails(url_of(store, key), given)
-    told = fails(url_of(store, "iceberg"), given)
-    assert told.startswith("s3://shop/iceberg: Iceberg tables at URLs are not read; pass the rows to fastrec.evaluate")
-    assert "is in s3://shop/iceberg, an Iceberg table" in fails(url_of(store, "iceberg/data/*.parquet"), given)
+        assert f"is in {store.scheme}://shop/lake/recs, a Delta table, which may keep" in fails(store.url(key), given)
+    told = fails(store.url("iceberg"), given)
+    assert told.startswith(
+        f"{store.scheme}://shop/iceberg: Iceberg tables at URLs are not read; pass the rows to fastrec.evaluate"
+    )
+    assert f"is in {store.scheme}://shop/iceberg, an Iceberg table" in fails(store.url("iceberg/data/*.parquet"), given)
     one = next(local.glob("day=*/*.parquet")).relative_to(tmp_path).as_posix()
-    assert set(evaluate_files(url_of(store, one), given, METRICS)) == set(METRICS)
+    assert set(evaluate_files(store.url(one), given, METRICS)) == set(METRICS)
 
 
 def test_errors_of_a_store_name_no_credentials(store, tmp_path):
@@ -337,18 +326,24 @@ def test_errors_of_a_store_name_no_credentials(store, tmp_path):
     write(recs.drop(["rank"]).append_column("rank", pa.nulls(len(recs), pa.int64())), tmp_path / "bad" / "a.parquet")
     write(recs, tmp_path / "bad" / "b.parquet")
     write(truth, tmp_path / "truth.parquet")
-    upload(store, tmp_path)
-    store.put_object(Bucket="shop", Key="odd/../a.parquet", Body=b"PAR1")
-    store.put_object(Bucket="shop", Key="void/a.parquet", Body=b"")
-    given = url_of(store, "truth.parquet")
-    assert fails(url_of(store, "none.parquet"), given, error=MissingFileError) == "s3://shop/none.parquet: no such file"
-    assert fails(url_of(store, "bad/c*.parquet"), given, error=MissingFileError).startswith(
-        "s3://shop/bad/c*.parquet: no"
+    store.upload(tmp_path)
+    odd = {"s3": "odd/../a.parquet", "gs": f"odd/{'a' * 256}"}  # the other server takes no ..
+    store.put(odd[store.scheme], b"PAR1")
+    store.put("void/a.parquet", b"")
+    given = store.url("truth.parquet")
+    assert (
+        fails(store.url("none.parquet"), given, error=MissingFileError)
+        == f"{store.scheme}://shop/none.parquet: no such file"
     )
-    assert fails(url_of(store, "bad"), given).startswith("s3://shop/bad: column 'rank' has no value (null) in ")
-    assert "row 1 of s3://shop/bad/a.parquet" in fails(url_of(store, "bad"), given)
-    assert "the file is empty" in fails(url_of(store, "void"), given)
-    assert "cannot be the name of a file" in fails(url_of(store, "odd"), given)
-    wrong = url_of(store, "truth.parquet").replace("shop/", "no-such-shop/")
-    assert "s3://no-such-shop/truth.parquet: " in fails(wrong, given)
-    assert "cannot be read" in fails("s3://ann:secret@shop/x?region=secret&no_such_option=secret", given)
+    assert fails(store.url("bad/c*.parquet"), given, error=MissingFileError).startswith(
+        f"{store.scheme}://shop/bad/c*.parquet: no"
+    )
+    assert fails(store.url("bad"), given).startswith(
+        f"{store.scheme}://shop/bad: column 'rank' has no value (null) in "
+    )
+    assert f"row 1 of {store.scheme}://shop/bad/a.parquet" in fails(store.url("bad"), given)
+    assert "the file is empty" in fails(store.url("void"), given)
+    assert "cannot be the name of a file" in fails(store.url("odd"), given)
+    wrong = store.url("truth.parquet", "no-such-shop")
+    assert f"{store.scheme}://no-such-shop/truth.parquet: " in fails(wrong, given)
+    assert "cannot be read" in fails(f"{store.url('x')}&no_such_option=secret", given)
