@@ -13,6 +13,8 @@ from fastrec.engines.job import Job
 from fastrec.engines.packets import (
     BUCKETS_PER_PARTITION,
     Work,
+    is_number,
+    is_string,
     join_rows,
     no_packets,
     pack_rows,
@@ -25,6 +27,8 @@ from fastrec.report.report import Report
 __all__ = ["evaluate"]
 
 Table = Any  # pyarrow.Table
+LISTS = r"(?s)^[\[(].*[\])]$"  # lists, tuples and arrays as strings
+SOME_LIST = r"(?s)^[\[(](.+[, ].*|'.*')[\])]$"  # no name in brackets
 
 
 @takes(EngineListOptions)
@@ -70,9 +74,9 @@ class DaskSide(PackedSide):
     module: ClassVar[str] = "dask.dataframe"
 
     @staticmethod
-    def takes(frame: Any) -> bool:
+    def is_frame(frame: Any) -> bool:
         """Return whether an argument is a Dask data frame."""
-        return hasattr(frame, "map_partitions") and hasattr(frame, "columns")
+        return hasattr(frame, "map_partitions") and getattr(frame, "ndim", 0) == 2
 
     @property
     def columns(self) -> list[str]:
@@ -87,8 +91,9 @@ class DaskSide(PackedSide):
         return replace(self, empty=plain_types(_as_table(first).schema).empty_table())
 
     def holds_numbers(self, name: str) -> bool:
-        """Return whether any column holds numbers, by its type."""
-        return getattr(self.frame.dtypes[name], "kind", "O") in "iuf"
+        """Return whether a column, needed or not, holds numbers or lists of numbers, by its type."""
+        own = _as_table(self.frame[[name]]._meta).schema.field(0).type  # noqa: SLF001 - the types that Dask knows
+        return is_number(own)
 
     @staticmethod
     def collect(value: Any) -> Any:
@@ -125,7 +130,24 @@ def _first_part(frame: Any) -> Any:
 
 
 def _pack(part: Any, side: str, empty: Table, keys: tuple[str, ...], n_buckets: int) -> Any:
-    return _as_frame(pack_rows([_as_table(part)], side, empty, keys, n_buckets))
+    rows = _as_table(part)
+    _check_no_lists(rows, side)
+    return _as_frame(pack_rows([rows], side, empty, keys, n_buckets))
+
+
+def _check_no_lists(rows: Table, side: str) -> None:
+    """Raise for a column whose lists became strings, which would be ids: dask.dataframe.from_pandas does that."""
+    import pyarrow.compute as pc
+
+    for name, values in zip(rows.column_names, rows.columns, strict=True):
+        first = next((str(own) for own in values if own.is_valid), "") if is_string(values.type) else ""
+        if not first.startswith(("[", "(")) or not pc.all(pc.match_substring_regex(values, LISTS)).as_py():
+            continue
+        if pc.any(pc.match_substring_regex(values, SOME_LIST)).as_py():
+            raise InputTypeError(
+                f"{side}: column {name!r} has strings such as {first!r}, lists that dask.dataframe.from_pandas turned "
+                "into strings: give it lists of Arrow, or set dataframe.convert-string to False"
+            )
 
 
 def _in_task(part: Any, work: Work) -> Table:

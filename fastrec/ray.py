@@ -14,6 +14,7 @@ from fastrec.engines.job import Job
 from fastrec.engines.packets import (
     BUCKETS_PER_PARTITION,
     Work,
+    is_number,
     join_rows,
     no_packets,
     pack_rows,
@@ -72,7 +73,7 @@ class RaySide(PackedSide):
     module: ClassVar[str] = "ray.data"
 
     @staticmethod
-    def takes(frame: Any) -> bool:
+    def is_frame(frame: Any) -> bool:
         """Return whether an argument is a Ray dataset."""
         return hasattr(frame, "to_arrow_refs")
 
@@ -93,12 +94,8 @@ class RaySide(PackedSide):
         return replace(self, empty=plain_types(first.schema).empty_table())
 
     def holds_numbers(self, name: str) -> bool:
-        """Return whether any column holds numbers, by its type."""
-        import pyarrow as pa
-        from pyarrow import types
-
-        kind = self._kinds()[name]
-        return isinstance(kind, pa.DataType) and (types.is_integer(kind) or types.is_floating(kind))
+        """Return whether a column, needed or not, holds numbers or lists of numbers, by its type."""
+        return is_number(self._kinds()[name])
 
     def _kinds(self) -> dict[str, Any]:
         """Return the types of all columns, which Ray knows once it has rows."""
@@ -113,7 +110,7 @@ class RaySide(PackedSide):
     @staticmethod
     def collect(value: Any) -> Any:
         """Return the table of items in memory, from a Ray dataset or any other form."""
-        return _collected(value) if RaySide.takes(value) else value
+        return _collected(value) if RaySide.is_frame(value) else value
 
     def blocks(self) -> list[list[Any]]:
         """Run the dataset, and return its blocks, small ones together."""
@@ -134,9 +131,9 @@ class RaySide(PackedSide):
         task = ray.remote(_in_task).options(num_cpus=min(job.n_threads or 1, n_cpus))
         packed = [pack.remote(side.name, side.empty, job.keys, number, *own) for side, own in blocks]
         del blocks  # Ray may forget rows once they are packed
-        parts = zip(*packed, strict=True) if number > 1 else [packed]  # Ray returns one part as itself
+        partitions = zip(*packed, strict=True) if number > 1 else [packed]  # Ray returns one alone as itself
         shared = ray.put(work)
-        made = [task.remote(shared, *packets) for packets in parts]
+        made = [task.remote(shared, *packets) for packets in partitions]
         try:
             return join_rows(ray.get(made))
         except ray.exceptions.RayTaskError as error:
@@ -173,11 +170,11 @@ def _with_lists(block: Table) -> Table:
 
 
 def _pack(side: str, empty: Table, keys: tuple[str, ...], number: int, *blocks: Table) -> Any:
-    """Return the packets of each part."""
+    """Return the packets of each partition that evaluates; Ray wants one alone as itself."""
     having = (block for block in blocks if block.num_rows)  # Ray forgets the columns of empty blocks
     packets = pack_rows(having, side, empty, keys, BUCKETS_PER_PARTITION * number)
-    parts = packets.column("bucket").to_numpy() % number
-    packed = [packets.filter(parts == nth) for nth in range(number)]
+    partitions = packets.column("bucket").to_numpy() % number
+    packed = [packets.filter(partitions == nth) for nth in range(number)]
     return packed if number > 1 else packed[0]
 
 

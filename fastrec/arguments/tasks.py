@@ -11,7 +11,7 @@ class EngineTasks(TypedDict, total=False):
     n_threads: Annotated[int | None, "threads of each task; default: 1, as engines run a task per core"]
     n_partitions: Annotated[
         int | None,
-        """tasks that evaluate; default: the largest number of partitions of a side, on Ray of 256 MB
+        """tasks that evaluate; default: the largest number of partitions of a side; on Ray, one per 256 MB
         A task holds its partition in memory, which has all rows of its users.
         """,
     ]

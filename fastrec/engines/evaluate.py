@@ -27,8 +27,8 @@ Table = Any  # pyarrow.Table
 class PackedSide(EngineSide):
     """A side whose engine runs any function of Python on packets."""
 
-    form: ClassVar[str]  # of data, in messages
-    module: ClassVar[str]  # that has it
+    form: ClassVar[str]  # the name of its data in messages
+    module: ClassVar[str]  # the module to import
 
     @classmethod
     def open(cls, name: str, frame: Any) -> Self:
@@ -36,14 +36,14 @@ class PackedSide(EngineSide):
         extra = cls.engine.lower()
         for module in ("pyarrow", cls.module):
             require(module, extra, what=f"fastrec.{extra}")
-        if not cls.takes(frame):
+        if not cls.is_frame(frame):
             found = with_article(type(frame).__name__)
             raise InputTypeError(f"{name} must be a {cls.form}, found {found}; fastrec.evaluate takes other data")
         return cls(name, frame)
 
     @staticmethod
     @abstractmethod
-    def takes(frame: Any) -> bool:
+    def is_frame(frame: Any) -> bool:
         """Return whether an argument is a data frame of the engine."""
 
     @staticmethod

@@ -21,6 +21,8 @@ __all__ = [
     "Packet",
     "Work",
     "batches_of_buckets",
+    "is_number",
+    "is_string",
     "join_rows",
     "no_packets",
     "pack",
@@ -115,8 +117,10 @@ def _cast(rows: Table, side: str, empty: Table) -> Table:
         own = _plain(rows.select(empty.column_names))
         if all(map(_of_one_kind, own.schema.types, empty.schema.types)):
             return own.cast(empty.schema)
-    found, wanted = (", ".join(f"{own.name} {own.type}" for own in table.schema) for table in (rows, empty))
-    raise InputTypeError(f"{side}: a part of the rows has columns {found}, expected {wanted}")
+    schemas = [table.select(empty.column_names).schema for table in (rows, empty)]
+    other = [own.name for own, wanted in zip(*schemas, strict=True) if own.type != wanted.type]
+    found, wanted = (", ".join(f"{name} {own.field(name).type}" for name in other) for own in schemas)
+    raise InputTypeError(f"{side}: a part of the rows has columns {found}, expected {wanted}: cast them to one type")
 
 
 def _of_one_kind(found: Any, wanted: Any) -> bool:
@@ -129,34 +133,48 @@ def _of_one_kind(found: Any, wanted: Any) -> bool:
         return True
     if types.is_floating(found) and types.is_floating(wanted):
         return bool(found.bit_width <= wanted.bit_width)  # a cast would round without an error
-    kinds = (types.is_integer, _is_string, types.is_date)
+    kinds = (types.is_integer, is_string, types.is_date)
     same = found.id == wanted.id or any(kind(found) and kind(wanted) for kind in kinds)
     return same and getattr(found, "tz", None) == getattr(wanted, "tz", None)
 
 
-def _is_string(kind: Any) -> bool:
+def is_number(kind: Any) -> bool:
+    """Return whether a type is one of Arrow, of numbers or lists of numbers."""
+    import pyarrow as pa
     from pyarrow import types
 
-    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
+    kind = getattr(kind, "value_type", kind)
+    return isinstance(kind, pa.DataType) and bool(types.is_integer(kind) or types.is_floating(kind))
+
+
+def is_string(kind: Any) -> bool:
+    """Return whether a type of Arrow is of strings."""
+    from pyarrow import types
+
+    return bool(types.is_string(kind) or types.is_large_string(kind))
 
 
 def plain_types(schema: Schema) -> Schema:
-    """Return a schema with the types of values in place of dictionaries, which packets do not have."""
+    """Return a schema with plain values in place of dictionaries, views and lists of one size, which packets lack."""
     import pyarrow as pa
     from pyarrow import types
 
     def plain(kind: Any) -> Any:
         if types.is_dictionary(kind):
-            return kind.value_type
-        if types.is_list(kind) or types.is_large_list(kind):
-            return (pa.list_ if types.is_list(kind) else pa.large_list)(plain(kind.value_type))
+            return plain(kind.value_type)
+        if types.is_string_view(kind):
+            return pa.string()
+        if types.is_large_list(kind):
+            return pa.large_list(plain(kind.value_type))
+        if types.is_list(kind) or types.is_fixed_size_list(kind):
+            return pa.list_(plain(kind.value_type))
         return kind
 
     return pa.schema([own.with_type(plain(own.type)) for own in schema])
 
 
 def _plain(rows: Table) -> Table:
-    """Return rows with values in place of dictionaries."""
+    """Return rows with the types of `plain_types`."""
     kinds = plain_types(rows.schema)
     return rows if kinds.equals(rows.schema) else rows.cast(kinds)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from fastrec.checks import listed_in_order, whole_number
+from fastrec.engines.packets import is_string
 from fastrec.evaluation.lists import Evaluator
 from fastrec.evaluation.rows import ScoreEvaluator
 from fastrec.exceptions import InputError, InputTypeError
@@ -61,7 +62,7 @@ class EngineSide(ABC):
 
     @abstractmethod
     def holds_numbers(self, name: str) -> bool:
-        """Return whether any column holds numbers, or lists of them, by its type."""
+        """Return whether a column, needed or not, holds numbers or lists of numbers, by its type."""
 
     def as_frame(self) -> Frame:
         """Return a `Frame` of the column names, for code that reads no values."""
@@ -73,7 +74,8 @@ class EngineSide(ABC):
 
         columns = self.columns
         needed = set(self.empty.column_names)
-        return pa.table([self.empty.column(name) if name in needed else pa.nulls(0) for name in columns], names=columns)
+        own = [self.empty.column(name) if name in needed else pa.nulls(0) for name in columns]
+        return pa.table(own, names=[str(name) for name in columns])
 
     def kind_of_ids(self, name: str) -> str:
         """Return how errors name the ids in a needed column, or in its lists; "" for a type that ids cannot have."""
@@ -83,7 +85,7 @@ class EngineSide(ABC):
         kind = kind if self.is_long(name) else kind.value_type
         if types.is_integer(kind):
             return "integers"
-        return "strings" if types.is_string(kind) or types.is_large_string(kind) else ""
+        return "strings" if is_string(kind) else ""
 
     def is_long(self, name: str) -> bool:
         """Return whether a needed column has one value per row, not a list."""

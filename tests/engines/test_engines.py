@@ -169,8 +169,9 @@ def test_errors_are_those_of_fastrec(engine):
 def test_a_column_that_may_hold_gains_is_named(engine):
     recs, truth = make_lists(20)
     truth = truth[["user_id", "item_id", "gain"]].rename(columns={"gain": "rating"})
-    with pytest.warns(FastrecWarning, match="rating"):
-        engine.evaluate(engine.make(recs), engine.make(truth), METRICS)
+    for form in (lambda frame: frame, as_lists):
+        with pytest.warns(FastrecWarning, match="rating"):
+            engine.evaluate(engine.make(form(recs)), engine.make(form(truth)), METRICS)
 
 
 def test_the_program_of_the_documentation(engine):

@@ -135,6 +135,9 @@ def test_dictionaries_are_packed_as_their_values():
         (pa.timestamp("us"), pa.timestamp("ns"), True),
         (pa.timestamp("us", "UTC"), pa.timestamp("us"), False),
         (pa.date32(), pa.date64(), True),
+        (pa.string_view(), pa.string(), True),
+        (pa.list_(pa.int64(), 2), pa.list_(pa.int64()), True),
+        (pa.list_(pa.int64(), 2), pa.list_(pa.string()), False),
     ],
     ids=str,
 )
@@ -145,8 +148,8 @@ def test_parts_of_other_kinds_are_an_error(found, wanted, fits):
         return
     with pytest.raises(InputTypeError) as raised:
         packets.pack_rows([rows], "recs", empty.slice(0, 0), ["user"], 4)
-    wanted = f"recs: a part of the rows has columns user int64, own {found}, expected user int64, own {wanted}"
-    assert str(raised.value) == wanted
+    told = f"recs: a part of the rows has columns own {found}, expected own {wanted}: cast them to one type"
+    assert str(raised.value) == told
 
 
 def test_labels_of_integers_are_read_as_strings():

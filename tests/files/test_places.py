@@ -1,4 +1,4 @@
-"""Files at URLs: local servers of HTTP, S3 and Google Cloud Storage give the bits of local files; messages, no secrets."""
+"""Files at URLs: local servers of HTTP and of object stores give the bits of local files; messages, no credentials."""
 
 import base64
 import functools
