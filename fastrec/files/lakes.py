@@ -116,7 +116,8 @@ def _name_below(path: str, folder: str, place: str) -> str:
     local = os.path.join(folder, re.sub("^file:(//)?(?=/)", "", place))
     name = os.path.relpath(os.path.realpath(local), os.path.realpath(folder))
     if name.split(os.sep)[0] == os.pardir or "://" in local:
-        raise _refused(path, f"the table has the file {shown_url(place)}, which is not in its folder")
+        link = f", a link to {os.path.realpath(local)}" if os.path.islink(local) else ""
+        raise _refused(path, f"the table has the file {shown_url(place)}{link}, which is not in its folder")
     if not os.path.exists(local):
         raise MissingFileError(path, f": {name} is gone, but the current version of this table has it")
     return name
@@ -197,7 +198,8 @@ def _is_value(text: str, value: Any) -> bool:
 def _read_iceberg(path: str, folder: str, file: str) -> Version:
     what = "reading Iceberg tables"
     io = require("pyiceberg.io.pyarrow", "iceberg", what=what).PyArrowFileIO()
-    file = file or _newest_metadata(path, os.path.join(folder, METADATA))
+    file = file or _newest_metadata(path, folder)
+    _name_below(path, folder, file)  # before it is opened: it may be a link to anywhere
     if file.endswith(".gz"):
         name = os.path.basename(file)
         raise _refused(path, f"PyIceberg reads compressed metadata only from *.gz.metadata.json, not {name}")
@@ -241,14 +243,16 @@ def _absolute_below(path: str, folder: str, place: str) -> str:
 
 def _newest_metadata(path: str, folder: str) -> str:
     """Return the path of the current metadata file: the newest one, and the one that the hint names if there is one."""
-    names = [name for name in os.listdir(folder) if name.endswith(ENDINGS)]
+    place = os.path.join(folder, METADATA)
+    names = [name for name in os.listdir(place) if name.endswith(ENDINGS)]
     numbers = {name: int(found[1]) for name in names if (found := re.match(r"v?(\d+)", name))}
     newest = sorted(name for name in numbers if numbers[name] == max(numbers.values()))
-    hint = os.path.join(folder, "version-hint.text")
+    hint = os.path.join(place, "version-hint.text")
     if os.path.exists(hint):
+        _name_below(path, folder, hint)
         with open(hint, encoding="utf-8") as stream:
             said = stream.read().strip()
         newest = [name for name in newest if {said, f"v{said}"} & {name, name.partition(".")[0]}]
     if len(newest) != 1:
         raise InputError(path, ": the files in metadata/ do not tell the current version: name its metadata file")
-    return os.path.join(folder, newest[0])
+    return os.path.join(place, newest[0])

@@ -609,3 +609,22 @@ def test_an_iceberg_table_fetches_nothing(catalog, tmp_path, truth):
     newest.write_text(text.replace(f'"{folder}/metadata/snap', '"s3://ann:secret@shop/snap'))
     told = fails(folder, truth)
     assert told.startswith(f"{folder}: the table has the file s3://shop/snap-") and "secret" not in told
+
+
+def test_metadata_of_an_iceberg_table_that_are_links(catalog, tmp_path, truth):
+    """One to a file of the table is as its target; no message shows a file outside its folder."""
+    table, folder = create(catalog, lists())
+    newest = Path(table.metadata_location)
+    secret, hint = tmp_path / "secret.json", newest.with_name("version-hint.text")
+    secret.write_text('{"password": "hunter2"}')
+    newest.rename(folder / "own.json")
+    for link, paths_of_table in ((newest, (folder, newest)), (hint, (folder,))):
+        link.symlink_to(secret)
+        for path in paths_of_table:
+            told = fails(path, truth)
+            assert told.startswith(f"{path}: the table has the file {link}, a link to {secret}, which is not in its fo")
+        newest.unlink()
+        newest.symlink_to(folder / "own.json")
+    hint.unlink()
+    check(folder, lists(), truth)
+    check(newest, lists(), truth)
