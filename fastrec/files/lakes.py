@@ -47,10 +47,14 @@ class Version(NamedTuple):
 
 
 def find_table(path: str) -> tuple[str, str]:
-    """Return the folder of a table and its kind; the path is that of the folder, or of an Iceberg metadata file."""
+    """Return the folder of a table and its kind; the path is that of the folder, or of an Iceberg metadata file.
+
+    Any other path is returned with the kind "".
+    """
     folder = os.path.dirname(os.path.abspath(path))
     if path.endswith(ENDINGS) and os.path.basename(folder) == METADATA and os.path.isfile(path):
-        return os.path.normpath(os.path.join(os.path.dirname(path), os.pardir)), ICEBERG
+        above, name = os.path.split(os.path.dirname(path))
+        return (above or os.curdir) if name == METADATA else os.path.join(above, name, os.pardir), ICEBERG
     return path, _kind_of(path)
 
 

@@ -599,6 +599,19 @@ def test_the_metadata_of_the_current_version(catalog, truth):
     check(newest, rows, truth)
 
 
+def test_paths_of_metadata(catalog, tmp_path, truth, monkeypatch):
+    """Relative ones, and those that go up from the target of a link."""
+    table, folder = create(catalog, lists())
+    name = Path(table.metadata_location).name
+    (folder / "deep").mkdir()
+    (tmp_path / "links").mkdir()
+    (tmp_path / "links" / "deep").symlink_to(folder / "deep")
+    check(f"{tmp_path}/links/deep/../metadata/{name}", lists(), truth)
+    for place, path in ((folder, f"metadata/{name}"), (folder / "metadata", name), (folder / "metadata", f"./{name}")):
+        monkeypatch.chdir(place)
+        check(path, lists(), truth)
+
+
 def test_an_iceberg_table_fetches_nothing(catalog, tmp_path, truth):
     """Neither files at other places nor code that the metadata name."""
     table, folder = create(catalog, lists(), own="no")
