@@ -6,7 +6,7 @@ import contextlib
 import functools
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
@@ -115,8 +115,11 @@ def _refused(path: str, why: str) -> InputError:
     return InputError(path, f": {why}; write the rows as Parquet, or pass them to fastrec.evaluate as a frame")
 
 
-def _name_below(path: str, folder: str, place: str) -> str:
-    """Return the name of a file below the folder of its table; raise if it is elsewhere or gone."""
+def _name_below(path: str, folder: str, place: str, found: Container[str] = ()) -> str:
+    """Return the name of a file below the folder of its table; raise if it is elsewhere, gone, or one of those found.
+
+    Names are those of the targets of links.
+    """
     local = os.path.join(folder, re.sub("^file:(//)?(?=/)", "", place))
     name = os.path.relpath(os.path.realpath(local), os.path.realpath(folder))
     if name.split(os.sep)[0] == os.pardir or "://" in local:
@@ -124,6 +127,8 @@ def _name_below(path: str, folder: str, place: str) -> str:
         raise _refused(path, f"the table has the file {shown_url(place)}{link}, which is not in its folder")
     if not os.path.exists(local):
         raise MissingFileError(path, f": {name} is gone, but the current version of this table has it")
+    if name in found:
+        raise _refused(path, f"the table has the rows of {name} twice")
     return name
 
 
@@ -155,10 +160,10 @@ def _read_delta(path: str, folder: str) -> Version:
         found.append("deletion vectors")
     if found:
         raise _refused(path, f"version {table.version()} of this Delta table has {' and '.join(found)}")
-    keys = {}
+    keys: dict[str, tuple[str, ...]] = {}
     unwritten = {field.name for field in table.schema().fields}.difference(metadata.partition_columns)
     for at, place in enumerate(actions["path"].to_pylist()):
-        name = _name_below(path, folder, unquote(place))
+        name = _name_below(path, folder, unquote(place), keys)
         parts = [part.partition("=") for part in os.path.dirname(name).split("/") if part.partition("=")[1]]
         texts = {unquote(key): unquote(text) for key, _, text in parts}
         values = {column: actions[f"partition.{column}"][at] for column in metadata.partition_columns}
@@ -221,13 +226,11 @@ def _read_iceberg(path: str, folder: str, file: str) -> Version:
     keys: dict[str, tuple[str, ...]] = {}
     unwritten = {*fields.values()}
     for task in require("pyiceberg.table", "iceberg", what=what).DataScan(table, io).plan_files():
-        name = _absolute_below(path, folder, task.file.file_path)
+        name = _absolute_below(path, folder, task.file.file_path, keys)
         if task.file.file_format != "PARQUET":
             raise _refused(path, f"{name} is not in Parquet")
         if task.delete_files:
             raise _refused(path, f"rows of {name} are deleted in other files")
-        if name in keys:
-            raise _refused(path, f"the table has the rows of {name} twice")
         keys[name] = ()  # all columns are in the files
         schema = _schema(path, folder, name)
         unwritten.difference_update(schema.names)
@@ -238,11 +241,11 @@ def _read_iceberg(path: str, folder: str, file: str) -> Version:
     return Version(keys, frozenset(unwritten))
 
 
-def _absolute_below(path: str, folder: str, place: str) -> str:
+def _absolute_below(path: str, folder: str, place: str, found: Container[str] = ()) -> str:
     """Return the name of a file below the folder; raise for relative paths: PyIceberg takes the current directory."""
     if not re.match(r"([\w+.-]+:/?)?/", place):
         raise _refused(path, f"the table has the file {place!r}, a relative path")
-    return _name_below(path, folder, place)
+    return _name_below(path, folder, place, found)
 
 
 def _newest_metadata(path: str, folder: str) -> str:

@@ -322,6 +322,20 @@ def test_a_folder_that_says_another_partition_than_the_log(delta, tmp_path, trut
         assert "is not the partition that the log of the Delta table has" in fails(table, truth)
 
 
+@pytest.mark.parametrize("has_link", [False, True])
+def test_a_file_that_a_delta_table_has_twice(delta, tmp_path, truth, has_link):
+    """By two spellings of its path, and by a link in the folder: readers of Delta count its rows twice."""
+    table = tmp_path / "recs"
+    delta.write_deltalake(table, lists())
+    add = action(table, "add")
+    own, other = add["path"], f"{'link' if has_link else '%70'}{add['path'].removeprefix('p')}"
+    if has_link:
+        (table / other).symlink_to(own)
+    commit(table, {"add": {**add, "path": other}})
+    assert delta.DeltaTable(table).count() == 2 * len(lists())
+    assert fails(table, truth).startswith(f"{table}: the table has the rows of {own} twice; write the rows as Parquet")
+
+
 def test_a_partition_that_the_files_have_too(delta, tmp_path, truth):
     """Readers of Parquet take the values of the files, readers of Delta those of the log."""
     table, rows = tmp_path / "recs", lists().append_column("day", pa.array(["x"] * 240))
@@ -535,6 +549,14 @@ def test_files_of_an_iceberg_table_that_are_elsewhere(catalog, tmp_path, truth):
     assert fails(folder, truth) == f"{folder}: the table has the file file://{tmp_path}/own.parquet, {why}"
     moved = folder.rename(tmp_path / "moved")
     assert f"{moved}: the table has the file {folder}/metadata/snap-" in fails(moved, truth)
+
+
+def test_a_file_that_an_iceberg_table_has_twice(catalog, truth):
+    table, folder = create(catalog, lists())
+    own = next(folder.glob("data/*.parquet"))
+    (folder / "link").symlink_to(own)
+    table.add_files([str(folder / "link")])
+    assert fails(folder, truth).startswith(f"{folder}: the table has the rows of data/{own.name} twice; write the rows")
 
 
 def test_a_file_of_an_iceberg_table_that_is_gone(catalog, truth):
