@@ -24,6 +24,7 @@ __all__ = [
     "check_apart",
     "find_table",
     "is_metadata",
+    "partitions_of",
     "read_version",
 ]
 
@@ -88,6 +89,12 @@ def check_apart(path: str, files: Iterable[str]) -> None:
                     why = f"{with_article(kind)} table, which may keep files of earlier versions"
                     raise InputError(path, f": {file} is in {folder}, {why}: name that folder, or single files")
                 folder = os.path.dirname(folder)
+
+
+def partitions_of(name: str) -> list[tuple[str, str]]:
+    """Return the name and the text of each Hive partition in the path of a file, as its folders spell them."""
+    folders = (folder.partition("=") for folder in os.path.dirname(name).split(os.sep))
+    return [(key, text) for key, equals, text in folders if key and equals]
 
 
 # The current version of a table
@@ -164,12 +171,12 @@ def _read_delta(path: str, folder: str) -> Version:
     unwritten = {field.name for field in table.schema().fields}.difference(metadata.partition_columns)
     for at, place in enumerate(actions["path"].to_pylist()):
         name = _name_below(path, folder, unquote(place), keys)
-        parts = [part.partition("=") for part in os.path.dirname(name).split("/") if part.partition("=")[1]]
-        texts = {unquote(key): unquote(text) for key, _, text in parts}
+        parts = partitions_of(name)
+        texts = {unquote(key): unquote(text) for key, text in parts}
         values = {column: actions[f"partition.{column}"][at] for column in metadata.partition_columns}
         if texts.keys() != values.keys() or not all(_is_value(texts[column], values[column]) for column in values):
             raise _refused(path, f"the folder of {name} is not the partition that the log of the Delta table has")
-        keys[name] = tuple(key for key, *_ in parts)
+        keys[name] = tuple(key for key, _ in parts)
         if unwritten or values:
             columns: set[str] = set()
             with contextlib.suppress(InputError):  # reading rows says why; the first copies of a store have no bytes

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from fastrec.checks import check_there, shown_url
 from fastrec.exceptions import FastrecError, InputError, MissingFileError
-from fastrec.files.lakes import check_apart, find_table, read_version
+from fastrec.files.lakes import check_apart, find_table, partitions_of, read_version
 
 __all__ = ["Files", "Stamp", "find_files", "stamps_of", "the_same_files", "unchanged", "utf8_path"]
 
@@ -73,7 +73,8 @@ def find_files(path: str) -> Files:
         _check_file(file)
     check_apart(path, ordered)
     folder = utf8_path(base or ".")
-    return Files(path, ordered, tuple(_partition_keys(os.path.relpath(utf8_path(file), folder)) for file in ordered))
+    below = (os.path.relpath(utf8_path(file), folder) for file in ordered)
+    return Files(path, ordered, tuple(tuple(key for key, _ in partitions_of(name)) for name in below))
 
 
 def _files_of_table(path: str, folder: str, kind: str) -> Files:
@@ -132,11 +133,6 @@ def _literal_part(pattern: str) -> str:
     while glob.has_magic(pattern):
         pattern = os.path.dirname(pattern)
     return pattern
-
-
-def _partition_keys(path: str) -> tuple[str, ...]:
-    folders = os.path.dirname(path).split(os.sep)
-    return tuple(name.partition("=")[0] for name in folders if name.partition("=")[0] and "=" in name)
 
 
 Stamp = tuple[int, ...]
