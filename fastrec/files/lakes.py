@@ -33,15 +33,15 @@ LOG, METADATA = "_delta_log", "metadata"
 MARKS = {LOG: DELTA, ".hoodie": HUDI}  # what is in the folders of these tables only
 ENDINGS = (".metadata.json", ".metadata.json.gz")  # of the files that tell the versions of Iceberg tables
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"  # in the name of a folder
-# Features of Delta that leave files the rows and columns of the table, or that are checked by themselves.
+# Delta features under which the Parquet files alone have the table's rows, or which `_read_delta` checks
 KNOWN_FEATURES = frozenset(("columnMapping", "deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"))
 
 
 class Version(NamedTuple):
     """The current version of a table."""
 
-    keys: Mapping[str, tuple[str, ...]]  # {file below the folder: names of its Hive partitions, as folders spell them}
-    unwritten: frozenset[str] = frozenset()  # columns of the table that no file has: they were added since
+    files: Mapping[str, tuple[str, ...]]  # {file below the folder: names of its Hive partitions, as folders spell them}
+    unwritten: frozenset[str] = frozenset()  # columns of the table that no file has
 
 
 # Which folders are tables
@@ -167,16 +167,16 @@ def _read_delta(path: str, folder: str) -> Version:
         found.append("deletion vectors")
     if found:
         raise _refused(path, f"version {table.version()} of this Delta table has {' and '.join(found)}")
-    keys: dict[str, tuple[str, ...]] = {}
+    files: dict[str, tuple[str, ...]] = {}
     unwritten = {field.name for field in table.schema().fields}.difference(metadata.partition_columns)
     for at, place in enumerate(actions["path"].to_pylist()):
-        name = _name_below(path, folder, unquote(place), keys)
+        name = _name_below(path, folder, unquote(place), files)
         parts = partitions_of(name)
         texts = {unquote(key): unquote(text) for key, text in parts}
         values = {column: actions[f"partition.{column}"][at] for column in metadata.partition_columns}
         if texts.keys() != values.keys() or not all(_is_value(texts[column], values[column]) for column in values):
             raise _refused(path, f"the folder of {name} is not the partition that the log of the Delta table has")
-        keys[name] = tuple(key for key, _ in parts)
+        files[name] = tuple(key for key, _ in parts)
         if unwritten or values:
             columns: set[str] = set()
             with contextlib.suppress(InputError):  # reading rows says why; the first copies of a store have no bytes
@@ -184,11 +184,11 @@ def _read_delta(path: str, folder: str) -> Version:
             for column in sorted(values.keys() & columns):
                 raise _refused(path, f"the partition {column!r} of the Delta table is also a column of {name}")
             unwritten.difference_update(columns)
-    return Version(keys, frozenset(unwritten))
+    return Version(files, frozenset(unwritten))
 
 
 def _has_vectors(table: Any, features: set[str]) -> bool:
-    """Return whether vectors delete rows of a table, which the log may have although the features lack them."""
+    """Return whether the log deletes rows by vectors; some logs do so without naming the feature."""
     try:
         return bool(table.deletion_vectors().read_all().num_rows)
     except Exception:  # of the library, which knows fewer features here than it does for files
@@ -230,22 +230,22 @@ def _read_iceberg(path: str, folder: str, file: str) -> Version:
         _absolute_below(path, folder, manifest.manifest_path)
     fields = {field.field_id: field.name for field in table.schema().fields}
     mapped = {name: each.field_id for each in table.name_mapping() or () for name in each.names}
-    keys: dict[str, tuple[str, ...]] = {}
+    files: dict[str, tuple[str, ...]] = {}
     unwritten = {*fields.values()}
     for task in require("pyiceberg.table", "iceberg", what=what).DataScan(table, io).plan_files():
-        name = _absolute_below(path, folder, task.file.file_path, keys)
+        name = _absolute_below(path, folder, task.file.file_path, files)
         if task.file.file_format != "PARQUET":
             raise _refused(path, f"{name} is not in Parquet")
         if task.delete_files:
             raise _refused(path, f"rows of {name} are deleted in other files")
-        keys[name] = ()  # all columns are in the files
+        files[name] = ()  # all columns are in the files
         schema = _schema(path, folder, name)
         unwritten.difference_update(schema.names)
         for column in schema:
             known = (column.metadata or {}).get(b"PARQUET:field_id")
             if fields.get(mapped.get(column.name) if known is None else int(known)) != column.name:
                 raise _refused(path, f"the table no longer has the column {column.name!r} of {name} under this name")
-    return Version(keys, frozenset(unwritten))
+    return Version(files, frozenset(unwritten))
 
 
 def _absolute_below(path: str, folder: str, place: str, found: Container[str] = ()) -> str:

@@ -81,7 +81,7 @@ def _files_of_table(path: str, folder: str, kind: str) -> Files:
     """Return the files of the current version of a table of a kind."""
     _check_name(path)
     version = read_version(path, kind, utf8_path(folder), "" if folder == path else utf8_path(path))
-    keys = {os.path.join(folder, name): own for name, own in sorted(version.keys.items())}
+    keys = {os.path.join(folder, name): own for name, own in sorted(version.files.items())}
     if not keys:
         raise InputError(path, ": no files in this folder")
     for file in keys:
