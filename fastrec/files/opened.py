@@ -52,7 +52,7 @@ class Opened:
         unwritten = self.files.unwritten & self.columns.names
         wanted = self.columns.roles(self.table, path, [*found, *unwritten])
         for name in sorted(unwritten.intersection(wanted.values())):
-            raise InputError(self.files.path, f": no file of this table has its column {name!r}, which was added since")
+            raise InputError(self.files.path, f": no file of this table has its column {name!r}")
         return self.columns.roles(self.table, path, found)
 
     def size(self) -> Size:
