@@ -53,7 +53,7 @@ class Opened:
         wanted = self.columns.roles(self.table, path, [*found, *unwritten])
         for name in sorted(unwritten.intersection(wanted.values())):
             raise InputError(self.files.path, f": no file of this table has its column {name!r}")
-        return self.columns.roles(self.table, path, found)
+        return wanted
 
     def size(self) -> Size:
         """Estimate the size of the wanted columns."""
