@@ -36,12 +36,28 @@ NO_VALUE = "__HIVE_DEFAULT_PARTITION__"  # in the name of a folder
 # Delta features under which the Parquet files alone have the table's rows, or which `_read_delta` checks
 KNOWN_FEATURES = frozenset(("columnMapping", "deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"))
 
+# Types of Delta, and those of the columns that DuckDB reads from files of these types; decimals have the same names
+TYPES = {
+    "string": "VARCHAR",
+    "boolean": "BOOLEAN",
+    "byte": "TINYINT",
+    "short": "SMALLINT",
+    "integer": "INTEGER",
+    "long": "BIGINT",
+    "float": "FLOAT",
+    "double": "DOUBLE",
+    "date": "DATE",
+    "timestamp": "TIMESTAMP WITH TIME ZONE",
+    "timestamp_ntz": "TIMESTAMP",
+}
+
 
 class Version(NamedTuple):
     """The current version of a table."""
 
     files: Mapping[str, tuple[str, ...]]  # {file below the folder: names of its Hive partitions, as folders spell them}
     unwritten: frozenset[str] = frozenset()  # columns of the table that no file has
+    types: Mapping[str, str] = {}  # of the partitions, in SQL
 
 
 # Which folders are tables
@@ -160,7 +176,10 @@ def _read_delta(path: str, folder: str) -> Version:
     actions = require("pyarrow", "cli", what="reading files").table(table.get_add_actions(flatten=True))
     metadata = table.metadata()
     features = {*(table.protocol().reader_features or ())}
+    kinds = {field.name: field.type for field in table.schema().fields}
+    types = {name: TYPES.get(kinds[name].type, kinds[name].type.upper()) for name in metadata.partition_columns}
     found = [f"the feature {name}" for name in sorted(features - KNOWN_FEATURES)]
+    found += [f"the binary partition {name!r}" for name in types if types[name] == "BINARY"]  # folders escape its bytes
     if metadata.configuration.get("delta.columnMapping.mode", "none") != "none":
         found.append("column mapping")
     if not found and _has_vectors(table, features):
@@ -168,7 +187,7 @@ def _read_delta(path: str, folder: str) -> Version:
     if found:
         raise _refused(path, f"version {table.version()} of this Delta table has {' and '.join(found)}")
     files: dict[str, tuple[str, ...]] = {}
-    unwritten = {field.name for field in table.schema().fields}.difference(metadata.partition_columns)
+    unwritten = kinds.keys() - types.keys()
     for at, place in enumerate(actions["path"].to_pylist()):
         name = _name_below(path, folder, unquote(place), files)
         parts = partitions_of(name)
@@ -184,7 +203,7 @@ def _read_delta(path: str, folder: str) -> Version:
             for column in sorted(values.keys() & columns):
                 raise _refused(path, f"the partition {column!r} of the Delta table is also a column of {name}")
             unwritten.difference_update(columns)
-    return Version(files, frozenset(unwritten))
+    return Version(files, frozenset(unwritten), types)
 
 
 def _has_vectors(table: Any, features: set[str]) -> bool:

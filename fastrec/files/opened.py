@@ -60,8 +60,13 @@ class Opened:
         return self.format.size(self.files, self.columns.names)
 
     def source(self, con: DuckDBPyConnection, attempt: int = 0) -> Source:
-        """Return the SQL source of the files."""
-        return self.format.open(con, self.files, self.columns, attempt)
+        """Return the SQL source of the files, in which the partitions of a table have its types."""
+        source, types = self.format.open(con, self.files, self.columns, attempt), self.files.types
+        variants = []
+        for path, found in source.variants:
+            typed = {name: (f"CAST({found[name][0]} AS {types[name]})", types[name]) for name in types if name in found}
+            variants.append((path, {**found, **typed}))
+        return replace(source, variants=tuple(variants), untyped=source.untyped.difference(types))
 
     def each(self) -> Iterator[Opened]:
         """Yield every file by itself."""

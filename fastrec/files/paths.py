@@ -22,11 +22,12 @@ class Files(NamedTuple):
     paths: tuple[str, ...]
     keys: tuple[tuple[str, ...], ...]  # of each file: the names of its Hive partitions, as its folders spell them
     unwritten: frozenset[str] = frozenset()  # columns of a table that no file has
+    types: Mapping[str, str] = {}  # of the partitions of a table, in SQL; the values of others have no type
 
     def each(self) -> Iterator[Files]:
         """Yield every file by itself."""
         for path, keys in zip(self.paths, self.keys, strict=True):
-            yield Files(path, (path,), (keys,))
+            yield Files(path, (path,), (keys,), types=self.types)
 
 
 def utf8_path(path: str) -> str:
@@ -86,7 +87,7 @@ def _files_of_table(path: str, folder: str, kind: str) -> Files:
         raise InputError(path, ": no files in this folder")
     for file in keys:
         _check_file(file)
-    return Files(path, tuple(keys), tuple(keys.values()), version.unwritten)
+    return Files(path, tuple(keys), tuple(keys.values()), version.unwritten, version.types)
 
 
 def _check_name(path: str) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 import fastrec
 from fastrec import evaluate_files
-from fastrec.exceptions import InputError, MissingExtraError, MissingFileError
+from fastrec.exceptions import InputError, InputTypeError, MissingExtraError, MissingFileError
 from fastrec.files import job, opened, paths
 
 pa = pytest.importorskip("pyarrow")
@@ -230,13 +230,34 @@ def test_partitions_of_numbers_and_dates(delta, tmp_path, truth):
         "date": pa.array([0, 19_000], pa.date32()),
         "price": pa.array(["1.50", "2.00"]).cast(pa.decimal128(5, 2)),
         "is_new": pa.array([True, False]),
+        "time": pa.array([0, 3_600_000_000], pa.timestamp("us")),
+        "code": pa.array(["7", "007"]),
+        "week": pa.array(["10", "9"]),
     }
     rows = lists()
     for name, values in columns.items():
         rows = rows.append_column(name, values.take(pc.bit_wise_and(rows["user_id"], 1)))
     delta.write_deltalake(tmp_path / "recs", rows, partition_by=list(columns))
-    check(tmp_path / "recs", rows, truth)
-    assert evaluate_files(tmp_path / "recs", truth, "mrr", by="whole").groups["whole"].keys() >= {"-7", str(2**40)}
+    check(tmp_path / "recs", rows, truth, by=["whole", "date", "is_new", "time", "code", "week"])
+    for name in ("share", "price"):
+        for path in (tmp_path / "recs", tmp_path / "recs.parquet"):
+            pq.write_table(rows, tmp_path / "recs.parquet")
+            assert f"column {name!r} holds D" in fails(path, truth, by=name)
+
+
+def test_partitions_match_columns_of_other_files(delta, tmp_path):
+    """Labels, ids and gains in the folders of one table are those in the files of another."""
+    rows, held = (
+        table.append_column("is_new", pc.equal(pc.bit_wise_and(table["user_id"], 1), 1)) for table in (lists(), TRUTH)
+    )
+    held = held.append_column("gain", pa.array([0.5, 1.0, 2.0] * 120))
+    delta.write_deltalake(tmp_path / "recs", rows, partition_by=["is_new", "user_id"])
+    delta.write_deltalake(tmp_path / "held", held, partition_by=["gain"])
+    wanted = fastrec.evaluate(rows, held, METRICS, by="is_new")
+    assert bits_of(evaluate_files(tmp_path / "recs", tmp_path / "held", METRICS, by="is_new")) == bits_of(wanted)
+    texts = rows.set_column(0, "user_id", rows["user_id"].cast(pa.string()))
+    delta.write_deltalake(tmp_path / "texts", texts, partition_by=["user_id"])
+    assert "user ids cannot be matched" in fails(tmp_path / "texts", tmp_path / "held", InputTypeError)
 
 
 def test_a_column_that_was_added_to_a_delta_table(delta, tmp_path, truth):
@@ -336,6 +357,13 @@ def test_a_file_that_a_delta_table_has_twice(delta, tmp_path, truth, has_link):
     commit(table, {"add": {**add, "path": other}})
     assert delta.DeltaTable(table).count() == 2 * len(lists())
     assert fails(table, truth).startswith(f"{table}: the table has the rows of {own} twice; write the rows as Parquet")
+
+
+def test_a_partition_of_bytes(delta, tmp_path, truth):
+    rows = lists().append_column("key", pa.array([b"x"] * 240))
+    delta.write_deltalake(tmp_path / "recs", rows, partition_by=["key"])
+    told = fails(tmp_path / "recs", truth, by="key")
+    assert told.startswith(f"{tmp_path}/recs: version 0 of this Delta table has the binary partition 'key'; write the")
 
 
 def test_a_partition_that_the_files_have_too(delta, tmp_path, truth):
