@@ -238,7 +238,7 @@ def _read_iceberg(path: str, folder: str, file: str) -> Version:
     if file.endswith(".gz"):
         name = os.path.basename(file)
         raise _refused(path, f"PyIceberg reads compressed metadata only from *.gz.metadata.json, not {name}")
-    table = require("pyiceberg.serializers", "iceberg", what=what).FromInputFile.table_metadata(io.new_input(file))
+    table = _read_metadata(path, io, file)
     snapshot = table.current_snapshot()
     if snapshot is None:
         if table.current_snapshot_id is not None:
@@ -265,6 +265,20 @@ def _read_iceberg(path: str, folder: str, file: str) -> Version:
             if fields.get(mapped.get(column.name) if known is None else int(known)) != column.name:
                 raise _refused(path, f"the table no longer has the column {column.name!r} of {name} under this name")
     return Version(files, frozenset(unwritten))
+
+
+def _read_metadata(path: str, io: Any, file: str) -> Any:
+    """Return the metadata in a file; raise with its first fault only: PyIceberg tells all, and shows the content."""
+    read = require("pyiceberg.serializers", "iceberg", what="reading Iceberg tables").FromInputFile.table_metadata
+    try:
+        return read(io.new_input(file))
+    except Exception as error:  # of PyIceberg, with one of Pydantic as its cause, or of reading bytes
+        cause: Any = error.__cause__
+        faults = cause.errors() if hasattr(cause, "errors") else ()
+        texts = [".".join(map(str, faults[0]["loc"])), faults[0]["msg"]] if faults else [str(error)]
+        why = ": ".join(text for text in texts if text)
+        name = f"{METADATA}/{os.path.basename(file)}"
+        raise InputError(path, f": {name} cannot be read as metadata of an Iceberg table: {why}") from error
 
 
 def _absolute_below(path: str, folder: str, place: str, found: Container[str] = ()) -> str:

@@ -598,7 +598,8 @@ def test_a_file_of_an_iceberg_table_that_is_gone(catalog, truth):
     shutil.rmtree(folder / "metadata")
     (folder / "metadata").mkdir()
     (folder / "metadata" / "v1.metadata.json").write_text("{}")
-    assert fails(folder, truth).startswith(f"{folder}: cannot be read as an Iceberg table: ")
+    told = fails(folder, truth)
+    assert told.startswith(f"{folder}: metadata/v1.metadata.json cannot be read as metadata of an Iceberg table: ")
 
 
 def test_a_damaged_file_of_an_iceberg_table(catalog, truth):
@@ -606,6 +607,26 @@ def test_a_damaged_file_of_an_iceberg_table(catalog, truth):
     file = next(folder.glob("data/*.parquet"))
     file.write_bytes(b"PAR1 and more")
     assert fails(folder, truth).startswith(f"{folder}: data/{file.name} cannot be read as Parquet: Parquet magic bytes")
+
+
+def test_damaged_metadata_of_an_iceberg_table(catalog, truth):
+    """A message has the first fault only, without the content of the file."""
+    table, folder = create(catalog, lists())
+    newest, manifest = Path(table.metadata_location), next(folder.glob("metadata/*-m0.avro"))
+    sound = newest.read_text()
+    for content, why in (
+        (b'{"format-version": 2, "own": "text"}', "2.location: Field required"),
+        (b"[]", "Input should be an object"),
+        (b"{", "Invalid JSON: EOF while parsing an object at line 1 column 1"),
+        (b"\xff", "'utf-8' codec can't decode byte 0xff in position 0: invalid start byte"),
+    ):
+        newest.write_bytes(content)
+        for path in (folder, newest):
+            told = f"{path}: metadata/{newest.name} cannot be read as metadata of an Iceberg table: {why}"
+            assert fails(path, truth) == told
+    newest.write_text(sound)
+    manifest.write_bytes(b"")
+    assert fails(folder, truth).startswith(f"{folder}: cannot be read as an Iceberg table: ")
 
 
 def test_metadata_that_pyiceberg_does_not_read_as_their_writer_did(catalog, truth, monkeypatch):
