@@ -71,7 +71,7 @@ def evaluate_files(
         If a file cannot be read, or a column is missing or holds unusable values. Messages name files and rows; rows
         count from 1, without a header.
     MissingExtraError
-        If DuckDB or PyArrow is not installed, which are in the extra ``cli``; for tables, ``delta`` or ``iceberg``.
+        If DuckDB or PyArrow (extra ``cli``) or the package of a table (``delta``, ``iceberg``) is not installed.
 
     Examples
     --------
