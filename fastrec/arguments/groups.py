@@ -103,13 +103,15 @@ class ArraysOfUsers(TypedDict, total=False):
     groups: Annotated[
         Any,
         """one label per user, or a dict {name: labels}
-        The report has mean, standard error and users per label. For scored rows with one key per row in
-        ``user_ids``: one entry per row, equal for all rows of a user.
+        The report has mean, standard error and users per label. Labels are in the order of `Report.user_ids`, with
+        dicts that of the keys of the truth; ``by={user: label}`` is matched by id. For scored rows with one key per
+        row in ``user_ids``: one entry per row, equal for all rows of a user.
         """,
     ]
     user_weight: Annotated[
         Any,
         """weight of each user in means, 0 or from 1e-100 to 1e100; with data frames the name of a column
+        One weight per user, in the order that ``groups`` has, or {user: weight}, which is matched by id.
         In scored rows it multiplies the weights of the user's rows, and the weight in gauc.
         """,
     ]

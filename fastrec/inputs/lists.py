@@ -19,7 +19,7 @@ from fastrec.inputs.ids import Ids, encode_strings, kind_of_ids, match_widths
 from fastrec.inputs.items import ItemTable
 from fastrec.inputs.ragged import longest_row, read_only
 from fastrec.inputs.sides import SIDES
-from fastrec.inputs.users import UserLabels, Users, check_groups, check_user_ids, check_weights
+from fastrec.inputs.users import UserLabels, Users, check_groups, check_order_of_users, check_user_ids, check_weights
 from fastrec.kernels import list_order
 from fastrec.policies import ORDERS, RANK_GAPS, TIES
 from fastrec.runtime.compiler import Entry
@@ -366,10 +366,12 @@ def read_given(
         raise InputError("user_ids must not be given with dicts: their keys are the users")
     n_users = len(sides["recs"].indptr) - 1
     ids = check_user_ids(keys if keys is not None else about.user_ids, n_users)
+    if keys is not None:
+        check_order_of_users(opened["recs"], keys, about.groups, about.user_weight)
     if about.labels is not None and about.groups is not None:
         raise InputError("groups and by both label users: pass one of them")
     codes, labels = check_groups(about.groups if about.labels is None else about.labels.of(ids), n_users)
-    return sides, Users(ids, codes, labels, check_weights(about.user_weight, n_users)), ()
+    return sides, Users(ids, codes, labels, check_weights(about.user_weight, n_users, ids)), ()
 
 
 def _read_frames(

@@ -98,7 +98,8 @@ def read_rows(
         pointers = check_indptr(indptr, len(values), "indptr")
         n_users = len(pointers) - 1
         codes, keys = check_groups(groups, n_users)
-        users = Users(check_user_ids(user_ids, n_users), codes, keys, check_weights(user_weight, n_users))
+        ids = check_user_ids(user_ids, n_users)
+        users = Users(ids, codes, keys, check_weights(user_weight, n_users, ids))
         return Rows(grades, values, pointers, weights, items, users, grouped=True, segments=segments)
     if user_ids is None:
         if groups is not None or user_weight is not None:
@@ -246,8 +247,9 @@ def _users_of_rows(keys: Keys, grouping: Grouping, groups: Any, user_weight: Any
         found, present = one_per_user(of_rows.codes, valid, grouping, keys.name_of, where, VARYING)
         labels[name] = spell_labels(of_rows.name_of(found[present]), present)
     codes, group_keys = check_groups(labels or None, len(ids))
-    weights = check_weights(user_weight, n)
-    if weights is not None:
+    by_id = isinstance(user_weight, Mapping)
+    weights = check_weights(user_weight, len(ids) if by_id else n, ids)
+    if weights is not None and not by_id:
         weights, _ = one_per_user(weights, None, grouping, keys.name_of, "user_weight")
     return Users(ids, codes, group_keys, weights, order_of_ids(grouping.ids))
 

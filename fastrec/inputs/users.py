@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrec.checks import is_whole, listed, with_article
-from fastrec.exceptions import InputError, InputTypeError, RowNumber, shown
+from fastrec.exceptions import Argument, InputError, InputTypeError, RowNumber, shown
 from fastrec.inputs.columns import MAX_WEIGHT, WANTED_WEIGHTS
 from fastrec.inputs.ragged import as_array
 from fastrec.inputs.tensors import is_tensor, plain_values, refuse_unusual
@@ -30,6 +30,7 @@ __all__ = [
     "check_keys",
     "check_labels",
     "check_labels_of_rows",
+    "check_order_of_users",
     "check_saved_ids",
     "check_user_ids",
     "check_weights",
@@ -149,9 +150,10 @@ def _array_of(values: Any, name: str, per: str = "user") -> Array:
         return values
     if hasattr(values, "__array__") or is_tensor(values):
         return as_array(values, name)
-    if isinstance(values, (str, bytes, AbstractSet)) or not isinstance(values, Iterable):
-        kind = with_article(type(values).__name__)
-        raise InputTypeError(f"{name} must be one label per {per}, found {kind}: {shown(values)}")
+    if isinstance(values, (str, bytes, AbstractSet, Mapping)) or not isinstance(values, Iterable):
+        found = f"found {with_article(type(values).__name__)}: {shown(values)}"
+        by_id = ("; labels by user are for ", Argument("by")) if isinstance(values, Mapping) and per == "user" else ()
+        raise InputTypeError(f"{name} must be one label per {per}, {found}", *by_id)
     rows = plain_values(listed(values, name), name)
     array = np.empty(len(rows), dtype=object)
     for i, row in enumerate(rows):
@@ -206,10 +208,31 @@ def _plain(array: Array) -> Array:
     return plain
 
 
-def check_weights(user_weight: Any, n_users: int) -> Array | None:
-    """Return weights as float64 (n_users,), finite and not negative."""
+def check_order_of_users(recs: Collection[Any], users: Sequence[Any], groups: Any, user_weight: Any) -> None:
+    """Check that labels and weights by position have one meaning: the keys of `recs` are in the order of the users."""
+    weights = None if isinstance(user_weight, Mapping) else user_weight
+    by_id = ("groups", groups, "by", "label"), ("user_weight", weights, "user_weight", "weight")
+    given = next(((name, Argument(other), each) for name, value, other, each in by_id if value is not None), None)
+    if given is None:
+        return
+    name, other, each = given
+    pairs = zip(recs, (user for user in users if user in recs), strict=True)
+    if (apart := next((pair for pair in pairs if pair[0] != pair[1]), None)) is not None:
+        first, second = map(shown, apart)
+        order = (
+            f"{name} is in the order of the keys of the truth, but ",
+            Argument("recs"),
+            f" has user {first} before",
+        )
+        raise InputError(*order, f" {second}: to match it by key, pass ", other, f"={{user: {each}}}")
+
+
+def check_weights(user_weight: Any, n_users: int, ids: Array | None = None) -> Array | None:
+    """Return weights as float64 (n_users,), finite and not negative; `ids` of users for {user: weight}."""
     if user_weight is None:
         return None
+    if isinstance(user_weight, Mapping):
+        user_weight = _weights_by_id(user_weight, ids)
     refuse_unusual(user_weight, "user_weight")
     array = as_array(user_weight, "user_weight")
     if array.dtype.kind not in "iufb" or array.dtype.itemsize > 8:
@@ -225,6 +248,18 @@ def check_weights(user_weight: Any, n_users: int) -> Array | None:
     if largest > MAX_WEIGHT or (largest > 0 and weights[weights > 0].min() < 1 / MAX_WEIGHT):
         raise InputError(f"user_weight must be {WANTED_WEIGHTS}, because squares are summed")
     return weights
+
+
+def _weights_by_id(weights: Mapping[Any, Any], ids: Array | None) -> list[Any]:
+    """Return the weight of each user."""
+    if ids is None:
+        raise InputError("user_weight has weights by user, but these users have no ids: pass user_ids or dicts")
+    users = ids.tolist()
+    check_keys({"user_weight": weights, **({"the data": users} if weights and users else {})})
+    without = next((user for user in users if user not in weights), None)
+    if without is not None:
+        raise InputError(f"user_weight has no weight of user {shown(without)}")
+    return [weights[user] for user in users]
 
 
 def check_groups(groups: Any, n_users: int) -> tuple[Array, list[tuple[str, str | int]]]:

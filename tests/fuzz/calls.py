@@ -739,7 +739,7 @@ OF_USERS: dict[str, list[Callable[[int], Any]]] = {
         lambda n: [1e-101] * max(1, n),
         lambda n: [[1.0]] * max(1, n),
         lambda n: "x",
-        lambda n: {},
+        lambda n: {} if n else 3.0,  # {user: weight}
         lambda n: [1j] * max(1, n),
         lambda n: masked([1.0] * max(1, n)),
         lambda n: [None] * max(1, n),

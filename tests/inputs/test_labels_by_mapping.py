@@ -165,3 +165,88 @@ def test_users_without_ids_and_two_kinds_of_labels_are_refused() -> None:
         fastrec.evaluate_scores([1, 0], [0.5, 0.4], [0, 2], "auc", user_ids=[0], groups=["y"], by={0: "x"})
     with pytest.raises(fastrec.InputTypeError, match="by must be the name of a column"):
         fastrec.evaluate(RECS, TRUTH, "mrr", by=[LABELS])
+
+
+IN_TWO_ORDERS = {"ann": [1], "bob": [2]}, {"bob": [2], "ann": [3]}  # only bob has a hit
+
+
+@pytest.mark.parametrize(
+    "sides",
+    [
+        IN_TWO_ORDERS,
+        ({"ann": [1], "eve": [5], "bob": [2]}, {"ann": [3], "bob": [2]}),  # eve comes last in the report
+    ],
+    ids=["other order", "a user without truth between"],
+)
+@pytest.mark.parametrize(
+    ("name", "wanted"), [("groups", "by={user: label}"), ("user_weight", "user_weight={user: weight}")]
+)
+def test_positions_are_refused_where_dicts_have_two_orders(sides: Any, name: str, wanted: str) -> None:
+    values = {"groups": ["x", "y", "z"], "user_weight": [1.0, 2.0, 3.0]}[name][: len({*sides[0], *sides[1]})]
+    with pytest.raises(
+        fastrec.InputError, match=f"{name} is in the order of the keys of the truth, but .*: .* {wanted}"
+    ):
+        fastrec.evaluate(*sides, "hit_rate@1", **{name: values})
+    if name == "groups":
+        with pytest.raises(fastrec.InputError, match=wanted):
+            fastrec.evaluate(*sides, "hit_rate@1", groups={"plan": values})
+
+
+def test_positions_are_those_of_the_truth_where_dicts_have_one_order() -> None:
+    sides = {"ann": [1], "bob": [2], "eve": [5]}, {"cy": [1], "ann": [3], "bob": [2]}
+    report = fastrec.evaluate(
+        *sides, "hit_rate@1", groups=["c", "a", "b", "e"], user_weight=[1, 1, 2, 9], per_user=True
+    )
+    assert report.user_ids.tolist() == ["cy", "ann", "bob", "eve"]
+    assert report.labels["group"].tolist() == ["c", "a", "b", "e"]
+    assert report["hit_rate@1"] == 0.5
+    again = fastrec.evaluate(IN_TWO_ORDERS[0], metrics="item_coverage@1", n_items=4, groups=["a", "b"])
+    assert set(again.groups["group"]) == {"a", "b"}  # without truth there is one order
+
+
+def test_labels_of_a_model_are_refused_where_its_users_have_another_order() -> None:
+    model = np.array([[0.1, 0.9, 0.5], [0.3, 0.2, 0.1]])
+    with pytest.raises(fastrec.InputError, match=r"user_ids has user 0 before 1: .* by={user: label}"):
+        fastrec.evaluate_model(model, {1: [0], 0: [2]}, "hit_rate@1", groups=["x", "y"])
+    report = fastrec.evaluate_model(model, {1: [0], 0: [2]}, "hit_rate@1", user_weight={0: 1, 1: 3})
+    assert report["hit_rate@1"] == 0.75
+
+
+ROWS: tuple[Any, ...] = ([1, 0, 1, 0], [0.9, 0.1, 0.2, 0.8])  # of two users: one perfect, one reversed
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        lambda weights: fastrec.evaluate(*IN_TWO_ORDERS, "hit_rate@1", user_weight=weights),
+        lambda weights: fastrec.evaluate([[2], [1]], [[2], [3]], "mrr", user_ids=["bob", "ann"], user_weight=weights),
+        lambda weights: fastrec.evaluate_scores(*ROWS, [0, 2, 4], "gauc", user_ids=["bob", "ann"], user_weight=weights),
+        lambda weights: fastrec.evaluate_scores(
+            *ROWS, metrics="gauc", user_ids=["bob", "bob", "ann", "ann"], user_weight=weights
+        ),
+    ],
+    ids=["dicts", "lists", "rows", "keys of rows"],
+)
+def test_weights_by_user_are_matched_by_id(run: Any) -> None:
+    report = run({"ann": 1.0, "bob": 3.0, "eve": 100.0})
+    (mean,) = (estimate.mean for estimate in report.estimates.values())
+    assert mean == 0.75
+    with pytest.raises(fastrec.InputError, match="user_weight has no weight of user 'ann'"):
+        run({"bob": 3.0})
+    with pytest.raises(fastrec.InputError, match="user_weight has no weight of user"):
+        run({})
+    with pytest.raises(
+        fastrec.InputTypeError, match="user ids must be of one type on all sides, found user_weight: int"
+    ):
+        run({0: 1.0, 1: 3.0})
+    with pytest.raises(fastrec.InputError, match="user_weight must be finite and not negative"):
+        run({"ann": 1.0, "bob": -3.0})
+
+
+def test_weights_by_user_need_ids_and_labels_by_user_are_no_labels_by_position() -> None:
+    with pytest.raises(fastrec.InputError, match="user_weight has weights by user, but these users have no ids"):
+        fastrec.evaluate([[1]], [[1]], "mrr", user_weight={0: 1.0})
+    with pytest.raises(fastrec.InputTypeError, match="user_weight must be the name of a column"):
+        fastrec.evaluate(RECS, TRUTH, "mrr", user_weight={"a": 1.0})
+    with pytest.raises(fastrec.InputTypeError, match=r"must be one label per user, found a dict: .* are for by"):
+        fastrec.evaluate([[1]], [[1]], "mrr", user_ids=["a"], groups={"plan": {"a": "x"}})
