@@ -1,7 +1,9 @@
 """What a release takes along: the conda recipe, the citation, the changelog, templates of issues."""
 
+import os
 import re
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -65,11 +67,21 @@ def test_the_recipe_describes_the_project(recipe: Any) -> None:
     assert (ROOT / "recipe" / recipe["source"]["path"]).resolve() == ROOT
 
 
+def name_of_author(author: dict[str, str]) -> str:
+    """Return the name of an entity, or of a person."""
+    return author.get("name") or f"{author['given-names']} {author['family-names']}"
+
+
+def test_people_and_entities_are_authors() -> None:
+    assert name_of_author({"given-names": "Ada", "family-names": "Lovelace", "orcid": "x"}) == "Ada Lovelace"
+    assert name_of_author({"name": "The fastrec authors"}) == "The fastrec authors"
+
+
 def test_the_citation_describes_the_project() -> None:
     citation = load_yaml((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     assert citation["cff-version"] == "1.2.0" and citation["message"]
     assert citation["title"] == f"fastrec: {METADATA['description'][0].lower()}{METADATA['description'][1:]}"
-    assert [author["name"] for author in citation["authors"]] == [author["name"] for author in METADATA["authors"]]
+    assert list(map(name_of_author, citation["authors"])) == [author["name"] for author in METADATA["authors"]]
     assert citation["license"] == METADATA["license"] and citation["keywords"] == METADATA["keywords"]
     assert "version" not in citation, "only fastrec/_version.py has the version"
 
@@ -101,3 +113,17 @@ def test_commands_of_the_readme_can_be_read(name: str) -> None:
 def test_a_command_that_the_readme_lacks_is_an_error() -> None:
     done = subprocess.run([ROOT / "scripts" / "readme_command", "x"], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (1, "") and "<!-- x command -->" in done.stderr
+
+
+def test_a_python_of_pyenv_is_found(tmp_path: Path) -> None:
+    python = tmp_path / "versions" / "3.98.1" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+    python.chmod(0o755)
+    for version, wanted in (("3.98", (0, f"{sys.executable}\n")), ("3.97", (1, ""))):
+        command = ["bash", "-c", f"source scripts/find_python.sh; find_python {version}"]
+        environment = {**os.environ, "PYENV_ROOT": str(tmp_path)}
+        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout) == wanted
+    for script in ("scripts/release", ".ci/full"):
+        assert "source scripts/find_python.sh\n" in (ROOT / script).read_text(encoding="utf-8")
