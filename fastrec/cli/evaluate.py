@@ -435,7 +435,9 @@ def naming_options(more: Mapping[str, str] | None = None) -> Iterator[None]:
         yield
     except ColumnError as error:
         contents = CONTENTS_OF_ROLES.get(error.role)
-        usual = f"--{error.role}-col names the column of {contents}" if contents else ""
+        of_all = more is None and error.role in ("user", "item")  # files of lists
+        where = " in all files: rename it in one of them if they differ" if of_all else ""
+        usual = f"--{error.role}-col names the column of {contents}{where}" if contents else ""
         hint = (more or {}).get(error.role) or usual
         raise InputError(error.text, f"; {hint}" if hint else "") from None
 

@@ -1453,6 +1453,7 @@ def test_messages_speak_of_options(folder):
         (["--no-truth", "error"], "user 3 has no relevant item, and --no-truth error"),
         (["--ties", "error", "--rank-col", "rank"], None),
         (["--user-col", "user"], "(did you mean 'user_id'?); its columns are 'user_id', 'item_id', 'rank'; --user-col"),
+        (["--user-col", "user"], "--user-col names the column of users in all files: rename it in one of them if they"),
         (["--gain-col", "stars"], "--gain-col names the column of gains"),
         (["-m", "zzz"], "in all: fastrec metrics)"),
     ):
