@@ -8,8 +8,6 @@ from bench.measure import BUSY
 from bench.run import RESULTS, ROUTE
 
 SPARK_RESULTS = RESULTS.with_name("spark.json")
-PER_CORE = "M rows/s per core"  # the end of notes of rates on Spark
-DOLLARS_PER_CORE_HOUR = 0.05  # an assumption: about the price of a rented core with 4 GB
 
 
 def check_results(results: dict[str, Any]) -> None:
@@ -48,17 +46,6 @@ def table_of_routes(results: dict[str, Any]) -> str:
     sizes = list(dict.fromkeys(size for way in cells.values() for size in way))
     lines = [f"| way | {' | '.join(sizes)} |", "|---" * (1 + len(sizes)) + "|"]
     lines += [f"| {way} | {' | '.join(found.get(size, '') for size in sizes)} |" for way, found in cells.items()]
-    return "\n".join(lines)
-
-
-def table_of_spark(results: dict[str, Any]) -> str:
-    """Return the table of Spark, and an estimate of the cost of a billion rows at these rates."""
-    lines = [table(results), ""]
-    for row in results["rows"]:
-        if row["note"].endswith(PER_CORE):
-            hours = 1e3 / float(row["note"].removesuffix(PER_CORE)) / 3600
-            dollars = f"${hours * DOLLARS_PER_CORE_HOUR:.2g} at an assumed ${DOLLARS_PER_CORE_HOUR} per core-hour"
-            lines.append(f"- {tidy(row['name'])}: an estimate of {hours:.2g} core-hours per 10^9 rows, {dollars}")
     return "\n".join(lines)
 
 

@@ -21,7 +21,7 @@ import numpy as np
 from bench import cases, rivals
 from bench.frames import evaluate
 from bench.measure import Others, Spread, Turns, describe_machine, memory, reset_peak_memory
-from bench.report import PER_CORE, SPARK_RESULTS
+from bench.report import SPARK_RESULTS
 from bench.run import Row, to_text
 
 METRICS = rivals.names_of("ndcg recall precision map mrr hit_rate")
@@ -184,7 +184,7 @@ def compare(session: Any, n_users: int, rounds: int) -> list[Row]:
 def lines(turns: Turns, what: str, n_rows: int, cores: int) -> list[Row]:
     """Return the rows of one form of the data: its promises, and times that explain them."""
     took = {name: turns.median(name) for name in turns.seconds}
-    rate = f"{n_rows / took['spark'] / cores / 1e6:.3g}{PER_CORE}"
+    rate = f"{n_rows / took['spark'] / cores / 1e6:.3g}M rows/s per core"
     rows = [Row(f"{what}: fastrec.spark", turns.each("spark", 1.0), "s", note=rate)]
     others = {"driver": "toArrow() to the driver and evaluate there", "handed over": HANDED}
     if "SQL" in took:
