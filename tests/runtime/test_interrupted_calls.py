@@ -295,6 +295,7 @@ def test_interrupted_anywhere_it_is_whole_or_says_that_it_is_not(kind, change):
 
 WITH_POLARS = """
 import os, signal, threading, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # programs in the background ignore it
 import polars
 from fastrec.runtime.threads import run_in_threads
 for after in (0.2, 0.5, 0.5):  # the handler of Polars lets the first one end a wait
