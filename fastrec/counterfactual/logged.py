@@ -13,7 +13,7 @@ from fastrec.checks import is_number, with_article
 from fastrec.counterfactual.estimators import ESTIMATORS
 from fastrec.counterfactual.sums import MAX_POSITIONS, Fault
 from fastrec.exceptions import Argument, InputError, InputTypeError, RowNumber, Text, shown
-from fastrec.inputs.arrow import Frame, open_foreign, read_ids, read_numbers
+from fastrec.inputs.arrow import Frame, open_foreign, read_ids, read_numbers, refuse_other_indexes
 from fastrec.inputs.columns import check_numbers
 from fastrec.inputs.frames import disordered_in_frame
 from fastrec.inputs.grouping import Grouping, group_rows
@@ -115,6 +115,7 @@ def read_logged(
         if own is None:
             raise InputTypeError(Argument(name), " must be given unless rewards is a data frame")
     given = [rewards, pscore, new_pscore, *_pair(predictions)]
+    refuse_other_indexes({**dict(zip(VALUES, given, strict=False)), "slate_ids": slate_ids})
     found = [_numbers(own, name) for name, own in zip(VALUES, given, strict=False)]
     _check_lengths(found, VALUES)
     n_rows = len(found[0])

@@ -25,6 +25,7 @@ __all__ = [
     "check_same_lengths",
     "chunked",
     "find_nulls",
+    "index_of",
     "is_column",
     "is_numeric",
     "list_column",
@@ -79,16 +80,34 @@ class Frame(NamedTuple):
         return values
 
 
-def refuse_other_indexes(sides: Mapping[str, Any]) -> None:
-    """Reject Series of lists with different indexes: fastrec matches them by position, pandas by index."""
-    indexes = {name: own.index for name, value in sides.items() if _is_series(own := _unwrap(value))}
-    for name, index in indexes.items():
-        first, wanted = next(iter(indexes.items()))
-        if len(index) == len(wanted) and not index.equals(wanted):
-            raise InputError(
-                f"{first} and {name} are Series with different indexes, but Series are matched by position: bring them "
-                f"into one order with {name}.loc[{first}.index], or pass data frames or dicts, matched by user"
-            )
+def refuse_other_indexes(given: Mapping[str, Any]) -> None:
+    """Reject Series of one length with different indexes: fastrec matches them by position, pandas by index.
+
+    Labels of groups may be several Series, {name: labels}.
+    """
+    first: dict[int, tuple[str, Any]] = {}
+    for name, value in given.items():
+        is_named = name.endswith("groups") and isinstance(value, Mapping)
+        for key, one in value.items() if is_named else ((None, value),):
+            if (index := index_of(one)) is None:
+                continue
+            called = Text(name, f"[{key!r}]") if is_named else Text(name)
+            other, wanted = first.setdefault(len(index), (called, index))
+            if not index.equals(wanted):
+                raise InputError(
+                    other,
+                    " and ",
+                    called,
+                    " are Series with different indexes, but Series are matched by position: bring them into one order "
+                    "with ",
+                    *(called, ".loc[", other, ".index], or, if they are in one order, pass ", called, ".to_numpy()"),
+                )
+
+
+def index_of(value: Any) -> Any:
+    """Return the index of a Series of pandas, also inside narwhals; None for anything else."""
+    own = _unwrap(value)
+    return own.index if _is_series(own) else None
 
 
 def _unwrap(value: Any) -> Any:

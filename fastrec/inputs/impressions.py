@@ -9,8 +9,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrec.exceptions import InputError, InputTypeError, Place, RowNumber, Text, shown
-from fastrec.inputs.arrow import Frame, list_column, open_foreign, read_ids, read_labels, read_numbers
-from fastrec.inputs.columns import MAX_EXACT_INTEGER, check_classes, check_numbers
+from fastrec.inputs.arrow import (
+    Frame,
+    list_column,
+    open_foreign,
+    read_ids,
+    read_labels,
+    read_numbers,
+    refuse_other_indexes,
+)
+from fastrec.inputs.columns import LABELS, MAX_EXACT_INTEGER, check_classes, check_numbers
 from fastrec.inputs.frames import Columns, refuse_columns
 from fastrec.inputs.ids import Ids
 from fastrec.inputs.ragged import read_only
@@ -54,8 +62,9 @@ def read_impressions(
     refuse_columns(columns, "the labels are no data frame")
     if ranks is None:
         raise InputTypeError(f"ranks must be given unless the labels are a data frame, found {shown(type(clicks))}")
-    found = check_classes(clicks)
     where = Text(Place("ranks"))
+    refuse_other_indexes({LABELS: clicks, where: ranks, **keys, "row_groups": row_groups})
+    found = check_classes(clicks)
     numbers = _whole(check_numbers(ranks, where), where)
     _check_length(found, len(numbers), where)
     groups = read_row_groups(row_groups, len(numbers))

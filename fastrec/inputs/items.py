@@ -18,6 +18,7 @@ from fastrec.inputs.arrow import (
     Frame,
     chunked,
     find_nulls,
+    index_of,
     is_column,
     is_numeric,
     list_column,
@@ -247,7 +248,7 @@ def _check_finite(numbers: Array, where: str) -> Array:
 def read_once(value: Any, name: str) -> Any:
     """Return a side that several batches read: a stream of Arrow, which can be read once, becomes a frame."""
     is_stream = hasattr(value, "__arrow_c_stream__") and not hasattr(value, "columns")
-    return open_foreign(value, name) if is_stream else value
+    return open_foreign(value, name) if is_stream and index_of(value) is None else value
 
 
 def read_items(value: Any, item: str | None = None) -> ItemTable:

@@ -355,7 +355,7 @@ def read_given(
     for name, value in given.items():
         refuse_path(name, value)
     refuse_model("recs", given.get("recs"))
-    refuse_other_indexes(given)
+    refuse_other_indexes({**given, "groups": about.groups, "user_weight": about.user_weight})
     opened = {name: open_foreign(value, name) for name, value in given.items()}
     opened = {name: own._replace(name=name) if isinstance(own, Frame) else own for name, own in opened.items()}
     if any(isinstance(value, Frame) for value in opened.values()):
@@ -366,8 +366,7 @@ def read_given(
         raise InputError("user_ids must not be given with dicts: their keys are the users")
     n_users = len(sides["recs"].indptr) - 1
     ids = check_user_ids(keys if keys is not None else about.user_ids, n_users)
-    if keys is not None:
-        check_order_of_users(opened["recs"], keys, about.groups, about.user_weight)
+    check_order_of_users(None if keys is None else opened["recs"], ids, about.groups, about.user_weight)
     if about.labels is not None and about.groups is not None:
         raise InputError("groups and by both label users: pass one of them")
     codes, labels = check_groups(about.groups if about.labels is None else about.labels.of(ids), n_users)

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrec.exceptions import Argument, InputError, Place, RowNumber, Text
-from fastrec.inputs.arrow import Labels
-from fastrec.inputs.columns import LABELS, SCORES, check_floats, check_numbers, check_row_weights
+from fastrec.inputs.arrow import Labels, refuse_other_indexes
+from fastrec.inputs.columns import LABELS, SAMPLE_WEIGHT, SCORES, check_floats, check_numbers, check_row_weights
 from fastrec.inputs.frames import Columns, ScoredFrame, read_scored_frame, spell_labels
 from fastrec.inputs.grouping import Grouping, group_rows, one_per_user, order_of_ids
 from fastrec.inputs.ids import Strings, check_ids, encode_strings, spell
@@ -21,6 +21,7 @@ from fastrec.inputs.users import (
     as_labels,
     check_groups,
     check_labels_of_rows,
+    check_order_of_users,
     check_user_ids,
     check_weights,
 )
@@ -89,6 +90,8 @@ def read_rows(
 
     Kernels check the scores for NaN, because they read them anyway; see `fastrec.evaluation.row_rules.check_values`.
     """
+    of_rows = {LABELS: labels, SCORES: scores, "user_ids": user_ids, "item_ids": item_ids, SAMPLE_WEIGHT: sample_weight}
+    refuse_other_indexes({**of_rows, "row_groups": row_groups, "groups": groups, "user_weight": user_weight})
     values = check_floats(scores, SCORES)
     grades = check_labels(labels, len(values))
     weights = None if sample_weight is None else check_row_weights(sample_weight, len(values))
@@ -99,6 +102,7 @@ def read_rows(
         n_users = len(pointers) - 1
         codes, keys = check_groups(groups, n_users)
         ids = check_user_ids(user_ids, n_users)
+        check_order_of_users(None, ids, groups, user_weight)
         users = Users(ids, codes, keys, check_weights(user_weight, n_users, ids))
         return Rows(grades, values, pointers, weights, items, users, grouped=True, segments=segments)
     if user_ids is None:
@@ -108,15 +112,15 @@ def read_rows(
         codes, keys = check_groups(None, len(pointers) - 1)
         nobody = Users(None, codes, keys, None)
         return Rows(grades, values, pointers, weights, items, nobody, grouped=False, segments=segments)
-    of_rows = encode_keys(user_ids, len(values))
-    grouping = group_rows(of_rows.codes, n_threads)
+    keys_of_rows = encode_keys(user_ids, len(values))
+    grouping = group_rows(keys_of_rows.codes, n_threads)
     return Rows(
         labels=grouping.take(grades),
         scores=grouping.take(values),
         indptr=grouping.indptr,
         weights=None if weights is None else grouping.take(weights),
         items=None if items is None else grouping.take(items),
-        users=_users_of_rows(of_rows, grouping, groups, user_weight),
+        users=_users_of_rows(keys_of_rows, grouping, groups, user_weight),
         grouped=True,
         grouping=grouping,
         segments=tuple(own.taken_by(grouping) for own in segments),

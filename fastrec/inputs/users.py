@@ -15,6 +15,7 @@ import numpy as np
 
 from fastrec.checks import is_whole, listed, with_article
 from fastrec.exceptions import Argument, InputError, InputTypeError, RowNumber, shown
+from fastrec.inputs.arrow import index_of
 from fastrec.inputs.columns import MAX_WEIGHT, WANTED_WEIGHTS
 from fastrec.inputs.ragged import as_array
 from fastrec.inputs.tensors import is_tensor, plain_values, refuse_unusual
@@ -208,23 +209,36 @@ def _plain(array: Array) -> Array:
     return plain
 
 
-def check_order_of_users(recs: Collection[Any], users: Sequence[Any], groups: Any, user_weight: Any) -> None:
-    """Check that labels and weights by position have one meaning: the keys of `recs` are in the order of the users."""
+def check_order_of_users(recs: Collection[Any] | None, ids: Array | None, groups: Any, user_weight: Any) -> None:
+    """Check that labels and weights by position have one meaning.
+
+    The keys of `recs`, if it has any, and the indexes of Series must not have the users in another order.
+    """
     weights = None if isinstance(user_weight, Mapping) else user_weight
-    by_id = ("groups", groups, "by", "label"), ("user_weight", weights, "user_weight", "weight")
-    given = next(((name, Argument(other), each) for name, value, other, each in by_id if value is not None), None)
-    if given is None:
+    if ids is None or (groups is None and weights is None):
         return
-    name, other, each = given
+    users = ids.tolist()
+    named = groups if isinstance(groups, Mapping) else {"": groups}
+    by_id = [("groups", own, "by", "label") for own in named.values()] + [
+        ("user_weight", weights, "user_weight", "weight")
+    ]
+    for name, value, other, each in by_id:
+        if value is None:
+            continue
+        hint = (": to match it by key, pass ", Argument(other), f"={{user: {each}}}")
+        if (apart := None if recs is None else _first_apart(recs, users)) is not None:
+            first, second = map(shown, apart)
+            order = (f"{name} is in the order of the keys of the truth, but ", Argument("recs"))
+            raise InputError(*order, f" has user {first} before {second}", *hint)
+        own = users if (index := index_of(value)) is None else index.tolist()
+        if own != users and Counter(own) == Counter(users):
+            raise InputError(f"{name} is a Series whose index has the users in another order", *hint)
+
+
+def _first_apart(recs: Collection[Any], users: Sequence[Any]) -> tuple[Any, Any] | None:
+    """Return the first key of `recs` that is not in the order of the users, and the user in its place."""
     pairs = zip(recs, (user for user in users if user in recs), strict=True)
-    if (apart := next((pair for pair in pairs if pair[0] != pair[1]), None)) is not None:
-        first, second = map(shown, apart)
-        order = (
-            f"{name} is in the order of the keys of the truth, but ",
-            Argument("recs"),
-            f" has user {first} before",
-        )
-        raise InputError(*order, f" {second}: to match it by key, pass ", other, f"={{user: {each}}}")
+    return next((pair for pair in pairs if pair[0] != pair[1]), None)
 
 
 def check_weights(user_weight: Any, n_users: int, ids: Array | None = None) -> Array | None:

@@ -9,7 +9,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrec.exceptions import InputError, InputTypeError, RowNumber, shown
-from fastrec.inputs.columns import SAMPLE_WEIGHT, SCORES, check_classes, check_floats, check_lengths, check_scores
+from fastrec.inputs.arrow import refuse_other_indexes
+from fastrec.inputs.columns import (
+    LABELS,
+    SAMPLE_WEIGHT,
+    SCORES,
+    check_classes,
+    check_floats,
+    check_lengths,
+    check_scores,
+)
 from fastrec.runtime.limits import resolve_threads
 from fastrec.scored.keys import auc_of_rows, owners_of, sort_rows
 from fastrec.scored.sorting import SMALL_ROWS, ScoredRows
@@ -25,6 +34,7 @@ Array = np.ndarray[Any, Any]
 
 def read_rows(labels: Any, scores: Any, sample_weight: Any = None) -> ScoredRows:
     """Check rows, except for NaN scores: the sort finds those without an extra pass."""
+    refuse_other_indexes({LABELS: labels, SCORES: scores, SAMPLE_WEIGHT: sample_weight})
     classes, numbers = check_classes(labels), check_floats(scores, SCORES)
     check_lengths(classes, numbers, "scores")
     return ScoredRows(classes, numbers, None if sample_weight is None else _read_weights(sample_weight, classes))
@@ -167,6 +177,7 @@ def auc_test(labels: Any, scores_a: Any, scores_b: Any) -> AucTest:
     >>> round(test.difference, 4), round(test.std_error, 4), round(test.p_value, 4)
     (0.4444, 0.2485, 0.0736)
     """
+    refuse_other_indexes({LABELS: labels, "scores_a": scores_a, "scores_b": scores_b})
     classes = check_classes(labels)
     threads = no_threads_if_small(len(classes), None)
     found = []

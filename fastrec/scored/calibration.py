@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from fastrec.checks import check_choice, check_min_gain, whole_number
 from fastrec.exceptions import InputError, RowNumber, shown
+from fastrec.inputs.arrow import refuse_other_indexes
 from fastrec.inputs.columns import LABELS, check_classes, check_lengths, check_numbers, check_row_weights, check_scores
 from fastrec.inputs.grouping import group_rows
 from fastrec.inputs.rows import encode_keys
@@ -68,6 +69,8 @@ def read_rows_to_bin(
     labels: Any, scores: Any, *, sample_weight: Any = None, user_ids: Any = None, min_gain: Any = None
 ) -> RowsToBin:
     """Check rows whose scores are probabilities."""
+    of_rows = {"labels": labels, "scores": scores, "sample_weight": sample_weight, "user_ids": user_ids}
+    refuse_other_indexes(of_rows)
     positive, values = _read_labels(labels, min_gain), check_scores(scores)
     check_lengths(positive, values, "scores")
     outside = (values < 0) | (values > 1)

@@ -11,6 +11,7 @@ import numpy as np
 
 from fastrec.checks import check_choice
 from fastrec.exceptions import InputError, InputTypeError, RowNumber
+from fastrec.inputs.arrow import refuse_other_indexes
 from fastrec.inputs.columns import check_lengths, check_row_weights
 from fastrec.inputs.ragged import as_array
 from fastrec.scored.auc import no_threads_if_small
@@ -180,6 +181,7 @@ def multiclass_log_loss(labels: Any, scores: Any, *, classes: Any = None, sample
 
 def _read(labels: Any, scores: Any, classes: Any, sample_weight: Any, n_threads: int | None) -> _ClassRows:
     """Check rows and the classes of columns."""
+    refuse_other_indexes({"labels": labels, "sample_weight": sample_weight})
     own, table = as_classes(labels, "labels"), _read_scores(scores)
     check_lengths(own, table, "scores")
     names = np.unique(own) if classes is None else as_classes(classes, "classes")

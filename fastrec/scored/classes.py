@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from fastrec.checks import is_whole
 from fastrec.exceptions import InputError, InputTypeError, shown
+from fastrec.inputs.arrow import refuse_other_indexes
 from fastrec.inputs.columns import check_lengths, check_row_weights
 from fastrec.inputs.ragged import as_array
 from fastrec.metrics import confusion as formulas
@@ -222,6 +223,7 @@ def count_classes(labels: Any, predictions: Any, *, sample_weight: Any = None) -
     >>> round(counts.f_beta(), 12), round(counts.f_beta(of="means"), 12)
     (0.6, 0.606060606061)
     """
+    refuse_other_indexes({"labels": labels, "predictions": predictions, "sample_weight": sample_weight})
     true, predicted = as_classes(labels, "labels"), as_classes(predictions, "predictions")
     check_lengths(true, predicted, "predictions")
     weights = None if sample_weight is None else check_row_weights(sample_weight, len(true))

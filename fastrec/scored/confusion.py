@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from fastrec.checks import is_number
 from fastrec.exceptions import InputError, shown
+from fastrec.inputs.arrow import refuse_other_indexes
 from fastrec.inputs.columns import (
     check_classes,
     check_lengths,
@@ -182,6 +183,7 @@ def confusion_matrix(
     >>> table.recall().tolist()
     [[1.0, 1.0], [0.0, 1.0]]
     """
+    refuse_other_indexes({"labels": labels, "scores": scores, "sample_weight": sample_weight})
     positive, values = check_classes(labels).view(np.uint8), check_scores(scores)
     check_lengths(positive, values, "scores")
     limits = _check_thresholds(thresholds)
