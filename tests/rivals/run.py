@@ -61,6 +61,7 @@ ITEM_REQUIREMENTS = {
 }
 POSITION_REQUIREMENTS = {"ultr_bias_toolkit": ["ultr-bias-toolkit", "pandas<3"]}
 SESSION_TOOLS = ("pyclick",)  # nothing to install with pip
+NOT_INSTALLED = 4  # the status if such a tool has no environment
 SLATE_REQUIREMENTS = {
     "obp": ["torch==2.13.0", "scikit-learn", "pandas", "matplotlib", "seaborn", "tqdm", "pyyaml"],
 }
@@ -177,7 +178,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory(prefix="fastrec-rivals-") as folder:
         for tool in options.tools or ALL_REQUIREMENTS:
             if tool in SESSION_TOOLS and not (options.environments and (options.environments / tool).is_dir()):
-                raise SystemExit(f"{tool}: make the environment {tool} in a folder, and pass it as --environments")
+                print(f"{tool}: make an environment of it in a folder, and pass it as --environments", file=sys.stderr)
+                raise SystemExit(NOT_INSTALLED)
             given, kept = all_cases(options.data, tool), load_golden(tool)
             asked = {case["name"] for kind in given.values() for case in kind}
             python = environment(tool, options.environments or Path(folder), kept["versions"] if options.check else {})
