@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
 import numpy as np
 
-from fastrec.checks import is_whole, listed
+from fastrec.checks import is_whole, listed, with_article
 from fastrec.exceptions import InputError, InputTypeError, RowNumber, shown
 from fastrec.inputs.ragged import as_array
 from fastrec.inputs.tensors import as_numpy, is_tensor, plain_values, refuse_unusual
@@ -77,13 +77,17 @@ def kind_of_ids(ids: Ids) -> str:
 def check_ids(values: Any, name: str) -> Array:
     """Return ids as a 1-D array: int32 or int64 (no copy if they are), or an object array of strings.
 
-    Raises InputTypeError for floats, booleans, masked arrays and mixed types, InputError for integers past 2^63 - 1.
+    Raises InputTypeError for floats, booleans, masked arrays, mixed types, sets and dicts, and InputError for integers
+    past 2^63 - 1. The ids of a set or a dict belong to no position: the order of a set differs between runs.
     """
     refuse_unusual(values, name, "fill it or drop the masked ids first")
     if is_tensor(values):
         values = as_numpy(values, name)
     if isinstance(values, (str, bytes)) or not isinstance(values, (np.ndarray, Iterable)):
         raise InputTypeError(name, f" must be a list or an array of ids, found {shown(values)}")
+    if isinstance(values, set | frozenset | Mapping):
+        found = f"found {with_article(type(values).__name__)}: {shown(values)}"
+        raise InputTypeError(name, f" must be a list or an array of ids, each at its position, {found}")
     array = values if isinstance(values, np.ndarray) else _array_of(values, name)
     if array.ndim != 1:
         raise InputError(name, f" must be 1-D, found shape {array.shape}")

@@ -360,6 +360,7 @@ def read_call(model: Any, given: Mapping[str, Any]) -> ModelCall:
     call = ModelCall(own, rows, names, items, candidates, own.n_items, given["item_ids"] is not None)
     if candidates is None or not _is_for_all_users(candidates):
         return call
+    candidates = list(candidates) if isinstance(candidates, set | frozenset) else candidates
     wanted = read_ids(candidates, "candidates") if is_column(candidates) else check_ids(candidates, "candidates")
     wanted = np.array(spell(wanted.values.to_pylist(), wanted.codes), object) if isinstance(wanted, Strings) else wanted
     columns = _columns_of_ids(items, wanted)

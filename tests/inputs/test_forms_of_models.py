@@ -121,7 +121,7 @@ def test_indices_past_the_shape_are_an_error(kind: str) -> None:
         mrr((np.ones((3, 4)), broken(kind)), [[1]] * 3)
 
 
-@pytest.mark.parametrize("form", ["pandas", "polars", "pyarrow", "objects", "iterator", "strings"])
+@pytest.mark.parametrize("form", ["pandas", "polars", "pyarrow", "objects", "iterator", "strings", "set"])
 def test_candidates_for_all_users_in_any_array(form: str) -> None:
     chosen = ["a", "c", "d"]
     forms: dict[str, Any] = {
@@ -131,6 +131,7 @@ def test_candidates_for_all_users_in_any_array(form: str) -> None:
         "objects": lambda: np.array(chosen, object),
         "iterator": lambda: iter(chosen),
         "strings": lambda: np.array(chosen),
+        "set": lambda: set(chosen),
     }
     for own in (forms[form](), forms[form]()):
         items = fastrec.top_items(SCORES, 9, item_ids=ITEMS, candidates=own)[0]

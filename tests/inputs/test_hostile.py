@@ -4,6 +4,7 @@ import math
 import pickle
 import sys
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -144,6 +145,34 @@ def test_sets_have_no_order():
     with pytest.raises(fastrec.InputTypeError, match="groups"):
         fastrec.evaluate([[1], [2]], [[1], [2]], "mrr", groups={1, 2})
     assert fastrec.evaluate([[1, 2, 3]], [{1}], "mrr")["mrr"] == 1
+
+
+ONE_ROW, ROWS = np.array([[0.9, 0.5, 0.1]]), ([1, 0, 0], [0.5, 0.5, 0.5])
+CALLS_WITH_IDS: dict[str, Callable[[Any], Any]] = {
+    "items of a model": lambda ids: fastrec.evaluate_model(ONE_ROW, {"u": ["x"]}, "mrr", user_ids=["u"], item_ids=ids),
+    "items of lists from a model": lambda ids: fastrec.top_items(ONE_ROW, 2, item_ids=ids),
+    "items of lists": lambda ids: fastrec.evaluate((ids, [0, 3]), [["x"]], "mrr"),
+    "items of rows": lambda ids: fastrec.evaluate_scores(*ROWS, metrics="mrr", user_ids=["u"] * 3, item_ids=ids),
+    "users of rows": lambda ids: fastrec.evaluate_scores(*ROWS, metrics="mrr", user_ids=ids),
+    "items of clicks": lambda ids: fastrec.position_bias([1, 0, 1], [1, 2, 1], ["q"] * 3, ids),
+    "slates": lambda ids: fastrec.policy_value([1, 0, 1], [0.5] * 3, [0.2] * 3, slate_ids=ids),
+    "users of a history": lambda ids: fastrec.segment_users(["a", "b"], user_ids=ids),
+}
+
+
+@pytest.mark.parametrize("call", CALLS_WITH_IDS.values(), ids=CALLS_WITH_IDS)
+@pytest.mark.parametrize(
+    "ids", [{"x", "y", "z"}, frozenset(("x", "y", "z")), {"z": 2, "y": 1, "x": 0}], ids=["set", "frozenset", "dict"]
+)
+def test_ids_in_a_set_or_a_dict_have_no_positions(call, ids):
+    with pytest.raises(fastrec.InputTypeError, match=rf"found a {type(ids).__name__}"):
+        call(ids)
+
+
+def test_ids_in_a_view_of_a_dict_are_in_its_order():
+    columns = {"x": 0, "y": 1, "z": 2}
+    assert fastrec.top_items(ONE_ROW, 2, item_ids=columns.keys())[0].tolist() == ["x", "y"]
+    assert fastrec.top_items(ONE_ROW, 2, item_ids={0: "x", 1: "y", 2: "z"}.values())[0].tolist() == ["x", "y"]
 
 
 def test_merging_tells_formulas_of_the_same_name_apart():
