@@ -82,8 +82,11 @@ class FlatSide(NamedTuple):
         return np.ones(len(self.items)) if self.extra is None else self.extra
 
 
-def read_sides(given: Mapping[str, Any]) -> tuple[dict[str, RawSide], list[Any] | None]:
-    """Return sides for the same users, and the users' keys if the sides are dicts."""
+def read_sides(given: Mapping[str, Any], passed: Mapping[str, Any]) -> tuple[dict[str, RawSide], list[Any] | None]:
+    """Return sides for the same users, and the users' keys if the sides are dicts.
+
+    `passed` has the sides before Series became Arrow columns, in which sets are lists.
+    """
     if any(isinstance(value, Mapping) for name, value in given.items() if READ_SIDES[name].has_users):
         return _read_dicts(given)
     sides: dict[str, RawSide] = {}
@@ -91,6 +94,7 @@ def read_sides(given: Mapping[str, Any]) -> tuple[dict[str, RawSide], list[Any] 
         rows = sides.get(READ_SIDES[name].beside)
         numbers = None if rows is None else _plain_numbers(value, name)
         if rows is not None and numbers is not None:
+            _refuse_sets(READ_SIDES[name].beside, passed[READ_SIDES[name].beside], name)
             sides[name] = RawSide(rows.items, rows.indptr, check_numbers(numbers, int(rows.indptr[-1]), name))
         else:
             sides[name] = read_side(value, name, READ_SIDES[name].numbers)
@@ -102,6 +106,17 @@ def read_sides(given: Mapping[str, Any]) -> tuple[dict[str, RawSide], list[Any] 
                 f"found {n_users} and {len(side.indptr) - 1} users"
             )
     return sides, None
+
+
+def _refuse_sets(name: str, rows: Any, numbers: str) -> None:
+    """Raise InputTypeError for sets among the rows of a side whose numbers another argument gives in their order."""
+    if not isinstance(rows, list) and str(getattr(rows, "dtype", "")).lower() != "object":
+        return
+    at = next((at for at, row in enumerate(rows) if isinstance(row, set | frozenset) and len(row) > 1), None)
+    if at is not None:
+        raise InputTypeError(
+            f"{name}[{at}] is a set, which has no order to match it with the numbers of {numbers}: pass lists in {name}"
+        )
 
 
 def refuse_model(name: str, value: Any) -> None:

@@ -361,7 +361,7 @@ def read_given(
     if any(isinstance(value, Frame) for value in opened.values()):
         return _read_frames(opened, about, settings)
     refuse_columns(about.columns, "recs and truth are not data frames")
-    sides, keys = read_sides(opened)
+    sides, keys = read_sides(opened, given)
     if keys is not None and about.user_ids is not None:
         raise InputError("user_ids must not be given with dicts: their keys are the users")
     n_users = len(sides["recs"].indptr) - 1

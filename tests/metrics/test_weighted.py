@@ -10,6 +10,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import narwhals.stable.v2 as nw
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -99,6 +100,20 @@ def test_named_columns_and_columns_of_lists() -> None:
 def test_ranks_and_the_curve_of_examination() -> None:
     for curve in ([0.8, 0.5, 0.2], np.array([0.8, 0.5, 0.2]), (0.8, 0.5, 0.2, math.nan)):
         assert dict(fastrec.evaluate(RECS, TRUTH, METRICS, logged=[2, 1, 3, 1], examination=curve)) == WANTED
+
+
+def test_numbers_alone_need_rows_in_order() -> None:
+    sets = [{5}, {3, 6}, {3}, set()]
+    series = pd.Series(sets)
+    for truth in (sets, list(map(frozenset, sets)), series, nw.from_native(series, series_only=True)):
+        with pytest.raises(fastrec.InputTypeError, match=r"truth\[1\] is a set, which has no order .* of logged"):
+            fastrec.evaluate(RECS, truth, METRICS, logged=PROPENSITIES)
+    small = [{5}, {6}, {3}, set()]
+    found, wanted = (
+        fastrec.evaluate(RECS, truth, METRICS, logged=[0.5, 0.2, 0.8]) for truth in (small, [*map(list, small)])
+    )
+    assert dict(found) == dict(wanted)
+    assert dict(fastrec.evaluate(RECS, sets, METRICS, logged=OF_ROWS["dicts"])) == WANTED
 
 
 def test_the_curve_of_position_bias() -> None:
