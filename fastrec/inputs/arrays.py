@@ -164,9 +164,19 @@ def _plain_numbers(value: Any, name: str) -> Any:
 def read_lists(value: Any, name: str) -> RawSide:
     """Return one side for its own users, passed in any form but a data frame."""
     if isinstance(value, Mapping):
+        _refuse_columns(name, value)
         check_keys({name: value})
         return _read_rows(list(value.values()), name, READ_SIDES[name].numbers, list(value))
     return read_side(value, name, READ_SIDES[name].numbers)
+
+
+def _refuse_columns(name: str, keys: Collection[Any]) -> None:
+    """Raise InputTypeError for a dict whose keys are names of columns: they would be users, or items of a user."""
+    if "user_id" in keys and "item_id" in keys:
+        raise InputTypeError(
+            f"{name} has the keys 'user_id' and 'item_id', which are names of columns, not users or items: pass a data "
+            f"frame, e.g. pandas.DataFrame({name})"
+        )
 
 
 def _read_dicts(given: Mapping[str, Any]) -> tuple[dict[str, RawSide], list[Any]]:
@@ -174,6 +184,7 @@ def _read_dicts(given: Mapping[str, Any]) -> tuple[dict[str, RawSide], list[Any]
     for name, side in given.items():
         if not isinstance(side, Mapping):
             raise mixed_forms(given, "dicts", name)
+        _refuse_columns(name, side)
     check_keys(given)
     truth = given.get("truth", {})
     users = [*truth, *(user for user in given["recs"] if user not in truth)]
@@ -295,6 +306,8 @@ def _read_rows(rows: list[Any], name: str, extra: str, users: list[Any] | None) 
     weighted = [isinstance(row, dict) for row in rows]
     if any(weighted) and not all(is_dict or not len(row) for is_dict, row in zip(weighted, rows, strict=True)):
         raise InputTypeError(f"{name} must give {extra} for all users or for none: some rows are dicts, some are not")
+    if any(weighted):
+        _refuse_columns(name, rows[weighted.index(True)])
     if any(weighted) and READ_SIDES[name].has_several:
         rows, values = _one_by_one(rows)
         items, indptr = _flat_items(rows, f"{name} items")

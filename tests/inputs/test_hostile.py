@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import fastrec
@@ -173,6 +174,23 @@ def test_ids_in_a_view_of_a_dict_are_in_its_order():
     columns = {"x": 0, "y": 1, "z": 2}
     assert fastrec.top_items(ONE_ROW, 2, item_ids=columns.keys())[0].tolist() == ["x", "y"]
     assert fastrec.top_items(ONE_ROW, 2, item_ids={0: "x", 1: "y", 2: "z"}.values())[0].tolist() == ["x", "y"]
+
+
+TABLE = pd.DataFrame({"user_id": ["a", "b"], "item_id": ["x", "y"]})
+
+
+@pytest.mark.parametrize("form", ["list", "series", "dict", "records", "index"])
+def test_columns_and_records_are_no_users(form):
+    found, says = TABLE.to_dict(form), "has the keys 'user_id' and 'item_id', which are names of columns"
+    with pytest.raises(fastrec.InputTypeError, match=f"recs {says}"):
+        fastrec.evaluate(found, found, "recall@1")
+    users = [["x"]] * 2 if form == "records" else {0 if form == "index" else "a": ["x"]}
+    with pytest.raises(fastrec.InputTypeError, match=f"truth {says}"):
+        fastrec.evaluate(users, found, "recall@1")
+    with pytest.raises(fastrec.InputTypeError, match=f"exclude {says}"):
+        fastrec.evaluate(users, users, "recall@1", exclude=found)
+    with pytest.raises(fastrec.InputTypeError, match=f"history {says}"):
+        fastrec.popularity_propensity(found)
 
 
 def test_merging_tells_formulas_of_the_same_name_apart():
