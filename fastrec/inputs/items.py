@@ -262,7 +262,7 @@ def read_items(value: Any, item: str | None = None) -> ItemTable:
         table = _read_frame(opened, name if opened.has(name) else ITEM_ID)
     elif isinstance(value, Mapping):
         known = name if name in value else ITEM_ID
-        table = _read_columns(value, known) if known in value else _read_rows(value)
+        table = _read_columns(value, known) if known in value else _read_rows(value, name)
     else:
         raise InputTypeError(f"items must be {FORMS}; found {with_article(type(value).__name__)}")
     if not len(table.ids):
@@ -291,13 +291,22 @@ def _read_columns(columns: Mapping[Any, Any], item: str) -> ItemTable:
     return ItemTable(ids, {str(name): own for name, own in columns.items() if name != item})
 
 
-def _read_rows(rows: Mapping[Any, Any]) -> ItemTable:
+def _read_rows(rows: Mapping[Any, Any], item: str) -> ItemTable:
     wrong = next((row for row in rows.values() if not isinstance(row, Mapping)), None)
     if wrong is not None:
         raise InputTypeError(f"items must be {FORMS}; found a row that is {shown(wrong)}")
     ids, names = check_ids(list(rows), "items"), dict.fromkeys(name for row in rows.values() for name in row)
+    column = item if item in names else ITEM_ID
+    apart = next((key for key, row in rows.items() if not _is_id(row.get(column, key), key)), None)
+    if apart is not None:
+        found = f"the key {shown(apart)} for a row whose {column!r} is {shown(rows[apart][column])}"
+        raise InputError(f"items has {found}, but keys must be the items: pass a data frame, or a dict by item")
     columns = {str(name): [row.get(name) for row in rows.values()] for name in names}
     return ItemTable(ids, columns)
+
+
+def _is_id(value: Any, item: Any) -> bool:
+    return isinstance(value, str | bytes | int | np.integer) and bool(value == item)
 
 
 def _refuse_copies(ids: Ids) -> None:

@@ -64,6 +64,23 @@ def test_a_column_is_read_as_what_a_metric_needs(form: str) -> None:
     assert table.vectors("vector").matrix.tolist() == COLUMNS["vector"]
 
 
+@pytest.mark.parametrize("item", ["item_id", "sku"])
+def test_the_keys_of_rows_are_the_items(item: str) -> None:
+    frame = pd.DataFrame({item: [1, 0, 2], "price": [90.0, 1.0, 5.0]})
+    with pytest.raises(fastrec.InputError, match=f"^items has the key 0 for a row whose '{item}' is 1, but keys must"):
+        read_items(frame.to_dict("index"), item)
+    table = read_items(frame.set_index(item, drop=False).to_dict("index"), item)
+    assert (table.ids.tolist(), table.numbers("price").tolist()) == ([1, 0, 2], [90.0, 1.0, 5.0])
+    some = read_items({1: {"price": 1.0}, 2: {item: 2, "price": 2.0}}, item)
+    assert (some.ids.tolist(), some.numbers("price").tolist()) == ([1, 2], [1.0, 2.0])
+
+
+@pytest.mark.parametrize("id_", ["1", 1.0, None, [1]])
+def test_the_key_of_a_row_has_the_type_of_its_item(id_: Any) -> None:
+    with pytest.raises(fastrec.InputError, match=r"^items has the key 1 for a row whose 'item_id' is "):
+        read_items({1: {"item_id": id_, "price": 1.0}})
+
+
 def test_vectors_may_be_a_sparse_matrix() -> None:
     matrix = sparse.csr_matrix(np.eye(3))
     assert read_items(COLUMNS | {"vector": matrix}).vectors("vector").matrix is matrix
