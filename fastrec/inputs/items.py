@@ -29,6 +29,7 @@ from fastrec.inputs.arrow import (
 )
 from fastrec.inputs.ids import Ids, check_ids
 from fastrec.inputs.ragged import check_indptr
+from fastrec.inputs.tensors import refuse_unusual
 
 __all__ = ["ITEM_ID", "Categories", "ItemTable", "Vectors", "read_items", "read_once"]
 
@@ -153,6 +154,10 @@ class ItemTable(NamedTuple):
             raise value
         if isinstance(value, Iterator):
             raise InputTypeError(where, f" must be a list or an array, found {with_article(type(value).__name__)}")
+        refuse_unusual(value, where)
+        if isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.dtype == object):
+            for row in {type(row): row for row in value}.values():
+                refuse_unusual(row, where)
         is_other = isinstance(value, str | bytes | Mapping | AbstractSet) or not hasattr(value, "__len__")
         if is_other and not _is_sparse(value):
             raise InputTypeError(where, f" must be a list or an array, found {shown(value)}")

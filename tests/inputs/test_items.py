@@ -105,6 +105,27 @@ def test_a_sparse_matrix_may_hold_a_cell_twice_and_in_any_order(columns: list[in
     assert (made.data.tolist(), made.indices.tolist()) == ([1.0, 2.0, 3.0, 4.0], columns)
 
 
+MASKED = np.ma.array([1.0, 2.0, 3.0], mask=[0, 1, 0])
+
+
+@pytest.mark.parametrize("read", ["numbers", "categories", "vectors"])
+@pytest.mark.parametrize(
+    "made",
+    [
+        MASKED,
+        MASKED.astype(int),
+        MASKED.astype(object),
+        np.ma.array([MASKED] * 3),
+        [[1.0, 2.0, 3.0], MASKED, [1.0, 2.0, 3.0]],
+        [1.0, np.ma.masked, 2.0],
+    ],
+    ids=["floats", "integers", "objects", "2-D", "rows", "a value"],
+)
+def test_masked_values_of_items_are_refused(made: Any, read: str) -> None:
+    with pytest.raises(fastrec.InputTypeError, match=r"^items column 'c' must not be a masked array: fill it first$"):
+        getattr(read_items({"item_id": [1, 2, 3], "c": made}), read)("c")
+
+
 SPARSE: dict[str, tuple[Any, str]] = {
     "a column outside": (
         sparse.csr_matrix((np.ones(2), np.array([0, 2]), np.array([0, 1, 2])), shape=(2, 2)),
