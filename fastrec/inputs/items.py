@@ -85,11 +85,12 @@ class ItemTable(NamedTuple):
         where, value = self._read(column)
         _refuse_sparse(value, where, "categories")
         if sep is None and _is_plain(value) and value.dtype.kind in "iuU" and value.ndim == 1:
-            distinct, codes = np.unique(value, return_inverse=True)
-            return Categories(codes, np.arange(len(codes) + 1), distinct.tolist())
+            kinds, codes = np.unique(value, return_inverse=True)
+            return Categories(codes, np.arange(len(codes) + 1), kinds.tolist())
         rows = value.to_pylist() if is_column(value) else value.tolist() if isinstance(value, np.ndarray) else value
         labels: list[Any] = []
         indptr = [0]
+        one_hot = isinstance(value, np.ndarray) and value.ndim == 2 and value.shape[1] > 1  # or a row has copies
         for row, is_known in zip(rows, _known(value).tolist(), strict=True):
             several = isinstance(row, list | tuple | set | frozenset | np.ndarray)
             own = [] if not is_known else list(row) if several else [row]
@@ -100,11 +101,16 @@ class ItemTable(NamedTuple):
             unusable = [label for label in own if isinstance(label, bool) or not isinstance(label, str | int)]
             if unusable:
                 raise InputTypeError(where, f" must hold categories, strings or integers, found {shown(unusable[0])}")
-            labels += dict.fromkeys(own)
+            distinct = dict.fromkeys(own)
+            one_hot = one_hot or len(distinct) < len(own)
+            labels += distinct
             indptr.append(len(labels))
         if len({isinstance(label, str) for label in labels}) > 1:
             raise InputTypeError(where, " must hold all strings or all integers, found both")
         names = sorted(set(labels))
+        if one_hot and set(names) <= {0, 1}:
+            found = "found rows of 0 and 1, as in one-hot columns"
+            raise InputError(where, f" must hold the categories of each item, {found}: pass the names of the columns")
         place = {label: code for code, label in enumerate(names)}
         codes = np.fromiter(map(place.__getitem__, labels), np.int64, len(labels))
         return Categories(codes, np.array(indptr), names)

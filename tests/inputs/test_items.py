@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import pickle
 from typing import Any
 
@@ -103,6 +104,39 @@ def test_a_sparse_matrix_may_hold_a_cell_twice_and_in_any_order(columns: list[in
     )
     assert found == pytest.approx(dense, rel=1e-14)
     assert (made.data.tolist(), made.indices.tolist()) == ([1.0, 2.0, 3.0, 4.0], columns)
+
+
+ONE_HOT = np.array([[1, 0, 0], [0, 1, 0], [0, 0, 1]])
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        ONE_HOT,
+        ONE_HOT.astype(float),
+        np.array([[1, 0], [0, 1], [1, 0]]),
+        ONE_HOT.tolist(),
+        list(ONE_HOT),
+        pd.Series(ONE_HOT.tolist()),
+        pa.array(ONE_HOT.tolist()),
+    ],
+    ids=["integers", "floats", "two columns", "lists", "arrays", "series", "arrow"],
+)
+def test_one_hot_columns_are_no_categories(made: Any) -> None:
+    with pytest.raises(
+        fastrec.InputError, match=r"^items column 'c' must hold .* found rows of 0 and 1, as in one-hot"
+    ):
+        read_items({"item_id": [1, 2, 3], "c": made}).categories("c")
+
+
+@pytest.mark.parametrize(
+    "made", [[[0, 1], [1], [0]], [0, 1, 0], np.array([[0], [1], [0]]), np.array([[0, 5], [1, 0], [0, 0]])]
+)
+def test_categories_may_be_numbers(made: Any) -> None:
+    rows = made.tolist() if isinstance(made, np.ndarray) else made
+    wanted = [set(row) if isinstance(row, list) else {row} for row in rows]
+    codes, indptr, names = read_items({"item_id": [1, 2, 3], "c": made}).categories("c")
+    assert [{names[code] for code in codes[a:b]} for a, b in itertools.pairwise(indptr)] == wanted
 
 
 MASKED = np.ma.array([1.0, 2.0, 3.0], mask=[0, 1, 0])
