@@ -266,6 +266,7 @@ def _read_matrix(value: Array, name: str, _: str) -> RawSide:
         raise InputError(f"{name} is an array of shape {value.shape}: pass (items, indptr), or a 2-D array")
     if value.dtype.kind not in "iu":
         raise InputTypeError(f"{name} must hold integers when it is a 2-D array, found dtype {value.dtype}")
+    _refuse_unsigned_padding(value, name)
     n_users, width = value.shape
     flat = check_ids(value.reshape(-1), name)
     if not flat.size or flat.min() >= 0:
@@ -277,6 +278,20 @@ def _read_matrix(value: Array, name: str, _: str) -> RawSide:
         at = int(broken.argmax())
         raise InputError(f"{name}[{at}] has an item after its padding of -1: {rows[at].tolist()}")
     return RawSide(flat[kept.reshape(-1)], np.concatenate([[0], np.cumsum(kept.sum(axis=1))]).astype(np.int64), None)
+
+
+def _refuse_unsigned_padding(rows: Array, name: str) -> None:
+    """Raise InputError if rows end in the largest value of an unsigned dtype, which -1 becomes there.
+
+    One row of 8 or 16 bits may end in an item of this number; no list ends in an item twice.
+    """
+    if rows.dtype.kind != "u" or rows.dtype.itemsize == 8:  # `check_ids` refuses the largest value of 64 bits
+        return
+    copies, largest = 1 if rows.dtype.itemsize == 4 else 2, np.iinfo(rows.dtype).max
+    padded = (rows[:, -copies:] == largest).all(axis=1)
+    if rows.shape[1] >= copies and padded.any():
+        found = f"{name}[{int(padded.argmax())}] ends in {largest}, which -1 becomes in {rows.dtype}"
+        raise InputError(f"{found}: pad an array of signed integers, such as int64")
 
 
 def _read_csr(value: Any, name: str, extra: str) -> RawSide:

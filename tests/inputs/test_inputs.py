@@ -715,6 +715,32 @@ def test_the_largest_id(dtype: Any) -> None:
     assert report.per_user["mrr"].tolist() == [0.5, 1]
 
 
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.uint32])
+def test_unsigned_arrays_have_no_padding(dtype: Any) -> None:
+    padded = np.array([[7, 9, 8], [7, -1, -1], [8, -1, -1]]).astype(dtype)
+    for recs, truth, name in ((padded, [[7]] * 3, "recs"), ([[7]] * 3, padded, "truth")):
+        with pytest.raises(
+            fastrec.InputError, match=rf"{name}\[1\] ends in {np.iinfo(dtype).max}, which -1 becomes in u"
+        ):
+            fastrec.evaluate(recs, truth, "recall@2")
+    signed = padded.astype(np.int64)
+    signed[1:, 1:] = -1
+    assert fastrec.evaluate(signed, signed, "recall@2")["recall@2"] == pytest.approx(8 / 9)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
+def test_the_largest_id_of_a_small_array(dtype: Any) -> None:
+    largest = np.iinfo(dtype).max
+    recs = np.array([[7, largest], [largest, 8]], dtype)
+    assert fastrec.evaluate(recs, [[largest], [largest]], "mrr")["mrr"] == 0.75
+
+
+def test_unsigned_padding_of_one_place() -> None:
+    padded = np.array([[7, 2**32 - 1], [8, 2**32 - 1]], np.uint32)
+    with pytest.raises(fastrec.InputError, match=r"recs\[0\] ends in 4294967295, which -1 becomes in uint32"):
+        fastrec.evaluate(padded, padded, "recall@2")
+
+
 @pytest.mark.parametrize("wide_side", ["recs", "truth"])
 @pytest.mark.parametrize("extra", [0, 10])
 def test_ids_of_two_widths_are_not_cut(wide_side: str, extra: int) -> None:
