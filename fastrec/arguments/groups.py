@@ -291,8 +291,9 @@ class Groupings(TypedDict, total=False):
         Any,
         """column or columns of data frames to group users by, or labels by user
         Columns do for data frames what ``groups`` does for arrays. Labels by user are {user: label}, such as
-        ``dict(zip(users, segment_users(history, users)))``, {grouping: {user: label}}, or a data frame of users
-        in which each further column is a grouping. Labels are all integers or all strings, and become strings.
+        ``dict(zip(users, segment_users(history, users)))``, {grouping: {user: label}}, a data frame of users in
+        which each further column is a grouping, or a Series of pandas with the users as its index. Labels are all
+        integers or all strings, and become strings.
         Users without a label form the group ``"(none)"``.
         """,
     ]

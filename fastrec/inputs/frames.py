@@ -40,7 +40,7 @@ from fastrec.inputs.grouping import (
 from fastrec.inputs.hints import LeftOpen, are_disordered, are_gapless, hints_of_columns, users_with_gaps
 from fastrec.inputs.ids import Ids, Strings, encode_strings, integer_ids, kind_of_ids, spell
 from fastrec.inputs.sides import READ_SIDES, mixed_forms
-from fastrec.inputs.users import NO_LABEL, UserLabels, as_labels, check_labels
+from fastrec.inputs.users import NO_LABEL, UserLabels, as_labels, check_labels, refuse_row_numbers
 from fastrec.runtime.threads import run_in_threads
 
 __all__ = [
@@ -109,8 +109,9 @@ def read_user_labels(by: Any, user: Any) -> UserLabels | None:
     if by is None or isinstance(by, UserLabels | str | list | tuple):
         return by if isinstance(by, UserLabels) else None
     if isinstance(by, Mapping):
-        return UserLabels.of_mapping(by)
+        return UserLabels.of_mapping(by, user)
     if hasattr(by, "to_dict") and hasattr(by, "index") and not hasattr(by, "columns"):  # a Series of pandas
+        refuse_row_numbers(by, user)
         known = by.dropna()
         check_labels(known.tolist())
         return UserLabels({"group": _labels_by_user(known.index.tolist(), known.tolist(), "by")})

@@ -38,6 +38,7 @@ __all__ = [
     "is_hashable",
     "join_ids",
     "positions_by_code",
+    "refuse_row_numbers",
 ]
 
 Array = np.ndarray[Any, Any]
@@ -330,6 +331,20 @@ def check_labels(labels: Iterable[Any]) -> None:
         raise InputTypeError(f"the labels in by must be all integers or all strings, found {found}")
 
 
+def refuse_row_numbers(series: Any, user: Any) -> None:
+    """Reject a Series of pandas with the index that a column of a data frame has: it numbers rows, not users.
+
+    A Series of {1: label, ...} has a range as its index, too, but from 1.
+    """
+    index = series.index
+    if type(index).__name__ == "RangeIndex" and index.name is None and index.start == 0 and len(index):
+        name = user if isinstance(user, str) else "user_id"
+        raise InputError(
+            f"by is a Series whose index numbers its rows from 0, expected the users as its index: pass "
+            f"users.set_index({name!r})[{series.name!r}], or series.rename_axis({name!r}) if users are numbered from 0"
+        )
+
+
 class UserLabels:
     """Labels by user id, in one grouping or several, as `by` accepts them instead of column names."""
 
@@ -342,9 +357,18 @@ class UserLabels:
         self.groupings = {name: {user: str(label) for user, label in own.items()} for name, own in groupings.items()}
 
     @classmethod
-    def of_mapping(cls, by: Mapping[Any, Any]) -> UserLabels:
-        """Read {user: label}, or {grouping: {user: label}}."""
+    def of_mapping(cls, by: Mapping[Any, Any], user: Any = None) -> UserLabels:
+        """Read {user: label}, or {grouping: {user: label}}; `user` names the column of users, `user_id` by default.
+
+        A grouping of this name is that of a data frame of users as a dict, whose keys number rows.
+        """
         several = len(by) > 0 and all(isinstance(labels, Mapping) for labels in by.values())
+        users = "user_id" if user is None else user
+        if several and isinstance(users, str) and users in by:
+            raise InputError(
+                f"by has a grouping {users!r}, the name of the column of users, as a data frame has it as a dict: "
+                "pass the data frame, or {grouping: {user: label}}"
+            )
         return cls(by if several else {"group": by})
 
     def of(self, ids: Array | None) -> dict[str, list[str]]:

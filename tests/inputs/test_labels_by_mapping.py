@@ -154,6 +154,41 @@ def test_what_is_no_mapping_of_users_is_refused(by: Any, says: str) -> None:
         fastrec.evaluate(RECS, TRUTH, "mrr", by=by)
 
 
+USERS = pd.DataFrame({"user_id": [1, 2, 3], "plan": ["x", "x", "y"]})
+OF_NUMBERS = {1: [1], 2: [2], 3: [3]}, {1: [1], 2: [2], 3: [9]}
+
+
+def test_row_numbers_are_no_users(tmp_path: Path) -> None:
+    with pytest.raises(fastrec.InputError, match=r"numbers its rows from 0, .* users.set_index\('user_id'\)\['plan'\]"):
+        fastrec.evaluate(*OF_NUMBERS, "hit_rate@1", by=USERS["plan"])
+    paths = write(tmp_path, recs=RECS, truth=TRUTH)
+    with pytest.raises(fastrec.InputError, match=r"pass users.set_index\('member'\)\['plan'\]"):
+        fastrec.evaluate_files(*paths, "mrr", by=USERS["plan"], user="member")
+    with pytest.raises(fastrec.InputError, match="by has a grouping 'user_id', the name of the column of users"):
+        fastrec.evaluate(*OF_NUMBERS, "hit_rate@1", by=USERS.to_dict())
+    with pytest.raises(fastrec.InputError, match="by has a grouping 'member', the name of the column of users"):
+        fastrec.evaluate(RECS, TRUTH, "mrr", by=USERS.rename(columns={"user_id": "member"}).to_dict(), user="member")
+
+
+@pytest.mark.parametrize(
+    "by",
+    [
+        USERS.set_index("user_id")["plan"],
+        pd.Series({1: "x", 2: "x", 3: "y"}),  # pandas 3 gives it a range from 1
+        pd.Series(["", "x", "x", "y"]).rename_axis("user_id"),
+        {"plan": {1: "x", 2: "x", 3: "y"}},
+    ],
+    ids=["index", "dict", "named range", "grouping"],
+)
+def test_users_as_the_index_are_users(by: Any) -> None:
+    (groups,) = fastrec.evaluate(*OF_NUMBERS, "hit_rate@1", by=by).groups.values()
+    assert {label: (own["hit_rate@1"].mean, own["hit_rate@1"].users) for label, own in groups.items()} == {
+        "x": (1.0, 2),
+        "y": (0.0, 1),
+    }
+    assert fastrec.evaluate(*OF_NUMBERS, "hit_rate@1", by=pd.Series([], dtype=object)).groups  # nobody has a label
+
+
 def test_users_without_ids_and_two_kinds_of_labels_are_refused() -> None:
     with pytest.raises(fastrec.InputError, match="these users have no ids"):
         fastrec.evaluate([[1]], [[1]], "mrr", by={0: "x"})
