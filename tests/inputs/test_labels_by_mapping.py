@@ -247,7 +247,7 @@ def test_labels_of_a_model_are_refused_where_its_users_have_another_order() -> N
     assert report["hit_rate@1"] == 0.75
 
 
-ROWS: tuple[Any, ...] = ([1, 0, 1, 0], [0.9, 0.1, 0.2, 0.8])  # of two users: one perfect, one reversed
+BOTH: tuple[Any, ...] = ([1, 0, 1, 0], [0.9, 0.1, 0.2, 0.8])  # of two users: one perfect, one reversed
 
 
 @pytest.mark.parametrize(
@@ -255,9 +255,9 @@ ROWS: tuple[Any, ...] = ([1, 0, 1, 0], [0.9, 0.1, 0.2, 0.8])  # of two users: on
     [
         lambda weights: fastrec.evaluate(*IN_TWO_ORDERS, "hit_rate@1", user_weight=weights),
         lambda weights: fastrec.evaluate([[2], [1]], [[2], [3]], "mrr", user_ids=["bob", "ann"], user_weight=weights),
-        lambda weights: fastrec.evaluate_scores(*ROWS, [0, 2, 4], "gauc", user_ids=["bob", "ann"], user_weight=weights),
+        lambda weights: fastrec.evaluate_scores(*BOTH, [0, 2, 4], "gauc", user_ids=["bob", "ann"], user_weight=weights),
         lambda weights: fastrec.evaluate_scores(
-            *ROWS, metrics="gauc", user_ids=["bob", "bob", "ann", "ann"], user_weight=weights
+            *BOTH, metrics="gauc", user_ids=["bob", "bob", "ann", "ann"], user_weight=weights
         ),
     ],
     ids=["dicts", "lists", "rows", "keys of rows"],
