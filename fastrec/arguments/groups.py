@@ -294,7 +294,7 @@ class Groupings(TypedDict, total=False):
         ``dict(zip(users, segment_users(history, users)))``, {grouping: {user: label}}, a data frame of users in
         which each further column is a grouping, or a Series of pandas with the users as its index. Labels are all
         integers or all strings, and become strings.
-        Users without a label form the group ``"(none)"``.
+        Users without a label, or with the label ``"(none)"``, form the group ``"(none)"``.
         """,
     ]
 

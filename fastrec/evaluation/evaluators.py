@@ -31,7 +31,7 @@ from fastrec.metrics.recipe import DEFAULT_POLICIES
 from fastrec.metrics.recipes import find_recipe
 from fastrec.policies import CORRECT, ITEM_POLICIES, ONE_CLASS, POLICIES, RANK_GAPS
 from fastrec.report.archive import pack_labels, read_archive, unpack_labels, write_archive
-from fastrec.report.doubts import describe_sample, doubts, doubts_of_items
+from fastrec.report.doubts import describe_sample, doubts, doubts_of_groups, doubts_of_items
 from fastrec.report.estimates import NOBODY, Effects, Estimate, GroupEstimate
 from fastrec.report.report import Report, record
 from fastrec.report.soundness import Claims, nan_is_asked
@@ -482,10 +482,12 @@ class BaseEvaluator(Shared, ABC):
         state = self._state if self._state is not None else State(self._plan(weighted=False))
         data, counts = self._describe_data(state), self._count_users(state)
         marks = describe_sample(self._settings)
+        groups = self._estimate_groups(state)
         lines = [
             *marks,
             *(doubts(data, ids_match=ids_match) if state.plan.reads_relevance else ()),
             *doubts_of_items(data, counts["total"] - counts.get("no_truth", 0)),
+            *doubts_of_groups({name: own for name, own in groups.items() if name not in state.row_groupings}),
             *(hint.line(data) for hint in self._hints.values()),
         ]
         report = Report(
@@ -493,7 +495,7 @@ class BaseEvaluator(Shared, ABC):
             users=counts,
             data=data,
             settings={**self._settings, **self._more_settings(), "weighted": state.plan.weighted, **self._like},
-            groups=self._estimate_groups(state),
+            groups=groups,
             per_user=self._join_values(state.n_users, copied=copied),
             effects=self._effects(state),
             user_ids=join_ids(self._users),

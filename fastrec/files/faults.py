@@ -13,7 +13,8 @@ from fastrec.files.labels import LabelsOfUsers
 from fastrec.files.tables import File
 from fastrec.inputs.sides import SIDES
 from fastrec.inputs.users import as_labels
-from fastrec.report.report import Report
+from fastrec.report.doubts import doubts_of_groups
+from fastrec.report.report import Report, record
 
 __all__ = ["finished", "named_as_in"]
 
@@ -43,6 +44,7 @@ def finished(
     if of_rows:
         report.settings = {**report.settings, "row_groupings": list(of_rows)}
     ids = report.user_ids
+    record(report, doubts_of_groups({name: groups[name] for name in labels.names if name in groups}))
     if ids is None or not report.has_values:
         return Evaluated(report.with_groups(groups), {}, {})
     columns = [ids] if len(users) == 1 else [as_labels(list(column)) for column in zip(*ids.tolist(), strict=True)]

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from fastrec.checks import counted
+from fastrec.inputs.users import NO_LABEL
 from fastrec.policies import SAMPLING
 
-__all__ = ["NOTES", "NO_TRUTH", "NO_USER", "describe_one_class", "describe_sample", "doubts", "doubts_of_items"]
+__all__ = [
+    "NOTES",
+    "NO_TRUTH",
+    "NO_USER",
+    "describe_one_class",
+    "describe_sample",
+    "doubts",
+    "doubts_of_groups",
+    "doubts_of_items",
+]
 
 
 NOTES = (
@@ -55,6 +65,13 @@ def doubts_of_items(data: Mapping[str, Any], with_truth: int) -> list[str]:
     if data.get("exclude_rows_not_scored") and not data["excluded_items"]:
         found.append("exclude removed no item of the model: do the item ids match?")
     return found
+
+
+def doubts_of_groups(groups: Mapping[str, Mapping[Any, Any]]) -> Iterator[str]:
+    """Yield a warning for each grouping of users, {label: users}, in which no user has a label."""
+    for name, by_label in groups.items():
+        if [*by_label] == [NO_LABEL]:
+            yield f"no user has a label in {name!r}: has it no values, or do the user ids not match?"
 
 
 def describe_one_class(data: Mapping[str, Any]) -> str:

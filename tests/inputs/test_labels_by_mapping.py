@@ -186,7 +186,6 @@ def test_users_as_the_index_are_users(by: Any) -> None:
         "x": (1.0, 2),
         "y": (0.0, 1),
     }
-    assert fastrec.evaluate(*OF_NUMBERS, "hit_rate@1", by=pd.Series([], dtype=object)).groups  # nobody has a label
 
 
 def test_users_without_ids_and_two_kinds_of_labels_are_refused() -> None:
@@ -285,3 +284,34 @@ def test_weights_by_user_need_ids_and_labels_by_user_are_no_labels_by_position()
         fastrec.evaluate(RECS, TRUTH, "mrr", user_weight={"a": 1.0})
     with pytest.raises(fastrec.InputTypeError, match=r"must be one label per user, found a dict: .* are for by"):
         fastrec.evaluate([[1]], [[1]], "mrr", user_ids=["a"], groups={"plan": {"a": "x"}})
+
+
+NOBODY = "no user has a label in '{}': has it no values, or do the user ids not match?"
+OTHERS = {"A": "x", "B": "y"}  # no user of the lists, nor of the log
+
+
+@pytest.mark.parametrize("way", [*LISTS, *(f"rows, {way}" for way in ROWS)])
+def test_labels_of_other_users_are_doubtful(way: str, tmp_path: Path) -> None:
+    name = way.removeprefix("rows, ")
+    run = ROWS[name] if name != way else LISTS[way]
+    with pytest.warns(fastrec.FastrecWarning, match="no user has a label in 'plan'"):
+        report = run(tmp_path, {"plan": OTHERS, "group": LABELS})
+    assert report.warnings == [NOBODY.format("plan")]
+
+
+def test_files_of_other_users_are_doubtful(tmp_path: Path) -> None:
+    others = pa.table({"user_id": list("AB"), "plan": ["x", "y"], "age": [1, 2]})
+    paths = write(tmp_path, recs=RECS, truth=TRUTH, log=LOG, users=others)
+    for files, metric in ((paths[:2], "mrr"), (paths[2:3], "gauc")):
+        with pytest.warns(fastrec.FastrecWarning, match="no user has a label in '(plan|age)'"):
+            report = fastrec.evaluate_files(*files, metrics=metric, users=paths[3], by=["plan", "age"])
+        assert report.warnings == [NOBODY.format("plan"), NOBODY.format("age")]
+    known = pa.table({"user_id": ["a"], "plan": ["x"]})
+    (users,) = write(tmp_path, users=known)
+    assert fastrec.evaluate_files(*paths[:2], "mrr", users=users, by="plan").warnings == []
+
+
+def test_a_column_without_values_labels_no_user() -> None:
+    truth = TRUTH.append_column("plan", pa.nulls(4, pa.string()))
+    with pytest.warns(fastrec.FastrecWarning, match="no user has a label in 'plan'"):
+        fastrec.evaluate(RECS, truth, "mrr", by="plan")
