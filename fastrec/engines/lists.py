@@ -23,7 +23,7 @@ from fastrec.engines.side import (
 from fastrec.evaluation.lists import Evaluator, reads_popularity
 from fastrec.exceptions import InputError
 from fastrec.inputs.frames import Columns, extra_column
-from fastrec.inputs.hints import LeftOpen, hints_of_columns
+from fastrec.inputs.hints import LeftOpen, hints_of_columns, marks_rows
 from fastrec.inputs.history import HistoryCounts
 from fastrec.inputs.items import read_items
 from fastrec.inputs.sides import NAMED, SIDES, with_logged
@@ -47,7 +47,8 @@ class ListPlan(NamedTuple, Generic[AnySide]):
     def report(self) -> Report:
         """Return the report of the evaluator, once it has the states of all partitions.
 
-        Hints about unused columns follow from names and types: reading values would take another job.
+        Hints about unused columns follow from names and types: reading values would take another job. So there is none
+        about marks, which are all 1 in a truth of only relevant rows.
         """
         report = self.evaluator.result()
         groups = {name: spelled(own, numbered=name in self.numbered) for name, own in report.groups.items()}
@@ -60,7 +61,7 @@ class ListPlan(NamedTuple, Generic[AnySide]):
                 self.used,
                 self.left,
                 lambda *_: False,
-                lambda name: truth.holds_numbers(name) or None,
+                lambda name: not marks_rows(name) and truth.holds_numbers(name),
             )
             record(report, hints)
         return report

@@ -14,7 +14,7 @@ from fastrec.exceptions import Text, joined
 from fastrec.files.columns import ListColumns, SlateColumns
 from fastrec.files.database import run
 from fastrec.files.formats.base import ROWS_TO_ASK, Source, one_row, quoted
-from fastrec.files.tables import File, open_database, shortened
+from fastrec.files.tables import BOOLEANS, File, open_database, shortened
 from fastrec.inputs.hints import LeftOpen, are_disordered, hints_of_columns, hints_of_slates
 from fastrec.report.doubts import NO_USER
 from fastrec.report.report import Report
@@ -162,7 +162,7 @@ def hints_of_unused_columns(
         con, recs, _ = opened()
         return _is_disordered(con, recs, columns.user, role, name)
 
-    def has_gains(name: str) -> bool | None:
+    def has_gains(name: str) -> bool:
         con, _, truth = opened()
         return _has_gains(con, truth, name)
 
@@ -170,19 +170,23 @@ def hints_of_unused_columns(
     return tuple(hints_of_columns(*names, used, left, is_disordered, has_gains))
 
 
-def _has_gains(con: DuckDBPyConnection, truth: Source, name: str) -> bool | None:
-    """Return whether an unused column holds numbers other than 1 in the first rows; None if not only numbers."""
+def _has_gains(con: DuckDBPyConnection, truth: Source, name: str) -> bool:
+    """Return whether an unused column holds only numbers or booleans, not all 1, in the first rows."""
     import duckdb
 
-    value = f"TRY_CAST(CAST({truth.columns[name][0]} AS VARCHAR) AS DOUBLE)"
+    column, kind = truth.columns[name]
+    text = f"CAST({column} AS VARCHAR)"
+    value = f"TRY_CAST({text} AS DOUBLE)"
+    if kind == "BOOLEAN" or name in truth.untyped:
+        value = f"coalesce({value}, CASE WHEN {text} IN {BOOLEANS} THEN CAST(lower({text}) = 'true' AS DOUBLE) END)"
     rows = f"SELECT {value} AS value FROM {truth.whole_sql} LIMIT {ROWS_TO_ASK}"
     try:
         numbers, graded = one_row(con, f"SELECT count(*) = count(value), bool_or(value <> 1) FROM ({rows})")
     except duckdb.InterruptException:
         raise
     except duckdb.Error:  # an unused column may be damaged
-        return None
-    return bool(graded) if numbers else None
+        return False
+    return bool(numbers and graded)
 
 
 def _is_disordered(con: DuckDBPyConnection, recs: Source, user: str, role: str, name: str) -> bool:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 from fastrec.files.columns import LABELLED, OF_ITEM, ColumnError, RowColumns, TooLargeError
 
 __all__ = [
+    "BOOLEANS",
     "File",
     "check_groupings",
     "check_label_type",

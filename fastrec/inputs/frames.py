@@ -254,13 +254,12 @@ def read_frame(frame: Frame, columns: Columns, n_threads: int) -> RawSide:
     return _read_side(table, keys, items, columns, _FrameUsers(keys[:0], strings), n_threads)[1]
 
 
-def _has_gains(truth: _FrameRows, name: str) -> bool | None:
-    """Return whether a column that no argument names holds numbers other than 1; None if it holds no numbers."""
+def _has_gains(truth: _FrameRows, name: str) -> bool:
+    """Return whether a column that no argument names holds numbers or booleans, not all 1."""
     try:
-        column = truth.read(name)
-        return bool((read_numbers(column, name) != 1).any()) if is_numeric(column) else None
+        return bool((read_numbers(truth.read(name), name) != 1).any())
     except FastrecError:
-        return None
+        return False
 
 
 def disordered_in_frame(frame: Frame, grouping: Grouping, role: str, name: str) -> bool:

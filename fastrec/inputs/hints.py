@@ -20,6 +20,7 @@ __all__ = [
     "hints_of_columns",
     "hints_of_rows",
     "hints_of_slates",
+    "marks_rows",
     "users_with_gaps",
 ]
 
@@ -46,7 +47,9 @@ SCORES = frozenset(
 
 
 USERS = frozenset(("user", "users", "userid", "uid", "customer", "customerid", "member", "memberid", "visitorid"))
-GAINS = frozenset(("rating", "ratings", "stars", "score", "scores", "relevance", "grade", "grades"))
+GAINS = frozenset(("rating", "ratings", "stars", "score", "scores", "relevance", "rel", "grade", "grades"))
+# of columns that mark the relevant rows of a log of impressions
+MARKS = frozenset(("label", "labels", "relevant", "click", "clicks", "clicked"))
 
 
 class Example(NamedTuple):
@@ -112,13 +115,13 @@ def hints_of_columns(
     used: Collection[Any],
     left: LeftOpen,
     is_disordered: Callable[[str, str], bool],
-    has_gains: Callable[[str], bool | None],
+    has_gains: Callable[[str], bool],
 ) -> Iterator[str]:
     """Yield hints about columns that no argument names.
 
     `is_disordered` takes a role and a column of the lists, and tells whether its values contradict the order of rows.
-    `has_gains` tells whether a column of the truth holds numbers other than 1; None without numbers. Both are called
-    for likely columns only, because reading values takes time.
+    `has_gains` tells whether a column of the truth holds numbers or booleans, not all 1. Both are called for likely
+    columns only, because reading values takes time.
     """
     swapped = _hint_of_sides(recs, truth)
     if left.order:
@@ -127,7 +130,8 @@ def hints_of_columns(
             if is_disordered(role, name):
                 yield _hint_of_order(role, name)
     if left.gain and not swapped:
-        yield from _hint_of_gain({name: has_gains(name) for name in _likely_gains(truth, used)})
+        first = next(filter(has_gains, _likely_gains(truth, used)), None)
+        yield from () if first is None else (_hint_of_gain(first),)
 
 
 def hints_of_slates(
@@ -151,18 +155,19 @@ def hints_of_rows(found: Collection[Any], used: Collection[Any]) -> list[str]:
 
 def _likely_gains(found: Iterable[Any], used: Collection[Any]) -> list[str]:
     """Return unused columns of the truth with a usual name of gains."""
-    return [name for name in found if name not in used and _spelled(name) in GAINS]
+    return [name for name in found if name not in used and _spelled(name) in GAINS | MARKS]
 
 
-def _hint_of_gain(found: Mapping[str, bool | None]) -> list[str]:
-    """Return a hint if one likely column holds numbers, not all 1; `found`: as `has_gains` tells, per column."""
-    numeric = [name for name, graded in found.items() if graded is not None]
-    if len(numeric) != 1 or not found[numeric[0]]:
-        return []
-    (name,) = numeric
+def marks_rows(name: Any) -> bool:
+    """Return whether a column has a usual name of marks: all are 1 where a program keeps only relevant rows."""
+    return _spelled(name) in MARKS
+
+
+def _hint_of_gain(name: str) -> str:
+    """Return a hint about a column of the truth that may hold gains."""
     found_one = f"truth has an unused column {name!r}: all gains are 1, each row is relevant; pass "
     gain, least = Argument("gain", (name,)), Argument("min_gain", (...,))
-    return [Text(found_one, gain, " to use it as the gain, and ", least, " as the least gain of a relevant item")]
+    return Text(found_one, gain, " to use it as the gain, and ", least, " as the least gain of a relevant item")
 
 
 def _likely_orders(found: Iterable[Any], used: Collection[Any]) -> Iterator[tuple[str, str]]:

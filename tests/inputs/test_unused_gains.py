@@ -56,7 +56,7 @@ def run(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Monk
     return evaluate
 
 
-@pytest.mark.parametrize("name", ["rating", "Stars", "score", "relevance", "grade"])
+@pytest.mark.parametrize("name", ["rating", "Stars", "score", "relevance", "grade", "label"])
 def test_an_unused_rating_is_named_once(run: Any, name: str) -> None:
     truth = TRUTH.rename_columns(["user_id", "item_id", name, "timestamp"])
     with pytest.warns(fastrec.FastrecWarning, match=SAYS.format(name)) as caught:
@@ -73,16 +73,42 @@ def test_an_unused_rating_is_named_once(run: Any, name: str) -> None:
         {"like": "rectools"},  # which reads no gains
         {"by": "rating", "truth": TRUTH.set_column(2, "rating", [[5, 4]])},
         {"truth": TRUTH.append_column("gain", [[1.0, 2.0]])},
-        {"truth": TRUTH.append_column("stars", [[1.0, 2.0]])},  # either could be meant
         {"truth": TRUTH.drop_columns("rating").append_column("rating", [[1, 1]])},
         {"truth": TRUTH.drop_columns("rating").append_column("rating", [["good", "bad"]])},
         {"truth": TRUTH.drop_columns("rating").append_column("rating", [pa.array([None, None], pa.float64())])},
         {"truth": TRUTH.drop_columns("rating")},
+        {"truth": TRUTH.drop_columns("rating").append_column("label", [[1, 1]])},  # only relevant rows were kept
+        {"truth": TRUTH.drop_columns("rating").append_column("label", [["new", "old"]])},
     ],
     ids=lambda options: str(options)[:40],
 )
 def test_no_hint_where_there_is_nothing_to_use(run: Any, options: dict[str, Any]) -> None:
     assert run(**options).warnings == []
+
+
+@pytest.mark.parametrize("more", [{}, {"min_gain": 1}], ids=["", "min_gain"])
+@pytest.mark.parametrize("name", ["label", "clicked", "Clicks"])
+def test_marks_of_impressions_are_named(run: Any, name: str, more: dict[str, Any]) -> None:
+    """A row that is not clicked would count as relevant."""
+    truth = TRUTH.drop_columns("rating").append_column(name, [[1, 0]])
+    with pytest.warns(fastrec.FastrecWarning, match=SAYS.format(name)):
+        run(truth, **more)
+
+
+def test_booleans_are_gains(run: Any) -> None:
+    truth = TRUTH.drop_columns("rating").append_column("relevance", [[True, False]])
+    with pytest.warns(fastrec.FastrecWarning, match=SAYS.format("relevance")):
+        run(truth)
+    assert run(truth, gain="relevance").users["no_truth"] == 1
+    assert run(TRUTH.drop_columns("rating").append_column("relevance", [[True, True]])).warnings == []
+
+
+def test_the_first_of_several_columns_is_named(run: Any) -> None:
+    ones = TRUTH.select(["user_id", "item_id"]).append_column("label", [[1, 1]])
+    truth = ones.append_column("rating", TRUTH["rating"]).append_column("stars", [[1.0, 2.0]])
+    with pytest.warns(fastrec.FastrecWarning, match=SAYS.format("rating")) as caught:
+        run(truth)
+    assert len(caught) == 1
 
 
 def test_a_text_of_numbers_leaves_one_column(run: Any) -> None:

@@ -493,7 +493,7 @@ def test_warnings_of_tasks_are_in_the_report(session, tmp_path):
 @pytest.mark.parametrize("form", ["rows", "lists"])
 def test_ratings_that_nothing_uses_are_named(session, form):
     recs = pa.table({"user_id": [1, 1, 2], "item_id": [5, 6, 7], "rank": [1, 2, 1]})
-    truth = pa.table({"user_id": [1, 2], "item_id": [5, 7], "rating": [5.0, 0.5]})
+    truth = pa.table({"user_id": [1, 2], "item_id": [5, 7], "label": [1, 1], "rating": [5.0, 0.5]})
     if form == "lists":
         recs, truth = as_lists(recs).drop_columns("rank"), as_lists(truth)
     with pytest.warns(fastrec.FastrecWarning, match="truth has an unused column 'rating'"):
