@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from fastrec.checks import counted
 from fastrec.exceptions import FastrecError, InputError, InputTypeError, Text, joined
 from fastrec.files.database import run
-from fastrec.files.formats.base import FILE, NO_EXTENSIONS, Source, one_row, quoted
+from fastrec.files.formats.base import FILE, NO_EXTENSIONS, Source, one_row, quoted, refuse_other_folders
 from fastrec.files.formats.foreign import disk_is_full, first_sentence, was_interrupted
 from fastrec.files.opened import Opened, open_files
 from fastrec.files.paths import unchanged, utf8_path
@@ -221,6 +221,7 @@ def _copy(con: DuckDBPyConnection, opened: Opened) -> tuple[Source, dict[str, st
                 raise
             cause = error
         else:
+            refuse_other_folders(con, source, names.values())
             return source, names
     if len(files.paths) > 1:  # find the file that cannot be read, so that the error names it
         for each in opened.each():

@@ -1,5 +1,6 @@
 """Formats of files: JSON lines, TREC, many files as one, Hive partitions, and files that are damaged or change."""
 
+import datetime as dt
 import gzip
 import itertools
 import json
@@ -31,6 +32,7 @@ pa = pytest.importorskip("pyarrow")
 pytest.importorskip("duckdb")
 pq = pytest.importorskip("pyarrow.parquet")
 arrow_csv = pytest.importorskip("pyarrow.csv")
+feather = pytest.importorskip("pyarrow.feather")
 
 RUN = "q1 Q0 d1 1 2.5 tag\nq1 Q0 d2 2 1.5 tag\nq2\tQ0\td3  1\t .5 tag\n"
 QRELS = "q1 0 d2 1\nq2 0 d3 2\nq2 0 d4 -1\n"
@@ -599,10 +601,35 @@ def test_text_of_partitions_is_not_a_number(write, fails):
         read_logs(folder, write({"user_id": [1], "item_id": [6]}))
 
 
-def test_a_column_in_the_file_wins_over_a_partition(write):
-    write({"user_id": [1], "item_id": [5], "day": [3]}, "logs/day=4/x")
-    folder = os.path.dirname(os.path.dirname(write({"user_id": [2], "item_id": [5], "day": [5]}, "logs/day=6/x")))
-    assert read_logs(folder, write(TRUTH), ListColumns(by=("day",))).groups["day"].tolist() == [3, 5]
+@pytest.mark.parametrize("format_", ["parquet", "csv", "jsonl", "arrow"])
+def test_a_column_in_the_file_is_that_of_its_folder(tmp_path, fails, write, format_):
+    """Programs that write one file per folder may keep the column in it."""
+
+    def save_days(days, name):
+        for n, (folder, day) in enumerate(days.items(), 1):
+            rows = pa.table({"user_id": [n], "item_id": [5], "rank": [1], "day": [day]})
+            path = tmp_path / name / f"day={folder}" / f"part.{format_}"
+            path.parent.mkdir(parents=True)
+            if format_ == "jsonl":
+                path.write_text("".join(json.dumps(row, default=str) + "\n" for row in rows.to_pylist()))
+            else:
+                save_as = {"parquet": pq.write_table, "csv": arrow_csv.write_csv, "arrow": feather.write_feather}
+                save_as[format_](rows, path)
+        return str(tmp_path / name)
+
+    columns = ListColumns(by=("day",))
+    days = {"2024-01-31": dt.date(2024, 1, 31), "2024-02-01": dt.date(2024, 2, 1)}
+    for name, alike, labels in (
+        ("numbers", {"04": 4, "5": 5}, [4, 5]),
+        ("dates", days, ["2024-01-31", "2024-02-01"]),
+        ("texts", {"a": "a", "b%20c": "b c"}, ["a", "b c"]),
+    ):
+        folder = save_days(alike, name)
+        assert read_logs(folder, write(TRUTH), columns).groups["day"].tolist() == labels
+    folder = save_days({"5": 5, "6": 7}, "apart")
+    wanted = f"PATH/day=6/part.{format_}: column 'day' holds '7', but the name of its folder says '6'"
+    assert fails(folder, columns=columns) == wanted
+    assert read_logs(folder, write(TRUTH)).user_ids.tolist() == [1, 2]  # nothing reads the column
 
 
 @pytest.mark.parametrize("form", ["parquet", "csv"])

@@ -153,7 +153,8 @@ def test_what_is_not_as_usual_goes_by_way_of_duckdb(write, both, tmp_path):
     assert not both(write(ranks), truth, METRICS)[0]
     decimals = {**lists, "user_id": lists["user_id"].cast(pa.decimal128(30, 0))}
     assert not both(write(decimals), truth, METRICS)[0]
-    write(lists, "days/rank=7/part.parquet")  # a partition replaces the column
+    first = pa.table(lists).filter(pa.array(np.asarray(lists["rank"]) == 1))
+    write(first, "days/rank=1/part.parquet")  # the column may be in the name of the folder, too
     assert not both(str(tmp_path / "days"), truth, METRICS)[0]
     labelled = {**held, "plan": pa.array(["a"] * len(held["gain"]))}
     assert not both(write(lists), write(labelled), METRICS, by="plan")[0]

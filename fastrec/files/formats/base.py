@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote
 
+from fastrec.exceptions import InputError
 from fastrec.files.columns import FileColumns
 from fastrec.files.database import run
 from fastrec.files.formats.heads import Beginning, RowForm
@@ -29,6 +30,7 @@ __all__ = [
     "paths_sql",
     "quoted",
     "reader_sql",
+    "refuse_other_folders",
     "string_sql",
     "text_source",
     "with_partitions",
@@ -39,6 +41,7 @@ AnyColumns = TypeVar("AnyColumns", bound=FileColumns)
 # DuckDB would download an extension, or load one that it finds in a folder.
 NO_EXTENSIONS: dict[str, Any] = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
 ROWS_TO_ASK = 100_000  # that hints look at, to tell whether an unused column may have been meant
+COMPARED = ("DOUBLE", "TIMESTAMP")  # types in which a value may be equal to that in the name of a folder
 FILE = "fastrec file"  # the column in which DuckDB names the file of a row, if it reads several files
 
 
@@ -205,9 +208,36 @@ def _partitions(keys: Sequence[str]) -> dict[str, tuple[str, str]]:
 def with_partitions(
     found: Mapping[str, tuple[str, str]], keys: Sequence[str]
 ) -> tuple[dict[str, tuple[str, str]], set[str]]:
-    """Return the columns of a file and of its partitions, and the names of the latter; a column of the file wins."""
+    """Return the columns of a file and of its partitions, and the names of the latter.
+
+    A column of the file comes first; `refuse_other_folders` compares it with the folders.
+    """
     partitions = {name: column for name, column in _partitions(keys).items() if name not in found}
     return {**found, **partitions}, set(partitions)
+
+
+def refuse_other_folders(con: DuckDBPyConnection, source: Source, names: Iterable[str]) -> None:
+    """Raise if a file has one of these columns, its folder is named like it, and their values differ.
+
+    Some programs write the column into the files, too. Numbers, dates and booleans may be spelled in two ways. The
+    partitions of a table have their types, and nothing to compare: no file has such a column.
+    """
+    spelled = {(key, unquote(key)) for keys in source.files.keys for key in keys}
+    for key, name in sorted((key, name) for key, name in spelled if name in {*names} - {*source.files.types}):
+        folder, own = _partitions([key])[name][0], source.columns[name][0]
+        if own == folder:
+            continue
+        alike = [f"coalesce(TRY_CAST(own AS {kind}) = TRY_CAST(folder AS {kind}), false)" for kind in COMPARED]
+        rows = f"SELECT CAST({own} AS VARCHAR) AS own, {folder} AS folder, {quoted(FILE)} AS file FROM {source.sql}"
+        found = run(
+            con,
+            f"SELECT own, folder, file FROM ({rows}) WHERE folder IS DISTINCT FROM '' "
+            f"AND lower(own) IS DISTINCT FROM lower(folder) AND NOT ({' OR '.join(alike)}) LIMIT 1",
+        ).fetchone()
+        if found is not None:
+            value, text, place = found
+            path = next((path for path in source.files.paths if utf8_path(path) == place), place)
+            raise InputError(path, f": column {name!r} holds {value!r}, but the name of its folder says {text!r}")
 
 
 def text_source(
