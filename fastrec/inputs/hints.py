@@ -123,9 +123,9 @@ def hints_of_columns(
     `has_gains` tells whether a column of the truth holds numbers or booleans, not all 1. Both are called for likely
     columns only, because reading values takes time.
     """
-    swapped = _hint_of_sides(recs, truth)
+    swapped = _hint_of_sides(recs, truth) if left.order and left.sides else []
+    yield from swapped
     if left.order:
-        yield from swapped if left.sides else ()
         for role, name in _likely_orders(recs, used):
             if is_disordered(role, name):
                 yield _hint_of_order(role, name)
@@ -195,8 +195,15 @@ def _hint_of_order(role: str, name: str) -> str:
 
 
 def _hint_of_sides(recs: Collection[Any], truth: Collection[Any]) -> list[str]:
-    """Return a hint if the lists have gains and the truth has ranks or scores."""
+    """Return a hint if only the truth has ranks, or if the lists have gains and the truth has ranks or scores.
+
+    Scores alone do not tell: those in a truth may be ratings.
+    """
     orders = [name for name in ("rank", "score") if name in truth]
-    if "gain" not in recs or "gain" in truth or not orders or {"rank", "score"} & {*recs}:
+    if "gain" in truth or not orders or {"rank", "score"} & {*recs}:
         return []
-    return [f"recs has a column 'gain' and truth has a column {orders[0]!r}: are the two swapped?"]
+    if "gain" in recs:
+        return [f"recs has a column 'gain' and truth has a column {orders[0]!r}: are the two swapped?"]
+    if "rank" in truth:
+        return ["truth has a column 'rank' and recs has none: are the two swapped?"]
+    return []

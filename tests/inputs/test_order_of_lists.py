@@ -171,3 +171,24 @@ def test_swapped_sides_are_noticed(run: Any) -> None:
         run(TRUTH, RECS)
     assert len(caught) == 1
     assert run(TRUTH, BARE).data["rec_rows"] == 4
+
+
+def test_ranks_of_the_truth_alone_are_noticed(run: Any) -> None:
+    ranks = RECS.drop(columns="score")
+    says = "truth has a column 'rank' and recs has none: are the two swapped"
+    with pytest.warns(fastrec.FastrecWarning, match=says) as caught:
+        run(BARE_TRUTH, ranks)
+    assert len(caught) == 1
+    for recs, truth, options in (
+        (BARE_TRUTH.assign(score=[4, 3, 2, 1]), ranks, {}),
+        (BARE_TRUTH.assign(points=[4, 3, 2, 1]), ranks, {"score": "points"}),
+        (BARE_TRUTH, ranks.assign(gain=1), {}),
+        (BARE_TRUTH, ranks.assign(worth=1), {"gain": "worth"}),
+    ):
+        assert run(recs, truth, **options).data["rec_rows"] == 4
+
+
+def test_marks_are_named_beside_ranks_of_the_truth(run: Any) -> None:
+    shown = RECS.drop(columns="score").assign(clicked=[0, 1, 1, 0, 0])
+    with pytest.warns(fastrec.FastrecWarning, match="truth has an unused column 'clicked'"):
+        run(BARE_TRUTH.assign(points=[4, 3, 2, 1]), shown, score="points")
