@@ -10,10 +10,9 @@ from typing import Any, Self, Unpack, cast
 import numpy as np
 
 from fastrec.arguments.calls import ListBatch, ListSettings, ModelBatch, SideBatch
-from fastrec.arguments.groups import MinGain
 from fastrec.arguments.signature import arguments_of, takes
 from fastrec.checks import check_progress
-from fastrec.evaluation.accumulators import collect, find_accumulator
+from fastrec.evaluation.accumulators import collect
 from fastrec.evaluation.clicks import as_frame_of_clicks, check_examination
 from fastrec.evaluation.digests import (
     COLUMN,
@@ -29,7 +28,6 @@ from fastrec.evaluation.digests import (
 from fastrec.evaluation.engine import KernelError, evaluate_source
 from fastrec.evaluation.evaluators import (
     DERIVED,
-    MAX_ITEMS,
     BaseEvaluator,
     about_users,
     check_n_items,
@@ -71,7 +69,7 @@ from fastrec.inputs.slots import BatchSides
 from fastrec.kernels import codes as op
 from fastrec.metrics.calls import of_lists_instead
 from fastrec.metrics.declaration import LISTS
-from fastrec.metrics.plan import Asked, Plan, Policies, make_plan
+from fastrec.metrics.plan import Plan, Policies
 from fastrec.metrics.providers import register_later
 from fastrec.metrics.sampled import SAMPLED
 from fastrec.metrics.sums import Failure
@@ -82,7 +80,6 @@ __all__ = [
     "Evaluator",
     "evaluate_at_once",
     "evaluate_model_at_once",
-    "read_no_truth",
     "reads_popularity",
     "review",
     "take_counts",
@@ -572,28 +569,3 @@ def take_counts(evaluator: Evaluator, count: Callable[[], HistoryCounts]) -> Non
 def reads_popularity(options: Mapping[str, Any]) -> bool:
     """Return whether a metric of an evaluator with these options reads the popularity of items in a history."""
     return Evaluator(**options)._reads_popularity  # noqa: SLF001 - of this module
-
-
-def read_no_truth(
-    metrics: Any, like: str | None = None, k: Any = None, min_gain: MinGain | None = None, *, of_lists: bool = False
-) -> bool:
-    """Return whether all metrics of a call are of lists, and none reads a truth. Raise for wrong metrics.
-
-    `of_lists`: the call is one of lists in any case, so that metrics of rows by the name of a tool are wrong, too.
-    """
-    try:
-        calls = tuple(wanted_metrics("lists", like, metrics, k, min_gain).calls)
-    except MetricError:
-        if like is None or of_lists:
-            raise
-        wanted_metrics("rows", like, metrics, k, min_gain)  # raises for metrics that the tool has for neither
-        return False
-    for call in calls:
-        if of_lists and (instead := of_lists_instead(call.metric)):
-            raise MetricError(f"{call.text} is a metric of scored rows{instead}")
-    if not all(call.metric.family is LISTS for call in calls):
-        return False
-    plan = make_plan(calls, Asked(n_items=MAX_ITEMS))
-    over = {find_accumulator(value.over.accumulator).sides for value in plan.values if value.over is not None}
-    read = frozenset().union(*plan.reads.values(), *plan.filled.values(), *over)
-    return read.isdisjoint(("truth", "rows"))

@@ -13,7 +13,8 @@ from fastrec.arguments.groups import FileColumnNames
 from fastrec.arguments.signature import arguments_of, pick, takes
 from fastrec.checks import check_path, check_progress, check_text, listed, nearest, shown_url, with_article
 from fastrec.evaluation.evaluators import MAX_ITEMS
-from fastrec.evaluation.lists import Evaluator, read_no_truth
+from fastrec.evaluation.list_rules import read_no_truth
+from fastrec.evaluation.lists import Evaluator
 from fastrec.evaluation.rows import ScoreEvaluator, usual_of_rows
 from fastrec.exceptions import Argument, InputError, InputTypeError
 from fastrec.files.columns import ITEMS, USERS, ListColumns, RowColumns
