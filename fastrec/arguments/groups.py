@@ -184,8 +184,9 @@ class ItemData(TypedDict, total=False):
     history: Annotated[
         Any,
         """past interactions of the users, in the forms of ``truth``, for the metrics that read them
-        An `Evaluator` takes dicts or data frames that hold the users of all batches. Its saved state keeps digests of
-        the columns and counts that its metrics read; `merge` raises an error if they differ.
+        An `Evaluator` takes dicts or data frames that hold the users of all batches; lists by position are the history
+        of one batch. Its saved state keeps digests of the columns and counts that its metrics read; `merge` raises an
+        error if they differ.
         """,
     ]
 

@@ -50,6 +50,7 @@ from fastrec.evaluation.sources import ListSource
 from fastrec.evaluation.state import State
 from fastrec.exceptions import Argument, InputError, InputTypeError, MetricError
 from fastrec.inputs.arrays import FlatSide
+from fastrec.inputs.arrow import Frame, open_foreign
 from fastrec.inputs.hints import Hint
 from fastrec.inputs.history import HistoryCounts
 from fastrec.inputs.items import ItemTable, read_items, read_once
@@ -205,8 +206,17 @@ class Evaluator(BaseEvaluator):
 
     def _sides(self, recs: Any, truth: Any, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return the sides of a batch by name."""
+        if self._state is not None and self._state.n_users and self._history_is_by_position:
+            raise _history_of_one_batch("found a second batch")
         named = {name: given.get(name) for name in ("exclude", "reference", "logged", "subtopics")}
         return {"recs": recs, "truth": truth, "history": self._history, **named}
+
+    @functools.cached_property
+    def _history_is_by_position(self) -> bool:
+        """Whether users are matched with the history by position, not by id."""
+        if self._history is None or isinstance(self._history, Mapping):
+            return False
+        return not isinstance(open_foreign(self._history, "history"), Frame)
 
     @property
     def _rank_gaps(self) -> str:
@@ -315,6 +325,8 @@ class Evaluator(BaseEvaluator):
         mine, theirs = self._state, other._state
         whole = mine is not None and theirs is not None and min(mine.n_users, theirs.n_users) > 0
         check_same(self._shared_sides, other._shared_sides, whole=whole)
+        if whole and self._history is other._history and self._history_is_by_position:
+            raise _history_of_one_batch("found it in both evaluators")
 
     @property
     def _reads_popularity(self) -> bool:
@@ -527,6 +539,13 @@ def evaluate_model_at_once(
         evaluator._review(part, known)  # noqa: SLF001
     evaluator._move_users(parts.order)  # noqa: SLF001
     return parts.apart
+
+
+def _history_of_one_batch(found: str) -> InputError:
+    """Return the error about a history by position that would give its first users to each batch."""
+    history = Argument("history")
+    mend = ": pass dicts or data frames, which are matched by user"
+    return InputError(history, " by position holds the users of one batch, ", found, mend)
 
 
 def _with_shared(sides: Mapping[str, Any]) -> tuple[dict[str, Any], str]:

@@ -1,4 +1,7 @@
-"""Evaluators merge only if they read the same table of items, the same history and the same number of users."""
+"""Evaluators merge only if they read the same table of items, the same history and the same number of users.
+
+A history by position serves one batch.
+"""
 
 from __future__ import annotations
 
@@ -215,3 +218,66 @@ def test_items_of_two_types_do_not_mix(metric: str) -> None:
         for other in (names, sent(names)):
             with pytest.raises(fastrec.InputError, match="having strings as item ids is False here and True there"):
                 one.merge(other)
+
+
+LISTS = [[1], [2]]  # a history by position
+BY_POSITION: list[Any] = [
+    LISTS,
+    (np.array([1, 2]), np.array([0, 1, 2])),
+    np.array([[1], [2]]),
+    sparse.csr_array(np.array([[0, 1, 0], [0, 0, 1]])),
+    pd.Series(LISTS),
+    pl.Series(LISTS),
+    fastrec.Ragged(np.array([1, 2]), np.array([0, 1, 2])),
+]
+
+
+def add(evaluator: fastrec.Evaluator, *, by_model: bool = False) -> None:
+    if by_model:
+        evaluator.update_model(np.eye(2, 9), [[5], [6]], exclude="history")
+    else:
+        evaluator.update([[1, 5], [2, 6]], [[5], [6]], exclude="history")
+
+
+@pytest.mark.parametrize("history", BY_POSITION, ids=lambda history: type(history).__name__)
+@pytest.mark.parametrize("by_model", [False, True])
+def test_a_history_by_position_serves_one_batch(history: Any, *, by_model: bool) -> None:
+    """It gave the histories of the first users to each batch of that length."""
+    evaluator = fastrec.Evaluator("recall@1", n_items=9, history=history)
+    add(evaluator)
+    with pytest.raises(fastrec.InputError, match=r"^history by position holds the users of one batch, found a second"):
+        add(evaluator, by_model=by_model)
+    assert evaluator.result()["recall@1"] == 1.0
+    evaluator.reset()
+    add(evaluator, by_model=by_model)
+    assert evaluator.result().users["total"] == 2
+
+
+def test_a_history_by_position_serves_one_of_merged_evaluators() -> None:
+    def of(history: Any) -> fastrec.Evaluator:
+        evaluator = fastrec.Evaluator("recall@1", history=history)
+        add(evaluator)
+        return evaluator
+
+    with pytest.raises(fastrec.InputError, match=r"^history by position .*, found it in both evaluators: pass dicts"):
+        of(LISTS).merge(of(LISTS))
+    whole = of(LISTS).merge(of([[1], [2]]))  # a part may have the history of its own users
+    assert whole.result().users["total"] == 4
+    merged_first = fastrec.Evaluator("recall@1", history=LISTS).merge(of(LISTS))
+    with pytest.raises(fastrec.InputError, match="found a second batch"):
+        add(merged_first)
+
+
+def test_a_history_by_user_serves_all_batches() -> None:
+    frame = pd.DataFrame({"user_id": ["a", "b"], "item_id": [1, 2]})
+    for history, as_side in (({"a": [1], "b": [2]}, dict), (frame, as_frame), (pl.from_pandas(frame).lazy(), as_frame)):
+        evaluator = fastrec.Evaluator("recall@1", history=history)
+        other = fastrec.Evaluator("recall@1", history=history)
+        for one, user, items in ((evaluator, "a", [1, 5]), (other, "b", [2, 6])):
+            one.update(as_side({user: items}), as_side({user: items[1:]}), exclude="history")
+        assert evaluator.merge(other).result()["recall@1"] == 1.0
+
+
+def as_frame(lists: dict[str, list[int]]) -> pd.DataFrame:
+    rows = [(user, item, rank) for user, items in lists.items() for rank, item in enumerate(items, start=1)]
+    return pd.DataFrame(rows, columns=["user_id", "item_id", "rank"])
