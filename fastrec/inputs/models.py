@@ -390,7 +390,7 @@ def _naming_rows(given: Mapping[str, Any]) -> Iterator[None]:
 
 def _open_frames(model: Any, given: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
     """Return the ids that are labels of data frames of pandas, by argument, and the model as arrays."""
-    parts = model if isinstance(model, tuple) and not any(map(is_sparse, model)) else (model,)
+    parts = model if isinstance(model, tuple) else (model,)
     frames = [part for part in parts if hasattr(part, "columns") and hasattr(part, "shape")]
     for frame in frames:
         if not hasattr(frame, "index"):
@@ -398,10 +398,12 @@ def _open_frames(model: Any, given: Mapping[str, Any]) -> tuple[dict[str, Any], 
                 f"model is {'' if len(parts) == 1 else 'of '}a {type(frame).__module__.partition('.')[0]} data frame: "
                 "pass arrays (to_numpy()), and user_ids and item_ids"
             )
-    if not frames:
+    if not frames or len(parts) > 2:
         return {}, model
     if len(parts) == 1:
         labels = {"user_ids": frames[0].index, "item_ids": frames[0].columns}
+    elif any(map(is_sparse, parts)):  # the other is X, with a row per user, or B, with a column per item
+        labels = {"user_ids": parts[0].index} if frames[0] is parts[0] else {"item_ids": parts[1].columns}
     else:
         labels = {
             name: one.index for name, one in zip(("user_ids", "item_ids"), parts, strict=True) if hasattr(one, "index")

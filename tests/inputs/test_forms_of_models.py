@@ -42,6 +42,20 @@ def test_labels_of_frames_name_users_and_items() -> None:
         mrr(pd.DataFrame(SCORES), [[9], [3], [0], [2]])
 
 
+def test_labels_of_a_frame_beside_a_sparse_matrix_count() -> None:
+    """They were ignored, so a frame with its columns in another order gave the items other scores."""
+    pd, sparse = pytest.importorskip("pandas"), pytest.importorskip("scipy.sparse")
+    users, weights = np.eye(4, 5), np.random.default_rng(3).random((5, 5))
+    wanted = mrr(users @ weights, TRUTH, user_ids=USERS, item_ids=ITEMS)
+    x, b = pd.DataFrame(users, index=USERS), pd.DataFrame(weights, columns=ITEMS)
+    assert mrr((sparse.csr_array(users), b.iloc[:, ::-1]), TRUTH, user_ids=USERS) == wanted
+    assert mrr((x.iloc[::-1], sparse.csr_array(weights)), TRUTH, item_ids=ITEMS) == wanted
+    plain = [[1], [3], [0], [2]]
+    assert mrr((sparse.csr_array(users), pd.DataFrame(weights)), plain) == mrr(users @ weights, plain)
+    with pytest.raises(fastrec.InputTypeError, match="found a tuple of 3"):
+        mrr((x, b, b), TRUTH)
+
+
 def test_frames_whose_columns_are_not_clear_are_errors() -> None:
     pd = pytest.importorskip("pandas")
     with_id = [
@@ -64,7 +78,9 @@ def test_frames_whose_columns_are_not_clear_are_errors() -> None:
 
 def test_frames_without_an_index_are_errors() -> None:
     pl = pytest.importorskip("polars")
-    for model in (pl.DataFrame(SCORES), tuple(map(pl.DataFrame, FACTORS))):
+    sparse = pytest.importorskip("scipy.sparse")
+    beside = sparse.csr_array(np.eye(4)), pl.DataFrame(SCORES)
+    for model in (pl.DataFrame(SCORES), tuple(map(pl.DataFrame, FACTORS)), beside):
         with pytest.raises(fastrec.InputTypeError, match=r"a polars data frame: pass arrays \(to_numpy\(\)\)"):
             mrr(model, [[1]] * 4)
 
