@@ -14,7 +14,7 @@ from fastrec.inputs.arrow import Frame, open_foreign
 from fastrec.inputs.frames import refuse_columns
 from fastrec.inputs.ids import kind_of_ids
 from fastrec.inputs.lists import AboutUsers, JoinedSides, Settings, join_sides, read_given
-from fastrec.inputs.models import ModelCall
+from fastrec.inputs.models import ModelCall, plain_ids
 from fastrec.inputs.parts import part_of_users
 from fastrec.inputs.ragged import read_only
 from fastrec.inputs.sides import READ_SIDES, mixed_forms
@@ -150,7 +150,7 @@ def _no_number(found: str, known: str, argument: str) -> InputError:
 
 
 def _as_tuple(side: RawSide) -> tuple[Any, ...]:
-    return side.items, side.indptr, side.extra
+    return plain_ids(side.items), side.indptr, side.extra
 
 
 def chosen_rows(call: ModelCall, given: Mapping[str, Any], *, matched: bool) -> Array:

@@ -13,12 +13,12 @@ from fastrec.checks import listed, refuse_path
 from fastrec.exceptions import Argument, InputError, InputTypeError, Name, Place, RowNumber, shown
 from fastrec.inputs.arrow import Frame, chunked, is_column, list_column, open_foreign, read_ids
 from fastrec.inputs.columns import refuse_rounded
-from fastrec.inputs.ids import Strings, check_ids, integer_ids, spell
+from fastrec.inputs.ids import Ids, Strings, check_ids, integer_ids, spell
 from fastrec.inputs.ragged import as_array
 from fastrec.inputs.sides import kind_of
 from fastrec.inputs.users import check_user_ids
 
-__all__ = ["Model", "ModelCall", "read_call", "read_model"]
+__all__ = ["Model", "ModelCall", "plain_ids", "read_call", "read_model"]
 
 Array = np.ndarray[Any, Any]
 ROWS_CHECKED = 1 << 14  # rows of factors that are checked at a time
@@ -362,9 +362,15 @@ def read_call(model: Any, given: Mapping[str, Any]) -> ModelCall:
         return call
     candidates = list(candidates) if isinstance(candidates, set | frozenset) else candidates
     wanted = read_ids(candidates, "candidates") if is_column(candidates) else check_ids(candidates, "candidates")
-    wanted = np.array(spell(wanted.values.to_pylist(), wanted.codes), object) if isinstance(wanted, Strings) else wanted
-    columns = _columns_of_ids(items, wanted)
+    columns = _columns_of_ids(items, plain_ids(wanted))
     return call._replace(model=own.restricted(columns), item_ids=items[columns], candidates=None)
+
+
+def plain_ids(ids: Ids) -> Array:
+    """Return ids as an array; strings of Arrow columns become objects."""
+    if isinstance(ids, Strings):
+        return np.array(spell(ids.values.to_pylist(), ids.codes), object)
+    return ids
 
 
 @contextmanager

@@ -56,6 +56,18 @@ def test_labels_of_a_frame_beside_a_sparse_matrix_count() -> None:
         mrr((x, b, b), TRUTH)
 
 
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+@pytest.mark.parametrize("strings", [["c", "a", "e", "b"], ["c", "a\0", "é", ""]])
+def test_series_of_lists_of_strings(library: str, strings: list[str]) -> None:
+    series = pytest.importorskip(library).Series
+    items = [*strings, "d"]
+    lists = [[own] for own in strings]
+    sides: dict[str, Any] = {"exclude": lists[1:] + lists[:1], "candidates": [strings] * 4}
+    wanted = mrr(SCORES, lists, item_ids=items, **sides)
+    assert mrr(SCORES, series(lists), item_ids=items, **sides) == wanted
+    assert mrr(SCORES, lists, item_ids=items, **{name: series(side) for name, side in sides.items()}) == wanted
+
+
 def test_frames_whose_columns_are_not_clear_are_errors() -> None:
     pd = pytest.importorskip("pandas")
     with_id = [
