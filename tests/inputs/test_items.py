@@ -378,6 +378,13 @@ def test_a_history_that_can_be_read_once_serves_all_batches() -> None:
         assert evaluator.result().data["excluded_items"] == 2
 
 
+def test_a_history_with_another_index_than_the_lists_is_an_error() -> None:
+    """pandas 3 can export Series, and the index got lost."""
+    lists, history = pd.Series([[1], [2]], index=["a", "b"]), pd.Series([[1], [2]], index=["b", "a"])
+    with pytest.raises(fastrec.InputError, match="recs and history are Series with different indexes"):
+        fastrec.evaluate(lists, lists, "mrr", history=history, exclude="history")
+
+
 def test_a_reference_is_ordered_by_its_scores() -> None:
     found = []
 
