@@ -10,7 +10,7 @@ import numpy as np
 from fastrec.checks import is_whole
 from fastrec.exceptions import Argument, InputError, InputTypeError, renaming
 from fastrec.inputs.arrays import FlatSide, RawSide, read_side
-from fastrec.inputs.arrow import Frame, open_foreign
+from fastrec.inputs.arrow import Frame, open_foreign, refuse_other_indexes
 from fastrec.inputs.frames import refuse_columns
 from fastrec.inputs.ids import kind_of_ids
 from fastrec.inputs.lists import AboutUsers, JoinedSides, Settings, join_sides, read_given
@@ -43,6 +43,7 @@ def read_users(
     call: ModelCall, given: Mapping[str, Any], about: AboutUsers, settings: Settings, known: Mapping[str, Any]
 ) -> ModelUsers:
     """Read the sides of the users of a model."""
+    _refuse_other_indexes(call, given)
     given = {name: open_foreign(side, name) for name, side in given.items()}
     given = {name: own._replace(name=name) if isinstance(own, Frame) else own for name, own in given.items()}
     matched = any(isinstance(side, Mapping | Frame) for side in given.values())
@@ -83,6 +84,14 @@ def read_users(
         _check_candidates(joined)
     found = ModelUsers(joined, rows)
     return found.part(np.flatnonzero(rows >= 0)) if call.rows is not None and (rows < 0).any() else found
+
+
+def _refuse_other_indexes(call: ModelCall, given: Mapping[str, Any]) -> None:
+    """Raise InputError for Series with another index than the rows of the model, or than other Series."""
+    indexed = dict(call.indexed)
+    if "model" in indexed and call.rows is not None:
+        indexed["model"] = indexed["model"].iloc[call.rows]
+    refuse_other_indexes({"model": None, **given, **indexed})
 
 
 def _check_forms(given: Mapping[str, Any], names: Array) -> None:

@@ -333,6 +333,7 @@ class ModelCall(NamedTuple):
     candidates: Any  # of each user, as a side; None without
     n_items: int  # of the model, with items that are no candidates
     has_item_ids: bool  # otherwise items are numbered from 0
+    indexed: Mapping[str, Any] = {}  # Series of pandas whose indexes name all rows, and the users of the candidates
 
 
 def read_call(model: Any, given: Mapping[str, Any]) -> ModelCall:
@@ -357,9 +358,11 @@ def read_call(model: Any, given: Mapping[str, Any]) -> ModelCall:
     candidates = chunked(open_foreign(given["candidates"], "candidates"))
     if isinstance(candidates, Iterator):
         candidates = list(candidates)
-    call = ModelCall(own, rows, names, items, candidates, own.n_items, given["item_ids"] is not None)
+    index = labels.get("user_ids")
+    indexed = {} if index is None else {"model": index.to_series()}
+    call = ModelCall(own, rows, names, items, candidates, own.n_items, given["item_ids"] is not None, indexed)
     if candidates is None or not _is_for_all_users(candidates):
-        return call
+        return call._replace(indexed={**indexed, "candidates": given["candidates"]})
     candidates = list(candidates) if isinstance(candidates, set | frozenset) else candidates
     wanted = read_ids(candidates, "candidates") if is_column(candidates) else check_ids(candidates, "candidates")
     columns = _columns_of_ids(items, plain_ids(wanted))

@@ -68,6 +68,35 @@ def test_series_of_lists_of_strings(library: str, strings: list[str]) -> None:
     assert mrr(SCORES, lists, item_ids=items, **{name: series(side) for name, side in sides.items()}) == wanted
 
 
+def test_series_with_other_indexes_are_errors() -> None:
+    """They were matched by position, the truth of one user with the items to exclude of another."""
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(SCORES[:2], index=["a", "b"])
+    truth, ordered = [[1], [2]], ["a", "b"]
+    for name, own in {"exclude": [[0], [3]], "history": [[0], [3]], "candidates": [[1, 0], [2, 3]]}.items():
+        more = {"exclude": "history"} if name == "history" else {}
+        same, other = pd.Series(own, index=ordered), pd.Series(own, index=["b", "a"])
+        for model, side, first in ((SCORES[:2], pd.Series(truth, index=ordered), "truth"), (frame, truth, "model")):
+            with pytest.raises(fastrec.InputError, match=f"^{first} and {name} are Series with different indexes"):
+                mrr(model, side, **{name: other}, **more)
+            assert mrr(model, side, **{name: same}, **more) == mrr(SCORES[:2], truth, **{name: own}, **more)
+
+
+def test_series_have_the_index_of_the_chosen_rows_of_a_frame() -> None:
+    pd = pytest.importorskip("pandas")
+    frame, lists = pd.DataFrame(SCORES[:2], index=["a", "b"]), [[0], [3]]
+    exclude = pd.Series(lists, index=["b", "a"])
+
+    def top(model: Any, **call: Any) -> list[int]:
+        return fastrec.top_items(model, 2, **call)[0].tolist()
+
+    with pytest.raises(fastrec.InputError, match=r"^model and exclude are Series with different indexes"):
+        top(frame, exclude=exclude)
+    assert top(frame, exclude=exclude, users=[1, 0]) == top(SCORES[:2], exclude=lists, users=[1, 0])
+    assert top(frame, exclude=exclude, user_ids=["x", "y"]) == top(SCORES[:2], exclude=lists)  # other names of users
+    assert top(frame, candidates=pd.Series([1, 2], index=["b", "a"])) == top(SCORES[:2], candidates=[1, 2])  # of all
+
+
 def test_frames_whose_columns_are_not_clear_are_errors() -> None:
     pd = pytest.importorskip("pandas")
     with_id = [
