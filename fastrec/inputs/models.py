@@ -16,7 +16,7 @@ from fastrec.inputs.columns import refuse_rounded
 from fastrec.inputs.ids import Ids, Strings, check_ids, integer_ids, spell
 from fastrec.inputs.ragged import as_array
 from fastrec.inputs.sides import kind_of
-from fastrec.inputs.users import check_user_ids
+from fastrec.inputs.users import check_user_ids, is_hashable
 
 __all__ = ["Model", "ModelCall", "plain_ids", "read_call", "read_model"]
 
@@ -424,12 +424,28 @@ def _open_frames(model: Any, given: Mapping[str, Any]) -> tuple[dict[str, Any], 
             )
         _check_indexes_of_biases(labels, given)
     arrays = tuple(part.to_numpy() if hasattr(part, "columns") else part for part in parts)
+    for name, own in labels.items():
+        _refuse_other_order(name, given[name], own)
     named = {name: own for name, own in labels.items() if given[name] is None}
     for name, own in named.items():
         if own.nlevels > 1:
             raise InputError("the labels of a model must have one level: pass ", Argument(name, (...,)))
     found = {name: own for name, own in named.items() if own.tolist() != list(range(len(own)))}
     return found, arrays if isinstance(model, tuple) else arrays[0]
+
+
+def _refuse_other_order(name: str, ids: Any, labels: Any) -> None:
+    """Raise InputError for ids that are the labels of a frame in another order; they may be other names."""
+    if not hasattr(ids, "__len__"):
+        return
+    own = as_array(ids, name).tolist() if hasattr(ids, "__array__") else list(ids)
+    known = labels.tolist()
+    if len(own) != len(known) or not all(map(is_hashable, own)) or known == list(range(len(known))):
+        return
+    if own != known and set(own) == set(known):
+        raise InputError(
+            Argument(name), " has the labels of the data frame in another order: leave it out, or pass to_numpy()"
+        )
 
 
 def _check_indexes_of_biases(labels: Mapping[str, Any], given: Mapping[str, Any]) -> None:

@@ -97,6 +97,26 @@ def test_series_have_the_index_of_the_chosen_rows_of_a_frame() -> None:
     assert top(frame, candidates=pd.Series([1, 2], index=["b", "a"])) == top(SCORES[:2], candidates=[1, 2])  # of all
 
 
+def test_ids_that_contradict_the_order_of_labels_are_errors() -> None:
+    pd = pytest.importorskip("pandas")
+    frame, factors = pd.DataFrame(SCORES, index=USERS, columns=ITEMS), pd.DataFrame(FACTORS[0], index=USERS)
+    assert mrr(frame, TRUTH, user_ids=np.array(USERS), item_ids=pd.Index(ITEMS)) == mrr(frame, TRUTH)
+    other_users, other_items = sorted(USERS), sorted(ITEMS)
+    for model, call in (
+        (frame, {"user_ids": other_users}),
+        (frame, {"user_ids": np.array(other_users)}),
+        (frame, {"item_ids": other_items}),
+        (frame, {"item_ids": pd.Series(other_items)}),
+        ((factors, FACTORS[1]), {"item_ids": ITEMS, "user_ids": other_users}),
+    ):
+        with pytest.raises(fastrec.InputError, match="has the labels of the data frame in another order: leave it out"):
+            mrr(model, TRUTH, **call)
+    swapped = [1, 0, 2, 3]  # the labels of a frame that has none are its positions
+    assert mrr(pd.DataFrame(SCORES), [[1]] * 4, user_ids=swapped) == mrr(SCORES, [[1]] * 4)
+    with pytest.raises(fastrec.InputTypeError, match="item_ids must be"):
+        mrr(frame, TRUTH, item_ids=[["a"], ["b"], ["c"], ["d"], ["e"]])
+
+
 def test_frames_whose_columns_are_not_clear_are_errors() -> None:
     pd = pytest.importorskip("pandas")
     with_id = [
