@@ -23,6 +23,7 @@ __all__ = ["multiclass_auc", "multiclass_log_loss"]
 Array = np.ndarray[Any, Any]
 AVERAGES = ("macro", "weighted", "micro", "none")
 SCHEMES = ("ovr", "ovo")
+COLUMNS = "the columns of scores"
 
 
 class _ClassRows(NamedTuple):
@@ -67,7 +68,8 @@ def multiclass_auc(
     scores : array (n, C) of numbers
         The score of each class, higher if more likely. Only their order in a column counts: they need not add to 1.
     classes : array (C,), optional
-        The class of each column; by default the sorted classes of `labels`, which then must be C.
+        The class of each column. Default: the columns of a data frame if one is the name of a label and they are not
+        0, 1, 2, ...; else the sorted classes of `labels`, which then must be C.
     scheme : "ovr" or "ovo"
         ``"ovr"``: one versus the rest, the area of each class against all others (Provost & Domingos 2001). ``"ovo"``:
         one versus one, for each pair of classes the mean of the areas of each against the other, in the rows of the two
@@ -148,7 +150,8 @@ def multiclass_log_loss(labels: Any, scores: Any, *, classes: Any = None, sample
     scores : array (n, C) of numbers
         The probability of each class, from 0 to 1. Each row must add to 1, but for the root of the machine epsilon.
     classes : array (C,), optional
-        The class of each column; by default the sorted classes of `labels`, which then must be C.
+        The class of each column. Default: the columns of a data frame if one is the name of a label and they are not
+        0, 1, 2, ...; else the sorted classes of `labels`, which then must be C.
     sample_weight : array (n,) of numbers, optional
         Each weight is 0, or from 1e-100 to 1e100.
 
@@ -184,14 +187,33 @@ def _read(labels: Any, scores: Any, classes: Any, sample_weight: Any, n_threads:
     refuse_other_indexes({"labels": labels, "sample_weight": sample_weight})
     own, table = as_classes(labels, "labels"), _read_scores(scores)
     check_lengths(own, table, "scores")
-    names = np.unique(own) if classes is None else as_classes(classes, "classes")
+    names, what = _classes_of_columns(own, _labels_of_columns(scores), classes)
     if len(names) != table.shape[1]:
         hint = ": pass classes= with the class of each column" if classes is None else ""
-        what = "labels" if classes is None else "classes"
         raise InputError(f"scores have {table.shape[1]} columns, but {what} have {len(names)} classes{hint}")
-    codes = _positions(own, names)
+    codes = _positions(own, names, "classes" if what == "labels" else what)
     weights = None if sample_weight is None else check_row_weights(sample_weight, len(own))
     return _ClassRows(codes, table, weights, no_threads_if_small(len(own), n_threads))
+
+
+def _labels_of_columns(scores: Any) -> list[Any]:
+    """Return the labels of the columns of a data frame; [] for 0, 1, 2, ... and for other forms."""
+    found = getattr(scores, "column_names" if hasattr(type(scores), "column_names") else "columns", None)
+    labels = [] if found is None else list(found)
+    return [] if labels == list(range(len(labels))) else labels
+
+
+def _classes_of_columns(labels: Array, columns: list[Any], classes: Any) -> tuple[Array, str]:
+    """Return the class of each column of scores, and what gives it: an argument, or the columns themselves."""
+    if classes is not None:
+        names = as_classes(classes, "classes")
+        if names.tolist() != columns and len(names) == len(columns) and set(names.tolist()) == set(columns):
+            raise InputError("classes has the columns of scores in another order: leave it out, or pass to_numpy()")
+        return names, "classes"
+    distinct = np.unique(labels)
+    if {*columns, *map(str, columns)}.isdisjoint([*distinct.tolist(), *map(str, distinct.tolist())]):
+        return distinct, "labels"
+    return as_classes(columns, COLUMNS), COLUMNS
 
 
 def _read_scores(scores: Any) -> Array:
@@ -208,19 +230,20 @@ def _read_scores(scores: Any) -> Array:
     return table
 
 
-def _positions(labels: Array, names: Array) -> Array:
+def _positions(labels: Array, names: Array, what: str) -> Array:
     """Return the position of each label among the classes."""
     if not len(labels):
         return np.zeros(0, np.int64)
-    distinct, codes = encode_classes(names, labels, "classes and labels")
+    distinct, codes = encode_classes(names, labels, f"{what} and labels")
     places = np.full(len(distinct), -1)
     places[codes[: len(names)]] = np.arange(len(names))
     if len(np.unique(codes[: len(names)])) < len(names):
-        raise InputError("classes must differ, found one twice")
+        raise InputError(f"{what} must differ, found one twice")
     own: Array = places[codes[len(names) :]]
     if (own < 0).any():
         at = int((own < 0).argmax())
-        raise InputError(f"labels must be in classes, found {labels[at]!r}", RowNumber.at(at))
+        mend = "" if what == "classes" else ": pass classes= with the class of each column"
+        raise InputError(f"labels must be in {what}, found {labels[at]!r}", RowNumber.at(at), mend)
     return own
 
 

@@ -204,3 +204,45 @@ def test_bad_options() -> None:
         fastrec.multiclass_log_loss([0, 1], [[0.1, 0.9], [-0.1, 1.1]])
     with pytest.raises(InputError, match=r"scores of a row must add to 1, found 1.1"):
         fastrec.multiclass_log_loss([0, 1], [[0.1, 1.0], [0.5, 0.5]])
+
+
+def framed(library: str, columns: list[Any]) -> Any:
+    """Return probabilities of which the first column is of "b", the second of "a" and the third of "c"."""
+    table = np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.2, 0.2, 0.6]])
+    module = pytest.importorskip(library)
+    if library == "pandas":
+        return module.DataFrame(table, columns=columns)
+    return getattr(module, "table", getattr(module, "DataFrame", None))(dict(zip(columns, table.T, strict=True)))
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_columns_of_a_frame_are_classes(library: str) -> None:
+    """Columns were taken as those of the sorted labels, whatever their names."""
+    labels, table, classes = ["b", "a", "c"], framed(library, ["b", "a", "c"]), ["b", "a", "c"]
+    assert fastrec.multiclass_auc(labels, table) == fastrec.multiclass_auc(labels, table, classes=classes) == 1.0
+    assert fastrec.multiclass_log_loss(labels, table) == pytest.approx(-math.log(0.7 * 0.8 * 0.6) / 3, rel=CLOSE)
+    assert fastrec.multiclass_auc(["b", "a", "a"], table, average="none").tolist()[:2] == [1.0, 0.75]  # none of class c
+    with pytest.raises(InputError, match=r"^classes has the columns of scores in another order: leave it out"):
+        fastrec.multiclass_auc(labels, table, classes=sorted(classes))
+    with pytest.raises(InputError, match=r"^labels must be in the columns of scores, found 'd' at row 2: pass"):
+        fastrec.multiclass_auc(["b", "a", "d"], table)
+    with pytest.raises(InputTypeError, match=r"^the columns of scores and labels must be of one kind"):
+        fastrec.multiclass_auc([1, 0, 2], framed(library, ["1", "0", "2"]))
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_columns_that_name_no_label_are_those_of_the_sorted_labels(library: str) -> None:
+    table = framed(library, ["p_b", "p_a", "p_c"])
+    plain = framed("pandas", [0, 1, 2]).to_numpy()
+    assert fastrec.multiclass_auc(["b", "a", "c"], table) == fastrec.multiclass_auc(["b", "a", "c"], plain) < 1.0
+    assert fastrec.multiclass_auc(["b", "a", "c"], table, classes=["b", "a", "c"]) == 1.0  # other names
+
+
+def test_columns_that_are_numbers() -> None:
+    assert fastrec.multiclass_auc([1, 0, 2], framed("pandas", [1, 0, 2])) == 1.0
+    assert fastrec.multiclass_auc([2, 1, 3], framed("pandas", [0, 1, 2])) < 1.0  # positions, not classes
+    assert fastrec.multiclass_auc([2, 1, 3], framed("pandas", [2, 1, 3])) == 1.0
+    with pytest.raises(InputTypeError, match="columns of scores must be all integers or all strings, found float"):
+        fastrec.multiclass_auc([2, 1, 3], framed("pandas", [2.0, 1.0, 3.0]))
+    with pytest.raises(InputError, match=r"^the columns of scores must differ, found one twice"):
+        fastrec.multiclass_auc(["b", "a", "c"], framed("pandas", ["b", "b", "c"]))
