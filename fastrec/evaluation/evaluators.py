@@ -23,7 +23,7 @@ from fastrec.inputs.hints import HINT, Example, Hint
 from fastrec.inputs.lists import AboutUsers
 from fastrec.inputs.packed import pack_ids, unpack_ids
 from fastrec.inputs.sides import EXCLUDES
-from fastrec.inputs.users import SeenUsers, Users, check_saved_ids, join_ids
+from fastrec.inputs.users import SeenUsers, Users, check_keys, check_saved_ids, join_ids
 from fastrec.metrics.calls import expand
 from fastrec.metrics.declaration import FAMILIES, Call
 from fastrec.metrics.plan import Asked, Plan, make_plan
@@ -233,7 +233,10 @@ class BaseEvaluator(Shared, ABC):
             return
         if bool(self._users) != (users.ids is not None):
             raise InputError("user_ids must be given in every update or in none")
-        if users.ids is not None and (again := self._seen.find(users.ids)) is not None:
+        if users.ids is None:
+            return
+        check_keys({"earlier batches": self._seen.some(), "this one": users.ids[:1].tolist()})
+        if (again := self._seen.find(users.ids)) is not None:
             raise InputError(f"user {shown(again)} was in an earlier update: pass all rows of a user in one update")
 
     def _keep(self, plan: Plan, outcome: Outcome, users: Users, data_counts: dict[str, int]) -> State:
@@ -289,6 +292,7 @@ class BaseEvaluator(Shared, ABC):
                 raise InputError("merge needs user_weight on both sides or on none")
             if bool(self._users) != bool(other._users):
                 raise InputError("merge needs user_ids on both sides or on none")
+            check_keys({"this evaluator": self._seen.some(), "the other": other._seen.some()})
             self._state.check_groups(other._state.groups, other._state.row_groupings)
         if (again := self._seen.common(other._seen)) is not None:
             raise InputError(f"user {shown(again)} is on both sides: pass all rows of a user in one update")

@@ -414,6 +414,11 @@ class SeenUsers:
             runs.append(run)
         self._others.update(others)
 
+    def some(self) -> list[Any]:
+        """Return one of the users, in a list; [] without any."""
+        sorted_ones = [runs[0][0].item() for runs in self._runs.values()]
+        return sorted_ones[:1] or list(itertools.islice(self._others, 1))
+
     def merge(self, other: SeenUsers) -> None:
         """Add the users of another."""
         for part in other._parts():

@@ -36,10 +36,15 @@ SAME: dict[str, tuple[Batch, Batch]] = {
 OTHERS: dict[str, tuple[Batch, Batch]] = {
     "integers that one double stands for": ([2**53, 2**60], [2**53 + 1, 2**60 + 1, LARGE]),
     "large integers that one double stands for": ([1, LARGE], [2, LARGE + 1]),
-    "integers and their digits": ([1, 2], ["1", "2"]),
-    "texts and bytes": (["a"], [b"a"]),
     "texts with and without NUL": (["b"], ["b\0"]),
     "texts without and with NUL": (["b\0", "c"], ["b"]),
+}
+# The ids are of two types, so a user could be in both batches.
+MIXED: dict[str, tuple[Batch, Batch]] = {
+    "integers and their digits": ([1, 2], ["1", "2"]),
+    "large integers and their digits": ([2**70], [str(2**70)]),
+    "texts and bytes": (["a"], [b"a"]),
+    "texts that end in NUL and bytes": (["a\0"], [b"a\0"]),
     "an integer and a tuple of it": ([1], [(1,)]),
 }
 
@@ -116,6 +121,18 @@ def test_other_users_are_taken_whatever_the_types_of_ids(case: str, form: str, w
         assert report.user_ids.tolist() == [*batches[0], *batches[1]]
 
 
+@pytest.mark.thorough(except_for="user_ids")
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("case", MIXED)
+def test_ids_of_two_types_are_refused_as_in_one_call(case: str, form: str, way: Any) -> None:
+    """They counted 1 and "1" as two users."""
+    first, second = MIXED[case]
+    for batches in ([first, second], [second, first], [first, [], second]):
+        with pytest.raises(fastrec.InputTypeError, match="user ids must be of one type on all sides, found "):
+            way(*FORMS[form], batches)
+
+
 def test_the_ids_of_batches_are_joined_as_those_of_one_call() -> None:
     """Reports of the same users can be compared, however these were cut into batches."""
     users = {1: [1], 2: [1], LARGE: [1]}
@@ -159,13 +176,12 @@ def test_numpy_integers_do_not_wrap_around_beside_large_ones() -> None:
 
 def test_batches_of_unlike_ids_are_sent_and_remembered() -> None:
     """Integers past 64 bits, strings that end in NUL, and those of NumPy, which pickles without the NUL."""
-    evaluator = fastrec.Evaluator("recall@1")
-    for ids in ([1, 2], ["a", "b"], [np.str_("c\0")], [np.int64(3), 2**70]):
-        by_argument(evaluator, ids)
-    for again in (fastrec.Evaluator.from_bytes(evaluator.to_bytes()), pickle.loads(pickle.dumps(evaluator))):
-        found = again.result().user_ids
-        assert found is not None
-        assert found.tolist() == [1, 2, "a", "b", "c\0", 3, 2**70]
-        for known in found.tolist():
-            with pytest.raises(fastrec.InputError, match="pass all rows of a user in one update"):
-                by_argument(again, [known])
+    for batches in (([1, 2], [np.int64(3), 2**70]), (["a", "b"], [np.str_("c\0")])):
+        evaluator = one_after_the_other(*FORMS["user_ids"], batches)
+        for again in (fastrec.Evaluator.from_bytes(evaluator.to_bytes()), pickle.loads(pickle.dumps(evaluator))):
+            found = again.result().user_ids
+            assert found is not None
+            assert found.tolist() == [user for batch in batches for user in batch]
+            for known in found.tolist():
+                with pytest.raises(fastrec.InputError, match="pass all rows of a user in one update"):
+                    by_argument(again, [known])
