@@ -33,12 +33,11 @@ from fastrec.inputs.arrow import Frame, open_foreign
 from fastrec.inputs.hints import hints_of_rows
 from fastrec.inputs.items import read_items
 from fastrec.inputs.models import read_call
-from fastrec.inputs.users import is_hashable
 from fastrec.policies import OneClass
 from fastrec.report.doubts import NO_TRUTH, NO_USER
 from fastrec.report.report import Report, record
 from fastrec.runtime.limits import read_size, resolve_threads
-from fastrec.segments import split_truth
+from fastrec.segments import check_segments, split_truth
 
 if TYPE_CHECKING:
     from fastrec.comparison.comparison import Comparison, Correction, Test
@@ -211,10 +210,7 @@ def evaluate_by_items(
     >>> {label: report["recall@2"] for label, report in reports.items()}
     {'head': 1.0, 'tail': 0.5}
     """
-    if not (isinstance(segments, Mapping) and len(segments)):
-        raise InputTypeError(f"segments must be a dict {{item: label}} with items, found {shown(segments)}")
-    if not all(map(is_hashable, segments.values())):
-        raise InputTypeError("the labels of segments must be strings or integers")
+    check_segments(segments)
     if isinstance(metrics, Iterable) and not isinstance(metrics, str):
         metrics = listed_in_order(metrics, "metrics")
     if given["items"] is not None:

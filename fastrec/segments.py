@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from fastrec.checks import with_article
+from fastrec.checks import is_whole, with_article
 from fastrec.exceptions import InputError, InputTypeError, shown
-from fastrec.inputs.ids import check_ids
+from fastrec.inputs.ids import check_ids, kind_of_ids
 from fastrec.inputs.lists import Names, Prepared
-from fastrec.inputs.users import alike, as_labels
+from fastrec.inputs.users import alike, as_labels, is_hashable
 
-__all__ = ["segment_items", "segment_users", "split_truth"]
+__all__ = ["check_segments", "segment_items", "segment_users", "split_truth"]
 
 Array = np.ndarray[Any, Any]
 NO_HISTORY = "none"
@@ -117,6 +117,28 @@ def segments_of_counts(counts: Array, cuts: Array) -> Array:
     return segments
 
 
+def check_segments(segments: Any) -> None:
+    """Check {item: label}: dicts take 1.0 and True for 1, as an item and as a label."""
+    if not (isinstance(segments, Mapping) and len(segments)):
+        raise InputTypeError(f"segments must be a dict {{item: label}} with items, found {shown(segments)}")
+    check_ids(list(segments), "items of segments")
+    if not all(map(is_hashable, segments.values())):
+        raise InputTypeError("the labels of segments must be strings or integers")
+    first: dict[Any, Any] = {}
+    for label in segments.values():
+        known = first.setdefault(label, label)
+        if _kind_of_label(known) is not _kind_of_label(label):
+            found = f"{shown(known)} and {shown(label)}"
+            raise InputTypeError(f"the labels of segments must be all integers or all strings, found {found}")
+
+
+def _kind_of_label(label: Any) -> type:
+    """Return the type of a label in Python, also of one of NumPy."""
+    if is_whole(type(label)):
+        return int
+    return str if isinstance(label, str) else bool if isinstance(label, np.bool_) else type(label)
+
+
 def split_truth(prepared: Prepared, segments: Mapping[Any, str]) -> Iterator[Prepared]:
     """Yield the lists with the truth of each segment of items, in the order in which labels first occur."""
     codes = _segment_of(prepared.lists.truth_items, prepared.names, segments)
@@ -158,11 +180,9 @@ def _check_shares(names: Sequence[str], shares: Sequence[float]) -> Array:
 def _segment_of(items: Array, names: Names, segments: Mapping[Any, str]) -> Array:
     """Return for each item of the truth the position of its label; -1 for items in no segment."""
     place = {label: at for at, label in enumerate(dict.fromkeys(segments.values()))}
-    are_strings = {isinstance(item, str) for item in segments}
-    if len(items) and are_strings != {names.strings is not None}:
-        raise InputTypeError(
-            f"items of segments must be {'integers' if names.strings is None else 'strings'}, like those of the truth"
-        )
+    wanted = "integers" if names.strings is None else "strings"
+    if len(items) and kind_of_ids(check_ids(list(segments), "items of segments")) != wanted:
+        raise InputTypeError(f"items of segments must be {wanted}, like those of the truth")
     distinct, own = np.unique(items, return_inverse=True)
     spelled = distinct.tolist() if names.strings is None else [names.strings[code] for code in distinct.tolist()]
     known = np.array([place[segments[item]] if item in segments else -1 for item in spelled], np.int64)

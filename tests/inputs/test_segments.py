@@ -78,6 +78,13 @@ def test_forms_and_options():
     assert fastrec.evaluate_by_items(frame, frame, segments, "mrr")["tail"]["mrr"] == 0.5
 
 
+def test_items_and_labels_of_numpy_are_those_of_python():
+    segments = {np.int64(1): np.str_("head"), 2: "head", np.int32(3): "tail"}
+    assert list(fastrec.evaluate_by_items([[1, 2]], [[2]], segments, "mrr")) == ["head", "tail"]
+    by_flag = fastrec.evaluate_by_items([[1, 2]], [[2]], {1: False, 2: True, 3: np.True_}, "mrr")
+    assert by_flag[True]["mrr"] == 0.5 and len(by_flag) == 2
+
+
 def test_segments_can_be_compared():
     truth = [[n % 4] for n in range(40)]
     segments = {0: "head", 1: "head", 2: "tail", 3: "tail"}
@@ -109,6 +116,26 @@ def test_segments_can_be_compared():
             lambda: fastrec.evaluate_by_items([[1]], [[1]], {1: ["a"]}, "mrr"),
             fastrec.InputTypeError,
             "labels of segments",
+        ),
+        (
+            lambda: fastrec.evaluate_by_items([[1]], [[1]], {1: "a", float(2**53 + 1): "b"}, "mrr"),
+            fastrec.InputTypeError,
+            "items of segments must be integers or strings, found a float at position 1",
+        ),
+        (
+            lambda: fastrec.evaluate_by_items([[1]], [[1]], {True: "a"}, "mrr"),
+            fastrec.InputTypeError,
+            "items of segments must be all integers or all strings, found bool",
+        ),
+        (
+            lambda: fastrec.evaluate_by_items([[1]], [[1]], {1: "a", "1": "a"}, "mrr"),
+            fastrec.InputTypeError,
+            "items of segments must be all integers or all strings, found int, str",
+        ),
+        (
+            lambda: fastrec.evaluate_by_items([[1]], [[1]], {1: 1, 2: True}, "mrr"),
+            fastrec.InputTypeError,
+            "labels of segments must be all integers or all strings, found 1 and True",
         ),
         (lambda: fastrec.segment_users([[1]], [1]), fastrec.InputTypeError, "history must be all integers"),
         (
