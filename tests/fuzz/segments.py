@@ -63,9 +63,8 @@ def unless_cut(form: Callable[[Any], Any]) -> Callable[[Any], Any]:
 WHOLE: list[Callable[[Any], Any]] = [  # forms of labels of which none is missing
     list,
     tuple,
-    pd.Series,
-    lambda labels: pd.Series(labels, index=range(7, 7 + len(labels))),
-    lambda labels: pd.Series(labels, dtype="category"),
+    lambda labels: pd.Series(labels, index=range(7, 7 + len(labels))),  # Series of other indexes are refused
+    lambda labels: pd.Series(labels, index=range(7, 7 + len(labels)), dtype="category"),
     lambda labels: np.array(labels, object),
     unless_cut(pl.Series),
     unless_cut(np.array),
