@@ -27,8 +27,8 @@ from fastrec.report.report import Report
 __all__ = ["evaluate"]
 
 Table = Any  # pyarrow.Table
-LISTS = r"(?s)^[\[(].*[\])]$"  # lists, tuples and arrays as strings
-SOME_LIST = r"(?s)^[\[(](.+[, ].*|'.*')[\])]$"  # no name in brackets
+LISTS = r"(?s)^(\[.*\]|\(.*\))$"  # lists, tuples and arrays as strings; intervals such as (18, 25] are none
+SOME_LIST = r"(?s)^.(.+[, ].*|'.*').$"  # no name in brackets
 
 
 @takes(EngineListOptions)

@@ -37,6 +37,14 @@ def test_ids_may_have_brackets():
     assert found["ndcg@3"] == fastrec.evaluate(recs, truth, "ndcg@3")["ndcg@3"]
 
 
+def test_labels_may_be_intervals():
+    recs, truth = make_lists(20)
+    for frame in (recs, truth):
+        frame["age"] = frame["plan"].map({0: "(0, 18]", 1: "(18, 25]", 2: "(25, 99]"})
+    found = fastrec.dask.evaluate(engine.make(recs), engine.make(truth), "ndcg@3", by="age")
+    assert {*found.groups["age"]} >= {"(0, 18]", "(18, 25]", "(25, 99]"}
+
+
 def test_a_column_is_no_data_frame():
     recs, truth = make_lists(20)
     with pytest.raises(InputTypeError, match=r"^recs must be a Dask data frame, found a Series"):
