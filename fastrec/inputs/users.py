@@ -223,11 +223,12 @@ def check_order_of_users(recs: Collection[Any] | None, ids: Array | None, groups
     by_id = [("groups", own, "by", "label") for own in named.values()] + [
         ("user_weight", weights, "user_weight", "weight")
     ]
+    apart = None if recs is None else _first_apart(recs, users)
     for name, value, other, each in by_id:
         if value is None:
             continue
         hint = (": to match it by key, pass ", Argument(other), f"={{user: {each}}}")
-        if (apart := None if recs is None else _first_apart(recs, users)) is not None:
+        if apart is not None:
             first, second = map(shown, apart)
             order = (f"{name} is in the order of the keys of the truth, but ", Argument("recs"))
             raise InputError(*order, f" has user {first} before {second}", *hint)
