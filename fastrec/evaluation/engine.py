@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-import itertools
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from fastrec.evaluation.exact import sum_digits
+from fastrec.evaluation.given import GivenRows
 from fastrec.evaluation.run import KernelInput, launch
 from fastrec.evaluation.sources import ListSource, Scores
 from fastrec.exceptions import MetricError
@@ -22,10 +22,9 @@ from fastrec.kernels.program import Program
 from fastrec.kernels.sums import Totals
 from fastrec.metrics.plan import Plan, Policies, call_on_arrays
 from fastrec.metrics.program import ConditionRows, Extent, Writer
-from fastrec.metrics.providers import find_provider
 from fastrec.metrics.statistics import Row, Values
 from fastrec.metrics.sums import Failure, Sum, SumList, program_of_sums
-from fastrec.runtime.launch import STEPS_PER_LAUNCH
+from fastrec.runtime.launch import SMALL_ROWS, STEPS_PER_LAUNCH
 from fastrec.runtime.threads import run_in_threads
 
 __all__ = ["Array", "KernelError", "Outcome", "evaluate_source", "sum_exactly"]
@@ -34,7 +33,7 @@ __all__ = ["Array", "KernelError", "Outcome", "evaluate_source", "sum_exactly"]
 Array = np.ndarray[Any, Any]
 
 
-USERS_PER_FORMULA = 8192  # users at a time for formulas on arrays: takes a few MB, reused
+USERS_PER_PART = 16384  # users at a time for providers and formulas on arrays: takes a few MB, reused
 REFUSED_VALUES = (op.OUT_OF_LIMITS, op.OUT_OF_RANGE, op.OVERFLOW)
 
 
@@ -70,10 +69,10 @@ def evaluate_source(
     graded, lowest = _kind_of(source)
     program = plan.program(Extent(*source.longest), policies, graded=graded, lowest=lowest)
     n_groups = int(users.groups.max()) if users.groups.size else 0
-    given = _given_rows(plan, sides, users.weights, source.n_users)
-    batch = Batch(source, UserArrays(read_only(users.groups), read_only(given)), n_groups, n_threads)
+    given = GivenRows(plan, sides, users.weights, source.n_users)
+    batch = Batch(source, read_only(users.groups), given, n_groups, n_threads)
     outcome = _empty_outcome(plan, source.n_users, n_groups)
-    run = _run_formulas if plan.formulas else _run_direct
+    run = _run_parts if plan.formulas or given.in_parts else _run_direct
     for done, part in run(plan, program, batch, outcome.per_user):
         outcome.totals[...] += part.totals
         outcome.counts[...] += part.counts
@@ -81,31 +80,6 @@ def evaluate_source(
         if progress is not None:
             progress(done, source.n_users)
     return outcome
-
-
-def _given_rows(plan: Plan, sides: Mapping[str, Any], weights: Array | None, n_users: int) -> Array:
-    """Return the rows that kernels only read: the weights of users, and what providers fill in."""
-    if not plan.provided:
-        return np.zeros((1, 0)) if weights is None else weights.reshape(1, -1)
-    given = np.empty((1 + len(plan.provided), n_users))
-    given[0] = 0.0 if weights is None else weights
-    first = 1
-    for name, keys in itertools.groupby(plan.provided, lambda key: key[1]):
-        wanted = [key[2:] for key in keys]
-        filled = given[first : first + len(wanted)]
-        filled.fill(np.nan)
-        first += len(wanted)
-        try:
-            find_provider(name).fill(sides, wanted, filled)
-        except MetricError as error:
-            raise MetricError(plan.askers[name], " ", error.text) from None
-        if not np.isfinite(filled).all():
-            nth, user = np.argwhere(~np.isfinite(filled))[0]
-            raise MetricError(
-                f"{plan.askers[name]}: the provider {name} must fill finite numbers, found {filled[nth, user]} "
-                f"for the user at position {user}"
-            )
-    return given
 
 
 def _kind_of(source: ListSource | Scores) -> tuple[bool, int]:
@@ -119,7 +93,8 @@ class Batch(NamedTuple):
     """The data of one call."""
 
     source: KernelInput
-    users: UserArrays
+    groups: Array  # int32 (n_groupings, n_users)
+    given: GivenRows
     n_groups: int
     n_threads: int
 
@@ -144,42 +119,49 @@ def _run_direct(plan: Plan, program: Program, batch: Batch, per_user: Array | No
     """Compute all metrics in the kernel, in several launches for large inputs."""
     source = batch.source
     stored = np.empty((plan.n_stored, 0)) if per_user is None else per_user
+    users = UserArrays(batch.groups, read_only(batch.given.whole))
     n_users = source.n_users
     for blocks in _launches(source, len(program.ops), batch.n_threads):
-        totals = launch(source, program, batch.users, stored, batch.n_groups, blocks, batch.n_threads)
+        totals = launch(source, program, users, stored, batch.n_groups, blocks, batch.n_threads)
         _raise_failure(totals, plan.direct, 0)
         yield min((int(blocks[-1]) + 1) * op.BLOCK, n_users), _part(totals, None)
 
 
-def _run_formulas(
-    plan: Plan, program: Program, batch: Batch, per_user: Array | None
-) -> Iterator[tuple[int, BatchSums]]:
-    """Run kernel, formulas on arrays and sums for a few thousand users at a time, in Python threads."""
-    array_program = plan.array_program()
-    n_users = batch.source.n_users
+def _run_parts(plan: Plan, program: Program, batch: Batch, per_user: Array | None) -> Iterator[tuple[int, BatchSums]]:
+    """Run providers, kernel, formulas on arrays and sums for a few thousand users at a time, in Python threads."""
+    array_program = plan.array_program() if plan.formulas else None
+    n_users, size = batch.source.n_users, _users_per_part(batch.source, batch.n_threads)
 
     def work(at: int) -> BatchSums:
-        first, last = at * USERS_PER_FORMULA, min((at + 1) * USERS_PER_FORMULA, n_users)
+        first, last = at * size, min((at + 1) * size, n_users)
         source = batch.source.part(first, last)
-        users = UserArrays(*(read_only(part[:, first:last]) for part in batch.users))
+        users = UserArrays(read_only(batch.groups[:, first:last]), read_only(batch.given.part(first, last)))
         blocks = np.arange(-(-(last - first) // op.BLOCK))
-        stored = np.empty((plan.n_stored, last - first))
+        stored = np.empty((plan.n_stored, 0 if array_program is None and per_user is None else last - first))
         totals = launch(source, program, users, stored, batch.n_groups, blocks, 1)
         _raise_failure(totals, plan.direct, first)
-        given = _fill_formulas(plan, stored, users.given)
-        users = UserArrays(users.groups, read_only(given))
-        more = launch(_nothing(last - first), array_program, users, np.empty((0, 0)), batch.n_groups, blocks, 1)
-        _raise_failure(more, plan.arrays, first)
+        more = None
+        if array_program is not None:
+            users = users._replace(given=read_only(_fill_formulas(plan, stored, users.given)))
+            more = launch(_nothing(last - first), array_program, users, np.empty((0, 0)), batch.n_groups, blocks, 1)
+            _raise_failure(more, plan.arrays, first)
         if per_user is not None:
             per_user[:, first:last] = stored[plan.kept]
         return _part(totals, more)
 
-    tasks = -(-n_users // USERS_PER_FORMULA)
+    tasks = -(-n_users // size)
     per_round = batch.n_threads * 16  # between rounds, a call can be interrupted and reports progress
     for start in range(0, tasks, per_round):
         parts = run_in_threads(work, range(start, min(start + per_round, tasks)), batch.n_threads)
         for at, part in enumerate(parts, start):
-            yield min((at + 1) * USERS_PER_FORMULA, n_users), part
+            yield min((at + 1) * size, n_users), part
+
+
+def _users_per_part(source: KernelInput, n_threads: int) -> int:
+    """Return the users of each part: fewer where users have many rows, so that no thread waits for one part."""
+    n_rows = int(source.rows_before(np.array([source.n_users]))[0])
+    n_parts = max(-(-source.n_users // USERS_PER_PART), min(4 * n_threads, n_rows // SMALL_ROWS), 1)
+    return max(-(-source.n_users // (n_parts * op.BLOCK)), 1) * op.BLOCK
 
 
 def _fill_formulas(plan: Plan, stored: Array, weights: Array) -> Array:

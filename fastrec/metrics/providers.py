@@ -11,11 +11,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.exceptions import InputTypeError, MetricError
+from fastrec.exceptions import InputError, InputTypeError, MetricError
 from fastrec.metrics.declaration import forget_parsed
 
 __all__ = [
     "PROVIDERS",
+    "SIDES_OF_PARTS",
     "Provider",
     "find_provider",
     "gains_in_lists",
@@ -39,14 +40,21 @@ class Provider(NamedTuple):
     is_ordered: bool
     fill: Fill
     collects: Collects | None = None
+    by_part: bool = False
 
 
 PROVIDERS: dict[str, Provider] = {}
+SIDES_OF_PARTS = ("recs", "truth")  # of providers with `by_part`
 _LATER: list[Callable[[], object]] = []  # imports of modules that register more, when something is not known
 
 
 def provider(
-    name: str, *, sides: Sequence[str], is_ordered: bool = True, collects: Collects | None = None
+    name: str,
+    *,
+    sides: Sequence[str],
+    is_ordered: bool = True,
+    collects: Collects | None = None,
+    by_part: bool = False,
 ) -> Callable[[Fill], Fill]:
     """Register a function as a provider of statistics.
 
@@ -58,6 +66,8 @@ def provider(
     is_ordered : whether the statistics depend on the order of the lists
         Their mean over the orders of tied scores is not known, so these are an error under ``ties="expected"``.
     collects : for a key the kind of an accumulator, and what it must collect over all users, for `Report.data`
+    by_part : whether to call the function for some users at a time, in threads
+        For numbers of a user that follow from the user's own list and truth. Only these two sides are there.
 
     The function is called as fill(sides, keys, out). `sides` are those of the batch, by name. recs, truth, exclude,
     history and reference are `FlatSide`, with items in one numbering, `users`, `ranks` and `gains`. Lists are ordered,
@@ -67,9 +77,11 @@ def provider(
     """
     if isinstance(sides, str):  # iterating would yield its characters
         raise InputTypeError(f"sides must be a list of names, found the string {sides!r}: write [{sides!r}]")
+    if by_part and (more := [side for side in sides if side not in SIDES_OF_PARTS]):
+        raise InputError(f"by_part=True gives a provider recs and truth only, found {more[0]!r} in sides")
 
     def register(fill: Fill) -> Fill:
-        PROVIDERS[name] = Provider(name, frozenset(sides), is_ordered, fill, collects)
+        PROVIDERS[name] = Provider(name, frozenset(sides), is_ordered, fill, collects, by_part)
         forget_parsed()  # plans may have been made with another provider of this name
         return fill
 

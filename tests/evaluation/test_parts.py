@@ -1,0 +1,88 @@
+"""Users in parts: providers and formulas take some users at a time, in threads."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fastrec
+from bench.run import list_measures
+from fastrec.evaluation import engine
+from fastrec.metrics.providers import PROVIDERS, SIDES_OF_PARTS, provider
+from support.list_calls import random_log
+
+pytestmark = pytest.mark.filterwarnings("ignore::fastrec.exceptions.FastrecWarning")
+
+N_USERS = 1200  # three blocks of the kernels
+MEASURES = [*list_measures(), "ndpm", "ordered_pair_accuracy"]
+
+
+@pytest.fixture
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "USERS_PER_PART", 512)
+
+
+def evaluate(kind: str, **options: Any) -> Any:
+    log = random_log(kind, N_USERS, seed=5)
+    truth = [dict(rows) for rows in log.truth]
+    metrics = MEASURES if kind == "plain" else [name.replace("max_gain=1", "max_gain=4") for name in MEASURES]
+    weights = np.random.default_rng(1).random(N_USERS)
+    return fastrec.evaluate(
+        log.recs, truth, metrics, k=[3, 10], n_items=60, per_user=True, user_weight=weights, **options
+    )
+
+
+@pytest.mark.parametrize("kind", ["plain", "integer", "graded"])
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_parts_change_no_bit(kind: str, n_threads: int, request: pytest.FixtureRequest) -> None:
+    groups = {"plan": ["free", "paid", "trial"] * (N_USERS // 3)}
+    whole = evaluate(kind, groups=groups)
+    request.getfixturevalue("small_parts")
+    parts = evaluate(kind, groups=groups, n_threads=n_threads)
+    assert parts.to_dict() == whole.to_dict()
+    for name, values in whole.per_user.items():
+        assert values.tobytes() == parts.per_user[name].tobytes(), name
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_errors_of_a_part_name_the_user() -> None:
+    recs, truth = [[1, 2]] * N_USERS, [{1: 1.0}] * N_USERS
+    truth[700] = {1: 1.7e308, 2: 1.7e308}
+    with pytest.raises(fastrec.InputError, match="truth of user 700: the gains add up to more than a double holds"):
+        fastrec.evaluate(recs, truth, "ndcg_rel")
+    named = [f"u{user}" for user in range(N_USERS)]
+    with pytest.raises(fastrec.InputError, match="truth of user 'u700'"):
+        fastrec.evaluate(dict(zip(named, recs, strict=True)), dict(zip(named, truth, strict=True)), "ndcg_rel")
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_a_provider_of_parts_sees_its_users_only_and_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+
+    @provider("length of truth", sides=SIDES_OF_PARTS, by_part=True)
+    def fill(sides: Any, keys: Any, out: Any) -> None:
+        assert sides["recs"].n_users == sides["truth"].n_users == out.shape[1]
+        sizes.append(out.shape[1])
+        out[0] = np.diff(sides["truth"].indptr)
+        out[0, out[0] == 3] = np.inf
+
+    monkeypatch.setitem(PROVIDERS, "length of truth", PROVIDERS["length of truth"])
+
+    @fastrec.ranking_metric(range=(0, None), source="ours")
+    def truth_length(s: Any) -> Any:
+        """What the provider fills."""
+        return s.provided("length of truth")
+
+    truth = [[1, 2][: 1 + user % 2] for user in range(N_USERS)]
+    report = fastrec.evaluate([[1]] * N_USERS, truth, "truth_length", n_threads=2)
+    assert report["truth_length"] == 1.5
+    assert sorted(sizes) == [N_USERS - 1024, 512, 512]
+    truth[1100] = [1, 2, 3]
+    wanted = r"the provider length of truth must fill finite numbers, found inf for the user at position 1100"
+    with pytest.raises(fastrec.MetricError, match=wanted):
+        fastrec.evaluate([[1]] * N_USERS, truth, "truth_length")
+
+
+def test_providers_of_parts_need_lists_and_truth_only() -> None:
+    with pytest.raises(fastrec.InputError, match=r"by_part=True gives a provider recs and truth only, found 'history'"):
+        provider("habits", sides=["recs", "history"], by_part=True)
