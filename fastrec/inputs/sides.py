@@ -99,7 +99,9 @@ def with_logged(given: Mapping[str, Any]) -> dict[str, Any]:
 
 def kind_of(value: Any) -> str:
     """Return the type of a value as written in an error."""
-    return f"a {type(value).__module__}.{type(value).__name__}".replace("a builtins.", "a ")
+    place = f"{type(value).__module__}.{type(value).__name__}"
+    mend = ", which fastrec.ray.evaluate takes" if place.startswith("ray.data.") else ""
+    return f"a {place.removeprefix('builtins.')}{mend}"
 
 
 def mixed_forms(given: Mapping[str, Any], what: str, wrong: str) -> InputTypeError:

@@ -140,3 +140,11 @@ def test_datasets_without_rows(engine):
         assert found.users == wanted.users and [found[name] for name in METRICS] == [wanted[name] for name in METRICS]
     for n_partitions in (None, 3):
         fastrec.ray.evaluate(none, none.select_columns(["user_id", "item_id"]), METRICS, n_partitions=n_partitions)
+
+
+def test_evaluate_names_the_function_that_takes_datasets(engine):
+    recs, truth = make_lists(5)
+    with pytest.raises(InputTypeError, match=r"found a ray\.data\.\S+, which fastrec\.ray\.evaluate takes$"):
+        fastrec.evaluate(engine.make(recs), engine.make(truth))
+    with pytest.raises(InputTypeError, match=r"recs is a ray\.data\.\S+, which fastrec\.ray\.evaluate takes$"):
+        fastrec.evaluate(engine.make(recs), truth)
