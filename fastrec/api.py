@@ -25,14 +25,11 @@ from fastrec.arguments.signature import pick, takes
 from fastrec.checks import check_progress, listed_in_order, whole_number, with_article
 from fastrec.evaluation.evaluators import about_users, check_n_items
 from fastrec.evaluation.lists import Evaluator, evaluate_at_once, evaluate_model_at_once
-from fastrec.evaluation.models import find_top
-from fastrec.evaluation.rows import ScoreEvaluator, evaluate_rows_at_once, usual_of_rows
 from fastrec.exceptions import Argument, InputError, InputTypeError, MetricError, Name, Place, renaming, shown
 from fastrec.inputs.arrays import has_rows
 from fastrec.inputs.arrow import Frame, open_foreign
 from fastrec.inputs.hints import hints_of_rows
 from fastrec.inputs.items import read_items
-from fastrec.inputs.models import read_call
 from fastrec.policies import OneClass
 from fastrec.report.doubts import NO_TRUTH, NO_USER
 from fastrec.report.report import Report, record
@@ -307,6 +304,8 @@ def evaluate_model(
     lists in the order of their scores; all gains 1
     warning: sampled: ranks are among 1 item drawn uniformly for each user (seed 7) and relevant ones, not among all
     """
+    from fastrec.inputs.models import read_call
+
     if given["items"] is not None:
         given["items"] = read_items(given["items"], given["item"])
     given["n_items"] = check_n_items(given["n_items"])
@@ -349,6 +348,9 @@ def top_items(model: Any, k: int, **given: Unpack[TopOptions]) -> tuple[Array, A
     >>> items.tolist(), indptr.tolist(), found.tolist()
     ([2, 0, 0, 1], [0, 2, 4], [0.5, 0.1, 0.3, 0.3])
     """
+    from fastrec.evaluation.models import find_top
+    from fastrec.inputs.models import read_call
+
     number = whole_number(k)
     if number is None or number < 1:
         raise InputError(f"k must be an integer of at least 1, found {shown(k)}")
@@ -510,6 +512,8 @@ def _report_of_rows(
     labels: Any, scores: Any, indptr: Any, metrics: Any, given: Mapping[str, Any], *, alone: bool = False
 ) -> Report:
     """Return the report of a call that scores rows. `alone`: rows without users are users of their own."""
+    from fastrec.evaluation.rows import ScoreEvaluator, evaluate_rows_at_once, usual_of_rows
+
     settings = pick(RowSettings, given)
     labels = open_foreign(labels, "the frame") if scores is None else labels
     if metrics is None and given["like"] is None:

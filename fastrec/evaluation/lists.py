@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import importlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Self, Unpack, cast
+from typing import TYPE_CHECKING, Any, Self, Unpack, cast
 
 import numpy as np
 
@@ -35,7 +35,6 @@ from fastrec.evaluation.evaluators import (
 )
 from fastrec.evaluation.faults import explain_fault
 from fastrec.evaluation.list_rules import check_min_gain_of_lists, check_n_users, check_sizes, item_policies
-from fastrec.evaluation.models import ModelParts, Reads, Working
 from fastrec.evaluation.sampled import (
     SampledSide,
     check_catalogue,
@@ -64,7 +63,6 @@ from fastrec.inputs.lists import (
     known_items,
     prepare,
 )
-from fastrec.inputs.models import ModelCall, read_call
 from fastrec.inputs.sides import UNJUDGED, joined_exclude, shared_rows
 from fastrec.inputs.slots import BatchSides
 from fastrec.kernels import codes as op
@@ -77,6 +75,10 @@ from fastrec.metrics.sums import Failure
 from fastrec.runtime.limits import read_size
 from fastrec.runtime.shared import synchronized
 
+if TYPE_CHECKING:
+    from fastrec.evaluation.models import ModelParts, Reads, Working
+    from fastrec.inputs.models import ModelCall
+
 __all__ = [
     "Evaluator",
     "evaluate_at_once",
@@ -85,7 +87,6 @@ __all__ = [
     "review",
     "take_counts",
 ]
-
 
 Array = np.ndarray[Any, Any]
 register_later(functools.partial(importlib.import_module, "fastrec.evaluation.item_rules"))
@@ -189,6 +190,9 @@ class Evaluator(BaseEvaluator):
         >>> evaluator.result()["mrr"]
         0.75
         """
+        from fastrec.evaluation.models import Working
+        from fastrec.inputs.models import read_call
+
         check_progress(given["progress"])
         n_items = self._settings["n_items"] if callable(model) else None
         working = Working(None, whole=False, reviewed=False, progress=given["progress"])
@@ -242,6 +246,8 @@ class Evaluator(BaseEvaluator):
 
     def _prepare_model(self, call: ModelCall, truth: Any, given: Mapping[str, Any], working: Working) -> ModelParts:
         """Return the users of a model in the form that the engine takes."""
+        from fastrec.evaluation.models import ModelParts
+
         refuse_setting("sampled_from", self._settings)
         passed, excluded = _with_shared(self._sides((), truth, given))
         if excluded == UNJUDGED:
@@ -278,6 +284,8 @@ class Evaluator(BaseEvaluator):
     @property
     def _reads_of_model(self) -> Reads:
         """What the metrics read of the lists of a model."""
+        from fastrec.evaluation.models import Reads
+
         plan = self._plan(weighted=False)
         sample = sample_of(self._settings)
         if plan.is_estimated:  # from the ranks of all relevant items
@@ -526,6 +534,8 @@ def evaluate_model_at_once(
 
     Return the sides besides the truth of which no user of the model has a row.
     """
+    from fastrec.evaluation.models import Working
+
     check_progress(given["progress"])
     reviewed = evaluator._needs_review  # noqa: SLF001 - of this module
     working = Working(read_size(given["memory"]), whole=True, reviewed=reviewed, progress=given["progress"])

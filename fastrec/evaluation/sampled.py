@@ -17,7 +17,6 @@ from fastrec.inputs.arrays import FlatSide
 from fastrec.inputs.lists import Lists, Names
 from fastrec.inputs.ragged import read_only
 from fastrec.inputs.slots import MADE, BatchSides
-from fastrec.items.popularity import Popularity
 from fastrec.kernels.sampled_ranks import Functions, estimate_functions
 from fastrec.metrics.providers import gains_in_lists, is_relevant, provider
 from fastrec.metrics.rank_weights import is_continuous, rank_weights, weight_between
@@ -133,6 +132,8 @@ def refuse_setting(name: str, settings: Mapping[str, Any]) -> None:
 
 def popularity_of(sides: BatchSides) -> tuple[Array, Array] | None:
     """Return items with a popularity, and this: the column of the table of items, or rows of the history, if given."""
+    from fastrec.items.popularity import Popularity
+
     known = Popularity(sides)
     return known.known(None, "rows") if known.is_given else None
 
@@ -141,6 +142,8 @@ def used_by(sample: Sample | None, sides: BatchSides) -> set[str]:
     """Return the sides besides lists and truth that draws depend on, as `BatchSides.used` names them."""
     if sample is None or sample.kind == SAMPLE.default:
         return set()
+    from fastrec.items.popularity import Popularity
+
     column = Popularity(sides).column(None)
     return {"counts"} if column is None else {f"{COLUMN}{column}"}
 

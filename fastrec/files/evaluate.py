@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from fastrec.arguments.calls import FileOptions, ListSettings, RowSettings
 from fastrec.arguments.groups import FileColumnNames
@@ -15,7 +15,6 @@ from fastrec.checks import check_path, check_progress, check_text, listed, neare
 from fastrec.evaluation.evaluators import MAX_ITEMS
 from fastrec.evaluation.list_rules import read_no_truth
 from fastrec.evaluation.lists import Evaluator
-from fastrec.evaluation.rows import ScoreEvaluator, usual_of_rows
 from fastrec.exceptions import Argument, InputError, InputTypeError
 from fastrec.files.columns import ITEMS, USERS, ListColumns, RowColumns
 from fastrec.files.formats.recognise import AUTO
@@ -23,7 +22,6 @@ from fastrec.files.job import EVALUATING
 from fastrec.files.lists import evaluate_lists
 from fastrec.files.places import fetched
 from fastrec.files.resources import Resources
-from fastrec.files.rows import evaluate_log
 from fastrec.files.tables import has_column
 from fastrec.inputs.frames import read_user_labels
 from fastrec.inputs.items import ItemTable
@@ -31,6 +29,9 @@ from fastrec.inputs.row_groups import check_apart
 from fastrec.inputs.sides import SIDES
 from fastrec.report.report import Report
 from fastrec.runtime.limits import read_size
+
+if TYPE_CHECKING:
+    from fastrec.evaluation.rows import ScoreEvaluator
 
 __all__ = ["evaluate_files", "is_of_lists", "maker_of_lists"]
 
@@ -119,6 +120,8 @@ def evaluate_files(
         if truth is None:
             tables = places.enter_context(fetched(tables, folder))
             if not is_of_lists(tables["recs"], metrics, asked):
+                from fastrec.files.rows import evaluate_log
+
                 _reject(asked, ("rank", "gain", *(name for name in tables if name not in ("recs", USERS))), LOG)
                 settings = _settings(RowSettings, LOG, given)
                 tables = {"log": tables.pop("recs"), **tables}
@@ -187,6 +190,8 @@ def _given(columns: Mapping[str, Any], kind: type[Any]) -> dict[str, Any]:
 
 def _maker(metrics: Any, settings: dict[str, Any], *, weighted: bool) -> Callable[..., ScoreEvaluator]:
     """Return a function that makes an evaluator of a log with users or without; the usual metrics depend on it."""
+    from fastrec.evaluation.rows import ScoreEvaluator, usual_of_rows
+
     if metrics is not None or settings.get("like") is not None:
         scorer = ScoreEvaluator(metrics, **settings)
         return lambda has_users: scorer  # noqa: ARG005 - called by name, too

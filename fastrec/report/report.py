@@ -24,7 +24,6 @@ from fastrec.report.archive import (
 from fastrec.report.definitions import definitions, known_call, settings_table
 from fastrec.report.doubts import NOTES
 from fastrec.report.estimates import Estimate
-from fastrec.report.pages import findings, paper_table, sections_of, segments, summary
 from fastrec.report.plain import group_rows, plain_data, refuse_ending, rows_of, scalar_name
 from fastrec.report.saved import (
     FORM,
@@ -250,6 +249,8 @@ class Report(Published, ReportValues):
         >>> page.count("<h1>Spring &amp; summer</h1>")
         1
         """
+        from fastrec.report.pages import sections_of
+
         metrics, groups, *others = self._sections()
         return self._page(path, title, about, [metrics, groups, *sections_of(curves), *others])
 
@@ -269,13 +270,19 @@ class Report(Published, ReportValues):
         return with_notes([estimated(self), *by_group], notes)
 
     def _paper(self) -> Table:
+        from fastrec.report.pages import paper_table
+
         return with_warnings(paper_table(self), self.warnings)
 
     def _lead(self) -> Lead:
+        from fastrec.report.pages import findings
+
         headline, *others = findings(self) or [""]
         return Lead(headline, others, self.warnings, [*self._counted(), f"fastrec {self.fastrec_version}"])
 
     def _sections(self) -> list[Section]:
+        from fastrec.report.pages import segments, summary
+
         meanings = [("total", "in the data", ""), ("evaluated", "counted", "")]
         meanings += [(name, meaning, self._rules(policies)) for name, meaning, policies in NOTES]
         return [

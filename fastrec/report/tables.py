@@ -14,7 +14,6 @@ from fastrec.report.definitions import known_call
 from fastrec.report.doubts import describe_one_class
 from fastrec.report.plain import group_rows, rows_of
 from fastrec.report.soundness import known_calls, values_of_settings, with_effects_of_settings
-from fastrec.show.charts import histogram, whisker
 from fastrec.show.numbers import (
     DASH,
     Gap,
@@ -187,6 +186,8 @@ def scales_of(gaps: Iterable[tuple[str, Gap]]) -> dict[str, float]:
 
 def _drawn(gap: Gap, scale: float) -> list[str | Drawn]:
     """Return a difference, and its interval with a picture."""
+    from fastrec.show.charts import whisker
+
     text, interval = shown_difference(gap)
     return [text, Drawn(interval, whisker(gap.low, gap.difference, gap.high, scale))]
 
@@ -203,6 +204,8 @@ def cutoff_families(rows: Iterable[Row]) -> dict[str, list[tuple[int, Row]]]:
 
 def distributions(report: ReportValues) -> Section:
     """Return a histogram and quantiles of users' values for each metric; of numbers of all lists users have none."""
+    from fastrec.show.charts import histogram
+
     charts, cells = [], []
     effects = with_effects_of_settings(known_calls(report.per_user), report.settings)
     lines = (

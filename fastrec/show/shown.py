@@ -10,7 +10,6 @@ from typing import Any, Literal
 from fastrec.checks import check_choice
 from fastrec.runtime.outputs import atomic_write
 from fastrec.show.frames import as_frame
-from fastrec.show.html import as_html, html_page
 from fastrec.show.json import dump_json
 from fastrec.show.latex import as_latex, as_latex_float
 from fastrec.show.markdown import as_markdown, as_markdown_with_caption
@@ -44,6 +43,8 @@ class Shown(ABC):
 
     def _repr_html_(self) -> str:
         """Return the same as `repr`, as HTML for notebooks."""
+        from fastrec.show.html import as_html
+
         return as_html(self._printed())
 
     def to_json(self, indent: int | None = None) -> str:
@@ -129,6 +130,8 @@ class Exported(Shown):
         sections: Sequence[Section] | None = None,
     ) -> str | None:
         """Write the page to a file that appears only when complete, or return it if `path` is None."""
+        from fastrec.show.html import html_page
+
         page = html_page(title, self._sections() if sections is None else sections, self._lead(), about)
         if path is None:
             return page

@@ -250,6 +250,17 @@ def test_importing_reads_no_metric_and_no_kernel() -> None:
     assert run(program) == str(sorted(LIGHT))
 
 
+def test_lists_need_nothing_of_scored_rows_models_items_and_pages() -> None:
+    program = """
+import sys, fastrec
+str(fastrec.evaluate([[1, 2]], [[2]], ["ndcg@2"]))
+others = ("fastrec.scored", "fastrec.items", "fastrec.evaluation.rows", "fastrec.evaluation.models",
+          "fastrec.inputs.models", "fastrec.report.pages", "fastrec.show.charts", "fastrec.show.html")
+print([name for name in sys.modules if name.startswith(others)])
+"""
+    assert run(program) == "[]"
+
+
 def test_the_catalogue_needs_no_compiler() -> None:
     program = "import sys, fastrec; fastrec.catalogue(); fastrec.Report; print('numba' in sys.modules)"
     assert run(program) == "False"
