@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote
@@ -105,6 +105,7 @@ class Source:
     n_rows: Mapping[str, int] = field(default_factory=dict)  # {path: rows}, if the rows were counted
     is_copy: bool = False  # whether `sql` is a table that has all rows
     all_columns: str = ""  # SQL that reads all columns, if `sql` has only the wanted ones
+    again: Callable[[], str] | None = None  # returns SQL for one more reading, if `sql` is a stream
 
     @property
     def columns(self) -> Mapping[str, tuple[str, str]]:
@@ -228,7 +229,8 @@ def refuse_other_folders(con: DuckDBPyConnection, source: Source, names: Iterabl
         if own == folder:
             continue
         alike = [f"coalesce(TRY_CAST(own AS {kind}) = TRY_CAST(folder AS {kind}), false)" for kind in COMPARED]
-        rows = f"SELECT CAST({own} AS VARCHAR) AS own, {folder} AS folder, {quoted(FILE)} AS file FROM {source.sql}"
+        sql = source.sql if source.again is None else source.again()
+        rows = f"SELECT CAST({own} AS VARCHAR) AS own, {folder} AS folder, {quoted(FILE)} AS file FROM {sql}"
         found = run(
             con,
             f"SELECT own, folder, file FROM ({rows}) WHERE folder IS DISTINCT FROM '' "

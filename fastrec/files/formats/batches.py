@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from abc import abstractmethod
 from collections.abc import Collection, Iterator, Sequence
@@ -81,6 +82,7 @@ class BatchedFormat(Format):
             frozenset(path for path, head in zip(files.paths, heads, strict=True) if head.rows),
             {utf8_path(path): head.rows for path, head in zip(files.paths, heads, strict=True)},
             all_columns=_view(con, everything),
+            again=functools.partial(_view, con, _Rows(self, files, heads, wanted)),
         )
 
     def size(self, files: Files, names: Collection[str]) -> Size:
@@ -138,7 +140,7 @@ class BatchedFormat(Format):
 
 
 class _Rows:
-    """The rows of files as columns c0, c1, ..., numbered as in the first; DuckDB asks for a stream at each use.
+    """The rows of files as columns c0, c1, ..., numbered as in the first; DuckDB before version 2 reads them once.
 
     A column that a file lacks, or has in another type, is null, as it cannot be used. With Hive partitions, a column
     names the file.
