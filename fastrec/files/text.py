@@ -30,9 +30,9 @@ from fastrec.runtime.threads import run_in_threads
 __all__ = ["MIN_BYTES", "TextRows", "find_text", "read_text"]
 
 Array = np.ndarray[Any, Any]
-Columns = dict[str, Any]  # of a piece by role: an array of numbers, an Arrow array of strings, or their `_Codes`
 MIN_BYTES = 1 << 18  # of all files: DuckDB reads less as fast
 PIECE_BYTES = 1 << 19
+MORE_ROWS = 1.1  # than the first piece lets expect
 BYTES_PER_ROW = 16  # about
 MAX_PACKED = 1032  # bytes that one byte of a gzip file can unpack to; more of zstd are left to DuckDB
 INTEGER, FLOAT, STRING = "int64", "float64", "string"
@@ -131,6 +131,15 @@ def _kind(role: str, values: Sequence[str]) -> str | None:
 # Pieces
 
 
+class _Piece(NamedTuple):
+    """Whole lines of a file."""
+
+    data: bytes
+    ends: Array  # bool: which bytes end a line
+    first: int  # the row of the table that begins the piece
+    rows: int
+
+
 class _Pieces:
     """Pieces of files, cut between lines; threads take them in turn."""
 
@@ -140,14 +149,22 @@ class _Pieces:
         self._taken = self._cut()
         sizes = [os.path.getsize(path) * (MAX_PACKED if packing_of(path) else 1) for path in rows.paths]
         self.n_most = sum(2 + 2 * size // PIECE_BYTES for size in sizes)
+        self.n_bytes = 0 if any(map(packing_of, rows.paths)) else sum(sizes)  # of all pieces; 0: not known
+        self.n_rows = 0  # of the pieces that were taken
 
-    def take(self) -> tuple[int, bytes] | None:
-        """Return the next piece and its number; None if there is no more."""
+    def take(self) -> _Piece | None:
+        """Return the next piece; None if there is no more."""
         with self._lock:
-            return next(self._taken, None)
+            data = next(self._taken, None)
+            if data is None:
+                return None
+            ends = np.frombuffer(data, np.uint8) == NEWLINE
+            first, rows = self.n_rows, int(np.count_nonzero(ends))
+            self.n_rows += rows
+            return _Piece(data, ends, first, rows)
 
-    def _cut(self) -> Iterator[tuple[int, bytes]]:
-        n, line_break = 0, self._rows.form.line_break
+    def _cut(self) -> Iterator[bytes]:
+        line_break = self._rows.form.line_break
         for path, header in zip(self._rows.paths, self._rows.headers, strict=True):
             with unpacked(path) as (stream, _):
                 stream.read(header)
@@ -159,44 +176,39 @@ class _Pieces:
                     if len(rest) > PIECE_BYTES:
                         raise DoubtError  # a long line
                     if cut:
-                        yield n, piece[:cut]
-                        n += 1
+                        yield piece[:cut]
                 if rest:
-                    yield n, rest + line_break
-                    n += 1
+                    yield rest + line_break
 
 
 # Bytes that Arrow takes in another way than DuckDB
 
 
-def _check_bytes(piece: bytes, form: RowForm, *, has_integers: bool) -> int:
-    """Return the number of lines; raise `DoubtError` for bytes that Arrow and DuckDB may take in different ways.
+def _check_bytes(piece: _Piece, form: RowForm, *, has_integers: bool) -> None:
+    """Raise `DoubtError` for bytes that Arrow and DuckDB may take in different ways.
 
     Arrow takes `007` and ` 7` for 7, where a string would stay as it is. Bytes that most files lack are searched for:
     comparing all bytes of a piece takes several times as long.
     """
-    data = np.frombuffer(piece, np.uint8)
-    ends = data == NEWLINE
-    n_lines = int(np.count_nonzero(ends))
+    data = np.frombuffer(piece.data, np.uint8)
     n_returns = 0
     if form.line_break != b"\n":
         returns = data == RETURN
-        if returns[-1] or not np.array_equal(returns[:-1], ends[1:]):
+        if returns[-1] or not np.array_equal(returns[:-1], piece.ends[1:]):
             raise DoubtError
         n_returns = int(np.count_nonzero(returns))
-    elif b"\r" in piece:
+    elif b"\r" in piece.data:
         raise DoubtError
-    n_unusual = int(np.count_nonzero(data < SPACE)) - n_lines - n_returns
-    if n_unusual != (piece.count(b"\t") if form.delimiter == "\t" else 0):
+    n_unusual = int(np.count_nonzero(data < SPACE)) - piece.rows - n_returns
+    if n_unusual != (piece.data.count(b"\t") if form.delimiter == "\t" else 0):
         raise DoubtError
-    if not piece.isascii():
-        _check_encoding(piece)
-    has_quotes = b'"' in piece
+    if not piece.data.isascii():
+        _check_encoding(piece.data)
+    has_quotes = b'"' in piece.data
     if has_quotes:
         _check_quotes(data, form)
     if has_integers:
-        _check_integers(piece, ends, form, has_quotes=has_quotes)
-    return n_lines
+        _check_integers(piece.data, piece.ends, form, has_quotes=has_quotes)
 
 
 def _check_encoding(piece: bytes) -> None:
@@ -245,7 +257,7 @@ def _check_integers(piece: bytes, ends: Array, form: RowForm, *, has_quotes: boo
 
 
 class _TableReader:
-    """Reads the pieces of the files of a table into columns."""
+    """Reads the pieces of the files of a table, and writes each at its place in the columns."""
 
     def __init__(self, rows: TextRows, left: _Left, numbered: Mapping[str, Numbering]) -> None:
         from pyarrow import csv
@@ -254,38 +266,56 @@ class _TableReader:
         self._numbered = {role: numbering for role, numbering in numbered.items() if role in rows.kinds}
         self._pieces = _Pieces(rows)
         self._has_integers = INTEGER in rows.kinds.values()
-        self.wide: set[str] = set()  # roles of integers that do not fit int32
+        self._columns: dict[str, _Column] = {}
+        self._texts: list[tuple[int, str, Any]] = []  # strings without numbers: first row, role, values
+        self._lists: list[tuple[str, int, int, int]] = []  # role, first row, end, list of the numbering
         types = {name: _types()[rows.kinds[role]] for role, name in rows.names.items()}
         self._parse = csv.ParseOptions(
             delimiter=rows.form.delimiter, newlines_in_values=True, ignore_empty_lines=False, invalid_row_handler=None
         )
         self._convert = csv.ConvertOptions(column_types=types, include_columns=list(types), null_values=[])
 
-    def read(self, n_threads: int) -> list[_ReadPiece]:
-        """Return the pieces in their order; raise `DoubtError` in doubt."""
-        pieces = run_in_threads(self._take, range(self._pieces.n_most), n_threads)
+    def read(self, n_threads: int) -> bool:
+        """Read all rows, and return whether there are any; raise `DoubtError` in doubt."""
+        self._take(0)  # alone: it tells how many rows to expect
+        run_in_threads(self._take, range(1, self._pieces.n_most), n_threads)
         if self._pieces.take() is not None:
             raise DoubtError  # some rows were not read
-        return sorted((piece for piece in pieces if piece), key=lambda piece: piece.nth)
+        return self._pieces.n_rows > 0
 
-    def _take(self, _: int) -> _ReadPiece | None:
+    def _take(self, _: int) -> None:
         """Read the next piece."""
-        taken = self._pieces.take()
-        if taken is None:
-            return None
-        n, piece = taken
-        n_lines = _check_bytes(piece, self._rows.form, has_integers=self._has_integers)
-        table = self._columns_of(piece)
-        if table.num_rows != n_lines:
+        piece = self._pieces.take()
+        if piece is None:
+            return
+        _check_bytes(piece, self._rows.form, has_integers=self._has_integers)
+        table = self._columns_of(piece.data)
+        if table.num_rows != piece.rows:
             raise DoubtError
         self._left.take(table.nbytes, len(table))
-        columns = {role: self._clean(role, values) for role, values in zip(self._rows.names, table, strict=True)}
-        for role, numbering in self._numbered.items():
-            codes = np.empty(len(table), np.int32)
-            with numbering.list_of_thread() as nth:
-                numbering.number(nth, columns[role], codes)
-            columns[role] = _Codes(codes, nth)
-        return _ReadPiece(n, n_lines, columns)
+        expected = 0 if piece.first else int(MORE_ROWS * piece.rows * self._pieces.n_bytes / len(piece.data))
+        for role, values in zip(self._rows.names, table, strict=True):
+            kept = self._clean(role, values.combine_chunks())
+            if role in self._numbered:
+                self._number(role, piece, kept, expected)
+            elif self._rows.is_string(role):
+                self._texts.append((piece.first, role, kept))
+            else:
+                self._column(role, kept.dtype, expected).put(piece.first, kept)
+
+    def _column(self, role: str, dtype: np.dtype[Any], expected: int) -> _Column:
+        """Return the column of a role; it is made with the first piece."""
+        if role not in self._columns:
+            self._columns[role] = _Column(dtype, expected)
+        return self._columns[role]
+
+    def _number(self, role: str, piece: _Piece, strings: Any, expected: int) -> None:
+        """Write the numbers of strings."""
+        last, codes = piece.first + piece.rows, np.empty(piece.rows, np.int32)
+        with self._numbered[role].list_of_thread() as nth:
+            self._numbered[role].number(nth, strings, codes)
+        self._column(role, codes.dtype, expected).put(piece.first, codes)
+        self._lists.append((role, piece.first, last, nth))
 
     def _columns_of(self, piece: bytes) -> Any:
         import pyarrow as pa
@@ -299,8 +329,11 @@ class _TableReader:
             raise DoubtError from error
 
     def _clean(self, role: str, values: Any) -> Any:
-        """Return the values of a column; raise `DoubtError` for those that DuckDB reads in another way or rejects."""
-        kind, values = self._rows.kinds[role], values.combine_chunks()
+        """Return the values of a column; raise `DoubtError` for those that DuckDB reads in another way or rejects.
+
+        Integers that fit are int32.
+        """
+        kind = self._rows.kinds[role]
         if kind == STRING:
             ends = np.frombuffer(values.buffers()[1], np.int32, len(values) + 1, 4 * values.offset)
             if not np.diff(ends).all():
@@ -308,15 +341,79 @@ class _TableReader:
             return values
         numbers = values_of(values)
         if kind == FLOAT:
-            clean = np.abs(numbers).max() < MAX_EXACT_INTEGER
-        else:
-            lowest = numbers.min()
-            clean = lowest >= (0 if role == "item" else LOWEST_ID)
-            if lowest < INT32.min or numbers.max() > INT32.max:
-                self.wide.add(role)
-        if not clean:
+            if not np.abs(numbers).max() < MAX_EXACT_INTEGER:
+                raise DoubtError
+            return numbers
+        lowest = numbers.min()
+        if lowest < (0 if role == "item" else LOWEST_ID):
             raise DoubtError
-        return numbers
+        return numbers if lowest < INT32.min or numbers.max() > INT32.max else numbers.astype(np.int32)
+
+    @property
+    def types(self) -> dict[str, np.dtype[Any]]:
+        """The types of the columns of numbers, by role."""
+        return {role: column.dtype for role, column in self._columns.items()}
+
+    def table(
+        self, types: Mapping[str, np.dtype[Any]], final: Mapping[str, tuple[list[Array], Any]], n_threads: int
+    ) -> Any:
+        """Return the columns as a PyArrow table with these types; `final` as `Numbering.ascending` returns it."""
+        import pyarrow as pa
+
+        n_rows = self._pieces.n_rows
+        whole = {role: column.whole(types[role], n_rows, n_threads) for role, column in self._columns.items()}
+
+        def renumber(at: int) -> None:
+            role, first, last, nth = self._lists[at]
+            whole[role][first:last] = final[role][0][nth][whole[role][first:last]]
+
+        run_in_threads(renumber, range(len(self._lists)), n_threads)
+        self._texts.sort(key=lambda text: text[0])
+        columns = []
+        for role in self._rows.kinds:
+            if role in final:
+                columns.append(pa.DictionaryArray.from_arrays(arrow_of(whole[role]), final[role][1]))
+            elif role in whole:
+                columns.append(arrow_of(whole[role]))
+            else:
+                columns.append(pa.chunked_array([own for _, name, own in self._texts if name == role], pa.string()))
+        return pa.Table.from_arrays(columns, names=list(self._rows.kinds))
+
+
+class _Column:
+    """A column of numbers that threads write in pieces. Memory that nothing is written to takes no room."""
+
+    def __init__(self, dtype: np.dtype[Any], expected: int) -> None:
+        self._values = np.empty(expected, dtype)
+        self._apart: list[tuple[int, Array]] = []  # pieces past the expected rows, or of a wider type
+
+    def put(self, first: int, values: Array) -> None:
+        """Write values from a row on."""
+        own = self._values[first : first + len(values)]
+        if len(own) < len(values) or own.dtype.itemsize < values.dtype.itemsize:
+            self._apart.append((first, values))
+        else:
+            own[:] = values
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The widest type of the pieces."""
+        return np.result_type(self._values, *(values for _, values in self._apart))
+
+    def whole(self, dtype: np.dtype[Any], n_rows: int, n_threads: int) -> Array:
+        """Return all values in a type."""
+        own = self._values[:n_rows]
+        if not self._apart and own.dtype == dtype:
+            return own
+        out = np.empty(n_rows, dtype)
+        out[: len(own)] = own
+
+        def put(at: int) -> None:
+            first, values = self._apart[at]
+            out[first : first + len(values)] = values
+
+        run_in_threads(put, range(len(self._apart)), n_threads)
+        return out
 
 
 def _types() -> dict[str, Any]:
@@ -341,21 +438,6 @@ class _Left:
                 raise DoubtError
 
 
-class _Codes(NamedTuple):
-    """Numbers that one list of a numbering gave to strings."""
-
-    codes: Array  # int32
-    nth: int
-
-
-class _ReadPiece(NamedTuple):
-    """A piece that was read."""
-
-    nth: int  # of the pieces of its table
-    rows: int
-    columns: Columns
-
-
 # Tables
 
 
@@ -368,51 +450,13 @@ def read_text(found: Mapping[str, TextRows], n_threads: int, n_bytes: int) -> di
     try:
         readers = {table: _TableReader(rows, left, numbered) for table, rows in found.items()}
         with loading_kernels(n_rows):
-            pieces = {table: reader.read(n_threads) for table, reader in readers.items()}
+            are_filled = [reader.read(n_threads) for reader in readers.values()]
         final = ascending_numbers(numbered, n_threads)
     except (DoubtError, CollisionError, InputError, OSError):
         return None
-    if not all(pieces.values()):
+    if not all(are_filled):
         return None
-    wide = {role for reader in readers.values() for role in reader.wide}
-    return {table: _table(rows, pieces.pop(table), wide, final, n_threads) for table, rows in found.items()}
-
-
-def _table(
-    rows: TextRows,
-    pieces: list[_ReadPiece],
-    wide: set[str],
-    final: Mapping[str, tuple[list[Array], Any]],
-    n_threads: int,
-) -> Any:
-    """Join pieces to a PyArrow table, a piece per thread at a time; `final` as `Numbering.ascending` returns it."""
-    import pyarrow as pa
-
-    starts = np.cumsum([0, *(piece.rows for piece in pieces)])
-    kept = {role: _kept_as(kind, wide=role in wide) for role, kind in rows.kinds.items() if kind != STRING}
-    kept |= {role: np.dtype(np.int32) for role in rows.kinds if role in final}
-    whole = {role: np.empty(starts[-1], dtype) for role, dtype in kept.items()}
-
-    def join(at: int) -> None:
-        for role, out in whole.items():
-            part, own = pieces[at].columns.pop(role), out[starts[at] : starts[at + 1]]
-            if role in final:
-                np.take(final[role][0][part.nth], part.codes, out=own, mode="clip")  # other modes need a copy
-            else:
-                own[:] = part
-
-    run_in_threads(join, range(len(pieces)), n_threads)
-    columns = []
-    for role in rows.kinds:
-        if role in final:
-            columns.append(pa.DictionaryArray.from_arrays(arrow_of(whole[role]), final[role][1]))
-        elif role in whole:
-            columns.append(arrow_of(whole[role]))
-        else:
-            columns.append(pa.chunked_array([piece.columns.pop(role) for piece in pieces], pa.string()))
-    return pa.Table.from_arrays(columns, names=list(rows.kinds))
-
-
-def _kept_as(kind: str, *, wide: bool) -> np.dtype[Any]:
-    """Return the type that numbers of a kind are kept in."""
-    return np.dtype(np.float64 if kind == FLOAT else np.int64 if wide else np.int32)
+    types: dict[str, np.dtype[Any]] = {}  # ids of a role have one type in all tables
+    for reader in readers.values():
+        types |= {role: np.promote_types(own, types.get(role, own)) for role, own in reader.types.items()}
+    return {table: readers.pop(table).table(types, final, n_threads) for table in list(readers)}

@@ -218,6 +218,17 @@ def test_a_side_needs_64_bits_if_another_does(write):
     assert {str(rows.schema.field("user").type) for rows in found.values()} == {"int32"}
 
 
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_later_rows_may_be_shorter_and_wider(write, monkeypatch, n_threads):
+    """The first piece tells how many rows to expect, and how wide ids are."""
+    monkeypatch.setattr(text, "PIECE_BYTES", 100)
+    rows = [(10**6 + n, n, n + 1 / 7) for n in range(10)] + [(n, 2**40 if n == 150 else n % 9, 0.5) for n in range(300)]
+    content = "user_id,item_id,score\n" + "".join(f"{user},{item},{score!r}\n" for user, item, score in rows)
+    for data in (content, gzip.compress(content.encode())):
+        found = straight(write(data), n_threads=n_threads)
+        assert list(zip(*found.values(), strict=True)) == rows
+
+
 def test_a_file_that_takes_more_memory_than_it_may_is_left_to_duckdb(write):
     found = text.find_text(open_files({"recs": write(NAMED)}, ListColumns(), "auto"))
     assert text.read_text(found, 1, 20) is None
