@@ -23,8 +23,8 @@ from fastrec.files.database import interruptible
 from fastrec.files.formats.base import one_row, quoted
 from fastrec.files.items import ID_TYPES, read_items_of
 from fastrec.files.opened import Opened, size_of_sides
-from fastrec.files.parquet import find_plain, read_plain, size_of_plain
-from fastrec.files.parts import Parts, cut_by_user
+from fastrec.files.parquet import Plain, find_plain, read_plain, size_of_plain
+from fastrec.files.parts import Parts, cut_by_user, cut_in_memory
 from fastrec.files.paths import unchanged
 from fastrec.files.sizes import Size, size_of_rows
 from fastrec.files.sorting import ranges_to_sort, sort_rows
@@ -175,6 +175,11 @@ class FileJob(NamedTuple, Generic[AnyColumns]):
 
     def read_whole(self) -> Whole | None:
         """Read tables that fit in memory and need no database; return None if they need one."""
+        found = self.read_in_memory(cut=False)
+        return found if isinstance(found, Whole) else None
+
+    def read_in_memory(self, *, cut: bool) -> Whole | Parts | None:
+        """Read tables as `read_whole` does. With `cut`, return many shuffled rows in parts."""
         with self._unchanged():
             sides = {table: side for table, side in self.opened.items() if table != ITEMS}
             plain, text = find_plain(sides), find_text(sides)
@@ -190,6 +195,10 @@ class FileJob(NamedTuple, Generic[AnyColumns]):
                 if items is None:
                     return None
             n_threads, limit = resolve_threads(self.resources.n_threads), self.resources.limit()
+            if plain and cut and "history" not in plain and items is None:
+                parts = cut_in_memory(plain, n_threads, self._sorting(plain))
+                if parts is not None:
+                    return parts
             if plain:
                 with loading_kernels(sum(side.rows for side in plain.values())):
                     tables = read_plain(plain, n_threads, size, limit // COPIES)
@@ -203,8 +212,7 @@ class FileJob(NamedTuple, Generic[AnyColumns]):
             return None
         with self._unchanged():
             plain = find_plain(self.opened) or {}
-            n_rows = sum(side.rows for side in plain.values())
-            return cut_by_user(stack, plain, self.resources, lambda done: self.watch(SORTING, done, n_rows))
+            return cut_by_user(stack, plain, self.resources, self._sorting(plain))
 
     def evaluate_parts(
         self, parts: Parts, evaluator: Any, add: Callable[[Any], Any], again: Callable[[Any], Any]
@@ -224,6 +232,11 @@ class FileJob(NamedTuple, Generic[AnyColumns]):
             evaluator.reset()
             return False
         return True
+
+    def _sorting(self, plain: Mapping[str, Plain]) -> Callable[[int], Any]:
+        """Return a function that tells how many rows of all tables are sorted."""
+        n_rows = sum(side.rows for side in plain.values())
+        return lambda done: self.watch(SORTING, done, n_rows)
 
     def _unchanged(self) -> contextlib.AbstractContextManager[None]:
         return unchanged({path: stamp for side in self.opened.values() for path, stamp in side.stamps.items()})

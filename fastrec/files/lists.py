@@ -23,6 +23,7 @@ from fastrec.files.items import count_history_of, read_items_of
 from fastrec.files.job import Data, Evaluated, FileJob, batches, roles_of_lists, select_sql
 from fastrec.files.labels import LabelsOfUsers
 from fastrec.files.opened import open_files
+from fastrec.files.parts import Parts
 from fastrec.files.resources import Resources
 from fastrec.inputs.frames import Columns
 from fastrec.inputs.history import HistoryCounts
@@ -99,7 +100,9 @@ def _evaluate_whole_lists(
     make_evaluator: Callable[[ItemTable | None], Evaluator], job: FileJob[ListColumns], shared: Mapping[str, str]
 ) -> Evaluated | None:
     """Evaluate files that fit in memory and need no database; return None if they need one."""
-    whole = job.read_whole()
+    whole = job.read_in_memory(cut=True)
+    if isinstance(whole, Parts):
+        return _evaluate_parts(make_evaluator, job, shared, whole)
     if whole is None:
         return None
     tables, evaluator = whole.tables, make_evaluator(whole.items)
@@ -126,21 +129,29 @@ def _evaluate_parts_of_lists(
     """Evaluate files of more rows than fit in memory, part by part; return None if they need a database."""
     with contextlib.ExitStack() as stack:
         parts = job.cut_by_user(stack)
-        if parts is None:
-            return None
-        evaluator, given = make_evaluator(None), _arguments(job.labels_by_user, None)
-        apart = {name for name in parts.found if not SIDES[name].has_users}
+        return None if parts is None else _evaluate_parts(make_evaluator, job, shared, parts)
 
-        def add(batch: dict[str, Any]) -> None:
-            nonlocal apart
-            apart = sides_apart(batch, apart)
-            evaluator.update_sides({**batch, **shared}, **given)
 
-        def again(batch: dict[str, Any]) -> None:
-            review(evaluator, {**batch, **shared}, given)
+def _evaluate_parts(
+    make_evaluator: Callable[[ItemTable | None], Evaluator],
+    job: FileJob[ListColumns],
+    shared: Mapping[str, str],
+    parts: Parts,
+) -> Evaluated | None:
+    """Evaluate part by part; return None if a database must read the files."""
+    evaluator, given = make_evaluator(None), _arguments(job.labels_by_user, None)
+    apart = {name for name in parts.found if not SIDES[name].has_users}
 
-        if not job.evaluate_parts(parts, evaluator, add, again):
-            return None
+    def add(batch: dict[str, Any]) -> None:
+        nonlocal apart
+        apart = sides_apart(batch, apart)
+        evaluator.update_sides({**batch, **shared}, **given)
+
+    def again(batch: dict[str, Any]) -> None:
+        review(evaluator, {**batch, **shared}, given)
+
+    if not job.evaluate_parts(parts, evaluator, add, again):
+        return None
     names = {table: list(plain.names) for table, plain in parts.found.items()}
     return _finish(evaluator, job, names, {table: plain.listed for table, plain in parts.found.items()}, apart)
 

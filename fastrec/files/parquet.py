@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -89,7 +89,9 @@ class Plain(NamedTuple):
         if done != group.rows:
             raise DoubtError
 
-    def pieces(self, at: int, n_rows: int, roles: Sequence[str] = ()) -> Iterator[tuple[int, dict[str, Array]]]:
+    def pieces(
+        self, at: int, n_rows: int, roles: Sequence[str] = ()
+    ) -> Generator[tuple[int, dict[str, Array]], None, None]:
         """Yield the numbers of pieces of a row group by role: of all columns, or of some."""
         kept = {role: width for role, width in self.kept().items() if not roles or role in roles}
         for first, batch in self.batches(at, n_rows, kept, buffer=BUFFER):

@@ -1,8 +1,9 @@
-"""Parquet files of more rows than fit in memory, cut into parts on disk: each part has all rows of its users.
+"""Parquet files cut into parts, on disk if they do not fit in memory: each part has all rows of its users.
 
 Row groups are cut by ranges of user ids while they are decoded, so that a part is read, grouped and evaluated in
-memory: nothing is sorted on disk. Only files of plain, clean columns of numbers are cut; DuckDB sorts all others, and
-says what is wrong with those that have a fault.
+memory: nothing is sorted on disk. Shuffled rows that fit in memory are cut there, since each part takes the memory of
+the part before. Only files of plain, clean columns of numbers are cut; DuckDB sorts all others, and says what is wrong
+with those that have a fault.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ import contextlib
 import os
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -25,7 +26,7 @@ from fastrec.runtime.limits import resolve_threads
 from fastrec.runtime.outputs import temporary_folder
 from fastrec.runtime.threads import run_in_threads
 
-__all__ = ["Parts", "cut_by_user"]
+__all__ = ["Parts", "cut_by_user", "cut_in_memory"]
 
 Array = np.ndarray[Any, Any]
 Tick = Callable[[int], Any]  # called with the rows that are done
@@ -35,35 +36,67 @@ MIN_PIECE, MAX_PIECE = 1 << 14, 1 << 20  # rows cut at once
 BYTES_PER_CUT_ROW = 640  # of the memory, for each row that a thread cuts
 BYTES_PER_ROW = 256  # of the memory, for each row of a part
 LARGER = 2  # how many times as large as planned a part may be
+MIN_ROWS_IN_MEMORY = 1 << 22  # fewer are evaluated at once
+ROWS_IN_MEMORY = 5 << 18  # of a part
+PIECE_IN_MEMORY = 1 << 17  # rows cut at once
+FIRST_ROWS = 1 << 13  # of a row group, which stand for all
+FEW_EDGES = 32  # that are faster to compare with one by one than to search
+LONG_RUN = 8  # rows of a user one after the other, on average, from which files are grouped by user
 
 
 class _CutRows(NamedTuple):
-    """Rows of a table that were cut together: where the file has them, by part."""
+    """Rows of a table that were cut together: where they are, by part."""
 
     first: int  # of its rows among those of the table
-    at: int  # in the file
+    at: Sequence[int]  # of each column, as `Store.append` returns it
     ends: Array  # int64 (n_parts + 1,): where the rows of each part begin
 
 
+class Store(Protocol):
+    """Keeps columns that threads append."""
+
+    def append(self, columns: Iterable[Array]) -> Sequence[int]:
+        """Keep columns; return where each is."""
+
+    def read(self, at: int, first: int, out: Array) -> None:
+        """Fill an array with the values of a column from `first` on."""
+
+
+class _Kept:
+    """A store in memory."""
+
+    def __init__(self) -> None:
+        self._columns: list[Array] = []
+        self._lock = threading.Lock()
+
+    def append(self, columns: Iterable[Array]) -> Sequence[int]:
+        with self._lock:
+            start = len(self._columns)
+            self._columns += columns
+            return range(start, len(self._columns))
+
+    def read(self, at: int, first: int, out: Array) -> None:
+        out[:] = self._columns[at][first : first + len(out)]
+
+
 class _Spill:
-    """A temporary file that threads write to."""
+    """A store in a temporary file."""
 
     def __init__(self, folder: str) -> None:
         self._file = tempfile.TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115 - `close` closes it
         self._lock = threading.Lock()
         self.close = self._file.close
 
-    def append(self, columns: Iterable[Array]) -> int:
-        """Write columns one after the other; return where they begin."""
+    def append(self, columns: Iterable[Array]) -> Sequence[int]:
+        starts = []
         with self._lock:
-            at = self._file.seek(0, os.SEEK_END)
             for values in columns:
+                starts.append(self._file.seek(0, os.SEEK_END))
                 self._check(self._file.write(values.data), values)
-        return at
+        return starts
 
-    def read(self, at: int, out: Array) -> None:
-        """Fill an array."""
-        self._file.seek(at)
+    def read(self, at: int, first: int, out: Array) -> None:
+        self._file.seek(at + first * out.itemsize)
         self._check(self._file.readinto(out.data), out)
 
     def _check(self, n_bytes: int, values: Array) -> None:
@@ -74,19 +107,19 @@ class _Spill:
 class _Table:
     """The rows of a table by part."""
 
-    def __init__(self, plain: Plain, spill: _Spill, edges: Array) -> None:
-        self._plain, self._spill, self._edges = plain, spill, edges
+    def __init__(self, plain: Plain, store: Store, edges: Array) -> None:
+        self._plain, self._store, self._edges = plain, store, edges
         self._types = plain.kept()
         self._cuts: list[_CutRows] = []
 
     def cut(self, group: int, n_rows: int) -> None:
         """Cut a row group, in pieces of so many rows."""
         for first, columns in self._plain.pieces(group, n_rows):
-            of_rows = np.searchsorted(self._edges, columns[self._plain.users[0]], side="right").astype(np.uint8)
+            of_rows = _parts_of(columns[self._plain.users[0]], self._edges)
             order = np.argsort(of_rows, kind="stable")  # rows of a user keep their order
             moved = [columns[role][order] for role in self._types]
             ends = np.append(0, np.cumsum(np.bincount(of_rows, minlength=len(self._edges) + 1)))
-            self._cuts.append(_CutRows(first, self._spill.append(moved), ends))
+            self._cuts.append(_CutRows(first, self._store.append(moved), ends))
 
     def arrange(self) -> Array:
         """Bring all that was cut into the order of the rows, and return the number of rows of each part."""
@@ -102,16 +135,24 @@ class _Table:
         whole = {role: np.empty(sum(sizes), kept) for role, kept in self._types.items()}
         done = 0
         for cut, size in zip(self._cuts, sizes, strict=True):
-            at = cut.at
-            for values in whole.values() if size else ():
-                self._spill.read(at + int(cut.ends[part]) * values.itemsize, values[done : done + size])
-                at += int(cut.ends[-1]) * values.itemsize
+            for at, values in zip(cut.at, whole.values(), strict=True) if size else ():
+                self._store.read(at, int(cut.ends[part]), values[done : done + size])
             done += size
         return pa.Table.from_arrays([arrow_of(values) for values in whole.values()], names=list(whole))
 
 
+def _parts_of(users: Array, edges: Array) -> Array:
+    """Return the part of each user id, uint8: the number of edges that are not above it."""
+    if len(edges) > FEW_EDGES:
+        return np.searchsorted(edges, users, side="right").astype(np.uint8)
+    parts = np.zeros(len(users), np.uint8)
+    for edge in edges:
+        parts += users >= edge
+    return parts
+
+
 class Parts:
-    """Tables in parts on disk."""
+    """Tables in parts."""
 
     def __init__(self, found: Mapping[str, Plain], tables: Mapping[str, _Table], sizes: Array) -> None:
         self.found = found
@@ -121,6 +162,11 @@ class Parts:
     def n_rows(self) -> int:
         """The number of rows of all tables."""
         return int(self._sizes.sum())
+
+    @property
+    def largest(self) -> int:
+        """The number of rows of the largest part."""
+        return int(self._sizes.max())
 
     def batches(self, tick: Tick) -> Iterator[dict[str, Any]]:
         """Yield {table: rows} for each part, users in ascending order from part to part."""
@@ -147,7 +193,7 @@ def cut_by_user(
             with contextlib.suppress(WideError):
                 with _doubting():
                     spill = attempt.enter_context(contextlib.closing(_Spill(folder)))
-                parts = _cut(tables, spill, resources, tick)
+                parts = _cut_for_memory(tables, spill, resources, tick)
                 stack.push(attempt.pop_all())
                 return parts
     return None
@@ -163,23 +209,68 @@ def _doubting() -> Iterator[None]:
 
 
 def _can_cut(found: Mapping[str, Plain], resources: Resources) -> bool:
-    for plain in found.values():
-        if len(plain.users) != 1 or any(map(plain.is_string, plain.types)):
-            return False
-    return _n_parts(found, resources) <= MAX_PARTS
+    return all(map(_has_plain_users, found.values())) and _n_parts(found, resources) <= MAX_PARTS
+
+
+def _has_plain_users(plain: Plain) -> bool:
+    """Return whether users have one id, and no column holds strings."""
+    return len(plain.users) == 1 and not any(map(plain.is_string, plain.types))
 
 
 def _n_parts(found: Mapping[str, Plain], resources: Resources) -> int:
     return 1 + sum(plain.rows for plain in found.values()) * BYTES_PER_ROW // resources.limit()
 
 
-def _cut(found: Mapping[str, Plain], spill: _Spill, resources: Resources, tick: Tick) -> Parts:
-    """Cut tables; raise `DoubtError` in doubt."""
+def _cut_for_memory(found: Mapping[str, Plain], spill: _Spill, resources: Resources, tick: Tick) -> Parts:
+    """Cut tables into parts that fit in memory; raise `DoubtError` in doubt."""
     n_threads, n_parts = resolve_threads(resources.n_threads), _n_parts(found, resources)
     n_rows = min(max(resources.limit() // (BYTES_PER_CUT_ROW * n_threads), MIN_PIECE), MAX_PIECE)
-    largest = max(found.values(), key=lambda plain: plain.rows)
-    edges = _edges(largest, n_parts, n_rows, n_threads)
-    tables = {name: _Table(plain, spill, edges) for name, plain in found.items()}
+    largest = _largest(found)
+    parts = _cut(found, spill, _edges(_sample(largest, n_rows, n_threads), n_parts), n_rows, n_threads, tick)
+    if parts.largest * BYTES_PER_ROW > LARGER * max(resources.limit(), BYTES_PER_ROW):
+        raise DoubtError  # a user with many rows, or a sample that misleads
+    return parts
+
+
+def cut_in_memory(found: Mapping[str, Plain], n_threads: int, tick: Tick) -> Parts | None:
+    """Cut the files of each table by user, in memory; None in doubt, and where it gains nothing."""
+    n_parts = min(sum(plain.rows for plain in found.values()) // ROWS_IN_MEMORY, MAX_PARTS)
+    if n_parts * ROWS_IN_MEMORY < MIN_ROWS_IN_MEMORY or not all(map(_has_plain_users, found.values())):
+        return None
+    with contextlib.suppress(DoubtError):
+        for tables in (found, without_narrow(found)):
+            with contextlib.suppress(WideError):
+                firsts = _first_users(_largest(tables), n_threads)
+                if _are_grouped(firsts):
+                    return None
+                edges = _edges(np.sort(np.concatenate(firsts)), n_parts)
+                return _cut(tables, _Kept(), edges, PIECE_IN_MEMORY, n_threads, tick)
+    return None
+
+
+def _first_users(plain: Plain, n_threads: int) -> list[Array]:
+    """Return the users of the first rows of each row group."""
+
+    def first_of(group: int) -> Array:
+        with _doubting(), contextlib.closing(plain.pieces(group, FIRST_ROWS, plain.users)) as pieces:
+            return next((columns[plain.users[0]] for _, columns in pieces), np.zeros(0, np.int64))
+
+    return run_in_threads(first_of, range(len(plain.groups)), n_threads)
+
+
+def _are_grouped(samples: Iterable[Array]) -> bool:
+    """Return whether neighbouring rows mostly have the same user."""
+    changes = sum(int(np.count_nonzero(users[1:] != users[:-1])) for users in samples)
+    return changes * LONG_RUN < sum(map(len, samples))
+
+
+def _largest(found: Mapping[str, Plain]) -> Plain:
+    return max(found.values(), key=lambda plain: plain.rows)
+
+
+def _cut(found: Mapping[str, Plain], store: Store, edges: Array, n_rows: int, n_threads: int, tick: Tick) -> Parts:
+    """Cut tables at `edges`, the least user id of each part but the first, in pieces of so many rows."""
+    tables = {name: _Table(plain, store, edges) for name, plain in found.items()}
     done, lock = 0, threading.Lock()
     tick(done)
     for name, plain in found.items():
@@ -193,14 +284,19 @@ def _cut(found: Mapping[str, Plain], spill: _Spill, resources: Resources, tick: 
                 tick(done)
 
         run_in_threads(cut, range(len(plain.groups)), n_threads)
-    sizes = np.sum([table.arrange() for table in tables.values()], axis=0)
-    if sizes.max() * BYTES_PER_ROW > LARGER * max(resources.limit(), BYTES_PER_ROW):
-        raise DoubtError  # a user with many rows, or a sample that misleads
-    return Parts(found, tables, sizes)
+    return Parts(found, tables, np.sum([table.arrange() for table in tables.values()], axis=0))
 
 
-def _edges(plain: Plain, n_parts: int, n_rows: int, n_threads: int) -> Array:
-    """Return the least user id of each part but the first, so that parts are about equally large."""
+def _edges(users: Array, n_parts: int) -> Array:
+    """Return the least user id of each part but the first, so that parts are about equally large.
+
+    `users` are those of a sample of the rows, ascending.
+    """
+    return np.unique(users[len(users) * np.arange(1, n_parts) // n_parts]) if len(users) else users
+
+
+def _sample(plain: Plain, n_rows: int, n_threads: int) -> Array:
+    """Return the user ids of a sample of all rows, ascending."""
 
     def sample(group: int) -> Array:
         users = [np.zeros(0, np.int64)]  # a row group may be empty
@@ -209,5 +305,5 @@ def _edges(plain: Plain, n_parts: int, n_rows: int, n_threads: int) -> Array:
                 users.append(rows[plain.users[0]][-first % ROWS_PER_SAMPLE :: ROWS_PER_SAMPLE])
         return np.concatenate(users)
 
-    users = np.sort(np.concatenate(run_in_threads(sample, range(len(plain.groups)), n_threads)))
-    return np.unique(users[len(users) * np.arange(1, n_parts) // n_parts]) if len(users) else users
+    users: Array = np.sort(np.concatenate(run_in_threads(sample, range(len(plain.groups)), n_threads)))
+    return users

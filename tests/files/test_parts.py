@@ -1,4 +1,4 @@
-"""Parquet of more rows than fit in memory, cut by user on disk: the same bits, the same errors, nothing left behind."""
+"""Parquet cut by user, in memory or on disk: the same bits, the same errors, nothing left behind."""
 
 import os
 
@@ -35,6 +35,26 @@ def cut(monkeypatch):
         monkeypatch.setattr(parts, "MIN_PIECE", 500)
         monkeypatch.setattr(parts, "MAX_PIECE", 500)
         monkeypatch.setattr(parts, "ROWS_PER_SAMPLE", 7)
+        return seen
+
+    return begin
+
+
+@pytest.fixture
+def cut_in_memory(monkeypatch):
+    """Cut shuffled lists in memory, into some ten parts; return what was cut, as `cut` does."""
+    seen = []
+    real = parts.cut_in_memory
+
+    def cut_lists(*given):
+        found = real(*given)
+        seen.append(None if found is None else int(np.count_nonzero(found._sizes)))
+        return found
+
+    def begin(rows=600):
+        monkeypatch.setattr(job, "cut_in_memory", cut_lists)
+        for name, value in {"MIN_ROWS_IN_MEMORY": 0, "ROWS_IN_MEMORY": rows, "PIECE_IN_MEMORY": 500}.items():
+            monkeypatch.setattr(parts, name, value)
         return seen
 
     return begin
@@ -89,6 +109,64 @@ def test_lists(tmp_path, cut, users, ties):
     assert everything(fastrec.evaluate_files(*paths, **ask, temp_directory=tmp_path)) == everything(whole)
     assert seen == [len(np.unique(users)) if len(users) < 10 else 10]
     assert sorted(os.listdir(tmp_path)) == ["recs.parquet", "truth.parquet"]
+
+
+@pytest.mark.parametrize("n_threads", [1, 3])
+@pytest.mark.parametrize(
+    "users",
+    [np.arange(300) * 7 - 900, np.concatenate([np.arange(200), np.arange(100) + 2**40]), np.array([5, 6])],
+    ids=["spread", "wide", "two"],
+)
+def test_lists_in_memory(tmp_path, cut_in_memory, users, n_threads):
+    paths = write(tmp_path, *rows_of_lists(users))
+    ask = {"metrics": LISTS, "ties": "input", "per_user": True, "n_items": 60, "n_threads": n_threads}
+    whole = fastrec.evaluate_files(*paths, **ask)
+    stages = []
+    seen = cut_in_memory(600 if len(users) > 2 else 10)
+    found = fastrec.evaluate_files(*paths, **ask, progress=lambda *given: stages.append(given))
+    assert everything(found) == everything(whole)
+    n_rows = sum(pq.read_metadata(path).num_rows for path in paths)
+    assert seen == [min(n_rows // 600, 256) if len(users) > 2 else 2]
+    assert stages == sorted(stages) and stages[-1] == (n_rows, n_rows)
+
+
+def test_what_is_not_cut_in_memory(tmp_path, cut_in_memory):
+    """Rows by user stay in place; the popularity of items in the history follows from all its rows."""
+    recs, truth = rows_of_lists(np.arange(300))
+    ordered = [table.take(pa.compute.sort_indices(table["user_id"])) for table in (recs, truth)]
+    (tmp_path / "sorted").mkdir()
+    paths, by_user = write(tmp_path, recs, truth), write(tmp_path / "sorted", *ordered)
+    history = os.fspath(tmp_path / "history.parquet")
+    pq.write_table(truth.select(["user_id", "item_id"]), history)
+    seen = cut_in_memory()
+    fastrec.evaluate_files(*by_user, "mrr", ties="input")
+    assert seen == [None]
+    fastrec.evaluate_files(*paths, "popularity@5", ties="input", history=history)
+    assert seen == [None]
+    fastrec.evaluate_files(*paths, "mrr", ties="input")
+    assert seen == [None, (len(recs) + len(truth)) // 600]
+
+
+@pytest.mark.parametrize("fault", ["null", "tie", "negative item"])
+def test_faults_in_memory_are_found_by_duckdb(tmp_path, cut_in_memory, fault):
+    recs, truth = rows_of_lists(np.arange(300) * 3)
+    at = 4321
+    if fault == "null":
+        items = recs["item_id"].to_pylist()
+        items[at] = None
+        recs = recs.set_column(1, "item_id", pa.array(items, pa.int64()))
+    elif fault == "negative item":
+        items = recs["item_id"].to_pylist()
+        items[at] = -5
+        recs = recs.set_column(1, "item_id", pa.array(items, pa.int64()))
+    paths = write(tmp_path, recs, truth)
+    ask = {"ties": "error" if fault == "tie" else "input"}
+    with pytest.raises(fastrec.FastrecError) as whole:
+        fastrec.evaluate_files(*paths, "mrr", **ask)
+    cut_in_memory()
+    with pytest.raises(fastrec.FastrecError) as found:
+        fastrec.evaluate_files(*paths, "mrr", **ask)
+    assert (type(found.value), str(found.value)) == (type(whole.value), str(whole.value))
 
 
 def test_subtopics(tmp_path, cut):

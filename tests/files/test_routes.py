@@ -22,7 +22,8 @@ BATCHED = ("arrow", "arrows", "feather")  # DuckDB always reads these
 FILES = [f"{form}, {way}" for form in FORMS for way in ("whole", "by DuckDB", "sorted on disk")]
 FILES += [f"{form}, {way}" for form in BATCHED for way in ("whole", "sorted on disk")]
 FRAMES = ["PyArrow", "PyArrow dictionaries", "pandas", "Polars"]
-ROUTES = [*FRAMES, *FILES, "parquet, strings numbered", "parquet, cut by user", "trec, whole", "trec, sorted on disk"]
+ROUTES = [*FRAMES, *FILES, "parquet, strings numbered", "parquet, cut by user", "parquet, cut in memory"]
+ROUTES += ["trec, whole", "trec, sorted on disk"]
 KINDS = ["integers", "strings", "tied scores"]
 
 
@@ -94,6 +95,9 @@ def in_files(route, tables, folder):
             patch.setattr(job, "cut_by_user", lambda *_: None)
         if way == "cut by user":
             patch.setattr(parts, "BYTES_PER_ROW", 300_000)
+        if way == "cut in memory":
+            patch.setattr(parts, "MIN_ROWS_IN_MEMORY", 0)
+            patch.setattr(parts, "ROWS_IN_MEMORY", 300)
         if way == "strings numbered":
             patch.setattr(parquet, "MANY_STRINGS", 1)
             patch.setattr(text, "MANY_STRINGS", 1)
