@@ -289,24 +289,24 @@ class _Shuffled:
     def __init__(self, split: _Split, codes: Array | None, starts: Array, counts: Array) -> None:
         self._split = split
         self._known_codes = codes  # None if each bucket holds one key
+        self._has_codes = True  # until their memory is taken
         self._starts = read_only(starts)  # of each code
         self._counts = read_only(counts)
 
     @once
     def _codes(self) -> Array:
         """The code of each row, by bucket."""
-        codes = self._known_codes
-        if codes is None:
-            kind = _new_codes(int(self._counts.sum())).dtype
-            codes = np.repeat(np.arange(len(self._counts), dtype=kind), self._counts)
-        return read_only(codes)
+        if self._known_codes is not None:
+            return self._known_codes
+        kind = _new_codes(int(self._counts.sum())).dtype
+        return np.repeat(np.arange(len(self._counts), dtype=kind), self._counts)
 
     @once
     def _targets(self) -> Array:
-        """The target of each row, by bucket."""
-        codes, places, targets = self._codes, self._starts.copy(), np.empty_like(self._codes)
+        """The target of each row, by bucket, in the memory of the codes: the system takes long to give new memory."""
+        targets, places, self._has_codes = self._codes, self._starts.copy(), False
+        codes, split = read_only(targets), self._split
         kernel = _kernel("place_rows", codes, codes.dtype)
-        split = self._split
         split.over_buckets(lambda first, last: kernel(codes, places, targets, *split.rows(first, last)))
         return targets
 
@@ -316,14 +316,19 @@ class _Shuffled:
         return self._split.move(column, self._targets)
 
     def by_rank(self, column: Array, ranks: Array) -> Array | None:
-        """Return a column by user and rank; None if the ranks of some user are not 1 to n, or 0 to n - 1."""
+        """Return a column by user and rank; None if the ranks of some user are not 1 to n, or 0 to n - 1.
+
+        Also None once a column was moved without ranks.
+        """
+        if not self._has_codes:
+            return None
         split, targets = self._split, np.empty_like(self._codes)
         lowest = np.int64(ranks.min())
         taken = np.zeros(len(targets), bool)
         groups = grouping.Groups(self._starts, self._counts)
         kernel = _kernel("place_by_rank", targets, targets.dtype, ranks.dtype)
         with split.scattered(ranks) as by_bucket:
-            arguments = (self._codes, by_bucket, lowest, groups, taken, targets)
+            arguments = (read_only(self._codes), by_bucket, lowest, groups, taken, targets)
             if not all(split.over_buckets(lambda first, last: kernel(*arguments, *split.rows(first, last)))):
                 return None
         return split.move(column, targets)

@@ -201,6 +201,22 @@ def test_shuffled_items_by_user_and_rank(way: str, users: list[list[int]], first
     assert ordered.tolist() == [at for user in found.ids.tolist() for at in wanted[user]]
 
 
+def test_rows_by_rank_after_other_moves(way: str) -> None:
+    """Moves take the memory of the codes of rows."""
+    draw = np.random.default_rng(3)
+    keys = draw.permutation(np.repeat(np.arange(40), 5))
+    ranks = np.zeros(len(keys), np.int64)
+    for key in range(40):
+        ranks[keys == key] = draw.permutation(5) + 1
+    items = np.arange(len(keys))
+    found, other = group_rows(keys, 2), group_rows(keys, 2)
+    ordered, _ = found.take_by_rank(items, ranks, 2)
+    moved = other.take(items).tolist()
+    again, twice = other.take_by_rank(items, ranks, 2)
+    assert twice is None and again.tolist() == ordered.tolist()
+    assert found.take(items).tolist() == other.take(items).tolist() == moved
+
+
 def test_shuffled_rows_with_a_rank_twice(way: str) -> None:
     keys, ranks = np.array([4, 2, 4, 2, 4, 2]), np.array([1, 0, 2, 1, 2, 2])
     _, twice = group_rows(keys, 2).take_by_rank(np.arange(6), ranks, 2)
