@@ -7,6 +7,7 @@ import pytest
 
 from fastrec import evaluate, evaluate_scores
 from fastrec.inputs import arrow, strings
+from fastrec.inputs.ids import Strings, encode_strings
 from fastrec.kernels import strings as kernels
 
 pa = pytest.importorskip("pyarrow")
@@ -108,3 +109,18 @@ def test_collisions_leave_the_texts_to_pyarrow(monkeypatch):
     recs = pa.table({"user_id": [1] * 500, "item_id": pa.array(values, pa.binary()), "rank": range(1, 501)})
     truth = pa.table({"user_id": [1], "item_id": pa.array(values[4:5], pa.binary())})
     assert evaluate(recs, truth, "mrr")["mrr"] == 1 / 5
+
+
+@pytest.mark.parametrize("words", [["a", "b", "é"], ["b", "a", "é"], ["a", "a", "b"], ["é", "b"], []])
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.large_binary()])
+def test_columns_with_one_dictionary(words, kind):
+    """Codes stay if the dictionary ascends, and the strings are in order in any case."""
+    are_bytes = kind == pa.large_binary()
+    values = pa.array([word.encode() for word in words] if are_bytes else words, kind)
+    codes = [np.arange(len(words), dtype=np.int32), np.zeros(min(len(words), 1), np.int32)]
+    found, spelled = encode_strings(Strings(own, values, "bytes" if are_bytes else "strings") for own in codes)
+    assert list(spelled) == sorted(set(values.to_pylist()))
+    for own, new in zip(codes, found, strict=True):
+        assert [spelled[code] for code in new.tolist()] == [values[code].as_py() for code in own.tolist()]
+    if words == ["a", "b", "é"] and kind != pa.string():
+        assert all(own is new for own, new in zip(codes, found, strict=True))
