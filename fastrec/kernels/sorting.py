@@ -107,10 +107,19 @@ def count_classes_by_bin(bits, labels, infinity, shift, counts, span, block):
     return -1
 
 
-def scatter(bits, labels, owners, buckets, places, keys, moved, block):
+class Owned(NamedTuple):
+    """Who owns neighbouring rows, such as users."""
+
+    indptr: Array  # int64 (n_owners + 1,): where the rows of each owner begin
+    row: int  # the first of the neighbours
+    owner: int  # of that row
+
+
+def scatter(bits, labels, owned, buckets, places, keys, moved, block):
     """Write `key << 1 | label` of each row to the next place of its bucket, and its owner, if any, to `moved`."""
     shift = np.uint64(buckets.shift)
     one = np.uint64(1)
+    owner = np.int64(0) if owned is None else np.int64(owned.owner)
     for start in range(0, len(bits), len(block)):
         rows = bits[start : start + len(block)]
         own = labels[start : start + len(block)]
@@ -121,8 +130,10 @@ def scatter(bits, labels, owners, buckets, places, keys, moved, block):
             place = places[bucket]
             places[bucket] = place + 1
             keys[place] = key << one | (np.uint64(own[i]) & one)
-            if owners is not None:
-                moved[place] = owners[start + i]
+            if owned is not None:
+                while owned.indptr[owner + 1] <= owned.row + start + i:
+                    owner += 1
+                moved[place] = owner
 
 
 def count_codes(codes, bits, counts):
@@ -325,13 +336,6 @@ def write_runs(keys, scores, positives, negatives):
         positives[at] += positive
         negatives[at] += 1 - positive
     return at + 1
-
-
-def write_owners(indptr, first, last, owners):
-    """Write the number of the user of each row of some users."""
-    for user in range(first, last):
-        for row in range(indptr[user], indptr[user + 1]):
-            owners[row] = user
 
 
 @helper

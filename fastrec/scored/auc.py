@@ -20,7 +20,7 @@ from fastrec.inputs.columns import (
     check_scores,
 )
 from fastrec.runtime.limits import resolve_threads
-from fastrec.scored.keys import auc_of_rows, owners_of, sort_rows
+from fastrec.scored.keys import auc_of_rows, sort_rows
 from fastrec.scored.sorting import SMALL_ROWS, ScoredRows
 
 __all__ = ["AucTest", "auc", "auc_test", "no_threads_if_small", "read_rows"]
@@ -184,7 +184,7 @@ def auc_test(labels: Any, scores_a: Any, scores_b: Any) -> AucTest:
     for name, values in (("scores_a", scores_a), ("scores_b", scores_b)):
         scores = check_scores(values, name)
         check_lengths(classes, scores, name)
-        found.append(sort_rows(classes, scores, threads, owners_of(np.arange(len(classes) + 1), threads)))
+        found.append(sort_rows(classes, scores, threads, np.arange(len(classes) + 1)))
     totals = [rows.pairs() for rows in found]
     _, n_positives, n_negatives = totals[0]
     if not n_positives * n_negatives:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrec.inputs.ragged import read_only
-from fastrec.runtime.threads import over_users, run_in_threads
+from fastrec.runtime.threads import run_in_threads
 from fastrec.scored.areas import (
     Pairs,
     auc_of_pairs,
@@ -37,11 +37,11 @@ from fastrec.scored.sorting import (
     weighted_runs,
 )
 
-__all__ = ["MAX_CODES", "SortedKeys", "auc_of_rows", "owners_of", "sort_by_code", "sort_rows"]
+__all__ = ["MAX_CODES", "SortedKeys", "auc_of_rows", "sort_by_code", "sort_rows"]
 
 Array = np.ndarray[Any, Any]
 MAX_CODES = 512  # writing to more places at the same time is slow
-MAX_SHORT, MAX_NARROW = 1 << 31, 1 << 32  # rows that 31 bits count; users that 32 bits number
+MAX_SHORT = 1 << 31  # rows that 31 bits count
 ROWS_PER_CHUNK = 1 << 18  # fewer are not worth a thread
 ROWS_PER_TASK = 1 << 18  # of codes that are sorted one after the other: each task takes some calls of Python
 
@@ -113,17 +113,7 @@ class SortedKeys(NamedTuple):
         return found[0]
 
 
-def owners_of(indptr: Array, n_threads: int) -> Array:
-    """Return the number of the user of each row: uint32, or int64 for more users than that has numbers."""
-    n_users = len(indptr) - 1
-    owners = np.empty(int(indptr[-1]), np.uint32 if n_users <= MAX_NARROW else np.int64)
-    write = kernel_for("write_owners", owners.itemsize, len(owners))
-    indptr = read_only(indptr)
-    over_users(lambda first, last: write(indptr, first, last, owners), n_users, n_threads)
-    return owners
-
-
-def sort_rows(labels: Array, scores: Array, n_threads: int, owners: Array | None = None) -> SortedKeys:
+def sort_rows(labels: Array, scores: Array, n_threads: int, indptr: Array | None = None) -> SortedKeys:
     """Sort checked rows; raise InputError if a score is NaN.
 
     Parameters
@@ -131,10 +121,10 @@ def sort_rows(labels: Array, scores: Array, n_threads: int, owners: Array | None
     labels : array (n,), int8 or bool
         0 or 1.
     scores : array (n,), float32 or float64, contiguous
-    owners : array (n,), optional
-        Number of the owner of each row, such as `owners_of` returns.
+    indptr : int64 (n_owners + 1,), optional
+        Where the rows of each owner begin, such as a user.
     """
-    keys, moved, buckets = keys_in_buckets(labels, scores, owners, n_threads)
+    keys, moved, buckets = keys_in_buckets(labels, scores, indptr, n_threads)
     parts = buckets.parts()
 
     def sort(at: int) -> Pairs:

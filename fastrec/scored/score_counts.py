@@ -36,7 +36,7 @@ from fastrec.scored.influence import (
     spare_bits,
     sums_of_users,
 )
-from fastrec.scored.keys import SortedKeys, owners_of, sort_rows
+from fastrec.scored.keys import SortedKeys, sort_rows
 from fastrec.scored.partial import CurvePart, log_area, part_of_counts, part_of_weights, slopes_of_part
 from fastrec.scored.points import CumulativeRows, equal_error_rate, rate_where
 from fastrec.scored.sorting import (
@@ -145,8 +145,7 @@ class ScoreCounts:
             return
         self._joined, self._area, self._found = None, None, {}
         if not self.weighted:
-            owners = None if indptr is None else owners_of(indptr, n_threads)
-            self._take(sort_rows(labels, scores, n_threads, owners), n_threads)
+            self._take(sort_rows(labels, scores, n_threads, indptr), n_threads)
             return
         assert weights is not None
         refuse_nan(scores, "scores")

@@ -46,6 +46,7 @@ ROWS_PER_BUCKET = 1 << 14  # at least: each bucket takes some calls of Python
 BUCKETS_AT_ONCE = 8  # per thread: this many buckets keep their runs until they are added up
 KEYS_AT_ONCE = 1 << 10  # rows per loop that makes keys: they stay in the L1 cache
 BLOCK = 1 << 20  # rows turned into float32 at a time
+MAX_NARROW = 1 << 32  # owners that 32 bits number
 
 
 class Form(NamedTuple):
@@ -168,20 +169,25 @@ def refuse_found(found: list[int], cuts: list[int]) -> None:
 
 
 def keys_in_buckets(
-    labels: Array, scores: Array, owners: Array | None, n_threads: int
+    labels: Array, scores: Array, indptr: Array | None, n_threads: int
 ) -> tuple[Array, Array | None, Buckets]:
-    """Return rows as `key << 1 | label` by bucket, unsorted within buckets, and their owners.
+    """Return rows as `key << 1 | label` by bucket, unsorted within buckets, and their owners if `indptr` tells these.
 
-    Keys take as many bytes as scores.
+    Keys take as many bytes as scores. Owners are uint32, or int64 where these are too few.
     """
     form = FORMS[scores.itemsize]
     bits, classes = read_only(scores.view(form.bits)), read_only(labels.view(np.int8))
     buckets = _plan_buckets(bits, form, n_threads)
-    keys, moved = np.empty(len(bits), form.bits), None if owners is None else np.empty_like(owners)
-    scatter = kernel_for("scatter", f"{form.width}-{'plain' if owners is None else owners.itemsize}", len(bits))
+    keys, moved = np.empty(len(bits), form.bits), None
+    if indptr is not None:
+        moved = np.empty(len(bits), np.uint32 if len(indptr) - 1 <= MAX_NARROW else np.int64)
+    scatter = kernel_for("scatter", f"{form.width}-{'plain' if moved is None else moved.itemsize}", len(bits))
 
     def work(rows: slice, places: Array) -> None:
-        own = None if owners is None else owners[rows]
+        own = None
+        if indptr is not None:
+            owner = int(np.searchsorted(indptr, rows.start, side="right")) - 1
+            own = kernels.Owned(read_only(indptr), rows.start, owner)
         scatter(bits[rows], classes[rows], own, buckets.of_key, places, keys, moved, key_buffer(form))
 
     buckets.in_chunks(work)
