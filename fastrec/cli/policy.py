@@ -64,8 +64,10 @@ COLUMNS = (
 def policy_value(log: str, **options: Any) -> None:
     """Estimate what a new policy would have earned, from a LOG of another policy with propensities.
 
-    LOG has a row per shown item: its reward, and its propensity under the logged and the new policy, given the rows of
-    its slate before it. A slate is one list that was shown. Estimators are those of `fastrec.policy_value`.
+    LOG has a row per shown item: its reward, and its propensity under the logged and the new policy. For ips, snips,
+    dr, iips (default) and sniips, this is the probability of the item at its position; for rips, snrips, sips, snsips
+    and cascade_dr, that given the rows of its slate before it. They agree if rows are drawn independently. A slate is
+    one list that was shown. Estimators are those of `fastrec.policy_value`.
 
     \b
     fastrec policy-value log.parquet

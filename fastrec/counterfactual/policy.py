@@ -82,8 +82,10 @@ def policy_value(
         A data frame has the columns ``reward``, ``pscore`` and ``new_pscore``, or others that ``reward``, ``pscore``
         and ``new_pscore`` name.
     pscore : numbers (n,), above 0 and at most 1; or the name of a column
-        The propensity of each row when it was logged, given the rows of its slate before it. Products over the slate
-        give the propensity of the slate. For ips, iips, sniips and dr it may be that of the item at its position.
+        The propensity of each row when it was logged. For ips, snips, dr, iips (default) and sniips it must be the
+        probability of the item at its position, over all slates. For rips, snrips, sips, snsips and cascade_dr it must
+        be the probability given the rows of its slate before it: products over the slate give that of the slate. The
+        two agree if the rows of a slate are drawn independently.
     new_pscore : numbers (n,), from 0 to 1; or the name of a column
         The same under the new policy, for the row that was logged.
     indptr : integers (n_slates + 1,), optional

@@ -186,6 +186,32 @@ def test_the_same_policy_earns_what_was_earned() -> None:
     assert found["ips"].value == pytest.approx(totals.mean() / 4, rel=1e-12)
 
 
+@pytest.mark.parametrize("name", PLAIN)
+def test_values_are_the_truth_with_the_propensities_that_docs_name(name: str) -> None:
+    """Two of three items, drawn without replacement by weight: 84 slates are all of them, as often as they come."""
+    old, new, earns = (5, 1, 1), (1, 1, 5), (0.1, 0.3, 0.6)
+    pairs = list(itertools.permutations(range(3), 2))
+
+    def given_before(weights: Sequence[int], one: int, other: int) -> tuple[float, ...]:
+        return weights[one] / sum(weights), weights[other] / (sum(weights) - weights[one])
+
+    def at_position(weights: Sequence[int], *shown: int) -> tuple[float, ...]:
+        joint = {pair: math.prod(given_before(weights, *pair)) for pair in pairs}
+        return tuple(sum(p for pair, p in joint.items() if pair[n] == shown[n]) for n in range(2))
+
+    joint_old, joint_new = ({pair: math.prod(given_before(own, *pair)) for pair in pairs} for own in (old, new))
+    slates = [pair for pair in pairs for _ in range(round(84 * joint_old[pair]))]
+    chosen = at_position if name in ("ips", "snips", "iips", "sniips") else given_before
+    rewards = [earns[item] for pair in slates for item in pair]
+    pscore, new_pscore = ([p for pair in slates for p in chosen(own, *pair)] for own in (old, new))
+    truth = sum(p * sum(earns[item] for item in pair) for pair, p in joint_new.items())
+    found = fastrec.policy_value(rewards, pscore, new_pscore, range(0, 169, 2), estimator=name)
+    assert found.value == pytest.approx(truth / 2 if name in ("ips", "snips") else truth)
+    if name == "iips":  # its rows are no steps of a cascade
+        steps = ([p for pair in slates for p in given_before(own, *pair)] for own in (old, new))
+        assert abs(fastrec.policy_value(rewards, *steps, range(0, 169, 2)).value - truth) > 0.2
+
+
 def test_doubled_rewards_double_values() -> None:
     slates = draw_slates(9)
     twice = [[row._replace(reward=2 * row.reward) for row in slate] for slate in slates]
