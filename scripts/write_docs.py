@@ -22,7 +22,8 @@ from fastrec.metrics.recipes import RECIPES  # noqa: E402
 from fastrec.metrics.recipes_of_items import MONITORS  # noqa: E402
 from website import speed, tables  # noqa: E402
 
-PICTURE = ROOT / "docs" / "assets" / "speed.svg"
+PICTURE = ROOT / speed.PICTURE
+LINK = re.compile(rf"^!\[.*\]\({re.escape(speed.PICTURE)}\)$", re.MULTILINE)
 MEANS = "1M users x 100 items, 30 values: means / floor"
 MODEL = "50k items x 64, 30 values"
 STREAMED = "400000000 shuffled rows under memory=1000000000: peak memory / (memory + 400 MB)"
@@ -81,7 +82,7 @@ def written(text: str) -> str:
         begin, end = f"<!-- {name}:begin -->\n", f"<!-- {name}:end -->\n"
         before, rest = text.split(begin)
         text = f"{before}{begin}{WRITTEN[name]().strip()}\n{end}{rest.split(end)[1]}"
-    return text
+    return LINK.sub(lambda _: speed.link_of_others(), text)
 
 
 def main() -> int:

@@ -23,6 +23,7 @@ OTHERS = {  # row of the results, a time of another tool / that of fastrec -> wo
     "gauc, 1M users x 100 rows: Polars rank over users / fastrec (at least 80 promised)": "GAUC: Polars by hand",
     "gauc, 1M users x 100 rows: scikit-learn in a loop / fastrec (at least 8000 promised)": "GAUC: scikit-learn, loop",
 }
+PICTURE = "docs/assets/speed.svg"
 OTHERS_TITLE = "Time for the same numbers, in multiples of fastrec's time (logarithmic scale)"
 STYLE = (
     "<style>text{font:13px sans-serif;fill:#24292f}.bar{fill:#3f51b5}"
@@ -68,6 +69,13 @@ def others() -> list[tuple[str, float, str]]:
     """Return the times of other tools, in multiples of fastrec's."""
     found = {row["name"]: row["value"] for row in results()["rows"]}
     return [("fastrec", 1.0, "1 ×"), *((words, found[name], f"{found[name]:,.0f} ×") for name, words in OTHERS.items())]
+
+
+def link_of_others() -> str:
+    """Return the Markdown that shows the picture of other tools, with its content in words."""
+    _, least, *_, most = (words.removesuffix(" ×") for *_, words in others())
+    text = f"How many times as long other tools take for the same numbers: between {least} and {most} times"
+    return f"![{text}]({PICTURE})"
 
 
 def picture_of_others() -> str:
