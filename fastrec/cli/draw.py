@@ -485,7 +485,9 @@ def draw_demo(console: Console, reports: Mapping[str, Report], found: Comparison
         ]
         sheet.table(Table("", [f"{main_metric} by {grouping}", "users", first, second, "difference"], rows), (1,))
     sheet.line()
-    sheet.notes([*counts(reports[second])[:-2], *found.notes()[:2], meaning_of_mark(found.settings["level"])])
+    untested = [f"{metric}: {why}" for metric, why in found.left_out.items()]
+    mark = meaning_of_mark(found.settings["level"])
+    sheet.notes([*counts(reports[second])[:-2], *found.notes()[:2], *untested, mark])
     sheet.line()
     sheet.text(f"HTML page of the comparison: {os.path.join(folder, 'comparison.html')}")
     sheet.line()

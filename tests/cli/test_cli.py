@@ -831,6 +831,9 @@ def test_the_demo(folder):
         assert re.search(rf"^{title} +popularity +neighbours +difference$", result.stdout, re.MULTILINE)
     for metric in ("ndcg@10", "item_coverage@10", "gini@10", "novelty@10"):
         assert re.search(rf"^{metric}( +[0-9][0-9.]+( ±[0-9.]+)?){{2}} +[+-][0-9.]+\*?$", result.stdout, re.MULTILINE)
+    text = " ".join(result.stdout.split())
+    for metric in ("item_coverage@10", "gini@10"):  # without a mark
+        assert f"{metric}: is a number of all lists together" in text
     shown = result.stdout.partition("Next, try:\n")[2].replace("\\\n", "")
     commands = [line.strip() for line in shown.splitlines()]
     assert len(commands) == 4
