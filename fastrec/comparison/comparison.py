@@ -113,6 +113,9 @@ class Comparison(Published):
 
     def notes(self) -> list[str]:
         """Return lines on the test, the users, the directions of metrics, and what was left out."""
+        return self._notes()
+
+    def _notes(self, place_of_segments: str = "") -> list[str]:
         settings = self.settings
         rounds = f", {settings['n_rounds']:,} rounds, seed {settings['seed']}"
         how = f"test={settings['test']}{rounds if settings['test'] in RESAMPLING else ''}"
@@ -130,7 +133,7 @@ class Comparison(Published):
             some = {row.metric for row in self.rows} - set(clustered)
             notes.append(f"intervals and tests over {of}{': ' + ', '.join(clustered) if some else ''}")
         if self.segments:
-            notes.append(f"segments: {', '.join(self.segments)}; p-values are corrected within each")
+            notes.append(f"segments: {', '.join(self.segments)}; p-values are corrected within each{place_of_segments}")
         return [*notes, *self._directions(), *(f"{metric}: {why}" for metric, why in self.left_out.items())]
 
     def _directions(self) -> Iterator[str]:
@@ -150,10 +153,10 @@ class Comparison(Published):
         """Return a number of what is compared: users, or rows without users."""
         return counted(n, "row" if self.settings.get("units") == "rows" else "user")
 
-    def _legend(self, rows: Iterable[ComparisonRow] | None = None) -> list[str]:
+    def _legend(self, rows: Iterable[ComparisonRow] | None = None, place_of_segments: str = "") -> list[str]:
         """Return the notes, with the meaning of * if one of the rows, by default any row, has it."""
         marked = any(self.is_significant(row) for row in (self.all_rows() if rows is None else rows))
-        return [*self.notes(), *([meaning_of_mark(self._level)] if marked else [])]
+        return [*self._notes(place_of_segments), *([meaning_of_mark(self._level)] if marked else [])]
 
     def _lines(self, notes: Iterable[str]) -> list[str]:
         """Return the notes and the warnings."""
@@ -205,7 +208,8 @@ class Comparison(Published):
         return self._page(path, title, about)
 
     def _printed(self) -> list[Table]:
-        return printed(self.rows, self._level, self._lines(self._legend(self.rows)))
+        legend = self._legend(self.rows, ", in .segments and .to_frame()")
+        return printed(self.rows, self._level, self._lines(legend))
 
     def _tables(self) -> list[Table]:
         return with_notes(compared(self.rows, self.segments, self._level), self._lines(self._legend()))

@@ -315,7 +315,7 @@ def _why_not_in(report: Report, metric: str) -> str:
     if _has_effects(report, metric) and _lacks_values(report, metric):
         return NO_EFFECTS
     if _is_without_error(report, metric):
-        return NO_ERROR.format("rows" if "rows" in report.data else "lists")
+        return NO_ERROR.format("rows" if "rows" in report.data else "lists") + _plain_form(parse(metric))
     return f"{NO_MEAN}{_plain_form(parse(metric))}{why_no_mean(report, metric)}"
 
 
@@ -336,9 +336,12 @@ def _has_influence(report: Report, metric: str) -> bool:
 
 
 def _is_without_error(report: Report, metric: str) -> bool:
-    """Return whether a metric is a number of all lists together that has no standard error."""
+    """Return whether a metric is a number of all lists or rows together that has no standard error."""
     value = values_of_settings(known_calls([metric]), report.settings).get(metric)
-    return value is not None and value.over is not None and value.over.std_error is None and not value.has_effects
+    if value is None or value.has_effects:
+        return False
+    of_ratio = value.ratio is not None and not value.ratio.std_error
+    return of_ratio or (value.over is not None and value.over.std_error is None)
 
 
 def _lacks_values(report: Report, metric: str) -> bool:
@@ -351,7 +354,7 @@ def _plain_form(call: Call) -> str:
     own = {name: value for name, value in PLAIN_MEAN_OPTIONS.items() if name in call.metric.options}
     options = dict(call.options) | own
     plain = replace(call, options=tuple(options.items()))
-    return f" (use {plain.text})" if plain != call else ""
+    return f"; {plain.text}, another metric, can be compared" if plain != call else ""
 
 
 def _places(systems: Mapping[str, Report]) -> list[Array]:

@@ -138,7 +138,7 @@ def outcome(rows: Sequence[ComparisonRow], level: float) -> str:
     words = f"{len(rows):,} comparison{'s' if len(rows) > 1 else ''} over all users"
     without = f"; {counted(none, 'has no verdict', 'have no verdict')}" if none else ""
     return (
-        f"{words}: the system is better in {better:,}, worse in {worse:,}, and in {unclear:,} no difference is clear"
+        f"{words}: the system is better in {better:,}, worse in {worse:,}, not clear in {unclear:,}"
         f"{without}. Better and worse mean a corrected p-value of at most {alpha(level):.4g}."
     )
 

@@ -236,7 +236,8 @@ def test_segments(labels):
             assert getattr(row, name) == pytest.approx(wanted, abs=1e-12), name
     p_values = [row.p_value for row in comparison.segments["kind"]]
     assert [row.p_corrected for row in comparison.segments["kind"]] == correct(p_values, "holm")
-    assert "segments: kind" in repr(comparison)
+    where = "p-values are corrected within each, in .segments and .to_frame()"
+    assert f"segments: kind; {where}" in repr(comparison) and where not in comparison.to_markdown()
     assert set(comparison.to_rows()[0]) == set(comparison.rows[0]._fields)
 
 
@@ -338,11 +339,13 @@ def test_numbers_that_are_no_means_of_users_are_left_out():
     comparison = fastrec.compare(reports)
     assert list(comparison.left_out) == ["recall(average=pooled)@2"] and len(comparison.rows) == 1
     assert "not a plain mean" in repr(comparison)
+    assert comparison.left_out["recall(average=pooled)@2"].endswith("; recall@2, another metric, can be compared")
     rows = {"labels": [1, 0, 1, 1, 0], "scores": [0.9, 0.8, 0.3, 0.2, 0.1], "indptr": [0, 3, 5]}
     log = fastrec.evaluate_scores(**rows, metrics=["log_loss", "ece", "gauc"], per_user=True)
     compared = fastrec.compare({"a": log, "b": log})
     assert [row.metric for row in compared.rows] == ["log_loss", "gauc"]
-    assert compared.left_out["ece"].endswith("which compare needs (use ece(average=user))")
+    why = "is a number of all rows together without a known standard error, which compare needs; "
+    assert compared.left_out["ece"] == f"{why}ece(average=user), another metric, can be compared"
     with pytest.raises(fastrec.InputError, match="is not a plain mean of users' values"):
         fastrec.compare(reports, metrics="recall(average=pooled)@2")
 
