@@ -237,7 +237,8 @@ def _is_terminal() -> bool:
 @functools.cache
 def _announce_compilation() -> None:
     line = (
-        "fastrec compiles its kernels for this machine, once, which takes some seconds (FASTREC_NOTICE=0 silences this)"
+        "fastrec compiles the kernels that this call needs, which takes some seconds; later calls find them (`fastrec "
+        "warmup` compiles all; FASTREC_NOTICE=0 silences this)"
     )
     with contextlib.suppress(OSError, ValueError):  # stderr may be closed
         print(line, file=sys.stderr, flush=True)
