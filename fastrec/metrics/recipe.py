@@ -18,6 +18,7 @@ from fastrec.policies import DUPLICATES, NO_RECS, NO_TRUTH, TIES
 __all__ = ["ABOVE_0", "DEFAULT_POLICIES", "NoMetricError", "Recipe", "sample_of"]
 
 WORDS = {"lists": "lists", "rows": "scored rows"}
+FORMS = {"lists": "", "rows": " (one log of labels and scores)"}
 NUMBER = re.compile(r"\{(\w+)\}")  # that is part of a name
 ABOVE_0 = 5e-324  # as min_gain: the smallest number above 0
 DEFAULT_POLICIES = {policy.name: policy.default for policy in (TIES, NO_TRUTH, NO_RECS, DUPLICATES)}
@@ -75,7 +76,7 @@ class Recipe:
         """
         known = self.lists if kind == "lists" else self.rows
         if not known:
-            raise NoMetricError(f"{self.tool} has no metrics of {WORDS[kind]}")
+            raise self._why_none(metrics, kind)
         usual_k = [DEFAULT_K] if metrics is None and k is None else []
         if metrics is None:
             metrics = [name for name in FAMILIES[kind].usual if name in known]
@@ -114,12 +115,25 @@ class Recipe:
                 )
         return found
 
+    def _why_none(self, metrics: Any, kind: str) -> MetricError:
+        """Return the error of a tool without any metric of this kind."""
+        other = "rows" if kind == "lists" else "lists"
+        if isinstance(metrics, str) and _is_of(metrics, getattr(self, other)):
+            return MetricError(f"{cut_value(metrics)} of {self.tool} is a metric of {WORDS[other]}{FORMS[other]}")
+        only = f", only of {WORDS[other]}{FORMS[other]}" if getattr(self, other) else ""
+        return NoMetricError(f"{self.tool} has no metrics of {WORDS[kind]}{only}")
+
     def _members(self, metrics: Iterable[Any], kind: str) -> Iterator[str]:
         """Yield the names of metrics, for a name of several of them each of these."""
         for text in metrics:
             if not isinstance(text, str):
                 raise MetricError(f"a metric of {self.tool} must be a string such as 'ndcg@10', found {shown(text)}")
             yield from self.sets.get(text.strip(), (text,)) if kind == "lists" else (text,)
+
+
+def _is_of(text: str, known: Iterable[str]) -> bool:
+    """Return whether a string is a metric of these, perhaps in another form."""
+    return any(_matches(name, text) or _is_form_of(name, text) for name in known)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -151,7 +165,7 @@ def _why_not(recipe: Recipe, text: str, kind: str) -> MetricError:
         if _is_form_of(name, text) and "(" not in text and base != ours:
             spelling = f"{ours}{mark}{cut_value(cutoff)}" if "{k}" not in ours else ours
             return MetricError(f"{asked} of {recipe.tool} is called {spelling!r} here")
-    if any(_matches(name, text) or _is_form_of(name, text) for name in others):
+    if _is_of(text, others):
         return MetricError(f"{asked} of {recipe.tool} is a metric of {WORDS[other]}")
     if any(_is_form_of(name, text) for name in recipe.lacking.split()):
         return MetricError(f"fastrec does not have {asked} of {recipe.tool} yet")

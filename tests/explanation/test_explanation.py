@@ -149,6 +149,11 @@ def test_all_tools_that_have_the_metric():
     assert "of recbole" not in repr(why) and "gauc of recbole" in repr(fastrec.explain("gauc", like="recbole"))
 
 
+def test_tools_that_have_the_metric_for_rows_alone():
+    why = fastrec.explain("ndcg@3", [[1, 2]], [[2]])
+    assert "sklearn" not in why.unknown and "sklearn: ndcg@3 of scikit-learn is a metric of scored rows" in repr(why)
+
+
 def test_a_name_that_several_tools_write_differently():
     why = fastrec.explain("ndcg_cut_10", like=["trec_eval", "lenskit"])
     assert [side.name for side in why.sides.values()] == ["ndcg@10", "ndcg_cut_10", "ndcg@10"]
