@@ -445,7 +445,9 @@ def naming_options(more: Mapping[str, str] | None = None) -> Iterator[None]:
 def hints_of_log(options: dict[str, Any], calls: list[Call]) -> dict[str, str]:
     """Return hints for missing columns of a log, by role."""
     needing, ties = _needing_users(options, calls), options["ties"]
-    truth = "--truth FILE" if click.get_current_context().info_name == "compare" else "a second file, TRUTH"
+    compares = click.get_current_context().info_name == "compare"
+    truth = "--truth FILE" if compares else "a second file, TRUTH"
+    alone = "; to compare models in a segment, pass its rows alone" if compares else ""
     return {
         "label": f"lists need {truth}; a log needs labels and scores (--label-col, --score-col), or true and "
         "predicted ratings (--target-col, --prediction-col)",
@@ -454,7 +456,7 @@ def hints_of_log(options: dict[str, Any], calls: list[Call]) -> dict[str, str]:
         "row_by": "--row-by names columns of labels of rows",
         "key": "--row-key names the columns that identify a row",
         "by": "fastrec evaluate takes labels that vary within a user as --row-by; with several --user-col, each "
-        "combination of their values is a user",
+        f"combination of their values is a user{alone}",
     }
 
 

@@ -43,7 +43,11 @@ Array = np.ndarray[Any, Any]
 ROWS_WITHOUT_USERS = 4096  # rows without users are summed this many at a time
 INT8 = np.iinfo(np.int8)
 VARYING = Text(
-    "; evaluate_scores takes labels that vary within a user as ", Argument("row_groups"), " or ", Argument("row_by")
+    "; evaluate_scores takes labels that vary within a user as ",
+    Argument("row_groups"),
+    " or ",
+    Argument("row_by"),
+    "; to compare models in a segment, pass its rows alone",
 )
 
 
