@@ -120,7 +120,9 @@ def segments_of_counts(counts: Array, cuts: Array) -> Array:
 def check_segments(segments: Any) -> None:
     """Check {item: label}: dicts take 1.0 and True for 1, as an item and as a label."""
     if not (isinstance(segments, Mapping) and len(segments)):
-        raise InputTypeError(f"segments must be a dict {{item: label}} with items, found {shown(segments)}")
+        is_frame = hasattr(segments, "columns")
+        found = "a data frame: pass dict(zip(items.item_id, items.genre))" if is_frame else shown(segments)
+        raise InputTypeError(f"segments must be a dict {{item: label}} with items, found {found}")
     check_ids(list(segments), "items of segments")
     if not all(map(is_hashable, segments.values())):
         raise InputTypeError("the labels of segments must be strings or integers")

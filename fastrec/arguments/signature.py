@@ -19,6 +19,12 @@ __all__ = ["Documented", "arguments_of", "pick", "takes"]
 Function = TypeVar("Function", bound=Callable[..., Any])
 Group = TypeVar("Group")
 SECTION = "Parameters\n----------\n"
+ELSEWHERE = {  # unknown argument -> a known one of functions that do the same otherwise, and how
+    "target": ("label", "; in a data frame, label= names the targets"),
+    "prediction": ("score", "; in a data frame, score= names the predictions"),
+    "row_by": ("baseline", "; to compare models in a segment of rows, pass its rows alone"),
+    "row_groups": ("baseline", "; to compare models in a segment of rows, pass its rows alone"),
+}
 WIDTH = 108  # of documentation, without its indentation
 
 
@@ -67,7 +73,9 @@ def takes(group: type[Any], *, fill: bool = True) -> Callable[[Function], Functi
             if given.keys() <= known.keys():
                 return function(*args, **{**defaults, **given})
             wrong = next(name for name in given if name not in known)
-            raise InputTypeError(f"{function.__qualname__} takes no argument {wrong!r}{nearest(wrong, list(known))}")
+            other, words = ELSEWHERE.get(wrong, ("", ""))
+            hint = words if other in known else nearest(wrong, list(known))
+            raise InputTypeError(f"{function.__qualname__} takes no argument {wrong!r}{hint}")
 
         own = list(inspect.signature(function).parameters.values())[:-1]  # the last one holds the group
         more = [

@@ -171,7 +171,7 @@ def notes(logs: Sequence[DriftLog], of_trends: Mapping[str, Trend], settings: Ma
     if paired := [name for name in OF_USERS if name in columns]:
         lines.append(f"changes of {', '.join(paired)} pair the users of both logs; others are those of the levels")
     if "gini" not in columns:
-        lines.append("no gini and no share of the catalogue: they need n_items= or items=")
+        lines.append("no gini and no share of the catalogue: they need its size, from n_items or items")
     if len(logs) < MIN_LOGS:
         lines.append("no trend: two points have a slope without an error; three logs or more have both")
     elif of_trends:

@@ -9,21 +9,21 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from fastrec.checks import counted
-from fastrec.exceptions import FastrecError, InputError, InputTypeError, Text, joined
+from fastrec.exceptions import Argument, FastrecError, InputError, InputTypeError, Text, joined
 from fastrec.files.database import run
 from fastrec.files.formats.base import FILE, NO_EXTENSIONS, Source, one_row, quoted, refuse_other_folders
 from fastrec.files.formats.foreign import disk_is_full, first_sentence, was_interrupted
 from fastrec.files.opened import Opened, open_files
 from fastrec.files.paths import unchanged, utf8_path
 from fastrec.inputs.arrow import WANTED_LABELS
-from fastrec.inputs.columns import EXACT_BITS, MAX_EXACT_INTEGER, says_rounded
+from fastrec.inputs.columns import EXACT_BITS, MAX_EXACT_INTEGER, NUMBER_FIRST, says_rounded
 from fastrec.inputs.sides import SIDES
 from fastrec.runtime.extras import require
 from fastrec.runtime.limits import resolve_threads
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
-from fastrec.files.columns import LABELLED, OF_ITEM, ColumnError, RowColumns, TooLargeError
+from fastrec.files.columns import LABELLED, OF_ITEM, USERS, ColumnError, RowColumns, TooLargeError
 
 __all__ = [
     "BOOLEANS",
@@ -286,6 +286,7 @@ def _is_number(type_: str) -> bool:
 def check_groupings(files: Mapping[str, File], by: Sequence[str]) -> None:
     """Raise unless each column to group by is in a file and has a type for labels."""
     having = [file for table, file in files.items() if table in LABELLED]
+    mend = "" if USERS in files else Text("; ", Argument("users", (...,)), " adds a file with a row per user")
     for n, name in enumerate(by):
         for file in having:
             if f"by{n}" in file.names:
@@ -293,9 +294,9 @@ def check_groupings(files: Mapping[str, File], by: Sequence[str]) -> None:
         if any(f"by{n}" in file.names for file in having):
             continue
         if len(having) == 1:
-            raise ColumnError(having[0].path, f": no column {name!r} to group by", role="by")
+            raise ColumnError(having[0].path, f": no column {name!r} to group by", mend, role="by")
         paths = joined((file.path for file in having), " nor ")
-        raise InputError("neither ", paths, f" has the column {name!r} to group by")
+        raise InputError("neither ", paths, f" has the column {name!r} to group by", mend)
 
 
 def check_label_type(file: File, role: str) -> None:
@@ -420,7 +421,9 @@ def _check_number_strings(con: DuckDBPyConnection, file: File, role: str) -> Non
         f"WHERE TRY_CAST({column} AS DOUBLE) IS NULL",
     )
     if bad:
-        raise InputTypeError(file.at(role), f" must hold numbers; {file.source.place(first)} holds {shortened(value)}")
+        mend = NUMBER_FIRST if role == "subtopic" else ""
+        found = f"{file.source.place(first)} holds {shortened(value)}{mend}"
+        raise InputTypeError(file.at(role), f" must hold numbers; {found}")
 
 
 def shortened(value: str) -> str:

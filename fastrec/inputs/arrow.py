@@ -15,6 +15,7 @@ from fastrec.checks import suggest_name, with_article
 from fastrec.exceptions import Argument, InputError, InputTypeError, Place, RowNumber, Text
 from fastrec.inputs.ids import Strings, integer_ids
 from fastrec.inputs.ragged import Ragged
+from fastrec.inputs.sides import SIDES
 from fastrec.inputs.strings import MANY_STRINGS, number_column
 from fastrec.inputs.values import values_of
 from fastrec.runtime.extras import require
@@ -70,7 +71,10 @@ class Frame(NamedTuple):
         if column not in self.columns:
             found = f"{self.name} has no column {column!r}{suggest_name(column, self.columns)}{self.hint}"
             named = argument and self.columns and not self.hint
-            raise InputError(found, *(("; ", Argument(argument, (...,)), " names another") if named else ()))
+            of_all = argument in ("user", "item") and self.name in SIDES
+            names = " names the column in all frames: rename it in one of them if they differ"
+            hint = ("; ", Argument(argument, (...,)), names if of_all else " names another")
+            raise InputError(found, *(hint if named else ()))
         if self.columns.count(column) > 1:
             raise InputError(f"{self.name} has {self.columns.count(column)} columns named {column!r}")
         values = self.get(column)
@@ -454,8 +458,8 @@ def _flat(column: Column) -> Array:
     return _join([values_of(chunk) for chunk in column.chunks if len(chunk)], np.int64)
 
 
-def read_numbers(column: Column, where: str) -> Array:
-    """Return a column of integers, floats or booleans as an array."""
+def read_numbers(column: Column, where: str, mend: str = "") -> Array:
+    """Return a column of integers, floats or booleans as an array. `mend` ends the error for others."""
     from pyarrow import types
 
     encoded = types.is_dictionary(column.type)
@@ -463,7 +467,7 @@ def read_numbers(column: Column, where: str) -> Array:
     if not len(column):
         return np.zeros(0)
     if not (types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)):
-        raise InputTypeError(where, f" must hold numbers, found {kind}")
+        raise InputTypeError(where, f" must hold numbers, found {kind}{mend}")
     return _flat(column.cast(kind) if encoded else column)
 
 

@@ -33,6 +33,7 @@ EXACT_BITS = 53  # of a double
 MAX_EXACT_INTEGER = 2**EXACT_BITS  # a double holds every integer up to here
 MAX_WEIGHT = 1e100
 LABELS, SCORES, SAMPLE_WEIGHT = (Text(Place(name)) for name in ("labels", "scores", "sample_weight"))
+NUMBER_FIRST = ": number the strings first, as pandas.factorize does"
 WANTED_WEIGHTS = f"0 or from {1 / MAX_WEIGHT:g} to {MAX_WEIGHT:g}"
 
 

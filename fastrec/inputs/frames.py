@@ -27,7 +27,7 @@ from fastrec.inputs.arrow import (
     read_numbers,
     split_lists,
 )
-from fastrec.inputs.columns import LABELS, MAX_EXACT_INTEGER, SCORES
+from fastrec.inputs.columns import LABELS, MAX_EXACT_INTEGER, NUMBER_FIRST, SCORES
 from fastrec.inputs.grouping import (
     Grouping,
     find_blocks,
@@ -357,7 +357,7 @@ def _read_side(
     if name is None:
         return rows, RawSide(map_ids(take, ids), indptr, None, "" if rows.lists else "place")
     where = frame.where(name)
-    values = read_numbers(rows.read(name), where)
+    values = read_numbers(rows.read(name), where, NUMBER_FIRST if role == "subtopic" else "")
     if role != "rank":
         narrow = frame.name == "recs"  # only their order matters, which is the same
         numbers = take(check_numbers(values, len(ids), where, narrow=narrow))
@@ -456,8 +456,8 @@ def _of_users(users: Array, rows: _FrameRows, side: RawSide, n_threads: int) -> 
     return side._replace(items=map_ids(blocks.take, side.items), indptr=blocks.indptr, extra=extra, ranks=ranks)
 
 
-def _having(name: str, sides: Sequence[_FrameRows]) -> list[_FrameRows]:
-    """Return the sides that have a column."""
+def _having(name: str, sides: Sequence[_FrameRows], mend: str = "") -> list[_FrameRows]:
+    """Return the sides that have a column. `mend` ends the error if there are none."""
     having = [rows for rows in sides if rows.frame.has(name)]
     if not having:
         found = list(dict.fromkeys(column for rows in sides for column in rows.frame.columns))
@@ -467,13 +467,16 @@ def _having(name: str, sides: Sequence[_FrameRows]) -> list[_FrameRows]:
             " nor ",
             Argument("truth"),
             f" has a column {name!r}{suggest_name(name, found)}",
+            mend,
         )
     return having
 
 
 def _read_labels(name: str, sides: Sequence[_FrameRows], users: _FrameUsers) -> Array:
     """Return the label of each user, integers or strings; NO_LABEL if no frame with the column has the user."""
-    having = _having(name, sides)
+    having = _having(
+        name, sides, Text("; ", Argument("by", (...,)), " also takes a data frame of users, or {user: label}")
+    )
     frames = [rows.frame for rows in having]
     found = [read_labels(_scalars(frame, name, nulls=True), frame.where(name)) for frame in frames]
     codes, strings = _join_ids([own.ids for own in found], frames, f"{name!r} of")

@@ -34,6 +34,8 @@ from fastrec.inputs.tensors import refuse_unusual
 __all__ = ["ITEM_ID", "Categories", "ItemTable", "Vectors", "read_items", "read_once"]
 
 Array = np.ndarray[Any, Any]
+USUAL_CATEGORY = "category"
+FOR_CATEGORIES = "; for categories, intra_list_diversity takes distance=jaccard"
 ITEM_ID = "item_id"
 MAX_WHOLE = 2.0**53  # floats below are exact integers
 FORMS = f"a data frame or a dict of columns with {ITEM_ID!r}, or a dict {{item: {{column: value}}}}"
@@ -126,13 +128,13 @@ class ItemTable(NamedTuple):
         known = _known(value)
         if is_column(value):
             if not list_column(value):
-                raise InputError(where, f" must hold one vector per item, found {value.type}")
+                raise InputError(where, f" must hold one vector per item, found {value.type}{FOR_CATEGORIES}")
             flat, indptr = split_lists(value.filter(_arrow(known)), where)
             rows, lengths = read_numbers(flat, where), np.diff(indptr)
         else:
             parts = [np.asarray(row) for row in compress(value, known.tolist())]
             if any(part.ndim != 1 for part in parts):
-                raise InputError(where, f" must hold one vector per item, found {shown(value[0])}")
+                raise InputError(where, f" must hold one vector per item, found {shown(value[0])}{FOR_CATEGORIES}")
             wrong = next((part for part in parts if part.dtype.kind not in "iufb"), None)
             if wrong is not None:
                 raise InputTypeError(where, f" must hold vectors of numbers, found {shown(wrong.tolist())}")
@@ -154,7 +156,8 @@ class ItemTable(NamedTuple):
         """Return a column, and its name in errors."""
         where = Text(Place("items", column))
         if column not in self.columns:
-            raise InputError(Place("items"), f" has no column {column!r}; {self.columns_like(column)}")
+            how = "name one, as in miscalibration(column=genre)@10; " if column == USUAL_CATEGORY else ""
+            raise InputError(Place("items"), f" has no column {column!r}; {how}{self.columns_like(column)}")
         value = chunked(self.columns[column])
         if isinstance(value, FastrecError):
             raise value

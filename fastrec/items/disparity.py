@@ -16,6 +16,7 @@ from fastrec.inputs.users import Users
 from fastrec.items.popularity import SEGMENT, refuse_unknown, table_of_segments
 from fastrec.items.sums import find_places, is_hit
 from fastrec.metrics.providers import is_relevant
+from fastrec.metrics.statistics import SIZES
 
 __all__ = ["SegmentRates", "collect_rates", "unpack_rates"]
 
@@ -91,7 +92,7 @@ class _Segments:
             self._other = -1
         else:
             if n_items is None:
-                raise MetricError("needs the size of the catalogue: ", Argument("n_items", (...,)))
+                raise MetricError("needs the size of the catalogue: ", *SIZES)
             self.names = ["head", "tail"]
             self._items = sides["popularity"].head()
             self._codes = np.zeros(len(self._items), np.int64)

@@ -28,6 +28,7 @@ BOTH = (
     f"popularity is the column {USUAL!r} of items, not a count of history: name it with the option column={USUAL}, or "
     "leave the column out"
 )
+REPLACES = "; it replaces the counts of history: drop or rename it if it is something else"
 MAX_POPULARITY = 1e150  # popularity; squares and ratios of such numbers are doubles
 
 
@@ -70,15 +71,16 @@ class Popularity:
             wanted = f" has no column {name!r}{instead}: add one, or pass "
             raise InputError(Place("items"), wanted, Argument("history", (...,)), f"; {self._table.columns_like(name)}")
         numbers = self._table.numbers(name)
+        mend = REPLACES if column is None and self._counts is not None else ""
         if (wrong := (numbers < 0) | (numbers == math.inf)).any():
-            raise InputError(f"items column {name!r} must hold numbers from 0, found {numbers[wrong][0]}")
+            raise InputError(f"items column {name!r} must hold numbers from 0, found {numbers[wrong][0]}{mend}")
         if (wrong := (numbers > MAX_POPULARITY) | ((numbers > 0) & (numbers < 1 / MAX_POPULARITY))).any():
             limits = f"0 or numbers from {1 / MAX_POPULARITY} to {MAX_POPULARITY}"
-            raise InputError(f"items column {name!r} must hold {limits}, found {numbers[wrong][0]}")
+            raise InputError(f"items column {name!r} must hold {limits}, found {numbers[wrong][0]}{mend}")
         assert self._table.codes is not None
         seen = numbers > 0
         if not seen.any():
-            raise InputError(f"items column {name!r} must hold a number above 0, found none")
+            raise InputError(f"items column {name!r} must hold a number above 0, found none{mend}")
         return self._table.codes[seen], numbers[seen]
 
     def total(self, column: str | None, kind: str, counts: Array) -> float:
@@ -97,7 +99,9 @@ class Popularity:
                 Argument("history", (...,)),
             )
         if counts.max(initial=0.0) > found:
-            raise InputError(f"the popularity must be at most the number of users, {found}; found {counts.max()}")
+            mend = REPLACES if column is None and self._counts is not None and self.column(None) is not None else ""
+            most = f"{found}; found {counts.max()}{mend}"
+            raise InputError(f"the popularity must be at most the number of users, {most}")
         return float(found)
 
     def in_table(self, slots: Slots) -> Array:

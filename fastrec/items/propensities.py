@@ -32,6 +32,7 @@ USUAL = "propensity"
 SMALLEST = 1e-100  # propensity, and the largest is its inverse: squares of weights are summed
 SCALE = 1074  # bits after the point of any double
 HALF = 26  # bits of the lower half of a significand
+LACKING = "; popularity_propensity(..., items=..., floor=...) adds items that the history lacks"
 EXAMINED = Text(Argument("examination"))
 ROWS_AT_ONCE = 1 << 15  # whose squares stay in the cache
 NAMES = ("effective_sample_size", "largest_weight_share", "clipped_rows")
@@ -110,7 +111,8 @@ class Propensities:
         if self._ranks is not None and math.isnan(number) and where == EXAMINED:
             self._refuse_rank(self._ranks[at], row)
         if math.isnan(number):
-            raise InputError(where, f" has no propensity of {row}")
+            mend = "" if self._sides.get("logged") is not None else LACKING
+            raise InputError(where, f" has no propensity of {row}{mend}")
         wanted = f"from {SMALLEST:g} to {'1' if bounded else f'{1 / SMALLEST:g}'}"
         hint = "; snips takes larger ones" if bounded and number > 1 else ""
         raise InputError(where, f": the propensity of {row} must be {wanted}, found {number:g}{hint}")

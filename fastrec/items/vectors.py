@@ -106,7 +106,10 @@ KERNELS = {
     kernels.Coded: "diversity_of_columns",
     kernels.Sets: "diversity_of_sets",
 }
-FEATURES_OF_DISTANCES = "distance=cosine and distance=hamming read vectors, distance=jaccard reads categories"
+FEATURES_OF_DISTANCES = (
+    "distance=cosine and distance=hamming read vectors, distance=jaccard reads categories; name a column, as in "
+    "intra_list_diversity(column=genres, distance=jaccard)@10"
+)
 
 
 def has_features(features: Any) -> Array:
@@ -160,8 +163,8 @@ def fill_diversity(sides: BatchSides, keys: Sequence[Any], out: Array) -> None:
     for distance, column, sep, policy in dict.fromkeys(key[1:-1] for key in keys):
         wanted = [nth for nth, key in enumerate(keys) if key[1:-1] == (distance, column, sep, policy)]
         if column not in sides["items"].columns:
-            why = f" has no column {column!r}; {sides['items'].columns_like(column)}"
-            raise InputError(Place("items"), f"{why}; {FEATURES_OF_DISTANCES}")
+            why = f" has no column {column!r}; {FEATURES_OF_DISTANCES}; {sides['items'].columns_like(column)}"
+            raise InputError(Place("items"), why)
         if distance == "jaccard":
             features: Any = _sets(sides, slots, column, sep)
         else:

@@ -40,6 +40,7 @@ __all__ = [
 Array = np.ndarray[Any, Any]
 Measure = Callable[[Any], float]  # of an accumulator
 Gain = Any  # "linear", "exp2" or a table: a tuple of floats
+SIZES = Argument("n_items", (...,)), " or, for lists, ", Argument("items", (...,))  # arguments with that of a catalogue
 MAX_OPERATIONS = 300  # of a formula on rows: walks are recursive, and visit a row once per use
 
 
@@ -300,6 +301,9 @@ class Statistics:
         return Ratio(over, (self.only(counted, value), counted), self.where(counted, value), counted, among=among)
 
 
+SIZES = Argument("n_items", (...,)), " or, for lists, ", Argument("items", (...,))
+
+
 class ListStatistics(Statistics):
     """Statistics of each user's list at one cut-off; `cutoff` is None if nothing is cut.
 
@@ -358,7 +362,7 @@ class ListStatistics(Statistics):
     def n_items(self) -> float:
         """Size of the catalogue, as given in the call."""
         if self._n_items is None:
-            raise MetricError("needs the size of the catalogue: ", Argument("n_items", (...,)))
+            raise MetricError("needs the size of the catalogue: ", *SIZES)
         self.reads_size = True
         return float(self._n_items)
 

@@ -71,6 +71,10 @@ def test_the_documentation_fits_the_width() -> None:
 def test_an_unknown_argument_is_an_error_that_names_the_nearest() -> None:
     with pytest.raises(fastrec.InputTypeError, match=r"^evaluate takes no argument 'tie'; did you mean 'ties'\?$"):
         fastrec.evaluate([[1]], [[1]], tie="worst")  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"takes no argument 'target'; in a data frame, label= names the targets$"):
+        fastrec.evaluate_scores([1], [1], target="stars")  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"'row_by'; to compare models in a segment of rows, pass its rows alone$"):
+        fastrec.compare_scores([1], {"a": [1]}, row_by="device")  # type: ignore[call-arg]
     with pytest.raises(TypeError, match=r"^Evaluator\.update takes no argument 'k'"):
         fastrec.Evaluator("mrr").update([[1]], [[1]], k=1)  # type: ignore[call-arg]
 

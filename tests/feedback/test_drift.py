@@ -328,7 +328,7 @@ def test_without_a_catalogue_items_are_counted() -> None:
     found = fastrec.drift([BASE.lists, SHOP.lists], k=2)
     assert "gini@2" not in found.trends
     assert [log.levels["item_coverage(denominator=one)@2"].mean for log in found.logs] == [2, 4]
-    assert "need n_items= or items=" in repr(found)
+    assert "need its size, from n_items or items" in repr(found)
 
 
 def test_two_logs_have_no_trend() -> None:

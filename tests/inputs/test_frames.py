@@ -362,7 +362,7 @@ FAULTS: dict[str, Fault] = {
         {"user_id": [1], "film": [2]},
         TRUTH,
         {},
-        ["recs has no column 'item_id'; its columns are 'user_id', 'film'; item=... names another"],
+        ["its columns are 'user_id', 'film'; item=... names the column in all frames: rename it in one of them if"],
     ),
     "a usual name of another log": Fault(
         {"user_id": [1], "item_title": ["x"], "movieId": [2]}, TRUTH, {}, ["'item_id' (did you mean 'movieId'?)"]
@@ -375,6 +375,9 @@ FAULTS: dict[str, Fault] = {
     ),
     "a misspelled column": Fault(
         {"user_id": [1], "Item_ID": [2]}, TRUTH, {}, ["recs has no column 'item_id' (did you mean 'Item_ID'?)"]
+    ),
+    "labels that neither frame has": Fault(
+        RECS, TRUTH, {"by": "plan"}, ["a column 'plan'", "by=... also takes a data frame of users, or {user: label}"]
     ),
     "by is a number": Fault(RECS, TRUTH, {"by": 3}, ["by", "name of a column", "3"]),
     "a user without weight": Fault(
@@ -401,6 +404,13 @@ def test_what_is_refused(fault: str, library: str) -> None:
     assert isinstance(error.value, (fastrec.InputError, fastrec.InputTypeError))
     for text in says:
         assert text in str(error.value).replace("large_string", "string")
+
+
+@pytest.mark.parametrize("library", FORMS)
+def test_subtopics_are_numbers(library: str) -> None:
+    own = FORMS[library]({"user_id": [1], "item_id": [5], "subtopic": ["jaguar"]})
+    with pytest.raises(fastrec.InputTypeError, match=r"number the strings first, as pandas\.factorize does$"):
+        fastrec.evaluate(FORMS[library](RECS), FORMS[library](TRUTH), "alpha_ndcg@2", subtopics=own)
 
 
 def refused(*arguments: Any, **options: Any) -> str:

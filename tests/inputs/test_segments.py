@@ -3,6 +3,7 @@
 import random
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import fastrec
@@ -149,6 +150,11 @@ def test_segments_can_be_compared():
         (lambda: fastrec.segment_items([1], names="abc"), fastrec.InputTypeError, "names must be strings"),
         (lambda: fastrec.segment_users([1], [1], names=("none", "b", "c")), fastrec.InputError, "must not hold 'none'"),
         (lambda: fastrec.evaluate_by_items([[1]], [[1]], {}, "mrr"), fastrec.InputTypeError, "segments must be a dict"),
+        (
+            lambda: fastrec.evaluate_by_items([[1]], [[1]], pd.DataFrame({"item_id": [1], "genre": ["a"]}), "mrr"),
+            fastrec.InputTypeError,
+            "found a data frame: pass dict",
+        ),
         (
             lambda: fastrec.evaluate_by_items([[1]], [[1]], {1: "a"}, "mrr", ties="best"),
             fastrec.InputError,

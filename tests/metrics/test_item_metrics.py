@@ -355,7 +355,7 @@ FAULTS: dict[str, tuple[Any, dict[str, Any], str]] = {
     "no history": ("novelty@3", {}, r"^novelty@3 needs history=\.\.\. or items=\.\.\.$"),
     "no reference": ("overlap@3", {}, r"^overlap@3 needs reference=\.\.\.$"),
     "no items": ("category_coverage@3", {}, r"^category_coverage@3 needs items=\.\.\.$"),
-    "no size": ("gini@3", {}, r"^gini@3 needs the size of the catalogue: n_items=\.\.\.$"),
+    "no size": ("gini@3", {}, r"^gini@3 needs the size of the catalogue: n_items=\.\.\. or, for lists, items=\.\.\.$"),
     "a small size": ("gini@3", {"n_items": 4}, r"^gini@3: n_items=4 is too small: the lists hold 5 distinct items$"),
     "no cut-off": ("personalization", {}, r"^personalization needs a cut-off, as in personalization@10, or overlap="),
     "no users": (
@@ -381,7 +381,22 @@ FAULTS: dict[str, tuple[Any, dict[str, Any], str]] = {
     "no vectors": (
         "intra_list_diversity@3",
         {"items": {item: {"category": "A"} for item in range(7)}},
-        r"^items has no column 'features'; columns: category; distance=cosine .* vectors, .*=jaccard .* categories$",
+        r"^items has no column 'features'; distance=cosine .* categories; name a column, as in .*; columns: category$",
+    ),
+    "categories as vectors": (
+        "intra_list_diversity(column=category)@3",
+        {"items": {item: {"category": "A"} for item in range(7)}},
+        r"must hold one vector per item, found 'A'; for categories, intra_list_diversity takes distance=jaccard$",
+    ),
+    "no column of categories": (
+        "miscalibration@3",
+        {"items": {item: {"genre": "A"} for item in range(7)}, "history": [[1], [2], [], []]},
+        r"has no column 'category'; name one, as in miscalibration\(column=genre\)@10; columns: genre$",
+    ),
+    "another popularity": (
+        "popularity@3",
+        {"items": {item: {"popularity": -0.5} for item in range(7)}, "history": [[1], [2], [], []]},
+        r"found -0.5; it replaces the counts of history: drop or rename it if it is something else$",
     ),
     "a history of strings": (
         "novelty@3",

@@ -399,7 +399,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "other column": ({"items": {5: {"propensity": 0.5}}}, "items column 'propensity' has no propensity of item 3 in"),
     "empty cell": (
         {"items": {5: {"propensity": 0.5}, 3: {"propensity": None}, 6: {"propensity": 1}}},
-        "items column 'propensity' has no propensity of item 3 in the truth of user 1",
+        "items column 'propensity' has no propensity of item 3 in the truth of user 1; popularity_propensity.* adds",
     ),
     "rank 0": ({"logged": [0, 1, 1, 1], "examination": [1, 1]}, "rank of item 5 in the truth of user 0 must be an int"),
     "half": ({"logged": [1.5, 1, 1, 1], "examination": [1, 1]}, "must be an integer from 1 to 2, .*; found 1.5"),
