@@ -38,7 +38,9 @@ def _length(s: ListStatistics, denominator: str) -> Row:
     return {"n_rec": s.within_k(s.n_rec), "k": s.k, "one": s.one}[denominator]
 
 
-@ranking_metric(range=(0, 1), formula="1 if n_rec >= min_items else 0", source="Herlocker et al. 2004", no_recs="zero")
+@ranking_metric(
+    range=(0, 1), formula="1 if min(k, n_rec) >= min_items else 0", source="Herlocker et al. 2004", no_recs="zero"
+)
 def user_coverage(s: ListStatistics, *, min_items: Literal["k"] | Count = 1.0) -> Row:
     """Share of users with a list of at least `min_items` items.
 
@@ -56,7 +58,11 @@ def user_coverage(s: ListStatistics, *, min_items: Literal["k"] | Count = 1.0) -
 
 
 @ranking_metric(
-    range=(0, None), formula="sum of f_i over L / n_rec", source="Yin et al. 2012", direction="none", aliases=("arp",)
+    range=(0, None),
+    formula="sum of f_i over L / min(k, n_rec)",
+    source="Yin et al. 2012",
+    direction="none",
+    aliases=("arp",),
 )
 def popularity(
     s: ListStatistics,
@@ -93,7 +99,7 @@ def popularity(
 
 @ranking_metric(
     range=(0, None),
-    formula="items of L outside the head / n_rec",
+    formula="items of L outside the head / min(k, n_rec)",
     source="Abdollahpouri et al. 2019",
     direction="higher",
 )
@@ -122,7 +128,9 @@ def aplt(
 
 
 @ranking_metric(
-    range=(0, None), formula="sum of -log(f_i / U) over L / n_rec", source="Zhou et al. 2010; Castells et al. 2011"
+    range=(0, None),
+    formula="sum of -log(f_i / U) over L / min(k, n_rec)",
+    source="Zhou et al. 2010; Castells et al. 2011",
 )
 def novelty(
     s: ListStatistics,
@@ -233,7 +241,7 @@ def _lift(listed: Any, past: Any) -> Any:
     return over(listed, past) - 1.0
 
 
-@ranking_metric(range=(0, 1), formula="|L and history| / n_rec", source="Li et al. 2023", direction="none")
+@ranking_metric(range=(0, 1), formula="|L and history| / min(k, n_rec)", source="Li et al. 2023", direction="none")
 def repeat_ratio(s: ListStatistics, *, no_history: NoHistory | None = None) -> Ratio:
     """Share of the recommended items that the user has in the history.
 
@@ -279,7 +287,7 @@ def overlap(s: ListStatistics, *, denominator: Literal["union", "n_rec", "k", "m
     return _of_reference(s, common / divisors[denominator])
 
 
-@ranking_metric(range=(0, 1), formula="1 - |L and R| / n_rec", source="Adamopoulos & Tuzhilin 2014")
+@ranking_metric(range=(0, 1), formula="1 - |L and R| / min(k, n_rec)", source="Adamopoulos & Tuzhilin 2014")
 def unexpectedness(s: ListStatistics, *, denominator: Listed = "n_rec") -> Ratio:
     """Share of the recommended items that are not in the reference.
 
