@@ -126,7 +126,8 @@ NO_TRUTH = Policy(
         "nan": MAKE_NAN,
         "error": RAISE,
         "judged": PolicyValue(
-            "0 if the truth has rows of the user and, under no_recs=skip, the user has a list, else leave the user out",
+            "count the user as 0 if the truth has rows of the user (with no_recs=skip: and the user has a list), else "
+            "leave the user out",
             op.JUDGED,
             "counted as 0 if in the truth",
         ),
