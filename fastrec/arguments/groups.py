@@ -196,7 +196,7 @@ class ItemPolicies(TypedDict, total=False):
 
     n_users: Annotated[
         int | None,
-        "number of users behind the column ``popularity`` of ``items``; default: users of ``history`` with a row",
+        "number of users that the column ``popularity`` of ``items`` counts; default: users of ``history`` with a row",
     ]
     unseen: Annotated[Unseen | None, UNSEEN]
     no_history: Annotated[NoHistory | None, NO_HISTORY]

@@ -22,7 +22,14 @@ __all__ = []
 
 @program.command()
 @click.argument("name", required=False, shell_complete=complete_metrics)
-@click.option("--format", "format_", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(["table", "json"]),
+    default="table",
+    show_default=True,
+    help="Format on standard output.",
+)
 def metrics(name: str | None, format_: str) -> None:
     """List the metrics, or show everything about one.
 
@@ -104,7 +111,7 @@ def completion(shell: str) -> None:
     emit(f"{script(program, shell).rstrip()}\n", None)
 
 
-@program.command()
+@program.command(short_help="Compile the kernels in advance.")
 @click.argument("what", type=click.Choice(["lists", "scores", "logs", "all"]), default="all")
 def warmup(what: str) -> None:
     """Compile the kernels in advance, so that no evaluation waits for them.

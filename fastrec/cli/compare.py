@@ -70,7 +70,7 @@ from fastrec.cli.options import (
 __all__ = []
 
 
-@program.command()
+@program.command(short_help="Compare systems on the same users, with tests.")
 @click.argument(
     "systems",
     nargs=-1,

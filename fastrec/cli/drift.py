@@ -38,7 +38,7 @@ SIDES = (
 )
 
 
-@program.command()
+@program.command(short_help="Compare lists of several days in order of time.")
 @click.argument(
     "logs",
     nargs=-1,

@@ -55,7 +55,7 @@ from fastrec.cli.options import (
     MORE_OUTPUT,
     PAPER,
     POLICIES,
-    RESOURCES,
+    RESOURCES_WITH_MODELS,
     ROW_GROUPS,
     SAMPLED_OPTIONS,
     WEIGHT,
@@ -98,7 +98,7 @@ RATING_METRICS = ("mae", "rmse", "mse")
 @click.argument("truth", type=click.Path(), required=False)
 @with_options(METRIC_OPTIONS, COLUMN_OPTIONS, WEIGHT, GROUPS, ROW_GROUPS, POLICIES, ITEM_OPTIONS, MODEL_OPTIONS)
 @with_options(DRAW_OPTIONS, SAMPLED_OPTIONS)
-@with_options(output_options("report"), HTML, PAPER, MORE_OUTPUT, FAIL_UNDER, RESOURCES)
+@with_options(output_options("report"), HTML, PAPER, MORE_OUTPUT, FAIL_UNDER, RESOURCES_WITH_MODELS)
 @click.pass_context
 def evaluate(ctx: click.Context, /, recs: str, truth: str | None, **options: Any) -> int:
     """Evaluate recommended lists against TRUTH, or a scored LOG.

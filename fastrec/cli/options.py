@@ -46,6 +46,7 @@ __all__ = [
     "POLICIES",
     "RESOURCES",
     "RESOURCES_IN_MEMORY",
+    "RESOURCES_WITH_MODELS",
     "SAMPLED_OPTIONS",
     "WEIGHT",
     "LocalPath",
@@ -206,8 +207,10 @@ PLAIN = re.compile(r'`+"?(\w+)(=?)"?`+')  # names, values and arguments in docum
 
 def _in_commands(name: re.Match[str]) -> str:
     """Return a name in documentation as the command line writes it."""
-    if name[2]:
+    if name[2] or (name[1] in FILES_OF_LISTS and '"' not in name[0]):
         return f"--{name[1]}"
+    if name[1] == "position_bias":
+        return "fastrec position-bias"
     return name[1].upper() if name[1] in ("recs", "truth") else name[1]
 
 
@@ -398,8 +401,10 @@ MORE_OUTPUT = (
         help="Also write the ROC and precision-recall curves of LOG: .csv or .json.",
     ),
 )
-RESOURCES = (
-    argument("memory", more="; with factors 512 MiB", callback=_read_size, metavar="SIZE"),
+_MEMORY, _MEMORY_OF_MODELS = (
+    argument("memory", more=more, callback=_read_size, metavar="SIZE") for more in ("", "; with factors 512 MiB")
+)
+_MORE_RESOURCES = (
     argument(
         "temp_directory",
         "--temp-dir",
@@ -408,7 +413,9 @@ RESOURCES = (
     ),
     argument("n_threads", "--threads", type=click.IntRange(min=1), metavar="N"),
 )
-RESOURCES_IN_MEMORY = RESOURCES[:1] + RESOURCES[2:]
+RESOURCES = (_MEMORY, *_MORE_RESOURCES)
+RESOURCES_WITH_MODELS = (_MEMORY_OF_MODELS, *_MORE_RESOURCES)
+RESOURCES_IN_MEMORY = (_MEMORY_OF_MODELS, *_MORE_RESOURCES[1:])
 
 
 def with_options(*groups: Sequence[Callable[..., Any]]) -> Callable[..., Any]:

@@ -48,7 +48,7 @@ COLUMNS = (
 )
 
 
-@program.command("policy-value")
+@program.command("policy-value", short_help="Estimate what a new policy would have earned.")
 @click.argument("log", metavar="LOG")
 @click.option(
     "-e",

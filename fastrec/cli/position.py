@@ -78,7 +78,7 @@ def ctr(log: str, **options: Any) -> None:
     _write(log, options, lambda path, more: ctr_of_file(path, columns, options["level"], *more[:2], **more[2]))
 
 
-@program.command("position-bias")
+@program.command("position-bias", short_help="Estimate how much each rank is examined.")
 @click.argument("log", type=click.Path(), metavar="LOG")
 @with_options(COLUMNS)
 @click.option("--query-col", metavar="NAME", default="query_id", help="Column of queries.  [default: query_id]")
@@ -92,7 +92,12 @@ def ctr(log: str, **options: Any) -> None:
     "em: expectation maximisation.",
 )
 @click.option("--rounds", type=click.IntRange(min=1), metavar="N", help="Rounds of em.  [default: 50]")
-@click.option("--samples", type=click.IntRange(min=0), metavar="N", help="Draws of queries.  [default: 1000, em: 200]")
+@click.option(
+    "--samples",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Draws of queries for the intervals; 0: no intervals.  [default: 1000, em: 200]",
+)
 @click.option(
     "--seed", type=click.IntRange(min=0), default=0, show_default=True, metavar="N", help="Seed of the draws."
 )

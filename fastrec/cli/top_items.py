@@ -24,14 +24,21 @@ from fastrec.runtime.outputs import atomic_write
 __all__ = []
 
 
-@program.command("top-items")
+@program.command("top-items", short_help="List the best K items of each user from factors.")
 @with_options(MODEL_OPTIONS)
 @click.option("-k", "--k", "cutoff", type=click.IntRange(min=1), required=True, metavar="K", help="Items per user.")
 @click.option(
     "--exclude", type=click.Path(), metavar="FILE", help="Path of seen items (user, item), which are not listed."
 )
 @with_options((column("user"), column("item")))
-@click.option("-o", "--output", type=LocalPath(), required=True, metavar="FILE", help="Write the lists to .parquet.")
+@click.option(
+    "-o",
+    "--output",
+    type=LocalPath(),
+    required=True,
+    metavar="FILE",
+    help="Write the lists to FILE, which ends in .parquet.",
+)
 @with_options((INPUT_FORMAT,), RESOURCES_IN_MEMORY)
 def top_items(**options: Any) -> None:
     """List the K items with the highest scores of each user, exactly, from factors.

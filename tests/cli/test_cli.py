@@ -819,6 +819,19 @@ def test_metrics_as_json():
 # Demo, warm-up, program
 
 
+def test_help_is_complete_and_in_words_of_the_command_line():
+    assert "..." not in run("--help").stdout.partition("Commands:")[2]  # cut descriptions
+    shown = " ".join(run("evaluate", "--help").stdout.split())
+    for text in (
+        "column in --logged with",
+        "column of subtopics in --subtopics;",
+        "column popularity of --items counts",
+    ):
+        assert text in shown
+    assert "as from fastrec position-bias" in shown and "with factors 512 MiB" in shown
+    assert "with factors" not in run("drift", "--help").stdout
+
+
 def test_the_demo(folder):
     result = run("demo", "--users", "60", "--seed", "3", "-o", "my demo")
     assert result.exit_code == 0, result.stderr
