@@ -393,7 +393,11 @@ def test_evaluators_keep_the_least_grade_of_a_tool():
         ("ndcg@0", "ranx", "must be from 1"),
         ("ndcg@x", "ranx", "must be an integer"),
         (["auc"], "sklearn", r"no metrics of lists, only of scored rows \(one log of labels and scores\)$"),
-        ("ndcg@10", "sklearn", r"^ndcg@10 of scikit-learn is a metric of scored rows \(one log of labels and scores\)$"),
+        (
+            "ndcg@10",
+            "sklearn",
+            r"^ndcg@10 of scikit-learn is a metric of scored rows \(one log of labels and scores\)$",
+        ),
         ("mrr", "sklearn", "^scikit-learn has no metrics of lists"),
         (["ndcg@3", "ndcg(gain=rating,weight=LogRankWeight(offset=1))@3"], "lenskit", "ask for one of them at a time"),
         (7, "ranx", "must be strings"),

@@ -154,7 +154,11 @@ def test_compilation_is_told_of(tmp_path: Path, setting: str | None, lines: int)
         command = [sys.executable, "-c", at_once + LARGE, "1"]
         told = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
         assert told.stdout == "1.0\n"
-        assert told.stderr.count("fastrec compiles the kernels that this call needs") == told.stderr.count("\n") == expected
+        assert (
+            told.stderr.count("fastrec compiles the kernels that this call needs")
+            == told.stderr.count("\n")
+            == expected
+        )
 
 
 @pytest.mark.thorough
