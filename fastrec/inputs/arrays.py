@@ -13,7 +13,7 @@ import numpy as np
 from fastrec.checks import is_number, listed
 from fastrec.exceptions import InputError, InputTypeError, RowNumber, shown
 from fastrec.inputs.arrow import is_column, list_column, read_ids, read_numbers, split_lists
-from fastrec.inputs.columns import refuse_rounded
+from fastrec.inputs.columns import NUMBER_FIRST, refuse_rounded
 from fastrec.inputs.ids import Ids, check_ids
 from fastrec.inputs.ragged import Ragged, as_array, check_indptr, read_only
 from fastrec.inputs.sides import READ_SIDES, kind_of, mixed_forms
@@ -326,7 +326,7 @@ def _read_rows(rows: list[Any], name: str, extra: str, users: list[Any] | None) 
     if any(weighted) and READ_SIDES[name].has_several:
         rows, values = _one_by_one(rows)
         items, indptr = _flat_items(rows, f"{name} items")
-        return RawSide(items, indptr, check_numbers(values, len(items), f"{name} {extra}"))
+        return RawSide(items, indptr, check_numbers(values, len(items), f"{name} {extra}", mend=NUMBER_FIRST))
     items, indptr = _flat_items(rows, f"{name} items")
     if not any(weighted):
         return RawSide(items, indptr, None)
@@ -394,17 +394,18 @@ def _flat_items(rows: list[Any], name: str) -> tuple[Ids, Array]:
     return check_ids(items, name), np.array(indptr, np.int64)
 
 
-def check_numbers(values: Any, n: int, name: str, *, narrow: bool = False) -> Array:
+def check_numbers(values: Any, n: int, name: str, *, narrow: bool = False, mend: str = "") -> Array:
     """Return n finite or infinite numbers as a contiguous array; NaN is an error.
 
-    They are float64, or with `narrow` float32 if they come so.
+    They are float64, or with `narrow` float32 if they come so. `mend` ends the error for strings.
     """
     refuse_unusual(values, name)
     array = as_array(values, name)
     if array.shape != (n,):
         raise InputError(name, f" must have one number per item, {n}; found shape {array.shape}")
     if array.dtype.kind not in "iufb" or array.dtype.itemsize > 8:
-        raise InputTypeError(name, f" must be numbers of at most 64 bits, found dtype {array.dtype}")
+        hint = mend if array.dtype.kind == "U" else ""
+        raise InputTypeError(name, f" must be numbers of at most 64 bits, found dtype {array.dtype}{hint}")
     refuse_rounded(array, name, "position")
     narrow = narrow and array.dtype == np.float32
     out = np.ascontiguousarray(array, dtype=np.float32 if narrow else np.float64)

@@ -197,7 +197,7 @@ WRONG: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"subtopics": {"q": [1]}}, InputError, "subtopics has no numbers, only items: name their column with subtopic="),
     ({"subtopics": {"q": {1: math.nan}}}, InputError, "subtopics subtopics must not be NaN"),
     ({"subtopics": {"q": {1: [2**53, 2**53 + 1]}}}, InputError, "past 2\\*\\*53, which would be rounded"),
-    ({"subtopics": {"q": {1: ["a"]}}}, InputTypeError, "subtopics subtopics must be numbers"),
+    ({"subtopics": {"q": {1: ["a"]}}}, InputTypeError, "must be numbers.*: number the strings first"),
     ({"subtopics": {"q": {1: [None]}}}, InputTypeError, "subtopics subtopics must be numbers"),
     ({"subtopics": {"q": {1: [[1]]}}}, InputError, "must have one number per item"),
     ({"subtopics": {"q": {"a": 1}}}, InputTypeError, "item ids must be of one type on all sides"),
