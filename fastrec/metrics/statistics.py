@@ -301,9 +301,6 @@ class Statistics:
         return Ratio(over, (self.only(counted, value), counted), self.where(counted, value), counted, among=among)
 
 
-SIZES = Argument("n_items", (...,)), " or, for lists, ", Argument("items", (...,))
-
-
 class ListStatistics(Statistics):
     """Statistics of each user's list at one cut-off; `cutoff` is None if nothing is cut.
 
