@@ -34,7 +34,7 @@ from fastrec.policies import OneClass
 from fastrec.report.doubts import NO_TRUTH, NO_USER
 from fastrec.report.report import Report, record
 from fastrec.runtime.limits import read_size, resolve_threads
-from fastrec.segments import check_segments, split_truth
+from fastrec.segments import check_segments, reads_judgements, split_truth
 
 if TYPE_CHECKING:
     from fastrec.comparison.comparison import Comparison, Correction, Test
@@ -181,7 +181,8 @@ def evaluate_by_items(
 ) -> dict[str, Report]:
     """Evaluate lists once per segment of items; only the items of that segment count as relevant.
 
-    Lists stay as they are: a list full of popular items has no hits in the tail. ``no_truth`` applies in each segment
+    Lists stay as they are: a list full of popular items has no hits in the tail. Items of the truth in other segments
+    count as judged, not relevant; ``Report.data`` counts the rows of the segment. ``no_truth`` applies in each segment
     to users without a relevant item there. ``ties`` must not be ``"best"`` or ``"worst"``. A metric that reads no truth
     is an error: it has one value for all segments.
 
@@ -222,8 +223,9 @@ def evaluate_by_items(
         raise MetricError(
             f"{unread[0]} reads no truth, so it has one value for all segments: fastrec.evaluate gives it"
         )
+    judged = reads_judgements(first._plan(weighted=False), first.settings["no_truth"])  # noqa: SLF001
     prepared = first._prepare(first._sides(recs, truth, given), given)  # noqa: SLF001 - once for all
-    for evaluator, part in zip(evaluators.values(), split_truth(prepared, segments), strict=True):
+    for evaluator, part in zip(evaluators.values(), split_truth(prepared, segments, judged=judged), strict=True):
         evaluator._add(part, None)  # noqa: SLF001 - of the same rules
         evaluator._review(part)  # noqa: SLF001
     # a segment may well have no relevant item: warn only if the whole truth has no rows

@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 
 from fastrec.checks import is_whole, with_article
-from fastrec.exceptions import InputError, InputTypeError, shown
+from fastrec.exceptions import Argument, InputError, InputTypeError, MetricError, Text, shown
 from fastrec.inputs.ids import check_ids, kind_of_ids
 from fastrec.inputs.lists import Names, Prepared
 from fastrec.inputs.users import alike, as_labels, is_hashable
+from fastrec.metrics.judged import OF_JUDGED_ITEMS, PROVIDER
+from fastrec.metrics.plan import Plan
 
-__all__ = ["check_segments", "segment_items", "segment_users", "split_truth"]
+__all__ = ["check_segments", "reads_judgements", "segment_items", "segment_users", "split_truth"]
 
 Array = np.ndarray[Any, Any]
 NO_HISTORY = "none"
@@ -141,10 +143,34 @@ def _kind_of_label(label: Any) -> type:
     return str if isinstance(label, str) else bool if isinstance(label, np.bool_) else type(label)
 
 
-def split_truth(prepared: Prepared, segments: Mapping[Any, str]) -> Iterator[Prepared]:
-    """Yield the lists with the truth of each segment of items, in the order in which labels first occur."""
+def reads_judgements(plan: Plan, no_truth: str) -> bool:
+    """Return whether numbers of a segment depend on the rows of the truth with items of other segments.
+
+    They do under no_truth='judged' and for metrics of judged items, and may do if any other provider or an accumulator
+    reads the truth. Raise if they do under min_gain='any', which makes each row of the truth relevant.
+    """
+    of_policy = "judged" in {no_truth, *(condition.no_truth for condition in plan.conditions.values())}
+    if not plan.counts_any_gain:
+        return of_policy or bool(plan.accumulators) or any("truth" in sides for sides in plan.filled.values())
+    asked = [text for key, text in plan.key_askers.items() if key[1] == PROVIDER and OF_JUDGED_ITEMS.intersection(key)]
+    any_gain = Argument("min_gain", ("any",))
+    why = Text(" is unknown by segment under ", any_gain, ": items of other segments would be judged and not relevant")
+    mend = Text(", but each row of the truth is relevant: pass a number as ", Argument("min_gain"))
+    if asked:
+        raise MetricError(asked[0], why, mend)
+    if of_policy:
+        raise InputError(Argument("no_truth", ("judged",)), why, mend)
+    return False
+
+
+def split_truth(prepared: Prepared, segments: Mapping[Any, str], *, judged: bool) -> Iterator[Prepared]:
+    """Yield the lists with the truth of each segment of items, in the order in which labels first occur.
+
+    `judged`: whether items of other segments stay in the truth, as judged and not relevant.
+    """
     codes = _segment_of(prepared.lists.truth_items, prepared.names, segments)
-    yield from (_only(prepared, codes == code) for code in range(len(set(segments.values()))))
+    select = _judged_by_segment if judged else _only
+    yield from (select(prepared, codes == code) for code in range(len(set(segments.values()))))
 
 
 def _ids(values: Any, name: str) -> Array:
@@ -201,5 +227,20 @@ def _only(prepared: Prepared, wanted: Array) -> Prepared:
         truth_indptr=before[lists.truth_indptr],
         gains=None if lists.gains is None else lists.gains[wanted],
     )
-    with_gains = len(selected.truth_items) if prepared.counts["truth_rows_with_gains"] else 0
-    return prepared._replace(lists=selected, counts=prepared.counts | {"truth_rows_with_gains": with_gains})
+    return _with_counts(prepared._replace(lists=selected), wanted)
+
+
+def _judged_by_segment(prepared: Prepared, wanted: Array) -> Prepared:
+    """Return the lists with the whole truth, in which items outside a part are not relevant."""
+    lists = prepared.lists
+    gains = np.ones(len(wanted)) if lists.gains is None else lists.gains
+    lists = lists._replace(gains=np.where(wanted, gains, np.minimum(gains, 0.0)))
+    return _with_counts(prepared._replace(lists=lists), wanted)
+
+
+def _with_counts(prepared: Prepared, wanted: Array) -> Prepared:
+    """Return the lists with the numbers of rows of the truth that a segment has."""
+    own = int(np.count_nonzero(wanted))
+    with_gains = own if prepared.counts["truth_rows_with_gains"] else 0
+    counts = prepared.counts | {"truth_rows": own, "truth_rows_with_gains": with_gains}
+    return prepared._replace(counts=counts)

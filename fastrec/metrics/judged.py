@@ -15,6 +15,8 @@ from fastrec.metrics.statistics import ListStatistics, Ratio, Row
 
 Rounding = Literal["up", "nearest"]
 PROVIDER = "judgements"
+OF_JUDGED_ITEMS = frozenset({"count_judged", "sum_inferred", "sum_preferences", "sum_residual"})
+"""The kernels that tell items judged not relevant from those that nobody judged; others find relevant items only."""
 
 
 def _statistic(s: ListStatistics, kernel: str, *parameters: float) -> Row:

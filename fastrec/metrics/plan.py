@@ -200,8 +200,8 @@ class Plan:
         self.filled = {call.text: own.filled for call, own in zip(calls, traced, strict=True)}
         self.of_order = [call.text for call, own in zip(calls, traced, strict=True) if own.is_of_order]
         self.askers = {row.key[1]: call.text for call, own in zip(calls, traced, strict=True) for row in own.provided}
-        keys = dict.fromkeys(row.key for own in traced for row in own.provided)
-        self.provided = sorted(keys, key=lambda key: list(self.askers).index(key[1]))  # one provider after the other
+        self.key_askers = {row.key: call.text for call, own in zip(calls, traced, strict=True) for row in own.provided}
+        self.provided = sorted(self.key_askers, key=lambda key: list(self.askers).index(key[1]))  # by provider
         conditions = [self._condition(call, own) for call, own in zip(calls, traced, strict=True)]
         self.conditions = {call.text: own for call, own in zip(calls, conditions, strict=True)}
         self._conditions = list(dict.fromkeys([Condition(_least_gain(asked.min_gain)), *conditions]))

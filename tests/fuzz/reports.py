@@ -391,8 +391,11 @@ def by_items_case(r: Draw, asked: Draw) -> Case:
         assert set(found) == set(segments.values())
         for label, report in found.items():
             part = [{item: gain for item, gain in own.items() if segments.get(item) == label} for own in truth]
-            wanted = fastrec.evaluate(recs, part, **options)
-            assert without_warnings(report) == without_warnings(wanted), label
+            judged = [dict.fromkeys(own, 0) | kept for own, kept in zip(truth, part, strict=True)]
+            wanted = fastrec.evaluate(recs, judged, **options)
+            document, rows = without_warnings(wanted), fastrec.evaluate(recs, part, **options).data
+            document["data"] |= {name: rows[name] for name in rows if name.startswith("truth_rows")}
+            assert without_warnings(report) == document, label
             for metric, values in wanted.per_user.items():
                 np.testing.assert_array_equal(report.per_user[metric], values)
 

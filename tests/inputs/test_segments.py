@@ -68,6 +68,66 @@ def test_only_items_of_the_segment_count(texts, graded):
         assert all(np.array_equal(report.per_user[m], wanted.per_user[m], equal_nan=True) for m in metrics)
 
 
+JUDGED = [
+    *("judged@4", "unjudged@4", "bpref", "inf_ap", "rbp_residual(tail=unjudged)", "num_nonrel_judged_ret", "ndcg@5"),
+    *("recall(no_truth=judged)@3", "compatibility", "iprec_at_recall"),
+]
+
+
+@pytest.mark.parametrize("form", ["graded", "plain"])
+@pytest.mark.parametrize("policy", ["skip", "judged"])
+def test_items_of_other_segments_stay_judged(form, policy):
+    chance = random.Random(4)
+    recs = [chance.sample(range(20), 8) for _ in range(40)]
+    gains = [-1, 0, 1, 3] if form == "graded" else [1]
+    truth = [{item: chance.choice(gains) for item in chance.sample(range(20), chance.randint(0, 8))} for _ in range(40)]
+    passed = truth if form == "graded" else [list(own) for own in truth]
+    segments = {item: "ab"[item % 2] for item in range(18)}  # two items are in no segment
+    options = {"per_user": True, "no_truth": policy, "min_gain": 2 if form == "graded" else None}
+    for label, report in fastrec.evaluate_by_items(recs, passed, segments, JUDGED, **options).items():
+        judged = [
+            {item: gain if segments.get(item) == label else min(gain, 0) for item, gain in own.items()} for own in truth
+        ]
+        wanted = fastrec.evaluate(recs, judged, JUDGED, **options)
+        assert report.estimates == wanted.estimates and report.users == wanted.users
+        assert report.data["truth_rows"] == sum(segments.get(item) == label for own in truth for item in own)
+
+
+def test_judged_items_of_one_user_by_hand():
+    truth, segments = [{"a": 1, "b": 1, "c": 0}], {"a": "A", "b": "B", "c": "B"}
+    metrics = ["judged", "bpref", "rbp_residual(p=0.5, tail=unjudged)", "num_nonrel_judged_ret"]
+    found = fastrec.evaluate_by_items([["c", "b", "a"]], truth, segments, metrics)["A"]
+    assert [*found.values()] == [1.0, 0.0, 0.0, 2.0]
+    left = fastrec.evaluate_by_items([["x", "b", "a"]], truth, segments, "mrr", exclude="unjudged")
+    assert (left["A"]["mrr"], left["B"]["mrr"]) == (0.5, 1.0), "items of all segments stay in lists"
+    found = fastrec.evaluate_by_items([["a"], ["b"]], [["a"], ["b"]], segments, "recall", no_truth="judged")
+    assert found["A"]["recall"] == 0.5, "the second user has rows in the truth"
+
+
+@pytest.mark.parametrize(
+    ("metrics", "options", "error", "named"),
+    [
+        (["mrr", "judged"], {"min_gain": "any"}, fastrec.MetricError, "judged"),
+        (["bpref(min_gain=any)"], {}, fastrec.MetricError, r"bpref\(min_gain=any\)"),
+        (["mrr(min_gain=any)", "inf_ap"], {}, fastrec.MetricError, "inf_ap"),
+        ("mrr", {"min_gain": "any", "no_truth": "judged"}, fastrec.InputError, "no_truth='judged'"),
+        ("mrr(no_truth=judged)", {"min_gain": "any"}, fastrec.InputError, "no_truth='judged'"),
+    ],
+)
+def test_judgements_are_unknown_if_each_row_is_relevant(metrics, options, error, named):
+    with pytest.raises(
+        error, match=f"^{named} is unknown by segment under min_gain='any': .* pass a number as min_gain"
+    ):
+        fastrec.evaluate_by_items([[1, 2]], [{1: 0, 2: 1}], {1: "a", 2: "b"}, metrics, **options)
+
+
+def test_relevant_items_of_a_segment_are_known_if_each_row_is_relevant():
+    metrics = ["mrr", "iprec_at_recall", "compatibility"]
+    found = fastrec.evaluate_by_items([[2, 1]], [{1: 0, 2: 1}], {1: "a", 2: "b"}, metrics, min_gain="any")["a"]
+    wanted = fastrec.evaluate([[2, 1]], [{1: 0}], metrics, min_gain="any")
+    assert dict(found) == dict(wanted) and found["mrr"] == 0.5
+
+
 def test_forms_and_options():
     segments = {1: "head", 2: "tail"}
     report = fastrec.evaluate_by_items([[1, 2]], [[2]], segments, "mrr", no_truth="zero")["head"]
