@@ -134,7 +134,7 @@ class Evaluator(BaseEvaluator):
             "n_items": self._count_items(check_n_items(given["n_items"])),
             **policies,
             **item_policies(given),
-            **read_sampling(given),
+            **read_sampling(given, wanted.calls),
         }
         self._n_users = check_n_users(given["n_users"])
         self._examination = check_examination(given["examination"])

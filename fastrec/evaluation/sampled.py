@@ -12,15 +12,18 @@ import numpy as np
 from fastrec.arguments.groups import DEFAULTS
 from fastrec.checks import is_number, whole_number
 from fastrec.evaluation.digests import COLUMN
-from fastrec.exceptions import Argument, InputError, MetricError, shown
+from fastrec.exceptions import Argument, FastrecError, InputError, MetricError, shown
 from fastrec.inputs.arrays import FlatSide
 from fastrec.inputs.lists import Lists, Names
 from fastrec.inputs.ragged import read_only
 from fastrec.inputs.slots import MADE, BatchSides
 from fastrec.kernels.sampled_ranks import Functions, estimate_functions
+from fastrec.metrics.declaration import Call
+from fastrec.metrics.plan import Asked, call_on_arrays, make_plan
 from fastrec.metrics.providers import gains_in_lists, is_relevant, provider
 from fastrec.metrics.rank_weights import is_continuous, rank_weights, weight_between
 from fastrec.metrics.sampled import OF_ALL_HITS, OF_ONE_HIT, SAMPLED
+from fastrec.metrics.statistics import ListStatistics
 from fastrec.policies import CORRECT, SAMPLE, SAMPLING
 from fastrec.runtime.compiler import Entry
 from fastrec.runtime.threads import run_in_threads
@@ -60,7 +63,7 @@ class Sample(NamedTuple):
     kind: str  # "uniform" or "popularity"
 
 
-def read_sampling(given: Mapping[str, Any]) -> dict[str, Any]:
+def read_sampling(given: Mapping[str, Any], calls: Iterable[Call]) -> dict[str, Any]:
     """Return the settings of a call about samples, checked; none if its lists hold no samples."""
     for name, policy in SAMPLING.items():
         policy.check(given[name])
@@ -96,7 +99,32 @@ def read_sampling(given: Mapping[str, Any]) -> dict[str, Any]:
         )
     if not found:
         return {}
+    for call in calls if correct == CORRECT.default else ():  # estimates refuse these metrics, too
+        _refuse_size(call)
     return found | {"correct": correct} | ({"gamma": float(gamma)} if correct == "bv" else {})
+
+
+def _refuse_size(call: Call) -> None:
+    """Raise MetricError for a metric of users that reads the size of the catalogue.
+
+    It takes all other items for ones that a list could have held, but a list holds a sample. Metrics of all lists
+    together, such as item_coverage, may read the size: their lists can hold any item of the catalogue.
+    """
+    try:
+        plan = make_plan((call,), Asked(n_items=MAX_SIZE))
+    except FastrecError:  # the plan of the evaluator raises it, or has a setting that this one lacks
+        return
+    value, reads_size = plan.values[0], plan.reads_size
+    if value.on_arrays:  # of such a formula the plan does not know it
+        statistics = plan.statistics_of(call, lambda _: np.ones(1))
+        call_on_arrays(call, statistics, 1)
+        reads_size = isinstance(statistics, ListStatistics) and statistics.reads_size
+    if not reads_size or value.over is not None:
+        return
+    other = "use limited_auc(unseen=list_only), or " if call.metric.name == "limited_auc" else ""
+    raise MetricError(
+        f"{call.text} reads the size of the catalogue, but the lists hold a sample of it: {other}leave the metric out"
+    )
 
 
 def functions_of(keys: Iterable[Any]) -> list[tuple[int | None, Any]]:

@@ -21,7 +21,7 @@ from fastrec.evaluation.lists import Evaluator
 from fastrec.evaluation.models import Working
 from fastrec.inputs.models import read_call
 from support.bits import group_bits, mean_bits, user_bits
-from support.list_calls import for_kind
+from support.list_calls import for_kind, of_sampled_lists
 from support.sampled_oracle import Estimated, draw_items, table_of
 
 N_ITEMS = 30
@@ -191,9 +191,9 @@ def test_a_column_of_popularity_comes_before_the_history() -> None:
 @pytest.mark.parametrize("ties", ["expected", "worst", "id_desc"])
 @pytest.mark.parametrize("seed", range(4))
 def test_reports_are_those_of_the_sampled_lists(seed: int, ties: str) -> None:
-    """With many equal scores, for every metric."""
+    """With many equal scores, for every metric that takes samples."""
     case = draw_case(seed, levels=8)
-    texts = [ask.text for ask in for_kind("graded")]
+    texts = of_sampled_lists(ask.text for ask in for_kind("graded"))
     if ties == "expected":
         plan = fastrec.Evaluator(texts, n_items=N_ITEMS + 2)._plan(weighted=False)
         texts = [text for text in texts if fastrec.Evaluator(text, n_items=40)._calls[0].text not in plan.not_linear]
@@ -659,6 +659,59 @@ def test_metrics_that_read_the_sampled_items_have_no_estimate(metric: str) -> No
         fastrec.MetricError, match=r"so sampled lists give no estimate of it: leave the metric out, or correct='none'$"
     ):
         fastrec.evaluate_model(SCORES, TRUTH, metric, negatives=3, correct="bv")
+
+
+SIZED = [
+    "mcc@3",
+    "accuracy@3",
+    "specificity",
+    "fallout@2",
+    "limited_auc@3",
+    "utility(d=1)@3",
+    "serendipity(expected=rank)@3",
+]
+
+
+@pytest.mark.parametrize("metric", SIZED)
+def test_metrics_of_users_that_read_the_size_of_the_catalogue_need_all_items(metric: str) -> None:
+    use = "use limited_auc(unseen=list_only), or " if metric.startswith("limited_auc") else ""
+    end = re.escape(f", but the lists hold a sample of it: {use}leave the metric out")
+    match = f"^{re.escape(metric)} reads the size of the catalogue{end}$"
+    with pytest.raises(fastrec.MetricError, match=match):
+        fastrec.evaluate_model(SCORES, TRUTH, ["recall@3", metric], negatives=3, history=TRUTH)
+    with pytest.raises(fastrec.MetricError, match=match):
+        fastrec.evaluate([[1, 2]], [[2]], metric, sampled_from=9, n_items=9, history=TRUTH[:1])
+
+
+def test_metrics_of_sampled_lists_that_read_no_size_or_are_of_all_lists() -> None:
+    scores = np.random.default_rng(0).random((400, 1000))  # a model without any skill
+    metrics = ["limited_auc(unseen=list_only)", "item_coverage", "gini@10", "shannon_entropy(normalize=n_items)@10"]
+    found = fastrec.evaluate_model(scores, [[0]] * 400, metrics, negatives=20)
+    assert found["limited_auc(unseen=list_only)"] == pytest.approx(0.5, abs=0.04)
+    assert found["item_coverage"] > 0.99
+    assert fastrec.evaluate_model(scores, [[0]] * 400, "limited_auc")["limited_auc"] == pytest.approx(0.5, abs=0.04)
+
+
+def test_own_metrics_on_arrays_that_read_the_size_need_all_items() -> None:
+    from fastrec.metrics.declaration import DECLARED
+
+    @fastrec.ranking_metric(range=(0, None), source="test", name="share_of_all")
+    def share_of_all(s: Any) -> Any:
+        """Hits per item of the catalogue."""
+        return np.mod(s.hits, 2) / s.n_items
+
+    @fastrec.ranking_metric(range=(0, None), source="test", name="odd_hits")
+    def odd_hits(s: Any) -> Any:
+        """Whether hits are odd."""
+        return np.mod(s.hits, 2)
+
+    try:
+        assert "odd_hits@2" in fastrec.evaluate_model(SCORES, TRUTH, "odd_hits@2", negatives=3)
+        with pytest.raises(fastrec.MetricError, match=r"^share_of_all@2 reads the size of the catalogue"):
+            fastrec.evaluate_model(SCORES, TRUTH, "share_of_all@2", negatives=3)
+    finally:
+        for name in ("share_of_all", "odd_hits"):
+            DECLARED["lists"].pop(name, None)
 
 
 def test_own_metrics_that_are_arithmetic_have_estimates() -> None:

@@ -24,7 +24,7 @@ from fastrec.inputs.models import read_call
 from fastrec.metrics.calls import parse
 from fuzz.calls import Finding
 from support.bits import group_bits, mean_bits, user_bits
-from support.list_calls import for_kind
+from support.list_calls import for_kind, of_sampled_lists
 from support.sampled_oracle import Estimated, draw_items
 
 __all__ = ["Finding", "describe", "run_case"]
@@ -96,6 +96,9 @@ def draw_case(seed: int) -> Case:
     if r.random() < 0.5:
         sample = {"negatives": int(r.choice([1, 3, 10, 100, 10**6])), "seed": int(r.integers(0, 2**63))}
         sample["sample"] = str(r.choice(["uniform", "popularity"]))
+    metrics = [str(text) for text in r.choice(known, METRICS)]
+    if sample:
+        metrics = of_sampled_lists(metrics) or ["recall@3"]
     return Case(
         form,
         model,
@@ -106,7 +109,7 @@ def draw_case(seed: int) -> Case:
         rows([0, 1, 10, n_items], n_items + 2) if r.random() < 0.7 else None,
         candidates,
         once,
-        [str(text) for text in r.choice(known, METRICS)],
+        metrics,
         call,
         sample,
         str(r.choice(["rank", "bv"])),
