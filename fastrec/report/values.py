@@ -164,7 +164,8 @@ class ReportValues(Mapping[str, float]):
     def is_mean(self, name: str) -> bool:
         """Return whether a metric is the plain mean of the values of its users. The report must have kept these.
 
-        A metric with another definition, such as a pooled one, is none even if the numbers agree by chance.
+        A metric with another definition, such as a pooled one, is none even if the numbers agree by chance. Neither is
+        a mean weighted by ``user_weight``.
 
         >>> import fastrec
         >>> metrics = ["recall@2", "recall(average=pooled)@2"]
@@ -173,7 +174,7 @@ class ReportValues(Mapping[str, float]):
         [True, False]
         """
         declared = values_of_settings(known_calls([self.name_of(name)]), self.settings).values()
-        if not all(value.is_mean_of_users for value in declared):
+        if self.settings.get("weighted") or not all(value.is_mean_of_users for value in declared):
             return False
         return is_plain_mean(self.per_user[name], self[name])
 
