@@ -58,7 +58,8 @@ def fill(sides: BatchSides, keys: Sequence[tuple[Any, ...]], out: Array) -> None
 def fill_compatibility(sides: BatchSides, keys: Sequence[tuple[Any, ...]], out: Array) -> None:
     """Fill overlaps with ideal lists; a key has a cut-off, p, whether to divide by the best overlap, `min_gain`."""
     truth = sides["truth"]
-    gains, lengths = sides["gains of truth"], (sides["listed rows"].n_rec, np.diff(truth.indptr))
+    gains = np.maximum(sides["gains of truth"], 0.0)
+    lengths = sides["listed rows"].n_rec, np.diff(truth.indptr)
 
     def fill_one(key: tuple[Any, ...], cutoffs: Array, found: Array) -> None:
         p, is_normalized, least = key

@@ -194,6 +194,18 @@ def test_any_gain_makes_every_row_of_the_truth_relevant(kind: str, ties: str) ->
     assert found.users["no_truth"] == int((np.diff(gained[1]) == 0).sum())
 
 
+def test_any_gain_counts_gains_below_0_as_0() -> None:
+    log = random_log("graded", 300, seed=4)
+    items, indptr, gains = truth_of(log)
+    texts = [ask.text for ask in for_kind("graded") if "min_gain" not in ask.options]
+    call: dict[str, Any] = {"n_items": 100, "min_gain": "any", "per_user": True}
+    found = fastrec.evaluate(recs_of(log), (items, indptr, gains), texts, **call)
+    wanted = fastrec.evaluate(recs_of(log), (items, indptr, np.maximum(gains, 0.0)), texts, **call)
+    assert [text for text in found if not same(found[text], wanted[text])] == []
+    by_hand = fastrec.evaluate([[1, 2]], [{1: -1.0, 2: 0.0}], "compatibility(min_gain=any)")
+    assert by_hand["compatibility(min_gain=any)"] == 1.0, "the ideal has equal gains in the order of the list"
+
+
 @pytest.mark.parametrize("ties", ["input", "expected"])
 def test_a_metric_may_count_any_gain_beside_others_that_do_not(ties: str) -> None:
     log = random_log("graded", 1100, seed=6)
