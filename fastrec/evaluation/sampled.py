@@ -381,9 +381,10 @@ def _map_gains(gains: Array, gain: Any) -> Array:
     """Return what formulas make of the gains of relevant items."""
     if gain == "binary":
         return np.ones(len(gains))
+    gains = np.maximum(gains, 0.0)  # min_gain="any" makes those below 0 relevant, too
     if gain == "linear":
         return gains
-    known, which = np.unique(np.maximum(gains, 0.0), return_inverse=True)
+    known, which = np.unique(gains, return_inverse=True)
     mapped = [math.exp2(one) - 1.0 if gain == "exp2" else gain[int(one)] for one in known.tolist()]
     found: Array = np.array(mapped, float)[which.reshape(-1)]
     return found

@@ -737,6 +737,15 @@ def test_own_metrics_that_are_arithmetic_have_estimates() -> None:
             DECLARED["lists"].pop(name, None)
 
 
+def test_estimates_take_gains_below_0_as_0() -> None:
+    truth = [{0: -1.0, 1: 2.0, 5: -3.0}, {2: -1.0, 3: 1.0}]
+    zeros = [{item: max(gain, 0.0) for item, gain in own.items()} for own in truth]
+    call: dict[str, Any] = {"metrics": ["cg@12", "dcg@12"], "negatives": 2, "correct": "rank", "min_gain": "any"}
+    scores = np.random.default_rng(0).random((2, 12))
+    found, wanted = (fastrec.evaluate_model(scores, own, **call) for own in (truth, zeros))
+    assert dict(found) == dict(wanted) and found["cg@12"] > 0
+
+
 def test_hit_rate_of_several_relevant_items_has_no_estimate() -> None:
     message = "hit_rate@3 has estimates for users with one relevant item only, found 2 of user 1"
     with pytest.raises(fastrec.MetricError, match=message):
