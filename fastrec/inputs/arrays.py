@@ -13,7 +13,7 @@ import numpy as np
 from fastrec.checks import is_number, listed
 from fastrec.exceptions import InputError, InputTypeError, RowNumber, shown
 from fastrec.inputs.arrow import is_column, list_column, read_ids, read_numbers, split_lists
-from fastrec.inputs.columns import NUMBER_FIRST, refuse_rounded
+from fastrec.inputs.columns import NUMBER_FIRST, refuse_rounded, refuse_rounded_list
 from fastrec.inputs.ids import Ids, check_ids
 from fastrec.inputs.ragged import Ragged, as_array, check_indptr, read_only
 from fastrec.inputs.sides import READ_SIDES, kind_of, mixed_forms
@@ -407,6 +407,7 @@ def check_numbers(values: Any, n: int, name: str, *, narrow: bool = False, mend:
         hint = mend if array.dtype.kind == "U" else ""
         raise InputTypeError(name, f" must be numbers of at most 64 bits, found dtype {array.dtype}{hint}")
     refuse_rounded(array, name, "position")
+    refuse_rounded_list(values, array, name, "position")
     narrow = narrow and array.dtype == np.float32
     out = np.ascontiguousarray(array, dtype=np.float32 if narrow else np.float64)
     # NaN is the one value for which min() is NaN

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
+from fastrec.checks import is_whole
 from fastrec.exceptions import InputError, InputTypeError, Place, RowNumber, Text
 from fastrec.inputs.ragged import as_array
 
@@ -25,6 +27,7 @@ __all__ = [
     "check_scores",
     "refuse_nan",
     "refuse_rounded",
+    "refuse_rounded_list",
     "says_rounded",
 ]
 
@@ -53,6 +56,7 @@ def check_numbers(values: Any, name: str) -> Array:
     """Return a 1-D array of numbers of at most 64 bits, as it is; reject integers that a double would round."""
     array = _check_form(values, name)
     refuse_rounded(array, name)
+    refuse_rounded_list(values, array, name)
     return array
 
 
@@ -78,6 +82,27 @@ def refuse_rounded(array: Array, name: str, place: str = "row") -> None:
         return
     at = int(((array < -MAX_EXACT_INTEGER) | (array > MAX_EXACT_INTEGER)).argmax())
     raise InputError(says_rounded(name, int(array[at]), RowNumber.at(at, place)))
+
+
+def refuse_rounded_list(values: Any, array: Array, name: str, place: str = "row") -> None:
+    """Reject a list of numbers with an integer that its array has rounded, and name the first.
+
+    NumPy makes floats of integers beside floats, and of integers on both sides of 2**63.
+    """
+    if not isinstance(values, list | tuple) or array.dtype != np.float64:
+        return
+    if not (np.abs(array) >= MAX_EXACT_INTEGER).any():
+        return
+    for at, value in enumerate(_values_of(values)):
+        if is_whole(type(value)) and abs(int(value)) > MAX_EXACT_INTEGER:
+            raise InputError(says_rounded(name, int(value), RowNumber.at(at, place)))
+
+
+def _values_of(values: Any) -> Iterator[Any]:
+    """Yield the numbers of a list, or of a list of lists or arrays."""
+    for value in values:
+        nested = isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim)
+        yield from _values_of(value) if nested else (value,)
 
 
 def says_rounded(name: str, found: int | str, row: RowNumber | str) -> Text:

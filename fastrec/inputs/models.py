@@ -12,7 +12,7 @@ import numpy as np
 from fastrec.checks import listed, refuse_path
 from fastrec.exceptions import Argument, InputError, InputTypeError, Name, Place, RowNumber, shown
 from fastrec.inputs.arrow import Frame, chunked, is_column, list_column, open_foreign, read_ids
-from fastrec.inputs.columns import refuse_rounded
+from fastrec.inputs.columns import refuse_rounded, refuse_rounded_list
 from fastrec.inputs.ids import Ids, Strings, check_ids, integer_ids, spell
 from fastrec.inputs.ragged import as_array
 from fastrec.inputs.sides import kind_of
@@ -170,6 +170,7 @@ class Called(Model):
             )
         check_dtype(answer, "the answer of the model")
         refuse_rounded(answer.reshape(-1), "the answer of the model", "position")
+        refuse_rounded_list(found, answer, "the answer of the model", "position")
         np.copyto(out, answer if self._columns is None else answer[:, self._columns])
 
     def restricted(self, columns: Array) -> Called:
@@ -216,6 +217,7 @@ def _read_form(model: Any, n_items: int | None, user_bias: Any, item_bias: Any) 
     if scores.ndim != 2:
         raise InputError(f"model must be {WANTED}; found an array of shape {scores.shape}")
     check_dtype(scores, "model")
+    refuse_rounded_list(model, scores, "model", "position")
     return ScoreMatrix(scores)
 
 
@@ -244,6 +246,7 @@ def _read_factors(users: Any, items: Any, user_bias: Any, item_bias: Any) -> Fac
             found = f"shape {table.shape}" if table.ndim else kind_of(values)
             raise InputError(f"{name} must be 2-D, one row per {name[:4]}, found {found}")
         tables.append(_finite(table, name))
+        refuse_rounded_list(values, table, name, "position")
     widths = [table.shape[1] for table in tables]
     if widths[0] != widths[1]:
         raise InputError(
@@ -262,6 +265,7 @@ def _read_factors(users: Any, items: Any, user_bias: Any, item_bias: Any) -> Fac
             if bias.shape != (len(table),):
                 raise InputError(f"{name} must have one number per {name[:4]}, {len(table)}; found shape {bias.shape}")
             biases[name] = _finite(bias, name)
+            refuse_rounded_list(values, bias, name, "position")
     dtype = np.result_type(*tables, *biases.values())
     first, second = (np.ascontiguousarray(table, dtype) for table in tables)
     own = {name: np.ascontiguousarray(bias, dtype) for name, bias in biases.items()}

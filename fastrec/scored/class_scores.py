@@ -12,7 +12,7 @@ import numpy as np
 from fastrec.checks import check_choice
 from fastrec.exceptions import InputError, InputTypeError, RowNumber
 from fastrec.inputs.arrow import refuse_other_indexes
-from fastrec.inputs.columns import check_lengths, check_row_weights
+from fastrec.inputs.columns import check_lengths, check_row_weights, refuse_rounded, refuse_rounded_list
 from fastrec.inputs.ragged import as_array
 from fastrec.scored.auc import no_threads_if_small
 from fastrec.scored.classes import as_classes, encode_classes
@@ -222,6 +222,9 @@ def _read_scores(scores: Any) -> Array:
         raise InputError(f"scores must have a row per label and a column per class, found shape {table.shape}")
     if table.dtype.kind not in "iuf":
         raise InputTypeError(f"scores must hold numbers, found dtype {table.dtype}")
+    if table.dtype.kind in "iu":
+        refuse_rounded(table.reshape(-1), "scores", "position")
+    refuse_rounded_list(scores, table, "scores", "position")
     single = table.dtype.kind == "f" and table.dtype.itemsize <= 4
     table = np.ascontiguousarray(table, dtype=np.float32 if single else np.float64)
     wrong = np.isnan(table).any(axis=1)

@@ -202,7 +202,7 @@ def confusion_matrix(
 
 def _check_thresholds(thresholds: Any) -> Floats:
     array = as_array(thresholds, "thresholds")
-    numbers = check_numbers(array[None] if array.ndim == 0 else array, "thresholds")
+    numbers = check_numbers(array[None] if array.ndim == 0 else thresholds, "thresholds")
     limits = np.ascontiguousarray(numbers, dtype=np.float64)
     if not 0 < len(limits) <= MAX_THRESHOLDS:
         raise InputError(f"thresholds must be from 1 to {MAX_THRESHOLDS:,} numbers, found {len(limits):,}")

@@ -728,9 +728,9 @@ def test_a_weighted_mean_is_none_of_values_even_if_it_equals_the_plain_one():
     recs, truth, weights = [[1], [9], [1], [9]], [[1]] * 4, [1.0, 1.0, 3.0, 3.0]
     report = fastrec.evaluate(recs, truth, "mrr", per_user=True, user_weight=weights)
     assert report["mrr"] == report.per_user["mrr"].mean() and not report.is_mean("mrr")
-    with pytest.raises(fastrec.InputError, match="its mean is weighted by user_weight$"):
+    with pytest.raises(fastrec.InputError, match=r"its mean is weighted by user_weight$"):
         fastrec.compare({"a": report, "b": report})
-    with pytest.raises(fastrec.InputError, match="its mean is weighted by user_weight$"):
+    with pytest.raises(fastrec.InputError, match=r"its mean is weighted by user_weight$"):
         report.interval("mrr", method="bootstrap")
 
 
