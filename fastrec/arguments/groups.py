@@ -144,6 +144,7 @@ class Relevance(TypedDict, total=False):
         MinGain | None,
         """the gain from which an item is relevant; default: any gain above 0
         ``"any"``: every row of the truth is relevant, whatever its gain, and gains below 0 count as 0.
+        Numbers are compared as doubles: a float32 of 0.7 is below 0.7.
         """,
     ]
 
@@ -155,6 +156,7 @@ class FileRelevance(TypedDict, total=False):
         MinGain | None,
         """the gain or label from which an item is relevant; default: any gain above 0, in a log label 1
         ``"any"``: every row of the truth is relevant, whatever its gain, and gains below 0 count as 0.
+        Numbers are compared as doubles: a float32 of 0.7 is below 0.7.
         """,
     ]
 
@@ -162,7 +164,12 @@ class FileRelevance(TypedDict, total=False):
 class RowRelevance(TypedDict, total=False):
     """Which scored rows are positive."""
 
-    min_gain: Annotated[float | None, "the label from which a row is positive"]
+    min_gain: Annotated[
+        float | None,
+        """the label from which a row is positive
+        Numbers are compared as doubles: a float32 of 0.7 is below 0.7.
+        """,
+    ]
 
 
 class Catalogue(TypedDict, total=False):

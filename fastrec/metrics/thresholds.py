@@ -2,7 +2,8 @@
 
 TP and FP are the positive and negative rows with a score of at least `threshold`, FN and TN those below it, P = TP + FN
 and N = TN + FP; with `sample_weight` these are sums of weights. `average=row` counts all rows at once, `average=user`
-takes the mean over users of each user's own value. Values are float64, without unit, NaN without rows.
+takes the mean over users of each user's own value. Numbers are compared as doubles: a float32 of 0.7 is below 0.7.
+Values are float64, without unit, NaN without rows.
 """
 
 from __future__ import annotations

@@ -153,7 +153,8 @@ def confusion_matrix(
     scores : array (n,), float32 or float64
         Other numbers are converted, integers up to 2^53. Infinities are scores, -0.0 equals 0.0.
     thresholds : array (T,) of numbers, or one number
-        In any order; infinities are allowed, and every score reaches -inf.
+        In any order; infinities are allowed, and every score reaches -inf. Numbers are compared as doubles: a float32
+        of 0.7 is below 0.7.
     indptr : integer array (n_users + 1,), optional
         Rows of user u are `indptr[u]:indptr[u + 1]`; counts are then per user, (n_users, T).
     sample_weight : array (n,) of numbers, optional
