@@ -106,7 +106,11 @@ TIES = Policy(
         "best": PolicyValue("the highest gain first", op.BEST),
         "id_asc": PolicyValue("the smallest id first", op.ID_ASC),
         "id_desc": PolicyValue("the largest id first", op.ID_DESC),
-        "error": PolicyValue("raise an error if a relevant item has the score of another item", op.REFUSE),
+        "error": PolicyValue(
+            "raise an error if two items of a list have equal scores; of a model, if a relevant item has the score of "
+            "another",
+            op.REFUSE,
+        ),
     },
 )
 BY_ID = ("id_asc", "id_desc")  # the values of `TIES` that need ids of items
@@ -114,6 +118,10 @@ ORDERS = ("input", "worst", "best", "id_asc", "id_desc")  # the values of `TIES`
 TIES_OF_ROWS = replace(
     TIES,
     case="order of rows with equal scores, in metrics of lists",
+    values={
+        **TIES.values,
+        "error": PolicyValue("raise an error if a relevant item has the score of another item", op.REFUSE),
+    },
     note="Metrics of curves (auc, gauc, average_precision, ks) always treat equal scores as one threshold.",
 )
 NO_TRUTH = Policy(
