@@ -1,4 +1,4 @@
-"""Geometric means over users, an option of every metric that is a mean of values from 0 to 1."""
+"""Geometric means over users, an option of metrics that are means of values from 0 to 1 of all counted users."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fastrec.exceptions import MetricError
 from fastrec.kernels import codes as op
 from fastrec.metrics.declaration import Call
 from fastrec.metrics.dual import differentiable
-from fastrec.metrics.statistics import Combined, Row, constant, maximum
+from fastrec.metrics.statistics import Combined, Ratio, Row, constant, maximum
 
 __all__ = ["FLOOR", "geometric_mean", "refuse_geometric"]
 
@@ -36,6 +36,8 @@ def refuse_geometric(call: Call, result: Any, *, is_estimated: bool) -> None:
     why = None
     if low < 0 or high is None or high > 1:
         why = "has values outside 0 to 1"
+    elif isinstance(result, Ratio) and result.is_mean:
+        why = "leaves out users by a rule of its own"
     elif not isinstance(result, Row):
         why = "is no mean of users' values"
     elif is_estimated:

@@ -240,6 +240,11 @@ class Ratio(NamedTuple):
     among: Row | None = None
     exact: Exact | None = None
 
+    @property
+    def is_mean(self) -> bool:
+        """Whether it is the mean of a value over the users who count; a pooled metric divides by another sum."""
+        return len(self.rows) == 2 and self.rows[-1] is self.counted
+
 
 class Over(NamedTuple):
     """Metric that is no function of users' values, such as the AUC of all rows: a function of an accumulator.

@@ -52,6 +52,8 @@ def test_parts_merge_to_the_same_bits() -> None:
     [
         ("hits(mean=geometric)", "hits has values outside 0 to 1, so it has no geometric mean"),
         ("recall(average=pooled, mean=geometric)", "recall is no mean of users' values, so it has no geometric mean"),
+        ("ndpm(mean=geometric)", "ndpm leaves out users by a rule of its own, so it has no geometric mean"),
+        ("ordered_pair_accuracy(average=pooled, mean=geometric)", "accuracy is no mean of users' values"),
         ("map(mean=median)", "mean=median must be geometric"),
     ],
 )
