@@ -94,8 +94,7 @@ class Value:
     @property
     def is_mean_of_users(self) -> bool:
         """Whether the metric declares its mean as the mean over users with equal weights."""
-        is_mean = self.ratio is not None and self.ratio.rows[-1] is self.ratio.counted
-        return self.is_plain or self.has_effects or is_mean
+        return self.is_plain or self.has_effects or (self.ratio is not None and self.ratio.is_mean)
 
 
 @dataclass(frozen=True)

@@ -724,6 +724,14 @@ def test_why_a_mean_is_none_of_values_is_said(reason, options):
             call()
 
 
+@pytest.mark.parametrize("metric", ["ordered_pair_accuracy", "average_relevance_position"])
+def test_a_pooled_metric_is_no_mean_even_if_it_equals_one(metric):
+    pooled = f"{metric}(average=pooled)"
+    report = fastrec.evaluate([[1, 2], [2, 1]], [[1], [2]], [metric, pooled], per_user=True)
+    assert report[pooled] == report[metric] == report.per_user[pooled].mean()
+    assert report.is_mean(metric) and not report.is_mean(pooled)
+
+
 def test_a_weighted_mean_is_none_of_values_even_if_it_equals_the_plain_one():
     recs, truth, weights = [[1], [9], [1], [9]], [[1]] * 4, [1.0, 1.0, 3.0, 3.0]
     report = fastrec.evaluate(recs, truth, "mrr", per_user=True, user_weight=weights)
