@@ -131,7 +131,7 @@ def _kind(role: str, values: Sequence[str]) -> str | None:
 # Pieces
 
 
-class _Piece(NamedTuple):
+class _TextPiece(NamedTuple):
     """Whole lines of a file."""
 
     data: bytes
@@ -152,7 +152,7 @@ class _Pieces:
         self.n_bytes = 0 if any(map(packing_of, rows.paths)) else sum(sizes)  # of all pieces; 0: not known
         self.n_rows = 0  # of the pieces that were taken
 
-    def take(self) -> _Piece | None:
+    def take(self) -> _TextPiece | None:
         """Return the next piece; None if there is no more."""
         with self._lock:
             data = next(self._taken, None)
@@ -161,7 +161,7 @@ class _Pieces:
             ends = np.frombuffer(data, np.uint8) == NEWLINE
             first, rows = self.n_rows, int(np.count_nonzero(ends))
             self.n_rows += rows
-            return _Piece(data, ends, first, rows)
+            return _TextPiece(data, ends, first, rows)
 
     def _cut(self) -> Iterator[bytes]:
         line_break = self._rows.form.line_break
@@ -184,7 +184,7 @@ class _Pieces:
 # Bytes that Arrow takes in another way than DuckDB
 
 
-def _check_bytes(piece: _Piece, form: RowForm, *, has_integers: bool) -> None:
+def _check_bytes(piece: _TextPiece, form: RowForm, *, has_integers: bool) -> None:
     """Raise `DoubtError` for bytes that Arrow and DuckDB may take in different ways.
 
     Arrow takes `007` and ` 7` for 7, where a string would stay as it is. Bytes that most files lack are searched for:
@@ -309,7 +309,7 @@ class _TableReader:
             self._columns[role] = _Column(dtype, expected)
         return self._columns[role]
 
-    def _number(self, role: str, piece: _Piece, strings: Any, expected: int) -> None:
+    def _number(self, role: str, piece: _TextPiece, strings: Any, expected: int) -> None:
         """Write the numbers of strings."""
         last, codes = piece.first + piece.rows, np.empty(piece.rows, np.int32)
         with self._numbered[role].list_of_thread() as nth:
