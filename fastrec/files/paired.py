@@ -140,7 +140,7 @@ def _evaluate_whole(
     for nth, other in enumerate(others, 1):
         if users_of(other.column_names) != users:
             return None
-        same = (role for role in (*users, label, "weight") if role in rows.column_names)
+        same = (role for role in (*users, "item", label, "weight") if role in rows.column_names)
         if not all(rows.column(role).equals(other.column(role)) for role in same):
             return None
         rows = rows.append_column(_numbered(score, nth), other.column(score))

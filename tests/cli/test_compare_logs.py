@@ -222,9 +222,10 @@ GATE = ("-m", "auc", "--fail-if-worse", "auc")
 
 def wrong_files(log: Any) -> dict[str, Any]:
     """Return {name: rows} of files that do not match the file of the old model."""
-    labels, users, ids = (log[name].to_numpy().copy() for name in ("label", "user_id", "id"))
+    labels, users, places, ids = (log[name].to_numpy().copy() for name in ("label", "user_id", "place", "id"))
     labels[[5, 9]] = 1 - labels[[5, 9]]
     users[7] = 39
+    places[2] = 5
     twice, other = ids.copy(), ids.copy()
     twice[[7, 9]] = twice[[6, 8]]
     other[7] = "q"
@@ -232,6 +233,7 @@ def wrong_files(log: Any) -> dict[str, Any]:
         "short": changed("new").iloc[:300],
         "labels": changed("new", label=labels),
         "users": changed("new", user_id=users),
+        "items": changed("new", place=places),
         "twice": changed("new", id=twice),
         "other": changed("new", id=other),
         "integers": changed("new", id=np.arange(len(ids))),
@@ -244,12 +246,15 @@ def wrong_files(log: Any) -> dict[str, Any]:
 
 BY_ORDER = "; rows match by their order unless --row-key names columns that identify a row"
 KEY = ("--row-key", "id")
+ITEM = ("--item-col", "place", "--ties", "id_asc")
 UNMATCHED: list[tuple[str, tuple[str, ...], str]] = [
     ("short", (), "short.csv has 300 rows, but 320 in old.csv; the first that does not match is row 301" + BY_ORDER),
     ("short", KEY, "do not match: short.csv lacks 20 rows of old.csv, the first is row 301 (id = r300)"),
     ("labels", (), "column 'label' differs in 2 rows from old.csv, the first: "),
     ("labels", KEY, "column 'label' differs in 2 rows from old.csv, the first: "),
     ("users", (), "column 'user_id' differs in 1 row from old.csv, the first: 39 in row 8, and 0 in row 8 of old.csv"),
+    ("items", ITEM, "column 'place' differs in 1 row from old.csv, the first: 5 in row 3, and 0 in row 3 of old.csv"),
+    ("items", (*ITEM, *KEY), "column 'place' differs in 1 row from old.csv, the first: 5 in row 3, and 0 in row 3 of"),
     ("twice", KEY, "twice.csv: 2 keys in several rows, the first in row 7 (id = r6); --row-key must name columns"),
     (
         "other",
@@ -272,12 +277,17 @@ UNMATCHED: list[tuple[str, tuple[str, ...], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "options", "message"), UNMATCHED, ids=range(len(UNMATCHED)))
-def test_rows_that_do_not_match(log: Any, name: str, options: tuple[str, ...], message: str) -> None:
+# rows in memory match by their order, and need no database
+IN_PARQUET = [("parquet", *case) for case in UNMATCHED if "--row-key" not in case[1]]
+IN_FILES = [*(("csv", *case) for case in UNMATCHED), *IN_PARQUET]
+
+
+@pytest.mark.parametrize(("ending", "name", "options", "message"), IN_FILES, ids=range(len(IN_FILES)))
+def test_rows_that_do_not_match(log: Any, ending: str, name: str, options: tuple[str, ...], message: str) -> None:
     if name in (files := wrong_files(log)):
-        files[name].to_csv(f"{name}.csv", index=False)
-    result = run("old.csv", f"{name}.csv", "-m", "auc,log_loss", *options)
-    assert result.exit_code == 2 and message in result.output, result.output
+        write(files[name], name)
+    result = run(f"old.{ending}", f"{name}.{ending}", "-m", "auc,log_loss", *options)
+    assert result.exit_code == 2 and message.replace("csv", ending) in result.output, result.output
 
 
 TWO = ("--score-col", "old", "--score-col", "new")
