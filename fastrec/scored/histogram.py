@@ -51,10 +51,9 @@ class ScoreHistogram(Shared):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from fastrec import ScoreHistogram
     >>> seen = ScoreHistogram(16)
-    >>> seen.add(np.array([0, 1, 0, 1], np.int8), np.array([0.1, 0.2, 0.7, 0.7001]))
+    >>> seen.add([0, 1, 0, 1], [0.1, 0.2, 0.7, 0.7001])
     >>> seen.auc(), round(seen.error_bound, 12)
     (0.625, 0.125)
     """
@@ -70,15 +69,28 @@ class ScoreHistogram(Shared):
         self._counts = np.zeros(2 << number, np.int64)
         self._span = np.array([1 << number, 0])  # the lowest bin with a row, and the bin after the highest
 
-    @synchronized
-    def add(self, labels: Array, scores: Array, *, n_threads: int = 1) -> None:
-        """Add checked rows: labels (n,) 0 or 1 as int8 or bool, scores (n,) float32 or float64, contiguous.
+    def add(self, labels: Any, scores: Any, *, n_threads: int | None = 1) -> None:
+        """Add rows.
+
+        Parameters
+        ----------
+        labels, scores : array (n,)
+            As for `bounded_auc`.
+        n_threads : int, optional
+            Threads; None for all that the process may use.
 
         Raises
         ------
-        InputError
-            If a score is NaN. After that, or an interrupt, the state is unusable and every call raises an error.
+        InputError, InputTypeError
+            As for `bounded_auc`. After a NaN score, or an interrupt, the state is unusable and every call raises an
+            error; after other errors it is as before.
         """
+        rows = read_rows(labels, scores)
+        self._add(rows.labels, rows.scores, no_threads_if_small(len(rows.labels), n_threads))
+
+    @synchronized
+    def _add(self, labels: Array, scores: Array, n_threads: int) -> None:
+        """Add checked rows: labels (n,) 0 or 1 as int8, scores (n,) float32 or float64, contiguous."""
         n = len(labels)
         cuts = [n * at // n_threads for at in range(n_threads + 1)]
         states = [(self._counts, self._span)]
@@ -117,6 +129,8 @@ class ScoreHistogram(Shared):
 
     def merge(self, other: ScoreHistogram) -> None:
         """Add the counts of another histogram with the same bits."""
+        if not isinstance(other, ScoreHistogram):
+            raise InputTypeError(f"merge takes a ScoreHistogram, found {type(other).__name__}")
         if self.bits != other.bits:
             raise InputError(f"histograms must have the same bits to be merged, found {self.bits} and {other.bits}")
         with self._both_locked(other), self._changing():
@@ -205,7 +219,6 @@ def bounded_auc(labels: Any, scores: Any, *, bits: int = 22, n_threads: int | No
     >>> bounded_auc([0, 1, 0, 1], [0.1, 0.2, 0.3, 0.4])
     BoundedAuc(auc=0.75, bound=0.0)
     """
-    rows = read_rows(labels, scores)
     seen = ScoreHistogram(bits)
-    seen.add(rows.labels, rows.scores, n_threads=no_threads_if_small(len(rows.labels), n_threads))
+    seen.add(labels, scores, n_threads=n_threads)
     return seen.estimate()

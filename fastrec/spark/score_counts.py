@@ -32,7 +32,6 @@ def count_bins(batches: Iterable[Batch], values: tuple[str, str], bits: int) -> 
     """Yield the bins of a histogram of the scores of a partition, or the error found in it."""
     import pyarrow as pa
 
-    from fastrec.inputs.columns import SCORES, check_classes, check_floats
     from fastrec.scored.histogram import ScoreHistogram
 
     keep_code_on_this_node()
@@ -40,7 +39,7 @@ def count_bins(batches: Iterable[Batch], values: tuple[str, str], bits: int) -> 
     try:
         for table in tables_of(batches, BATCH_BYTES):
             labels, scores = (read_column(table, name) for name in values)
-            histogram.add(check_classes(labels), check_floats(scores, SCORES))
+            histogram.add(labels, scores)
     except FastrecError as error:
         empty = dict.fromkeys(BINNED, pa.nulls(1, pa.int64()))
         yield pa.record_batch(empty | {name: [text] for name, text in without_rows(error).items()})

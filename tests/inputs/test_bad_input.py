@@ -247,6 +247,9 @@ CALLS: dict[str, Call] = {
     "pr_curve": call_of(fastrec.pr_curve, CURVE),
     "break_even_point": call_of(fastrec.break_even_point, CURVE),
     "bounded_auc": call_of(fastrec.bounded_auc, {name: CURVE[name] for name in ("labels", "scores")}),
+    "ScoreHistogram.add": call_of(
+        lambda **rows: fastrec.ScoreHistogram(16).add(**rows), {name: CURVE[name] for name in ("labels", "scores")}
+    ),
     "auc_test": call_of(
         fastrec.auc_test, {"labels": CURVE["labels"], "scores_a": CURVE["scores"], "scores_b": TARGETS["predictions"]}
     ),
@@ -620,6 +623,7 @@ SETTINGS: dict[str, Setting] = {
     "Evaluator.from_bytes": Setting(fastrec.Evaluator.from_bytes, "from_bytes|state"),
     "ScoreEvaluator.from_bytes": Setting(fastrec.ScoreEvaluator.from_bytes, "from_bytes|state"),
     "Evaluator.merge": Setting(fastrec.Evaluator("mrr").merge, "merge"),
+    "ScoreHistogram.merge": Setting(fastrec.ScoreHistogram(16).merge, "merge"),
     "ScoreEvaluator.merge": Setting(fastrec.ScoreEvaluator("auc").merge, "merge"),
     "segment_users(names)": Setting(lambda value: fastrec.segment_users([1], [1], names=value), "names"),
     "segment_items(shares)": Setting(lambda value: fastrec.segment_items([1], shares=value), "shares"),

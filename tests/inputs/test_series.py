@@ -32,6 +32,7 @@ CALLS = {
     "auc": lambda change: fastrec.auc(LABELS, change(SCORES)),
     "auc_test": lambda change: fastrec.auc_test(LABELS, SCORES, change(SCORES)),
     "bounded_auc": lambda change: fastrec.bounded_auc(LABELS, change(SCORES)),
+    "a histogram": lambda change: fastrec.ScoreHistogram(16).add(LABELS, change(SCORES)),
     "roc_curve": lambda change: fastrec.roc_curve(LABELS, change(SCORES)),
     "calibration_curve": lambda change: fastrec.calibration_curve(LABELS, change(SCORES)),
     "confusion_matrix": lambda change: fastrec.confusion_matrix(LABELS, change(SCORES), [0.5]),

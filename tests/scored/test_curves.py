@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fastrec
-from fastrec.exceptions import InputError, InputTypeError
+from fastrec.exceptions import FastrecError, InputError, InputTypeError
 from fastrec.scored import sorting
 from fastrec.scored.auc import AucTest, auc, auc_test
 from fastrec.scored.curves import PrCurve, RocCurve, break_even_point, compare_curves, pr_curve, roc_curve
@@ -867,6 +867,40 @@ def test_the_bound_is_small_on_uniform_scores(dtype: Any) -> None:
 def test_histograms_that_differ_do_not_merge() -> None:
     with pytest.raises(InputError, match="the same bits to be merged, found 16 and 20"):
         ScoreHistogram(16).merge(ScoreHistogram(20))
+    with pytest.raises(InputTypeError, match="merge takes a ScoreHistogram, found NoneType"):
+        ScoreHistogram(16).merge(None)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("dtype", [bool, "u1", "i8", ">i2", "f4", "f8", list])
+def test_a_histogram_takes_labels_of_any_type(dtype: Any) -> None:
+    random = np.random.default_rng(0)
+    labels, scores = random.random(1000) < 0.3, random.random(1000)
+    own = labels.tolist() if dtype is list else labels.astype(dtype)
+    seen = ScoreHistogram()
+    seen.add(own, scores, n_threads=None)
+    assert (seen.auc(), seen.error_bound) == bounded_auc(labels, scores)
+
+
+HISTOGRAM_ERRORS: list[tuple[Any, Any, dict[str, Any], str]] = [
+    ([0, 2, 1], [0.1, 0.2, 0.3], {}, "labels must be 0 or 1, found 2 at row 1"),
+    ([-1, 1, 1], [0.1, 0.2, 0.3], {}, "labels must be 0 or 1, found -1 at row 0"),
+    ([0, 0.5, 1], [0.1, 0.2, 0.3], {}, "labels must be 0 or 1, found 0.5 at row 1"),
+    ([0, 1], [0.1, 0.2, 0.3], {}, "the same length, found 2 and 3"),
+    ([0, 1], [0.1, "a"], {}, "scores"),
+    ([0, 1], [[0.1, 0.2]], {}, "scores must be 1-D"),
+    ([0, 1], [0.1, 0.2], {"n_threads": -1}, "n_threads"),
+]
+
+
+@pytest.mark.parametrize(("labels", "scores", "options", "message"), HISTOGRAM_ERRORS, ids=range(len(HISTOGRAM_ERRORS)))
+def test_a_histogram_that_refuses_rows_is_as_before(
+    labels: Any, scores: Any, options: dict[str, Any], message: str
+) -> None:
+    seen = ScoreHistogram(16)
+    seen.add([0, 1, 1], [0.5, 0.25, 0.75])
+    with pytest.raises(FastrecError, match=message):
+        seen.add(labels, scores, **options)
+    assert seen.auc() == 0.5
 
 
 # Comparing curves
