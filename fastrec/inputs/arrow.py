@@ -6,7 +6,7 @@ A column is a PyArrow ChunkedArray, which every library can export. Chunks and s
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -84,34 +84,50 @@ class Frame(NamedTuple):
         return values
 
 
-def refuse_other_indexes(given: Mapping[str, Any]) -> None:
+def refuse_other_indexes(given: Mapping[str, Any], *, frames: bool = False) -> None:
     """Reject Series of one length with different indexes: fastrec matches them by position, pandas by index.
 
-    Labels of groups may be several Series, {name: labels}.
+    Labels of groups may be several Series, {name: labels}, and ids a tuple of several. With `frames`, the rows of data
+    frames of pandas must match, too.
     """
     first: dict[int, tuple[str, Any]] = {}
+    for called, value in _each(given):
+        if (index := index_of(value, frames=frames)) is None:
+            continue
+        other, wanted = first.setdefault(len(index), (called, index))
+        if not index.equals(wanted):
+            have = "have" if frames else "are Series with"
+            what = "rows" if frames else "Series"
+            raise InputError(
+                other,
+                " and ",
+                called,
+                f" {have} different indexes, but {what} are matched by position: bring them into one order with ",
+                *(called, ".loc[", other, ".index], or, if they are in one order, pass ", called, ".to_numpy()"),
+            )
+
+
+def _each(given: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield arguments with their names, one by one where an argument holds several."""
     for name, value in given.items():
-        is_named = name.endswith("groups") and isinstance(value, Mapping)
-        for key, one in value.items() if is_named else ((None, value),):
-            if (index := index_of(one)) is None:
-                continue
-            called = Text(name, f"[{key!r}]") if is_named else Text(name)
-            other, wanted = first.setdefault(len(index), (called, index))
-            if not index.equals(wanted):
-                raise InputError(
-                    other,
-                    " and ",
-                    called,
-                    " are Series with different indexes, but Series are matched by position: bring them into one order "
-                    "with ",
-                    *(called, ".loc[", other, ".index], or, if they are in one order, pass ", called, ".to_numpy()"),
-                )
+        if name.endswith("groups") and isinstance(value, Mapping):
+            parts: Iterable[tuple[Any, Any]] = value.items()
+        elif name.endswith("_ids") and isinstance(value, tuple):
+            parts = enumerate(value)
+        else:
+            yield Text(name), value
+            continue
+        for key, one in parts:
+            yield Text(name, f"[{key!r}]"), one
 
 
-def index_of(value: Any) -> Any:
-    """Return the index of a Series of pandas, also inside narwhals; None for anything else."""
+def index_of(value: Any, *, frames: bool = False) -> Any:
+    """Return the index of a Series of pandas, also inside narwhals; None for anything else.
+
+    With `frames`, also that of a data frame.
+    """
     own = _unwrap(value)
-    return own.index if _is_series(own) else None
+    return own.index if _is_series(own) or (frames and _is_of_pandas(own) and hasattr(own, "columns")) else None
 
 
 def _unwrap(value: Any) -> Any:

@@ -342,7 +342,9 @@ def calibration_curve(
     intervals of 95 %: Wilson 1927; rows are taken as independent
     """
     number, level, threads = check_bins(bins, strategy), check_level(level), resolve_threads(n_threads)
-    rows = read_rows_to_bin(labels, scores, sample_weight=sample_weight, user_ids=user_ids, min_gain=min_gain)
+    rows = read_rows_to_bin(
+        labels, scores, sample_weight=sample_weight, user_ids=user_ids, row_groups=row_groups, min_gain=min_gain
+    )
     how = (number, strategy, level, threads)
     tables: dict[str, dict[Any, Binned]] = {}
     for grouping in read_row_groups(row_groups, len(rows.labels), threads):

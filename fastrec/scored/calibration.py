@@ -66,11 +66,17 @@ def check_bins(bins: Any, strategy: Any) -> int:
 
 
 def read_rows_to_bin(
-    labels: Any, scores: Any, *, sample_weight: Any = None, user_ids: Any = None, min_gain: Any = None
+    labels: Any,
+    scores: Any,
+    *,
+    sample_weight: Any = None,
+    user_ids: Any = None,
+    row_groups: Any = None,
+    min_gain: Any = None,
 ) -> RowsToBin:
-    """Check rows whose scores are probabilities."""
+    """Check rows whose scores are probabilities; of `row_groups` only the index, see `read_row_groups`."""
     of_rows = {"labels": labels, "scores": scores, "sample_weight": sample_weight, "user_ids": user_ids}
-    refuse_other_indexes(of_rows)
+    refuse_other_indexes({**of_rows, "row_groups": row_groups})
     positive, values = _read_labels(labels, min_gain), check_scores(scores)
     check_lengths(positive, values, "scores")
     outside = (values < 0) | (values > 1)

@@ -184,7 +184,7 @@ def multiclass_log_loss(labels: Any, scores: Any, *, classes: Any = None, sample
 
 def _read(labels: Any, scores: Any, classes: Any, sample_weight: Any, n_threads: int | None) -> _ClassRows:
     """Check rows and the classes of columns."""
-    refuse_other_indexes({"labels": labels, "sample_weight": sample_weight})
+    refuse_other_indexes({"labels": labels, "scores": scores, "sample_weight": sample_weight}, frames=True)
     own, table = as_classes(labels, "labels"), _read_scores(scores)
     check_lengths(own, table, "scores")
     names, what = _classes_of_columns(own, _labels_of_columns(scores), classes)

@@ -15,6 +15,9 @@ PREDICTED = pd.DataFrame({0: 1 - SCORES, 1: SCORES})
 CALLS = {
     "scores": lambda change: fastrec.evaluate_scores(LABELS, change(SCORES), metrics="auc"),
     "user_ids": lambda change: fastrec.evaluate_scores(LABELS, SCORES, metrics="gauc", user_ids=change(USERS)),
+    "user_ids of two keys": lambda change: fastrec.evaluate_scores(
+        LABELS, SCORES, metrics="gauc", user_ids=(USERS, change(ONES))
+    ),
     "item_ids": lambda change: fastrec.evaluate_scores(
         LABELS, SCORES, metrics="mrr", user_ids=USERS, item_ids=change(pd.Series([1, 2, 1, 2], list("abcd")))
     ),
@@ -28,6 +31,12 @@ CALLS = {
     ),
     "an evaluator": lambda change: fastrec.ScoreEvaluator("auc").update(LABELS, change(SCORES)),
     "predictions": lambda change: fastrec.rmse(LABELS, change(SCORES)),
+    "two keys of an evaluator": lambda change: fastrec.ScoreEvaluator("gauc").update(
+        LABELS, SCORES, user_ids=(USERS, change(ONES))
+    ),
+    "two keys of models": lambda change: fastrec.compare_scores(
+        LABELS, {"a": SCORES, "b": SCORES}, "log_loss", user_ids=(USERS, change(ONES))
+    ),
     "a model": lambda change: fastrec.compare_scores(LABELS, {"a": SCORES, "b": change(SCORES)}, "log_loss"),
     "auc": lambda change: fastrec.auc(LABELS, change(SCORES)),
     "auc_test": lambda change: fastrec.auc_test(LABELS, SCORES, change(SCORES)),
@@ -35,23 +44,44 @@ CALLS = {
     "a histogram": lambda change: fastrec.ScoreHistogram(16).add(LABELS, change(SCORES)),
     "roc_curve": lambda change: fastrec.roc_curve(LABELS, change(SCORES)),
     "calibration_curve": lambda change: fastrec.calibration_curve(LABELS, change(SCORES)),
+    "two keys of calibration": lambda change: fastrec.calibration_curve(
+        LABELS, SCORES, bins=1, user_ids=(USERS, change(ONES))
+    ),
+    "row_groups of calibration": lambda change: fastrec.calibration_curve(LABELS, SCORES, row_groups=change(USERS)),
+    "named row_groups of calibration": lambda change: fastrec.calibration_curve(
+        LABELS, SCORES, row_groups={"device": change(USERS)}
+    ),
     "confusion_matrix": lambda change: fastrec.confusion_matrix(LABELS, change(SCORES), [0.5]),
     "count_classes": lambda change: fastrec.count_classes(LABELS, change(ONES)),
+    "scores of classes": lambda change: fastrec.multiclass_auc(LABELS, change(PREDICTED)),
     "weights of classes": lambda change: fastrec.multiclass_auc(LABELS, PREDICTED, sample_weight=change(ONES)),
     "ctr_by_rank": lambda change: fastrec.ctr_by_rank(LABELS, change(ONES)),
+    "two keys of ranks": lambda change: fastrec.ctr_by_rank(
+        LABELS, pd.Series([1, 1, 2, 2], list("abcd")), user_ids=(USERS, change(ONES))
+    ),
     "policy_value": lambda change: fastrec.policy_value(LABELS, change(SCORES), SCORES),
     "slate_ids": lambda change: fastrec.policy_value(LABELS, SCORES, SCORES, slate_ids=change(USERS)),
+    "two keys of slates": lambda change: fastrec.policy_value(LABELS, SCORES, SCORES, slate_ids=(USERS, change(ONES))),
 }
 
 
 @pytest.mark.parametrize("call", CALLS)
 def test_other_indexes_are_an_error_and_arrays_are_taken_by_position(call):
-    with pytest.raises(
-        InputError, match=r" are Series with different indexes, but Series are matched by position: .*loc"
-    ):
+    with pytest.raises(InputError, match=r" different indexes, but (Series|rows) are matched by position: .*loc"):
         CALLS[call](lambda series: series[::-1])
     CALLS[call](lambda series: series)
     CALLS[call](lambda series: series.to_numpy())
+
+
+@pytest.mark.parametrize("call", [fastrec.multiclass_auc, fastrec.multiclass_log_loss])
+def test_rows_of_a_frame_of_scores_in_another_order_are_an_error(call):
+    advice = r"^labels and scores have .* scores.loc\[labels.index\], or, .* pass scores.to_numpy\(\)$"
+    with pytest.raises(InputError, match=advice):
+        call(LABELS, PREDICTED[::-1])
+    with pytest.raises(InputError, match=r"^scores and sample_weight have different indexes"):
+        call(LABELS.to_numpy(), PREDICTED, sample_weight=ONES[::-1])
+    assert call(LABELS, PREDICTED[::-1].loc[LABELS.index]) == call(LABELS, PREDICTED.to_numpy())
+    call(LABELS, PREDICTED[::-1].to_numpy())
 
 
 LISTS, TRUTH = pd.Series([[1, 5], [2, 6]], ["ann", "bob"]), pd.Series([[5], [6]], ["ann", "bob"])
