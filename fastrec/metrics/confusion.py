@@ -91,12 +91,10 @@ class SummedCells(NamedTuple):
         """Return (1 + square) tp + square fn + fp."""
         return square * self.positives + self.tp + self.fp
 
-    def mcc(self) -> Share:
-        """Return the covariance of label and prediction, and the product of their variances."""
-        return (
-            self.tp * self.negatives - self.fp * self.positives,  # = tp tn - fp fn
-            (self.tp + self.fp) * self.positives * self.negatives * self.below,
-        )
+    def mcc(self) -> tuple[Any, tuple[Any, Any, Any, Any]]:
+        """Return the covariance of label and prediction, and four sums, whose product is that of their variances."""
+        covariance = self.tp * self.negatives - self.fp * self.positives  # = tp tn - fp fn
+        return covariance, (self.tp + self.fp, self.positives, self.negatives, self.below)
 
 
 Cells = CountedCells | SummedCells

@@ -156,8 +156,8 @@ _UFUNCS: dict[np.ufunc, Callable[..., Row]] = {
 }
 
 
-def minimum(first: Row, second: Row) -> Row:
-    """Return the smaller of two rows or arrays."""
+def minimum(first: Row, second: Row | float) -> Row:
+    """Return the smaller of two rows or arrays, or of one and a number."""
     return cast(Row, np.minimum(first, second))
 
 

@@ -9,6 +9,7 @@ Values are float64, without unit, NaN without rows.
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, Literal
@@ -20,9 +21,10 @@ from fastrec.metrics.dual import differentiable
 from fastrec.metrics.kinds import Finite, NotNegative
 from fastrec.metrics.row_statistics import RowStatistics
 from fastrec.metrics.rows import Average
-from fastrec.metrics.statistics import Ratio, Row, ratio, sqrt
+from fastrec.metrics.statistics import Ratio, Row, maximum, minimum, ratio, sqrt
 
 ZeroDivision = Literal["0", "1", "nan"]
+ROUNDING = 2.0**-50  # relative; a root of four factors and two roots of two factors differ by less
 
 
 def at_threshold(s: RowStatistics, share: tuple[Row, Row], average: str, zero_division: str) -> Ratio:
@@ -201,20 +203,42 @@ def mcc(s: RowStatistics, *, threshold: Finite, average: Average = "row", zero_d
 
 
 def _matthews(cells: SummedCells) -> Share:
-    covariance, product = cells.mcc()
+    covariance, (a, b, c, d) = cells.mcc()
+    if isinstance(covariance, Row):
+        largest = sys.float_info.max  # not infinite, of which the product with 0 is NaN
+        root = _within(sqrt(minimum(a * b * c, largest) * d), sqrt(a * b) * sqrt(c * d))
+        return ratio(covariance, root), root
+    product = a * b * c * d
     return _correlation(covariance, product), product
+
+
+def _within(usual: Row, safe: Row) -> Row:
+    """Return `usual`, or close to `safe` where a product in `usual` is too large or small for a double.
+
+    Elsewhere both differ by their rounding.
+    """
+    return minimum(maximum(usual, safe * (1 - ROUNDING)), safe * (1 + ROUNDING))
 
 
 def _slopes_of_correlation(covariance: Any, product: Any) -> tuple[Any, Any]:
     if not product:
         return 0.0, 0.0
-    scale = 1 / Fraction(sqrt(product))  # the same rounding in all slopes
+    root, unit = _root_in_units(product)
+    scale = 1 / (Fraction(root) * unit)  # the same rounding in all slopes
     return scale, -scale * covariance / (2 * product)
 
 
 @differentiable(_slopes_of_correlation)
 def _correlation(covariance: Any, product: Any) -> Any:
-    return ratio(covariance, sqrt(product))
+    root, unit = _root_in_units(product)
+    return ratio(covariance / unit, root)
+
+
+def _root_in_units(square: Fraction) -> tuple[float, Fraction]:
+    """Return the root of a number in units of a power of 2, also of one that is too large or small for a double."""
+    number = Fraction(square)
+    unit = Fraction(2) ** ((number.numerator.bit_length() - number.denominator.bit_length()) // 2)
+    return sqrt(number / (unit * unit)), unit
 
 
 @score_metric(
@@ -267,9 +291,12 @@ def _root_of_rates(cells: SummedCells) -> Share:
     return value, cells.positives * cells.negatives
 
 
-@differentiable(lambda square: (1 / (2 * sqrt(square)),))
+@differentiable(lambda square: (1 / (2 * _root(square)),))
 def _root(square: Any) -> Any:
-    return sqrt(square)
+    if isinstance(square, Row):
+        return sqrt(square)
+    root, unit = _root_in_units(square)
+    return root * float(unit)
 
 
 @score_metric(

@@ -499,6 +499,46 @@ def test_an_empty_side_stays_empty_under_rounding(weights: list[float], average:
             assert found[text] == 1, (labels, text)
 
 
+@pytest.mark.parametrize("weights", [[1e-100], [1e100], [1e-77, 3e-78], [1e77, 3e77], [1e-100, 1e100, 1.0, 1e50]])
+@pytest.mark.parametrize("average", ["row", "user"])
+@pytest.mark.parametrize("name", [*score_oracle.NOT_SUMS, "f1"])
+def test_formulas_of_matrices_take_all_weights(name: str, average: str, weights: list[float]) -> None:
+    """A product of four sums is too large or too small for a double."""
+    labels, scores = [[1, 0, 1, 0, 1], [1, 0, 1, 0], [0, 1, 0]], [[0.9, 0.8, 0.7, 0.2, 0.1], [0.6, 0.3, 0.2, 0.7]]
+    scores.append([0.1, 0.8, 0.6])
+    of_rows = list(itertools.islice(itertools.cycle(weights), 12))
+    options = {"threshold": 0.5, "average": average}
+    text = write(name, options, None)
+    given = {"metrics": text, "sample_weight": of_rows}
+    found = fastrec.evaluate_scores(np.concatenate(labels), np.concatenate(scores), [0, 5, 9, 12], **given)
+    own = [of_rows[:5], of_rows[5:9], of_rows[9:]]
+    expected = score_oracle.evaluate(labels, scores, name, options=options, sample_weight=own)
+    assert found[text] == pytest.approx(expected.value, rel=1e-14)
+    if len(weights) < 3:
+        assert found.std_error(text) == pytest.approx(expected.std_error, rel=1e-13)
+
+
+@pytest.mark.parametrize(("of_row", "of_user"), [(1, 1e-100), (1, 1e100), (1e-50, 1e-50), (1e50, 1e50)])
+@pytest.mark.parametrize("name", ["mcc", "g_mean"])
+def test_formulas_of_matrices_take_weights_of_rows_and_users(name: str, of_row: float, of_user: float) -> None:
+    text = f"{name}(threshold=0.5)"
+    rows = ([1, 0, 1, 0, 1], [0.9, 0.8, 0.7, 0.2, 0.1], [0, 3, 5], text)
+    found = fastrec.evaluate_scores(*rows, sample_weight=[of_row] * 5, user_weight=[of_user] * 2)
+    expected = fastrec.evaluate_scores(*rows)
+    assert found[text] == pytest.approx(expected[text], rel=1e-14)
+    assert found.std_error(text) == pytest.approx(expected.std_error(text), rel=1e-13)
+
+
+@pytest.mark.parametrize(("name", "expected"), [("g_mean", 1e-200), ("mcc", -1.0)])
+def test_formulas_of_matrices_take_weights_far_apart(name: str, expected: float) -> None:
+    """Two rates of 1e-200: one heavy row of each class is on the wrong side, and a light row on the right one."""
+    text = f"{name}(threshold=0.5)"
+    rows = ([1, 1, 0, 0], [0.9, 0.1, 0.1, 0.9], [0, 1, 2, 3, 4], text)
+    found = fastrec.evaluate_scores(*rows, sample_weight=[1e-100, 1e100, 1e-100, 1e100])
+    assert found[text] == pytest.approx(expected, rel=1e-14, abs=0)
+    assert math.isfinite(found.std_error(text))
+
+
 @pytest.mark.thorough(except_for=r"-1000\.0$")
 @pytest.mark.parametrize("scale", [1.0, 1e3, 1e6, 1e9])
 @pytest.mark.parametrize("average", ["row", "user"])
