@@ -126,8 +126,9 @@ def compare(ctx: click.Context, /, systems: dict[str, str], truth: str | None, *
     Give each system as NAME=FILE, or as FILE, which names it after the file. A file is read as in `fastrec evaluate`,
     or is a report that --save wrote. --by compares within groups of users too.
 
-    Scored LOGs must have the same rows, users, labels and weights. Rows match by their order, or by --row-key. Or give
-    one LOG and a --score-col per model. Without a column of users, each row is a user of its own.
+    Scored LOGs must have the same rows, users, labels and weights. Rows match by their order, or by --row-key. Columns
+    of --by are in the first LOG. Or give one LOG and a --score-col per model. Without a column of users, each row is a
+    user of its own.
 
     \b
     fastrec compare a.parquet b.parquet --truth truth.parquet -m ndcg@10,mrr

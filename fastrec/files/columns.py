@@ -174,7 +174,7 @@ class PairedColumns(RowColumns):
         wanted = {f"{score}{n}": name for n, name in enumerate(self.others, 1)}
         wanted |= {f"key{n}": name for n, name in enumerate(self.keys)}
         _check_found(wanted, path, found)
-        return {role: name for role, name in own.items() if table in LABELLED or not role.startswith("by")} | wanted
+        return own | wanted
 
 
 @dataclass(frozen=True)

@@ -15,13 +15,14 @@ from fastrec.exceptions import Argument, InputError, Text, joined
 from fastrec.files.columns import USERS, ColumnError, PairedColumns, users_of
 from fastrec.files.database import run
 from fastrec.files.faults import finished, named_as_in
-from fastrec.files.formats.base import one_row, quoted
+from fastrec.files.formats.base import one_row, quoted, string_sql
 from fastrec.files.job import Data, FileJob, batches, roles_of_log, select_sql
 from fastrec.files.labels import LabelsOfUsers
 from fastrec.files.opened import open_files
 from fastrec.files.resources import Resources
-from fastrec.files.tables import File
+from fastrec.files.tables import File, check_label_type, label_sql
 from fastrec.inputs.hints import hints_of_rows
+from fastrec.inputs.users import NO_LABEL
 from fastrec.report.report import Report, record
 
 if TYPE_CHECKING:
@@ -51,7 +52,8 @@ def evaluate_paired(
     """Return a report per model: for each column of scores of the only log, or for each log.
 
     `make_evaluator` gets whether there are users; without, each row is a user of its own. The file `users` has labels
-    of users. Raise InputError unless all logs have the same rows, users, items, labels and weights.
+    of users. Raise InputError unless all logs have the same rows, users, items, labels and weights, and the same groups
+    where further logs have their columns, too.
     """
     paths = {_numbered("log", nth): path for nth, path in enumerate(logs)} | ({} if users is None else {USERS: users})
     job = FileJob(open_files(paths, columns, input_format), columns, resources, watch, None)
@@ -194,7 +196,7 @@ class _Pair(NamedTuple):
         return f"{quoted(self.first.table)} AS t {kind} {quoted(self.other.table)} AS s ON {' AND '.join(same)}"
 
     def check(self) -> None:
-        """Raise unless both files have the same rows, with the same users, items, labels and weights."""
+        """Raise unless both files have the same rows, with the same users, items, labels, weights and groups."""
         if self.keys:
             self.check_distinct()
             self._swapped().check_distinct()
@@ -218,7 +220,15 @@ class _Pair(NamedTuple):
         """Return {role: SQL of whether two matching rows differ in it}."""
         numbers = (role for role in ("label", "target", "weight") if role in self.first.names)
         roles = [*(role for role in self.ids if not _is_key(role)), *numbers]
-        return {role: f"{self._cast('t', role)} <> {self._cast('s', role)}" for role in roles}
+        groupings = [role for role in self.first.names if role.startswith("by") and role in self.other.names]
+        return {role: f"{self._cast('t', role)} <> {self._cast('s', role)}" for role in roles} | {
+            role: f"{self._label('t', self.first, role)} <> {self._label('s', self.other, role)}" for role in groupings
+        }
+
+    def _label(self, table: str, file: File, role: str) -> str:
+        """Return the SQL of the label that groups the user of a row, which may have none."""
+        check_label_type(file, role)
+        return f"coalesce({label_sql(file, role, f'{table}.')}, {string_sql(NO_LABEL)})"
 
     def check_distinct(self) -> None:
         """Raise if two rows of the first file have the same key."""
@@ -256,8 +266,9 @@ class _Pair(NamedTuple):
         )
 
     def _refuse_values(self, role: str, n: int, at: int) -> None:
-        """Raise for users, items, labels or weights that differ in matching rows."""
-        listed = ", ".join(f"CAST({table}.{quoted(role)} AS VARCHAR)" for table in "ts")
+        """Raise for users, items, labels, weights or groups that differ in matching rows."""
+        none = string_sql(NO_LABEL)
+        listed = ", ".join(f"coalesce(CAST({table}.{quoted(role)} AS VARCHAR), {none})" for table in "ts")
         row = f"SELECT s.rowid, {listed} FROM {self.join()} WHERE t.rowid = {at}"
         place, here, there = one_row(self.con, row)
         raise InputError(

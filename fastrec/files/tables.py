@@ -271,9 +271,9 @@ def _is_label(type_: str) -> bool:
     return _is_integer(type_) or _is_string(type_) or type_ in ("BOOLEAN", "DATE", *TIMES, NULLS)
 
 
-def label_sql(file: File, role: str) -> str:
+def label_sql(file: File, role: str, prefix: str = "") -> str:
     """Return the SQL of group labels as strings; booleans and times are spelled as in data frames."""
-    column, type_ = quoted(role), file.types[role]
+    column, type_ = f"{prefix}{quoted(role)}", file.types[role]
     if type_ == "BOOLEAN":
         return f"CASE WHEN {column} THEN 'True' WHEN NOT {column} THEN 'False' END"
     return f"CAST({column} AS VARCHAR)"

@@ -226,6 +226,7 @@ def wrong_files(log: Any) -> dict[str, Any]:
     labels[[5, 9]] = 1 - labels[[5, 9]]
     users[7] = 39
     places[2] = 5
+    plans = log["plan"].replace({"x": "y", "y": "x"})
     twice, other = ids.copy(), ids.copy()
     twice[[7, 9]] = twice[[6, 8]]
     other[7] = "q"
@@ -234,6 +235,9 @@ def wrong_files(log: Any) -> dict[str, Any]:
         "labels": changed("new", label=labels),
         "users": changed("new", user_id=users),
         "items": changed("new", place=places),
+        "plans": changed("new", plan=plans),
+        "some": changed("new", plan=np.where(np.arange(len(ids)) == 2, None, log["plan"])),
+        "numbered": changed("new", plan=1.5),
         "twice": changed("new", id=twice),
         "other": changed("new", id=other),
         "integers": changed("new", id=np.arange(len(ids))),
@@ -247,6 +251,7 @@ def wrong_files(log: Any) -> dict[str, Any]:
 BY_ORDER = "; rows match by their order unless --row-key names columns that identify a row"
 KEY = ("--row-key", "id")
 ITEM = ("--item-col", "place", "--ties", "id_asc")
+PLAN = ("--by", "plan")
 UNMATCHED: list[tuple[str, tuple[str, ...], str]] = [
     ("short", (), "short.csv has 300 rows, but 320 in old.csv; the first that does not match is row 301" + BY_ORDER),
     ("short", KEY, "do not match: short.csv lacks 20 rows of old.csv, the first is row 301 (id = r300)"),
@@ -255,6 +260,10 @@ UNMATCHED: list[tuple[str, tuple[str, ...], str]] = [
     ("users", (), "column 'user_id' differs in 1 row from old.csv, the first: 39 in row 8, and 0 in row 8 of old.csv"),
     ("items", ITEM, "column 'place' differs in 1 row from old.csv, the first: 5 in row 3, and 0 in row 3 of old.csv"),
     ("items", (*ITEM, *KEY), "column 'place' differs in 1 row from old.csv, the first: 5 in row 3, and 0 in row 3 of"),
+    ("plans", PLAN, "column 'plan' differs in 320 rows from old.csv, the first: x in row 1, and y in row 1 of old.csv"),
+    ("plans", (*PLAN, *KEY), "column 'plan' differs in 320 rows from old.csv, the first: x in row 1, and y in row 1"),
+    ("some", PLAN, "column 'plan' differs in 1 row from old.csv, the first: (none) in row 3, and y in row 3 of old."),
+    ("numbered", PLAN, "numbered.csv: column 'plan' "),
     ("twice", KEY, "twice.csv: 2 keys in several rows, the first in row 7 (id = r6); --row-key must name columns"),
     (
         "other",
@@ -288,6 +297,29 @@ def test_rows_that_do_not_match(log: Any, ending: str, name: str, options: tuple
         write(files[name], name)
     result = run(f"old.{ending}", f"{name}.{ending}", "-m", "auc,log_loss", *options)
     assert result.exit_code == 2 and message.replace("csv", ending) in result.output, result.output
+
+
+@pytest.mark.parametrize("keys", [(), KEY])
+def test_groups_on_disk_must_be_those_of_the_first_log(
+    log: Any, monkeypatch: pytest.MonkeyPatch, keys: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr(job, "COPIES", 1 << 40)
+    write(wrong_files(log)["plans"], "plans")
+    result = run("old.parquet", "plans.parquet", "-m", "log_loss", *PLAN, *keys)
+    assert result.exit_code == 2 and "column 'plan' differs in 320 rows from old.parquet" in result.output
+
+
+@pytest.mark.parametrize("keys", [(), KEY])
+def test_groups_are_those_of_the_first_log(log: Any, keys: tuple[str, ...]) -> None:
+    alone = changed("new").drop(columns="plan")
+    write(alone.sample(frac=1, random_state=0) if keys else alone, "other")
+    for name in ("new", "other"):
+        found = compared("old.parquet", f"{name}.parquet", *PLAN, *keys)
+        assert found["segments"]["plan"], name
+        wanted = in_memory(log, by="plan").segments["plan"]
+        assert_same(found["segments"]["plan"], wanted)
+    result = run("other.csv", "old.csv", *PLAN, *keys)
+    assert result.exit_code == 2 and "other.csv: no column 'plan' to group by" in result.output
 
 
 TWO = ("--score-col", "old", "--score-col", "new")
