@@ -13,7 +13,7 @@ from fastrec.comparison.row import ComparisonRow
 from fastrec.comparison.tables import alpha
 from fastrec.exceptions import Argument, InputError, InputTypeError, Text, joined, shown, warn
 from fastrec.metrics.directions import Direction
-from fastrec.report.report import Report
+from fastrec.report.report import Report, clips_of
 from fastrec.report.significance import CORRECTIONS, TESTS, correct
 from fastrec.report.values import check_resampling
 from fastrec.runtime.limits import resolve_threads
@@ -63,7 +63,8 @@ def compare(
         nothing, the history or other items. Metrics that read ``n_items`` are compared if it is the same in all. A
         warning says if the truths differ in the number of users or rows, or of rows that are relevant or have gains,
         and if logs differ in the number of users or rows, or of positive rows. `compare` does not notice truths or
-        logs that have equal counts and different rows.
+        logs that have equal counts and different rows. Another warning says if ``log_loss`` clipped a score, and the
+        scores have different dtypes.
     baseline : the system to compare all others with; by default every pair is compared, the later with the earlier
     metrics : by default the metrics that all reports have and that can be compared: means of users' values, and metrics
         with a target; `Comparison.left_out` names the others. Metrics of all lists together, such as ``gini``, are
@@ -107,7 +108,7 @@ def compare(
         If a report has no values per user, settings differ, ids do not match, or a metric cannot be compared.
     """
     systems = _check_reports(reports)
-    doubts = _truth_warnings(systems)
+    doubts = [*_truth_warnings(systems), *_clip_warnings(systems)]
     warn(doubts)
     check_progress(progress)
     settings: dict[str, Any] = {"baseline": baseline, "test": test, "correction": correction, "level": level}
@@ -203,6 +204,17 @@ def _truth_warnings(systems: Mapping[str, Report]) -> list[str]:
             if len(set(found.values())) > 1:
                 return [f"the {where} in the number of {what}: {listed_names(found)}"]
     return []
+
+
+def _clip_warnings(systems: Mapping[str, Report]) -> list[str]:
+    """Return a warning if scores are clipped, and not alike, as by log_loss for scores of float32 and of float64."""
+    clips = {name: clips_of(report) for name, report in systems.items()}
+    if len({eps for own in clips.values() for eps in own}) < 2 or not any(any(own.values()) for own in clips.values()):
+        return []
+    listing = listed_names({name: " and ".join(f"{eps:.2g}" for eps in own) for name, own in clips.items() if own})
+    clip = "log_loss and normalized_entropy clip scores to [eps, 1 - eps] with the eps of their dtype, which differs"
+    mend = "so equal scores of 0 or 1 have other losses: pass all scores as float64, or all as float32"
+    return [f"{clip}: {listing}; {mend}"]
 
 
 def _is_of_rows(report: Report) -> bool:

@@ -27,6 +27,7 @@ __all__ = [
     "check_no_users_needed",
     "check_row_metrics",
     "check_values",
+    "clips_of",
     "count_by_code",
     "has_grades",
     "make_source",
@@ -144,6 +145,15 @@ def _check_predictions(rows: Rows) -> None:
     if len(scores) and not (np.isfinite(scores.min()) and np.isfinite(scores.max())):
         at = int((~np.isfinite(scores)).argmax())
         raise InputError(f"predictions must be finite, found {scores[at]}", RowNumber.at(rows.where(at)))
+
+
+def clips_of(source: Scores) -> dict[float, bool]:
+    """Return {eps: whether a score is outside [eps, 1 - eps]} if a metric clips scores to it; eps is of their dtype."""
+    clips = source.parameters[source.statistics[:, 0] == op.LOG_LOSS]
+    if not len(clips) or not len(source.scores):
+        return {}
+    eps = float(clips[0])
+    return {eps: bool(source.scores.min() < eps or source.scores.max() > 1 - eps)}
 
 
 def make_source(plan: Plan, rows: Rows, ties: int) -> Scores:

@@ -30,6 +30,7 @@ from fastrec.evaluation.row_rules import (
     check_no_users_needed,
     check_row_metrics,
     check_values,
+    clips_of,
     has_grades,
     make_source,
 )
@@ -48,7 +49,7 @@ from fastrec.metrics.plan import Accumulated, Policies
 from fastrec.metrics.providers import register_later
 from fastrec.policies import BY_ID, TIES
 from fastrec.report.estimates import Effects, Estimate
-from fastrec.report.report import Report
+from fastrec.report.report import Report, note_clips
 from fastrec.runtime.shared import synchronized
 
 if TYPE_CHECKING:
@@ -126,6 +127,7 @@ class ScoreEvaluator(BaseEvaluator):
         self._grouped: bool | None = None
         self._row_weights: bool | None = None
         self._has_grades = False
+        self._clips: dict[float, bool] = {}  # see `clips_of`
         self._of_order: list[Effects] = []  # of the batches of the second pass
 
     @synchronized
@@ -214,7 +216,13 @@ class ScoreEvaluator(BaseEvaluator):
             state.add_segments(segmented.sums)
             state.accumulate(segmented.accumulators)
             self._grouped, self._row_weights = rows.grouped, rows.weights is not None
+            self._note_clips(clips_of(source))
         return segmented.cuts
+
+    def _note_clips(self, clips: Mapping[float, bool]) -> None:
+        """Add those of a batch, see `clips_of`."""
+        for eps, clipped in clips.items():
+            self._clips[eps] = clipped or self._clips.get(eps, False)
 
     def _check_segments(self, rows: Rows) -> None:
         """Raise InputError for segments that contradict the groups of this batch or of those before."""
@@ -369,7 +377,13 @@ class ScoreEvaluator(BaseEvaluator):
         self._merge(other)
         return self
 
+    def _report(self, **how: Any) -> Report:
+        report = super()._report(**how)
+        note_clips(report, self._clips)
+        return report
+
     def _take_kind(self, other: ScoreEvaluator) -> None:
+        self._note_clips(other._clips)
         if self._grouped is None:
             self._grouped, self._row_weights = other._grouped, other._row_weights
 

@@ -133,7 +133,9 @@ class Report(Published, ReportValues):
             metric: {None: by[None], **{name: by[own] for own, name in (named or {}).items() if own in by}}
             for metric, by in self.effects.items()
         }
-        return Report(**self._parts() | {"groups": groups, "labels": labels, "effects": effects})
+        report = Report(**self._parts() | {"groups": groups, "labels": labels, "effects": effects})
+        note_clips(report, self._clips)
+        return report
 
     def _parts(self) -> dict[str, Any]:
         """Return the arguments that make this report."""
@@ -447,6 +449,16 @@ def record(report: Report, lines: Iterable[str], *, silent: Collection[str] = ()
     more = [line for line in map(located, lines) if line not in report.warnings]
     report._warnings += more  # noqa: SLF001 - of this module
     warn([line for line in more if line not in silent])
+
+
+def note_clips(report: Report, clips: Mapping[float, bool]) -> None:
+    """Let a report know how metrics clipped the scores: {eps of their dtype: whether a score was clipped}."""
+    report._clips = dict(clips)  # noqa: SLF001 - of this module
+
+
+def clips_of(report: Report) -> Mapping[float, bool]:
+    """Return how metrics clipped the scores; empty if none did, and for a report that was saved."""
+    return report._clips  # noqa: SLF001 - of this module
 
 
 def reword(report: Report, change: Callable[[str], str]) -> None:

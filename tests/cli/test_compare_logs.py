@@ -322,6 +322,16 @@ def test_groups_are_those_of_the_first_log(log: Any, keys: tuple[str, ...]) -> N
     assert result.exit_code == 2 and "other.csv: no column 'plan' to group by" in result.output
 
 
+@pytest.mark.parametrize("options", [(), KEY, PLAN])
+def test_scores_of_other_types_that_are_clipped_are_warned_of(log: Any, options: tuple[str, ...]) -> None:
+    scores = np.round(log["old"])
+    changed("old", score=scores.astype("float32")).to_parquet("single.parquet")
+    changed("old", score=scores).to_parquet("double.parquet")
+    result = run("single.parquet", "double.parquet", "-m", "log_loss", *options)
+    assert result.exit_code == 0, result.output
+    assert "with the eps of their dtype, which differs: 1.2e-07 in single, 2.2e-16 in double; " in result.stderr
+
+
 TWO = ("--score-col", "old", "--score-col", "new")
 WRONG: list[tuple[tuple[str, ...], str]] = [
     (

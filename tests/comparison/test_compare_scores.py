@@ -435,3 +435,39 @@ def test_a_log_whose_users_are_not_named_is_warned_of() -> None:
     assert fastrec.evaluate_scores(frame, metrics="auc", row_by="userId").warnings == []
     assert fastrec.evaluate_scores(frame.assign(user_id=1), metrics="log_loss").warnings == []
     assert fastrec.evaluate_scores(frame.assign(uid=1), metrics="auc").warnings == []  # either may hold them
+
+
+CLIPPED = "log_loss .* clip scores to .* differs: 1.2e-07 in a, 2.2e-16 in b; .* pass all scores as float64"
+
+
+@pytest.mark.parametrize("metric", ["log_loss", "normalized_entropy(average=user)"])
+def test_scores_that_are_clipped_by_other_epsilons_are_warned_of(metric: str) -> None:
+    log = make_log(24)
+    scores = np.round(log.one)
+    models = {"a": scores.astype(np.float32), "b": scores}
+    with pytest.warns(fastrec.FastrecWarning, match=CLIPPED):
+        found = fastrec.compare_scores(log.labels, models, metric, indptr=log.indptr)
+    assert len(found.warnings) == 1 and found.rows[0].difference != 0
+    evaluators = {}
+    cut = int(log.indptr[20])
+    for name, own in models.items():
+        evaluators[name] = ScoreEvaluator(metric, per_user=True)
+        for rows in (slice(0, cut), slice(cut, None)):
+            part = ScoreEvaluator(metric, per_user=True)
+            part.update(log.labels[rows], own[rows], user_ids=log.users[rows])
+            evaluators[name].merge(part)
+    with pytest.warns(fastrec.FastrecWarning, match=CLIPPED):
+        fastrec.compare({name: own.result() for name, own in evaluators.items()})
+
+
+def test_scores_that_are_clipped_alike_or_not_at_all_are_not_warned_of() -> None:
+    log = make_log(25)
+    single, double = log.one.astype(np.float32), np.round(log.one)
+    for models in (
+        {"a": single, "b": log.other},
+        {"a": double, "b": log.other},
+        {"a": double.astype(np.float32), "b": single},
+    ):
+        assert fastrec.compare_scores(log.labels, models, "log_loss", indptr=log.indptr).warnings == ()
+    models = {"a": single, "b": double}
+    assert fastrec.compare_scores(log.labels, models, ["auc", "brier"], indptr=log.indptr).warnings == ()
