@@ -101,6 +101,9 @@ def _clicks(path: str, options: dict[str, Any], label: str) -> list[Charted]:
     rank = next((name for name in RANKS if has_column(path, name, form)), None)
     if rank is None:
         return []
+    if options["weight_col"] is not None:
+        line = "No clicks by rank: rows have weights, which clicks by rank do not take."
+        return [Remark("Clicks by rank", line)]
     users = tuple(dict.fromkeys(options["user_col"])) or None
     columns = ImpressionColumns(label=label, rank=rank, users=users)
     try:
