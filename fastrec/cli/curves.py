@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from fastrec._version import __version__
 from fastrec.cli.options import resources_of
 from fastrec.cli.output import csv_text, emit
-from fastrec.exceptions import InputError, Text
+from fastrec.exceptions import InputError, InputTypeError, Text
 from fastrec.report.plain import plain_data
 from fastrec.show.json import dump_json
 from fastrec.show.shown import Charted
@@ -108,5 +108,5 @@ def _clicks(path: str, options: dict[str, Any], label: str) -> list[Charted]:
     columns = ImpressionColumns(label=label, rank=rank, users=users)
     try:
         return [ctr_of_file(path, columns, LEVEL, resources_of(options), input_format=form)]
-    except InputError as error:
+    except (InputError, InputTypeError) as error:
         return [Remark("Clicks by rank", f"No clicks by rank: {error}")]

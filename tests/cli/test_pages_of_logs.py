@@ -150,6 +150,9 @@ def test_a_page_says_why_a_chart_is_missing() -> None:
     assert re.search(r"No chart of calibration: scores are from -1 to 2\.9\d*, so they are not probabilities", page)
     assert re.search("No clicks by rank: .*position.* must be integers from 1", page)
     assert "No clicks by rank: rows have weights, which" in page_of("-m", "auc", "--weight-col", "user_id")
+    columns["position"] = np.array(["top", "end"])[columns["position"] % 2]
+    write(columns)
+    assert re.search("No clicks by rank: .*position", page_of("-m", "auc"))
     columns["label"][:] = 0
     write(columns)
     assert "No ROC curve: all rows are of one class." in page_of("-m", "auc")
