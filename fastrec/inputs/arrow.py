@@ -482,9 +482,22 @@ def read_numbers(column: Column, where: str, mend: str = "") -> Array:
     kind = column.type.value_type if encoded else column.type
     if not len(column):
         return np.zeros(0)
+    if types.is_decimal(kind):
+        return _flat(_decimals_as_numbers(column.cast(kind) if encoded else column, where))
     if not (types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)):
         raise InputTypeError(where, f" must hold numbers, found {kind}{mend}")
     return _flat(column.cast(kind) if encoded else column)
+
+
+def _decimals_as_numbers(column: Column, where: str) -> Column:
+    """Return decimals as the nearest doubles, or as integers if their type has no places, as in files."""
+    import pyarrow as pa
+
+    wanted = pa.float64() if column.type.scale else pa.int64()
+    try:
+        return column.cast(pa.string()).cast(wanted)  # by way of strings, as PyArrow itself rounds several times
+    except pa.ArrowInvalid as error:
+        raise InputError(where, f" holds an integer past 64 bits: {error}") from None
 
 
 def is_numeric(column: Column) -> bool:

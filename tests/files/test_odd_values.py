@@ -250,6 +250,27 @@ CASES: dict[str, tuple[Any, dict[str, Any]]] = {
         for name, own in {**LABELS, **TYPED_LABELS}.items()
     },
 }
+ONE_THIRD = Decimal("0.333333333333333314829616256247")
+DECIMALS: dict[str, list[Any]] = {
+    "places": [Decimal("0.1"), Decimal("0.3")],
+    "many places": [ONE_THIRD, ONE_THIRD - Decimal(10) ** -16],
+    "no places": [Decimal(0), Decimal(1)],
+    "no places, past 53 bits": [Decimal(INEXACT), Decimal(1)],
+    "no places, past 64 bits": [Decimal(10**30), Decimal(1)],
+}
+OF_DECIMALS: dict[str, tuple[Any, dict[str, Any]]] = {
+    f"{what}, {name}": (make(own), options)
+    for what, make, options in (
+        ("ranks", lambda own: odd_lists(rank=own), {"metrics": "mrr"}),
+        ("scores of lists", lambda own: odd_lists(score=own), {"metrics": "mrr"}),
+        ("gains", odd_truth, {"metrics": "ndcg"}),
+        ("scores of rows", lambda own: odd_rows(score=own), {"metrics": ["auc", "mse"]}),
+        ("labels", lambda own: odd_rows(label=own), {"metrics": "auc"}),
+        ("targets", lambda own: odd_rows(label=own), {"metrics": "mse"}),
+        ("weights", lambda own: odd_rows(weight=own), {"metrics": "mse", "sample_weight": "weight"}),
+    )
+    for name, own in DECIMALS.items()
+}
 LABELS_OF_BOTH: dict[str, tuple[list[Any], list[Any]]] = {
     "integers of several widths": ([1, 2**40], [1, 2**40]),
     "integers and nulls": ([1, 2], [None, None]),
@@ -324,6 +345,25 @@ def test_odd_values_are_in_files_what_they_are_in_frames(
     wanted = found_in(lambda: entry(*frames.values(), **options))
     found = found_in(lambda: fastrec.evaluate_files(paths.get("recs", paths.get("log")), paths.get("truth"), **options))
     assert found == wanted
+
+
+@pytest.mark.parametrize("route", ["parquet", "parquet, streamed"])
+@pytest.mark.parametrize("case", OF_DECIMALS)
+def test_decimals_are_in_files_what_they_are_in_frames(
+    case: str, route: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(CASES, case, OF_DECIMALS[case])
+    test_odd_values_are_in_files_what_they_are_in_frames(case, route, tmp_path, monkeypatch)
+
+
+def test_decimals_are_rounded_once_in_frames() -> None:
+    pa = pytest.importorskip("pyarrow")
+    decimals = [Decimal(n) / 1000 for n in range(1000)]  # PyArrow's own cast gives another double for many of them
+    zeros, values = [0.0] * len(decimals), list(map(float, decimals))
+    wanted = fastrec.evaluate_scores(zeros, values, metrics="mae", user_ids=range(1000), per_user=True).per_user["mae"]
+    frame = pa.table({"label": zeros, "score": pa.array(decimals), "user_id": range(1000)})
+    found = fastrec.evaluate_scores(frame, metrics="mae", per_user=True)
+    assert np.array_equal(found.per_user["mae"], wanted)
 
 
 def test_ranks_in_a_csv_are_exact_however_they_are_written(tmp_path: Path) -> None:
