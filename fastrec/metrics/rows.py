@@ -278,8 +278,8 @@ def brier(s: RowStatistics, *, average: Average = "row") -> Ratio:
 def normalized_entropy(s: RowStatistics, *, average: Average = "row") -> Ratio:
     """Log loss divided by that of always predicting the base rate: below 1 the scores are informative.
 
-    Formula: log loss / -(b ln b + (1 - b) ln(1 - b)) with the base rate b = P / (P + N), clipped as in `log_loss`.
-    Users of one class have no entropy and are left out with `average=user`.
+    Formula: log loss / -(b ln b + (1 - b) ln(1 - b)) with the base rate b = P / (P + N). Scores are clipped as in
+    `log_loss`; b is not. Users of one class have no entropy and are left out with `average=user`.
 
     Examples
     --------
