@@ -74,7 +74,8 @@ def mse(s: RowStatistics, *, average: Average = "row") -> Ratio:
 def rmse(s: RowStatistics, *, average: Average = "row") -> Ratio:
     """Root of the mean squared error.
 
-    Formula: sqrt(sum of w (prediction - target)^2 / sum of w), over all rows, or the mean of the users' own.
+    Formula: sqrt(sum of w (prediction - target)^2 / sum of w), over all rows, or the mean of the users' own. Squares
+    are doubles: that of an error below 1e-162 is 0, and an error above 1e154 is too large.
 
     Examples
     --------
