@@ -30,15 +30,14 @@ __all__ = ["Parts", "cut_by_user", "cut_in_memory"]
 
 Array = np.ndarray[Any, Any]
 Tick = Callable[[int], Any]  # called with the rows that are done
-MAX_PARTS = 256  # of a byte; more would make many small reads
+MIN_PARTS, MAX_PARTS = 2, 256  # a byte numbers parts; more would make many small reads
 ROWS_PER_SAMPLE = 997  # rows for each user id in the sample that decides the ranges
 MIN_PIECE, MAX_PIECE = 1 << 14, 1 << 20  # rows cut at once
 BYTES_PER_CUT_ROW = 640  # of the memory, for each row that a thread cuts
 BYTES_PER_ROW = 256  # of the memory, for each row of a part
 LARGER = 2  # how many times as large as planned a part may be
-MIN_ROWS_IN_MEMORY = 1 << 22  # fewer are evaluated at once
-ROWS_IN_MEMORY = 5 << 18  # of a part
-PIECE_IN_MEMORY = 1 << 17  # rows cut at once
+ROWS_IN_MEMORY = 1 << 22  # of a part: smaller ones save memory, and take more steps of Python
+PIECE_IN_MEMORY = 1 << 18  # rows cut at once
 FIRST_ROWS = 1 << 13  # of a row group, which stand for all
 FEW_EDGES = 32  # that are faster to compare with one by one than to search
 LONG_RUN = 8  # rows of a user one after the other, on average, from which files are grouped by user
@@ -235,7 +234,7 @@ def _cut_for_memory(found: Mapping[str, Plain], spill: _Spill, resources: Resour
 def cut_in_memory(found: Mapping[str, Plain], n_threads: int, tick: Tick) -> Parts | None:
     """Cut the files of each table by user, in memory; None in doubt, and where it gains nothing."""
     n_parts = min(sum(plain.rows for plain in found.values()) // ROWS_IN_MEMORY, MAX_PARTS)
-    if n_parts * ROWS_IN_MEMORY < MIN_ROWS_IN_MEMORY or not all(map(_has_plain_users, found.values())):
+    if n_parts < MIN_PARTS or not all(map(_has_plain_users, found.values())):
         return None
     with contextlib.suppress(DoubtError):
         for tables in (found, without_narrow(found)):

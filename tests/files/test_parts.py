@@ -53,7 +53,7 @@ def cut_in_memory(monkeypatch):
 
     def begin(rows=600):
         monkeypatch.setattr(job, "cut_in_memory", cut_lists)
-        for name, value in {"MIN_ROWS_IN_MEMORY": 0, "ROWS_IN_MEMORY": rows, "PIECE_IN_MEMORY": 500}.items():
+        for name, value in {"ROWS_IN_MEMORY": rows, "PIECE_IN_MEMORY": 500}.items():
             monkeypatch.setattr(parts, name, value)
         return seen
 

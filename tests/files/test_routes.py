@@ -96,7 +96,6 @@ def in_files(route, tables, folder):
         if way == "cut by user":
             patch.setattr(parts, "BYTES_PER_ROW", 300_000)
         if way == "cut in memory":
-            patch.setattr(parts, "MIN_ROWS_IN_MEMORY", 0)
             patch.setattr(parts, "ROWS_IN_MEMORY", 300)
         if way == "strings numbered":
             patch.setattr(parquet, "MANY_STRINGS", 1)
