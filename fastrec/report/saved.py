@@ -148,6 +148,9 @@ def unpack_effects(
         if np.isinf(effects).any():
             raise InputError(f"effects of users on {metric!r} must be finite, found {effects[np.isinf(effects)][0]}")
         found.setdefault(metric, {})[grouping] = effects
+    for metric, by in found.items():
+        if None not in by:
+            raise InputError(f"effects of users on {metric!r} in groups come without those of all users")
     return found
 
 

@@ -20,6 +20,7 @@ from fastrec.exceptions import InputError, MetricError, MetricNotFoundError, Mis
 from fastrec.report.archive import write_archive
 from fastrec.report.estimates import Estimate, GroupEstimate
 from fastrec.report.report import Report, load
+from fastrec.report.saved import unpack_effects
 from fastrec.runtime.extras import require
 from support.pages import Tags
 
@@ -1026,3 +1027,8 @@ def test_quantiles_are_of_shares(at, why):
 def test_quantiles_need_the_values_of_users():
     with pytest.raises(fastrec.InputError, match="per_user=True"):
         fastrec.evaluate([[1]], [[1]], "mrr").quantiles()
+
+
+def test_effects_in_groups_need_those_of_all_users() -> None:
+    with pytest.raises(InputError, match="effects of users on 'auc' in groups come without those of all users"):
+        unpack_effects([("auc", "plan")], {"effects_0": np.zeros(2)}, 2)
