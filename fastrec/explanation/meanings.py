@@ -11,7 +11,7 @@ from fastrec.arguments.groups import MinGain
 from fastrec.checks import listed, near_name
 from fastrec.exceptions import InputTypeError, MetricError, shown
 from fastrec.explanation.explanation import ARITHMETIC, OURS, POLICIES, Side
-from fastrec.metrics.calls import make_call, parse
+from fastrec.metrics.calls import make_call, parse, refuse_long
 from fastrec.metrics.declaration import LISTS, ROWS, Call, known_metrics, print_value
 from fastrec.metrics.plan import UNREAD, Asked, Plan, make_plan
 from fastrec.metrics.recipe import DEFAULT_POLICIES, NoMetricError, Recipe
@@ -98,6 +98,8 @@ def meanings_of(
     """Return the meaning on each side, ours first, and the error why some tools have no such metric."""
     if like is not None and not isinstance(like, Iterable):
         raise InputTypeError(f"like must be a tool such as 'trec_eval', or several, found {shown(like)}")
+    if isinstance(metric, str):
+        refuse_long(metric)  # here, not once by each tool
     named = [like] if isinstance(like, str) else None if like is None else listed(like, "like")
     recipes = list(RECIPES.values()) if named is None else [find_recipe(name) for name in named]
     kinds = ("lists", "rows") if kind is None else (kind,)
