@@ -17,20 +17,25 @@ LISTS = ["ndcg@5", "map", "gini@5", "mrr"]
 LOG = ["auc", "gauc", "log_loss", "ndcg@3", "ece"]
 
 
-@pytest.fixture
-def cut(monkeypatch):
-    """Cut everything, into some ten parts; return what was cut: the number of parts each time, None if in doubt."""
-    seen = []
-    real = parts.cut_by_user
+def noting(real, seen):
+    """Return a function that cuts as another does, and notes the number of parts, or None if in doubt."""
 
-    def cut_by_user(*given):
+    def cut(*given):
         found = real(*given)
         seen.append(None if found is None else int(np.count_nonzero(found._sizes)))
         return found
 
+    return cut
+
+
+@pytest.fixture
+def cut(monkeypatch):
+    """Cut everything, into some ten parts; return what was cut: the number of parts each time, None if in doubt."""
+    seen = []
+
     def begin(n_parts=10):
         monkeypatch.setattr(job, "COPIES", 1 << 40)
-        monkeypatch.setattr(job, "cut_by_user", cut_by_user)
+        monkeypatch.setattr(job, "cut_by_user", noting(parts.cut_by_user, seen))
         monkeypatch.setattr(parts, "_n_parts", lambda *_: n_parts)
         monkeypatch.setattr(parts, "MIN_PIECE", 500)
         monkeypatch.setattr(parts, "MAX_PIECE", 500)
@@ -44,15 +49,9 @@ def cut(monkeypatch):
 def cut_in_memory(monkeypatch):
     """Cut shuffled lists in memory, into some ten parts; return what was cut, as `cut` does."""
     seen = []
-    real = parts.cut_in_memory
-
-    def cut_lists(*given):
-        found = real(*given)
-        seen.append(None if found is None else int(np.count_nonzero(found._sizes)))
-        return found
 
     def begin(rows=600):
-        monkeypatch.setattr(job, "cut_in_memory", cut_lists)
+        monkeypatch.setattr(job, "cut_in_memory", noting(parts.cut_in_memory, seen))
         for name, value in {"ROWS_IN_MEMORY": rows, "PIECE_IN_MEMORY": 500}.items():
             monkeypatch.setattr(parts, name, value)
         return seen
