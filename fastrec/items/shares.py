@@ -115,7 +115,7 @@ class Labelled:
                 lambda own: labelled.effects(own, key, gradient(labelled.of_exposure(own, key))),
             )
 
-        return Call(Metric(name, formula, {}, (0.0, 1.0), name, "", Direction(better), True, LISTS), (), k)  # noqa: FBT003
+        return Call(Metric(name, formula, (0.0, 1.0), name, "", Direction(better), True, LISTS), (), k)  # noqa: FBT003
 
 
 def _constant(gradient: Array, _: Array) -> Array:

@@ -53,8 +53,8 @@ MAX_K = 2**31 - 1
 def _find_metric(name: str, inside: str) -> tuple[Metric, str]:
     """Return the metric of a name or an alias, regardless of case, and its options.
 
-    Of two metrics with one name, return that of scored rows if a threshold is given. `_check_names` ensures that no
-    others have the same spelling.
+    Of two metrics with one name, return that of scored rows if a threshold is given. No others have the same spelling:
+    see `check_declaration`.
     """
     known, key = known_metrics(), plain_spelling(name)
     found = [metric for metric in known if metric.name == name]

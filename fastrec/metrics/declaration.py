@@ -31,6 +31,7 @@ __all__ = [
     "Family",
     "Metric",
     "Option",
+    "check_declaration",
     "known_metrics",
     "plain_spelling",
     "print_value",
@@ -166,7 +167,6 @@ class Metric:
 
     name: str
     formula: Callable[..., Any]
-    options: Mapping[str, Option]
     range: tuple[float, float | None]
     expression: str
     source: str
@@ -176,6 +176,11 @@ class Metric:
     needs: frozenset[str] = frozenset()  # of labels, scores and users; see `Need`
     no_recs: str | None = None  # the policy of a call that gives none
     aliases: Mapping[str, str] = field(default_factory=dict)  # other names -> the options that they imply
+
+    @once
+    def options(self) -> Mapping[str, Option]:
+        """The options of its own by name: the keyword-only arguments of the formula."""
+        return _options_of(self.formula)
 
     @property
     def common(self) -> tuple[Option, ...]:
@@ -403,7 +408,6 @@ def _declaration(
         metric = Metric(
             name=function.__name__ if name is None else check_text("name", name),
             formula=function,
-            options=_options_of(function),
             range=(low, high),
             expression=formula,
             source=source,
@@ -414,7 +418,8 @@ def _declaration(
             no_recs=no_recs,
             aliases=_read_aliases(aliases),
         )
-        _check_names(metric)
+        if not metric.builtin:  # a test checks those of fastrec: here it would take a sixth of the time of all imports
+            check_declaration(metric)
         DECLARED[family.name][metric.name] = metric
         forget_parsed()
         return function
@@ -440,11 +445,12 @@ def _read_aliases(aliases: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def _check_names(metric: Metric) -> None:
-    """Check that no other metric has the name or an alias of a metric, and that options of aliases are valid.
+def check_declaration(metric: Metric) -> None:
+    """Check that options of a metric and of its aliases are valid, and that no other metric has its name or an alias.
 
     Metrics of lists and of scored rows may share a name. A metric that is declared again replaces itself.
     """
+    formula_options = metric.options
     if not re.fullmatch(r"[a-z][a-z0-9_]*", metric.name):
         raise MetricError(f"a metric's name must be lower snake case, found {metric.name!r}")
     others = known_metrics()
@@ -467,7 +473,7 @@ def _check_names(metric: Metric) -> None:
             raise MetricError(f"the alias {alias!r} of {metric.name} is already {owner}: choose another")
         where = f"{alias}({options})"
         for name, value in read_options(options, metric, where).items():
-            option = metric.options.get(name) or next(own for own in metric.common if own.name == name)
+            option = formula_options.get(name) or next(own for own in metric.common if own.name == name)
             option.check(value, f"the alias {where} of {metric.name}")
 
 

@@ -390,6 +390,12 @@ def declare(formula: Callable[..., Any], **fields: Any) -> None:
     fastrec.ranking_metric(**{"range": (0, 1), "name": "mine"} | fields)(formula)
 
 
+def test_the_metrics_of_fastrec_pass_the_checks_of_declared_ones() -> None:
+    for metric in declaration.known_metrics():
+        assert metric.builtin
+        declaration.check_declaration(metric)
+
+
 def test_a_formula_on_arrays_may_limit_gains() -> None:
     declare(lambda s: np.where(s.hits > 0, s.cascade(2.0), 0.0))
     assert fastrec.evaluate([[1]], [{1: 2.0}], "mine")["mine"] == 0.75
