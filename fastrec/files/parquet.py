@@ -24,7 +24,7 @@ from fastrec.inputs.values import arrow_of, fixed_width, values_of
 from fastrec.runtime.extras import require
 from fastrec.runtime.threads import run_in_threads
 
-__all__ = ["Plain", "WideError", "find_plain", "read_plain", "size_of_plain", "without_narrow"]
+__all__ = ["Plain", "WideError", "find_plain", "groups_of", "read_plain", "size_of_plain", "without_narrow"]
 
 Array = np.ndarray[Any, Any]
 EXACT_INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32")
@@ -101,6 +101,15 @@ class Plain(NamedTuple):
     def is_string(self, role: str) -> bool:
         """Return whether the ids of a role are strings."""
         return str(self.types[role]) in STRINGS
+
+
+def groups_of(found: Mapping[str, Plain]) -> list[tuple[str, int]]:
+    """Return the row groups of all tables, each as (table, its place there), the largest first.
+
+    Threads that take them in this order end at about the same time.
+    """
+    groups = [(table, at) for table, plain in found.items() for at in range(len(plain.groups))]
+    return sorted(groups, key=lambda own: -found[own[0]].groups[own[1]].rows)
 
 
 def find_plain(opened: Mapping[str, Opened]) -> dict[str, Plain] | None:
@@ -246,11 +255,15 @@ def _read_tables(found: Mapping[str, Plain], n_threads: int, room: _Room) -> dic
     roles = {role for plain in found.values() for role in plain.types if plain.is_string(role)}
     numbered = {role: Numbering() for role in roles if MANY_STRINGS <= rows <= MAX_ROWS}
     damages: tuple[type[Exception], ...] = (*damages_of_parquet(), CollisionError, DoubtError)
-    tables = {}
+    tables = {table: _Columns(plain, room, numbered) for table, plain in found.items()}
+    groups = groups_of(found)
+
+    def read(nth: int) -> None:
+        table, at = groups[nth]
+        tables[table].read_group(at)
+
     try:
-        for table, plain in found.items():
-            tables[table] = _Columns(plain, room, numbered)
-            run_in_threads(tables[table].read_group, range(len(plain.groups)), n_threads)
+        run_in_threads(read, range(len(groups)), n_threads)
         final = ascending_numbers(numbered, n_threads)
     except damages:
         return None
@@ -276,7 +289,7 @@ class _Columns:
         with contextlib.ExitStack() as stack:
             for role, numbering in self._numbered.items():
                 self._lists[role][at] = stack.enter_context(numbering.list_of_thread())
-            for first, batch in self._plain.batches(at, n_rows, self._plain.names):
+            for first, batch in self._plain.batches(at, n_rows, self._plain.names, buffer=BUFFER):
                 self._take(batch, at, first)
 
     def _take(self, batch: Any, at: int, first: int) -> None:

@@ -19,7 +19,7 @@ import numpy as np
 
 from fastrec.files.columns import DoubtError
 from fastrec.files.formats.parquet import damages_of_parquet
-from fastrec.files.parquet import Plain, WideError, without_narrow
+from fastrec.files.parquet import Plain, WideError, groups_of, without_narrow
 from fastrec.files.resources import Resources
 from fastrec.inputs.values import arrow_of
 from fastrec.runtime.limits import resolve_threads
@@ -270,19 +270,19 @@ def _largest(found: Mapping[str, Plain]) -> Plain:
 def _cut(found: Mapping[str, Plain], store: Store, edges: Array, n_rows: int, n_threads: int, tick: Tick) -> Parts:
     """Cut tables at `edges`, the least user id of each part but the first, in pieces of so many rows."""
     tables = {name: _Table(plain, store, edges) for name, plain in found.items()}
-    done, lock = 0, threading.Lock()
+    groups, done, lock = groups_of(found), 0, threading.Lock()
     tick(done)
-    for name, plain in found.items():
 
-        def cut(group: int, table: _Table = tables[name], plain: Plain = plain) -> None:
-            nonlocal done
-            with _doubting():
-                table.cut(group, n_rows)
-            with lock:
-                done += plain.groups[group].rows
-                tick(done)
+    def cut(nth: int) -> None:
+        nonlocal done
+        name, at = groups[nth]
+        with _doubting():
+            tables[name].cut(at, n_rows)
+        with lock:
+            done += found[name].groups[at].rows
+            tick(done)
 
-        run_in_threads(cut, range(len(plain.groups)), n_threads)
+    run_in_threads(cut, range(len(groups)), n_threads)
     return Parts(found, tables, np.sum([table.arrange() for table in tables.values()], axis=0))
 
 
