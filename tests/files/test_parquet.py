@@ -138,6 +138,15 @@ def test_logs_read_straight(write, both, label, score):
     assert both(path, metrics=["rmse", "mae"])[0] is not pa.types.is_boolean(label)
 
 
+def test_threads_take_the_largest_row_groups_of_all_tables_first():
+    def table(*sizes):
+        groups = tuple(parquet.RowGroup("", None, nth, 0, rows) for nth, rows in enumerate(sizes))
+        return parquet.Plain((), {}, {}, groups)
+
+    found = {"recs": table(9, 9, 2), "truth": table(5)}
+    assert parquet.groups_of(found) == [("recs", 0), ("recs", 1), ("truth", 0), ("recs", 2)]
+
+
 def test_several_files_are_read_as_one(write, both, tmp_path):
     lists, held = make_lists(np.random.default_rng(6))
     table = pa.table(lists)
