@@ -219,7 +219,7 @@ class Comparison(Published):
         return with_warnings(table, self.warnings)
 
     def _lead(self) -> Lead:
-        headline, *others = findings(self.rows, self.settings["baseline"]) or [""]
+        headline, *others = findings(self.rows, self.settings["baseline"], self.estimates) or [""]
         notes = [outcome(self.rows, self._level), *self.notes(), f"fastrec {__version__}"]
         return Lead(headline, others, self.warnings, notes)
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from fastrec.comparison.row import ComparisonRow, reverse
+from fastrec.comparison.row import ComparisonRow, means_of, reverse
 from fastrec.metrics.directions import Direction
+from fastrec.report.estimates import Estimate
 from fastrec.show.numbers import Gap, one_figure, relative, shown_difference
 
 __all__ = ["findings"]
@@ -14,20 +15,22 @@ __all__ = ["findings"]
 MAX_LINES = 8  # about single systems; the table has all of them
 MAX_NAMES, MAX_LISTED = 3, 5  # of metrics, of anything, in a sentence
 Rows = Sequence[ComparisonRow]
+Estimates = Mapping[str, Mapping[str, Estimate]]  # by system and metric
+OF_EACH = "Means are over the users of each system, tests over the users of both"
 
 
-def findings(rows: Rows, baseline: str | None) -> list[str]:
+def findings(rows: Rows, baseline: str | None, estimates: Estimates) -> list[str]:
     """Return sentences on a comparison over all users, the most important first.
 
     "beats" and "is worse" are verdicts, so significant. The numbers are those of the first metric where a value is
-    better than another.
+    better than another. Without a baseline, systems have one mean each, over their own users if pairs share others.
     """
     first = next((row.metric for row in rows if row.direction != "none"), rows[0].metric)
     pairs: dict[tuple[str, str], list[ComparisonRow]] = {}
     for row in rows:
         pairs.setdefault((row.system, row.baseline), []).append(row)
     if baseline is None and len(pairs) > 1:
-        return _of_all([row for row in rows if row.metric == first])
+        return _of_all([row for row in rows if row.metric == first], estimates)
     if baseline is None:
         (own,) = pairs.values()
         is_worse = all(row.verdict == "worse" for row in own if row.verdict is not None)
@@ -91,11 +94,12 @@ def _numbers(row: ComparisonRow) -> str:
     return f"{gap} ({one_figure(row.baseline_mean)} → {one_figure(row.mean)})"
 
 
-def _of_all(rows: Rows) -> list[str]:
+def _of_all(rows: Rows, estimates: Estimates) -> list[str]:
     """Return sentences on every system against every other by one metric."""
     metric, direction = rows[0].metric, Direction(rows[0].direction, rows[0].target)
     both = [*rows, *(reverse(row) for row in rows)]
-    means = {row.system: row.mean for row in both if not math.isnan(row.mean)}
+    known, differ = means_of(rows, estimates)
+    means = {name: mean for (name, _), mean in known.items() if not math.isnan(mean)}
     if not direction.sign or not means:
         return []
     beaten = {name: [row.baseline for row in both if (row.system, row.verdict) == (name, "better")] for name in means}
@@ -103,15 +107,21 @@ def _of_all(rows: Rows) -> list[str]:
     n = len(means) - 1
     top = order[0]
     best = {"higher": "highest", "lower": "lowest"}.get(direction.kind, "best")
-    near = [name for name in order[1:] if name not in beaten[top]]
+    above = [name for name in order if top in beaten[name]]  # only if some pairs share other users
+    near = [name for name in order[1:] if name not in (*beaten[top], *above)]
+    of_each = [OF_EACH] if differ else []
     if not any(beaten.values()):
-        return [f"No system clearly beats another on {metric}; {top} has the {best} ({one_figure(means[top])})"]
-    if near:
-        head = f"{top} has the {best} {metric} ({one_figure(means[top])}), not clearly apart from {_listed(near)}"
+        head = f"No system clearly beats another on {metric}; {top} has the {best} ({one_figure(means[top])})"
+        return [head, *of_each]
+    if near or above:
+        head = f"{top} has the {best} {metric} ({one_figure(means[top])})"
+        head += f", not clearly apart from {_listed(near)}" if near else ""
+        head += f", but is worse than {_listed(above)} on the users of both" if above else ""
     else:
         head = f"{top} beats {'both' if n == 2 else f'all {n}'} others on {metric} ({one_figure(means[top])})"
-    winners = [name for name in order if beaten[name] and (near or name != top)]
-    return _limited([head, *(f"{name} ({one_figure(means[name])}) beats {_listed(beaten[name])}" for name in winners)])
+    winners = [name for name in order if beaten[name] and (near or above or name != top)]
+    lines = [head, *(f"{name} ({one_figure(means[name])}) beats {_listed(beaten[name])}" for name in winners)]
+    return [*_limited(lines), *of_each]
 
 
 def _place(mean: float, direction: Direction) -> float:

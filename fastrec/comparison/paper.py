@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from fastrec.checks import counted
-from fastrec.comparison.row import ComparisonRow, reverse
+from fastrec.comparison.row import ComparisonRow, means_of, reverse
 from fastrec.comparison.tables import alpha
 from fastrec.metrics.directions import Direction
 from fastrec.report.estimates import Estimate
-from fastrec.show.numbers import figures, one_figure
+from fastrec.show.numbers import figures
 from fastrec.show.tables import Cell, Styled, Table
 
 __all__ = ["paper_table"]
@@ -52,7 +52,8 @@ def paper_table(
     tested = list(dict.fromkeys(row.metric for row in rows))
     known = [estimates.get(name, {}) for name in systems]
     untested = [metric for metric in left_out if all(metric in own for own in known)]
-    means, differ = _means(rows, estimates, untested)
+    means, differ = means_of(rows, estimates)
+    means |= {(name, metric): own[metric].mean for name, own in zip(systems, known, strict=True) for metric in untested}
     letters = _letters(systems) if baseline is None else {}
     marks = _marks(rows, letters)
     directions = {row.metric: Direction(row.direction, row.target) for row in rows}
@@ -69,26 +70,6 @@ def paper_table(
         *_others(directions, untested),
     ]
     return Table(" ".join(sentences), ["system", *tested, *untested], body)
-
-
-def _means(
-    rows: Rows, estimates: Mapping[str, Mapping[str, Estimate]], untested: Iterable[str]
-) -> tuple[dict[tuple[str, str], float], bool]:
-    """Return the means over the compared users, and whether some differ between pairs.
-
-    Those are replaced by the means over the users of each system, NaN if they are not known.
-    """
-    found: dict[tuple[str, str], set[float]] = {}
-    for row in rows:
-        found.setdefault((row.system, row.metric), set()).add(row.mean)
-        found.setdefault((row.baseline, row.metric), set()).add(row.baseline_mean)
-    means = {key: next(iter(values)) for key, values in found.items()}
-    differ = {key for key, values in found.items() if len({one_figure(value) for value in values}) > 1}
-    shared = {metric for _, metric in differ}
-    own = {(name, metric) for name, metric in means if metric in shared}
-    own |= {(name, metric) for name in estimates for metric in untested}
-    known = {key: estimates.get(key[0], {}).get(key[1]) for key in own}
-    return means | {key: math.nan if one is None else one.mean for key, one in known.items()}, bool(differ)
 
 
 def _letters(systems: Sequence[str]) -> dict[str, str]:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from fastrec.metrics.directions import Kind, Verdict
+from fastrec.report.estimates import Estimate
+from fastrec.show.numbers import one_figure
 
-__all__ = ["ComparisonRow", "reverse"]
+__all__ = ["ComparisonRow", "means_of", "reverse"]
 
 
 REVERSE: dict[Verdict | None, Verdict] = {"better": "worse", "worse": "better"}
@@ -80,3 +83,24 @@ def reverse(row: ComparisonRow) -> ComparisonRow:
         losses=row.wins,
         verdict=REVERSE.get(row.verdict, row.verdict),
     )
+
+
+def means_of(
+    rows: Iterable[ComparisonRow], estimates: Mapping[str, Mapping[str, Estimate]]
+) -> tuple[dict[tuple[str, str], float], bool]:
+    """Return the mean of each system by (system, metric), and whether some differ between pairs.
+
+    Pairs may share different users. Where the means of a metric differ, those of all systems are replaced by the means
+    over the users of each system, NaN if they are not known.
+    """
+    found: dict[tuple[str, str], set[float]] = {}
+    for row in rows:
+        found.setdefault((row.system, row.metric), set()).add(row.mean)
+        found.setdefault((row.baseline, row.metric), set()).add(row.baseline_mean)
+    several = {metric for (_, metric), own in found.items() if len(set(map(one_figure, own))) > 1}
+    means = {key: next(iter(own)) for key, own in found.items()}
+    for name, metric in means:
+        if metric in several:
+            known = estimates.get(name, {}).get(metric)
+            means[name, metric] = math.nan if known is None else known.mean
+    return means, bool(several)
