@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -104,10 +105,12 @@ def draw_differences(
 def _draw_forest(metric: str, rows: Sequence[tuple[Mapping[str, Any], bool]], ax: Any) -> Any:
     """Draw differences below each other, with filled markers if significant."""
     for place, (row, filled) in enumerate(rows):
-        gap = np.array([row["difference"]])
+        # around its own middle: rounding, or a bootstrap of few rounds, may leave the difference outside its interval
+        middle, margin = row["low"] / 2 + row["high"] / 2, row["high"] / 2 - row["low"] / 2
+        if not math.isnan(margin):
+            ax.errorbar([middle], [place], xerr=[margin], fmt="none", ecolor=COLOURS[0], capsize=3)
         face = COLOURS[0] if filled else "white"
-        margins = _margins([row], gap)
-        ax.errorbar(gap, [place], xerr=margins, fmt="o", color=COLOURS[0], markerfacecolor=face, capsize=3)
+        ax.plot([row["difference"]], [place], "o", color=COLOURS[0], markerfacecolor=face)
     ax.axvline(0, linestyle=":", color="0.45", linewidth=1.3, zorder=1)
     ax.set_yticks(range(len(rows)), [_plain(f"{row['system']} − {row['baseline']}") for row, _ in rows])
     ax.set_ylim(len(rows) - 0.5, -0.5)

@@ -528,10 +528,29 @@ def test_differences_are_drawn_with_a_panel_for_each_metric(pyplot: Any) -> None
     assert [panel.get_title() for panel in panels] == list(dict.fromkeys(row.metric for row in comparison.rows))
     assert len(panels[0].figure.axes) == 6
     rows = [row for row in comparison.rows if row.metric == "ndcg@5"]
-    marks = [bars.lines[0] for bars in panels[0].containers]
+    marks = [line for line in panels[0].get_lines() if line.get_marker() == "o"]
     assert [mark.get_xdata().tolist() for mark in marks] == [[row.difference] for row in rows]
     assert [mark.get_markerfacecolor() != "white" for mark in marks] == [comparison.is_significant(row) for row in rows]
     assert [label.get_text() for label in panels[0].get_yticklabels()] == ["new − old", "other − old"]
+
+
+@pytest.mark.filterwarnings("ignore:no truth item is in")
+@pytest.mark.parametrize(
+    ("new", "options"),
+    [
+        pytest.param([[7, 8, 0], [7, 8, 1], [7, 8, 2]], {"test": "randomization"}, id="rounding of equal differences"),
+        pytest.param([[7, 8, 0], [7, 1, 8], [2, 7, 8]], {"test": "bootstrap", "n_rounds": 1}, id="few rounds"),
+    ],
+)
+def test_an_interval_without_its_difference_is_drawn(new: Any, options: Any, pyplot: Any) -> None:
+    lists = {"old": [[7, 8, 9]] * 3, "new": new}
+    reports = {name: fastrec.evaluate(own, [[0], [1], [2]], "mrr", per_user=True) for name, own in lists.items()}
+    comparison = fastrec.compare(reports, **options)
+    (row,) = comparison.rows
+    assert not row.low <= row.difference <= row.high
+    ax = comparison.plot("mrr")
+    assert ends(ax, 0)[0][2:] == pytest.approx([row.low, row.high])  # after both heights, which are 0
+    assert [line.get_xdata()[0] for line in ax.get_lines() if line.get_marker() == "o"] == [row.difference]
 
 
 def test_one_metric_on_axes_of_ones_own(pyplot: Any) -> None:
