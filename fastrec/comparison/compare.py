@@ -22,7 +22,8 @@ __all__ = ["compare"]
 
 
 MISSING = ("drop", "zero", "error")
-NO_NUMBERS = ("like", "names", "row_groupings")  # settings that do not change a number of all users or a group
+# settings that do not change a number of all users or a group; "units" is of metrics of the order of all rows alone
+NO_NUMBERS = ("like", "names", "row_groupings", "units")
 SEGMENTS = "a user has no values in segments of rows, which compare needs: compare the rows of a segment alone"
 OF_METRICS = ("n_items",)  # a setting that only the metrics that read it depend on, see `PairedValues.why_not`
 ADDED = ("exclude",)  # settings that files of the first versions lack

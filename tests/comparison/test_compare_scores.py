@@ -218,6 +218,34 @@ def test_saved_reports_and_batches(tmp_path: Any) -> None:
         assert row.low == pytest.approx(whole[row.metric].low, rel=1e-9)
 
 
+def test_a_metric_of_the_order_of_all_rows_in_one_report_alone() -> None:
+    log = make_log(12)
+    asked = {"a": ["auc", "mrr", "log_loss"], "b": ["mrr", "log_loss"]}
+    reports = {"a": log.report(log.one, asked["a"]), "b": log.report(log.other, asked["b"])}
+    assert ["units" in own.settings for own in reports.values()] == [True, False]
+    shared = fastrec.compare({"a": log.report(log.one, asked["b"]), "b": reports["b"]})
+    assert fastrec.compare(reports).rows == shared.rows
+    assert fastrec.compare(reports, metrics="mrr").rows[0]._replace(p_corrected=1.0) in [
+        row._replace(p_corrected=1.0) for row in shared.rows
+    ]
+
+
+def test_a_report_from_batches_is_compared_with_one_of_a_single_call() -> None:
+    log, metrics = make_log(14), ["auc", "mrr", "log_loss"]
+    batches = fastrec.ScoreEvaluator(metrics, per_user=True)
+    for first, last in ((0, 15), (15, 40)):
+        rows = slice(*log.indptr[[first, last]])
+        batches.update(log.labels[rows], log.other[rows], log.indptr[first : last + 1] - log.indptr[first])
+    reports = {"a": log.report(log.one, metrics), "b": batches.result()}
+    assert [own.settings["units"] for own in reports.values()] == ["users", "rows"]
+    found = fastrec.compare(reports)
+    assert found.left_out.keys() == {"auc"} and "made from batches" in found.left_out["auc"]
+    whole = fastrec.compare({"a": reports["a"], "b": log.report(log.other, metrics)})
+    assert [row.difference for row in found.rows] == [row.difference for row in whole.rows if row.metric != "auc"]
+    with pytest.raises(fastrec.InputError, match="auc has no effects of users in a report made from batches"):
+        fastrec.compare(reports, metrics="auc")
+
+
 def test_equal_models_differ_nowhere() -> None:
     log = make_log(13)
     found = fastrec.compare_scores(log.labels, {"a": log.one, "b": log.one * 1.0}, OF_ALL_ROWS, indptr=log.indptr)
