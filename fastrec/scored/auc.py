@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -200,7 +199,7 @@ def auc_test(labels: Any, scores_a: Any, scores_b: Any) -> AucTest:
     variance += _variance(differences[~positive], 2 * n_positives) / n_negatives
     std_error = math.sqrt(variance)
     z = 0.0 if first == second else areas[2] / std_error if std_error > 0 else math.copysign(math.inf, first - second)
-    return AucTest(*areas, std_error, z, 2 * NormalDist().cdf(-abs(z)))
+    return AucTest(*areas, std_error, z, math.erfc(abs(z) / math.sqrt(2)))
 
 
 def _variance(values: Array, unit: int) -> float:

@@ -452,6 +452,15 @@ def test_auc_test(drawn: Rows, random: Any) -> None:
     assert other.p_value == pytest.approx(found.p_value, nan_ok=True)
 
 
+@pytest.mark.parametrize("shift", [1.5, 2.0, 4.0])
+def test_small_p_values_of_auc_test_keep_their_digits(shift: float) -> None:
+    normal = pytest.importorskip("scipy.stats").norm
+    draw, labels = np.random.default_rng(0), np.repeat([0, 1], 150)
+    found = auc_test(labels, draw.normal(size=300) + shift * labels, draw.normal(size=300))
+    assert 7 < found.z < 20 and 0 < found.p_value < 1e-12
+    assert found.p_value == pytest.approx(2 * normal.sf(found.z), rel=1e-9)
+
+
 def test_auc_test_without_variance() -> None:
     labels, scores = [0, 0, 1, 1], [1, 2, 3, 4]
     assert auc_test(labels, scores, [10, 20, 30, 40]) == (1.0, 1.0, 0.0, 0.0, 0.0, 1.0)
