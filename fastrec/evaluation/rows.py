@@ -50,6 +50,7 @@ from fastrec.metrics.providers import register_later
 from fastrec.policies import BY_ID, TIES
 from fastrec.report.estimates import Effects, Estimate
 from fastrec.report.report import Report, note_clips
+from fastrec.report.saved import pack_clips, unpack_clips
 from fastrec.runtime.shared import synchronized
 
 if TYPE_CHECKING:
@@ -392,8 +393,12 @@ class ScoreEvaluator(BaseEvaluator):
             return {}
         return {"having users": self._grouped, "having sample_weight": self._row_weights}
 
+    def _described(self) -> dict[str, Any]:
+        return pack_clips(self._clips)
+
     def _restore(self, document: dict[str, Any], arrays: dict[str, Array]) -> None:
         super()._restore(document, arrays)
+        self._clips = unpack_clips(document, "the state")
         if kind := document["batches"]:
             self._grouped, self._row_weights = kind["having users"], kind["having sample_weight"]
             if self._row_weights:  # a state without this count is of batches that each had weight

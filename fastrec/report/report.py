@@ -36,7 +36,9 @@ from fastrec.report.saved import (
     datum_of,
     estimate_of,
     group_estimates_of,
+    pack_clips,
     pack_warnings,
+    unpack_clips,
     unpack_effects,
     unpack_values,
     unpack_warnings,
@@ -377,11 +379,12 @@ class Report(Published, ReportValues):
         group labels with their types, "labelled" lists the groupings with an array of users' labels, and "effects" the
         pairs of a metric and a grouping, or None, with effects of users. The array "per_user_<i>" has the values of
         metric i of "per_user", "effects_<i>" those of pair i of "effects". "named_warnings" has the parts of warnings
-        that name arguments, if there are any.
+        that name arguments, if there are any, "clips" what `note_clips` takes, if a metric clips scores.
         """
         per_user = self._per_user
         labelled, arrays = pack_labels(self.labels)
-        document = self.to_dict() | {
+        document = self.to_dict() | pack_clips(self._clips)
+        document |= {
             "per_user": None if per_user is None else list(per_user),
             "labels": {grouping: plain_data(list(by_label)) for grouping, by_label in self.groups.items()},
             "labelled": labelled,
@@ -457,7 +460,7 @@ def note_clips(report: Report, clips: Mapping[float, bool]) -> None:
 
 
 def clips_of(report: Report) -> Mapping[float, bool]:
-    """Return how metrics clipped the scores; empty if none did, and for a report that was saved."""
+    """Return how metrics clipped the scores; empty if none did, and for files of versions that did not keep it."""
     return report._clips  # noqa: SLF001 - of this module
 
 
@@ -548,6 +551,7 @@ def _restore(document: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Re
         effects=unpack_effects(document.get("effects", ()), arrays, n_users),
         warnings=unpack_warnings(document),
     )
+    note_clips(found, unpack_clips(document, "the report"))
     _check_numbers(found)
     return found
 

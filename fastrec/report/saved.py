@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fastrec.checks import COUNT, LABEL, NUMBER, SETTING, SHARE, MaybeNone, Rule, one_of
+from fastrec.checks import COUNT, LABEL, NUMBER, SETTING, SHARE, MaybeNone, Rule, check_form, one_of
 from fastrec.exceptions import Argument, InputError, Text, shown
 from fastrec.inputs.sides import EXCLUDES
 from fastrec.policies import NO_RECS, NO_TRUTH, SAMPLING
@@ -27,7 +27,9 @@ __all__ = [
     "datum_of",
     "estimate_of",
     "group_estimates_of",
+    "pack_clips",
     "pack_warnings",
+    "unpack_clips",
     "unpack_effects",
     "unpack_values",
     "unpack_warnings",
@@ -66,6 +68,7 @@ FORM: dict[str, Any] = {
     "effects?": [(str, MaybeNone(str))],
     "named_warnings?": [[(str, str, [SETTING])]],  # parts: a string, the argument that it names, values to pass
 }
+CLIPS = [(Rule("a float above 0 and below 1", lambda value: isinstance(value, float) and 0 < value < 1), bool)]
 OF_LISTS = {
     "exclude?": one_of(EXCLUDES),
     "no_truth": one_of(NO_TRUTH.values),
@@ -99,6 +102,21 @@ def unpack_warnings(document: Mapping[str, Any]) -> list[str] | None:
 
 def _unpack_part(text: str, name: str, values: list[Any]) -> object:
     return Argument(name, tuple(... if value is None else value for value in values)) if name else text
+
+
+def pack_clips(clips: Mapping[float, bool]) -> dict[str, Any]:
+    """Return how metrics clipped the scores, see `note_clips`, as a field of a document; empty if none did."""
+    return {"clips": [list(own) for own in sorted(clips.items())]} if clips else {}
+
+
+def unpack_clips(document: Mapping[str, Any], where: str) -> dict[float, bool]:
+    """Undo `pack_clips`. Documents of earlier versions lack the field. `where` names the document in errors."""
+    listed = document.get("clips", [])
+    check_form(listed, CLIPS, f"{where}.clips")
+    found: dict[float, bool] = dict(listed)
+    if len(found) < len(listed):
+        raise InputError(f"{where}.clips must have each eps once, found {shown(listed)}")
+    return found
 
 
 def check_names(document: Mapping[str, Any]) -> None:

@@ -68,7 +68,7 @@ class ReportValues(Mapping[str, float]):
         self.effects = dict(effects or {})
         self.fastrec_version = fastrec_version
         self._warnings = doubts(data) if warnings is None else list(warnings)
-        self._clips: dict[float, bool] = {}  # of the scores of rows, see `note_clips`; not saved
+        self._clips: dict[float, bool] = {}  # of the scores of rows, see `note_clips`
 
     # A Mapping compares values, and NaN differs from itself. Reports compare by identity instead.
     __eq__ = object.__eq__

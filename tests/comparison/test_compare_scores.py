@@ -469,7 +469,7 @@ CLIPPED = "log_loss .* clip scores to .* differs: 1.2e-07 in a, 2.2e-16 in b; .*
 
 
 @pytest.mark.parametrize("metric", ["log_loss", "normalized_entropy(average=user)"])
-def test_scores_that_are_clipped_by_other_epsilons_are_warned_of(metric: str) -> None:
+def test_scores_that_are_clipped_by_other_epsilons_are_warned_of(metric: str, tmp_path: Any) -> None:
     log = make_log(24)
     scores = np.round(log.one)
     models = {"a": scores.astype(np.float32), "b": scores}
@@ -486,6 +486,16 @@ def test_scores_that_are_clipped_by_other_epsilons_are_warned_of(metric: str) ->
             evaluators[name].merge(part)
     with pytest.warns(fastrec.FastrecWarning, match=CLIPPED):
         fastrec.compare({name: own.result() for name, own in evaluators.items()})
+    sent = {name: ScoreEvaluator.from_bytes(own.to_bytes()) for name, own in evaluators.items()}
+    for name, own in sent.items():
+        own.result().save(tmp_path / name)
+    for reports in (
+        {name: own.result() for name, own in sent.items()},
+        {name: fastrec.load(tmp_path / name) for name in models},
+        {name: fastrec.load(tmp_path / name).with_groups({}) for name in models},
+    ):
+        with pytest.warns(fastrec.FastrecWarning, match=CLIPPED):
+            fastrec.compare(reports)
 
 
 def test_scores_that_are_clipped_alike_or_not_at_all_are_not_warned_of() -> None:

@@ -408,6 +408,16 @@ def test_a_forged_state_is_refused_when_it_is_read(name: str) -> None:
         fastrec.Evaluator.from_bytes(data)
 
 
+@pytest.mark.parametrize("clips", [None, [[0.5]], [[2, True]], [[0.5, 1]], [[0.5, True], [0.5, False]]])
+def test_forged_clips_are_refused_and_a_state_of_an_earlier_version_lacks_them(clips: Any) -> None:
+    evaluator = fastrec.ScoreEvaluator("log_loss", per_user=True)
+    evaluator.update([1, 0], [1.0, 0.5], [0, 2])
+    earlier = fastrec.ScoreEvaluator.from_bytes(forged(evaluator, lambda own: own.pop("clips")))
+    assert_same(earlier.result(), evaluator.result())
+    with pytest.raises(fastrec.InputError, match=r"not a state that this version reads: the state.clips"):
+        fastrec.ScoreEvaluator.from_bytes(forged(evaluator, lambda own: own.update(clips=clips)))
+
+
 @pytest.mark.parametrize("per_user", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("rows", [False, True])

@@ -971,6 +971,11 @@ FORGED_LOGS = {
     "an AUC above 1": set_in("metrics", "auc", "mean", to=1.5),
     "an AUC below 0": set_in("metrics", "gauc", "mean", to=-0.5),
     "an error of an AUC below 0": set_in("metrics", "auc", "std_error", to=-1),
+    "clips that are null": set_in("clips", to=None),
+    "clips without whether a score was clipped": set_in("clips", to=[[1e-7]]),
+    "clips of an eps of 1": set_in("clips", to=[[1.0, True]]),
+    "clips of an eps that is text": set_in("clips", to=[["1e-7", True]]),
+    "clips of an eps twice": set_in("clips", to=[[1e-7, True], [1e-7, False]]),
 }
 
 
@@ -985,6 +990,15 @@ def test_a_forged_report_of_a_log_is_refused_when_it_is_loaded(name, tmp_path):
             write_archive(file, "report", document, arrays, small=False)
     with pytest.raises(InputError, match="is not a readable fastrec report: "):
         load(tmp_path / "report.npz")
+
+
+def test_a_report_of_an_earlier_version_does_not_tell_how_scores_were_clipped(tmp_path):
+    report = fastrec.evaluate_scores([1, 0], [1.0, 0.5], metrics="log_loss")
+    document, arrays = report._members()
+    assert document.pop("clips") == [[float(np.finfo(float).eps), True]]
+    with (tmp_path / "earlier.npz").open("wb") as file:
+        write_archive(file, "report", document, arrays, small=False)
+    assert_same(report, load(tmp_path / "earlier.npz"))
 
 
 def test_what_could_not_be_loaded_is_not_saved(tmp_path):
