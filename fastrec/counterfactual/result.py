@@ -88,14 +88,16 @@ class CtrByRank(Exported, Charted):
             raise InputError(f"results must have the same groupings to be merged, found {found}")
         if self.level != other.level:
             raise InputError(f"results must have the same level to be merged: {self.level}, {other.level}")
+        whole = add_tables([self._table, other._table])
+        blank = np.zeros_like(whole)  # groups reach up to the highest rank of all, as in one call
         joined: dict[str, dict[Any, Array]] = {}
         for grouping, own in self.groups.items():
             theirs = other.groups[grouping]
             joined[grouping] = {
-                label: add_tables([by[label]._table for by in (own, theirs) if label in by])  # noqa: SLF001
+                label: add_tables([blank, *(by[label]._table for by in (own, theirs) if label in by)])  # noqa: SLF001
                 for label in _in_order([*own, *theirs])
             }
-        merged = CtrByRank(add_tables([self._table, other._table]), joined, self.level, by_user=self._by_user)
+        merged = CtrByRank(whole, joined, self.level, by_user=self._by_user)
         merged._is_merged = True
         return merged
 

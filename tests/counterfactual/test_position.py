@@ -202,6 +202,16 @@ def test_counts_merge(with_users: bool) -> None:
     assert of(order).to_json() == whole.to_json()
 
 
+def test_merged_groups_reach_up_to_the_highest_rank_of_all() -> None:
+    """Only rows of b and c have rank 3, and only one part has it."""
+    labels, ranks, groups = [1, 0, 1, 0], [1, 2, 1, 3], ["a", "b", "c", "b"]
+    whole = fastrec.ctr_by_rank(labels, ranks, row_groups=groups)
+    one, other = (fastrec.ctr_by_rank(labels[p], ranks[p], row_groups=groups[p]) for p in (slice(2), slice(2, 4)))
+    for merged in (one.merge(other), other.merge(one)):
+        assert merged.to_json() == whole.to_json() and repr(merged.to_rows()) == repr(whole.to_rows())
+        assert [own.ranks.tolist() for own in merged.groups["row_group"].values()] == [[1, 2, 3]] * 3
+
+
 def test_compiled_and_interpreted_kernels_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = random_rows(4, n=500)
     clicks, ranks, query, item = map(list, zip(*rows, strict=True))
