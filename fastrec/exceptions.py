@@ -254,6 +254,16 @@ def shown(value: Any) -> str:
     return cut_value(text)
 
 
+def shown_number(value: float) -> str:
+    """Return a number for a message: with six digits if it has no more, else with all, as 1.0000000000000002 is not 1.
+
+    >>> shown_number(1.5), shown_number(1 + 2**-52)
+    ('1.5', '1.0000000000000002')
+    """
+    number, short = float(value), f"{value:g}"
+    return short if float(short) == number else repr(number)
+
+
 def cut_value(text: str) -> str:
     """Return the text of a value, a long one without its middle."""
     return text if len(text) <= MAX_VALUE_LENGTH else f"{text[: MAX_VALUE_LENGTH - 100]} … {text[-97:]}"

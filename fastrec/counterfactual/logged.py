@@ -12,7 +12,7 @@ import numpy as np
 from fastrec.checks import is_number, with_article
 from fastrec.counterfactual.estimators import ESTIMATORS
 from fastrec.counterfactual.sums import MAX_POSITIONS, Fault
-from fastrec.exceptions import Argument, InputError, InputTypeError, RowNumber, Text, shown
+from fastrec.exceptions import Argument, InputError, InputTypeError, RowNumber, Text, shown, shown_number
 from fastrec.inputs.arrow import Frame, open_foreign, read_ids, read_numbers, refuse_other_indexes
 from fastrec.inputs.columns import check_numbers
 from fastrec.inputs.frames import disordered_in_frame
@@ -265,7 +265,7 @@ def refuse(logged: Logged, names: list[str], fault: Fault) -> InputError:
         wanted = "a probability above 0 and at most 1, since the row was shown"
     elif name == logged.names[2]:
         wanted = "a probability, at least 0 and at most 1"
-    return InputError(name, f" must be {wanted}; found {columns[name][at]:g}", logged.where(at))
+    return InputError(name, f" must be {wanted}; found {shown_number(columns[name][at])}", logged.where(at))
 
 
 def _exploded(logged: Logged, slate: int, first: int, last: int, names: list[str]) -> InputError:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fastrec.exceptions import Argument, InputError, MetricError, Place, Text
+from fastrec.exceptions import Argument, InputError, MetricError, Place, Text, shown_number
 from fastrec.inputs.arrays import FlatSide
 from fastrec.inputs.items import ItemTable
 from fastrec.inputs.packed import pack_ids, unpack_ids
@@ -115,7 +115,7 @@ class Propensities:
             raise InputError(where, f" has no propensity of {row}{mend}")
         wanted = f"from {SMALLEST:g} to {'1' if bounded else f'{1 / SMALLEST:g}'}"
         hint = "; snips takes larger ones" if bounded and number > 1 else ""
-        raise InputError(where, f": the propensity of {row} must be {wanted}, found {number:g}{hint}")
+        raise InputError(where, f": the propensity of {row} must be {wanted}, found {shown_number(number)}{hint}")
 
     def _refuse_rank(self, rank: float, row: str) -> None:
         """Raise InputError for a logged rank without a known examination."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from typing import Any, Literal
 
-from fastrec.exceptions import Argument, MetricError, Text
+from fastrec.exceptions import Argument, MetricError, Text, shown_number
 from fastrec.kernels.runs import entropy, log_of_share
 from fastrec.metrics.declaration import score_metric
 from fastrec.metrics.dual import differentiable
@@ -96,7 +96,7 @@ def _part_of_curve(
     side = given[0] if given else "fpr"
     low, high = (default if limit is None else limit for limit, default in zip(limits[side], (0.0, 1.0), strict=True))
     if not low < high:
-        raise MetricError(f"needs min_{side} below max_{side}, found {low:g} and {high:g}")
+        raise MetricError(f"needs min_{side} below max_{side}, found {shown_number(low)} and {shown_number(high)}")
     return side, low, high
 
 

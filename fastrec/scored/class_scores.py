@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrec.checks import check_choice
-from fastrec.exceptions import InputError, InputTypeError, RowNumber
+from fastrec.exceptions import InputError, InputTypeError, RowNumber, shown_number
 from fastrec.inputs.arrow import refuse_other_indexes
 from fastrec.inputs.columns import check_lengths, check_row_weights, refuse_rounded, refuse_rounded_list
 from fastrec.inputs.ragged import as_array
@@ -259,4 +259,4 @@ def _check_probabilities(table: Array) -> None:
     wrong = np.abs(sums - 1) > math.sqrt(np.finfo(table.dtype).eps)
     if wrong.any():
         at = int(wrong.argmax())
-        raise InputError(f"scores of a row must add to 1, found {sums[at]:g}", RowNumber.at(at))
+        raise InputError(f"scores of a row must add to 1, found {shown_number(sums[at])}", RowNumber.at(at))

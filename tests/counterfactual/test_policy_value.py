@@ -327,6 +327,7 @@ OLD, NEW = [0.5, 0.5, 0.5], [0.5, 0.25, 0.5]
         ({"pscore": [0.5, 0.5, 1.5]}, "found 1.5 at row 2"),
         ({"pscore": [0.5, -0.5, 1.5]}, "found -0.5 at row 1"),
         ({"pscore": [math.nan, 0.5, 0.5]}, "pscore.*found nan at row 0"),
+        ({"pscore": [0.5, 1.0000001, 0.5]}, "above 0 and at most 1.*found 1.0000001 at row 1"),
         ({"new_pscore": [0.5, math.nan, 0.5]}, "new_pscore must be a probability, at least 0.*found nan at row 1"),
         ({"new_pscore": [0.5, 0.5, 1.5]}, "new_pscore.*found 1.5 at row 2"),
         ({"new_pscore": [0.5, 0.5, -1e-9]}, "new_pscore.*found -1e-09 at row 2"),

@@ -845,6 +845,7 @@ def test_bad_input(name: str) -> None:
         ("auc(max_fpr=0)", "max_fpr"),
         ("auc(max_fpr=1.5)", "max_fpr"),
         ("auc(min_tpr=0.5, max_tpr=0.5)", "needs min_tpr below max_tpr, found 0.5 and 0.5"),
+        ("auc(min_tpr=0.50000001, max_tpr=0.5)", "needs min_tpr below max_tpr, found 0.50000001 and 0.5"),
         ("auc(min_tpr=0.5, max_fpr=0.5)", "false positive rate or of the true positive rate, found both"),
         ("auc(scale=none)", "scale"),
         ("log_auc(min_fpr=0)", "min_fpr"),

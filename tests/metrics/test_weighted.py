@@ -381,6 +381,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "zero": ({"logged": [0.5, 0.8, 0, 1]}, "propensity of item 6 in the truth of user 1 must be from 1e-100 to 1"),
     "negative": ({"logged": [0.5, -0.8, 1, 1]}, "item 3 in the truth of user 1 must be .*, found -0.8"),
     "tiny": ({"logged": [0.5, 1e-101, 1, 1]}, "must be from 1e-100 to 1, found 1e-101"),
+    "just above": ({"logged": [0.5, 0.8, 1 + 2**-52, 1]}, "from 1e-100 to 1, found 1.0000000000000002; snips takes"),
     "above": ({"logged": [0.5, 0.8, 2, 1]}, "found 2; snips takes larger ones"),
     "infinite": ({"logged": [0.5, 0.8, math.inf, 1]}, "found inf"),
     "nan": ({"logged": [0.5, 0.8, math.nan, 1]}, "logged must not be NaN, found NaN at position 2"),

@@ -204,6 +204,8 @@ def test_bad_options() -> None:
         fastrec.multiclass_log_loss([0, 1], [[0.1, 0.9], [-0.1, 1.1]])
     with pytest.raises(InputError, match=r"scores of a row must add to 1, found 1.1"):
         fastrec.multiclass_log_loss([0, 1], [[0.1, 1.0], [0.5, 0.5]])
+    with pytest.raises(InputError, match=r"scores of a row must add to 1, found 1.00000009"):
+        fastrec.multiclass_log_loss([0, 1], [[0.5, 0.5000001], [0.5, 0.5]])
 
 
 def framed(library: str, columns: list[Any]) -> Any:
