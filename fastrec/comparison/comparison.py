@@ -17,7 +17,16 @@ from fastrec.comparison.charts import charts_of, charts_of_segments, how_to_read
 from fastrec.comparison.findings import findings
 from fastrec.comparison.paper import paper_table
 from fastrec.comparison.row import ComparisonRow
-from fastrec.comparison.tables import compared, differences, is_significant, matrices, meaning_of_mark, outcome, printed
+from fastrec.comparison.tables import (
+    compared,
+    differences,
+    is_significant,
+    matrices,
+    meaning_of_mark,
+    outcome,
+    printed,
+    unit_of,
+)
 from fastrec.comparison.trade_offs import trade_offs
 from fastrec.exceptions import InputError, InputTypeError, shown
 from fastrec.metrics.calls import parse
@@ -129,7 +138,7 @@ class Comparison(Published):
             few = self._number(2).removeprefix("2 ")
             notes.append(f"no interval and no p-value where fewer than two {few} count, or have rows of a class")
         if clustered := settings.get("clustered"):
-            of = "rows, each on its own" if settings.get("units") == "rows" else "users, whose rows count together"
+            of = "rows, each on its own" if unit_of(settings) == "row" else "users, whose rows count together"
             some = {row.metric for row in self.rows} - set(clustered)
             notes.append(f"intervals and tests over {of}{': ' + ', '.join(clustered) if some else ''}")
         if self.segments:
@@ -151,7 +160,7 @@ class Comparison(Published):
 
     def _number(self, n: int) -> str:
         """Return a number of what is compared: users, or rows without users."""
-        return counted(n, "row" if self.settings.get("units") == "rows" else "user")
+        return counted(n, unit_of(self.settings))
 
     def _legend(self, rows: Iterable[ComparisonRow] | None = None, place_of_segments: str = "") -> list[str]:
         """Return the notes, with the meaning of * if one of the rows, by default any row, has it."""
@@ -212,7 +221,9 @@ class Comparison(Published):
         return printed(self.rows, self._level, self._lines(legend))
 
     def _tables(self) -> list[Table]:
-        return with_notes(compared(self.rows, self.segments, self._level), self._lines(self._legend()))
+        return with_notes(
+            compared(self.rows, self.segments, self._level, unit_of(self.settings)), self._lines(self._legend())
+        )
 
     def _paper(self) -> Table:
         table = paper_table(self.rows, self.estimates, self.left_out, self.settings, RESAMPLING)
@@ -220,7 +231,7 @@ class Comparison(Published):
 
     def _lead(self) -> Lead:
         headline, *others = findings(self.rows, self.settings["baseline"], self.estimates) or [""]
-        notes = [outcome(self.rows, self._level), *self.notes(), f"fastrec {__version__}"]
+        notes = [outcome(self.rows, self._level, unit_of(self.settings)), *self.notes(), f"fastrec {__version__}"]
         return Lead(headline, others, self.warnings, notes)
 
     def _sections(self) -> list[Section]:
@@ -228,7 +239,7 @@ class Comparison(Published):
         against = trade_offs(self.estimates, metrics, self._level)
         left_out = Table("Not compared", ["metric", "why"], list(self.left_out.items()), 2)
         baseline = self.settings["baseline"]
-        overall, segments = differences(self.rows, self.segments, self._level, baseline)
+        overall, segments = differences(self.rows, self.segments, self._level, baseline, unit_of(self.settings))
         by_group = [] if baseline is None else charts_of_segments(self.segments)
         charts = charts_of(self.rows, self.estimates, self._level, baseline)
         more = Section("Charts of the other metrics", charts=charts[MAX_CHARTS:], folded="Show charts")

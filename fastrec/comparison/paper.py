@@ -8,7 +8,7 @@ from typing import Any
 
 from fastrec.checks import counted
 from fastrec.comparison.row import ComparisonRow, means_of, reverse
-from fastrec.comparison.tables import alpha
+from fastrec.comparison.tables import alpha, unit_of
 from fastrec.metrics.directions import Direction
 from fastrec.report.estimates import Estimate
 from fastrec.show.numbers import figures
@@ -64,7 +64,7 @@ def paper_table(
     names = [f"{letters[name]} {name}" if letters else name for name in systems]
     body: list[list[Cell]] = [[name, *cells] for name, *cells in zip(names, *columns, strict=True)]
     sentences = [
-        _users(rows, differ=differ),
+        _users(rows, unit_of(settings), differ=differ),
         *_reading(directions.values(), baseline),
         _test(rows, settings, resampling),
         *_others(directions, untested),
@@ -106,12 +106,12 @@ def _column(
     return [Styled(text, is_bold=text == best, mark=marks.get((name, metric), "")) for name, text in texts.items()]
 
 
-def _users(rows: Rows, *, differ: bool) -> str:
+def _users(rows: Rows, unit: str, *, differ: bool) -> str:
     counts = {row.users for row in rows}
     least, most = min(counts), max(counts)
-    users = counted(most, "user") if least == most else f"{least:,} to {counted(most, 'user')}"
+    users = counted(most, unit) if least == most else f"{least:,} to {counted(most, unit)}"
     if differ:
-        return f"Means over the users of each system; tests over the {users} of both."
+        return f"Means over the {unit}s of each system; tests over the {users} of both."
     return f"Means over {users}."
 
 

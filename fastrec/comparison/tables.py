@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
+from typing import Any
 
 from fastrec.checks import counted
 from fastrec.comparison.row import ComparisonRow, reverse
@@ -24,6 +25,7 @@ __all__ = [
     "outcome",
     "printed",
     "row_cells",
+    "unit_of",
 ]
 
 MAX_ROWS = 14_000  # of differences on a page, to keep it below 3 MB; rows over all users count twice
@@ -34,8 +36,8 @@ SIGNS: dict[str | None, str] = {"better": " ▲", "worse": " ▼"}
 LEGEND = (
     "Verdict: ▲ better, ▼ worse, ≈ not clear. The definitions say which values of a metric are better.",
     "Each metric has its own scale: the line is the interval, the stroke across it the difference, the rule behind 0.",
-    "Unpaired: users counted on one side only.",
-    "Detectable: the smallest true difference that these users would have shown with a chance of 80 %.",
+    "Unpaired: {units} counted on one side only.",
+    "Detectable: the smallest true difference that these {units} would have shown with a chance of 80 %.",
 )
 
 
@@ -91,6 +93,11 @@ def meaning_of_mark(level: float) -> str:
     return f"significant (*): a corrected p-value of at most {alpha(level):.4g}"
 
 
+def unit_of(settings: Mapping[str, Any]) -> str:
+    """Return what a comparison pairs: a user, or a row of a log without users."""
+    return "row" if settings.get("units") == "rows" else "user"
+
+
 # Tables
 
 
@@ -112,30 +119,31 @@ def printed(rows: Iterable[ComparisonRow], level: float, notes: Sequence[str]) -
 
 
 def compared(
-    rows: Iterable[ComparisonRow], segments: Mapping[str, Iterable[ComparisonRow]], level: float
+    rows: Iterable[ComparisonRow], segments: Mapping[str, Iterable[ComparisonRow]], level: float, unit: str
 ) -> list[Table]:
     """Return the tables of Markdown and LaTeX: over all users, and by segment."""
     names = ["metric", "system", "baseline", "mean", "baseline mean", "difference", "interval", "p", "p corrected"]
     names += ["wins", "ties", "losses", "users"]
-    head = _heads(names, level)
+    head = _heads(names, level, unit)
     tables = [Table("", head, [row_cells(row, names, level) for row in rows], 3)]
     for grouping, own in segments.items():
         tables.append(Table("", [grouping, *head], [row_cells(row, ["group", *names], level) for row in own], 4))
     return tables
 
 
-def _heads(names: Iterable[str], level: float) -> list[str]:
-    return [f"{percent(level)} interval" if name == "interval" else name for name in names]
+def _heads(names: Iterable[str], level: float, unit: str) -> list[str]:
+    heads = {"interval": f"{percent(level)} interval", "users": f"{unit}s"}
+    return [heads.get(name, name) for name in names]
 
 
 # Sections of a page
 
 
-def outcome(rows: Sequence[ComparisonRow], level: float) -> str:
+def outcome(rows: Sequence[ComparisonRow], level: float, unit: str) -> str:
     """Return the outcome of a comparison over all users in two sentences."""
     verdicts = [row.verdict for row in rows]
     better, worse, unclear, none = map(verdicts.count, ("better", "worse", "not clear", None))
-    words = f"{len(rows):,} comparison{'s' if len(rows) > 1 else ''} over all users"
+    words = f"{len(rows):,} comparison{'s' if len(rows) > 1 else ''} over all {unit}s"
     without = f"; {counted(none, 'has no verdict', 'have no verdict')}" if none else ""
     return (
         f"{words}: the system is better in {better:,}, worse in {worse:,}, not clear in {unclear:,}"
@@ -148,6 +156,7 @@ def differences(
     segments: Mapping[str, Sequence[ComparisonRow]],
     level: float,
     baseline: str | None,
+    unit: str,
 ) -> tuple[Section, Section]:
     """Return sections of all differences, over all users and within segments, with drawn intervals."""
     names = ["metric", "system", *(["baseline"] if baseline is None else []), "verdict"]
@@ -158,10 +167,10 @@ def differences(
     columns = [*names, *numbers, *means, *more]
     overall = Table(
         title,
-        _heads(columns, level),
+        _heads(columns, level, unit),
         _drawn(rows, rows, columns),
         len(names),
-        LEGEND,
+        [line.format(units=f"{unit}s") for line in LEGEND],
         n_shown=columns.index("mean" if baseline is None else "p"),
         n_narrow=columns.index("difference" if baseline is None else "relative"),
     )
@@ -175,12 +184,12 @@ def differences(
         columns = [*names, *numbers, "users"]
         body = _drawn(kept, own, ["group", *columns])
         head, n_shown = (
-            [grouping, *_heads(columns, level)],
+            [grouping, *_heads(columns, level, unit)],
             columns.index("p corrected") + 1 if baseline is None else None,
         )
         n_narrow = columns.index("difference") + 1
         tables.append(Table(caption, head, body, len(names) + 1, n_shown=n_shown, n_narrow=n_narrow))
-    return Section("Differences over all users", [overall]), Section("Segments", tables)
+    return Section(f"Differences over all {unit}s", [overall]), Section("Segments", tables)
 
 
 def _drawn(kept: Iterable[ComparisonRow], rows: Iterable[ComparisonRow], names: Sequence[str]) -> list[list[Cell]]:

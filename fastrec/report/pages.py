@@ -133,4 +133,4 @@ def paper_table(report: ReportValues) -> Table:
     over = f" over {users}" if report.users["total"] else " over all rows"
     has_interval = any(math.isfinite(one.std_error) for one in report.estimates.values())
     caption = f"Means{over}{' ± half of the 95 % interval' if has_interval else ''}."
-    return Table(caption, ["users", *report.estimates], rows)
+    return Table(caption, ["users" if report.users["total"] else "rows", *report.estimates], rows)

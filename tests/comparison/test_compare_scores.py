@@ -153,6 +153,20 @@ def test_without_users_the_test_of_auc_is_that_of_delong() -> None:
         fastrec.compare_scores(log.labels, {"a": log.one, "b": log.other}, "gauc")
 
 
+def test_rows_without_users_are_called_rows_in_every_form() -> None:
+    log = make_log(6)
+    found = fastrec.compare_scores(log.labels, {"a": log.one, "b": log.other}, "brier", baseline="a", test="t")
+    n = len(log.labels)
+    assert f"Means over {n} rows." in found.to_markdown(form="paper")
+    head = found.to_markdown().splitlines()[0]
+    assert " rows |" in head and "users" not in head
+    page = str(found.to_html())
+    assert "1 comparison over all rows: " in page and "Differences over all rows" in page
+    assert "Unpaired: rows counted on one side only." in page
+    report = fastrec.evaluate_scores(log.labels, log.one, metrics="auc", row_groups=log.users % 2)
+    assert report.to_markdown(form="paper").startswith("| rows | auc |")
+
+
 def test_groups_are_compared_by_the_effects_on_their_own_numbers() -> None:
     log = make_log(7, 120)
     groups = np.where(np.arange(120) % 3 == 0, "new", "old")
