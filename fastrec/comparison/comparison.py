@@ -25,6 +25,7 @@ from fastrec.comparison.tables import (
     meaning_of_mark,
     outcome,
     printed,
+    shown_rounds,
     unit_of,
 )
 from fastrec.comparison.trade_offs import trade_offs
@@ -47,7 +48,6 @@ Correction = Literal["holm", "bonferroni", "bh", "none"]
 Missing = Literal["drop", "zero", "error"]
 SEGMENT = ("grouping", "group")
 MAX_CHARTS = 12  # at the head of a page
-RESAMPLING = ("randomization", "bootstrap")
 MEAN_NOTE = "difference, interval, test, wins and losses use each user's distance to it"
 CLUSTERED_NOTE = "the difference is between the two distances to it"
 RATIO_NOTE = (
@@ -80,7 +80,7 @@ class Comparison(Published):
     <BLANKLINE>
     metric  system    mean  baseline    mean       p  wins  ties  losses
     mrr        new  0.8750       old  0.5000  0.2500     3     1       0
-    test=randomization, 10,000 rounds, seed 0; correction=holm; intervals of 95 %
+    test=randomization, at most 10,000 rounds, seed 0; correction=holm; intervals of 95 %
     4 users compared
 
     In Markdown, too, * marks significant rows:
@@ -126,8 +126,9 @@ class Comparison(Published):
 
     def _notes(self, place_of_segments: str = "") -> list[str]:
         settings = self.settings
-        rounds = f", {settings['n_rounds']:,} rounds, seed {settings['seed']}"
-        how = f"test={settings['test']}{rounds if settings['test'] in RESAMPLING else ''}"
+        how = f"test={settings['test']}"
+        if rounds := shown_rounds(self.all_rows(), settings):
+            how += f", {rounds}, seed {settings['seed']}"
         notes = [f"{how}; correction={settings['correction']}; intervals of {percent(self._level)}"]
         least, most = (pick(row.users for row in self.rows) for pick in (min, max))
         users = f"{'' if least == most else f'{least:,} to '}{self._number(most)} compared"
@@ -226,7 +227,7 @@ class Comparison(Published):
         )
 
     def _paper(self) -> Table:
-        table = paper_table(self.rows, self.estimates, self.left_out, self.settings, RESAMPLING)
+        table = paper_table(self.rows, self.estimates, self.left_out, self.settings)
         return with_warnings(table, self.warnings)
 
     def _lead(self) -> Lead:

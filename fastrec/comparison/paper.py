@@ -8,7 +8,7 @@ from typing import Any
 
 from fastrec.checks import counted
 from fastrec.comparison.row import ComparisonRow, means_of, reverse
-from fastrec.comparison.tables import alpha, unit_of
+from fastrec.comparison.tables import alpha, shown_rounds, unit_of
 from fastrec.metrics.directions import Direction
 from fastrec.report.estimates import Estimate
 from fastrec.show.numbers import figures
@@ -39,7 +39,6 @@ def paper_table(
     estimates: Mapping[str, Mapping[str, Estimate]],
     left_out: Iterable[str],
     settings: Mapping[str, Any],
-    resampling: Iterable[str],
 ) -> Table:
     """Return the means of systems (rows) by metric (columns), with marks of significance and a caption that explains.
 
@@ -66,7 +65,7 @@ def paper_table(
     sentences = [
         _users(rows, unit_of(settings), differ=differ),
         *_reading(directions.values(), baseline),
-        _test(rows, settings, resampling),
+        _test(rows, settings),
         *_others(directions, untested),
     ]
     return Table(" ".join(sentences), ["system", *tested, *untested], body)
@@ -125,10 +124,10 @@ def _reading(directions: Iterable[Direction], baseline: str | None) -> Iterator[
         yield f"{BETTER} significantly better, {WORSE} significantly worse than {baseline}."
 
 
-def _test(rows: Rows, settings: Mapping[str, Any], resampling: Iterable[str]) -> str:
+def _test(rows: Rows, settings: Mapping[str, Any]) -> str:
     """Return the sentence that names the test, its correction and its level."""
     test, correction = settings["test"], settings["correction"]
-    rounds = f", {settings['n_rounds']:,} rounds" if test in resampling else ""
+    rounds = f", {found}" if (found := shown_rounds(rows, settings)) else ""
     comparisons = counted(len(rows), "comparison")
     many = f" for {comparisons}" if correction != "none" else ""
     name = TESTS[test]

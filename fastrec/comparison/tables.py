@@ -9,6 +9,7 @@ from typing import Any
 
 from fastrec.checks import counted
 from fastrec.comparison.row import ComparisonRow, reverse
+from fastrec.report.significance import tries_all_signs
 from fastrec.report.tables import scales_of
 from fastrec.show.charts import whisker
 from fastrec.show.numbers import DASH, Gap, one_figure, p_value, percent, relative, shown_count, shown_difference
@@ -25,11 +26,13 @@ __all__ = [
     "outcome",
     "printed",
     "row_cells",
+    "shown_rounds",
     "unit_of",
 ]
 
 MAX_ROWS = 14_000  # of differences on a page, to keep it below 3 MB; rows over all users count twice
 MIN_ROWS = 1_000  # of a grouping, even if there are very many over all users
+RESAMPLING = ("randomization", "bootstrap")
 VERDICTS = {"better": "▲ better", "worse": "▼ worse", "not clear": "≈ not clear", None: DASH}
 KINDS: dict[str | None, str] = {"better": "up", "worse": "down"}
 SIGNS: dict[str | None, str] = {"better": " ▲", "worse": " ▼"}
@@ -96,6 +99,15 @@ def meaning_of_mark(level: float) -> str:
 def unit_of(settings: Mapping[str, Any]) -> str:
     """Return what a comparison pairs: a user, or a row of a log without users."""
     return "row" if settings.get("units") == "rows" else "user"
+
+
+def shown_rounds(rows: Iterable[ComparisonRow], settings: Mapping[str, Any]) -> str:
+    """Return how many rounds the test draws; "" if it draws none. With few users, randomization tries all signs."""
+    test, n_rounds = settings["test"], settings["n_rounds"]
+    if test not in RESAMPLING:
+        return ""
+    may_try_all = (tries_all_signs(row.users - (row.ties or 0), n_rounds) for row in rows if row.users > 1)
+    return f"{'at most ' if test == 'randomization' and any(may_try_all) else ''}{n_rounds:,} rounds"
 
 
 # Tables

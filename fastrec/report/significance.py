@@ -28,6 +28,7 @@ __all__ = [
     "normal_test",
     "pair_differences",
     "run_test",
+    "tries_all_signs",
 ]
 
 Array = np.ndarray[Any, Any]
@@ -119,6 +120,11 @@ def run_test(
     return Weighed(mean - margin, mean + margin, p_value)
 
 
+def tries_all_signs(n: int, n_rounds: int) -> bool:
+    """Return whether the randomization test of n differences other than 0 tries all signs, and draws none."""
+    return bool(2 ** min(n, 62) <= min(n_rounds, MAX_SIGNS))
+
+
 def detectable_difference(differences: Array, level: float) -> float:
     """Return the smallest true difference that a two-sided test at 1 - level finds with a chance of 80 %."""
     return math.nan if len(differences) < 2 else detectable_by(_std_error(differences), level)
@@ -182,7 +188,7 @@ def _randomization(values: Array, n_rounds: int, seed: int, n_threads: int) -> f
     values = values[values != 0]
     total, n = int(values.sum()), len(values)
     least = abs(total) - 2 * n  # each value may be a step off, and counts in both sums
-    if 2 ** min(n, 62) <= min(n_rounds, MAX_SIGNS):
+    if tries_all_signs(n, n_rounds):
         signs = np.arange(2**n)[:, None] >> np.arange(n) & 1
         return float(np.mean(np.abs(2 * (signs @ values) - total) >= least))
     chosen = np.empty(n_rounds, np.int64)

@@ -262,6 +262,33 @@ def test_forms_of_a_comparison():
     assert any(comparison.is_significant(row) for row in comparison.rows)
 
 
+@pytest.mark.parametrize(
+    ("n", "n_rounds", "words"),
+    [
+        (13, 10_000, "at most 10,000 rounds"),  # 2^13 signs
+        (14, 10_000, "10,000 rounds"),
+        (9, 512, "at most 512 rounds"),
+        (9, 511, "511 rounds"),
+        (17, 200_000, "200,000 rounds"),  # more signs than are ever tried
+    ],
+)
+def test_rounds_are_the_most_where_all_signs_are_tried(n, n_rounds, words):
+    """Two more users are ties, which have no sign."""
+    users = range(n + 2)
+    reports = {
+        name: fastrec.evaluate(
+            [[at] if at < 2 else [*above, at] for at in users], [[at] for at in users], "mrr", per_user=True
+        )
+        for name, above in (("a", []), ("b", [999]))
+    }
+    found = fastrec.compare(reports, n_rounds=n_rounds)
+    assert f"test=randomization, {words}, seed 0" in repr(found)
+    assert f"paired randomization test, {words}, p ≤ 0.05" in found.to_markdown(form="paper")
+    is_exact = found.rows[0].p_value == 2.0 ** (1 - n)
+    assert is_exact == words.startswith("at most")
+    assert f"test=bootstrap, {n_rounds:,} rounds" in repr(fastrec.compare(reports, test="bootstrap", n_rounds=n_rounds))
+
+
 def test_progress_counts_rows():
     seen = []
     fastrec.compare(reports_of(), n_rounds=10, progress=lambda done, total: seen.append((done, total)))
