@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from fastrec.checks import counted
+from fastrec.comparison.pairing import estimate_in
 from fastrec.comparison.tables import CELLS, meaning_of_mark, row_cells
 from fastrec.feedback.tables import MARK, whole
 from fastrec.inputs.users import NO_LABEL
@@ -284,20 +285,13 @@ def _means_by_system(found: Comparison, reports: Mapping[str, Report]) -> Table:
 def _means_of_pair(row: ComparisonRow, reports: Mapping[str, Report]) -> dict[str, str]:
     """Return both means over the compared users, with a margin if these are all users of the system."""
     means = {row.system: row.mean, row.baseline: row.baseline_mean}
-    estimates = {name: _estimates_of(row, reports[name])[row.metric] for name in means}
+    estimates = {name: estimate_in(reports[name], row.metric, row.grouping, row.group) for name in means}
     return {
         name: _with_margin(estimates[name])
         if row.ties is None or estimates[name].users == row.users
         else one_figure(mean)
         for name, mean in means.items()
     }
-
-
-def _estimates_of(row: ComparisonRow, report: Report) -> Mapping[str, Estimate]:
-    """Return the estimates of a report over all users, or within the group of the row."""
-    if row.grouping is None or row.group is None:
-        return report.estimates
-    return report.groups[row.grouping][row.group]
 
 
 # A drift

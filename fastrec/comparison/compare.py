@@ -8,7 +8,7 @@ from typing import Any
 
 from fastrec.checks import check_choice, check_progress, listed_in_order, some_names, with_article
 from fastrec.comparison.comparison import Comparison, Correction, Missing, Test
-from fastrec.comparison.pairing import NOT_WITHIN, PairedValues, listed_names
+from fastrec.comparison.pairing import PairedValues, listed_names
 from fastrec.comparison.row import ComparisonRow
 from fastrec.comparison.tables import alpha
 from fastrec.exceptions import Argument, InputError, InputTypeError, Text, joined, shown, warn
@@ -60,8 +60,9 @@ def compare(
     Parameters
     ----------
     reports : {name: report}, two or more, each with values per user: ``evaluate(..., per_user=True)``
-        Users with ids are paired by id, others by position. All reports must have the same settings, and exclude alike:
-        nothing, the history or other items. Metrics that read ``n_items`` are compared if it is the same in all. A
+        Users with ids are paired by id, others by position. A user in the group "(none)" of one report counts in the
+        group that another report knows. All reports must have the same settings, and exclude alike: nothing, the
+        history or other items. Metrics that read ``n_items`` are compared if it is the same in all. A
         warning says if the truths differ in the number of users or rows, or of rows that are relevant or have gains,
         and if logs differ in the number of users or rows, or of positive rows. `compare` does not notice truths or
         logs that have equal counts and different rows. Another warning says if ``log_loss`` clipped a score, and the
@@ -125,9 +126,9 @@ def compare(
         settings["clustered"] = clustered
     if all(_is_of_rows(report) for report in systems.values()):
         settings["units"] = "rows"
-    compared = {grouping: [metric for metric in wanted if paired.is_within(metric, grouping)] for grouping in tables}
-    without = [metric for metric in wanted if any(metric not in own for own in compared.values())]
-    left_out |= {f"{metric} within groups": NOT_WITHIN for metric in without}
+    without = {(grouping, metric): paired.why_not_within(metric, grouping) for grouping in tables for metric in wanted}
+    compared = {grouping: [metric for metric in wanted if not without[grouping, metric]] for grouping in tables}
+    left_out |= {f"{metric} within groups": why for (_, metric), why in without.items() if why}
     of_rows = dict.fromkeys(name for report in systems.values() for name in report.row_groupings)
     left_out |= {f"segments of rows by {name}": SEGMENTS for name in of_rows}
     sizes = (len(compared[grouping]) * len(segments) for grouping, segments in tables.items())

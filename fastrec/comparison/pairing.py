@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,10 +13,10 @@ import numpy as np
 from fastrec.checks import counted
 from fastrec.comparison.row import ComparisonRow
 from fastrec.exceptions import Argument, InputError, MetricError, Text
-from fastrec.inputs.users import alike
+from fastrec.inputs.users import NO_LABEL, alike
 from fastrec.metrics.calls import parse
 from fastrec.metrics.declaration import Call
-from fastrec.report.estimates import Estimate
+from fastrec.report.estimates import NOBODY, Estimate
 from fastrec.report.report import Report
 from fastrec.report.significance import (
     UNKNOWN,
@@ -29,7 +29,7 @@ from fastrec.report.significance import (
 from fastrec.report.soundness import known_calls, reading_size, values_of_settings, with_effects_of_settings
 from fastrec.report.values import why_no_mean
 
-__all__ = ["NOT_WITHIN", "PairedValues", "listed_names"]
+__all__ = ["PairedValues", "estimate_in", "listed_names"]
 
 
 Array = np.ndarray[Any, Any]
@@ -49,6 +49,10 @@ OTHER_LISTS = (
     "these users"
 )
 NOT_WITHIN = "its values per user are effects on the number of all lists together, not on that of a group"
+OTHER_GROUPS = (
+    "only means of users' values are compared there: users without a label in one report have one in another, so "
+    "groups of the reports hold other users"
+)
 KINDS = {"i": "integers", "u": "integers", "U": "strings"}
 
 
@@ -60,6 +64,7 @@ class PairedValues:
         self._places = dict(zip(systems, _places(systems), strict=True))
         self._n_users = 1 + max(int(places.max(initial=-1)) for places in self._places.values())
         self._inside: dict[tuple[str | None, Any], Array] = {}  # (grouping, group) -> its users
+        self._regrouped: set[str] = set()  # groupings where users without a label in one report have one in another
         self._values = functools.lru_cache(maxsize=len(systems))(self._values_of)
 
     def _values_of(self, system: str, metric: str, grouping: str | None = None) -> Array:
@@ -87,24 +92,25 @@ class PairedValues:
         return found
 
     def _join_labels(self, grouping: str) -> tuple[list[str | int], Array]:
-        """Return the groups, and the group of each user, which must be the same in all reports."""
-        own = {name: report.labels[grouping] for name, report in self._systems.items()}
-        kinds = {KINDS.get(labels.dtype.kind, "objects") for labels in own.values()}
-        if len(kinds) > 1 or "objects" in kinds:
-            raise InputError(f"the labels of groups[{grouping!r}] must be all integers or all strings")
-        distinct, codes = np.unique(np.concatenate(list(own.values())), return_inverse=True)
+        """Return the groups, and the group of each user, which must be the same in all reports that know it."""
+        labels, codes = _encode_labels([report.labels[grouping] for report in self._systems.values()], grouping)
         joined = np.full(self._n_users, -1)
-        for name, part in zip(own, _split_like(codes, own.values()), strict=True):
-            places = self._places[name]
-            other = (joined[places] >= 0) & (joined[places] != part)
+        for (name, places), own in zip(self._places.items(), codes, strict=True):
+            other = (own >= 0) & (joined[places] >= 0) & (joined[places] != own)
             if other.any():
                 at = int(other.argmax())
                 raise InputError(
-                    f"user {_id_of(self._systems[name], at)!r} is in group {distinct[part[at]].item()!r} of {grouping} "
-                    f"in {name}, but in {distinct[joined[places][at]].item()!r} in another report"
+                    f"user {_id_of(self._systems[name], at)!r} is in group {labels[own[at]]!r} of {grouping} "
+                    f"in {name}, but in {labels[joined[places][at]]!r} in another report"
                 )
-            joined[places] = part
-        return distinct.tolist(), joined
+            joined[places[own >= 0]] = own[own >= 0]
+        if any((joined[places[own < 0]] >= 0).any() for places, own in zip(self._places.values(), codes, strict=True)):
+            self._regrouped.add(grouping)
+        if (joined >= 0).all():
+            return labels, joined
+        spelled = [*map(str, labels), NO_LABEL]  # as in reports
+        order = sorted(range(len(spelled)), key=spelled.__getitem__)
+        return [spelled[at] for at in order], np.argsort(order)[joined]
 
     def row(
         self, metric: str, system: str, baseline: str, grouping: str | None, group: str | int | None
@@ -140,13 +146,16 @@ class PairedValues:
         """Return whether a metric is a number of all lists together, and its values are the effects of users' lists."""
         return any(_has_effects(report, metric) for report in self._systems.values())
 
-    def is_within(self, metric: str, grouping: str | None) -> bool:
-        """Return whether a metric can be compared within the groups of a grouping; None: over all users."""
+    def why_not_within(self, metric: str, grouping: str | None) -> str:
+        """Return why a metric cannot be compared within the groups of a grouping; empty if it can."""
         if grouping is None:
-            return True
-        if self.is_of_all_rows(metric):
-            return all(grouping in report.effects[metric] for report in self._systems.values())
-        return not self.is_of_all_lists(metric)
+            return ""
+        is_of_rows = self.is_of_all_rows(metric)
+        if is_of_rows and not all(grouping in report.effects[metric] for report in self._systems.values()):
+            return NOT_WITHIN
+        if not is_of_rows and self.is_of_all_lists(metric):
+            return NOT_WITHIN
+        return OTHER_GROUPS if grouping in self._regrouped and (is_of_rows or self._is_ratio(metric)) else ""
 
     def _have_same_lists(self, metric: str) -> bool:
         """Return whether the same users have a list in all reports."""
@@ -221,8 +230,7 @@ class PairedValues:
         }
 
     def _estimate(self, system: str, metric: str, grouping: str | None, group: str | int | None) -> Estimate:
-        report = self._systems[system]
-        return report.estimates[metric] if grouping is None else report.groups[grouping][group][metric]  # type: ignore[index]
+        return estimate_in(self._systems[system], metric, grouping, group)
 
     def _numbers_of_mean(
         self, metric: str, system: str, baseline: str, grouping: str | None, group: str | int | None
@@ -393,6 +401,52 @@ def _places(systems: Mapping[str, Report]) -> list[Array]:
         )
         raise InputError(f"no user is in all reports: do the ids match? The first are {examples}")
     return codes
+
+
+def estimate_in(report: Report, metric: str, grouping: str | None, group: str | int | None) -> Estimate:
+    """Return the estimate of a report over all users or in a group of a comparison.
+
+    The report may have no users in the group, or the label as an integer or its text, see `_encode_labels`.
+    """
+    if grouping is None or group is None:
+        return report.estimates[metric]
+    by_label, text = report.groups[grouping], str(group)
+    number = int(text) if text.removeprefix("-").isdecimal() else text
+    label = next((label for label in (group, text, number) if label in by_label), None)
+    return NOBODY if label is None else by_label[label][metric]
+
+
+def _encode_labels(labels: Sequence[Array], grouping: str) -> tuple[list[str | int], list[Array]]:
+    """Return all labels in order, and the label of each user of each report as its place there; -1 without one.
+
+    A report with a user without a label has its integers as strings, see `spell_labels`. They are integers again if
+    those of another report are.
+    """
+    present = [own != NO_LABEL if own.dtype.kind in "UO" else np.ones(len(own), bool) for own in labels]
+    known = [own[has] for own, has in zip(labels, present, strict=True)]
+    if any(own.dtype.kind in "iu" for own in labels):
+        known = [own if has.all() else _as_integers(own) for own, has in zip(known, present, strict=True)]
+    elif any(own.dtype.kind == "O" and not has.all() for own, has in zip(labels, present, strict=True)):
+        known = list(map(_as_integers, known))
+    kinds = {KINDS.get(own.dtype.kind, "objects") for own in known if len(own)}
+    if len(kinds) > 1 or "objects" in kinds:
+        raise InputError(f"the labels of groups[{grouping!r}] must be all integers or all strings")
+    filled = [own for own in known if len(own)] or known[:1]
+    distinct, joined = np.unique(np.concatenate(alike(filled)), return_inverse=True)
+    codes = [np.full(len(own), -1) for own in labels]
+    for own, has, part in zip(codes, present, _split_like(joined, known), strict=True):
+        own[has] = part
+    return distinct.tolist(), codes
+
+
+def _as_integers(labels: Array) -> Array:
+    """Return labels as integers if all are, or are the text of one; else as they are."""
+    texts = np.array([str(label) for label in labels.tolist()], str)
+    try:
+        numbers = texts.astype(np.int64)
+    except (ValueError, OverflowError):
+        return labels
+    return numbers if (numbers.astype(str) == texts).all() else labels
 
 
 def _split_like(joined: Array, parts: Iterable[Array]) -> list[Array]:

@@ -20,8 +20,9 @@ from fastrec.evaluation.accumulators import (
 )
 from fastrec.evaluation.engine import Outcome
 from fastrec.evaluation.exact import as_fraction, combined_error, mean_and_error, weighted_mean_and_error
-from fastrec.exceptions import GroupingName, InputError, MetricError, Text, shown
+from fastrec.exceptions import Argument, GroupingName, InputError, MetricError, Text, shown
 from fastrec.inputs.row_groups import check_apart, refuse_many
+from fastrec.inputs.users import NO_LABEL
 from fastrec.kernels import codes as op
 from fastrec.metrics.declaration import LISTS
 from fastrec.metrics.dual import slopes
@@ -109,6 +110,15 @@ class State:
         for grouping, label in groups:
             text = grouping, str(label)
             known = self._labels[text] if text in self._labels else new.setdefault(text, label)
+            if known != label and grouping not in of_rows and {(grouping, NO_LABEL)} & {*groups, *self._groups}:
+                raise InputError(
+                    "groups[",
+                    GroupingName(grouping),
+                    f"] has the labels {shown(known)} and {shown(label)}, as labels are strings in a batch with a user "
+                    "without one: give every user a label, by the column in the truth, or by ",
+                    Argument("by", (...,)),
+                    " as a data frame of users or {user: label}",
+                )
             if known != label:
                 argument, whose = ("row_groups", "rows") if grouping in of_rows else ("groups", "users")
                 raise InputError(

@@ -377,6 +377,68 @@ def test_numbers_that_are_no_means_of_users_are_left_out():
         fastrec.compare(reports, metrics="recall(average=pooled)@2")
 
 
+def labelled(users, label, n_users=4, **options):
+    """Return the report of a system with lists of some users alone, whose labels are in these lists."""
+    pandas = pytest.importorskip("pandas")
+    truth = pandas.DataFrame({"user_id": range(n_users), "item_id": range(n_users)})
+    rows = [(user, item, item + 1, label(user)) for user in users for item in range(n_users)]
+    recs = pandas.DataFrame(rows, columns=["user_id", "item_id", "rank", "plan"])
+    return fastrec.evaluate(recs, truth, "mrr", by="plan", per_user=True, **options)
+
+
+@pytest.mark.parametrize(
+    ("label", "wanted"), [(lambda user: 9 + user % 2, [9, 10]), (lambda user: "ab"[user % 2], ["a", "b"])]
+)
+def test_a_user_without_a_label_in_one_report_has_that_of_another(label, wanted):
+    """User 3 has no list in b, so its label, a column of the lists, is in a alone."""
+    whole, part = labelled(range(4), label), labelled(range(3), label)
+    assert part.labels["plan"].tolist()[-1] == "(none)"
+    same = fastrec.compare({"a": whole, "b": whole})
+    for reports in ({"a": whole, "b": part}, {"b": part, "a": whole}, {"a": whole, "b": part, "c": part}):
+        rows = fastrec.compare(reports).segments["plan"]
+        assert list(dict.fromkeys(row.group for row in rows)) == wanted
+        assert [row.users for row in rows if "a" in (row.system, row.baseline)][:2] == [2, 2]
+        assert [row.group for row in same.segments["plan"]] == wanted
+    last = fastrec.compare({"a": whole, "b": part}).segments["plan"][-1]
+    assert (last.baseline_mean, last.mean) == (whole.groups["plan"][wanted[1]]["mrr"].mean, 0.25)
+
+
+def test_users_without_a_label_in_all_reports_are_a_group():
+    reports = {"a": labelled([0, 1, 2], lambda user: 9 + user % 2), "b": labelled([0, 2], lambda user: 9 + user % 2)}
+    rows = fastrec.compare(reports).segments["plan"]
+    assert [(row.group, row.users) for row in rows] == [("(none)", 1), ("10", 1), ("9", 2)]
+
+
+def test_labels_that_are_no_integers_do_not_match_integers():
+    reports = {"a": labelled(range(4), lambda user: user), "b": labelled(range(3), lambda user: f"0{user}")}
+    with pytest.raises(fastrec.InputError, match=r"labels of groups\['plan'\] must be all integers or all strings"):
+        fastrec.compare(reports)
+
+
+def test_numbers_of_all_rows_are_not_compared_in_groups_of_other_users():
+    """Rows of user 3 have no label in the log of b, so no group of b counts them."""
+    pandas = pytest.importorskip("pandas")
+    log = pandas.DataFrame({"user_id": [0, 0, 1, 1, 2, 2, 3, 3], "label": [1, 0] * 4})
+    log["plan"] = ["x"] * 4 + ["y"] * 4
+    scores = {"a": [0.9, 0.1, 0.3, 0.6, 0.8, 0.2, 0.7, 0.4], "b": [0.5, 0.1, 0.8, 0.6, 0.3, 0.2, 0.1, 0.4]}
+    metrics = ["auc", "calibration", "mrr"]
+    reports = {
+        name: fastrec.evaluate_scores(
+            log.assign(score=own, plan=log["plan"].where((log["user_id"] < 3) | (name == "a"))),
+            metrics=metrics,
+            by="plan",
+            per_user=True,
+        )
+        for name, own in scores.items()
+    }
+    found = fastrec.compare(reports, n_rounds=ROUNDS)
+    assert [(row.metric, row.group, row.users) for row in found.segments["plan"]] == [("mrr", "x", 2), ("mrr", "y", 2)]
+    assert list(found.left_out) == ["auc within groups", "calibration within groups"]
+    assert "groups of the reports hold other users" in found.left_out["auc within groups"]
+    same = fastrec.compare({"a": reports["a"], "b": reports["a"]}, n_rounds=ROUNDS)
+    assert {row.metric for row in same.segments["plan"]} == set(metrics) and not same.left_out
+
+
 def test_labels_must_agree():
     reports = {
         name: fastrec.evaluate([[1], [2]], [[1], [2]], "mrr", per_user=True, groups={"g": labels})

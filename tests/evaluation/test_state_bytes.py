@@ -408,6 +408,26 @@ def test_a_forged_state_is_refused_when_it_is_read(name: str) -> None:
         fastrec.Evaluator.from_bytes(data)
 
 
+def test_a_batch_with_a_user_without_a_label_says_so_where_labels_are_integers() -> None:
+    pandas = pytest.importorskip("pandas")
+    recs = pandas.DataFrame({"user_id": [1, 2, 3], "item_id": [1, 1, 1], "rank": 1, "plan": [7, 8, 7]})
+    truth = pandas.DataFrame({"user_id": [1, 2, 3, 4], "item_id": 1})
+    whole, part = (fastrec.Evaluator("mrr") for _ in range(2))
+    whole.update(recs[:2], truth[:2], by="plan")
+    why = (
+        "labels 7 and '7', as labels are strings in a batch with a user without one: .* by the column in the truth, or"
+    )
+    with pytest.raises(fastrec.InputError, match=why):
+        whole.update(recs[2:], truth[2:], by="plan")
+    part.update(recs[2:], truth[2:], by="plan")
+    with pytest.raises(fastrec.InputError, match=why):
+        whole.merge(part)
+    with pytest.raises(fastrec.InputError, match="labels '7' and 7, as"):
+        part.merge(whole)
+    whole.update(recs[2:], truth[2:].assign(plan=[7, 8]), by="plan")
+    assert [*whole.result().groups["plan"]] == [7, 8]
+
+
 @pytest.mark.parametrize("clips", [None, [[0.5]], [[2, True]], [[0.5, 1]], [[0.5, True], [0.5, False]]])
 def test_forged_clips_are_refused_and_a_state_of_an_earlier_version_lacks_them(clips: Any) -> None:
     evaluator = fastrec.ScoreEvaluator("log_loss", per_user=True)
