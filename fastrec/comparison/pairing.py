@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fastrec.checks import counted
+from fastrec.checks import counted, is_whole
 from fastrec.comparison.row import ComparisonRow
 from fastrec.exceptions import Argument, InputError, MetricError, Text
 from fastrec.inputs.users import NO_LABEL, alike
@@ -382,10 +382,10 @@ def _places(systems: Mapping[str, Report]) -> list[Array]:
         places = np.empty(len(order), np.int64)
         places[order] = np.arange(len(order))
         return [places] * len(ids)
-    kinds = {name: KINDS.get(own.dtype.kind, "objects") for name, own in zip(systems, ids, strict=True)}
+    kinds = {name: _kind_of_ids(own) for name, own in zip(systems, ids, strict=True)}
     if len(set(kinds.values())) > 1:
         raise InputError(f"users are paired by id, but ids are {listed_names(kinds)}")
-    if ids[0].dtype == object:
+    if any(own.dtype == object for own in ids):
         known = sorted(
             {user for own in ids for user in own.tolist()}, key=lambda user: (type(user).__name__, repr(user))
         )
@@ -401,6 +401,14 @@ def _places(systems: Mapping[str, Report]) -> list[Array]:
         )
         raise InputError(f"no user is in all reports: do the ids match? The first are {examples}")
     return codes
+
+
+def _kind_of_ids(ids: Array) -> str:
+    """Return what ids are; an array of objects may hold integers or strings that no other array holds exactly."""
+    if ids.dtype != object:
+        return KINDS.get(ids.dtype.kind, "objects")
+    types = {str if isinstance(user, str) else int if is_whole(type(user)) else object for user in ids.tolist()}
+    return {int: "integers", str: "strings"}.get(types.pop(), "objects") if len(types) == 1 else "objects"
 
 
 def estimate_in(report: Report, metric: str, grouping: str | None, group: str | int | None) -> Estimate:

@@ -619,6 +619,23 @@ def test_ids_of_two_kinds_of_integers():
     assert (row.users, row.unpaired, row.difference) == (2, 1, 0.0)
 
 
+@pytest.mark.filterwarnings("ignore:the truth differs")
+@pytest.mark.parametrize("ids", [[1, 2, 2**80], ["a", "b", "c\0"]])
+def test_ids_that_no_array_holds_on_one_side_alone(ids):
+    """They are objects in the report that has them, and integers or strings in the other."""
+    a, b = (
+        fastrec.evaluate({user: [1] for user in own}, {user: [1] for user in own}, "mrr", per_user=True)
+        for own in (ids, ids[:2])
+    )
+    assert [a.user_ids.dtype == object, b.user_ids.dtype == object] == [True, False]
+    for reports in ({"a": a, "b": b}, {"b": b, "a": a}):
+        (row,) = fastrec.compare(reports).rows
+        assert (row.users, row.unpaired) == (2, 1)
+    others = fastrec.evaluate({(1, 2): [1]}, {(1, 2): [1]}, "mrr", per_user=True)
+    with pytest.raises(fastrec.InputError, match=r"ids are (integers|strings) in a, objects in b"):
+        fastrec.compare({"a": a, "b": others})
+
+
 def test_users_of_several_columns():
     pl = pytest.importorskip("polars")
     frame = pl.DataFrame({"u": [1, 1, 2, 2], "s": [1, 1, 1, 1], "label": [1, 0, 1, 0], "score": [0.1, 0.2, 0.4, 0.3]})
