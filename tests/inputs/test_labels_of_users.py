@@ -79,12 +79,16 @@ def found(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
         (pa.array(["b", None, "a", "b"]).dictionary_encode(), ["b", "(none)", "a"]),
         (pa.array([True, None, False, True]), ["True", "(none)", "False"]),
         (pa.array([DAY.date(), None, DAY.date(), DAY.date()]), ["2024-01-02", "(none)", "2024-01-02"]),
-        (pa.array([None, None, None, None], pa.string()), ["(none)"] * 3),
     ],
     ids=lambda value: str(value.type) if isinstance(value, pa.Array) else "",
 )
 def test_labels_are_the_same_by_every_way(found: Any, column: Any, wanted: list[str | int]) -> None:
     assert found(column)[: len(wanted)] == wanted
+
+
+def test_no_label_at_all_is_one_group_and_a_warning(found: Any) -> None:
+    with pytest.warns(fastrec.FastrecWarning, match="no user has a label in 'own'"):
+        assert found(pa.array([None] * 4, pa.string()))[:3] == ["(none)"] * 3
 
 
 @pytest.mark.parametrize("way", ["pyarrow", "polars", "parquet", "log", "log in parquet"])
