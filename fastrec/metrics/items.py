@@ -14,7 +14,7 @@ from fastrec.metrics.declaration import ranking_metric
 from fastrec.metrics.kinds import AboveOne, Column, Count, Fraction, Separator, Table
 from fastrec.metrics.lists import Average, pooled
 from fastrec.metrics.statistics import Combined, ListStatistics, Ratio, Row, maximum, minimum, over
-from fastrec.policies import NoFeatures, NoHistory
+from fastrec.policies import NoFeatures, NoHistory, Unseen
 
 Base = Literal["e"] | AboveOne
 Counts = Literal["users", "rows"]
@@ -22,7 +22,6 @@ Listed = Literal["n_rec", "k"]
 RankDiscount = Literal["log2", "none", "rbp"] | Table
 # Policies for items without popularity; the first is the usual one of the metric.
 UnseenPopularity = Literal["zero", "drop", "one", "error"]
-UnseenInformation = Literal["one", "drop", "zero", "max", "error"]
 UnseenComplement = Literal["zero", "one", "error"]
 UnseenDiscovery = Literal["max", "one", "error"]
 
@@ -136,7 +135,7 @@ def novelty(
     s: ListStatistics,
     *,
     share: Counts = "users",
-    unseen: UnseenInformation | None = None,
+    unseen: Unseen | None = None,
     base: Base = 2.0,
     normalize: Literal["none", "max"] = "none",
     denominator: Listed = "n_rec",
@@ -157,7 +156,7 @@ def novelty(
     >>> fastrec.evaluate(lists, None, "novelty@3", history=history)["novelty@3"]
     1.5416666666666667
     """
-    policy = s.unseen(unseen, get_args(UnseenInformation))
+    policy = s.unseen(unseen, get_args(Unseen))
     total = s.provided("popularity", ("information", share, base, normalize, column, policy), s.cutoff)
     seen = s.provided("popularity", ("seen", share, column), s.cutoff) if policy.policy == "drop" else None
     length = seen if seen is not None and denominator == "n_rec" else _length(s, denominator)
@@ -412,7 +411,7 @@ def category_coverage(
     s: ListStatistics,
     *,
     denominator: Literal["n_categories", "k"] = "n_categories",
-    relevance: Literal["none", "truth"] = "none",
+    relevance: Literal["truth", "none"] = "none",
     column: Column = "category",
     sep: Separator | None = None,
     no_features: NoFeatures | None = None,
@@ -557,7 +556,7 @@ def serendipity(
     s: ListStatistics,
     *,
     expected: Literal["popular", "reference", "rank", "history"] = "popular",
-    denominator: Literal["k", "n_rec"] = "k",
+    denominator: Listed = "k",
     column: Column | None = None,
     no_features: NoFeatures | None = None,
     no_history: NoHistory | None = None,

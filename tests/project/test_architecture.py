@@ -353,6 +353,17 @@ def lines_of(function: ast.FunctionDef) -> int:
     return own - text
 
 
+def test_strings_of_a_type_have_one_order() -> None:
+    """Python may take one type for another that allows the same strings in another order."""
+    found: dict[frozenset[str], set[str]] = {}
+    for path in SOURCES:
+        for node in ast.walk(tree_of(path)):
+            if isinstance(node, ast.Subscript) and ast.unparse(node.value) in ("Literal", "typing.Literal"):
+                values = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+                found.setdefault(frozenset(map(ast.unparse, values)), set()).add(ast.unparse(node.slice))
+    assert found and not [orders for orders in found.values() if len(orders) > 1]
+
+
 def test_no_function_is_too_long() -> None:
     long = set()
     for path in SOURCES:
