@@ -47,7 +47,9 @@ SCORES = frozenset(
 
 
 USERS = frozenset(("user", "users", "userid", "uid", "customer", "customerid", "member", "memberid", "visitorid"))
-GAINS = frozenset(("rating", "ratings", "stars", "score", "scores", "relevance", "rel", "grade", "grades"))
+GAINS = frozenset(
+    ("gain", "gains", "rating", "ratings", "stars", "score", "scores", "relevance", "rel", "grade", "grades")
+)
 # of columns that mark the relevant rows of a log of impressions
 MARKS = frozenset(("label", "labels", "relevant", "click", "clicks", "clicked"))
 

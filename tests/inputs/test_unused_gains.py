@@ -56,7 +56,7 @@ def run(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Monk
     return evaluate
 
 
-@pytest.mark.parametrize("name", ["rating", "Stars", "score", "relevance", "grade", "label"])
+@pytest.mark.parametrize("name", ["rating", "Stars", "score", "relevance", "grade", "label", "Gain", " gain", "gains"])
 def test_an_unused_rating_is_named_once(run: Any, name: str) -> None:
     truth = TRUTH.rename_columns(["user_id", "item_id", name, "timestamp"])
     with pytest.warns(fastrec.FastrecWarning, match=SAYS.format(name)) as caught:
