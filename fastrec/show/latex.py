@@ -18,6 +18,7 @@ SPECIAL = str.maketrans(
         "^": r"\textasciicircum{}",
         "<": r"\textless{}",
         ">": r"\textgreater{}",
+        "|": r"\textbar{}",
         DASH: "--",
         "†": r"\textdagger{}",
         "±": r"$\pm$",

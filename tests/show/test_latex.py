@@ -8,7 +8,7 @@ import pytest
 import fastrec
 from support.pages import compared
 
-NAMES = {r"a_b & 50 %": "[one]", "~^#$": "*two*", r"{\x}": "(none)", "é <ü>": "\\"}
+NAMES = {r"a_b & 50 %": "[one]", "~^#$": "*two*", r"{\x}": "(none)", "é|<ü>": "\\"}
 DOCUMENT = r"\documentclass{{article}}\usepackage{{booktabs}}\begin{{document}}{}\end{{document}}"
 
 

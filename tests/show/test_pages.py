@@ -357,6 +357,7 @@ def test_latex_has_the_rules_of_booktabs() -> None:
 def test_signs_are_escaped() -> None:
     table = Table("", ["a|b", "n"], [["x\\y & 50 %\nz", "–"]])
     assert as_markdown([table]).splitlines() == ["| a\\|b | n |", "| --- | ---: |", "| x\\\\y & 50 % z | – |"]
+    assert as_latex([table]).splitlines()[2] == r"a\textbar{}b & n \\"
     assert as_latex([table]).splitlines()[4] == r"x\textbackslash{}y \& 50 \% z & -- \\"
 
 
