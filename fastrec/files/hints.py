@@ -43,6 +43,7 @@ AS_WRITTEN = "{}"
 CHANGES = (
     ("spaces around them", "trim({})"),
     ("upper and lower case", "lower({})"),
+    ("Unicode composition", "nfc_normalize({})"),
     ("leading zeros", "ltrim({}, '0')"),
     ("a trailing '.0'", r"regexp_replace({}, '\.0+$', '')"),
     ("quotes around them", "trim({}, '\"''')"),
