@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -39,6 +40,7 @@ __all__ = [
 SAMPLE = 1000
 ENOUGH = 0.5  # share of the sample that must match after a change
 AS_WRITTEN = "{}"
+NUMBER = r"\s*[+-]?[0-9.]+([eE][+-]?[0-9]+)?\s*"  # as `LIKE_NUMBER` of fastrec.files.text
 # (difference between two spellings of an id, SQL that removes it), the smallest change first
 CHANGES = (
     ("spaces around them", "trim({})"),
@@ -74,6 +76,35 @@ def explain_mismatch(con: DuckDBPyConnection, role: str, one: File, other: File)
             return Text(where, one.path, f", {shortened(second)} in ", other.path)
     examples = joined((Text(_example(con, role, file), " in ", file.path) for file in (one, other)), " and ")
     return Text(f"{role} ids look like ", examples)
+
+
+def _explain_respelled(con: DuckDBPyConnection, role: str, one: File, other: File) -> str | None:
+    """Explain that integer ids of one file are in the other in another spelling only, such as 007 or 1e+05.
+
+    Return None if there are none, or if both files have ids that are no numbers.
+    """
+    if all(file.names[role] not in file.source.untyped for file in (one, other)):
+        return None
+    sides = [file for file in (one, other) if _are_numbers(con, role, f"(FROM {quoted(file.table)} LIMIT 1)")]
+    if not sides:
+        return None
+    value = "CASE WHEN TRY_CAST(id AS DOUBLE) = TRY_CAST(id AS HUGEINT) THEN TRY_CAST(id AS HUGEINT) END"
+    alone = f"(SELECT id, {value} AS value FROM {{}} ANTI JOIN {{}} USING (id))"
+    query = (
+        f"WITH mine AS ({_strings_sql(role, one)}), theirs AS ({_strings_sql(role, other)}) "
+        "SELECT count(DISTINCT a.value), min(a.id), arg_min(b.id, (a.id, b.id)) "
+        f"FROM {alone.format('mine', 'theirs')} AS a JOIN {alone.format('theirs', 'mine')} AS b USING (value)"
+    )
+    n, first, second = one_row(con, query)
+    if not n or not any(_are_numbers(con, role, quoted(file.table)) for file in sides):
+        return None
+    where = f"{role} ids differ in spelling ({n:,} of them): {shortened(first)} in "
+    return Text(where, one.path, f", {shortened(second)} in ", other.path)
+
+
+def _are_numbers(con: DuckDBPyConnection, role: str, rows: str) -> bool:
+    """Return whether all ids of some rows are spelled as numbers."""
+    return one_row(con, f"SELECT count(*) FROM {rows} WHERE NOT regexp_full_match({quoted(role)}, '{NUMBER}')") == (0,)
 
 
 def _strings_sql(role: str, file: File) -> str:
@@ -130,9 +161,16 @@ def _share_users(recs: Any, other: Any) -> bool:
 
 
 def explain_unmatched_tables(
-    con: DuckDBPyConnection, report: Report, files: Mapping[str, File], apart: Collection[str]
+    con: DuckDBPyConnection,
+    report: Report,
+    files: Mapping[str, File],
+    apart: Collection[str],
+    strings: Collection[str] = (),
 ) -> tuple[str, ...]:
-    """Explain why the lists have no user, or no item, of the truth, and no user of the sides `apart`."""
+    """Explain why the lists have no user, or no item, of the truth, and no user of the sides `apart`.
+
+    Explain, too, which integers differ in spelling among ids of the roles `strings`, which are strings.
+    """
     found, recs = [], files["recs"]
     role = _unmatched(report)
     if role is not None and recs.rows and files["truth"].rows:
@@ -141,6 +179,10 @@ def explain_unmatched_tables(
         if recs.rows and files[name].rows:
             why = explain_mismatch(con, "user", recs, files[name])
             found.append(why and Text(f"{NO_USER.format(name)}: ", why))
+    explained = {("truth", role), *((name, "user") for name in apart)}
+    for each, (name, file) in itertools.product(strings, files.items()):
+        if file is not recs and each in file.names and (name, each) not in explained and recs.rows and file.rows:
+            found.append(_explain_respelled(con, each, recs, file))
     return tuple(why for why in found if why is not None)
 
 

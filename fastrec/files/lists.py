@@ -92,7 +92,8 @@ def evaluate_lists(
             names = list(recs.source.columns), list(truth.source.columns)
             left = left_open(recs.names, truth.names, columns, evaluator)
             more = hints_of_unused_columns(names, columns, left, lambda: sides_of_hints)
-        record(found.report, (*explain_unmatched_tables(con, found.report, files, apart), *more))
+        unmatched = explain_unmatched_tables(con, found.report, files, apart, loaded.strings)
+        record(found.report, (*unmatched, *more))
         return found
 
 

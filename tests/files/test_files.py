@@ -831,6 +831,62 @@ def test_ids_that_match_are_not_said_to_differ(write):
     assert len(caught) == 1
 
 
+def rows_of(role, ids, other=7):
+    users, items = (ids, [other] * len(ids)) if role == "user" else ([other] * len(ids), ids)
+    return "user_id,item_id\n" + "".join(f"{user},{item}\n" for user, item in zip(users, items, strict=True))
+
+
+@pytest.mark.parametrize("memory", [None, "64MB"])
+@pytest.mark.parametrize(
+    ("ours", "theirs", "found"),
+    [
+        (
+            ["99999", "1e+05", "1.2e+08"],
+            ["99999", "100000", "120000000"],
+            r"\(2 of them\): '1\.2e\+08' in .*, '120000000' in",
+        ),
+        (["100", "7"], ["100", "007"], r"\(1 of them\): '7' in .*, '007' in"),
+        (["100", "007"], ["100", "7", "x"], r"\(1 of them\): '007' in .*, '7' in"),
+        (["100", "7 ", "+8"], ["100", " 7", "8.0"], r"\(2 of them\): '\+8' in .*, '8\.0' in"),
+    ],
+)
+@pytest.mark.parametrize("role", ["user", "item"])
+def test_integers_that_one_file_spells_otherwise_are_named(write, role, ours, theirs, found, memory):
+    """Some ids match, so that nothing else says that these do not."""
+    with pytest.warns(FastrecWarning) as caught:
+        report = evaluate_files(write(rows_of(role, ours)), write(rows_of(role, theirs)), ["mrr"], memory=memory)
+    assert report.warnings == [str(warning.message) for warning in caught] and len(caught) == 1
+    assert re.fullmatch(f"{role} ids differ in spelling {found} [^ ]*", report.warnings[0])
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        (["100", "007"], ["100", "007"]),
+        (["100", "007", "7"], ["100", "007"]),  # two items
+        (["100", "007", "x"], ["100", "7", "x"]),  # strings for another reason
+        (["100", "12.5", "1e3"], ["100", "13", "12", "1001"]),
+        (["100", "1e60", "7e-1"], ["100", "1e61", "1", "0"]),
+        (["100", "7"], ["100", "8"]),
+    ],
+)
+def test_ids_with_one_spelling_are_not_said_to_differ(write, ours, theirs):
+    assert evaluate_files(write(rows_of("item", ours)), write(rows_of("item", theirs)), ["mrr"]).warnings == []
+
+
+@pytest.mark.parametrize("side", ["exclude", "history", "users", "items"])
+def test_spellings_of_every_other_file_are_compared_with_the_lists(write, side):
+    lists = "user_id,item_id\n1,7\n2,8\n"
+    contents = {"users": "user_id,plan\n1,a\n02,b\n", "items": "item_id,price\n7,1\n08,2\n"}
+    options = {"users": {"by": "plan"}, "items": {}}
+    path = write(contents.get(side, "user_id,item_id\n1,9\n02,9\n"))
+    role, spelled = ("item", "08") if side == "items" else ("user", "02")
+    with pytest.warns(
+        FastrecWarning, match=rf"^{role} ids differ in spelling \(1 of them\): '.' in .*, '{spelled}' in {path}"
+    ):
+        evaluate_files(write(lists), write(lists), ["mrr"], **{side: path}, **options.get(side, {}))
+
+
 @pytest.mark.parametrize(
     "message",
     [
