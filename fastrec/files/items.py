@@ -43,15 +43,19 @@ def read_items_of(con: DuckDBPyConnection, file: File, type_: str) -> ItemTable:
         places = f"{file.source.place(first)} and {file.source.place(last)}"
         raise InputError(file.at("item"), f" must have each item once, found {shown(twice)} in {places}")
     roles = {name: role for role, name in file.names.items() if role.startswith(OF_ITEM)}
-    mixed = [name for name, role in roles.items() if file.types[role] == "JSON"]
-    names = [name for name in file.source.columns if name in roles and name not in mixed]  # in the order of the file
+    wanted = " holds objects or values of several kinds: expected values, or lists of values, of one kind"
+    unusable = {
+        name: file.source.refusal(name) or wanted
+        for name, role in roles.items()
+        if name in file.source.unreadable or file.types[role] == "JSON"
+    }
+    names = [name for name in file.source.columns if name in roles and name not in unusable]  # in the order of the file
     picked = [f"{_value_sql(con, file, roles[name])} AS c{n}" for n, name in enumerate(names)]
     cursor = con.cursor()  # an older DuckDB closes a cursor that has no reference
     rows = cursor.sql(f"SELECT {', '.join([f'{item} AS item', *picked])} FROM {table} ORDER BY rowid")
     found = interruptible(cursor, rows.to_arrow_table)
     read = read_items(found.rename_columns([file.names["item"], *names]), file.names["item"])
-    wanted = " holds objects or values of several kinds: expected values, or lists of values, of one kind"
-    faults = {name: InputTypeError(file.at(roles[name]), wanted) for name in mixed}
+    faults = {name: InputTypeError(file.at(roles[name]), what) for name, what in unusable.items()}
     return read._replace(columns={**read.columns, **faults})
 
 

@@ -210,6 +210,7 @@ def _copy(con: DuckDBPyConnection, opened: Opened) -> tuple[Source, dict[str, st
         try:
             source = opened.source(con, attempt)
             names = _find_roles(source, opened)
+            _refuse_types(source, names)
             picked = [f"{_readable(*source.columns[name])} AS {quoted(role)}" for role, name in names.items()]
             if (file_sql := source.file_sql()) is not None:
                 picked.append(f"{file_sql} AS {quoted(FILE)}")
@@ -248,6 +249,14 @@ def _find_roles(source: Source, opened: Opened) -> dict[str, str]:
                     "files that are read together must have the same types",
                 )
     return names
+
+
+def _refuse_types(source: Source, names: Mapping[str, str]) -> None:
+    """Raise if a column that is needed has a type that DuckDB lacks; metrics ask for columns of items later."""
+    for role, name in names.items():
+        refusal = "" if role.startswith(OF_ITEM) else source.refusal(name)
+        if refusal:
+            raise InputTypeError(source.variants[0][0], f": column {name!r}", refusal)
 
 
 def _readable(column: str, type_: str) -> str:

@@ -228,3 +228,78 @@ def test_a_file_without_rows_has_columns(write, form):
     recs = write(pa.table(LISTS).slice(0, 0), f"recs.{form}")
     with pytest.warns(fastrec.FastrecWarning):
         assert evaluate_files(recs, write(TRUTH, f"truth.{form}"), METRICS)["recall@1"] == 0
+
+
+# Types that DuckDB lacks
+
+HALVES = np.array([0.5, 0.25, 0.75, 0.125], np.float16)
+
+
+def column_of(kind):
+    """Return a column of four rows of a type that DuckDB lacks."""
+    numbers = pa.array(HALVES)
+    if kind == "decimal256":
+        return pa.array([1, 2, 3, 4], pa.int64()).cast(pa.decimal256(50, 0))
+    if kind == "dense union":
+        codes, places = pa.array([0] * 4, pa.int8()), pa.array(range(4), pa.int32())
+        return pa.UnionArray.from_dense(codes, places, [pa.array([1, 2, 3, 4])])
+    if kind == "struct":
+        return pa.StructArray.from_arrays([numbers], ["x"])
+    if kind == "list view":
+        return pa.ListViewArray.from_arrays([0, 1, 2, 3], [1, 1, 1, 1], numbers)
+    return {
+        "float16": numbers,
+        "list": pa.ListArray.from_arrays([0, 1, 2, 3, 4], numbers),
+        "large list": pa.LargeListArray.from_arrays([0, 1, 2, 3, 4], numbers),
+        "fixed list": pa.FixedSizeListArray.from_arrays(numbers, 1),
+    }[kind]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    "kind", ["float16", "list", "large list", "fixed list", "list view", "decimal256", "dense union", "struct"]
+)
+def test_an_unused_column_of_a_type_that_duckdb_lacks_is_left(write, form, kind):
+    recs, truth = write({**LISTS, "score": column_of(kind)}, f"recs.{form}"), write(TRUTH, f"truth.{form}")
+    assert bits_of(evaluate_files(recs, truth, METRICS, rank="rank")) == bits_of(
+        evaluate(pa.table(LISTS), pa.table(TRUTH), METRICS)
+    )
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_float16_is_read_as_float32(write, form):
+    lists = {"user_id": LISTS["user_id"], "item_id": LISTS["item_id"], "score": pa.array(HALVES)}
+    truth = {**TRUTH, "gain": pa.array(HALVES[:3])}
+    paths = write(lists, f"recs.{form}"), write(truth, f"truth.{form}")
+    assert bits_of(evaluate_files(*paths, METRICS)) == bits_of(evaluate(pa.table(lists), pa.table(truth), METRICS))
+    log = {"label": [1, 0, 1, 0], "score": pa.array(np.array([0, 1, 0.5, 0.25], np.float16))}
+    found = evaluate_files(write(log, f"log.{form}"), None, ["log_loss", "auc"])
+    assert dict(found) == dict(fastrec.evaluate_scores(pa.table(log), metrics=["log_loss", "auc"]))
+
+
+@pytest.mark.parametrize("kind", ["decimal256", "dense union", "struct", "list view"])
+def test_a_used_column_of_a_type_that_duckdb_lacks_is_named(write, kind):
+    column, truth = column_of(kind), write(TRUTH, "truth.arrow")
+    says = f"column 'score' holds {column.type}, which fastrec cannot read: write its values as numbers or as strings"
+    recs = write({"user_id": LISTS["user_id"], "item_id": LISTS["item_id"], "score": column}, "recs.arrow")
+    assert fails(recs, truth, error=InputTypeError) == f"{recs}: {says}"
+    items = write({"item_id": ["a", "b", "c", "d"], "score": column, "price": [[1.0], [2.0], [3.0], [4.0]]}, "i.arrow")
+    lists = write(LISTS, "lists.arrow")
+    assert evaluate_files(lists, truth, "intra_list_diversity(column=price)@2", items=items)
+    with pytest.raises(InputTypeError) as raised:
+        evaluate_files(lists, truth, "intra_list_diversity(column=score)@2", items=items)
+    assert str(raised.value) == f"{items}: {says}"
+
+
+@pytest.mark.parametrize("kind", ["list", "large", "fixed"])
+def test_vectors_of_float16_are_read(write, kind):
+    half = pa.float16()
+    types = {
+        "list": pa.list_(half),
+        "large": pa.large_list(half),
+        "fixed": pa.list_(half, 2),
+    }
+    items = {"item_id": ["a", "b", "c"], "vector": pa.array([HALVES[:2], HALVES[1:3], HALVES[2:]], types[kind])}
+    metric, recs, truth = "intra_list_diversity(column=vector)@2", pa.table(LISTS), pa.table(TRUTH)
+    found = evaluate_files(write(recs, "r.arrow"), write(truth, "t.arrow"), metric, items=write(items, "i.arrow"))
+    assert bits_of(found) == bits_of(evaluate(recs, truth, metric, items=pa.table(items))) and found[metric] > 0

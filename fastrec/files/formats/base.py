@@ -106,6 +106,13 @@ class Source:
     is_copy: bool = False  # whether `sql` is a table that has all rows
     all_columns: str = ""  # SQL that reads all columns, if `sql` has only the wanted ones
     again: Callable[[], str] | None = None  # returns SQL for one more reading, if `sql` is a stream
+    unreadable: frozenset[str] = frozenset()  # columns of types that DuckDB lacks; they are null
+
+    def refusal(self, name: str) -> str:
+        """Return what is wrong with a column of a type that DuckDB lacks; "" for others."""
+        if name not in self.unreadable:
+            return ""
+        return f" holds {self.columns[name][1]}, which fastrec cannot read: write its values as numbers or as strings"
 
     @property
     def columns(self) -> Mapping[str, tuple[str, str]]:

@@ -36,6 +36,13 @@ class _Head(NamedTuple):
     rows: int
 
 
+class _Type(NamedTuple):
+    """The type of a column: in SQL or, if DuckDB cannot read it, in Arrow."""
+
+    name: str
+    is_readable: bool
+
+
 class BatchedFormat(Format):
     """A format whose files PyArrow reads in batches of rows.
 
@@ -54,7 +61,8 @@ class BatchedFormat(Format):
     def open(self, con: DuckDBPyConnection, files: Files, columns: FileColumns, attempt: int) -> Source:
         """Return the SQL source of files: a stream of the wanted columns, which are checked as they are read."""
         heads = [self._head_of(path) for path in files.paths]
-        variants, types, untyped = [], {}, set()
+        variants, untyped = [], set()
+        types: dict[Any, list[_Type]] = {}
         first: dict[tuple[Any, frozenset[str]], int] = {}
         for n, (head, keys) in enumerate(zip(heads, files.keys, strict=True)):
             first.setdefault((head.schema, frozenset(keys)), n)
@@ -65,14 +73,15 @@ class BatchedFormat(Format):
                     types[schema] = _types_of(con, schema)
                 except UnicodeDecodeError as error:  # the name of a field of a struct
                     raise self._damaged(files.paths[n], error) from error
-            found = {
-                name: (f"c{at}", kind) for at, (name, kind) in enumerate(zip(schema.names, types[schema], strict=True))
-            }
+            kinds = enumerate(zip(schema.names, types[schema], strict=True))
+            found = {name: (f"c{at}" if kind.is_readable else "NULL", kind.name) for at, (name, kind) in kinds}
             found, partitions = with_partitions(found, files.keys[n])
             variants.append((files.paths[n], found))
             untyped |= partitions
-        everything = _Rows(self, files, heads, range(len(heads[0].schema)))
-        wanted = [at for at, name in enumerate(heads[0].schema.names) if columns.reads_all or name in columns.names]
+        names, kinds_of_first = heads[0].schema.names, types[heads[0].schema]
+        readable = [at for at, kind in enumerate(kinds_of_first) if kind.is_readable]
+        everything = _Rows(self, files, heads, readable)
+        wanted = [at for at in readable if columns.reads_all or names[at] in columns.names]
         return Source(
             files,
             self,
@@ -83,6 +92,7 @@ class BatchedFormat(Format):
             {utf8_path(path): head.rows for path, head in zip(files.paths, heads, strict=True)},
             all_columns=_view(con, everything),
             again=functools.partial(_view, con, _Rows(self, files, heads, wanted)),
+            unreadable=frozenset(names).difference(names[at] for at in readable),
         )
 
     def size(self, files: Files, names: Collection[str]) -> Size:
@@ -152,7 +162,7 @@ class _Rows:
         self._format, self._files, self._schemas = format_, files, [head.schema for head in heads]
         first = heads[0].schema
         self._picked = [(f"c{nth}", first.field(nth)) for nth in at]
-        fields = [pa.field(name, field.type) for name, field in self._picked]
+        fields = [pa.field(name, _read_as(field.type)) for name, field in self._picked]
         if any(files.keys):
             fields.append(pa.field(FILE, pa.dictionary(pa.int32(), pa.string())))
         self.schema = pa.schema(fields)
@@ -176,10 +186,10 @@ class _Rows:
         """Return a batch with the columns of the stream, from those at some positions of the batch."""
         import pyarrow as pa
 
-        fields = (field for _, field in self._picked)
+        kinds = (_read_as(field.type) for _, field in self._picked)
         columns = [
-            pa.nulls(len(batch), field.type) if nth is None else batch.column(nth)
-            for field, nth in zip(fields, at, strict=True)
+            pa.nulls(len(batch), kind) if nth is None else _cast(batch.column(nth), kind)
+            for kind, nth in zip(kinds, at, strict=True)
         ]
         if len(columns) < len(self.schema):
             codes = pa.repeat(pa.scalar(0, pa.int32()), len(batch))
@@ -217,23 +227,43 @@ def _view(con: DuckDBPyConnection, rows: _Rows) -> str:
     return quoted(name)
 
 
-def _types_of(con: DuckDBPyConnection, schema: Any) -> list[str]:
-    """Return the type in SQL of each column, or that of Arrow for one that DuckDB cannot read."""
+def _types_of(con: DuckDBPyConnection, schema: Any) -> list[_Type]:
+    """Return the type of each column."""
     import duckdb
     import pyarrow as pa
 
     found = []
     for field in schema:
         try:
-            con.register("no rows", pa.schema([pa.field("c", field.type)]).empty_table())
-            found.append(run(con, 'DESCRIBE SELECT * FROM "no rows"').fetchall()[0][1])
+            con.register("no rows", pa.schema([pa.field("c", _read_as(field.type))]).empty_table())
+            found.append(_Type(run(con, 'DESCRIBE SELECT * FROM "no rows"').fetchall()[0][1], is_readable=True))
         except duckdb.InterruptException:
             raise
-        except (duckdb.Error, NotImplementedError):  # a type that DuckDB lacks
-            found.append(str(field.type))
+        except (duckdb.Error, NotImplementedError):
+            found.append(_Type(str(field.type), is_readable=False))
         finally:
             con.unregister("no rows")
     return found
+
+
+def _read_as(kind: Any) -> Any:
+    """Return the type that DuckDB gets in place of one with float16, which it lacks: that with float32.
+
+    List views stay as they are, and cannot be read: PyArrow 26 casts some of their lists to empty ones.
+    """
+    import pyarrow as pa
+    from pyarrow import types
+
+    if types.is_float16(kind):
+        return pa.float32()
+    is_list = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
+    if not is_list or (own := _read_as(kind.value_type)) == kind.value_type:
+        return kind
+    return pa.list_(own, kind.list_size) if types.is_fixed_size_list(kind) else pa.large_list(own)
+
+
+def _cast(column: Any, kind: Any) -> Any:
+    return column if column.type == kind else column.cast(kind)
 
 
 def _holds_strings(kind: Any) -> bool:
