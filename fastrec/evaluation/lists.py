@@ -34,7 +34,7 @@ from fastrec.evaluation.evaluators import (
     wanted_metrics,
 )
 from fastrec.evaluation.faults import explain_fault
-from fastrec.evaluation.list_rules import check_min_gain_of_lists, check_n_users, check_sizes, item_policies
+from fastrec.evaluation.list_rules import check_min_gain_of_lists, check_n_users, check_sizes, item_policies, tool_rules
 from fastrec.evaluation.sampled import (
     SampledSide,
     check_catalogue,
@@ -267,11 +267,11 @@ class Evaluator(BaseEvaluator):
             rules["ties"],
             rules["duplicates"],
             self._n_threads,
-            self._rank_gaps,
             graded=rules["min_gain"] != "any",
             checked=self._reads_sides,
             logged="propensity" if self._examination is None else "logged_rank",
             only_judged=only_judged,
+            **tool_rules(self._like, rules["ties"]),
         )
 
     def _check_passed(self, passed: Mapping[str, Any]) -> None:

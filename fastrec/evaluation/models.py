@@ -264,7 +264,8 @@ class ModelParts:
             if not np.array_equal(order, columns):  # another order takes a copy of the items
                 self._model, codes, columns = self._model.restricted(order), codes[order], np.argsort(order)
                 joined.sides["recs"] = joined.sides["recs"]._replace(items=codes)
-        self._settings, self._reads, self._exclude, self._whole = settings, reads, working.exclude, working.whole
+        self._settings = settings._replace(tool="")  # most ways of ranking items do not find all ties
+        self._reads, self._exclude, self._whole = reads, working.exclude, working.whole
         self._draw = NO_DRAW if reads.sample is None else _draw(reads.sample, self._users, columns, whole=working.whole)
         n_users = len(self._users.rows)
         self._room = find_room(self._model, joined.sides, n_users, reads.n_listed, working.memory)

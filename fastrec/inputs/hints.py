@@ -20,6 +20,7 @@ __all__ = [
     "hints_of_columns",
     "hints_of_rows",
     "hints_of_slates",
+    "hints_of_ties",
     "marks_rows",
     "users_with_gaps",
 ]
@@ -97,6 +98,15 @@ def users_with_gaps(ranks: Array, indptr: Array) -> Array:
     first, last = (limit.reduceat(ranks, indptr[having]).astype(np.int64) for limit in (np.minimum, np.maximum))
     gapless = ((first == 0) | (first == 1)) & (last - first < np.diff(indptr)[having])
     return np.asarray(having[~gapless])
+
+
+def hints_of_ties(tool: str, items: Array) -> Iterator[Hint]:
+    """Yield a hint if a tool orders tied items as strings, and these integers are in another order as numbers."""
+    if tool and len(items) and len(str(items.min())) < len(str(items.max())):
+        found = (
+            f"some scores are equal, and {tool} orders their items as strings; these are integers, ordered as numbers"
+        )
+        yield Hint(f"{found}: pass strings (in files: JSON lines, Parquet or TREC)")
 
 
 def _spelled(name: Any) -> str:

@@ -13,7 +13,7 @@ from fastrec.exceptions import Argument, InputError, InputTypeError, RowNumber, 
 from fastrec.inputs.arrays import FlatSide, RawSide, read_sides, refuse_model
 from fastrec.inputs.arrow import Frame, open_foreign, refuse_other_indexes
 from fastrec.inputs.frames import Columns, read_frames, refuse_columns
-from fastrec.inputs.hints import Example, Hint, users_with_gaps
+from fastrec.inputs.hints import Example, Hint, hints_of_ties, users_with_gaps
 from fastrec.inputs.history import HistoryCounts
 from fastrec.inputs.ids import Ids, encode_strings, kind_of_ids, match_widths
 from fastrec.inputs.items import ItemTable
@@ -74,6 +74,7 @@ class Settings(NamedTuple):
     checked: bool = False  # whether to reject negative ids here: providers read the items before kernels do
     logged: str = "propensity"  # what the numbers of logged rows are: "propensity" or "logged_rank"
     only_judged: bool = False  # whether to remove items that the truth does not judge
+    tool: str = ""  # whose rule for ties orders items as strings
 
 
 class AboutUsers(NamedTuple):
@@ -95,9 +96,7 @@ class Lists(NamedTuple):
     truth_indptr: Array
     gains: Array | None
     lowest: int = 0
-    blocks: Array | None = (
-        None  # int32 (2, n_rec_rows): numbers of rows of the list with a higher score, and with the same
-    )
+    blocks: Array | None = None  # int32 (2, n_rec_rows): rows of the list with a higher score, and with the same
     lengths: Array | None = None  # int64 (n_users,) if the rows are only the items of the truth that whole lists have
 
     @property
@@ -207,7 +206,8 @@ def arrange(given: JoinedSides, settings: Settings) -> Prepared:
     others, more_counts = _other_sides(joined, truth_side, names, settings)
     others |= {name: own._replace(codes=joined[name].items) for name, own in given.known.items()}
     if rec_side.extra is not None:
-        rec_side = _order(rec_side, truth_side, names, settings)
+        rec_side, is_tied = _order(rec_side, truth_side, names, settings)
+        hints += hints_of_ties(settings.tool, rec_side.items) if is_tied and names.strings is None else ()
     lowest = 0
     if duplicates != "error":
         refuse_negative_ids(rec_side, "recs", names)
@@ -283,7 +283,7 @@ def _other_sides(
             continue
         ordered = side
         if side.extra is not None:
-            ordered = _order(side, truth_side, names, settings)
+            ordered, _ = _order(side, truth_side, names, settings)
             user = find_tied_user(_find_blocks(ordered, settings.n_threads), ordered.indptr)
             if user is not None and settings.ties == "expected":
                 who = names.user(user)
@@ -533,14 +533,14 @@ def _compact(side: FlatSide, keep: Array) -> tuple[FlatSide, int]:
     return FlatSide(side.items[keep], before[side.indptr].astype(np.int64), extra), dropped
 
 
-def _order(rec_side: FlatSide, truth_side: FlatSide, names: Names, settings: Settings) -> FlatSide:
-    """Order lists by descending score; keep the scores if some are tied and no rule decides."""
+def _order(rec_side: FlatSide, truth_side: FlatSide, names: Names, settings: Settings) -> tuple[FlatSide, bool]:
+    """Order lists by descending score, keep the scores if ties=expected and some are tied; return if some are tied."""
     assert rec_side.extra is not None
     scores, items, indptr = read_only(rec_side.extra), read_only(rec_side.items), read_only(rec_side.indptr)
     n_users, ties, n_threads = len(indptr) - 1, settings.ties, settings.n_threads
     finder = _kernel("find_unordered", str(scores.dtype), scores)
     if max(over_users(lambda a, b: finder(indptr, scores, a, b), n_users, n_threads), default=-1) < 0:
-        return rec_side._replace(extra=None)
+        return rec_side._replace(extra=None), False
     gains = np.ones(len(truth_side.items)) if truth_side.extra is None else truth_side.extra
     gains = np.maximum(gains, 0.0)
     out = np.empty(len(items), items.dtype)
@@ -565,11 +565,12 @@ def _order(rec_side: FlatSide, truth_side: FlatSide, names: Names, settings: Set
                 "choose a rule with ",
                 Argument("ties", ("expected", *ORDERS)),
             )
-    if ties != "expected" or not any(tied for tied, *_ in found):
-        return rec_side._replace(items=out, extra=None)
+    is_tied = any(tied for tied, *_ in found)
+    if ties != "expected" or not is_tied:
+        return rec_side._replace(items=out, extra=None), is_tied
     ordered = np.empty(len(items))
     order(ordered)
-    return rec_side._replace(items=out, extra=ordered)
+    return rec_side._replace(items=out, extra=ordered), True
 
 
 def _refuse_tied_copies(rec_side: FlatSide, scores: Array, names: Names) -> None:

@@ -43,6 +43,7 @@ class Recipe:
     no_truth: str = "skip"
     no_recs: str = "zero"
     rank_gaps: Literal["close", "keep", "error"] = "close"  # "keep" if ranks of frames are places, including gaps
+    ties_of_strings: bool = False  # whether its rule for ties orders items as strings
     min_gain: float | Literal["any"] | None = None  # of lists: "any" if it counts each row of the truth as relevant
     tolerance: float = 1e-9  # of its numbers: some tools compute in float32, some print few digits
     aliases: tuple[str, ...] = ()

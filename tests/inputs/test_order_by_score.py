@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import fastrec
 from fastrec.kernels import list_order
 from fastrec.kernels.codes import EXPECTED, ID_ASC, ID_DESC
 from fastrec.runtime.compiler import Entry
@@ -45,3 +46,46 @@ def test_the_order_is_that_of_a_stable_sort(n, kind):
         for code, ids in ((ID_ASC, items), (ID_DESC, -items)):
             out, *_ = order(scores, items, code, compiled=True)
             assert out.tolist() == items[np.lexsort((ids, -scores))].tolist()
+
+
+TIED, TRUTH = {"ann": {2: 1.0, 10: 1.0}, "bob": {3: 2.0, 4: 1.0}}, {"ann": [10], "bob": [3]}
+AS_STRINGS = "some scores are equal, and {} orders their items as strings; these are integers, ordered as numbers: "
+
+
+@pytest.mark.parametrize("tool", ["trec_eval", "ir_measures"])
+def test_a_tool_that_orders_tied_items_as_strings_warns_of_integers(tool, tmp_path):
+    """10 comes before 2 as a number, and after it as a string."""
+    metric = {"trec_eval": "recip_rank", "ir_measures": "RR"}[tool]
+    paths = tmp_path / "recs.csv", tmp_path / "truth.csv"
+    rows = [f"{user},{item},{score}\n" for user, own in TIED.items() for item, score in own.items()]
+    paths[0].write_text("user_id,item_id,score\n" + "".join(rows))
+    paths[1].write_text("user_id,item_id\nann,10\nbob,3\n")
+    evaluators = [fastrec.Evaluator(metric, like=tool) for _ in TIED]
+    for evaluator, user in zip(evaluators, TIED, strict=True):
+        evaluator.update({user: TIED[user]}, {user: TRUTH[user]})
+    whole = fastrec.Evaluator.from_bytes(evaluators[1].to_bytes()).merge(evaluators[0])
+    for ask in (
+        lambda: fastrec.evaluate(TIED, TRUTH, metric, like=tool),
+        lambda: fastrec.evaluate_files(*paths, metric, like=tool),
+        whole.result,
+    ):
+        with pytest.warns(fastrec.FastrecWarning, match=f"^{AS_STRINGS.format(tool)}pass strings") as caught:
+            assert ask()["mrr"] == 1.0
+        assert len(caught) == 1
+    strings = {user: {str(item): score for item, score in own.items()} for user, own in TIED.items()}
+    found = fastrec.evaluate(strings, {user: list(map(str, own)) for user, own in TRUTH.items()}, metric, like=tool)
+    assert found["mrr"] == 0.75 and found.warnings == []
+
+
+@pytest.mark.parametrize(
+    ("scores", "options"),
+    [
+        ({2: 1.0, 10: 2.0}, {"like": "trec_eval"}),
+        ({12: 1.0, 10: 1.0}, {"like": "trec_eval"}),  # the same order as strings
+        ({2: 1.0, 10: 1.0}, {"like": "trec_eval", "ties": "id_asc"}),
+        ({2: 1.0, 10: 1.0}, {"like": "replay"}),
+        ({2: 1.0, 10: 1.0}, {"ties": "id_desc"}),
+    ],
+)
+def test_other_orders_of_integers_do_not_warn(scores, options):
+    assert fastrec.evaluate({"ann": scores}, {"ann": [10]}, "mrr", **options).warnings == []

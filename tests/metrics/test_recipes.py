@@ -23,7 +23,6 @@ ROWS = {case["name"]: case for case in cases.score_cases()}
 LOG_AUC = "log_auc(interpolation=log)"
 RECIPE_OF = {tool: "trec_eval" if tool == "pytrec_eval" else tool for tool in run.REQUIREMENTS}
 ENOUGH = 300
-TEXT_IDS = ("trec_eval", "ir_measures")  # if ids as strings order equal scores
 
 OF_SUBTOPICS = "NRBP|AP_IA|P_IA|StRecall"
 
@@ -94,7 +93,7 @@ UNREAD = {
 
 def adapted(tool, case, recipe):
     """Return lists and truth in the form of a fastrec user who comes from this tool."""
-    key = str if recipe.name in TEXT_IDS else int
+    key = str if recipe.ties_of_strings else int
     truth = {key(user): {key(item): grade for item, grade in held.items()} for user, held in case["truth"].items()}
     scored = recipe.ties != "input" and case["kind"] != "duplicates"
     recs = {
