@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrec.checks import near_name, refuse_path, with_article
-from fastrec.exceptions import FastrecError, InputError, InputTypeError, Place, Text, shown
+from fastrec.exceptions import FastrecError, InputError, InputTypeError, Name, Place, RowNumber, Text, renaming, shown
 from fastrec.inputs.arrays import check_numbers
 from fastrec.inputs.arrow import (
     Frame,
@@ -78,8 +78,8 @@ class ItemTable(NamedTuple):
             known[known], values = ~missing, values[~missing]
         elif values is None:
             values = list(compress(value, known.tolist()))
-        found = np.full(len(known), np.nan)
-        found[known] = check_numbers(values, int(known.sum()), where)
+        found, rows = np.full(len(known), np.nan), np.flatnonzero(known)
+        found[known] = _check_flat(values, len(rows), where, rows, np.arange(1, len(rows) + 1))
         return found
 
     def categories(self, column: str, sep: str | None = None) -> Categories:
@@ -123,8 +123,9 @@ class ItemTable(NamedTuple):
         if _is_sparse(value):
             return Vectors(_read_sparse(value, where), np.ones(len(self.ids), bool))
         if _is_plain(value) and value.ndim == 2:
-            matrix = check_numbers(value.reshape(-1), value.size, where).reshape(value.shape)
-            return Vectors(_check_finite(matrix, where), np.ones(len(matrix), bool))
+            every = np.arange(len(value))
+            matrix = _check_flat(value.reshape(-1), value.size, where, every, (every + 1) * value.shape[1])
+            return Vectors(_check_finite(matrix.reshape(value.shape), where), np.ones(len(value), bool))
         known = _known(value)
         if is_column(value):
             if not list_column(value):
@@ -142,7 +143,7 @@ class ItemTable(NamedTuple):
             lengths = np.array([part.size for part in parts])
         if len(set(lengths.tolist())) > 1:
             raise InputError(where, f" must hold vectors of one length, found {lengths.min()} and {lengths.max()}")
-        numbers = _check_finite(check_numbers(rows, len(rows), where), where)
+        numbers = _check_finite(_check_flat(rows, len(rows), where, np.flatnonzero(known), np.cumsum(lengths)), where)
         matrix = np.zeros((len(known), int(lengths.max(initial=0))))
         matrix[known] = numbers.reshape(len(lengths), -1) if len(lengths) else 0.0
         return Vectors(matrix, known)
@@ -207,13 +208,13 @@ def _read_sparse(value: Any, where: str) -> Any:
     if outside.any():
         found = f"found {columns[outside][0]}"
         raise InputError(where, f".indices must be columns of the matrix, from 0 to {matrix.shape[1] - 1}, {found}")
-    numbers = check_numbers(matrix.data, len(columns), where)
+    numbers = _check_flat(matrix.data, len(columns), where, np.arange(matrix.shape[0]), indptr[1:])
     inside = np.ones(len(columns), bool)
     inside[indptr[:-1][np.diff(indptr) > 0]] = False  # the first of each row follows none
     if (inside[1:] & (columns[1:] <= columns[:-1])).any():
         matrix = matrix.copy()
         matrix.sum_duplicates()
-        numbers = check_numbers(matrix.data, len(matrix.data), where)
+        numbers = _check_flat(matrix.data, len(matrix.data), where, np.arange(matrix.shape[0]), matrix.indptr[1:])
     _check_finite(numbers, where)
     return matrix
 
@@ -251,6 +252,18 @@ def _separated(label: Any, sep: str, where: str) -> list[str]:
     if not isinstance(label, str):
         raise InputTypeError(where, f" must hold strings with sep={sep}, found {shown(label)}")
     return [part for part in label.split(sep) if part]
+
+
+def _check_flat(flat: Any, n: int, where: str, rows: Array, ends: Array) -> Array:
+    """Return the n numbers of a column, end to end; errors name one of `rows`, whose numbers end before `ends`."""
+
+    def at_row(name: Name) -> Name:
+        if not isinstance(name, RowNumber):
+            return name
+        return RowNumber.at(int(rows[np.searchsorted(ends, name.position, side="right")]), "position")
+
+    with renaming(at_row):
+        return check_numbers(flat, n, where)
 
 
 def _check_finite(numbers: Array, where: str) -> Array:

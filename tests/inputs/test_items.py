@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import pickle
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from pyarrow import parquet
 from scipy import sparse
 
 import fastrec
@@ -246,6 +248,45 @@ def test_strings_may_hold_several_categories() -> None:
         assert (codes.tolist(), indptr.tolist(), names) == ([1, 0, 0], [0, 2, 3], ["a", "b"])
     with pytest.raises(fastrec.InputTypeError, match=r"items column 'genre' must hold strings with sep=|, found 3"):
         read_items({"item_id": [1], "genre": [3]}).categories("genre", "|")
+
+
+NAN, LARGE = float("nan"), 2**53 + 1
+WITH_NAN, WITH_LARGE = [[1.0, 2.0], [3.0, NAN], [5.0, 6.0]], [[1, 2], [3, 4], [5, LARGE]]
+
+
+@pytest.mark.parametrize(
+    ("kind", "column", "row"),
+    [
+        ("vectors", WITH_NAN, 1),
+        ("vectors", np.array(WITH_NAN), 1),
+        ("vectors", pa.array(WITH_NAN), 1),
+        ("vectors", sparse.csr_matrix(np.array(WITH_NAN)), 1),
+        ("vectors", [[1.0, 2.0], None, [3.0, NAN]], 2),
+        ("vectors", WITH_LARGE, 2),
+        ("vectors", np.array(WITH_LARGE), 2),
+        ("vectors", pa.array(WITH_LARGE), 2),
+        ("vectors", sparse.csr_matrix(np.array(WITH_LARGE)), 2),
+        ("vectors", pa.array([[1, 2], None, [3, LARGE]]), 2),
+        ("numbers", [1, None, LARGE], 2),
+        ("numbers", pa.array([1, None, LARGE]), 2),
+    ],
+    ids=str,
+)
+def test_errors_name_the_row_of_a_number(kind: str, column: Any, row: int) -> None:
+    table = read_items({"item_id": [1, 2, 3], "c": column})
+    with pytest.raises(fastrec.InputError, match=rf"^items column 'c' (must not be NaN|holds).* at position {row}$"):
+        getattr(table, kind)("c")
+
+
+@pytest.mark.parametrize("column", [WITH_NAN, WITH_LARGE])
+def test_errors_of_files_name_the_row_of_a_vector(column: Any, tmp_path: Path) -> None:
+    pytest.importorskip("duckdb")
+    lists, items = tmp_path / "lists.csv", tmp_path / "items.parquet"
+    lists.write_text("user_id,item_id\n1,1\n1,2\n1,3\n")
+    parquet.write_table(pa.table({"item_id": [1, 2, 3], "c": column}), items)
+    row = 2 if column is WITH_NAN else 3
+    with pytest.raises(fastrec.InputError, match=rf"column 'c' (must not be NaN|holds).* in row {row}$"):
+        fastrec.evaluate_files(lists, metrics="intra_list_diversity(column=c)@3", items=items)
 
 
 READS: dict[str, tuple[str, str, Any, str]] = {
