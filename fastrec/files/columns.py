@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fastrec.checks import suggest_name
-from fastrec.exceptions import FastrecError, InputError
+from fastrec.exceptions import Argument, FastrecError, InputError
 from fastrec.inputs.items import ITEM_ID
 from fastrec.inputs.sides import SIDES
 
@@ -26,11 +26,13 @@ __all__ = [
     "RowColumns",
     "SlateColumns",
     "TooLargeError",
+    "is_number",
     "users_of",
 ]
 
 USERS, ITEMS = "users", "items"  # tables besides sides and logs: labels of users, columns of items
 LABELLED = frozenset((*(side.name for side in SIDES.values() if side.has_users), "log", USERS))  # may have labels
+TREC = {4: "TREC judgements", 6: "lines of a TREC run"}  # by the number of columns
 OF_ITEM = "column"  # begins the roles of columns of items
 
 
@@ -95,6 +97,7 @@ class ListColumns:
             wanted |= {"item": self.item} | ({} if name is None else {role: name})
             judged = SIDES[table].judgement_column(self, found.__contains__)
             wanted |= {} if judged is None else {SIDES[table].judgement: judged}
+        _refuse_trec(wanted, path, found)
         _check_found(wanted, path, found)
         if table in LABELLED:
             wanted |= {f"by{n}": name for n, name in enumerate(self.by) if name in found}
@@ -295,3 +298,22 @@ def _check_found(wanted: Mapping[str, str], path: str, found: Sequence[str]) -> 
     for role, name in wanted.items():
         if name not in found:
             raise ColumnError(path, f": no column {name!r}{suggest_name(name, found)}", role=role.rstrip("0123456789"))
+
+
+def _refuse_trec(wanted: Mapping[str, str], path: str, found: Sequence[str]) -> None:
+    """Raise if a file without the columns begins like TREC, though no filler in its second column tells the format."""
+    words = " ".join(map(str, found)).split()
+    missing = next((name for name in wanted.values() if name not in found), None)
+    if missing is None or len(words) not in TREC or not all(map(is_number, words[3:5])):
+        return
+    listed = f": no column {missing!r}; its columns are {', '.join(map(repr, found))}; if these are "
+    raise ColumnError(path, listed, TREC[len(words)], ", pass ", Argument("input_format", ("trec",)))
+
+
+def is_number(text: str) -> bool:
+    """Return whether a string spells a number."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

@@ -114,6 +114,26 @@ def test_what_may_be_a_csv_is_not_taken_for_trec(fails, first):
     assert "no column 'user_id'" in fails(first + "\n1 Q0 5 1 9 x\n", error=ColumnError)
 
 
+@pytest.mark.parametrize(
+    ("first", "words"),
+    [
+        ("1 4.5 005b2j4b 2", "TREC judgements"),  # as those of TREC-COVID: the column is the round
+        ("1\t4.5\t005b2j4b\t2", "TREC judgements"),
+        ("1 run 005b2j4b 1 9.5 x", "lines of a TREC run"),
+        ("1 run 005b2j4b 1 x x", ""),
+        ("1 4.5 005b2j4b relevant", ""),
+        ("1 4.5 005b2j4b 2 3", ""),
+    ],
+)
+def test_lines_that_may_be_trec_are_pointed_at_their_format(write, fails, first, words):
+    found = fails(first + "\n", error=ColumnError)
+    assert found.startswith("PATH: no column 'user_id'; its columns are '1")
+    assert found.endswith(f"'; if these are {words}, pass input_format='trec'" if words else "'")
+    if words.endswith("judgements"):
+        run = write("1 Q0 005b2j4b 1 9.5 x\n")
+        assert evaluate_files(run, write(first + "\n"), "mrr", input_format="trec")["mrr"] == 1.0
+
+
 def test_a_header_with_the_wanted_names_is_not_taken_for_trec(write):
     text = "1\t0\t5\t2\n7\t0\t8\t9\n"
     assert read_logs(write(text), write(text), ListColumns(user="1", item="5")).user_ids.tolist() == [7]

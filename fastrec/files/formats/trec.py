@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fastrec.exceptions import InputError
-from fastrec.files.columns import FileColumns, ListColumns
+from fastrec.files.columns import FileColumns, ListColumns, is_number
 from fastrec.files.formats.base import FILE, AnyColumns, Format, Source, names_files, quoted, reader_sql, text_source
 from fastrec.files.formats.heads import Beginning, Head, compression_of, line_of, lines_of, read_heads
 from fastrec.files.paths import Files
@@ -98,11 +98,7 @@ class _Trec(Format):
         fields = _first_row(start.head)
         if len(fields) not in ROLES or fields[1].upper() not in ("Q0", "0") or not {*fields}.isdisjoint(names):
             return False
-        try:
-            [float(number) for number in fields[3:5]]
-        except ValueError:
-            return False
-        return True
+        return all(map(is_number, fields[3:5]))
 
     def columns(self, columns: AnyColumns) -> AnyColumns:
         if isinstance(columns, ListColumns) and columns.rank is None:
