@@ -357,6 +357,8 @@ def read_ids(column: Column, where: str, n_threads: int = 1) -> Array | Strings:
         return _read_dictionary(column, where)
     if types.is_integer(column.type):
         return integer_ids(_flat(column), where)
+    if _is_whole_decimal(column.type):
+        return integer_ids(_flat(_decimals_as_numbers(column, where)), where)
     if (name := _kind_of_strings(column.type)) is not None:
         numbered = number_column(column, n_threads) if len(column) >= MANY_STRINGS else None
         if numbered is not None:
@@ -412,6 +414,8 @@ def _labels_as_strings(column: Column, where: str) -> Column:
         strings = compute.replace_substring_regex(column.cast(pa.string()), r"(\.\d*?)0+$", r"\1")
         return compute.replace_substring_regex(strings, r"\.$", "")
     if types.is_dictionary(kind) or types.is_null(kind) or types.is_integer(kind) or _kind_of_strings(kind) is not None:
+        return column
+    if _is_whole_decimal(kind):
         return column
     raise InputTypeError(where, f" holds {kind}; {WANTED_LABELS}")
 
@@ -498,6 +502,13 @@ def _decimals_as_numbers(column: Column, where: str) -> Column:
         return column.cast(pa.string()).cast(wanted)  # by way of strings, as PyArrow itself rounds several times
     except pa.ArrowInvalid as error:
         raise InputError(where, f" holds an integer past 64 bits: {error}") from None
+
+
+def _is_whole_decimal(kind: Any) -> bool:
+    """Return whether a type is that of decimals without places, as databases may store integers."""
+    from pyarrow import types
+
+    return bool(types.is_decimal(kind) and not kind.scale)
 
 
 def is_numeric(column: Column) -> bool:

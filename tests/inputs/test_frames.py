@@ -527,6 +527,37 @@ def test_categories_of_numbers() -> None:
     assert fastrec.evaluate(recs, pd.DataFrame(TRUTH), "mrr")["mrr"] == 0.75
 
 
+@pytest.mark.parametrize("precision", [1, 10, 38])
+@pytest.mark.parametrize("form", ["pyarrow", "polars", "pandas", "file"])
+def test_decimals_without_places_are_integers(form: str, precision: int, tmp_path: Path) -> None:
+    """Databases may store integers so: NUMERIC without places."""
+    kind = pa.decimal128(precision, 0)
+    recs, truth = (
+        pa.table({name: pa.array(own).cast(pa.decimal128(19, 0)).cast(kind) for name, own in columns.items()})
+        for columns in (
+            {"user_id": [1, 1, 2], "item_id": [2, 3, 4], "plan": [5, 5, 6]},
+            {"user_id": [1], "item_id": [3]},
+        )
+    )
+    if form == "file":
+        paths = [tmp_path / "recs.parquet", tmp_path / "truth.parquet"]
+        for side, path in zip((recs, truth), paths, strict=True):
+            pa.parquet.write_table(side, path)
+        found = fastrec.evaluate_files(*paths, "mrr", by="plan", per_user=True)
+    else:
+        make: Any = {"pyarrow": lambda rows: rows, "polars": pl.from_arrow, "pandas": lambda rows: rows.to_pandas()}[
+            form
+        ]
+        found = fastrec.evaluate(make(recs), make(truth), "mrr", by="plan", per_user=True)
+    assert found["mrr"] == 0.5 and found.user_ids.tolist() == [1, 2] and [*found.groups["plan"]] == [5, 6]
+
+
+def test_decimals_past_64_bits_are_no_ids() -> None:
+    wide = pa.table({"user_id": [1], "item_id": pa.array([str(2**63)]).cast(pa.decimal128(38, 0))})
+    with pytest.raises(fastrec.InputError, match="recs column 'item_id' holds an integer past 64 bits"):
+        fastrec.evaluate(wide, wide, "mrr")
+
+
 ODD_COLUMNS = {
     "decimals": ("item_id", pl.lit("1.5").cast(pl.Decimal(10, 2)), "decimal128"),
     "dates": ("user_id", pl.lit("2020-01-01").str.to_date(), "date32"),
