@@ -68,7 +68,9 @@ def check_row_metrics(plan: Plan, rows: Rows, ties: str) -> None:
         names = ", ".join(call.text for call in lists)
         raise MetricError(f"sample_weight weighs rows, but metrics of lists have no weights of rows: leave out {names}")
     if lists and ties in BY_ID and rows.items is None:
-        raise InputError(Argument("ties", (ties,)), " needs item_ids")
+        items, item = Argument("item_ids", (...,)), Argument("item", (...,))
+        others = ", or in a frame or a file the name of their column as "
+        raise InputError(Argument("ties", (ties,)), " needs items: pass ", items, others, item)
     if lists and len(rows.labels):
         check_grades(plan, rows.labels, LABELS)
     if rows.labels.dtype != np.int8:  # kernels check labels below 0 and above 1, not between

@@ -24,9 +24,10 @@ from fastrec.files.places import fetched
 from fastrec.files.resources import Resources
 from fastrec.files.tables import has_column
 from fastrec.inputs.frames import read_user_labels
-from fastrec.inputs.items import ItemTable
+from fastrec.inputs.items import ITEM_ID, ItemTable
 from fastrec.inputs.row_groups import check_apart
 from fastrec.inputs.sides import SIDES
+from fastrec.policies import BY_ID
 from fastrec.report.report import Report
 from fastrec.runtime.limits import read_size
 
@@ -126,6 +127,8 @@ def evaluate_files(
                 settings = _settings(RowSettings, LOG, given)
                 tables = {"log": tables.pop("recs"), **tables}
                 make = _maker(metrics, settings, weighted=asked["sample_weight"] is not None)
+                if columns["item"] is None:
+                    columns["item"] = _item_of_log(tables["log"], make(has_users=True), common["input_format"])
                 of_log = {**columns, "users": users, "weight": columns["sample_weight"]}
                 of_rows = RowColumns(
                     **_given(of_log, RowColumns), ratings=make(has_users=True).needs_targets, by=groupings
@@ -160,6 +163,11 @@ def is_of_lists(recs: Path, metrics: Any, asked: Mapping[str, Any]) -> bool:
     if not read_no_truth(metrics, *(asked.get(name) for name in ("like", "k", "min_gain")), of_lists=of_lists):
         return False
     return not has_column(recs, RowColumns().label, asked.get("input_format") or AUTO)
+
+
+def _item_of_log(log: Path, evaluator: ScoreEvaluator, input_format: str) -> str | None:
+    """Return the usual column of items of a log if ties need it and the log has it, as for frames."""
+    return ITEM_ID if evaluator.settings["ties"] in BY_ID and has_column(log, ITEM_ID, input_format) else None
 
 
 def maker_of_lists(metrics: Any, settings: Mapping[str, Any]) -> Callable[[ItemTable | None], Evaluator]:

@@ -749,6 +749,26 @@ def test_evaluate_files_with_the_least_gain_of_a_tool(write, memory):
     assert evaluate_files(recs, truth, "recall@2", **options)["recall@2"] == 1.0
 
 
+@pytest.mark.parametrize("ties", ["id_asc", "id_desc"])
+def test_ties_by_id_take_the_usual_column_of_items(write, ties):
+    log = {"user_id": [1, 1, 1], "item_id": [5, 6, 7], "label": [1, 0, 0], "score": [0.5, 0.5, 0.25]}
+    wanted = evaluate_scores(pa.table(log), metrics=["mrr", "auc"], ties=ties)
+    assert wanted["mrr"] == (1.0 if ties == "id_asc" else 0.5)
+    assert dict(evaluate_files(write(log), None, ["mrr", "auc"], ties=ties)) == dict(wanted)
+    renamed = {"sku" if name == "item_id" else name: values for name, values in log.items()}
+    assert dict(evaluate_files(write(renamed), None, ["mrr", "auc"], ties=ties, item="sku")) == dict(wanted)
+    says = (
+        f"^ties='{ties}' needs items: pass item_ids=..., or in a frame or a file the name of their column as item=...$"
+    )
+    for ask in (
+        lambda: evaluate_files(write(renamed), None, "mrr", ties=ties),
+        lambda: evaluate_scores(pa.table(renamed), metrics="mrr", ties=ties),
+    ):
+        with pytest.raises(InputError, match=says):
+            ask()
+    assert evaluate_files(write(renamed), None, "auc", ties=ties)["auc"] == wanted["auc"]  # needs no items
+
+
 def test_labels_from_a_file_of_users(write):
     users = write("user_id,plan,age\n2,paid,30\n1,free,4\n9,free,7\n")
     report = evaluate_files(write(LISTS), write(TRUTH), ["mrr"], by=["plan", "age"], users=users)
