@@ -307,6 +307,7 @@ RETRIEVAL = (
             "label_ranking_loss": "users of one class count as 0 there: use 1 - gauc(weight=equal)",
         },
         notes_of={
+            "log_loss brier": "of scores in float32, they are computed in float32 there",
             "ndcg dcg": "ndcg_score and dcg_score take one row of scores per user, all of the same length",
             "balanced_accuracy": "rows of one class have the recall of this class there",
             "r2": "equal targets have 1 or 0 there",

@@ -284,6 +284,12 @@ def test_names_of_the_tool_find_the_values():
     }
 
 
+@pytest.mark.parametrize("metric", ["log_loss", "brier"])
+def test_explanations_tell_of_the_precision_of_scikit_learn(metric):
+    why = fastrec.explain_scores(metric, [1, 0], np.array([0.5, 0.25], np.float32), like="sklearn")
+    assert "of scores in float32, they are computed in float32 there" in str(why)
+
+
 def test_cut_offs_and_defaults():
     report = fastrec.evaluate(*LISTS_OF_TWO, ["map", "recall@1"], k=[2, 3], like="ranx", per_user=True)
     assert list(report) == ["map(denominator=n_rel)@2", "map(denominator=n_rel)@3", "recall@1"]
