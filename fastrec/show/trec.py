@@ -22,10 +22,13 @@ def names_there(metrics: Iterable[str], names: Mapping[str, str]) -> list[tuple[
 
 
 def as_trec(rows: Iterable[tuple[str, str, float]]) -> Iterator[str]:
-    """Yield a line for each measure, query and value, as trec_eval prints them: counts whole, others to four digits."""
+    """Yield a line for each measure, query and value, as trec_eval prints them: counts whole, others to four digits.
+
+    The name of a measure loses its blanks, which separate the fields.
+    """
     for measure, query, value in rows:
         number = str(value) if isinstance(value, int) else f"{value:6.4f}"
-        yield f"{measure:<22s}\t{query}\t{number}"
+        yield f"{''.join(measure.split()):<22s}\t{query}\t{number}"
 
 
 def lines_of_users(

@@ -453,6 +453,17 @@ def test_the_format_of_trec_eval_holds_no_blanks(folder):
     assert not (folder / "users.trec").exists()
 
 
+def test_measures_in_the_format_of_trec_eval_have_no_blanks(folder):
+    files = ("evaluate", "a.csv", "truth.csv", "-m", "ndcg(gain=binary, discount=log2_flat2)@2")
+    lines = good(*files, "--format", "trec", "--per-user", "users.trec").splitlines()
+    lines += (folder / "users.trec").read_text().splitlines()
+    assert all(len(line.split()) == 3 for line in lines) and len(lines) > 3
+    (name,) = {line.split()[0] for line in lines} - {"num_q"}
+    assert [*json.loads(good("evaluate", "a.csv", "truth.csv", "-m", name, "--format", "json"))["metrics"]] == [
+        files[4]
+    ]
+
+
 @pytest.mark.skipif("FASTREC_TEST_DATA" not in os.environ, reason="FASTREC_TEST_DATA names no folder with real data")
 def test_the_lines_of_a_real_run_are_those_of_trec_eval(folder):
     data = Path(os.environ["FASTREC_TEST_DATA"]) / "trec_eval"
