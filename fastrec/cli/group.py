@@ -176,6 +176,8 @@ def _in_options(name: Name) -> object:
         flag = "-k" if name.name == "k" else f"--{OPTIONS[name.name].replace('_', '-')}"
         if name.values in ((), (...,)):
             return flag
+        if isinstance(name.values[0], list):  # an option that is given several times
+            return " ".join(f"{flag} {shlex.quote(value)}" for value in name.values[0])
         return f"{flag} {name.listed(shlex.quote if name.name in COLUMNS else str)}"
     if isinstance(name, Known):
         return in_options(name.text)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from fastrec.checks import suggest_name
-from fastrec.exceptions import Argument, FastrecError, InputError
+from fastrec.exceptions import Argument, FastrecError, InputError, Text
 from fastrec.inputs.items import ITEM_ID
 from fastrec.inputs.sides import SIDES
 
@@ -27,12 +27,14 @@ __all__ = [
     "SlateColumns",
     "TooLargeError",
     "is_number",
+    "several_names",
     "users_of",
 ]
 
 USERS, ITEMS = "users", "items"  # tables besides sides and logs: labels of users, columns of items
 LABELLED = frozenset((*(side.name for side in SIDES.values() if side.has_users), "log", USERS))  # may have labels
 TREC = {4: "TREC judgements", 6: "lines of a TREC run"}  # by the number of columns
+MULTIPLE = {"user": "user", "row_by": "row_by", "key": "row_key"}  # role -> argument that may name several columns
 OF_ITEM = "column"  # begins the roles of columns of items
 
 
@@ -297,7 +299,16 @@ FileColumns = ListColumns | RowColumns | ImpressionColumns | SlateColumns | Item
 def _check_found(wanted: Mapping[str, str], path: str, found: Sequence[str]) -> None:
     for role, name in wanted.items():
         if name not in found:
-            raise ColumnError(path, f": no column {name!r}{suggest_name(name, found)}", role=role.rstrip("0123456789"))
+            kind = role.rstrip("0123456789")
+            several = several_names(MULTIPLE[kind], name, found) if kind != role and kind in MULTIPLE else ""
+            hint = several or suggest_name(name, found)
+            raise ColumnError(path, f": no column {name!r}", hint, role="" if several else kind)
+
+
+def several_names(argument: str, name: str, found: Collection[str]) -> str:
+    """Return what to add to an error about a missing column whose name lists several with commas; "" for others."""
+    names = [own.strip() for own in name.split(",")]
+    return Text("; for several pass ", Argument(argument, (names,))) if len(names) > 1 and {*names} <= {*found} else ""
 
 
 def _refuse_trec(wanted: Mapping[str, str], path: str, found: Sequence[str]) -> None:

@@ -23,7 +23,7 @@ from fastrec.runtime.limits import resolve_threads
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
-from fastrec.files.columns import LABELLED, OF_ITEM, USERS, ColumnError, RowColumns, TooLargeError
+from fastrec.files.columns import LABELLED, OF_ITEM, USERS, ColumnError, RowColumns, TooLargeError, several_names
 
 __all__ = [
     "BOOLEANS",
@@ -302,10 +302,12 @@ def check_groupings(files: Mapping[str, File], by: Sequence[str]) -> None:
                 check_label_type(file, f"by{n}")
         if any(f"by{n}" in file.names for file in having):
             continue
+        several = several_names("by", name, {column for file in having for column in file.source.columns})
         if len(having) == 1:
-            raise ColumnError(having[0].path, f": no column {name!r} to group by", mend, role="by")
+            role = "" if several else "by"
+            raise ColumnError(having[0].path, f": no column {name!r} to group by", several or mend, role=role)
         paths = joined((file.path for file in having), " nor ")
-        raise InputError("neither ", paths, f" has the column {name!r} to group by", mend)
+        raise InputError("neither ", paths, f" has the column {name!r} to group by", several or mend)
 
 
 def check_label_type(file: File, role: str) -> None:

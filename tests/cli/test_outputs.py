@@ -464,6 +464,29 @@ def test_measures_in_the_format_of_trec_eval_have_no_blanks(folder):
     ]
 
 
+@pytest.mark.parametrize("option", ["--by", "--row-by", "--user-col"])
+def test_names_of_columns_with_commas_are_several_options(folder, option):
+    (folder / "log.csv").write_text("user_id,c,d,label,score\n1,a,b,1,.9\n1,a,b,0,.8\n")
+    (folder / "lists.csv").write_text("user_id,item_id,c\n1,10,a\n")
+    (folder / "relevant.csv").write_text("user_id,item_id,my d\n1,10,a\n")
+    assert_fails(
+        f"'c, d'{' to group by' * (option == '--by')}; for several pass {option} c {option} d\n",
+        "evaluate",
+        "log.csv",
+        "-m",
+        "auc",
+        option,
+        "c, d",
+    )
+    if option == "--by":
+        neither = "neither lists.csv nor relevant.csv has the column"
+        says = f"{neither} 'c,my d' to group by; for several pass --by c --by 'my d'\n"
+        assert_fails(says, "evaluate", "lists.csv", "relevant.csv", "-m", "mrr", option, "c,my d")
+        assert_fails("--users adds a file", "evaluate", "lists.csv", "relevant.csv", "-m", "mrr", option, "c,e")
+        with pytest.raises(fastrec.InputError, match=r"'c,d' to group by; for several pass by=\['c', 'd'\]$"):
+            fastrec.evaluate_files("log.csv", metrics="auc", by="c,d")
+
+
 @pytest.mark.skipif("FASTREC_TEST_DATA" not in os.environ, reason="FASTREC_TEST_DATA names no folder with real data")
 def test_the_lines_of_a_real_run_are_those_of_trec_eval(folder):
     data = Path(os.environ["FASTREC_TEST_DATA"]) / "trec_eval"
