@@ -25,6 +25,7 @@ from fastrec.inputs.arrow import (
     open_foreign,
     read_ids,
     read_numbers,
+    refuse_other_indexes,
     split_lists,
 )
 from fastrec.inputs.ids import Ids, check_ids
@@ -315,7 +316,23 @@ def _read_columns(columns: Mapping[Any, Any], item: str) -> ItemTable:
     if isinstance(columns[item], Mapping | AbstractSet):
         raise InputTypeError(f"items column {item!r} must be a list or an array, found {shown(columns[item])}")
     ids = check_ids(columns[item], f"items column {item!r}").copy()
+    _refuse_other_indexes(columns, item, ids.tolist())
     return ItemTable(ids, {str(name): own for name, own in columns.items() if name != item})
+
+
+def _refuse_other_indexes(columns: Mapping[Any, Any], item: str, ids: list[Any]) -> None:
+    """Reject Series whose index holds the items in another order than the ids, or is not that of the ids' Series."""
+    own, apart = index_of(columns[item]), {f"items[{item!r}]": columns[item]}
+    for name, column in columns.items():
+        index = index_of(column)
+        if index is None or (own is not None and index.equals(own)) or index.tolist() == ids:
+            continue
+        if type(index).__name__ != "RangeIndex" and len(index) == len(ids) and set(index) == set(ids):
+            found = f"items[{name!r}] has an index with the items in another order, but columns are matched by position"
+            mend = f"pass items[{name!r}].loc[items[{item!r}]], or, if it is in their order, items[{name!r}].to_numpy()"
+            raise InputError(f"{found}: {mend}")
+        apart[f"items[{name!r}]"] = column
+    refuse_other_indexes(apart)
 
 
 def _read_rows(rows: Mapping[Any, Any], item: str) -> ItemTable:

@@ -108,6 +108,48 @@ def test_a_sparse_matrix_may_hold_a_cell_twice_and_in_any_order(columns: list[in
     assert (made.data.tolist(), made.indices.tolist()) == ([1.0, 2.0, 3.0, 4.0], columns)
 
 
+COUNTED = pd.Series([3.0, 1.0], ["b", "a"])
+AS_IN_PANDAS: dict[str, tuple[Any, Any, str]] = {
+    "ids in another order": (
+        ["a", "b"],
+        COUNTED,
+        r"^items\['n'\] has an index with the items in another order, but .*",
+    ),
+    "an array of ids": (np.array(["a", "b"]), COUNTED, r"pass items\['n'\].loc\[items\['item_id'\]\], or, if it is in"),
+    "ids with an index": (pd.Series(["a", "b"], [7, 8]), COUNTED, "has an index with the items in another order"),
+    "integers": ([1, 0], pd.Series([3.0, 1.0], [0, 1]), "has an index with the items in another order"),
+    "two indexes": (
+        pd.Series(["a", "b"], [7, 8]),
+        pd.Series([3.0, 1.0], [8, 7]),
+        r"^items\['item_id'\] and items\['n'\] are Series with different indexes, but Series are matched by position",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", AS_IN_PANDAS)
+def test_series_of_items_with_another_index_are_refused(name: str) -> None:
+    ids, column, says = AS_IN_PANDAS[name]
+    with pytest.raises(fastrec.InputError, match=says):
+        read_items({"item_id": ids, "n": column})
+
+
+@pytest.mark.parametrize(
+    ("ids", "index"),
+    [
+        (["b", "a"], ["b", "a"]),
+        (pd.Series(["b", "a"]), ["b", "a"]),
+        (["b", "a"], None),
+        ([1, 0], None),
+        ([5, 6], [7, 8]),
+    ],
+)
+def test_series_of_items_in_their_order_are_read(ids: Any, index: Any) -> None:
+    table = read_items({"item_id": ids, "n": pd.Series([3.0, 1.0], index), "m": pd.Series([1.0, 2.0], index)})
+    assert table.numbers("n").tolist() == [3.0, 1.0]
+    frame = pd.DataFrame({"item_id": [1, 0], "n": [3.0, 1.0]}, [0, 1])
+    assert read_items({"item_id": frame["item_id"], "n": frame["n"]}).numbers("n").tolist() == [3.0, 1.0]
+
+
 ONE_HOT = np.array([[1, 0, 0], [0, 1, 0], [0, 0, 1]])
 
 
