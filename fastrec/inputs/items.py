@@ -45,7 +45,7 @@ FORMS = f"a data frame or a dict of columns with {ITEM_ID!r}, or a dict {{item: 
 class Categories(NamedTuple):
     """The categories of each item: one or several."""
 
-    codes: Array  # int64, end to end
+    codes: Array  # int64, end to end; ascending for each item, as the order of a set differs between processes
     indptr: Array  # int64 (n_items + 1,)
     names: list[Any]  # of the codes
 
@@ -116,7 +116,9 @@ class ItemTable(NamedTuple):
             raise InputError(where, f" must hold the categories of each item, {found}: pass the names of the columns")
         place = {label: code for code, label in enumerate(names)}
         codes = np.fromiter(map(place.__getitem__, labels), np.int64, len(labels))
-        return Categories(codes, np.array(indptr), names)
+        ends = np.array(indptr)
+        order = np.lexsort((codes, np.repeat(np.arange(len(ends) - 1), np.diff(ends))))
+        return Categories(codes[order], ends, names)
 
     def vectors(self, column: str) -> Vectors:
         """Return a column of vectors of one length, dense or in a CSR matrix."""

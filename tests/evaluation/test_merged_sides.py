@@ -6,7 +6,10 @@ A history by position serves one batch.
 from __future__ import annotations
 
 import io
+import os
 import random
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -91,6 +94,37 @@ def test_other_sides_do_not_merge(metric: str, mine: Any, theirs: Any, match: st
             with pytest.raises(fastrec.InputError, match=f"^merge needs .*{match}"):
                 one.merge(other)
             assert one.result().to_dict() == before
+
+
+PART_OF_A_PROCESS = """
+import sys
+import fastrec
+shop = {"item_id": [1, 2], "category": [{"x", "y", "z", "drama", "war"}, {"war", "y"}]}
+evaluator = fastrec.Evaluator("category_coverage@2", items=shop)
+evaluator.update({sys.argv[1]: [1, 2]})
+sys.stdout.buffer.write(evaluator.to_bytes())
+"""
+
+
+def test_sets_of_categories_merge_from_two_processes() -> None:
+    states = [
+        subprocess.run(
+            [sys.executable, "-c", PART_OF_A_PROCESS, user],
+            env=os.environ | {"PYTHONHASHSEED": seed},
+            stdout=subprocess.PIPE,
+            check=True,
+        ).stdout
+        for user, seed in (("a", "1"), ("b", "2"))
+    ]
+    first, second = map(fastrec.Evaluator.from_bytes, states)
+    assert first.merge(second).result()["category_coverage@2"] == 1.0
+
+
+def test_the_order_of_the_categories_of_an_item_does_not_matter() -> None:
+    turned = ITEMS | {"category": [own[::-1] for own in ITEMS["category"]]}
+    assert merged(
+        lambda: part("a", "category_coverage@2", items=ITEMS), lambda: part("b", "category_coverage@2", items=turned)
+    )
 
 
 @pytest.mark.parametrize("metric", ["novelty@2", "category_coverage@2", "intra_list_diversity@2", "popularity@2"])

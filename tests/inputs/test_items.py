@@ -63,7 +63,7 @@ def test_a_column_is_read_as_what_a_metric_needs(form: str) -> None:
     codes, indptr, names = table.categories("brand")
     assert (codes.tolist(), indptr.tolist(), names) == ([0, 1, 0], [0, 1, 2, 3], ["u", "v"])
     codes, indptr, names = table.categories("genre")
-    assert (codes.tolist(), indptr.tolist(), names) == ([0, 1, 0, 2, 0, 1], [0, 2, 3, 6], ["x", "y", "z"])
+    assert (codes.tolist(), indptr.tolist(), names) == ([0, 1, 0, 0, 1, 2], [0, 2, 3, 6], ["x", "y", "z"])
     assert table.vectors("vector").matrix.tolist() == COLUMNS["vector"]
 
 
@@ -287,7 +287,7 @@ def test_whole_floats_are_categories(form: str) -> None:
 def test_strings_may_hold_several_categories() -> None:
     for column in (["b|a", "a||"], pa.array(["b|a", "a||"]), np.array(["b|a", "a||"])):
         codes, indptr, names = read_items({"item_id": [1, 2], "genre": column}).categories("genre", "|")
-        assert (codes.tolist(), indptr.tolist(), names) == ([1, 0, 0], [0, 2, 3], ["a", "b"])
+        assert (codes.tolist(), indptr.tolist(), names) == ([0, 1, 0], [0, 2, 3], ["a", "b"])
     with pytest.raises(fastrec.InputTypeError, match=r"items column 'genre' must hold strings with sep=|, found 3"):
         read_items({"item_id": [1], "genre": [3]}).categories("genre", "|")
 
@@ -375,6 +375,13 @@ READS: dict[str, tuple[str, str, Any, str]] = {
     ),
     "infinite": ("vectors", "price", [[1.0], [np.inf]], r"items column 'price' must hold finite numbers, found inf"),
 }
+
+
+def test_categories_of_an_item_have_one_order() -> None:
+    forms: list[Any] = [[["b", "a"], ["c", "a", "b"]], [["a", "b"], ["b", "c", "a"]], [{"a", "b"}, {"a", "b", "c"}]]
+    for made in [*forms, pd.Series(forms[2]), pa.array(forms[0])]:
+        found = read_items({"item_id": [1, 2], "c": made}).categories("c")
+        assert (found.codes.tolist(), found.indptr.tolist(), found.names) == ([0, 1, 0, 1, 2], [0, 2, 5], list("abc"))
 
 
 @pytest.mark.parametrize("name", READS)
