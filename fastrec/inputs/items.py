@@ -87,10 +87,13 @@ class ItemTable(NamedTuple):
         """Return a column with one category per item, with lists of them, or with strings that `sep` separates."""
         where, value = self._read(column)
         _refuse_sparse(value, where, "categories")
+        _refuse_padding(value, where)
         if sep is None and _is_plain(value) and value.dtype.kind in "iuU" and value.ndim == 1:
             kinds, codes = np.unique(value, return_inverse=True)
+            _refuse_written_lists(kinds.tolist(), where)
             return Categories(codes, np.arange(len(codes) + 1), kinds.tolist())
         rows = value.to_pylist() if is_column(value) else value.tolist() if isinstance(value, np.ndarray) else value
+        _refuse_written_lists(rows, where)
         labels: list[Any] = []
         indptr = [0]
         one_hot = isinstance(value, np.ndarray) and value.ndim == 2 and value.shape[1] > 1  # or a row has copies
@@ -167,6 +170,8 @@ class ItemTable(NamedTuple):
             raise value
         if isinstance(value, Iterator):
             raise InputTypeError(where, f" must be a list or an array, found {with_article(type(value).__name__)}")
+        if hasattr(value, "columns"):
+            raise InputTypeError(where, " must be a list or an array, found a data frame: pass its to_numpy()")
         refuse_unusual(value, where)
         if isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.dtype == object):
             for row in {type(row): row for row in value}.values():
@@ -195,6 +200,21 @@ def _is_sparse(value: Any) -> bool:
 def _refuse_sparse(value: Any, where: str, wanted: str) -> None:
     if _is_sparse(value):
         raise InputTypeError(where, f" must hold {wanted}, found a sparse matrix")
+
+
+def _refuse_padding(value: Any, where: str) -> None:
+    """Reject negative numbers in a 2-D array: they may be categories, or the padding of rows."""
+    if _is_plain(value) and value.ndim == 2 and value.dtype.kind in "if" and (value < 0).any():
+        found = f"found {value[value < 0][0]}: if it pads short rows, pass lists of the categories"
+        raise InputError(where, " must hold categories from 0 in a 2-D array, ", found)
+
+
+def _refuse_written_lists(rows: Any, where: str) -> None:
+    """Reject lists that were written as text, as pandas writes them to CSV: each spelling would be one category."""
+    strings = [row for row in rows if isinstance(row, str)]
+    if strings and all(row[:1] + row[-1:] in ("[]", "{}") for row in strings):
+        mend = "save them as Parquet or JSON lines, or as text with a separator and the option sep"
+        raise InputError(where, f" holds lists written as text, such as {shown(strings[0])}: {mend}")
 
 
 def _read_sparse(value: Any, where: str) -> Any:

@@ -20,7 +20,11 @@ from fastrec.runtime.compiler import Entry
 from fastrec.runtime.threads import over_users
 
 Array = np.ndarray[Any, Any]
-MARKS = "|;"  # that often separate categories
+MARKS = {  # that often separate categories, and what to do then: no option can hold a comma
+    "|": "add the option sep=|",
+    ";": "add the option sep=;",
+    ", ": "pass lists, or replace it by '|' and add the option sep=|",
+}
 MAX_EXPONENT = 400  # of 2, of numbers whose squares and their sums are doubles
 
 
@@ -121,11 +125,11 @@ def has_features(features: Any) -> Array:
 
 def note_unseparated(sides: BatchSides, column: str, names: Sequence[Any], sep: str | None) -> None:
     """Hint at a separator if most categories of a column hold one, and none is named."""
-    for mark in MARKS if sep is None else ():
+    for mark, mend in MARKS.items() if sep is None else ():
         held = [name for name in names if isinstance(name, str) and mark in name]
         if 2 * len(held) > len(names):
             found = f"{len(held):,} of {len(names):,} categories in the items column {column!r} hold {mark!r}"
-            sides.hints.append(f"{found}, such as {held[0]!r}: if it separates categories, add the option sep={mark}")
+            sides.hints.append(f"{found}, such as {held[0]!r}: if it separates categories, {mend}")
 
 
 def note_missing(sides: BatchSides, featured: Array) -> None:

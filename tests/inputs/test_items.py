@@ -183,6 +183,35 @@ def test_categories_may_be_numbers(made: Any) -> None:
     assert [{names[code] for code in codes[a:b]} for a, b in itertools.pairwise(indptr)] == wanted
 
 
+@pytest.mark.parametrize(
+    "made", [np.array([[1, -1], [1, 2], [2, -1]]), np.array([[1.0, -1.0], [1.0, 2.0], [2.0, 3.0]])]
+)
+def test_padding_is_no_category(made: Any) -> None:
+    says = (
+        r"^items column 'c' must hold categories from 0 in a 2-D array, found -1.*: if it pads short rows, pass lists"
+    )
+    table = read_items({"item_id": [1, 2, 3], "c": made})
+    with pytest.raises(fastrec.InputError, match=says):
+        table.categories("c")
+    assert table.vectors("c").matrix.tolist() == made.tolist()
+    assert read_items({"item_id": [1, 2], "c": np.array([-1, 4])}).categories("c").names == [-1, 4]
+
+
+WRITTEN = ["['drama', 'war']", "['war']", "[]"]
+
+
+@pytest.mark.parametrize("made", [WRITTEN, np.array(WRITTEN), pa.array(WRITTEN), pd.Series([*WRITTEN[:2], None])])
+@pytest.mark.parametrize("sep", [None, "|"])
+def test_lists_that_were_written_as_text_are_no_categories(made: Any, sep: str | None) -> None:
+    says = r"^items column 'c' holds lists written as text, such as .*: save them as Parquet or JSON lines, or as text"
+    with pytest.raises(fastrec.InputError, match=says):
+        read_items({"item_id": [1, 2, 3], "c": made}).categories("c", sep)
+
+
+def test_one_category_may_have_brackets() -> None:
+    assert read_items({"item_id": [1, 2], "c": ["[none]", "drama"]}).categories("c").names == ["[none]", "drama"]
+
+
 MASKED = np.ma.array([1.0, 2.0, 3.0], mask=[0, 1, 0])
 
 
@@ -373,6 +402,13 @@ READS: dict[str, tuple[str, str, Any, str]] = {
         sparse.coo_matrix(np.eye(2)),
         "items column 'price' must hold categories, found a sparse matrix$",
     ),
+    "a frame as vectors": (
+        "vectors",
+        "price",
+        pd.DataFrame({"a": [1.0, 2.0]}),
+        r"items column 'price' must be a list or an array, found a data frame: pass its to_numpy\(\)$",
+    ),
+    "a frame as numbers": ("numbers", "price", pl.DataFrame({"a": [1.0, 2.0]}), ".* found a data frame: pass its"),
     "infinite": ("vectors", "price", [[1.0], [np.inf]], r"items column 'price' must hold finite numbers, found inf"),
 }
 

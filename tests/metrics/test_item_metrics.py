@@ -700,6 +700,9 @@ def test_a_separator_that_no_option_names() -> None:
             fastrec.evaluate([[1, 2]], None, metric, items=shop)
         separated = metric.replace(")", ", sep=|)") if "(" in metric else metric.replace("@", "(sep=|)@")
         assert not fastrec.evaluate([[1, 2]], None, separated, items=shop).warnings
+    shop = {1: {"category": "a, b"}, 2: {"category": "a, c"}, 3: {"category": "c"}}
+    with pytest.warns(fastrec.FastrecWarning, match=r"2 of 3 .* hold ', ', .*: if it separates categories, pass lists"):
+        fastrec.evaluate([[1, 2]], None, "category_entropy@2", items=shop)
     assert parse("category_entropy(sep='|')@2").text == parse('category_entropy(sep="|")@2').text
     assert parse("category_entropy(sep='|')@2").text == "category_entropy(sep=|)@2"
 
