@@ -271,7 +271,7 @@ def evaluate_model(
           (two arrays are factors, and an error if the second is square, unless it is symmetric)
         - a 2-D array of scores (n_users, n_items); a memory map is read in blocks
         - data frames of pandas in place of these arrays: their index and columns are the default of ``user_ids`` and
-          ``item_ids``, unless they are 0, 1, 2, ...
+          ``item_ids``, unless they are 0, 1, 2, ...; the columns of X are items if B is square
         - a function that takes an integer array of rows and returns scores (len(rows), ``n_items``); the main thread
           calls it for one block after the other, a second time if the lists of all items are made again, and it may
           return the same memory each time; without ``users`` and ``user_ids``, its rows are those of ``truth``

@@ -417,6 +417,8 @@ def _open_frames(model: Any, given: Mapping[str, Any]) -> tuple[dict[str, Any], 
         labels = {"user_ids": frames[0].index, "item_ids": frames[0].columns}
     elif any(map(is_sparse, parts)):  # the other is X, with a row per user, or B, with a column per item
         labels = {"user_ids": parts[0].index} if frames[0] is parts[0] else {"item_ids": parts[1].columns}
+        if frames[0] is parts[0] and parts[1].shape == (len(parts[0].columns),) * 2:  # B leads from items to items
+            labels["item_ids"] = parts[0].columns
     else:
         labels = {
             name: one.index for name, one in zip(("user_ids", "item_ids"), parts, strict=True) if hasattr(one, "index")

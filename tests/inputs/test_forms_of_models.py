@@ -50,6 +50,13 @@ def test_labels_of_a_frame_beside_a_sparse_matrix_count() -> None:
     x, b = pd.DataFrame(users, index=USERS), pd.DataFrame(weights, columns=ITEMS)
     assert mrr((sparse.csr_array(users), b.iloc[:, ::-1]), TRUTH, user_ids=USERS) == wanted
     assert mrr((x.iloc[::-1], sparse.csr_array(weights)), TRUTH, item_ids=ITEMS) == wanted
+    both = x.set_axis(ITEMS, axis=1)
+    assert mrr((both, sparse.csr_array(weights)), TRUTH) == wanted
+    turned = both.iloc[:, ::-1], sparse.csr_array(weights[::-1, ::-1])
+    assert mrr(turned, TRUTH) == wanted
+    assert mrr((x.set_axis([*"vwxyz"], axis=1), sparse.csr_array(weights)), TRUTH, item_ids=ITEMS) == wanted
+    wide = pd.DataFrame(np.eye(4, 3), USERS, ["f", "g", "h"]), sparse.csr_array(weights[:3])  # from features to items
+    assert mrr(wide, TRUTH, item_ids=ITEMS) == mrr(np.eye(4, 3) @ weights[:3], TRUTH, user_ids=USERS, item_ids=ITEMS)
     plain = [[1], [3], [0], [2]]
     assert mrr((sparse.csr_array(users), pd.DataFrame(weights)), plain) == mrr(users @ weights, plain)
     with pytest.raises(fastrec.InputTypeError, match="found a tuple of 3"):
