@@ -29,6 +29,7 @@ __all__ = [
     "index_of",
     "is_column",
     "is_numeric",
+    "is_other_order",
     "list_column",
     "open_foreign",
     "read_ids",
@@ -128,6 +129,14 @@ def index_of(value: Any, *, frames: bool = False) -> Any:
     """
     own = _unwrap(value)
     return own.index if _is_series(own) or (frames and _is_of_pandas(own) and hasattr(own, "columns")) else None
+
+
+def is_other_order(index: Any, ids: list[Any]) -> bool:
+    """Return whether an index of pandas has the ids in another order. A default index has none."""
+    if type(index).__name__ == "RangeIndex" and (index.start, index.step) == (0, 1):
+        return False
+    labels = index.tolist()
+    return labels != ids and len(labels) == len(ids) and set(labels) == set(ids)
 
 
 def _unwrap(value: Any) -> Any:

@@ -21,6 +21,7 @@ from fastrec.inputs.arrow import (
     index_of,
     is_column,
     is_numeric,
+    is_other_order,
     list_column,
     open_foreign,
     read_ids,
@@ -349,7 +350,7 @@ def _refuse_other_indexes(columns: Mapping[Any, Any], item: str, ids: list[Any])
         index = index_of(column)
         if index is None or (own is not None and index.equals(own)) or index.tolist() == ids:
             continue
-        if type(index).__name__ != "RangeIndex" and len(index) == len(ids) and set(index) == set(ids):
+        if is_other_order(index, ids):
             found = f"items[{name!r}] has an index with the items in another order, but columns are matched by position"
             mend = f"pass items[{name!r}].loc[items[{item!r}]], or, if it is in their order, items[{name!r}].to_numpy()"
             raise InputError(f"{found}: {mend}")

@@ -11,7 +11,16 @@ import numpy as np
 
 from fastrec.checks import listed, refuse_path
 from fastrec.exceptions import Argument, InputError, InputTypeError, Name, Place, RowNumber, shown
-from fastrec.inputs.arrow import Frame, chunked, is_column, list_column, open_foreign, read_ids
+from fastrec.inputs.arrow import (
+    Frame,
+    chunked,
+    index_of,
+    is_column,
+    is_other_order,
+    list_column,
+    open_foreign,
+    read_ids,
+)
 from fastrec.inputs.columns import refuse_rounded, refuse_rounded_list
 from fastrec.inputs.ids import Ids, Strings, check_ids, integer_ids, spell
 from fastrec.inputs.ragged import as_array
@@ -342,10 +351,10 @@ class ModelCall(NamedTuple):
 
 def read_call(model: Any, given: Mapping[str, Any]) -> ModelCall:
     """Return the arguments about a model, checked, with the candidates of all users as its catalogue."""
-    labels, model = _open_frames(model, given)
+    labels, arrays = _open_frames(model, given)
     given = {**given, **labels}
     with _naming_rows(given):
-        own = read_model(model, given["n_items"], given["user_bias"], given["item_bias"])
+        own = read_model(arrays, given["n_items"], given["user_bias"], given["item_bias"])
     rows = None if given["users"] is None else _check_rows(given["users"], own.n_users)
     names = given["user_ids"]
     if names is not None and own.n_users is not None:
@@ -359,6 +368,7 @@ def read_call(model: Any, given: Mapping[str, Any]) -> ModelCall:
         raise InputError(f"item_ids must have one id per item of the model, {own.n_items}; found {len(items)}")
     if given["item_ids"] is not None:
         _check_items(items)
+    _refuse_biases_in_other_order(model, given, names, items)
     candidates = chunked(open_foreign(given["candidates"], "candidates"))
     if isinstance(candidates, Iterator):
         candidates = list(candidates)
@@ -460,6 +470,19 @@ def _check_indexes_of_biases(labels: Mapping[str, Any], given: Mapping[str, Any]
         bias = given[f"{name[:4]}_bias"]
         if hasattr(bias, "index") and hasattr(bias, "to_numpy") and not bias.index.equals(index):
             raise InputError(f"{name[:4]}_bias and {name[:4]}_factors must have the same index")
+
+
+def _refuse_biases_in_other_order(model: Any, given: Mapping[str, Any], users: Array | None, items: Array) -> None:
+    """Raise InputError for biases whose index has the ids in another order, if their factors have no index."""
+    for nth, (side, ids) in enumerate((("user", users), ("item", items))):
+        index, own = index_of(given[f"{side}_bias"]), index_of(given[f"{side}_ids"])
+        if index is None or hasattr(model[nth], "columns") or (own is not None and index.equals(own)):
+            continue
+        if is_other_order(index, list(range(len(index))) if ids is None else ids.tolist()):
+            ordered = "sort_index()" if given[f"{side}_ids"] is None else f"loc[{side}_ids]"
+            mend = f"pass {side}_bias.{ordered}, or, if it is in their order, {side}_bias.to_numpy()"
+            found = f"has an index with the {side}s in another order, but biases are matched by position"
+            raise InputError(f"{side}_bias {found}: {mend}")
 
 
 def _check_rows(users: Any, n_users: int | None) -> Array:

@@ -124,6 +124,29 @@ def test_ids_that_contradict_the_order_of_labels_are_errors() -> None:
         mrr(frame, TRUTH, item_ids=[["a"], ["b"], ["c"], ["d"], ["e"]])
 
 
+def test_biases_with_an_index_in_another_order_are_errors() -> None:
+    """They were added by position, so items had the biases of others."""
+    pd = pytest.importorskip("pandas")
+    bias = pd.Series(np.arange(5.0), ITEMS)
+    named: dict[str, Any] = {"user_ids": USERS, "item_ids": ITEMS}
+    wanted = mrr(FACTORS, TRUTH, **named, item_bias=np.arange(5.0))
+    for own in (bias, bias.reset_index(drop=True)):
+        assert mrr(FACTORS, TRUTH, **named, item_bias=own) == wanted
+    columns = pd.DataFrame({"item": [2, 0, 1, 4, 3], "bias": np.arange(5.0)}, [4, 3, 2, 1, 0])
+    truth = {user: [0] for user in USERS}
+    of_columns = {"user_ids": USERS, "item_ids": columns["item"]}
+    found = mrr(FACTORS, truth, **of_columns, item_bias=columns["bias"])
+    assert found == mrr(FACTORS, truth, user_ids=USERS, item_ids=[2, 0, 1, 4, 3], item_bias=np.arange(5.0))
+    says = "^{0}_bias has an index with the {0}s in another order, .* pass {0}_bias.{1}, or"
+    for side, call, mend in (
+        ("item", named | {"item_bias": bias.sort_index()}, r"loc\[item_ids\]"),
+        ("user", named | {"user_bias": pd.Series(np.arange(4.0), sorted(USERS))}, r"loc\[user_ids\]"),
+        ("item", {"user_ids": USERS, "item_bias": pd.Series(np.arange(5.0), [4, 3, 2, 1, 0])}, r"sort_index\(\)"),
+    ):
+        with pytest.raises(fastrec.InputError, match=says.format(side, mend)):
+            mrr(FACTORS, TRUTH if "item_ids" in call else truth, **call)
+
+
 def test_frames_whose_columns_are_not_clear_are_errors() -> None:
     pd = pytest.importorskip("pandas")
     with_id = [

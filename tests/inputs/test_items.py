@@ -118,6 +118,7 @@ AS_IN_PANDAS: dict[str, tuple[Any, Any, str]] = {
     "an array of ids": (np.array(["a", "b"]), COUNTED, r"pass items\['n'\].loc\[items\['item_id'\]\], or, if it is in"),
     "ids with an index": (pd.Series(["a", "b"], [7, 8]), COUNTED, "has an index with the items in another order"),
     "integers": ([1, 0], pd.Series([3.0, 1.0], [0, 1]), "has an index with the items in another order"),
+    "a range": ([2, 1], pd.Series([3.0, 1.0], range(1, 3)), "has an index with the items in another order"),
     "two indexes": (
         pd.Series(["a", "b"], [7, 8]),
         pd.Series([3.0, 1.0], [8, 7]),
