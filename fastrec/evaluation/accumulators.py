@@ -71,7 +71,7 @@ class AccumulatorKind(NamedTuple):
     name: str
     empty: Callable[[Keys, bool], Accumulator]
     unpack: Callable[[dict[str, Array], Keys, bool], Accumulator]
-    collect: Callable[[Mapping[str, Any], float, Keys, int], Iterable[Collected]]
+    collect: Callable[[Any, float, Keys, int], Iterable[Collected]]
     sides: frozenset[str]
     describe: Callable[[Iterable[tuple[float, Any]]], Mapping[str, float]] | None = None
 

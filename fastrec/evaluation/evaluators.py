@@ -490,7 +490,7 @@ class BaseEvaluator(Shared, ABC):
         lines = [
             *marks,
             *(doubts(data, ids_match=ids_match) if state.plan.reads_relevance else ()),
-            *doubts_of_items(data, counts["total"] - counts.get("no_truth", 0)),
+            *doubts_of_items({**self._data_counts, **data}, counts["total"] - counts.get("no_truth", 0)),
             *doubts_of_groups({name: own for name, own in groups.items() if name not in state.row_groupings}),
             *(hint.line(data) for hint in self._hints.values()),
         ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,9 +13,10 @@ from fastrec.exceptions import Argument, InputError
 from fastrec.inputs.arrays import FlatSide
 from fastrec.inputs.ids import spell
 from fastrec.inputs.ragged import chosen_rows, longest_row, read_only
-from fastrec.inputs.slots import Slots
+from fastrec.inputs.slots import BatchSides, Slots
 from fastrec.inputs.users import Users, as_labels
 from fastrec.items.exposure import Exposure, Key, fixed_weights
+from fastrec.items.popularity import note_rows_without
 from fastrec.items.sums import cuts_of
 from fastrec.kernels import exposure as kernels
 from fastrec.runtime.compiler import Entry
@@ -28,7 +29,7 @@ ROWS_PER_TABLE = 1 << 20  # from which on a thread with a table of its own pays
 
 
 def collect_exposure(
-    sides: Mapping[str, Any], _: float, keys: tuple[Any, ...], n_threads: int
+    sides: BatchSides, _: float, keys: tuple[Any, ...], n_threads: int
 ) -> Iterator[tuple[Any, Exposure]]:
     """Yield the exposure of a batch, over all users and for each group."""
     users: Users = sides["users"]
@@ -49,7 +50,7 @@ def collect_exposure(
 class _Batch:
     """The lists of a batch, by the slots of their items."""
 
-    def __init__(self, sides: Mapping[str, Any], keys: tuple[Key, ...], n_threads: int) -> None:
+    def __init__(self, sides: BatchSides, keys: tuple[Key, ...], n_threads: int) -> None:
         self._slots: Slots = sides["slots"]
         self._indptr: Array = sides["recs"].indptr
         self._names, self._strings = sides["names"], sides["names"].strings
@@ -60,6 +61,7 @@ class _Batch:
             self._outside = self._slots.spread(codes, np.zeros(len(codes), bool), True)  # noqa: FBT003
         if any(weight == "history" for _, weight in keys):
             codes = sides["counts"].codes
+            note_rows_without(sides, codes)
             self._known, self._n_known = self._slots.spread(codes, np.ones(len(codes), bool), False), len(codes)  # noqa: FBT003
 
     def count(self, users: Array) -> Exposure:

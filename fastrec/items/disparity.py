@@ -12,8 +12,9 @@ from fastrec.checks import counted
 from fastrec.exceptions import Argument, InputError, MetricError
 from fastrec.inputs.arrays import FlatSide
 from fastrec.inputs.packed import pack_ids, unpack_ids
+from fastrec.inputs.slots import BatchSides
 from fastrec.inputs.users import Users
-from fastrec.items.popularity import SEGMENT, refuse_unknown, table_of_segments
+from fastrec.items.popularity import SEGMENT, note_unseen, refuse_unknown, table_of_segments
 from fastrec.items.sums import find_places, is_hit
 from fastrec.metrics.providers import is_relevant
 from fastrec.metrics.statistics import SIZES
@@ -77,6 +78,7 @@ class _Segments:
 
     def __init__(self, sides: Mapping[str, Any], column: str | None, n_items: float | None) -> None:
         table = table_of_segments(sides, column)
+        self.by_popularity = table is None
         self.names: list[str]
         if table is not None:
             assert table.codes is not None
@@ -116,7 +118,7 @@ class _Segments:
 
 
 def collect_rates(
-    sides: Mapping[str, Any], _min_gain: float, keys: tuple[Any, ...], _n_threads: int
+    sides: BatchSides, _min_gain: float, keys: tuple[Any, ...], _n_threads: int
 ) -> Iterator[tuple[Any, SegmentRates]]:
     """Yield the rates of segments of a batch, over all users and for each group."""
     users: Users = sides["users"]
@@ -147,7 +149,7 @@ def _count(events: tuple[Array, Array, int], members: Array, code: int) -> int:
 Events = tuple[Array, Array, int]  # their users, their segments, and whether they add or subtract
 
 
-def _events(sides: Mapping[str, Any], key: Key) -> tuple[_Segments, Events, Events, Array]:
+def _events(sides: BatchSides, key: Key) -> tuple[_Segments, Events, Events, Array]:
     """Return segments, what was taken, corrections of the chances, and the users who have all items as chances."""
     what, without_seen, column, least, k, n_items, no_recs = key
     recs: FlatSide = sides["recs"]
@@ -159,6 +161,8 @@ def _events(sides: Mapping[str, Any], key: Key) -> tuple[_Segments, Events, Even
         seen = find_places(recs, history, sides["n_threads"]) > 0
     listed = np.diff(recs.indptr) > 0
     if what == "shown":
+        if segments.by_popularity:  # places without an item are refused: they would be in the tail
+            note_unseen(sides, None)
         rows = within & ~seen
         taken = recs.users[rows], segments.of(recs.items[rows]), 1
         if history is None:

@@ -18,7 +18,15 @@ from fastrec.metrics.providers import provider
 from fastrec.metrics.statistics import UnseenRule
 from fastrec.segments import segments_of_counts
 
-__all__ = ["SEGMENT", "Popularity", "has_tail", "refuse_unknown", "table_of_segments"]
+__all__ = [
+    "SEGMENT",
+    "Popularity",
+    "has_tail",
+    "note_rows_without",
+    "note_unseen",
+    "refuse_unknown",
+    "table_of_segments",
+]
 
 Array = np.ndarray[Any, Any]
 USUAL = "popularity"
@@ -150,9 +158,15 @@ def refuse_unknown(sides: Mapping[str, Any], known: Array) -> None:
 
 def note_unseen(sides: BatchSides, column: str | None) -> None:
     """Count the rows of lists with an item that has no popularity."""
-    items, _ = sides["popularity"].known(column, "users")
-    seen = sides["slots"].spread(items, np.ones(len(items), bool), False)  # noqa: FBT003
-    sides.note("rec_rows_unseen", 0 if seen.all() else int(np.count_nonzero(~seen[sides["slots"].of_rows])))
+    note_rows_without(sides, sides["popularity"].known(column, "users")[0])
+
+
+def note_rows_without(sides: BatchSides, items: Array) -> None:
+    """Count the rows of lists, of models only the first items, and those with none of the items with a popularity."""
+    slots: Slots = sides["slots"]
+    seen = slots.spread(items, np.ones(len(items), bool), False)  # noqa: FBT003
+    sides.note("rec_rows_unseen", 0 if seen.all() else int(np.count_nonzero(~seen[slots.of_rows])))
+    sides.note("rec_rows_searched", len(slots.of_rows))
 
 
 def _check_unseen(sides: BatchSides, keys: Sequence[Any]) -> None:
@@ -212,7 +226,7 @@ def _log(number: float, base: Any) -> float:
     return math.log2(number) if base == 2 else math.log(number) / math.log(base)
 
 
-def _values(measure: Sequence[Any], sides: Mapping[str, Any]) -> Array:
+def _values(measure: Sequence[Any], sides: BatchSides) -> Array:
     """Return the values of the slots of a batch that a measure names, float64 (n_slots,)."""
     name, *options = measure
     known: Popularity = sides["popularity"]
@@ -256,7 +270,7 @@ def _without_label(segments: Categories) -> Array:
     return found
 
 
-def _tail(sides: Mapping[str, Any], column: str | None, label: str) -> Array:
+def _tail(sides: BatchSides, column: str | None, label: str) -> Array:
     """Return 1 for slots of the tail: with this label, or not in the head of the most popular items."""
     slots, table = sides["slots"], table_of_segments(sides, column)
     if table is not None:
@@ -276,6 +290,7 @@ def _tail(sides: Mapping[str, Any], column: str | None, label: str) -> Array:
     if label not in ("head", TAIL):
         raise InputError(f"without a column of segments, tail must be 'head' or 'tail', found {label!r}")
     head = sides["popularity"].head()
+    note_unseen(sides, None)
     of_tail = float(label == TAIL)
     tail: Array = slots.spread(head, np.full(len(head), 1.0 - of_tail), of_tail)
     return tail
@@ -324,7 +339,7 @@ def fill_ranks(sides: BatchSides, keys: Sequence[Any], out: Array) -> None:
         _fill_rows(_values_of_rows(measure, sides), weight, (measure, weight), sides, keys, out)
 
 
-def _values_of_rows(measure: tuple[Any, ...], sides: Mapping[str, Any]) -> Array:
+def _values_of_rows(measure: tuple[Any, ...], sides: BatchSides) -> Array:
     """Return the value of each row of the lists."""
     name, *options = measure
     of_rows: Array = sides["slots"].of_rows
@@ -336,9 +351,10 @@ def _values_of_rows(measure: tuple[Any, ...], sides: Mapping[str, Any]) -> Array
     return found
 
 
-def _rare(sides: Mapping[str, Any], column: str | None, k: int | None) -> Array:
+def _rare(sides: BatchSides, column: str | None, k: int | None) -> Array:
     """Return 1 for rows of items with fewer users than the k-th most popular item, else 0."""
     slots, recs = sides["slots"], sides["recs"]
+    note_unseen(sides, column)
     items, counts = sides["popularity"].known(column, "users")
     falling = np.sort(counts)[::-1]
     found = slots.spread(items, counts, 0.0)[slots.of_rows]
@@ -348,9 +364,10 @@ def _rare(sides: Mapping[str, Any], column: str | None, k: int | None) -> Array:
     return rare
 
 
-def _surprise(sides: Mapping[str, Any], column: str | None, n_items: float) -> Array:
+def _surprise(sides: BatchSides, column: str | None, n_items: float) -> Array:
     """Return how far rows rank above their popularity, in shares of the catalogue."""
     slots, recs = sides["slots"], sides["recs"]
+    note_unseen(sides, column)
     items, counts = sides["popularity"].known(column, "users")
     by = n_items - np.searchsorted(np.unique(-counts), -counts)
     found = slots.spread(items, by, 0.0)[slots.of_rows]

@@ -55,12 +55,12 @@ def doubts(data: Mapping[str, Any], *, ids_match: bool = False) -> list[str]:
 def doubts_of_items(data: Mapping[str, Any], with_truth: int) -> list[str]:
     """Return warnings if no item has a popularity or a subtopic, or if a model scores no item of `exclude`.
 
-    `with_truth` is the number of users with a relevant item.
+    `data` has counts that a report does not show, too; `with_truth` is the number of users with a relevant item.
     """
     found = []
     if with_truth and data.get("users_without_subtopics") == with_truth:
         found.append("no relevant item has a row in subtopics: do the item ids match?")
-    if data.get("rec_rows_unseen") and data["rec_rows_unseen"] == data["rec_rows"]:
+    if data.get("rec_rows_unseen") and data["rec_rows_unseen"] == data.get("rec_rows_searched", data["rec_rows"]):
         found.append("no item of the lists has a popularity: do the item ids match?")
     if data.get("exclude_rows_not_scored") and not data["excluded_items"]:
         found.append("exclude removed no item of the model: do the item ids match?")

@@ -493,6 +493,8 @@ def test_a_call_that_cannot_be_evaluated(name: str) -> None:
 def test_misses_have_no_item() -> None:
     with pytest.raises(fastrec.InputError, match=r"with duplicates='miss', later copies are .* use duplicates='first'"):
         fastrec.evaluate([[1, 1, 2]], None, "gini@3", n_items=9, duplicates="miss")
+    with pytest.raises(fastrec.InputError, match=r"with duplicates='miss', later copies are .* use duplicates='first'"):
+        fastrec.evaluate([[1, 1, 2]], None, "rsp@3", n_items=9, history=[[3]], duplicates="miss")  # were in the tail
     lists = pd.DataFrame({"user_id": [1, 1], "item_id": [4, 5], "rank": [1, 3]})
     with pytest.raises(
         fastrec.InputError, match=r"gaps between ranks are places without an item .* ranks without gaps"
@@ -523,6 +525,35 @@ def test_a_tail_may_be_an_integer(tail: int | str) -> None:
 def test_an_item_without_a_segment_is_in_the_tail() -> None:
     items = {1: {"segment": "head"}, 2: {"segment": None}}
     assert fastrec.evaluate([[1, 2]], None, "aplt@2", items=items)["aplt@2"] == 0.5
+
+
+OTHER_IDS: dict[str, dict[str, Any]] = {
+    "novelty@1": {},
+    "aplt@1": {},
+    "serendipity(expected=popular)@1": {},
+    "serendipity(expected=rank)@1": {"n_items": 9},
+    "rsp@1": {"n_items": 9},
+    "item_coverage(denominator=history)@1": {},
+}
+
+
+@pytest.mark.parametrize("metric", OTHER_IDS)
+def test_a_history_with_other_items_is_told(metric: str) -> None:
+    call, truth, says = OTHER_IDS[metric], {1: [5], 2: [6]}, "^no item of the lists has a popularity: do the item ids"
+    apart = {1: [70], 2: [80]}
+    with pytest.warns(fastrec.FastrecWarning, match=says):
+        report = fastrec.evaluate({1: [5], 2: [6]}, truth, metric, history=apart, **call)
+    assert (report.data["rec_rows_unseen"], "rec_rows_searched" in report.data) == (2, False)
+    parts = [fastrec.Evaluator(metric, history=apart, **call) for _ in range(2)]
+    for user, part in enumerate(parts, 1):
+        part.update({user: [4 + user]}, {user: truth[user]})
+    with pytest.warns(fastrec.FastrecWarning, match=says):
+        fastrec.Evaluator.from_bytes(parts[0].merge(parts[1]).to_bytes()).result()
+    scores = np.eye(2, 3)
+    model: dict[str, Any] = {"model": scores, "truth": truth, "user_ids": [1, 2], "item_ids": [5, 6, 7], **call}
+    with pytest.warns(fastrec.FastrecWarning, match=says):  # of models, only the first items are looked at
+        fastrec.evaluate_model(**model, metrics=metric, history=apart)
+    assert not fastrec.evaluate_model(**model, metrics=metric, history={1: [5], 2: [80]}).warnings
 
 
 def test_what_metrics_meet_is_counted() -> None:
