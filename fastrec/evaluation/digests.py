@@ -1,17 +1,17 @@
 """Digests of the sides that all parts of an evaluation share: the table of items, and the counts of the history.
 
-Merging compares them. They do not depend on the order of rows.
+Merging compares them. They do not depend on the order of rows. The ids of items have one type in all parts.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from fastrec.exceptions import Argument, FastrecError, InputError, Place, Text
+from fastrec.exceptions import Argument, FastrecError, InputError, InputTypeError, Place, Text
 from fastrec.inputs.history import HistoryCounts
 from fastrec.inputs.ids import Ids, kind_of_ids, spell
 from fastrec.inputs.items import ItemTable
@@ -24,6 +24,7 @@ __all__ = [
     "N_USERS",
     "ReadColumns",
     "check_same",
+    "check_type_of_ids",
     "digest_of_column",
     "digest_of_counts",
     "digest_of_curve",
@@ -32,6 +33,7 @@ __all__ = [
 Array = np.ndarray[Any, Any]
 HISTORY, N_USERS, EXAMINATION, COLUMN = "history", "n_users", "examination", "items column "
 BYTES = 16  # of a digest
+STRINGS, BYTES_AS_IDS = "having strings as item ids", "having bytes as item ids"  # strings or bytes; bytes
 
 
 class ReadColumns(dict[str, Any]):
@@ -59,6 +61,22 @@ def check_same(mine: Mapping[str, str], theirs: Mapping[str, str], *, whole: boo
         raise InputError(
             "merge needs metrics to read the same on both sides, but only those ", where, " read ", _spoken(apart[0])
         )
+
+
+def check_type_of_ids(before: Mapping[str, bool], strings: Sequence[Any] | None) -> dict[str, bool]:
+    """Return the type of the ids of items of a batch, which `strings` spell; raise if that of other batches differs.
+
+    Evaluators of the first versions do not tell strings from bytes.
+    """
+    found = {STRINGS: strings is not None, BYTES_AS_IDS: strings is not None and isinstance(strings[0], bytes)}
+    if any(before.get(name, own) != own for name, own in found.items()):
+        kinds = f"found {_name_of_type(found)} after {_name_of_type(before)}"
+        raise InputTypeError(f"item ids must be of one type in all batches, {kinds}")
+    return found
+
+
+def _name_of_type(found: Mapping[str, bool]) -> str:
+    return "bytes" if found.get(BYTES_AS_IDS) else "strings" if found.get(STRINGS) else "integers"
 
 
 def _spoken(name: str) -> Text:

@@ -21,6 +21,7 @@ from fastrec.evaluation.digests import (
     N_USERS,
     ReadColumns,
     check_same,
+    check_type_of_ids,
     digest_of_column,
     digest_of_counts,
     digest_of_curve,
@@ -47,7 +48,7 @@ from fastrec.evaluation.sampled import (
 )
 from fastrec.evaluation.sources import ListSource
 from fastrec.evaluation.state import State
-from fastrec.exceptions import Argument, InputError, InputTypeError, MetricError
+from fastrec.exceptions import Argument, InputError, MetricError
 from fastrec.inputs.arrays import FlatSide
 from fastrec.inputs.arrow import Frame, open_foreign
 from fastrec.inputs.hints import Hint
@@ -152,7 +153,7 @@ class Evaluator(BaseEvaluator):
         self._used: frozenset[str] = frozenset()  # the sides that were read, and the columns of items
         self._merged: dict[str, str] = {}  # the digests of merged evaluators
         self._exclude: str | None = None  # whether batches exclude items: "none", "history", "unjudged", "given"
-        self._has_strings: bool | None = None  # whether ids of items are strings, if they are kept
+        self._type_of_ids: dict[str, bool] = {}  # of items, if they are kept
 
     @takes(ListBatch)
     def update(self, recs: Any, truth: Any = None, **given: Unpack[ListBatch]) -> None:
@@ -369,7 +370,7 @@ class Evaluator(BaseEvaluator):
         lists, users, names, data_counts, hints = prepared[:5]
         self._check_batch(users)
         plan = self._plan(weighted=users.weights is not None)
-        has_strings = self._check_ids(plan, names, lists)
+        type_of_ids = self._check_ids(plan, names, lists)
         judged = lists.gains  # providers also see gains below 0, whatever other metrics count
         if lists.gains is not None and plan.counts_any_gain:
             lists = lists._replace(gains=np.maximum(lists.gains, 0.0))
@@ -392,7 +393,7 @@ class Evaluator(BaseEvaluator):
             check_same(self._merged, self._digests(sides.used), whole=False)
         with self._changing():
             self._used |= sides.used
-            self._has_strings = has_strings
+            self._type_of_ids = type_of_ids
             self._exclude = joined_exclude(self._exclude, prepared.exclude)
             counts = {"truth_rows": len(lists.truth_items), **data_counts, **sides.noted}
             state = self._keep(plan, outcome, users, counts)
@@ -400,15 +401,11 @@ class Evaluator(BaseEvaluator):
             self._add_hints([*hints, *map(Hint, sides.hints)])
         return sides
 
-    def _check_ids(self, plan: Plan, names: Names, lists: Lists) -> bool | None:
-        """Return whether ids of items are strings, if a metric keeps them over batches; raise for a second type."""
+    def _check_ids(self, plan: Plan, names: Names, lists: Lists) -> dict[str, bool]:
+        """Return the type of the ids of items, if a metric keeps them over batches; raise for a second type."""
         if not plan.accumulators or not len(lists.rec_items):
-            return self._has_strings
-        found = names.strings is not None
-        if self._has_strings is not None and found != self._has_strings:
-            kinds = ("strings", "integers") if found else ("integers", "strings")
-            raise InputTypeError(f"item ids must be of one type in all batches, found {kinds[0]} after {kinds[1]}")
-        return found
+            return self._type_of_ids
+        return check_type_of_ids(self._type_of_ids, names.strings)
 
     def _sides_of(self, prepared: Prepared, lists: Lists) -> BatchSides:
         """Return the sides that providers and accumulators read."""
@@ -475,11 +472,10 @@ class Evaluator(BaseEvaluator):
     def _take_kind(self, other: Evaluator) -> None:
         self._merged |= other._shared_sides
         self._exclude = joined_exclude(self._exclude, other._exclude)
-        if self._has_strings is None:
-            self._has_strings = other._has_strings
+        self._type_of_ids = self._type_of_ids or other._type_of_ids
 
     def _kind_of_batches(self) -> dict[str, bool]:
-        return {} if self._has_strings is None else {"having strings as item ids": self._has_strings}
+        return self._type_of_ids
 
     def _described(self) -> dict[str, Any]:
         return {"sides": self._shared_sides, "exclude": self._exclude}
@@ -488,7 +484,7 @@ class Evaluator(BaseEvaluator):
         super()._restore(document, arrays)
         self._merged = dict(document.get("sides", {}))  # missing in bytes of the first versions
         self._exclude = document.get("exclude")
-        self._has_strings = document["batches"].get("having strings as item ids")
+        self._type_of_ids = dict(document["batches"])
 
     def _more_settings(self) -> dict[str, Any]:
         return {} if self._exclude is None else {"exclude": self._exclude}

@@ -252,6 +252,13 @@ def test_items_of_two_types_do_not_mix(metric: str) -> None:
         for other in (names, sent(names)):
             with pytest.raises(fastrec.InputError, match="having strings as item ids is False here and True there"):
                 one.merge(other)
+    for own in (names, sent(names)):  # comparing them with bytes raised a TypeError
+        with pytest.raises(fastrec.InputTypeError, match="one type in all batches, found bytes after strings"):
+            own.update({"d": [b"1"]})
+        with pytest.raises(fastrec.InputError, match="having bytes as item ids is False here and True there"):
+            own.merge(of("d", b"1"))
+        assert own.result().users["total"] == 2
+    assert of("a", b"1").merge(of("b", b"2")).result()[metric] == of("a", 1).merge(of("b", 2)).result()[metric]
 
 
 LISTS = [[1], [2]]  # a history by position
