@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fastrec.feedback.measure import Measured, mean_of
-from fastrec.feedback.rows import MIN_LOGS, OF_USERS, PAIRS, DriftStep, Trend
+from fastrec.feedback.rows import MIN_LOGS, OF_USERS, PAIRS, DriftStep, Trend, metric_of
 from fastrec.inputs.users import alike
 from fastrec.items.exposure import Exposure, Key
 from fastrec.report.estimates import Estimate
@@ -46,7 +46,7 @@ def _same_users(before: Measured, after: Measured) -> tuple[Array, Array]:
 
 def _change(before: Measured, after: Measured, column: str, pairs: tuple[Array, Array]) -> Estimate:
     """Return the mean difference of the users of both logs; of a metric over all lists, the difference of the two."""
-    name = column.partition("@")[0]
+    name = metric_of(column)
     first, second = before.values[column], after.values[column]
     if name == PAIRS:
         return mean_of(second - first)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from fastrec.feedback.rows import MIN_LOGS, OF_USERS, PAIRS, DriftLog, DriftStep, Share, Trend
+from fastrec.feedback.rows import MIN_LOGS, OF_USERS, PAIRS, DriftLog, DriftStep, Share, Trend, metric_of
 from fastrec.report.definitions import definitions, known_call
 from fastrec.report.estimates import Estimate
 from fastrec.show.charts import line_chart
@@ -166,7 +166,7 @@ def shares(rows: Sequence[Share]) -> list[Table]:
 
 def notes(logs: Sequence[DriftLog], of_trends: Mapping[str, Trend], settings: Mapping[str, Any]) -> list[str]:
     """Return lines on what the numbers are."""
-    columns = [column.partition("@")[0] for column in of_trends]
+    columns = [metric_of(column) for column in of_trends]
     lines = [f"the first {settings['k']} items of each list"]
     if paired := [name for name in OF_USERS if name in columns]:
         lines.append(f"changes of {', '.join(paired)} pair the users of both logs; others are those of the levels")
@@ -207,10 +207,6 @@ def _chart(title: str, names: Sequence[str], below: str, found: Iterable[Estimat
 def definitions_of(columns: Iterable[str], k: int) -> list[Table]:
     """Return tables that define the columns: metrics of fastrec, and those of drift."""
     known = [column for column in columns if known_call(column) is not None]
-    rows = []
-    for column in columns:
-        if column not in known:
-            kind = column.partition("(")[0].partition("@")[0]
-            rows.append([column, MEANINGS[kind]])
+    rows = [[column, MEANINGS[metric_of(column)]] for column in columns if column not in known]
     rows += [[f"{name}@{k}", meaning] for name, meaning in OF_STEPS.items()]
     return [definitions(known), Table("Columns of a drift", ["column", "what it is"], rows, 2)]

@@ -494,5 +494,11 @@ def test_labels_in_one_string_are_separated() -> None:
     level = "miscalibration{}@2".format
     for one, other in zip(found.logs, wanted.logs, strict=True):
         assert one.levels[level("(sep=|)")] == other.levels[level("")]
+    some: Any = [{"a": [1, 2], "b": [3]}, {"b": [1, 3], "c": [2]}]  # changes pair the users of both logs
+    given["history"] = {user: [1, 3] for user in "abc"}
+    steps = [fastrec.drift(some, items=items, sep="|", **given).steps[0] for items in (together, apart)]
+    assert steps[0].changes[level("(sep=|)")] == steps[1].changes[level("(sep=|)")]
+    plain = fastrec.drift(some, items=apart, **given).steps[0].changes[level("")]
+    assert steps[0].changes[level("(sep=|)")] == plain and plain.users == 1
     with pytest.warns(fastrec.FastrecWarning, match=r"2 of 3 categories .* 'category' hold '\|', .* the option sep=\|"):
         fastrec.drift(logs, items=together, k=2, history=history)
