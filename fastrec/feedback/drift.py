@@ -12,7 +12,7 @@ from fastrec.arguments.calls import SideBatch
 from fastrec.arguments.signature import arguments_of
 from fastrec.checks import listed, with_article
 from fastrec.evaluation.evaluators import check_n_items
-from fastrec.exceptions import FastrecError, InputError, InputTypeError, shown
+from fastrec.exceptions import Argument, FastrecError, InputError, InputTypeError, Name, shown
 from fastrec.feedback.changes import find_step, find_trend
 from fastrec.feedback.measure import Measured, Question, cautions
 from fastrec.feedback.result import Drift
@@ -21,7 +21,7 @@ from fastrec.inputs.items import read_items, read_once
 from fastrec.inputs.lists import Prepared
 from fastrec.inputs.users import is_hashable
 
-__all__ = ["check_logs", "drift", "summarise"]
+__all__ = ["check_logs", "drift", "in_log", "summarise"]
 
 Array = np.ndarray[Any, Any]
 
@@ -47,7 +47,8 @@ def drift(
     - Levels of each log, with standard errors: ``item_coverage``, ``gini``, ``shannon_entropy``, ``personalization``;
       with a history ``popularity`` and ``aplt``, against this one history in all logs (or columns of ``items``, as in
       `evaluate`; a column ``segment`` without a label ``"tail"`` gives no ``aplt``); with the column ``category`` of
-      ``items``, too, ``miscalibration``. Without ``n_items`` and ``items``, the coverage is the number of items.
+      ``items``, too, ``miscalibration``, with ``no_features=drop`` if an item has no category. Without ``n_items`` and
+      ``items``, the coverage is the number of items.
     - Steps from log to log: the change of each level with its error, the exposure shift (the Jensen-Shannon
       divergence of the two distributions of exposure, base 2: Lin 1991), and how much of a user's list is kept
       (``overlap`` and ``rbo`` of the two lists). The shift is small and the overlap near 1 where a loop has locked in.
@@ -117,7 +118,7 @@ def _measure(
     """Yield what is measured of each log; its lists are the reference of the next."""
     before = None
     for name, log in logs.items():
-        with _in_log(name):
+        with in_log(name):
             now = read_once(log, "recs")
             evaluator = wanted.evaluator(given["items"], has_reference=before is not None, history=given["history"])
             sides = evaluator._sides(now, None, {"exclude": None, "reference": before})  # noqa: SLF001
@@ -152,15 +153,27 @@ def check_logs(n: int) -> None:
         raise InputError(f"drift needs two logs or more, in the order of time; found {n}")
 
 
+INSTEAD = {  # of arguments that other calls have
+    "ties": "ranks in place of scores",
+    "duplicates": "drop it: no argument of drift",
+    "unseen": "its row in items",
+    "no_features": "rows of items without a category",
+}
+
+
 @contextlib.contextmanager
-def _in_log(name: str) -> Iterator[None]:
-    """Name the log in the errors of the block."""
+def in_log(name: str) -> Iterator[None]:
+    """Name the log in the errors of the block, and what to do in place of arguments that drift lacks."""
     try:
         yield
     except FastrecError as error:
-        other = error.renamed(lambda own: own)
-        FastrecError.__init__(other, f"{name}: ", error.text)
+        other = error.renamed(_without_lacking)
+        FastrecError.__init__(other, f"{name}: ", other.text)
         raise other from error.__cause__
+
+
+def _without_lacking(name: Name) -> object:
+    return INSTEAD.get(name.name, name) if isinstance(name, Argument) else name
 
 
 def _named(logs: Any) -> dict[str, Any]:

@@ -114,8 +114,10 @@ class Question:
             yield from ["aplt"] if has_tail(table) else []
         elif self._has_history or "popularity" in columns:
             yield "aplt"
-        if self._has_history and "category" in columns:
-            yield "miscalibration" if self.sep is None else f"miscalibration(sep={self.sep})"
+        if table is not None and self._has_history and "category" in columns:
+            lacks = (np.diff(table.categories("category", self.sep).indptr) == 0).any()
+            options = [f"sep={self.sep}"] * (self.sep is not None) + ["no_features=drop"] * bool(lacks)
+            yield f"miscalibration({', '.join(options)})" if options else "miscalibration"
 
     def measure(self, name: str, evaluator: Evaluator, report: Report, pairs: Array | None = None) -> Measured:
         """Return what the evaluator of a log found; `pairs` are the overlaps of pairs of users."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from fastrec.evaluation.lists import Evaluator
 from fastrec.exceptions import Name, Place, Text, renaming
-from fastrec.feedback.drift import check_logs, summarise
+from fastrec.feedback.drift import check_logs, in_log, summarise
 from fastrec.feedback.measure import Measured, Question
 from fastrec.feedback.result import Drift
 from fastrec.files.columns import ITEMS, ListColumns
@@ -42,9 +42,10 @@ def drift_of_files(
                 return made[-1]
 
             paths = {"recs": path, **before, **others}
-            with renaming(lambda found: _name_of_items(found, others)):
+            with in_log(name), renaming(lambda found: _name_of_items(found, others)):
                 report = evaluate_lists(make, paths, columns, resources, watch, input_format=input_format).report
-            yield wanted.measure(name, made[-1], report)
+                measured = wanted.measure(name, made[-1], report)
+            yield measured
             before = {"reference": path}
 
     return summarise(measure(), wanted)

@@ -141,3 +141,13 @@ def test_errors_are_one_line(name: str) -> None:
     assert result.stderr.startswith("fastrec: error: ")
     assert message in result.stderr
     assert result.stderr.count("\n") == 1
+
+
+def test_errors_name_the_log_and_no_option_that_drift_lacks() -> None:
+    Path("copies.csv").write_text("user_id,item_id,rank\n1,5,1\n1,5,2\n")
+    Path("tied.csv").write_text("user_id,item_id,score\n1,5,0.5\n1,6,0.5\n")
+    copies = run("day1.csv", "copies.csv", "-k", "3").stderr
+    assert "error: copies: " in copies and "drop it: no argument of drift would accept it" in copies
+    tied = run("new=tied.csv", "day1.csv", "-k", "1").stderr
+    assert "error: new: " in tied and "choose an order with ranks in place of scores" in tied
+    assert "--ties" not in tied and "--duplicates" not in copies

@@ -392,6 +392,47 @@ def test_wrong_arguments_are_errors(given: dict[str, Any], message: str) -> None
     assert message in str(caught.value)
 
 
+def test_items_without_a_category_are_left_out() -> None:
+    """They were an error that proposed an argument which drift lacks."""
+    logs, history = [{"a": [1, 2], "b": [3]}, {"a": [1, 3], "b": [2]}], {"a": [1], "b": [2, 3]}
+    shop = {1: {"category": "x"}, 2: {}, 3: {"category": "y"}}
+    found = fastrec.drift(logs, k=2, items=shop, history=history)
+    name = "miscalibration(no_features=drop)@2"
+    for own, lists in zip(found.logs, logs, strict=True):
+        wanted = fastrec.evaluate(lists, None, name, items=shop, history=history)
+        assert own.levels[name] == wanted.estimates[name]
+    assert "miscalibration pair the users of both logs" in found.notes()[1]
+    with pytest.raises(
+        fastrec.InputError, match=r"item 9, that items lacks; leave them out with rows of items without"
+    ):
+        fastrec.drift(logs, k=2, items={**shop, 2: {"category": "x"}}, history={"a": [9]})
+
+
+def frames_of(**columns: Any) -> list[Any]:
+    pd = pytest.importorskip("pandas")
+    return [pd.DataFrame({"user_id": [1, 1], "item_id": [1, 2], **columns}) for _ in range(2)]
+
+
+LACKING: dict[str, tuple[Any, str]] = {
+    "ties": (lambda: {"logs": frames_of(score=[1.0, 1.0]), "k": 1}, "choose an order with ranks in place of scores$"),
+    "duplicates": (
+        lambda: {"logs": [[[1, 1]], [[1, 2]]]},
+        "the second time at rank 2; drop it: no argument of drift would accept it$",
+    ),
+    "unseen": (
+        lambda: {"logs": [[[1, 2]], [[1, 3]]], "items": {1: {"popularity": 2}}, "n_items": 9},
+        "item 2, that items lacks; choose what such an item counts with its row in items$",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LACKING)
+def test_errors_propose_no_argument_that_drift_lacks(name: str) -> None:
+    make, says = LACKING[name]
+    with pytest.raises(fastrec.FastrecError, match=f"^log 1: .*{says}"):
+        fastrec.drift(**{"k": 2, "n_items": 9} | make())
+
+
 def test_the_cut_off_is_required() -> None:
     with pytest.raises(TypeError, match="k"):
         fastrec.drift([BASE.lists, SHOP.lists])  # type: ignore[call-arg]
