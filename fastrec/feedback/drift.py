@@ -75,7 +75,7 @@ def drift(
     n_items : size of the catalogue; default: the number of rows of ``items``
     by : column of ``items``, or several: up to 100 segments each
         Each label gets its share of exposure and, with a history, the amplification: share of exposure / share of the
-        rows of the history. Items with several labels count for each in equal parts.
+        rows of the history that have a label. Items with several labels count for each in equal parts.
     provider : column of ``items``, such as the seller
         Gives the Herfindahl-Hirschman index (Hirschman 1945; Herfindahl 1950), the sum of squared shares of exposure,
         and the Gini index of the shares.

@@ -72,7 +72,7 @@ class Share(NamedTuple):
     log : name.
     column, label : of `items`.
     share : of the places of the first k in all lists.
-    history_share : of the rows of the history; NaN without one.
+    history_share : of the rows of the history that have a label in the column; NaN without a history.
     """
 
     log: str

@@ -147,7 +147,8 @@ def rsp(s: ListStatistics, *, exclude_seen: Literal["yes", "no"] = "yes", column
     Formula: standard deviation / mean over segments g of the items of g in the first k of all lists / the items of g
     that could have been shown: those that the user has not in the `history`. Items of lists that are in the history
     do not count, unless `exclude_seen=no`. For two segments |a - b| / (a + b). The `column` of `items` holds one
-    segment per item; without it head and tail as in `aplt`. NaN if a segment has no item that could have been shown.
+    segment per item, and items without one do not count; without it head and tail as in `aplt`. NaN if a segment has no
+    item that could have been shown.
 
     Examples
     --------
