@@ -22,8 +22,8 @@ from fastrec.arguments.calls import (
     TopOptions,
 )
 from fastrec.arguments.signature import pick, takes
-from fastrec.checks import check_progress, listed_in_order, whole_number, with_article
-from fastrec.evaluation.evaluators import about_users, check_n_items
+from fastrec.checks import check_n_items, check_progress, listed_in_order, whole_number, with_article
+from fastrec.evaluation.evaluators import about_users
 from fastrec.evaluation.lists import Evaluator, evaluate_at_once, evaluate_model_at_once
 from fastrec.exceptions import Argument, InputError, InputTypeError, MetricError, Name, Place, renaming, shown
 from fastrec.inputs.arrays import has_rows

@@ -19,6 +19,7 @@ __all__ = [
     "COUNT",
     "LABEL",
     "MAX_COUNT",
+    "MAX_ITEMS",
     "NUMBER",
     "SETTING",
     "SHARE",
@@ -30,6 +31,7 @@ __all__ = [
     "check_form",
     "check_level",
     "check_min_gain",
+    "check_n_items",
     "check_path",
     "check_progress",
     "check_text",
@@ -54,6 +56,7 @@ __all__ = [
 
 URL = re.compile(r"(https?|s3|gs)://", re.IGNORECASE)
 ANY_URL = re.compile(r"[a-z][a-z0-9+.-]{0,30}://", re.IGNORECASE)  # any other, too; the bound keeps a search short
+MAX_ITEMS = 2**53  # numbers of items are exact in a double
 MAX_NAME_LENGTH = 200  # longer names get no suggestion
 MAX_NAMES = 12  # listed in a message
 USUAL_COLUMNS = frozenset(("user_id", "item_id", "rank", "score", "gain", "label"))
@@ -99,6 +102,18 @@ def check_min_gain(min_gain: Any) -> float | None:
     if not (math.isfinite(value) and value > 0):
         raise InputError(Argument("min_gain"), f" must be finite and above 0, found {shown(min_gain)}")
     return value
+
+
+def check_n_items(n_items: Any) -> int | None:
+    """Return the argument as an int, or None."""
+    if n_items is None:
+        return None
+    number = whole_number(n_items)
+    if number is None:
+        raise InputTypeError(Argument("n_items"), f" must be an integer, found {shown(n_items)}")
+    if not 1 <= number <= MAX_ITEMS:
+        raise InputError(Argument("n_items"), f" must be from 1 to 2**53, found {shown(n_items)}")
+    return number
 
 
 def check_path(name: str, path: Any) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 
 from fastrec._version import __version__
 from fastrec.arguments.groups import MinGain
-from fastrec.checks import COUNT, MaybeNone, check_flag, check_form, one_of, whole_number, with_article
+from fastrec.checks import COUNT, MaybeNone, check_flag, check_form, one_of, with_article
 from fastrec.evaluation.accumulators import SCORE_COUNTS, GroupKey, find_accumulator
 from fastrec.evaluation.engine import Outcome
 from fastrec.evaluation.state import FORM as SEEN
@@ -41,11 +41,9 @@ from fastrec.runtime.threads import run_in_threads
 
 __all__ = [
     "DERIVED",
-    "MAX_ITEMS",
     "MAX_ROWS_OF_USER",
     "BaseEvaluator",
     "about_users",
-    "check_n_items",
     "refuse_arrays",
     "wanted_metrics",
 ]
@@ -55,7 +53,6 @@ Array = np.ndarray[Any, Any]
 DERIVED = {"popularity": ("history", "items"), "propensity": ("items", "logged")}  # what gives them, by name
 STATE_FORMAT = 2  # of the bytes of `to_bytes`
 ROWS_OF_THREADS = 1 << 20
-MAX_ITEMS = 2**53  # numbers of items are exact in a double
 MAX_ROWS_OF_USER = 2**30  # positions within a user are 32-bit numbers
 HEAD = {"kind": one_of(("Evaluator", "ScoreEvaluator")), "state": COUNT, "fastrec": str}  # in every version
 FORM = {  # of the document of `to_bytes`
@@ -585,15 +582,3 @@ def refuse_arrays(**arguments: Any) -> None:
         if value is not None:
             where = f"for a data frame, {wanted[name]}=... names the column"
             raise InputError(f"{name} goes with labels and scores, but scores is None; {where}")
-
-
-def check_n_items(n_items: Any) -> int | None:
-    """Return the argument as an int, or None."""
-    if n_items is None:
-        return None
-    number = whole_number(n_items)
-    if number is None:
-        raise InputTypeError(Argument("n_items"), f" must be an integer, found {shown(n_items)}")
-    if not 1 <= number <= MAX_ITEMS:
-        raise InputError(Argument("n_items"), f" must be from 1 to 2**53, found {shown(n_items)}")
-    return number

@@ -11,7 +11,7 @@ import numpy as np
 
 from fastrec.arguments.calls import ListBatch, ListSettings, ModelBatch, SideBatch
 from fastrec.arguments.signature import arguments_of, takes
-from fastrec.checks import check_progress
+from fastrec.checks import check_n_items, check_progress
 from fastrec.evaluation.accumulators import collect
 from fastrec.evaluation.clicks import as_frame_of_clicks, check_examination
 from fastrec.evaluation.digests import (
@@ -31,7 +31,6 @@ from fastrec.evaluation.evaluators import (
     DERIVED,
     BaseEvaluator,
     about_users,
-    check_n_items,
     wanted_metrics,
 )
 from fastrec.evaluation.faults import explain_fault

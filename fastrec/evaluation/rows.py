@@ -13,15 +13,10 @@ import numpy as np
 from fastrec.arguments.calls import RowBatch, RowSettings
 from fastrec.arguments.groups import ArraysOfUsers, RowColumnNames, RowIds
 from fastrec.arguments.signature import pick, takes
-from fastrec.checks import check_min_gain, check_progress
+from fastrec.checks import check_min_gain, check_n_items, check_progress
 from fastrec.evaluation.accumulators import SCORE_COUNTS, Accumulator, AccumulatorKey, GroupKey, collect
 from fastrec.evaluation.engine import KernelError, evaluate_source
-from fastrec.evaluation.evaluators import (
-    BaseEvaluator,
-    check_n_items,
-    refuse_arrays,
-    wanted_metrics,
-)
+from fastrec.evaluation.evaluators import BaseEvaluator, refuse_arrays, wanted_metrics
 from fastrec.evaluation.faults import explain_fault
 from fastrec.evaluation.row_clusters import USERS_BY_BIN
 from fastrec.evaluation.row_effects import effects_on_ratios, find_effects_on_order

@@ -10,8 +10,7 @@ import numpy as np
 
 from fastrec.arguments.calls import SideBatch
 from fastrec.arguments.signature import arguments_of
-from fastrec.checks import listed, with_article
-from fastrec.evaluation.evaluators import check_n_items
+from fastrec.checks import check_n_items, listed, with_article
 from fastrec.exceptions import Argument, FastrecError, InputError, InputTypeError, Name, shown
 from fastrec.feedback.changes import find_step, find_trend
 from fastrec.feedback.measure import Measured, Question, cautions

@@ -11,8 +11,16 @@ from typing import TYPE_CHECKING, Any, Unpack
 from fastrec.arguments.calls import FileOptions, ListSettings, RowSettings
 from fastrec.arguments.groups import FileColumnNames
 from fastrec.arguments.signature import arguments_of, pick, takes
-from fastrec.checks import check_path, check_progress, check_text, listed, nearest, shown_url, with_article
-from fastrec.evaluation.evaluators import MAX_ITEMS
+from fastrec.checks import (
+    MAX_ITEMS,
+    check_path,
+    check_progress,
+    check_text,
+    listed,
+    nearest,
+    shown_url,
+    with_article,
+)
 from fastrec.evaluation.list_rules import read_no_truth
 from fastrec.evaluation.lists import Evaluator
 from fastrec.exceptions import Argument, InputError, InputTypeError
