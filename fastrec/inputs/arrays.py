@@ -193,6 +193,8 @@ def _read_dicts(given: Mapping[str, Any]) -> tuple[dict[str, RawSide], list[Any]
         name: _read_rows([side.get(user, empty) for user in users], name, READ_SIDES[name].numbers, users)
         for name, side in given.items()
     }
+    if "logged" in given and not given["logged"]:  # as {user: {}} has, of a batch without truth
+        sides["logged"] = sides["logged"]._replace(extra=np.zeros(0))
     return sides, users
 
 

@@ -428,6 +428,18 @@ def test_wrong(case: str) -> None:
         fastrec.evaluate(RECS, TRUTH, "ips@2", **call)
 
 
+def test_a_batch_without_clicks() -> None:
+    """It was refused: "logged has no numbers, only items"."""
+    for last in ({}, {"b": {}}):
+        evaluator = fastrec.Evaluator("ips@1")
+        evaluator.update({"a": [1]}, {"a": [1]}, logged={"a": {1: 0.5}})
+        evaluator.update({"b": [2]}, {}, logged=last)
+        assert evaluator.result().users == {"total": 2, "evaluated": 1, "no_truth": 1, "no_recs": 0}
+    evaluator.update({}, {}, logged={})
+    with pytest.raises(fastrec.InputError, match="logged has no propensity of item 1 in the truth of user 'a'"):
+        fastrec.evaluate({"a": [1]}, {"a": [1]}, "ips@1", logged={})
+
+
 def test_columns_of_the_other_kind() -> None:
     recs, truth = frames("pandas")
     both = {"logged": "truth", "examination": [1.0, 0.5, 0.2]}
