@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from fastrec.checks import counted
 from fastrec.evaluation.engine import KernelError
 from fastrec.exceptions import Argument, InputError, MetricError, RowNumber
 from fastrec.inputs.lists import Lists, Names
@@ -16,9 +17,17 @@ __all__ = ["explain_fault"]
 
 
 def explain_fault(
-    error: KernelError, plan: Plan, names: Names, rules: dict[str, Any], lists: Lists | None
+    error: KernelError,
+    plan: Plan,
+    names: Names,
+    rules: dict[str, Any],
+    lists: Lists | None,
+    n_rows_of_items: int | None = None,
 ) -> InputError:
-    """Return the error for a failure in a kernel, with the names of users and items."""
+    """Return the error for a failure in a kernel, with the names of users and items.
+
+    `n_rows_of_items` is the default of n_items.
+    """
     (code, user, at), metric = error.failure, error.metric
     who = names.user(user)
     if lists is not None and (wrong := _explain_item(error.failure, who, names, lists)) is not None:
@@ -30,7 +39,13 @@ def explain_fault(
     if code == op.USER_NO_RECS:
         return InputError(f"user {who} has no list, and ", Argument("no_recs", ("error",)))
     if code == op.SMALL_CATALOGUE:
-        return InputError(f"n_items = {rules['n_items']} is too small: list and truth of user {who} have {at} items")
+        found, n_items = f"list and truth of user {who} have {at} items", rules["n_items"]
+        if n_items != n_rows_of_items:
+            return InputError(f"n_items = {n_items} is too small: {found}")
+        mend = "add what it lacks, or give the size of the catalogue as "
+        return InputError(
+            Argument("items"), f" has {counted(n_items, 'row')}, but {found}: {mend}", Argument("n_items", (...,))
+        )
     if error.message:
         return InputError(f"user {who} ", error.message)
     if code in (op.OUT_OF_LIMITS, op.OUT_OF_RANGE):

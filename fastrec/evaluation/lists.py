@@ -386,7 +386,8 @@ class Evaluator(BaseEvaluator):
         try:
             outcome = evaluate_source(plan, policies, ListSource(*lists), sides, users, self._n_threads, progress)
         except KernelError as error:
-            raise explain_fault(error, plan, names, rules, lists) from None
+            n_rows = None if self._items is None else len(self._items.ids)
+            raise explain_fault(error, plan, names, rules, lists, n_rows) from None
         found = collect(plan.accumulators, sides, plan.min_gains, self._n_threads)
         if self._merged:
             check_same(self._merged, self._digests(sides.used), whole=False)

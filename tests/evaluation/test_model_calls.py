@@ -30,6 +30,16 @@ def whole_lists(scores: Any = SCORES) -> Any:
     return np.tile(np.arange(9), 6), np.arange(7) * 9, scores.ravel()
 
 
+def test_a_table_of_items_smaller_than_the_model_is_told() -> None:
+    """The error was about n_items, which the call had not."""
+    says = (
+        r"^items has 3 rows, but list and truth of user 'a' have 9 items: add what it lacks, or .* as n_items=\.\.\.$"
+    )
+    with pytest.raises(fastrec.InputError, match=says):
+        evaluate(TRUTH, "item_coverage@1", items={"item_id": [3, 1, 2]}, user_ids=USERS)
+    assert evaluate(TRUTH, "item_coverage@1", items={"item_id": [3, 1, 2]}, user_ids=USERS, n_items=9)
+
+
 MIXED = [
     ((["a"], [1]), {}, "user ids must be of one type on all sides, found user_ids: integers, truth: strings"),
     (([1], [1]), {"user_ids": USERS}, "found user_ids: strings, truth: integers"),
