@@ -76,8 +76,13 @@ def about_users(given: Mapping[str, Any]) -> AboutUsers:
     """Return the arguments of a call about users: ids, groups, weights, columns."""
     columns = Columns(**{name: given[name] for name in Columns._fields if name in given})
     labels = read_user_labels(columns.by, columns.user)
+    tables = {"item": given.get("items"), "user": labels}
+    pairs = ((role, getattr(table, role, None), getattr(columns, role)) for role, table in tables.items())
+    elsewhere = tuple(
+        role for role, own, name in pairs if isinstance(own, str) and isinstance(name, str) and own == name
+    )
     columns = columns if labels is None else columns._replace(by=None)
-    return AboutUsers(given["user_ids"], given["groups"], given["user_weight"], columns, labels)
+    return AboutUsers(given["user_ids"], given["groups"], given["user_weight"], columns, labels, elsewhere)
 
 
 class Wanted(NamedTuple):

@@ -123,7 +123,8 @@ def read_user_labels(by: Any, user: Any) -> UserLabels | None:
     groupings = {own: _scalars(frame, own, nulls=True).to_pylist() for own in frame.columns if own != name}
     if not groupings:
         raise InputError(f"by has no column besides {name!r}, expected a column with labels of users")
-    return UserLabels({own: _labels_by_user(users, labels, frame.where(own)) for own, labels in groupings.items()})
+    found = {own: _labels_by_user(users, labels, frame.where(own)) for own, labels in groupings.items()}
+    return UserLabels(found, user=name)
 
 
 def _labels_by_user(users: Sequence[Any], labels: Sequence[Any], where: str) -> dict[Any, Any]:

@@ -67,6 +67,7 @@ class ItemTable(NamedTuple):
     ids: Ids
     columns: Mapping[str, Any]  # the error instead of a column that cannot be read
     codes: Array | None = None
+    item: str | None = None  # the column of the ids
 
     def numbers(self, column: str) -> Array:
         """Return a column of numbers, float64 (n_items,); NaN for items without one."""
@@ -325,7 +326,7 @@ def read_items(value: Any, item: str | None = None) -> ItemTable:
 def _read_frame(frame: Frame, item: str) -> ItemTable:
     ids = read_ids(frame.read(item), frame.where(item))
     others = [name for name in frame.columns if name != item]
-    return ItemTable(ids, {name: _column(frame, name) for name in others})
+    return ItemTable(ids, {name: _column(frame, name) for name in others}, item=item)
 
 
 def _column(frame: Frame, name: str) -> Any:
@@ -340,7 +341,7 @@ def _read_columns(columns: Mapping[Any, Any], item: str) -> ItemTable:
         raise InputTypeError(f"items column {item!r} must be a list or an array, found {shown(columns[item])}")
     ids = check_ids(columns[item], f"items column {item!r}").copy()
     _refuse_other_indexes(columns, item, ids.tolist())
-    return ItemTable(ids, {str(name): own for name, own in columns.items() if name != item})
+    return ItemTable(ids, {str(name): own for name, own in columns.items() if name != item}, item=item)
 
 
 def _refuse_other_indexes(columns: Mapping[Any, Any], item: str, ids: list[Any]) -> None:
@@ -369,7 +370,7 @@ def _read_rows(rows: Mapping[Any, Any], item: str) -> ItemTable:
         found = f"the key {shown(apart)} for a row whose {column!r} is {shown(rows[apart][column])}"
         raise InputError(f"items has {found}, but keys must be the items: pass a data frame, or a dict by item")
     columns = {str(name): [row.get(name) for row in rows.values()] for name in names}
-    return ItemTable(ids, columns)
+    return ItemTable(ids, columns, item=column if column in names else None)
 
 
 def _is_id(value: Any, item: Any) -> bool:

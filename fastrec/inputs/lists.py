@@ -85,6 +85,7 @@ class AboutUsers(NamedTuple):
     user_weight: Any
     columns: Columns
     labels: UserLabels | None = None  # by id
+    elsewhere: tuple[str, ...] = ()  # roles of the columns that name those of a table that is no side, too
 
 
 class Lists(NamedTuple):
@@ -360,7 +361,7 @@ def read_given(
     opened = {name: own._replace(name=name) if isinstance(own, Frame) else own for name, own in opened.items()}
     if any(isinstance(value, Frame) for value in opened.values()):
         return _read_frames(opened, about, settings)
-    refuse_columns(about.columns, "recs and truth are not data frames")
+    refuse_columns(about.columns._replace(**dict.fromkeys(about.elsewhere)), "recs and truth are not data frames")
     sides, keys = read_sides(opened, given)
     if keys is not None and about.user_ids is not None:
         raise InputError("user_ids must not be given with dicts: their keys are the users")

@@ -48,7 +48,7 @@ def read_users(
     given = {name: own._replace(name=name) if isinstance(own, Frame) else own for name, own in given.items()}
     matched = any(isinstance(side, Mapping | Frame) for side in given.values())
     if not any(isinstance(side, Frame) for side in given.values()):
-        refuse_columns(about.columns, "no side of the call is a data frame")
+        refuse_columns(about.columns._replace(**dict.fromkeys(about.elsewhere)), "no side of the call is a data frame")
     for role in ("rank", "score"):
         if getattr(about.columns, role) is not None and not isinstance(given.get("reference"), Frame):
             named = Argument(role, (getattr(about.columns, role),))

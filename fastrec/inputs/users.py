@@ -349,7 +349,8 @@ def refuse_row_numbers(series: Any, user: Any) -> None:
 class UserLabels:
     """Labels by user id, in one grouping or several, as `by` accepts them instead of column names."""
 
-    def __init__(self, groupings: Mapping[str, Mapping[Any, Any]]) -> None:
+    def __init__(self, groupings: Mapping[str, Mapping[Any, Any]], user: str | None = None) -> None:
+        self.user = user  # the column of users, if they come from a data frame
         for name, labels in groupings.items():
             if not isinstance(name, str):
                 raise InputTypeError(f"the names of groupings in by must be strings, found {shown(name)}")

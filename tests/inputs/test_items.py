@@ -598,6 +598,24 @@ def test_the_column_of_items_may_have_another_name() -> None:
     assert report.settings["n_items"] == 3
 
 
+def test_the_column_of_items_may_have_another_name_beside_dicts_and_arrays() -> None:
+    """It was refused: "item='sku' names a column, but recs and truth are not data frames"."""
+    shop: dict[str, Any] = {"sku": [1, 0], "popularity": [1, 3]}
+    by_item = {1: {"sku": 1, "popularity": 1}, 0: {"popularity": 3, "sku": 0}}
+    for items in (shop, pd.DataFrame(shop), by_item):
+        for recs in ({"a": [1, 0]}, [[1, 0]], np.array([[1, 0]])):
+            assert fastrec.evaluate(recs, None, "popularity@2", items=items, item="sku")["popularity@2"] == 2.0
+        model: dict[str, Any] = {"model": np.array([[0.2, 0.1]]), "metrics": "popularity@2", "user_ids": ["a"]}
+        for truth in ({"a": [0]}, [[0]]):
+            assert fastrec.evaluate_model(**model, truth=truth, items=items, item="sku")["popularity@2"] == 2.0
+    says = "^item='sku' names a column, but recs and truth are not data frames"
+    for call in ({}, {"items": {"item_id": [1, 0], "popularity": [1, 3]}}):  # no table has the column
+        with pytest.raises(fastrec.InputError, match=says):
+            fastrec.evaluate([[1, 0]], [[1]], "mrr", item="sku", **call)
+    with pytest.raises(fastrec.InputError, match=r"^rank='r' names a column"):
+        fastrec.evaluate([[1, 0]], [[1]], "mrr", items=shop, item="sku", rank="r")
+
+
 def test_an_evaluator_with_items_can_be_copied() -> None:
     for form in FORMS.values():
         evaluator = fastrec.Evaluator("mrr", items=form)

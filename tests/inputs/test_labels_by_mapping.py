@@ -106,6 +106,14 @@ def test_segments_of_users_go_with_frames() -> None:
     assert report.labels["group"].tolist() == ["light", "medium", "heavy", "(none)"]
 
 
+def test_the_column_of_users_may_have_another_name_beside_dicts() -> None:
+    """It was refused: "user='uid' names a column, but recs and truth are not data frames"."""
+    pd = pytest.importorskip("pandas")
+    by = pd.DataFrame({"uid": ["a", "b"], "country": ["x", "y"]})
+    report = fastrec.evaluate({"a": [1], "b": [2]}, {"a": [1], "b": [1]}, "mrr", by=by, user="uid")
+    assert {label: own["mrr"].mean for label, own in report.groups["country"].items()} == {"x": 1.0, "y": 0.0}
+
+
 def test_integers_are_labels_and_users_too() -> None:
     recs, truth = {1: [5], 2**63 + 1: [6]}, {1: [5], 2**63 + 1: [7]}
     groups = fastrec.evaluate(recs, truth, "mrr", by={np.int64(1): 7, 2**63 + 1: np.int8(8)}).groups["group"]
