@@ -542,8 +542,7 @@ def _order(rec_side: FlatSide, truth_side: FlatSide, names: Names, settings: Set
     finder = _kernel("find_unordered", str(scores.dtype), scores)
     if max(over_users(lambda a, b: finder(indptr, scores, a, b), n_users, n_threads), default=-1) < 0:
         return rec_side._replace(extra=None), False
-    gains = np.ones(len(truth_side.items)) if truth_side.extra is None else truth_side.extra
-    gains = np.maximum(gains, 0.0)
+    gains = np.maximum(np.ones(len(truth_side.items)) if truth_side.extra is None else truth_side.extra, 0.0)
     out = np.empty(len(items), items.dtype)
     variant = f"{items.dtype}-{scores.dtype}"
     kernel = _kernel("order_lists", variant, items, truth_side.items)
