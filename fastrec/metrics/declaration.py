@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 import itertools
 import math
@@ -43,7 +42,6 @@ __all__ = [
 
 
 Formula = typing.TypeVar("Formula", bound=Callable[..., Any])
-MAX_SPELLINGS = 1 << 10  # kept: each declaration compares its names with all others
 
 
 @dataclass(frozen=True)
@@ -524,7 +522,6 @@ def known_metrics() -> list[Metric]:
     return [metric for declared in DECLARED.values() for metric in declared.values()]
 
 
-@functools.lru_cache(MAX_SPELLINGS)
 def plain_spelling(name: str) -> str:
     """Return a name in lower case, without the characters between words."""
     return re.sub(r"(?<=[A-Za-z0-9])[_.-](?=[A-Za-z0-9])", "", name).lower()
