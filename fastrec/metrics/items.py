@@ -88,7 +88,7 @@ def popularity(
     >>> report["popularity@3"], report["popularity(scale=share)@3"]
     (1.2916666666666667, 0.3229166666666667)
     """
-    policy = s.unseen(unseen, get_args(UnseenPopularity))
+    policy = s.unseen(unseen, "zero", get_args(UnseenPopularity))
     total = s.provided("popularity", ("popularity", scale, counts, column, policy), s.cutoff)
     if policy.policy != "drop":
         return total / _length(s, denominator)
@@ -156,7 +156,7 @@ def novelty(
     >>> fastrec.evaluate(lists, None, "novelty@3", history=history)["novelty@3"]
     1.5416666666666667
     """
-    policy = s.unseen(unseen, get_args(Unseen))
+    policy = s.unseen(unseen, "one", get_args(Unseen))
     total = s.provided("popularity", ("information", share, base, normalize, column, policy), s.cutoff)
     seen = s.provided("popularity", ("seen", share, column), s.cutoff) if policy.policy == "drop" else None
     length = seen if seen is not None and denominator == "n_rec" else _length(s, denominator)
@@ -207,7 +207,7 @@ def popularity_lift(
     >>> round(fastrec.evaluate(lists, None, "popularity_lift@3", history=history)["popularity_lift@3"], 12)
     -0.56338028169
     """
-    zero = s.unseen("zero", ("zero",))
+    zero = s.unseen("zero", "zero", ("zero",))
     listed = s.provided("popularity", ("popularity", "share", "users", column, zero), s.cutoff)
     listed = listed / s.within_k(s.n_rec)
     past = s.provided("popularity of history", column)
@@ -360,7 +360,7 @@ def epc(
     >>> round(fastrec.evaluate(lists, truth, "epc@3", history=history)["epc@3"], 12)
     0.312726853636
     """
-    policy = s.unseen(unseen, get_args(UnseenComplement))
+    policy = s.unseen(unseen, "zero", get_args(UnseenComplement))
     return _discounted(s, ("rarity", column, policy), relevance, weight_of(discount, p))
 
 
@@ -390,7 +390,7 @@ def efd(
     >>> round(fastrec.evaluate(lists, truth, "efd(unseen=one)@3", history=history)["efd(unseen=one)@3"], 12)
     1.152213444223
     """
-    policy = s.unseen(unseen, get_args(UnseenDiscovery))
+    policy = s.unseen(unseen, "max", get_args(UnseenDiscovery))
     return _discounted(s, ("information", "rows", 2.0, "none", column, policy), relevance, weight_of(discount, p))
 
 

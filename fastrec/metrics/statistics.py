@@ -329,12 +329,12 @@ class ListStatistics(Statistics):
         self.min_gain = min_gain
         self._n_items = n_items
 
-    def unseen(self, own: str | None, choices: tuple[str, ...]) -> UnseenRule:
-        """Return the policy for items without popularity, one of those that the metric takes; by default the first."""
+    def unseen(self, own: str | None, usual: str, choices: tuple[str, ...]) -> UnseenRule:
+        """Return the policy for items without popularity, one of those that the metric takes, or the usual one."""
         found = self.policy("unseen", own)
         if found is not None and found not in choices:
             raise MetricError(f"takes unseen={' or '.join(choices)}, found {found}")
-        return UnseenRule(found or choices[0], found is None)
+        return UnseenRule(found or usual, found is None)
 
     def policy(self, name: str, own: str | None) -> str | None:
         """Return the value of a policy of items: the metric's own option, else that of the call, else None."""
