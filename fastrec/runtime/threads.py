@@ -6,6 +6,7 @@ No pool of the standard library is used: pools refuse work once the main thread 
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import sys
 import threading
@@ -18,6 +19,7 @@ __all__ = ["fork_count", "once", "over_users", "run_in_threads", "start_thread",
 T = TypeVar("T")
 USERS_PER_TASK = 16384
 SECONDS_TO_A_SIGNAL = 0.2
+IMPORTED_LATE = ("numpy.ma", "numpy.random")  # by functions of NumPy, in whichever thread calls them first
 
 
 def run_in_threads(work: Callable[[int], Any], tasks: range, n_threads: int) -> list[Any]:
@@ -170,6 +172,8 @@ def _hook_into_forks() -> None:
 
 def _before_fork() -> None:
     """Wait until no thread imports or compiles: no thread of the child would release its locks."""
+    for name in IMPORTED_LATE:  # before our lock, which the thread that imports one may hold
+        importlib.import_module(name)
     _Forks.busy.acquire()
     compiler = sys.modules.get("numba.core.compiler_lock")
     lock = getattr(compiler, "global_compiler_lock", None)

@@ -12,6 +12,7 @@ import copy
 import gzip
 import io
 import json
+import os
 import random
 import re
 import shutil
@@ -409,8 +410,10 @@ def run_guided(cases: int, seconds: float, seed: int) -> int:
     limits = [f"-runs={cases}", f"-seed={seed}", "-timeout=300", "-rss_limit_mb=6000", "-max_len=4096"]
     limits += [f"-max_total_time={int(seconds)}"] if seconds < 10**9 else []
     command = [sys.executable, __file__, *limits, f"-artifact_prefix={tempfile.gettempdir()}/", "-print_final_stats=1"]
+    found_in = os.pathsep.join(map(str, Path(__file__).parents[1:3]))  # modules of the tests, and fastrec
+    streams = {"stderr": subprocess.STDOUT, "stdout": subprocess.PIPE, "text": True}
     start = time.monotonic()
-    with subprocess.Popen([*command, folder], stderr=subprocess.STDOUT, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen([*command, folder], env={**os.environ, "PYTHONPATH": found_in}, **streams) as process:
         assert process.stdout is not None
         lines = [line for line in process.stdout if not print(line, end="") and not line.startswith("#")]
     shutil.rmtree(folder)

@@ -8,6 +8,7 @@ import sys
 from collections import Counter
 from types import ModuleType
 
+import numpy as np
 import pytest
 
 from fastrec.files import resources
@@ -275,6 +276,33 @@ print(os.waitpid(child, 0)[1])
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 def test_a_fork_while_another_thread_loads_the_compiler():
     check(run(LOADING), "0")
+
+
+IMPORTING = """
+import os, signal, sys, threading, time
+few()
+begun = threading.Event()
+class Slow:
+    def find_spec(name, path, target=None):
+        if name == "numpy.ma.core":
+            begun.set()
+            time.sleep(1)
+sys.meta_path.insert(0, Slow)
+assert "numpy.ma" not in sys.modules
+threading.Thread(target=np.unique, args=([1, 2],)).start()
+begun.wait()
+child = os.fork()
+if child == 0:
+    signal.alarm(60)  # the child ends if it waits for ever
+    os._exit(len(np.unique([2, 1])))
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+@pytest.mark.skipif(int(np.__version__.partition(".")[0]) < 2, reason="NumPy 1 imports all of its parts at once")
+def test_a_fork_while_another_thread_imports_a_part_of_numpy():
+    check(run(IMPORTING), "2")
 
 
 OUTLIVING = """
