@@ -38,6 +38,7 @@ __all__ = [
 ]
 
 SAMPLE = 1000
+MAX_NUMBER = 64  # bytes of an integer that is looked for in another spelling
 ENOUGH = 0.5  # share of the sample that must match after a change
 AS_WRITTEN = "{}"
 NUMBER = r"\s*[+-]?[0-9.]+([eE][+-]?[0-9]+)?\s*"  # as `LIKE_NUMBER` of fastrec.files.text
@@ -90,8 +91,10 @@ def _explain_respelled(con: DuckDBPyConnection, role: str, one: File, other: Fil
         return None
     value = "CASE WHEN TRY_CAST(id AS DOUBLE) = TRY_CAST(id AS HUGEINT) THEN TRY_CAST(id AS HUGEINT) END"
     alone = f"(SELECT id, {value} AS value FROM {{}} ANTI JOIN {{}} USING (id))"
+    is_short = f"strlen(CAST({quoted(role)} AS VARCHAR)) <= {MAX_NUMBER}"
+    mine, theirs = (f"{_strings_sql(role, file)} WHERE {is_short}" for file in (one, other))
     query = (
-        f"WITH mine AS ({_strings_sql(role, one)}), theirs AS ({_strings_sql(role, other)}) "
+        f"WITH mine AS ({mine}), theirs AS ({theirs}) "
         "SELECT count(DISTINCT a.value), min(a.id), arg_min(b.id, (a.id, b.id)) "
         f"FROM {alone.format('mine', 'theirs')} AS a JOIN {alone.format('theirs', 'mine')} AS b USING (value)"
     )
@@ -171,6 +174,8 @@ def explain_unmatched_tables(
 
     Explain, too, which integers differ in spelling among ids of the roles `strings`, which are strings.
     """
+    import duckdb
+
     found, recs = [], files["recs"]
     role = _unmatched(report)
     if role is not None and recs.rows and files["truth"].rows:
@@ -182,7 +187,8 @@ def explain_unmatched_tables(
     explained = {("truth", role), *((name, "user") for name in apart)}
     for each, (name, file) in itertools.product(strings, files.items()):
         if file is not recs and each in file.names and (name, each) not in explained and recs.rows and file.rows:
-            found.append(_explain_respelled(con, each, recs, file))
+            with contextlib.suppress(duckdb.OutOfMemoryException):
+                found.append(_explain_respelled(con, each, recs, file))
     return tuple(why for why in found if why is not None)
 
 
