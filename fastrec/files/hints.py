@@ -16,6 +16,7 @@ from fastrec.files.columns import ListColumns, SlateColumns
 from fastrec.files.database import run
 from fastrec.files.formats.base import ROWS_TO_ASK, Source, one_row, quoted
 from fastrec.files.tables import BOOLEANS, File, open_database, shortened
+from fastrec.files.text import LIKE_NUMBER
 from fastrec.inputs.hints import LeftOpen, are_disordered, hints_of_columns, hints_of_slates
 from fastrec.report.doubts import NO_USER
 from fastrec.report.report import Report
@@ -41,7 +42,6 @@ SAMPLE = 1000
 MAX_NUMBER = 64  # bytes of an integer that is looked for in another spelling
 ENOUGH = 0.5  # share of the sample that must match after a change
 AS_WRITTEN = "{}"
-NUMBER = r"\s*[+-]?[0-9.]+([eE][+-]?[0-9]+)?\s*"  # as `LIKE_NUMBER` of fastrec.files.text
 # (difference between two spellings of an id, SQL that removes it), the smallest change first
 CHANGES = (
     ("spaces around them", "trim({})"),
@@ -107,7 +107,8 @@ def _explain_respelled(con: DuckDBPyConnection, role: str, one: File, other: Fil
 
 def _are_numbers(con: DuckDBPyConnection, role: str, rows: str) -> bool:
     """Return whether all ids of some rows are spelled as numbers."""
-    return one_row(con, f"SELECT count(*) FROM {rows} WHERE NOT regexp_full_match({quoted(role)}, '{NUMBER}')") == (0,)
+    is_number = f"regexp_full_match({quoted(role)}, '{LIKE_NUMBER.pattern}')"
+    return one_row(con, f"SELECT count(*) FROM {rows} WHERE NOT {is_number}") == (0,)
 
 
 def _strings_sql(role: str, file: File) -> str:
