@@ -46,6 +46,7 @@ from fastrec.inputs.sides import SIDES
 from fastrec.inputs.users import UserLabels
 from fastrec.report.report import Report
 from fastrec.runtime.limits import resolve_threads
+from fastrec.runtime.memory import keep_freed_memory
 from fastrec.runtime.outputs import temporary_folder
 
 if TYPE_CHECKING:
@@ -189,6 +190,7 @@ class FileJob(NamedTuple, Generic[AnyColumns]):
             size = size_of_plain(plain.values()) if plain else size_of_sides(sides.values())
             if COPIES * size.n_bytes > self.resources.limit():
                 return None
+            keep_freed_memory()
             items = None
             if ITEMS in self.opened:
                 items = self._read_items(are_strings=found["recs"].is_string("item"))

@@ -7,10 +7,11 @@ faults: DuckDB reads all columns as strings, and says what is wrong and in which
 from __future__ import annotations
 
 import codecs
+import functools
 import os
 import re
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +25,8 @@ from fastrec.inputs.columns import MAX_EXACT_INTEGER
 from fastrec.inputs.grouping import loading_kernels
 from fastrec.inputs.strings import MANY_STRINGS, MAX_ROWS, CollisionError, Numbering, ascending_numbers
 from fastrec.inputs.values import arrow_of, values_of
+from fastrec.kernels import text as kernels
+from fastrec.runtime.compiler import Entry
 from fastrec.runtime.extras import require
 from fastrec.runtime.threads import run_in_threads
 
@@ -31,7 +34,7 @@ __all__ = ["MIN_BYTES", "TextRows", "find_text", "read_text"]
 
 Array = np.ndarray[Any, Any]
 MIN_BYTES = 1 << 18  # of all files: DuckDB reads less as fast
-PIECE_BYTES = 1 << 19
+PIECE_BYTES = 1 << 20
 MORE_ROWS = 1.1  # than the first piece lets expect
 BYTES_PER_ROW = 16  # about
 MAX_PACKED = 1032  # bytes that one byte of a gzip file can unpack to; more of zstd are left to DuckDB
@@ -40,7 +43,6 @@ WHOLE_NUMBER = re.compile(r"0|-?[1-9][0-9]{0,18}")
 LIKE_NUMBER = re.compile(r"\s*[+-]?[0-9.]+([eE][+-]?[0-9]+)?\s*")  # any string that DuckDB may take for a number
 INT32 = np.iinfo(np.int32)
 LOWEST_ID = 1 - 2**63
-NEWLINE, RETURN, QUOTE, SPACE, PLUS, MINUS, POINT, ZERO = map(ord, '\n\r" +-.0')
 
 
 class TextRows(NamedTuple):
@@ -135,7 +137,6 @@ class _TextPiece(NamedTuple):
     """Whole lines of a file."""
 
     data: bytes
-    ends: Array  # bool: which bytes end a line
     first: int  # the row of the table that begins the piece
     rows: int
 
@@ -158,10 +159,9 @@ class _Pieces:
             data = next(self._taken, None)
             if data is None:
                 return None
-            ends = np.frombuffer(data, np.uint8) == NEWLINE
-            first, rows = self.n_rows, int(np.count_nonzero(ends))
+            first, rows = self.n_rows, int(_kernel(kernels.count_line_feeds, data)(np.frombuffer(data, np.uint8)))
             self.n_rows += rows
-            return _TextPiece(data, ends, first, rows)
+            return _TextPiece(data, first, rows)
 
     def _cut(self) -> Iterator[bytes]:
         line_break = self._rows.form.line_break
@@ -184,73 +184,30 @@ class _Pieces:
 # Bytes that Arrow takes in another way than DuckDB
 
 
-def _check_bytes(piece: _TextPiece, form: RowForm, *, has_integers: bool) -> None:
+def _check_bytes(lines: bytes, form: RowForm, *, has_integers: bool) -> None:
     """Raise `DoubtError` for bytes that Arrow and DuckDB may take in different ways.
 
-    Arrow takes `007` and ` 7` for 7, where a string would stay as it is. Bytes that most files lack are searched for:
-    comparing all bytes of a piece takes several times as long.
+    Arrow takes `007` and ` 7` for 7, where a string would stay as it is.
     """
-    data = np.frombuffer(piece.data, np.uint8)
-    n_returns = 0
-    if form.line_break != b"\n":
-        returns = data == RETURN
-        if returns[-1] or not np.array_equal(returns[:-1], piece.ends[1:]):
-            raise DoubtError
-        n_returns = int(np.count_nonzero(returns))
-    elif b"\r" in piece.data:
+    kernel = _kernel(kernels.is_doubtful, lines)
+    delimiter, has_returns = np.uint8(ord(form.delimiter)), form.line_break != b"\n"
+    if kernel(np.frombuffer(lines, np.uint8), delimiter, has_returns, b'"' in lines, has_integers):
         raise DoubtError
-    n_unusual = int(np.count_nonzero(data < SPACE)) - piece.rows - n_returns
-    if n_unusual != (piece.data.count(b"\t") if form.delimiter == "\t" else 0):
-        raise DoubtError
-    if not piece.data.isascii():
-        _check_encoding(piece.data)
-    has_quotes = b'"' in piece.data
-    if has_quotes:
-        _check_quotes(data, form)
-    if has_integers:
-        _check_integers(piece.data, piece.ends, form, has_quotes=has_quotes)
+    if not lines.isascii():
+        try:
+            codecs.utf_8_decode(lines, "strict", True)  # noqa: FBT003 - the decoder takes no keywords
+        except UnicodeDecodeError:
+            raise DoubtError from None
 
 
-def _check_encoding(piece: bytes) -> None:
-    try:
-        codecs.utf_8_decode(piece, "strict", True)  # noqa: FBT003 - the decoder takes no keywords
-    except UnicodeDecodeError:
-        raise DoubtError from None
+@functools.cache
+def _entry(function: Callable[..., Any]) -> Entry:
+    return Entry(function, function.__name__)
 
 
-def _check_quotes(data: Array, form: RowForm) -> None:
-    """Raise `DoubtError` for quotes that are not around whole fields; `data` ends with a line break."""
-    at = np.flatnonzero(data == QUOTE)
-    before, after = data[at[::2] - 1], data[at[1::2] + 1]  # of the first quote, the last byte, which ends a line, too
-    cut = ord(form.delimiter)
-    opens = (before == cut) | (before == NEWLINE)
-    closes = (after == cut) | (after == NEWLINE) | (after == RETURN)
-    if len(at) % 2 or not (opens.all() and closes.all()):
-        raise DoubtError
-
-
-def _check_integers(piece: bytes, ends: Array, form: RowForm, *, has_quotes: bool) -> None:
-    """Raise `DoubtError` for fields that may be integers in an unusual form: spaces, plus signs, leading zeros, -0."""
-    data, cut = np.frombuffer(piece, np.uint8), ord(form.delimiter)
-    cuts = data == cut
-    cuts |= ends
-    first = np.concatenate(([True], cuts[:-1]))  # bytes of fields
-    if has_quotes:
-        first[1:] |= data[:-1] == QUOTE
-    if b" " in piece:
-        last = np.append(cuts[1:] | (data[1:] == RETURN) | (data[1:] == QUOTE), True)
-        if ((first | last) & (data == SPACE)).any():
-            raise DoubtError
-    if b"+" in piece and (first & (data == PLUS)).any():
-        raise DoubtError
-    zeros = data == ZERO
-    after = data[np.flatnonzero(first & zeros) + 1]  # the last byte is no zero: it ends a line
-    if ((after >= ZERO) & (after != cut)).any():
-        raise DoubtError  # a zero before a digit or a letter
-    negative = first[:-2] & zeros[1:-1]
-    negative &= data[:-2] == MINUS
-    if (data[np.flatnonzero(negative) + 2] != POINT).any():
-        raise DoubtError
+def _kernel(function: Callable[..., Any], text: bytes) -> Any:
+    """Return the kernel, compiled or interpreted, for so many bytes."""
+    return _entry(function).suited_to(len(text))
 
 
 # Columns
@@ -273,7 +230,9 @@ class _TableReader:
         self._parse = csv.ParseOptions(
             delimiter=rows.form.delimiter, newlines_in_values=True, ignore_empty_lines=False, invalid_row_handler=None
         )
-        self._convert = csv.ConvertOptions(column_types=types, include_columns=list(types), null_values=[])
+        self._convert = csv.ConvertOptions(
+            column_types=types, include_columns=list(types), null_values=[], check_utf8=False
+        )
 
     def read(self, n_threads: int) -> bool:
         """Read all rows, and return whether there are any; raise `DoubtError` in doubt."""
@@ -288,7 +247,7 @@ class _TableReader:
         piece = self._pieces.take()
         if piece is None:
             return
-        _check_bytes(piece, self._rows.form, has_integers=self._has_integers)
+        _check_bytes(piece.data, self._rows.form, has_integers=self._has_integers)
         table = self._columns_of(piece.data)
         if table.num_rows != piece.rows:
             raise DoubtError
@@ -341,8 +300,8 @@ class _TableReader:
             return values
         numbers = values_of(values)
         if kind == FLOAT:
-            if not np.abs(numbers).max() < MAX_EXACT_INTEGER:
-                raise DoubtError
+            if not (numbers.min() > -MAX_EXACT_INTEGER and numbers.max() < MAX_EXACT_INTEGER):
+                raise DoubtError  # also for NaN
             return numbers
         lowest = numbers.min()
         if lowest < (0 if role == "item" else LOWEST_ID):

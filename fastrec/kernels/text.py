@@ -1,0 +1,86 @@
+"""Bytes of delimited text that readers may take in different ways. All loops but that of quotes are vectorised."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fastrec.runtime.compiler import helper
+
+NEWLINE, RETURN, QUOTE, SPACE, PLUS, MINUS, POINT, ZERO = map(ord, '\n\r" +-.0')
+
+
+@helper
+def ends_field(byte, delimiter):
+    """Return whether a byte comes after a field."""
+    return (byte == delimiter) | (byte == NEWLINE) | (byte == RETURN)
+
+
+@helper
+def is_unusual(before, byte, after, second, delimiter):
+    """Return whether a byte begins or ends a field as no integer does: a space, a plus sign, a leading zero, -0."""
+    begins = (before == delimiter) | (before == NEWLINE) | (before == QUOTE)
+    is_zero = (byte == ZERO) & (after >= ZERO) & (after != delimiter)
+    is_negative_zero = (byte == MINUS) & (after == ZERO) & (second != POINT)
+    ends = (after == QUOTE) | ends_field(after, delimiter)
+    return (begins & ((byte == PLUS) | is_zero | is_negative_zero)) | ((byte == SPACE) & (begins | ends))
+
+
+@helper
+def has_unusual_integers(data, delimiter):
+    """Return whether a field may be an integer in an unusual form; `data` has at least three bytes."""
+    n = np.uint64(len(data))
+    found = is_unusual(np.uint8(NEWLINE), data[0], data[1], data[2], delimiter)
+    for i in range(np.uint64(1), n - np.uint64(2)):
+        around = data[i - np.uint64(1)], data[i], data[i + np.uint64(1)], data[i + np.uint64(2)]
+        found |= is_unusual(around[0], around[1], around[2], around[3], delimiter)
+    last = data[n - np.uint64(1)]
+    return found | is_unusual(data[n - np.uint64(3)], data[n - np.uint64(2)], last, last, delimiter)
+
+
+@helper
+def has_controls(data, delimiter, has_returns):
+    """Return whether there are control characters besides line breaks, which are CR LF with `has_returns`, else LF."""
+    found = has_returns & (data[0] == NEWLINE)
+    before = data[:-1]
+    for i in range(np.uint64(len(before))):
+        byte, after = before[i], data[i + np.uint64(1)]
+        is_break = (byte == NEWLINE) | (has_returns & (byte == RETURN))
+        found |= (byte < SPACE) & (byte != delimiter) & ~is_break
+        found |= has_returns & ((byte == RETURN) != (after == NEWLINE))
+    return found
+
+
+@helper
+def has_stray_quotes(data, delimiter):
+    """Return whether a quote is not around a whole field."""
+    before, is_open = np.uint8(NEWLINE), False
+    for i in range(np.uint64(len(data) - 1)):
+        byte = data[i]
+        if byte == QUOTE:
+            if is_open:
+                if not ends_field(data[i + np.uint64(1)], delimiter):
+                    return True
+            elif before != delimiter and before != NEWLINE:
+                return True
+            is_open = not is_open
+        before = byte
+    return is_open
+
+
+def is_doubtful(data, delimiter, has_returns, has_quotes, has_integers):
+    """Return whether readers may take some of these whole lines in different ways; `data` ends with a line feed."""
+    if len(data) < 3:
+        return True
+    return (
+        has_controls(data, delimiter, has_returns)
+        or (has_quotes and has_stray_quotes(data, delimiter))
+        or (has_integers and has_unusual_integers(data, delimiter))
+    )
+
+
+def count_line_feeds(data):
+    """Return how many bytes are line feeds."""
+    found = 0
+    for i in range(np.uint64(len(data))):
+        found += data[i] == NEWLINE
+    return np.int64(found)
