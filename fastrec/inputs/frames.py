@@ -38,9 +38,9 @@ from fastrec.inputs.grouping import (
     order_of_ids,
 )
 from fastrec.inputs.hints import LeftOpen, are_disordered, are_gapless, hints_of_columns, users_with_gaps
-from fastrec.inputs.ids import Ids, Strings, encode_strings, integer_ids, kind_of_ids, spell
+from fastrec.inputs.ids import Ids, Strings, encode_strings, integer_ids, kind_of_ids
 from fastrec.inputs.sides import READ_SIDES, mixed_forms
-from fastrec.inputs.users import NO_LABEL, UserLabels, as_labels, check_labels, refuse_row_numbers
+from fastrec.inputs.users import NO_LABEL, UserLabels, as_labels, check_labels, refuse_row_numbers, spelled_labels
 from fastrec.runtime.threads import run_in_threads
 
 __all__ = [
@@ -210,7 +210,7 @@ class _FrameUsers(NamedTuple):
         """Return ids of users as passed."""
         if self.strings is None:
             return ids.astype(np.int64, copy=False)
-        return as_labels(spell(self.strings, ids))
+        return spelled_labels(self.strings, ids)
 
 
 def read_frames(
@@ -484,7 +484,7 @@ def _read_labels(name: str, sides: Sequence[_FrameRows], users: _FrameUsers) -> 
     spread = [own.spread(of_rows) for own, of_rows in zip(found, codes, strict=True)]
     values, present = _join_values(spread, [own.valid for own in found], name, having, users)
     return spell_labels(
-        as_labels(values[present].tolist() if strings is None else spell(strings, values[present])), present
+        as_labels(values[present].tolist()) if strings is None else spelled_labels(strings, values[present]), present
     )
 
 

@@ -12,12 +12,25 @@ import numpy as np
 from fastrec.checks import is_whole, listed, with_article
 from fastrec.exceptions import InputError, InputTypeError, RowNumber, shown
 from fastrec.inputs.ragged import as_array
+from fastrec.inputs.strings import strings_of
 from fastrec.inputs.tensors import as_numpy, is_tensor, plain_values, refuse_unusual
-from fastrec.inputs.values import arrow_of, values_of
+from fastrec.inputs.values import arrow_of, call_arrow, values_of
 
-__all__ = ["Ids", "Strings", "check_ids", "encode_strings", "integer_ids", "kind_of_ids", "match_widths", "spell"]
+__all__ = [
+    "Ids",
+    "Spelled",
+    "Strings",
+    "check_ids",
+    "encode_strings",
+    "integer_ids",
+    "kind_of_ids",
+    "match_widths",
+    "spell",
+]
 
 Array = np.ndarray[Any, Any]
+MAX_ASCII = 127
+LONGER = 4  # times the mean length, for the longest of strings that NumPy holds in a fixed width
 INT32, INT64 = np.iinfo(np.int32), np.iinfo(np.int64)
 
 
@@ -54,8 +67,23 @@ class Spelled(Sequence[Any]):
 
     def pick(self, codes: Array) -> list[Any]:
         """Return the values of many codes."""
-        picked: list[Any] = self._values.take(arrow_of(codes)).to_pylist()
+        picked: list[Any] = call_arrow("take", self._values, arrow_of(codes)).to_pylist()
         return picked
+
+    def pick_plain(self, codes: Array) -> Array | None:
+        """Return the values of many codes as NumPy's strings; None if some are not ASCII, or much longer than most."""
+        from pyarrow import types
+
+        if not types.is_large_string(self._values.type):
+            return None
+        picked = strings_of(call_arrow("take", self._values, arrow_of(codes)))
+        lengths, data = np.diff(picked.offsets), picked.data[picked.offsets[0] : picked.offsets[-1]]
+        width = int(lengths.max(initial=1))
+        if not len(data) or data.min() == 0 or data.max() > MAX_ASCII or width * len(codes) > LONGER * len(data):
+            return None
+        points = np.zeros((len(codes), width), np.uint32)
+        points[np.arange(width) < lengths[:, None]] = data
+        return points.view(f"U{width}").ravel()
 
 
 def spell(strings: Sequence[Any], codes: Array) -> list[Any]:
@@ -198,12 +226,13 @@ def _as_arrow(array: Array) -> Strings:
 def _join_strings(parts: list[Strings]) -> tuple[list[Array], Sequence[Any]]:
     """Encode all parts with one ascending list of strings; only distinct strings are compared and sorted."""
     import pyarrow as pa
-    from pyarrow import compute
 
     kind = pa.large_binary() if "bytes" in {part.kind for part in parts} else pa.large_string()
-    values = [part.values.cast(kind) for part in parts]
+    values = [part.values if part.values.type == kind else part.values.cast(kind) for part in parts]
     if _are_one(values) and _ascends(values[0]):
         return [part.codes for part in parts], Spelled(values[0])
+    from pyarrow import compute
+
     distinct = compute.unique(pa.chunked_array(values, kind))
     distinct = distinct.take(compute.sort_indices(distinct))
     ranks = [values_of(compute.index_in(own, value_set=distinct)) for own in values]
@@ -218,10 +247,8 @@ def _are_one(arrays: Sequence[Any]) -> bool:
 
 def _ascends(values: Any) -> bool:
     """Return whether no string of an Arrow array is null, and each comes after the one before."""
-    from pyarrow import compute
-
-    after = compute.less(values[:-1], values[1:])
-    return bool(values.null_count == 0 and (not len(after) or compute.all(after).as_py()))
+    after = call_arrow("less", values[:-1], values[1:])
+    return bool(values.null_count == 0 and (not len(after) or call_arrow("all", after).as_py()))
 
 
 def _renumber(ranks: Array, codes: Array) -> Array:

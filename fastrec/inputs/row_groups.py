@@ -10,9 +10,9 @@ import numpy as np
 from fastrec.exceptions import Argument, InputError, InputTypeError, shown
 from fastrec.inputs.arrow import Labels
 from fastrec.inputs.grouping import Grouping, number_close
-from fastrec.inputs.ids import Strings, encode_strings, spell
+from fastrec.inputs.ids import Strings, encode_strings
 from fastrec.inputs.strings import MANY_STRINGS, number_fixed
-from fastrec.inputs.users import as_labels, check_labels_of_rows
+from fastrec.inputs.users import check_labels_of_rows, spelled_labels
 
 __all__ = ["MAX_SEGMENTS", "RowGroups", "check_apart", "read_row_groups", "refuse_many"]
 
@@ -158,7 +158,7 @@ def _encode_column(labels: Labels, where: str, n_rows: int, n_threads: int) -> t
             raise InputTypeError(f"the labels of {where} must be all integers or all strings, found bytes")
         (codes,), strings = encode_strings([labels.ids])
         ranks, used = _number_integers(codes, n_threads)
-        codes, own = ranks, as_labels(spell(strings, np.array(used, np.int64))).tolist()
+        codes, own = ranks, spelled_labels(strings, np.array(used, np.int64)).tolist()
     else:
         codes, own = _number_integers(labels.ids, n_threads)
     codes = codes if labels.valid is None else _spread(codes, labels.valid)

@@ -12,18 +12,18 @@ from fastrec.inputs.arrow import Labels, refuse_other_indexes
 from fastrec.inputs.columns import LABELS, SAMPLE_WEIGHT, SCORES, check_floats, check_numbers, check_row_weights
 from fastrec.inputs.frames import Columns, ScoredFrame, read_scored_frame, spell_labels
 from fastrec.inputs.grouping import Grouping, group_rows, one_per_user, order_of_ids
-from fastrec.inputs.ids import Strings, check_ids, encode_strings, spell
+from fastrec.inputs.ids import Strings, check_ids, encode_strings
 from fastrec.inputs.ragged import check_indptr
 from fastrec.inputs.row_groups import RowGroups, read_row_groups
 from fastrec.inputs.users import (
     UserLabels,
     Users,
-    as_labels,
     check_groups,
     check_labels_of_rows,
     check_order_of_users,
     check_user_ids,
     check_weights,
+    spelled_labels,
 )
 
 __all__ = [
@@ -240,7 +240,7 @@ def encode_key(values: Any, name: str, n: int) -> Keys:
     if isinstance(ids, np.ndarray) and ids.dtype != object:
         return Keys(ids, lambda codes: codes.astype(np.int64, copy=False))
     (codes,), strings = encode_strings([ids])
-    return Keys(codes, lambda some: as_labels(spell(strings, some)))
+    return Keys(codes, lambda some: spelled_labels(strings, some))
 
 
 def _users_of_rows(keys: Keys, grouping: Grouping, groups: Any, user_weight: Any) -> Users:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrec.inputs.ragged import read_only
-from fastrec.inputs.values import values_of
+from fastrec.inputs.values import call_arrow, values_of
 from fastrec.kernels import strings as kernels
 from fastrec.runtime.compiler import Entry
 from fastrec.runtime.threads import run_in_threads
@@ -21,9 +21,11 @@ __all__ = [
     "MAX_ROWS",
     "CollisionError",
     "Numbering",
+    "StringPiece",
     "ascending_numbers",
     "number_column",
     "number_fixed",
+    "strings_of",
 ]
 
 Array = np.ndarray[Any, Any]
@@ -40,7 +42,7 @@ class CollisionError(Exception):
     """Strings crafted to share their hashes."""
 
 
-class _Piece(NamedTuple):
+class StringPiece(NamedTuple):
     """Strings end to end."""
 
     offsets: Array  # int32 or int64 (n + 1,)
@@ -51,9 +53,9 @@ class _Piece(NamedTuple):
         """Number of strings."""
         return len(self.offsets) - 1
 
-    def cut(self, first: int, last: int) -> _Piece:
+    def cut(self, first: int, last: int) -> StringPiece:
         """Return strings first to last - 1."""
-        return _Piece(self.offsets[first : last + 1], self.data)
+        return StringPiece(self.offsets[first : last + 1], self.data)
 
 
 class _List:
@@ -67,7 +69,7 @@ class _List:
         self._table = np.full(SLOTS_PER_STRING * FIRST_ROOM, -1, np.int32)
         self._ahead = np.empty((kernels.AHEAD, 4), np.uint64)
 
-    def number(self, piece: _Piece, codes: Array) -> None:
+    def number(self, piece: StringPiece, codes: Array) -> None:
         """Write the number of each string to `codes`."""
         offsets, data = read_only(piece.offsets), read_only(piece.data)
         kernel = _kernel("number_strings", piece.n, str(offsets.dtype))
@@ -92,10 +94,10 @@ class _List:
             _kernel("fill_table", self._distinct)(self._table, self._keys, self._distinct)
 
     @property
-    def strings(self) -> _Piece:
+    def strings(self) -> StringPiece:
         """The distinct strings in the order of their numbers."""
         ends = self._ends[: self._distinct + 1]
-        return _Piece(ends, self._kept[: ends[-1]])
+        return StringPiece(ends, self._kept[: ends[-1]])
 
     def as_arrow(self, kind: Any) -> Any:
         """Return the distinct strings as an Arrow array of a type with 64-bit offsets."""
@@ -125,7 +127,7 @@ def number_column(column: Any, n_threads: int) -> tuple[Array, Any] | None:
         return None
     column = _without_views(column)
     are_strings = types.is_string(column.type) or types.is_large_string(column.type)
-    pieces = [_piece_of(chunk) for chunk in column.chunks if len(chunk)]
+    pieces = [strings_of(chunk) for chunk in column.chunks if len(chunk)]
     codes = np.empty(len(column), np.int32)
     edges = np.linspace(0, len(codes), n_threads + 1).astype(np.int64).tolist()
     lists = [_List() for _ in range(n_threads)]
@@ -158,7 +160,7 @@ def number_fixed(strings: Array) -> tuple[Array, Array]:
     try:
         for start in range(0, len(strings), FIXED_AT_ONCE):
             own = codes[start : start + FIXED_AT_ONCE]
-            found.number(_Piece(offsets[: len(own) + 1], flat[start * width : (start + len(own)) * width]), own)
+            found.number(StringPiece(offsets[: len(own) + 1], flat[start * width : (start + len(own)) * width]), own)
     except CollisionError:
         distinct, numbers = np.unique(strings, return_inverse=True)
         return numbers.astype(np.int32), distinct
@@ -189,7 +191,7 @@ class Numbering:
 
     def number(self, nth: int, strings: Any, codes: Array) -> None:
         """Write the numbers that the nth list gives to the strings of a PyArrow array without nulls."""
-        self._lists[nth].number(_piece_of(_without_views(strings)), codes)
+        self._lists[nth].number(strings_of(_without_views(strings)), codes)
 
     def ascending(self) -> tuple[list[Array], Any]:
         """Return the final number of each string of each list, and all distinct strings in the order of their bytes.
@@ -197,15 +199,14 @@ class Numbering:
         Raise ArrowInvalid for a string that is not UTF-8.
         """
         import pyarrow as pa
-        from pyarrow import compute
 
         whole, numbers = _joined(self._lists)
         strings = whole.as_arrow(pa.large_string())
         strings.validate(full=True)
-        order = compute.sort_indices(strings)
+        order = call_arrow("array_sort_indices", strings)
         ranks = np.empty(len(strings), np.int32)
         ranks[values_of(order)] = np.arange(len(strings), dtype=np.int32)
-        return [ranks[own] for own in numbers], strings.take(order)
+        return [ranks[own] for own in numbers], call_arrow("take", strings, order)
 
 
 def ascending_numbers(numbered: Mapping[str, Numbering], n_threads: int) -> dict[str, tuple[list[Array], Any]]:
@@ -237,7 +238,7 @@ def _joined(lists: list[_List]) -> tuple[_List, list[Array]]:
     return whole, numbers
 
 
-def _piece_of(chunk: Any) -> _Piece:
+def strings_of(chunk: Any) -> StringPiece:
     """Return the strings of an Arrow array without a copy."""
     from pyarrow import types
 
@@ -245,10 +246,10 @@ def _piece_of(chunk: Any) -> _Piece:
     kind = np.dtype(np.int64 if wide else np.int32)
     _, offsets, data = chunk.buffers()
     own = np.frombuffer(offsets, kind, len(chunk) + 1, chunk.offset * kind.itemsize)
-    return _Piece(own, np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8))
+    return StringPiece(own, np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8))
 
 
-def _between(pieces: list[_Piece], first: int, last: int) -> Iterator[tuple[int, _Piece]]:
+def _between(pieces: list[StringPiece], first: int, last: int) -> Iterator[tuple[int, StringPiece]]:
     """Yield the parts of pieces that hold rows first to last - 1, and the first row of each."""
     at = 0
     for piece in pieces:

@@ -17,6 +17,7 @@ from fastrec.checks import is_whole, listed, with_article
 from fastrec.exceptions import Argument, InputError, InputTypeError, RowNumber, shown
 from fastrec.inputs.arrow import index_of
 from fastrec.inputs.columns import MAX_WEIGHT, WANTED_WEIGHTS
+from fastrec.inputs.ids import Spelled, spell
 from fastrec.inputs.ragged import as_array
 from fastrec.inputs.tensors import is_tensor, plain_values, refuse_unusual
 
@@ -39,6 +40,7 @@ __all__ = [
     "join_ids",
     "positions_by_code",
     "refuse_row_numbers",
+    "spelled_labels",
 ]
 
 Array = np.ndarray[Any, Any]
@@ -190,6 +192,12 @@ def as_labels(values: list[Any]) -> Array:
     if not values:
         return np.zeros(0, np.int64)
     return _plain(_array_of(values, "labels"))
+
+
+def spelled_labels(strings: Sequence[Any], codes: Array) -> Array:
+    """Return the strings of some codes as labels."""
+    plain = strings.pick_plain(codes) if isinstance(strings, Spelled) else None
+    return as_labels(spell(strings, codes)) if plain is None else plain
 
 
 def _plain(array: Array) -> Array:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["arrow_of", "fixed_width", "values_of"]
+__all__ = ["arrow_of", "call_arrow", "fixed_width", "values_of"]
 
 Array = np.ndarray[Any, Any]
 
@@ -36,3 +36,15 @@ def arrow_of(values: Array) -> Any:
 
     values = np.ascontiguousarray(values)
     return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [None, pa.py_buffer(values)])
+
+
+def call_arrow(name: str, *arrays: Any) -> Any:
+    """Call a compute function of Arrow with its usual options.
+
+    Importing `pyarrow.compute` takes long: it makes a Python function of each one.
+    """
+    try:
+        from pyarrow._compute import call_function
+    except ImportError:  # not promised by PyArrow
+        from pyarrow.compute import call_function
+    return call_function(name, arrays)

@@ -11,10 +11,9 @@ import numpy as np
 from fastrec.checks import counted
 from fastrec.exceptions import Argument, InputError
 from fastrec.inputs.arrays import FlatSide
-from fastrec.inputs.ids import spell
 from fastrec.inputs.ragged import chosen_rows, longest_row, read_only
 from fastrec.inputs.slots import BatchSides, Slots
-from fastrec.inputs.users import Users, as_labels
+from fastrec.inputs.users import Users, spelled_labels
 from fastrec.items.exposure import Exposure, Key, fixed_weights
 from fastrec.items.popularity import note_rows_without
 from fastrec.items.sums import cuts_of
@@ -88,7 +87,7 @@ class _Batch:
         if self._outside is not None and self._outside[held_slots].any():
             self._refuse(ids[self._outside[held_slots]])
         order = np.argsort(ids, kind="stable")
-        ids = ids[order] if self._strings is None else as_labels(spell(self._strings, ids[order]))
+        ids = ids[order] if self._strings is None else spelled_labels(self._strings, ids[order])
         return Exposure(
             self._keys, ids, {name: one[held[order]] for name, one in found.items()}, n_lists, self._n_known
         )

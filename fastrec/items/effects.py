@@ -8,10 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.inputs.ids import spell
 from fastrec.inputs.ragged import read_only
 from fastrec.inputs.slots import MADE, BatchSides, Slots
-from fastrec.inputs.users import alike, as_labels
+from fastrec.inputs.users import alike, spelled_labels
 from fastrec.items.exposure import Effects, Exposure
 from fastrec.items.sums import AT_ONCE, cuts_of, sum_rows
 from fastrec.kernels import exposure as kernels
@@ -64,7 +63,7 @@ def _codes(exposure: Exposure, sides: Mapping[str, Any]) -> Array:
 def _labels(sides: BatchSides) -> Array | None:
     """Return the names of the items of a batch, None if these are numbers."""
     strings = sides["names"].strings
-    return None if strings is None else as_labels(spell(strings, np.arange(len(strings))))
+    return None if strings is None else spelled_labels(strings, np.arange(len(strings)))
 
 
 MADE["labels"] = _labels

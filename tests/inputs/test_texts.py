@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fastrec import evaluate, evaluate_scores
-from fastrec.inputs import arrow, strings
+from fastrec.inputs import arrow, ids, strings, users
 from fastrec.inputs.ids import Strings, encode_strings
 from fastrec.kernels import strings as kernels
 
@@ -124,3 +124,16 @@ def test_columns_with_one_dictionary(words, kind):
         assert [spelled[code] for code in new.tolist()] == [values[code].as_py() for code in own.tolist()]
     if words == ["a", "b", "é"] and kind != pa.string():
         assert all(own is new for own, new in zip(codes, found, strict=True))
+
+
+FEW = [["a", "bb", ""], ["", ""], ["é", "a"], ["a\0", "b"], ["a\0b", "b"], ["a" * 500, *"bcdefg"], ["~", "\x7f"], []]
+
+
+@pytest.mark.parametrize("texts", FEW)
+@pytest.mark.parametrize("kind", [pa.large_string(), pa.large_binary()])
+def test_labels_of_distinct_strings(texts, kind):
+    """A short way for ASCII gives what the long way gives."""
+    values = ids.Spelled(pa.array(texts, pa.large_string()).cast(kind))
+    codes = np.arange(len(texts))[::-1].repeat(2)
+    found, expected = users.spelled_labels(values, codes), users.as_labels(ids.spell(values, codes))
+    assert (found.dtype, found.tolist()) == (expected.dtype, expected.tolist())
