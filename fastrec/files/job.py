@@ -181,6 +181,7 @@ class FileJob(NamedTuple, Generic[AnyColumns]):
 
     def read_in_memory(self, *, cut: bool) -> Whole | Parts | None:
         """Read tables as `read_whole` does. With `cut`, return many shuffled rows in parts."""
+        keep_freed_memory()
         with self._unchanged():
             sides = {table: side for table, side in self.opened.items() if table != ITEMS}
             plain, text = find_plain(sides), find_text(sides)
@@ -190,7 +191,6 @@ class FileJob(NamedTuple, Generic[AnyColumns]):
             size = size_of_plain(plain.values()) if plain else size_of_sides(sides.values())
             if COPIES * size.n_bytes > self.resources.limit():
                 return None
-            keep_freed_memory()
             items = None
             if ITEMS in self.opened:
                 items = self._read_items(are_strings=found["recs"].is_string("item"))
