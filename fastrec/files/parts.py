@@ -21,6 +21,7 @@ from fastrec.files.columns import DoubtError
 from fastrec.files.formats.parquet import damages_of_parquet
 from fastrec.files.parquet import Plain, WideError, groups_of, without_narrow
 from fastrec.files.resources import Resources
+from fastrec.inputs.grouping import in_parts
 from fastrec.inputs.values import arrow_of
 from fastrec.runtime.limits import resolve_threads
 from fastrec.runtime.outputs import temporary_folder
@@ -30,7 +31,7 @@ __all__ = ["Parts", "cut_by_user", "cut_in_memory"]
 
 Array = np.ndarray[Any, Any]
 Tick = Callable[[int], Any]  # called with the rows that are done
-MIN_PARTS, MAX_PARTS = 2, 256  # a byte numbers parts; more would make many small reads
+MIN_PARTS, MAX_PARTS = 2, 256  # more would make many small reads
 ROWS_PER_SAMPLE = 997  # rows for each user id in the sample that decides the ranges
 MIN_PIECE, MAX_PIECE = 1 << 14, 1 << 20  # rows cut at once
 BYTES_PER_CUT_ROW = 640  # of the memory, for each row that a thread cuts
@@ -115,9 +116,7 @@ class _Table:
         """Cut a row group, in pieces of so many rows."""
         for first, columns in self._plain.pieces(group, n_rows):
             of_rows = _parts_of(columns[self._plain.users[0]], self._edges)
-            order = np.argsort(of_rows, kind="stable")  # rows of a user keep their order
-            moved = [columns[role][order] for role in self._types]
-            ends = np.append(0, np.cumsum(np.bincount(of_rows, minlength=len(self._edges) + 1)))
+            moved, ends = in_parts((columns[role] for role in self._types), of_rows, len(self._edges) + 1)
             self._cuts.append(_CutRows(first, self._store.append(moved), ends))
 
     def arrange(self) -> Array:
@@ -141,10 +140,10 @@ class _Table:
 
 
 def _parts_of(users: Array, edges: Array) -> Array:
-    """Return the part of each user id, uint8: the number of edges that are not above it."""
+    """Return the part of each user id, uint16: the number of edges that are not above it."""
     if len(edges) > FEW_EDGES:
-        return np.searchsorted(edges, users, side="right").astype(np.uint8)
-    parts = np.zeros(len(users), np.uint8)
+        return np.searchsorted(edges, users, side="right").astype(np.uint16)
+    parts = np.zeros(len(users), np.uint16)
     for edge in edges:
         parts += users >= edge
     return parts

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
@@ -23,6 +23,7 @@ __all__ = [
     "find_blocks",
     "find_users",
     "group_rows",
+    "in_parts",
     "join_users",
     "loading_kernels",
     "number_close",
@@ -179,6 +180,21 @@ def _group_runs(ids: Array, starts: Array, n_threads: int, *, ascending: bool) -
     pointers = np.concatenate([[0], np.cumsum(lengths)])
     mover = functools.partial(take_blocks, starts=starts[:-1][order], indptr=pointers, n_threads=n_threads)
     return Grouping(ordered[new], np.append(pointers[:-1][new], pointers[-1]), mover)
+
+
+def in_parts(columns: Iterable[Array], parts: Array, n_parts: int) -> tuple[list[Array], Array]:
+    """Return columns by part, rows of a part in their order, and where each part begins, followed by the rows.
+
+    `parts`, the part of each row, is uint16, so that the code is that which sorts rows into buckets.
+    """
+    starts = np.append(0, np.cumsum(np.bincount(parts, minlength=n_parts)))
+    moved = []
+    for column in columns:
+        values, kind = _as_bits(column)
+        out, places = np.empty_like(values), starts[:-1].copy()
+        _kernel("scatter", values, values.dtype)(values, parts, places, out, 0, len(values))
+        moved.append(out.view(kind))
+    return moved, starts
 
 
 def take_blocks(column: Array, starts: Array, indptr: Array, n_threads: int) -> Array:

@@ -270,3 +270,16 @@ def test_the_order_of_ids() -> None:
     order = order_of_ids(np.array([5, 1, 2]))
     assert order is not None
     assert order.tolist() == [1, 2, 0]
+
+
+@pytest.mark.parametrize("n", [0, 1, 1000, 50_000])
+@pytest.mark.parametrize("n_parts", [1, 3, 256])
+def test_rows_by_part_keep_their_order(n, n_parts):
+    rng = np.random.default_rng(n + n_parts)
+    parts = rng.integers(0, n_parts, n).astype(np.uint16)
+    columns = [rng.integers(-9, 9, n).astype(kind) for kind in (np.int8, np.int32, np.int64, np.float32, np.float64)]
+    moved, starts = grouping.in_parts(columns, parts, n_parts)
+    order = np.argsort(parts, kind="stable")
+    for column, own in zip(columns, moved, strict=True):
+        assert own.dtype == column.dtype and np.array_equal(own, column[order])
+    assert starts.tolist() == [int((parts < part).sum()) for part in range(n_parts + 1)]
