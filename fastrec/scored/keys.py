@@ -54,6 +54,7 @@ class SortedKeys(NamedTuple):
     n_below: int  # rows with a score below 0: no part has scores on both sides of 0
     counted: list[Pairs] | None = None  # of each part
     owners: Array | None = None  # number of the owner of each row, such as a user
+    one_each: bool = False  # whether each owner has one row
 
     def parts(self) -> list[slice]:
         """Return the rows of each part."""
@@ -100,17 +101,17 @@ class SortedKeys(NamedTuple):
         above = (self.pairs().positives - np.cumsum([0, *(part.positives for part in pairs)])).tolist()
         add = kernel_for("add_pairs", f"{FORMS[keys.itemsize].width}-{owners.itemsize}", len(keys))
         n_sums = min(max(1, len(keys) // max(1, 2 * n_owners)), n_threads)  # many owners would need many sums
+        n_tasks = n_threads if self.one_each else n_sums  # rows of other owners add to other places of one array
+        sums = [np.full(n_owners, 0, np.int64) for _ in range(n_sums)]  # `zeros` takes small pages
 
-        def work(nth: int) -> Array:
-            sums = np.zeros(n_owners, np.int64)
-            for at in range(nth, len(parts), n_sums):
-                add(keys[parts[at]], owners[parts[at]], below[at], above[at], shift, sums)
-            return sums
+        def work(nth: int) -> None:
+            for at in range(nth, len(parts), n_tasks):
+                add(keys[parts[at]], owners[parts[at]], below[at], above[at], shift, sums[nth % n_sums])
 
-        found: list[Array] = run_in_threads(work, range(n_sums), n_threads)
-        for other in found[1:]:
-            found[0] += other
-        return found[0]
+        run_in_threads(work, range(n_tasks), n_threads)
+        for other in sums[1:]:
+            sums[0] += other
+        return sums[0]
 
 
 def sort_rows(labels: Array, scores: Array, n_threads: int, indptr: Array | None = None) -> SortedKeys:
@@ -136,7 +137,8 @@ def sort_rows(labels: Array, scores: Array, n_threads: int, indptr: Array | None
         return pairs_of_keys(own)
 
     counted = run_in_threads(sort, range(len(parts)), n_threads)
-    return SortedKeys(keys, buckets.edges, buckets.edges[buckets.n_below], counted, moved)
+    one_each = indptr is not None and len(indptr) == len(keys) + 1 and bool((np.diff(indptr) == 1).all())
+    return SortedKeys(keys, buckets.edges, buckets.edges[buckets.n_below], counted, moved, one_each)
 
 
 def _sort_owned(keys: Array, owners: Array) -> None:
