@@ -37,6 +37,7 @@ MIN_BYTES = 1 << 18  # of all files: DuckDB reads less as fast
 PIECE_BYTES = 1 << 20
 MORE_ROWS = 1.1  # than the first piece lets expect
 BYTES_PER_ROW = 16  # about
+STEPS_PER_BYTE = 8
 MAX_PACKED = 1032  # bytes that one byte of a gzip file can unpack to; more of zstd are left to DuckDB
 INTEGER, FLOAT, STRING = "int64", "float64", "string"
 WHOLE_NUMBER = re.compile(r"0|-?[1-9][0-9]{0,18}")
@@ -207,7 +208,7 @@ def _entry(function: Callable[..., Any]) -> Entry:
 
 def _kernel(function: Callable[..., Any], text: bytes) -> Any:
     """Return the kernel, compiled or interpreted, for so many bytes."""
-    return _entry(function).suited_to(len(text))
+    return _entry(function).suited_to(STEPS_PER_BYTE * len(text))
 
 
 # Columns

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import numpy as np
 
 __all__ = ["keep_freed_memory"]
@@ -16,4 +18,5 @@ def keep_freed_memory() -> None:
     this, it does so only above 31 MB. Nothing is written to this block, so it takes no room. It takes as long as a
     system call, and changes nothing with other C libraries.
     """
-    np.empty(KEPT_BYTES, np.uint8)
+    with contextlib.suppress(MemoryError):  # little address space may be left
+        np.empty(KEPT_BYTES, np.uint8)
