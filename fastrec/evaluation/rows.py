@@ -51,7 +51,7 @@ from fastrec.runtime.shared import synchronized
 if TYPE_CHECKING:
     from fastrec.scored.score_counts import ScoreCounts
 
-__all__ = ["ScoreEvaluator", "evaluate_rows_at_once", "review", "update_and_review", "usual_of_rows"]
+__all__ = ["ScoreEvaluator", "add_and_review", "evaluate_rows_at_once", "read_batch", "review", "usual_of_rows"]
 
 
 Array = np.ndarray[Any, Any]
@@ -439,18 +439,19 @@ def _count_rows(rows: Rows) -> dict[str, int]:
     return counts if rows.weights is None else {**counts, WEIGHED: int(np.count_nonzero(rows.weights))}
 
 
-def _add_and_review(evaluator: ScoreEvaluator, rows: Rows, progress: Callable[[int, int], Any] | None) -> None:
+def add_and_review(evaluator: ScoreEvaluator, rows: Rows, progress: Callable[[int, int], Any] | None) -> None:
+    """Add all users in one batch, for both passes."""
     cuts = evaluator._add(rows, progress, at_once=True)  # noqa: SLF001 - of this module
     evaluator._check_all()  # noqa: SLF001 - of this module
     evaluator._review(rows, cuts)  # noqa: SLF001 - does nothing unless a metric needs it
 
 
 @takes(RowBatch)
-def update_and_review(
+def read_batch(
     evaluator: ScoreEvaluator, labels: Any, scores: Any = None, indptr: Any = None, **given: Unpack[RowBatch]
-) -> None:
-    """Add all users in one batch, read once for both passes; arguments as in `ScoreEvaluator.update`."""
-    _add_and_review(evaluator, evaluator._read(labels, scores, indptr, given), given["progress"])  # noqa: SLF001
+) -> Rows:
+    """Return checked rows; arguments as in `ScoreEvaluator.update`."""
+    return evaluator._read(labels, scores, indptr, given)  # noqa: SLF001 - of this module
 
 
 @takes(RowBatch)
@@ -469,5 +470,5 @@ def evaluate_rows_at_once(
     if alone and not rows.grouped:
         check_no_users_needed(evaluator._plan(weighted=False))  # noqa: SLF001 - of this module
         rows = one_by_one(rows)._replace(grouped=True)
-    _add_and_review(evaluator, rows, given["progress"])
+    add_and_review(evaluator, rows, given["progress"])
     return evaluator._report(copied=False)  # noqa: SLF001 - spares a copy of the values of users

@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from fastrec.evaluation.rows import ScoreEvaluator, review, update_and_review
+from fastrec.evaluation.rows import ScoreEvaluator, add_and_review, read_batch, review
 from fastrec.files.columns import RowColumns, users_of
 from fastrec.files.faults import finished, named_as_in
 from fastrec.files.job import Data, Evaluated, FileJob, Whole, batches, roles_of_log, select_sql
@@ -16,6 +16,7 @@ from fastrec.files.labels import LabelsOfUsers, segments_sql
 from fastrec.files.opened import open_files
 from fastrec.files.resources import Resources
 from fastrec.inputs.hints import hints_of_rows
+from fastrec.inputs.rows import Rows
 from fastrec.inputs.users import UserLabels
 from fastrec.report.report import record
 
@@ -58,10 +59,12 @@ def evaluate_log(
         evaluator = make_evaluator(bool(users))
         data = Data(loaded, {"log": select}, watch)
         by = labels_by_user or labels.columns
-        add = evaluator.update if loaded.streamed else functools.partial(update_and_review, evaluator)
         for batch in batches(data, users):
             with named_as_in({"log": file}, streamed=loaded.streamed is not None):
-                _pass_log(add, batch["log"], columns, by, data.progress())
+                if loaded.streamed:
+                    _pass_log(evaluator.update, batch["log"], columns, by, data.progress())
+                else:
+                    add_and_review(evaluator, _read_log(evaluator, batch, columns, by), data.progress())
         with named_as_in({"log": file}, streamed=loaded.streamed is not None):
             evaluator._check_all()  # noqa: SLF001 - not an attribute for users
         if loaded.streamed and users and evaluator._needs_review:  # noqa: SLF001 - not an attribute for users
@@ -81,13 +84,13 @@ def _evaluate_whole_log(
     make_evaluator: Callable[[bool], ScoreEvaluator], job: FileJob[RowColumns], whole: Whole
 ) -> Evaluated | None:
     """Evaluate a file that was read whole; return None if it needs a database."""
-    rows = whole.tables["log"]
-    users = users_of(rows.column_names)
+    users = users_of(whole.tables["log"].column_names)
     evaluator = make_evaluator(bool(users))
-    add = functools.partial(update_and_review, evaluator)
-    if not job.take_whole(
-        whole.tables, lambda progress: _pass_log(add, rows, job.columns, job.labels_by_user, progress)
-    ):
+
+    def update(progress: Progress) -> None:
+        add_and_review(evaluator, _read_log(evaluator, whole.tables, job.columns, job.labels_by_user), progress)
+
+    if not job.take_whole(whole.tables, update):
         return None
     return _finished_alone(evaluator, users, job.columns)
 
@@ -137,17 +140,25 @@ def _segments_of(columns: RowColumns) -> dict[str, str]:
     return {f"row_by{nth}": name for nth, name in enumerate(columns.row_by)}
 
 
+def _read_log(
+    evaluator: ScoreEvaluator, tables: dict[str, Any], columns: RowColumns, by: UserLabels | Sequence[str] | None
+) -> Rows:
+    """Return the checked rows of the table "log", which is taken out: the evaluation needs its memory."""
+    rows: Rows = _pass_log(functools.partial(read_batch, evaluator), tables.pop("log"), columns, by, None)
+    return rows
+
+
 def _pass_log(
-    add: Callable[..., Any],
+    take: Callable[..., Any],
     rows: Any,
     columns: RowColumns,
     by: UserLabels | Sequence[str] | None,
     progress: Progress | None,
-) -> None:
-    """Pass rows of a log, columns named by role, as arguments of `ScoreEvaluator.update`."""
+) -> Any:
+    """Pass rows of a log, columns named by role, as arguments of `ScoreEvaluator.update`; return what comes back."""
     label, score = columns.values
     users = users_of(rows.column_names)
-    add(
+    return take(
         rows,
         user=(users if len(users) > 1 else users[0]) if users else None,
         label=label,
