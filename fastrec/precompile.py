@@ -12,6 +12,7 @@ from fastrec.api import evaluate, evaluate_model, evaluate_scores
 from fastrec.checks import check_choice, check_progress
 from fastrec.counterfactual.policy import policy_value
 from fastrec.counterfactual.position import ctr_by_rank, position_bias
+from fastrec.files.text import load_kernels
 from fastrec.inputs.grouping import group_rows
 from fastrec.runtime.compiler import Entry
 
@@ -76,8 +77,8 @@ def _warm_up_scores() -> list[Callable[[], Any]]:
 
 
 def _warm_up_grouping() -> list[Callable[[], Any]]:
-    """Return calls that compile the kernels that group rows by user."""
-    return [_group_everything]
+    """Return calls that compile the kernels that group rows by user and read text."""
+    return [_group_everything, load_kernels]
 
 
 def _group_everything() -> None:

@@ -440,7 +440,7 @@ def _count_rows(rows: Rows) -> dict[str, int]:
 
 
 def add_and_review(evaluator: ScoreEvaluator, rows: Rows, progress: Callable[[int, int], Any] | None) -> None:
-    """Add all users in one batch, for both passes."""
+    """Add checked rows of all users, and run the second pass if a metric needs it."""
     cuts = evaluator._add(rows, progress, at_once=True)  # noqa: SLF001 - of this module
     evaluator._check_all()  # noqa: SLF001 - of this module
     evaluator._review(rows, cuts)  # noqa: SLF001 - does nothing unless a metric needs it
@@ -450,7 +450,7 @@ def add_and_review(evaluator: ScoreEvaluator, rows: Rows, progress: Callable[[in
 def read_batch(
     evaluator: ScoreEvaluator, labels: Any, scores: Any = None, indptr: Any = None, **given: Unpack[RowBatch]
 ) -> Rows:
-    """Return checked rows; arguments as in `ScoreEvaluator.update`."""
+    """Return checked rows; arguments as in `ScoreEvaluator.update`, where `progress` has no effect."""
     return evaluator._read(labels, scores, indptr, given)  # noqa: SLF001 - of this module
 
 

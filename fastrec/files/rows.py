@@ -143,7 +143,7 @@ def _segments_of(columns: RowColumns) -> dict[str, str]:
 def _read_log(
     evaluator: ScoreEvaluator, tables: dict[str, Any], columns: RowColumns, by: UserLabels | Sequence[str] | None
 ) -> Rows:
-    """Return the checked rows of the table "log", which is taken out: the evaluation needs its memory."""
+    """Take the table "log" out of `tables` and return its checked rows: the evaluation needs the table's memory."""
     rows: Rows = _pass_log(functools.partial(read_batch, evaluator), tables.pop("log"), columns, by, None)
     return rows
 

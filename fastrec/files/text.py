@@ -26,11 +26,11 @@ from fastrec.inputs.grouping import loading_kernels
 from fastrec.inputs.strings import MANY_STRINGS, MAX_ROWS, CollisionError, Numbering, ascending_numbers
 from fastrec.inputs.values import arrow_of, values_of
 from fastrec.kernels import text as kernels
-from fastrec.runtime.compiler import Entry
+from fastrec.runtime.compiler import Entry, may_compile
 from fastrec.runtime.extras import require
 from fastrec.runtime.threads import run_in_threads
 
-__all__ = ["MIN_BYTES", "TextRows", "find_text", "read_text"]
+__all__ = ["MIN_BYTES", "TextRows", "find_text", "load_kernels", "read_text"]
 
 Array = np.ndarray[Any, Any]
 MIN_BYTES = 1 << 18  # of all files: DuckDB reads less as fast
@@ -74,6 +74,8 @@ def find_text(opened: Mapping[str, Opened]) -> dict[str, TextRows] | None:
         return None
     if sum(os.path.getsize(path) for side in opened.values() for path in side.files.paths) < MIN_BYTES:
         return None
+    if not may_compile():
+        return None  # Python takes seconds per megabyte to check bytes
     require("pyarrow", "cli", what="reading files")
     found = {}
     for table, side in opened.items():
@@ -160,7 +162,7 @@ class _Pieces:
             data = next(self._taken, None)
             if data is None:
                 return None
-            first, rows = self.n_rows, int(_kernel(kernels.count_line_feeds, data)(np.frombuffer(data, np.uint8)))
+            first, rows = self.n_rows, _n_lines(data)
             self.n_rows += rows
             return _TextPiece(data, first, rows)
 
@@ -188,7 +190,8 @@ class _Pieces:
 def _check_bytes(lines: bytes, form: RowForm, *, has_integers: bool) -> None:
     """Raise `DoubtError` for bytes that Arrow and DuckDB may take in different ways.
 
-    Arrow takes `007` and ` 7` for 7, where a string would stay as it is.
+    Arrow takes `007` and ` 7` for 7, where a string would stay as it is. The kernel knows bytes; what is not UTF-8 is
+    found here.
     """
     kernel = _kernel(kernels.is_doubtful, lines)
     delimiter, has_returns = np.uint8(ord(form.delimiter)), form.line_break != b"\n"
@@ -201,14 +204,24 @@ def _check_bytes(lines: bytes, form: RowForm, *, has_integers: bool) -> None:
             raise DoubtError from None
 
 
+def _n_lines(lines: bytes) -> int:
+    return int(_kernel(kernels.count_line_feeds, lines)(np.frombuffer(lines, np.uint8)))
+
+
+def load_kernels() -> None:
+    """Compile the kernels that read text, for `warmup`."""
+    lines = b"1,2\n"
+    _check_bytes(lines, RowForm((), ",", b"\n", 0, ()), has_integers=_n_lines(lines) > 0)
+
+
 @functools.cache
 def _entry(function: Callable[..., Any]) -> Entry:
     return Entry(function, function.__name__)
 
 
-def _kernel(function: Callable[..., Any], text: bytes) -> Any:
+def _kernel(function: Callable[..., Any], lines: bytes) -> Any:
     """Return the kernel, compiled or interpreted, for so many bytes."""
-    return _entry(function).suited_to(STEPS_PER_BYTE * len(text))
+    return _entry(function).suited_to(STEPS_PER_BYTE * len(lines))
 
 
 # Columns

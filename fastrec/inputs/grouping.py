@@ -183,9 +183,9 @@ def _group_runs(ids: Array, starts: Array, n_threads: int, *, ascending: bool) -
 
 
 def in_parts(columns: Iterable[Array], parts: Array, n_parts: int) -> tuple[list[Array], Array]:
-    """Return columns by part, rows of a part in their order, and where each part begins, followed by the rows.
+    """Return columns by part, with the rows of a part in their order, and where each part begins and the last ends.
 
-    `parts`, the part of each row, is uint16, so that the code is that which sorts rows into buckets.
+    `parts` has the part of each row as uint16: the kernel `scatter` is compiled for that type already.
     """
     starts = np.append(0, np.cumsum(np.bincount(parts, minlength=n_parts)))
     moved = []

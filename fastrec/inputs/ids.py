@@ -30,7 +30,7 @@ __all__ = [
 
 Array = np.ndarray[Any, Any]
 MAX_ASCII = 127
-LONGER = 4  # times the mean length, for the longest of strings that NumPy holds in a fixed width
+MAX_WIDTH = 4  # times the mean length: a wider array is mostly padding
 INT32, INT64 = np.iinfo(np.int32), np.iinfo(np.int64)
 
 
@@ -79,7 +79,7 @@ class Spelled(Sequence[Any]):
         picked = strings_of(call_arrow("take", self._values, arrow_of(codes)))
         lengths, data = np.diff(picked.offsets), picked.data[picked.offsets[0] : picked.offsets[-1]]
         width = int(lengths.max(initial=1))
-        if not len(data) or data.min() == 0 or data.max() > MAX_ASCII or width * len(codes) > LONGER * len(data):
+        if not len(data) or data.min() == 0 or data.max() > MAX_ASCII or width * len(codes) > MAX_WIDTH * len(data):
             return None
         points = np.zeros((len(codes), width), np.uint32)
         points[np.arange(width) < lengths[:, None]] = data

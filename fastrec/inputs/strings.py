@@ -21,7 +21,6 @@ __all__ = [
     "MAX_ROWS",
     "CollisionError",
     "Numbering",
-    "StringPiece",
     "ascending_numbers",
     "number_column",
     "number_fixed",
@@ -42,7 +41,7 @@ class CollisionError(Exception):
     """Strings crafted to share their hashes."""
 
 
-class StringPiece(NamedTuple):
+class _Piece(NamedTuple):
     """Strings end to end."""
 
     offsets: Array  # int32 or int64 (n + 1,)
@@ -53,9 +52,9 @@ class StringPiece(NamedTuple):
         """Number of strings."""
         return len(self.offsets) - 1
 
-    def cut(self, first: int, last: int) -> StringPiece:
+    def cut(self, first: int, last: int) -> _Piece:
         """Return strings first to last - 1."""
-        return StringPiece(self.offsets[first : last + 1], self.data)
+        return _Piece(self.offsets[first : last + 1], self.data)
 
 
 class _List:
@@ -69,7 +68,7 @@ class _List:
         self._table = np.full(SLOTS_PER_STRING * FIRST_ROOM, -1, np.int32)
         self._ahead = np.empty((kernels.AHEAD, 4), np.uint64)
 
-    def number(self, piece: StringPiece, codes: Array) -> None:
+    def number(self, piece: _Piece, codes: Array) -> None:
         """Write the number of each string to `codes`."""
         offsets, data = read_only(piece.offsets), read_only(piece.data)
         kernel = _kernel("number_strings", piece.n, str(offsets.dtype))
@@ -94,10 +93,10 @@ class _List:
             _kernel("fill_table", self._distinct)(self._table, self._keys, self._distinct)
 
     @property
-    def strings(self) -> StringPiece:
+    def strings(self) -> _Piece:
         """The distinct strings in the order of their numbers."""
         ends = self._ends[: self._distinct + 1]
-        return StringPiece(ends, self._kept[: ends[-1]])
+        return _Piece(ends, self._kept[: ends[-1]])
 
     def as_arrow(self, kind: Any) -> Any:
         """Return the distinct strings as an Arrow array of a type with 64-bit offsets."""
@@ -160,7 +159,7 @@ def number_fixed(strings: Array) -> tuple[Array, Array]:
     try:
         for start in range(0, len(strings), FIXED_AT_ONCE):
             own = codes[start : start + FIXED_AT_ONCE]
-            found.number(StringPiece(offsets[: len(own) + 1], flat[start * width : (start + len(own)) * width]), own)
+            found.number(_Piece(offsets[: len(own) + 1], flat[start * width : (start + len(own)) * width]), own)
     except CollisionError:
         distinct, numbers = np.unique(strings, return_inverse=True)
         return numbers.astype(np.int32), distinct
@@ -238,7 +237,7 @@ def _joined(lists: list[_List]) -> tuple[_List, list[Array]]:
     return whole, numbers
 
 
-def strings_of(chunk: Any) -> StringPiece:
+def strings_of(chunk: Any) -> _Piece:
     """Return the strings of an Arrow array without a copy."""
     from pyarrow import types
 
@@ -246,10 +245,10 @@ def strings_of(chunk: Any) -> StringPiece:
     kind = np.dtype(np.int64 if wide else np.int32)
     _, offsets, data = chunk.buffers()
     own = np.frombuffer(offsets, kind, len(chunk) + 1, chunk.offset * kind.itemsize)
-    return StringPiece(own, np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8))
+    return _Piece(own, np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8))
 
 
-def _between(pieces: list[StringPiece], first: int, last: int) -> Iterator[tuple[int, StringPiece]]:
+def _between(pieces: list[_Piece], first: int, last: int) -> Iterator[tuple[int, _Piece]]:
     """Yield the parts of pieces that hold rows first to last - 1, and the first row of each."""
     at = 0
     for piece in pieces:

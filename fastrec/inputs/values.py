@@ -41,7 +41,7 @@ def arrow_of(values: Array) -> Any:
 def call_arrow(name: str, *arrays: Any) -> Any:
     """Call a compute function of Arrow with its usual options.
 
-    Importing `pyarrow.compute` takes long: it makes a Python function of each one.
+    Importing `pyarrow.compute` takes long: that module makes a Python function of each compute function.
     """
     try:
         from pyarrow._compute import call_function

@@ -28,25 +28,24 @@ def is_unusual(before, byte, after, second, delimiter):
 @helper
 def has_unusual_integers(data, delimiter):
     """Return whether a field may be an integer in an unusual form; `data` has at least three bytes."""
-    n = np.uint64(len(data))
+    n = len(data)
     found = is_unusual(np.uint8(NEWLINE), data[0], data[1], data[2], delimiter)
-    for i in range(np.uint64(1), n - np.uint64(2)):
-        around = data[i - np.uint64(1)], data[i], data[i + np.uint64(1)], data[i + np.uint64(2)]
-        found |= is_unusual(around[0], around[1], around[2], around[3], delimiter)
-    last = data[n - np.uint64(1)]
-    return found | is_unusual(data[n - np.uint64(3)], data[n - np.uint64(2)], last, last, delimiter)
+    before, own, after, second = data[: n - 3], data[1 : n - 2], data[2 : n - 1], data[3:]
+    for i in range(np.uint64(len(second))):
+        found |= is_unusual(before[i], own[i], after[i], second[i], delimiter)
+    return found | is_unusual(data[n - 3], data[n - 2], data[n - 1], data[n - 1], delimiter)
 
 
 @helper
 def has_controls(data, delimiter, has_returns):
     """Return whether there are control characters besides line breaks, which are CR LF with `has_returns`, else LF."""
     found = has_returns & (data[0] == NEWLINE)
-    before = data[:-1]
-    for i in range(np.uint64(len(before))):
-        byte, after = before[i], data[i + np.uint64(1)]
+    before, after = data[:-1], data[1:]
+    for i in range(np.uint64(len(after))):
+        byte = before[i]
         is_break = (byte == NEWLINE) | (has_returns & (byte == RETURN))
         found |= (byte < SPACE) & (byte != delimiter) & ~is_break
-        found |= has_returns & ((byte == RETURN) != (after == NEWLINE))
+        found |= has_returns & ((byte == RETURN) != (after[i] == NEWLINE))
     return found
 
 
@@ -54,11 +53,12 @@ def has_controls(data, delimiter, has_returns):
 def has_stray_quotes(data, delimiter):
     """Return whether a quote is not around a whole field."""
     before, is_open = np.uint8(NEWLINE), False
-    for i in range(np.uint64(len(data) - 1)):
+    after = data[1:]
+    for i in range(np.uint64(len(after))):
         byte = data[i]
         if byte == QUOTE:
             if is_open:
-                if not ends_field(data[i + np.uint64(1)], delimiter):
+                if not ends_field(after[i], delimiter):
                     return True
             elif before != delimiter and before != NEWLINE:
                 return True

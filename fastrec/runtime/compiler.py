@@ -116,9 +116,7 @@ class Entry:
         while one of them compiles.
         """
         self._steps += steps
-        if not self._is_loaded() and (
-            (not Entry.eager and self._steps <= STEPS_INTERPRETED) or is_told_to_interpret() or _is_space_short()
-        ):
+        if not self._is_loaded() and ((not Entry.eager and self._steps <= STEPS_INTERPRETED) or not may_compile()):
             return self.interpreted
         if arguments and not self._is_loaded():
             self.load(*arguments)
@@ -197,6 +195,11 @@ class Entry:
         with _announced():
             dispatcher.compile(_signature(arguments))
         return dispatcher
+
+
+def may_compile() -> bool:
+    """Return whether kernels may be compiled, or are told or forced to be interpreted."""
+    return not (is_told_to_interpret() or _is_space_short())
 
 
 def _is_space_short() -> bool:

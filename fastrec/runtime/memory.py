@@ -1,4 +1,4 @@
-"""Memory of this process."""
+"""The memory that the C library keeps."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ KEPT_BYTES = 31 << 20  # below the 32 MB up to which glibc raises its threshold
 
 
 def keep_freed_memory() -> None:
-    """Let the C library keep freed memory for later arrays: the system takes long to give new memory.
+    """Let glibc keep freed memory for later arrays: getting new memory from the system is slow.
 
-    glibc asks the system for each block that is larger than any it has freed so far, and gives it back at once. After
-    this, it does so only above 31 MB. Nothing is written to this block, so it takes no room. It takes as long as a
-    system call, and changes nothing with other C libraries.
+    glibc maps each block above a threshold, and unmaps it when it is freed. Freeing a mapped block raises the threshold
+    to its size, up to 32 MB on 64-bit systems, for the rest of the process. The block here is never written to, so it
+    takes no room. Environment variables such as `MALLOC_MMAP_THRESHOLD_` switch this off.
     """
     with contextlib.suppress(MemoryError):  # little address space may be left
         np.empty(KEPT_BYTES, np.uint8)

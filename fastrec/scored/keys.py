@@ -101,8 +101,8 @@ class SortedKeys(NamedTuple):
         above = (self.pairs().positives - np.cumsum([0, *(part.positives for part in pairs)])).tolist()
         add = kernel_for("add_pairs", f"{FORMS[keys.itemsize].width}-{owners.itemsize}", len(keys))
         n_sums = min(max(1, len(keys) // max(1, 2 * n_owners)), n_threads)  # many owners would need many sums
-        n_tasks = n_threads if self.one_each else n_sums  # rows of other owners add to other places of one array
-        sums = [np.full(n_owners, 0, np.int64) for _ in range(n_sums)]  # `zeros` takes small pages
+        n_tasks = n_threads if self.one_each else n_sums  # no two rows share an owner, so threads may add to one array
+        sums = [np.full(n_owners, 0, np.int64) for _ in range(n_sums)]  # `np.zeros` asks for no huge pages
 
         def work(nth: int) -> None:
             for at in range(nth, len(parts), n_tasks):
