@@ -198,6 +198,8 @@ def _check_bytes(lines: bytes, form: RowForm, *, has_integers: bool) -> None:
     if kernel(np.frombuffer(lines, np.uint8), delimiter, has_returns, b'"' in lines, has_integers):
         raise DoubtError
     if not lines.isascii():
+        if lines.startswith(codecs.BOM_UTF8):
+            raise DoubtError  # Arrow leaves it out, since a piece is a file for it
         try:
             codecs.utf_8_decode(lines, "strict", True)  # noqa: FBT003 - the decoder takes no keywords
         except UnicodeDecodeError:

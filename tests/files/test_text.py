@@ -197,6 +197,21 @@ def test_pieces_are_cut_between_rows(write, monkeypatch, size):
         assert list(zip(*found.values(), strict=True)) == rows
 
 
+@pytest.mark.parametrize("row", range(9))
+def test_a_byte_order_mark_in_rows_is_a_part_of_an_id(write, monkeypatch, row):
+    """Also if it begins a piece, which is a file for Arrow."""
+    rows = [f"u{n},i{n},{n}\n" for n in range(9)]
+    rows[row] = "\ufeff" + rows[row]
+    path = write("user_id,item_id,score\n" + "".join(rows))
+    theirs, found = repr(by_duckdb(path)), []
+    for size in range(12, 90, 4):
+        monkeypatch.setattr(text, "PIECE_BYTES", size)
+        ours = straight(path)
+        assert ours is None or repr(ours) == theirs
+        found.append(ours is None)
+    assert any(found)
+
+
 def test_a_row_that_is_longer_than_a_piece_is_left_to_duckdb(write, monkeypatch):
     monkeypatch.setattr(text, "PIECE_BYTES", 64)
     assert straight(write(NAMED + f"{'x' * 100},y,1\n")) is None
