@@ -12,8 +12,8 @@ from fastrec.api import evaluate, evaluate_model, evaluate_scores
 from fastrec.checks import check_choice, check_progress
 from fastrec.counterfactual.policy import policy_value
 from fastrec.counterfactual.position import ctr_by_rank, position_bias
-from fastrec.files.text import load_kernels
 from fastrec.inputs.grouping import group_rows
+from fastrec.inputs.lines import load_kernels
 from fastrec.runtime.compiler import Entry
 
 __all__ = ["warmup"]

@@ -7,11 +7,10 @@ faults: DuckDB reads all columns as strings, and says what is wrong and in which
 from __future__ import annotations
 
 import codecs
-import functools
 import os
 import re
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,21 +22,20 @@ from fastrec.files.opened import Opened
 from fastrec.files.packing import packing_of, unpacked
 from fastrec.inputs.columns import MAX_EXACT_INTEGER
 from fastrec.inputs.grouping import loading_kernels
+from fastrec.inputs.lines import count_lines, is_doubtful
 from fastrec.inputs.strings import MANY_STRINGS, MAX_ROWS, CollisionError, Numbering, ascending_numbers
 from fastrec.inputs.values import arrow_of, values_of
-from fastrec.kernels import text as kernels
-from fastrec.runtime.compiler import Entry, may_compile
+from fastrec.runtime.compiler import may_compile
 from fastrec.runtime.extras import require
 from fastrec.runtime.threads import run_in_threads
 
-__all__ = ["MIN_BYTES", "TextRows", "find_text", "load_kernels", "read_text"]
+__all__ = ["MIN_BYTES", "TextRows", "find_text", "read_text"]
 
 Array = np.ndarray[Any, Any]
 MIN_BYTES = 1 << 18  # of all files: DuckDB reads less as fast
 PIECE_BYTES = 1 << 20
 MORE_ROWS = 1.1  # than the first piece lets expect
 BYTES_PER_ROW = 16  # about
-STEPS_PER_BYTE = 8
 MAX_PACKED = 1032  # bytes that one byte of a gzip file can unpack to; more of zstd are left to DuckDB
 INTEGER, FLOAT, STRING = "int64", "float64", "string"
 WHOLE_NUMBER = re.compile(r"0|-?[1-9][0-9]{0,18}")
@@ -162,7 +160,7 @@ class _Pieces:
             data = next(self._taken, None)
             if data is None:
                 return None
-            first, rows = self.n_rows, _n_lines(data)
+            first, rows = self.n_rows, count_lines(data)
             self.n_rows += rows
             return _TextPiece(data, first, rows)
 
@@ -193,9 +191,7 @@ def _check_bytes(lines: bytes, form: RowForm, *, has_integers: bool) -> None:
     Arrow takes `007` and ` 7` for 7, where a string would stay as it is. The kernel knows bytes; what is not UTF-8 is
     found here.
     """
-    kernel = _kernel(kernels.is_doubtful, lines)
-    delimiter, has_returns = np.uint8(ord(form.delimiter)), form.line_break != b"\n"
-    if kernel(np.frombuffer(lines, np.uint8), delimiter, has_returns, b'"' in lines, has_integers):
+    if is_doubtful(lines, form.delimiter, form.line_break, has_integers=has_integers):
         raise DoubtError
     if not lines.isascii():
         if lines.startswith(codecs.BOM_UTF8):
@@ -204,26 +200,6 @@ def _check_bytes(lines: bytes, form: RowForm, *, has_integers: bool) -> None:
             codecs.utf_8_decode(lines, "strict", True)  # noqa: FBT003 - the decoder takes no keywords
         except UnicodeDecodeError:
             raise DoubtError from None
-
-
-def _n_lines(lines: bytes) -> int:
-    return int(_kernel(kernels.count_line_feeds, lines)(np.frombuffer(lines, np.uint8)))
-
-
-def load_kernels() -> None:
-    """Compile the kernels that read text, for `warmup`."""
-    lines = b"1,2\n"
-    _check_bytes(lines, RowForm((), ",", b"\n", 0, ()), has_integers=_n_lines(lines) > 0)
-
-
-@functools.cache
-def _entry(function: Callable[..., Any]) -> Entry:
-    return Entry(function, function.__name__)
-
-
-def _kernel(function: Callable[..., Any], lines: bytes) -> Any:
-    """Return the kernel, compiled or interpreted, for so many bytes."""
-    return _entry(function).suited_to(STEPS_PER_BYTE * len(lines))
 
 
 # Columns

@@ -1,0 +1,47 @@
+"""Lines of delimited text, looked at as bytes."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fastrec.kernels import text as kernels
+from fastrec.runtime.compiler import Entry
+
+__all__ = ["count_lines", "is_doubtful", "load_kernels"]
+
+STEPS_PER_BYTE = 8
+
+
+def count_lines(lines: bytes) -> int:
+    """Return the number of line feeds."""
+    return int(_kernel(kernels.count_line_feeds, lines)(np.frombuffer(lines, np.uint8)))
+
+
+def is_doubtful(lines: bytes, delimiter: str, line_break: bytes, *, has_integers: bool) -> bool:
+    """Return whether readers may take some lines, which end with a line feed, in different ways.
+
+    With `has_integers`, forms of integers count too: some readers take `007` and ` 7` for 7.
+    """
+    data, has_returns = np.frombuffer(lines, np.uint8), line_break != b"\n"
+    kernel = _kernel(kernels.is_doubtful, lines)
+    return bool(kernel(data, np.uint8(ord(delimiter)), has_returns, b'"' in lines, has_integers))
+
+
+def load_kernels() -> None:
+    """Load the kernels of this module; compile them if there is no code on disk."""
+    count_lines(b"1,2\n")
+    is_doubtful(b"1,2\n", ",", b"\n", has_integers=True)
+
+
+@functools.cache
+def _entry(function: Callable[..., Any]) -> Entry:
+    return Entry(function, function.__name__)
+
+
+def _kernel(function: Callable[..., Any], lines: bytes) -> Any:
+    """Return the kernel, compiled or interpreted, for so many bytes."""
+    return _entry(function).suited_to(STEPS_PER_BYTE * len(lines))
