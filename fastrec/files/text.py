@@ -223,7 +223,10 @@ class _TableReader:
             delimiter=rows.form.delimiter, newlines_in_values=True, ignore_empty_lines=False, invalid_row_handler=None
         )
         self._convert = csv.ConvertOptions(
-            column_types=types, include_columns=list(types), null_values=[], check_utf8=False
+            column_types=types,
+            include_columns=list(types),
+            null_values=[],
+            check_utf8=False,  # `_check_bytes` did
         )
 
     def read(self, n_threads: int) -> bool:
