@@ -387,10 +387,12 @@ def batches(data: Data, users: tuple[str, ...], *, again: bool = False) -> Itera
     readers = {table: getattr(stream, read)(batch_rows) for table, stream in streams.items()}
     done = 0
     data.watch(EVALUATING, done, data.n_rows)
+    data.con.execute(f"SET memory_limit = '{resources.of_reading()}B'")
     for batch in batches_of_users(readers, users):
         yield batch
         done += sum(len(rows) for rows in batch.values())
         data.watch(EVALUATING, done, data.n_rows)
+    data.con.execute(f"SET memory_limit = '{resources.of_database()}B'")  # hints read files again
 
 
 def _sort(data: Data, users: tuple[str, ...], resources: Resources) -> None:
@@ -406,7 +408,6 @@ def _sort(data: Data, users: tuple[str, ...], resources: Resources) -> None:
         n_ranges = ranges_to_sort(string_bytes(data.con, table, data.loaded.strings_of(file)), memory)
         sort_rows(data.con, f"sorted_{table}", select, users, n_ranges, tick)
         done += data.rows[table]
-    data.con.execute(f"SET memory_limit = '{resources.of_reading()}B'")
 
 
 def _longest_strings(data: Data) -> float:

@@ -207,9 +207,10 @@ def _plain(array: Array) -> Array:
     values = [v[:] if isinstance(v, np.str_) else v for v in values]  # its str() and pickles lose a NUL at the end
     kinds = set(map(type, values))
     if kinds and all(map(is_whole, kinds)):
-        for width in (np.int64, np.uint64):
-            with contextlib.suppress(OverflowError):  # which NumPy raises for Python's integers alone
-                return np.array(values, width)
+        lowest, highest = min(values), max(values)  # NumPy 1 wraps an integer that does not fit uint64
+        for width in (INT64, UINT64):
+            if width.min <= lowest and highest <= width.max:
+                return np.array(values, width.dtype)
     # NumPy's fixed-width strings drop trailing NULs, so strings that end in one stay objects
     if kinds and all(issubclass(kind, str) for kind in kinds) and not any(string.endswith("\0") for string in values):
         return np.array(values, str)

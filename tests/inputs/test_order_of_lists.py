@@ -192,3 +192,16 @@ def test_marks_are_named_beside_ranks_of_the_truth(run: Any) -> None:
     shown = RECS.drop(columns="score").assign(clicked=[0, 1, 1, 0, 0])
     with pytest.warns(fastrec.FastrecWarning, match="truth has an unused column 'clicked'"):
         run(BARE_TRUTH.assign(points=[4, 3, 2, 1]), shown, score="points")
+
+
+def test_a_file_larger_than_the_memory_for_reading_is_looked_at_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """DuckDB reads a CSV file through buffers of 32 MB, and has no more memory than that while batches are read."""
+    monkeypatch.setattr("fastrec.files.job.COPIES", 10**9)
+    row = b"1,%d,%d," + b"x" * 4000 + b"\n"
+    lines = [b"user_id,item_id,pred,text\n", *(row % (item, item) for item in range(9000))]
+    (tmp_path / "recs.csv").write_bytes(b"".join(lines))
+    (tmp_path / "truth.csv").write_text("user_id,item_id\n1,5\n")
+    with pytest.warns(fastrec.FastrecWarning, match=UNUSED.format("'pred'")):
+        fastrec.evaluate_files(tmp_path / "recs.csv", tmp_path / "truth.csv", "mrr", memory="64MB")
