@@ -11,12 +11,12 @@ import pytest
 
 import fastrec
 from fastrec.files import job, resources
+from support.command_line import run_fastrec
 
 pytest.importorskip("duckdb")
 testing = pytest.importorskip("click.testing")
 pd = pytest.importorskip("pandas")
 
-from fastrec.cli.program import program  # noqa: E402 - needs click
 
 N_USERS, N_ROWS = 40, 8
 METRICS = ["auc", "gauc", "average_precision", "log_loss", "calibration", "ndcg@5"]
@@ -57,7 +57,7 @@ def changed(name: str, **columns: Any) -> Any:
 
 
 def run(*arguments: str) -> Any:
-    return testing.CliRunner().invoke(program, ["compare", *arguments])
+    return run_fastrec("compare", *arguments)
 
 
 def compared(*arguments: str) -> dict[str, Any]:

@@ -14,11 +14,11 @@ import pytest
 
 import fastrec
 from fastrec.metrics.recipes import RECIPES
+from support.command_line import run_fastrec
 
 pytest.importorskip("click")
 
 from click.shell_completion import ShellComplete
-from click.testing import CliRunner
 
 from fastrec.cli.program import program
 
@@ -103,12 +103,12 @@ def test_files_of_systems(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_the_script_is_printed(shell):
-    result = CliRunner().invoke(program, ["completion", shell])
+    result = run_fastrec("completion", shell)
     assert result.exit_code == 0 and "_FASTREC_COMPLETE" in result.output
 
 
 def test_an_unknown_shell():
-    result = CliRunner().invoke(program, ["completion", "tcsh"])
+    result = run_fastrec("completion", "tcsh")
     assert result.exit_code == 2 and "bash" in result.stderr
 
 

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 import fastrec
+from support.command_line import run_fastrec
 
 pytest.importorskip("duckdb")
-CliRunner = pytest.importorskip("click.testing").CliRunner
+pytest.importorskip("click")
 
-from fastrec.cli.program import program  # noqa: E402 - needs click
-from fastrec.files import job, resources  # noqa: E402 - needs DuckDB
+from fastrec.files import job, resources
 
 USERS, ITEMS = range(30), range(20)
 OPTIONS = ["-k", "3", "--history", "train.csv", "--items", "shop.csv", "--by", "segment", "--provider", "brand"]
@@ -39,11 +39,7 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run(*arguments: str, text: str | None = None) -> Any:
-    try:
-        runner = CliRunner(mix_stderr=False)  # click before 8.2
-    except TypeError:
-        runner = CliRunner()
-    return runner.invoke(program, ["drift", *arguments], prog_name="fastrec", input=text)
+    return run_fastrec("drift", *arguments, text=text)
 
 
 def document(*arguments: str, text: str | None = None) -> dict[str, Any]:

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 import fastrec
+from support.command_line import run_fastrec
 
 pytest.importorskip("duckdb")
-CliRunner = pytest.importorskip("click.testing").CliRunner
+pytest.importorskip("click")
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
 
 from fastrec.cli.group import COUNTED, _pace  # noqa: E402 - needs click
-from fastrec.cli.program import program  # noqa: E402
 from fastrec.files.columns import ListColumns  # noqa: E402
 from fastrec.files.models import evaluate_factors, read_factors, top_items_of_factors  # noqa: E402
 from fastrec.files.resources import Resources  # noqa: E402
@@ -35,7 +35,7 @@ class Files(NamedTuple):
     train: dict[int, list[int]]
 
     def run(self, *arguments: str) -> Any:
-        return CliRunner().invoke(program, [part.format(self.folder) for part in arguments])
+        return run_fastrec(*(part.format(self.folder) for part in arguments))
 
     def report(self, *arguments: str) -> fastrec.Report:
         """Return the report that the command saves."""

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 import fastrec
-from fastrec.cli.program import program
+from support.command_line import run_fastrec
 from support.side_metrics import register
 
 FILES = {
@@ -36,11 +35,7 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run(*arguments: str, text: str | None = None) -> Any:
-    try:
-        runner = CliRunner(mix_stderr=False)  # type: ignore[call-arg] # click before 8.2
-    except TypeError:
-        runner = CliRunner()
-    return runner.invoke(program, list(arguments), prog_name="fastrec", input=text)
+    return run_fastrec(*arguments, text=text)
 
 
 def means(*arguments: str, text: str | None = None) -> dict[str, float]:

@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 
 import fastrec
+from support.command_line import run_fastrec
 
 pytest.importorskip("duckdb")
-CliRunner = pytest.importorskip("click.testing").CliRunner
+pytest.importorskip("click")
 
-from fastrec.cli import output  # noqa: E402 - needs click
-from fastrec.cli.program import program  # noqa: E402 - needs click
+from fastrec.cli import output
 
 LISTS = "user_id,item_id,rank\n1,10,1\n1,11,2\n2,10,2\n2,12,1\n3,10,1\n"
 OTHER = "user_id,item_id,rank\n1,11,1\n1,10,2\n2,10,1\n2,12,2\n3,10,1\n"
@@ -40,11 +40,7 @@ def folder(tmp_path, monkeypatch):
 
 def run(*arguments, text=None):
     """Run the command in this process, with a string as standard input."""
-    try:
-        runner = CliRunner(mix_stderr=False)  # click before 8.2
-    except TypeError:
-        runner = CliRunner()
-    return runner.invoke(program, list(map(str, arguments)), prog_name="fastrec", input=text)
+    return run_fastrec(*arguments, text=text)
 
 
 def good(*arguments, text=None):

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 import fastrec
+from support.command_line import run_fastrec
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("duckdb")
-CliRunner = pytest.importorskip("click.testing").CliRunner
+pytest.importorskip("click")
 
-from fastrec.cli.program import program  # noqa: E402 - needs click
 from fastrec.files import job, resources  # noqa: E402 - needs DuckDB
 
 NAMES = ["ips", "snips", "sips", "iips", "rips", "snsips", "sniips", "snrips", "dr", "cascade_dr"]
@@ -51,11 +51,7 @@ def frame(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def run(*arguments: str, text: str | None = None) -> Any:
-    try:
-        runner = CliRunner(mix_stderr=False)  # click before 8.2
-    except TypeError:
-        runner = CliRunner()
-    return runner.invoke(program, ["policy-value", *arguments], prog_name="fastrec", input=text)
+    return run_fastrec("policy-value", *arguments, text=text)
 
 
 def document(*arguments: str, text: str | None = None) -> dict[str, Any]:

@@ -12,15 +12,15 @@ from typing import Any
 import pytest
 
 import fastrec
+from support.command_line import run_fastrec
 
 pytest.importorskip("duckdb")
-CliRunner = pytest.importorskip("click.testing").CliRunner
+pytest.importorskip("click")
 
-from fastrec.cli.program import program  # noqa: E402 - needs click
-from fastrec.files import job  # noqa: E402 - needs DuckDB
-from fastrec.files.columns import ImpressionColumns  # noqa: E402
-from fastrec.files.positions import bias_of_file, ctr_of_file  # noqa: E402
-from fastrec.files.resources import Resources  # noqa: E402
+from fastrec.files import job
+from fastrec.files.columns import ImpressionColumns
+from fastrec.files.positions import bias_of_file, ctr_of_file
+from fastrec.files.resources import Resources
 
 NAMED = ["--label-col", "click", "--rank-col", "position"]
 KEYS = ["--query-col", "q", "--item-col", "i"]
@@ -53,11 +53,7 @@ def write(path: str, columns: Columns) -> None:
 
 
 def run(*arguments: str, text: str | None = None) -> Any:
-    try:
-        runner = CliRunner(mix_stderr=False)  # click before 8.2
-    except TypeError:
-        runner = CliRunner()
-    return runner.invoke(program, list(arguments), prog_name="fastrec", input=text)
+    return run_fastrec(*arguments, text=text)
 
 
 def ok(*arguments: str, text: str | None = None) -> str:

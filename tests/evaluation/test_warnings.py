@@ -11,6 +11,7 @@ import pytest
 import fastrec
 from fastrec.exceptions import FastrecWarning
 from fastrec.report.archive import write_archive
+from support.command_line import run_fastrec
 
 pa = pytest.importorskip("pyarrow")
 
@@ -164,16 +165,13 @@ def test_an_explanation_has_the_warnings_of_its_data() -> None:
 @pytest.mark.parametrize("format_", ["json", "table", "md", "csv"])
 def test_the_command_line_says_each_once(format_: str, tmp_path: Path) -> None:
     pytest.importorskip("duckdb")
-    testing = pytest.importorskip("click.testing")
-    from fastrec.cli.program import program
-
     recs, truth = map(str, write(tmp_path))
-    done = testing.CliRunner().invoke(program, ["evaluate", recs, truth, "-m", "mrr", "--format", format_])
+    done = run_fastrec("evaluate", recs, truth, "-m", "mrr", "--format", format_)
     assert done.exit_code == 0 and done.stderr.count(ORDER) == 1
     if format_ == "json":
         assert json.loads(done.stdout)["warnings"][0].startswith(ORDER)
     systems = [f"a={recs}", f"b={recs}", "--truth", truth, "-m", "mrr", "--format", format_]
-    done = testing.CliRunner().invoke(program, ["compare", *systems])
+    done = run_fastrec("compare", *systems)
     assert done.exit_code == 0 and re.findall(rf"\b.*: {ORDER}", done.stderr) == [f"fastrec: warning: a, b: {ORDER}"]
 
 

@@ -11,12 +11,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
 
 import fastrec
-from fastrec.cli.program import program
 from fastrec.exceptions import InputError, MetricError
 from fastrec.metrics import declaration
+from support.command_line import Done, run_fastrec
 from support.pages import Page
 
 LOWER = {
@@ -403,8 +402,8 @@ def test_plots_say_where_lower_or_nearer_is_better() -> None:
 # The command line
 
 
-def run(*arguments: Any) -> Result:
-    return CliRunner().invoke(program, [str(argument) for argument in arguments])
+def run(*arguments: Any) -> Done:
+    return run_fastrec(*arguments)
 
 
 @pytest.fixture
