@@ -121,7 +121,8 @@ class _Program(click.Group):
             code = super().main(*args, **extra)
             sys.stdout.flush()
         except click.NoSuchOption as error:
-            return _fail(error.format_message() + self._others_with(error))
+            said = error.format_message()
+            return _fail(f"{said}{'' if said[-1] in '.?)' else '.'}{self._others_with(error)}")
         except click.ClickException as error:
             return _fail(error.format_message())
         except FastrecError as error:  # before OSError, since the error for a missing file is both

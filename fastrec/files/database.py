@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from duckdb import DuckDBPyConnection
 
-__all__ = ["Tick", "interruptible", "run"]
+__all__ = ["Tick", "interruptible", "read_table", "run"]
 
 T = TypeVar("T")
 Tick = Callable[[float], Any]  # called now and then with the share of a statement that is done
@@ -30,6 +30,12 @@ def run(
 ) -> DuckDBPyConnection:
     """Execute a statement, with values for its question marks, and return the connection, which holds the result."""
     return interruptible(con, functools.partial(con.execute, query, *([values] if values else [])), tick)
+
+
+def read_table(con: DuckDBPyConnection, query: str) -> Any:
+    """Return the rows of a query as an Arrow table."""
+    cursor = con.cursor()  # DuckDB 1 closes a cursor that has no reference
+    return interruptible(cursor, cursor.sql(query).to_arrow_table)
 
 
 def interruptible(con: DuckDBPyConnection, work: Callable[[], T], tick: Tick | None = None) -> T:

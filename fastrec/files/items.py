@@ -9,7 +9,7 @@ import numpy as np
 
 from fastrec.exceptions import InputError, InputTypeError, shown
 from fastrec.files.columns import OF_ITEM
-from fastrec.files.database import interruptible, run
+from fastrec.files.database import read_table, run
 from fastrec.files.formats.base import one_row, quoted
 from fastrec.files.tables import File
 from fastrec.inputs.arrow import read_ids
@@ -51,9 +51,7 @@ def read_items_of(con: DuckDBPyConnection, file: File, type_: str) -> ItemTable:
     }
     names = [name for name in file.source.columns if name in roles and name not in unusable]  # in the order of the file
     picked = [f"{_value_sql(con, file, roles[name])} AS c{n}" for n, name in enumerate(names)]
-    cursor = con.cursor()  # an older DuckDB closes a cursor that has no reference
-    rows = cursor.sql(f"SELECT {', '.join([f'{item} AS item', *picked])} FROM {table} ORDER BY rowid")
-    found = interruptible(cursor, rows.to_arrow_table)
+    found = read_table(con, f"SELECT {', '.join([f'{item} AS item', *picked])} FROM {table} ORDER BY rowid")
     read = read_items(found.rename_columns([file.names["item"], *names]), file.names["item"])
     faults = {name: InputTypeError(file.at(roles[name]), what) for name, what in unusable.items()}
     return read._replace(columns={**read.columns, **faults})
@@ -63,10 +61,8 @@ def count_history_of(con: DuckDBPyConnection, file: File, types: Mapping[str, st
     """Return the users and rows of each item of a loaded history; `types` are the SQL types of ids by role."""
     table = quoted(file.table)
     user, item = (f"CAST({quoted(role)} AS {types[role]})" for role in ("user", "item"))
-    rows = con.cursor().sql(
-        f"SELECT {item} AS item, count(DISTINCT {user}) AS users, count(*) AS n FROM {table} GROUP BY 1 ORDER BY 1"
-    )
-    found = interruptible(con, rows.to_arrow_table)
+    query = f"SELECT {item} AS item, count(DISTINCT {user}) AS users, count(*) AS n FROM {table} GROUP BY 1 ORDER BY 1"
+    found = read_table(con, query)
     (n_users,) = one_row(con, f"SELECT count(DISTINCT {user}) FROM {table}")
     users, counts = (found.column(name).to_numpy().astype(np.int64) for name in ("users", "n"))
     return HistoryCounts(read_ids(found.column("item"), file.at("item")), users, counts, n_users, int(counts.sum()))

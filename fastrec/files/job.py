@@ -19,7 +19,7 @@ from fastrec.files.columns import (
     TooLargeError,
     users_of,
 )
-from fastrec.files.database import interruptible
+from fastrec.files.database import read_table
 from fastrec.files.formats.base import one_row, quoted
 from fastrec.files.items import ID_TYPES, read_items_of
 from fastrec.files.opened import Opened, size_of_sides
@@ -369,9 +369,9 @@ def batches(data: Data, users: tuple[str, ...], *, again: bool = False) -> Itera
     """Yield batches {table: rows}; each batch has all rows of its users. `again`: not for the first time."""
     resources = data.loaded.streamed
     if resources is None:  # a join does not keep the order
-        cursor, order = data.con.cursor(), " ORDER BY place" if data.loaded.labels.names else ""
+        order = " ORDER BY place" if data.loaded.labels.names else ""
         yield {
-            table: interruptible(cursor, cursor.sql(f"SELECT * EXCLUDE (place) FROM ({select}){order}").to_arrow_table)
+            table: read_table(data.con, f"SELECT * EXCLUDE (place) FROM ({select}){order}")
             for table, select in data.selects.items()
         }
         return

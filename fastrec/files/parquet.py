@@ -19,7 +19,7 @@ from fastrec.files.opened import Opened
 from fastrec.files.paths import utf8_path
 from fastrec.files.sizes import WIDEST, Size
 from fastrec.inputs.columns import MAX_EXACT_INTEGER
-from fastrec.inputs.strings import MANY_STRINGS, MAX_ROWS, CollisionError, Numbering, ascending_numbers
+from fastrec.inputs.strings import MANY_STRINGS, MAX_ROWS, CollisionError, Numbering, ascending_numbers, bytes_of
 from fastrec.inputs.values import arrow_of, fixed_width, values_of
 from fastrec.runtime.extras import require
 from fastrec.runtime.threads import run_in_threads
@@ -294,7 +294,7 @@ class _Columns:
 
     def _take(self, batch: Any, at: int, first: int) -> None:
         """Keep a piece of a row group, whose rows begin at `first` among all rows."""
-        text = sum(batch.column(self._plain.names[role]).nbytes for role in (*self._codes, *self._chunks))
+        text = sum(bytes_of(batch.column(self._plain.names[role])) for role in (*self._codes, *self._chunks))
         if text and not self._room.holds(text):
             raise DoubtError
         for role, name in self._plain.names.items():

@@ -16,7 +16,7 @@ from fastrec.exceptions import Argument, InputError, InputTypeError, Place, RowN
 from fastrec.inputs.ids import Strings, integer_ids
 from fastrec.inputs.ragged import Ragged
 from fastrec.inputs.sides import SIDES
-from fastrec.inputs.strings import MANY_STRINGS, number_column
+from fastrec.inputs.strings import MANY_STRINGS, number_column, without_views
 from fastrec.inputs.values import values_of
 from fastrec.runtime.extras import require
 
@@ -154,6 +154,11 @@ def _is_of_pandas(value: Any) -> bool:
     return any(kind.__module__.partition(".")[0] == "pandas" for kind in type(value).__mro__)
 
 
+def _is_of_polars(value: Any) -> bool:
+    """Return whether a value is a data frame or a Series of Polars; a lazy frame is neither."""
+    return type(value).__module__.partition(".")[0] == "polars" and hasattr(value, "to_arrow")
+
+
 def _is_foreign(value: Any) -> bool:
     """Return whether a value is a data frame, a list of Spark rows or an Arrow array, without loading a library."""
     if value is None or isinstance(value, (np.ndarray, tuple, dict, Ragged, str, bytes)):
@@ -161,7 +166,7 @@ def _is_foreign(value: Any) -> bool:
     if isinstance(value, list):
         return bool(value) and _is_spark_row(value[0])
     exports = ("__arrow_c_stream__", "__arrow_c_array__", "collect_schema")
-    if any(hasattr(value, export) for export in exports) or _is_series(value):
+    if any(hasattr(value, export) for export in exports) or _is_series(value) or _is_of_polars(value):
         return True
     return not hasattr(value, "indptr") and _as_narwhals(value) is not None
 
@@ -208,14 +213,15 @@ def _read_foreign(value: Any, name: str) -> Frame | Column:
         raise InputTypeError(
             f"recs[{value.index.tolist()[sets[0]]!r}] must be a list, best item first: a set has no order"
         )
-    if not hasattr(value, "__arrow_c_stream__") and not hasattr(value, "__arrow_c_array__") and not _is_series(value):
+    exports = hasattr(value, "__arrow_c_stream__") or hasattr(value, "__arrow_c_array__")
+    if not exports and not _is_series(value) and not _is_of_polars(value):
         value = _collect(value, name)
     if isinstance(value, arrow.Table):  # keeps its chunks, which an export would change
         return Frame(name, _column_names(value, name), value.column)
     if _is_of_pandas(value) and hasattr(value, "columns"):
         index = [f"; {level!r} is its index: reset_index() makes it a column" for level in value.index.names if level]
         return _frame_of_objects(name, list(value.columns), lambda column: value[column], *index[:1])
-    if type(value).__module__.partition(".")[0] == "polars" and hasattr(value, "columns"):
+    if _is_of_polars(value) and hasattr(value, "columns"):
         return Frame(name, value.columns, lambda column: _import_column(value.get_column(column), name, column))
     try:
         columns = _import(value)
@@ -253,9 +259,10 @@ def _import(value: Any) -> Column:
     """Import an object that exports an Arrow stream or array; a table becomes one column of structs."""
     import pyarrow as pa
 
-    if not hasattr(value, "__arrow_c_stream__"):
-        return pa.chunked_array([pa.array(value)])
-    return pa.chunked_array(value)
+    if _is_of_polars(value):  # its streams had other types than they said until 1.36; string views take longer
+        return pa.chunked_array([part.to_arrow() for part in value.get_chunks()])
+    array = pa.chunked_array(value) if hasattr(value, "__arrow_c_stream__") else pa.array(value)
+    return array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
 
 
 def _frame_of_objects(name: str, columns: list[str], values: Callable[[str], Any], hint: str = "") -> Frame:
@@ -283,10 +290,9 @@ def _import_column(series: Any, name: str, column: str) -> Column:
     import pyarrow as pa
 
     try:
-        array = pa.chunked_array(series) if hasattr(series, "__arrow_c_stream__") else pa.array(series)
+        return _import(series)
     except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
         raise InputTypeError(Place(name, column), f" cannot be read as one Arrow column: {error}") from None
-    return array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
 
 
 def _field(columns: Column, at: int) -> Column:
@@ -471,14 +477,12 @@ def _without_views(column: Column) -> Column:
     import pyarrow as pa
     from pyarrow import types
 
-    encoded = types.is_dictionary(column.type)
-    kind = column.type.value_type if encoded else column.type
-    if not (types.is_string_view(kind) or types.is_binary_view(kind)):
+    if not types.is_dictionary(column.type):
+        return without_views(column)
+    wide = without_views(pa.array([], column.type.value_type)).type
+    if wide == column.type.value_type:
         return column
-    wide = pa.large_string() if types.is_string_view(kind) else pa.large_binary()
-    if not encoded:
-        return column.cast(wide)
-    parts = [pa.DictionaryArray.from_arrays(chunk.indices, chunk.dictionary.cast(wide)) for chunk in column.chunks]
+    parts = [pa.DictionaryArray.from_arrays(chunk.indices, without_views(chunk.dictionary)) for chunk in column.chunks]
     return pa.chunked_array(parts, pa.dictionary(column.type.index_type, wide))
 
 

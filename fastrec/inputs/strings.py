@@ -22,9 +22,11 @@ __all__ = [
     "CollisionError",
     "Numbering",
     "ascending_numbers",
+    "bytes_of",
     "number_column",
     "number_fixed",
     "strings_of",
+    "without_views",
 ]
 
 Array = np.ndarray[Any, Any]
@@ -124,7 +126,7 @@ def number_column(column: Any, n_threads: int) -> tuple[Array, Any] | None:
 
     if len(column) > MAX_ROWS:
         return None
-    column = _without_views(column)
+    column = without_views(column)
     are_strings = types.is_string(column.type) or types.is_large_string(column.type)
     pieces = [strings_of(chunk) for chunk in column.chunks if len(chunk)]
     codes = np.empty(len(column), np.int32)
@@ -190,7 +192,7 @@ class Numbering:
 
     def number(self, nth: int, strings: Any, codes: Array) -> None:
         """Write the numbers that the nth list gives to the strings of a PyArrow array without nulls."""
-        self._lists[nth].number(strings_of(_without_views(strings)), codes)
+        self._lists[nth].number(strings_of(without_views(strings)), codes)
 
     def ascending(self) -> tuple[list[Array], Any]:
         """Return the final number of each string of each list, and all distinct strings in the order of their bytes.
@@ -215,7 +217,7 @@ def ascending_numbers(numbered: Mapping[str, Numbering], n_threads: int) -> dict
     return dict(zip(names, found, strict=True))
 
 
-def _without_views(strings: Any) -> Any:
+def without_views(strings: Any) -> Any:
     """Return strings of an Arrow array or column end to end in memory."""
     import pyarrow as pa
     from pyarrow import types
@@ -223,6 +225,11 @@ def _without_views(strings: Any) -> Any:
     if not (types.is_string_view(strings.type) or types.is_binary_view(strings.type)):
         return strings
     return strings.cast(pa.large_string() if types.is_string_view(strings.type) else pa.large_binary())
+
+
+def bytes_of(array: Any) -> int:
+    """Return the bytes of an Arrow array or column; PyArrow before 24 does not tell those of string views."""
+    return int(without_views(array).nbytes)
 
 
 def _joined(lists: list[_List]) -> tuple[_List, list[Array]]:

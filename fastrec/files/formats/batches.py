@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fastrec.exceptions import InputError
 from fastrec.files.database import run
+from fastrec.inputs.strings import bytes_of
 from fastrec.runtime.extras import require
 
 if TYPE_CHECKING:
@@ -140,7 +141,7 @@ class BatchedFormat(Format):
         except damages:
             return 0.0
         texts = (each.dictionary_decode() if hasattr(each, "dictionary_decode") else each for each in batch.columns)
-        return float(sum(each.nbytes for each in texts) / max(len(batch), 1))
+        return float(sum(map(bytes_of, texts)) / max(len(batch), 1))
 
     @staticmethod
     def _damages() -> tuple[type[Exception], ...]:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fastrec.exceptions import InputError
+from fastrec.inputs.strings import bytes_of
 from fastrec.runtime.extras import require
 
 if TYPE_CHECKING:
@@ -169,7 +170,7 @@ def _first_strings(path: str, metadata: Any, nth: int, names: list[str]) -> tupl
             batch = next(iter(batches), None)
     except damages_of_parquet():  # reading the file explains what is wrong
         return 0, 0
-    return (0, 0) if batch is None else (batch.num_rows, batch.nbytes)
+    return (0, 0) if batch is None else (batch.num_rows, sum(map(bytes_of, batch.columns)))
 
 
 class _Parquet(Format):
