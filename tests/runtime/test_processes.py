@@ -289,12 +289,12 @@ class Slow:
             time.sleep(1)
 sys.meta_path.insert(0, Slow)
 assert "numpy.ma" not in sys.modules
-threading.Thread(target=np.unique, args=([1, 2],)).start()
+threading.Thread(target=lambda: np.ma).start()  # as np.unique and others do in some versions
 begun.wait()
 child = os.fork()
 if child == 0:
     signal.alarm(60)  # the child ends if it waits for ever
-    os._exit(len(np.unique([2, 1])))
+    os._exit(len(np.ma.array([2, 1])))
 print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 
