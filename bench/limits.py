@@ -1,7 +1,8 @@
 """Peak memory of whole processes that evaluate files under `memory=`, as shares of the promised peak.
 
-The files hold integers or strings of 10, 100 and 500 characters, as Parquet, CSV, or highly compressed gzip. A
-peak counts only if the values under the limit and in memory have the same bits.
+The files hold lists with integers or strings of 10, 100 and 500 characters as ids, as Parquet, CSV, or highly
+compressed gzip, or scored logs in which most scores differ. A peak counts only if the values under the limit and in
+memory have the same bits.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ LENGTH = 100  # of a list
 CODE = """
 import json, sys
 import fastrec
-report = fastrec.evaluate_files(sys.argv[1], sys.argv[2], ["ndcg@10", "recall@10", "map"], memory=int(sys.argv[3]),
-                                temp_directory=sys.argv[4])
+paths, metrics = map(json.loads, sys.argv[1:3])
+report = fastrec.evaluate_files(*paths, metrics=metrics, memory=int(sys.argv[3]), temp_directory=sys.argv[4])
 with open("/proc/self/status") as status:  # the peak since this program began
     peak = next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM"))
 print(json.dumps([peak, {name: report[name].hex() for name in report}]))
@@ -40,17 +41,24 @@ FORMS = {"parquet": "Parquet", "csv": "CSV", "csv.gz": "CSV in gzip"}
 
 
 class Case(NamedTuple):
-    """File of lists, and a memory limit."""
+    """File of lists or of scored rows, and a memory limit."""
 
     rows: int
     characters: int  # of each id; 0 for integers
     limit: int
     form: str = "parquet"  # file extension
+    log: bool = False
+
+    @property
+    def metrics(self) -> list[str]:
+        """The metrics to compute."""
+        return ["auc", "gauc"] if self.log else ["ndcg@10", "recall@10", "map"]
 
     @property
     def name(self) -> str:
         """Name of the case."""
         ids = f"ids of {self.characters} characters" if self.characters else "integers"
+        ids += ", scored log" * self.log
         return f"{FORMS[self.form]}, {self.rows} rows, {ids}, memory={self.limit}"
 
 
@@ -59,6 +67,7 @@ FULL = [
     Case(4_500_000, 100, 500 * MB, "csv.gz"),
     Case(450_000, 500, 200 * MB, "csv.gz"),
     Case(20_000_000, 0, 500 * MB),
+    Case(20_000_000, 0, 500 * MB, log=True),
     Case(5_000_000, 0, 100 * MB, "csv"),
     Case(5_000_000, 0, 1_000 * MB, "csv"),
     *(
@@ -68,15 +77,24 @@ FULL = [
         for rows, limit in zip((int(size * MB) for size in sizes), (100, 500, 2_000), strict=True)
     ),
 ]
-QUICK = [Case(100_000, 100, 100 * MB), Case(200_000, 10, 100 * MB, "csv.gz"), Case(50_000, 500, 100 * MB, "csv")]
-TINY = [Case(2_000, 10, 64 * MB, "csv.gz")]
+QUICK = [
+    Case(300_000, 0, 100 * MB, log=True),
+    Case(100_000, 100, 100 * MB),
+    Case(200_000, 10, 100 * MB, "csv.gz"),
+    Case(50_000, 500, 100 * MB, "csv"),
+]
+TINY = [Case(2_000, 10, 64 * MB, "csv.gz"), Case(2_000, 0, 64 * MB, log=True)]
 
 
 def columns(case: Case, seed: int = 1) -> Iterator[dict[str, Any]]:
-    """Yield rows of lists in pieces, by user, with new random items for every user."""
+    """Yield rows in pieces: of lists by user, with new random items for every user, or of a log in random order."""
     rng = np.random.default_rng(seed)
     for first in range(0, case.rows, ROWS_AT_ONCE):
         rows = np.arange(first, min(first + ROWS_AT_ONCE, case.rows))
+        if case.log:
+            users, scores = rng.integers(0, case.rows // LENGTH, len(rows)), rng.random(len(rows))
+            yield {"user_id": users, "label": (rng.random(len(rows)) < scores).astype(np.int8), "score": scores}
+            continue
         start = rng.integers(0, case.rows, len(rows) // LENGTH + 2)[rows // LENGTH - first // LENGTH]
         yield {"user_id": rows // LENGTH, "item_id": start + rows % LENGTH}
 
@@ -90,13 +108,14 @@ def spelled(numbers: Any, characters: int) -> Any:
 
 
 def write(case: Case, folder: Path) -> list[str]:
-    """Write lists, and a truth of five rows in a hundred."""
+    """Write a log, or lists and a truth of five rows in a hundred."""
     import pyarrow as pa
     import pyarrow.csv
     import pyarrow.parquet as pq
 
-    paths = [folder / f"{name}.{case.form}" for name in ("recs", "truth")]
-    for path, step in zip(paths, (1, 20), strict=True):
+    steps = {"log": 1} if case.log else {"recs": 1, "truth": 20}
+    paths = [folder / f"{name}.{case.form}" for name in steps]
+    for path, step in zip(paths, steps.values(), strict=True):
         tables = (
             pa.table({name: spelled(values[::step], case.characters) for name, values in piece.items()})
             for piece in columns(case)
@@ -122,8 +141,9 @@ def measure(case: Case, folder: Path) -> Promise:
     """Return the peak under the limit over the promised one, after a check that the values equal those in memory."""
     with tempfile.TemporaryDirectory(dir=folder) as name:
         paths = write(case, Path(name))
-        peak, values = json.loads(run_python(CODE, *paths, str(case.limit), name)[1])
-        whole, wanted = json.loads(run_python(CODE, *paths, str(IN_MEMORY), name)[1])
+        given = json.dumps(paths), json.dumps(case.metrics)
+        peak, values = json.loads(run_python(CODE, *given, str(case.limit), name)[1])
+        whole, wanted = json.loads(run_python(CODE, *given, str(IN_MEMORY), name)[1])
     if values != wanted:
         raise AssertionError(f"{case.name}: {values} under the limit, {wanted} in memory")
     note = f"{peak // MB} MB; {whole // MB} MB without a limit"

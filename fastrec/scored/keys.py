@@ -8,6 +8,7 @@ the numbers that need them.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,7 +38,16 @@ from fastrec.scored.sorting import (
     weighted_runs,
 )
 
-__all__ = ["MAX_CODES", "SortedKeys", "auc_of_rows", "sort_by_code", "sort_rows"]
+__all__ = [
+    "MAX_CODES",
+    "KeyRange",
+    "OrderedKeys",
+    "SortedKeys",
+    "auc_of_rows",
+    "n_sums",
+    "sort_by_code",
+    "sort_rows",
+]
 
 Array = np.ndarray[Any, Any]
 MAX_CODES = 512  # writing to more places at the same time is slow
@@ -46,8 +56,54 @@ ROWS_PER_CHUNK = 1 << 18  # fewer are not worth a thread
 ROWS_PER_TASK = 1 << 18  # of codes that are sorted one after the other: each task takes some calls of Python
 
 
-class SortedKeys(NamedTuple):
-    """Rows by ascending score, each `key << 1 | label` without the top bit of its key."""
+class KeyRange(NamedTuple):
+    """Sorted keys of the rows with scores in a range, on one side of 0."""
+
+    keys: Array  # uint32 or uint64 (n_rows,): `key << 1 | label` without the top bit of its key
+    is_below: bool  # whether the scores are below 0
+
+    def runs(self) -> tuple[Array, Array, Array]:
+        """Return the distinct scores with their positives and negatives."""
+        return bucket_runs(self.keys, FORMS[self.keys.itemsize], below=self.is_below)
+
+
+class OrderedKeys:
+    """Rows by ascending score."""
+
+    def ranges(self) -> list[KeyRange]:
+        """Return ranges of neighbouring scores, ascending."""
+        raise NotImplementedError
+
+    def pairs_of_ranges(self) -> list[Pairs]:
+        """Return the pairs of each range."""
+        return [pairs_of_keys(own.keys) for own in self.ranges()]
+
+    def runs(self, n_threads: int = 1) -> Runs:
+        """Return the distinct scores with the rows of each class."""
+        ranges = self.ranges()
+        found = run_in_threads(lambda at: ranges[at].runs(), range(len(ranges)), n_threads)
+        return plain_runs(*(np.concatenate(column) for column in zip(*found, strict=True)))
+
+    def pairs(self) -> Pairs:
+        """Return the pairs of rows of both classes."""
+        return joined_pairs(self.pairs_of_ranges())
+
+    def area(self, max_fpr: float | None = None) -> float:
+        """Return the area under the ROC curve, up to a false positive rate below 1 if that is not None."""
+        if max_fpr is None:
+            return auc_of_pairs(self.pairs())
+        ranges = self.ranges()
+        return partial_of_blocks(self.pairs_of_ranges(), lambda at: plain_runs(*ranges[at].runs()), max_fpr)
+
+    def add_placements(self, totals: tuple[float, float], area: float, sums: Array) -> None:
+        """Add what the kernel `place_runs` adds for the runs."""
+        for keys, _ in self.ranges():
+            kernel_for("place_keys", FORMS[keys.itemsize].width, len(keys))(keys, totals, area, sums)
+
+
+@dataclass(frozen=True)
+class SortedKeys(OrderedKeys):
+    """Rows by ascending score in one array, each `key << 1 | label` without the top bit of its key."""
 
     keys: Array  # uint32 or uint64 (n_rows,)
     edges: list[int]  # where parts of neighbouring scores begin, and the number of rows
@@ -56,38 +112,22 @@ class SortedKeys(NamedTuple):
     owners: Array | None = None  # number of the owner of each row, such as a user
     one_each: bool = False  # whether each owner has one row
 
+    @property
+    def dtype(self) -> Any:
+        """The type of keys."""
+        return self.keys.dtype
+
     def parts(self) -> list[slice]:
         """Return the rows of each part."""
         return [slice(*cut) for cut in zip(self.edges, self.edges[1:], strict=False)]
 
-    def _runs_of(self, part: slice) -> tuple[Array, Array, Array]:
-        return bucket_runs(self.keys[part], FORMS[self.keys.itemsize], below=part.start < self.n_below)
+    def ranges(self) -> list[KeyRange]:
+        """Return the keys of each part."""
+        return [KeyRange(self.keys[part], part.start < self.n_below) for part in self.parts()]
 
-    def runs(self, n_threads: int = 1) -> Runs:
-        """Return the distinct scores with the rows of each class."""
-        parts = self.parts()
-        found = run_in_threads(lambda at: self._runs_of(parts[at]), range(len(parts)), n_threads)
-        return plain_runs(*(np.concatenate(column) for column in zip(*found, strict=True)))
-
-    def _pairs_of_parts(self) -> list[Pairs]:
-        return self.counted or [pairs_of_keys(self.keys[part]) for part in self.parts()]
-
-    def pairs(self) -> Pairs:
-        """Return the pairs of rows of both classes."""
-        return joined_pairs(self._pairs_of_parts())
-
-    def area(self, max_fpr: float | None = None) -> float:
-        """Return the area under the ROC curve, up to a false positive rate below 1 if that is not None."""
-        if max_fpr is None:
-            return auc_of_pairs(self.pairs())
-        parts = self.parts()
-        return partial_of_blocks(self._pairs_of_parts(), lambda at: plain_runs(*self._runs_of(parts[at])), max_fpr)
-
-    def add_placements(self, totals: tuple[float, float], area: float, sums: Array) -> None:
-        """Add what the kernel `place_runs` adds for the runs."""
-        place = kernel_for("place_keys", FORMS[self.keys.itemsize].width, len(self.keys))
-        for part in self.parts():
-            place(self.keys[part], totals, area, sums)
+    def pairs_of_ranges(self) -> list[Pairs]:
+        """Return the pairs of each part."""
+        return self.counted or super().pairs_of_ranges()
 
     def pairs_of_owners(self, n_owners: int, shift: int, n_threads: int) -> Array:
         """Return twice the ordered pairs that the rows of each owner are in, ties counting half: int64 (n_owners,).
@@ -96,22 +136,27 @@ class SortedKeys(NamedTuple):
         are divided by that.
         """
         assert self.owners is not None
-        keys, owners, parts, pairs = self.keys, read_only(self.owners), self.parts(), self._pairs_of_parts()
+        keys, owners, parts, pairs = self.keys, read_only(self.owners), self.parts(), self.pairs_of_ranges()
         below = np.cumsum([0, *(part.negatives for part in pairs)]).tolist()
         above = (self.pairs().positives - np.cumsum([0, *(part.positives for part in pairs)])).tolist()
         add = kernel_for("add_pairs", f"{FORMS[keys.itemsize].width}-{owners.itemsize}", len(keys))
-        n_sums = min(max(1, len(keys) // max(1, 2 * n_owners)), n_threads)  # many owners would need many sums
-        n_tasks = n_threads if self.one_each else n_sums  # no two rows share an owner, so threads may add to one array
-        sums = [np.full(n_owners, 0, np.int64) for _ in range(n_sums)]  # `np.zeros` asks for no huge pages
+        n_arrays = n_sums(len(keys), n_owners, n_threads)
+        n_tasks = n_threads if self.one_each else n_arrays  # no two rows share an owner: threads may add to one array
+        sums = [np.full(n_owners, 0, np.int64) for _ in range(n_arrays)]  # `np.zeros` asks for no huge pages
 
         def work(nth: int) -> None:
             for at in range(nth, len(parts), n_tasks):
-                add(keys[parts[at]], owners[parts[at]], below[at], above[at], shift, sums[nth % n_sums])
+                add(keys[parts[at]], owners[parts[at]], below[at], above[at], shift, sums[nth % n_arrays])
 
         run_in_threads(work, range(n_tasks), n_threads)
         for other in sums[1:]:
             sums[0] += other
         return sums[0]
+
+
+def n_sums(n_rows: int, n_owners: int, n_threads: int) -> int:
+    """Return how many arrays of sums over owners so many rows are added to at once: many owners would need many."""
+    return min(max(1, n_rows // max(1, 2 * n_owners)), n_threads)
 
 
 def sort_rows(labels: Array, scores: Array, n_threads: int, indptr: Array | None = None) -> SortedKeys:

@@ -36,6 +36,7 @@ from fastrec.scored.influence import (
     spare_bits,
     sums_of_users,
 )
+from fastrec.scored.key_ranges import KeyRanges
 from fastrec.scored.keys import SortedKeys, sort_rows
 from fastrec.scored.partial import CurvePart, log_area, part_of_counts, part_of_weights, slopes_of_part
 from fastrec.scored.points import CumulativeRows, equal_error_rate, rate_where
@@ -121,7 +122,9 @@ class ScoreCounts:
     def __init__(self, *, weighted: bool = False) -> None:
         self.weighted = weighted
         self._levels: list[Runs] = []  # each at least twice as long as the next
-        self._sorted: SortedKeys | None = None  # the only rows so far; they become a level when others come
+        self._sorted: SortedKeys | KeyRanges | None = (
+            None  # in place of levels, for rows of one batch or many different scores
+        )
         self._rows: list[ScoredRows] = []
         self._joined: Runs | None = None
         self._found: dict[Hashable, Any] = {}  # slopes of metrics, and the bins of scores, of the rows so far
@@ -193,12 +196,16 @@ class ScoreCounts:
             state._levels.append(plain_runs(arrays["scores"], arrays["positives"], arrays["negatives"]))
         return state
 
-    def _take(self, rows: SortedKeys, n_threads: int = 1) -> None:
+    def _take(self, rows: SortedKeys | KeyRanges, n_threads: int = 1) -> None:
         """Add sorted rows: the first are kept as they are, as many numbers need no counts by score."""
-        if self._levels or self._sorted is not None:
+        own = self._sorted
+        ranges = KeyRanges.of(own) if isinstance(own, SortedKeys) else own
+        if ranges is None and not self._levels:
+            self._sorted = rows
+        elif ranges is None or ranges.dtype != rows.dtype or ranges.prefers_counts():
             self._push(rows.runs(n_threads), n_threads)
         else:
-            self._sorted = rows
+            self._sorted = ranges.with_rows(rows)
 
     def _push(self, runs: Runs, n_threads: int = 1) -> None:
         """Merge runs with neighbours of about the same size, so that n additions merge each score log n times."""
@@ -301,8 +308,11 @@ class ScoreCounts:
         if not pairs.positives * pairs.negatives:
             return None
         shift = spare_bits(pairs.positives + pairs.negatives)
-        if self._sorted is not None and self._sorted.owners is not None:
-            sums = self._sorted.pairs_of_owners(len(users.members), shift, users.n_threads)
+        rows = self._sorted
+        if isinstance(rows, SortedKeys) and rows.owners is not None:
+            sums = rows.pairs_of_owners(len(users.members), shift, users.n_threads)
+        elif isinstance(rows, KeyRanges) and rows.dtype.itemsize == users.rows.scores.dtype.itemsize:
+            sums = rows.pairs_of_users(users, shift)
         else:
             sums = sums_of_users(self._guide(users.n_threads), pairs_of_scores(self.runs(), shift), 1.0, users)
         return effects_on_auc(sums, shift, users.classes, pairs)
