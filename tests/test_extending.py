@@ -13,12 +13,10 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 import pytest
-from click.testing import CliRunner
 
 import fastrec
 import fastrec.evaluation.item_rules
 import fastrec.evaluation.rows  # both register statistics
-from fastrec.cli.program import program
 from fastrec.engines.job import Job
 from fastrec.evaluation.accumulators import ACCUMULATORS, AccumulatorKind
 from fastrec.files import job
@@ -32,6 +30,7 @@ from fastrec.metrics.declaration import ranking_metric, score_metric
 from fastrec.metrics.providers import PROVIDERS, gains_in_lists, is_relevant, load_registered, provider
 from fastrec.metrics.statistics import Over
 from support import toy_engine
+from support.command_line import run_fastrec
 
 # A format of files
 
@@ -107,7 +106,7 @@ def test_a_format_of_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form
         monkeypatch.setattr(job, "COPIES", copies)
         assert fastrec.evaluate_files(recs, truth, ["mrr", "recall@1"]).to_dict() == wanted.to_dict()
         assert fastrec.evaluate_files(recs, recs, "mrr", input_format=format_.name)["mrr"] == 1.0
-    told = CliRunner().invoke(program, ["evaluate", recs, truth, "-m", "mrr", "--format", "json"])
+    told = run_fastrec("evaluate", recs, truth, "-m", "mrr", "--format", "json")
     assert told.exit_code == 0 and json.loads(told.stdout)["metrics"]["mrr"]["mean"] == wanted["mrr"]
 
 
@@ -126,9 +125,9 @@ def test_messages_and_choices_name_a_registered_format(tmp_path: Path) -> None:
     ):
         with pytest.raises(fastrec.InputError, match=re.escape(says)):
             fastrec.evaluate_files(path, csv, "mrr", input_format=chosen)
-    told = CliRunner().invoke(program, ["evaluate", csv, csv, "--input-format", "avro"]).output
+    told = run_fastrec("evaluate", csv, csv, "--input-format", "avro").output
     assert all(f"'{choice}'" in told for choice in choices.split(", "))
-    assert "npy" in CliRunner().invoke(program, ["evaluate", "--help"]).output
+    assert "npy" in run_fastrec("evaluate", "--help").output
 
 
 # A form of lists

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrec.exceptions import InputTypeError
+from fastrec.inputs.strings import bytes_of
 from fastrec.kernels.resampling import random_word
 
 __all__ = [
@@ -61,7 +62,7 @@ def tables_of(batches: Iterable[Batch], n_bytes: int) -> Iterator[Table]:
     for batch in batches:
         if batch.num_rows:
             waiting.append(batch)
-            size += batch.nbytes
+            size += sum(map(bytes_of, batch.columns))
         if size >= n_bytes:
             yield pa.Table.from_batches(waiting)
             waiting, size = [], 0

@@ -378,6 +378,8 @@ def batches(data: Data, users: tuple[str, ...], *, again: bool = False) -> Itera
     if not again:
         _sort(data, users, resources)
     batch_rows = resources.batch_rows(_longest_strings(data))
+    (limit,) = one_row(data.con, "SELECT current_setting('memory_limit')")
+    data.con.execute(f"SET memory_limit = '{resources.of_reading()}B'")
     cursors = {
         table: data.con.cursor() for table in data.selects
     }  # an older DuckDB closes a cursor that has no reference
@@ -387,12 +389,13 @@ def batches(data: Data, users: tuple[str, ...], *, again: bool = False) -> Itera
     readers = {table: getattr(stream, read)(batch_rows) for table, stream in streams.items()}
     done = 0
     data.watch(EVALUATING, done, data.n_rows)
-    data.con.execute(f"SET memory_limit = '{resources.of_reading()}B'")
     for batch in batches_of_users(readers, users):
         yield batch
         done += sum(len(rows) for rows in batch.values())
         data.watch(EVALUATING, done, data.n_rows)
-    data.con.execute(f"SET memory_limit = '{resources.of_database()}B'")  # hints read files again
+    if not done:  # as rows that are read at once
+        yield {table: reader.schema.empty_table() for table, reader in readers.items()}
+    data.con.execute(f"SET memory_limit = '{limit}'")  # hints read files again
 
 
 def _sort(data: Data, users: tuple[str, ...], resources: Resources) -> None:

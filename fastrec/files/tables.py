@@ -522,6 +522,6 @@ def number_sql(file: File, role: str) -> str:
         return f"CAST({column} AS TINYINT)"
     if role == "rank":
         return column if type_ in NARROW_INTEGERS else f"CAST({column} AS BIGINT)"
-    if type_.startswith("DECIMAL"):  # DuckDB 1 rounds decimals twice
+    if type_.startswith("DECIMAL"):  # DuckDB 1 rounds those of more than 15 digits twice
         column = f"CAST({column} AS VARCHAR)"
     return column if type_ == "FLOAT" else f"CAST({column} AS DOUBLE)"

@@ -259,7 +259,9 @@ def _import(value: Any) -> Column:
     """Import an object that exports an Arrow stream or array; a table becomes one column of structs."""
     import pyarrow as pa
 
-    if _is_of_polars(value):  # its streams had other types than they said until 1.36; string views take longer
+    if _is_of_polars(value):  # its streams had other types than they said until 1.36
+        if str(value.dtype) == "Object":  # which older ones cannot export without a crash
+            raise TypeError("its values are Python objects")
         return pa.chunked_array([part.to_arrow() for part in value.get_chunks()])
     array = pa.chunked_array(value) if hasattr(value, "__arrow_c_stream__") else pa.array(value)
     return array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
@@ -378,7 +380,7 @@ def read_ids(column: Column, where: str, n_threads: int = 1) -> Array | Strings:
         numbered = number_column(column, n_threads) if len(column) >= MANY_STRINGS else None
         if numbered is not None:
             return Strings(*numbered, name)
-        return _strings_of(column.dictionary_encode(), name)  # one dictionary for all chunks
+        return _strings_of(without_views(column).dictionary_encode(), name)  # one dictionary for all chunks
     advice = f"; {NOT_FLOATS}" if types.is_floating(column.type) else ""
     raise InputTypeError(where, f" must hold integers or strings, found {column.type}{advice}")
 

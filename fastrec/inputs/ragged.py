@@ -74,7 +74,9 @@ def as_array(values: Any, name: str) -> Array:
         values = plain_values(values, name)
     try:
         return np.asarray(values)
-    except (TypeError, ValueError) as error:
+    except MemoryError:
+        raise
+    except Exception as error:  # noqa: BLE001 - libraries of arrays have their own
         raise InputTypeError(name, f" cannot be converted to an array: {error}") from None
 
 

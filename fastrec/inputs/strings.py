@@ -23,6 +23,7 @@ __all__ = [
     "Numbering",
     "ascending_numbers",
     "bytes_of",
+    "decoded",
     "number_column",
     "number_fixed",
     "strings_of",
@@ -227,9 +228,24 @@ def without_views(strings: Any) -> Any:
     return strings.cast(pa.large_string() if types.is_string_view(strings.type) else pa.large_binary())
 
 
+def decoded(array: Any) -> Any:
+    """Return an Arrow array without a dictionary."""
+    import pyarrow as pa
+
+    if not hasattr(array, "dictionary"):
+        return array
+    return pa.DictionaryArray.from_arrays(array.indices, without_views(array.dictionary)).dictionary_decode()
+
+
 def bytes_of(array: Any) -> int:
     """Return the bytes of an Arrow array or column; PyArrow before 24 does not tell those of string views."""
-    return int(without_views(array).nbytes)
+    import pyarrow as pa
+
+    array = without_views(array)
+    try:
+        return int(array.nbytes)
+    except pa.ArrowTypeError:  # of views in lists or dictionaries
+        return int(array.get_total_buffer_size())
 
 
 def _joined(lists: list[_List]) -> tuple[_List, list[Array]]:

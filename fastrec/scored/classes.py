@@ -282,10 +282,9 @@ def _one_kind(values: Iterable[Any], name: str) -> Array:
 
 
 def _unsigned(values: list[Any], name: str) -> Array:
-    try:
-        return np.array(values, np.uint64)
-    except OverflowError:
-        raise InputError(f"{name} must fit 64 bits, found {shown(max(values, key=abs))}") from None
+    if min(values) < 0 or max(values) > np.iinfo(np.uint64).max:  # NumPy 1 wraps integers below 0
+        raise InputError(f"{name} must fit 64 bits, found {shown(max(values, key=abs))}")
+    return np.array(values, np.uint64)
 
 
 def encode_classes(

@@ -14,7 +14,7 @@ from fastrec.files import job, resources
 from support.command_line import run_fastrec
 
 pytest.importorskip("duckdb")
-testing = pytest.importorskip("click.testing")
+pytest.importorskip("click")
 pd = pytest.importorskip("pandas")
 
 

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
 
 import fastrec
-from fastrec.cli.program import program
+from support.command_line import Done, run_fastrec
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 pq = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
@@ -42,8 +41,8 @@ def write(columns: Columns, name: str = "log.parquet") -> None:
     pq.write_table(pa.table(columns), name)
 
 
-def run(*arguments: str) -> Result:
-    return CliRunner().invoke(program, ["evaluate", *arguments])
+def run(*arguments: str) -> Done:
+    return run_fastrec("evaluate", *arguments)
 
 
 def page_of(*arguments: str) -> str:

@@ -202,6 +202,22 @@ def test_types_that_only_arrow_has(write):
     assert bits_of(found) == bits_of(evaluate(recs, pa.table(truth), METRICS))
 
 
+@pytest.mark.parametrize("kind", [pa.string_view(), pa.dictionary(pa.int32(), pa.string_view())])
+def test_texts_as_polars_writes_them(write, kind):
+    texts = {"user_id": ["ann", "ann", "bob"], "item_id": ["x", "y", "x"]}
+    plain = {name: pa.array(own) for name, own in texts.items()}
+    columns = {name: pa.array(own, pa.string_view()) for name, own in texts.items()}
+    if pa.types.is_dictionary(kind):
+        encoded = {name: own.dictionary_encode() for name, own in plain.items()}
+        columns = {
+            name: pa.DictionaryArray.from_arrays(own.indices, pa.array(own.dictionary.to_pylist(), pa.string_view()))
+            for name, own in encoded.items()
+        }
+    table = pa.table(columns).replace_schema_metadata({"source": "a test"})
+    paths = write(table, "recs.arrow"), write(plain, "truth.arrow")
+    assert bits_of(evaluate_files(*paths, METRICS)) == bits_of(evaluate(pa.table(plain), pa.table(plain), METRICS))
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_sizes_are_estimated_before_rows_are_read(write, form):
     n = 20_000

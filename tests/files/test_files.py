@@ -539,6 +539,16 @@ def test_a_log_without_rows_is_warned_of_as_in_frames(write, monkeypatch, suffix
     assert (found.data, found.users, found.groups) == (wanted.data, wanted.users, wanted.groups)
 
 
+@pytest.mark.parametrize("streamed", [False, True])
+def test_lists_without_rows_have_no_users(write, monkeypatch, streamed):
+    if streamed:
+        monkeypatch.setattr("fastrec.files.job.COPIES", 10**9)
+    path = write("user_id,item_id\n")
+    with pytest.warns(FastrecWarning):
+        found = evaluate_files(path, path, "mrr", per_user=True)
+    assert found.user_ids.tolist() == found.per_user["mrr"].tolist() == []
+
+
 @pytest.mark.parametrize(
     ("recs", "message"),
     [

@@ -5,11 +5,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 import fastrec
-from fastrec.cli.program import program
 from support.bits import group_bits
+from support.command_line import run_fastrec
 
 pa = pytest.importorskip("pyarrow")
 pd = pytest.importorskip("pandas")
@@ -92,10 +91,10 @@ def test_the_command(tmp_path: Any) -> None:
     path = str(tmp_path / "log.csv")
     log.to_csv(path, index=False)
     arguments = ["evaluate", path, "-m", "auc,log_loss", "--row-by", "device", "--by", "plan"]
-    printed = CliRunner().invoke(program, arguments)
+    printed = run_fastrec(*arguments)
     assert printed.exit_code == 0
     assert "segments of rows by device; a user may be in several" in printed.output
-    document = json.loads(CliRunner().invoke(program, [*arguments, "--format", "json"]).stdout)
+    document = json.loads(run_fastrec(*arguments, "--format", "json").stdout)
     wanted = fastrec.evaluate_scores(log, metrics=["auc", "log_loss"], row_by="device", by="plan").to_dict()
     assert document["groups"] == wanted["groups"]
     assert document["settings"]["row_groupings"] == ["device"]
@@ -126,7 +125,7 @@ def test_labels_that_vary_within_a_user_need_row_by(tmp_path: Any) -> None:
     ):
         with pytest.raises(fastrec.InputError, match=r"must agree within a user.* as row_groups or row_by"):
             call()
-    refused = CliRunner().invoke(program, ["evaluate", str(path), "-m", "auc", "--by", "device"])
+    refused = run_fastrec("evaluate", str(path), "-m", "auc", "--by", "device")
     assert refused.exit_code == 2 and "labels that vary within a user as --row-by" in refused.output
 
 
@@ -136,10 +135,10 @@ def test_the_command_draws_the_first_of_many_segments(tmp_path: Any) -> None:
     log = pd.DataFrame({"item": np.arange(3000) % 1234, "score": draw.random(3000), "label": draw.integers(0, 2, 3000)})
     log.to_csv(path, index=False)
     arguments = ["evaluate", str(path), "-m", "brier", "--row-by", "item"]
-    drawn = CliRunner().invoke(program, arguments)
+    drawn = run_fastrec(*arguments)
     assert drawn.exit_code == 0 and len(drawn.output.splitlines()) < 120
     assert "by item: the first 100 of 1,234 labels; --format json has all" in drawn.output
-    document = json.loads(CliRunner().invoke(program, [*arguments, "--format", "json"]).stdout)
+    document = json.loads(run_fastrec(*arguments, "--format", "json").stdout)
     assert len(document["groups"]["item"]) == 1234
 
 
@@ -168,5 +167,5 @@ def test_wrong_segments(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(row_groups, "MAX_SEGMENTS", 2)
     with pytest.raises(fastrec.InputError, match=r"log.csv: column 'device' has 3 distinct labels, at most 2"):
         fastrec.evaluate_files(path, None, ["auc"], row_by="device")
-    refused = CliRunner().invoke(program, ["evaluate", str(path), str(path), "--row-by", "device"])
+    refused = run_fastrec("evaluate", str(path), str(path), "--row-by", "device")
     assert refused.exit_code == 2

@@ -23,10 +23,10 @@ import numpy as np
 import pytest
 
 import fastrec
-from fastrec.cli.program import program
 from fastrec.exceptions import LONGEST
 from fastrec.files.columns import ColumnError
 from fastrec.metrics import declaration
+from support.command_line import run_fastrec
 
 sparse = pytest.importorskip("scipy.sparse")
 pd = pytest.importorskip("pandas")
@@ -34,7 +34,7 @@ pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
 pytest.importorskip("duckdb")
 pytest.importorskip("matplotlib").use("Agg")
-CliRunner = pytest.importorskip("click.testing").CliRunner
+pytest.importorskip("click")
 
 Value, Type, Metric = fastrec.InputError, fastrec.InputTypeError, fastrec.MetricError
 
@@ -853,7 +853,7 @@ def test_files_that_may_not_be_read(here: Path) -> None:
             fastrec.evaluate_files(recs, recs, "mrr")
         with pytest.raises(OSError, match="Permission denied"):
             fastrec.load(recs)
-        result = CliRunner().invoke(program, ["evaluate", recs, recs])
+        result = run_fastrec("evaluate", recs, recs)
     finally:
         os.seteuid(ours)
     assert (result.exit_code, result.output) == (2, "fastrec: error: recs.csv: Permission denied\n")
@@ -923,7 +923,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], str]] = {
 def test_typos_are_found_before_any_file_is_read(name: str, here: Path) -> None:
     """None of the files exists, and no error says so."""
     arguments, says = COMMANDS[name]
-    result = CliRunner().invoke(program, arguments)
+    result = run_fastrec(*arguments)
     lines = result.output.splitlines()
     assert result.exit_code == 2
     assert len(lines) == 1

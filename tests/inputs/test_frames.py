@@ -928,3 +928,28 @@ def test_series_of_lists_with_other_indexes_are_not_matched_by_position() -> Non
     assert fastrec.evaluate(recs.to_dict(), other.to_dict(), "mrr")["mrr"] == 1
     assert fastrec.evaluate(recs, [[1], [2]], "mrr")["mrr"] == 1  # by position, as there is nothing to match with
     assert "same users in the same order, found 2 and 1" in refused(recs, other[:1])
+
+
+def test_python_objects_in_polars_are_refused() -> None:
+    """Older versions crashed."""
+    ids = pl.Series("user_id", [object(), object()], dtype=pl.Object)
+    with pytest.raises(fastrec.InputTypeError, match="recs column 'user_id' cannot be read as one Arrow column"):
+        fastrec.evaluate(pl.DataFrame({"user_id": ids, "item_id": [1, 2]}), pl.DataFrame(), "mrr")
+    with pytest.raises(fastrec.InputTypeError, match="recs cannot be read as an Arrow table or array"):
+        fastrec.evaluate(ids, [[1], [2]], "mrr")
+
+
+@pytest.mark.skipif(not hasattr(pl, "Int128"), reason="this Polars has no integers of 128 bits")
+def test_integers_of_128_bits_are_refused() -> None:
+    with pytest.raises(fastrec.InputTypeError, match="user_ids cannot be converted to an array"):
+        fastrec.evaluate([[1], [2]], [[1], [2]], "mrr", user_ids=pl.Series([1, 2**70], dtype=pl.Int128))
+
+
+def test_items_with_string_views_are_those_with_strings() -> None:
+    log = {"user_id": ["a", "a", "b"], "item_id": ["x", "y", "x"]}
+    found = []
+    for kind in (pa.string(), pa.string_view()):
+        items = pa.table({"item_id": pa.array(["x", "y"], kind), "category": ["p", "q"]})
+        logs = {"1": pa.table(log), "2": pa.table(log)}
+        found.append(fastrec.drift(logs, k=2, items=items, by="category").to_dict())
+    assert found[0] == found[1]

@@ -24,7 +24,7 @@ RECS = pd.DataFrame(
 )
 TRUTH = pd.DataFrame({"user_id": [1, 1, 2, 3], "item_id": [6, 9, 7, 6], "gain": [2.0, 1.0, 3.0, 1.0]})
 BARE, BARE_TRUTH = RECS[["user_id", "item_id"]], TRUTH[["user_id", "item_id"]]
-WAYS = ("frames", "csv", "parquet", "streamed")
+WAYS = ("frames", "csv", "jsonl", "parquet", "streamed")
 UNUSED = "lists keep row order, but column {} implies another"
 
 
@@ -32,10 +32,12 @@ def evaluate(way: str, folder: Path, recs: Any, truth: Any, **columns: Any) -> f
     """Return the same rows in each form."""
     if way == "frames":
         return fastrec.evaluate(recs, truth, "mrr", **columns)
-    paths = [folder / f"{name}.{'parquet' if way == 'parquet' else 'csv'}" for name in ("recs", "truth")]
+    paths = [folder / f"{name}.{'csv' if way == 'streamed' else way}" for name in ("recs", "truth")]
     for frame, path in zip((recs, truth), paths, strict=True):
         if way == "parquet":
             frame.to_parquet(path)
+        elif way == "jsonl":
+            frame.to_json(path, orient="records", lines=True)
         else:
             frame.to_csv(path, index=False)
     return fastrec.evaluate_files(*paths, "mrr", memory="64MB" if way == "streamed" else None, **columns)

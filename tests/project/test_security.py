@@ -14,14 +14,14 @@ import fastrec
 from fastrec.show.charts import Estimated, Interval, histogram, interval_chart, line_chart, whisker
 from fastrec.show.html import html_page
 from fastrec.show.tables import Brief, Chart, Drawn, Lead, Section, Table
+from support.command_line import run_fastrec
 from support.pages import HOSTILE, Tags
 
 pa = pytest.importorskip("pyarrow")
 pd = pytest.importorskip("pandas")
 pq = pytest.importorskip("pyarrow.parquet")
 duckdb = pytest.importorskip("duckdb")
-CliRunner = pytest.importorskip("click.testing").CliRunner
-from fastrec.cli.program import program  # noqa: E402 - needs click
+pytest.importorskip("click")
 
 ROOT = Path(fastrec.__file__).parents[1]
 NAMES = ["'; DROP TABLE recs; --", '"; DROP TABLE recs; --', "a'b", 'a"b', "a;b", "\\", "%s", "{0}", "$1", "?", "a\nb"]
@@ -144,7 +144,7 @@ def test_names_in_an_explanation_are_escaped(tmp_path: Path) -> None:
     files = [str(tmp_path / f"{name}.parquet") for name in ("recs", "truth")]
     tools = ("--like", "rectools", "--like", "recbole")  # which cannot order equal scores, and names the user
     for form in ("md", "table"):
-        result = CliRunner().invoke(program, ["explain", "ndcg@2", *files, *tools, "--format", form])
+        result = run_fastrec("explain", "ndcg@2", *files, *tools, "--format", form)
         assert result.exit_code == 0, result.output
         assert "recbole: no number: recs of user" in result.output
         assert "\x1b" not in result.output

@@ -653,3 +653,10 @@ def test_bad_options_are_refused_by_name(call: Callable[[Confusion, ClassCounts]
     table, counts = confusion_matrix([1, 0], [0.5, 0.4], [0.5]), count_classes([1, 0], [1, 1])
     with pytest.raises(InputError, match=message):
         call(table, counts)
+
+
+def test_classes_below_0_and_past_63_bits_are_refused() -> None:
+    """NumPy 1 wraps -1 around."""
+    with pytest.raises(InputError, match="must fit 64 bits, found 9223372036854775808"):
+        count_classes([-1, 2**63], [-1, 2**63])
+    assert count_classes([1, 2**63], [1, 2**63]).classes.tolist() == [1, 2**63]

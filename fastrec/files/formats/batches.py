@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fastrec.exceptions import InputError
 from fastrec.files.database import run
-from fastrec.inputs.strings import bytes_of
+from fastrec.inputs.strings import bytes_of, decoded
 from fastrec.runtime.extras import require
 
 if TYPE_CHECKING:
@@ -62,11 +62,12 @@ class BatchedFormat(Format):
     def open(self, con: DuckDBPyConnection, files: Files, columns: FileColumns, attempt: int) -> Source:
         """Return the SQL source of files: a stream of the wanted columns, which are checked as they are read."""
         heads = [self._head_of(path) for path in files.paths]
+        schemas = [head.schema.remove_metadata() for head in heads]  # PyArrow before 22 hashes none with metadata
         variants, untyped = [], set()
         types: dict[Any, list[_Type]] = {}
         first: dict[tuple[Any, frozenset[str]], int] = {}
-        for n, (head, keys) in enumerate(zip(heads, files.keys, strict=True)):
-            first.setdefault((head.schema, frozenset(keys)), n)
+        for n, (schema, keys) in enumerate(zip(schemas, files.keys, strict=True)):
+            first.setdefault((schema, frozenset(keys)), n)
         for (schema, _), n in first.items():
             _check_names(files.paths[n], schema, columns)
             if schema not in types:
@@ -79,7 +80,7 @@ class BatchedFormat(Format):
             found, partitions = with_partitions(found, files.keys[n])
             variants.append((files.paths[n], found))
             untyped |= partitions
-        names, kinds_of_first = heads[0].schema.names, types[heads[0].schema]
+        names, kinds_of_first = schemas[0].names, types[schemas[0]]
         readable = [at for at, kind in enumerate(kinds_of_first) if kind.is_readable]
         everything = _Rows(self, files, heads, readable)
         wanted = [at for at in readable if columns.reads_all or names[at] in columns.names]
@@ -140,8 +141,7 @@ class BatchedFormat(Format):
             batch = _checked(next(iter(self.batches(path, at)))).slice(0, SAMPLED_ROWS)
         except damages:
             return 0.0
-        texts = (each.dictionary_decode() if hasattr(each, "dictionary_decode") else each for each in batch.columns)
-        return float(sum(map(bytes_of, texts)) / max(len(batch), 1))
+        return float(sum(bytes_of(decoded(each)) for each in batch.columns) / max(len(batch), 1))
 
     @staticmethod
     def _damages() -> tuple[type[Exception], ...]:

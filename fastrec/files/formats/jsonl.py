@@ -11,6 +11,7 @@ import codecs
 import contextlib
 import json
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from fastrec.exceptions import InputError, InputTypeError
@@ -47,14 +48,23 @@ def _open_json(con: DuckDBPyConnection, files: Files, columns: FileColumns) -> S
     sql = _json_sql(files, heads, wanted)
     kinds_sql = (f"list(DISTINCT {_json_kind(f'c{n}')})" for n in range(len(wanted)))
     kinds = one_row(con, f"SELECT {', '.join(kinds_sql)} FROM {sql}")
-    found = dict.fromkeys(_json_keys(heads), ("NULL", "VARCHAR"))
+    keys = dict.fromkeys(_json_keys(heads))
+    every = [*wanted, *(key for key in keys if key not in wanted)]
+    found = {key: (_json_text(f"c{every.index(key)}"), "VARCHAR") for key in keys}
     filled = [head.path for head in heads if head.first_line]
     source = text_source(files, JSON_LINES, sql, found, filled, typed=True)
     for n, (name, values) in enumerate(zip(wanted, kinds, strict=True)):
         having = {kind for kind in values or () if kind is not None}
         if having or name in found:
             found[name] = _json_column(con, source, f"c{n}", name, having, lists=columns.reads_all)
-    return text_source(files, JSON_LINES, sql, found, filled, typed=True)
+    source = text_source(files, JSON_LINES, sql, found, filled, typed=True)
+    return replace(source, all_columns=_json_sql(files, heads, every))
+
+
+def _json_text(value: str) -> str:
+    """Return the SQL of a value of any kind as a string, with 1 and 0 for true and false."""
+    mark = f"CASE WHEN CAST({value} AS BOOLEAN) THEN '1' ELSE '0' END"
+    return f"CASE json_type({value}) WHEN 'BOOLEAN' THEN {mark} ELSE {value} ->> '$' END"
 
 
 def _json_keys(heads: Sequence[Head]) -> list[str]:
