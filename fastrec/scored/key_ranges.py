@@ -78,13 +78,25 @@ class _Side:
         return self._negatives[nth]
 
 
+def _alone(keys: Array) -> Array:
+    """Return keys that do not keep a larger array, such as the keys of other segments."""
+    return keys.copy() if getattr(keys.base, "nbytes", 0) > 2 * keys.nbytes else keys
+
+
+def _is_whole(pieces: list[Array]) -> bool:
+    """Return whether a range is too small to be cut, or nearly all of its rows have one score."""
+    first, rest = pieces[0], sum(map(len, pieces[1:]))
+    tied = len(first) > 0 and bool(first[0] ^ first[-1] <= 1)
+    return rest + (0 if tied else len(first)) < LARGE_RANGE
+
+
 def _cut(side: _Side) -> _Side:
     """Return a side whose large ranges are cut, but not between equal scores."""
     cuts: list[int] = []
     pieces: list[list[Array]] = []
     for nth, own in enumerate(side.pieces):
         cuts += side.cuts[nth - 1 : nth].tolist() if nth else []
-        if sum(map(len, own)) < LARGE_RANGE:
+        if _is_whole(own):
             pieces.append(own)
             continue
         keys = side.keys(nth)
@@ -120,8 +132,8 @@ class KeyRanges(OrderedKeys):
     @classmethod
     def of(cls, rows: SortedKeys) -> KeyRanges:
         """Return the ranges of rows."""
-        none = rows.keys[:0]
-        return cls(_Held((_Side(none, [[none]]), _Side(none, [[none]])), [rows]), len(rows.keys), 0)
+        none = np.zeros(0, rows.dtype)
+        return cls(_Held((_Side(none, [[none]]), _Side(none, [[none]])), []), 0, 0).with_rows(rows)
 
     @property
     def dtype(self) -> Any:
@@ -130,19 +142,26 @@ class KeyRanges(OrderedKeys):
 
     def with_rows(self, rows: SortedKeys | KeyRanges) -> KeyRanges:
         """Return ranges that have more rows, whose keys are of the same type."""
-        own = self.held
-        if isinstance(rows, SortedKeys):
-            held, n_rows = _Held(own.sides, [*own.recent, rows]), len(rows.keys)
-        else:
+        own, n_rows = self.held, self.n_rows
+        if isinstance(rows, KeyRanges) and rows.n_rows >= ROWS_AT_ONCE:
             below, above = (
                 side.with_keys([more.keys(nth) for nth in range(len(more.pieces))])
                 for side, more in zip(own.sides, rows.held.sides, strict=True)
             )
-            held, n_rows = _Held((below, above), [*own.recent, *rows.held.recent]), rows.n_rows
-        n_recent = sum(len(more.keys) for more in held.recent)
-        if n_recent >= ROWS_AT_ONCE or len(held.recent) >= BATCHES_AT_ONCE:
+            return KeyRanges(
+                _Held((below, above), [*own.recent, *rows.held.recent]), n_rows + rows.n_rows, self.n_counted
+            )
+        more = rows if isinstance(rows, SortedKeys) else rows.in_one_array()
+        held = _Held(own.sides, [*own.recent, SortedKeys(_alone(more.keys), [], more.n_below)])
+        if sum(len(each.keys) for each in held.recent) >= ROWS_AT_ONCE or len(held.recent) >= BATCHES_AT_ONCE:
             held = held.settled()
-        return KeyRanges(held, self.n_rows + n_rows, self.n_counted)
+        return KeyRanges(held, n_rows + len(more.keys), self.n_counted)
+
+    def in_one_array(self) -> SortedKeys:
+        """Return the same rows, without parts."""
+        ranges = self.ranges()
+        n_below = sum(len(keys) for keys, is_below in ranges if is_below)
+        return SortedKeys(np.concatenate([keys for keys, _ in ranges]), [], n_below)
 
     def prefers_counts(self) -> bool:
         """Return whether counts by score take fewer bytes than keys do; it is found out when rows have doubled."""

@@ -13,7 +13,7 @@ from fastrec.evaluation.rows import review
 from fastrec.runtime import compiler
 from fastrec.scored import key_ranges
 from fastrec.scored.key_ranges import KeyRanges
-from fastrec.scored.keys import sort_rows
+from fastrec.scored.keys import sort_by_code, sort_rows
 from fastrec.scored.score_counts import ScoreCounts
 
 EDGES = [0.0, -0.0, np.inf, -np.inf, 5e-324, -5e-324, 1.0, -1.0]
@@ -164,3 +164,29 @@ def test_ranges_are_cut_between_scores(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(kept) > 5
     for own, following in itertools.pairwise(kept):
         assert own.is_below > following.is_below or int(own.keys[-1]) >> 1 < int(following.keys[0]) >> 1
+
+
+def test_rows_of_a_rare_code_do_not_keep_those_of_others() -> None:
+    draw = np.random.default_rng(5)
+    codes = np.zeros(50_000, np.int32)
+    codes[:3] = 1
+    tracemalloc.start()
+    try:
+        rare = ScoreCounts()
+        for _ in range(20):
+            labels, scores = draw.random(len(codes)) < 0.5, draw.random(len(codes))
+            rare.merge(ScoreCounts.of_keys(sort_by_code(codes, labels, scores, 2, 1)[1]))
+        del labels, scores
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert isinstance(rare._sorted, KeyRanges)
+    assert held < 8 * len(codes)  # the keys of one batch
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("share", [0.3, 0.6])
+def test_many_rows_of_one_score(share: float) -> None:
+    labels, scores = make_rows(2000, np.float64, decimals=9)
+    scores[np.random.default_rng(6).random(len(scores)) < share] = 0.25
+    assert numbers(counts_of(batches_of((labels, scores), 30))) == numbers(counts_of([(labels, scores)]))
