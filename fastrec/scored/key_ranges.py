@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.inputs.ragged import read_only
+from fastrec.inputs.ragged import chosen_rows, read_only
 from fastrec.kernels import known_pairs as kernels
 from fastrec.runtime.compiler import Entry
 from fastrec.runtime.threads import run_in_threads
 from fastrec.scored.areas import Pairs, pairs_of_keys
-from fastrec.scored.influence import BatchRows, BatchUsers
+from fastrec.scored.influence import BatchUsers
 from fastrec.scored.keys import KeyRange, OrderedKeys, SortedKeys, n_sums, sort_rows
 from fastrec.scored.sorting import FORMS
 
@@ -188,7 +188,7 @@ class KeyRanges(OrderedKeys):
     def pairs_of_users(self, users: BatchUsers, shift: int) -> Array:
         """Return what `SortedKeys.pairs_of_owners` returns for users of a batch, all of whose rows are known here."""
         n = len(users.members)
-        rows = sort_rows(*_rows_of(users), users.n_threads, _pointers(users.rows, users.members))
+        rows = _sorted_rows(users)
         assert rows.owners is not None
         keys, owners, tasks = read_only(rows.keys), read_only(rows.owners), self._tasks(rows)
         add = _adder(f"{FORMS[keys.itemsize].width}-{owners.itemsize}").suited_to(STEPS_PER_ROW * len(keys))
@@ -217,17 +217,10 @@ class KeyRanges(OrderedKeys):
         return found
 
 
-def _rows_of(users: BatchUsers) -> tuple[Array, Array]:
-    """Return whether each row of users is positive, and their scores."""
+def _sorted_rows(users: BatchUsers) -> SortedKeys:
+    """Return the sorted rows of users; a user's position among them owns the user's rows."""
     rows, members = users.rows, users.members
     if len(members) == len(rows.indptr) - 1:
-        return rows.positive, rows.scores
-    starts, lengths = rows.indptr[members], rows.indptr[members + 1] - rows.indptr[members]
-    own = np.repeat(starts - (np.cumsum(lengths) - lengths), lengths) + np.arange(int(lengths.sum()))
-    return rows.positive[own], rows.scores[own]
-
-
-def _pointers(rows: BatchRows, members: Array) -> Array:
-    """Return where the rows of each of some users begin, among the rows of these users."""
-    pointers: Array = np.r_[0, np.cumsum(rows.indptr[members + 1] - rows.indptr[members])]
-    return pointers
+        return sort_rows(rows.positive, rows.scores, users.n_threads, rows.indptr)
+    own, pointers = chosen_rows(rows.indptr, members)
+    return sort_rows(rows.positive[own], rows.scores[own], users.n_threads, pointers)

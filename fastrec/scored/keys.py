@@ -8,6 +8,7 @@ the numbers that need them.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -67,12 +68,12 @@ class KeyRange(NamedTuple):
         return bucket_runs(self.keys, FORMS[self.keys.itemsize], below=self.is_below)
 
 
-class OrderedKeys:
+class OrderedKeys(ABC):
     """Rows by ascending score."""
 
+    @abstractmethod
     def ranges(self) -> list[KeyRange]:
         """Return ranges of neighbouring scores, ascending."""
-        raise NotImplementedError
 
     def pairs_of_ranges(self) -> list[Pairs]:
         """Return the pairs of each range."""

@@ -122,9 +122,8 @@ class ScoreCounts:
     def __init__(self, *, weighted: bool = False) -> None:
         self.weighted = weighted
         self._levels: list[Runs] = []  # each at least twice as long as the next
-        self._sorted: SortedKeys | KeyRanges | None = (
-            None  # in place of levels, for rows of one batch or many different scores
-        )
+        # in place of levels: the rows of one batch, or of several whose scores mostly differ
+        self._sorted: SortedKeys | KeyRanges | None = None
         self._rows: list[ScoredRows] = []
         self._joined: Runs | None = None
         self._found: dict[Hashable, Any] = {}  # slopes of metrics, and the bins of scores, of the rows so far
@@ -197,7 +196,7 @@ class ScoreCounts:
         return state
 
     def _take(self, rows: SortedKeys | KeyRanges, n_threads: int = 1) -> None:
-        """Add sorted rows: the first are kept as they are, as many numbers need no counts by score."""
+        """Add sorted rows, which stay sorted keys while these take fewer bytes than counts by score."""
         own = self._sorted
         ranges = KeyRanges.of(own) if isinstance(own, SortedKeys) else own
         if ranges is None and not self._levels:
