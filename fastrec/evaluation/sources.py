@@ -13,11 +13,13 @@ from fastrec.kernels import hits
 from fastrec.kernels.hits import Scratch, TieScratch
 from fastrec.kernels.program import Program
 from fastrec.runtime.launch import Kernel
+from fastrec.runtime.threads import import_late
 
 __all__ = ["ListSource", "Scores"]
 
 Array = np.ndarray[Any, Any]
 
+POSITIVES = "fastrec.kernels.positives"  # only scored rows need it
 CACHE_LINE = 64  # values that fill at least one cache line, whatever their size
 
 
@@ -144,12 +146,9 @@ class Scores(NamedTuple):
 
     def arguments(self) -> tuple[Any, ...]:
         """Return the leading arguments of the kernel."""
-        from fastrec.kernels.positives import ScoreLog
-        from fastrec.kernels.row_statistics import Extra
-
         scores = read_only(self.scores)
         bits = scores.view(np.uint32 if scores.dtype == np.float32 else np.uint64)
-        extra = Extra(
+        extra = import_late("fastrec.kernels.row_statistics").Extra(
             ids=read_only(self.ids),
             label_limits=read_only(self.label_limits),
             score_limits=read_only(self.score_limits),
@@ -160,7 +159,7 @@ class Scores(NamedTuple):
             walk=self._walk,
         )
         labels = read_only(self.labels)
-        log = ScoreLog(labels, scores, bits, read_only(self.indptr))
+        log = import_late(POSITIVES).ScoreLog(labels, scores, bits, read_only(self.indptr))
         return log, _maybe(self.weights), extra, labels if self.graded else None
 
     @property
@@ -172,17 +171,17 @@ class Scores(NamedTuple):
 
     def scratch(self, program: Program, blocks: Array, n_bins: int) -> tuple[Any, TieScratch | None]:
         """Return working memory for the largest block."""
-        from fastrec.kernels.positives import DIGITS_OF_RADIX, LANES, MAX_COUNTED, ScoreScratch
-
+        kernels = import_late(POSITIVES)
+        lanes, radix, most_counted = kernels.LANES, kernels.DIGITS_OF_RADIX, kernels.MAX_COUNTED
         first, last = _edges(blocks, self.n_users)
         n_rows = int((self.indptr[last] - self.indptr[first]).max(initial=0))
         longest = longest_row(self.indptr)
         decided = self.rank and self.ties != op.EXPECTED
-        sorts = self._walk or decided or longest > MAX_COUNTED
+        sorts = self._walk or decided or longest > most_counted
         n_events = (n_rows if self.rank else 0) + op.BLOCK
         rows = _rows(program, n_bins)
         key = np.uint32 if self.scores.dtype == np.float32 else np.uint64
-        return ScoreScratch(
+        return kernels.ScoreScratch(
             status=np.zeros((n_bins, op.BLOCK), np.int64),
             rows=rows,
             bits=rows.view(np.int64),
@@ -191,14 +190,14 @@ class Scores(NamedTuple):
             bounds=np.zeros((n_bins, 2, 4, op.BLOCK + 1), np.int64),
             counts=np.empty((n_bins, len(program.cutoffs), op.BLOCK), np.int64),
             sums=np.zeros((n_bins, 3, max(n_events, n_rows if self.graded else 0))),
-            padded=_aligned(n_bins, longest + LANES, self.scores.dtype),
-            chosen=_aligned(n_bins, longest + LANES, self.scores.dtype),
+            padded=_aligned(n_bins, longest + lanes, self.scores.dtype),
+            chosen=_aligned(n_bins, longest + lanes, self.scores.dtype),
             scaled=np.empty((n_bins, op.BLOCK)),
             digits=np.empty((n_bins, 6), np.int64),
             terms=np.empty((n_bins, 2, (longest + 1) // 2 + 8)),
             places=np.empty((n_bins, 3, longest + 1), np.int32),
-            marks=np.empty((n_bins, max(longest + 2, DIGITS_OF_RADIX)), np.int32),
-            packed=np.empty((n_bins, 2, longest if longest > 2 * MAX_COUNTED else 0), np.uint64),
+            marks=np.empty((n_bins, max(longest + 2, radix)), np.int32),
+            packed=np.empty((n_bins, 2, longest if longest > 2 * most_counted else 0), np.uint64),
             keys=np.empty((n_bins, 2, longest if sorts else 0), key),
             order=np.empty((n_bins, 2, longest if sorts else 0), np.int32),
         ), _tie_scratch(program, n_bins, n_events, longest) if self.rank else None

@@ -7,13 +7,12 @@ GNU OpenMP if a forked child launches. Small inputs run in one bin.
 from __future__ import annotations
 
 import functools
-import importlib
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from fastrec.runtime.compiler import Entry
-from fastrec.runtime.threads import run_in_threads
+from fastrec.runtime.threads import import_late, run_in_threads
 
 __all__ = ["SMALL_ROWS", "STEPS_PER_LAUNCH", "Kernel", "launch_tasks", "run_bins"]
 
@@ -36,7 +35,7 @@ class Kernel(NamedTuple):
 
 @functools.cache
 def _entry(kernel: Kernel) -> Entry:
-    function = getattr(importlib.import_module(kernel.module), kernel.name)
+    function = getattr(import_late(kernel.module), kernel.name)
     return Entry(function, f"{kernel.name}-{kernel.variant}")
 
 

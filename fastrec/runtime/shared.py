@@ -43,7 +43,9 @@ class Shared:
     def __getstate__(self) -> dict[str, Any]:
         """Return the state to copy or pickle; nothing in it changes later."""
         with self._locked():
-            return copy.deepcopy({name: value for name, value in self.__dict__.items() if name != "_locks"})
+            state = self.__dict__.copy()  # at once: another thread may keep a property, which needs no lock
+            state.pop("_locks", None)
+            return copy.deepcopy(state)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore the state of a copy, which has a lock of its own."""

@@ -6,15 +6,27 @@ No pool of the standard library is used: pools refuse work once the main thread 
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import os
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from types import ModuleType
 from typing import Any, Generic, TypeVar
 
-__all__ = ["fork_count", "once", "over_users", "run_in_threads", "start_thread", "uninterrupted", "was_forked"]
+__all__ = [
+    "fork_count",
+    "import_late",
+    "once",
+    "over_users",
+    "run_in_threads",
+    "share_threads",
+    "start_thread",
+    "uninterrupted",
+    "was_forked",
+]
 
 T = TypeVar("T")
 USERS_PER_TASK = 16384
@@ -62,6 +74,33 @@ def run_in_threads(work: Callable[[int], Any], tasks: range, n_threads: int) -> 
     return [found[task] for task in tasks]
 
 
+def share_threads(work: Callable[[int, int], T], sizes: Sequence[int], n_threads: int, *, least: int = 0) -> list[T]:
+    """Call work(at, threads) for each size: for large ones in turn with all threads, then for the others side by side.
+
+    A size is large if it is more than the share of a thread, and than `least`. Return the results; raise the error of
+    the first position that failed, whatever the number of threads.
+    """
+    share = max(least, sum(sizes) // n_threads)
+    found: dict[int, T] = {}
+    failed: dict[int, Exception] = {}
+
+    def attempt(at: int, threads: int) -> None:
+        if all(at < other for other in failed):
+            try:
+                found[at] = work(at, threads)
+            except Exception as error:  # noqa: BLE001 - raised below
+                failed[at] = error
+
+    for at, size in enumerate(sizes):
+        if size > share:
+            attempt(at, n_threads)
+    others = [at for at, size in enumerate(sizes) if size <= share]
+    run_in_threads(lambda nth: attempt(others[nth], 1), range(len(others)), n_threads)
+    if failed:
+        raise failed.pop(min(failed))
+    return [found[at] for at in range(len(sizes))]
+
+
 def over_users(work: Callable[[int, int], Any], n_users: int, n_threads: int) -> list[Any]:
     """Call work(first, last) for ranges that cover all users, in threads."""
     tasks = range(-(-n_users // USERS_PER_TASK))
@@ -94,6 +133,12 @@ def uninterrupted(work: Callable[[], T]) -> T:
     if errors:
         raise errors.pop()  # no variable keeps it: its traceback would keep that variable's frame
     return found.pop()
+
+
+@functools.cache
+def import_late(module: str) -> ModuleType:
+    """Import a module where it is first needed: forks wait for that, since no thread of a child would go on with it."""
+    return uninterrupted(lambda: importlib.import_module(module))
 
 
 def start_thread(thread: threading.Thread) -> bool:

@@ -1,0 +1,87 @@
+"""Work and objects that threads share."""
+
+import copy
+import sys
+import threading
+
+import pytest
+
+from fastrec.runtime.shared import Shared
+from fastrec.runtime.threads import share_threads
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 5])
+@pytest.mark.parametrize("sizes", [[], [3], [5, 1, 90, 2, 2], [1] * 20, [0, 0]])
+def test_results_are_in_order_and_only_large_work_has_all_threads(n_threads: int, sizes: list[int]) -> None:
+    seen: dict[int, int] = {}
+
+    def work(at: int, threads: int) -> str:
+        seen[at] = threads
+        return f"result {at}"
+
+    assert share_threads(work, sizes, n_threads) == [f"result {at}" for at in range(len(sizes))]
+    share = sum(sizes) // n_threads
+    assert seen == {at: n_threads if size > share else 1 for at, size in enumerate(sizes)}
+    assert share_threads(work, sizes, n_threads, least=1000) == [f"result {at}" for at in range(len(sizes))]
+    assert set(seen.values()) <= {1}
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 5])
+@pytest.mark.parametrize("wrong", [{2}, {4, 1}, {3, 2}, {0, 1, 2, 3, 4}])
+def test_the_error_of_the_first_position_is_raised_for_any_threads(n_threads: int, wrong: set[int]) -> None:
+    """Position 2 is large, so all threads work on it first."""
+
+    def work(at: int, _: int) -> None:
+        if at in wrong:
+            raise ValueError(f"wrong at {at}")
+
+    with pytest.raises(ValueError, match=rf"^wrong at {min(wrong)}$"):
+        share_threads(work, [5, 1, 90, 2, 2], n_threads)
+
+
+def test_nothing_that_follows_an_error_begins() -> None:
+    begun = []
+
+    def work(at: int, _: int) -> None:
+        begun.append(at)
+        raise ValueError
+
+    with pytest.raises(ValueError):  # noqa: PT011 - any
+        share_threads(work, [1, 1, 90, 1], 2)
+    assert set(begun) <= {0, 1, 2}
+
+
+def test_an_interrupt_ends_the_work() -> None:
+    begun = []
+
+    def work(at: int, _: int) -> None:
+        begun.append(at)
+        raise KeyboardInterrupt
+
+    before = threading.active_count()
+    with pytest.raises(KeyboardInterrupt):
+        share_threads(work, [90, 1, 1, 1], 2)
+    assert begun == [0] and threading.active_count() == before
+
+
+def test_a_copy_while_another_thread_keeps_properties() -> None:
+    shared, ended = Shared(), threading.Event()
+    shared.__dict__ |= dict.fromkeys(map(str, range(200)))  # so many that a thread can come between
+
+    def keep() -> None:
+        while not ended.is_set():
+            for name in ("first", "second", "third"):
+                shared.__dict__[name] = 1
+            for name in ("first", "second", "third"):
+                del shared.__dict__[name]
+
+    thread, before = threading.Thread(target=keep), sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    thread.start()
+    try:
+        copies = [copy.copy(shared) for _ in range(500)]
+    finally:
+        ended.set()
+        thread.join()
+        sys.setswitchinterval(before)
+    assert all(own.__dict__.keys() >= {"_locks", "_torn"} for own in copies)
