@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from fastrec.evaluation.accumulators import AccumulatorKey, GroupKey
-from fastrec.evaluation.effects import add_effects_of_groups
+from fastrec.evaluation.effects import add_group_effects, effects_of_groups
 from fastrec.evaluation.state import State
 from fastrec.inputs.lists import Lists
 from fastrec.inputs.users import Users
@@ -38,10 +38,11 @@ def find_effects_on_exposure(
     write = partial(_write, state, wanted, sides, n_threads)
     for codes in (None, *users.groups):
         effects = np.zeros((len(wanted), len(listed)))
-        known = add_effects_of_groups(state, wanted, users, codes, effects, write, n_threads, lists)
-        for row in known[None] if codes is None and per_user else ():
-            mean = state.part().estimate(state.plan.values[wanted[row]])[0]
-            found[wanted[row]] = np.where(listed, mean + effects[row], np.nan)
+        of_groups = effects_of_groups(wanted, users, codes, effects, write, n_threads, lists)
+        add_group_effects(state, of_groups)
+        for at in of_groups[0].sums if codes is None and per_user else ():
+            mean = state.part().estimate(state.plan.values[at])[0]
+            found[at] = np.where(listed, mean + effects[wanted.index(at)], np.nan)
     state.n_reviewed += len(listed)
     return found
 

@@ -13,16 +13,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrec.evaluation.accumulators import SCORE_COUNTS, AccumulatorKey, GroupKey
-from fastrec.evaluation.effects import add_effects_of_groups
+from fastrec.evaluation.effects import GroupEffects, add_group_effects, effects_of_groups
 from fastrec.evaluation.row_rules import positive_rows
 from fastrec.evaluation.sources import Scores
 from fastrec.evaluation.state import State
 from fastrec.inputs.rows import Rows
-from fastrec.inputs.users import positions_by_code
+from fastrec.inputs.users import Users, positions_by_code
 from fastrec.report.estimates import Effects
 from fastrec.scored.influence import BatchRows, BatchUsers, count_classes
 
-__all__ = ["effects_on_ratios", "find_effects_on_order"]
+__all__ = ["effects_in_segments", "effects_on_ratios", "find_effects_on_order"]
 
 Array = np.ndarray[Any, Any]
 
@@ -57,50 +57,73 @@ def _parts(n_users: int, labels: Mapping[str, Array]) -> Iterator[tuple[GroupKey
 
 
 class ReviewedRows(NamedTuple):
-    """The rows of a batch by class, as a condition takes them."""
+    """The rows of a batch by class, as a condition takes them, and the positions of its metrics."""
 
     chosen: BatchRows
     condition: int
+    places: list[int]
     n_threads: int
 
+    def effects(
+        self, state: State, users: Users, codes: Array | None, source: Scores, values: Array | None = None
+    ) -> list[GroupEffects]:
+        """Return the effects of users by group, or of all; `values` (n_places, n_users) get metric plus effect."""
+        effects = np.zeros((len(self.places), len(self.chosen.indptr) - 1))
+        write = partial(_write, state, self, values)
+        return effects_of_groups(self.places, users, codes, effects, write, self.n_threads, source)
 
-def find_effects_on_order(
-    state: State, rows: Rows, source: Scores, n_threads: int, *, per_user: bool = False, only_groups: bool = False
-) -> Effects:
-    """Add the effects of a batch on metrics of the order of all rows to a state, once this has all rows.
 
-    Return the metric plus the effect for each user, in the order of reports, if these are kept; NaN for users without
-    rows. `source` has the rows in the form that kernels take. `only_groups`: the users are those of segments of rows.
-    """
-    found: Effects = {}
-    if len(rows.indptr) == 1:
-        return found
+def _reviewed(state: State, rows: Rows, n_threads: int) -> Iterator[ReviewedRows]:
+    """Yield the rows of a batch for each condition whose metrics have effects."""
     wanted: dict[int, list[int]] = {}  # positions of metrics by condition
     for at, value in enumerate(state.plan.values):
         if value.has_influence:
             wanted.setdefault(value.condition, []).append(at)
-    users, n_users = rows.users, len(rows.indptr) - 1
-    for condition, places in wanted.items():
+    for condition, places in wanted.items() if len(rows.indptr) > 1 else ():
         positive, weights = positive_rows(rows, state.plan.min_gains[condition])
-        batch = ReviewedRows(BatchRows(positive, rows.scores, weights, rows.indptr), condition, n_threads)
-        for codes in users.groups if only_groups else (None, *users.groups):
-            effects = np.zeros((len(places), n_users))
-            values = np.full((len(places), n_users), np.nan) if per_user else None
-            write = partial(_write, state, batch, places, values)
-            add_effects_of_groups(state, places, users, codes, effects, write, n_threads, source)
+        yield ReviewedRows(BatchRows(positive, rows.scores, weights, rows.indptr), condition, places, n_threads)
+
+
+def find_effects_on_order(
+    state: State, rows: Rows, source: Scores, n_threads: int, *, per_user: bool = False
+) -> Effects:
+    """Add the effects of a batch on metrics of the order of all rows to a state, once this has all rows.
+
+    Return the metric plus the effect for each user, in the order of reports, if these are kept; NaN for users without
+    rows. `source` has the rows in the form that kernels take.
+    """
+    found: Effects = {}
+    users, n_users = rows.users, len(rows.indptr) - 1
+    for batch in _reviewed(state, rows, n_threads):
+        for codes in (None, *users.groups):
+            values = np.full((len(batch.places), n_users), np.nan) if per_user else None
+            add_group_effects(state, batch.effects(state, users, codes, source, values))
             if values is not None:
                 grouping = None if codes is None else users.keys[int(codes[0]) - 1][0]
-                for own, at in zip(np.where(_having_rows(rows), values, np.nan), places, strict=True):
+                for own, at in zip(np.where(_having_rows(rows), values, np.nan), batch.places, strict=True):
                     of_users = own if users.order is None else own[users.order]
                     found.setdefault(state.plan.values[at].call.text, {})[grouping] = of_users
-    state.n_reviewed += 0 if only_groups else n_users
+    state.n_reviewed += n_users
     return found
+
+
+def effects_in_segments(state: State, rows: Rows, source: Scores, n_threads: int) -> list[GroupEffects]:
+    """Return the effects of the rows of some segments, whose users are in groups.
+
+    Threads may share the state: no two of them use the score counts of one segment.
+    """
+    batches = _reviewed(state, rows, n_threads)
+    return [
+        own
+        for batch in batches
+        for codes in rows.users.groups
+        for own in batch.effects(state, rows.users, codes, source)
+    ]
 
 
 def _write(
     state: State,
     batch: ReviewedRows,
-    places: list[int],
     values: Array | None,
     group: GroupKey | None,
     members: Array,
@@ -115,7 +138,7 @@ def _write(
     classes = count_classes(batch.chosen, members, batch.n_threads)
     own = _run_of(members)
     have = []
-    for nth, at in enumerate(places):
+    for nth, at in enumerate(batch.places):
         value = state.plan.values[at]
         assert value.over is not None and value.over.influence is not None
         users = BatchUsers(batch.chosen, members, classes, batch.n_threads)

@@ -6,8 +6,9 @@ order. So each segment has the bits that its rows alone would have.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -21,16 +22,17 @@ from fastrec.inputs.rows import Rows
 from fastrec.inputs.users import Users
 from fastrec.metrics.plan import Accumulated, Plan, Policies
 from fastrec.policies import TIES
-from fastrec.runtime.threads import run_in_threads
+from fastrec.runtime.threads import share_threads
 
 if TYPE_CHECKING:
     from fastrec.scored.score_counts import ScoreCounts
 
-__all__ = ["CutRows", "SegmentError", "Segmented", "evaluate_segments", "rows_of_segments"]
+__all__ = ["CutRows", "SegmentError", "Segmented", "evaluate_segments", "over_segments"]
 
+T = TypeVar("T")
 Array = np.ndarray[Any, Any]
 SEGMENTS_AT_ONCE = 256  # kernels keep sums of each: a few KB per sum and thread
-ROWS_PER_THREAD = 1 << 17  # at once, unless a segment has more: arrays of their users stay in the caches
+FEW_ROWS, ROWS_PER_PART = 1 << 14, 1 << 17  # unless a segment has more: arrays of its users stay in the caches
 ROWS_WITH_USERS = 1 << 14  # fewer in a segment are looked up quickly
 
 
@@ -71,15 +73,31 @@ class CutRows(NamedTuple):
             users=Users(None, codes[None], keys, None if weights is None else weights[of_users]),
         )
 
-    def parts(self, n_threads: int) -> Iterator[tuple[int, Rows]]:
-        """Yield rows of a few neighbouring segments, and the position of their first user."""
-        n = len(self.keys)
+    def _bounds(self, n_threads: int) -> list[tuple[int, int]]:
+        """Return the first segment of each part, and the segment after its last."""
+        n, found = len(self.keys), []
         first = int(self.keys[:1] == [None])  # rows in no segment come first
+        n_rows = min(max(int(self.indptr[-1]) // n_threads, FEW_ROWS), ROWS_PER_PART)
         while first < n:
-            fitting = int(np.searchsorted(self.indptr, self.indptr[first] + ROWS_PER_THREAD * n_threads, "right")) - 1
+            fitting = int(np.searchsorted(self.indptr, self.indptr[first] + n_rows, "right")) - 1
             last = min(max(fitting, first + 1), first + SEGMENTS_AT_ONCE, n)
-            yield int(self.users[first]), self.part(first, last)
+            found.append((first, last))
             first = last
+        return found
+
+    def over_parts(self, work: Callable[[int, Rows, int], T], n_threads: int) -> list[T]:
+        """Call work(position of the first user, rows, threads) for parts of a few segments; return the results.
+
+        Raise the error of the first part that fails.
+        """
+        bounds = self._bounds(n_threads)
+        sizes = [int(self.indptr[last] - self.indptr[first]) for first, last in bounds]
+        return share_threads(
+            lambda at, threads: work(int(self.users[bounds[at][0]]), self.part(*bounds[at]), threads),
+            sizes,
+            n_threads,
+            least=ROWS_PER_PART,
+        )
 
 
 class Segmented(NamedTuple):
@@ -116,9 +134,8 @@ def evaluate_segments(
             cut = _cut(rows, segments, step, n_threads)
             if not keep_cuts:
                 ordered, codes = cut.rows, cut.codes()
-            for first, part in cut.parts(n_threads):
-                found.sums.append(_evaluate_part(plan, part, rules, cut, first, n_threads))
-                every = collect(others, {"rows": part}, plan.min_gains, n_threads)
+            for sums, every in cut.over_parts(partial(_evaluate_part, plan, rules, others, cut), n_threads):
+                found.sums.append(sums)
                 found.accumulators.extend((key, own) for key, own in every if key.group is not None)
             if keep_cuts:  # without what only errors read
                 cut = cut._replace(of_rows=cut.of_rows[:0].copy())
@@ -161,11 +178,8 @@ def _counts_for_review(cut: CutRows, n_segments: int, least: float, n_threads: i
             n_threads=n_threads,
         )
 
-    by_all = large & (sizes > len(positive) // n_threads)
-    for at in np.flatnonzero(by_all).tolist():
-        count(at, n_threads)
-    side_by_side = np.flatnonzero(large & ~by_all).tolist()
-    run_in_threads(lambda nth: count(side_by_side[nth], 1), range(len(side_by_side)), n_threads)
+    places = np.flatnonzero(large)
+    share_threads(lambda nth, threads: count(int(places[nth]), threads), sizes[places].tolist(), n_threads)
     return found
 
 
@@ -175,9 +189,15 @@ def _no_sums(plan: Plan, keys: list[GroupKey]) -> SegmentSums:
 
 
 def _evaluate_part(
-    plan: Plan, part: Rows, rules: Mapping[str, Any], cut: CutRows, first: int, n_threads: int
-) -> SegmentSums:
-    """Return the sums of a part of a cut; `first` is the position in the cut of its first user."""
+    plan: Plan,
+    rules: Mapping[str, Any],
+    wanted: list[Accumulated],
+    cut: CutRows,
+    first: int,
+    part: Rows,
+    n_threads: int,
+) -> tuple[SegmentSums, list[tuple[AccumulatorKey, Accumulator]]]:
+    """Return the sums and accumulators of a part of a cut; `first` is the position in the cut of its first user."""
     source = make_source(plan, part, TIES.code(rules["ties"]))
     policies = Policies(rules["no_truth"], "zero")
     try:
@@ -187,17 +207,21 @@ def _evaluate_part(
         key = part.users.keys[part.users.groups[0, user] - 1]
         failure = type(error.failure)(code, int(cut.of_rows[cut.rows.indptr[first + user]]), detail)
         raise SegmentError(KernelError(failure, error.metric, error.message), key) from None
-    return SegmentSums(part.users.keys, outcome.totals[1:], outcome.counts[1:])
+    sums = SegmentSums(part.users.keys, outcome.totals[1:], outcome.counts[1:])
+    return sums, collect(wanted, {"rows": part}, plan.min_gains, n_threads)
 
 
-def rows_of_segments(rows: Rows, cuts: list[CutRows], n_threads: int) -> Iterator[Rows]:
-    """Yield the rows of a few neighbouring segments: the rows of a user in a segment are a user, in a group.
+def over_segments(
+    rows: Rows, cuts: list[CutRows], work: Callable[[Rows, int], Iterable[T]], n_threads: int
+) -> Iterator[T]:
+    """Call work(rows, threads) for parts of a few segments, and yield the items of the results.
 
-    `cuts` are those that were kept, if any; they are used up.
+    The rows of a user in a segment are a user, in a group. `cuts` are those that were kept, if any; they are used up.
     """
     for segments in rows.segments:
         cut = cuts.pop(0) if cuts else _cut(rows, segments, None, n_threads)
-        yield from (part for _, part in cut.parts(n_threads))
+        for found in cut.over_parts(lambda _, part, threads: work(part, threads), n_threads):
+            yield from found
 
 
 def _cut(rows: Rows, segments: RowGroups, step: int | None, n_threads: int) -> CutRows:

@@ -15,11 +15,12 @@ from fastrec.arguments.groups import ArraysOfUsers, RowColumnNames, RowIds
 from fastrec.arguments.signature import pick, takes
 from fastrec.checks import check_min_gain, check_n_items, check_progress
 from fastrec.evaluation.accumulators import SCORE_COUNTS, Accumulator, AccumulatorKey, GroupKey, collect
+from fastrec.evaluation.effects import GroupEffects, add_group_effects
 from fastrec.evaluation.engine import KernelError, evaluate_source
 from fastrec.evaluation.evaluators import BaseEvaluator, refuse_arrays, wanted_metrics
 from fastrec.evaluation.faults import explain_fault
 from fastrec.evaluation.row_clusters import USERS_BY_BIN
-from fastrec.evaluation.row_effects import effects_on_ratios, find_effects_on_order
+from fastrec.evaluation.row_effects import effects_in_segments, effects_on_ratios, find_effects_on_order
 from fastrec.evaluation.row_rules import (
     check_classes_for,
     check_no_users_needed,
@@ -29,7 +30,7 @@ from fastrec.evaluation.row_rules import (
     has_grades,
     make_source,
 )
-from fastrec.evaluation.row_segments import CutRows, Segmented, SegmentError, evaluate_segments, rows_of_segments
+from fastrec.evaluation.row_segments import CutRows, Segmented, SegmentError, evaluate_segments, over_segments
 from fastrec.evaluation.state import GroupSums, State
 from fastrec.exceptions import GroupingName, InputError, MetricError, shown
 from fastrec.inputs.columns import LABELS, SAMPLE_WEIGHT, SCORES
@@ -294,9 +295,13 @@ class ScoreEvaluator(BaseEvaluator):
             self._of_order = self._of_order if state.n_reviewed else []
             if found := find_effects_on_order(state, rows, source, self._n_threads, per_user=self._per_user):
                 self._of_order.append(found)
-            for part in rows_of_segments(rows, cuts or [], self._n_threads):
-                source = make_source(state.plan, part, TIES.code(self._settings["ties"]))
-                find_effects_on_order(state, part, source, self._n_threads, only_groups=True)
+            add_group_effects(state, over_segments(rows, cuts or [], self._effects_in, self._n_threads))
+
+    def _effects_in(self, rows: Rows, n_threads: int) -> list[GroupEffects]:
+        """Return the effects of the rows of some segments."""
+        assert self._state is not None
+        source = make_source(self._state.plan, rows, TIES.code(self._settings["ties"]))
+        return effects_in_segments(self._state, rows, source, n_threads)
 
     def _is_reviewed(self, state: State) -> bool:
         """Return whether the second pass has seen all users."""

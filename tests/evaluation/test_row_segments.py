@@ -188,14 +188,36 @@ def test_rows_of_a_segment_keep_their_users_or_are_looked_up(
 def test_segments_of_many_rows_are_evaluated_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     call, metrics = USERS.call(ALL), ["auc", "log_loss", "ece"]
     together = evaluate(metrics, call, row_groups=SEGMENTS)
-    cuts = []
-    part = row_segments.CutRows.part
+    cuts, threads_of = [], []
+    part, evaluate_part = row_segments.CutRows.part, row_segments._evaluate_part
     monkeypatch.setattr(
         row_segments.CutRows, "part", lambda cut, first, last: cuts.append((first, last)) or part(cut, first, last)
     )
-    monkeypatch.setattr(row_segments, "ROWS_PER_THREAD", 3000)
+    monkeypatch.setattr(
+        row_segments, "_evaluate_part", lambda *given: threads_of.append(given[-1]) or evaluate_part(*given)
+    )
+    monkeypatch.setattr(row_segments, "ROWS_PER_PART", 3000)
     assert group_bits(evaluate(metrics, call, row_groups=SEGMENTS, n_threads=1)) == group_bits(together)
     assert cuts[:2] == [(0, 1), (1, 3)]  # phones have more rows than that, the others fewer
+    for n_threads in (2, 7):
+        threads_of.clear()
+        assert group_bits(evaluate(metrics, call, row_groups=SEGMENTS, n_threads=n_threads)) == group_bits(together)
+        assert set(threads_of) == {1, n_threads}  # phones have more rows than the share of a thread
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 7])
+def test_the_error_is_that_of_the_first_segment_for_any_threads(
+    monkeypatch: pytest.MonkeyPatch, n_threads: int
+) -> None:
+    """The second segment has most rows, so all threads work on it first."""
+    monkeypatch.setattr(row_segments, "ROWS_PER_PART", 10)
+    labels, users = np.ones(600, np.int8), np.repeat(np.arange(30), 20)
+    groups = np.where(np.arange(600) % 20 < 2, "a", "b")
+    labels[groups == "a"] = users[groups == "a"] != 4
+    labels[groups == "b"] = users[groups == "b"] != 2
+    rows = {"labels": labels, "scores": np.linspace(0, 1, 600), "user_ids": users, "row_groups": groups}
+    with pytest.raises(fastrec.InputError, match=r"user 4 .* among the rows with 'a' in 'row_group'"):
+        fastrec.evaluate_scores(**rows, metrics=["ndcg"], no_truth="error", n_threads=n_threads)
 
 
 def test_rows_without_users() -> None:
