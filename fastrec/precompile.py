@@ -12,7 +12,7 @@ from fastrec.api import evaluate, evaluate_model, evaluate_scores
 from fastrec.checks import check_choice, check_progress
 from fastrec.counterfactual.policy import policy_value
 from fastrec.counterfactual.position import ctr_by_rank, position_bias
-from fastrec.inputs.grouping import group_rows
+from fastrec.inputs.grouping import ROWS_TO_COUNT, KeyParts, group_rows
 from fastrec.inputs.lines import load_kernels
 from fastrec.runtime.compiler import Entry
 
@@ -93,7 +93,10 @@ def _group_everything() -> None:
                 grouping.take_by_rank(items, own, 1)
                 grouping.take_by_rank(items, own.astype(np.int32), 1)
         grouping.take(rows.astype(np.int8))
+    many = np.arange(ROWS_TO_COUNT + 1) * 7919 % 100_003  # too many rows to group by counting
     for width in (np.int32, np.int64):
+        group_rows(many.astype(width), 1).take(many)
+        KeyParts(np.array([5, 9])).find(many.astype(width))
         blocks = group_rows(np.repeat(users[::-1], 64).astype(width), 1)
         blocks.take(np.repeat(rows, 64).astype(width))
 

@@ -160,6 +160,16 @@ class Whole(NamedTuple):
     listed: dict[str, tuple[str, ...]]  # all columns of the files of each table
     items: ItemTable | None  # the table of items, read by a database of its own
 
+    @property
+    def n_rows(self) -> int:
+        """The number of rows of all tables."""
+        return sum(map(len, self.tables.values()))
+
+    @property
+    def names(self) -> dict[str, list[str]]:
+        """The roles of the columns of each table."""
+        return {table: rows.column_names for table, rows in self.tables.items()}
+
 
 class FileJob(NamedTuple, Generic[AnyColumns]):
     """Arguments that the evaluation of lists and of rows share."""
@@ -176,11 +186,11 @@ class FileJob(NamedTuple, Generic[AnyColumns]):
 
     def read_whole(self) -> Whole | None:
         """Read tables that fit in memory and need no database; return None if they need one."""
-        found = self.read_in_memory(cut=False)
+        found = self.read_in_memory(rows_per_part=None)
         return found if isinstance(found, Whole) else None
 
-    def read_in_memory(self, *, cut: bool) -> Whole | Parts | None:
-        """Read tables as `read_whole` does. With `cut`, return many shuffled rows in parts."""
+    def read_in_memory(self, *, rows_per_part: int | None) -> Whole | Parts | None:
+        """Read tables as `read_whole` does. If rows are shuffled and many, return parts of about `rows_per_part`."""
         keep_freed_memory()
         with self._unchanged():
             sides = {table: side for table, side in self.opened.items() if table != ITEMS}
@@ -197,8 +207,8 @@ class FileJob(NamedTuple, Generic[AnyColumns]):
                 if items is None:
                     return None
             n_threads, limit = resolve_threads(self.resources.n_threads), self.resources.limit()
-            if plain and cut and "history" not in plain and items is None:
-                parts = cut_in_memory(plain, n_threads, self._sorting(plain))
+            if plain and rows_per_part is not None and "history" not in plain and items is None:
+                parts = cut_in_memory(plain, n_threads, self._sorting(plain), rows_per_part=rows_per_part)
                 if parts is not None:
                     return parts
             if plain:
@@ -253,13 +263,13 @@ class FileJob(NamedTuple, Generic[AnyColumns]):
         except TooLargeError:
             return None
 
-    def take_whole(self, tables: Mapping[str, Any], update: Callable[[Progress], Any]) -> bool:
-        """Add tables with `update` and return whether that worked.
+    def take_whole(self, n_rows: int, update: Callable[[Progress], Any]) -> bool:
+        """Add tables of so many rows with `update` and return whether that worked.
 
         If it fails, reading the files again with DuckDB raises the error, with the file and the row.
         """
         try:
-            update(_begin(self.watch, sum(map(len, tables.values()))))
+            update(_begin(self.watch, n_rows))
         except FastrecError:
             return False
         return True

@@ -23,7 +23,7 @@ from fastrec.files.items import count_history_of, read_items_of
 from fastrec.files.job import Data, Evaluated, FileJob, batches, roles_of_lists, select_sql
 from fastrec.files.labels import LabelsOfUsers
 from fastrec.files.opened import open_files
-from fastrec.files.parts import Parts
+from fastrec.files.parts import ROWS_TO_EVALUATE, Parts
 from fastrec.files.resources import Resources
 from fastrec.inputs.frames import Columns
 from fastrec.inputs.history import HistoryCounts
@@ -101,7 +101,7 @@ def _evaluate_whole_lists(
     make_evaluator: Callable[[ItemTable | None], Evaluator], job: FileJob[ListColumns], shared: Mapping[str, str]
 ) -> Evaluated | None:
     """Evaluate files that fit in memory and need no database; return None if they need one."""
-    whole = job.read_in_memory(cut=True)
+    whole = job.read_in_memory(rows_per_part=ROWS_TO_EVALUATE)
     if isinstance(whole, Parts):
         return _evaluate_parts(make_evaluator, job, shared, whole)
     if whole is None:
@@ -115,10 +115,10 @@ def _evaluate_whole_lists(
             take_counts(evaluator, lambda: HistoryCounts.read(tables["history"], columns, 1))
         evaluate_at_once(evaluator, sides, _arguments(job.labels_by_user, progress))
 
-    if not job.take_whole(tables, update):
+    if not job.take_whole(whole.n_rows, update):
         return None
     apart = sides_apart(tables, [name for name in tables if not SIDES[name].has_users])
-    names = {table: rows.column_names for table, rows in tables.items()}
+    names = whole.names
     for held in (tables, sides):
         held.clear()  # a database may need the memory
     return _finish(evaluator, job, names, whole.listed, apart)
@@ -153,8 +153,7 @@ def _evaluate_parts(
 
     if not job.evaluate_parts(parts, evaluator, add, again):
         return None
-    names = {table: list(plain.names) for table, plain in parts.found.items()}
-    return _finish(evaluator, job, names, {table: plain.listed for table, plain in parts.found.items()}, apart)
+    return _finish(evaluator, job, parts.names, parts.listed, apart)
 
 
 def _finish(

@@ -154,7 +154,7 @@ def _evaluate_whole(
             given = _arguments(rows, job.columns, nth, labels, progress)
             reports.append(evaluate_rows_at_once(make_evaluator(bool(users)), rows, None, None, given, alone=True))
 
-    if not job.take_whole({"log": rows}, update):
+    if not job.take_whole(len(rows), update):
         return None
     names = dict(zip(users, job.columns.users or ("user_id",) * len(users), strict=True))
     return _finished(reports, names, labels, job.columns, whole.listed["log"])

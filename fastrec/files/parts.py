@@ -1,18 +1,19 @@
 """Parquet files cut into parts, on disk if they do not fit in memory: each part has all rows of its users.
 
 Row groups are cut by ranges of user ids while they are decoded, so that a part is read, grouped and evaluated in
-memory: nothing is sorted on disk. Shuffled rows that fit in memory are cut there, since each part takes the memory of
-the part before. Only files of plain, clean columns of numbers are cut; DuckDB sorts all others, and says what is wrong
-with those that have a fault.
+memory: nothing is sorted on disk. Shuffled rows that fit in memory are cut there: each part of lists is evaluated in
+the memory of the part before, and the parts of a log are grouped within a cache, and then evaluated together. Only
+files of plain, clean columns of numbers are cut; DuckDB sorts all others, and says what is wrong with those that have a
+fault.
 """
 
 from __future__ import annotations
 
 import contextlib
-import os
+import itertools
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -21,13 +22,13 @@ from fastrec.files.columns import DoubtError
 from fastrec.files.formats.parquet import damages_of_parquet
 from fastrec.files.parquet import Plain, WideError, groups_of, without_narrow
 from fastrec.files.resources import Resources
-from fastrec.inputs.grouping import in_parts
+from fastrec.inputs.grouping import Grouping, KeyParts, as_keys, group_rows, scatter_by, take_blocks
 from fastrec.inputs.values import arrow_of
 from fastrec.runtime.limits import resolve_threads
 from fastrec.runtime.outputs import temporary_folder
-from fastrec.runtime.threads import run_in_threads
+from fastrec.runtime.threads import run_in_threads, share_threads
 
-__all__ = ["Parts", "cut_by_user", "cut_in_memory"]
+__all__ = ["ROWS_TO_EVALUATE", "ROWS_TO_GROUP", "Grouped", "Parts", "cut_by_user", "cut_in_memory"]
 
 Array = np.ndarray[Any, Any]
 Tick = Callable[[int], Any]  # called with the rows that are done
@@ -37,67 +38,76 @@ MIN_PIECE, MAX_PIECE = 1 << 14, 1 << 20  # rows cut at once
 BYTES_PER_CUT_ROW = 640  # of the memory, for each row that a thread cuts
 BYTES_PER_ROW = 256  # of the memory, for each row of a part
 LARGER = 2  # how many times as large as planned a part may be
-ROWS_IN_MEMORY = 1 << 22  # of a part: smaller ones save memory, and take more steps of Python
+ROWS_TO_EVALUATE = 1 << 22  # of a part in memory: smaller ones save memory, and take more steps of Python
+ROWS_TO_GROUP = 1 << 18  # of a part in memory whose rows are grouped: it fits a cache
 PIECE_IN_MEMORY = 1 << 18  # rows cut at once
 FIRST_ROWS = 1 << 13  # of a row group, which stand for all
-FEW_EDGES = 32  # that are faster to compare with one by one than to search
 LONG_RUN = 8  # rows of a user one after the other, on average, from which files are grouped by user
 
 
-class _CutRows(NamedTuple):
-    """Rows of a table that were cut together: where they are, by part."""
-
-    first: int  # of its rows among those of the table
-    at: Sequence[int]  # of each column, as `Store.append` returns it
-    ends: Array  # int64 (n_parts + 1,): where the rows of each part begin
-
-
 class Store(Protocol):
-    """Keeps columns that threads append."""
+    """Columns of a table. Rows that were cut together are stored together, by part. Threads may share a store."""
 
-    def append(self, columns: Iterable[Array]) -> Sequence[int]:
-        """Keep columns; return where each is."""
+    def put(self, first: int, columns: Mapping[str, Array], parts: Array, starts: Array) -> None:
+        """Keep the rows from `first` on; `parts` has the part of each, `starts` where each part begins among them."""
 
-    def read(self, at: int, first: int, out: Array) -> None:
-        """Fill an array with the values of a column from `first` on."""
+    def take(self, role: str, places: Array, indptr: Array) -> Array:
+        """Return values of a column: block i begins at row places[i] and has indptr[i + 1] - indptr[i] rows."""
+
+    def forget(self, role: str) -> None:
+        """Free the memory of a column."""
 
 
 class _Kept:
     """A store in memory."""
 
-    def __init__(self) -> None:
-        self._columns: list[Array] = []
-        self._lock = threading.Lock()
+    def __init__(self, plain: Plain) -> None:
+        self._columns = {role: np.empty(plain.rows, kept) for role, kept in plain.kept().items()}
 
-    def append(self, columns: Iterable[Array]) -> Sequence[int]:
-        with self._lock:
-            start = len(self._columns)
-            self._columns += columns
-            return range(start, len(self._columns))
+    def put(self, first: int, columns: Mapping[str, Array], parts: Array, starts: Array) -> None:
+        for role, values in columns.items():
+            scatter_by(parts, starts, values, self._columns[role][first : first + len(values)])
 
-    def read(self, at: int, first: int, out: Array) -> None:
-        out[:] = self._columns[at][first : first + len(out)]
+    def take(self, role: str, places: Array, indptr: Array) -> Array:
+        return take_blocks(self._columns[role], places, indptr, 1)
+
+    def forget(self, role: str) -> None:
+        del self._columns[role]
 
 
 class _Spill:
     """A store in a temporary file."""
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, plain: Plain) -> None:
         self._file = tempfile.TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115 - `close` closes it
         self._lock = threading.Lock()
+        self._types = plain.kept()
+        sizes = (plain.rows * kept.itemsize for kept in self._types.values())
+        self._begins = dict(zip(self._types, itertools.accumulate(sizes, initial=0), strict=False))
         self.close = self._file.close
 
-    def append(self, columns: Iterable[Array]) -> Sequence[int]:
-        starts = []
-        with self._lock:
-            for values in columns:
-                starts.append(self._file.seek(0, os.SEEK_END))
-                self._check(self._file.write(values.data), values)
-        return starts
+    def put(self, first: int, columns: Mapping[str, Array], parts: Array, starts: Array) -> None:
+        for role, values in columns.items():
+            moved = np.empty_like(values)
+            scatter_by(parts, starts, values, moved)
+            with self._lock:
+                self._seek(role, first)
+                self._check(self._file.write(moved.data), moved)
 
-    def read(self, at: int, first: int, out: Array) -> None:
-        self._file.seek(at + first * out.itemsize)
-        self._check(self._file.readinto(out.data), out)
+    def take(self, role: str, places: Array, indptr: Array) -> Array:
+        values = np.empty(int(indptr[-1]), self._types[role])
+        for place, (start, end) in zip(places.tolist(), itertools.pairwise(indptr.tolist()), strict=True):
+            if start < end:
+                with self._lock:
+                    self._seek(role, place)
+                    self._check(self._file.readinto(values[start:end].data), values[start:end])
+        return values
+
+    def forget(self, role: str) -> None:
+        """Do nothing: the file is one."""
+
+    def _seek(self, role: str, row: int) -> None:
+        self._file.seek(self._begins[role] + row * self._types[role].itemsize)
 
     def _check(self, n_bytes: int, values: Array) -> None:
         if n_bytes != values.nbytes:
@@ -107,46 +117,49 @@ class _Spill:
 class _Table:
     """The rows of a table by part."""
 
-    def __init__(self, plain: Plain, store: Store, edges: Array) -> None:
-        self._plain, self._store, self._edges = plain, store, edges
-        self._types = plain.kept()
-        self._cuts: list[_CutRows] = []
+    def __init__(self, plain: Plain, store: Store, ranges: KeyParts) -> None:
+        self.types, self.user = plain.kept(), plain.users[0]
+        self._plain, self._store, self._ranges = plain, store, ranges
+        self._cuts: list[tuple[int, Array]] = []  # of rows cut together: the first, and where each part begins
+        self._places = np.zeros((0, ranges.n_parts + 1), np.int64)  # in the store: where parts of each cut begin
 
     def cut(self, group: int, n_rows: int) -> None:
         """Cut a row group, in pieces of so many rows."""
         for first, columns in self._plain.pieces(group, n_rows):
-            of_rows = _parts_of(columns[self._plain.users[0]], self._edges)
-            moved, ends = in_parts((columns[role] for role in self._types), of_rows, len(self._edges) + 1)
-            self._cuts.append(_CutRows(first, self._store.append(moved), ends))
+            parts, starts = self._ranges.find(columns[self.user])
+            self._store.put(first, columns, parts, starts)
+            self._cuts.append((first, starts))
 
     def arrange(self) -> Array:
         """Bring all that was cut into the order of the rows, and return the number of rows of each part."""
-        self._cuts.sort(key=lambda cut: cut.first)
-        sizes: Array = np.sum([np.diff(cut.ends) for cut in self._cuts], axis=0)
+        self._cuts.sort(key=lambda cut: cut[0])
+        self._places = np.stack([first + starts for first, starts in self._cuts])
+        sizes: Array = np.diff(self._places, axis=1).sum(axis=0)
         return sizes
+
+    def column(self, role: str, part: int) -> Array:
+        """Return a column of the rows of a part."""
+        places, ends = self._places[:, part], self._places[:, part + 1]
+        return self._store.take(role, np.ascontiguousarray(places), np.append(0, np.cumsum(ends - places)))
+
+    def forget(self, role: str) -> None:
+        """Free the memory of a column."""
+        self._store.forget(role)
 
     def read(self, part: int) -> Any:
         """Return the rows of a part as a PyArrow table, columns named by role."""
         import pyarrow as pa
 
-        sizes = [int(cut.ends[part + 1] - cut.ends[part]) for cut in self._cuts]
-        whole = {role: np.empty(sum(sizes), kept) for role, kept in self._types.items()}
-        done = 0
-        for cut, size in zip(self._cuts, sizes, strict=True):
-            for at, values in zip(cut.at, whole.values(), strict=True) if size else ():
-                self._store.read(at, int(cut.ends[part]), values[done : done + size])
-            done += size
-        return pa.Table.from_arrays([arrow_of(values) for values in whole.values()], names=list(whole))
+        columns = [arrow_of(self.column(role, part)) for role in self.types]
+        return pa.Table.from_arrays(columns, names=list(self.types))
 
 
-def _parts_of(users: Array, edges: Array) -> Array:
-    """Return the part of each user id, uint16: the number of edges that are not above it."""
-    if len(edges) > FEW_EDGES:
-        return np.searchsorted(edges, users, side="right").astype(np.uint16)
-    parts = np.zeros(len(users), np.uint16)
-    for edge in edges:
-        parts += users >= edge
-    return parts
+class Grouped(NamedTuple):
+    """The rows of a table by user, users by ascending id."""
+
+    columns: dict[str, Array]  # role -> values of rows, without users
+    ids: Array  # of users
+    indptr: Array  # int64 (n_users + 1,)
 
 
 class Parts:
@@ -154,12 +167,22 @@ class Parts:
 
     def __init__(self, found: Mapping[str, Plain], tables: Mapping[str, _Table], sizes: Array) -> None:
         self.found = found
-        self._tables, self._sizes = tables, sizes
+        self._tables, self._sizes = dict(tables), sizes
 
     @property
     def n_rows(self) -> int:
         """The number of rows of all tables."""
         return int(self._sizes.sum())
+
+    @property
+    def names(self) -> dict[str, list[str]]:
+        """The roles of the columns of each table."""
+        return {table: list(plain.names) for table, plain in self.found.items()}
+
+    @property
+    def listed(self) -> dict[str, tuple[str, ...]]:
+        """All columns of the files of each table."""
+        return {table: plain.listed for table, plain in self.found.items()}
 
     @property
     def largest(self) -> int:
@@ -178,6 +201,30 @@ class Parts:
                 done += n_rows
                 tick(done)
 
+    def take_grouped(self, n_threads: int) -> Grouped:
+        """Return the rows of the only table by user, and free the memory of the parts."""
+        ((_, own),) = self._tables.items()
+        self._tables.clear()
+        sizes, ends = self._sizes.tolist(), np.cumsum(self._sizes)
+
+        def group(part: int, threads: int) -> Grouping:
+            return group_rows(as_keys(own.column(own.user, part)), threads).ascending()
+
+        groupings = share_threads(group, sizes, n_threads)
+        own.forget(own.user)
+        columns = {}
+        for role, kept in own.types.items():
+            if role != own.user:
+                columns[role] = values = np.empty(ends[-1], kept)
+
+                def move(part: int, _: int, role: str = role, values: Array = values) -> None:
+                    values[ends[part] - sizes[part] : ends[part]] = groupings[part].take(own.column(role, part))
+
+                share_threads(move, sizes, n_threads)
+                own.forget(role)
+        lengths = np.concatenate([np.diff(own.indptr) for own in groupings])
+        return Grouped(columns, np.concatenate([own.ids for own in groupings]), np.append(0, np.cumsum(lengths)))
+
 
 def cut_by_user(
     stack: contextlib.ExitStack, found: Mapping[str, Plain], resources: Resources, tick: Tick
@@ -185,12 +232,14 @@ def cut_by_user(
     """Cut the files of each table by user, in a folder that `stack` removes; None in doubt, or for too many parts."""
     if not found or not _can_cut(found, resources):
         return None
-    with contextlib.ExitStack() as attempt, contextlib.suppress(DoubtError):
-        folder = attempt.enter_context(temporary_folder(resources.temp_directory))
+    with contextlib.suppress(DoubtError):
         for tables in (found, without_narrow(found)):
-            with contextlib.suppress(WideError):
-                with _doubting():
-                    spill = attempt.enter_context(contextlib.closing(_Spill(folder)))
+            with contextlib.ExitStack() as attempt, contextlib.suppress(WideError):
+                folder = attempt.enter_context(temporary_folder(resources.temp_directory))
+
+                def spill(plain: Plain, attempt: contextlib.ExitStack = attempt, folder: str = folder) -> Store:
+                    return attempt.enter_context(contextlib.closing(_Spill(folder, plain)))
+
                 parts = _cut_for_memory(tables, spill, resources, tick)
                 stack.push(attempt.pop_all())
                 return parts
@@ -219,7 +268,9 @@ def _n_parts(found: Mapping[str, Plain], resources: Resources) -> int:
     return 1 + sum(plain.rows for plain in found.values()) * BYTES_PER_ROW // resources.limit()
 
 
-def _cut_for_memory(found: Mapping[str, Plain], spill: _Spill, resources: Resources, tick: Tick) -> Parts:
+def _cut_for_memory(
+    found: Mapping[str, Plain], spill: Callable[[Plain], Store], resources: Resources, tick: Tick
+) -> Parts:
     """Cut tables into parts that fit in memory; raise `DoubtError` in doubt."""
     n_threads, n_parts = resolve_threads(resources.n_threads), _n_parts(found, resources)
     n_rows = min(max(resources.limit() // (BYTES_PER_CUT_ROW * n_threads), MIN_PIECE), MAX_PIECE)
@@ -230,9 +281,9 @@ def _cut_for_memory(found: Mapping[str, Plain], spill: _Spill, resources: Resour
     return parts
 
 
-def cut_in_memory(found: Mapping[str, Plain], n_threads: int, tick: Tick) -> Parts | None:
+def cut_in_memory(found: Mapping[str, Plain], n_threads: int, tick: Tick, *, rows_per_part: int) -> Parts | None:
     """Cut the files of each table by user, in memory; None in doubt, and where it gains nothing."""
-    n_parts = min(sum(plain.rows for plain in found.values()) // ROWS_IN_MEMORY, MAX_PARTS)
+    n_parts = min(sum(plain.rows for plain in found.values()) // rows_per_part, MAX_PARTS)
     if n_parts < MIN_PARTS or not all(map(_has_plain_users, found.values())):
         return None
     with contextlib.suppress(DoubtError):
@@ -242,7 +293,7 @@ def cut_in_memory(found: Mapping[str, Plain], n_threads: int, tick: Tick) -> Par
                 if _are_grouped(firsts):
                     return None
                 edges = _edges(np.sort(np.concatenate(firsts)), n_parts)
-                return _cut(tables, _Kept(), edges, PIECE_IN_MEMORY, n_threads, tick)
+                return _cut(tables, _Kept, edges, PIECE_IN_MEMORY, n_threads, tick)
     return None
 
 
@@ -266,9 +317,18 @@ def _largest(found: Mapping[str, Plain]) -> Plain:
     return max(found.values(), key=lambda plain: plain.rows)
 
 
-def _cut(found: Mapping[str, Plain], store: Store, edges: Array, n_rows: int, n_threads: int, tick: Tick) -> Parts:
+def _cut(
+    found: Mapping[str, Plain],
+    store: Callable[[Plain], Store],
+    edges: Array,
+    n_rows: int,
+    n_threads: int,
+    tick: Tick,
+) -> Parts:
     """Cut tables at `edges`, the least user id of each part but the first, in pieces of so many rows."""
-    tables = {name: _Table(plain, store, edges) for name, plain in found.items()}
+    ranges = KeyParts(edges.astype(np.int64))
+    with _doubting():
+        tables = {name: _Table(plain, store(plain), ranges) for name, plain in found.items()}
     groups, done, lock = groups_of(found), 0, threading.Lock()
     tick(done)
 

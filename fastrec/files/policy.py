@@ -53,7 +53,7 @@ def policy_value_of_files(
         found.append(_sums_of_rows(rows, list(names), clip, threads))
 
     whole = job.read_whole()
-    if whole is not None and job.take_whole(whole.tables, lambda _: add(whole.tables["log"])):
+    if whole is not None and job.take_whole(whole.n_rows, lambda _: add(whole.tables["log"])):
         return estimates_of(found[0]), hints_of(names, hints_of_log(job, whole.listed["log"]))
     with job.database(roles_of_log) as loaded:
         file = loaded.files["log"]

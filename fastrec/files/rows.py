@@ -11,14 +11,16 @@ from typing import Any, TypeVar
 from fastrec.evaluation.rows import ScoreEvaluator, add_and_review, read_batch, review
 from fastrec.files.columns import RowColumns, users_of
 from fastrec.files.faults import finished, named_as_in
-from fastrec.files.job import Data, Evaluated, FileJob, Whole, batches, roles_of_log, select_sql
+from fastrec.files.job import Data, Evaluated, FileJob, batches, roles_of_log, select_sql
 from fastrec.files.labels import LabelsOfUsers, segments_sql
 from fastrec.files.opened import open_files
+from fastrec.files.parts import ROWS_TO_GROUP, Parts
 from fastrec.files.resources import Resources
 from fastrec.inputs.hints import hints_of_rows
 from fastrec.inputs.rows import Rows
 from fastrec.inputs.users import UserLabels
 from fastrec.report.report import record
+from fastrec.runtime.limits import resolve_threads
 
 __all__ = ["evaluate_log"]
 
@@ -45,13 +47,9 @@ def evaluate_log(
     """
     label, score = columns.values
     job = FileJob(open_files(paths, columns, input_format), columns, resources, watch, labels_by_user)
-    whole = job.read_whole()
-    found = None if whole is None else _evaluate_whole_log(make_evaluator, job, whole)
-    if whole is not None and found is not None:
-        return _hinted(found, columns, whole.listed["log"])
-    found = _evaluate_parts_of_log(make_evaluator, job)
+    found = _evaluate_log_in_memory(make_evaluator, job) or _evaluate_parts_of_log(make_evaluator, job)
     if found is not None:
-        return found  # with users
+        return found
     with job.database(roles_of_log) as loaded:
         file, labels = loaded.files["log"], loaded.labels
         users = users_of(file.names)
@@ -80,19 +78,44 @@ def _hinted(found: Evaluated, columns: RowColumns, names: Sequence[str]) -> Eval
     return found
 
 
-def _evaluate_whole_log(
-    make_evaluator: Callable[[bool], ScoreEvaluator], job: FileJob[RowColumns], whole: Whole
+def _evaluate_log_in_memory(
+    make_evaluator: Callable[[bool], ScoreEvaluator], job: FileJob[RowColumns]
 ) -> Evaluated | None:
-    """Evaluate a file that was read whole; return None if it needs a database."""
-    users = users_of(whole.tables["log"].column_names)
+    """Evaluate a file that fits in memory; return None if it needs a database."""
+    held = job.read_in_memory(rows_per_part=ROWS_TO_GROUP)
+    if held is None:
+        return None
+    users, listed = users_of(held.names["log"]), held.listed["log"]
     evaluator = make_evaluator(bool(users))
 
     def update(progress: Progress) -> None:
-        add_and_review(evaluator, _read_log(evaluator, whole.tables, job.columns, job.labels_by_user), progress)
+        """Read the rows, free the memory they were read into, and evaluate them."""
+        if isinstance(held, Parts):
+            rows = _group_log(evaluator, held, job)
+        else:
+            rows = _read_log(evaluator, held.tables, job.columns, job.labels_by_user)
+        add_and_review(evaluator, rows, progress)
 
-    if not job.take_whole(whole.tables, update):
+    if not job.take_whole(held.n_rows, update):
         return None
-    return _finished_alone(evaluator, users, job.columns)
+    return _hinted(_finished_alone(evaluator, users, job.columns), job.columns, listed)
+
+
+def _group_log(evaluator: ScoreEvaluator, parts: Parts, job: FileJob[RowColumns]) -> Rows:
+    """Take the log out of `parts` and return its checked rows, by user."""
+    grouped = parts.take_grouped(resolve_threads(job.resources.n_threads))
+    label, score = (grouped.columns[role] for role in job.columns.values)
+    return read_batch(
+        evaluator,
+        label,
+        score,
+        grouped.indptr,
+        user_ids=grouped.ids,
+        item_ids=grouped.columns.get("item"),
+        sample_weight=grouped.columns.get("weight"),
+        row_groups={role: grouped.columns[role] for role in _segments_of(job.columns)} or None,
+        by=job.labels_by_user or None,
+    )
 
 
 def _finished(

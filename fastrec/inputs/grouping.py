@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
@@ -18,18 +18,21 @@ from fastrec.runtime.compiler import Entry
 from fastrec.runtime.threads import once, run_in_threads, start_thread
 
 __all__ = [
+    "ROWS_TO_COUNT",
     "Blocks",
     "Grouping",
+    "KeyParts",
+    "as_keys",
     "find_blocks",
     "find_users",
     "group_rows",
-    "in_parts",
     "join_users",
     "loading_kernels",
     "number_close",
     "one_per_user",
     "order_by_rank",
     "order_of_ids",
+    "scatter_by",
     "take_blocks",
 ]
 
@@ -37,8 +40,10 @@ Array = np.ndarray[Any, Any]
 SMALL_ROWS = 1 << 15  # fewer are sorted, which needs no compiled code
 ROWS_PER_RANGE = 1 << 18  # fewer are not worth a thread
 ROWS_PER_BUCKET = 1 << 15  # of several columns: they fit the L2 cache
+ROWS_TO_COUNT, MAX_COUNTED = 1 << 19, 1 << 16  # rows that fit a cache, keys that 16 bits number
 MAX_BUCKETS = 1024  # writing to more at the same time is slow
 LONG_RUN = 8  # mean length of runs of one key from which runs move instead of rows
+CELL_BITS = 11  # cells of ranges of keys: the table fits the L1 cache
 MULTIPLIER = 0x9E3779B97F4A7C15  # 2^64 / golden ratio: odd, with bits as good as random
 TASKS_PER_THREAD = 4  # buckets differ in size
 STEPS_PER_ROW = 8
@@ -68,10 +73,19 @@ class Grouping(NamedTuple):
         """Return items in the order of users and ranks, and the (user, rank) of a repeated rank."""
         self._check_length(items)
         self._check_length(ranks)
-        ordered = self.mover.by_rank(items, ranks) if isinstance(self.mover, _Shuffled) else None
+        ordered = self.mover.by_rank(items, ranks) if isinstance(self.mover, _Shuffled | _Counted) else None
         if ordered is not None:
             return ordered, None
         return order_by_rank(self.take(items), self.take(ranks), self.indptr, n_threads)
+
+    def ascending(self) -> Grouping:
+        """Return the grouping with its users by ascending id."""
+        order = order_of_ids(self.ids)
+        if order is None:
+            return self
+        indptr = np.append(0, np.cumsum(np.diff(self.indptr)[order]))  # rows were grouped already
+        move = functools.partial(take_blocks, starts=self.indptr[:-1][order], indptr=indptr, n_threads=1)
+        return Grouping(self.ids[order], indptr, move)
 
     def _check_length(self, column: Array) -> None:
         """Check the value per row that kernels rely on: a frame of the caller's own class may lack some."""
@@ -182,19 +196,41 @@ def _group_runs(ids: Array, starts: Array, n_threads: int, *, ascending: bool) -
     return Grouping(ordered[new], np.append(pointers[:-1][new], pointers[-1]), mover)
 
 
-def in_parts(columns: Iterable[Array], parts: Array, n_parts: int) -> tuple[list[Array], Array]:
-    """Return columns by part, with the rows of a part in their order, and where each part begins and the last ends.
+class KeyParts:
+    """Parts of rows by ranges of keys."""
 
-    `parts` has the part of each row as uint16: the kernel `scatter` is compiled for that type already.
+    def __init__(self, edges: Array) -> None:
+        """Make the parts. `edges` (int64, ascending) has the least key of each part but the first."""
+        self.n_parts = len(edges) + 1
+        lowest = int(edges[0]) if len(edges) else 0
+        beyond = edges.astype(np.uint64) - np.uint64(lowest % 2**64)  # wraps around, as the kernel does
+        span = int(beyond[-1]) if len(edges) else 0
+        shift = max(0, span.bit_length() - CELL_BITS)
+        cells = np.arange((span >> shift) + 1, dtype=np.uint64) << np.uint64(shift)
+        starts = np.append(np.searchsorted(beyond, cells, side="right"), len(edges))
+        self._edges = grouping.KeyEdges(read_only(edges), np.int64(lowest), np.int64(shift), read_only(starts))
+
+    def find(self, keys: Array) -> tuple[Array, Array]:
+        """Return the part of each key, uint16, and where the rows of each part begin once they are together."""
+        keys = read_only(as_keys(keys))
+        parts, counts = np.empty(len(keys), np.uint16), np.zeros(self.n_parts, np.int64)
+        _kernel("find_parts", keys, keys.dtype)(keys, self._edges, parts, counts)
+        return parts, np.append(0, np.cumsum(counts))
+
+
+def scatter_by(codes: Array, starts: Array, column: Array, out: Array) -> None:
+    """Write a column to `out` by the codes of its rows; rows of one code keep their order.
+
+    codes : uint16, so that no other variant of the kernel is compiled.
+    starts : int64 (n_codes + 1,): where the rows of each code begin in `out`, and the number of rows.
     """
-    starts = np.append(0, np.cumsum(np.bincount(parts, minlength=n_parts)))
-    moved = []
-    for column in columns:
-        values, kind = _as_bits(column)
-        out, places = np.empty_like(values), starts[:-1].copy()
-        _kernel("scatter", values, values.dtype)(values, parts, places, out, 0, len(values))
-        moved.append(out.view(kind))
-    return moved, starts
+    (values, _), places = _as_bits(column), starts[:-1].copy()
+    _kernel("scatter", values, values.dtype)(values, codes, places, out.view(values.dtype), 0, len(values))
+
+
+def as_keys(ids: Array) -> Array:
+    """Return integers in a type that kernels take as keys: int32 or int64."""
+    return ids if ids.dtype == np.int32 else ids.astype(np.int64, copy=False)
 
 
 def take_blocks(column: Array, starts: Array, indptr: Array, n_threads: int) -> Array:
@@ -212,6 +248,8 @@ def _group_shuffled(keys: Array, lowest: int, highest: int, n_threads: int) -> G
     n, span = len(keys), highest - lowest + 1
     if n < SMALL_ROWS:
         return _sort(keys)
+    if n <= ROWS_TO_COUNT and span <= MAX_COUNTED:
+        return _group_by_counting(keys, lowest, span)
     bits = min(MAX_BUCKETS.bit_length() - 1, max(1, (n // ROWS_PER_BUCKET).bit_length()))
     if span <= n:
         split = _Split(keys, lowest, 1, max(0, (span - 1).bit_length() - bits), n_threads)
@@ -240,6 +278,41 @@ def _sort(keys: Array) -> Grouping:
     return Grouping(
         ordered[starts], np.append(starts, len(keys)).astype(np.int64), functools.partial(np.take, indices=order)
     )
+
+
+def _group_by_counting(keys: Array, lowest: int, span: int) -> Grouping:
+    """Group at most ROWS_TO_COUNT rows by counting their keys, which are close together. Each row moves once."""
+    codes, counts = np.empty(len(keys), np.uint16), np.zeros(span, np.int64)
+    kernel = _kernel("number_dense", keys, keys.dtype, codes.dtype)
+    kernel(keys, np.uint64(lowest % 2**64), codes, counts, 0, len(keys))
+    starts, used = np.append(0, np.cumsum(counts)), np.flatnonzero(counts)
+    ids = (used + lowest).astype(keys.dtype)
+    return Grouping(ids, np.append(starts[used], len(keys)), _Counted(codes, starts, counts))
+
+
+class _Counted:
+    """A mover for few rows, which fit a cache."""
+
+    def __init__(self, codes: Array, starts: Array, counts: Array) -> None:
+        self._codes = read_only(codes)  # of rows, uint16
+        self._starts, self._counts = starts, counts  # of codes
+
+    def __call__(self, column: Array) -> Array:
+        out = np.empty(len(column), column.dtype)
+        scatter_by(self._codes, self._starts, column, out)
+        return out
+
+    def by_rank(self, column: Array, ranks: Array) -> Array | None:
+        """Return a column by user and rank; None if the ranks of some user are not 1 to n, or 0 to n - 1."""
+        n, targets, taken = len(column), np.empty(len(column), np.uint32), np.zeros(len(column), bool)
+        groups = grouping.Groups(read_only(self._starts[:-1]), read_only(self._counts))
+        place = _kernel("place_by_rank", self._codes, self._codes.dtype, ranks.dtype)
+        if not place(self._codes, read_only(ranks), np.int64(ranks.min()), groups, taken, targets, 0, n):
+            return None
+        out: Array = np.empty(n, column.dtype)
+        values, _ = _as_bits(column)
+        _kernel("move", values, values.dtype, targets.dtype)(values, read_only(targets), out.view(values.dtype), 0, n)
+        return out
 
 
 class _Split:
@@ -379,7 +452,7 @@ def number_close(keys: Array, lowest: int, span: int, n_threads: int) -> tuple[A
     if len(keys) < SMALL_ROWS:
         codes = (keys - keys.dtype.type(lowest)).astype(np.int32)
         return codes, np.bincount(codes, minlength=span)
-    keys = read_only(keys if keys.dtype == np.int32 else keys.astype(np.int64, copy=False))  # kernels wrap around
+    keys = read_only(as_keys(keys))
     codes, low, ranges = np.empty(len(keys), np.uint32), np.uint64(lowest % 2**64), _ranges(len(keys), n_threads)
     counts = np.zeros((len(ranges), span), np.int64)
     kernel = _kernel("number_dense", keys, keys.dtype, codes.dtype)

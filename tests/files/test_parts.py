@@ -6,8 +6,13 @@ import numpy as np
 import pytest
 
 import fastrec
-from fastrec.files import job, parts
+from fastrec.files import job, lists, parts
+from fastrec.files import rows as log_files
+from fastrec.files.columns import ListColumns
+from fastrec.files.opened import open_files
+from fastrec.files.parquet import find_plain
 from fastrec.files.resources import Resources
+from fastrec.inputs.grouping import KeyParts
 
 pa = pytest.importorskip("pyarrow")
 pytest.importorskip("duckdb")
@@ -20,8 +25,8 @@ LOG = ["auc", "gauc", "log_loss", "ndcg@3", "ece"]
 def noting(real, seen):
     """Return a function that cuts as another does, and notes the number of parts, or None if in doubt."""
 
-    def cut(*given):
-        found = real(*given)
+    def cut(*given, **options):
+        found = real(*given, **options)
         seen.append(None if found is None else int(np.count_nonzero(found._sizes)))
         return found
 
@@ -47,13 +52,14 @@ def cut(monkeypatch):
 
 @pytest.fixture
 def cut_in_memory(monkeypatch):
-    """Cut shuffled lists in memory, into some ten parts; return what was cut, as `cut` does."""
+    """Cut shuffled lists and logs in memory, into some ten parts; return what was cut, as `cut` does."""
     seen = []
 
     def begin(rows=600):
         monkeypatch.setattr(job, "cut_in_memory", noting(parts.cut_in_memory, seen))
-        for name, value in {"ROWS_IN_MEMORY": rows, "PIECE_IN_MEMORY": 500}.items():
-            monkeypatch.setattr(parts, name, value)
+        monkeypatch.setattr(parts, "PIECE_IN_MEMORY", 500)
+        monkeypatch.setattr(lists, "ROWS_TO_EVALUATE", rows)
+        monkeypatch.setattr(log_files, "ROWS_TO_GROUP", rows)
         return seen
 
     return begin
@@ -198,6 +204,142 @@ def test_logs(tmp_path, cut):
     seen = cut()
     assert everything(fastrec.evaluate_files(path, metrics=LOG, per_user=True)) == everything(whole)
     assert seen == [10]
+
+
+LOGS_IN_MEMORY = {
+    "plain": {},
+    "weights": {"sample_weight": "weight"},
+    "ties by id": {"ties": "id_asc", "item": "item"},
+    "segments": {"row_by": ["position", "device"]},
+    "groups of users": {"by": {user: "ab"[user % 2] for user in range(-900, 1200)}},
+    "ties expected": {"ties": "expected"},
+}
+
+
+@pytest.mark.parametrize("n_threads", [1, 3])
+@pytest.mark.parametrize("kind", LOGS_IN_MEMORY)
+@pytest.mark.parametrize(
+    "users",
+    [np.arange(300) * 7 - 900, np.concatenate([np.arange(200), np.arange(100) + 2**40]), np.array([5, 6])],
+    ids=["spread", "wide", "two"],
+)
+def test_a_log_cut_in_memory_has_the_bits_of_one_read_whole(tmp_path, cut_in_memory, users, kind, n_threads):
+    draw = np.random.default_rng(7)
+    n = 6000
+    columns = {
+        "user_id": users[draw.integers(0, len(users), n)],
+        "label": draw.random(n) < 0.3,
+        "score": np.round(draw.random(n), 2).astype(np.float32),
+        "item": draw.integers(0, 90, n),
+        "weight": draw.integers(0, 5, n) / 4,
+        "position": draw.integers(1, 5, n),
+        "device": draw.integers(-3, 3, n).astype(np.int8),
+    }
+    (path,) = write(tmp_path, pa.table(columns))
+    metrics = [name for name in LOG if name != "ndcg@3" or kind != "weights"]
+    ask = {"metrics": metrics, "per_user": True, "n_threads": n_threads, **LOGS_IN_MEMORY[kind]}
+    whole = fastrec.evaluate_files(path, **ask)
+    stages = []
+    seen = cut_in_memory(600 if len(users) > 2 else 10)
+    found = fastrec.evaluate_files(path, **ask, progress=lambda *given: stages.append(given))
+    assert everything(found) == everything(whole)
+    assert found.to_json() == whole.to_json()
+    assert seen == [10 if len(users) > 2 else 2]
+    assert stages == sorted(stages) and stages[-1] == (n, n)
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.uint32, np.int16, np.int64])
+def test_a_log_by_any_integers_is_grouped(tmp_path, cut_in_memory, kind):
+    """The ids of users keep their type in Parquet."""
+    draw = np.random.default_rng(9)
+    users = (draw.integers(0, 200, 6000) - (0 if np.dtype(kind).kind == "u" else 100)).astype(kind)
+    log = {"user_id": users, "label": draw.random(6000) < 0.3, "score": draw.random(6000)}
+    (path,) = write(tmp_path, pa.table(log))
+    whole = fastrec.evaluate_files(path, metrics=LOG, per_user=True)
+    seen = cut_in_memory()
+    found = fastrec.evaluate_files(path, metrics=LOG, per_user=True)
+    assert everything(found) == everything(whole) and found.user_ids.dtype == whole.user_ids.dtype
+    assert seen == [10]
+
+
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_one_user_has_most_rows_of_a_log(tmp_path, cut_in_memory, n_threads):
+    draw = np.random.default_rng(11)
+    users = np.where(draw.random(6000) < 0.8, 150, draw.integers(0, 300, 6000))
+    (path,) = write(
+        tmp_path, pa.table({"user_id": users, "label": draw.random(6000) < 0.3, "score": draw.random(6000)})
+    )
+    ask = {"metrics": LOG, "per_user": True, "n_threads": n_threads}
+    whole = fastrec.evaluate_files(path, **ask)
+    seen = cut_in_memory()
+    assert everything(fastrec.evaluate_files(path, **ask)) == everything(whole)
+    assert 2 <= seen[0] < 10
+
+
+@pytest.mark.parametrize("route", ["in memory", "on disk"])
+def test_users_of_a_log_ascend(tmp_path, cut_in_memory, cut, route):
+    """Also those of a part whose rows are by user in another order."""
+    draw = np.random.default_rng(12)
+    users = np.append(draw.permutation(np.arange(6000) % 200), np.repeat(np.arange(1010, 1000, -1), 60))
+    n = len(users)
+    (path,) = write(tmp_path, pa.table({"user_id": users, "label": draw.random(n) < 0.3, "score": draw.random(n)}))
+    seen = cut_in_memory() if route == "in memory" else cut()
+    found = fastrec.evaluate_files(path, metrics=["gauc", "auc"], per_user=True)
+    assert found.user_ids.tolist() == [*range(200), *range(1001, 1011)]
+    arrays = fastrec.evaluate_scores(pq.read_table(path).sort_by("user_id"), metrics=["gauc", "auc"], per_user=True)
+    assert everything(found) == everything(arrays)
+    assert seen[0] > 5
+
+
+def test_logs_by_user_stay_in_place(tmp_path, cut_in_memory):
+    users = np.repeat(np.arange(300), 20)
+    log = {"user_id": users, "label": np.arange(6000) % 3 == 0, "score": np.linspace(0, 1, 6000)}
+    (path,) = write(tmp_path, pa.table(log))
+    seen = cut_in_memory()
+    fastrec.evaluate_files(path, metrics=LOG)
+    assert seen == [None]
+
+
+@pytest.mark.parametrize("fault", ["score", "label", "null"])
+def test_faults_of_logs_in_memory_are_found_by_duckdb(tmp_path, cut_in_memory, fault):
+    draw = np.random.default_rng(10)
+    columns = {"user_id": draw.integers(0, 300, 6000), "label": draw.integers(0, 2, 6000), "score": draw.random(6000)}
+    if fault == "score":
+        columns["score"][4321] = np.nan
+    elif fault == "label":
+        columns["label"][4321] = 2
+    table = pa.table(columns)
+    if fault == "null":
+        table = table.set_column(1, "label", pa.array([None if at == 4321 else 1 for at in range(6000)], pa.int64()))
+    (path,) = write(tmp_path, table)
+    with pytest.raises(fastrec.InputError) as whole:
+        fastrec.evaluate_files(path, metrics=["auc"])
+    seen = cut_in_memory()
+    with pytest.raises(fastrec.InputError) as found:
+        fastrec.evaluate_files(path, metrics=["auc"])
+    assert str(found.value) == str(whole.value) and "4322" in str(whole.value)
+    assert seen == [None if fault == "null" else 10]
+
+
+def test_a_file_gives_the_columns_that_memory_gives(tmp_path):
+    draw = np.random.default_rng(13)
+    kinds = {"user_id": np.int64, "item_id": np.int32, "score": np.float32, "rank": np.int16}
+    columns = {name: draw.integers(-9, 9, 5000).astype(kind) for name, kind in kinds.items()}
+    path = os.fspath(tmp_path / "recs.parquet")
+    pq.write_table(pa.table(columns), path, row_group_size=1300)
+    (plain,) = find_plain(open_files({"recs": path}, ListColumns(rank="rank"), "auto")).values()
+    ranges = KeyParts(np.array([-3, 0, 5]))
+    spill = parts._Spill(os.fspath(tmp_path), plain)
+    tables = [parts._Table(plain, store, ranges) for store in (parts._Kept(plain), spill)]
+    for table in tables:
+        for group in (2, 0, 3, 1):
+            table.cut(group, 500)
+        assert table.arrange().tolist() == np.bincount(np.digitize(columns["user_id"], [-3, 0, 5])).tolist()
+    for part in range(4):
+        assert tables[0].read(part).equals(tables[1].read(part))
+        wanted = columns["item_id"][np.digitize(columns["user_id"], [-3, 0, 5]) == part]
+        assert tables[0].column("item", part).tolist() == wanted.tolist()
+    spill.close()
 
 
 def test_a_user_with_most_rows_is_left_to_duckdb(tmp_path, cut, monkeypatch):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fastrec import evaluate, evaluate_files
-from fastrec.files import job, parquet, parts, text
+from fastrec.files import job, lists, parquet, parts, text
 
 pa = pytest.importorskip("pyarrow")
 pytest.importorskip("duckdb")
@@ -96,7 +96,7 @@ def in_files(route, tables, folder):
         if way == "cut by user":
             patch.setattr(parts, "BYTES_PER_ROW", 300_000)
         if way == "cut in memory":
-            patch.setattr(parts, "ROWS_IN_MEMORY", 300)
+            patch.setattr(lists, "ROWS_TO_EVALUATE", 300)
         if way == "strings numbered":
             patch.setattr(parquet, "MANY_STRINGS", 1)
             patch.setattr(text, "MANY_STRINGS", 1)

@@ -9,12 +9,14 @@ from hypothesis import strategies as st
 
 from fastrec.inputs import grouping
 from fastrec.inputs.grouping import (
+    KeyParts,
     find_blocks,
     find_users,
     group_rows,
     join_users,
     order_by_rank,
     order_of_ids,
+    scatter_by,
     take_blocks,
 )
 
@@ -22,11 +24,13 @@ Array = np.ndarray[Any, Any]
 LOW, HIGH = -(2**63), 2**63 - 1
 
 
-@pytest.fixture(params=["as it is", "kernels", "wide codes"])
+@pytest.fixture(params=["as it is", "counted", "kernels", "wide codes"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Run small inputs normally, or as if they were large."""
     if request.param != "as it is":
         monkeypatch.setattr(grouping, "SMALL_ROWS", 1)
+    if request.param in ("kernels", "wide codes"):
+        monkeypatch.setattr(grouping, "ROWS_TO_COUNT", 0)
         monkeypatch.setattr(grouping, "ROWS_PER_RANGE", 4)
         monkeypatch.setattr(grouping, "ROWS_PER_BUCKET", 2)
     if request.param == "wide codes":
@@ -112,7 +116,10 @@ def test_no_rows() -> None:
 def large_keys(kind: str) -> Array:
     rng = np.random.default_rng(5)
     users = {
-        "dense": rng.integers(0, 3_000, 400_000),
+        "dense": rng.integers(0, 3_000, 600_000),
+        "dense, counted": rng.integers(-9, 3_000, 400_000),
+        "widest, counted": np.append(rng.integers(HIGH - 65_535, HIGH, 399_998), [HIGH, HIGH - 65_535]),
+        "narrow, counted": rng.integers(-900, 3_000, 400_000).astype(np.int32),
         "one row each": rng.permutation(400_000),
         "sparse": rng.integers(LOW, HIGH, 3_000)[rng.integers(0, 3_000, 400_000)],
         "one user has most": np.where(rng.random(400_000) < 0.9, 7, rng.integers(0, 2**40, 400_000)),
@@ -123,7 +130,18 @@ def large_keys(kind: str) -> Array:
 
 
 @pytest.mark.parametrize(
-    "kind", ["dense", "one row each", "sparse", "one user has most", "multiples of a power", "at both ends"]
+    "kind",
+    [
+        "dense",
+        "dense, counted",
+        "widest, counted",
+        "narrow, counted",
+        "one row each",
+        "sparse",
+        "one user has most",
+        "multiples of a power",
+        "at both ends",
+    ],
 )
 def test_many_rows_for_any_threads(kind: str) -> None:
     keys = large_keys(kind)
@@ -276,10 +294,41 @@ def test_the_order_of_ids() -> None:
 @pytest.mark.parametrize("n_parts", [1, 3, 256])
 def test_rows_by_part_keep_their_order(n, n_parts):
     rng = np.random.default_rng(n + n_parts)
-    parts = rng.integers(0, n_parts, n).astype(np.uint16)
-    columns = [rng.integers(-9, 9, n).astype(kind) for kind in (np.int8, np.int32, np.int64, np.float32, np.float64)]
-    moved, starts = grouping.in_parts(columns, parts, n_parts)
+    keys = rng.integers(0, n_parts, n)
+    parts, starts = KeyParts(np.arange(1, n_parts)).find(keys)
+    assert parts.dtype == np.uint16 and parts.tolist() == keys.tolist()
+    assert starts.tolist() == [int((keys < part).sum()) for part in range(n_parts + 1)]
     order = np.argsort(parts, kind="stable")
-    for column, own in zip(columns, moved, strict=True):
-        assert own.dtype == column.dtype and np.array_equal(own, column[order])
-    assert starts.tolist() == [int((parts < part).sum()) for part in range(n_parts + 1)]
+    for kind in (np.int8, np.int32, np.int64, np.float32, np.float64):
+        column, out = rng.integers(-9, 9, n).astype(kind), np.empty(n, kind)
+        scatter_by(parts, starts, column, out)
+        assert np.array_equal(out, column[order])
+
+
+@pytest.mark.parametrize("n", [40, 40_000])  # interpreted, and compiled
+@pytest.mark.parametrize(
+    "edges",
+    [
+        [],
+        [LOW],
+        [HIGH],
+        [LOW, HIGH],
+        [LOW, -1, 0, 1, HIGH],
+        [-5, 0, 5],
+        [*range(250), 2**62],  # nearly all edges are within one cell
+        [2**62 - 1, 2**62, 2**62 + 4096],
+        list(range(LOW, HIGH, 2**57)),
+        list(range(-(2**31), 2**31, 2**25)),
+    ],
+    ids=["none", "lowest", "highest", "both ends", "all over", "few", "far", "close", "even", "narrow"],
+)
+def test_parts_of_keys(n, edges):
+    rng = np.random.default_rng(8)
+    near = np.array([0, LOW, HIGH, *edges], np.int64)[rng.integers(0, len(edges) + 3, n)]
+    keys = np.clip(near.astype(object) + rng.integers(-2, 3, n), LOW, HIGH).astype(np.int64)
+    keys = np.where(rng.random(n) < 0.5, keys, rng.integers(LOW, HIGH, n))
+    for own in (keys, keys.astype(np.int32), keys.astype(np.uint8)):
+        parts, starts = KeyParts(np.array(edges, np.int64)).find(own)
+        wanted = np.searchsorted(np.array(edges, np.int64), own.astype(np.int64), side="right")
+        assert parts.tolist() == wanted.tolist()
+        assert np.diff(starts).tolist() == np.bincount(wanted, minlength=len(edges) + 1).tolist()

@@ -245,6 +245,26 @@ for dtype in (np.int16, np.int32, np.int64):
 fastrec.policy_value(clicks, np.ones(n), np.ones(n), estimator=["ips", "rips", "sniips"])
 print(*sorted(before), "/", *sorted(kept() - before))
 """
+GROUP_LOGS = """
+import os, sys
+import fastrec, numpy as np, pyarrow as pa, pyarrow.parquet as pq
+from fastrec.files import rows
+def kept():
+    found = os.walk(sys.argv[1])
+    return {os.path.basename(folder) for folder, _, files in found if any(own.endswith(".nbc") for own in files)}
+fastrec.warmup("all")
+before = kept()
+draw = np.random.default_rng(1)
+rows.ROWS_TO_GROUP = 100_000
+for n, users in ((300_000, 20_000), (700_000, 90_000)):
+    ids, labels = draw.integers(0, users, n), (draw.random(n) < 0.2).astype(np.int8)
+    for kind in (np.int32, np.int64):
+        fastrec.evaluate_scores(labels, draw.random(n), user_ids=ids.astype(kind), metrics=["auc", "gauc"])
+        path = os.path.join(sys.argv[1], "log.parquet")
+        pq.write_table(pa.table({"user_id": ids.astype(kind), "label": labels, "score": draw.random(n)}), path)
+        fastrec.evaluate_files(path, metrics=["auc", "gauc"])
+print(*sorted(before), "/", *sorted(kept() - before))
+"""
 OF_LOGS = {"weigh_slates", "count_ranks", "add_users", "count_cells", "move_cells", "fill_entries", "draw_queries"}
 OF_LOGS |= {"weigh_entries", "expect"}
 
@@ -257,3 +277,14 @@ def test_kernels_of_logs_are_compiled_ahead(tmp_path: Path) -> None:
     before, after = ({name.partition("-")[0] for name in part.split()} for part in done.stdout.split("/"))
     assert before >= OF_LOGS
     assert not after & OF_LOGS
+
+
+@pytest.mark.thorough
+def test_kernels_that_group_rows_are_compiled_ahead(tmp_path: Path) -> None:
+    pytest.importorskip("duckdb")
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "FASTREC_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, "-c", GROUP_LOGS, str(tmp_path)]
+    done = subprocess.run(command, check=True, env=environment, capture_output=True, text=True)
+    before, after = (set(part.split()) for part in done.stdout.split("/"))
+    assert {"find_parts-int32", "find_parts-int64", "number_dense-int32-uint16", "number_dense-int64-uint32"} <= before
+    assert not [name for name in after if name.startswith(("find_parts", "number_", "scatter", "move", "place_"))]
