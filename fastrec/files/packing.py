@@ -12,7 +12,7 @@ from typing import IO, Any, NamedTuple
 from fastrec.exceptions import InputError
 from fastrec.runtime.extras import require
 
-__all__ = ["ENDINGS", "packing_in", "packing_of", "start_of_packed", "unpacked"]
+__all__ = ["ENDINGS", "packing_in", "start_of_packed", "unpacked"]
 
 BLOCK = 1 << 16
 
@@ -28,14 +28,11 @@ ZSTD = _Packing("zstd", b"\x28\xb5\x2f\xfd", ".zst")
 ENDINGS = (GZIP.ending, ZSTD.ending)
 
 
-def packing_of(path: str) -> str:
-    """Return how a file is packed, "gzip" or "zstd", by its first bytes; empty if it is not."""
-    with open(path, "rb") as file:
-        return packing_in(file)
-
-
 def packing_in(file: io.BufferedReader) -> str:
-    """Return how an open file is packed, as `packing_of` does. The file is still read from its first byte on."""
+    """Return how an open file is packed, "gzip" or "zstd", by its first bytes; empty if it is not.
+
+    The file is still read from its first byte on.
+    """
     first = file.peek(io.DEFAULT_BUFFER_SIZE)
     return next((packing.name for packing in (GZIP, ZSTD) if first.startswith(packing.magic)), "")
 

@@ -17,9 +17,9 @@ import numpy as np
 
 from fastrec.exceptions import InputError
 from fastrec.files.columns import USERS, DoubtError
-from fastrec.files.formats.heads import RowForm
+from fastrec.files.formats.heads import SAMPLED_ROWS, RowForm
 from fastrec.files.opened import Opened
-from fastrec.files.packing import packing_of, unpacked
+from fastrec.files.packing import unpacked
 from fastrec.inputs.columns import MAX_EXACT_INTEGER
 from fastrec.inputs.grouping import loading_kernels
 from fastrec.inputs.lines import count_lines, is_doubtful
@@ -94,12 +94,13 @@ def _find(opened: Opened) -> TextRows | None:
     paths = opened.files.paths
     headers = []
     try:
-        first = opened.format.form(paths[0], opened.columns)
+        first = opened.format.form(paths[0], opened.columns, SAMPLED_ROWS)
         if first is None:
             return None
-        for path in paths:  # the forms of many files would fill the memory
-            form = opened.format.form(path, opened.columns)
-            if form is None or form.layout != first.layout or packing_of(path) != packing_of(paths[0]):
+        headers.append(first.header)
+        for path in paths[1:]:  # the forms of many files would fill the memory
+            form = opened.format.form(path, opened.columns, 0)
+            if form is None or form.layout != first.layout:
                 return None
             headers.append(form.header)
         names = opened.roles(paths[0], first.names)
@@ -135,7 +136,7 @@ def _kind(role: str, values: Sequence[str]) -> str | None:
 
 
 class _TextPiece(NamedTuple):
-    """Whole lines of a file."""
+    """Whole lines of one file or of several."""
 
     data: bytes
     first: int  # the row of the table that begins the piece
@@ -148,10 +149,10 @@ class _Pieces:
     def __init__(self, rows: TextRows) -> None:
         self._rows = rows
         self._lock = threading.Lock()
-        self._taken = self._cut()
-        sizes = [os.path.getsize(path) * (MAX_PACKED if packing_of(path) else 1) for path in rows.paths]
-        self.n_most = sum(2 + 2 * size // PIECE_BYTES for size in sizes)
-        self.n_bytes = 0 if any(map(packing_of, rows.paths)) else sum(sizes)  # of all pieces; 0: not known
+        self._taken = _together(self._cut())
+        packing, sizes = rows.form.packing, [os.path.getsize(path) for path in rows.paths]
+        self.n_most = sum(2 + 2 * size * (MAX_PACKED if packing else 1) // PIECE_BYTES for size in sizes)
+        self.n_bytes = 0 if packing else sum(sizes)  # of all pieces; 0: not known
         self.n_rows = 0  # of the pieces that were taken
 
     def take(self) -> _TextPiece | None:
@@ -180,6 +181,20 @@ class _Pieces:
                         yield piece[:cut]
                 if rest:
                     yield rest + line_break
+
+
+def _together(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield neighbouring pieces as one while they are small, such as those of small files."""
+    held: list[bytes] = []
+    n_bytes = 0
+    for piece in pieces:
+        if held and n_bytes + len(piece) > PIECE_BYTES:
+            yield b"".join(held)
+            held, n_bytes = [], 0
+        held.append(piece)
+        n_bytes += len(piece)
+    if held:
+        yield b"".join(held)
 
 
 # Bytes that Arrow takes in another way than DuckDB

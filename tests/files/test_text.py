@@ -226,6 +226,32 @@ def test_several_files_are_one(write):
     assert straight(folder) is None
 
 
+@pytest.mark.parametrize("packed", [False, True])
+def test_the_rows_of_small_files_are_read_together(write, monkeypatch, packed):
+    read = []
+    columns_of = text._TableReader._columns_of
+    monkeypatch.setattr(text._TableReader, "_columns_of", lambda self, piece: read.append(1) or columns_of(self, piece))
+    monkeypatch.setattr(text, "PIECE_BYTES", 300)
+    wanted = []
+    for nth in range(50):
+        rows = [(f"u{nth}", f"i{n}", n / 7) for n in range(40 if nth == 7 else (nth + 1) % 3)]
+        content = "user_id,item_id,score\n" + "".join(f"{user},{item},{score!r}\n" for user, item, score in rows)
+        data = content[:-1].encode() if nth % 2 and rows else content.encode()  # the last line may lack its end
+        path = write(gzip.compress(data) if packed else data, f"parts/{nth:02}.csv{'.gz' if packed else ''}")
+        wanted += rows
+    for n_threads in (1, 2):
+        found = straight(path.parent, n_threads=n_threads)
+        assert list(zip(*found.values(), strict=True)) == wanted
+    assert len(read) < 20  # of 100, without those that have no rows
+
+
+@pytest.mark.parametrize("ends", [('1,"5', '6",0.5'), ("1,5", "6,7,0.5"), ("1,5,", "0.5"), ("1,5,0.25,", "2,6,0.5")])
+def test_faults_of_two_files_do_not_make_a_row(write, ends):
+    write(f"{LISTS}{ends[0]}\n", "parts/a.csv")
+    path = write(f"user_id,item_id,score\n{ends[1]}\n{LISTS.partition(chr(10))[2]}", "parts/b.csv")
+    assert straight(path.parent) is None
+
+
 def test_a_side_needs_64_bits_if_another_does(write):
     paths = {"recs": write(LISTS), "truth": write(f"user_id,item_id\n1,{2**40}\n", "truth.csv")}
     found = text.read_text(text.find_text(open_files(paths, ListColumns(), "auto")), 1, 1 << 30)

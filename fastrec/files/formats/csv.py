@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from fastrec.files.columns import FileColumns
 from fastrec.files.formats.base import FILE, Format, Source, names_files, quoted, reader_sql, string_sql, text_source
-from fastrec.files.formats.heads import SAMPLED_ROWS, Head, RowForm, compression_of, read_head, read_heads
+from fastrec.files.formats.heads import Head, RowForm, compression_of, read_head, read_heads
 from fastrec.files.paths import Files, utf8_path
 
 __all__ = ["CSV"]
@@ -124,15 +124,15 @@ def _check_header(head: Head, found: Header, wanted: Header, first: str) -> None
     raise InputError(head.path, f": the header differs from that of {first}: {what}")
 
 
-def _form(head: Head, columns: FileColumns) -> RowForm | None:
-    """Return the form of the rows below a header of one line; None in doubt."""
+def _form(head: Head, columns: FileColumns, n_samples: int) -> RowForm | None:
+    """Return the form of the rows below a header of one line, with the values of the first; None in doubt."""
     header = _csv_header(head, columns.names)
     line, ending, rest = head.text.partition("\n")
     if header.n_lines > 1 or not ending or "\r" in line.rstrip("\r"):
         return None
     rows = csv.reader(io.StringIO(rest[: rest.rfind("\n") + 1], newline=""), delimiter=header.delimiter)
     try:
-        sample = [row for row in itertools.islice(rows, SAMPLED_ROWS) if len(row) == len(header.names)]
+        sample = [row for row in itertools.islice(rows, n_samples) if len(row) == len(header.names)]
     except csv.Error:
         return None
     return RowForm(
@@ -141,6 +141,7 @@ def _form(head: Head, columns: FileColumns) -> RowForm | None:
         b"\r\n" if line.endswith("\r") else b"\n",
         head.mark + len(f"{line}\n".encode()),
         tuple(zip(*sample, strict=True)) or ((),) * len(header.names),
+        head.packing,
     )
 
 
@@ -154,8 +155,8 @@ class _Csv(Format):
     def open(self, con: DuckDBPyConnection, files: Files, columns: FileColumns, attempt: int) -> Source:
         return _open_csv(con, files, columns, attempt)
 
-    def form(self, path: str, columns: FileColumns) -> RowForm | None:
-        return _form(read_head(path), columns)
+    def form(self, path: str, columns: FileColumns, n_samples: int) -> RowForm | None:
+        return _form(read_head(path), columns, n_samples)
 
 
 CSV = _Csv()

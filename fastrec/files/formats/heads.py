@@ -74,11 +74,12 @@ class RowForm(NamedTuple):
     line_break: bytes
     header: int  # bytes before the first row
     samples: tuple[Sequence[str], ...]  # first values of each column
+    packing: str  # "gzip", "zstd" or empty
 
     @property
     def layout(self) -> tuple[object, ...]:
         """What files that are read together have in common."""
-        return self.names, self.delimiter, self.line_break
+        return self.names, self.delimiter, self.line_break, self.packing
 
 
 def read_head(path: str) -> Head:
