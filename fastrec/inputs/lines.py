@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from fastrec.kernels import text as kernels
 from fastrec.runtime.compiler import Entry
 
-__all__ = ["count_lines", "is_doubtful", "load_kernels"]
+__all__ = ["count_lines", "ends_in_quotes", "is_doubtful", "load_kernels"]
 
 STEPS_PER_BYTE = 8
 
@@ -31,10 +31,22 @@ def is_doubtful(lines: bytes, delimiter: str, line_break: bytes, *, has_integers
     return bool(kernel(data, np.uint8(ord(delimiter)), has_returns, b'"' in lines, has_integers))
 
 
+def ends_in_quotes(blocks: Iterable[bytes], delimiter: str) -> bool:
+    """Return whether a quote is open at the end of a text, which comes in blocks."""
+    state = kernels.BEFORE_FIELD
+    for block in blocks:
+        if state == kernels.IN_QUOTES or b'"' in block:
+            state = int(_kernel(kernels.state_after, block)(np.frombuffer(block, np.uint8), ord(delimiter), state))
+        elif block:
+            state = kernels.BEFORE_FIELD if block.endswith((delimiter.encode(), b"\n", b"\r")) else kernels.IN_FIELD
+    return state == kernels.IN_QUOTES
+
+
 def load_kernels() -> None:
     """Load the kernels of this module; compile them if there is no code on disk."""
     count_lines(b"1,2\n")
     is_doubtful(b"1,2\n", ",", b"\n", has_integers=True)
+    ends_in_quotes([b'"1",2\n'], ",")
 
 
 @functools.cache

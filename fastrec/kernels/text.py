@@ -7,6 +7,7 @@ import numpy as np
 from fastrec.runtime.compiler import helper
 
 NEWLINE, RETURN, QUOTE, SPACE, PLUS, MINUS, POINT, ZERO = map(ord, '\n\r" +-.0')
+BEFORE_FIELD, IN_FIELD, IN_QUOTES, AFTER_QUOTE = range(4)
 
 
 @helper
@@ -76,6 +77,23 @@ def is_doubtful(data, delimiter, has_returns, has_quotes, has_integers):
         or (has_quotes and has_stray_quotes(data, delimiter))
         or (has_integers and has_unusual_integers(data, delimiter))
     )
+
+
+def state_after(data, delimiter, state):
+    """Return where the reader of quotes is after some bytes: before a field, in one, in quotes, or after a quote there.
+
+    A quote in quotes stands twice. One in a field that does not begin with it is a character.
+    """
+    state = np.int64(state)
+    for i in range(np.uint64(len(data))):
+        byte = data[i]
+        if state == IN_QUOTES:
+            state = AFTER_QUOTE if byte == QUOTE else state
+        elif byte == QUOTE and state != IN_FIELD:
+            state = IN_QUOTES
+        else:
+            state = BEFORE_FIELD if ends_field(byte, delimiter) else IN_FIELD
+    return state
 
 
 def count_line_feeds(data):

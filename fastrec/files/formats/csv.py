@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 from fastrec.files.formats.base import FILE, Format, Source, names_files, quoted, reader_sql, string_sql, text_source
 from fastrec.files.formats.heads import Head, RowForm, compression_of, read_head, read_heads
 from fastrec.files.paths import Files, utf8_path
+from fastrec.inputs.lines import ends_in_quotes
 
 __all__ = ["CSV"]
 
@@ -42,8 +43,8 @@ def _open_csv(con: DuckDBPyConnection, files: Files, columns: FileColumns, attem
     SQL names ignore case and header names do not.
 
     DuckDB loses all rows if a line break in the header differs from the line endings, and fails on some line breaks in
-    values. Python's parser reads those files. It is slower, but DuckDB without its parallel reader would stop at an
-    unclosed quote without an error.
+    values. Of several files, it leaves out what follows an unclosed quote, without an error, if there are fewer
+    threads than files. Python's parser reads those files, or says what is wrong; it is slower.
     """
     heads = read_heads(files.paths)
     headers = [_csv_header(head, columns.names) for head in heads]
@@ -55,7 +56,7 @@ def _open_csv(con: DuckDBPyConnection, files: Files, columns: FileColumns, attem
         _check_header(head, other, headers[0], heads[0].path)
     found = {name: (f"c{n}", "VARCHAR") for n, name in enumerate(header)}
     filled = [head.path for head, own in zip(heads, headers, strict=True) if not own.is_all]
-    if attempt or any(one.n_lines > 1 for one in headers):
+    if attempt or any(one.n_lines > 1 for one in headers) or _has_open_quotes(heads, delimiter):
         sql, n_rows = _copy_rows(con, files, headers[0])
         return replace(text_source(files, CSV, sql, found, filled), n_rows=n_rows, is_copy=True)
     types = ", ".join(f"c{n}: 'VARCHAR'" for n in range(len(header)))
@@ -80,6 +81,11 @@ def _copy_rows(con: DuckDBPyConnection, files: Files, header: Header) -> tuple[s
             n_rows[utf8_path(path)] += len(batch)
     con.unregister("batch of rows")
     return table, n_rows
+
+
+def _has_open_quotes(heads: list[Head], delimiter: str) -> bool:
+    """Return whether one of several files ends in quotes."""
+    return len(heads) > 1 and any(ends_in_quotes(head.blocks(), delimiter) for head in heads)
 
 
 def _csv_header(head: Head, wanted: set[str]) -> Header:
@@ -125,7 +131,7 @@ def _check_header(head: Head, found: Header, wanted: Header, first: str) -> None
 
 
 def _form(head: Head, columns: FileColumns, n_samples: int) -> RowForm | None:
-    """Return the form of the rows below a header of one line, with the values of the first; None in doubt."""
+    """Return the form of a file with a header of one line, with its first `n_samples` rows; None in doubt."""
     header = _csv_header(head, columns.names)
     line, ending, rest = head.text.partition("\n")
     if header.n_lines > 1 or not ending or "\r" in line.rstrip("\r"):

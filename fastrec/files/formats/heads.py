@@ -7,7 +7,7 @@ import functools
 import itertools
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from fastrec.exceptions import InputError
@@ -54,6 +54,11 @@ class Head(NamedTuple):
     text: str
     packing: str  # "gzip", "zstd" or empty
     mark: int  # bytes of the byte order mark
+    is_whole: bool  # whether the text is that of the whole file
+
+    def blocks(self) -> Iterable[bytes]:
+        """Return the bytes of the file, unpacked, in blocks, without a byte order mark."""
+        return (self.text.encode(),) if self.is_whole else _blocks_of(self.path)
 
     @property
     def first_line(self) -> str:
@@ -93,7 +98,7 @@ def read_head(path: str) -> Head:
     if "\0" in text:
         raise InputError(path, f": {_no_text()}: it has zero bytes")
     mark = len(codecs.BOM_UTF8) if start.startswith(codecs.BOM_UTF8) else 0
-    return Head(path, text, packing, mark)
+    return Head(path, text, packing, mark, len(start) < HEAD_BYTES)
 
 
 def _no_text() -> str:
@@ -118,9 +123,17 @@ def read_heads(paths: Sequence[str]) -> list[Head]:
 
 def _check_packed(path: str) -> None:
     """Raise if a packed file is damaged; DuckDB does not check the checksum."""
+    for _ in _blocks_of(path):
+        pass
+
+
+def _blocks_of(path: str) -> Iterator[bytes]:
+    """Yield the bytes of a file, unpacked, in blocks, without a byte order mark."""
     with unpacked(path) as (stream, _):
-        while stream.read(HEAD_BYTES):
-            pass
+        block = stream.read(HEAD_BYTES).removeprefix(codecs.BOM_UTF8)
+        while block:
+            yield block
+            block = stream.read(HEAD_BYTES)
 
 
 def lines_of(path: str) -> Iterator[bytes]:
