@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -70,17 +70,21 @@ class Plain(NamedTuple):
         kept = {role: _kept_as(role, kind, narrow=role in self.narrow) for role, kind in self.types.items()}
         return {role: width for role, width in kept.items() if width is not None}
 
-    def batches(self, at: int, n_rows: int, roles: Iterable[str], *, buffer: int = 0) -> Iterator[tuple[int, Any]]:
+    def batches(self, at: int, n_rows: int, roles: Iterable[str]) -> Generator[tuple[int, Any], None, None]:
         """Yield pieces of a row group, of at most so many rows: the first row among those of all files, and columns.
 
-        Without a `buffer`, in bytes, PyArrow reads the row group before it decodes it. Raise DoubtError for nulls, or
-        if there are not as many rows as the file says.
+        Raise DoubtError for nulls, or if there are not as many rows as the file says.
         """
         import pyarrow.parquet as pq
 
         group, done = self.groups[at], 0
         names = [self.names[role] for role in roles]
-        with pq.ParquetFile(utf8_path(group.path), metadata=group.metadata, buffer_size=buffer) as file:
+        with pq.ParquetFile(
+            utf8_path(group.path),
+            metadata=group.metadata,
+            buffer_size=BUFFER,
+            pre_buffer=False,  # else PyArrow reads the row group before it decodes it
+        ) as file:
             for batch in file.iter_batches(n_rows, row_groups=[group.nth], columns=names, use_threads=False):
                 if done + batch.num_rows > group.rows or any(column.null_count for column in batch.columns):
                     raise DoubtError
@@ -94,7 +98,7 @@ class Plain(NamedTuple):
     ) -> Generator[tuple[int, dict[str, Array]], None, None]:
         """Yield the numbers of pieces of a row group by role: of all columns, or of some."""
         kept = {role: width for role, width in self.kept().items() if not roles or role in roles}
-        for first, batch in self.batches(at, n_rows, kept, buffer=BUFFER):
+        for first, batch in self.batches(at, n_rows, kept):
             if batch.num_rows:
                 yield first, {role: _held(batch.column(self.names[role]), width) for role, width in kept.items()}
 
@@ -141,16 +145,13 @@ def _looks_narrow(plain: Plain, role: str) -> bool:
 
     Column statistics would cover all rows, but PyArrow ends the process if it reads them from a damaged footer.
     """
-    import pyarrow.parquet as pq
-
     if str(plain.types[role]) != "int64":
         return False
-    path, metadata, nth, *_ = plain.groups[0]
-    damages: tuple[type[Exception], ...] = (*damages_of_parquet(), StopIteration)
+    damages: tuple[type[Exception], ...] = (*damages_of_parquet(), DoubtError, StopIteration)
     try:
-        with pq.ParquetFile(utf8_path(path), metadata=metadata) as file:
-            first = next(file.iter_batches(MIN_PIECE, row_groups=[nth], columns=[plain.names[role]])).column(0)
-        return len(first) > first.null_count == 0 and _are_held(values_of(first), np.dtype(np.int32))
+        with contextlib.closing(plain.batches(0, MIN_PIECE, [role])) as batches:
+            first = next(batches)[1].column(0)
+        return _are_held(values_of(first), np.dtype(np.int32))
     except damages:
         return False
 
@@ -289,7 +290,7 @@ class _Columns:
         with contextlib.ExitStack() as stack:
             for role, numbering in self._numbered.items():
                 self._lists[role][at] = stack.enter_context(numbering.list_of_thread())
-            for first, batch in self._plain.batches(at, n_rows, self._plain.names, buffer=BUFFER):
+            for first, batch in self._plain.batches(at, n_rows, self._plain.names):
                 self._take(batch, at, first)
 
     def _take(self, batch: Any, at: int, first: int) -> None:
