@@ -17,6 +17,7 @@ from fastrec.scored.sorting import Runs
 __all__ = ["CurvePart", "log_area", "part_of_counts", "part_of_weights", "slopes_of_part"]
 
 Array = np.ndarray[Any, Any]
+ROUNDING = 2.0**-40  # relative, of areas of weighted rows: more than any has
 
 
 class CurvePart(NamedTuple):
@@ -49,8 +50,8 @@ class CurvePart(NamedTuple):
             return standardised(area, low, high)
         return float(min(area / (high - low), 1) if self.scale == "width" else area)
 
-    def slope(self, area: float) -> float:
-        """Return the slope of the scaled area in the area."""
+    def slope(self, area: Any) -> float:
+        """Return the slope of the scaled area in the area; at that of chance, where there are two, that above it."""
         low, high = self.limits  # exact, so that no narrow part is empty
         chance = (high * high - low * low) / 2
         is_worse = low > 0 and area < chance
@@ -60,9 +61,14 @@ class CurvePart(NamedTuple):
 
 def part_of_counts(runs: Runs, part: CurvePart) -> float:
     """Return the exact area under a part of the curve of counted rows; NaN for one class."""
-    own = part.of(runs)
-    low, high = (area_up_to(own, limit) for limit in part.limits)
-    return math.nan if low is None or high is None else part.scaled(high - low)
+    area = _counted_area(part.of(runs), part)
+    return math.nan if area is None else part.scaled(area)
+
+
+def _counted_area(runs: Runs, part: CurvePart) -> Fraction | None:
+    """Return the exact area of a part of the curve of counted rows, whose false positive rate has the limits."""
+    low, high = (area_up_to(runs, limit) for limit in part.limits)
+    return None if low is None or high is None else high - low
 
 
 def part_of_weights(runs: Runs, part: CurvePart) -> float:
@@ -156,5 +162,6 @@ def slopes_of_part(runs: Runs, part: CurvePart) -> Array | None:
     slopes = np.empty((len(places), 2))
     slopes[::-1, 1] = (high - places - area) / own.positives.sum()
     slopes[::-1, 0] = (levels - (1 - high) * top - low * bottom - area) / own.negatives.sum()
-    slopes *= part.slope(area)
+    is_counted = own.positives.dtype.kind == "i"
+    slopes *= part.slope(_counted_area(own, part) if is_counted else area * (1 + ROUNDING))
     return slopes if part.side == "fpr" else np.ascontiguousarray(slopes[::-1, ::-1])

@@ -198,6 +198,21 @@ def test_narrow_parts_have_a_value(metric: str, indptr: list[int] | None) -> Non
     assert 0 <= report[metric] <= 1
 
 
+@pytest.mark.parametrize("weight", [None, 0.1])
+@pytest.mark.parametrize(("low", "high"), [(0.05, 0.55), (0.15, 0.35), (0.3, 0.8), (0.6, 0.7)])
+def test_the_error_at_the_area_of_chance_is_that_of_larger_areas(low: float, high: float, weight: float | None) -> None:
+    """McClish's correction has two slopes there; that area is rounded up or down."""
+    above = 1 / (2 * (high - low - (high**2 - low**2) / 2))
+    for levels in (2, 3, 5, 7, 10, 13, 23):
+        labels, scores = np.tile([1, 0, 0], levels), np.repeat(np.arange(levels), 3) / levels
+        weights = None if weight is None else np.full(len(labels), weight)
+        metrics = [f"auc(min_fpr={low}, max_fpr={high}{scale})" for scale in ("", ", scale=raw")]
+        report = fastrec.evaluate_scores(labels, scores, metrics=metrics, sample_weight=weights)
+        value, raw = report.estimates.values()
+        assert value.mean == pytest.approx(0.5, abs=1e-12)
+        assert value.std_error == pytest.approx(above * raw.std_error, rel=1e-9)
+
+
 @pytest.mark.parametrize("scale", ["mcclish", "width", "raw"])
 @pytest.mark.parametrize(
     "limits", ["min_fpr=0.5, max_fpr=0.500000001", "min_tpr=0.75, max_tpr=0.750000001", "max_tpr=1e-17"]

@@ -68,8 +68,13 @@ def slope_of_auc(everything: Rows, *, scale: str = "mcclish", **limits: float) -
 
 
 def slope_of_part(everything: Rows, side: str, low: Fraction, high: Fraction, scale: str) -> Slope:
-    """By small changes of the weight of a row; where the curve rises at a limit, of the part within the limits."""
+    """By small changes of the weight of a row; where the curve rises at a limit, of the part within the limits.
+
+    The scaled area has two slopes at that of chance. The one above it counts.
+    """
     inside, step = Fraction(1, 10**15), weight_of(everything) / 10**24
+    area, more = part_of_area(everything, side, low, high), Fraction(1, 10**24)
+    factor = (scaled(area + more, side, low, high, scale) - scaled(area, side, low, high, scale)) / more
 
     @functools.cache
     def slope_at(label: float, score: float) -> Fraction:
@@ -77,8 +82,7 @@ def slope_of_part(everything: Rows, side: str, low: Fraction, high: Fraction, sc
             part_of_area((*everything, Row(label, score, way * step)), side, low + inside, high - inside)
             for way in (1, -1)
         ]
-        found = [scaled(area, side, low, high, scale) for area in areas]
-        return (found[0] - found[1]) / (2 * step)
+        return factor * (areas[0] - areas[1]) / (2 * step)
 
     return lambda row: slope_at(row.label, row.score)
 
