@@ -49,7 +49,8 @@ def finished(
         return Evaluated(report.with_groups(groups), {}, {})
     columns = [ids] if len(users) == 1 else [as_labels(list(column)) for column in zip(*ids.tolist(), strict=True)]
     of_users = labels.of_users() if labels.names else dict(report.labels)
-    report = report.with_groups(groups, of_users, {f"by{nth}": name for nth, name in enumerate(labels.names)})
+    named = {f"by{nth}": name for nth, name in enumerate(labels.names)} or {name: name for name in of_users}
+    report = report.with_groups(groups, of_users, named)
     return Evaluated(report, dict(zip(users.values(), columns, strict=True)), of_users)
 
 
