@@ -2,6 +2,7 @@
 
 import gzip
 import os
+import re
 
 import pytest
 
@@ -46,6 +47,7 @@ def test_a_fault_of_one_file_is_told_for_any_threads(tmp_path, fault, at, packed
             fastrec.evaluate_files(pattern, metrics=["auc"], n_threads=n_threads)
         messages.add(str(found.value))
     assert len(messages) == 1
+    assert "open quote" not in fault or re.search(r"a quote is not closed|is a quote not closed\?", messages.pop())
 
 
 @pytest.mark.parametrize("value", ['5"', '"5"""', '"a\nb"', '"a,b"', '""""', 'a"b"c'])

@@ -48,8 +48,9 @@ def reason_of_csv(error: csv.Error) -> str:
     text = str(error)
     if text.startswith("field larger than field limit"):
         return (
-            f"a value has more than {csv.field_size_limit():,} characters, the limit of Python's csv module: "
-            "write the rows as Parquet, or call csv.field_size_limit with a larger number first"
+            f"a value has more than {csv.field_size_limit():,} characters, the limit of Python's csv module: is a "
+            "quote not closed? If all are, write the rows as Parquet, or call csv.field_size_limit with a larger "
+            "number first"
         )
     return "a quote is not closed" if text == "unexpected end of data" else text
 
