@@ -85,7 +85,7 @@ def share_threads(work: Callable[[int, int], T], sizes: Sequence[int], n_threads
     failed: dict[int, Exception] = {}
 
     def attempt(at: int, threads: int) -> None:
-        if all(at < other for other in failed):
+        if at < min(tuple(failed), default=len(sizes)):  # a copy: other threads may add to it
             try:
                 found[at] = work(at, threads)
             except Exception as error:  # noqa: BLE001 - raised below
