@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 import importlib.util
 from collections.abc import Iterator
 
-from fastrec.runtime.threads import uninterrupted
+from fastrec.runtime.threads import import_late
 
 __all__ = ["one_blas_thread"]
 
@@ -21,6 +20,6 @@ def one_blas_thread() -> Iterator[None]:
     if importlib.util.find_spec("threadpoolctl") is None:
         yield
         return
-    module = uninterrupted(lambda: importlib.import_module("threadpoolctl"))
+    module = import_late("threadpoolctl")
     with module.threadpool_limits(limits=1, user_api="blas"):
         yield
