@@ -227,14 +227,16 @@ def test_a_part_is_compiled_ahead(tmp_path: Path) -> None:
         fastrec.warmup("everything")
 
 
-WARM_UP_LOGS = """
+KEPT_AFTER = """
 import os, sys
 import fastrec, numpy as np
 def kept():
     found = os.walk(sys.argv[1])
     return {os.path.basename(folder) for folder, _, files in found if any(own.endswith(".nbc") for own in files)}
-fastrec.warmup("logs")
+fastrec.warmup(sys.argv[2])
 before = kept()
+"""
+EVALUATE_LOGS = """
 n = 1 << 18
 clicks, ids = np.arange(n) % 2, np.arange(n) % 512
 for dtype in (np.int16, np.int32, np.int64):
@@ -243,17 +245,10 @@ for dtype in (np.int16, np.int32, np.int64):
     for method in ("ctr", "pivot", "adjacent", "em"):
         fastrec.position_bias(clicks, ranks, ids, ids, method=method, n_samples=2).interval()
 fastrec.policy_value(clicks, np.ones(n), np.ones(n), estimator=["ips", "rips", "sniips"])
-print(*sorted(before), "/", *sorted(kept() - before))
 """
 GROUP_LOGS = """
-import os, sys
-import fastrec, numpy as np, pyarrow as pa, pyarrow.parquet as pq
+import pyarrow as pa, pyarrow.parquet as pq
 from fastrec.files import rows
-def kept():
-    found = os.walk(sys.argv[1])
-    return {os.path.basename(folder) for folder, _, files in found if any(own.endswith(".nbc") for own in files)}
-fastrec.warmup("all")
-before = kept()
 draw = np.random.default_rng(1)
 rows.ROWS_TO_GROUP = 100_000
 for n, users in ((300_000, 20_000), (700_000, 90_000)):
@@ -263,18 +258,27 @@ for n, users in ((300_000, 20_000), (700_000, 90_000)):
         path = os.path.join(sys.argv[1], "log.parquet")
         pq.write_table(pa.table({"user_id": ids.astype(kind), "label": labels, "score": draw.random(n)}), path)
         fastrec.evaluate_files(path, metrics=["auc", "gauc"])
+"""
+TELL = """
 print(*sorted(before), "/", *sorted(kept() - before))
 """
 OF_LOGS = {"weigh_slates", "count_ranks", "add_users", "count_cells", "move_cells", "fill_entries", "draw_queries"}
 OF_LOGS |= {"weigh_entries", "expect"}
 
 
+def compiled(folder: Path, what: str, program: str) -> tuple[set[str], set[str]]:
+    """Return the kernels that `warmup` compiles, and those that a program then compiles."""
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "FASTREC_CACHE_DIR": str(folder)}
+    command = [sys.executable, "-c", KEPT_AFTER + program + TELL, str(folder), what]
+    done = subprocess.run(command, check=True, env=environment, capture_output=True, text=True)
+    before, after = (set(part.split()) for part in done.stdout.split("/"))
+    return before, after
+
+
 @pytest.mark.thorough
 def test_kernels_of_logs_are_compiled_ahead(tmp_path: Path) -> None:
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "FASTREC_CACHE_DIR": str(tmp_path)}
-    command = [sys.executable, "-c", WARM_UP_LOGS, str(tmp_path)]
-    done = subprocess.run(command, check=True, env=environment, capture_output=True, text=True)
-    before, after = ({name.partition("-")[0] for name in part.split()} for part in done.stdout.split("/"))
+    found = compiled(tmp_path, "logs", EVALUATE_LOGS)
+    before, after = ({name.partition("-")[0] for name in names} for names in found)
     assert before >= OF_LOGS
     assert not after & OF_LOGS
 
@@ -282,9 +286,6 @@ def test_kernels_of_logs_are_compiled_ahead(tmp_path: Path) -> None:
 @pytest.mark.thorough
 def test_kernels_that_group_rows_are_compiled_ahead(tmp_path: Path) -> None:
     pytest.importorskip("duckdb")
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "FASTREC_CACHE_DIR": str(tmp_path)}
-    command = [sys.executable, "-c", GROUP_LOGS, str(tmp_path)]
-    done = subprocess.run(command, check=True, env=environment, capture_output=True, text=True)
-    before, after = (set(part.split()) for part in done.stdout.split("/"))
+    before, after = compiled(tmp_path, "all", GROUP_LOGS)
     assert {"find_parts-int32", "find_parts-int64", "number_dense-int32-uint16", "number_dense-int64-uint32"} <= before
     assert not [name for name in after if name.startswith(("find_parts", "number_", "scatter", "move", "place_"))]

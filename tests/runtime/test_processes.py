@@ -281,21 +281,25 @@ def test_a_fork_while_another_thread_loads_the_compiler():
 IMPORTING = """
 import os, signal, sys, threading, time
 Entry.eager = False  # the compiler imports all parts of NumPy
-few()
 begun = threading.Event()
+def array():
+    return len(np.ma.array([2, 1]))  # as np.unique and others do in some versions
+def score():
+    return 2 * int(fastrec.evaluate_scores([1, 0], [0.5, 0.25], [0, 2], ["gauc"])["gauc"])
 class Slow:
     def find_spec(name, path, target=None):
-        if name == "numpy.ma.core":
+        if name == LATE:
             begun.set()
             time.sleep(1)
+few()
 sys.meta_path.insert(0, Slow)
-assert "numpy.ma" not in sys.modules
-threading.Thread(target=lambda: np.ma).start()  # as np.unique and others do in some versions
+assert LATE not in sys.modules
+threading.Thread(target=WORK).start()
 begun.wait()
 child = os.fork()
 if child == 0:
     signal.alarm(60)  # the child ends if it waits for ever
-    os._exit(len(np.ma.array([2, 1])))
+    os._exit(WORK())
 print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 
@@ -303,35 +307,12 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 @pytest.mark.skipif(int(np.__version__.partition(".")[0]) < 2, reason="NumPy 1 imports all of its parts at once")
 def test_a_fork_while_another_thread_imports_a_part_of_numpy():
-    check(run(IMPORTING), "2")
-
-
-IMPORTING_LATE = """
-import os, signal, sys, threading, time
-Entry.eager = False
-begun = threading.Event()
-class Slow:
-    def find_spec(name, path, target=None):
-        if name == "fastrec.kernels.row_statistics":
-            begun.set()
-            time.sleep(1)
-sys.meta_path.insert(0, Slow)
-def evaluate():
-    return fastrec.evaluate_scores([1, 0], [0.5, 0.25], [0, 2], ["gauc"])["gauc"]
-assert "fastrec.kernels.row_statistics" not in sys.modules
-threading.Thread(target=evaluate).start()
-begun.wait()
-child = os.fork()
-if child == 0:
-    signal.alarm(60)  # the child ends if it waits for ever
-    os._exit(int(evaluate()))
-print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-"""
+    check(run(IMPORTING.replace("LATE", "'numpy.ma.core'").replace("WORK", "array")), "2")
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 def test_a_fork_while_another_thread_imports_kernels():
-    check(run(IMPORTING_LATE), "1")
+    check(run(IMPORTING.replace("LATE", "'fastrec.kernels.row_statistics'").replace("WORK", "score")), "2")
 
 
 OUTLIVING = """
