@@ -32,7 +32,8 @@ __all__ = ["CutRows", "SegmentError", "Segmented", "evaluate_segments", "over_se
 T = TypeVar("T")
 Array = np.ndarray[Any, Any]
 SEGMENTS_AT_ONCE = 256  # kernels keep sums of each: a few KB per sum and thread
-FEW_ROWS, ROWS_PER_PART = 1 << 14, 1 << 17  # unless a segment has more: arrays of its users stay in the caches
+FEW_ROWS = 1 << 14  # too few for a part of their own
+ROWS_PER_PART = 1 << 17  # at most, unless a segment has more: arrays of their users stay in the caches
 ROWS_WITH_USERS = 1 << 14  # fewer in a segment are looked up quickly
 
 

@@ -80,9 +80,9 @@ def is_doubtful(data, delimiter, has_returns, has_quotes, has_integers):
 
 
 def state_after(data, delimiter, state):
-    """Return where the reader of quotes is after some bytes: before a field, in one, in quotes, or after a quote there.
+    """Return the state of a reader after some bytes: before a field, in one, in quotes, or after a quote in quotes.
 
-    A quote in quotes stands twice. One in a field that does not begin with it is a character.
+    Two quotes in quotes are one character, and so is a quote in a field that begins with another character.
     """
     state = np.int64(state)
     for i in range(np.uint64(len(data))):
