@@ -197,6 +197,8 @@ def filter_block(scratch, ties, expected, indptr, gains, span, min_gain):
 def count_hits(ranks, n_events, bucket, counts, n):
     """Count the hits of each user within each cut-off."""
     n_cutoffs = len(counts)
+    if n_cutoffs == 0:
+        return
     for c in range(n_cutoffs):
         for i in range(n):
             counts[c, i] = 0

@@ -20,6 +20,7 @@ __all__ = [
     "all_equal",
     "collect_scores",
     "count_positives",
+    "count_short_users",
     "sort_rows",
     "twice_won",
     "twice_won_in_order",
@@ -35,6 +36,7 @@ FEW_EVENTS = 24  # up to this many events are sorted by comparing all of them
 RADIX_BITS = 11
 NARROW_BITS = 9  # bits of a digit if there are fewer rows than DIGITS_OF_RADIX
 DIGITS_OF_RADIX = 1 << RADIX_BITS
+SHORT_USER = 4  # rows
 ROWS_CHECKED = 1 << 15  # at once: enough for long loops, few enough to be in the cache when they are used
 
 
@@ -452,6 +454,39 @@ def rows_of(log, extra, span):
     """Return the rows of a user."""
     ids = extra.ids[span] if len(extra.ids) > 0 else extra.ids
     return UserRows(log.labels[span], log.scores[span], log.bits[span], ids)
+
+
+@helper
+def count_short_users(log, extra, n_items, scratch, users):
+    """Do as `collect_scores` for users with few rows each, whose positives are counted only.
+
+    Return False, to have it done there, if they have more rows, or one is refused. Loops over the few rows of a user
+    would end at random, so the first rows of each are counted without a branch.
+    """
+    ranks, bounds = scratch.ranks[users.at, 0], scratch.bounds[users.at, 0]
+    bar, last_user = extra.bars[len(extra.bars) - 1], users.first + users.n
+    first, end = log.indptr[users.first], log.indptr[last_user]
+    if first == end or end - first > SHORT_USER * users.n:
+        return False
+    if not (within(log.labels[first:end], extra.label_limits) and within(log.scores[first:end], extra.score_limits)):
+        return False
+    longest = np.int64(0)
+    for i in range(users.n):
+        n_rows = log.indptr[users.first + i + 1] - log.indptr[users.first + i]
+        bounds[N_LISTED, i] = n_rows
+        longest = max(longest, n_rows)
+        bounds[START, i] = i
+        ranks[i] = 0
+    bounds[START, users.n] = users.n
+    for i in range(users.n):
+        row, stop = log.indptr[users.first + i], log.indptr[users.first + i + 1]
+        n_rel = np.int64(0)
+        for j in range(SHORT_USER):
+            n_rel += (row + j < stop) & (log.labels[np.uint64(min(row + j, end - 1))] >= bar)
+        for at in range(row + SHORT_USER, stop):
+            n_rel += log.labels[at] >= bar
+        bounds[N_RELEVANT, i] = n_rel
+    return longest <= n_items
 
 
 @helper

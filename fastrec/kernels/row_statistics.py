@@ -464,13 +464,16 @@ def row_statistics(condition, log, weights, extra, block):
         if extra.statistics[f, 2] != condition:
             continue
         out, bounds, first = block.rows[extra.statistics[f, 3]], block.bounds, block.first
+        if weights is None:
+            if kind == WEIGHTS:
+                for i in range(block.n):
+                    out[i] = log.indptr[first + i + 1] - log.indptr[first + i]
+                continue
         for i in range(block.n):
             span = slice(log.indptr[first + i], log.indptr[first + i + 1])
             labels, scores = log.labels[span], log.scores[span]
             if weights is None:
-                if kind == WEIGHTS:
-                    out[i] = len(scores)
-                elif kind == POSITIVES:
+                if kind == POSITIVES:
                     out[i] = positives_of(condition, extra, bounds, labels, i)
                 elif kind == NEGATIVES:
                     out[i] = len(scores) - positives_of(condition, extra, bounds, labels, i)

@@ -20,7 +20,7 @@ from fastrec.kernels.codes import (
     N_RELEVANT,
 )
 from fastrec.kernels.lists import Span, block_of, evaluate_condition, filter_block, ties_of
-from fastrec.kernels.positives import all_equal, collect_scores
+from fastrec.kernels.positives import all_equal, collect_scores, count_short_users
 from fastrec.kernels.row_statistics import asks_order, error_statistics, order_statistics, row_statistics
 from fastrec.kernels.sums import add_rows
 from fastrec.runtime.compiler import helper
@@ -31,12 +31,17 @@ Array = np.ndarray[Any, Any]
 @helper
 def add_classes(block, log, data_counts):
     """Count users without rows, with one class only, and with both classes but equal scores."""
+    n_empty, n_no_positives, n_no_negatives = np.int64(0), np.int64(0), np.int64(0)
     for i in range(block.n):
         n_rows, n_rel = block.bounds[N_LISTED, i], block.bounds[N_RELEVANT, i]
-        data_counts[COUNT_NO_ROWS] += n_rows == 0
-        data_counts[COUNT_NO_POSITIVES] += n_rows > 0 and n_rel == 0
-        data_counts[COUNT_NO_NEGATIVES] += n_rows > 0 and n_rel == n_rows
-        if 0 < n_rel < n_rows:
+        n_empty += n_rows == 0
+        n_no_positives += (n_rows > 0) & (n_rel == 0)
+        n_no_negatives += (n_rows > 0) & (n_rel == n_rows)
+    data_counts[COUNT_NO_ROWS] += n_empty
+    data_counts[COUNT_NO_POSITIVES] += n_no_positives
+    data_counts[COUNT_NO_NEGATIVES] += n_no_negatives
+    for i in range(block.n):
+        if 0 < block.bounds[N_RELEVANT, i] < block.bounds[N_LISTED, i]:
             u = block.first + i
             data_counts[COUNT_CONSTANT] += all_equal(log.scores[log.indptr[u] : log.indptr[u + 1]])
 
@@ -51,7 +56,10 @@ def evaluate_score_bin(log, weights, extra, gains, task, tie_scratch, at):
     n_users = len(log.indptr) - 1
     for b in task.blocks[task.starts[at] : task.starts[at + 1]]:
         span = Span(at, b * BLOCK, min(BLOCK, n_users - b * BLOCK))
-        if not collect_scores(log, extra, program.n_items, scratch, tie_scratch, span, totals.errors[at]):
+        done = False
+        if tie_scratch is None:
+            done = count_short_users(log, extra, program.n_items, scratch, span)
+        if not done and not collect_scores(log, extra, program.n_items, scratch, tie_scratch, span, totals.errors[at]):
             return
         for condition in range(len(program.min_gains)):
             which = 0

@@ -195,8 +195,10 @@ def store_rows(stored_rows, stored, condition, rows, status, first, n):
 @helper
 def add_data_counts(n_rel, n_rec, n_events, n, data_counts):
     """Add to the counts for the report: relevant items, those found, and users with a list and relevant items."""
-    data_counts[COUNT_HITS] += n_events - n
+    n_relevant, n_listed = np.int64(0), np.int64(0)
     for i in range(n):
-        data_counts[COUNT_RELEVANT] += n_rel[i]
-        if n_rel[i] > 0 and n_rec[i] > 0:
-            data_counts[COUNT_LISTED] += 1
+        n_relevant += n_rel[i]
+        n_listed += (n_rel[i] > 0) & (n_rec[i] > 0)
+    data_counts[COUNT_HITS] += n_events - n
+    data_counts[COUNT_RELEVANT] += n_relevant
+    data_counts[COUNT_LISTED] += n_listed
