@@ -6,29 +6,37 @@ user on it, as the error of a mean follows from users' values (the delta method)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from fastrec.evaluation.accumulators import GroupKey
 from fastrec.evaluation.engine import sum_exactly
-from fastrec.evaluation.sources import Scores
 from fastrec.evaluation.state import EffectSums, State
-from fastrec.inputs.lists import Lists
 from fastrec.inputs.users import Users, positions_by_code
 
-__all__ = ["GroupEffects", "add_group_effects", "effects_of_groups"]
+__all__ = ["GroupEffects", "Written", "add_group_effects", "effects_of_groups", "scaled"]
 
 Array = np.ndarray[Any, Any]
-Write = Callable[[GroupKey | None, Array, Array], tuple[list[int], list[int]]]
+
+
+class Written(NamedTuple):
+    """What is known of the effects of the users of a group; rows are those of the array of effects."""
+
+    factors: dict[int, int]  # of each row that was written: the effects are its values times this
+    known: dict[int, tuple[int, int]]  # sums of the effects of rows that were not written, and of their squares
+    classes: list[int]  # how many users have each class of scored rows; lists have none
+
+
+Write = Callable[[GroupKey | None, Array, Array], Written]
 
 
 class GroupEffects(NamedTuple):
     """Sums of the effects of the users of a group of a batch."""
 
     group: GroupKey | None
-    sums: dict[int, Array]  # by position of the metric: of effects, and of their squares
+    sums: dict[int, tuple[int, int]]  # by position of the metric: of effects, and of their squares
     classes: list[int]  # how many users have each class of scored rows; lists have none
 
 
@@ -39,23 +47,30 @@ def effects_of_groups(
     effects: Array,
     write: Write,
     n_threads: int,
-    like: Lists | Scores,
 ) -> list[GroupEffects]:
     """Return the effects of the users of a batch on some metrics: of each group, or of all users without codes.
 
     `places` are the positions of the metrics, and `effects` has a row for each, float64 (n_places, n_users).
-    `write(group, members, effects)` fills the columns of a group; it returns the rows with effects, and how many
-    users have each class. `like` is as in `sum_exactly`.
+    `write(group, members, effects)` fills the columns of a group.
     """
     members_of = [np.arange(effects.shape[1])] if codes is None else positions_by_code(codes)
     code_of = [0 if codes is None else int(codes[members[0]]) for members in members_of]
     groups = [None if code == 0 else users.keys[code - 1] for code in code_of]
     written = [write(group, members, effects) for group, members in zip(groups, members_of, strict=True)]
-    totals = sum_exactly(effects, users.groups[:0] if codes is None else codes[None], n_threads, like)
-    return [
-        GroupEffects(group, {places[nth]: totals[code, nth] for nth in have}, classes)
-        for code, group, (have, classes) in zip(code_of, groups, written, strict=True)
-    ]
+    totals = sum_exactly(effects, codes, n_threads) if any(own.factors for own in written) else None
+    found = []
+    for code, group, own in zip(code_of, groups, written, strict=True):
+        sums = {places[nth]: of_known for nth, of_known in own.known.items()}
+        if totals is not None:
+            sums |= {places[nth]: scaled(totals[code, nth], factor) for nth, factor in own.factors.items()}
+        found.append(GroupEffects(group, sums, own.classes))
+    return found
+
+
+def scaled(sums: Sequence[int], factor: int) -> tuple[int, int]:
+    """Return the sum and the sum of squares of values that are a factor as large as those of some sums."""
+    total, squares = sums
+    return total * factor, squares * factor**2
 
 
 def add_group_effects(state: State, found: Iterable[GroupEffects]) -> None:

@@ -13,17 +13,17 @@ from fastrec.evaluation.given import GivenRows
 from fastrec.evaluation.run import KernelInput, launch
 from fastrec.evaluation.sources import ListSource, Scores
 from fastrec.exceptions import MetricError
-from fastrec.inputs.lists import Lists
 from fastrec.inputs.ragged import read_only
 from fastrec.inputs.users import Users
 from fastrec.kernels import codes as op
 from fastrec.kernels.lists import UserArrays
 from fastrec.kernels.program import Program
-from fastrec.kernels.sums import Totals
+from fastrec.kernels.sums import Totals, add_values
 from fastrec.metrics.plan import Plan, Policies, call_on_arrays
-from fastrec.metrics.program import ConditionRows, Extent, Writer
+from fastrec.metrics.program import Extent
 from fastrec.metrics.statistics import Row, Values
-from fastrec.metrics.sums import Failure, Sum, SumList, program_of_sums
+from fastrec.metrics.sums import Failure, SumList
+from fastrec.runtime.compiler import Entry
 from fastrec.runtime.launch import SMALL_ROWS, STEPS_PER_LAUNCH
 from fastrec.runtime.threads import run_in_threads
 
@@ -34,6 +34,7 @@ Array = np.ndarray[Any, Any]
 
 
 USERS_PER_PART = 16384  # users at a time for providers and formulas on arrays: takes a few MB, reused
+STEPS_PER_VALUE = 32
 REFUSED_VALUES = (op.OUT_OF_LIMITS, op.OUT_OF_RANGE, op.OVERFLOW)
 
 
@@ -190,28 +191,34 @@ def _look_up(where: dict[Hashable, Any], row: Row) -> Any:
         ) from None
 
 
-def sum_exactly(values: Array, groups: Array, n_threads: int, like: Lists | Scores) -> Array:
-    """Return the exact sums of rows (n, n_users) and of their squares, over all users and by group.
+def sum_exactly(values: Array, groups: Array | None, n_threads: int) -> Array:
+    """Return the exact sums of rows (n, n_users) and of their squares by group; without groups, over all users.
 
-    They are object (n_groups + 1, n, 2): Python integers in steps of 2^-GENERAL_SCALE. The kernel is that of the lists
-    or scored rows in `like`, which is already there if it was compiled for them.
+    They are object (n_groups + 1, n, 2): Python integers in steps of 2^-GENERAL_SCALE. Users of group 0 are in none.
     """
-    sums, n_users = SumList(), values.shape[1]
-    sums.add(*(Sum(0, Row(("given", nth)), "") for nth in range(len(values))))
-    program = program_of_sums(sums, Writer([ConditionRows(0.0, tuple(own.row for own in sums.sums))], graded=False))
-    blocks = np.arange(-(-n_users // op.BLOCK))
-    users = UserArrays(read_only(groups), read_only(values))
-    n_groups = int(groups.max(initial=0))
-    source: ListSource | Scores
-    if isinstance(like, Scores):
-        source = like.without_rows(n_users)
-    else:
-        source = _nothing(n_users)._replace(
-            gains=None if like.gains is None else np.zeros(0), blocks=None if like.blocks is None else like.blocks[:0]
-        )
-    totals = launch(source, program, users, np.empty((0, 0)), n_groups, blocks, n_threads)
-    _raise_failure(totals, sums, 0)
-    return sum_digits(totals.fixed, totals.general)
+    n_rows, n_users = values.shape
+    n_groups = 0 if groups is None else int(groups.max(initial=0))
+    edges = [n_users * at // n_threads for at in range(n_threads + 1)] if values.size >= SMALL_ROWS else [0, n_users]
+    general = np.zeros((len(edges) - 1, n_groups + 1, n_rows, 2, op.DIGITS), np.int64)
+    add = _adder().suited_to(STEPS_PER_VALUE * values.size)
+
+    def add_part(at: int) -> int:
+        own = slice(edges[at], edges[at + 1])
+        part = read_only(values[:, own])
+        codes = None if groups is None else read_only(groups[own])
+        room = np.empty(op.BLOCK), np.empty(6, np.int64)
+        found = int(add(part, part.view(np.int64), codes, general[at], room))
+        return -1 if found < 0 else own.start + found
+
+    failed = [user for user in run_in_threads(add_part, range(len(general)), n_threads) if user >= 0]
+    if failed:
+        raise KernelError(Failure(op.OVERFLOW, min(failed), 0))
+    return sum_digits(np.zeros((1, n_groups + 1, 0, 6), np.int64), general)
+
+
+@functools.cache
+def _adder() -> Entry:
+    return Entry(add_values, "add_values")
 
 
 def _part(totals: Totals, more: Totals | None) -> BatchSums:

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 
 from fastrec.evaluation.accumulators import AccumulatorKey, GroupKey
-from fastrec.evaluation.effects import add_group_effects, effects_of_groups
+from fastrec.evaluation.effects import Written, add_group_effects, effects_of_groups
 from fastrec.evaluation.state import State
-from fastrec.inputs.lists import Lists
 from fastrec.inputs.users import Users
 from fastrec.items.effects import add_effects
 from fastrec.items.exposure import Effects
@@ -23,7 +22,7 @@ Array = np.ndarray[Any, Any]
 
 
 def find_effects_on_exposure(
-    state: State, lists: Lists, sides: Mapping[str, Any], n_threads: int, *, per_user: bool
+    state: State, sides: Mapping[str, Any], n_threads: int, *, per_user: bool
 ) -> dict[int, Array]:
     """Add the effects of the lists of a batch to a state, and return values of users by the position of the metric.
 
@@ -38,7 +37,7 @@ def find_effects_on_exposure(
     write = partial(_write, state, wanted, sides, n_threads)
     for codes in (None, *users.groups):
         effects = np.zeros((len(wanted), len(listed)))
-        of_groups = effects_of_groups(wanted, users, codes, effects, write, n_threads, lists)
+        of_groups = effects_of_groups(wanted, users, codes, effects, write, n_threads)
         add_group_effects(state, of_groups)
         for at in of_groups[0].sums if codes is None and per_user else ():
             mean = state.part().estimate(state.plan.values[at])[0]
@@ -55,11 +54,8 @@ def _write(
     group: GroupKey | None,
     members: Array,
     out: Array,
-) -> tuple[list[int], list[int]]:
-    """Write effects of the lists of a group on the metrics that have a value, into rows of out; return these rows.
-
-    Lists have no classes, whose users are counted with scored rows.
-    """
+) -> Written:
+    """Write effects of the lists of a group on the metrics that have a value, into rows of out."""
     together: dict[Any, dict[int, Effects]] = {}  # by exposure
     sums = state.part(group)
     for row, at in enumerate(wanted):
@@ -70,4 +66,4 @@ def _write(
             together.setdefault(exposure, {})[row] = value.over.effects(exposure)
     for exposure, effects in together.items():
         add_effects(exposure, effects, sides, members, out, n_threads)
-    return [row for effects in together.values() for row in effects], []
+    return Written({row: 1 for effects in together.values() for row in effects}, {}, [])

@@ -456,7 +456,7 @@ class Evaluator(BaseEvaluator):
         with self._changing():
             lists, order = prepared.lists, prepared.users.order
             sides = self._sides_of(prepared, lists) if sides is None else sides
-            found = find_effects_on_exposure(state, lists, sides, self._n_threads, per_user=self._per_user)
+            found = find_effects_on_exposure(state, sides, self._n_threads, per_user=self._per_user)
             for at, values in found.items():
                 self._join_values(state.n_users, copied=False)
                 self._values[0][at, batch : batch + len(values)] = values if order is None else values[order]

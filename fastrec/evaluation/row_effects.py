@@ -13,14 +13,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrec.evaluation.accumulators import SCORE_COUNTS, AccumulatorKey, GroupKey
-from fastrec.evaluation.effects import GroupEffects, add_group_effects, effects_of_groups
+from fastrec.evaluation.effects import GroupEffects, Written, add_group_effects, effects_of_groups, scaled
 from fastrec.evaluation.row_rules import positive_rows
-from fastrec.evaluation.sources import Scores
 from fastrec.evaluation.state import State
 from fastrec.inputs.rows import Rows
 from fastrec.inputs.users import Users, positions_by_code
 from fastrec.report.estimates import Effects
-from fastrec.scored.influence import BatchRows, BatchUsers, count_classes
+from fastrec.scored.influence import BatchRows, BatchUsers, SummedEffects
 
 __all__ = ["effects_in_segments", "effects_on_ratios", "find_effects_on_order"]
 
@@ -65,12 +64,12 @@ class ReviewedRows(NamedTuple):
     n_threads: int
 
     def effects(
-        self, state: State, users: Users, codes: Array | None, source: Scores, values: Array | None = None
+        self, state: State, users: Users, codes: Array | None, values: Array | None = None
     ) -> list[GroupEffects]:
         """Return the effects of users by group, or of all; `values` (n_places, n_users) get metric plus effect."""
         effects = np.zeros((len(self.places), len(self.chosen.indptr) - 1))
         write = partial(_write, state, self, values)
-        return effects_of_groups(self.places, users, codes, effects, write, self.n_threads, source)
+        return effects_of_groups(self.places, users, codes, effects, write, self.n_threads)
 
 
 def _reviewed(state: State, rows: Rows, n_threads: int) -> Iterator[ReviewedRows]:
@@ -84,20 +83,18 @@ def _reviewed(state: State, rows: Rows, n_threads: int) -> Iterator[ReviewedRows
         yield ReviewedRows(BatchRows(positive, rows.scores, weights, rows.indptr), condition, places, n_threads)
 
 
-def find_effects_on_order(
-    state: State, rows: Rows, source: Scores, n_threads: int, *, per_user: bool = False
-) -> Effects:
+def find_effects_on_order(state: State, rows: Rows, n_threads: int, *, per_user: bool = False) -> Effects:
     """Add the effects of a batch on metrics of the order of all rows to a state, once this has all rows.
 
     Return the metric plus the effect for each user, in the order of reports, if these are kept; NaN for users without
-    rows. `source` has the rows in the form that kernels take.
+    rows.
     """
     found: Effects = {}
     users, n_users = rows.users, len(rows.indptr) - 1
     for batch in _reviewed(state, rows, n_threads):
         for codes in (None, *users.groups):
             values = np.full((len(batch.places), n_users), np.nan) if per_user else None
-            add_group_effects(state, batch.effects(state, users, codes, source, values))
+            add_group_effects(state, batch.effects(state, users, codes, values))
             if values is not None:
                 grouping = None if codes is None else users.keys[int(codes[0]) - 1][0]
                 for own, at in zip(np.where(_having_rows(rows), values, np.nan), batch.places, strict=True):
@@ -107,18 +104,13 @@ def find_effects_on_order(
     return found
 
 
-def effects_in_segments(state: State, rows: Rows, source: Scores, n_threads: int) -> list[GroupEffects]:
+def effects_in_segments(state: State, rows: Rows, n_threads: int) -> list[GroupEffects]:
     """Return the effects of the rows of some segments, whose users are in groups.
 
     Threads may share the state: no two of them use the score counts of one segment.
     """
     batches = _reviewed(state, rows, n_threads)
-    return [
-        own
-        for batch in batches
-        for codes in rows.users.groups
-        for own in batch.effects(state, rows.users, codes, source)
-    ]
+    return [own for batch in batches for codes in rows.users.groups for own in batch.effects(state, rows.users, codes)]
 
 
 def _write(
@@ -128,26 +120,25 @@ def _write(
     group: GroupKey | None,
     members: Array,
     effects: Array,
-) -> tuple[list[int], list[int]]:
-    """Write the effects of the users of a group; return the rows of these, and how many users have each class.
-
-    `values` gets the metric plus the effect.
-    """
+) -> Written:
+    """Write the effects of the users of a group. `values` gets the metric plus the effect."""
     counts: Any = state.accumulators[AccumulatorKey(SCORE_COUNTS, batch.condition, group)]
     sums = state.part(group)
-    classes = count_classes(batch.chosen, members, batch.n_threads)
-    own = _run_of(members)
-    have = []
+    users, own = BatchUsers(batch.chosen, members, batch.n_threads), _run_of(members)
+    factors, known = {}, {}
     for nth, at in enumerate(batch.places):
         value = state.plan.values[at]
         assert value.over is not None and value.over.influence is not None
-        users = BatchUsers(batch.chosen, members, classes, batch.n_threads)
-        if (found := value.over.influence(counts, users)) is not None:
-            effects[nth, own] = sums.n_users(value) * found
+        found, factor = value.over.influence(counts, users), sums.n_users(value)
+        if isinstance(found, SummedEffects):
+            known[nth] = scaled(found, factor)
+        elif found is not None:
+            effects[nth, own] = found
             if values is not None:
-                values[nth, own] = value.over.value(counts) + effects[nth, own]
-            have.append(nth)
-    return have, [int(np.count_nonzero(own)) for own in classes.T]
+                values[nth, own] = value.over.value(counts) + factor * found
+            factors[nth] = factor
+    classes = counts.owners_by_class or [int(np.count_nonzero(own)) for own in users.classes.T]
+    return Written(factors, known, classes)
 
 
 def _run_of(members: Array) -> Array | slice:

@@ -229,7 +229,7 @@ def _collect_score_counts(sides: Mapping[str, Any], least: float, _: Keys, n_thr
     """Yield the score counts of all rows of a batch, and of the rows of each group."""
     rows: Rows = sides["rows"]
     positive, weights = positive_rows(rows, least)
-    indptr = rows.indptr if sides.get("reviewed") else None
+    indptr = rows.indptr if sides.get("reviewed") and weights is None else None
     yield None, _score_counts(positive, rows.scores, weights, n_threads, indptr)
     yield from score_counts_by_group(rows, least, n_threads)
 
@@ -290,10 +290,12 @@ def weights_of(rows: Rows) -> Array | None:
 def _score_counts(
     positive: Array, scores: Array, weights: Array | None, n_threads: int, indptr: Array | None = None
 ) -> ScoreCounts:
+    from fastrec.scored.marks import Owners
     from fastrec.scored.score_counts import ScoreCounts
 
     score_counts = ScoreCounts(weighted=weights is not None)
-    score_counts.add(positive, scores, weights, indptr=indptr, n_threads=n_threads)
+    owners = None if indptr is None else Owners.of(indptr)
+    score_counts.add(positive, scores, weights, owners=owners, n_threads=n_threads)
     return score_counts
 
 

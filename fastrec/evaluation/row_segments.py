@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 
 from fastrec.evaluation.accumulators import SCORE_COUNTS, Accumulator, AccumulatorKey, GroupKey, collect
-from fastrec.evaluation.engine import KernelError, evaluate_source
+from fastrec.evaluation.engine import KernelError, evaluate_source, sum_exactly
 from fastrec.evaluation.row_rules import count_by_code, make_source, positive_rows, score_counts_by_code
 from fastrec.evaluation.state import SegmentSums
-from fastrec.inputs.grouping import Grouping, group_rows
-from fastrec.inputs.row_groups import NO_SEGMENT, RowGroups
+from fastrec.inputs.grouping import group_rows
+from fastrec.inputs.row_groups import NO_SEGMENT, RowGroups, places_of
 from fastrec.inputs.rows import Rows
 from fastrec.inputs.users import Users
 from fastrec.metrics.plan import Accumulated, Plan, Policies
@@ -53,7 +53,7 @@ class CutRows(NamedTuple):
     keys: list[GroupKey | None]  # of these segments; None: rows in no segment
     indptr: Array  # int64 (n_segments + 1,): where the rows of each begin
     users: Array  # int64 (n_segments + 1,): where the users of each begin
-    of_rows: Array  # the user in the batch of each row
+    user_of: Callable[[int], int] | None  # the user in the batch of a row, for errors
 
     def codes(self) -> Array:
         """Return the code of each row."""
@@ -126,20 +126,24 @@ def evaluate_segments(
     found = Segmented([], [], [])
     counted = [own for own in wanted if own.kind == SCORE_COUNTS]
     others = [own for own in wanted if own.kind != SCORE_COUNTS]
-    only_order = step is not None and not others and all(value.over is not None for value in plan.values)
+    only_order = not others and all(value.over is not None and value.call.metric.builtin for value in plan.values)
+    has_weights = rows.weights is not None or rows.users.weights is not None
     for segments in rows.segments:
         ordered, codes = rows, segments.codes
-        if only_order:  # of rows without users, no sum is read
+        if only_order and step is not None:  # of rows without users, no sum is read
             found.sums.append(_no_sums(plan, segments.keys))
         else:
             cut = _cut(rows, segments, step, n_threads)
             if not keep_cuts:
                 ordered, codes = cut.rows, cut.codes()
-            for sums, every in cut.over_parts(partial(_evaluate_part, plan, rules, others, cut), n_threads):
-                found.sums.append(sums)
-                found.accumulators.extend((key, own) for key, own in every if key.group is not None)
+            if only_order and not has_weights:
+                found.sums.append(_sums_of_users(plan, cut))
+            else:
+                for sums, every in cut.over_parts(partial(_evaluate_part, plan, rules, others, cut), n_threads):
+                    found.sums.append(sums)
+                    found.accumulators.extend((key, own) for key, own in every if key.group is not None)
             if keep_cuts:  # without what only errors read
-                cut = cut._replace(of_rows=cut.of_rows[:0].copy())
+                cut = cut._replace(user_of=None)
                 found.cuts.append(cut)
         for kind, condition, _ in counted:
             least, n_segments = plan.min_gains[condition], len(segments.labels)
@@ -154,11 +158,14 @@ def evaluate_segments(
 
 def _counts_for_review(cut: CutRows, n_segments: int, least: float, n_threads: int) -> list[ScoreCounts]:
     """Return the score counts of each segment. Those of large ones keep the users of their rows."""
+    from fastrec.scored.influence import SummedEffects  # loaded only here, as lists do not need it
+    from fastrec.scored.marks import Owners
+
     sizes = np.diff(cut.indptr)
     large = (sizes >= ROWS_WITH_USERS) & (cut.ids != NO_SEGMENT)
     small = ~large & (cut.ids != NO_SEGMENT)
     positive, weights = positive_rows(cut.rows, least)
-    scores, own = cut.rows.scores, np.flatnonzero(np.repeat(small, sizes))
+    scores, own = cut.rows.scores, np.flatnonzero(np.repeat(small, sizes)) if small.any() else sizes[:0]
     found = count_by_code(
         positive[own],
         scores[own],
@@ -168,6 +175,9 @@ def _counts_for_review(cut: CutRows, n_segments: int, least: float, n_threads: i
         n_threads,
     )
 
+    def summed(effects: Array) -> SummedEffects:
+        return SummedEffects(*sum_exactly(effects[None], None, 1)[0, 0].tolist())
+
     def count(at: int, n_threads: int) -> None:
         own = slice(*cut.indptr[at : at + 2].tolist())
         first, last = cut.users[at : at + 2].tolist()
@@ -175,9 +185,10 @@ def _counts_for_review(cut: CutRows, n_segments: int, least: float, n_threads: i
             positive[own],
             scores[own],
             None if weights is None else weights[own],
-            indptr=cut.rows.indptr[first : last + 1] - own.start,
+            owners=Owners.of(cut.rows.indptr[first : last + 1]),
             n_threads=n_threads,
         )
+        found[cut.ids[at]].sum_effects(summed)
 
     places = np.flatnonzero(large)
     share_threads(lambda nth, threads: count(int(places[nth]), threads), sizes[places].tolist(), n_threads)
@@ -187,6 +198,16 @@ def _counts_for_review(cut: CutRows, n_segments: int, least: float, n_threads: i
 def _no_sums(plan: Plan, keys: list[GroupKey]) -> SegmentSums:
     totals = np.zeros((len(keys), len(plan.scales), 2), dtype=object)
     return SegmentSums(keys, totals, np.zeros((len(keys), len(plan.min_gains), 4), np.int64))
+
+
+def _sums_of_users(plan: Plan, cut: CutRows) -> SegmentSums:
+    """Return the sums of metrics of the order of rows without weights: each counts the users that have rows."""
+    n_users = [(key, n) for key, n in zip(cut.keys, np.diff(cut.users).tolist(), strict=True) if key is not None]
+    sums = _no_sums(plan, [key for key, _ in n_users])
+    for line, (_, n) in zip(sums.totals, n_users, strict=True):
+        for at, scale in enumerate(plan.scales):
+            line[at] = n << scale
+    return sums
 
 
 def _evaluate_part(
@@ -206,7 +227,8 @@ def _evaluate_part(
     except KernelError as error:
         code, user, detail = error.failure
         key = part.users.keys[part.users.groups[0, user] - 1]
-        failure = type(error.failure)(code, int(cut.of_rows[cut.rows.indptr[first + user]]), detail)
+        assert cut.user_of is not None
+        failure = type(error.failure)(code, cut.user_of(int(cut.rows.indptr[first + user])), detail)
         raise SegmentError(KernelError(failure, error.metric, error.message), key) from None
     sums = SegmentSums(part.users.keys, outcome.totals[1:], outcome.counts[1:])
     return sums, collect(wanted, {"rows": part}, plan.min_gains, n_threads)
@@ -228,11 +250,12 @@ def over_segments(
 def _cut(rows: Rows, segments: RowGroups, step: int | None, n_threads: int) -> CutRows:
     """Bring rows into the order of their segments."""
     by_segment = group_rows(segments.codes, n_threads)
-    lengths, take = np.diff(rows.indptr), by_segment.take
-    narrow = len(lengths) < 2**31
-    of_rows = take(np.repeat(np.arange(len(lengths), dtype=np.int32 if narrow else np.int64), lengths))
-    indptr = _users_of_segments(of_rows, by_segment) if step is None else _steps(by_segment.indptr, step)
-    weights = None if rows.users.weights is None else rows.users.weights[of_rows[indptr[:-1]]]
+    take, own_weights = by_segment.take, rows.users.weights
+    if step is None:
+        indptr = places_of(take(segments.first_of_users(rows.indptr, n_threads)))
+    else:
+        indptr = _steps(by_segment.indptr, step)
+    weights = None if own_weights is None else take(np.repeat(own_weights, np.diff(rows.indptr)))[indptr[:-1]]
     moved = rows._replace(
         labels=take(rows.labels),
         scores=take(rows.scores),
@@ -245,15 +268,11 @@ def _cut(rows: Rows, segments: RowGroups, step: int | None, n_threads: int) -> C
     )
     named = segments.keys
     keys = [None if code == NO_SEGMENT else named[code] for code in by_segment.ids.tolist()]
-    return CutRows(moved, by_segment.ids, keys, by_segment.indptr, np.searchsorted(indptr, by_segment.indptr), of_rows)
 
+    def user_of(row: int) -> int:
+        return int(np.searchsorted(rows.indptr, by_segment.origin(row), side="right")) - 1
 
-def _users_of_segments(of_rows: Array, by_segment: Grouping) -> Array:
-    """Return where the rows of each user in each segment begin, followed by the number of rows."""
-    begins = np.empty(len(of_rows) + 1, bool)
-    np.not_equal(of_rows[1:], of_rows[:-1], out=begins[1:-1])
-    begins[by_segment.indptr] = True
-    return np.flatnonzero(begins)
+    return CutRows(moved, by_segment.ids, keys, by_segment.indptr, np.searchsorted(indptr, by_segment.indptr), user_of)
 
 
 def _steps(indptr: Array, step: int) -> Array:

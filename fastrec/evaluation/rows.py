@@ -290,18 +290,16 @@ class ScoreEvaluator(BaseEvaluator):
         if state is None or not self._needs_review:
             return
         self._check_all()
-        source = make_source(state.plan, rows, TIES.code(self._settings["ties"]))
         with self._changing():
             self._of_order = self._of_order if state.n_reviewed else []
-            if found := find_effects_on_order(state, rows, source, self._n_threads, per_user=self._per_user):
+            if found := find_effects_on_order(state, rows, self._n_threads, per_user=self._per_user):
                 self._of_order.append(found)
             add_group_effects(state, over_segments(rows, cuts or [], self._effects_in, self._n_threads))
 
     def _effects_in(self, rows: Rows, n_threads: int) -> list[GroupEffects]:
         """Return the effects of the rows of some segments."""
         assert self._state is not None
-        source = make_source(self._state.plan, rows, TIES.code(self._settings["ties"]))
-        return effects_in_segments(self._state, rows, source, n_threads)
+        return effects_in_segments(self._state, rows, n_threads)
 
     def _is_reviewed(self, state: State) -> bool:
         """Return whether the second pass has seen all users."""

@@ -123,19 +123,6 @@ class Scores(NamedTuple):
         """Return the users first..last-1."""
         return self._replace(indptr=self.indptr[first : last + 1])
 
-    def without_rows(self, n_users: int) -> Scores:
-        """Return users without rows, for programs of the same kernel that only read given numbers."""
-        return self._replace(
-            labels=self.labels[:0],
-            scores=self.scores[:0],
-            indptr=np.zeros(n_users + 1, np.int64),
-            weights=None if self.weights is None else self.weights[:0],
-            ids=self.ids[:0],
-            statistics=self.statistics[:0],
-            parameters=self.parameters[:0],
-            bars=self.bars[-2:],
-        )
-
     def kernel(self) -> Kernel:
         """Return the kernel for these dtypes."""
         needs = "graded" if self.graded else "ranks" if self.rank else "statistics"

@@ -47,6 +47,29 @@ def scan_keys(keys, first, last):
     return changes, falls, lowest, highest
 
 
+def mark_first_rows(codes, indptr, last_users, is_first):
+    """Write whether each row is the first of its user with its code, from -1 on.
+
+    The first row is that at `indptr[0]`. `last_users` is -1 for each code.
+    """
+    row = 0
+    for user in range(len(indptr) - 1):
+        for _ in range(indptr[user + 1] - indptr[user]):
+            code = np.uint64(codes[row] + 1)
+            is_first[row] = last_users[code] != user
+            last_users[code] = user
+            row += 1
+
+
+def write_places(is_chosen, places):
+    """Write the positions of the chosen rows, and the number of rows."""
+    at = np.uint64(0)
+    for row in range(len(is_chosen)):
+        places[at] = row
+        at += np.uint64(is_chosen[row])
+    places[at] = len(is_chosen)
+
+
 def write_changes(keys, changes, at, first, last):
     """Write the positions at which a key differs from the one before to `changes`, from `at` on."""
     for start in range(max(first, 1), last, LANES):

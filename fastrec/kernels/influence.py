@@ -65,6 +65,16 @@ def write_pairs(negatives, positives, shift, pairs):
         above += positives[i]
 
 
+def write_effects_on_auc(sums, classes, scale, totals, effects):
+    """Write the effects of users, see `effects_on_auc`. `totals`: positives, negatives, twice the ordered pairs."""
+    positives, negatives, twice = totals
+    size = 2.0 * positives * negatives
+    each = 2.0 * twice / size
+    for i in range(len(sums)):
+        expected = classes[i, 0] * positives + classes[i, 1] * negatives
+        effects[i] = (sums[i] * scale - each * expected) / size
+
+
 def sum_slopes(slopes, negatives, positives):
     """Return the sum of the slopes of all rows, whatever their signs; slopes are float64 (n, 2)."""
     total = 0.0

@@ -7,10 +7,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.kernels.codes import COUNT_HITS, COUNT_LISTED, COUNT_RELEVANT, GENERAL_SCALE, OUT_OF_RANGE, OVERFLOW
+from fastrec.kernels.codes import (
+    BLOCK,
+    COUNT_HITS,
+    COUNT_LISTED,
+    COUNT_RELEVANT,
+    GENERAL_SCALE,
+    OUT_OF_RANGE,
+    OVERFLOW,
+)
 from fastrec.runtime.compiler import helper
 
-__all__ = ["Totals", "add_data_counts", "add_rows", "store_rows"]
+__all__ = ["Totals", "add_data_counts", "add_rows", "add_values", "store_rows"]
 
 
 Array = np.ndarray[Any, Any]
@@ -179,6 +187,34 @@ def add_rows(program, groups, totals, scratch, span):
                         errors[2] = j
                         return False
     return True
+
+
+def add_values(values, bits, groups, general, room):
+    """Add rows of values (n_rows, n_users) to the exact sums of `add_rows`.
+
+    Return a user with a value that is not finite, or -1. `bits` are those of the values. `groups` is None, or int32
+    (n_users,). `general` is that of `Totals`, of one bin. `room` is for `BLOCK` values and the digits of their sum.
+    """
+    scaled, digits = room
+    n_users = values.shape[1]
+    for first in range(0, n_users, BLOCK):
+        last = min(first + BLOCK, n_users)
+        for row in range(len(values)):
+            end = np.int64(first)
+            while end < last:
+                start, end, group = end, np.int64(last), np.int64(0)
+                if groups is not None:
+                    group = np.int64(groups[start])
+                    end = start + 1
+                    while end < last and groups[end] == group:
+                        end += 1
+                own, own_bits, total = values[row, start:end], bits[row, start:end], general[group, row]
+                if end - start >= MANY and add_many(own, own_bits, end - start, scaled, digits, total):
+                    continue
+                for i in range(end - start):
+                    if not add_general(own[i], own_bits[i], total):
+                        return start + i
+    return np.int64(-1)
 
 
 @helper

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,8 +19,11 @@ from fastrec.inputs.columns import (
     check_lengths,
     check_scores,
 )
+from fastrec.metrics.errors import root
 from fastrec.runtime.limits import resolve_threads
-from fastrec.scored.keys import auc_of_rows, sort_rows
+from fastrec.runtime.threads import run_in_threads
+from fastrec.scored.keys import auc_of_rows
+from fastrec.scored.marks import pairs_of_rows, squared_differences
 from fastrec.scored.sorting import SMALL_ROWS, ScoredRows
 
 __all__ = ["AucTest", "auc", "auc_test", "no_threads_if_small", "read_rows"]
@@ -179,31 +183,23 @@ def auc_test(labels: Any, scores_a: Any, scores_b: Any) -> AucTest:
     refuse_other_indexes({LABELS: labels, "scores_a": scores_a, "scores_b": scores_b})
     classes = check_classes(labels)
     threads = no_threads_if_small(len(classes), None)
-    found = []
+    models = []
     for name, values in (("scores_a", scores_a), ("scores_b", scores_b)):
-        scores = check_scores(values, name)
-        check_lengths(classes, scores, name)
-        found.append(sort_rows(classes, scores, threads, np.arange(len(classes) + 1)))
-    totals = [rows.pairs() for rows in found]
-    _, n_positives, n_negatives = totals[0]
+        models.append(check_scores(values, name))
+        check_lengths(classes, models[-1], name)
+    share = -(-threads // 2)
+    found = run_in_threads(lambda at: pairs_of_rows(classes, models[at], share), range(2), threads)
+    (first, own), (second, other) = found
+    n_positives, n_negatives = first[1:]
     if not n_positives * n_negatives:
         return AucTest(*[math.nan] * 6)
-    first, second = (total.twice for total in totals)
-    pairs = 2 * n_positives * n_negatives
-    areas = first / pairs, second / pairs, (first - second) / pairs
+    pairs, apart = 2 * n_positives * n_negatives, first.twice - second.twice
+    areas = first.twice / pairs, second.twice / pairs, apart / pairs
     if min(n_positives, n_negatives) < 2:
         return AucTest(*areas, math.nan, math.nan, math.nan)
-    differences = np.subtract(*(rows.pairs_of_owners(len(classes), 0, threads) for rows in found))
-    positive = classes == 1
-    variance = _variance(differences[positive], 2 * n_negatives) / n_positives
-    variance += _variance(differences[~positive], 2 * n_positives) / n_negatives
-    std_error = math.sqrt(variance)
-    z = 0.0 if first == second else areas[2] / std_error if std_error > 0 else math.copysign(math.inf, first - second)
+    variance = Fraction(0)  # the differences of either class have the same sum
+    for n, squares in zip((n_negatives, n_positives), squared_differences(classes, own, other, threads), strict=True):
+        variance += Fraction(n * squares - apart**2, n - 1) / pairs**2
+    std_error = root(*variance.as_integer_ratio())
+    z = 0.0 if apart == 0 else areas[2] / std_error if std_error > 0 else math.copysign(math.inf, apart)
     return AucTest(*areas, std_error, z, math.erfc(abs(z) / math.sqrt(2)))
-
-
-def _variance(values: Array, unit: int) -> float:
-    """Return the sample variance of integers in a unit; exactly 0 if all are equal."""
-    if values.min() == values.max():
-        return 0.0
-    return float(np.var(values / unit, ddof=1))

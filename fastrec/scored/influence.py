@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ from fastrec.scored.sorting import Runs
 __all__ = [
     "BatchRows",
     "BatchUsers",
+    "SummedEffects",
     "count_classes",
     "effects_on_auc",
     "error_of_rows",
@@ -64,13 +66,25 @@ class BatchRows(NamedTuple):
         return "plain" if self.weights is None else str(self.weights.dtype)
 
 
-class BatchUsers(NamedTuple):
+@dataclass(frozen=True)
+class BatchUsers:
     """Some users of one batch."""
 
     rows: BatchRows
     members: Array  # their positions, int64
-    classes: Array  # int64 (n_users, 2): of `count_classes`
     n_threads: int
+
+    @functools.cached_property
+    def classes(self) -> Array:
+        """The negative and positive rows of users, int64 (n_users, 2)."""
+        return count_classes(self.rows, self.members, self.n_threads)
+
+
+class SummedEffects(NamedTuple):
+    """Exact sums of the effects of all users and of their squares, in steps of 2^-GENERAL_SCALE."""
+
+    total: int
+    squares: int
 
 
 @functools.cache
@@ -206,7 +220,8 @@ def effects_on_auc(sums: Array, shift: int, classes: Array, pairs: Pairs) -> Arr
     The slope of a row is its placement less the area (DeLong et al. 1988), over the rows of its class. `sums` are
     divided by `2 ** shift`. Pairs that all users order alike give exactly 0.
     """
-    size = 2.0 * pairs.positives * pairs.negatives
-    expected = classes[:, 0] * float(pairs.positives) + classes[:, 1] * float(pairs.negatives)
-    found: Array = (sums * math.ldexp(1.0, shift) - 2 * pairs.twice / size * expected) / size
-    return found
+    effects = np.empty(len(sums))
+    totals = float(pairs.positives), float(pairs.negatives), float(pairs.twice)
+    write = _entry("write_effects_on_auc", "plain").suited_to(STEPS_PER_ROW * len(sums))
+    write(read_only(sums), read_only(classes), math.ldexp(1.0, shift), totals, effects)
+    return effects

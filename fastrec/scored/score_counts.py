@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,6 +27,7 @@ from fastrec.scored.areas import (
 )
 from fastrec.scored.influence import (
     BatchUsers,
+    SummedEffects,
     effects_on_auc,
     error_of_rows,
     factor_for,
@@ -38,6 +40,7 @@ from fastrec.scored.influence import (
 )
 from fastrec.scored.key_ranges import KeyRanges
 from fastrec.scored.keys import SortedKeys, sort_rows
+from fastrec.scored.marks import OwnedRows, Owners, owned_rows
 from fastrec.scored.partial import CurvePart, log_area, part_of_counts, part_of_weights, slopes_of_part
 from fastrec.scored.points import CumulativeRows, equal_error_rate, rate_where
 from fastrec.scored.sorting import (
@@ -123,7 +126,7 @@ class ScoreCounts:
         self.weighted = weighted
         self._levels: list[Runs] = []  # each at least twice as long as the next
         # in place of levels: the rows of one batch, or of several whose scores mostly differ
-        self._sorted: SortedKeys | KeyRanges | None = None
+        self._sorted: OwnedRows | SortedKeys | KeyRanges | None = None
         self._rows: list[ScoredRows] = []
         self._joined: Runs | None = None
         self._found: dict[Hashable, Any] = {}  # slopes of metrics, and the bins of scores, of the rows so far
@@ -135,19 +138,22 @@ class ScoreCounts:
         scores: Array,
         weights: Array | None = None,
         *,
-        indptr: Array | None = None,
+        owners: Owners | None = None,
         n_threads: int = 1,
     ) -> None:
         """Add checked rows: labels (n,) 0 or 1 as int8 or bool, scores (n,) float32 or float64, weights if weighted.
 
-        Rows are copied, so the caller's arrays may be used again. `indptr` tells where the rows of each user begin:
-        `auc_effects` of all these users then need not look rows up, unless others are added.
+        Rows are copied, so the caller's arrays may be used again, unless they have owners, which are users: then
+        `auc_effects` of all these users need not look rows up, unless others are added.
         """
         if not len(labels):
             return
         self._joined, self._area, self._found = None, None, {}
         if not self.weighted:
-            self._take(sort_rows(labels, scores, n_threads, indptr), n_threads)
+            if owners is None:
+                self._take(sort_rows(labels, scores, n_threads), n_threads)
+            else:
+                self._take(owned_rows(labels, scores, owners, n_threads), n_threads)
             return
         assert weights is not None
         refuse_nan(scores, "scores")
@@ -195,16 +201,16 @@ class ScoreCounts:
             state._levels.append(plain_runs(arrays["scores"], arrays["positives"], arrays["negatives"]))
         return state
 
-    def _take(self, rows: SortedKeys | KeyRanges, n_threads: int = 1) -> None:
-        """Add sorted rows, which stay sorted keys while these take fewer bytes than counts by score."""
+    def _take(self, rows: OwnedRows | SortedKeys | KeyRanges, n_threads: int = 1) -> None:
+        """Add rows, which stay sorted keys while these take fewer bytes than counts by score."""
         own = self._sorted
-        ranges = KeyRanges.of(own) if isinstance(own, SortedKeys) else own
+        ranges = own if own is None or isinstance(own, KeyRanges) else KeyRanges.of(_by_score(own))
         if ranges is None and not self._levels:
             self._sorted = rows
         elif ranges is None or ranges.dtype != rows.dtype or ranges.prefers_counts():
             self._push(rows.runs(n_threads), n_threads)
         else:
-            self._sorted = ranges.with_rows(rows)
+            self._sorted = ranges.with_rows(rows if isinstance(rows, KeyRanges) else _by_score(rows))
 
     def _push(self, runs: Runs, n_threads: int = 1) -> None:
         """Merge runs with neighbours of about the same size, so that n additions merge each score log n times."""
@@ -299,7 +305,13 @@ class ScoreCounts:
         positive_spread = (sums[4] + sums[5]) / totals[1] / totals[1]
         return math.sqrt(float(positive_spread * (m / (m - 1)) + spread * (n / (n - 1))))
 
-    def auc_effects(self, users: BatchUsers) -> Array | None:
+    def sum_effects(self, summed: Callable[[Array], SummedEffects]) -> None:
+        """Keep the sums of the effects of all owners in place of these, if they are known."""
+        rows = self._sorted
+        if isinstance(rows, OwnedRows) and not isinstance(rows.effects, SummedEffects):
+            self._sorted = replace(rows, effects=summed(rows.effects))
+
+    def auc_effects(self, users: BatchUsers) -> Array | SummedEffects | None:
         """Return the effects of users' rows on the AUC, to first order (n_users,); None if it is NaN."""
         if self.weighted:
             return self._effects("auc", self.auc, slopes_of_auc, users)
@@ -308,6 +320,8 @@ class ScoreCounts:
             return None
         shift = spare_bits(pairs.positives + pairs.negatives)
         rows = self._sorted
+        if isinstance(rows, OwnedRows):
+            return rows.effects
         if isinstance(rows, SortedKeys) and rows.owners is not None:
             sums = rows.pairs_of_owners(len(users.members), shift, users.n_threads)
         elif isinstance(rows, KeyRanges) and rows.dtype.itemsize == users.rows.scores.dtype.itemsize:
@@ -315,6 +329,11 @@ class ScoreCounts:
         else:
             sums = sums_of_users(self._guide(users.n_threads), pairs_of_scores(self.runs(), shift), 1.0, users)
         return effects_on_auc(sums, shift, users.classes, pairs)
+
+    @property
+    def owners_by_class(self) -> list[int] | None:
+        """How many owners of all rows have a row of each class, negatives first, if that was counted."""
+        return self._sorted.owners_by_class if isinstance(self._sorted, OwnedRows) else None
 
     def precision_effects(self, users: BatchUsers) -> Array | None:
         """Return the effects of users' rows on average precision by steps; None without a positive row."""
@@ -493,6 +512,10 @@ class ScoreCounts:
         ordered = scores[order]
         starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
         return _quantile_bins(weights[order], starts, bins)
+
+
+def _by_score(rows: OwnedRows | SortedKeys) -> SortedKeys:
+    return rows.by_score if isinstance(rows, OwnedRows) else rows
 
 
 def _quantile_bins(weights: Array, starts: Array, bins: int) -> Array:

@@ -185,6 +185,37 @@ def test_rows_of_a_segment_keep_their_users_or_are_looked_up(
     assert kept.groups["device"]["tv"]["auc"].std_error > 0
 
 
+@pytest.mark.parametrize("no_truth", ["zero", "skip"])
+@pytest.mark.parametrize(("weighted", "row_weights"), KINDS)
+def test_metrics_of_the_order_of_rows_are_the_same_alone(weighted: bool, row_weights: bool, no_truth: str) -> None:
+    """Without weights, they need no sums over users but the number of these."""
+    call = USERS.call(ALL, weighted=weighted, row_weights=row_weights) | {"no_truth": no_truth}
+    metrics = ["auc", "average_precision", "ks"]
+    alone = evaluate(metrics, call, row_groups=SEGMENTS)
+    among = evaluate([*metrics, "log_loss"], call, row_groups=SEGMENTS)
+    for name in SEGMENTS:
+        for label, own in alone.groups[name].items():
+            expected = {metric: among.groups[name][label][metric] for metric in metrics}
+            assert mean_bits(own) == mean_bits(expected)
+            assert [one.users for one in own.values()] == [one.users for one in expected.values()]
+
+
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_the_first_rows_of_users_in_segments(n_threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(row_groups, "ROWS_PER_TASK", 50)
+    lengths = DRAW.integers(0, 7, 90)
+    indptr = np.concatenate([[0], np.cumsum(lengths)])
+    codes = DRAW.integers(-1, 4, indptr[-1]).astype(np.int32)
+    seen: set[tuple[int, int]] = set()
+    expected = []
+    for user, code in zip(np.repeat(np.arange(90), lengths).tolist(), codes.tolist(), strict=True):
+        expected.append((user, code) not in seen)
+        seen.add((user, code))
+    found = row_groups.RowGroups("own", codes, [0, 1, 2, 3]).first_of_users(indptr, n_threads)
+    assert found.tolist() == expected
+    assert row_groups.places_of(found).tolist() == [*np.flatnonzero(expected).tolist(), len(codes)]
+
+
 def test_segments_of_many_rows_are_evaluated_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     call, metrics = USERS.call(ALL), ["auc", "log_loss", "ece"]
     together = evaluate(metrics, call, row_groups=SEGMENTS)
