@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
@@ -15,20 +13,16 @@ from fastrec.arguments.calls import (
     ListSettings,
     ModelOptions,
     PairedRowOptions,
-    RowBatch,
     RowOptions,
-    RowSettings,
     SegmentOptions,
     TopOptions,
 )
 from fastrec.arguments.signature import pick, takes
-from fastrec.checks import check_n_items, check_progress, listed_in_order, whole_number, with_article
+from fastrec.checks import check_n_items, check_progress, listed_in_order, whole_number
 from fastrec.evaluation.evaluators import about_users
 from fastrec.evaluation.lists import Evaluator, evaluate_at_once, evaluate_model_at_once
-from fastrec.exceptions import Argument, InputError, InputTypeError, MetricError, Name, Place, renaming, shown
+from fastrec.exceptions import InputError, MetricError, renaming, shown
 from fastrec.inputs.arrays import has_rows
-from fastrec.inputs.arrow import Frame, open_foreign
-from fastrec.inputs.hints import hints_of_rows
 from fastrec.inputs.items import read_items
 from fastrec.policies import OneClass
 from fastrec.report.doubts import NO_TRUTH, NO_USER
@@ -405,7 +399,9 @@ def evaluate_scores(
     >>> {name: round(report[name], 4) for name in report}
     {'gauc': 0.5926, 'auc': 0.575, 'ndcg@3': 0.6585}
     """
-    return _report_of_rows(labels, scores, indptr, metrics, given)
+    from fastrec.evaluation.scores import report_of_rows  # lists need none
+
+    return report_of_rows(labels, scores, indptr, metrics, given)
 
 
 @takes(PairedRowOptions)
@@ -462,73 +458,15 @@ def compare_scores(
     (0.9375, 0.59375, 0.34375, 4)
     """
     from fastrec.comparison.compare import compare  # most calls need none
+    from fastrec.evaluation.scores import check_models, reports_of_models
 
-    labels = _check_models(labels, scores)
+    labels = check_models(labels, scores)
     if metrics is not None and not isinstance(metrics, str):
         metrics = listed_in_order(metrics, "metrics")
-    reports = {}
-    for name, own in scores.items():
-        column = {"score": own} if isinstance(own, str) else {}
-        options = {**given, **column, "per_user": True, "progress": None}
-        with renaming(functools.partial(_named_scores, f"scores[{name!r}]")):
-            reports[name] = _report_of_rows(labels, None if column else own, indptr, metrics, options, alone=True)
+    reports = reports_of_models(labels, scores, indptr, metrics, given)
     return compare(
         reports, baseline, None, test, correction, level, n_rounds, seed, given["n_threads"], progress=progress
     )
-
-
-def _check_models(labels: Any, scores: Any) -> Any:
-    """Return labels, opened if they are a data frame, whose columns all scores must name; else all are arrays."""
-    named = isinstance(scores, dict) and all(isinstance(name, str) for name in scores)
-    if not named or len(scores) < 2:
-        found = with_article(type(scores).__name__)
-        if isinstance(scores, dict):
-            found += f" of {', '.join(map(shown, scores)) or 'none'}"
-        wanted = "a dict of two models or more, {name: scores} with strings as names"
-        raise InputTypeError(f"scores must be {wanted}, found {found}")
-    opened = open_foreign(labels, "the frame")
-    is_frame = isinstance(opened, Frame)
-    arrays = {} if is_frame else {name: own for name, own in scores.items() if not isinstance(own, str)}
-    lengths = {name: len(own) for name, own in arrays.items() if hasattr(own, "__len__")}
-    if len(set(lengths.values())) > 1:
-        found = ", ".join(f"{n} in {shown(name)}" for name, n in lengths.items())
-        raise InputError(f"scores must have one score per row for every model, found {found}")
-    for name, own in scores.items():
-        if isinstance(own, str) and not is_frame:
-            kind = with_article(type(labels).__name__)
-            raise InputTypeError(f"scores[{name!r}] names a column, so labels must be a data frame, found {kind}")
-        if is_frame and not isinstance(own, str):
-            kind = with_article(type(own).__name__)
-            raise InputTypeError(f"labels is a data frame, so scores[{name!r}] must name a column, found {kind}")
-    return opened if is_frame else labels
-
-
-def _named_scores(scores: str, part: Name) -> Name:
-    """Return a name in a message; that of scores becomes that of the scores of a model."""
-    if part == Place("scores"):
-        return Place(scores)
-    return replace(part, name=scores) if isinstance(part, Argument) and part.name == "score" else part
-
-
-def _report_of_rows(
-    labels: Any, scores: Any, indptr: Any, metrics: Any, given: Mapping[str, Any], *, alone: bool = False
-) -> Report:
-    """Return the report of a call that scores rows. `alone`: rows without users are users of their own."""
-    from fastrec.evaluation.rows import ScoreEvaluator, evaluate_rows_at_once, usual_of_rows
-
-    settings = pick(RowSettings, given)
-    labels = open_foreign(labels, "the frame") if scores is None else labels
-    if metrics is None and given["like"] is None:
-        named = given["user"] is not None or given["by"] is not None
-        of_frame = named or (isinstance(labels, Frame) and labels.has("user_id"))
-        has_users = of_frame if scores is None else indptr is not None or given["user_ids"] is not None
-        metrics = usual_of_rows(given["k"], has_users=has_users, weighted=given["sample_weight"] is not None)
-        settings["k"] = None
-    evaluator = ScoreEvaluator(metrics, **settings)
-    report = evaluate_rows_at_once(evaluator, labels, scores, indptr, pick(RowBatch, given), alone=alone)
-    if isinstance(labels, Frame) and given["user"] is None:
-        record(report, hints_of_rows(labels.columns, [name for name in given.values() if isinstance(name, str)]))
-    return report
 
 
 def gauc(

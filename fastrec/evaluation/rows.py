@@ -52,7 +52,17 @@ from fastrec.runtime.shared import synchronized
 if TYPE_CHECKING:
     from fastrec.scored.score_counts import ScoreCounts
 
-__all__ = ["ScoreEvaluator", "add_and_review", "evaluate_rows_at_once", "read_batch", "review", "usual_of_rows"]
+__all__ = [
+    "ScoreEvaluator",
+    "add_and_review",
+    "add_at_once",
+    "evaluate_rows_at_once",
+    "read_at_once",
+    "read_batch",
+    "report_at_once",
+    "review",
+    "usual_of_rows",
+]
 
 
 Array = np.ndarray[Any, Any]
@@ -465,13 +475,33 @@ def review(
     evaluator._review(evaluator._read(labels, scores, indptr, given))  # noqa: SLF001 - of this module
 
 
+def read_at_once(
+    evaluator: ScoreEvaluator, labels: Any, scores: Any, indptr: Any, given: Mapping[str, Any], *, alone: bool = False
+) -> Rows:
+    """Return all rows, checked. `alone`: rows without users are users of their own."""
+    rows = evaluator._read(labels, scores, indptr, given)  # noqa: SLF001 - of this module
+    if alone and not rows.grouped:
+        check_no_users_needed(evaluator._plan(weighted=False))  # noqa: SLF001 - of this module
+        return one_by_one(rows)._replace(grouped=True)
+    return rows
+
+
+def add_at_once(
+    evaluator: ScoreEvaluator, rows: Rows, progress: Callable[[int, int], Any] | None, n_threads: int | None = None
+) -> None:
+    """Add all rows, with another number of threads than that of the evaluator if one is given."""
+    evaluator._n_threads = n_threads or evaluator._n_threads  # noqa: SLF001 - of this module
+    add_and_review(evaluator, rows, progress)
+
+
+def report_at_once(evaluator: ScoreEvaluator) -> Report:
+    """Return the report on all rows."""
+    return evaluator._report(copied=False)  # noqa: SLF001 - spares a copy of the values of users
+
+
 def evaluate_rows_at_once(
     evaluator: ScoreEvaluator, labels: Any, scores: Any, indptr: Any, given: Mapping[str, Any], *, alone: bool = False
 ) -> Report:
     """Return the report on all rows. `alone`: rows without users are users of their own."""
-    rows = evaluator._read(labels, scores, indptr, given)  # noqa: SLF001 - of this module
-    if alone and not rows.grouped:
-        check_no_users_needed(evaluator._plan(weighted=False))  # noqa: SLF001 - of this module
-        rows = one_by_one(rows)._replace(grouped=True)
-    add_and_review(evaluator, rows, given["progress"])
-    return evaluator._report(copied=False)  # noqa: SLF001 - spares a copy of the values of users
+    add_at_once(evaluator, read_at_once(evaluator, labels, scores, indptr, given, alone=alone), given["progress"])
+    return report_at_once(evaluator)

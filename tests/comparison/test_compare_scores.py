@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import fastrec
+from fastrec.evaluation import scores as evaluation_of_scores
 from fastrec.evaluation.rows import ScoreEvaluator, review
 from fastrec.scored import influence
 
@@ -311,6 +312,29 @@ WRONG: list[tuple[Any, dict[str, Any], str]] = [
 def test_errors_say_what_is_wrong(scores: Any, call: dict[str, Any], message: str) -> None:
     with pytest.raises((fastrec.InputError, fastrec.InputTypeError), match=message):
         fastrec.compare_scores([0, 1], scores, "auc", **call)
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 5])
+def test_models_side_by_side_and_in_turn_have_the_same_bits(n_threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = make_log(3)
+    models = {"one": log.one, "other": log.other, "third": log.one + log.other}
+    metrics = ["auc", "log_loss(average=user)", "gauc"]
+    call = {"metrics": metrics, "indptr": log.indptr, "n_threads": n_threads}
+    models = {name: 1 / (1 + np.exp(-own)) for name, own in models.items()}
+    together = fastrec.compare_scores(log.labels, models, **call)
+    monkeypatch.setattr(evaluation_of_scores, "ROWS_SIDE_BY_SIDE", 0)
+    assert fastrec.compare_scores(log.labels, models, **call).rows == together.rows
+
+
+@pytest.mark.parametrize("few", [0, 10**6])
+def test_the_error_is_that_of_the_first_model_with_one(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scores that are no numbers are found before evaluation, NaN within it."""
+    monkeypatch.setattr(evaluation_of_scores, "ROWS_SIDE_BY_SIDE", few)
+    labels, right, nan, text = [0, 1, 0, 1], [0.1, 0.9, 0.3, 0.4], [0.1, math.nan, 0.3, 0.4], ["a", "b", "c", "d"]
+    for first, second, error in ((nan, text, fastrec.InputError), (text, nan, fastrec.InputTypeError)):
+        with pytest.raises(error, match="b") as found:
+            fastrec.compare_scores(labels, {"a": right, "b": first, "c": second}, "auc", n_threads=2)
+        assert "scores['b']" in str(found.value)
 
 
 def test_scores_of_a_frame_are_columns_of_it() -> None:

@@ -1,0 +1,148 @@
+"""Reports on scored rows that are all in memory: of one model, or of several that scored the same rows."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from fastrec.arguments.calls import RowBatch, RowSettings
+from fastrec.arguments.signature import pick
+from fastrec.checks import with_article
+from fastrec.evaluation.rows import ScoreEvaluator, add_at_once, read_at_once, report_at_once, usual_of_rows
+from fastrec.exceptions import Argument, InputError, InputTypeError, Name, Place, renaming, shown
+from fastrec.inputs.arrow import Frame, open_foreign
+from fastrec.inputs.hints import hints_of_rows
+from fastrec.inputs.rows import Rows
+from fastrec.report.report import Report, record
+from fastrec.runtime.limits import resolve_threads
+from fastrec.runtime.threads import run_in_threads
+
+__all__ = ["check_models", "report_of_rows", "reports_of_models"]
+
+ROWS_SIDE_BY_SIDE = 1 << 22  # of all models: more take much memory, and keep all threads busy one after the other
+
+
+class _Log(NamedTuple):
+    """The checked rows of a model, and the evaluator they are for."""
+
+    evaluator: ScoreEvaluator
+    rows: Rows
+    hints: list[str]
+    naming: Callable[[], AbstractContextManager[None]]  # renames what errors are about
+
+    def add(self, progress: Any, n_threads: int | None = None) -> None:
+        """Evaluate the rows, with fewer threads if that is given."""
+        with self.naming():
+            add_at_once(self.evaluator, self.rows, progress, n_threads)
+
+    def report(self) -> Report:
+        """Return the report, once rows were added."""
+        with self.naming():
+            report = report_at_once(self.evaluator)
+            record(report, self.hints)
+            return report
+
+
+def report_of_rows(labels: Any, scores: Any, indptr: Any, metrics: Any, given: Mapping[str, Any]) -> Report:
+    """Return the report of a call that scores rows."""
+    log = _read(labels, scores, indptr, metrics, given, contextlib.nullcontext, alone=False)
+    log.add(given["progress"])
+    return log.report()
+
+
+def reports_of_models(
+    labels: Any, scores: Mapping[str, Any], indptr: Any, metrics: Any, given: Mapping[str, Any]
+) -> dict[str, Report]:
+    """Return the reports on models that scored the same rows; rows without users are users of their own.
+
+    `labels` and `scores` are what `check_models` has seen. The error is that of the first model that has one.
+    """
+    reports: dict[str, Report] = {}
+    few: dict[str, _Log] = {}
+    for name, own in scores.items():
+        column = {"score": own} if isinstance(own, str) else {}
+        options = {**given, **column, "per_user": True, "progress": None}
+        naming = functools.partial(renaming, functools.partial(_named_scores, f"scores[{name!r}]"))
+        try:
+            log = _read(labels, None if column else own, indptr, metrics, options, naming, alone=True)
+        except Exception:
+            _add_side_by_side(list(few.values()), 1)  # a model before this one may have an error, too
+            raise
+        if len(log.rows.scores) * len(scores) <= ROWS_SIDE_BY_SIDE:
+            few[name] = log
+        else:
+            log.add(None)
+            reports[name] = log.report()
+    _add_side_by_side(list(few.values()), resolve_threads(given["n_threads"]))
+    return reports | {name: log.report() for name, log in few.items()}
+
+
+def _add_side_by_side(logs: list[_Log], n_threads: int) -> None:
+    """Evaluate the rows of models, each with its share of the threads."""
+    share = max(1, n_threads // max(1, len(logs)))
+    run_in_threads(lambda at: logs[at].add(None, share), range(len(logs)), n_threads)
+
+
+def _read(
+    labels: Any,
+    scores: Any,
+    indptr: Any,
+    metrics: Any,
+    given: Mapping[str, Any],
+    naming: Callable[[], AbstractContextManager[None]],
+    *,
+    alone: bool,
+) -> _Log:
+    """Read the rows of a call. `alone`: rows without users are users of their own."""
+    with naming():
+        settings = pick(RowSettings, given)
+        labels = open_foreign(labels, "the frame") if scores is None else labels
+        if metrics is None and given["like"] is None:
+            named = given["user"] is not None or given["by"] is not None
+            of_frame = named or (isinstance(labels, Frame) and labels.has("user_id"))
+            has_users = of_frame if scores is None else indptr is not None or given["user_ids"] is not None
+            metrics = usual_of_rows(given["k"], has_users=has_users, weighted=given["sample_weight"] is not None)
+            settings["k"] = None
+        evaluator = ScoreEvaluator(metrics, **settings)
+        rows = read_at_once(evaluator, labels, scores, indptr, pick(RowBatch, given), alone=alone)
+        hints = []
+        if isinstance(labels, Frame) and given["user"] is None:
+            hints = hints_of_rows(labels.columns, [name for name in given.values() if isinstance(name, str)])
+        return _Log(evaluator, rows, hints, naming)
+
+
+def check_models(labels: Any, scores: Any) -> Any:
+    """Return labels, opened if they are a data frame, whose columns all scores must name; else all are arrays."""
+    named = isinstance(scores, dict) and all(isinstance(name, str) for name in scores)
+    if not named or len(scores) < 2:
+        found = with_article(type(scores).__name__)
+        if isinstance(scores, dict):
+            found += f" of {', '.join(map(shown, scores)) or 'none'}"
+        wanted = "a dict of two models or more, {name: scores} with strings as names"
+        raise InputTypeError(f"scores must be {wanted}, found {found}")
+    opened = open_foreign(labels, "the frame")
+    is_frame = isinstance(opened, Frame)
+    arrays = {} if is_frame else {name: own for name, own in scores.items() if not isinstance(own, str)}
+    lengths = {name: len(own) for name, own in arrays.items() if hasattr(own, "__len__")}
+    if len(set(lengths.values())) > 1:
+        found = ", ".join(f"{n} in {shown(name)}" for name, n in lengths.items())
+        raise InputError(f"scores must have one score per row for every model, found {found}")
+    for name, own in scores.items():
+        if isinstance(own, str) and not is_frame:
+            kind = with_article(type(labels).__name__)
+            raise InputTypeError(f"scores[{name!r}] names a column, so labels must be a data frame, found {kind}")
+        if is_frame and not isinstance(own, str):
+            kind = with_article(type(own).__name__)
+            raise InputTypeError(f"labels is a data frame, so scores[{name!r}] must name a column, found {kind}")
+    return opened if is_frame else labels
+
+
+def _named_scores(scores: str, part: Name) -> Name:
+    """Return a name in a message; that of scores becomes that of the scores of a model."""
+    if part == Place("scores"):
+        return Place(scores)
+    return replace(part, name=scores) if isinstance(part, Argument) and part.name == "score" else part
