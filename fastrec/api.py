@@ -399,7 +399,7 @@ def evaluate_scores(
     >>> {name: round(report[name], 4) for name in report}
     {'gauc': 0.5926, 'auc': 0.575, 'ndcg@3': 0.6585}
     """
-    from fastrec.evaluation.scores import report_of_rows  # lists need none
+    from fastrec.evaluation.row_reports import report_of_rows  # lists need none
 
     return report_of_rows(labels, scores, indptr, metrics, given)
 
@@ -458,7 +458,7 @@ def compare_scores(
     (0.9375, 0.59375, 0.34375, 4)
     """
     from fastrec.comparison.compare import compare  # most calls need none
-    from fastrec.evaluation.scores import check_models, reports_of_models
+    from fastrec.evaluation.row_reports import check_models, reports_of_models
 
     labels = check_models(labels, scores)
     if metrics is not None and not isinstance(metrics, str):

@@ -72,8 +72,22 @@ def _warm_up_scores() -> list[Callable[[], Any]]:
     for dtype in (np.float32, np.float64):
         scores = np.linspace(0, 1, len(rows), dtype=dtype)
         tasks.append(partial(evaluate_scores, rows < 5, scores, indptr))
+        tasks.append(partial(evaluate_scores, rows < 5, scores, indptr, ["auc"], row_groups=rows % 7))
         tasks.append(partial(evaluate_scores, rows / 2, scores, metrics=["mae", "rmse"]))
+        tasks.append(partial(_sort_rows_of_users, scores))
     return tasks
+
+
+def _sort_rows_of_users(scores: Any) -> None:
+    """Find the pairs of users' rows as where both classes have many rows."""
+    from fastrec.scored.influence import BatchRows, BatchUsers, effects_on_auc
+    from fastrec.scored.keys import sort_rows
+
+    positive, indptr = np.arange(len(scores)) % 2 == 1, np.arange(0, len(scores) + 1, 100)
+    members = np.arange(len(indptr) - 1)
+    rows = sort_rows(positive, scores, 1, indptr)
+    users = BatchUsers(BatchRows(positive, scores, None, indptr), members, 1)
+    effects_on_auc(rows.pairs_of_owners(len(members), 0, 1), 0, users.classes, rows.pairs())
 
 
 def _warm_up_grouping() -> list[Callable[[], Any]]:

@@ -22,10 +22,10 @@ Array = np.ndarray[Any, Any]
 
 
 class Written(NamedTuple):
-    """What is known of the effects of the users of a group; rows are those of the array of effects."""
+    """The effects of the users of a group on some metrics, which rows of an array stand for."""
 
-    factors: dict[int, int]  # of each row that was written: the effects are its values times this
-    known: dict[int, tuple[int, int]]  # sums of the effects of rows that were not written, and of their squares
+    factors: dict[int, int]  # by row that has values: an effect is a value times this
+    known: dict[int, tuple[int, int]]  # by row without values: the sum of its effects, and of their squares
     classes: list[int]  # how many users have each class of scored rows; lists have none
 
 
@@ -68,7 +68,7 @@ def effects_of_groups(
 
 
 def scaled(sums: Sequence[int], factor: int) -> tuple[int, int]:
-    """Return the sum and the sum of squares of values that are a factor as large as those of some sums."""
+    """Return the sums of values and of their squares after multiplying the values by a factor."""
     total, squares = sums
     return total * factor, squares * factor**2
 

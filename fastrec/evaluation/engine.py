@@ -194,11 +194,14 @@ def _look_up(where: dict[Hashable, Any], row: Row) -> Any:
 def sum_exactly(values: Array, groups: Array | None, n_threads: int) -> Array:
     """Return the exact sums of rows (n, n_users) and of their squares by group; without groups, over all users.
 
-    They are object (n_groups + 1, n, 2): Python integers in steps of 2^-GENERAL_SCALE. Users of group 0 are in none.
+    They are object (n_groups + 1, n, 2): Python integers in steps of 2^-GENERAL_SCALE. Those at 0 are of users in no
+    group, who are all users without groups.
     """
     n_rows, n_users = values.shape
     n_groups = 0 if groups is None else int(groups.max(initial=0))
-    edges = [n_users * at // n_threads for at in range(n_threads + 1)] if values.size >= SMALL_ROWS else [0, n_users]
+    n_parts, n_blocks = n_threads if values.size >= SMALL_ROWS else 1, -(-n_users // op.BLOCK)
+    # of whole blocks, so that the user who is named for an error is the same for any number of threads
+    edges = [min(n_blocks * at // n_parts * op.BLOCK, n_users) for at in range(n_parts + 1)]
     general = np.zeros((len(edges) - 1, n_groups + 1, n_rows, 2, op.DIGITS), np.int64)
     add = _adder().suited_to(STEPS_PER_VALUE * values.size)
 

@@ -127,7 +127,8 @@ def evaluate_segments(
     counted = [own for own in wanted if own.kind == SCORE_COUNTS]
     others = [own for own in wanted if own.kind != SCORE_COUNTS]
     only_order = not others and all(value.over is not None and value.call.metric.builtin for value in plan.values)
-    has_weights = rows.weights is not None or rows.users.weights is not None
+    # such metrics count users, each of whom has rows, unless weights are 0 or a user without a positive row is an error
+    counts_all = rows.weights is None and rows.users.weights is None and rules["no_truth"] != "error"
     for segments in rows.segments:
         ordered, codes = rows, segments.codes
         if only_order and step is not None:  # of rows without users, no sum is read
@@ -136,7 +137,7 @@ def evaluate_segments(
             cut = _cut(rows, segments, step, n_threads)
             if not keep_cuts:
                 ordered, codes = cut.rows, cut.codes()
-            if only_order and not has_weights:
+            if only_order and counts_all:
                 found.sums.append(_sums_of_users(plan, cut))
             else:
                 for sums, every in cut.over_parts(partial(_evaluate_part, plan, rules, others, cut), n_threads):
@@ -185,7 +186,7 @@ def _counts_for_review(cut: CutRows, n_segments: int, least: float, n_threads: i
             positive[own],
             scores[own],
             None if weights is None else weights[own],
-            owners=Owners.of(cut.rows.indptr[first : last + 1]),
+            owners=Owners.of(cut.rows.indptr[first : last + 1]) if weights is None else None,
             n_threads=n_threads,
         )
         found[cut.ids[at]].sum_effects(summed)
@@ -201,7 +202,7 @@ def _no_sums(plan: Plan, keys: list[GroupKey]) -> SegmentSums:
 
 
 def _sums_of_users(plan: Plan, cut: CutRows) -> SegmentSums:
-    """Return the sums of metrics of the order of rows without weights: each counts the users that have rows."""
+    """Return the sums of metrics of the order of rows: each is the number of users."""
     n_users = [(key, n) for key, n in zip(cut.keys, np.diff(cut.users).tolist(), strict=True) if key is not None]
     sums = _no_sums(plan, [key for key, _ in n_users])
     for line, (_, n) in zip(sums.totals, n_users, strict=True):

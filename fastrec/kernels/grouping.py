@@ -48,7 +48,7 @@ def scan_keys(keys, first, last):
 
 
 def mark_first_rows(codes, indptr, last_users, is_first):
-    """Write whether each row is the first of its user with its code, from -1 on.
+    """Write whether each row is the first of its user with its code. Codes begin at -1.
 
     The first row is that at `indptr[0]`. `last_users` is -1 for each code.
     """

@@ -65,14 +65,22 @@ def write_pairs(negatives, positives, shift, pairs):
         above += positives[i]
 
 
+@helper
+def effect_on_auc(pairs, negatives, positives, totals):
+    """Return the effect of rows that are in so many pairs, counted twice: see `scored.influence.effects_on_auc`.
+
+    `totals` are the positives, the negatives and twice the ordered pairs of all rows, as floats.
+    """
+    all_positives, all_negatives, twice = totals
+    size = 2.0 * all_positives * all_negatives
+    expected = np.float64(negatives) * all_positives + np.float64(positives) * all_negatives
+    return (pairs - 2.0 * twice / size * expected) / size
+
+
 def write_effects_on_auc(sums, classes, scale, totals, effects):
-    """Write the effects of users, see `effects_on_auc`. `totals`: positives, negatives, twice the ordered pairs."""
-    positives, negatives, twice = totals
-    size = 2.0 * positives * negatives
-    each = 2.0 * twice / size
+    """Write the effects of users; `sums` are their pairs divided by `scale`, `classes` their rows of each class."""
     for i in range(len(sums)):
-        expected = classes[i, 0] * positives + classes[i, 1] * negatives
-        effects[i] = (sums[i] * scale - each * expected) / size
+        effects[i] = effect_on_auc(sums[i] * scale, classes[i, 0], classes[i, 1], totals)
 
 
 def sum_slopes(slopes, negatives, positives):

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fastrec.kernels.influence import effect_on_auc
 from fastrec.kernels.sorting import fill_keys, first_nan
 from fastrec.runtime.compiler import helper
 
@@ -259,15 +260,12 @@ def sum_rows(slots, labels, pairs, room):
 
 
 def write_effects(slots, labels, pairs, owners, totals, having, room):
-    """Write the effects of owners on the AUC, as `kernels.influence.write_effects_on_auc` does.
+    """Write the effects of owners on the AUC; the pairs of a row are `pairs[2 * slot + label]`.
 
-    The pairs of a row are `pairs[2 * slot + label]`; `totals` are the positives, the negatives and twice the pairs of
-    all rows. `having` counts the owners that have a row of each class. `room` (2, n) is for sums up to each of some
-    rows: those of owners are their differences, as loops over the few rows of each would end at random.
+    `totals` are those of `effect_on_auc`. `having` counts the owners that have a row of each class. `room` (2, n) is
+    for sums up to each of some rows: those of owners are their differences, as loops over the few rows of each would
+    end at random.
     """
-    positives, negatives, twice = totals
-    size = 2.0 * positives * negatives
-    each = 2.0 * twice / size
     at_once = room.shape[1] - 1
     begin = owners.indptr[0]
     owner, sum_before, count_before = 0, np.int64(0), np.int64(0)
@@ -281,8 +279,7 @@ def write_effects(slots, labels, pairs, owners, totals, having, room):
             rest = end - begin - count
             having[0] += rest > 0
             having[1] += count > 0
-            expected = np.float64(rest) * positives + np.float64(count) * negatives
-            owners.effects[owner] = (np.float64(total) - each * expected) / size
+            owners.effects[owner] = effect_on_auc(np.float64(total), rest, count, totals)
             owner, begin = owner + 1, end
             sum_before, count_before = room[0, end - done], room[1, end - done]
         sum_before -= room[0, len(own)]

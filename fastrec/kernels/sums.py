@@ -153,6 +153,17 @@ def add_many(row, bits, n, scaled, digits, total):
 
 
 @helper
+def add_values_of_row(row, bits, scaled, digits, total):
+    """Add values and their squares; return the position of one that is not finite, or -1."""
+    if len(row) >= MANY and add_many(row, bits, len(row), scaled, digits, total):
+        return -1
+    for i in range(len(row)):
+        if not add_general(row[i], bits[i], total):
+            return i
+    return -1
+
+
+@helper
 def add_rows(program, groups, totals, scratch, span):
     """Add the rows of a block to the sums of all users and of each group; return False on an overflow."""
     first, n, rows, bits = span.first, span.n, scratch.rows[span.at], scratch.bits[span.at]
@@ -176,16 +187,12 @@ def add_rows(program, groups, totals, scratch, span):
                     return False
             for j in range(len(program.general_rows)):
                 r = program.general_rows[j]
-                if end - i >= MANY and add_many(
-                    rows[r, i:end], bits[r, i:end], end - i, scaled, digits, general[group, j]
-                ):
-                    continue
-                for u in range(i, end):
-                    if not add_general(rows[r, u], bits[r, u], general[group, j]):
-                        errors[0] = OVERFLOW
-                        errors[1] = first + u
-                        errors[2] = j
-                        return False
+                at = add_values_of_row(rows[r, i:end], bits[r, i:end], scaled, digits, general[group, j])
+                if at >= 0:
+                    errors[0] = OVERFLOW
+                    errors[1] = first + i + at
+                    errors[2] = j
+                    return False
     return True
 
 
@@ -208,12 +215,10 @@ def add_values(values, bits, groups, general, room):
                     end = start + 1
                     while end < last and groups[end] == group:
                         end += 1
-                own, own_bits, total = values[row, start:end], bits[row, start:end], general[group, row]
-                if end - start >= MANY and add_many(own, own_bits, end - start, scaled, digits, total):
-                    continue
-                for i in range(end - start):
-                    if not add_general(own[i], own_bits[i], total):
-                        return start + i
+                own, own_bits = values[row, start:end], bits[row, start:end]
+                at = add_values_of_row(own, own_bits, scaled, digits, general[group, row])
+                if at >= 0:
+                    return start + at
     return np.int64(-1)
 
 

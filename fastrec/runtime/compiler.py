@@ -22,7 +22,7 @@ from fastrec.runtime.code_cache import code_store
 from fastrec.runtime.limits import MIN_SPACE_TO_COMPILE, address_space_left
 from fastrec.runtime.loaded_code import MISFIT, Routine
 from fastrec.runtime.numba_settings import is_told_to_interpret
-from fastrec.runtime.threads import once, start_thread, uninterrupted
+from fastrec.runtime.threads import once, refuse_to_load, start_thread, uninterrupted
 from fastrec.runtime.values import describe, flatten, reads_arrays, regular
 
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
@@ -137,6 +137,7 @@ class Entry:
     def load(self, *arguments: Any) -> None:
         """Load code for arguments of these types: from disk, or else compile it."""
         if not self._is_loaded() or describe(regular(arguments)) not in self._routines:
+            refuse_to_load()
             uninterrupted(lambda: self._load(regular(arguments)))
 
     def _is_loaded(self) -> bool:

@@ -21,7 +21,9 @@ __all__ = [
     "import_late",
     "once",
     "over_users",
+    "refuse_to_load",
     "run_in_threads",
+    "run_side_by_side",
     "share_threads",
     "start_thread",
     "uninterrupted",
@@ -34,13 +36,15 @@ SECONDS_TO_A_SIGNAL = 0.2
 IMPORTED_LATE = ("numpy.ma", "numpy.random")  # by functions of NumPy, in whichever thread calls them first
 
 
-def run_in_threads(work: Callable[[int], Any], tasks: range, n_threads: int) -> list[Any]:
+def run_in_threads(
+    work: Callable[[int], Any], tasks: range, n_threads: int, *, stop: threading.Event | None = None
+) -> list[Any]:
     """Do all tasks, in threads made for this call alone: none outlives it, and no fork loses one.
 
-    Raise the error of the first task that failed. No task begins after an error or an interrupt.
+    Raise the error of the first task that failed. No task begins after an error or an interrupt, which sets `stop`.
     """
     if n_threads == 1 or len(tasks) <= 1:
-        return [work(task) for task in tasks]
+        return [work(task) for task in tasks if not _side.is_stopped()]
     left = iter(tasks)  # shared: each task is taken once
     found: dict[int, Any] = {}
     errors: dict[int, BaseException] = {}
@@ -65,6 +69,8 @@ def run_in_threads(work: Callable[[int], Any], tasks: range, n_threads: int) -> 
             _join(thread)
     finally:
         deque(left, maxlen=0)
+        if stop is not None:
+            stop.set()
         for thread, ended in zip(threads, ends, strict=True):
             if thread.ident is not None:
                 ended.wait()  # an interrupted `join` may take a thread that still works for one that has ended
@@ -72,6 +78,55 @@ def run_in_threads(work: Callable[[int], Any], tasks: range, n_threads: int) -> 
     if errors:
         raise errors[min(errors)]
     return [found[task] for task in tasks]
+
+
+class _StoppedError(BaseException):
+    """Work in a thread of `run_side_by_side` has to end."""
+
+
+class _Side(threading.local):
+    """What the threads of `run_side_by_side` heed."""
+
+    stop: threading.Event | None = None  # set once one of them has ended early, or the main thread was interrupted
+
+    def is_stopped(self) -> bool:
+        """Return False, or raise."""
+        if self.stop is not None and self.stop.is_set():
+            raise _StoppedError
+        return False
+
+
+_side = _Side()
+
+
+def run_side_by_side(work: Callable[[int], T], tasks: range) -> list[T] | None:
+    """Do few tasks at the same time, in a thread each, or return None if one fails or has to load a kernel or a module.
+
+    Do them in turn then, in the main thread: only there can an interrupt end the loading at once. Of work in these
+    threads, an interrupt ends that of `run_in_threads` between its tasks.
+    """
+    stop = threading.Event()
+
+    def attempt(task: int) -> T:
+        _side.stop = stop
+        try:
+            return work(task)
+        except BaseException:
+            stop.set()
+            raise
+        finally:
+            _side.stop = None  # the main thread may have done the work
+
+    try:
+        return run_in_threads(attempt, tasks, len(tasks), stop=stop)
+    except (Exception, _StoppedError):  # noqa: BLE001 - raised again in turn, if it was an error
+        return None
+
+
+def refuse_to_load() -> None:
+    """End the work of this thread if it is one of `run_side_by_side`, as it has to load something."""
+    if _side.stop is not None:
+        raise _StoppedError
 
 
 def share_threads(work: Callable[[int, int], T], sizes: Sequence[int], n_threads: int, *, least: int = 0) -> list[T]:
@@ -138,6 +193,8 @@ def uninterrupted(work: Callable[[], T]) -> T:
 @functools.cache
 def import_late(module: str) -> ModuleType:
     """Import a module where it is first needed: forks wait for that, since no thread of a child would go on with it."""
+    if module not in sys.modules:
+        refuse_to_load()
     return uninterrupted(lambda: importlib.import_module(module))
 
 

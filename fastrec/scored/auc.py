@@ -21,7 +21,7 @@ from fastrec.inputs.columns import (
 )
 from fastrec.metrics.errors import root
 from fastrec.runtime.limits import resolve_threads
-from fastrec.runtime.threads import run_in_threads
+from fastrec.runtime.threads import run_side_by_side
 from fastrec.scored.keys import auc_of_rows
 from fastrec.scored.marks import pairs_of_rows, squared_differences
 from fastrec.scored.sorting import SMALL_ROWS, ScoredRows
@@ -187,9 +187,8 @@ def auc_test(labels: Any, scores_a: Any, scores_b: Any) -> AucTest:
     for name, values in (("scores_a", scores_a), ("scores_b", scores_b)):
         models.append(check_scores(values, name))
         check_lengths(classes, models[-1], name)
-    share = -(-threads // 2)
-    found = run_in_threads(lambda at: pairs_of_rows(classes, models[at], share), range(2), threads)
-    (first, own), (second, other) = found
+    found = run_side_by_side(lambda at: pairs_of_rows(classes, models[at], 1), range(2)) if threads == 2 else None
+    (first, own), (second, other) = found or [pairs_of_rows(classes, scores, threads) for scores in models]
     n_positives, n_negatives = first[1:]
     if not n_positives * n_negatives:
         return AucTest(*[math.nan] * 6)

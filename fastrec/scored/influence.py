@@ -16,7 +16,7 @@ import numpy as np
 from fastrec.inputs.ragged import read_only
 from fastrec.kernels import influence as kernels
 from fastrec.runtime.compiler import Entry
-from fastrec.runtime.threads import over_users, run_in_threads
+from fastrec.runtime.threads import once, over_users, run_in_threads
 from fastrec.scored.areas import Pairs
 from fastrec.scored.sorting import Runs
 
@@ -24,7 +24,6 @@ __all__ = [
     "BatchRows",
     "BatchUsers",
     "SummedEffects",
-    "count_classes",
     "effects_on_auc",
     "error_of_rows",
     "factor_for",
@@ -74,7 +73,7 @@ class BatchUsers:
     members: Array  # their positions, int64
     n_threads: int
 
-    @functools.cached_property
+    @once
     def classes(self) -> Array:
         """The negative and positive rows of users, int64 (n_users, 2)."""
         return count_classes(self.rows, self.members, self.n_threads)

@@ -69,7 +69,7 @@ class KeyRange(NamedTuple):
 
 
 class OrderedKeys(ABC):
-    """Rows by ascending score."""
+    """Rows that are, or can be, ordered by ascending score."""
 
     @abstractmethod
     def ranges(self) -> list[KeyRange]:

@@ -13,7 +13,7 @@ import numpy as np
 from fastrec.inputs.ragged import read_only
 from fastrec.kernels import marks as kernels
 from fastrec.runtime.compiler import Entry
-from fastrec.runtime.threads import run_in_threads
+from fastrec.runtime.threads import once, run_in_threads
 from fastrec.scored.areas import Pairs
 from fastrec.scored.influence import SummedEffects
 from fastrec.scored.keys import KeyRange, OrderedKeys, SortedKeys, sort_rows
@@ -22,8 +22,8 @@ from fastrec.scored.sorting import FORMS, SMALL_ROWS, STEPS_PER_ROW, key_buffer,
 __all__ = ["OwnedRows", "Owners", "owned_rows", "pairs_of_rows", "squared_differences"]
 
 Array = np.ndarray[Any, Any]
-MOST_ROWS_OF_MARKS = 1 << 19  # of the rarer class: they and their bins stay in the caches
-MOST_ROWS = 1 << 30  # 31 bits count them, 32 twice the pairs of a row, and no sum of these needs rounding
+MAX_ROWS_OF_MARKS = 1 << 19  # of the rarer class: they and their bins stay in the caches
+MAX_ROWS = 1 << 30  # 31 bits count them, 32 twice the pairs of a row, and no sum of these needs rounding
 ROWS_AT_ONCE = 1 << 11  # whose sums stay in the L1 cache
 RANGE_BITS = 16  # at most: a table of ranges stays in the caches
 ROWS_PER_RANGE_BITS = 4  # rows per range, at least, as a power of 2
@@ -59,13 +59,13 @@ class OwnedRows(OrderedKeys):
     @property
     def dtype(self) -> Any:
         """The type of keys."""
-        return FORMS[self.scores.itemsize].bits
+        return np.dtype(FORMS[self.scores.itemsize].bits)
 
     def pairs(self) -> Pairs:
         """Return the pairs of rows of both classes."""
         return self.counted
 
-    @functools.cached_property
+    @once
     def by_score(self) -> SortedKeys:
         """The same rows, sorted, without owners."""
         return sort_rows(self.labels, self.scores, self.n_threads)
@@ -132,7 +132,7 @@ class _LookedUp(NamedTuple):
     kernel: Callable[[str], Any]
 
     def write_effects(self, owners: Owners) -> list[int]:
-        """Write the effects of owners; return how many have a row of each class, which none has without a pair."""
+        """Write the effects of owners; return how many have a row of each class, or zeros if all rows are of one."""
         twice, *sizes = map(float, self.counted)
         if not sizes[0] * sizes[1]:
             owners.effects[:] = 0.0
@@ -175,7 +175,7 @@ def _looked_up(labels: Array, scores: Array, n_threads: int) -> _LookedUp | None
     classes, form = read_only(labels.view(np.int8)), FORMS[scores.itemsize]
     n, n_positive = len(classes), int(np.count_nonzero(classes))
     rarer = int(2 * n_positive <= n)
-    if min(n_positive, n - n_positive) > MOST_ROWS_OF_MARKS or n > MOST_ROWS:
+    if min(n_positive, n - n_positive) > MAX_ROWS_OF_MARKS or n > MAX_ROWS:
         return None
     n_chunks = 1 if n < SMALL_ROWS else n_threads
     chunks = [slice(n * at // n_chunks, n * (at + 1) // n_chunks) for at in range(n_chunks)]

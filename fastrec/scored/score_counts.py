@@ -125,7 +125,7 @@ class ScoreCounts:
     def __init__(self, *, weighted: bool = False) -> None:
         self.weighted = weighted
         self._levels: list[Runs] = []  # each at least twice as long as the next
-        # in place of levels: the rows of one batch, or of several whose scores mostly differ
+        # in place of levels: the rows of one batch, or the sorted ones of several whose scores mostly differ
         self._sorted: OwnedRows | SortedKeys | KeyRanges | None = None
         self._rows: list[ScoredRows] = []
         self._joined: Runs | None = None
@@ -143,8 +143,8 @@ class ScoreCounts:
     ) -> None:
         """Add checked rows: labels (n,) 0 or 1 as int8 or bool, scores (n,) float32 or float64, weights if weighted.
 
-        Rows are copied, so the caller's arrays may be used again, unless they have owners, which are users: then
-        `auc_effects` of all these users need not look rows up, unless others are added.
+        Rows are copied. With owners, which are users, they may be kept as they are, so the caller must not change them:
+        `auc_effects` of all these users need then not look rows up, unless others are added.
         """
         if not len(labels):
             return
@@ -202,7 +202,7 @@ class ScoreCounts:
         return state
 
     def _take(self, rows: OwnedRows | SortedKeys | KeyRanges, n_threads: int = 1) -> None:
-        """Add rows, which stay sorted keys while these take fewer bytes than counts by score."""
+        """Add rows, which are kept while they take fewer bytes than counts by score."""
         own = self._sorted
         ranges = own if own is None or isinstance(own, KeyRanges) else KeyRanges.of(_by_score(own))
         if ranges is None and not self._levels:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from typing import Any, NamedTuple
+from unittest import mock
 
 import numpy as np
 import pytest
 
 import fastrec
-from fastrec.evaluation import scores as evaluation_of_scores
+from fastrec.evaluation import row_reports
 from fastrec.evaluation.rows import ScoreEvaluator, review
 from fastrec.scored import influence
 
@@ -316,20 +317,24 @@ def test_errors_say_what_is_wrong(scores: Any, call: dict[str, Any], message: st
 
 @pytest.mark.parametrize("n_threads", [1, 2, 5])
 def test_models_side_by_side_and_in_turn_have_the_same_bits(n_threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    side_by_side = mock.Mock(wraps=row_reports.run_side_by_side)
+    monkeypatch.setattr(row_reports, "run_side_by_side", side_by_side)
     log = make_log(3)
     models = {"one": log.one, "other": log.other, "third": log.one + log.other}
     metrics = ["auc", "log_loss(average=user)", "gauc"]
     call = {"metrics": metrics, "indptr": log.indptr, "n_threads": n_threads}
     models = {name: 1 / (1 + np.exp(-own)) for name, own in models.items()}
     together = fastrec.compare_scores(log.labels, models, **call)
-    monkeypatch.setattr(evaluation_of_scores, "ROWS_SIDE_BY_SIDE", 0)
+    assert side_by_side.call_count == (1 < n_threads < 6)
+    monkeypatch.setattr(row_reports, "ROWS_SIDE_BY_SIDE", 0)
     assert fastrec.compare_scores(log.labels, models, **call).rows == together.rows
+    assert side_by_side.call_count == (1 < n_threads < 6)
 
 
 @pytest.mark.parametrize("few", [0, 10**6])
 def test_the_error_is_that_of_the_first_model_with_one(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Scores that are no numbers are found before evaluation, NaN within it."""
-    monkeypatch.setattr(evaluation_of_scores, "ROWS_SIDE_BY_SIDE", few)
+    monkeypatch.setattr(row_reports, "ROWS_SIDE_BY_SIDE", few)
     labels, right, nan, text = [0, 1, 0, 1], [0.1, 0.9, 0.3, 0.4], [0.1, math.nan, 0.3, 0.4], ["a", "b", "c", "d"]
     for first, second, error in ((nan, text, fastrec.InputError), (text, nan, fastrec.InputTypeError)):
         with pytest.raises(error, match="b") as found:

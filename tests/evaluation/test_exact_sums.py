@@ -45,6 +45,9 @@ def test_sums_are_exact(groups: str, n_threads: int, monkeypatch: pytest.MonkeyP
             assert found[code, row, 0] == total
             squares = sum(Fraction(value) ** 2 for value in own[chosen].tolist())
             assert abs(Fraction(int(found[code, row, 1]), 2**GENERAL_SCALE) - squares) <= squares * Fraction(1, 2**51)
+    assert np.array_equal(found, engine.sum_exactly(values, codes, 1))
+    if codes is None:
+        assert np.array_equal(found[0], engine.sum_exactly(values, np.ones(N_USERS, np.int32), n_threads)[1])
 
 
 @pytest.mark.parametrize("n_threads", [1, 3])
@@ -53,6 +56,7 @@ def test_a_value_that_is_not_finite_is_refused(value: float, n_threads: int, mon
     monkeypatch.setattr(engine, "SMALL_ROWS", 1)
     values = np.stack(list(VALUES.values()))
     values[1, [700, 1_500]] = value
+    values[0, [710, 1_400]] = value
     with pytest.raises(engine.KernelError) as found:
         engine.sum_exactly(values, None, n_threads)
-    assert found.value.failure[:2] == (OVERFLOW, 700)
+    assert found.value.failure[:2] == (OVERFLOW, 710)  # of a block of users, the first row that has one

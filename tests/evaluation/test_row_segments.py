@@ -185,7 +185,7 @@ def test_rows_of_a_segment_keep_their_users_or_are_looked_up(
     assert kept.groups["device"]["tv"]["auc"].std_error > 0
 
 
-@pytest.mark.parametrize("no_truth", ["zero", "skip"])
+@pytest.mark.parametrize("no_truth", ["zero", "skip", "nan"])
 @pytest.mark.parametrize(("weighted", "row_weights"), KINDS)
 def test_metrics_of_the_order_of_rows_are_the_same_alone(weighted: bool, row_weights: bool, no_truth: str) -> None:
     """Without weights, they need no sums over users but the number of these."""
@@ -198,6 +198,13 @@ def test_metrics_of_the_order_of_rows_are_the_same_alone(weighted: bool, row_wei
             expected = {metric: among.groups[name][label][metric] for metric in metrics}
             assert mean_bits(own) == mean_bits(expected)
             assert [one.users for one in own.values()] == [one.users for one in expected.values()]
+
+
+def test_a_user_without_truth_in_a_segment_is_an_error_of_metrics_of_the_order_of_rows() -> None:
+    labels, scores, parts = [1, 0, 1, 0, 1, 0], [0.9, 0.2, 0.8, 0.3, 0.4, 0.5], ["a", "b", "a", "a", "b", "b"]
+    for metrics in ("auc", ["auc", "gauc"]):
+        with pytest.raises(fastrec.InputError, match=r"user 0 has no relevant item.*among the rows with 'b' in 'd'"):
+            fastrec.evaluate_scores(labels, scores, [0, 2, 4, 6], metrics, no_truth="error", row_groups={"d": parts})
 
 
 @pytest.mark.parametrize("n_threads", [1, 3])

@@ -259,6 +259,19 @@ for n, users in ((300_000, 20_000), (700_000, 90_000)):
         pq.write_table(pa.table({"user_id": ids.astype(kind), "label": labels, "score": draw.random(n)}), path)
         fastrec.evaluate_files(path, metrics=["auc", "gauc"])
 """
+EVALUATE_ROWS = """
+from fastrec.scored import marks
+draw = np.random.default_rng(1)
+n = 1 << 17
+labels, indptr = (draw.random(n) < 0.2).astype(np.int8), np.arange(0, n + 1, 64)
+for largest in (n, 0):  # rows are looked up, or sorted
+    marks.MAX_ROWS_OF_MARKS = largest
+    for dtype in (np.float32, np.float64):
+        scores = draw.random(n).astype(dtype)
+        fastrec.evaluate_scores(labels, scores, indptr, ["auc"], row_groups=draw.integers(0, 3, n))
+"""
+PAIRS_OF_USERS = {"write_effects", "add_pairs", "mark_first_rows", "write_places", "add_values", "count_classes"}
+PAIRS_OF_USERS |= {"choose_keys", "plan_bins", "sort_keys", "write_marks", "find_rows", "write_effects_on_auc"}
 TELL = """
 print(*sorted(before), "/", *sorted(kept() - before))
 """
@@ -281,6 +294,14 @@ def test_kernels_of_logs_are_compiled_ahead(tmp_path: Path) -> None:
     before, after = ({name.partition("-")[0] for name in names} for names in found)
     assert before >= OF_LOGS
     assert not after & OF_LOGS
+
+
+@pytest.mark.thorough
+def test_kernels_of_pairs_of_users_are_compiled_ahead(tmp_path: Path) -> None:
+    found = compiled(tmp_path, "scores", EVALUATE_ROWS)
+    before, after = ({name.partition("-")[0] for name in names} for names in found)
+    assert before >= PAIRS_OF_USERS
+    assert not after & {*PAIRS_OF_USERS, "sort_owned", "evaluate_score_bin"}
 
 
 @pytest.mark.thorough

@@ -1,13 +1,16 @@
 """Work and objects that threads share."""
 
 import copy
+import signal
 import sys
 import threading
+import time
+from collections.abc import Callable
 
 import pytest
 
 from fastrec.runtime.shared import Shared
-from fastrec.runtime.threads import share_threads
+from fastrec.runtime.threads import refuse_to_load, run_in_threads, run_side_by_side, share_threads
 
 
 @pytest.mark.parametrize("n_threads", [1, 2, 5])
@@ -49,6 +52,63 @@ def test_nothing_that_follows_an_error_begins() -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - any
         share_threads(work, [1, 1, 90, 1], 2)
     assert set(begun) <= {0, 1, 2}
+
+
+def test_work_side_by_side_is_done_at_the_same_time() -> None:
+    meeting = threading.Barrier(3, timeout=20)
+
+    def work(at: int) -> int:
+        meeting.wait()
+        return at * at
+
+    assert run_side_by_side(work, range(3)) == [0, 1, 4]
+    refuse_to_load()  # of no such thread
+
+
+def loads(at: int) -> None:
+    if at == 1:
+        refuse_to_load()
+
+
+def fails(at: int) -> None:
+    if at == 1:
+        raise ValueError
+
+
+@pytest.mark.parametrize("work", [loads, fails])
+def test_work_side_by_side_ends_where_one_fails_or_loads(work: Callable[[int], None]) -> None:
+    done: list[int] = []
+    stopped = threading.Event()
+
+    def attempt(at: int) -> None:
+        if at == 1:
+            work(at)
+        run_in_threads(lambda nth: done.append(nth) or stopped.wait(0.01), range(10**6), 1)
+
+    assert run_side_by_side(attempt, range(2)) is None
+    assert len(done) < 10**6
+    assert [run_in_threads(abs, range(3), 1)] == [[0, 1, 2]]  # this thread goes on
+
+
+def test_an_interrupt_ends_work_side_by_side_between_its_tasks() -> None:
+    done: list[int] = []
+    began = threading.Event()
+
+    def attempt(_: int) -> None:
+        run_in_threads(lambda nth: done.append(nth) or began.set() or time.sleep(0.01), range(10**6), 1)
+
+    def interrupt() -> None:
+        began.wait()
+        signal.raise_signal(signal.SIGINT)
+
+    before = threading.active_count()
+    timer = threading.Thread(target=interrupt)
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        run_side_by_side(attempt, range(2))
+    timer.join()
+    assert threading.active_count() == before
+    assert len(done) < 10**4
 
 
 def test_an_interrupt_ends_the_work() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 import fastrec
 from fastrec.exceptions import InputError
+from fastrec.runtime.compiler import Entry
 from fastrec.scored import influence, marks
 from fastrec.scored.keys import SortedKeys, sort_rows
 from fastrec.scored.score_counts import ScoreCounts
@@ -81,6 +82,27 @@ def test_effects_of_owners_are_those_of_sorted_rows(
         assert np.array_equal(own, other)
 
 
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_compiled_and_interpreted_kernels_agree(compiled: bool, dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    labels, scores = make_rows("ties", 0.3, dtype)
+    way = "compiled" if compiled else "interpreted"
+    monkeypatch.setattr(Entry, "suited_to", lambda entry, *_: getattr(entry, way))
+    assert marks.pairs_of_rows(labels, scores, 1)[1].tolist() == twice_pairs(labels, scores)
+    owners = marks.Owners.of(np.arange(0, N + 1, 8))
+    found = marks.owned_rows(labels, scores, owners, 1)
+    assert isinstance(found, marks.OwnedRows)
+    assert sum(found.effects) == pytest.approx(0, abs=1e-12)
+
+
+def test_no_rows() -> None:
+    none = np.zeros(0, np.int8), np.zeros(0)
+    assert marks.pairs_of_rows(*none, 2)[0] == (0, 0, 0)
+    found = marks.owned_rows(*none, marks.Owners.of(np.zeros(3, np.int64)), 2)
+    assert isinstance(found, marks.OwnedRows)
+    assert found.effects.tolist() == [0.0, 0.0] and found.owners_by_class == [0, 0]
+
+
 def test_owners_need_not_begin_at_row_0() -> None:
     labels, scores = make_rows("ties", 0.3, np.float32)
     indptr = np.array([0, 3, 50, 51, N])
@@ -102,7 +124,7 @@ def test_the_first_nan_is_named(at: int, bits: int, n_threads: int) -> None:
 def test_rows_are_sorted_where_the_rarer_class_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
     labels, scores = make_rows("ties", 0.4, np.float64)
     expected = marks.pairs_of_rows(labels, scores, 1)
-    monkeypatch.setattr(marks, "MOST_ROWS_OF_MARKS", min(labels.sum(), N - labels.sum()) - 1)
+    monkeypatch.setattr(marks, "MAX_ROWS_OF_MARKS", min(labels.sum(), N - labels.sum()) - 1)
     pairs, own = marks.pairs_of_rows(labels, scores, 1)
     assert own.dtype == np.int64  # of the other way
     assert pairs == expected[0] and np.array_equal(own, expected[1])
@@ -166,7 +188,7 @@ def test_the_test_of_two_areas_has_the_same_bits_either_way(monkeypatch: pytest.
     labels, one = make_rows("ties", 0.4, np.float64)
     other = make_rows("all differ", 0.4, np.float64)[1]
     expected = fastrec.auc_test(labels, one, other)
-    monkeypatch.setattr(marks, "MOST_ROWS_OF_MARKS", 0)
+    monkeypatch.setattr(marks, "MAX_ROWS_OF_MARKS", 0)
     assert fastrec.auc_test(labels, one, other) == expected
     order = np.random.default_rng(0).permutation(N)
     assert fastrec.auc_test(labels[order], one[order], other[order]) == expected

@@ -19,14 +19,14 @@ from fastrec.inputs.hints import hints_of_rows
 from fastrec.inputs.rows import Rows
 from fastrec.report.report import Report, record
 from fastrec.runtime.limits import resolve_threads
-from fastrec.runtime.threads import run_in_threads
+from fastrec.runtime.threads import run_side_by_side
 
 __all__ = ["check_models", "report_of_rows", "reports_of_models"]
 
-ROWS_SIDE_BY_SIDE = 1 << 22  # of all models: more take much memory, and keep all threads busy one after the other
+ROWS_SIDE_BY_SIDE = 1 << 21  # of all models at most: one after the other takes less memory
 
 
-class _Log(NamedTuple):
+class _RowsOfModel(NamedTuple):
     """The checked rows of a model, and the evaluator they are for."""
 
     evaluator: ScoreEvaluator
@@ -35,7 +35,7 @@ class _Log(NamedTuple):
     naming: Callable[[], AbstractContextManager[None]]  # renames what errors are about
 
     def add(self, progress: Any, n_threads: int | None = None) -> None:
-        """Evaluate the rows, with fewer threads if that is given."""
+        """Evaluate the rows, with another number of threads if one is given."""
         with self.naming():
             add_at_once(self.evaluator, self.rows, progress, n_threads)
 
@@ -49,9 +49,9 @@ class _Log(NamedTuple):
 
 def report_of_rows(labels: Any, scores: Any, indptr: Any, metrics: Any, given: Mapping[str, Any]) -> Report:
     """Return the report of a call that scores rows."""
-    log = _read(labels, scores, indptr, metrics, given, contextlib.nullcontext, alone=False)
-    log.add(given["progress"])
-    return log.report()
+    found = _read(labels, scores, indptr, metrics, given, contextlib.nullcontext, alone=False)
+    found.add(given["progress"])
+    return found.report()
 
 
 def reports_of_models(
@@ -61,30 +61,29 @@ def reports_of_models(
 
     `labels` and `scores` are what `check_models` has seen. The error is that of the first model that has one.
     """
-    reports: dict[str, Report] = {}
-    few: dict[str, _Log] = {}
-    for name, own in scores.items():
+
+    def read(name: str) -> _RowsOfModel:
+        own = scores[name]
         column = {"score": own} if isinstance(own, str) else {}
         options = {**given, **column, "per_user": True, "progress": None}
         naming = functools.partial(renaming, functools.partial(_named_scores, f"scores[{name!r}]"))
-        try:
-            log = _read(labels, None if column else own, indptr, metrics, options, naming, alone=True)
-        except Exception:
-            _add_side_by_side(list(few.values()), 1)  # a model before this one may have an error, too
-            raise
-        if len(log.rows.scores) * len(scores) <= ROWS_SIDE_BY_SIDE:
-            few[name] = log
-        else:
-            log.add(None)
-            reports[name] = log.report()
-    _add_side_by_side(list(few.values()), resolve_threads(given["n_threads"]))
-    return reports | {name: log.report() for name, log in few.items()}
+        return _read(labels, None if column else own, indptr, metrics, options, naming, alone=True)
 
-
-def _add_side_by_side(logs: list[_Log], n_threads: int) -> None:
-    """Evaluate the rows of models, each with its share of the threads."""
-    share = max(1, n_threads // max(1, len(logs)))
-    run_in_threads(lambda at: logs[at].add(None, share), range(len(logs)), n_threads)
+    first, *others = scores
+    read_rows = {first: read(first)}
+    few = len(read_rows[first].rows.scores) * len(scores) <= ROWS_SIDE_BY_SIDE
+    if few and 1 < resolve_threads(given["n_threads"]) < 2 * len(scores):  # with more, each model keeps all busy
+        with contextlib.suppress(Exception):  # raised again in turn
+            every = [*read_rows.values(), *map(read, others)]
+            if run_side_by_side(lambda at: every[at].add(None, 1), range(len(every))) is not None:
+                return dict(zip(scores, [own.report() for own in every], strict=True))
+        read_rows = {}
+    reports = {}
+    for name in scores:
+        found = read_rows.pop(name, None) or read(name)
+        found.add(None)
+        reports[name] = found.report()
+    return reports
 
 
 def _read(
@@ -96,7 +95,7 @@ def _read(
     naming: Callable[[], AbstractContextManager[None]],
     *,
     alone: bool,
-) -> _Log:
+) -> _RowsOfModel:
     """Read the rows of a call. `alone`: rows without users are users of their own."""
     with naming():
         settings = pick(RowSettings, given)
@@ -112,7 +111,7 @@ def _read(
         hints = []
         if isinstance(labels, Frame) and given["user"] is None:
             hints = hints_of_rows(labels.columns, [name for name in given.values() if isinstance(name, str)])
-        return _Log(evaluator, rows, hints, naming)
+        return _RowsOfModel(evaluator, rows, hints, naming)
 
 
 def check_models(labels: Any, scores: Any) -> Any:
