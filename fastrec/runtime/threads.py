@@ -44,7 +44,7 @@ def run_in_threads(
     Raise the error of the first task that failed. No task begins after an error or an interrupt, which sets `stop`.
     """
     if n_threads == 1 or len(tasks) <= 1:
-        return [work(task) for task in tasks if not _side.is_stopped()]
+        return [work(task) for task in tasks if not _own_thread.is_stopped()]
     left = iter(tasks)  # shared: each task is taken once
     found: dict[int, Any] = {}
     errors: dict[int, BaseException] = {}
@@ -84,7 +84,7 @@ class _StoppedError(BaseException):
     """Work in a thread of `run_side_by_side` has to end."""
 
 
-class _Side(threading.local):
+class _OwnThread(threading.local):
     """What the threads of `run_side_by_side` heed."""
 
     stop: threading.Event | None = None  # set once one of them has ended early, or the main thread was interrupted
@@ -96,7 +96,7 @@ class _Side(threading.local):
         return False
 
 
-_side = _Side()
+_own_thread = _OwnThread()
 
 
 def run_side_by_side(work: Callable[[int], T], tasks: range) -> list[T] | None:
@@ -108,14 +108,14 @@ def run_side_by_side(work: Callable[[int], T], tasks: range) -> list[T] | None:
     stop = threading.Event()
 
     def attempt(task: int) -> T:
-        _side.stop = stop
+        _own_thread.stop = stop
         try:
             return work(task)
         except BaseException:
             stop.set()
             raise
         finally:
-            _side.stop = None  # the main thread may have done the work
+            _own_thread.stop = None  # the main thread may have done the work
 
     try:
         return run_in_threads(attempt, tasks, len(tasks), stop=stop)
@@ -125,7 +125,7 @@ def run_side_by_side(work: Callable[[int], T], tasks: range) -> list[T] | None:
 
 def refuse_to_load() -> None:
     """End the work of this thread if it is one of `run_side_by_side`, as it has to load something."""
-    if _side.stop is not None:
+    if _own_thread.stop is not None:
         raise _StoppedError
 
 
