@@ -12,7 +12,14 @@ from typing import Any, NamedTuple
 from fastrec.arguments.calls import RowBatch, RowSettings
 from fastrec.arguments.signature import pick
 from fastrec.checks import with_article
-from fastrec.evaluation.rows import ScoreEvaluator, add_at_once, read_at_once, report_at_once, usual_of_rows
+from fastrec.evaluation.rows import (
+    ScoreEvaluator,
+    add_at_once,
+    has_only_builtin_metrics,
+    read_at_once,
+    report_at_once,
+    usual_of_rows,
+)
 from fastrec.exceptions import Argument, InputError, InputTypeError, Name, Place, renaming, shown
 from fastrec.inputs.arrow import Frame, open_foreign
 from fastrec.inputs.hints import hints_of_rows
@@ -72,10 +79,11 @@ def reports_of_models(
     first, *others = scores
     read_rows = {first: read(first)}
     few = len(read_rows[first].rows.scores) * len(scores) <= ROWS_SIDE_BY_SIDE
-    if few and 1 < resolve_threads(given["n_threads"]) < 2 * len(scores):  # with more, each model keeps all busy
+    threads = resolve_threads(given["n_threads"])  # each model keeps many busy
+    if few and 1 < threads < 2 * len(scores) and has_only_builtin_metrics(read_rows[first].evaluator):
         with contextlib.suppress(Exception):  # raised again in turn
             every = [*read_rows.values(), *map(read, others)]
-            if run_side_by_side(lambda at: every[at].add(None, 1), range(len(every))) is not None:
+            if run_side_by_side(lambda at: every[at].add(None, 1), range(len(every)), threads) is not None:
                 return dict(zip(scores, [own.report() for own in every], strict=True))
         read_rows = {}
     reports = {}

@@ -57,6 +57,7 @@ __all__ = [
     "add_and_review",
     "add_at_once",
     "evaluate_rows_at_once",
+    "has_only_builtin_metrics",
     "read_at_once",
     "read_batch",
     "report_at_once",
@@ -473,6 +474,11 @@ def review(
 ) -> None:
     """Read a batch again, for standard errors; arguments as in `ScoreEvaluator.update`."""
     evaluator._review(evaluator._read(labels, scores, indptr, given))  # noqa: SLF001 - of this module
+
+
+def has_only_builtin_metrics(evaluator: ScoreEvaluator) -> bool:
+    """Return whether no metric is the caller's own."""
+    return all(call.metric.builtin for call in evaluator._plan(weighted=False).calls)  # noqa: SLF001 - of this module
 
 
 def read_at_once(

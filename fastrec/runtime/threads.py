@@ -99,11 +99,11 @@ class _OwnThread(threading.local):
 _own_thread = _OwnThread()
 
 
-def run_side_by_side(work: Callable[[int], T], tasks: range) -> list[T] | None:
-    """Do few tasks at the same time, in a thread each, or return None if one fails or has to load a kernel or a module.
+def run_side_by_side(work: Callable[[int], T], tasks: range, n_threads: int) -> list[T] | None:
+    """Do long tasks in threads, or return None if one fails or has to load a kernel or a module.
 
     Do them in turn then, in the main thread: only there can an interrupt end the loading at once. Of work in these
-    threads, an interrupt ends that of `run_in_threads` between its tasks.
+    threads, an interrupt ends that of `run_in_threads` between its tasks. No code of the caller may run there.
     """
     stop = threading.Event()
 
@@ -118,7 +118,7 @@ def run_side_by_side(work: Callable[[int], T], tasks: range) -> list[T] | None:
             _own_thread.stop = None  # the main thread may have done the work
 
     try:
-        return run_in_threads(attempt, tasks, len(tasks), stop=stop)
+        return run_in_threads(attempt, tasks, n_threads, stop=stop)
     except (Exception, _StoppedError):  # noqa: BLE001 - raised again in turn, if it was an error
         return None
 

@@ -331,6 +331,24 @@ def test_models_side_by_side_and_in_turn_have_the_same_bits(n_threads: int, monk
     assert side_by_side.call_count == (1 < n_threads < 6)
 
 
+def test_metrics_of_the_caller_are_not_evaluated_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their code need not be fit for threads."""
+    side_by_side = mock.Mock(wraps=row_reports.run_side_by_side)
+    monkeypatch.setattr(row_reports, "run_side_by_side", side_by_side)
+    log = make_log(4)
+    models = {"one": log.one, "other": log.other}
+    if "share_of_clicks" not in {own["name"] for own in fastrec.catalogue()}:
+
+        @fastrec.score_metric(range=(0, 1), source="this test")
+        def share_of_clicks(s: Any) -> Any:
+            """Return the share of positive rows."""
+            return s.positives / s.rows
+
+    for metrics, times in ((["auc", "share_of_clicks"], 0), (["auc"], 1)):
+        fastrec.compare_scores(log.labels, models, metrics, indptr=log.indptr, n_threads=2)
+        assert side_by_side.call_count == times
+
+
 @pytest.mark.parametrize("few", [0, 10**6])
 def test_the_error_is_that_of_the_first_model_with_one(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Scores that are no numbers are found before evaluation, NaN within it."""

@@ -61,8 +61,20 @@ def test_work_side_by_side_is_done_at_the_same_time() -> None:
         meeting.wait()
         return at * at
 
-    assert run_side_by_side(work, range(3)) == [0, 1, 4]
+    assert run_side_by_side(work, range(3), 3) == [0, 1, 4]
     refuse_to_load()  # of no such thread
+
+
+def test_no_more_work_is_side_by_side_than_there_are_threads() -> None:
+    names: set[str] = set()
+
+    def work(at: int) -> int:
+        names.add(threading.current_thread().name)
+        time.sleep(0.005)
+        return at
+
+    assert run_side_by_side(work, range(20), 2) == list(range(20))
+    assert len(names) <= 2
 
 
 def loads(at: int) -> None:
@@ -85,7 +97,7 @@ def test_work_side_by_side_ends_where_one_fails_or_loads(work: Callable[[int], N
             work(at)
         run_in_threads(lambda nth: done.append(nth) or stopped.wait(0.01), range(10**6), 1)
 
-    assert run_side_by_side(attempt, range(2)) is None
+    assert run_side_by_side(attempt, range(2), 2) is None
     assert len(done) < 10**6
     assert [run_in_threads(abs, range(3), 1)] == [[0, 1, 2]]  # this thread goes on
 
@@ -105,7 +117,7 @@ def test_an_interrupt_ends_work_side_by_side_between_its_tasks() -> None:
     timer = threading.Thread(target=interrupt)
     timer.start()
     with pytest.raises(KeyboardInterrupt):
-        run_side_by_side(attempt, range(2))
+        run_side_by_side(attempt, range(2), 2)
     timer.join()
     assert threading.active_count() == before
     assert len(done) < 10**4
