@@ -23,14 +23,12 @@ from fastrec.evaluation.rows import (
 from fastrec.exceptions import Argument, InputError, InputTypeError, Name, Place, renaming, shown
 from fastrec.inputs.arrow import Frame, open_foreign
 from fastrec.inputs.hints import hints_of_rows
-from fastrec.inputs.rows import Rows
+from fastrec.inputs.rows import ROWS_SIDE_BY_SIDE, Rows
 from fastrec.report.report import Report, record
 from fastrec.runtime.limits import resolve_threads
 from fastrec.runtime.threads import run_side_by_side
 
 __all__ = ["check_models", "report_of_rows", "reports_of_models"]
-
-ROWS_SIDE_BY_SIDE = 1 << 21  # of all models at most: one after the other takes less memory
 
 
 class _RowsOfModel(NamedTuple):

@@ -27,6 +27,7 @@ from fastrec.inputs.users import (
 )
 
 __all__ = [
+    "ROWS_SIDE_BY_SIDE",
     "ROWS_WITHOUT_USERS",
     "Keys",
     "Rows",
@@ -41,6 +42,7 @@ __all__ = [
 
 Array = np.ndarray[Any, Any]
 ROWS_WITHOUT_USERS = 4096  # rows without users are summed this many at a time
+ROWS_SIDE_BY_SIDE = 1 << 21  # of all models at most: one after the other takes less memory
 INT8 = np.iinfo(np.int8)
 VARYING = Text(
     "; evaluate_scores takes labels that vary within a user as ",

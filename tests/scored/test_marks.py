@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ import pytest
 import fastrec
 from fastrec.exceptions import InputError
 from fastrec.runtime.compiler import Entry
-from fastrec.scored import influence, marks
+from fastrec.scored import auc, influence, marks
 from fastrec.scored.keys import SortedKeys, sort_rows
 from fastrec.scored.score_counts import ScoreCounts
 
@@ -192,3 +193,22 @@ def test_the_test_of_two_areas_has_the_same_bits_either_way(monkeypatch: pytest.
     assert fastrec.auc_test(labels, one, other) == expected
     order = np.random.default_rng(0).permutation(N)
     assert fastrec.auc_test(labels[order], one[order], other[order]) == expected
+
+
+@pytest.mark.parametrize(("threads", "side_by_side"), [(1, 0), (2, 1), (3, 0)])
+def test_both_models_of_the_test_are_looked_up_at_once(
+    threads: int, side_by_side: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    labels, one = make_rows("ties", 0.4, np.float64)
+    other = make_rows("all differ", 0.4, np.float64)[1]
+    expected = fastrec.auc_test(labels, one, other)
+    run = mock.Mock(wraps=auc.run_side_by_side)
+    monkeypatch.setattr(auc, "run_side_by_side", run)
+    monkeypatch.setattr(auc, "no_threads_if_small", lambda *_: threads)
+    assert fastrec.auc_test(labels, one, other) == expected
+    assert run.call_count == side_by_side
+    monkeypatch.setattr(auc, "ROWS_SIDE_BY_SIDE", 2 * N - 1)
+    assert fastrec.auc_test(labels, one, other) == expected
+    assert run.call_count == side_by_side
+    with pytest.raises(InputError, match=r"^scores_b must not be NaN, found NaN at row 3$"):
+        fastrec.auc_test(labels, one, np.where(np.arange(N) == 3, np.nan, other))
