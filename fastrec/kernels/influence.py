@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fastrec.kernels.sorting import sum_before
 from fastrec.runtime.compiler import helper
 
 Array = np.ndarray[Any, Any]
@@ -205,11 +206,7 @@ def add_slopes(known, slopes, factor, log, weights, members, room, sums):
     places, moved, low, high = room
     scores, owners, own_weights = moved
     count_parts(known, log, weights, members, places)
-    n_rows = 0
-    for part in range(len(places)):
-        count = places[part]
-        places[part] = n_rows
-        n_rows += count
+    n_rows = sum_before(places)
     move_rows(known, log, weights, members, places, moved)
     for i in range(len(members)):
         sums[i] = 0

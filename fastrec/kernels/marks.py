@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrec.kernels.influence import effect_on_auc
-from fastrec.kernels.sorting import fill_keys, first_nan
+from fastrec.kernels.sorting import fill_keys, first_nan, sum_before
 from fastrec.runtime.compiler import helper
 
 Array = np.ndarray[Any, Any]
@@ -96,11 +96,7 @@ def sort_keys(keys, ranges, starts, ordered, bins):
         own = bin_of_key(keys[i], ranges)
         bins[i] = own
         starts[own] += 1
-    before = 0
-    for at in range(len(starts)):
-        count = starts[at]
-        starts[at] = before
-        before += count
+    sum_before(starts)
     for i in range(len(keys)):
         own = np.uint64(bins[i])
         ordered[np.uint64(starts[own])] = keys[i]
@@ -156,7 +152,7 @@ def write_marks(ordered, marks, below):
             n += 1
         for at in range(np.int64(done), len(marks.starts)):
             marks.starts[at] = n
-    marks.keys[n] = ~(marks.keys[n] ^ marks.keys[n])
+    marks.keys[n] = ~(marks.keys[n] ^ marks.keys[n])  # all bits
     below[n] = len(ordered)
     return n
 
@@ -187,7 +183,9 @@ def find_slots(keys, marks, starts, slots):
         at += np.uint64(marks.keys[at] < key)
         beyond += marks.keys[at] < key
         slots[i] = at << one | np.uint64(marks.keys[at] == key)
-    for i in range(len(slots) if beyond > 0 else 0):
+    if beyond == 0:
+        return
+    for i in range(len(slots)):
         at, key = np.uint64(slots[i]) >> one, keys[i]
         if marks.keys[at] < key:
             at = first_not_below(key, marks, at + one, np.uint64(marks.starts[bin_of_key(key, marks.ranges) + one]))

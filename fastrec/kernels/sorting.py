@@ -71,6 +71,17 @@ def extremes(keys):
     return np.uint64(lowest), np.uint64(highest)
 
 
+@helper
+def sum_before(counts):
+    """Replace each count by the sum of those before it; return the sum of all."""
+    total = 0
+    for at in range(len(counts)):
+        count = counts[at]
+        counts[at] = total
+        total += count
+    return total
+
+
 def count_bins(bits, infinity, shift, counts, block):
     """Count rows by bin; return the position of the first NaN, or -1. `block` is room for some keys."""
     shift = np.uint64(shift)
@@ -360,11 +371,7 @@ def sort_owned(keys, owners, bits, places, taken, taken_owners):
     places[:] = 0
     for i in range(len(keys)):
         places[place_of(keys[i], lowest, cut)] += 1
-    before = 0
-    for at in range(len(places)):
-        count = places[at]
-        places[at] = before
-        before += count
+    sum_before(places)
     for i in range(len(keys)):
         own = place_of(keys[i], lowest, cut)
         at = places[own]
