@@ -16,8 +16,8 @@ from fastrec.evaluation.accumulators import SCORE_COUNTS, Accumulator, Accumulat
 from fastrec.evaluation.engine import KernelError, evaluate_source, sum_exactly
 from fastrec.evaluation.row_rules import count_by_code, make_source, positive_rows, score_counts_by_code
 from fastrec.evaluation.state import SegmentSums
-from fastrec.inputs.grouping import group_rows
-from fastrec.inputs.row_groups import NO_SEGMENT, RowGroups, places_of
+from fastrec.inputs.grouping import first_of_users, group_rows, places_of
+from fastrec.inputs.row_groups import NO_SEGMENT, RowGroups
 from fastrec.inputs.rows import Rows
 from fastrec.inputs.users import Users
 from fastrec.metrics.plan import Accumulated, Plan, Policies
@@ -253,7 +253,7 @@ def _cut(rows: Rows, segments: RowGroups, step: int | None, n_threads: int) -> C
     by_segment = group_rows(segments.codes, n_threads)
     take, own_weights = by_segment.take, rows.users.weights
     if step is None:
-        indptr = places_of(take(segments.first_of_users(rows.indptr, n_threads)))
+        indptr = places_of(take(first_of_users(segments.codes, rows.indptr, len(segments.labels), n_threads)))
     else:
         indptr = _steps(by_segment.indptr, step)
     weights = None if own_weights is None else take(np.repeat(own_weights, np.diff(rows.indptr)))[indptr[:-1]]

@@ -145,6 +145,26 @@ def group_rows(keys: Array, n_threads: int) -> Grouping:
     return _group_runs(keys[starts[:-1]], starts, n_threads, ascending=not falls)
 
 
+def first_of_users(codes: Array, indptr: Array, n_codes: int, n_threads: int) -> Array:
+    """Return which rows are the first of their user with their code, int8 (n_rows,); codes are int32, from -1 on."""
+    codes, indptr, found = read_only(codes), read_only(indptr), np.empty(len(codes), np.int8)
+    mark = _kernel("mark_first_rows", codes)
+
+    def mark_range(first: int, last: int) -> None:
+        rows = slice(int(indptr[first]), int(indptr[last]))
+        mark(codes[rows], indptr[first : last + 1], np.full(n_codes + 1, -1, np.int64), found[rows])
+
+    _over(mark_range, _cut(indptr, n_threads), n_threads)
+    return found
+
+
+def places_of(chosen: Array) -> Array:
+    """Return the positions of chosen rows, given as int8, followed by the number of rows: int64 (n_chosen + 1,)."""
+    places = np.empty(int(np.count_nonzero(chosen)) + 1, np.int64)
+    _kernel("write_places", chosen)(read_only(chosen), places)
+    return places
+
+
 @contextlib.contextmanager
 def loading_kernels(n_rows: int) -> Iterator[None]:
     """Load Numba and a first kernel while the `with` block runs, if there are enough rows to need them."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -13,26 +11,15 @@ from fastrec.exceptions import Argument, InputError, InputTypeError, shown
 from fastrec.inputs.arrow import Labels
 from fastrec.inputs.grouping import Grouping, number_close
 from fastrec.inputs.ids import Strings, encode_strings
-from fastrec.inputs.ragged import read_only
 from fastrec.inputs.strings import MANY_STRINGS, number_fixed
 from fastrec.inputs.users import check_labels_of_rows, spelled_labels
-from fastrec.kernels import grouping as kernels
-from fastrec.runtime.compiler import Entry
-from fastrec.runtime.threads import run_in_threads
 
-__all__ = ["MAX_SEGMENTS", "RowGroups", "check_apart", "places_of", "read_row_groups", "refuse_many"]
+__all__ = ["MAX_SEGMENTS", "RowGroups", "check_apart", "read_row_groups", "refuse_many"]
 
 Array = np.ndarray[Any, Any]
 MAX_SEGMENTS = 100_000  # of one grouping: each has sums, score counts and estimates of its own
 NO_SEGMENT = -1
-ROWS_PER_TASK = 1 << 18  # fewer are not worth a thread
-STEPS_PER_ROW = 8
 NULLS = (("isna", "dropna"), ("is_null", "drop_nulls"))  # of pandas and Polars
-
-
-@functools.cache
-def _entry(name: str) -> Entry:
-    return Entry(getattr(kernels, name), name)
 
 
 class RowGroups(NamedTuple):
@@ -52,33 +39,9 @@ class RowGroups(NamedTuple):
         """The number of rows with a label."""
         return int(np.count_nonzero(self.codes != NO_SEGMENT))
 
-    def first_of_users(self, indptr: Array, n_threads: int) -> Array:
-        """Return which rows are the first of their user in their segment, int8 (n_rows,)."""
-        codes, pointers, n = read_only(self.codes), read_only(indptr), len(self.codes)
-        mark = _entry("mark_first_rows").suited_to(STEPS_PER_ROW * n)
-        found = np.empty(n, np.int8)
-        n_parts = max(1, min(n_threads, n // ROWS_PER_TASK))
-        edges = np.searchsorted(pointers, [n * at // n_parts for at in range(1, n_parts)]).tolist()
-        parts = list(itertools.pairwise([0, *edges, len(pointers) - 1]))
-
-        def mark_part(at: int) -> None:
-            own = pointers[parts[at][0] : parts[at][1] + 1]
-            rows = slice(*own[[0, -1]].tolist())
-            mark(codes[rows], own, np.full(len(self.labels) + 1, -1, np.int64), found[rows])
-
-        run_in_threads(mark_part, range(n_parts), n_parts)
-        return found
-
     def taken_by(self, grouping: Grouping) -> RowGroups:
         """Return the segments of rows in the order of users."""
         return self._replace(codes=grouping.take(self.codes))
-
-
-def places_of(chosen: Array) -> Array:
-    """Return the positions of chosen rows, given as int8, followed by the number of rows: int64 (n_chosen + 1,)."""
-    places = np.empty(int(np.count_nonzero(chosen)) + 1, np.int64)
-    _entry("write_places").suited_to(STEPS_PER_ROW * len(chosen))(read_only(chosen), places)
-    return places
 
 
 def read_row_groups(row_groups: Any, n_rows: int, n_threads: int = 1) -> tuple[RowGroups, ...]:

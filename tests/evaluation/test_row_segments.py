@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import fastrec
 from fastrec.evaluation import row_segments
-from fastrec.inputs import row_groups
+from fastrec.inputs import grouping, row_groups
 from support import score_oracle, strategies
 from support.bits import group_bits, mean_bits, user_bits
 from support.list_calls import CI
@@ -209,7 +209,7 @@ def test_a_user_without_truth_in_a_segment_is_an_error_of_metrics_of_the_order_o
 
 @pytest.mark.parametrize("n_threads", [1, 3])
 def test_the_first_rows_of_users_in_segments(n_threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(row_groups, "ROWS_PER_TASK", 50)
+    monkeypatch.setattr(grouping, "ROWS_PER_RANGE", 50)
     lengths = DRAW.integers(0, 7, 90)
     indptr = np.concatenate([[0], np.cumsum(lengths)])
     codes = DRAW.integers(-1, 4, indptr[-1]).astype(np.int32)
@@ -218,9 +218,9 @@ def test_the_first_rows_of_users_in_segments(n_threads: int, monkeypatch: pytest
     for user, code in zip(np.repeat(np.arange(90), lengths).tolist(), codes.tolist(), strict=True):
         expected.append((user, code) not in seen)
         seen.add((user, code))
-    found = row_groups.RowGroups("own", codes, [0, 1, 2, 3]).first_of_users(indptr, n_threads)
+    found = grouping.first_of_users(codes, indptr, 4, n_threads)
     assert found.tolist() == expected
-    assert row_groups.places_of(found).tolist() == [*np.flatnonzero(expected).tolist(), len(codes)]
+    assert grouping.places_of(found).tolist() == [*np.flatnonzero(expected).tolist(), len(codes)]
 
 
 def test_segments_of_many_rows_are_evaluated_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
