@@ -23,7 +23,7 @@ from fastrec.evaluation.rows import (
 from fastrec.exceptions import Argument, InputError, InputTypeError, Name, Place, renaming, shown
 from fastrec.inputs.arrow import Frame, open_foreign
 from fastrec.inputs.hints import hints_of_rows
-from fastrec.inputs.rows import ROWS_SIDE_BY_SIDE, Rows
+from fastrec.inputs.rows import Rows, go_side_by_side
 from fastrec.report.report import Report, record
 from fastrec.runtime.limits import resolve_threads
 from fastrec.runtime.threads import run_side_by_side
@@ -74,21 +74,20 @@ def reports_of_models(
         naming = functools.partial(renaming, functools.partial(_named_scores, f"scores[{name!r}]"))
         return _read(labels, None if column else own, indptr, metrics, options, naming, alone=True)
 
-    first, *others = scores
-    read_rows = {first: read(first)}
-    few = len(read_rows[first].rows.scores) * len(scores) <= ROWS_SIDE_BY_SIDE
-    threads = resolve_threads(given["n_threads"])  # each model keeps many busy
-    if few and 1 < threads < 2 * len(scores) and has_only_builtin_metrics(read_rows[first].evaluator):
+    names, threads = list(scores), resolve_threads(given["n_threads"])
+    first = read(names[0])
+    waiting = [first]
+    if go_side_by_side(len(first.rows.scores), len(names), threads) and has_only_builtin_metrics(first.evaluator):
         with contextlib.suppress(Exception):  # raised again in turn
-            every = [*read_rows.values(), *map(read, others)]
+            every = [first, *map(read, names[1:])]
             if run_side_by_side(lambda at: every[at].add(None, 1), range(len(every)), threads) is not None:
-                return dict(zip(scores, [own.report() for own in every], strict=True))
-        read_rows = {}
+                return dict(zip(names, [own.report() for own in every], strict=True))
+        waiting = []  # the evaluator of the first model may have taken its rows
     reports = {}
-    for name in scores:
-        found = read_rows.pop(name, None) or read(name)
-        found.add(None)
-        reports[name] = found.report()
+    for name in names:
+        own = waiting.pop() if waiting else read(name)
+        own.add(None)
+        reports[name] = own.report()
     return reports
 
 

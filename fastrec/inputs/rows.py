@@ -27,13 +27,13 @@ from fastrec.inputs.users import (
 )
 
 __all__ = [
-    "ROWS_SIDE_BY_SIDE",
     "ROWS_WITHOUT_USERS",
     "Keys",
     "Rows",
     "encode_key",
     "encode_keys",
     "encode_labels",
+    "go_side_by_side",
     "number_codes",
     "one_by_one",
     "read_frame",
@@ -51,6 +51,11 @@ VARYING = Text(
     Argument("row_by"),
     "; to compare models in a segment, pass its rows alone",
 )
+
+
+def go_side_by_side(n_rows: int, n_models: int, n_threads: int) -> bool:
+    """Return whether models with so many rows each are best evaluated at the same time, with a thread each."""
+    return n_rows * n_models <= ROWS_SIDE_BY_SIDE and 1 < n_threads < 2 * n_models
 
 
 class Rows(NamedTuple):

@@ -19,7 +19,7 @@ from fastrec.inputs.columns import (
     check_lengths,
     check_scores,
 )
-from fastrec.inputs.rows import ROWS_SIDE_BY_SIDE
+from fastrec.inputs.rows import go_side_by_side
 from fastrec.metrics.errors import root
 from fastrec.runtime.limits import resolve_threads
 from fastrec.runtime.threads import run_side_by_side
@@ -189,7 +189,7 @@ def auc_test(labels: Any, scores_a: Any, scores_b: Any) -> AucTest:
         models.append(check_scores(values, name))
         check_lengths(classes, models[-1], name)
     found = None
-    if threads == 2 and 2 * len(classes) <= ROWS_SIDE_BY_SIDE:
+    if go_side_by_side(len(classes), 2, threads):
         found = run_side_by_side(lambda at: pairs_of_rows(classes, models[at], 1), range(2), threads)
     (first, own), (second, other) = found or [pairs_of_rows(classes, scores, threads) for scores in models]
     n_positives, n_negatives = first[1:]

@@ -9,6 +9,7 @@ import pytest
 
 import fastrec
 from fastrec.exceptions import InputError
+from fastrec.inputs import rows
 from fastrec.runtime.compiler import Entry
 from fastrec.scored import auc, influence, marks
 from fastrec.scored.keys import SortedKeys, sort_rows
@@ -195,7 +196,7 @@ def test_the_test_of_two_areas_has_the_same_bits_either_way(monkeypatch: pytest.
     assert fastrec.auc_test(labels[order], one[order], other[order]) == expected
 
 
-@pytest.mark.parametrize(("threads", "side_by_side"), [(1, 0), (2, 1), (3, 0)])
+@pytest.mark.parametrize(("threads", "side_by_side"), [(1, 0), (2, 1), (3, 1), (4, 0)])
 def test_both_models_of_the_test_are_looked_up_at_once(
     threads: int, side_by_side: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -207,7 +208,7 @@ def test_both_models_of_the_test_are_looked_up_at_once(
     monkeypatch.setattr(auc, "no_threads_if_small", lambda *_: threads)
     assert fastrec.auc_test(labels, one, other) == expected
     assert run.call_count == side_by_side
-    monkeypatch.setattr(auc, "ROWS_SIDE_BY_SIDE", 2 * N - 1)
+    monkeypatch.setattr(rows, "ROWS_SIDE_BY_SIDE", 2 * N - 1)
     assert fastrec.auc_test(labels, one, other) == expected
     assert run.call_count == side_by_side
     with pytest.raises(InputError, match=r"^scores_b must not be NaN, found NaN at row 3$"):
