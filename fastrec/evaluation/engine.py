@@ -194,8 +194,8 @@ def _look_up(where: dict[Hashable, Any], row: Row) -> Any:
 def sum_exactly(values: Array, groups: Array | None, n_threads: int) -> Array:
     """Return the exact sums of rows (n, n_users) and of their squares by group; without groups, over all users.
 
-    They are object (n_groups + 1, n, 2): Python integers in steps of 2^-GENERAL_SCALE. Those at 0 are of users in no
-    group, who are all users without groups.
+    They are object (n_groups + 1, n, 2): Python integers in steps of 2^-GENERAL_SCALE. Those at 0 are of all users, or,
+    with groups, of users in none.
     """
     n_rows, n_users = values.shape
     n_groups = 0 if groups is None else int(groups.max(initial=0))

@@ -496,9 +496,12 @@ def add_at_once(
     evaluator: ScoreEvaluator, rows: Rows, progress: Callable[[int, int], Any] | None, n_threads: int | None = None
 ) -> None:
     """Add all rows, with another number of threads than that of the evaluator if one is given."""
-    own, evaluator._n_threads = evaluator._n_threads, n_threads or evaluator._n_threads  # noqa: SLF001 - of this module
-    add_and_review(evaluator, rows, progress)
-    evaluator._n_threads = own  # noqa: SLF001 - of this module
+    own = evaluator._n_threads  # noqa: SLF001 - of this module
+    try:
+        evaluator._n_threads = n_threads or own  # noqa: SLF001 - of this module
+        add_and_review(evaluator, rows, progress)
+    finally:
+        evaluator._n_threads = own  # noqa: SLF001 - of this module
 
 
 def report_at_once(evaluator: ScoreEvaluator) -> Report:

@@ -44,7 +44,11 @@ def run_in_threads(
     Raise the error of the first task that failed. No task begins after an error or an interrupt, which sets `stop`.
     """
     if n_threads == 1 or len(tasks) <= 1:
-        return [work(task) for task in tasks if not _own_thread.is_stopped()]
+        found_in_turn = []
+        for task in tasks:
+            _own_thread.heed()
+            found_in_turn.append(work(task))
+        return found_in_turn
     left = iter(tasks)  # shared: each task is taken once
     found: dict[int, Any] = {}
     errors: dict[int, BaseException] = {}
@@ -89,11 +93,10 @@ class _OwnThread(threading.local):
 
     stop: threading.Event | None = None  # set once one of them has ended early, or the main thread was interrupted
 
-    def is_stopped(self) -> bool:
-        """Return False, or raise."""
+    def heed(self) -> None:
+        """End the work of this thread if that has to end."""
         if self.stop is not None and self.stop.is_set():
             raise _StoppedError
-        return False
 
 
 _own_thread = _OwnThread()
