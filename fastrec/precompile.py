@@ -79,7 +79,7 @@ def _warm_up_scores() -> list[Callable[[], Any]]:
 
 
 def _sort_rows_of_users(scores: Any) -> None:
-    """Find the pairs of users' rows as where both classes have many rows."""
+    """Sort the rows of users, as calls do if both classes have many rows."""
     from fastrec.scored.influence import BatchRows, BatchUsers, effects_on_auc
     from fastrec.scored.keys import sort_rows
 
