@@ -79,15 +79,15 @@ def _warm_up_scores() -> list[Callable[[], Any]]:
 
 
 def _sort_rows_of_users(scores: Any) -> None:
-    """Sort the rows of users, as calls do if both classes have many rows."""
+    """Count the pairs of rows of users, as calls do if both classes have many rows: of scores that differ, and ties."""
     from fastrec.scored.influence import BatchRows, BatchUsers, effects_on_auc
-    from fastrec.scored.keys import sort_rows
+    from fastrec.scored.owned_keys import pairs_of_owners
 
     positive, indptr = np.arange(len(scores)) % 2 == 1, np.arange(0, len(scores) + 1, 100)
-    members = np.arange(len(indptr) - 1)
-    rows = sort_rows(positive, scores, 1, indptr)
-    users = BatchUsers(BatchRows(positive, scores, None, indptr), members, 1)
-    effects_on_auc(rows.pairs_of_owners(len(members), 0, 1), 0, users.classes, rows.pairs())
+    users = BatchUsers(BatchRows(positive, scores, None, indptr), np.arange(len(indptr) - 1), 1)
+    for own in (scores, np.zeros_like(scores)):
+        pairs, sums = pairs_of_owners(positive, own, indptr, 0, 1)
+        effects_on_auc(sums, 0, users.classes, pairs)
 
 
 def _warm_up_grouping() -> list[Callable[[], Any]]:

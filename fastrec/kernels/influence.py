@@ -53,7 +53,7 @@ def write_slopes_of_auc(negatives, positives, sums, area, slopes):
 def write_pairs(negatives, positives, shift, pairs):
     """Write twice the ordered pairs of each negative and positive row of a score, ties half: float64 (n, 2).
 
-    They are rounded to multiples of `2 ** shift` and divided by it, as `kernels.sorting.add_pairs` does.
+    They are rounded to multiples of `2 ** shift` and divided by it, as `kernels.owned_keys.add_pairs` does.
     """
     half = (1 << shift) >> 1
     below = np.int64(0)

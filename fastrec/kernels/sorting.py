@@ -22,7 +22,6 @@ LOW_BITS = 20
 LOW_MASK = (1 << LOW_BITS) - 1
 ROWS_PER_CARRY = 1 << 20  # rows below 2^41 each: their sum stays below 2^61
 SHORT_TIE = 64  # NumPy sorts longer ties of weights
-MOVES_PER_ROW = 8  # of rows that insertion sorts
 
 
 class BucketOfKey(NamedTuple):
@@ -118,19 +117,10 @@ def count_classes_by_bin(bits, labels, infinity, shift, counts, span, block):
     return -1
 
 
-class Owned(NamedTuple):
-    """Who owns neighbouring rows, such as users."""
-
-    indptr: Array  # int64 (n_owners + 1,): where the rows of each owner begin
-    row: int  # the first of the neighbours
-    owner: int  # of that row
-
-
-def scatter(bits, labels, owned, buckets, places, keys, moved, block):
-    """Write `key << 1 | label` of each row to the next place of its bucket, and its owner, if any, to `moved`."""
+def scatter(bits, labels, buckets, places, keys, block):
+    """Write `key << 1 | label` of each row to the next place of its bucket."""
     shift = np.uint64(buckets.shift)
     one = np.uint64(1)
-    owner = np.int64(0) if owned is None else np.int64(owned.owner)
     for start in range(0, len(bits), len(block)):
         rows = bits[start : start + len(block)]
         own = labels[start : start + len(block)]
@@ -141,10 +131,6 @@ def scatter(bits, labels, owned, buckets, places, keys, moved, block):
             place = places[bucket]
             places[bucket] = place + 1
             keys[place] = key << one | (np.uint64(own[i]) & one)
-            if owned is not None:
-                while owned.indptr[owner + 1] <= owned.row + start + i:
-                    owner += 1
-                moved[place] = owner
 
 
 def count_codes(codes, bits, counts):
@@ -347,78 +333,6 @@ def write_runs(keys, scores, positives, negatives):
         positives[at] += positive
         negatives[at] += 1 - positive
     return at + 1
-
-
-@helper
-def place_of(key, lowest, cut):
-    """Return the place of a row: rows of a lower score have lower places, of one place those of negative rows."""
-    one = np.uint64(1)
-    return ((np.uint64(key) >> one) - lowest) >> cut << one | (np.uint64(key) & one)
-
-
-def sort_owned(keys, owners, bits, places, taken, taken_owners):
-    """Write keys, `key << 1 | label`, and owners in ascending order of the keys.
-
-    `places` counts the rows of each place, which the leading `bits` of the distance from the lowest score name: about
-    as many as there are rows. Insertion sorts the rows of neighbouring places. Return whether few moves were enough.
-    """
-    least, most = extremes(keys)
-    lowest = least >> np.uint64(1)
-    span = (most >> np.uint64(1)) - lowest
-    cut = np.uint64(0)
-    while span >> cut >> np.uint64(bits) > np.uint64(0):
-        cut += np.uint64(1)
-    places[:] = 0
-    for i in range(len(keys)):
-        places[place_of(keys[i], lowest, cut)] += 1
-    sum_before(places)
-    for i in range(len(keys)):
-        own = place_of(keys[i], lowest, cut)
-        at = places[own]
-        places[own] = at + 1
-        taken[at] = keys[i]
-        taken_owners[at] = owners[i]
-    left = MOVES_PER_ROW * len(keys)
-    for i in range(1, len(keys)):
-        key = taken[i]
-        if taken[i - 1] > key:
-            owner = taken_owners[i]
-            j = i
-            while j > 0 and taken[j - 1] > key and left > 0:
-                taken[j] = taken[j - 1]
-                taken_owners[j] = taken_owners[j - 1]
-                j -= 1
-                left -= 1
-            taken[j] = key
-            taken_owners[j] = owner
-    return left > 0
-
-
-def add_pairs(keys, owners, below, above, shift, sums):
-    """Add twice the ordered pairs that each row is in, those of a tie counting half, to the sum of its owner.
-
-    `below` counts the negatives of lower buckets than that of the sorted rows, `above` the positives of this bucket
-    and of higher ones. Pairs of a row are rounded to multiples of `2 ** shift`.
-    """
-    one = keys.dtype.type(1)
-    half = (1 << shift) >> 1
-    n = len(keys)
-    i = 0
-    while i < n:
-        start = i
-        score = keys[i] >> one
-        positives = np.int64(keys[i] & one)
-        i += 1
-        while i < n and keys[i] >> one == score:
-            positives += np.int64(keys[i] & one)
-            i += 1
-        negatives = i - start - positives
-        of_negative = (2 * above - positives + half) >> shift
-        more = ((2 * below + negatives + half) >> shift) - of_negative
-        for j in range(start, i):
-            sums[owners[j]] += of_negative + more * np.int64(keys[j] & one)
-        below += negatives
-        above -= positives
 
 
 class Merged(NamedTuple):

@@ -18,7 +18,8 @@ from fastrec.runtime.compiler import Entry
 from fastrec.runtime.threads import run_in_threads
 from fastrec.scored.areas import Pairs, pairs_of_keys
 from fastrec.scored.influence import BatchUsers
-from fastrec.scored.keys import KeyRange, OrderedKeys, SortedKeys, n_sums, sort_rows
+from fastrec.scored.keys import KeyRange, OrderedKeys, SortedKeys
+from fastrec.scored.owned_keys import n_sums, sort_owned_rows
 from fastrec.scored.sorting import FORMS
 
 __all__ = ["KeyRanges"]
@@ -186,11 +187,10 @@ class KeyRanges(OrderedKeys):
         return [(side, nth, side is below) for side in (below, above) for nth in range(len(side.pieces))]
 
     def pairs_of_users(self, users: BatchUsers, shift: int) -> Array:
-        """Return what `SortedKeys.pairs_of_owners` returns for users of a batch, all of whose rows are known here."""
+        """Return the sums of `pairs_of_owners` for users of a batch, all of whose rows are known here."""
         n = len(users.members)
-        rows = _sorted_rows(users)
-        assert rows.owners is not None
-        keys, owners, tasks = read_only(rows.keys), read_only(rows.owners), self._tasks(rows)
+        rows, of_rows = _sorted_rows(users)
+        keys, owners, tasks = read_only(rows.keys), read_only(of_rows), self._tasks(rows)
         add = _adder(f"{FORMS[keys.itemsize].width}-{owners.itemsize}").suited_to(STEPS_PER_ROW * len(keys))
         sums = [np.zeros(n, np.int64) for _ in range(n_sums(len(keys), n, users.n_threads))]
 
@@ -217,10 +217,10 @@ class KeyRanges(OrderedKeys):
         return found
 
 
-def _sorted_rows(users: BatchUsers) -> SortedKeys:
-    """Return the sorted rows of users; a user's position among them owns the user's rows."""
+def _sorted_rows(users: BatchUsers) -> tuple[SortedKeys, Array]:
+    """Return the sorted rows of users, and the position of the user of each among the users."""
     rows, members = users.rows, users.members
     if len(members) == len(rows.indptr) - 1:
-        return sort_rows(rows.positive, rows.scores, users.n_threads, rows.indptr)
+        return sort_owned_rows(rows.positive, rows.scores, rows.indptr, users.n_threads)
     own, pointers = chosen_rows(rows.indptr, members)
-    return sort_rows(rows.positive[own], rows.scores[own], users.n_threads, pointers)
+    return sort_owned_rows(rows.positive[own], rows.scores[own], pointers, users.n_threads)

@@ -1,4 +1,4 @@
-"""Sorted keys of rows without weights, with their users if need be, or those of many segments at once.
+"""Sorted keys of rows without weights, or those of many segments at once.
 
 The rows of all segments are sorted in one array, through which each row moves once.
 
@@ -45,14 +45,12 @@ __all__ = [
     "OrderedKeys",
     "SortedKeys",
     "auc_of_rows",
-    "n_sums",
     "sort_by_code",
     "sort_rows",
 ]
 
 Array = np.ndarray[Any, Any]
 MAX_CODES = 512  # writing to more places at the same time is slow
-MAX_SHORT = 1 << 31  # rows that 31 bits count
 ROWS_PER_CHUNK = 1 << 18  # fewer are not worth a thread
 ROWS_PER_TASK = 1 << 18  # of codes that are sorted one after the other: each task takes some calls of Python
 
@@ -110,8 +108,6 @@ class SortedKeys(OrderedKeys):
     edges: list[int]  # where parts of neighbouring scores begin, and the number of rows
     n_below: int  # rows with a score below 0: no part has scores on both sides of 0
     counted: list[Pairs] | None = None  # of each part
-    owners: Array | None = None  # number of the owner of each row, such as a user
-    one_each: bool = False  # whether each owner has one row
 
     @property
     def dtype(self) -> Any:
@@ -130,37 +126,8 @@ class SortedKeys(OrderedKeys):
         """Return the pairs of each part."""
         return self.counted or super().pairs_of_ranges()
 
-    def pairs_of_owners(self, n_owners: int, shift: int, n_threads: int) -> Array:
-        """Return twice the ordered pairs that the rows of each owner are in, ties counting half: int64 (n_owners,).
 
-        A pair counts for each of its two rows. What a row counts is rounded to multiples of `2 ** shift`, and the sums
-        are divided by that.
-        """
-        assert self.owners is not None
-        keys, owners, parts, pairs = self.keys, read_only(self.owners), self.parts(), self.pairs_of_ranges()
-        below = np.cumsum([0, *(part.negatives for part in pairs)]).tolist()
-        above = (self.pairs().positives - np.cumsum([0, *(part.positives for part in pairs)])).tolist()
-        add = kernel_for("add_pairs", f"{FORMS[keys.itemsize].width}-{owners.itemsize}", len(keys))
-        n_arrays = n_sums(len(keys), n_owners, n_threads)
-        n_tasks = n_threads if self.one_each else n_arrays  # no two rows share an owner: threads may add to one array
-        sums = [np.full(n_owners, 0, np.int64) for _ in range(n_arrays)]  # `np.zeros` asks for no huge pages
-
-        def work(nth: int) -> None:
-            for at in range(nth, len(parts), n_tasks):
-                add(keys[parts[at]], owners[parts[at]], below[at], above[at], shift, sums[nth % n_arrays])
-
-        run_in_threads(work, range(n_tasks), n_threads)
-        for other in sums[1:]:
-            sums[0] += other
-        return sums[0]
-
-
-def n_sums(n_rows: int, n_owners: int, n_threads: int) -> int:
-    """Return how many arrays of sums over owners so many rows are added to at once: many owners would need many."""
-    return min(max(1, n_rows // max(1, 2 * n_owners)), n_threads)
-
-
-def sort_rows(labels: Array, scores: Array, n_threads: int, indptr: Array | None = None) -> SortedKeys:
+def sort_rows(labels: Array, scores: Array, n_threads: int) -> SortedKeys:
     """Sort checked rows; raise InputError if a score is NaN.
 
     Parameters
@@ -168,39 +135,17 @@ def sort_rows(labels: Array, scores: Array, n_threads: int, indptr: Array | None
     labels : array (n,), int8 or bool
         0 or 1.
     scores : array (n,), float32 or float64, contiguous
-    indptr : int64 (n_owners + 1,), optional
-        Where the rows of each owner begin, such as a user.
     """
-    keys, moved, buckets = keys_in_buckets(labels, scores, indptr, n_threads)
+    keys, buckets = keys_in_buckets(labels, scores, n_threads)
     parts = buckets.parts()
 
     def sort(at: int) -> Pairs:
         own = keys[parts[at]]
-        if moved is None:
-            own.sort()
-        else:
-            _sort_owned(own, moved[parts[at]])
+        own.sort()
         return pairs_of_keys(own)
 
     counted = run_in_threads(sort, range(len(parts)), n_threads)
-    one_each = indptr is not None and len(indptr) == len(keys) + 1 and bool((np.diff(indptr) == 1).all())
-    return SortedKeys(keys, buckets.edges, buckets.edges[buckets.n_below], counted, moved, one_each)
-
-
-def _sort_owned(keys: Array, owners: Array) -> None:
-    """Sort the rows of a bucket by key, in place."""
-    n = len(keys)
-    if not n:
-        return
-    bits = n.bit_length() - 1
-    short = n < MAX_SHORT
-    places = np.empty(2 << bits, np.int32 if short else np.int64)
-    taken, taken_owners = np.empty_like(keys), np.empty_like(owners)
-    sort = kernel_for("sort_owned", f"{FORMS[keys.itemsize].width}-{owners.itemsize}-{short}", n)
-    if not sort(keys, owners, bits, places, taken, taken_owners):
-        order = np.argsort(keys)  # many scores are close together
-        taken, taken_owners = keys[order], owners[order]
-    keys[:], owners[:] = taken, taken_owners
+    return SortedKeys(keys, buckets.edges, buckets.edges[buckets.n_below], counted)
 
 
 def auc_of_rows(

@@ -1,4 +1,7 @@
-"""The pairs that rows, or those of owners such as users, are in: only the rows of the rarer class are sorted."""
+"""The pairs that rows, or those of owners such as users, are in.
+
+If one class is small, only its rows are sorted, and all others are looked up among them.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +18,9 @@ from fastrec.kernels import marks as kernels
 from fastrec.runtime.compiler import Entry
 from fastrec.runtime.threads import once, run_in_threads
 from fastrec.scored.areas import Pairs
-from fastrec.scored.influence import SummedEffects
+from fastrec.scored.influence import BatchRows, BatchUsers, SummedEffects, effects_on_auc, spare_bits
 from fastrec.scored.keys import KeyRange, OrderedKeys, SortedKeys, sort_rows
+from fastrec.scored.owned_keys import pairs_of_owners
 from fastrec.scored.sorting import FORMS, SMALL_ROWS, STEPS_PER_ROW, key_buffer, refuse_found
 
 __all__ = ["OwnedRows", "Owners", "owned_rows", "pairs_of_rows", "squared_differences"]
@@ -79,15 +83,30 @@ class OwnedRows(OrderedKeys):
         return self.by_score.pairs_of_ranges()
 
 
-def owned_rows(labels: Array, scores: Array, owners: Owners, n_threads: int) -> OwnedRows | SortedKeys:
-    """Return checked rows with the effects of their owners, or with their owners if other ways are faster.
+def owned_rows(labels: Array, scores: Array, owners: Owners, n_threads: int) -> OwnedRows:
+    """Return checked rows with the effects of their owners; see `sort_rows`.
 
-    See `sort_rows`. The rows may be kept as they are, so they must not change.
+    The rows are kept as they are, so they must not change.
     """
     found = _looked_up(labels, scores, n_threads)
     if found is None:
-        return sort_rows(labels, scores, n_threads, owners.indptr - owners.indptr[0])
-    return OwnedRows(labels, scores, found.counted, owners.effects, found.write_effects(owners), n_threads)
+        counted, having = _write_effects(labels, scores, owners, n_threads)
+    else:
+        counted, having = found.counted, found.write_effects(owners)
+    return OwnedRows(labels, scores, counted, owners.effects, having, n_threads)
+
+
+def _write_effects(labels: Array, scores: Array, owners: Owners, n_threads: int) -> tuple[Pairs, list[int]]:
+    """Do as `_LookedUp.write_effects` does without marks; return the pairs of all rows, too."""
+    indptr, shift = owners.indptr - owners.indptr[0], spare_bits(len(labels))
+    pairs, sums = pairs_of_owners(labels, scores, indptr, shift, n_threads)
+    if not pairs.positives * pairs.negatives:
+        owners.effects[:] = 0.0
+        return pairs, [0, 0]
+    rows = BatchRows(labels.view(np.bool_), scores, None, indptr)
+    classes = BatchUsers(rows, np.arange(len(owners.effects)), n_threads).classes
+    owners.effects[:] = effects_on_auc(sums, shift, classes, pairs)
+    return pairs, [int(np.count_nonzero(own)) for own in classes.T]
 
 
 def pairs_of_rows(labels: Array, scores: Array, n_threads: int) -> tuple[Pairs, Array]:
@@ -97,8 +116,7 @@ def pairs_of_rows(labels: Array, scores: Array, n_threads: int) -> tuple[Pairs, 
     """
     found = _looked_up(labels, scores, n_threads)
     if found is None:
-        rows = sort_rows(labels, scores, n_threads, np.arange(len(labels) + 1))
-        return rows.pairs(), rows.pairs_of_owners(len(labels), 0, n_threads)
+        return pairs_of_owners(labels, scores, np.arange(len(labels) + 1), 0, n_threads)
     return found.counted, found.pairs_of_rows()
 
 

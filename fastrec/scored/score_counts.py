@@ -143,8 +143,8 @@ class ScoreCounts:
     ) -> None:
         """Add checked rows: labels (n,) 0 or 1 as int8 or bool, scores (n,) float32 or float64, weights if weighted.
 
-        Rows are copied. With owners, which are users, they may be kept as they are, so the caller must not change them:
-        `auc_effects` of all these users need then not look rows up, unless others are added.
+        Rows are copied. With owners, which are users, they are kept as they are, so the caller must not change them:
+        the effects of these users are known then, unless others are added.
         """
         if not len(labels):
             return
@@ -322,9 +322,7 @@ class ScoreCounts:
         rows = self._sorted
         if isinstance(rows, OwnedRows):
             return rows.effects
-        if isinstance(rows, SortedKeys) and rows.owners is not None:
-            sums = rows.pairs_of_owners(len(users.members), shift, users.n_threads)
-        elif isinstance(rows, KeyRanges) and rows.dtype.itemsize == users.rows.scores.dtype.itemsize:
+        if isinstance(rows, KeyRanges) and rows.dtype.itemsize == users.rows.scores.dtype.itemsize:
             sums = rows.pairs_of_users(users, shift)
         else:
             sums = sums_of_users(self._guide(users.n_threads), pairs_of_scores(self.runs(), shift), 1.0, users)

@@ -19,7 +19,10 @@ from fastrec.runtime.threads import run_in_threads
 __all__ = [
     "BLOCK",
     "FORMS",
+    "N_BUCKETS",
     "SMALL_ROWS",
+    "STEPS_PER_ROW",
+    "Buckets",
     "Form",
     "Runs",
     "ScoredRows",
@@ -30,6 +33,7 @@ __all__ = [
     "keys_in_buckets",
     "merged_runs",
     "plain_runs",
+    "plan_buckets",
     "refuse_found",
     "scale_of",
     "weighted_runs",
@@ -46,7 +50,6 @@ ROWS_PER_BUCKET = 1 << 14  # at least: each bucket takes some calls of Python
 BUCKETS_AT_ONCE = 8  # per thread: this many buckets keep their runs until they are added up
 KEYS_AT_ONCE = 1 << 10  # rows per loop that makes keys: they stay in the L1 cache
 BLOCK = 1 << 20  # rows turned into float32 at a time
-MAX_NARROW = 1 << 32  # owners that 32 bits number
 
 
 class Form(NamedTuple):
@@ -125,10 +128,12 @@ class Buckets(NamedTuple):
         run_in_threads(lambda at: work(chunks[at], self.places[at]), range(len(chunks)), len(chunks))
 
     def parts(self) -> list[slice]:
+        """Return the rows of each bucket."""
         return [slice(*cut) for cut in zip(self.edges, self.edges[1:], strict=False)]
 
 
-def _plan_buckets(bits: Array, form: Form, n_threads: int, n_buckets: int = N_BUCKETS) -> Buckets:
+def plan_buckets(bits: Array, form: Form, n_threads: int, n_buckets: int = N_BUCKETS) -> Buckets:
+    """Return buckets of about equally many rows, given by their scores; raise InputError for a NaN."""
     n = len(bits)
     few = n < FEW_ROWS
     bin_bits = 1 if few else min(form.bin_bits, n.bit_length() - 4)  # far fewer bins than rows
@@ -168,30 +173,16 @@ def refuse_found(found: list[int], cuts: list[int]) -> None:
             raise InputError(SCORES, " must not be NaN, found NaN", RowNumber.at(start + at))
 
 
-def keys_in_buckets(
-    labels: Array, scores: Array, indptr: Array | None, n_threads: int
-) -> tuple[Array, Array | None, Buckets]:
-    """Return rows as `key << 1 | label` by bucket, unsorted within buckets, and their owners if `indptr` tells these.
-
-    Keys take as many bytes as scores. Owners are uint32, or int64 where these are too few.
-    """
+def keys_in_buckets(labels: Array, scores: Array, n_threads: int) -> tuple[Array, Buckets]:
+    """Return rows as `key << 1 | label` by bucket, unsorted within buckets. Keys take as many bytes as scores."""
     form = FORMS[scores.itemsize]
     bits, classes = read_only(scores.view(form.bits)), read_only(labels.view(np.int8))
-    buckets = _plan_buckets(bits, form, n_threads)
-    keys, moved = np.empty(len(bits), form.bits), None
-    if indptr is not None:
-        moved = np.empty(len(bits), np.uint32 if len(indptr) - 1 <= MAX_NARROW else np.int64)
-    scatter = kernel_for("scatter", f"{form.width}-{'plain' if moved is None else moved.itemsize}", len(bits))
-
-    def work(rows: slice, places: Array) -> None:
-        own = None
-        if indptr is not None:
-            owner = int(np.searchsorted(indptr, rows.start, side="right")) - 1
-            own = kernels.Owned(read_only(indptr), rows.start, owner)
-        scatter(bits[rows], classes[rows], own, buckets.of_key, places, keys, moved, key_buffer(form))
-
-    buckets.in_chunks(work)
-    return keys, moved, buckets
+    buckets = plan_buckets(bits, form, n_threads)
+    keys, scatter = np.empty(len(bits), form.bits), kernel_for("scatter", form.width, len(bits))
+    buckets.in_chunks(
+        lambda rows, places: scatter(bits[rows], classes[rows], buckets.of_key, places, keys, key_buffer(form))
+    )
+    return keys, buckets
 
 
 def _scores_of(keys: Array, form: Form) -> Array:
@@ -291,7 +282,7 @@ def _scatter_narrow(rows: ScoredRows, n_threads: int) -> tuple[Array, Array, Buc
     form = FORMS[4]
     bits, labels = read_only(rows.scores.view(np.uint32)), read_only(rows.labels.view(np.int8))
     weights = read_only(rows.weights.astype(np.float32, copy=False).view(np.uint32))
-    buckets = _plan_buckets(bits, form, n_threads)
+    buckets = plan_buckets(bits, form, n_threads)
     keys = np.empty(len(bits), np.uint64)
     scatter = kernel_for("scatter_narrow", "plain", len(bits))
     buckets.in_chunks(
@@ -306,7 +297,7 @@ def _scatter_wide(rows: ScoredRows, n_threads: int) -> tuple[Array, Array, Bucke
     form = FORMS[rows.scores.itemsize]
     bits, labels = read_only(rows.scores.view(form.bits)), read_only(rows.labels.view(np.int8))
     weights = read_only(rows.weights.astype(np.float64, copy=False).view(np.uint64))
-    buckets = _plan_buckets(bits, form, n_threads, N_WIDE_BUCKETS)
+    buckets = plan_buckets(bits, form, n_threads, N_WIDE_BUCKETS)
     keys, payload = np.empty((2, len(bits)), np.uint64)
     scatter = kernel_for("scatter_wide", form.width, len(bits))
     buckets.in_chunks(

@@ -12,7 +12,8 @@ from fastrec.exceptions import InputError
 from fastrec.inputs import rows
 from fastrec.runtime.compiler import Entry
 from fastrec.scored import auc, influence, marks
-from fastrec.scored.keys import SortedKeys, sort_rows
+from fastrec.scored.keys import sort_rows
+from fastrec.scored.owned_keys import pairs_of_owners
 from fastrec.scored.score_counts import ScoreCounts
 
 N = 400
@@ -72,10 +73,9 @@ def test_effects_of_owners_are_those_of_sorted_rows(
     inner = {"one": np.arange(1, N), "few": some, "many": [9, 211], "none and all": [0, 0, N, N]}
     indptr = np.concatenate([[0], np.sort(inner[lengths]), [N]]).astype(np.int64)
     found = marks.owned_rows(labels, scores, marks.Owners.of(indptr), n_threads)
-    assert isinstance(found, marks.OwnedRows)
-    rows = sort_rows(labels, scores, n_threads, indptr)
+    rows = sort_rows(labels, scores, n_threads)
     classes = np.array([np.bincount(own, minlength=2) for own in np.split(labels, indptr[1:-1])])
-    sums = rows.pairs_of_owners(len(indptr) - 1, 0, n_threads)
+    sums = pairs_of_owners(labels, scores, indptr, 0, n_threads)[1]
     expected = influence.effects_on_auc(sums, 0, classes, rows.pairs())
     assert np.array_equal(found.effects, expected)
     assert found.owners_by_class == np.count_nonzero(classes, axis=0).tolist()
@@ -93,7 +93,6 @@ def test_compiled_and_interpreted_kernels_agree(compiled: bool, dtype: Any, monk
     assert marks.pairs_of_rows(labels, scores, 1)[1].tolist() == twice_pairs(labels, scores)
     owners = marks.Owners.of(np.arange(0, N + 1, 8))
     found = marks.owned_rows(labels, scores, owners, 1)
-    assert isinstance(found, marks.OwnedRows)
     assert sum(found.effects) == pytest.approx(0, abs=1e-12)
 
 
@@ -101,7 +100,6 @@ def test_no_rows() -> None:
     none = np.zeros(0, np.int8), np.zeros(0)
     assert marks.pairs_of_rows(*none, 2)[0] == (0, 0, 0)
     found = marks.owned_rows(*none, marks.Owners.of(np.zeros(3, np.int64)), 2)
-    assert isinstance(found, marks.OwnedRows)
     assert found.effects.tolist() == [0.0, 0.0] and found.owners_by_class == [0, 0]
 
 
@@ -110,7 +108,6 @@ def test_owners_need_not_begin_at_row_0() -> None:
     indptr = np.array([0, 3, 50, 51, N])
     whole = marks.owned_rows(labels, scores, marks.Owners.of(indptr), 1)
     part = marks.owned_rows(labels, scores, marks.Owners.of(indptr + 1000), 1)
-    assert isinstance(whole, marks.OwnedRows) and isinstance(part, marks.OwnedRows)
     assert np.array_equal(whole.effects, part.effects)
 
 
@@ -132,11 +129,22 @@ def test_rows_are_sorted_where_the_rarer_class_is_large(monkeypatch: pytest.Monk
     assert pairs == expected[0] and np.array_equal(own, expected[1])
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("share", [0.0, 0.4, 1.0])
+def test_effects_have_the_same_bits_either_way(kind: str, share: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    labels, scores = make_rows(kind, share, np.float64)
+    indptr = np.array([7, 7, 20, 21, 300, N + 7])
+    one = marks.owned_rows(labels, scores, marks.Owners.of(indptr), 1)
+    monkeypatch.setattr(marks, "MAX_ROWS_OF_MARKS", -1)
+    other = marks.owned_rows(labels, scores, marks.Owners.of(indptr), 2)
+    assert np.array_equal(one.effects, other.effects)
+    assert one.pairs() == other.pairs() and one.owners_by_class == other.owners_by_class
+
+
 def test_rows_are_sorted_where_many_scores_are_close_together() -> None:
     labels = np.tile([0, 1, 1], 20_000).astype(np.int8)
     scores = 0.5 + np.random.default_rng(1).permutation(len(labels)) * 1e-13
-    indptr = np.arange(0, len(labels) + 1, 100)
-    assert isinstance(marks.owned_rows(labels, scores, marks.Owners.of(indptr), 2), SortedKeys)
+    assert marks.pairs_of_rows(labels, scores, 2)[1].dtype == np.int64  # of the other way
     assert marks.pairs_of_rows(labels, scores, 2)[0] == sort_rows(labels, scores, 1).pairs()
 
 
@@ -149,10 +157,9 @@ def test_rows_between_crowded_marks_are_found() -> None:
     scores = np.concatenate([own, others])
     labels = np.repeat([1, 0], [len(own), len(others)]).astype(np.int8)
     pairs, found = marks.pairs_of_rows(labels, scores, 1)
-    rows = sort_rows(labels, scores, 1, np.arange(len(scores) + 1))
+    expected, sums = pairs_of_owners(labels, scores, np.arange(len(scores) + 1), 0, 1)
     assert found.dtype == np.uint32
-    assert np.array_equal(found, rows.pairs_of_owners(len(scores), 0, 1))
-    assert pairs == rows.pairs()
+    assert np.array_equal(found, sums) and pairs == expected
 
 
 def test_a_state_of_owned_rows_merges_like_one_of_sorted_rows() -> None:
