@@ -24,7 +24,7 @@ from fastrec.files.formats.base import one_row, quoted
 from fastrec.files.items import ID_TYPES, read_items_of
 from fastrec.files.opened import Opened, size_of_sides
 from fastrec.files.parquet import Plain, find_plain, read_plain, size_of_plain
-from fastrec.files.parts import Parts, cut_by_user, cut_in_memory
+from fastrec.files.parts import Parts, Tick, cut_by_user
 from fastrec.files.paths import unchanged
 from fastrec.files.sizes import Size, size_of_rows
 from fastrec.files.sorting import ranges_to_sort, sort_rows
@@ -71,6 +71,7 @@ __all__ = [
 
 
 Array = np.ndarray[Any, Any]
+T = TypeVar("T")
 AnyColumns = TypeVar("AnyColumns", bound=ListColumns | RowColumns | ImpressionColumns | SlateColumns)
 Progress = Callable[[int, int], Any]
 Watch = Callable[[str, int, int], Any]  # called with the stage, its rows that are done, and all its rows
@@ -186,11 +187,13 @@ class FileJob(NamedTuple, Generic[AnyColumns]):
 
     def read_whole(self) -> Whole | None:
         """Read tables that fit in memory and need no database; return None if they need one."""
-        found = self.read_in_memory(rows_per_part=None)
-        return found if isinstance(found, Whole) else None
+        return self.read_in_memory(lambda *_: None)
 
-    def read_in_memory(self, *, rows_per_part: int | None) -> Whole | Parts | None:
-        """Read tables as `read_whole` does. If rows are shuffled and many, return parts of about `rows_per_part`."""
+    def read_in_memory(self, read_large: Callable[[Mapping[str, Plain], int, Tick], T | None]) -> Whole | T | None:
+        """Read tables as `read_whole` does, unless they are plain and `read_large` returns them in another form.
+
+        That is called with the columns to read, the number of threads, and a callback for the rows that are sorted.
+        """
         keep_freed_memory()
         with self._unchanged():
             sides = {table: side for table, side in self.opened.items() if table != ITEMS}
@@ -207,10 +210,10 @@ class FileJob(NamedTuple, Generic[AnyColumns]):
                 if items is None:
                     return None
             n_threads, limit = resolve_threads(self.resources.n_threads), self.resources.limit()
-            if plain and rows_per_part is not None and "history" not in plain and items is None:
-                parts = cut_in_memory(plain, n_threads, self._sorting(plain), rows_per_part=rows_per_part)
-                if parts is not None:
-                    return parts
+            if plain and "history" not in plain and items is None:
+                large = read_large(plain, n_threads, self._sorting(plain))
+                if large is not None:
+                    return large
             if plain:
                 with loading_kernels(sum(side.rows for side in plain.values())):
                     tables = read_plain(plain, n_threads, size, limit // COPIES)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
@@ -23,7 +24,7 @@ from fastrec.files.items import count_history_of, read_items_of
 from fastrec.files.job import Data, Evaluated, FileJob, batches, roles_of_lists, select_sql
 from fastrec.files.labels import LabelsOfUsers
 from fastrec.files.opened import open_files
-from fastrec.files.parts import ROWS_TO_EVALUATE, Parts
+from fastrec.files.parts import ROWS_TO_EVALUATE, Parts, cut_in_memory
 from fastrec.files.resources import Resources
 from fastrec.inputs.frames import Columns
 from fastrec.inputs.history import HistoryCounts
@@ -101,7 +102,7 @@ def _evaluate_whole_lists(
     make_evaluator: Callable[[ItemTable | None], Evaluator], job: FileJob[ListColumns], shared: Mapping[str, str]
 ) -> Evaluated | None:
     """Evaluate files that fit in memory and need no database; return None if they need one."""
-    whole = job.read_in_memory(rows_per_part=ROWS_TO_EVALUATE)
+    whole = job.read_in_memory(functools.partial(cut_in_memory, rows_per_part=ROWS_TO_EVALUATE))
     if isinstance(whole, Parts):
         return _evaluate_parts(make_evaluator, job, shared, whole)
     if whole is None:

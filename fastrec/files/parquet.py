@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +24,17 @@ from fastrec.inputs.values import arrow_of, fixed_width, values_of
 from fastrec.runtime.extras import require
 from fastrec.runtime.threads import run_in_threads
 
-__all__ = ["Plain", "WideError", "find_plain", "groups_of", "read_plain", "size_of_plain", "without_narrow"]
+__all__ = [
+    "ROWS_PER_PIECE",
+    "Plain",
+    "WideError",
+    "doubting",
+    "find_plain",
+    "groups_of",
+    "read_plain",
+    "size_of_plain",
+    "without_narrow",
+]
 
 Array = np.ndarray[Any, Any]
 EXACT_INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32")
@@ -134,6 +144,15 @@ def find_plain(opened: Mapping[str, Opened]) -> dict[str, Plain] | None:
         if all(_looks_narrow(plain, role) for plain in having):
             narrow.add(role)
     return {table: plain._replace(narrow=frozenset(narrow)) for table, plain in found.items()}
+
+
+@contextlib.contextmanager
+def doubting() -> Iterator[None]:
+    """Turn faults of files into doubt: DuckDB reads the files again, and says what is wrong."""
+    try:
+        yield
+    except damages_of_parquet() as error:
+        raise DoubtError from error
 
 
 def _is_id_or_rank(role: str) -> bool:

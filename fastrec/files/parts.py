@@ -13,24 +13,25 @@ import contextlib
 import itertools
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
 from fastrec.files.columns import DoubtError
-from fastrec.files.formats.parquet import damages_of_parquet
-from fastrec.files.parquet import Plain, WideError, groups_of, without_narrow
+from fastrec.files.parquet import Plain, WideError, doubting, groups_of, without_narrow
 from fastrec.files.resources import Resources
+from fastrec.files.runs import Grouped, PlainTables
 from fastrec.inputs.grouping import Grouping, KeyParts, as_keys, group_rows, scatter_by, take_blocks
 from fastrec.inputs.values import arrow_of
 from fastrec.runtime.limits import resolve_threads
 from fastrec.runtime.outputs import temporary_folder
 from fastrec.runtime.threads import run_in_threads, share_threads
 
-__all__ = ["ROWS_TO_EVALUATE", "ROWS_TO_GROUP", "Grouped", "Parts", "cut_by_user", "cut_in_memory"]
+__all__ = ["ROWS_TO_EVALUATE", "ROWS_TO_GROUP", "Parts", "cut_by_user", "cut_in_memory"]
 
 Array = np.ndarray[Any, Any]
+T = TypeVar("T")
 Tick = Callable[[int], Any]  # called with the rows that are done
 MIN_PARTS, MAX_PARTS = 2, 256  # more would make many small reads
 ROWS_PER_SAMPLE = 997  # rows for each user id in the sample that decides the ranges
@@ -41,7 +42,7 @@ LARGER = 2  # how many times as large as planned a part may be
 ROWS_TO_EVALUATE = 1 << 22  # of a part in memory: smaller ones save memory, and take more steps of Python
 ROWS_TO_GROUP = 1 << 18  # of a part in memory whose rows are grouped: it fits a cache
 PIECE_IN_MEMORY = 1 << 18  # rows cut at once
-FIRST_ROWS = 1 << 13  # of a row group, which stand for all
+FIRST_ROWS, MAX_SAMPLES = 1 << 13, 32  # of a row group, which stand for all; row groups
 LONG_RUN = 8  # rows of a user one after the other, on average, from which files are grouped by user
 
 
@@ -154,35 +155,12 @@ class _Table:
         return pa.Table.from_arrays(columns, names=list(self.types))
 
 
-class Grouped(NamedTuple):
-    """The rows of a table by user, users by ascending id."""
-
-    columns: dict[str, Array]  # role -> values of rows, without users
-    ids: Array  # of users
-    indptr: Array  # int64 (n_users + 1,)
-
-
-class Parts:
+class Parts(PlainTables):
     """Tables in parts."""
 
     def __init__(self, found: Mapping[str, Plain], tables: Mapping[str, _Table], sizes: Array) -> None:
-        self.found = found
+        super().__init__(found)
         self._tables, self._sizes = dict(tables), sizes
-
-    @property
-    def n_rows(self) -> int:
-        """The number of rows of all tables."""
-        return int(self._sizes.sum())
-
-    @property
-    def names(self) -> dict[str, list[str]]:
-        """The roles of the columns of each table."""
-        return {table: list(plain.names) for table, plain in self.found.items()}
-
-    @property
-    def listed(self) -> dict[str, tuple[str, ...]]:
-        """All columns of the files of each table."""
-        return {table: plain.listed for table, plain in self.found.items()}
 
     @property
     def largest(self) -> int:
@@ -195,7 +173,7 @@ class Parts:
         tick(done)
         for part, n_rows in enumerate(self._sizes.tolist()):
             if n_rows:
-                with _doubting():
+                with doubting():
                     tables = {name: table.read(part) for name, table in self._tables.items()}
                 yield tables
                 done += n_rows
@@ -246,15 +224,6 @@ def cut_by_user(
     return None
 
 
-@contextlib.contextmanager
-def _doubting() -> Iterator[None]:
-    """Turn faults of files into doubt: DuckDB reads the files again, and says what is wrong."""
-    try:
-        yield
-    except damages_of_parquet() as error:
-        raise DoubtError from error
-
-
 def _can_cut(found: Mapping[str, Plain], resources: Resources) -> bool:
     return all(map(_has_plain_users, found.values())) and _n_parts(found, resources) <= MAX_PARTS
 
@@ -281,8 +250,19 @@ def _cut_for_memory(
     return parts
 
 
-def cut_in_memory(found: Mapping[str, Plain], n_threads: int, tick: Tick, *, rows_per_part: int) -> Parts | None:
-    """Cut the files of each table by user, in memory; None in doubt, and where it gains nothing."""
+def cut_in_memory(
+    found: Mapping[str, Plain],
+    n_threads: int,
+    tick: Tick,
+    *,
+    rows_per_part: int,
+    if_grouped: Callable[[Mapping[str, Plain], Sequence[Array], int], T | None] = lambda *_: None,
+) -> Parts | T | None:
+    """Cut the files of each table by user, in memory; None in doubt, and where it gains nothing.
+
+    Files that seem to be grouped by user are not cut, but passed to `if_grouped`, with the users of some rows and the
+    number of threads.
+    """
     n_parts = min(sum(plain.rows for plain in found.values()) // rows_per_part, MAX_PARTS)
     if n_parts < MIN_PARTS or not all(map(_has_plain_users, found.values())):
         return None
@@ -291,20 +271,21 @@ def cut_in_memory(found: Mapping[str, Plain], n_threads: int, tick: Tick, *, row
             with contextlib.suppress(WideError):
                 firsts = _first_users(_largest(tables), n_threads)
                 if _are_grouped(firsts):
-                    return None
+                    return if_grouped(tables, firsts, n_threads)
                 edges = _edges(np.sort(np.concatenate(firsts)), n_parts)
                 return _cut(tables, _Kept, edges, PIECE_IN_MEMORY, n_threads, tick)
     return None
 
 
 def _first_users(plain: Plain, n_threads: int) -> list[Array]:
-    """Return the users of the first rows of each row group."""
+    """Return the users of the first rows of some row groups."""
 
     def first_of(group: int) -> Array:
-        with _doubting(), contextlib.closing(plain.pieces(group, FIRST_ROWS, plain.users)) as pieces:
+        with doubting(), contextlib.closing(plain.pieces(group, FIRST_ROWS, plain.users)) as pieces:
             return next((columns[plain.users[0]] for _, columns in pieces), np.zeros(0, np.int64))
 
-    return run_in_threads(first_of, range(len(plain.groups)), n_threads)
+    step = -(-len(plain.groups) // MAX_SAMPLES)
+    return run_in_threads(first_of, range(0, len(plain.groups), step), n_threads)
 
 
 def _are_grouped(samples: Iterable[Array]) -> bool:
@@ -327,7 +308,7 @@ def _cut(
 ) -> Parts:
     """Cut tables at `edges`, the least user id of each part but the first, in pieces of so many rows."""
     ranges = KeyParts(edges.astype(np.int64))
-    with _doubting():
+    with doubting():
         tables = {name: _Table(plain, store(plain), ranges) for name, plain in found.items()}
     groups, done, lock = groups_of(found), 0, threading.Lock()
     tick(done)
@@ -335,7 +316,7 @@ def _cut(
     def cut(nth: int) -> None:
         nonlocal done
         name, at = groups[nth]
-        with _doubting():
+        with doubting():
             tables[name].cut(at, n_rows)
         with lock:
             done += found[name].groups[at].rows
@@ -358,7 +339,7 @@ def _sample(plain: Plain, n_rows: int, n_threads: int) -> Array:
 
     def sample(group: int) -> Array:
         users = [np.zeros(0, np.int64)]  # a row group may be empty
-        with _doubting():
+        with doubting():
             for first, rows in plain.pieces(group, n_rows, plain.users):
                 users.append(rows[plain.users[0]][-first % ROWS_PER_SAMPLE :: ROWS_PER_SAMPLE])
         return np.concatenate(users)

@@ -11,11 +11,13 @@ from typing import Any, TypeVar
 from fastrec.evaluation.rows import ScoreEvaluator, add_and_review, read_batch, review
 from fastrec.files.columns import RowColumns, users_of
 from fastrec.files.faults import finished, named_as_in
-from fastrec.files.job import Data, Evaluated, FileJob, batches, roles_of_log, select_sql
+from fastrec.files.job import Data, Evaluated, FileJob, Whole, batches, roles_of_log, select_sql
 from fastrec.files.labels import LabelsOfUsers, segments_sql
 from fastrec.files.opened import open_files
-from fastrec.files.parts import ROWS_TO_GROUP, Parts
+from fastrec.files.parquet import Plain
+from fastrec.files.parts import ROWS_TO_GROUP, Parts, Tick, cut_in_memory
 from fastrec.files.resources import Resources
+from fastrec.files.runs import SortedLog, read_sorted
 from fastrec.inputs.hints import hints_of_rows
 from fastrec.inputs.rows import Rows
 from fastrec.inputs.users import UserLabels
@@ -82,7 +84,7 @@ def _evaluate_log_in_memory(
     make_evaluator: Callable[[bool], ScoreEvaluator], job: FileJob[RowColumns]
 ) -> Evaluated | None:
     """Evaluate a file that fits in memory; return None if it needs a database."""
-    held = job.read_in_memory(rows_per_part=ROWS_TO_GROUP)
+    held: Whole | Parts | SortedLog | None = job.read_in_memory(_read_by_user)
     if held is None:
         return None
     users, listed = users_of(held.names["log"]), held.listed["log"]
@@ -90,10 +92,10 @@ def _evaluate_log_in_memory(
 
     def update(progress: Progress) -> None:
         """Read the rows, free the memory they were read into, and evaluate them."""
-        if isinstance(held, Parts):
-            rows = _group_log(evaluator, held, job)
-        else:
+        if isinstance(held, Whole):
             rows = _read_log(evaluator, held.tables, job.columns, job.labels_by_user)
+        else:
+            rows = _group_log(evaluator, held, job)
         add_and_review(evaluator, rows, progress)
 
     if not job.take_whole(held.n_rows, update):
@@ -101,9 +103,13 @@ def _evaluate_log_in_memory(
     return _hinted(_finished_alone(evaluator, users, job.columns), job.columns, listed)
 
 
-def _group_log(evaluator: ScoreEvaluator, parts: Parts, job: FileJob[RowColumns]) -> Rows:
-    """Take the log out of `parts` and return its checked rows, by user."""
-    grouped = parts.take_grouped(resolve_threads(job.resources.n_threads))
+def _read_by_user(found: Mapping[str, Plain], n_threads: int, tick: Tick) -> Parts | SortedLog | None:
+    return cut_in_memory(found, n_threads, tick, rows_per_part=ROWS_TO_GROUP, if_grouped=read_sorted)
+
+
+def _group_log(evaluator: ScoreEvaluator, held: Parts | SortedLog, job: FileJob[RowColumns]) -> Rows:
+    """Take the log out of `held` and return its checked rows, by user."""
+    grouped = held.take_grouped(resolve_threads(job.resources.n_threads))
     label, score = (grouped.columns[role] for role in job.columns.values)
     return read_batch(
         evaluator,

@@ -47,6 +47,7 @@ __all__ = ["Extra", "asks_order", "error_statistics", "order_statistics", "row_s
 
 
 Array = np.ndarray[Any, Any]
+LEAST_FACTOR, LEAST_PRODUCT = 2.0**-64, 2.0**-900  # of probabilities: no product loses digits
 MAX_ROWS = 1 << 27  # of a user whose pairs are counted: 4 * UNIT * rows stays below 2^31
 
 
@@ -94,10 +95,31 @@ def sum_over_rows(kind, parameter, labels, scores, weights, bar):
         for j in range(n):
             total += weight_of(weights, j) if not (labels[j] >= bar) and scores[j] >= parameter else 0.0
     else:
-        for j in range(n):
-            clipped = min(max(np.float64(scores[j]), parameter), 1.0 - parameter)
-            total -= weight_of(weights, j) * log(clipped if labels[j] >= bar else 1.0 - clipped)
+        total = cross_entropy(parameter, labels, scores, weights, bar)
     return total
+
+
+@helper
+def cross_entropy(clip, labels, scores, weights, bar):
+    """Return the cross entropy of scores, each clipped to [clip, 1 - clip].
+
+    Without weights, it is the logarithm of the product of many probabilities: faster, and rounded less often.
+    """
+    total, product = 0.0, 1.0
+    for j in range(len(scores)):
+        clipped = min(max(np.float64(scores[j]), clip), 1.0 - clip)
+        probability = clipped if labels[j] >= bar else 1.0 - clipped
+        if weights is None:
+            if probability >= LEAST_FACTOR:
+                product *= probability
+                if product < LEAST_PRODUCT:
+                    total -= log(product)
+                    product = 1.0
+            else:
+                total -= log(probability)
+        else:
+            total -= weights[j] * log(probability)
+    return total - log(product)
 
 
 @helper

@@ -178,9 +178,9 @@ def test_all_routes_give_the_same_bits(tmp_path: Path, weighted: bool, scores: A
     parquet.write_table(mixed, tmp_path / "log.parquet")
     assert bits(fastrec.evaluate_files(tmp_path / "log.parquet", **call)) == wanted
     by_user = call | {"by": pa.table({"user_id": np.arange(120), "plan": np.arange(120) % 3})}  # no column of the log
-    cut = mock.Mock(wraps=job.cut_in_memory)
+    cut = mock.Mock(wraps=rows.cut_in_memory)
     for rows_of_part in (50, 10**6):
-        with mock.patch.object(rows, "ROWS_TO_GROUP", rows_of_part), mock.patch.object(job, "cut_in_memory", cut):
+        with mock.patch.object(rows, "ROWS_TO_GROUP", rows_of_part), mock.patch.object(rows, "cut_in_memory", cut):
             assert bits(fastrec.evaluate_files(tmp_path / "log.parquet", **by_user)) == wanted
     assert cut.call_count == 2
     with mock.patch.object(job.FileJob, "read_in_memory", return_value=None):

@@ -56,7 +56,8 @@ def cut_in_memory(monkeypatch):
     seen = []
 
     def begin(rows=600):
-        monkeypatch.setattr(job, "cut_in_memory", noting(parts.cut_in_memory, seen))
+        for module in (lists, log_files):
+            monkeypatch.setattr(module, "cut_in_memory", noting(parts.cut_in_memory, seen))
         monkeypatch.setattr(parts, "PIECE_IN_MEMORY", 500)
         monkeypatch.setattr(lists, "ROWS_TO_EVALUATE", rows)
         monkeypatch.setattr(log_files, "ROWS_TO_GROUP", rows)
@@ -289,15 +290,6 @@ def test_users_of_a_log_ascend(tmp_path, cut_in_memory, cut, route):
     arrays = fastrec.evaluate_scores(pq.read_table(path).sort_by("user_id"), metrics=["gauc", "auc"], per_user=True)
     assert everything(found) == everything(arrays)
     assert seen[0] > 5
-
-
-def test_logs_by_user_stay_in_place(tmp_path, cut_in_memory):
-    users = np.repeat(np.arange(300), 20)
-    log = {"user_id": users, "label": np.arange(6000) % 3 == 0, "score": np.linspace(0, 1, 6000)}
-    (path,) = write(tmp_path, pa.table(log))
-    seen = cut_in_memory()
-    fastrec.evaluate_files(path, metrics=LOG)
-    assert seen == [None]
 
 
 @pytest.mark.parametrize("fault", ["score", "label", "null"])
