@@ -23,7 +23,7 @@ __all__ = ["n_sums", "pairs_of_owners", "sort_owned_rows"]
 
 Array = np.ndarray[Any, Any]
 ROWS_AT_ONCE = 1 << 25  # of a range: fewer take less memory, and more passes over all rows
-COUNTS_PER_ROW = 4  # of the possible keys of a bucket, at most: more are not worth counting each
+COUNTS_PER_ROW = 12  # of the possible keys of a bucket, at most: more are not worth counting each
 MAX_COUNTED = 1 << 31  # rows whose pairs 63 bits count
 MAX_NARROW = 1 << 32  # owners that 32 bits number
 MAX_SHORT = 1 << 31  # rows that 31 bits count
