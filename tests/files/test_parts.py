@@ -13,13 +13,13 @@ from fastrec.files.opened import open_files
 from fastrec.files.parquet import find_plain
 from fastrec.files.resources import Resources
 from fastrec.inputs.grouping import KeyParts
+from tests.support.log_files import LOG, LOGS_IN_MEMORY, everything
 
 pa = pytest.importorskip("pyarrow")
 pytest.importorskip("duckdb")
 pq = pytest.importorskip("pyarrow.parquet")
 
 LISTS = ["ndcg@5", "map", "gini@5", "mrr"]
-LOG = ["auc", "gauc", "log_loss", "ndcg@3", "ece"]
 
 
 def noting(real, seen):
@@ -84,14 +84,6 @@ def write(folder, *tables):
     for path, table in zip(paths, tables, strict=True):
         pq.write_table(table, path, row_group_size=1300)
     return paths
-
-
-def everything(report):
-    """Return all that a report says, numbers as their bits."""
-    order = np.argsort(report.user_ids)
-    values = {name: report.per_user[name][order].view(np.int64).tolist() for name in report}
-    errors = {name: report.estimates[name].std_error.hex() for name in report}
-    return dict(report), errors, values, sorted(report.user_ids.tolist()), report.data, report.warnings
 
 
 @pytest.mark.parametrize(
@@ -205,16 +197,6 @@ def test_logs(tmp_path, cut):
     seen = cut()
     assert everything(fastrec.evaluate_files(path, metrics=LOG, per_user=True)) == everything(whole)
     assert seen == [10]
-
-
-LOGS_IN_MEMORY = {
-    "plain": {},
-    "weights": {"sample_weight": "weight"},
-    "ties by id": {"ties": "id_asc", "item": "item"},
-    "segments": {"row_by": ["position", "device"]},
-    "groups of users": {"by": {user: "ab"[user % 2] for user in range(-900, 1200)}},
-    "ties expected": {"ties": "expected"},
-}
 
 
 @pytest.mark.parametrize("n_threads", [1, 3])

@@ -10,7 +10,7 @@ import pytest
 import fastrec
 from fastrec.files import parts, runs
 from fastrec.files import rows as log_files
-from tests.files.test_parts import LOG, LOGS_IN_MEMORY, everything
+from tests.support.log_files import LOG, LOGS_IN_MEMORY, everything
 
 pa = pytest.importorskip("pyarrow")
 pytest.importorskip("duckdb")

@@ -1,0 +1,23 @@
+"""Calls on logs in files, and all that their reports say."""
+
+from typing import Any
+
+import numpy as np
+
+LOG = ["auc", "gauc", "log_loss", "ndcg@3", "ece"]
+LOGS_IN_MEMORY: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "weights": {"sample_weight": "weight"},
+    "ties by id": {"ties": "id_asc", "item": "item"},
+    "segments": {"row_by": ["position", "device"]},
+    "groups of users": {"by": {user: "ab"[user % 2] for user in range(-900, 1200)}},
+    "ties expected": {"ties": "expected"},
+}
+
+
+def everything(report: Any) -> tuple[Any, ...]:
+    """Return all that a report says, numbers as their bits."""
+    order = np.argsort(report.user_ids)
+    values = {name: report.per_user[name][order].view(np.int64).tolist() for name in report}
+    errors = {name: report.estimates[name].std_error.hex() for name in report}
+    return dict(report), errors, values, sorted(report.user_ids.tolist()), report.data, report.warnings
