@@ -481,7 +481,7 @@ def _without_views(column: Column) -> Column:
 
     if not types.is_dictionary(column.type):
         return without_views(column)
-    wide = without_views(pa.array([], column.type.value_type)).type
+    wide = without_views(pa.nulls(0, column.type.value_type)).type  # `pa.array` imports pandas
     if wide == column.type.value_type:
         return column
     parts = [pa.DictionaryArray.from_arrays(chunk.indices, without_views(chunk.dictionary)) for chunk in column.chunks]

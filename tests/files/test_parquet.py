@@ -222,6 +222,21 @@ def test_neither_duckdb_nor_pandas_is_loaded(write):
         assert json.loads(done.stdout) == [evaluate_files(*paths, "ndcg@3")["ndcg@3"], []]
 
 
+@pytest.mark.skipif(OLD, reason="this PyArrow loads pandas itself, where it is installed")
+def test_many_strings_load_neither_duckdb_nor_pandas(write):
+    """They become dictionaries while they are read."""
+    rows = np.arange(strings.MANY_STRINGS)
+    lists = {"user_id": [f"u{row // 20}" for row in rows], "item_id": [f"i{row % 20}" for row in rows]}
+    paths = [write(lists), write({name: values[::7] for name, values in lists.items()})]
+    code = (
+        "import sys, fastrec\n"
+        "fastrec.evaluate_files(*sys.argv[1:], 'hit_rate@3', ties='input')\n"
+        "print(*[name for name in ('duckdb', 'pandas') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *paths], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
+
+
 def test_integers_that_need_64_bits_after_others_that_do_not(write, both):
     lists, held = make_lists(np.random.default_rng(9))
     order = np.argsort(np.asarray(lists["user_id"]), kind="stable")
