@@ -222,6 +222,7 @@ def test_neither_duckdb_nor_pandas_is_loaded(write):
         assert json.loads(done.stdout) == [evaluate_files(*paths, "ndcg@3")["ndcg@3"], []]
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(OLD, reason="this PyArrow loads pandas itself, where it is installed")
 def test_many_strings_load_neither_duckdb_nor_pandas(write):
     """They become dictionaries while they are read."""
