@@ -74,11 +74,11 @@ def _warm_up_scores() -> list[Callable[[], Any]]:
         tasks.append(partial(evaluate_scores, rows < 5, scores, indptr))
         tasks.append(partial(evaluate_scores, rows < 5, scores, indptr, ["auc"], row_groups=rows % 7))
         tasks.append(partial(evaluate_scores, rows / 2, scores, metrics=["mae", "rmse"]))
-        tasks.append(partial(_sort_rows_of_users, scores))
+        tasks.append(partial(_count_pairs_of_users, scores))
     return tasks
 
 
-def _sort_rows_of_users(scores: Any) -> None:
+def _count_pairs_of_users(scores: Any) -> None:
     """Count the pairs of rows of users, as calls do if both classes have many rows: of scores that differ, and ties."""
     from fastrec.scored.influence import BatchRows, BatchUsers, effects_on_auc
     from fastrec.scored.owned_keys import pairs_of_owners

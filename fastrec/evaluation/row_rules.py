@@ -273,11 +273,14 @@ def count_by_code(
 
 
 def positive_rows(rows: Rows, least: float) -> tuple[Array, Array | None]:
-    """Return which rows have at least a label, and the weights of rows, which include those of their users."""
+    """Return which rows have at least a label, and the weights of rows, which include those of their users.
+
+    The first may be a view of the labels.
+    """
     labels, weights = _wide_enough(least, rows.labels), weights_of(rows)
     bar = _bar(least, labels.dtype)
-    if bar == 1 and labels.dtype == np.int8 and labels.min(initial=0) == 0 and labels.max(initial=0) <= 1:
-        return labels.view(np.bool_), weights  # no new memory, which takes long for many rows
+    if bar == 1 and labels.dtype == np.int8 and labels.min(initial=0) >= 0 and labels.max(initial=0) <= 1:
+        return labels.view(np.bool_), weights  # comparing many rows takes new memory, which the system gives slowly
     return labels >= np.asarray(bar, labels.dtype), weights
 
 

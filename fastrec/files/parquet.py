@@ -26,7 +26,9 @@ from fastrec.runtime.threads import run_in_threads
 
 __all__ = [
     "ROWS_PER_PIECE",
+    "Grouped",
     "Plain",
+    "PlainTables",
     "WideError",
     "doubting",
     "find_plain",
@@ -115,6 +117,36 @@ class Plain(NamedTuple):
     def is_string(self, role: str) -> bool:
         """Return whether the ids of a role are strings."""
         return str(self.types[role]) in STRINGS
+
+
+class Grouped(NamedTuple):
+    """The rows of a table by user, users by ascending id."""
+
+    columns: dict[str, Array]  # role -> values of rows, without users
+    ids: Array  # of users
+    indptr: Array  # int64 (n_users + 1,)
+
+
+class PlainTables:
+    """Tables of plain columns in memory."""
+
+    def __init__(self, found: Mapping[str, Plain]) -> None:
+        self.found = found
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows of all tables."""
+        return sum(plain.rows for plain in self.found.values())
+
+    @property
+    def names(self) -> dict[str, list[str]]:
+        """The roles of the columns of each table."""
+        return {table: list(plain.names) for table, plain in self.found.items()}
+
+    @property
+    def listed(self) -> dict[str, tuple[str, ...]]:
+        """All columns of the files of each table."""
+        return {table: plain.listed for table, plain in self.found.items()}
 
 
 def groups_of(found: Mapping[str, Plain]) -> list[tuple[str, int]]:

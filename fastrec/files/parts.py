@@ -19,9 +19,8 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from fastrec.files.columns import DoubtError
-from fastrec.files.parquet import Plain, WideError, doubting, groups_of, without_narrow
+from fastrec.files.parquet import Grouped, Plain, PlainTables, WideError, doubting, groups_of, without_narrow
 from fastrec.files.resources import Resources
-from fastrec.files.runs import Grouped, PlainTables
 from fastrec.inputs.grouping import Grouping, KeyParts, as_keys, group_rows, scatter_by, take_blocks
 from fastrec.inputs.values import arrow_of
 from fastrec.runtime.limits import resolve_threads
@@ -42,7 +41,8 @@ LARGER = 2  # how many times as large as planned a part may be
 ROWS_TO_EVALUATE = 1 << 22  # of a part in memory: smaller ones save memory, and take more steps of Python
 ROWS_TO_GROUP = 1 << 18  # of a part in memory whose rows are grouped: it fits a cache
 PIECE_IN_MEMORY = 1 << 18  # rows cut at once
-FIRST_ROWS, MAX_SAMPLES = 1 << 13, 32  # of a row group, which stand for all; row groups
+FIRST_ROWS = 1 << 13  # of a row group, which stand for all
+GROUPS_TO_SAMPLE = 32  # row groups that tell whether a file is grouped by user
 LONG_RUN = 8  # rows of a user one after the other, on average, from which files are grouped by user
 
 
@@ -269,23 +269,26 @@ def cut_in_memory(
     with contextlib.suppress(DoubtError):
         for tables in (found, without_narrow(found)):
             with contextlib.suppress(WideError):
-                firsts = _first_users(_largest(tables), n_threads)
+                largest = _largest(tables)
+                groups = range(len(largest.groups))
+                some = groups[:: -(-len(groups) // GROUPS_TO_SAMPLE)]
+                firsts = _first_users(largest, some, n_threads)
                 if _are_grouped(firsts):
                     return if_grouped(tables, firsts, n_threads)
+                firsts += _first_users(largest, [at for at in groups if at not in some], n_threads)
                 edges = _edges(np.sort(np.concatenate(firsts)), n_parts)
                 return _cut(tables, _Kept, edges, PIECE_IN_MEMORY, n_threads, tick)
     return None
 
 
-def _first_users(plain: Plain, n_threads: int) -> list[Array]:
+def _first_users(plain: Plain, groups: Sequence[int], n_threads: int) -> list[Array]:
     """Return the users of the first rows of some row groups."""
 
     def first_of(group: int) -> Array:
         with doubting(), contextlib.closing(plain.pieces(group, FIRST_ROWS, plain.users)) as pieces:
             return next((columns[plain.users[0]] for _, columns in pieces), np.zeros(0, np.int64))
 
-    step = -(-len(plain.groups) // MAX_SAMPLES)
-    return run_in_threads(first_of, range(0, len(plain.groups), step), n_threads)
+    return run_in_threads(lambda nth: first_of(groups[nth]), range(len(groups)), n_threads)
 
 
 def _are_grouped(samples: Iterable[Array]) -> bool:

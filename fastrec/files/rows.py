@@ -17,7 +17,7 @@ from fastrec.files.opened import open_files
 from fastrec.files.parquet import Plain
 from fastrec.files.parts import ROWS_TO_GROUP, Parts, Tick, cut_in_memory
 from fastrec.files.resources import Resources
-from fastrec.files.runs import SortedLog, read_sorted
+from fastrec.files.sorted_logs import SortedLog, read_sorted
 from fastrec.inputs.hints import hints_of_rows
 from fastrec.inputs.rows import Rows
 from fastrec.inputs.users import UserLabels

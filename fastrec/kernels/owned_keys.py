@@ -35,7 +35,7 @@ class SomeBuckets(NamedTuple):
 
 @helper
 def choose_rows(block, n_rows, buckets, chosen):
-    """Write which of the first keys are in some buckets, ascending; return how many."""
+    """Write which of the first `n_rows` keys of a block are in some buckets, ascending; return how many."""
     shift, first = np.uint64(buckets.shift), np.uint64(buckets.first)
     width = np.uint64(buckets.end) - first
     n = np.uint64(0)
@@ -116,13 +116,18 @@ def sort_owned(keys, owners, bits, places, taken, taken_owners):
     return left > 0
 
 
-def add_pairs(keys, owners, below, above, shift, sums):
-    """Add twice the ordered pairs that each row is in, those of a tie counting half, to the sum of its owner.
+class Around(NamedTuple):
+    """What the pairs of the rows of a bucket depend on, besides these rows."""
 
-    `below` counts the negatives of lower buckets than that of the sorted rows, `above` the positives of this bucket
-    and of higher ones. Pairs of a row are rounded to multiples of `2 ** shift`.
-    """
+    below: int  # negatives of lower buckets
+    above: int  # positives of this bucket and of higher ones
+    shift: int  # pairs of a row are rounded to multiples of `2 ** shift`, and divided by that
+
+
+def add_pairs(keys, owners, around, sums):
+    """Add twice the ordered pairs that each sorted row is in, those of a tie counting half, to the sum of its owner."""
     one = keys.dtype.type(1)
+    below, above, shift = around
     half = (1 << shift) >> 1
     n = len(keys)
     i = 0
@@ -152,30 +157,35 @@ def count_positives(keys):
     return n
 
 
-def add_counted_pairs(keys, owners, counts, below, above, shift, sums):
-    """Do as `add_pairs` does for keys in any order, of scores so close together that each has its own counts.
+def write_pairs_of_keys(keys, pairs, around):
+    """Write the pairs that `add_pairs` adds for each possible key, from the lowest score on; keys are in any order.
 
-    Return twice the ordered pairs of the rows with each other, or -1 if `counts` has no room for each possible key.
+    Return twice the ordered pairs of the rows with each other, or -1 if `pairs` has no room, and the lowest key.
     """
     one = np.uint64(1)
+    below, above, shift = around
     half = (1 << shift) >> 1
     least, most = extremes(keys)
     least = least >> one << one
-    if (most - least | one) >= np.uint64(len(counts)):
-        return np.int64(-1)
+    if (most - least | one) >= np.uint64(len(pairs)):
+        return np.int64(-1), least
     used = np.int64(most - least | one) + 1
-    counts[:used] = 0
+    pairs[:used] = 0
     for i in range(len(keys)):
-        counts[np.uint64(keys[i]) - least] += 1
+        pairs[np.uint64(keys[i]) - least] += 1
     twice = np.int64(0)
-    before = below
     for at in range(0, used, 2):
-        negatives, positives = counts[at], counts[at + 1]
-        counts[at] = (2 * above - positives + half) >> shift
-        counts[at + 1] = (2 * below + negatives + half) >> shift
-        twice += positives * (2 * (below - before) + negatives)
+        negatives, positives = pairs[at], pairs[at + 1]
+        pairs[at] = (2 * above - positives + half) >> shift
+        pairs[at + 1] = (2 * below + negatives + half) >> shift
+        twice += positives * (2 * (below - around.below) + negatives)
         below += negatives
         above -= positives
+    return twice, least
+
+
+def add_pairs_of_keys(keys, owners, least, pairs, sums):
+    """Add what `write_pairs_of_keys` wrote for the key of each row to the sum of its owner."""
+    least = np.uint64(least)
     for i in range(len(keys)):
-        sums[owners[i]] += counts[np.uint64(keys[i]) - least]
-    return twice
+        sums[owners[i]] += pairs[np.uint64(keys[i]) - least]

@@ -47,7 +47,7 @@ __all__ = ["Extra", "asks_order", "error_statistics", "order_statistics", "row_s
 
 
 Array = np.ndarray[Any, Any]
-LEAST_FACTOR, LEAST_PRODUCT = 2.0**-64, 2.0**-900  # of probabilities: no product loses digits
+LEAST_PRODUCT = 2.0**-900  # of probabilities of at least 2^-52: none becomes subnormal, and loses digits
 MAX_ROWS = 1 << 27  # of a user whose pairs are counted: 4 * UNIT * rows stays below 2^31
 
 
@@ -110,13 +110,10 @@ def cross_entropy(clip, labels, scores, weights, bar):
         clipped = min(max(np.float64(scores[j]), clip), 1.0 - clip)
         probability = clipped if labels[j] >= bar else 1.0 - clipped
         if weights is None:
-            if probability >= LEAST_FACTOR:
-                product *= probability
-                if product < LEAST_PRODUCT:
-                    total -= log(product)
-                    product = 1.0
-            else:
-                total -= log(probability)
+            product *= probability
+            if product < LEAST_PRODUCT:
+                total -= log(product)
+                product = 1.0
         else:
             total -= weights[j] * log(probability)
     return total - log(product)

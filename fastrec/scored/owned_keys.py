@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import functools
 import itertools
+from collections.abc import Callable
+from queue import SimpleQueue
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -23,10 +25,10 @@ __all__ = ["n_sums", "pairs_of_owners", "sort_owned_rows"]
 
 Array = np.ndarray[Any, Any]
 ROWS_AT_ONCE = 1 << 25  # of a range: fewer take less memory, and more passes over all rows
-COUNTS_PER_ROW = 12  # of the possible keys of a bucket, at most: more are not worth counting each
-MAX_COUNTED = 1 << 31  # rows whose pairs 63 bits count
+COUNTS_PER_ROW, MAX_COUNTS = 12, 1 << 22  # of the possible keys of a bucket: more are not worth counting each
+MAX_COUNTED = MAX_SHORT = 1 << 31  # rows whose pairs 63 bits count, and whose places 31 bits do
 MAX_NARROW = 1 << 32  # owners that 32 bits number
-MAX_SHORT = 1 << 31  # rows that 31 bits count
+MAX_BUCKETS = 1 << 15  # 16 bits number them
 
 
 @functools.cache
@@ -55,10 +57,10 @@ class _InBuckets(NamedTuple):
         """The layout of scores."""
         return FORMS[self.bits.itemsize]
 
-    def kernel(self, name: str, *variant: object) -> Any:
+    def kernel(self, name: str, n_rows: int, *variant: object) -> Any:
         """Return the kernel for so many rows."""
         found = _entry(name, "-".join(map(str, (self.form.width, *variant))))
-        return found.suited_to(STEPS_PER_ROW * len(self.bits))
+        return found.suited_to(STEPS_PER_ROW * n_rows)
 
     def room(self, n_rows: int) -> tuple[Array, Array]:
         """Return room for the keys and the owners of so many rows."""
@@ -67,7 +69,7 @@ class _InBuckets(NamedTuple):
 
     def move(self, begin: int, end: int, keys: Array, owners: Array) -> None:
         """Write the keys and owners of the buckets of rows begin..end-1 by ascending bucket, unsorted within each."""
-        own, scatter = self.buckets, self.kernel("scatter_owned", owners.itemsize)
+        own, scatter = self.buckets, self.kernel("scatter_owned", len(self.bits), owners.itemsize)
         bins = np.searchsorted(own.bucket_of, [own.edges.index(begin), own.edges.index(end)]).tolist()
         buckets = kernels.SomeBuckets(own.shift, own.bucket_of, *bins)
 
@@ -89,27 +91,29 @@ class _InBuckets(NamedTuple):
         short = n < MAX_SHORT
         places = np.empty(2 << bits, np.int32 if short else np.int64)
         taken, taken_owners = np.empty_like(keys), np.empty_like(owners)
-        if not self.kernel("sort_owned", owners.itemsize, short)(keys, owners, bits, places, taken, taken_owners):
+        if not self.kernel("sort_owned", n, owners.itemsize, short)(keys, owners, bits, places, taken, taken_owners):
             order = np.argsort(keys)  # many scores are close together
             taken, taken_owners = keys[order], owners[order]
         keys[:], owners[:] = taken, taken_owners
 
-    def add_pairs(self, keys: Array, owners: Array, how: tuple[int, int, int, Array]) -> int:
-        """Add the pairs of the rows of a bucket, as `kernels.add_pairs` does with `how`; return those among them."""
-        if not len(keys):
-            return 0
-        if len(keys) <= MAX_COUNTED:
-            counts = np.empty(COUNTS_PER_ROW * len(keys), np.int64)
-            twice = int(self.kernel("add_counted_pairs", owners.itemsize)(keys, owners, counts, *how))
+    def pairs(self, keys: Array, owners: Array, around: kernels.Around) -> tuple[int, Callable[[Array], Any]]:
+        """Return twice the ordered pairs within a bucket, and a function that adds those of its rows to sums."""
+        n = len(keys)
+        if not n:
+            return 0, lambda _: None
+        if n <= MAX_COUNTED:
+            pairs = np.empty(min(COUNTS_PER_ROW * n, MAX_COUNTS), np.int64)
+            twice, least = self.kernel("write_pairs_of_keys", n)(keys, pairs, around)
             if twice >= 0:
-                return twice
+                add = self.kernel("add_pairs_of_keys", n, owners.itemsize)
+                return int(twice), functools.partial(add, keys, owners, least, pairs)
         self.sort(keys, owners)
-        self.kernel("add_pairs", owners.itemsize)(keys, owners, *how)
-        return pairs_of_keys(keys).twice
+        add = self.kernel("add_pairs", n, owners.itemsize)
+        return pairs_of_keys(keys).twice, functools.partial(add, keys, owners, around)
 
 
 def sort_owned_rows(labels: Array, scores: Array, indptr: Array, n_threads: int) -> tuple[SortedKeys, Array]:
-    """Sort rows as `sort_rows` does, and return the owner of each; owner i has rows indptr[i]:indptr[i + 1]."""
+    """Sort rows as `sort_rows` does, and return the owner of each, which are those of `pairs_of_owners`."""
     rows = _InBuckets.of(labels, scores, indptr, n_threads)
     keys, owners = rows.room(len(rows.bits))
     parts = rows.buckets.parts()
@@ -123,9 +127,11 @@ def pairs_of_owners(labels: Array, scores: Array, indptr: Array, shift: int, n_t
     """Return the pairs of all checked rows, and twice those that the rows of each owner are in: int64 (n_owners,).
 
     A pair counts for each of its two rows, a tied one half. What a row counts is rounded to multiples of `2 ** shift`,
-    and the sums are divided by that. Owner i has rows indptr[i]:indptr[i + 1]. Raise InputError if a score is NaN.
+    and the sums are divided by that. Owner i has rows indptr[i]:indptr[i + 1], the first of them row 0. Raise
+    InputError if a score is NaN.
     """
-    rows = _InBuckets.of(labels, scores, indptr, n_threads, N_BUCKETS * max(1, -(-len(labels) // ROWS_AT_ONCE)))
+    n_ranges = max(1, -(-len(labels) // ROWS_AT_ONCE))
+    rows = _InBuckets.of(labels, scores, indptr, n_threads, min(N_BUCKETS * n_ranges, MAX_BUCKETS))
     ranges = _ranges(rows.buckets.edges)
     keys, owners = rows.room(max((end - begin for begin, end in ranges), default=0))
     sums, found = _Sums(indptr, n_threads), Pairs(0, 0, 0)
@@ -134,43 +140,45 @@ def pairs_of_owners(labels: Array, scores: Array, indptr: Array, shift: int, n_t
         edges = [at - begin for at in rows.buckets.edges if begin <= at <= end]
         rows.move(begin, end, keys, owners)
         buckets = [(keys[part], owners[part]) for part in itertools.starmap(slice, itertools.pairwise(edges))]
-        found = joined_pairs([found, *sums.add(rows, buckets, found.negatives, n_positives - found.positives, shift)])
+        around = kernels.Around(found.negatives, n_positives - found.positives, shift)
+        found = joined_pairs([found, *sums.add(rows, buckets, around)])
     return found, sums.total()
 
 
 class _Sums:
-    """Sums of the pairs that rows are in, by owner; each thread adds to an array of its own, if owners are few."""
+    """Sums of the pairs that rows are in, by owner. Threads share few arrays of them if owners are many."""
 
     def __init__(self, indptr: Array, n_threads: int) -> None:
-        n_owners, n_rows = len(indptr) - 1, int(indptr[-1] - indptr[0])
+        n_owners, n_rows = len(indptr) - 1, int(indptr[-1])
         n_arrays = n_sums(n_rows, n_owners, n_threads)
         self._sums = [np.full(n_owners, 0, np.int64) for _ in range(n_arrays)]  # `np.zeros` asks for no huge pages
         one_each = n_owners == n_rows and bool((np.diff(indptr) == 1).all())
-        self._free = self._sums * n_threads if one_each else list(self._sums)  # no two rows add to one place
-        self._n_threads = n_threads
+        self._n_threads, self._free = n_threads, SimpleQueue[Array]()
+        for own in self._sums * n_threads if one_each else self._sums:  # no two rows of one each add to one place
+            self._free.put(own)
 
-    def add(
-        self, rows: _InBuckets, buckets: list[tuple[Array, Array]], below: int, above: int, shift: int
-    ) -> list[Pairs]:
+    def add(self, rows: _InBuckets, buckets: list[tuple[Array, Array]], around: kernels.Around) -> list[Pairs]:
         """Add the pairs of the rows of neighbouring buckets, given as keys and owners; return those of each bucket.
 
-        So many negatives are below the first bucket, and so many positives are not.
+        `around` is that of the first bucket.
         """
-        count, tasks = rows.kernel("count_positives"), range(len(buckets))
+        tasks = range(len(buckets))
+        count = rows.kernel("count_positives", sum(len(keys) for keys, _ in buckets))
         positives = run_in_threads(lambda at: int(count(buckets[at][0])), tasks, self._n_threads)
         negatives = [len(own[0]) - n for own, n in zip(buckets, positives, strict=True)]
-        before = list(itertools.accumulate(negatives, initial=below))
-        rest = list(itertools.accumulate(positives, lambda left, own: left - own, initial=above))
+        below = list(itertools.accumulate(negatives, initial=around.below))
+        above = list(itertools.accumulate(positives, lambda left, own: left - own, initial=around.above))
 
         def add_bucket(at: int) -> Pairs:
-            sums = self._free.pop()
+            twice, add = rows.pairs(*buckets[at], kernels.Around(below[at], above[at], around.shift))
+            sums = self._free.get()
             try:
-                twice = rows.add_pairs(*buckets[at], (before[at], rest[at], shift, sums))
+                add(sums)
             finally:
-                self._free.append(sums)
+                self._free.put(sums)
             return Pairs(twice, positives[at], negatives[at])
 
-        return run_in_threads(add_bucket, tasks, len(self._free))
+        return run_in_threads(add_bucket, tasks, self._n_threads)
 
     def total(self) -> Array:
         """Return the sums over all threads."""

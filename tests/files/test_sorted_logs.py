@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import fastrec
-from fastrec.files import parts, runs
+from fastrec.files import parts, sorted_logs
 from fastrec.files import rows as log_files
 from tests.support.log_files import LOG, LOGS_IN_MEMORY, everything
 
@@ -41,6 +41,9 @@ def rows_of(users: Any) -> dict[str, Any]:
 def write(folder: Path, columns: dict[str, Any], n_files: int = 1) -> str:
     """Write a log to some files, in row groups that end in the middle of users; return their pattern."""
     table = pa.table(columns)
+    if n_files > 1:
+        pq.write_table(table.slice(0, 0), folder / "log-.parquet")  # no rows, before all others
+        pq.write_table(table.slice(0, 0), folder / "log-1-.parquet")
     for at in range(n_files):
         part = table.slice(N * at // n_files, N * (at + 1) // n_files - N * at // n_files)
         pq.write_table(part, folder / f"log-{at}.parquet", row_group_size=1300)
@@ -54,13 +57,13 @@ def by_user(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
     def note(*given: Any) -> Any:
         seen.append(None)
-        seen[-1] = found = runs.read_sorted(*given)
+        seen[-1] = found = sorted_logs.read_sorted(*given)
         return found
 
     monkeypatch.setattr(log_files, "read_sorted", note)
     monkeypatch.setattr(log_files, "ROWS_TO_GROUP", 600)
     monkeypatch.setattr(parts, "FIRST_ROWS", 10)
-    monkeypatch.setattr(runs, "ROWS_PER_PIECE", 170)
+    monkeypatch.setattr(sorted_logs, "ROWS_PER_PIECE", 170)
     return seen
 
 
@@ -75,14 +78,26 @@ def test_a_sorted_log_has_the_bits_of_one_read_whole(
     ask: dict[str, Any] = {"metrics": metrics, "per_user": True, "n_threads": n_threads, **LOGS_IN_MEMORY[kind]}
     stages: list[Any] = []
     found = fastrec.evaluate_files(log, **ask, progress=lambda *given: stages.append(given))
-    assert len(by_user) == 1 + (users == "wide")  # its first rows look narrow
-    assert isinstance(by_user[-1], runs.SortedLog)
+    n_readings = 1 + (users == "wide" and n_threads == 1)  # its first rows look narrow
+    assert len(by_user) == n_readings
+    assert isinstance(by_user[-1], sorted_logs.SortedLog)
     assert stages == sorted(stages) and stages[-1] == (N, N)
     monkeypatch.setattr(log_files, "ROWS_TO_GROUP", N)
     whole = fastrec.evaluate_files(log, **ask)
     assert everything(found) == everything(whole)
     assert found.to_json() == whole.to_json()
-    assert len(by_user) == 1 + (users == "wide")
+    assert len(by_user) == n_readings
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.uint32, np.int16, np.int64])
+def test_a_sorted_log_by_any_integers(tmp_path: Path, by_user: list[Any], kind: Any, monkeypatch: Any) -> None:
+    users = np.repeat(np.arange(60), 100) - (0 if np.dtype(kind).kind == "u" else 30)
+    log = write(tmp_path, rows_of(users.astype(kind)))
+    found = fastrec.evaluate_files(log, metrics=LOG, per_user=True)
+    assert isinstance(by_user[-1], sorted_logs.SortedLog)
+    monkeypatch.setattr(log_files, "ROWS_TO_GROUP", N)
+    whole = fastrec.evaluate_files(log, metrics=LOG, per_user=True)
+    assert everything(found) == everything(whole) and found.user_ids.dtype == whole.user_ids.dtype
 
 
 OTHERS = {

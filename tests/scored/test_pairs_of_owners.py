@@ -24,6 +24,7 @@ SCORES: dict[str, Callable[[Any, int], Any]] = {
     "one": lambda _, n: np.zeros(n),
     "both signs": lambda draw, n: draw.choice([-np.inf, -1.0, -0.0, 0.0, 1e-30, np.inf], n),
     "nearly equal": lambda draw, n: 0.5 + draw.permutation(n) * 1e-13,
+    "below 0": lambda draw, n: -draw.random(n),
 }
 
 
@@ -83,6 +84,39 @@ def test_only_scores_that_are_close_together_are_counted(monkeypatch: pytest.Mon
         sorted_rows.clear()
         owned_keys.pairs_of_owners(labels, SCORES[kind](rng, n).astype(np.float32), indptr, 0, 1)
         assert bool(sorted_rows) == expected, kind
+
+
+def test_counts_take_no_more_room_than_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tie is never cut: its rows are all in one bucket."""
+    room = []
+    kernel = owned_keys._InBuckets.kernel
+
+    def noting(rows: Any, name: str, *how: Any) -> Any:
+        found = kernel(rows, name, *how)
+        if name != "write_pairs_of_keys":
+            return found
+        return lambda keys, pairs, around: room.append(len(pairs)) or found(keys, pairs, around)
+
+    monkeypatch.setattr(owned_keys, "MAX_COUNTS", 64)
+    monkeypatch.setattr(owned_keys._InBuckets, "kernel", noting)
+    rng, n = np.random.default_rng(3), 1 << 12
+    labels, indptr = (rng.random(n) < 0.4).astype(np.int8), np.arange(0, n + 1, 8)
+    for kind in ("one", "close together"):
+        scores = SCORES[kind](rng, n).astype(np.float32)
+        assert owned_keys.pairs_of_owners(labels, scores, indptr, 0, 1)[1].tolist() == sums_of_owners(
+            labels, scores, indptr
+        )
+    assert set(room) == {64}
+
+
+def test_buckets_are_numbered_by_16_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+    plan = owned_keys.plan_buckets
+    monkeypatch.setattr(owned_keys, "plan_buckets", lambda *given: seen.append(given[-1]) or plan(*given))
+    monkeypatch.setattr(owned_keys, "ROWS_AT_ONCE", 1)
+    rng, n = np.random.default_rng(3), 1 << 12
+    owned_keys.pairs_of_owners((rng.random(n) < 0.4).astype(np.int8), rng.random(n), np.array([0, n]), 0, 1)
+    assert seen == [owned_keys.MAX_BUCKETS] and owned_keys.MAX_BUCKETS < 1 << 16
 
 
 @pytest.mark.parametrize("shift", [0, 3])

@@ -1,50 +1,20 @@
-"""Logs in Parquet files that are sorted by user: the runs of users are kept in place of their column."""
+"""Logs in Parquet files that are sorted by user: users and their first rows are kept in place of a user of each row."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from fastrec.files.columns import DoubtError
-from fastrec.files.parquet import ROWS_PER_PIECE, Plain, doubting, groups_of
+from fastrec.files.parquet import ROWS_PER_PIECE, Grouped, Plain, PlainTables, doubting, groups_of
 from fastrec.inputs.grouping import loading_kernels
 from fastrec.runtime.threads import run_in_threads
 
-__all__ = ["Grouped", "PlainTables", "SortedLog", "read_sorted"]
+__all__ = ["SortedLog", "read_sorted"]
 
 Array = np.ndarray[Any, Any]
-
-
-class Grouped(NamedTuple):
-    """The rows of a table by user, users by ascending id."""
-
-    columns: dict[str, Array]  # role -> values of rows, without users
-    ids: Array  # of users
-    indptr: Array  # int64 (n_users + 1,)
-
-
-class PlainTables:
-    """Tables of plain columns in memory."""
-
-    def __init__(self, found: Mapping[str, Plain]) -> None:
-        self.found = found
-
-    @property
-    def n_rows(self) -> int:
-        """The number of rows of all tables."""
-        return sum(plain.rows for plain in self.found.values())
-
-    @property
-    def names(self) -> dict[str, list[str]]:
-        """The roles of the columns of each table."""
-        return {table: list(plain.names) for table, plain in self.found.items()}
-
-    @property
-    def listed(self) -> dict[str, tuple[str, ...]]:
-        """All columns of the files of each table."""
-        return {table: plain.listed for table, plain in self.found.items()}
 
 
 class SortedLog(PlainTables):
@@ -52,11 +22,11 @@ class SortedLog(PlainTables):
 
     def __init__(self, found: Mapping[str, Plain], rows: Grouped) -> None:
         super().__init__(found)
-        self._rows = rows
+        self._held = [rows]
 
     def take_grouped(self, _: int) -> Grouped:
-        """Return the rows by user."""
-        return self._rows
+        """Return the rows by user, once: their memory is freed with what is returned."""
+        return self._held.pop()
 
 
 def read_sorted(found: Mapping[str, Plain], firsts: Sequence[Array], n_threads: int) -> SortedLog | None:
@@ -69,21 +39,23 @@ def read_sorted(found: Mapping[str, Plain], firsts: Sequence[Array], n_threads: 
     ((_, plain),) = found.items()
     kept, (user,) = plain.kept(), plain.users
     columns = {role: np.empty(plain.rows, own) for role, own in kept.items() if role != user}
-    runs: dict[int, tuple[Array, Array]] = {}  # first row of a piece -> its users, and where each begins
+    users_of: dict[int, tuple[Array, Array]] = {}  # first row of a piece -> its users, and where each begins
 
     def read(nth: int) -> None:
         with doubting():
             for first, piece in plain.pieces(groups[nth][1], ROWS_PER_PIECE):
                 users = piece.pop(user)
                 starts = np.append(0, np.flatnonzero(users[1:] != users[:-1]) + 1)
-                runs[first] = users[starts], starts + first
+                users_of[first] = users[starts], starts + first
+                if not _ascend(users[starts], strictly=True):
+                    raise DoubtError
                 for role, values in piece.items():
                     columns[role][first : first + len(values)] = values
 
     groups = groups_of(found)
     with loading_kernels(plain.rows):
         run_in_threads(read, range(len(groups)), n_threads)
-    ids, starts = (np.concatenate(own) for own in zip(*(runs[first] for first in sorted(runs)), strict=True))
+    ids, starts = (np.concatenate(own) for own in zip(*(users_of[first] for first in sorted(users_of)), strict=True))
     begins = np.flatnonzero(np.append(True, ids[1:] != ids[:-1]))  # a user may go on in the next piece
     if not _ascend(ids[begins], strictly=True):
         raise DoubtError
