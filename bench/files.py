@@ -10,7 +10,9 @@ from __future__ import annotations
 import argparse
 import functools
 import importlib.util
+import itertools
 import json
+import statistics
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -27,6 +29,7 @@ from bench.scored import Promise
 RESULTS = Path(__file__).resolve().parent / "files.json"
 LENGTH = 100
 SPARE_MEMORY = 400e6
+STREAMED_ROUNDS = 3
 TOLERANCE = 1e-9
 LIBRARIES = ("duckdb", "polars", "pyarrow")
 USERS_AT_ONCE = 10_000  # in a piece of a log
@@ -245,17 +248,18 @@ def stream_files(folder: Path, n_rows: int, memory: int) -> list[Promise]:
     """Measure peak memory and time per row for files eight times as large as `memory`, and for half of their rows."""
     if any(importlib.util.find_spec(name) is None for name in LIBRARIES):
         return []
-    took = {}
-    for rows in (n_rows // 2, n_rows):
-        paths = write_large(folder, rows)
-        seconds, peak, _ = json.loads(run_python(STREAM, *paths, str(memory), str(folder))[1])
-        took[rows] = seconds
-        for path in paths:
-            Path(path).unlink()
-    linear = took[n_rows] / took[n_rows // 2] / 2
-    rate = n_rows / took[n_rows] / 1e6
+    sizes = n_rows // 2, n_rows
+    paths = {rows: write_large(folder, rows) for rows in sizes}
+    took: dict[int, list[float]] = {rows: [] for rows in sizes}
+    for rows in sizes * STREAMED_ROUNDS:
+        seconds, peak, _ = json.loads(run_python(STREAM, *paths[rows], str(memory), str(folder))[1])
+        took[rows].append(seconds)
+    for path in itertools.chain(*paths.values()):
+        Path(path).unlink()
+    linear = [whole / half / 2 for half, whole in zip(*took.values(), strict=True)]
+    rate = n_rows / statistics.median(took[n_rows]) / 1e6
     what = f"{n_rows} shuffled rows under memory={memory}"
-    slope, share = Spread.of([linear]), Spread.of([peak / (memory + SPARE_MEMORY)])
+    slope, share = Spread.of(linear), Spread.of([peak / (memory + SPARE_MEMORY)])
     return [
         Promise(f"{what}: time per row / with half the rows", slope, 1.3, None, f"{rate:.3g}M rows/s"),
         Promise(f"{what}: peak memory / (memory + 400 MB)", share, 1.0, None, f"{peak / 1e6:.0f} MB"),
