@@ -29,7 +29,7 @@ from bench.scored import Promise
 RESULTS = Path(__file__).resolve().parent / "files.json"
 LENGTH = 100
 SPARE_MEMORY = 400e6
-STREAMED_ROUNDS = 3
+STREAMED_ROUNDS = 5
 TOLERANCE = 1e-9
 LIBRARIES = ("duckdb", "polars", "pyarrow")
 USERS_AT_ONCE = 10_000  # in a piece of a log
