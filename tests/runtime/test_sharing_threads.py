@@ -115,10 +115,14 @@ def test_an_interrupt_ends_work_side_by_side_between_its_tasks() -> None:
 
     before = threading.active_count()
     timer = threading.Thread(target=interrupt)
-    timer.start()
-    with pytest.raises(KeyboardInterrupt):
-        run_side_by_side(attempt, range(2), 2)
-    timer.join()
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)  # programs in the background ignore it
+    try:
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            run_side_by_side(attempt, range(2), 2)
+        timer.join()
+    finally:
+        signal.signal(signal.SIGINT, handler)
     assert threading.active_count() == before
     assert len(done) < 10**4
 
