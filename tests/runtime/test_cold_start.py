@@ -272,7 +272,8 @@ for largest in (n, 0):  # rows are looked up, or sorted
 """
 PAIRS_OF_USERS = {"write_effects", "add_pairs", "mark_first_rows", "write_places", "add_values", "count_classes"}
 PAIRS_OF_USERS |= {
-    "add_counted_pairs",
+    "add_pairs_of_keys",
+    "write_pairs_of_keys",
     "count_positives",
     "scatter_owned",
     "sort_owned",
