@@ -113,7 +113,7 @@ class _InBuckets(NamedTuple):
 
 
 def sort_owned_rows(labels: Array, scores: Array, indptr: Array, n_threads: int) -> tuple[SortedKeys, Array]:
-    """Sort rows as `sort_rows` does, and return the owner of each, which are those of `pairs_of_owners`."""
+    """Sort rows as `sort_rows` does, and return the owner of each sorted row; `indptr` is as in `pairs_of_owners`."""
     rows = _InBuckets.of(labels, scores, indptr, n_threads)
     keys, owners = rows.room(len(rows.bits))
     parts = rows.buckets.parts()

@@ -13,7 +13,7 @@ from fastrec.files.opened import open_files
 from fastrec.files.parquet import find_plain
 from fastrec.files.resources import Resources
 from fastrec.inputs.grouping import KeyParts
-from tests.support.log_files import LOG, LOGS_IN_MEMORY, everything
+from tests.support.log_files import LOG, LOGS_IN_MEMORY, everything, log_of
 
 pa = pytest.importorskip("pyarrow")
 pytest.importorskip("duckdb")
@@ -209,15 +209,7 @@ def test_logs(tmp_path, cut):
 def test_a_log_cut_in_memory_has_the_bits_of_one_read_whole(tmp_path, cut_in_memory, users, kind, n_threads):
     draw = np.random.default_rng(7)
     n = 6000
-    columns = {
-        "user_id": users[draw.integers(0, len(users), n)],
-        "label": draw.random(n) < 0.3,
-        "score": np.round(draw.random(n), 2).astype(np.float32),
-        "item": draw.integers(0, 90, n),
-        "weight": draw.integers(0, 5, n) / 4,
-        "position": draw.integers(1, 5, n),
-        "device": draw.integers(-3, 3, n).astype(np.int8),
-    }
+    columns = log_of(users[draw.integers(0, len(users), n)], draw)
     (path,) = write(tmp_path, pa.table(columns))
     metrics = [name for name in LOG if name != "ndcg@3" or kind != "weights"]
     ask = {"metrics": metrics, "per_user": True, "n_threads": n_threads, **LOGS_IN_MEMORY[kind]}

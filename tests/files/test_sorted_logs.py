@@ -10,7 +10,7 @@ import pytest
 import fastrec
 from fastrec.files import parts, sorted_logs
 from fastrec.files import rows as log_files
-from tests.support.log_files import LOG, LOGS_IN_MEMORY, everything
+from tests.support.log_files import LOG, LOGS_IN_MEMORY, everything, log_of
 
 pa = pytest.importorskip("pyarrow")
 pytest.importorskip("duckdb")
@@ -26,16 +26,7 @@ USERS = {
 
 
 def rows_of(users: Any) -> dict[str, Any]:
-    draw = np.random.default_rng(7)
-    return {
-        "user_id": users,
-        "label": draw.random(N) < 0.3,
-        "score": np.round(draw.random(N), 2).astype(np.float32),
-        "item": draw.integers(0, 90, N),
-        "weight": draw.integers(0, 5, N) / 4,
-        "position": draw.integers(1, 5, N),
-        "device": draw.integers(-3, 3, N).astype(np.int8),
-    }
+    return log_of(users, np.random.default_rng(7))
 
 
 def write(folder: Path, columns: dict[str, Any], n_files: int = 1) -> str:

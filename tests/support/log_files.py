@@ -15,6 +15,20 @@ LOGS_IN_MEMORY: dict[str, dict[str, Any]] = {
 }
 
 
+def log_of(users: Any, draw: np.random.Generator) -> dict[str, Any]:
+    """Return the columns of a log with these users."""
+    n = len(users)
+    return {
+        "user_id": users,
+        "label": draw.random(n) < 0.3,
+        "score": np.round(draw.random(n), 2).astype(np.float32),
+        "item": draw.integers(0, 90, n),
+        "weight": draw.integers(0, 5, n) / 4,
+        "position": draw.integers(1, 5, n),
+        "device": draw.integers(-3, 3, n).astype(np.int8),
+    }
+
+
 def everything(report: Any) -> tuple[Any, ...]:
     """Return all that a report says, numbers as their bits."""
     order = np.argsort(report.user_ids)
