@@ -135,8 +135,9 @@ def _run_parts(plan: Plan, program: Program, batch: Batch, per_user: Array | Non
 
     def work(at: int) -> BatchSums:
         first, last = at * size, min((at + 1) * size, n_users)
-        source = batch.source.part(first, last)
-        users = UserArrays(read_only(batch.groups[:, first:last]), read_only(batch.given.part(first, last)))
+        given, listed = batch.given.part(first, last)
+        source = batch.source.part(first, last, listed)
+        users = UserArrays(read_only(batch.groups[:, first:last]), read_only(given))
         blocks = np.arange(-(-(last - first) // op.BLOCK))
         stored = np.empty((plan.n_stored, 0 if array_program is None and per_user is None else last - first))
         totals = launch(source, program, users, stored, batch.n_groups, blocks, 1)

@@ -12,6 +12,7 @@ from fastrec.exceptions import MetricError
 from fastrec.inputs.lists import Names
 from fastrec.inputs.parts import take_rows
 from fastrec.inputs.slots import BatchSides
+from fastrec.kernels.listed import Listed
 from fastrec.metrics.plan import Plan
 from fastrec.metrics.providers import SIDES_OF_PARTS, Provider, find_provider
 
@@ -44,16 +45,20 @@ class GivenRows:
         """The rows of all users, float64 (n_rows, n_users), if none is filled in parts; (1, 0) if there are none."""
         return self._kept
 
-    def part(self, first: int, last: int) -> Array:
-        """Return the rows of the users first..last-1, float64 (n_rows, last - first)."""
+    def part(self, first: int, last: int) -> tuple[Array, Listed | None]:
+        """Return the rows of the users first..last-1, float64 (n_rows, last - first), and their hits if a provider asks.
+
+        Without hits, the rows of a user may be at fault.
+        """
         if not self._by_part:
-            return self._kept[:, first:last]
+            return self._kept[:, first:last], None
         rows = np.empty((self._n_rows, last - first))
         rows[self._of_kept] = self._kept[:, first:last]
         sides = self._sides_of(first, last)
         for own, keys, at in self._by_part:
             self._fill(own, keys, sides, rows[at], first)
-        return rows
+        listed: Listed | None = sides.get("listed rows")
+        return rows, None if listed is None or listed.at_fault[0] else listed
 
     def _fill_whole(self, weights: Array | None, n_users: int) -> Array:
         """Return the weights and the statistics that take all users at once, and note where they and the others go."""
@@ -104,4 +109,4 @@ class GivenRows:
         names: Names = self._sides["names"]
         names = names._replace(users=at if names.users is None else names.users[at])
         sides = {name: take_rows(self._sides[name], at).read_only() for name in SIDES_OF_PARTS}
-        return BatchSides(sides, names=names, n_threads=1)
+        return BatchSides(sides, names=names, n_threads=1, lowest=self._sides["lowest"])

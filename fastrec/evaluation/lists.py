@@ -419,6 +419,7 @@ class Evaluator(BaseEvaluator):
             n_threads=self._n_threads,
             n_users=self._n_users,
             no_recs=self._settings["no_recs"],
+            lowest=lists.lowest,
             **{"copies are misses": self._settings["duplicates"] == "miss"},
             catalogue=self._catalogue(prepared),
             examination=self._examination,

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from fastrec.kernels.codes import BLOCK, DIGITS, N_DATA_COUNTS
+from fastrec.kernels.listed import Listed
 from fastrec.kernels.lists import Task, UserArrays
 from fastrec.kernels.program import Program
 from fastrec.kernels.sums import Totals
@@ -30,8 +31,8 @@ class KernelInput(Protocol):
     def rows_before(self, users: Array) -> Array:
         """Return the number of rows of all users before each given user."""
 
-    def part(self, first: int, last: int) -> KernelInput:
-        """Return the users first..last-1."""
+    def part(self, first: int, last: int, listed: Listed | None) -> KernelInput:
+        """Return the users first..last-1. `listed` are the hits of their lists, if these are known."""
 
     def kernel(self) -> Kernel:
         """Return the kernel for this form and its dtypes."""

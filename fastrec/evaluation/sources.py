@@ -11,6 +11,7 @@ from fastrec.inputs.ragged import longest_row, read_only
 from fastrec.kernels import codes as op
 from fastrec.kernels import hits
 from fastrec.kernels.hits import Scratch, TieScratch
+from fastrec.kernels.listed import Listed
 from fastrec.kernels.program import Program
 from fastrec.runtime.launch import Kernel
 from fastrec.runtime.threads import import_late
@@ -20,6 +21,7 @@ __all__ = ["ListSource", "Scores"]
 Array = np.ndarray[Any, Any]
 
 POSITIVES = "fastrec.kernels.positives"  # only scored rows need it
+_NO_COUNTS, _NO_HITS = np.zeros(0, np.int64), np.zeros(0, np.int32)
 CACHE_LINE = 64  # values that fill at least one cache line, whatever their size
 
 
@@ -33,11 +35,13 @@ class ListSource(Lists):
         rows: Array = self.rec_indptr[users] + self.truth_indptr[users]
         return rows
 
-    def part(self, first: int, last: int) -> ListSource:
-        """Return the users first..last-1."""
+    def part(self, first: int, last: int, listed: Listed | None) -> ListSource:
+        """Return the users first..last-1. `listed` are the hits of their whole lists, if these are known."""
         users = slice(first, last + 1)
-        lengths = None if self.lengths is None else self.lengths[first:last]
-        return self._replace(rec_indptr=self.rec_indptr[users], truth_indptr=self.truth_indptr[users], lengths=lengths)
+        part = self._replace(rec_indptr=self.rec_indptr[users], truth_indptr=self.truth_indptr[users])
+        if self.lengths is not None:
+            return part._replace(lengths=self.lengths[first:last])
+        return part._replace(listed=listed)
 
     def kernel(self) -> Kernel:
         """Return the kernel for lists with or without gains and ties. It takes ids of either width."""
@@ -47,13 +51,17 @@ class ListSource(Lists):
 
     def arguments(self) -> tuple[Any, ...]:
         """Return the leading arguments of the kernel."""
+        n_hits, *hits_of_users = (_NO_COUNTS, _NO_HITS, _NO_HITS) if self.listed is None else self.listed[1:4]
         lists = hits.ListArrays(
             rec_items=read_only(self.rec_items.view(np.int32)),
             rec_indptr=read_only(self.rec_indptr),
             truth_items=read_only(self.truth_items.view(np.int32)),
             truth_indptr=read_only(self.truth_indptr),
             wide=self.rec_items.dtype == np.int64,
-            lengths=read_only(np.zeros(0, np.int64) if self.lengths is None else self.lengths),
+            lengths=read_only(_NO_COUNTS if self.lengths is None else self.lengths),
+            hit_counts=read_only(n_hits),
+            hit_ranks=read_only(hits_of_users[0]),
+            hit_sources=read_only(hits_of_users[1]),
         )
         return lists, _maybe(self.blocks), _maybe(self.gains)
 
@@ -119,7 +127,7 @@ class Scores(NamedTuple):
         rows: Array = self.indptr[users]
         return rows
 
-    def part(self, first: int, last: int) -> Scores:
+    def part(self, first: int, last: int, _listed: Listed | None) -> Scores:
         """Return the users first..last-1."""
         return self._replace(indptr=self.indptr[first : last + 1])
 

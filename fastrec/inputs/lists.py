@@ -21,6 +21,7 @@ from fastrec.inputs.ragged import longest_row, read_only
 from fastrec.inputs.sides import SIDES
 from fastrec.inputs.users import UserLabels, Users, check_groups, check_order_of_users, check_user_ids, check_weights
 from fastrec.kernels import list_order
+from fastrec.kernels.listed import Listed
 from fastrec.policies import ORDERS, RANK_GAPS, TIES
 from fastrec.runtime.compiler import Entry
 from fastrec.runtime.threads import over_users
@@ -99,6 +100,7 @@ class Lists(NamedTuple):
     lowest: int = 0
     blocks: Array | None = None  # int32 (2, n_rec_rows): rows of the list with a higher score, and with the same
     lengths: Array | None = None  # int64 (n_users,) if the rows are only the items of the truth that whole lists have
+    listed: Listed | None = None  # the rows of the truth in the lists, if they are known
 
     @property
     def n_users(self) -> int:
@@ -577,9 +579,7 @@ def _refuse_tied_copies(rec_side: FlatSide, scores: Array, names: Names) -> None
     """Reject tied copies of an item: without a rule, none of them comes first."""
     users = np.repeat(np.arange(len(rec_side.indptr) - 1), np.diff(rec_side.indptr))
     order = np.lexsort((scores, rec_side.items, users))
-    same = np.ones(max(len(order) - 1, 0), bool)
-    for column in (users, rec_side.items, scores):
-        same &= column[order[1:]] == column[order[:-1]]
+    same = np.all([own[order[1:]] == own[order[:-1]] for own in (users, rec_side.items, scores)], axis=0)
     if same.any():
         at = order[int(same.argmax())]
         raise InputError(

@@ -35,9 +35,9 @@ def _listed(sides: BatchSides) -> kernels.Listed:
     n = len(truth.items)
     lengths = np.diff(recs.indptr).astype(np.int64)
     spare = np.zeros(truth.n_users, np.int64), np.zeros(n, np.int32), np.zeros(n, np.int32)
-    listed = kernels.Listed(np.asarray(truth.indptr, np.int64), *spare, lengths)
+    listed = kernels.Listed(np.asarray(truth.indptr, np.int64), *spare, lengths, np.zeros(1, bool))
     items = read_only(truth.items.astype(np.int64, copy=False))
-    given = read_only(recs.items), read_only(recs.indptr), items, listed
+    given = read_only(recs.items), read_only(recs.indptr), items, listed, sides["lowest"]
     run = _find_listed(str(recs.items.dtype)).suited_to(STEPS_PER_ROW * (len(recs.items) + n), *given, 0, 0)
     over_users(functools.partial(run, *given), truth.n_users, sides["n_threads"])
     return listed

@@ -31,6 +31,9 @@ class ListArrays(NamedTuple):
     truth_indptr: Array  # int64 (n_users + 1,)
     wide: bool  # ids are int64; one kernel takes both widths, because all else in it is the same
     lengths: Array  # int64 (n_users,) of whole lists whose further items are not in the truth; else empty
+    hit_counts: Array  # int64 (n_users,) if the items of the truth in the list are known; else empty
+    hit_ranks: Array  # int32 (n_truth_rows,): their ranks, ascending, from the place of the user's first truth row on
+    hit_sources: Array  # int32 (n_truth_rows,): likewise their places among those of the user's truth, from 0
 
 
 class TieScratch(NamedTuple):
@@ -246,9 +249,15 @@ def find_hits(row, truth, lowest, table, base, positions, sources):
 
 @helper
 def find_hits_of_user(lists, u, lowest, table, base, positions, sources):
-    """Call `find_hits` for the list and the truth of user u."""
+    """Call `find_hits` for the list and the truth of user u, unless their hits are known."""
     first, last = lists.rec_indptr[u], lists.rec_indptr[u + 1]
     held_first, held_last = lists.truth_indptr[u], lists.truth_indptr[u + 1]
+    if len(lists.hit_counts) > 0:
+        at = held_first - lists.truth_indptr[0]
+        for nth in range(lists.hit_counts[u]):
+            positions[nth] = lists.hit_ranks[at + nth]
+            sources[nth] = lists.hit_sources[at + nth]
+        return FINE, 0, lists.hit_counts[u], base
     if lists.wide:
         row = lists.rec_items[2 * first : 2 * last].view(np.int64)
         truth = lists.truth_items[2 * held_first : 2 * held_last].view(np.int64)

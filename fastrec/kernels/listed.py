@@ -15,7 +15,6 @@ from fastrec.kernels.hits import SLOTS_PER_ID, SMALL_ROWS, SMALL_TABLE, find_hit
 __all__ = ["Listed", "find_listed", "sort_gains"]
 
 Array = np.ndarray[Any, Any]
-LOWEST = -1  # ids below 0 are places without an item
 
 
 class Listed(NamedTuple):
@@ -26,10 +25,14 @@ class Listed(NamedTuple):
     ranks: Array  # int32 (n_truth_rows,), ascending
     sources: Array  # int32 (n_truth_rows,): the place of each row among those of the user's truth, from 0
     n_rec: Array  # int64 (n_users,): lengths of the lists
+    at_fault: Array  # bool (1,): whether the rows of a user are at fault
 
 
-def find_listed(items, indptr, truth, listed, first, last):
-    """Find the rows of the truth that are listed. Users whose rows are at fault have none: their error comes later."""
+def find_listed(items, indptr, truth, listed, lowest, first, last):
+    """Find the rows of the truth that are listed. Users whose rows are at fault have none: their error comes later.
+
+    With a `lowest` id of -1, ids below 0 are places without an item; with 0 they are at fault.
+    """
     longest, most = 0, 0
     for u in range(first, last):
         longest = max(longest, listed.n_rec[u])
@@ -43,8 +46,10 @@ def find_listed(items, indptr, truth, listed, first, last):
     for u in range(first, last):
         start, end = listed.starts[u], listed.starts[u + 1]
         row, ranks, sources = items[indptr[u] : indptr[u + 1]], listed.ranks[start:end], listed.sources[start:end]
-        code, _, hits, base = find_hits(row, truth[start:end], LOWEST, table, base, ranks, sources)
+        code, _, hits, base = find_hits(row, truth[start:end], lowest, table, base, ranks, sources)
         listed.counts[u] = hits if code == FINE else 0
+        if code != FINE:
+            listed.at_fault[0] = True
         order_by_rank(ranks, sources, listed.counts[u], len(row), marks)
 
 

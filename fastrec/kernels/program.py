@@ -338,8 +338,9 @@ def read_block(code, a, b, program, block, out):
     elif code <= INCLUDED:
         fill_status(block.status, 1 if code == COUNTED else 0, out, n)
     elif code == GIVEN:
+        given = block.given[a, block.first : block.first + n]
         for i in range(n):
-            out[i] = block.given[a, block.first + i]
+            out[i] = given[i]
     elif code == CUMULATIVE:
         table = program.ideals[a]
         for i in range(n):

@@ -25,8 +25,10 @@ Array = np.ndarray[Any, Any]
 MAX_FIXED = 1.0 + 1e-9  # a ratio may round past its bound
 MAGNITUDE = 0x7FFFFFFFFFFFFFFF  # the bits of a double without its sign
 MANY = 16  # users from which they are added together
-WHOLE = 6755399441055744.0  # 1.5 * 2^52: a whole number up to 2^51 added to it stands in its last bits
-BITS_OF_WHOLE = 0x4338000000000000
+HIGH = 24.0  # 1.5 * 2^4: a value up to 8 added to it is rounded to 2^-48, which is its last bit
+BITS_OF_HIGH = 0x4038000000000000
+LOW = 1.5 * 2.0**-44  # likewise for what is left of the value, rounded to 2^-96
+BITS_OF_LOW = 0x3D38000000000000
 MAX_BINADES = 20  # between values whose squares have no bit below the digits of `add_fixed`, see `add_many`
 
 
@@ -42,12 +44,6 @@ class Totals(NamedTuple):
 
 
 @helper
-def as_whole(value):
-    """Return a whole number as an integer. Unlike a conversion, this runs on several numbers at a time."""
-    return np.float64(value + WHOLE).view(np.int64) - BITS_OF_WHOLE
-
-
-@helper
 def add_halves(high, low, digits):
     """Add high * 2^-48 + low * 2^-96 to base 2^32 digits after the point."""
     digits[0] += high >> 16
@@ -56,28 +52,28 @@ def add_halves(high, low, digits):
 
 
 @helper
-def add_fixed(row, first, last, total):
-    """Add values in [-1, 1] and their squares, cut at 2^-96: exact, in any order.
+def add_fixed(row, total):
+    """Add values in [-1, 1] and their squares, each rounded to 2^-96: exact, in any order.
 
-    `total` has three 32-bit digits of each. At most `BLOCK` values: their two halves of 48 bits then fit into 64 bits,
-    and take two thirds of the time of digits. Returns how many are NaN or outside the range; then nothing is added.
+    `total` has three 32-bit digits of each. At most `BLOCK` values: their two halves of 48 bits then fit into 64 bits.
+    A sum of floats is rounded where its last bit stands; its bits are then a whole number plus those of the first
+    float. That takes no conversion. Returns how many values are NaN or outside the range; then nothing is added.
     """
-    base = 281474976710656.0
     high, low, high2, low2 = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
     outside = np.int64(0)
-    for i in range(first, last):
+    for i in range(len(row)):
         outside += not (abs(row[i]) <= MAX_FIXED)
     if outside > 0:
         return outside
-    for i in range(first, last):
-        scaled = row[i] * base
-        whole = np.trunc(scaled)
-        high += as_whole(whole)
-        low += as_whole(np.trunc((scaled - whole) * base))
-        scaled = row[i] * row[i] * base
-        whole = np.trunc(scaled)
-        high2 += as_whole(whole)
-        low2 += as_whole(np.trunc((scaled - whole) * base))
+    for i in range(len(row)):
+        value = row[i]
+        rounded = np.float64(value + HIGH)
+        high += rounded.view(np.int64) - BITS_OF_HIGH
+        low += np.float64((value - (rounded - HIGH)) + LOW).view(np.int64) - BITS_OF_LOW
+        square = value * value
+        rounded = np.float64(square + HIGH)
+        high2 += rounded.view(np.int64) - BITS_OF_HIGH
+        low2 += np.float64((square - (rounded - HIGH)) + LOW).view(np.int64) - BITS_OF_LOW
     add_halves(high, low, total[:3])
     add_halves(high2, low2, total[3:])
     return outside
@@ -145,7 +141,7 @@ def add_many(row, bits, n, scaled, digits, total):
         scaled[i] = row[i] * scale
     for d in range(6):
         digits[d] = 0
-    add_fixed(scaled, 0, n, digits)
+    add_fixed(scaled[:n], digits)
     for d in range(3):
         add_digits(digits[d], exponent - 32 * (d + 1), total[0])
         add_digits(digits[3 + d], 2 * exponent - 32 * (d + 1), total[1])
@@ -179,10 +175,10 @@ def add_rows(program, groups, totals, scratch, span):
                 while end < n and groups[g, first + end] == group:
                     end += 1
             for j in range(len(program.fixed_rows)):
-                row = rows[program.fixed_rows[j]]
-                if add_fixed(row, i, end, fixed[group, j]) > 0:
+                row = rows[program.fixed_rows[j], i:end]
+                if add_fixed(row, fixed[group, j]) > 0:
                     errors[0] = OUT_OF_RANGE
-                    errors[1] = first + first_outside(row)
+                    errors[1] = first + i + first_outside(row)
                     errors[2] = j
                     return False
             for j in range(len(program.general_rows)):
