@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -106,6 +107,31 @@ class BatchSums(NamedTuple):
     data_counts: Array
 
 
+class _LaunchSums:
+    """The sums of some launches, which threads add. Their digits become Python's integers once, not in each launch."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._arrays: list[Array] = []
+
+    def add(self, *launches: Totals) -> None:
+        """Add launches over the same users. Only the first counts these."""
+        own = [digits.sum(axis=0) for totals in launches for digits in (totals.fixed, totals.general)]
+        own += [launches[0].counts.sum(axis=0), launches[0].data_counts.sum(axis=0)]
+        with self._lock:
+            if not self._arrays:
+                self._arrays = own
+                return
+            for mine, more in zip(self._arrays, own, strict=True):
+                mine += more
+
+    def read(self) -> BatchSums:
+        """Return the sums."""
+        *digits, counts, data_counts = self._arrays
+        totals = map(sum_digits, digits[::2], digits[1::2])
+        return BatchSums(np.concatenate(list(totals), axis=1), counts, data_counts)
+
+
 def _empty_outcome(plan: Plan, n_users: int, n_groups: int) -> Outcome:
     return Outcome(
         n_users,
@@ -125,7 +151,9 @@ def _run_direct(plan: Plan, program: Program, batch: Batch, per_user: Array | No
     for blocks in _launches(source, len(program.ops), batch.n_threads):
         totals = launch(source, program, users, stored, batch.n_groups, blocks, batch.n_threads)
         _raise_failure(totals, plan.direct, 0)
-        yield min((int(blocks[-1]) + 1) * op.BLOCK, n_users), _part(totals, None)
+        sums = _LaunchSums()
+        sums.add(totals)
+        yield min((int(blocks[-1]) + 1) * op.BLOCK, n_users), sums.read()
 
 
 def _run_parts(plan: Plan, program: Program, batch: Batch, per_user: Array | None) -> Iterator[tuple[int, BatchSums]]:
@@ -133,7 +161,7 @@ def _run_parts(plan: Plan, program: Program, batch: Batch, per_user: Array | Non
     array_program = plan.array_program() if plan.formulas else None
     n_users, size = batch.source.n_users, _users_per_part(batch.source, batch.n_threads)
 
-    def work(at: int) -> BatchSums:
+    def work(sums: _LaunchSums, at: int) -> None:
         first, last = at * size, min((at + 1) * size, n_users)
         given, listed = batch.given.part(first, last)
         source = batch.source.part(first, last, listed)
@@ -142,21 +170,22 @@ def _run_parts(plan: Plan, program: Program, batch: Batch, per_user: Array | Non
         stored = np.empty((plan.n_stored, 0 if array_program is None and per_user is None else last - first))
         totals = launch(source, program, users, stored, batch.n_groups, blocks, 1)
         _raise_failure(totals, plan.direct, first)
-        more = None
+        launches = [totals]
         if array_program is not None:
             users = users._replace(given=read_only(_fill_formulas(plan, stored, users.given)))
             more = launch(_nothing(last - first), array_program, users, np.empty((0, 0)), batch.n_groups, blocks, 1)
             _raise_failure(more, plan.arrays, first)
+            launches.append(more)
         if per_user is not None:
             per_user[:, first:last] = stored[plan.kept]
-        return _part(totals, more)
+        sums.add(*launches)
 
     tasks = -(-n_users // size)
     per_round = batch.n_threads * 16  # between rounds, a call can be interrupted and reports progress
     for start in range(0, tasks, per_round):
-        parts = run_in_threads(work, range(start, min(start + per_round, tasks)), batch.n_threads)
-        for at, part in enumerate(parts, start):
-            yield min((at + 1) * size, n_users), part
+        end, sums = min(start + per_round, tasks), _LaunchSums()
+        run_in_threads(functools.partial(work, sums), range(start, end), batch.n_threads)
+        yield min(end * size, n_users), sums.read()
 
 
 def _users_per_part(source: KernelInput, n_threads: int) -> int:
@@ -217,19 +246,12 @@ def sum_exactly(values: Array, groups: Array | None, n_threads: int) -> Array:
     failed = [user for user in run_in_threads(add_part, range(len(general)), n_threads) if user >= 0]
     if failed:
         raise KernelError(Failure(op.OVERFLOW, min(failed), 0))
-    return sum_digits(np.zeros((1, n_groups + 1, 0, 6), np.int64), general)
+    return sum_digits(np.zeros((n_groups + 1, 0, 6), np.int64), general.sum(axis=0))
 
 
 @functools.cache
 def _adder() -> Entry:
     return Entry(add_values, "add_values")
-
-
-def _part(totals: Totals, more: Totals | None) -> BatchSums:
-    sums = sum_digits(totals.fixed, totals.general)
-    if more is not None:
-        sums = np.concatenate([sums, sum_digits(more.fixed, more.general)], axis=1)
-    return BatchSums(sums, totals.counts.sum(axis=0), totals.data_counts.sum(axis=0))
 
 
 def _nothing(n_users: int) -> ListSource:

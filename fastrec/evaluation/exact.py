@@ -24,18 +24,17 @@ Array = np.ndarray[Any, Any]
 
 
 def sum_digits(fixed: Array, general: Array) -> Array:
-    """Return integers from the digits of one or several bins, object (n_groups, n_fixed + n_general, 2).
+    """Return integers from the digits of sums, object (n_groups, n_fixed + n_general, 2).
 
-    `fixed` is int64 (bins, groups, rows, 6): three digits of the sum, three of the sum of squares, base 2^32, after
-    the point; `general` is int64 (bins, groups, rows, 2, digits), in steps of 2^-GENERAL_SCALE.
+    `fixed` is int64 (groups, rows, 6): three digits of the sum, three of the sum of squares, base 2^32, after the
+    point; `general` is int64 (groups, rows, 2, digits), in steps of 2^-GENERAL_SCALE. Up to 2^31 values fit into both.
     """
-    n_groups, n_fixed, n_general = fixed.shape[1], fixed.shape[2], general.shape[2]
-    totals = np.zeros((n_groups, n_fixed + n_general, 2), dtype=object)
-    for digits in fixed.astype(object):
-        places = digits.reshape(n_groups, n_fixed, 2, 3)
-        totals[:, :n_fixed] += places[..., 0] * (1 << 64) + places[..., 1] * (1 << 32) + places[..., 2]
-    for at, group, row, moment, digit in np.argwhere(general).tolist():
-        totals[group, n_fixed + row, moment] += int(general[at, group, row, moment, digit]) << (32 * digit)
+    n_groups, n_fixed = fixed.shape[:2]
+    totals = np.zeros((n_groups, n_fixed + general.shape[1], 2), dtype=object)
+    places = fixed.astype(object).reshape(n_groups, n_fixed, 2, 3)
+    totals[:, :n_fixed] = places[..., 0] * (1 << 64) + places[..., 1] * (1 << 32) + places[..., 2]
+    for group, row, moment, digit in np.argwhere(general).tolist():
+        totals[group, n_fixed + row, moment] += int(general[group, row, moment, digit]) << (32 * digit)
     return totals
 
 
