@@ -27,13 +27,26 @@ def reciprocals(n):
 
 
 @helper
-def inverse_squares(start):
-    """Return the sum of 1 / (start + i)^2 over all i >= 0: the trigamma function, for a start above 0."""
-    steps = max(0, FAR - math.floor(start))
-    z = start + steps
-    square = 1.0 / z / z
-    rest = 1 / 6 - square * (1 / 30 - square * (1 / 42 - square * (1 / 30 - square * (5 / 66))))
-    total = (1.0 + 0.5 / z + square * rest) / z
+def inverse_squares(start, n):
+    """Return the sum of 1 / (start + i)^2 over i = 0, ..., n - 1, for a start above 0.
+
+    `n` may be infinite. The difference of two trigamma functions is written so that close ones lose no digits.
+    """
+    steps = int(min(n, max(0, FAR - math.floor(start))))
+    total = 0.0
     for i in range(steps - 1, -1, -1):
         total += 1.0 / (start + i) / (start + i)
-    return total
+    if steps == n:
+        return total
+    first, left = start + steps, float(n - steps)
+    end = first + left
+    share = 1.0 / (first * (first / left + 1.0))
+    rest = _rest_of_inverse_squares(first) - _rest_of_inverse_squares(end)
+    return total + (share * (1.0 + 0.5 * (1.0 / first + 1.0 / end)) + rest)
+
+
+@helper
+def _rest_of_inverse_squares(z):
+    """Return the trigamma function without 1 / z + 1 / (2 z^2)."""
+    square = 1.0 / z / z
+    return square / z * (1 / 6 - square * (1 / 30 - square * (1 / 42 - square * (1 / 30 - square * (5 / 66)))))

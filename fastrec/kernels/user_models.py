@@ -21,6 +21,7 @@ RECIPROCAL: Final = 3  # goes on with (1 - g) r / (r + 1), within k ranks
 PATIENCE: Final = 4  # goes on with (1 - g) p
 GOAL: Final = 5  # goes on with (1 - g) ((r + 2t - 1) / (r + 2t))^2
 WITHIN_K: Final = (BPM, CUT, RECIPROCAL)
+KNOWN: Final = 1024  # sums of reciprocals that are kept
 
 
 class UserModel(NamedTuple):
@@ -53,17 +54,39 @@ def goes_on(model, rank, gain, found, rest):
 
 
 @helper
-def weight_past(model, n, k, found):
+def fill_reciprocals(known):
+    """Write the first sums of reciprocals."""
+    for n in range(len(known)):
+        known[n] = reciprocals(n)
+
+
+@helper
+def weight_past(model, n, k, found, known):
     """Return the sum of the weights of the ranks past n that hold no gain; that of the first of them is 1."""
     kind, parameter, end = model.kind, model.parameter, model.depth
     if kind == RECIPROCAL:
-        return (n + 1.0) * (reciprocals(k) - reciprocals(n))
+        down_to_k = known[k] if k < KNOWN else reciprocals(k)
+        return (n + 1.0) * (down_to_k - (known[n] if n < KNOWN else reciprocals(n)))
     if kind in WITHIN_K:
         return float(k - n)
     if kind == PATIENCE:
         return -math.expm1((end - n) * math.log1p(parameter - 1.0)) / (1.0 - parameter)
-    start = n + 2.0 * parameter - (found / model.largest if kind == INST else 0.0)
-    return start * start * (inverse_squares(start) - inverse_squares(start + float(end - n)))
+    return weight_of_misses(start_of_misses(model, n, found), end - n)
+
+
+@helper
+def start_of_misses(model, n, found):
+    """Return s, where models with a goal go past m ranks without a gain, below n, with a probability of (s / (s + m))^2.
+
+    All gains down to rank n are `found`; only INST reads them.
+    """
+    return n + 2.0 * model.parameter - (found / model.largest if model.kind == INST else 0.0)
+
+
+@helper
+def weight_of_misses(start, misses):
+    """Return the sum of the weights of ranks without a gain for a start of `start_of_misses`; that of the first is 1."""
+    return 1.0 + start * start * inverse_squares(start + 1.0, misses - 1) if misses > 0 else 0.0
 
 
 @helper
@@ -76,7 +99,7 @@ def walk_misses(model, before, n_ranks):
 
 
 @helper
-def mean_gain(model, sums, reach, n, k, found):
+def mean_gain(model, sums, reach, n, k, found, known):
     """Return the gain per rank, from the sums of gains and of weights down to rank n, which the user leaves at `reach`.
 
     The ranks past n hold no gain. Some users stop at rank k for sure.
@@ -85,21 +108,25 @@ def mean_gain(model, sums, reach, n, k, found):
     if total == 0.0:
         return 0.0
     if reach > 0.0 and not (model.kind in WITHIN_K and n >= k):
-        weights += reach * weight_past(model, n, k, found)
+        weights += reach * weight_past(model, n, k, found, known)
     return min(total / model.largest / weights, 1.0)  # it may be above by rounding
 
 
 @helper
 def pass_misses(model, n, last, reach, weights, found, rest):
-    """Return the rank, the probability of going on and the sum of weights after ranks without a gain down to `last`.
+    """Return the probability of going on and the sum of weights after ranks without a gain, past n down to `last`.
 
     Only divisions that depend on the rank are left in the loop.
     """
+    if (model.kind == INST or model.kind == GOAL) and n < last:
+        start = start_of_misses(model, n, found)
+        left = start / (start + (last - n))
+        return reach * left * left, weights + reach * weight_of_misses(start, last - n)
     while n < last and reach > 0.0:
         n += 1
         weights += reach
         reach *= goes_on(model, np.float64(n), 0.0, found, rest)
-    return n, reach, weights
+    return reach, weights
 
 
 @helper
@@ -119,29 +146,26 @@ def expect_gain(lists, model, cutoffs, out, first, last):
         most = max(most, upper_misses(lists, u, cutoffs[-1]))
     before = np.empty((2, most + 1))
     walk_misses(model, before, most)
+    known = np.empty(KNOWN if model.kind == RECIPROCAL else 0)  # sums of reciprocals
+    fill_reciprocals(known)
     for u in range(first, last):
-        n_rec, at, misses = lists.n_rec[u], lists.starts[u], upper_misses(lists, u, cutoffs[-1])
-        if misses < 0:
-            out[:, u] = 0.0
-            continue
-        end, n = at + lists.counts[u], 0
-        reach, found, rest, total, weights = 1.0, 0.0, 0.0, 0.0, 0.0
+        at, end, n = lists.starts[u], lists.starts[u] + lists.counts[u], np.int64(0)
+        reach, found, rest, total, weights, mean = 1.0, 0.0, 0.0, 0.0, 0.0, 0.0
         for nth in range(len(cutoffs)):
-            k = min(cutoffs[nth] if cutoffs[nth] < 1 << 62 else n_rec, model.depth)
-            if n < misses:
-                n = min(misses, k)
-                reach, weights = before[0, n], before[1, n]
-            while n < min(n_rec, k) and reach > 0.0:
-                last_miss = min(np.int64(lists.ranks[at]) - 1 if at < end else n_rec, k)
-                n, reach, weights = pass_misses(model, n, last_miss, reach, weights, found, rest)
-                if at == end or n == k or reach <= 0.0:
-                    break
-                n += 1
-                gain = lists.gains[at]
+            k, above = min(cutoffs[nth] if cutoffs[nth] < 1 << 62 else lists.n_rec[u], model.depth), at
+            while at < end and lists.ranks[at] <= k and reach > 0.0:
+                rank, gain = np.int64(lists.ranks[at]), lists.gains[at]
+                if n == 0:
+                    reach, weights = before[0, rank - 1], before[1, rank - 1]
+                else:
+                    reach, weights = pass_misses(model, n, rank - 1, reach, weights, found, rest)
+                n = rank
                 at += 1
                 found, error = two_sum(found, gain)
                 rest += error
                 total += reach * gain
                 weights += reach
                 reach *= goes_on(model, np.float64(n), gain, found, rest)
-            out[nth, u] = mean_gain(model, (total, weights), reach, n, k, found)
+            if at > above or model.kind in WITHIN_K:
+                mean = mean_gain(model, (total, weights), reach, n, k, found, known)
+            out[nth, u] = mean

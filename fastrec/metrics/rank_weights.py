@@ -102,5 +102,4 @@ def weight_between(weight: Weight, rank: float) -> float:
 @functools.cache
 def _sum_of_inverse_squares(parameter: float, depth: float) -> float:
     """Return the sum of 1 / (r + 2 parameter - 1)^2 over the ranks up to a depth."""
-    rest = 0.0 if math.isinf(depth) else inverse_squares(2.0 * parameter + depth)
-    return float(inverse_squares(2.0 * parameter) - rest)
+    return float(inverse_squares(2.0 * parameter, depth))
