@@ -134,7 +134,7 @@ class DepthWeights(NamedTuple):
 @helper
 def place_in_ideal(ideals, gain, taken):
     """Return the next free place, from 1, among those of a gain in falling gains, and note that it is taken."""
-    low, high = 0, len(ideals)
+    low, high = 0, len(ideals) if ideals[0] > gain else 0
     while low < high:
         middle = (low + high) // 2
         if ideals[middle] > gain:
@@ -155,12 +155,55 @@ def place_listed(lists, u, ideals, taken, rank_of, places):
 
 
 @helper
+def sum_of_range(values, first, last):
+    """Return the sum of values[first:last], in four sums, so that none waits for the one before."""
+    sums = (0.0, 0.0, 0.0, 0.0)
+    while first + 4 <= last:
+        sums = (
+            sums[0] + values[first],
+            sums[1] + values[first + 1],
+            sums[2] + values[first + 2],
+            sums[3] + values[first + 3],
+        )
+        first += 4
+    total = (sums[0] + sums[1]) + (sums[2] + sums[3])
+    for at in range(first, last):
+        total += values[at]
+    return total
+
+
+@helper
 def share_of_best(total, depth, n_rel, depths, is_normalized):
     """Return the overlap of two lists down to a depth: divided by the weights, or by the overlap of the ideal."""
     if not is_normalized:
         return total / depths.weights[depth]
     best = depths.weights[n_rel] + n_rel * (depths.harmonic[depth] - depths.harmonic[n_rel])
     return min(total / best, 1.0)
+
+
+@helper
+def add_overlap(lists, u, n, depths, orders, state):
+    """Go down to depth n, and return the state of a user there: next row, depth, overlap, places that agree, sum."""
+    rank_of, places = orders
+    at, depth, common, in_place, total = state
+    start, n_rel = lists.starts[u], len(rank_of) - 1
+    while depth < n:
+        if depth >= n_rel:  # only a row can add to what is common
+            next_rank = np.int64(lists.ranks[start + at]) if at < lists.counts[u] else n + 1
+            above = next_rank - 1 if next_rank <= n else n
+            total += common * sum_of_range(depths.terms, depth + 1, above + 1)
+            depth = np.int64(above)
+            if depth == n:
+                break
+        depth += 1
+        if depth <= n_rel:
+            common += 1 <= rank_of[depth] <= depth
+            in_place += rank_of[depth] == depth
+        if at < lists.counts[u] and lists.ranks[start + at] == depth:
+            common += 1 <= places[at] < depth
+            at += 1
+        total += depths.terms[depth] * common
+    return at, depth, common, in_place, total
 
 
 def overlap_with_ideal(lists, depths, is_normalized, cutoffs, out, first, last):
@@ -179,29 +222,24 @@ def overlap_with_ideal(lists, depths, is_normalized, cutoffs, out, first, last):
             continue
         ideals = lists.ideals[lists.ideal_starts[u] : lists.ideal_starts[u + 1]]
         n_rel, start = len(ideals), lists.starts[u]
-        taken[:n_rel] = 0
-        rank_of[: n_rel + 1] = 0
+        rank_of[0] = 0
+        for place in range(n_rel):
+            taken[place], rank_of[place + 1] = 0, 0
         place_listed(lists, u, ideals, taken, rank_of, places)
-        at, depth, common, in_place, total = 0, 0, 0, 0, 0.0
+        first_rank = np.int64(lists.ranks[start])  # nothing is common above it
+        state = (np.int64(0), first_rank - 1, np.int64(0), np.int64(0), 0.0)
         for nth in range(len(cutoffs)):
             n = min(cutoffs[nth], lists.n_rec[u])
-            depth = max(depth, min(n, np.int64(lists.ranks[start]) - 1))  # nothing is common above the first row
-            while depth < n:  # down to here, all cut-offs see the same
-                depth += 1
-                if depth <= n_rel:
-                    common += 1 <= rank_of[depth] <= depth
-                    in_place += rank_of[depth] == depth
-                if at < lists.counts[u] and lists.ranks[start + at] == depth:
-                    common += 1 <= places[at] < depth
-                    at += 1
-                total += depths.terms[depth] * common
+            if n_rel == 0 or n < first_rank:
+                out[nth, u] = 0.0
+                continue
+            state = add_overlap(lists, u, n, depths, (rank_of[: n_rel + 1], places), state)
+            _, _, common, in_place, total = state
             found, whole = common, total
             for d in range(n + 1, n_rel + 1):
                 found += 1 <= rank_of[d] <= n
                 whole += depths.terms[d] * found
-            if n == 0 or n_rel == 0:
-                out[nth, u] = 0.0
-            elif is_normalized and in_place == n_rel:
+            if is_normalized and in_place == n_rel:
                 out[nth, u] = 1.0  # without the rounding of sums
             else:
                 out[nth, u] = share_of_best(whole, max(n, n_rel), n_rel, depths, is_normalized)
