@@ -51,7 +51,8 @@ class ListSource(Lists):
 
     def arguments(self) -> tuple[Any, ...]:
         """Return the leading arguments of the kernel."""
-        n_hits, *hits_of_users = (_NO_COUNTS, _NO_HITS, _NO_HITS) if self.listed is None else self.listed[1:4]
+        found = (_NO_COUNTS, _NO_COUNTS, _NO_HITS, _NO_HITS) if self.listed is None else self.listed[:4]
+        starts, counts, ranks, sources = map(read_only, found)
         lists = hits.ListArrays(
             rec_items=read_only(self.rec_items.view(np.int32)),
             rec_indptr=read_only(self.rec_indptr),
@@ -59,9 +60,10 @@ class ListSource(Lists):
             truth_indptr=read_only(self.truth_indptr),
             wide=self.rec_items.dtype == np.int64,
             lengths=read_only(_NO_COUNTS if self.lengths is None else self.lengths),
-            hit_counts=read_only(n_hits),
-            hit_ranks=read_only(hits_of_users[0]),
-            hit_sources=read_only(hits_of_users[1]),
+            hit_starts=starts,
+            hit_counts=counts,
+            hit_ranks=ranks,
+            hit_sources=sources,
         )
         return lists, _maybe(self.blocks), _maybe(self.gains)
 

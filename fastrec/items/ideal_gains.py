@@ -47,7 +47,7 @@ def fill(sides: BatchSides, keys: Sequence[tuple[Any, ...]], out: Array) -> None
 
     def fill_one(key: tuple[Any, ...], cutoffs: Array, found: Array) -> None:
         name, least = key
-        given = known(least), cutoffs, found
+        given = known(least), sides["cuts"](*cutoffs.tolist()), found
         run = _entry(name).suited_to(2 * len(given[0].ranks) * len(cutoffs), *given, 0, 0)
         over_users(functools.partial(run, *given), len(given[0].n_rec), sides["n_threads"])
 

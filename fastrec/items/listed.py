@@ -21,6 +21,7 @@ __all__ = ["fill_by_cutoffs", "graded_lists", "longest_of", "of_listed", "starts
 
 Array = np.ndarray[Any, Any]
 STEPS_PER_ROW = 8
+_count_within = Entry(kernels.count_within, "count_within", allocates=False)
 _sort_gains = Entry(kernels.sort_gains, "sort_gains", allocates=False)
 
 
@@ -34,24 +35,34 @@ def _listed(sides: BatchSides) -> kernels.Listed:
     recs, truth = sides["recs"], sides["truth"]
     n = len(truth.items)
     lengths = np.diff(recs.indptr).astype(np.int64)
-    spare = np.zeros(truth.n_users, np.int64), np.zeros(n, np.int32), np.zeros(n, np.int32)
-    listed = kernels.Listed(np.asarray(truth.indptr, np.int64), *spare, lengths, np.zeros(1, bool))
+    of_users, of_rows = np.zeros((2, truth.n_users), np.int64), np.zeros((2, n), np.int32)
+    listed = kernels.Listed(*of_users, *of_rows, np.zeros(n, np.int64), lengths, np.zeros(1, bool))
     items = read_only(truth.items.astype(np.int64, copy=False))
-    given = read_only(recs.items), read_only(recs.indptr), items, listed, sides["lowest"]
+    given = read_only(recs.items), read_only(recs.indptr), items, read_only(truth.indptr), listed, sides["lowest"]
     run = _find_listed(str(recs.items.dtype)).suited_to(STEPS_PER_ROW * (len(recs.items) + n), *given, 0, 0)
     over_users(functools.partial(run, *given), truth.n_users, sides["n_threads"])
     return listed
 
 
+def _cuts(sides: BatchSides, *cutoffs: int) -> kernels.Cuts:
+    """Return ascending cut-offs, and count the listed rows within each."""
+    listed, n_users = sides["listed rows"], sides["truth"].n_users
+    counts = np.empty((2, len(cutoffs), n_users), np.int64)
+    cuts = kernels.Cuts(np.array(cutoffs, np.int64), *counts, np.empty(len(listed.ranks) + n_users))
+    run = _count_within.suited_to(STEPS_PER_ROW * counts.size, listed, cuts, 0, 0)
+    over_users(functools.partial(run, listed, cuts), n_users, sides["n_threads"])
+    return cuts
+
+
 MADE["listed rows"] = _listed
+MADE["cuts"] = lambda sides: functools.cache(functools.partial(_cuts, sides))
 MADE["gains of truth"] = lambda sides: sides["truth"].gains  # kept: without given gains they are made each time
 MADE["relevant rows"] = lambda sides: functools.cache(functools.partial(is_relevant, sides["gains of truth"]))
-MADE["places of listed rows"] = lambda sides: sides["truth"].indptr[sides["truth"].users] + sides["listed rows"].sources
 
 
 def of_listed(sides: BatchSides, values: Array) -> Array:
     """Return the values of the listed rows, given those of the rows of the truth, which follow from its gains."""
-    return values if sides["truth"].extra is None else values[sides["places of listed rows"]]
+    return values if sides["truth"].extra is None else values[sides["listed rows"].places]
 
 
 def starts_among(chosen: Array, indptr: Array) -> Array:

@@ -31,9 +31,10 @@ class ListArrays(NamedTuple):
     truth_indptr: Array  # int64 (n_users + 1,)
     wide: bool  # ids are int64; one kernel takes both widths, because all else in it is the same
     lengths: Array  # int64 (n_users,) of whole lists whose further items are not in the truth; else empty
-    hit_counts: Array  # int64 (n_users,) if the items of the truth in the list are known; else empty
-    hit_ranks: Array  # int32 (n_truth_rows,): their ranks, ascending, from the place of the user's first truth row on
-    hit_sources: Array  # int32 (n_truth_rows,): likewise their places among those of the user's truth, from 0
+    hit_starts: Array  # int64 (n_users,) if the hits are known, as in `fastrec.kernels.listed.Listed`; else empty
+    hit_counts: Array  # int64 (n_users,), likewise
+    hit_ranks: Array  # int32 (n_hits,), likewise
+    hit_sources: Array  # int32 (n_hits,), likewise
 
 
 class TieScratch(NamedTuple):
@@ -253,11 +254,10 @@ def find_hits_of_user(lists, u, lowest, table, base, positions, sources):
     first, last = lists.rec_indptr[u], lists.rec_indptr[u + 1]
     held_first, held_last = lists.truth_indptr[u], lists.truth_indptr[u + 1]
     if len(lists.hit_counts) > 0:
-        at = held_first - lists.truth_indptr[0]
-        for nth in range(lists.hit_counts[u]):
-            positions[nth] = lists.hit_ranks[at + nth]
-            sources[nth] = lists.hit_sources[at + nth]
-        return FINE, 0, lists.hit_counts[u], base
+        at, hits = lists.hit_starts[u], lists.hit_counts[u]
+        for nth in range(hits):
+            positions[nth], sources[nth] = lists.hit_ranks[at + nth], lists.hit_sources[at + nth]
+        return FINE, 0, hits, base
     if lists.wide:
         row = lists.rec_items[2 * first : 2 * last].view(np.int64)
         truth = lists.truth_items[2 * held_first : 2 * held_last].view(np.int64)

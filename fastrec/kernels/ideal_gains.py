@@ -1,7 +1,7 @@
 """Gains of lists against those of the best order, rank by rank: measures of trec_eval for graded judgements.
 
 Each function works on a range of users, so that ranges can run in threads, and writes a number for each user and each
-of several ascending cut-offs: into out (n_cutoffs, n_users).
+cut-off: into out (n_cutoffs, n_users).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fastrec.kernels.listed import read_values
 from fastrec.kernels.runs import two_sum
 from fastrec.runtime.compiler import helper
 
@@ -20,7 +21,7 @@ Array = np.ndarray[Any, Any]
 class GradedLists(NamedTuple):
     """The listed rows of the truth with their gains, and the gains of the best order of each user."""
 
-    starts: Array  # int64 (n_users + 1,)
+    starts: Array  # int64 (n_users,)
     counts: Array  # int64 (n_users,)
     ranks: Array  # int32: from each start on, ascending
     gains: Array  # float64, likewise; 0 for items that are not relevant
@@ -39,38 +40,36 @@ def add_ideals(lists, u, first, last):
     return total
 
 
-def mean_at_hits(lists, cutoffs, out, first, last):
+def mean_at_hits(lists, cuts, out, first, last):
     """Write the mean of nDCG at the ranks of relevant items; those not listed have the DCG of the list's end."""
     for u in range(first, last):
-        if lists.counts[u] == 0:
-            out[:, u] = 0.0
-            continue
         n_rel = lists.ideal_starts[u + 1] - lists.ideal_starts[u]
-        whole = add_ideals(lists, u, 0, n_rel)
-        at, end = lists.starts[u], lists.starts[u] + lists.counts[u]
-        dcg, ideal, total = 0.0, 0.0, 0.0
+        start, at = lists.starts[u], lists.starts[u] + u
+        whole = add_ideals(lists, u, 0, n_rel) if lists.counts[u] > 0 else 0.0
+        dcg, ideal, total, mean = 0.0, 0.0, 0.0, 0.0
         hits, known = 0, 0
-        for nth in range(len(cutoffs)):
-            while at < end and lists.ranks[at] <= cutoffs[nth]:
-                if lists.gains[at] > 0.0:
-                    deep = min(np.int64(lists.ranks[at]), n_rel)
-                    ideal += add_ideals(lists, u, known, deep)
-                    known = deep
-                    dcg += lists.gains[at] * lists.discounts[lists.ranks[at]]
-                    total += dcg / ideal
-                    hits += 1
-                at += 1
-            out[nth, u] = (total + (n_rel - hits) * (dcg / whole)) / n_rel if n_rel > 0 else 0.0
+        cuts.values[at] = mean
+        for row in range(start, start + lists.counts[u]):
+            at += 1
+            if lists.gains[row] > 0.0:
+                deep = min(np.int64(lists.ranks[row]), n_rel)
+                ideal += add_ideals(lists, u, known, deep)
+                known = deep
+                dcg += lists.gains[row] * lists.discounts[lists.ranks[row]]
+                total += dcg / ideal
+                hits += 1
+                mean = (total + (n_rel - hits) * (dcg / whole)) / n_rel
+            cuts.values[at] = mean
+    read_values(cuts, out, first, last)
 
 
-def mean_at_levels(lists, cutoffs, out, first, last):
+def mean_at_levels(lists, cuts, out, first, last):
     """Write the mean of nDCG at the ranks where the ideal gain falls, and at the end of a list longer than that."""
     for u in range(first, last):
         best, n_rel = lists.ideal_starts[u], lists.ideal_starts[u + 1] - lists.ideal_starts[u]
-        for nth in range(len(cutoffs)):
-            n = min(cutoffs[nth], lists.n_rec[u])
-            at, end = lists.starts[u], lists.starts[u] + lists.counts[u]
-            if at == end or lists.ranks[at] > n:
+        for nth in range(len(out)):
+            n, at, end = min(cuts.ranks[nth], lists.n_rec[u]), lists.starts[u], lists.starts[u] + lists.counts[u]
+            if cuts.within[nth, u] == 0:
                 out[nth, u] = 0.0
                 continue
             dcg, ideal, total = 0.0, 0.0, 0.0
@@ -92,35 +91,35 @@ def mean_at_levels(lists, cutoffs, out, first, last):
             out[nth, u] = total / levels if levels > 0 else 0.0
 
 
-def sum_by_lost_gain(lists, cutoffs, out, first, last):
+def sum_by_lost_gain(lists, cuts, out, first, last):
     """Write the sum over hits of gain / log2(2 + the gain that the list lacks down to there), over all gain.
 
     A rank of the best order counts as at least 1, also past its end.
     """
     for u in range(first, last):
-        if lists.counts[u] == 0:
-            out[:, u] = 0.0
-            continue
         best, n_rel = lists.ideal_starts[u], lists.ideal_starts[u + 1] - lists.ideal_starts[u]
+        start, at = lists.starts[u], lists.starts[u] + u
+        cuts.values[at] = 0.0
+        if lists.counts[u] == 0:
+            continue
         every = 0.0
         for i in range(n_rel):
             every += lists.ideals[best + i]
-        at, end = lists.starts[u], lists.starts[u] + lists.counts[u]
         lost, rest, total = 0.0, 0.0, 0.0
         known = 0
-        for nth in range(len(cutoffs)):
-            while at < end and lists.ranks[at] <= cutoffs[nth]:
-                rank, gain = lists.ranks[at], lists.gains[at]
-                while known < min(rank, n_rel):
-                    lost, error = two_sum(lost, max(lists.ideals[best + known], 1.0))
-                    rest += error
-                    known += 1
-                lost, error = two_sum(lost, -gain)
+        for row in range(start, start + lists.counts[u]):
+            at += 1
+            rank, gain = lists.ranks[row], lists.gains[row]
+            while known < min(rank, n_rel):
+                lost, error = two_sum(lost, max(lists.ideals[best + known], 1.0))
                 rest += error
-                lacking = lost + (rest + max(rank - n_rel, 0))
-                total += gain / math.log2(2.0 + max(lacking, 0.0))  # not below 0, but for copies of an item
-                at += 1
-            out[nth, u] = total / every if n_rel > 0 else 0.0
+                known += 1
+            lost, error = two_sum(lost, -gain)
+            rest += error
+            lacking = lost + (rest + max(rank - n_rel, 0))
+            total += gain / math.log2(2.0 + max(lacking, 0.0))  # not below 0, but for copies of an item
+            cuts.values[at] = total / every if n_rel > 0 else 0.0
+    read_values(cuts, out, first, last)
 
 
 class DepthWeights(NamedTuple):

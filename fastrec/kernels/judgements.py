@@ -1,7 +1,7 @@
 """Statistics of the judged items of lists: preferences, inferred and interpolated precision, what is not judged.
 
-Each function works on a range of users, so that ranges can run in threads. It writes a number for each user and each of
-several ascending cut-offs, in one walk along the listed rows of the truth: into out (n_cutoffs, n_users).
+Each function works on a range of users, so that ranges can run in threads. It walks along the listed rows of the truth
+once and writes a number for each user and each cut-off: into out (n_cutoffs, n_users).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from fastrec.kernels.listed import read_values
 from fastrec.runtime.compiler import helper
 
 Array = np.ndarray[Any, Any]
@@ -25,7 +26,7 @@ NEAREST: Final = 1.0  # how a number of hits is rounded: 0 is up
 class JudgedLists(NamedTuple):
     """The listed rows of the truth, with a kind for each, and the judgements of users."""
 
-    starts: Array  # int64 (n_users + 1,)
+    starts: Array  # int64 (n_users,)
     counts: Array  # int64 (n_users,)
     ranks: Array  # int32: from each start on, ascending
     kinds: Array  # int8, likewise
@@ -35,64 +36,54 @@ class JudgedLists(NamedTuple):
     weights: Array  # float64 (longest list + 1,): of ranks, for functions that weigh ranks
 
 
-@helper
-def write_before(out, nth, cutoffs, rank, value, u):
-    """Write a value for the cut-offs from the nth on that are before a rank; return the first that is not."""
-    while nth < len(cutoffs) and cutoffs[nth] < rank:
-        out[nth, u] = value
-        nth += 1
-    return nth
-
-
-@helper
-def write_rest(out, nth, value, u):
-    """Write a value for the cut-offs from the nth on."""
-    while nth < len(out):
-        out[nth, u] = value
-        nth += 1
-
-
-def count_judged(judged, cutoffs, _, out, first, last):
+def count_judged(judged, cuts, _, out, first, last):
     """Count the judged items within a cut-off."""
     for u in range(first, last):
-        nth, count = 0, 0
-        for at in range(judged.starts[u], judged.starts[u] + judged.counts[u]):
-            nth = write_before(out, nth, cutoffs, judged.ranks[at], count, u)
-            count += judged.kinds[at] >= NOT_RELEVANT
-        write_rest(out, nth, count, u)
+        start, at = judged.starts[u], judged.starts[u] + u
+        count = 0
+        cuts.values[at] = count
+        for row in range(start, start + judged.counts[u]):
+            at += 1
+            count += judged.kinds[row] >= NOT_RELEVANT
+            cuts.values[at] = count
+    read_values(cuts, out, first, last)
 
 
-def sum_preferences(judged, cutoffs, parameters, out, first, last):
+def sum_preferences(judged, cuts, parameters, out, first, last):
     """Sum over hits the share of judged others that they are above: of n_rel, or of n_other if fewer (parameter 0)."""
     for u in range(first, last):
         n_rel = judged.n_rel[u]
         most = n_rel if parameters[0] > 0.0 else min(n_rel, judged.n_other[u])
-        nth, others = 0, 0
-        total = 0.0
-        for at in range(judged.starts[u], judged.starts[u] + judged.counts[u]):
-            nth = write_before(out, nth, cutoffs, judged.ranks[at], total, u)
-            if judged.kinds[at] == NOT_RELEVANT:
+        start, at = judged.starts[u], judged.starts[u] + u
+        others, total = 0, 0.0
+        cuts.values[at] = total
+        for row in range(start, start + judged.counts[u]):
+            at += 1
+            if judged.kinds[row] == NOT_RELEVANT:
                 others += 1
-            elif judged.kinds[at] == RELEVANT:
+            elif judged.kinds[row] == RELEVANT:
                 total += 1.0 - min(others, n_rel) / most if others > 0 else 1.0
-        write_rest(out, nth, total, u)
+            cuts.values[at] = total
+    read_values(cuts, out, first, last)
 
 
-def sum_inferred(judged, cutoffs, _, out, first, last):
+def sum_inferred(judged, cuts, _, out, first, last):
     """Sum over hits the precision that the judged items above them let expect."""
     for u in range(first, last):
-        nth, hits, others, pooled = 0, 0, 0, 0
-        total = 0.0
-        for at in range(judged.starts[u], judged.starts[u] + judged.counts[u]):
-            rank, kind = judged.ranks[at], judged.kinds[at]
-            nth = write_before(out, nth, cutoffs, rank, total, u)
+        start, at = judged.starts[u], judged.starts[u] + u
+        hits, others, pooled, total = 0, 0, 0, 0.0
+        cuts.values[at] = total
+        for row in range(start, start + judged.counts[u]):
+            at += 1
+            rank, kind = judged.ranks[row], judged.kinds[row]
             others += kind == NOT_RELEVANT
             pooled += kind == POOLED
             if kind == RELEVANT:
                 share = (hits + EPSILON) / (hits + others + 2 * EPSILON)
                 total += 1.0 / rank + (hits + others + pooled) / rank * share
                 hits += 1
-        write_rest(out, nth, total, u)
+            cuts.values[at] = total
+    read_values(cuts, out, first, last)
 
 
 @helper
@@ -104,22 +95,24 @@ def hits_of_level(level, n_rel, rounding):
     return math.floor(least + 0.9)
 
 
-def find_precision(judged, cutoffs, parameters, out, first, last):
+def find_precision(judged, cuts, parameters, out, first, last):
     """Find the largest precision at the ranks with a level of recall; the parameters are the rounding and the level."""
     for u in range(first, last):
         least = hits_of_level(parameters[1], judged.n_rel[u], parameters[0])
-        nth, hits = 0, 0
-        best = 0.0
-        for at in range(judged.starts[u], judged.starts[u] + judged.counts[u]):
-            nth = write_before(out, nth, cutoffs, judged.ranks[at], best, u)
-            if judged.kinds[at] == RELEVANT:
+        start, at = judged.starts[u], judged.starts[u] + u
+        hits, best = 0, 0.0
+        cuts.values[at] = best
+        for row in range(start, start + judged.counts[u]):
+            at += 1
+            if judged.kinds[row] == RELEVANT:
                 hits += 1
                 if hits >= least:
-                    best = max(best, hits / judged.ranks[at])
-        write_rest(out, nth, best, u)
+                    best = max(best, hits / judged.ranks[row])
+            cuts.values[at] = best
+    read_values(cuts, out, first, last)
 
 
-def mean_precision_of_levels(judged, cutoffs, parameters, out, first, last):
+def mean_precision_of_levels(judged, cuts, parameters, out, first, last):
     """Write the mean of `find_precision` at recall 0, 0.1, ..., 1; the parameter is the rounding."""
     least, best = np.empty(LEVELS, np.int64), np.empty(LEVELS)
     for u in range(first, last):
@@ -129,14 +122,13 @@ def mean_precision_of_levels(judged, cutoffs, parameters, out, first, last):
             continue
         for level in range(LEVELS):
             least[level] = hits_of_level(level / 10, judged.n_rel[u], parameters[0])
-        nth, at, hits, before = 0, start, 0, 0
-        while nth < len(cutoffs):
-            while at < start + judged.counts[u] and judged.ranks[at] <= cutoffs[nth]:
+        at, hits, before = start, 0, 0
+        for nth in range(len(out)):
+            while at < start + cuts.within[nth, u]:
                 hits += judged.kinds[at] == RELEVANT
                 at += 1
             if nth > 0 and hits == before:
                 out[nth, u] = out[nth - 1, u]
-                nth += 1
                 continue
             own, level, largest = hits, LEVELS - 1, 0.0
             for back in range(at - 1, start - 1, -1):
@@ -153,50 +145,53 @@ def mean_precision_of_levels(judged, cutoffs, parameters, out, first, last):
                 total += best[upper]
             out[nth, u] = total / LEVELS
             before = hits
-            nth += 1
 
 
-def find_median(judged, cutoffs, _, out, first, last):
+def find_median(judged, cuts, _, out, first, last):
     """Find the median rank of the hits, 0 without one."""
     most = 0
     for u in range(first, last):
         most = max(most, judged.counts[u])
     ranks = np.empty(most, np.int64)
     for u in range(first, last):
-        nth, hits = 0, 0
-        median = 0.0
-        for at in range(judged.starts[u], judged.starts[u] + judged.counts[u]):
-            nth = write_before(out, nth, cutoffs, judged.ranks[at], median, u)
-            if judged.kinds[at] == RELEVANT:
-                ranks[hits] = judged.ranks[at]
+        start, at = judged.starts[u], judged.starts[u] + u
+        hits, median = 0, 0.0
+        cuts.values[at] = median
+        for row in range(start, start + judged.counts[u]):
+            at += 1
+            if judged.kinds[row] == RELEVANT:
+                ranks[hits] = judged.ranks[row]
                 hits += 1
                 median = (ranks[(hits - 1) // 2] + ranks[hits // 2]) / 2
-        write_rest(out, nth, median, u)
+            cuts.values[at] = median
+    read_values(cuts, out, first, last)
 
 
-def sum_residual(judged, cutoffs, _, out, first, last):
+def sum_residual(judged, cuts, _, out, first, last):
     """Sum the weights (1 - p) p^(r - 1) of ranks that are not judged, and of those past the end; weights[r] is p^r."""
     for u in range(first, last):
-        at, end = judged.starts[u], judged.starts[u] + judged.counts[u]
+        start, at = judged.starts[u], judged.starts[u] + u
         known, total = 0, 0.0  # down to which rank all weights are added
-        for nth in range(len(cutoffs)):
-            n = min(cutoffs[nth], judged.n_rec[u])
-            while at < end and judged.ranks[at] <= n:
-                if judged.kinds[at] >= NOT_RELEVANT:
-                    total += judged.weights[known] - judged.weights[judged.ranks[at] - 1]
-                    known = judged.ranks[at] + 0
-                at += 1
-            out[nth, u] = total + judged.weights[known]
+        cuts.values[at] = judged.weights[known]
+        for row in range(start, start + judged.counts[u]):
+            at += 1
+            if judged.kinds[row] >= NOT_RELEVANT:
+                total += judged.weights[known] - judged.weights[judged.ranks[row] - 1]
+                known = np.int64(judged.ranks[row])
+            cuts.values[at] = total + judged.weights[known]
+    read_values(cuts, out, first, last)
 
 
-def sum_by_misses(judged, cutoffs, _, out, first, last):
+def sum_by_misses(judged, cuts, _, out, first, last):
     """Sum 1 / log2(2 + m) over hits, with m items above that are not relevant; weights[r] is 1 / log2(r + 1)."""
     for u in range(first, last):
-        nth, hits = 0, 0
-        total = 0.0
-        for at in range(judged.starts[u], judged.starts[u] + judged.counts[u]):
-            nth = write_before(out, nth, cutoffs, judged.ranks[at], total, u)
-            if judged.kinds[at] == RELEVANT:
-                total += judged.weights[judged.ranks[at] - hits]
+        start, at = judged.starts[u], judged.starts[u] + u
+        hits, total = 0, 0.0
+        cuts.values[at] = total
+        for row in range(start, start + judged.counts[u]):
+            at += 1
+            if judged.kinds[row] == RELEVANT:
+                total += judged.weights[judged.ranks[row] - hits]
                 hits += 1
-        write_rest(out, nth, total, u)
+            cuts.values[at] = total
+    read_values(cuts, out, first, last)
