@@ -58,7 +58,7 @@ def fill(sides: BatchSides, keys: Sequence[tuple[Any, ...]], out: Array) -> None
 def fill_compatibility(sides: BatchSides, keys: Sequence[tuple[Any, ...]], out: Array) -> None:
     """Fill overlaps with ideal lists; a key has a cut-off, p, whether to divide by the best overlap, `min_gain`."""
     truth = sides["truth"]
-    gains = np.maximum(sides["gains of truth"], 0.0)
+    gains = sides["gains from 0"]
     lengths = sides["listed rows"].n_rec, np.diff(truth.indptr)
 
     def fill_one(key: tuple[Any, ...], cutoffs: Array, found: Array) -> None:

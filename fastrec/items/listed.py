@@ -35,8 +35,9 @@ def _listed(sides: BatchSides) -> kernels.Listed:
     recs, truth = sides["recs"], sides["truth"]
     n = len(truth.items)
     lengths = np.diff(recs.indptr).astype(np.int64)
-    of_users, of_rows = np.zeros((2, truth.n_users), np.int64), np.zeros((2, n), np.int32)
-    listed = kernels.Listed(*of_users, *of_rows, np.zeros(n, np.int64), lengths, np.zeros(1, bool))
+    of_users, of_rows = np.empty((2, truth.n_users), np.int64), np.empty((2, n), np.int32)
+    places = np.zeros(0 if truth.extra is None else n, np.int64)
+    listed = kernels.Listed(*of_users, *of_rows, places, lengths, np.zeros(1, bool))
     items = read_only(truth.items.astype(np.int64, copy=False))
     given = read_only(recs.items), read_only(recs.indptr), items, read_only(truth.indptr), listed, sides["lowest"]
     run = _find_listed(str(recs.items.dtype)).suited_to(STEPS_PER_ROW * (len(recs.items) + n), *given, 0, 0)
@@ -58,6 +59,15 @@ MADE["listed rows"] = _listed
 MADE["cuts"] = lambda sides: functools.cache(functools.partial(_cuts, sides))
 MADE["gains of truth"] = lambda sides: sides["truth"].gains  # kept: without given gains they are made each time
 MADE["relevant rows"] = lambda sides: functools.cache(functools.partial(is_relevant, sides["gains of truth"]))
+
+
+def _gains_from_0(sides: BatchSides) -> Array:
+    """Return the gains of the truth, 0 for those below."""
+    gains: Array = sides["gains of truth"]
+    return gains if sides["truth"].extra is None else np.maximum(gains, 0.0)
+
+
+MADE["gains from 0"] = _gains_from_0
 
 
 def of_listed(sides: BatchSides, values: Array) -> Array:
@@ -87,9 +97,10 @@ def graded_lists(sides: BatchSides, gains: Array, relevant: Array, discounts: Ar
     """
     truth, listed = sides["truth"], sides["listed rows"]
     starts, is_whole = starts_among(relevant, truth.indptr), bool(relevant.all())
-    ideals = gains.copy() if is_whole else gains[relevant]
+    ideals = gains if is_whole else gains[relevant]
     own = of_listed(sides, gains if is_whole else np.where(relevant, gains, missing))
     if truth.extra is not None:
+        ideals = ideals.copy() if is_whole else ideals
         sort = _sort_gains.suited_to(STEPS_PER_ROW * len(ideals), ideals, read_only(starts), 0, 0)
         over_users(functools.partial(sort, ideals, read_only(starts)), truth.n_users, sides["n_threads"])
     arrays = (listed.starts, listed.counts, listed.ranks, own, listed.n_rec, ideals, starts, discounts)
@@ -100,16 +111,29 @@ def fill_by_cutoffs(
     keys: Sequence[tuple[Any, ...]], out: Array, fill: Callable[[tuple[Any, ...], Array, Array], None]
 ) -> None:
     """Fill the statistics of keys (cut-off, *others) by calls fill(others, ascending cut-offs, their own rows)."""
+    for key, cuts, at, position in _by_key(tuple(keys)):
+        if position is None:
+            fill(key, cuts, out[at])
+            continue
+        found = np.empty((len(cuts), out.shape[1]))
+        fill(key, cuts, found)
+        out[at] = found[position]
+
+
+@functools.lru_cache(maxsize=64)
+def _by_key(keys: tuple[tuple[Any, ...], ...]) -> list[tuple[tuple[Any, ...], Array, Any, list[int] | None]]:
+    """Return for each (others) its ascending cut-offs, its rows, and the nth cut-off of each row.
+
+    Rows in ascending order that touch each other are a slice, and None tells that each has its own cut-off.
+    """
     places: dict[tuple[Any, ...], list[int]] = {}
     for nth, (_, *others) in enumerate(keys):
         places.setdefault(tuple(others), []).append(nth)
+    found: list[tuple[tuple[Any, ...], Array, Any, list[int] | None]] = []
     for key, at in places.items():
         cuts, position = cuts_of([keys[nth][0] for nth in at])
-        rows = out[at[0] : at[0] + len(at)]
-        if [at[0] + nth for nth in position] == at:  # neighbours, in ascending order
-            fill(key, read_only(cuts), rows)
-            continue
-        found = np.empty((len(cuts), out.shape[1]))
-        fill(key, read_only(cuts), found)
-        for nth, own in zip(at, position, strict=True):
-            out[nth] = found[own]
+        if [at[0] + nth for nth in position] == at:
+            found.append((key, read_only(cuts), slice(at[0], at[0] + len(at)), None))
+        else:
+            found.append((key, read_only(cuts), at, position))
+    return found

@@ -25,7 +25,7 @@ _expect_gain = Entry(kernels.expect_gain, "expect_gain", allocates=True)
 @provider(MODELS, sides=["recs", "truth"], by_part=True)
 def fill(sides: BatchSides, keys: Sequence[tuple[Any, ...]], out: Array) -> None:
     """Fill gains per rank; a key has a cut-off, a kind of user model, its parameter, max_gain, depth and `min_gain`."""
-    gains = np.maximum(sides["gains of truth"], 0.0)
+    gains = sides["gains from 0"]
 
     @functools.cache
     def known(least: float) -> Any:

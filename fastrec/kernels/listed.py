@@ -28,7 +28,7 @@ class Listed(NamedTuple):
     counts: Array  # int64 (n_users,)
     ranks: Array  # int32 (n_truth_rows,), ascending
     sources: Array  # int32 (n_truth_rows,): the place of each row among those of the user's truth, from 0
-    places: Array  # int64 (n_truth_rows,): its place among all rows of the truth
+    places: Array  # int64 (n_truth_rows,): its place among all rows of the truth; or empty
     n_rec: Array  # int64 (n_users,): lengths of the lists
     at_fault: Array  # bool (1,): whether the rows of a user are at fault
 
@@ -66,8 +66,9 @@ def find_listed(items, indptr, truth, truth_indptr, listed, lowest, first, last)
             listed.at_fault[0], hits = True, 0
         order_by_rank(ranks, sources, hits, len(row), marks)
         listed.starts[u], listed.counts[u] = at, hits
-        for nth in range(hits):
-            listed.places[at + nth] = start + sources[nth]
+        if len(listed.places) > 0:
+            for nth in range(hits):
+                listed.places[at + nth] = start + sources[nth]
         at += hits
 
 
