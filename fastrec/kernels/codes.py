@@ -26,14 +26,15 @@ READ_SORTED: Final = 14  # out = that sum at position row a, or at the last one
 CUMULATIVE: Final = 15  # out = cumulative weights of table a at position row b
 # arithmetic from here to BLANK; the kernel compares codes, so their order matters
 ADD: Final = 16
-MULTIPLY: Final = 17
-DIVIDE: Final = 18  # 0 / 0 is 0
-MINIMUM: Final = 19
-SQUARE_ROOT: Final = 20
-LOGARITHM: Final = 21  # the natural one
-SELECT: Final = 22  # out = row b where row a is not 0, else 0
-BLANK: Final = 23  # out = row b where row a is not 0, else NaN
-CHECK: Final = 24  # row a must be finite and within limits b
+SUBTRACT: Final = 17
+MULTIPLY: Final = 18
+DIVIDE: Final = 19  # 0 / 0 is 0
+MINIMUM: Final = 20
+SQUARE_ROOT: Final = 21
+LOGARITHM: Final = 22  # the natural one
+SELECT: Final = 23  # out = row b where row a is not 0, else 0
+BLANK: Final = 24  # out = row b where row a is not 0, else NaN
+CHECK: Final = 25  # row a must be finite and within limits b
 OP_WIDTH: Final = 5
 
 # rows of the bounds of a block's events

@@ -44,6 +44,7 @@ from fastrec.kernels.codes import (
     SORTED_START,
     SQUARE_ROOT,
     START,
+    SUBTRACT,
     TIED,
     WEIGHT,
 )
@@ -220,6 +221,9 @@ def combine(code, x, y, out, n):
     if code == ADD:
         for i in range(n):
             out[i] = x[i] + y[i]
+    elif code == SUBTRACT:
+        for i in range(n):
+            out[i] = x[i] - y[i]
     elif code == MULTIPLY:
         for i in range(n):
             out[i] = x[i] * y[i]

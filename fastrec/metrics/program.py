@@ -111,6 +111,22 @@ def _rows_read(operation: tuple[int, int, int, int, int]) -> set[int]:
     return {row for row, codes in ((a, _READS_A), (b, _READS_B)) if code in codes}
 
 
+def _same_as(row: Row) -> Row | None:
+    """Return a part that has the same bits: without a factor or a divisor of 1."""
+    if row.key not in (op.MULTIPLY, op.DIVIDE):
+        return None
+    one = ("constant", 1.0)
+    return next((row.parts[1 - at] for at in (1, 0)[: 2 - (row.key == op.DIVIDE)] if row.parts[at].key == one), None)
+
+
+def _operation_of(row: Row) -> tuple[int, Sequence[Row]]:
+    """Return the code and the parts of the operation that fills a row: x - y in place of x + (-1 * y)."""
+    for first, second in (row.parts, row.parts[::-1]) if row.key == op.ADD else ():
+        if second.key == op.MULTIPLY and second.parts[0].key == ("constant", -1.0):
+            return op.SUBTRACT, (first, second.parts[1])
+    return row.key, row.parts
+
+
 def _at_least_zero(row: Row) -> bool:
     return is_leaf(row) and not (row.key[0] == "constant" and row.key[1] < 0)
 
@@ -222,9 +238,12 @@ class Writer:
             return self._known[name]
         if is_leaf(row):
             self._write_leaf(row)
+        elif (same := _same_as(row)) is not None:
+            self._known[name] = self._write(same)
         else:
-            parts = [self._write(part) for part in row.parts]
-            self._emit(row.key, name, parts[0], parts[1] if len(parts) > 1 else 0)
+            code, parts = _operation_of(row)
+            first, *second = map(self._write, parts)
+            self._emit(code, name, first, *second)
         return self._known[name]
 
     def _emit(self, code: int, name: Hashable, a: int = 0, b: int = 0) -> None:
