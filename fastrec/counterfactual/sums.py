@@ -309,7 +309,6 @@ class _Adding:
         self.sums = kernels.Sums(
             block,
             block.view(np.int64),
-            np.zeros((n_bins, BLOCK)),
             ratios,
             ratios.view(np.int64),
             np.zeros((n_bins, 6), np.int64),

@@ -239,8 +239,7 @@ def sum_exactly(values: Array, groups: Array | None, n_threads: int) -> Array:
         own = slice(edges[at], edges[at + 1])
         part = read_only(values[:, own])
         codes = None if groups is None else read_only(groups[own])
-        room = np.empty(op.BLOCK), np.empty(6, np.int64)
-        found = int(add(part, part.view(np.int64), codes, general[at], room))
+        found = int(add(part, codes, general[at], np.empty(6, np.int64)))
         return -1 if found < 0 else own.start + found
 
     failed = [user for user in run_in_threads(add_part, range(len(general)), n_threads) if user >= 0]

@@ -85,13 +85,12 @@ class ListSource(Lists):
             marks=np.empty((n_bins, n_rows + 1), np.int32),
             status=np.zeros((n_bins, op.BLOCK), np.int64),
             rows=rows,
-            bits=rows.view(np.int64),
             ranks=np.empty((n_bins, 2, n_events), np.int32),
             gains=np.empty((n_bins, 2, 0 if self.gains is None else n_events)),
             bounds=np.zeros((n_bins, 2, 4, op.BLOCK + 1), np.int64),
             counts=np.empty((n_bins, len(program.cutoffs), op.BLOCK), np.int64),
             sums=np.zeros((n_bins, 3, n_events)),
-            scaled=np.empty((n_bins, op.BLOCK)),
+            masked=np.empty((n_bins, op.BLOCK)),
             digits=np.empty((n_bins, 6), np.int64),
         ), None if self.blocks is None else _tie_scratch(program, n_bins, n_events, n_list)
 
@@ -181,7 +180,6 @@ class Scores(NamedTuple):
         return kernels.ScoreScratch(
             status=np.zeros((n_bins, op.BLOCK), np.int64),
             rows=rows,
-            bits=rows.view(np.int64),
             ranks=np.empty((n_bins, 2, n_events), np.int32),
             gains=np.empty((n_bins, 2, n_events if self.graded else 0)),
             bounds=np.zeros((n_bins, 2, 4, op.BLOCK + 1), np.int64),
@@ -189,7 +187,7 @@ class Scores(NamedTuple):
             sums=np.zeros((n_bins, 3, max(n_events, n_rows if self.graded else 0))),
             padded=_aligned(n_bins, longest + lanes, self.scores.dtype),
             chosen=_aligned(n_bins, longest + lanes, self.scores.dtype),
-            scaled=np.empty((n_bins, op.BLOCK)),
+            masked=np.empty((n_bins, op.BLOCK)),
             digits=np.empty((n_bins, 6), np.int64),
             terms=np.empty((n_bins, 2, (longest + 1) // 2 + 8)),
             places=np.empty((n_bins, 3, longest + 1), np.int32),

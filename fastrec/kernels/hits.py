@@ -61,14 +61,13 @@ class Scratch(NamedTuple):
     marks: Array  # int32 (bins, longest list + 1)
     status: Array  # int64 (bins, BLOCK), zeros
     rows: Array  # float64 (bins, n_rows, BLOCK), constants filled in
-    bits: Array  # int64: `rows` as bits
     ranks: Array  # int32 (bins, 2, n_events): events found, events kept under a condition
     gains: Array  # float64 (bins, 2, n_events), or no events if the truth has no gains
     bounds: Array  # int64 (bins, 2, 4, BLOCK + 1): START, N_RELEVANT, N_LISTED, SORTED_START
     counts: Array  # int64 (bins, n_cutoffs, BLOCK)
     sums: Array  # float64 (bins, 3, n_events): running sums, sorted gains, their running sums
-    scaled: Array  # float64 (bins, BLOCK): values to add many at a time
-    digits: Array  # int64 (bins, 6): their sums
+    masked: Array  # float64 (bins, BLOCK): values under a mask
+    digits: Array  # int64 (bins, 6): of a sum
 
 
 @helper

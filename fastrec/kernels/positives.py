@@ -54,7 +54,6 @@ class ScoreScratch(NamedTuple):
 
     status: Array
     rows: Array
-    bits: Array
     ranks: Array
     gains: Array
     bounds: Array
@@ -62,7 +61,7 @@ class ScoreScratch(NamedTuple):
     sums: Array
     padded: Array  # as scores (bins, longest row + LANES): the scores of a user, or of the negatives
     chosen: Array  # as padded: the scores of one class, or of the positives
-    scaled: Array  # float64 (bins, BLOCK)
+    masked: Array  # float64 (bins, BLOCK)
     digits: Array  # int64 (bins, 6)
     terms: Array  # float64 (bins, 2, longest row / 2 + 8)
     places: Array  # int32 (bins, 3, longest row + 1): rows of one class, `above` and `tied` of each

@@ -85,8 +85,8 @@ class Program(NamedTuple):
     gain_tables: Array  # float64 (n_gain_tables, longest table)
     constants: Array  # float64 (n_constants,): fill the first rows
     limits: Array  # float64 (n_limits, 2)
-    fixed_rows: Array  # int64 (n_fixed,): rows to sum with values within [-1, 1]
-    general_rows: Array  # int64 (n_general,): rows to sum with any values
+    sums: Array  # int64 (n_sums, 2): rows to sum, and -1 or the row of a mask: where that is 0, so is the value
+    n_fixed: int  # the first rows to sum have values within [-1, 1]
     stored_rows: Array  # int64 (n_stored, 3): row, condition, whether the policies of the call apply to it
     n_rows: int
     depth: int  # ranks whose order some operation reads

@@ -52,8 +52,8 @@ def add_halves(high, low, digits):
 
 
 @helper
-def add_fixed(row, total):
-    """Add values in [-1, 1] and their squares, each rounded to 2^-96: exact, in any order.
+def add_fixed(row, scale, total):
+    """Add values times a power of 2, in [-1, 1], and their squares, each rounded to 2^-96: exact, in any order.
 
     `total` has three 32-bit digits of each. At most `BLOCK` values: their two halves of 48 bits then fit into 64 bits.
     A sum of floats is rounded where its last bit stands; its bits are then a whole number plus those of the first
@@ -62,11 +62,8 @@ def add_fixed(row, total):
     high, low, high2, low2 = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
     outside = np.int64(0)
     for i in range(len(row)):
-        outside += not (abs(row[i]) <= MAX_FIXED)
-    if outside > 0:
-        return outside
-    for i in range(len(row)):
-        value = row[i]
+        value = row[i] * scale
+        outside += not (abs(value) <= MAX_FIXED)
         rounded = np.float64(value + HIGH)
         high += rounded.view(np.int64) - BITS_OF_HIGH
         low += np.float64((value - (rounded - HIGH)) + LOW).view(np.int64) - BITS_OF_LOW
@@ -74,8 +71,9 @@ def add_fixed(row, total):
         rounded = np.float64(square + HIGH)
         high2 += rounded.view(np.int64) - BITS_OF_HIGH
         low2 += np.float64((square - (rounded - HIGH)) + LOW).view(np.int64) - BITS_OF_LOW
-    add_halves(high, low, total[:3])
-    add_halves(high2, low2, total[3:])
+    if outside == 0:
+        add_halves(high, low, total[:3])
+        add_halves(high2, low2, total[3:])
     return outside
 
 
@@ -123,10 +121,10 @@ def add_general(value, bits, total):
 
 
 @helper
-def add_many(row, bits, n, scaled, digits, total):
+def add_many(row, bits, digits, total):
     """Add values of similar size and their squares, many at a time; if sizes differ, add nothing and return False."""
     largest, smallest = np.int64(0), np.int64(MAGNITUDE)
-    for i in range(n):
+    for i in range(len(bits)):
         magnitude = bits[i] & MAGNITUDE
         largest = max(largest, magnitude)
         smallest = min(smallest, magnitude if magnitude > 0 else np.int64(MAGNITUDE))
@@ -136,12 +134,9 @@ def add_many(row, bits, n, scaled, digits, total):
     if abs(exponent) > 512 or (largest >> 52) - (smallest >> 52) > MAX_BINADES:
         return False
     # a value is at least 2^-21 of that, so its last bit is 2^-73 and that of its square 2^-94 or more
-    scale = math.ldexp(1.0, -int(exponent))
-    for i in range(n):
-        scaled[i] = row[i] * scale
     for d in range(6):
         digits[d] = 0
-    add_fixed(scaled[:n], digits)
+    add_fixed(row, math.ldexp(1.0, -int(exponent)), digits)
     for d in range(3):
         add_digits(digits[d], exponent - 32 * (d + 1), total[0])
         add_digits(digits[3 + d], 2 * exponent - 32 * (d + 1), total[1])
@@ -149,9 +144,10 @@ def add_many(row, bits, n, scaled, digits, total):
 
 
 @helper
-def add_values_of_row(row, bits, scaled, digits, total):
+def add_values_of_row(row, digits, total):
     """Add values and their squares; return the position of one that is not finite, or -1."""
-    if len(row) >= MANY and add_many(row, bits, len(row), scaled, digits, total):
+    bits = row.view(np.int64)
+    if len(row) >= MANY and add_many(row, bits, digits, total):
         return -1
     for i in range(len(row)):
         if not add_general(row[i], bits[i], total):
@@ -160,11 +156,57 @@ def add_values_of_row(row, bits, scaled, digits, total):
 
 
 @helper
+def is_whole(mask):
+    """Return whether a mask is 0 nowhere."""
+    zeros = np.int64(0)
+    for i in range(len(mask)):
+        zeros += mask[i] == 0.0
+    return zeros == 0
+
+
+@helper
+def keep_masked(row, mask, out):
+    """Write a row, with 0 where a mask is 0."""
+    for i in range(len(row)):
+        value = row[i]  # loaded in any case, so that the compiler does several at a time
+        out[i] = value if mask[i] != 0.0 else 0.0
+
+
+@helper
+def add_rows_of_group(program, scratch, at, users, fixed, general, errors):
+    """Add the rows of some users of a block, with 0 where their masks are 0, to the sums of one group.
+
+    Return False on an overflow.
+    """
+    rows, masked, digits = scratch.rows[at], scratch.masked[at], scratch.digits[at]
+    first, last = users
+    known, whole = np.int64(-1), True  # most rows have the same mask
+    for j in range(len(program.sums)):
+        r, mask = program.sums[j]
+        row = rows[r, first:last]
+        if mask >= 0 and mask != known:
+            known, whole = mask, is_whole(rows[mask, first:last])
+        if mask >= 0 and not whole:
+            keep_masked(row, rows[mask, first:last], masked)
+            row = masked[: last - first]
+        of_general = j - program.n_fixed
+        if of_general < 0:
+            if add_fixed(row, 1.0, fixed[j]) > 0:
+                errors[0], errors[1], errors[2] = OUT_OF_RANGE, first + first_outside(row), j
+                return False
+        else:
+            outside = add_values_of_row(row, digits, general[of_general])
+            if outside >= 0:
+                errors[0], errors[1], errors[2] = OVERFLOW, first + outside, of_general
+                return False
+    return True
+
+
+@helper
 def add_rows(program, groups, totals, scratch, span):
     """Add the rows of a block to the sums of all users and of each group; return False on an overflow."""
-    first, n, rows, bits = span.first, span.n, scratch.rows[span.at], scratch.bits[span.at]
-    scaled, digits = scratch.scaled[span.at], scratch.digits[span.at]
-    fixed, general, errors = totals.fixed[span.at], totals.general[span.at], totals.errors[span.at]
+    at, first, n = span.at, span.first, span.n
+    fixed, general, errors = totals.fixed[at], totals.general[at], totals.errors[at]
     for g in range(-1, len(groups)):  # -1 for all users: the whole block at once, else neighbours of one group
         end = 0
         while end < n:
@@ -174,31 +216,18 @@ def add_rows(program, groups, totals, scratch, span):
                 end = i + 1
                 while end < n and groups[g, first + end] == group:
                     end += 1
-            for j in range(len(program.fixed_rows)):
-                row = rows[program.fixed_rows[j], i:end]
-                if add_fixed(row, fixed[group, j]) > 0:
-                    errors[0] = OUT_OF_RANGE
-                    errors[1] = first + i + first_outside(row)
-                    errors[2] = j
-                    return False
-            for j in range(len(program.general_rows)):
-                r = program.general_rows[j]
-                at = add_values_of_row(rows[r, i:end], bits[r, i:end], scaled, digits, general[group, j])
-                if at >= 0:
-                    errors[0] = OVERFLOW
-                    errors[1] = first + i + at
-                    errors[2] = j
-                    return False
+            if not add_rows_of_group(program, scratch, at, (i, end), fixed[group], general[group], errors):
+                errors[1] += first
+                return False
     return True
 
 
-def add_values(values, bits, groups, general, room):
+def add_values(values, groups, general, digits):
     """Add rows of values (n_rows, n_users) to the exact sums of `add_rows`.
 
-    Return a user with a value that is not finite, or -1. `bits` are those of the values. `groups` is None, or int32
-    (n_users,). `general` is that of `Totals`, of one bin. `room` is for `BLOCK` values and the digits of their sum.
+    Return a user with a value that is not finite, or -1. `groups` is None, or int32 (n_users,). `general` is that of
+    `Totals`, of one bin. `digits` is room for those of a sum.
     """
-    scaled, digits = room
     n_users = values.shape[1]
     for first in range(0, n_users, BLOCK):
         last = min(first + BLOCK, n_users)
@@ -211,8 +240,7 @@ def add_values(values, bits, groups, general, room):
                     end = start + 1
                     while end < last and groups[end] == group:
                         end += 1
-                own, own_bits = values[row, start:end], bits[row, start:end]
-                at = add_values_of_row(own, own_bits, scaled, digits, general[group, row])
+                at = add_values_of_row(values[row, start:end], digits, general[group, row])
                 if at >= 0:
                     return start + at
     return np.int64(-1)

@@ -87,7 +87,6 @@ class Sums(NamedTuple):
 
     block: Array  # float64 (bins, N_SUMS, BLOCK)
     bits: Array  # the same memory as int64
-    spare: Array  # float64 (bins, BLOCK)
     ratios: Array  # float64 (bins, at least the rows of the longest slate): new / logged propensity of a few rows
     ratio_bits: Array  # the same memory as int64
     digits: Array  # int64 (bins, 6)
@@ -219,7 +218,7 @@ def add_block(slates, form, block, bits, sums, at, start, n):
     counts[COUNT_EMPTY] += empty
     counts[COUNT_SQUARES] += squares
     for row in form.sums:
-        if not add_many(block[row], bits[row], n, sums.spare[at], sums.digits[at], sums.totals[at, row]):
+        if not add_many(block[row][:n], bits[row][:n], sums.digits[at], sums.totals[at, row]):
             for i in range(n):
                 add_general(block[row, i], bits[row, i], sums.totals[at, row])
 

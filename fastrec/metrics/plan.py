@@ -34,7 +34,7 @@ from fastrec.metrics.statistics import (
     Values,
     constant,
 )
-from fastrec.metrics.sums import ANY_SIZE, Check, Sum, SumList, program_of_sums, rows_and_checks
+from fastrec.metrics.sums import ANY_SIZE, Check, Sum, SumList, program_of_sums, rows_of_condition
 from fastrec.policies import CORRECT, NO_RECS, NO_TRUTH, ONE_CLASS
 from fastrec.runtime.threads import once
 
@@ -230,7 +230,7 @@ class Plan:
         self.counts_any_gain = min(self.min_gains) < 0
         self.tells_grades = bool(self.gain_tables) or any(gain > 1 for gain in self.min_gains)
         self.needs_gains = self.tells_grades or bool(gains)
-        self.array_writer = Writer([ConditionRows(0.0, *rows_and_checks(self.arrays, 0, []))], graded=False)
+        self.array_writer = Writer([ConditionRows(0.0, *rows_of_condition(self.arrays, 0, []))], graded=False)
         order = self.direct.ordered()
         self._position = {i: at for at, i in enumerate(order)}
         self._array_position = {i: len(order) + at for at, i in enumerate(self.arrays.ordered())}
@@ -478,7 +478,7 @@ class Plan:
 
     def _write(self, *, graded: bool) -> Writer:
         conditions = [
-            ConditionRows(min_gain, *rows_and_checks(self.direct, i, self._stored))
+            ConditionRows(min_gain, *rows_of_condition(self.direct, i, self._stored))
             for i, min_gain in enumerate(self.min_gains)
         ]
         return Writer(conditions, graded=graded, expected=self.asked.expected, provided=self.provided)
@@ -492,8 +492,7 @@ class Plan:
         ]
         return Program(
             **writer.arrays(extent),
-            fixed_rows=self.direct.rows(writer, fixed=True),
-            general_rows=self.direct.rows(writer, fixed=False),
+            **self.direct.program_rows(writer),
             stored_rows=np.array(stored, np.int64).reshape(-1, 3),
             find=True,
             n_items=self.asked.n_items if self.reads_size and self.asked.n_items else ANY_SIZE,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -34,6 +35,13 @@ class ConditionRows(NamedTuple):
     min_gain: float
     rows: tuple[Row, ...]
     checks: tuple[tuple[Row, float, float], ...] = ()
+    sums: tuple[Row, ...] = ()  # rows to sum: sums apply the masks of those that are selected
+
+    @property
+    def kept(self) -> tuple[Row, ...]:
+        """The rows that operations fill, for what reads them later."""
+        parts = (row.parts if row.key == op.SELECT else (row,) for row in self.sums)
+        return (*self.rows, *itertools.chain.from_iterable(parts))
 
 
 def walk(rows: Iterable[Row]) -> Iterator[Row]:
@@ -155,7 +163,7 @@ class Writer:
         self._limits: list[tuple[float, float]] = []
         self._statistics: list[tuple[int, float, int, int]] = []
         everything = list(
-            walk(row for condition in conditions for row in (*condition.rows, *(c[0] for c in condition.checks)))
+            walk(row for condition in conditions for row in (*condition.kept, *(c[0] for c in condition.checks)))
         )
         leaves = [row for row in everything if is_leaf(row)]
         self._constants = {
@@ -197,10 +205,16 @@ class Writer:
         """Return the number of a row that the program fills."""
         return self._row_of[condition][row.identity]
 
+    def masked_numbers(self, condition: int, row: Row) -> tuple[int, int]:
+        """Return the number of a row to sum, and that of its mask, -1 without one."""
+        if row.key == op.SELECT:
+            return self.row_number(condition, row.parts[1]), self.row_number(condition, row.parts[0])
+        return self.row_number(condition, row), -1
+
     def _write_condition(self, condition: ConditionRows) -> None:
         self._known: dict[Hashable, int] = {}
         self._row_of.append(self._known)
-        wanted = [*condition.rows, *(check[0] for check in condition.checks)]
+        wanted = [*condition.kept, *(check[0] for check in condition.checks)]
         self._leaves = {row.identity: row for row in walk(wanted) if is_leaf(row)}
         for row in wanted:
             self._write(row)
@@ -215,7 +229,7 @@ class Writer:
         on one value at a time. Kernels read rows of conditions after all operations, and fill others before them.
         """
         own = zip(self._row_of, conditions, strict=True)
-        wanted = [{row.identity: known[row.identity] for row in condition.rows} for known, condition in own]
+        wanted = [{row.identity: known[row.identity] for row in condition.kept} for known, condition in own]
         filled = [*range(len(self._constants)), *(row for *_, row in self._statistics)]
         places, free = {row: place for place, row in enumerate(filled)}, list[int]()
         last = {row: at for at, operation in enumerate(self._ops) for row in _rows_read(operation)}

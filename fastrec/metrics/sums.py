@@ -12,7 +12,7 @@ from fastrec.kernels.program import Program
 from fastrec.metrics.program import Extent, Writer
 from fastrec.metrics.statistics import Row
 
-__all__ = ["ANY_SIZE", "Check", "Failure", "Sum", "SumList", "program_of_sums", "rows_and_checks"]
+__all__ = ["ANY_SIZE", "Check", "Failure", "Sum", "SumList", "program_of_sums", "rows_of_condition"]
 
 Array = np.ndarray[Any, Any]
 ANY_SIZE = 1 << 62
@@ -69,10 +69,12 @@ class SumList:
         """Return the sums in the order of the totals."""
         return [i for fixed in (True, False) for i, each in enumerate(self.sums) if each.fixed is fixed]
 
-    def rows(self, writer: Writer, *, fixed: bool) -> Array:
-        """Return the numbers of the rows of sums, in the order of their places."""
-        numbers = [writer.row_number(each.condition, each.row) for each in self.sums if each.fixed is fixed]
-        return np.array(numbers, np.int64)
+    def program_rows(self, writer: Writer) -> dict[str, Any]:
+        """Return the fields of a kernel's `Program` that name the rows of sums, in the order of the totals."""
+        ordered = [self.sums[i] for i in self.ordered()]
+        numbers = [writer.masked_numbers(each.condition, each.row) for each in ordered]
+        sums = np.array(numbers, np.int64).reshape(-1, 2)
+        return {"sums": sums, "n_fixed": sum(each.fixed for each in ordered)}
 
     def scales(self) -> list[int]:
         """Return the step of each sum, as a power of 1/2."""
@@ -87,20 +89,18 @@ class SumList:
         return [each for each in self.sums if each.fixed is fixed][failure.detail].metric, ""
 
 
-def rows_and_checks(sums: SumList, condition: int, stored: list[tuple[int, Row]]) -> tuple[Any, Any]:
-    """Return the rows of a condition to sum or to store, and its checks."""
-    rows = [each.row for each in sums.sums if each.condition == condition]
-    rows += [row for at, row in stored if at == condition]
+def rows_of_condition(sums: SumList, condition: int, stored: list[tuple[int, Row]]) -> tuple[Any, Any, Any]:
+    """Return the rows of a condition to store, its checks, and the rows to sum."""
+    summed = tuple(each.row for each in sums.sums if each.condition == condition)
     checks = [(check.row, check.low, check.high) for check in sums.checks if check.condition == condition]
-    return tuple(rows), tuple(checks)
+    return tuple(row for at, row in stored if at == condition), tuple(checks), summed
 
 
 def program_of_sums(sums: SumList, writer: Writer) -> Program:
     """Return a program that adds given rows of users, and reads neither lists nor truth."""
     return Program(
         **writer.arrays(Extent(0, 0)),
-        fixed_rows=sums.rows(writer, fixed=True),
-        general_rows=sums.rows(writer, fixed=False),
+        **sums.program_rows(writer),
         stored_rows=np.zeros((0, 3), np.int64),
         find=False,
         n_items=ANY_SIZE,
