@@ -12,7 +12,8 @@ from fastrec.inputs.ragged import read_only
 from fastrec.inputs.slots import MADE, BatchSides
 from fastrec.items.sums import cuts_of
 from fastrec.kernels import listed as kernels
-from fastrec.kernels.ideal_gains import GradedLists
+from fastrec.kernels.ideal_gains import GradedLists, add_ideals
+from fastrec.metrics.program import UNCUT
 from fastrec.metrics.providers import is_relevant
 from fastrec.runtime.compiler import Entry
 from fastrec.runtime.threads import over_users
@@ -21,7 +22,9 @@ __all__ = ["fill_by_cutoffs", "graded_lists", "longest_of", "of_listed", "starts
 
 Array = np.ndarray[Any, Any]
 STEPS_PER_ROW = 8
-_count_within = Entry(kernels.count_within, "count_within", allocates=False)
+MAX_NARROW = 1 << 31  # events whose numbers fit into int32
+_find_last = Entry(kernels.find_last, "find_last", allocates=False)
+_add_ideals = Entry(add_ideals, "add_ideals", allocates=False)
 _sort_gains = Entry(kernels.sort_gains, "sort_gains", allocates=False)
 
 
@@ -33,10 +36,10 @@ def _find_listed(ids: str) -> Entry:
 def _listed(sides: BatchSides) -> kernels.Listed:
     """Find the rows of the truth that lists hold."""
     recs, truth = sides["recs"], sides["truth"]
-    n = len(truth.items)
+    n, n_events = len(truth.items), len(truth.items) + truth.n_users
     lengths = np.diff(recs.indptr).astype(np.int64)
-    of_users, of_rows = np.empty((2, truth.n_users), np.int64), np.empty((2, n), np.int32)
-    places = np.zeros(0 if truth.extra is None else n, np.int64)
+    of_users, of_rows = np.empty((2, truth.n_users), np.int64), np.empty((2, n_events), np.int32)
+    places = np.zeros(0 if truth.extra is None else n_events, np.int64)
     listed = kernels.Listed(*of_users, *of_rows, places, lengths, np.zeros(1, bool))
     items = read_only(truth.items.astype(np.int64, copy=False))
     given = read_only(recs.items), read_only(recs.indptr), items, read_only(truth.indptr), listed, sides["lowest"]
@@ -46,12 +49,14 @@ def _listed(sides: BatchSides) -> kernels.Listed:
 
 
 def _cuts(sides: BatchSides, *cutoffs: int) -> kernels.Cuts:
-    """Return ascending cut-offs, and count the listed rows within each."""
-    listed, n_users = sides["listed rows"], sides["truth"].n_users
-    counts = np.empty((2, len(cutoffs), n_users), np.int64)
-    cuts = kernels.Cuts(np.array(cutoffs, np.int64), *counts, np.empty(len(listed.ranks) + n_users))
-    run = _count_within.suited_to(STEPS_PER_ROW * counts.size, listed, cuts, 0, 0)
-    over_users(functools.partial(run, listed, cuts), n_users, sides["n_threads"])
+    """Return ascending cut-offs, and find the last events of users within each."""
+    listed, n_users, ranks = sides["listed rows"], sides["truth"].n_users, np.array(cutoffs, np.int64)
+    width = np.int32 if len(listed.ranks) < MAX_NARROW else np.int64
+    cuts = kernels.Cuts(ranks, np.empty((len(ranks) + 1, n_users), width), np.empty(len(listed.ranks)))
+    deepest = min(max([k for k in cutoffs if k != UNCUT], default=0), longest_of(listed.n_rec))
+    given = listed, cuts, np.searchsorted(ranks, np.arange(deepest + 2)).astype(np.int64)
+    run = _find_last.suited_to(STEPS_PER_ROW * cuts.last.size, *given, 0, 0)
+    over_users(functools.partial(run, *given), n_users, sides["n_threads"])
     return cuts
 
 
@@ -71,8 +76,14 @@ MADE["gains from 0"] = _gains_from_0
 
 
 def of_listed(sides: BatchSides, values: Array) -> Array:
-    """Return the values of the listed rows, given those of the rows of the truth, which follow from its gains."""
-    return values if sides["truth"].extra is None else values[sides["listed rows"].places]
+    """Return the values of events, given those of the rows of the truth, which follow from its gains.
+
+    What opens a user has any of the values.
+    """
+    listed = sides["listed rows"]
+    if sides["truth"].extra is None or not len(values):
+        return np.full(len(listed.ranks), values[0] if len(values) else 0, values.dtype)
+    return values[listed.places]
 
 
 def starts_among(chosen: Array, indptr: Array) -> Array:
@@ -104,7 +115,11 @@ def graded_lists(sides: BatchSides, gains: Array, relevant: Array, discounts: Ar
         sort = _sort_gains.suited_to(STEPS_PER_ROW * len(ideals), ideals, read_only(starts), 0, 0)
         over_users(functools.partial(sort, ideals, read_only(starts)), truth.n_users, sides["n_threads"])
     arrays = (listed.starts, listed.counts, listed.ranks, own, listed.n_rec, ideals, starts, discounts)
-    return GradedLists(*map(read_only, arrays))
+    lists = GradedLists(*map(read_only, arrays), np.empty(len(ideals) + truth.n_users if len(discounts) > 1 else 0))
+    if len(lists.best):
+        add = _add_ideals.suited_to(len(lists.best), lists, 0, 0)
+        over_users(functools.partial(add, lists), truth.n_users, sides["n_threads"])
+    return lists
 
 
 def fill_by_cutoffs(

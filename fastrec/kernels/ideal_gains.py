@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.kernels.listed import read_values
+from fastrec.kernels.listed import events_of, read_values
 from fastrec.kernels.runs import two_sum
 from fastrec.runtime.compiler import helper
 
@@ -19,74 +19,78 @@ Array = np.ndarray[Any, Any]
 
 
 class GradedLists(NamedTuple):
-    """The listed rows of the truth with their gains, and the gains of the best order of each user."""
+    """The listed rows of the truth as events, with their gains, and the gains of the best order of each user."""
 
     starts: Array  # int64 (n_users,)
     counts: Array  # int64 (n_users,)
-    ranks: Array  # int32: from each start on, ascending
-    gains: Array  # float64, likewise; 0 for items that are not relevant
+    ranks: Array  # int32 (n_events,): 0 opens a user, whose ranks ascend
+    gains: Array  # float64 (n_events,): 0 for items that are not relevant, anything for what opens a user
     n_rec: Array  # int64 (n_users,): lengths of the lists
     ideals: Array  # float64: of relevant items, falling within a user
     ideal_starts: Array  # int64 (n_users + 1,)
     discounts: Array  # float64: 1 / log2(rank + 1), from rank 0 on
+    best: Array  # float64: from ideal_starts[u] + u on, the DCG of the best order of user u at each rank from 0
 
 
-@helper
-def add_ideals(lists, u, first, last):
-    """Return the discounted gains of some ranks of the best order."""
-    start, total = lists.ideal_starts[u], 0.0
-    for i in range(first, last):
-        total += lists.ideals[start + i] * lists.discounts[i + 1]
-    return total
+def add_ideals(lists, first, last):
+    """Write the DCG of the best order of each user at each rank."""
+    for u in range(first, last):
+        start, total = lists.ideal_starts[u], 0.0
+        lists.best[start + u] = total
+        for rank in range(1, lists.ideal_starts[u + 1] - start + 1):
+            total += lists.ideals[start + rank - 1] * lists.discounts[rank]
+            lists.best[start + u + rank] = total
 
 
 def mean_at_hits(lists, cuts, out, first, last):
     """Write the mean of nDCG at the ranks of relevant items; those not listed have the DCG of the list's end."""
-    for u in range(first, last):
-        n_rel = lists.ideal_starts[u + 1] - lists.ideal_starts[u]
-        start, at = lists.starts[u], lists.starts[u] + u
-        whole = add_ideals(lists, u, 0, n_rel) if lists.counts[u] > 0 else 0.0
-        dcg, ideal, total, mean = 0.0, 0.0, 0.0, 0.0
-        hits, known = 0, 0
-        cuts.values[at] = mean
-        for row in range(start, start + lists.counts[u]):
-            at += 1
-            if lists.gains[row] > 0.0:
-                deep = min(np.int64(lists.ranks[row]), n_rel)
-                ideal += add_ideals(lists, u, known, deep)
-                known = deep
-                dcg += lists.gains[row] * lists.discounts[lists.ranks[row]]
-                total += dcg / ideal
-                hits += 1
-                mean = (total + (n_rel - hits) * (dcg / whole)) / n_rel
-            cuts.values[at] = mean
+    u, hits, dcg, total = first - 1, 0, 0.0, 0.0
+    begin, end = events_of(lists, first, last)
+    ranks, gains, values = lists.ranks[begin:end], lists.gains[begin:end], cuts.values[begin:end]
+    for at in range(len(ranks)):
+        is_row, rank = ranks[at] > 0, np.int64(ranks[at])
+        is_hit = is_row & (gains[at] > 0.0)
+        u += not is_row
+        n_rel, best = lists.ideal_starts[u + 1] - lists.ideal_starts[u], lists.ideal_starts[u] + u
+        hits = (hits if is_row else 0) + is_hit
+        discounted = gains[at] * lists.discounts[rank]
+        dcg = (dcg if is_row else 0.0) + (discounted if is_hit else 0.0)
+        ndcg = dcg / lists.best[best + min(rank, n_rel)]
+        total = (total if is_row else 0.0) + (ndcg if is_hit else 0.0)
+        mean = (total + (n_rel - hits) * (dcg / lists.best[best + n_rel])) / n_rel
+        values[at] = mean if hits > 0 else 0.0
     read_values(cuts, out, first, last)
+
+
+@helper
+def next_fall(ideals, i, n_rel):
+    """Return how many gains of the best order there are down to where those at i end."""
+    while i + 1 < n_rel and ideals[i + 1] == ideals[i]:
+        i += 1
+    return i + 1
 
 
 def mean_at_levels(lists, cuts, out, first, last):
     """Write the mean of nDCG at the ranks where the ideal gain falls, and at the end of a list longer than that."""
     for u in range(first, last):
-        best, n_rel = lists.ideal_starts[u], lists.ideal_starts[u + 1] - lists.ideal_starts[u]
+        start, n_rel = lists.ideal_starts[u], lists.ideal_starts[u + 1] - lists.ideal_starts[u]
+        ideals, best = lists.ideals[start : start + n_rel], lists.best[start + u :]
         for nth in range(len(out)):
-            n, at, end = min(cuts.ranks[nth], lists.n_rec[u]), lists.starts[u], lists.starts[u] + lists.counts[u]
-            if cuts.within[nth, u] == 0:
-                out[nth, u] = 0.0
-                continue
-            dcg, ideal, total = 0.0, 0.0, 0.0
-            levels = 0
-            for i in range(n_rel):
-                ideal += lists.ideals[best + i] * lists.discounts[i + 1]
-                while at < end and lists.ranks[at] <= min(i + 1, n):
+            n, at, end = min(cuts.ranks[nth], lists.n_rec[u]), lists.starts[u], cuts.last[nth, u] + 1
+            dcg, total = 0.0, 0.0
+            i, levels = 0, 0
+            while i < n_rel and at < end or 0 < i < n_rel:
+                i = next_fall(ideals, i, n_rel)
+                while at < end and lists.ranks[at] <= i:
                     dcg += lists.gains[at] * lists.discounts[lists.ranks[at]]
                     at += 1
-                if i + 1 == n_rel or lists.ideals[best + i + 1] < lists.ideals[best + i]:
-                    total += dcg / ideal
-                    levels += 1
-            if n > n_rel + 1 and n_rel > 0:
-                while at < end and lists.ranks[at] <= n:
+                total += dcg / best[i]
+                levels += 1
+            if n > n_rel + 1 and levels > 0:
+                while at < end:
                     dcg += lists.gains[at] * lists.discounts[lists.ranks[at]]
                     at += 1
-                total += dcg / ideal
+                total += dcg / best[n_rel]
                 levels += 1
             out[nth, u] = total / levels if levels > 0 else 0.0
 
@@ -98,18 +102,17 @@ def sum_by_lost_gain(lists, cuts, out, first, last):
     """
     for u in range(first, last):
         best, n_rel = lists.ideal_starts[u], lists.ideal_starts[u + 1] - lists.ideal_starts[u]
-        start, at = lists.starts[u], lists.starts[u] + u
-        cuts.values[at] = 0.0
-        if lists.counts[u] == 0:
+        start, count = lists.starts[u], lists.counts[u]
+        cuts.values[start - 1] = 0.0
+        if count == 0:
             continue
         every = 0.0
         for i in range(n_rel):
             every += lists.ideals[best + i]
         lost, rest, total = 0.0, 0.0, 0.0
         known = 0
-        for row in range(start, start + lists.counts[u]):
-            at += 1
-            rank, gain = lists.ranks[row], lists.gains[row]
+        for at in range(start, start + count):
+            rank, gain = lists.ranks[at], lists.gains[at]
             while known < min(rank, n_rel):
                 lost, error = two_sum(lost, max(lists.ideals[best + known], 1.0))
                 rest += error

@@ -1,7 +1,8 @@
 """Statistics of the judged items of lists: preferences, inferred and interpolated precision, what is not judged.
 
-Each function works on a range of users, so that ranges can run in threads. It walks along the listed rows of the truth
-once and writes a number for each user and each cut-off: into out (n_cutoffs, n_users).
+Each function works on a range of users, so that ranges can run in threads. It walks along the events of users once
+and writes a number for each user and each cut-off: into out (n_cutoffs, n_users). Their statements have no branches
+that depend on where users begin, see `fastrec.kernels.listed.Listed`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from fastrec.kernels.listed import read_values
+from fastrec.kernels.listed import events_of, read_values
 from fastrec.runtime.compiler import helper
 
 Array = np.ndarray[Any, Any]
@@ -24,12 +25,12 @@ NEAREST: Final = 1.0  # how a number of hits is rounded: 0 is up
 
 
 class JudgedLists(NamedTuple):
-    """The listed rows of the truth, with a kind for each, and the judgements of users."""
+    """The listed rows of the truth as events, with a kind for each, and the judgements of users."""
 
     starts: Array  # int64 (n_users,)
     counts: Array  # int64 (n_users,)
-    ranks: Array  # int32: from each start on, ascending
-    kinds: Array  # int8, likewise
+    ranks: Array  # int32 (n_events,): 0 opens a user, whose ranks ascend
+    kinds: Array  # int8 (n_events,): anything for what opens a user
     n_rec: Array  # int64 (n_users,): lengths of the lists
     n_rel: Array  # int64 (n_users,): relevant items of the truth
     n_other: Array  # int64 (n_users,): items of the truth that were judged not relevant
@@ -38,51 +39,49 @@ class JudgedLists(NamedTuple):
 
 def count_judged(judged, cuts, _, out, first, last):
     """Count the judged items within a cut-off."""
-    for u in range(first, last):
-        start, at = judged.starts[u], judged.starts[u] + u
-        count = 0
-        cuts.values[at] = count
-        for row in range(start, start + judged.counts[u]):
-            at += 1
-            count += judged.kinds[row] >= NOT_RELEVANT
-            cuts.values[at] = count
+    count = 0
+    begin, end = events_of(judged, first, last)
+    ranks, kinds, values = judged.ranks[begin:end], judged.kinds[begin:end], cuts.values[begin:end]
+    for at in range(len(ranks)):
+        is_row = ranks[at] > 0
+        count = (count if is_row else 0) + (is_row & (kinds[at] >= NOT_RELEVANT))
+        values[at] = count
     read_values(cuts, out, first, last)
 
 
 def sum_preferences(judged, cuts, parameters, out, first, last):
     """Sum over hits the share of judged others that they are above: of n_rel, or of n_other if fewer (parameter 0)."""
-    for u in range(first, last):
+    u, others, total = first - 1, 0, 0.0
+    begin, end = events_of(judged, first, last)
+    ranks, kinds, values = judged.ranks[begin:end], judged.kinds[begin:end], cuts.values[begin:end]
+    for at in range(len(ranks)):
+        is_row, kind = ranks[at] > 0, kinds[at]
+        u += not is_row
         n_rel = judged.n_rel[u]
         most = n_rel if parameters[0] > 0.0 else min(n_rel, judged.n_other[u])
-        start, at = judged.starts[u], judged.starts[u] + u
-        others, total = 0, 0.0
-        cuts.values[at] = total
-        for row in range(start, start + judged.counts[u]):
-            at += 1
-            if judged.kinds[row] == NOT_RELEVANT:
-                others += 1
-            elif judged.kinds[row] == RELEVANT:
-                total += 1.0 - min(others, n_rel) / most if others > 0 else 1.0
-            cuts.values[at] = total
+        others = (others if is_row else 0) + (is_row & (kind == NOT_RELEVANT))
+        share = 1.0 - min(others, n_rel) / most if others > 0 else 1.0
+        total = (total if is_row else 0.0) + (share if is_row & (kind == RELEVANT) else 0.0)
+        values[at] = total
     read_values(cuts, out, first, last)
 
 
 def sum_inferred(judged, cuts, _, out, first, last):
     """Sum over hits the precision that the judged items above them let expect."""
-    for u in range(first, last):
-        start, at = judged.starts[u], judged.starts[u] + u
-        hits, others, pooled, total = 0, 0, 0, 0.0
-        cuts.values[at] = total
-        for row in range(start, start + judged.counts[u]):
-            at += 1
-            rank, kind = judged.ranks[row], judged.kinds[row]
-            others += kind == NOT_RELEVANT
-            pooled += kind == POOLED
-            if kind == RELEVANT:
-                share = (hits + EPSILON) / (hits + others + 2 * EPSILON)
-                total += 1.0 / rank + (hits + others + pooled) / rank * share
-                hits += 1
-            cuts.values[at] = total
+    hits, others, pooled, total = 0, 0, 0, 0.0
+    begin, end = events_of(judged, first, last)
+    ranks, kinds, values = judged.ranks[begin:end], judged.kinds[begin:end], cuts.values[begin:end]
+    for at in range(len(ranks)):
+        is_row, kind, rank = ranks[at] > 0, kinds[at], max(np.int64(ranks[at]), 1)
+        is_hit = is_row & (kind == RELEVANT)
+        hits = hits if is_row else 0
+        others = (others if is_row else 0) + (is_row & (kind == NOT_RELEVANT))
+        pooled = (pooled if is_row else 0) + (is_row & (kind == POOLED))
+        share = (hits + EPSILON) / (hits + others + 2 * EPSILON)
+        term = 1.0 / rank + (hits + others + pooled) / rank * share
+        total = (total if is_row else 0.0) + (term if is_hit else 0.0)
+        hits += is_hit
+        values[at] = total
     read_values(cuts, out, first, last)
 
 
@@ -97,18 +96,18 @@ def hits_of_level(level, n_rel, rounding):
 
 def find_precision(judged, cuts, parameters, out, first, last):
     """Find the largest precision at the ranks with a level of recall; the parameters are the rounding and the level."""
-    for u in range(first, last):
-        least = hits_of_level(parameters[1], judged.n_rel[u], parameters[0])
-        start, at = judged.starts[u], judged.starts[u] + u
-        hits, best = 0, 0.0
-        cuts.values[at] = best
-        for row in range(start, start + judged.counts[u]):
-            at += 1
-            if judged.kinds[row] == RELEVANT:
-                hits += 1
-                if hits >= least:
-                    best = max(best, hits / judged.ranks[row])
-            cuts.values[at] = best
+    u, hits, best = first - 1, 0, 0.0
+    begin, end = events_of(judged, first, last)
+    ranks, kinds, values = judged.ranks[begin:end], judged.kinds[begin:end], cuts.values[begin:end]
+    for at in range(len(ranks)):
+        is_row = ranks[at] > 0
+        is_hit = is_row & (kinds[at] == RELEVANT)
+        u += not is_row
+        hits = (hits if is_row else 0) + is_hit
+        counts = is_hit & (hits >= hits_of_level(parameters[1], judged.n_rel[u], parameters[0]))
+        precision = hits / max(np.int64(ranks[at]), 1)
+        best = max(best if is_row else 0.0, precision if counts else 0.0)
+        values[at] = best
     read_values(cuts, out, first, last)
 
 
@@ -124,7 +123,7 @@ def mean_precision_of_levels(judged, cuts, parameters, out, first, last):
             least[level] = hits_of_level(level / 10, judged.n_rel[u], parameters[0])
         at, hits, before = start, 0, 0
         for nth in range(len(out)):
-            while at < start + cuts.within[nth, u]:
+            while at <= cuts.last[nth, u]:
                 hits += judged.kinds[at] == RELEVANT
                 at += 1
             if nth > 0 and hits == before:
@@ -152,46 +151,46 @@ def find_median(judged, cuts, _, out, first, last):
     most = 0
     for u in range(first, last):
         most = max(most, judged.counts[u])
-    ranks = np.empty(most, np.int64)
-    for u in range(first, last):
-        start, at = judged.starts[u], judged.starts[u] + u
-        hits, median = 0, 0.0
-        cuts.values[at] = median
-        for row in range(start, start + judged.counts[u]):
-            at += 1
-            if judged.kinds[row] == RELEVANT:
-                ranks[hits] = judged.ranks[row]
-                hits += 1
-                median = (ranks[(hits - 1) // 2] + ranks[hits // 2]) / 2
-            cuts.values[at] = median
+    known, hits = np.empty(most + 1, np.int64), 0
+    begin, end = events_of(judged, first, last)
+    ranks, kinds, values = judged.ranks[begin:end], judged.kinds[begin:end], cuts.values[begin:end]
+    for at in range(len(ranks)):
+        is_row = ranks[at] > 0
+        hits = hits if is_row else 0
+        known[hits] = ranks[at]  # the next hit takes the place of a row that is none
+        hits += is_row & (kinds[at] == RELEVANT)
+        middle = known[max(hits - 1, 0) // 2] + known[hits // 2]
+        values[at] = middle / 2 if hits > 0 else 0.0
     read_values(cuts, out, first, last)
 
 
 def sum_residual(judged, cuts, _, out, first, last):
     """Sum the weights (1 - p) p^(r - 1) of ranks that are not judged, and of those past the end; weights[r] is p^r."""
-    for u in range(first, last):
-        start, at = judged.starts[u], judged.starts[u] + u
-        known, total = 0, 0.0  # down to which rank all weights are added
-        cuts.values[at] = judged.weights[known]
-        for row in range(start, start + judged.counts[u]):
-            at += 1
-            if judged.kinds[row] >= NOT_RELEVANT:
-                total += judged.weights[known] - judged.weights[judged.ranks[row] - 1]
-                known = np.int64(judged.ranks[row])
-            cuts.values[at] = total + judged.weights[known]
+    known, total = np.int64(0), 0.0  # down to which rank all weights are added
+    begin, end = events_of(judged, first, last)
+    ranks, kinds, values = judged.ranks[begin:end], judged.kinds[begin:end], cuts.values[begin:end]
+    for at in range(len(ranks)):
+        is_row, rank = ranks[at] > 0, np.int64(ranks[at])
+        is_judged = is_row & (kinds[at] >= NOT_RELEVANT)
+        known = known if is_row else np.int64(0)
+        between = judged.weights[known] - judged.weights[max(rank, 1) - 1]
+        total = (total if is_row else 0.0) + (between if is_judged else 0.0)
+        known = rank if is_judged else known
+        values[at] = total + judged.weights[known]
     read_values(cuts, out, first, last)
 
 
 def sum_by_misses(judged, cuts, _, out, first, last):
     """Sum 1 / log2(2 + m) over hits, with m items above that are not relevant; weights[r] is 1 / log2(r + 1)."""
-    for u in range(first, last):
-        start, at = judged.starts[u], judged.starts[u] + u
-        hits, total = 0, 0.0
-        cuts.values[at] = total
-        for row in range(start, start + judged.counts[u]):
-            at += 1
-            if judged.kinds[row] == RELEVANT:
-                total += judged.weights[judged.ranks[row] - hits]
-                hits += 1
-            cuts.values[at] = total
+    hits, total = 0, 0.0
+    begin, end = events_of(judged, first, last)
+    ranks, kinds, values = judged.ranks[begin:end], judged.kinds[begin:end], cuts.values[begin:end]
+    for at in range(len(ranks)):
+        is_row = ranks[at] > 0
+        is_hit = is_row & (kinds[at] == RELEVANT)
+        hits = hits if is_row else 0
+        weight = judged.weights[ranks[at] - hits]
+        total = (total if is_row else 0.0) + (weight if is_hit else 0.0)
+        hits += is_hit
+        values[at] = total
     read_values(cuts, out, first, last)

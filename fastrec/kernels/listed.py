@@ -13,7 +13,7 @@ from fastrec.kernels.codes import FINE
 from fastrec.kernels.hits import SLOTS_PER_ID, SMALL_ROWS, SMALL_TABLE, find_hits, order_by_rank, sort_descending
 from fastrec.runtime.compiler import helper
 
-__all__ = ["Cuts", "Listed", "count_within", "find_listed", "read_values", "sort_gains"]
+__all__ = ["Cuts", "Listed", "events_of", "find_last", "find_listed", "read_values", "sort_gains"]
 
 Array = np.ndarray[Any, Any]
 
@@ -21,25 +21,26 @@ Array = np.ndarray[Any, Any]
 class Listed(NamedTuple):
     """The listed rows of the truth; those of user u are at `starts[u]` to `starts[u] + counts[u]`.
 
-    Those of neighbours mostly touch each other, so that they stay in faster caches than the truth.
+    They are events, as in `fastrec.kernels.hits.Scratch`: an event of rank 0 opens each user, so loops over the events
+    of all users need no loop over those of one. The length of such a loop cannot be predicted, which costs more than
+    the work for a row. Events of neighbours touch each other within the ranges of `find_listed`.
     """
 
     starts: Array  # int64 (n_users,)
     counts: Array  # int64 (n_users,)
-    ranks: Array  # int32 (n_truth_rows,), ascending
-    sources: Array  # int32 (n_truth_rows,): the place of each row among those of the user's truth, from 0
-    places: Array  # int64 (n_truth_rows,): its place among all rows of the truth; or empty
+    ranks: Array  # int32 (n_truth_rows + n_users,), ascending within a user
+    sources: Array  # int32, likewise: the place of each row among those of the user's truth, from 0
+    places: Array  # int64, likewise: its place among all rows of the truth, 0 for what opens a user; or empty
     n_rec: Array  # int64 (n_users,): lengths of the lists
     at_fault: Array  # bool (1,): whether the rows of a user are at fault
 
 
 class Cuts(NamedTuple):
-    """Cut-offs, and room for a statistic of lists that changes only at listed rows."""
+    """Cut-offs, and room for a statistic of lists that changes only at events."""
 
     ranks: Array  # int64 (n_cutoffs,), ascending
-    within: Array  # int64 (n_cutoffs, n_users): listed rows within a cut-off
-    slots: Array  # int64 (n_cutoffs, n_users): where `values` has the value after these rows
-    values: Array  # float64 (n_truth_rows + n_users,): from starts[u] + u on, before user u's first row and after each
+    last: Array  # int32 or int64 (n_cutoffs + 1, n_users): the last event of each user within a cut-off, and of all
+    values: Array  # float64 (n_truth_rows + n_users,): the value after each event
 
 
 def find_listed(items, indptr, truth, truth_indptr, listed, lowest, first, last):
@@ -57,10 +58,13 @@ def find_listed(items, indptr, truth, truth_indptr, listed, lowest, first, last)
             bits += 1
     table, base = np.zeros(1 << bits, np.int32), np.int64(1)
     marks = np.empty(longest + 1, np.int32)
-    at = truth_indptr[first]
+    at = truth_indptr[first] + first
     for u in range(first, last):
         start, end = truth_indptr[u], truth_indptr[u + 1]
-        row, ranks, sources = items[indptr[u] : indptr[u + 1]], listed.ranks[at:end], listed.sources[at:end]
+        listed.ranks[at] = 0
+        at += 1
+        row, room = items[indptr[u] : indptr[u + 1]], at + (end - start)
+        ranks, sources = listed.ranks[at:room], listed.sources[at:room]
         code, _, hits, base = find_hits(row, truth[start:end], lowest, table, base, ranks, sources)
         if code != FINE:
             listed.at_fault[0], hits = True, 0
@@ -72,23 +76,40 @@ def find_listed(items, indptr, truth, truth_indptr, listed, lowest, first, last)
         at += hits
 
 
-def count_within(listed, cuts, first, last):
-    """Count the listed rows of each user within the cut-offs."""
-    for u in range(first, last):
-        rows, start = 0, listed.starts[u]
-        for nth in range(len(cuts.ranks)):
-            while rows < listed.counts[u] and listed.ranks[start + rows] <= cuts.ranks[nth]:
-                rows += 1
-            cuts.within[nth, u], cuts.slots[nth, u] = rows, start + u + rows
+@helper
+def events_of(lists, first, last):
+    """Return the ends of the range of the events of some users."""
+    return lists.starts[first] - 1, lists.starts[last - 1] + lists.counts[last - 1]
+
+
+def find_last(listed, cuts, bucket, first, last):
+    """Find the last event of each user within each cut-off; `bucket` has the first cut-off that includes a rank."""
+    for nth in range(len(cuts.last)):
+        row = cuts.last[nth, first:last]
+        for i in range(len(row)):
+            row[i] = 0
+    begin, end = events_of(listed, first, last)
+    u, ranks, deepest = first - 1, listed.ranks[begin:end], len(bucket) - 1
+    for at in range(len(ranks)):
+        is_row = ranks[at] > 0
+        u += not is_row
+        cuts.last[bucket[min(ranks[at], deepest)], u] += is_row
+    own, starts = cuts.last[0, first:last], listed.starts[first:last]
+    for i in range(len(own)):
+        own[i] += starts[i] - 1
+    for nth in range(1, len(cuts.last)):
+        own, before = cuts.last[nth, first:last], cuts.last[nth - 1, first:last]
+        for i in range(len(own)):
+            own[i] += before[i]
 
 
 @helper
 def read_values(cuts, out, first, last):
-    """Write the value of each user at each cut-off, from those after each listed row."""
+    """Write the value of each user at each cut-off, from those after each event."""
     for nth in range(len(out)):
-        row, slots = out[nth, first:last], cuts.slots[nth, first:last]
+        row, events = out[nth, first:last], cuts.last[nth, first:last]
         for i in range(len(row)):
-            row[i] = cuts.values[np.uint64(slots[i])]
+            row[i] = cuts.values[np.uint64(events[i])]
 
 
 def sort_gains(gains, indptr, first, last):
