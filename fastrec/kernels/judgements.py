@@ -159,7 +159,7 @@ def find_median(judged, cuts, _, out, first, last):
         hits = hits if is_row else 0
         known[hits] = ranks[at]  # the next hit takes the place of a row that is none
         hits += is_row & (kinds[at] == RELEVANT)
-        middle = known[max(hits - 1, 0) // 2] + known[hits // 2]
+        middle = known[max(hits - 1, 0) >> 1] + known[hits >> 1]
         values[at] = middle / 2 if hits > 0 else 0.0
     read_values(cuts, out, first, last)
 

@@ -195,24 +195,17 @@ def filter_block(scratch, ties, expected, indptr, gains, span, min_gain):
 
 @helper
 def count_hits(ranks, n_events, bucket, counts, n):
-    """Count the hits of each user within each cut-off."""
-    n_cutoffs = len(counts)
-    if n_cutoffs == 0:
-        return
-    for c in range(n_cutoffs):
+    """Count the hits of each user within each cut-off; the last of the counts is without one."""
+    for c in range(len(counts)):
         for i in range(n):
             counts[c, i] = 0
     last = np.int32(len(bucket) - 1)
     i = -1
     for e in range(n_events):
-        rank = ranks[e]
-        if rank == 0:
-            i += 1
-        else:
-            c = bucket[min(rank, last)]
-            if c < n_cutoffs:
-                counts[c, i] += 1
-    for c in range(1, n_cutoffs):
+        is_hit = ranks[e] > 0
+        i += not is_hit
+        counts[bucket[min(ranks[e], last)], i] += is_hit
+    for c in range(1, len(counts)):
         for i in range(n):
             counts[c, i] += counts[c - 1, i]
 

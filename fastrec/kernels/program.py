@@ -117,22 +117,21 @@ class Block(NamedTuple):
     rows: Array  # float64 (n_rows, BLOCK)
 
 
+# The loops over events have no branch that depends on where users begin: it could not be predicted, see
+# `fastrec.kernels.listed.Listed`. The weight of rank 0, which opens a user, is 0.
+
+
 @helper
 def rank_series(kind, ranks, weights, sums, n_events):
     """Write running sums, over the hits of each user, of terms that depend on the ranks."""
-    total = 0.0
-    nth = 0
+    total, nth = 0.0, 0
     for e in range(n_events):
-        rank = ranks[e]
-        if rank == 0:
-            total = 0.0
-            nth = 0
+        is_hit, weight = ranks[e] > 0, weights[ranks[e]]
+        nth = (nth if is_hit else 0) + is_hit
+        if kind == PRECISION:
+            total = (total if is_hit else 0.0) + nth / max(ranks[e], 1)
         else:
-            nth += 1
-            if kind == PRECISION:
-                total += nth / rank
-            elif nth == 1 or kind == LAST:
-                total = weights[rank]
+            total = weight if kind == LAST or nth <= 1 else total
         sums[e] = total
 
 
@@ -141,16 +140,16 @@ def gain_series(series, ranks, gains, graded, sums, n_events):
     """Write running sums, over the hits of each user, of terms that depend on ranks and gains; without these, of 1."""
     total = 0.0
     survival = 1.0
+    plain = map_gain(1.0, series.gain_map, series.tables)
     for e in range(n_events):
         rank = ranks[e]
-        if rank == 0:
-            total = 0.0
-            survival = 1.0
+        if rank == 0 and graded:
+            total, survival = 0.0, 1.0
         else:
-            gain = map_gain(gains[e] if graded else 1.0, series.gain_map, series.tables)
+            gain = map_gain(gains[e], series.gain_map, series.tables) if graded else plain
+            total, survival = (total, survival) if rank > 0 else (0.0, 1.0)
             total += survival * gain * series.weights[rank]
-            if series.kind == CASCADE:
-                survival *= 1.0 - gain
+            survival *= 1.0 - gain if series.kind == CASCADE and rank > 0 else 1.0
         sums[e] = total
 
 
@@ -207,11 +206,11 @@ def read_sorted(sums, starts, limits, out, n):
 @helper
 def hits_at(ranks, start, limits, cutoff, out, n):
     """Count hits within the first limits[i] ranks and within the cut-off."""
-    for i in range(n):
-        limit = min(np.int64(limits[i]), cutoff)
-        hits = 0
-        for j in range(start[i] + 1, start[i + 1]):
-            hits += ranks[j] <= limit
+    i, hits = -1, 0
+    for e in range(start[n]):
+        is_hit = ranks[e] > 0
+        i += not is_hit
+        hits = (hits if is_hit else 0) + (is_hit & (ranks[e] <= min(np.int64(limits[i]), cutoff)))
         out[i] = hits
 
 
