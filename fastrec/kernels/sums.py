@@ -26,9 +26,9 @@ MAX_FIXED = 1.0 + 1e-9  # a ratio may round past its bound
 MAGNITUDE = 0x7FFFFFFFFFFFFFFF  # the bits of a double without its sign
 MANY = 16  # users from which they are added together
 HIGH = 24.0  # 1.5 * 2^4: a value up to 8 added to it is rounded to 2^-48, which is its last bit
-BITS_OF_HIGH = 0x4038000000000000
+BITS_OF_HIGH = np.uint64(0x4038000000000000)
 LOW = 1.5 * 2.0**-44  # likewise for what is left of the value, rounded to 2^-96
-BITS_OF_LOW = 0x3D38000000000000
+BITS_OF_LOW = np.uint64(0x3D38000000000000)
 MAX_BINADES = 20  # between values whose squares have no bit below the digits of `add_fixed`, see `add_many`
 
 
@@ -41,6 +41,12 @@ class Totals(NamedTuple):
     data_counts: Array  # int64 (bins, N_DATA_COUNTS)
     errors: Array  # int64 (bins, 3): code, user, detail
     stored: Array  # float64 (n_stored, n_users)
+
+
+@helper
+def without(bits, of_others):
+    """Return the whole number that is left of a sum of bits."""
+    return np.uint64(bits - of_others).view(np.int64)
 
 
 @helper
@@ -59,21 +65,22 @@ def add_fixed(row, scale, total):
     A sum of floats is rounded where its last bit stands; its bits are then a whole number plus those of the first
     float. That takes no conversion. Returns how many values are NaN or outside the range; then nothing is added.
     """
-    high, low, high2, low2 = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
+    zero, n = np.uint64(0), np.uint64(len(row))
+    high, low, high2, low2 = zero, zero, zero, zero  # they wrap around, as only unsigned integers may
     outside = np.int64(0)
     for i in range(len(row)):
         value = row[i] * scale
         outside += not (abs(value) <= MAX_FIXED)
         rounded = np.float64(value + HIGH)
-        high += rounded.view(np.int64) - BITS_OF_HIGH
-        low += np.float64((value - (rounded - HIGH)) + LOW).view(np.int64) - BITS_OF_LOW
+        high += rounded.view(np.uint64)
+        low += np.float64((value - (rounded - HIGH)) + LOW).view(np.uint64)
         square = value * value
         rounded = np.float64(square + HIGH)
-        high2 += rounded.view(np.int64) - BITS_OF_HIGH
-        low2 += np.float64((square - (rounded - HIGH)) + LOW).view(np.int64) - BITS_OF_LOW
+        high2 += rounded.view(np.uint64)
+        low2 += np.float64((square - (rounded - HIGH)) + LOW).view(np.uint64)
     if outside == 0:
-        add_halves(high, low, total[:3])
-        add_halves(high2, low2, total[3:])
+        add_halves(without(high, n * BITS_OF_HIGH), without(low, n * BITS_OF_LOW), total[:3])
+        add_halves(without(high2, n * BITS_OF_HIGH), without(low2, n * BITS_OF_LOW), total[3:])
     return outside
 
 
