@@ -21,7 +21,8 @@ RECIPROCAL: Final = 3  # goes on with (1 - g) r / (r + 1), within k ranks
 PATIENCE: Final = 4  # goes on with (1 - g) p
 GOAL: Final = 5  # goes on with (1 - g) ((r + 2t - 1) / (r + 2t))^2
 WITHIN_K: Final = (BPM, CUT, RECIPROCAL)
-KNOWN: Final = 1024  # sums of reciprocals that are kept
+UNCUT: Final = 1 << 62
+MAX_KNOWN: Final = 1024  # terms of `weight_past` that are kept
 
 
 class UserModel(NamedTuple):
@@ -54,24 +55,20 @@ def goes_on(model, rank, gain, found, rest):
 
 
 @helper
-def fill_reciprocals(known):
-    """Write the first sums of reciprocals."""
-    for n in range(len(known)):
-        known[n] = reciprocals(n)
-
-
-@helper
 def weight_past(model, n, k, found, known):
     """Return the sum of the weights of the ranks past n that hold no gain; that of the first of them is 1."""
     kind, parameter, end = model.kind, model.parameter, model.depth
     if kind == RECIPROCAL:
-        down_to_k = known[k] if k < KNOWN else reciprocals(k)
-        return (n + 1.0) * (down_to_k - (known[n] if n < KNOWN else reciprocals(n)))
+        down_to_k = known[k] if k < len(known) else reciprocals(k)
+        return (n + 1.0) * (down_to_k - (known[n] if n < len(known) else reciprocals(n)))
     if kind in WITHIN_K:
         return float(k - n)
     if kind == PATIENCE:
         return -math.expm1((end - n) * math.log1p(parameter - 1.0)) / (1.0 - parameter)
-    return weight_of_misses(start_of_misses(model, n, found), end - n)
+    start = start_of_misses(model, n, found)
+    if start < len(known) and start == math.floor(start):
+        return known[np.int64(start)]
+    return weight_of_misses(start, end - n)
 
 
 @helper
@@ -87,6 +84,20 @@ def start_of_misses(model, n, found):
 def weight_of_misses(start, misses):
     """Return the sum of the weights of ranks without a gain for a start of `start_of_misses`; that of the first is 1."""
     return 1.0 + start * start * inverse_squares(start + 1.0, misses - 1) if misses > 0 else 0.0
+
+
+@helper
+def n_known(model, deepest):
+    """Return how many terms of `weight_past` to keep for rows down to a rank."""
+    is_kept = model.kind == RECIPROCAL or (model.depth >= UNCUT and (model.kind == INST or model.kind == GOAL))
+    return min(deepest + 3, MAX_KNOWN) if is_kept else 0
+
+
+@helper
+def fill_known(model, known):
+    """Write terms of `weight_past`: sums of reciprocals, or weights of ranks without a gain and without an end."""
+    for n in range(len(known)):
+        known[n] = reciprocals(n) if model.kind == RECIPROCAL else weight_of_misses(np.float64(n), model.depth)
 
 
 @helper
@@ -141,18 +152,19 @@ def expect_gain(lists, model, cutoffs, out, first, last):
     `lists` has gains of 0 for items that are not relevant. Writes a number for each user and ascending cut-off, into
     out (n_cutoffs, n_users).
     """
-    most = 0  # ranks that users read without a gain
+    most, deepest = 0, 0  # ranks that users read without a gain, and the last rank with one
     for u in range(first, last):
         most = max(most, upper_misses(lists, u, cutoffs[-1]))
+        deepest = max(deepest, lists.ranks[lists.starts[u] + lists.counts[u] - 1])
     before = np.empty((2, most + 1))
     walk_misses(model, before, most)
-    known = np.empty(KNOWN if model.kind == RECIPROCAL else 0)  # sums of reciprocals
-    fill_reciprocals(known)
+    known = np.empty(n_known(model, deepest))
+    fill_known(model, known)
     for u in range(first, last):
         at, end, n = lists.starts[u], lists.starts[u] + lists.counts[u], np.int64(0)
         reach, found, rest, total, weights, mean = 1.0, 0.0, 0.0, 0.0, 0.0, 0.0
         for nth in range(len(cutoffs)):
-            k, above = min(cutoffs[nth] if cutoffs[nth] < 1 << 62 else lists.n_rec[u], model.depth), at
+            k, above = min(cutoffs[nth] if cutoffs[nth] < UNCUT else lists.n_rec[u], model.depth), at
             while at < end and lists.ranks[at] <= k and reach > 0.0:
                 rank, gain = np.int64(lists.ranks[at]), lists.gains[at]
                 if n == 0:
