@@ -123,7 +123,7 @@ class _LaunchSums:
                 self._arrays = own
                 return
             for mine, more in zip(self._arrays, own, strict=True):
-                mine += more
+                np.add(mine, more, out=mine)
 
     def read(self) -> BatchSums:
         """Return the sums."""

@@ -46,9 +46,9 @@ class GivenRows:
         return self._kept
 
     def part(self, first: int, last: int) -> tuple[Array, Listed | None]:
-        """Return the rows of the users first..last-1, float64 (n_rows, last - first), and their hits if a provider asks.
+        """Return the rows of the users first..last-1, float64 (n_rows, last - first), and their hits.
 
-        Without hits, the rows of a user may be at fault.
+        These are None if no provider asks for them, or if the rows of a user are at fault.
         """
         if not self._by_part:
             return self._kept[:, first:last], None

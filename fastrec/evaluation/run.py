@@ -59,7 +59,8 @@ def launch(
         return _of_one_group(launch(source, program, everyone, stored, 0, blocks, n_threads))
     rows = block_rows(source, blocks)
     n_users = min(len(blocks) * BLOCK, source.n_users)
-    is_small = max(int(rows.sum()), n_users * (len(program.sums) - program.n_fixed)) < SMALL_ROWS  # an exact sum costs like a row
+    n_general = len(program.sums) - program.n_fixed  # of which one for a user costs like a row
+    is_small = max(int(rows.sum()), n_users * n_general) < SMALL_ROWS
     n_bins = 1 if is_small or len(blocks) < 2 else min(n_threads, len(blocks))
     totals = new_totals(program, stored, n_groups, n_bins)
     bins = fill_bins(blocks, rows, n_bins)

@@ -21,8 +21,17 @@ __all__ = ["ListSource", "Scores"]
 Array = np.ndarray[Any, Any]
 
 POSITIVES = "fastrec.kernels.positives"  # only scored rows need it
-_NO_COUNTS, _NO_HITS = np.zeros(0, np.int64), np.zeros(0, np.int32)
 CACHE_LINE = 64  # values that fill at least one cache line, whatever their size
+NO_HITS = Listed(
+    starts=np.zeros(0, np.int64),
+    counts=np.zeros(0, np.int64),
+    ranks=np.zeros(0, np.int32),
+    sources=np.zeros(0, np.int32),
+    places=np.zeros(0, np.int64),
+    n_rec=np.zeros(0, np.int64),
+    at_fault=np.zeros(1, bool),
+)
+"""Stands for hits that are not known."""
 
 
 class ListSource(Lists):
@@ -51,19 +60,18 @@ class ListSource(Lists):
 
     def arguments(self) -> tuple[Any, ...]:
         """Return the leading arguments of the kernel."""
-        found = (_NO_COUNTS, _NO_COUNTS, _NO_HITS, _NO_HITS) if self.listed is None else self.listed[:4]
-        starts, counts, ranks, sources = map(read_only, found)
+        known = NO_HITS if self.listed is None else self.listed
         lists = hits.ListArrays(
             rec_items=read_only(self.rec_items.view(np.int32)),
             rec_indptr=read_only(self.rec_indptr),
             truth_items=read_only(self.truth_items.view(np.int32)),
             truth_indptr=read_only(self.truth_indptr),
             wide=self.rec_items.dtype == np.int64,
-            lengths=read_only(_NO_COUNTS if self.lengths is None else self.lengths),
-            hit_starts=starts,
-            hit_counts=counts,
-            hit_ranks=ranks,
-            hit_sources=sources,
+            lengths=read_only(np.zeros(0, np.int64) if self.lengths is None else self.lengths),
+            hit_starts=read_only(known.starts),
+            hit_counts=read_only(known.counts),
+            hit_ranks=read_only(known.ranks),
+            hit_sources=read_only(known.sources),
         )
         return lists, _maybe(self.blocks), _maybe(self.gains)
 

@@ -30,10 +30,10 @@ def _entry(name: str) -> Entry:
 def _judged(sides: BatchSides, least: float) -> kernels.JudgedLists:
     truth, listed = sides["truth"], sides["listed rows"]
     gains, relevant = sides["gains of truth"], sides["relevant rows"](least)
-    others = np.int8(kernels.RELEVANT)
+    kinds = np.full(len(gains), kernels.RELEVANT, np.int8)
     if not relevant.all():
         others = np.where(gains < 0, np.int8(kernels.POOLED), np.int8(kernels.NOT_RELEVANT))
-    kinds = np.where(relevant, np.int8(kernels.RELEVANT), others)
+        kinds = np.where(relevant, kinds, others)
     of_kinds = (kinds == kind for kind in (kernels.RELEVANT, kernels.NOT_RELEVANT))
     counts = (np.diff(starts_among(chosen, truth.indptr)) for chosen in of_kinds)
     own = of_listed(sides, kinds)

@@ -38,9 +38,15 @@ def _listed(sides: BatchSides) -> kernels.Listed:
     recs, truth = sides["recs"], sides["truth"]
     n, n_events = len(truth.items), len(truth.items) + truth.n_users
     lengths = np.diff(recs.indptr).astype(np.int64)
-    of_users, of_rows = np.empty((2, truth.n_users), np.int64), np.empty((2, n_events), np.int32)
-    places = np.zeros(0 if truth.extra is None else n_events, np.int64)
-    listed = kernels.Listed(*of_users, *of_rows, places, lengths, np.zeros(1, bool))
+    listed = kernels.Listed(
+        starts=np.empty(truth.n_users, np.int64),
+        counts=np.empty(truth.n_users, np.int64),
+        ranks=np.empty(n_events, np.int32),
+        sources=np.empty(n_events, np.int32),
+        places=np.zeros(0 if truth.extra is None else n_events, np.int64),
+        n_rec=lengths,
+        at_fault=np.zeros(1, bool),
+    )
     items = read_only(truth.items.astype(np.int64, copy=False))
     given = read_only(recs.items), read_only(recs.indptr), items, read_only(truth.indptr), listed, sides["lowest"]
     run = _find_listed(str(recs.items.dtype)).suited_to(STEPS_PER_ROW * (len(recs.items) + n), *given, 0, 0)
@@ -83,7 +89,8 @@ def of_listed(sides: BatchSides, values: Array) -> Array:
     listed = sides["listed rows"]
     if sides["truth"].extra is None or not len(values):
         return np.full(len(listed.ranks), values[0] if len(values) else 0, values.dtype)
-    return values[listed.places]
+    own: Array = values[listed.places]
+    return own
 
 
 def starts_among(chosen: Array, indptr: Array) -> Array:
@@ -114,8 +121,17 @@ def graded_lists(sides: BatchSides, gains: Array, relevant: Array, discounts: Ar
         ideals = ideals.copy() if is_whole else ideals
         sort = _sort_gains.suited_to(STEPS_PER_ROW * len(ideals), ideals, read_only(starts), 0, 0)
         over_users(functools.partial(sort, ideals, read_only(starts)), truth.n_users, sides["n_threads"])
-    arrays = (listed.starts, listed.counts, listed.ranks, own, listed.n_rec, ideals, starts, discounts)
-    lists = GradedLists(*map(read_only, arrays), np.empty(len(ideals) + truth.n_users if len(discounts) > 1 else 0))
+    lists = GradedLists(
+        starts=read_only(listed.starts),
+        counts=read_only(listed.counts),
+        ranks=read_only(listed.ranks),
+        gains=read_only(own),
+        n_rec=read_only(listed.n_rec),
+        ideals=read_only(ideals),
+        ideal_starts=read_only(starts),
+        discounts=read_only(discounts),
+        best=np.empty(len(ideals) + truth.n_users if len(discounts) > 1 else 0),
+    )
     if len(lists.best):
         add = _add_ideals.suited_to(len(lists.best), lists, 0, 0)
         over_users(functools.partial(add, lists), truth.n_users, sides["n_threads"])

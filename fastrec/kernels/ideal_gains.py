@@ -77,9 +77,12 @@ def mean_at_levels(lists, cuts, out, first, last):
         ideals, best = lists.ideals[start : start + n_rel], lists.best[start + u :]
         for nth in range(len(out)):
             n, at, end = min(cuts.ranks[nth], lists.n_rec[u]), lists.starts[u], cuts.last[nth, u] + 1
+            if at == end:
+                out[nth, u] = 0.0
+                continue
             dcg, total = 0.0, 0.0
             i, levels = 0, 0
-            while i < n_rel and at < end or 0 < i < n_rel:
+            while i < n_rel:
                 i = next_fall(ideals, i, n_rel)
                 while at < end and lists.ranks[at] <= i:
                     dcg += lists.gains[at] * lists.discounts[lists.ranks[at]]

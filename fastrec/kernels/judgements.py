@@ -72,7 +72,7 @@ def sum_inferred(judged, cuts, _, out, first, last):
     begin, end = events_of(judged, first, last)
     ranks, kinds, values = judged.ranks[begin:end], judged.kinds[begin:end], cuts.values[begin:end]
     for at in range(len(ranks)):
-        is_row, kind, rank = ranks[at] > 0, kinds[at], max(np.int64(ranks[at]), 1)
+        is_row, kind, rank = ranks[at] > 0, kinds[at], max(np.int64(ranks[at]), np.int64(1))
         is_hit = is_row & (kind == RELEVANT)
         hits = hits if is_row else 0
         others = (others if is_row else 0) + (is_row & (kind == NOT_RELEVANT))
@@ -173,7 +173,7 @@ def sum_residual(judged, cuts, _, out, first, last):
         is_row, rank = ranks[at] > 0, np.int64(ranks[at])
         is_judged = is_row & (kinds[at] >= NOT_RELEVANT)
         known = known if is_row else np.int64(0)
-        between = judged.weights[known] - judged.weights[max(rank, 1) - 1]
+        between = judged.weights[known] - judged.weights[max(rank, np.int64(1)) - 1]
         total = (total if is_row else 0.0) + (between if is_judged else 0.0)
         known = rank if is_judged else known
         values[at] = total + judged.weights[known]

@@ -73,7 +73,7 @@ def weight_past(model, n, k, found, known):
 
 @helper
 def start_of_misses(model, n, found):
-    """Return s, where models with a goal go past m ranks without a gain, below n, with a probability of (s / (s + m))^2.
+    """Return s: models with a goal go past m ranks without a gain, below n, with a probability of (s / (s + m))^2.
 
     All gains down to rank n are `found`; only INST reads them.
     """
@@ -82,7 +82,7 @@ def start_of_misses(model, n, found):
 
 @helper
 def weight_of_misses(start, misses):
-    """Return the sum of the weights of ranks without a gain for a start of `start_of_misses`; that of the first is 1."""
+    """Return the sum of the weights of ranks without a gain, from `start_of_misses` on; that of the first is 1."""
     return 1.0 + start * start * inverse_squares(start + 1.0, misses - 1) if misses > 0 else 0.0
 
 
