@@ -1,6 +1,6 @@
 """Exact sums: the sums of kernels as Python integers, so that no order of adding or merging changes a bit.
 
-A kernel keeps a sum as a few int64 digits (two for values in [-1, 1], many for any double). Here the digits become
+A kernel keeps a sum as a few int64 digits (three for values in [-1, 1], many for any double). Here the digits become
 one integer, a multiple of 2^-scale. Integers add and merge exactly, and are divided once, at the end.
 """
 

@@ -449,10 +449,9 @@ def refuse_negative_ids(side: FlatSide, name: str, names: Names) -> None:
     if len(side.items) and side.items.min() < 0:
         at = int((side.items < 0).argmax())
         user = int(np.searchsorted(side.indptr, at, side="right")) - 1
-        raise InputError(
-            f"{name} of user {names.user(user)}: item ids must not be negative, "
-            f"found {side.items[at]} at rank {at - side.indptr[user] + 1}"
-        )
+        place = int(at - side.indptr[user])
+        found = f"{name} of user {names.user(user)}: item ids must not be negative, found {side.items[at]}"
+        raise InputError(found, f" at rank {place + 1}" if name == "recs" else RowNumber.at(place, "position"))
 
 
 @functools.cache
