@@ -102,9 +102,17 @@ class Batch(NamedTuple):
 
 
 class BatchSums(NamedTuple):
+    """The sums of some users, as in `Outcome`."""
+
     totals: Array
     counts: Array
     data_counts: Array
+
+
+def _over_bins(digits: Array) -> Array:
+    """Return the sum over bins, without a copy of a single one."""
+    own: Array = digits[0] if len(digits) == 1 else digits.sum(axis=0)
+    return own
 
 
 class _LaunchSums:
@@ -112,12 +120,12 @@ class _LaunchSums:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._arrays: list[Array] = []
+        self._arrays: list[Array] = []  # fixed and general digits for each launch of a part, counts, data_counts
 
     def add(self, *launches: Totals) -> None:
-        """Add launches over the same users. Only the first counts these."""
-        own = [digits.sum(axis=0) for totals in launches for digits in (totals.fixed, totals.general)]
-        own += [launches[0].counts.sum(axis=0), launches[0].data_counts.sum(axis=0)]
+        """Add launches over the same users. Their counts are equal, so only those of the first are added."""
+        own = [_over_bins(digits) for totals in launches for digits in (totals.fixed, totals.general)]
+        own += [_over_bins(launches[0].counts), _over_bins(launches[0].data_counts)]
         with self._lock:
             if not self._arrays:
                 self._arrays = own
@@ -164,7 +172,9 @@ def _run_parts(plan: Plan, program: Program, batch: Batch, per_user: Array | Non
     def work(sums: _LaunchSums, at: int) -> None:
         first, last = at * size, min((at + 1) * size, n_users)
         given, listed = batch.given.part(first, last)
-        source = batch.source.part(first, last, listed)
+        source = batch.source.part(first, last)
+        if isinstance(source, ListSource):
+            source = source.with_hits(listed)
         users = UserArrays(read_only(batch.groups[:, first:last]), read_only(given))
         blocks = np.arange(-(-(last - first) // op.BLOCK))
         stored = np.empty((plan.n_stored, 0 if array_program is None and per_user is None else last - first))

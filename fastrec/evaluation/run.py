@@ -7,7 +7,6 @@ from typing import Any, Protocol
 import numpy as np
 
 from fastrec.kernels.codes import BLOCK, DIGITS, N_DATA_COUNTS
-from fastrec.kernels.listed import Listed
 from fastrec.kernels.lists import Task, UserArrays
 from fastrec.kernels.program import Program
 from fastrec.kernels.sums import Totals
@@ -31,8 +30,8 @@ class KernelInput(Protocol):
     def rows_before(self, users: Array) -> Array:
         """Return the number of rows of all users before each given user."""
 
-    def part(self, first: int, last: int, listed: Listed | None) -> KernelInput:
-        """Return the users first..last-1. `listed` are the hits of their lists, if these are known."""
+    def part(self, first: int, last: int) -> KernelInput:
+        """Return the users first..last-1."""
 
     def kernel(self) -> Kernel:
         """Return the kernel for this form and its dtypes."""
@@ -59,7 +58,7 @@ def launch(
         return _of_one_group(launch(source, program, everyone, stored, 0, blocks, n_threads))
     rows = block_rows(source, blocks)
     n_users = min(len(blocks) * BLOCK, source.n_users)
-    n_general = len(program.sums) - program.n_fixed  # of which one for a user costs like a row
+    n_general = len(program.sums) - program.n_fixed  # each costs about as much for a user as a row
     is_small = max(int(rows.sum()), n_users * n_general) < SMALL_ROWS
     n_bins = 1 if is_small or len(blocks) < 2 else min(n_threads, len(blocks))
     totals = new_totals(program, stored, n_groups, n_bins)

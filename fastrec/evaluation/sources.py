@@ -44,13 +44,15 @@ class ListSource(Lists):
         rows: Array = self.rec_indptr[users] + self.truth_indptr[users]
         return rows
 
-    def part(self, first: int, last: int, listed: Listed | None) -> ListSource:
-        """Return the users first..last-1. `listed` are the hits of their whole lists, if these are known."""
+    def part(self, first: int, last: int) -> ListSource:
+        """Return the users first..last-1."""
         users = slice(first, last + 1)
-        part = self._replace(rec_indptr=self.rec_indptr[users], truth_indptr=self.truth_indptr[users])
-        if self.lengths is not None:
-            return part._replace(lengths=self.lengths[first:last])
-        return part._replace(listed=listed)
+        lengths = None if self.lengths is None else self.lengths[first:last]
+        return self._replace(rec_indptr=self.rec_indptr[users], truth_indptr=self.truth_indptr[users], lengths=lengths)
+
+    def with_hits(self, listed: Listed | None) -> ListSource:
+        """Return these users with the hits of their whole lists. Lists of a model keep other rows, so ranks differ."""
+        return self if self.lengths is not None else self._replace(listed=listed)
 
     def kernel(self) -> Kernel:
         """Return the kernel for lists with or without gains and ties. It takes ids of either width."""
@@ -136,7 +138,7 @@ class Scores(NamedTuple):
         rows: Array = self.indptr[users]
         return rows
 
-    def part(self, first: int, last: int, _listed: Listed | None) -> Scores:
+    def part(self, first: int, last: int) -> Scores:
         """Return the users first..last-1."""
         return self._replace(indptr=self.indptr[first : last + 1])
 

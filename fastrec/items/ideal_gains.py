@@ -48,7 +48,7 @@ def fill(sides: BatchSides, keys: Sequence[tuple[Any, ...]], out: Array) -> None
     def fill_one(key: tuple[Any, ...], cutoffs: Array, found: Array) -> None:
         name, least = key
         given = known(least), sides["cuts"](*cutoffs.tolist()), found
-        run = _entry(name).suited_to(2 * len(given[0].ranks) * len(cutoffs), *given, 0, 0)
+        run = _entry(name).suited_to(2 * len(given[0].ranks) + found.size, *given, 0, 0)
         over_users(functools.partial(run, *given), len(given[0].n_rec), sides["n_threads"])
 
     fill_by_cutoffs(keys, out, fill_one)
@@ -58,7 +58,7 @@ def fill(sides: BatchSides, keys: Sequence[tuple[Any, ...]], out: Array) -> None
 def fill_compatibility(sides: BatchSides, keys: Sequence[tuple[Any, ...]], out: Array) -> None:
     """Fill overlaps with ideal lists; a key has a cut-off, p, whether to divide by the best overlap, `min_gain`."""
     truth = sides["truth"]
-    gains = sides["gains from 0"]
+    gains = sides["gains of at least 0"]
     lengths = sides["listed rows"].n_rec, np.diff(truth.indptr)
 
     def fill_one(key: tuple[Any, ...], cutoffs: Array, found: Array) -> None:

@@ -59,7 +59,7 @@ def fill(sides: BatchSides, keys: Sequence[tuple[Any, ...]], out: Array) -> None
         judged = known(least)
         judged = judged._replace(weights=read_only(_weights(name, parameters, judged)))
         given = judged, sides["cuts"](*cutoffs.tolist()), parameters, found
-        run = _entry(name).suited_to(len(judged.ranks) * len(cutoffs) + len(judged.n_rel), *given, 0, 0)
+        run = _entry(name).suited_to(len(judged.ranks) + found.size, *given, 0, 0)
         over_users(functools.partial(run, *given), len(judged.n_rel), sides["n_threads"])
 
     fill_by_cutoffs(keys, out, fill_one)

@@ -58,18 +58,12 @@ def _cuts(sides: BatchSides, *cutoffs: int) -> kernels.Cuts:
     """Return ascending cut-offs, and find the last events of users within each."""
     listed, n_users, ranks = sides["listed rows"], sides["truth"].n_users, np.array(cutoffs, np.int64)
     width = np.int32 if len(listed.ranks) < MAX_NARROW else np.int64
-    cuts = kernels.Cuts(ranks, np.empty((len(ranks) + 1, n_users), width), np.empty(len(listed.ranks)))
+    cuts = kernels.Cuts(ranks, np.empty((len(ranks) + 1, n_users), width), sides["room of events"])
     deepest = min(max([k for k in cutoffs if k != UNCUT], default=0), longest_of(listed.n_rec))
     given = listed, cuts, np.searchsorted(ranks, np.arange(deepest + 2)).astype(np.int64)
-    run = _find_last.suited_to(STEPS_PER_ROW * cuts.last.size, *given, 0, 0)
+    run = _find_last.suited_to(STEPS_PER_ROW * (len(listed.ranks) + cuts.last.size), *given, 0, 0)
     over_users(functools.partial(run, *given), n_users, sides["n_threads"])
     return cuts
-
-
-MADE["listed rows"] = _listed
-MADE["cuts"] = lambda sides: functools.cache(functools.partial(_cuts, sides))
-MADE["gains of truth"] = lambda sides: sides["truth"].gains  # kept: without given gains they are made each time
-MADE["relevant rows"] = lambda sides: functools.cache(functools.partial(is_relevant, sides["gains of truth"]))
 
 
 def _gains_from_0(sides: BatchSides) -> Array:
@@ -78,13 +72,18 @@ def _gains_from_0(sides: BatchSides) -> Array:
     return gains if sides["truth"].extra is None else np.maximum(gains, 0.0)
 
 
-MADE["gains from 0"] = _gains_from_0
+MADE["listed rows"] = _listed
+MADE["room of events"] = lambda sides: np.empty(len(sides["listed rows"].ranks))  # for one kernel at a time
+MADE["cuts"] = lambda sides: functools.cache(functools.partial(_cuts, sides))
+MADE["gains of truth"] = lambda sides: sides["truth"].gains  # kept: without given gains they are made each time
+MADE["gains of at least 0"] = _gains_from_0
+MADE["relevant rows"] = lambda sides: functools.cache(functools.partial(is_relevant, sides["gains of truth"]))
 
 
 def of_listed(sides: BatchSides, values: Array) -> Array:
     """Return the values of events, given those of the rows of the truth, which follow from its gains.
 
-    What opens a user has any of the values.
+    Events of rank 0 get an arbitrary one.
     """
     listed = sides["listed rows"]
     if sides["truth"].extra is None or not len(values):
@@ -130,10 +129,10 @@ def graded_lists(sides: BatchSides, gains: Array, relevant: Array, discounts: Ar
         ideals=read_only(ideals),
         ideal_starts=read_only(starts),
         discounts=read_only(discounts),
-        best=np.empty(len(ideals) + truth.n_users if len(discounts) > 1 else 0),
+        ideal_dcg=np.empty(len(ideals) + truth.n_users if len(discounts) > 1 else 0),
     )
-    if len(lists.best):
-        add = _add_ideals.suited_to(len(lists.best), lists, 0, 0)
+    if len(lists.ideal_dcg):
+        add = _add_ideals.suited_to(len(lists.ideal_dcg), lists, 0, 0)
         over_users(functools.partial(add, lists), truth.n_users, sides["n_threads"])
     return lists
 
@@ -142,29 +141,29 @@ def fill_by_cutoffs(
     keys: Sequence[tuple[Any, ...]], out: Array, fill: Callable[[tuple[Any, ...], Array, Array], None]
 ) -> None:
     """Fill the statistics of keys (cut-off, *others) by calls fill(others, ascending cut-offs, their own rows)."""
-    for key, cuts, at, position in _by_key(tuple(keys)):
+    for cuts, at, position in _by_others(tuple(keys)):
+        key = tuple(keys[at[0]][1:])
         if position is None:
-            fill(key, cuts, out[at])
+            fill(key, cuts, out[at[0] : at[-1] + 1])
             continue
         found = np.empty((len(cuts), out.shape[1]))
         fill(key, cuts, found)
-        out[at] = found[position]
+        out[list(at)] = found[list(position)]
 
 
 @functools.lru_cache(maxsize=64)
-def _by_key(keys: tuple[tuple[Any, ...], ...]) -> list[tuple[tuple[Any, ...], Array, Any, list[int] | None]]:
-    """Return for each (others) its ascending cut-offs, its rows, and the nth cut-off of each row.
+def _by_others(keys: tuple[tuple[Any, ...], ...]) -> tuple[tuple[Array, tuple[int, ...], tuple[int, ...] | None], ...]:
+    """Group keys (cut-off, *others) by their others.
 
-    Rows in ascending order that touch each other are a slice, and None tells that each has its own cut-off.
+    Return their ascending cut-offs, their rows, and the cut-off of each row; None if rows and cut-offs correspond one
+    to one. Keys that are equal share a result, which therefore has none of their values but the cut-offs.
     """
     places: dict[tuple[Any, ...], list[int]] = {}
     for nth, (_, *others) in enumerate(keys):
         places.setdefault(tuple(others), []).append(nth)
-    found: list[tuple[tuple[Any, ...], Array, Any, list[int] | None]] = []
-    for key, at in places.items():
+    found: list[tuple[Array, tuple[int, ...], tuple[int, ...] | None]] = []
+    for at in places.values():
         cuts, position = cuts_of([keys[nth][0] for nth in at])
-        if [at[0] + nth for nth in position] == at:
-            found.append((key, read_only(cuts), slice(at[0], at[0] + len(at)), None))
-        else:
-            found.append((key, read_only(cuts), at, position))
-    return found
+        is_plain = [at[0] + nth for nth in position] == at
+        found.append((read_only(cuts), tuple(at), None if is_plain else tuple(position)))
+    return tuple(found)

@@ -25,7 +25,7 @@ _expect_gain = Entry(kernels.expect_gain, "expect_gain", allocates=True)
 @provider(MODELS, sides=["recs", "truth"], by_part=True)
 def fill(sides: BatchSides, keys: Sequence[tuple[Any, ...]], out: Array) -> None:
     """Fill gains per rank; a key has a cut-off, a kind of user model, its parameter, max_gain, depth and `min_gain`."""
-    gains = sides["gains from 0"]
+    gains = sides["gains of at least 0"]
 
     @functools.cache
     def known(least: float) -> Any:
@@ -37,8 +37,7 @@ def fill(sides: BatchSides, keys: Sequence[tuple[Any, ...]], out: Array) -> None
         exact = float(goal), float(goal - Fraction(float(goal)))
         model = kernels.UserModel(kind, parameter, largest, exact, UNCUT if depth is None else depth)
         given = known(least), model, cutoffs, found
-        steps = 8 * int(np.minimum(given[0].n_rec, cutoffs[-1]).sum())
-        run = _expect_gain.suited_to(steps, *given, 0, 0)
+        run = _expect_gain.suited_to(8 * len(given[0].ranks) + found.size, *given, 0, 0)
         over_users(functools.partial(run, *given), found.shape[1], sides["n_threads"])
 
     fill_by_cutoffs(keys, out, fill_one)

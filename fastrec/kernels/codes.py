@@ -7,6 +7,9 @@ from typing import Final
 BLOCK: Final = 512
 """Users per block, so few that the rows of a block stay in the second-level cache."""
 
+UNCUT: Final = 1 << 62
+"""A cut-off or a depth that cuts nothing."""
+
 # Operations of a row program; each is five numbers: (code, out, a, b, c).
 N_REC: Final = 0  # out = length of the user's list
 N_REL: Final = 1  # out = relevant items

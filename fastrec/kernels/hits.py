@@ -64,7 +64,7 @@ class Scratch(NamedTuple):
     ranks: Array  # int32 (bins, 2, n_events): events found, events kept under a condition
     gains: Array  # float64 (bins, 2, n_events), or no events if the truth has no gains
     bounds: Array  # int64 (bins, 2, 4, BLOCK + 1): START, N_RELEVANT, N_LISTED, SORTED_START
-    counts: Array  # int64 (bins, n_cutoffs + 1, BLOCK)
+    counts: Array  # int64 (bins, n_cutoffs + 1, BLOCK): hits within each cut-off, and in the whole list
     sums: Array  # float64 (bins, 3, n_events): running sums, sorted gains, their running sums
     masked: Array  # float64 (bins, BLOCK): values under a mask
     digits: Array  # int64 (bins, 6): of a sum
@@ -250,13 +250,13 @@ def find_hits(row, truth, lowest, table, base, positions, sources):
 @helper
 def find_hits_of_user(lists, u, lowest, table, base, positions, sources):
     """Call `find_hits` for the list and the truth of user u, unless their hits are known."""
-    first, last = lists.rec_indptr[u], lists.rec_indptr[u + 1]
-    held_first, held_last = lists.truth_indptr[u], lists.truth_indptr[u + 1]
     if len(lists.hit_counts) > 0:
         at, hits = lists.hit_starts[u], lists.hit_counts[u]
         for nth in range(hits):
             positions[nth], sources[nth] = lists.hit_ranks[at + nth], lists.hit_sources[at + nth]
         return FINE, 0, hits, base
+    first, last = lists.rec_indptr[u], lists.rec_indptr[u + 1]
+    held_first, held_last = lists.truth_indptr[u], lists.truth_indptr[u + 1]
     if lists.wide:
         row = lists.rec_items[2 * first : 2 * last].view(np.int64)
         truth = lists.truth_items[2 * held_first : 2 * held_last].view(np.int64)

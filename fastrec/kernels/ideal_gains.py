@@ -1,7 +1,7 @@
 """Gains of lists against those of the best order, rank by rank: measures of trec_eval for graded judgements.
 
 Each function works on a range of users, so that ranges can run in threads, and writes a number for each user and each
-cut-off: into out (n_cutoffs, n_users).
+of several ascending cut-offs, given as `Cuts` or as an array: into out (n_cutoffs, n_users).
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ class GradedLists(NamedTuple):
     ideals: Array  # float64: of relevant items, falling within a user
     ideal_starts: Array  # int64 (n_users + 1,)
     discounts: Array  # float64: 1 / log2(rank + 1), from rank 0 on
-    best: Array  # float64: from ideal_starts[u] + u on, the DCG of the best order of user u at each rank from 0
+    ideal_dcg: Array  # float64: from ideal_starts[u] + u on, the DCG of the best order of user u at each rank from 0
 
 
 def add_ideals(lists, first, last):
     """Write the DCG of the best order of each user at each rank."""
     for u in range(first, last):
         start, total = lists.ideal_starts[u], 0.0
-        lists.best[start + u] = total
+        lists.ideal_dcg[start + u] = total
         for rank in range(1, lists.ideal_starts[u + 1] - start + 1):
             total += lists.ideals[start + rank - 1] * lists.discounts[rank]
-            lists.best[start + u + rank] = total
+            lists.ideal_dcg[start + u + rank] = total
 
 
 def mean_at_hits(lists, cuts, out, first, last):
@@ -51,13 +51,13 @@ def mean_at_hits(lists, cuts, out, first, last):
         is_row, rank = ranks[at] > 0, np.int64(ranks[at])
         is_hit = is_row & (gains[at] > 0.0)
         u += not is_row
-        n_rel, best = lists.ideal_starts[u + 1] - lists.ideal_starts[u], lists.ideal_starts[u] + u
+        n_rel, offset = lists.ideal_starts[u + 1] - lists.ideal_starts[u], lists.ideal_starts[u] + u
         hits = (hits if is_row else 0) + is_hit
         discounted = gains[at] * lists.discounts[rank]
         dcg = (dcg if is_row else 0.0) + (discounted if is_hit else 0.0)
-        ndcg = dcg / lists.best[best + min(rank, n_rel)]
+        ndcg = dcg / lists.ideal_dcg[offset + min(rank, n_rel)]
         total = (total if is_row else 0.0) + (ndcg if is_hit else 0.0)
-        mean = (total + (n_rel - hits) * (dcg / lists.best[best + n_rel])) / n_rel
+        mean = (total + (n_rel - hits) * (dcg / lists.ideal_dcg[offset + n_rel])) / n_rel
         values[at] = mean if hits > 0 else 0.0
     read_values(cuts, out, first, last)
 
@@ -74,9 +74,9 @@ def mean_at_levels(lists, cuts, out, first, last):
     """Write the mean of nDCG at the ranks where the ideal gain falls, and at the end of a list longer than that."""
     for u in range(first, last):
         start, n_rel = lists.ideal_starts[u], lists.ideal_starts[u + 1] - lists.ideal_starts[u]
-        ideals, best = lists.ideals[start : start + n_rel], lists.best[start + u :]
+        ideals, ideal_dcg = lists.ideals[start : start + n_rel], lists.ideal_dcg[start + u :]
         for nth in range(len(out)):
-            n, at, end = min(cuts.ranks[nth], lists.n_rec[u]), lists.starts[u], cuts.last[nth, u] + 1
+            n, at, end = min(cuts.cutoffs[nth], lists.n_rec[u]), lists.starts[u], cuts.last[nth, u] + 1
             if at == end:
                 out[nth, u] = 0.0
                 continue
@@ -87,13 +87,13 @@ def mean_at_levels(lists, cuts, out, first, last):
                 while at < end and lists.ranks[at] <= i:
                     dcg += lists.gains[at] * lists.discounts[lists.ranks[at]]
                     at += 1
-                total += dcg / best[i]
+                total += dcg / ideal_dcg[i]
                 levels += 1
             if n > n_rel + 1 and levels > 0:
                 while at < end:
                     dcg += lists.gains[at] * lists.discounts[lists.ranks[at]]
                     at += 1
-                total += dcg / best[n_rel]
+                total += dcg / ideal_dcg[n_rel]
                 levels += 1
             out[nth, u] = total / levels if levels > 0 else 0.0
 
@@ -139,7 +139,8 @@ class DepthWeights(NamedTuple):
 @helper
 def place_in_ideal(ideals, gain, taken):
     """Return the next free place, from 1, among those of a gain in falling gains, and note that it is taken."""
-    low, high = 0, len(ideals) if ideals[0] > gain else 0
+    low = 0
+    high = len(ideals) if ideals[0] > gain else 0  # most gains are the largest
     while low < high:
         middle = (low + high) // 2
         if ideals[middle] > gain:
@@ -188,18 +189,20 @@ def share_of_best(total, depth, n_rel, depths, is_normalized):
 
 @helper
 def add_overlap(lists, u, n, depths, orders, state):
-    """Go down to depth n, and return the state of a user there: next row, depth, overlap, places that agree, sum."""
+    """Go down to depth n, or to the last row above it where only rows change the overlap.
+
+    Return the state of the user there: next row, depth, overlap, places that agree, sum.
+    """
     rank_of, places = orders
     at, depth, common, in_place, total = state
     start, n_rel = lists.starts[u], len(rank_of) - 1
     while depth < n:
         if depth >= n_rel:  # only a row can add to what is common
-            next_rank = np.int64(lists.ranks[start + at]) if at < lists.counts[u] else n + 1
-            above = next_rank - 1 if next_rank <= n else n
-            total += common * sum_of_range(depths.terms, depth + 1, above + 1)
-            depth = np.int64(above)
-            if depth == n:
+            next_rank = np.int64(lists.ranks[start + at]) if at < lists.counts[u] else np.int64(n + 1)
+            if next_rank > n:
                 break
+            total += common * sum_of_range(depths.terms, depth + 1, next_rank)
+            depth = next_rank - 1
         depth += 1
         if depth <= n_rel:
             common += 1 <= rank_of[depth] <= depth
@@ -239,8 +242,8 @@ def overlap_with_ideal(lists, depths, is_normalized, cutoffs, out, first, last):
                 out[nth, u] = 0.0
                 continue
             state = add_overlap(lists, u, n, depths, (rank_of[: n_rel + 1], places), state)
-            _, _, common, in_place, total = state
-            found, whole = common, total
+            _, depth, common, in_place, total = state
+            found, whole = common, total + common * sum_of_range(depths.terms, depth + 1, n + 1)
             for d in range(n + 1, n_rel + 1):
                 found += 1 <= rank_of[d] <= n
                 whole += depths.terms[d] * found

@@ -1,8 +1,8 @@
 """Statistics of the judged items of lists: preferences, inferred and interpolated precision, what is not judged.
 
-Each function works on a range of users, so that ranges can run in threads. It walks along the events of users once
-and writes a number for each user and each cut-off: into out (n_cutoffs, n_users). Their statements have no branches
-that depend on where users begin, see `fastrec.kernels.listed.Listed`.
+Each function works on a range of users, so that ranges can run in threads, and writes a number for each user and each
+cut-off: into out (n_cutoffs, n_users). All but `mean_precision_of_levels` walk once along the events of all users,
+without a branch where a user begins, see `fastrec.kernels.listed.Listed`.
 """
 
 from __future__ import annotations
@@ -104,9 +104,9 @@ def find_precision(judged, cuts, parameters, out, first, last):
         is_hit = is_row & (kinds[at] == RELEVANT)
         u += not is_row
         hits = (hits if is_row else 0) + is_hit
-        counts = is_hit & (hits >= hits_of_level(parameters[1], judged.n_rel[u], parameters[0]))
+        is_deep = is_hit & (hits >= hits_of_level(parameters[1], judged.n_rel[u], parameters[0]))
         precision = hits / max(np.int64(ranks[at]), 1)
-        best = max(best if is_row else 0.0, precision if counts else 0.0)
+        best = max(best if is_row else 0.0, precision if is_deep else 0.0)
         values[at] = best
     read_values(cuts, out, first, last)
 
@@ -151,15 +151,15 @@ def find_median(judged, cuts, _, out, first, last):
     most = 0
     for u in range(first, last):
         most = max(most, judged.counts[u])
-    known, hits = np.empty(most + 1, np.int64), 0
+    ranks_of_hits, hits = np.empty(most + 1, np.int64), 0
     begin, end = events_of(judged, first, last)
     ranks, kinds, values = judged.ranks[begin:end], judged.kinds[begin:end], cuts.values[begin:end]
     for at in range(len(ranks)):
         is_row = ranks[at] > 0
         hits = hits if is_row else 0
-        known[hits] = ranks[at]  # the next hit takes the place of a row that is none
+        ranks_of_hits[hits] = ranks[at]  # the next hit takes the place of a row that is none
         hits += is_row & (kinds[at] == RELEVANT)
-        middle = known[max(hits - 1, 0) >> 1] + known[hits >> 1]
+        middle = ranks_of_hits[max(hits - 1, 0) >> 1] + ranks_of_hits[hits >> 1]
         values[at] = middle / 2 if hits > 0 else 0.0
     read_values(cuts, out, first, last)
 

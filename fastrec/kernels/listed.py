@@ -21,9 +21,10 @@ Array = np.ndarray[Any, Any]
 class Listed(NamedTuple):
     """The listed rows of the truth; those of user u are at `starts[u]` to `starts[u] + counts[u]`.
 
-    They are events, as in `fastrec.kernels.hits.Scratch`: an event of rank 0 opens each user, so loops over the events
-    of all users need no loop over those of one. The length of such a loop cannot be predicted, which costs more than
-    the work for a row. Events of neighbours touch each other within the ranges of `find_listed`.
+    They are events, as in `fastrec.kernels.hits.Scratch`: an event of rank 0 opens each user. One loop can thus walk
+    along the events of all users. An inner loop per user would have an unpredictable length, which costs more than its
+    rows. Events of neighbours touch each other within the ranges of `find_listed`; other kernels that walk along events
+    must take these ranges, as between them lies memory that nobody wrote.
     """
 
     starts: Array  # int64 (n_users,)
@@ -38,7 +39,7 @@ class Listed(NamedTuple):
 class Cuts(NamedTuple):
     """Cut-offs, and room for a statistic of lists that changes only at events."""
 
-    ranks: Array  # int64 (n_cutoffs,), ascending
+    cutoffs: Array  # int64 (n_cutoffs,), ascending
     last: Array  # int32 or int64 (n_cutoffs + 1, n_users): the last event of each user within a cut-off, and of all
     values: Array  # float64 (n_truth_rows + n_users,): the value after each event
 
@@ -89,11 +90,11 @@ def find_last(listed, cuts, bucket, first, last):
         for i in range(len(row)):
             row[i] = 0
     begin, end = events_of(listed, first, last)
-    u, ranks, deepest = first - 1, listed.ranks[begin:end], len(bucket) - 1
+    u, ranks, past = first - 1, listed.ranks[begin:end], len(bucket) - 1
     for at in range(len(ranks)):
         is_row = ranks[at] > 0
         u += not is_row
-        cuts.last[bucket[min(ranks[at], deepest)], u] += is_row
+        cuts.last[bucket[min(ranks[at], past)], u] += is_row
     own, starts = cuts.last[0, first:last], listed.starts[first:last]
     for i in range(len(own)):
         own[i] += starts[i] - 1

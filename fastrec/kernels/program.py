@@ -111,14 +111,15 @@ class Block(NamedTuple):
     ranks: Array  # int32 (n_events,)
     gains: Array  # float64 (n_events,)
     bounds: Array  # int64 (4, BLOCK + 1): START, N_RELEVANT, N_LISTED, SORTED_START
-    counts: Array  # int64 (n_cutoffs, BLOCK): hits within each cut-off
+    counts: Array  # int64 (n_cutoffs + 1, BLOCK): hits within each cut-off, and in the whole list
     sums: Array  # float64 (3, n_events): running sums, sorted gains, their running sums
     status: Array  # int64 (BLOCK,)
     rows: Array  # float64 (n_rows, BLOCK)
 
 
-# The loops over events have no branch that depends on where users begin: it could not be predicted, see
-# `fastrec.kernels.listed.Listed`. The weight of rank 0, which opens a user, is 0.
+# Loops over events avoid branches at the first event of a user, which could not be predicted (see
+# `fastrec.kernels.listed.Listed`). Only `gain_series` has one, for graded truth: gains of these events are not set.
+# Weights of rank 0 are 0.
 
 
 @helper
@@ -140,7 +141,7 @@ def gain_series(series, ranks, gains, graded, sums, n_events):
     """Write running sums, over the hits of each user, of terms that depend on ranks and gains; without these, of 1."""
     total = 0.0
     survival = 1.0
-    plain = map_gain(1.0, series.gain_map, series.tables)
+    plain = 0.0 if graded else map_gain(1.0, series.gain_map, series.tables)
     for e in range(n_events):
         rank = ranks[e]
         if rank == 0 and graded:
@@ -149,7 +150,7 @@ def gain_series(series, ranks, gains, graded, sums, n_events):
             gain = map_gain(gains[e], series.gain_map, series.tables) if graded else plain
             total, survival = (total, survival) if rank > 0 else (0.0, 1.0)
             total += survival * gain * series.weights[rank]
-            survival *= 1.0 - gain if series.kind == CASCADE and rank > 0 else 1.0
+            survival *= (1.0 - gain) if series.kind == CASCADE and rank > 0 else 1.0
         sums[e] = total
 
 

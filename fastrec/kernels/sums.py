@@ -44,8 +44,8 @@ class Totals(NamedTuple):
 
 
 @helper
-def without(bits, of_others):
-    """Return the whole number that is left of a sum of bits."""
+def signed_difference(bits, of_others):
+    """Return the whole number that remains of a sum of bits without those of others."""
     return np.uint64(bits - of_others).view(np.int64)
 
 
@@ -59,11 +59,11 @@ def add_halves(high, low, digits):
 
 @helper
 def add_fixed(row, scale, total):
-    """Add values times a power of 2, in [-1, 1], and their squares, each rounded to 2^-96: exact, in any order.
+    """Add row * scale, which must be in [-1, 1], and its squares, each rounded to 2^-96: exact, in any order.
 
-    `total` has three 32-bit digits of each. At most `BLOCK` values: their two halves of 48 bits then fit into 64 bits.
-    A sum of floats is rounded where its last bit stands; its bits are then a whole number plus those of the first
-    float. That takes no conversion. Returns how many values are NaN or outside the range; then nothing is added.
+    `scale` is a power of 2. `total` has three 32-bit digits of each. At most `BLOCK` values: their two halves of 48
+    bits then fit into 64 bits. Adding a value to `HIGH` rounds it to 2^-48, and the bits of the sum are those of `HIGH`
+    plus the rounded value as an integer. Returns how many values are NaN or outside the range; then nothing is added.
     """
     zero, n = np.uint64(0), np.uint64(len(row))
     high, low, high2, low2 = zero, zero, zero, zero  # they wrap around, as only unsigned integers may
@@ -79,8 +79,8 @@ def add_fixed(row, scale, total):
         high2 += rounded.view(np.uint64)
         low2 += np.float64((square - (rounded - HIGH)) + LOW).view(np.uint64)
     if outside == 0:
-        add_halves(without(high, n * BITS_OF_HIGH), without(low, n * BITS_OF_LOW), total[:3])
-        add_halves(without(high2, n * BITS_OF_HIGH), without(low2, n * BITS_OF_LOW), total[3:])
+        add_halves(signed_difference(high, n * BITS_OF_HIGH), signed_difference(low, n * BITS_OF_LOW), total[:3])
+        add_halves(signed_difference(high2, n * BITS_OF_HIGH), signed_difference(low2, n * BITS_OF_LOW), total[3:])
     return outside
 
 
@@ -163,7 +163,7 @@ def add_values_of_row(row, digits, total):
 
 
 @helper
-def is_whole(mask):
+def has_no_zero(mask):
     """Return whether a mask is 0 nowhere."""
     zeros = np.int64(0)
     for i in range(len(mask)):
@@ -183,17 +183,17 @@ def keep_masked(row, mask, out):
 def add_rows_of_group(program, scratch, at, users, fixed, general, errors):
     """Add the rows of some users of a block, with 0 where their masks are 0, to the sums of one group.
 
-    Return False on an overflow.
+    Return False on an error; its user is numbered within the block.
     """
     rows, masked, digits = scratch.rows[at], scratch.masked[at], scratch.digits[at]
     first, last = users
-    known, whole = np.int64(-1), True  # most rows have the same mask
+    last_mask, is_full = np.int64(-1), True  # most rows have the same mask
     for j in range(len(program.sums)):
         r, mask = program.sums[j]
         row = rows[r, first:last]
-        if mask >= 0 and mask != known:
-            known, whole = mask, is_whole(rows[mask, first:last])
-        if mask >= 0 and not whole:
+        if mask >= 0 and mask != last_mask:
+            last_mask, is_full = mask, has_no_zero(rows[mask, first:last])
+        if mask >= 0 and not is_full:
             keep_masked(row, rows[mask, first:last], masked)
             row = masked[: last - first]
         of_general = j - program.n_fixed
@@ -211,7 +211,7 @@ def add_rows_of_group(program, scratch, at, users, fixed, general, errors):
 
 @helper
 def add_rows(program, groups, totals, scratch, span):
-    """Add the rows of a block to the sums of all users and of each group; return False on an overflow."""
+    """Add the rows of a block to the sums of all users and of each group; return False on an error."""
     at, first, n = span.at, span.first, span.n
     fixed, general, errors = totals.fixed[at], totals.general[at], totals.errors[at]
     for g in range(-1, len(groups)):  # -1 for all users: the whole block at once, else neighbours of one group

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from fastrec.kernels.codes import UNCUT
 from fastrec.kernels.runs import two_sum
 from fastrec.kernels.series import inverse_squares, reciprocals
 from fastrec.runtime.compiler import helper
@@ -21,7 +22,6 @@ RECIPROCAL: Final = 3  # goes on with (1 - g) r / (r + 1), within k ranks
 PATIENCE: Final = 4  # goes on with (1 - g) p
 GOAL: Final = 5  # goes on with (1 - g) ((r + 2t - 1) / (r + 2t))^2
 WITHIN_K: Final = (BPM, CUT, RECIPROCAL)
-UNCUT: Final = 1 << 62
 MAX_KNOWN: Final = 1024  # terms of `weight_past` that are kept
 
 
@@ -68,12 +68,12 @@ def weight_past(model, n, k, found, known):
     start = start_of_misses(model, n, found)
     if start < len(known) and start == math.floor(start):
         return known[np.int64(start)]
-    return weight_of_misses(start, end - n)
+    return weight_of_misses(start, end if end >= UNCUT else end - n)  # as in `fill_known`, whatever others reach
 
 
 @helper
 def start_of_misses(model, n, found):
-    """Return s: models with a goal go past m ranks without a gain, below n, with a probability of (s / (s + m))^2.
+    """Return s: after rank n, a user of a model with a goal goes past m ranks without a gain with (s / (s + m))^2.
 
     All gains down to rank n are `found`; only INST reads them.
     """
@@ -82,7 +82,7 @@ def start_of_misses(model, n, found):
 
 @helper
 def weight_of_misses(start, misses):
-    """Return the sum of the weights of ranks without a gain, from `start_of_misses` on; that of the first is 1."""
+    """Return the sum of the weights of so many ranks without a gain, with s = `start`; the first weighs 1."""
     return 1.0 + start * start * inverse_squares(start + 1.0, misses - 1) if misses > 0 else 0.0
 
 
@@ -95,7 +95,11 @@ def n_known(model, deepest):
 
 @helper
 def fill_known(model, known):
-    """Write terms of `weight_past`: sums of reciprocals, or weights of ranks without a gain and without an end."""
+    """Write terms of `weight_past` for 0, 1, ...
+
+    RECIPROCAL reads the sum of 1 / r over r = 1, ..., n. Models with a goal read the sum of the weights of endless
+    ranks without a gain, with s = n.
+    """
     for n in range(len(known)):
         known[n] = reciprocals(n) if model.kind == RECIPROCAL else weight_of_misses(np.float64(n), model.depth)
 
@@ -127,7 +131,7 @@ def mean_gain(model, sums, reach, n, k, found, known):
 def pass_misses(model, n, last, reach, weights, found, rest):
     """Return the probability of going on and the sum of weights after ranks without a gain, past n down to `last`.
 
-    Only divisions that depend on the rank are left in the loop.
+    Models with a goal have a closed form; the others go from rank to rank.
     """
     if (model.kind == INST or model.kind == GOAL) and n < last:
         start = start_of_misses(model, n, found)
@@ -156,19 +160,19 @@ def expect_gain(lists, model, cutoffs, out, first, last):
     for u in range(first, last):
         most = max(most, upper_misses(lists, u, cutoffs[-1]))
         deepest = max(deepest, lists.ranks[lists.starts[u] + lists.counts[u] - 1])
-    before = np.empty((2, most + 1))
-    walk_misses(model, before, most)
+    misses = np.empty((2, most + 1))
+    walk_misses(model, misses, most)
     known = np.empty(n_known(model, deepest))
     fill_known(model, known)
     for u in range(first, last):
         at, end, n = lists.starts[u], lists.starts[u] + lists.counts[u], np.int64(0)
         reach, found, rest, total, weights, mean = 1.0, 0.0, 0.0, 0.0, 0.0, 0.0
         for nth in range(len(cutoffs)):
-            k, above = min(cutoffs[nth] if cutoffs[nth] < UNCUT else lists.n_rec[u], model.depth), at
+            k, before = min(cutoffs[nth] if cutoffs[nth] < UNCUT else lists.n_rec[u], model.depth), at
             while at < end and lists.ranks[at] <= k and reach > 0.0:
                 rank, gain = np.int64(lists.ranks[at]), lists.gains[at]
                 if n == 0:
-                    reach, weights = before[0, rank - 1], before[1, rank - 1]
+                    reach, weights = misses[0, rank - 1], misses[1, rank - 1]
                 else:
                     reach, weights = pass_misses(model, n, rank - 1, reach, weights, found, rest)
                 n = rank
@@ -178,6 +182,6 @@ def expect_gain(lists, model, cutoffs, out, first, last):
                 total += reach * gain
                 weights += reach
                 reach *= goes_on(model, np.float64(n), gain, found, rest)
-            if at > above or model.kind in WITHIN_K:
+            if at > before or model.kind in WITHIN_K:  # without a new row, only these change with k
                 mean = mean_gain(model, (total, weights), reach, n, k, found, known)
             out[nth, u] = mean

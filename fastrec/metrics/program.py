@@ -17,7 +17,7 @@ from fastrec.metrics.statistics import Row
 __all__ = ["UNCUT", "ConditionRows", "Extent", "Writer", "is_linear", "sides_of", "vanishes", "walk"]
 
 Array = np.ndarray[Any, Any]
-UNCUT = 1 << 62
+UNCUT = op.UNCUT
 MAX_IDEAL_RANKS = 10_000_000
 MAX_KEPT_WEIGHTS = 1_000_000
 
@@ -33,13 +33,13 @@ class ConditionRows(NamedTuple):
     """Rows with the same relevant items."""
 
     min_gain: float
-    rows: tuple[Row, ...]
+    rows: tuple[Row, ...]  # to store
     checks: tuple[tuple[Row, float, float], ...] = ()
-    sums: tuple[Row, ...] = ()  # rows to sum: sums apply the masks of those that are selected
+    sums: tuple[Row, ...] = ()  # to sum; the kernel applies the mask of a `SELECT`, so that row is not filled
 
     @property
     def kept(self) -> tuple[Row, ...]:
-        """The rows that operations fill, for what reads them later."""
+        """Rows that operations fill and kernels read afterwards: those to store, those to sum, the masks of these."""
         parts = (row.parts if row.key == op.SELECT else (row,) for row in self.sums)
         return (*self.rows, *itertools.chain.from_iterable(parts))
 
@@ -120,11 +120,10 @@ def _rows_read(operation: tuple[int, int, int, int, int]) -> set[int]:
 
 
 def _same_as(row: Row) -> Row | None:
-    """Return a part that has the same bits: without a factor or a divisor of 1."""
-    if row.key not in (op.MULTIPLY, op.DIVIDE):
+    """Return the other part of a product with a factor of 1. A quotient by 1 is another row: it has no -0."""
+    if row.key != op.MULTIPLY:
         return None
-    one = ("constant", 1.0)
-    return next((row.parts[1 - at] for at in (1, 0)[: 2 - (row.key == op.DIVIDE)] if row.parts[at].key == one), None)
+    return next((row.parts[1 - at] for at in (1, 0) if row.parts[at].key == ("constant", 1.0)), None)
 
 
 def _operation_of(row: Row) -> tuple[int, Sequence[Row]]:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import fastrec
+from fastrec.evaluation.sources import ListSource
 from support.bits import mean_bits, user_bits
 
 OWN = ["hits", "ndcg", "map", "mrr"]  # kernels of their own find these hits
@@ -47,3 +48,68 @@ def test_hits_are_those_without_providers(options: dict[str, Any], graded: bool,
     assert mean_bits({name: both.estimates[name] for name in names}) == mean_bits(alone.estimates)
     own, other = user_bits(alone), user_bits(both)
     assert {name: other[name] for name in own} == own
+
+
+def long_lists() -> tuple[list[list[int]], list[list[int]]]:
+    """Return lists of 300 items, with hits at all depths, and truths of up to 40 items."""
+    rng = np.random.default_rng(3)
+    recs = [rng.permutation(900)[:300].tolist() for _ in range(60)]
+    return recs, [rng.permutation(900)[: rng.integers(1, 40)].tolist() for _ in range(60)]
+
+
+AT_ANY_CUTOFF = ["compatibility", "inst(max_gain=1)", "insq(max_gain=1)", "nerr(max_gain=1)", "bpm(max_gain=1)"]
+AT_ANY_CUTOFF += ["ndcg_rel", "rndcg", "normalized_gain", "bpref", "inf_ap", "median_rank", "eleven_point_average"]
+
+
+@pytest.mark.parametrize("metric", AT_ANY_CUTOFF)
+def test_a_value_has_the_same_bits_beside_other_cutoffs(metric: str) -> None:
+    recs, truth = long_lists()
+    alone = fastrec.evaluate(recs, truth, [metric], k=200, per_user=True)
+    beside = fastrec.evaluate(recs, truth, [metric], k=[17, 50, 101, 200, 300], per_user=True)
+    (name,) = alone
+    assert user_bits(beside)[name] == user_bits(alone)[name]
+
+
+@pytest.mark.parametrize("metric", ["inst(max_gain=1000,t=13.5)", "nerr(max_gain=1000,model=goal,t=27)", "rndcg"])
+def test_a_value_has_the_same_bits_beside_other_users(metric: str) -> None:
+    recs = [list(range(1200)), list(range(1200))]
+    for rank in (3, 457, 700):
+        truth = [{rank - 1: 1.0}, {1189: 1.0}]
+        both = fastrec.evaluate(recs, truth, [metric], k=1200, per_user=True)
+        alone = fastrec.evaluate(recs[:1], truth[:1], [metric], k=1200, per_user=True)
+        (name,) = alone
+        assert user_bits(both)[name][:1] == user_bits(alone)[name]
+
+
+def test_tables_of_gains_may_have_one_entry() -> None:
+    truth = [{1: 0.0, 2: 0.0, 3: 0.0}, {4: 0.0}]
+    report = fastrec.evaluate([[1, 2, 3], [4, 5]], truth, ["ndcg(gain=[0])@3"], no_truth="zero")
+    assert report["ndcg(gain=[0])@3"] == 0.0
+
+
+def test_hits_are_handed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = []
+    with_hits = ListSource.with_hits
+    monkeypatch.setattr(ListSource, "with_hits", lambda own, listed: given.append(listed) or with_hits(own, listed))
+    fastrec.evaluate([[1, 2], [3, 4]], [[1], [5]], ["bpref@2", "ndcg@2"])
+    fastrec.evaluate([[1, 2], [3, 4]], [[1], [5]], ["ndcg@2"])
+    (listed,) = given
+    assert listed.counts.tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_a_fault_in_one_part_is_found_beside_others(n_threads: int) -> None:
+    n_users = 20_000
+    recs = np.tile(np.arange(4), (n_users, 1))
+    truth = [[1, 9]] * n_users
+    groups = {"third": np.arange(n_users) % 3}
+    options: dict[str, Any] = {"n_threads": n_threads, "groups": groups}
+    both = fastrec.evaluate(recs, truth, ["bpref@4", "ndcg@4"], **options)
+    alone = fastrec.evaluate(recs, truth, ["ndcg@4"], **options)
+    assert both["ndcg@4"] == alone["ndcg@4"]
+    assert {key: own["ndcg@4"] for key, own in both.groups["third"].items()} == {
+        key: own["ndcg@4"] for key, own in alone.groups["third"].items()
+    }
+    recs[17_000, 3] = recs[17_000, 0]
+    with pytest.raises(fastrec.InputError, match="recs of user 17000: item 0 appears twice"):
+        fastrec.evaluate(recs, truth, ["bpref@4", "ndcg@4"], **options)

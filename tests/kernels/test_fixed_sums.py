@@ -23,7 +23,7 @@ def add(values: np.ndarray, scale: float = 1.0) -> tuple[int, list[Fraction]]:
 
 @pytest.mark.parametrize("n", [0, 1, 7, BLOCK])
 @pytest.mark.parametrize("smallest", [1.0, 1e-3, 1e-9])
-def test_sums_of_values_and_squares_are_exact(n: int, smallest: float) -> None:
+def test_sums_are_exact_and_squares_rounded_to_a_step(n: int, smallest: float) -> None:
     rng = np.random.default_rng(n)
     values = rng.choice([-1.0, 1.0], n) * np.exp(rng.uniform(np.log(smallest), 0.0, n))
     outside, sums = add(values)
