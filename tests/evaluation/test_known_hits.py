@@ -113,3 +113,11 @@ def test_a_fault_in_one_part_is_found_beside_others(n_threads: int) -> None:
     recs[17_000, 3] = recs[17_000, 0]
     with pytest.raises(fastrec.InputError, match="recs of user 17000: item 0 appears twice"):
         fastrec.evaluate(recs, truth, ["bpref@4", "ndcg@4"], **options)
+
+
+@pytest.mark.parametrize("groups", [None, {"half": np.arange(1200) % 2}], ids=["alone", "groups"])
+def test_an_overflow_names_the_user_of_a_later_block(groups: dict[str, Any] | None) -> None:
+    truth: list[Any] = [{0: 1.0, 1: 1.0}] * 1200
+    truth[700] = {0: 1e308, 1: 1e308}
+    with pytest.raises(fastrec.InputError, match="cg@2 of user 700 is too large for a double"):
+        fastrec.evaluate([[0, 1]] * 1200, truth, ["cg@2", "hits@2"], groups=groups)
