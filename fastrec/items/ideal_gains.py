@@ -37,7 +37,7 @@ def _graded(sides: BatchSides, least: float) -> kernels.GradedLists:
         user = sides["names"].user(int(too_large.argmax()))
         raise InputError(f"truth of user {user}: the gains add up to more than a double holds")
     longest = longest_of(sides["listed rows"].n_rec, np.diff(truth.indptr))
-    return graded_lists(sides, gains, relevant, rank_weights("log2", longest), 0.0)
+    return graded_lists(sides, gains, relevant, 0.0, rank_weights("log2", longest))
 
 
 @provider(PROVIDER, sides=["recs", "truth"], by_part=True)
@@ -63,7 +63,7 @@ def fill_compatibility(sides: BatchSides, keys: Sequence[tuple[Any, ...]], out: 
 
     def fill_one(key: tuple[Any, ...], cutoffs: Array, found: Array) -> None:
         p, is_normalized, least = key
-        lists = graded_lists(sides, gains, sides["relevant rows"](least), np.zeros(1), math.nan)
+        lists = graded_lists(sides, gains, sides["relevant rows"](least), math.nan)
         given = lists, _depths(p, longest_of(*lengths)), is_normalized, cutoffs, found
         steps = len(lists.ranks) + int(np.minimum(lengths[0], cutoffs[-1]).sum())
         run = _entry("overlap_with_ideal").suited_to(steps, *given, 0, 0)

@@ -107,10 +107,13 @@ def longest_of(*lengths: Array) -> int:
     return max(int(own.max(initial=0)) for own in lengths)
 
 
-def graded_lists(sides: BatchSides, gains: Array, relevant: Array, discounts: Array, missing: float) -> GradedLists:
+def graded_lists(
+    sides: BatchSides, gains: Array, relevant: Array, missing: float, discounts: Array | None = None
+) -> GradedLists:
     """Return the listed rows with their gains, and the gains of the best order of the relevant rows.
 
-    `gains` and `relevant` are those of the rows of the truth; a row that is not relevant has the gain `missing`.
+    `gains` and `relevant` are those of the rows of the truth; a row that is not relevant has the gain `missing`. With
+    `discounts` of ranks, from 0 on, the best order has its DCG, too.
     """
     truth, listed = sides["truth"], sides["listed rows"]
     starts, is_whole = starts_among(relevant, truth.indptr), bool(relevant.all())
@@ -128,10 +131,10 @@ def graded_lists(sides: BatchSides, gains: Array, relevant: Array, discounts: Ar
         n_rec=read_only(listed.n_rec),
         ideals=read_only(ideals),
         ideal_starts=read_only(starts),
-        discounts=read_only(discounts),
-        ideal_dcg=np.empty(len(ideals) + truth.n_users if len(discounts) > 1 else 0),
+        discounts=read_only(np.zeros(0) if discounts is None else discounts),
+        ideal_dcg=np.empty(0 if discounts is None else len(ideals) + truth.n_users),
     )
-    if len(lists.ideal_dcg):
+    if discounts is not None:
         add = _add_ideals.suited_to(len(lists.ideal_dcg), lists, 0, 0)
         over_users(functools.partial(add, lists), truth.n_users, sides["n_threads"])
     return lists

@@ -29,7 +29,7 @@ def fill(sides: BatchSides, keys: Sequence[tuple[Any, ...]], out: Array) -> None
 
     @functools.cache
     def known(least: float) -> Any:
-        return graded_lists(sides, gains, sides["relevant rows"](least), np.zeros(1), 0.0)
+        return graded_lists(sides, gains, sides["relevant rows"](least), 0.0)
 
     def fill_one(key: tuple[Any, ...], cutoffs: Array, found: Array) -> None:
         kind, parameter, largest, depth, least = key

@@ -121,3 +121,12 @@ def test_an_overflow_names_the_user_of_a_later_block(groups: dict[str, Any] | No
     truth[700] = {0: 1e308, 1: 1e308}
     with pytest.raises(fastrec.InputError, match="cg@2 of user 700 is too large for a double"):
         fastrec.evaluate([[0, 1]] * 1200, truth, ["cg@2", "hits@2"], groups=groups)
+
+
+@pytest.mark.parametrize("metric", AT_ANY_CUTOFF)
+def test_batches_without_rows_leave_the_bits(metric: str) -> None:
+    whole = fastrec.evaluate([[1, 2], [], [], [5]], [[2], [], [7], []], [metric], k=10, no_truth="zero")
+    evaluator = fastrec.Evaluator([metric], k=10, no_truth="zero")
+    for recs, truth in (([[1, 2]], [[2]]), ([[]], [[]]), ([[], [5]], [[7], []])):
+        evaluator.update(recs, truth)
+    assert mean_bits(evaluator.result().estimates) == mean_bits(whole.estimates)
