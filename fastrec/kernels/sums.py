@@ -44,17 +44,13 @@ class Totals(NamedTuple):
 
 
 @helper
-def signed_difference(bits, of_others):
-    """Return the whole number that remains of a sum of bits without those of others."""
-    return np.uint64(bits - of_others).view(np.int64)
-
-
-@helper
-def add_halves(high, low, digits):
-    """Add high * 2^-48 + low * 2^-96 to base 2^32 digits after the point."""
-    digits[0] += high >> 16
-    digits[1] += ((high & 0xFFFF) << 16) + (low >> 32)
-    digits[2] += low & 0xFFFFFFFF
+def add_halves(high, low, n, digits):
+    """Add the halves of n values, given as sums of bits, to base 2^32 digits after the point."""
+    upper = np.uint64(high - n * BITS_OF_HIGH).view(np.int64)  # in steps of 2^-48
+    lower = np.uint64(low - n * BITS_OF_LOW).view(np.int64)  # in steps of 2^-96
+    digits[0] += upper >> 16
+    digits[1] += ((upper & 0xFFFF) << 16) + (lower >> 32)
+    digits[2] += lower & 0xFFFFFFFF
 
 
 @helper
@@ -79,8 +75,8 @@ def add_fixed(row, scale, total):
         high2 += rounded.view(np.uint64)
         low2 += np.float64((square - (rounded - HIGH)) + LOW).view(np.uint64)
     if outside == 0:
-        add_halves(signed_difference(high, n * BITS_OF_HIGH), signed_difference(low, n * BITS_OF_LOW), total[:3])
-        add_halves(signed_difference(high2, n * BITS_OF_HIGH), signed_difference(low2, n * BITS_OF_LOW), total[3:])
+        add_halves(high, low, n, total[:3])
+        add_halves(high2, low2, n, total[3:])
     return outside
 
 
