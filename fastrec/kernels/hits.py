@@ -248,8 +248,8 @@ def find_hits(row, truth, lowest, table, base, positions, sources):
 
 
 @helper
-def find_hits_of_user(lists, u, lowest, table, base, positions, sources):
-    """Call `find_hits` for the list and the truth of user u, unless their hits are known."""
+def find_hits_of_user(lists, u, lowest, table, base, positions, sources, marks):
+    """Call `find_hits` for the list and the truth of user u, and order the hits by rank, unless they are known."""
     if len(lists.hit_counts) > 0:
         at, hits = lists.hit_starts[u], lists.hit_counts[u]
         for nth in range(hits):
@@ -260,6 +260,9 @@ def find_hits_of_user(lists, u, lowest, table, base, positions, sources):
     if lists.wide:
         row = lists.rec_items[2 * first : 2 * last].view(np.int64)
         truth = lists.truth_items[2 * held_first : 2 * held_last].view(np.int64)
-        return find_hits(row, truth, lowest, table, base, positions, sources)
-    row, truth = lists.rec_items[first:last], lists.truth_items[held_first:held_last]
-    return find_hits(row, truth, lowest, table, base, positions, sources)
+        code, position, hits, base = find_hits(row, truth, lowest, table, base, positions, sources)
+    else:
+        row, truth = lists.rec_items[first:last], lists.truth_items[held_first:held_last]
+        code, position, hits, base = find_hits(row, truth, lowest, table, base, positions, sources)
+    order_by_rank(positions, sources, hits, last - first, marks)
+    return code, position, hits, base

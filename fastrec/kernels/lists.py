@@ -28,7 +28,7 @@ from fastrec.kernels.codes import (
     USER_NO_TRUTH,
     ZERO,
 )
-from fastrec.kernels.hits import find_hits_of_user, order_by_rank
+from fastrec.kernels.hits import find_hits_of_user
 from fastrec.kernels.program import Block, Program, run_program
 from fastrec.kernels.sums import Totals, add_data_counts, add_rows, store_rows
 from fastrec.kernels.ties import Ties
@@ -123,7 +123,7 @@ def fail(errors, code, user, detail):
 def collect_block(lists, tie_blocks, gains, program, scratch, ties, span, errors):
     """Write the hits of a span of users that are relevant under some condition; return False on an error."""
     at = span.at
-    positions, sources, table = scratch.positions[at], scratch.sources[at], scratch.table[at]
+    positions, sources, table, marks = scratch.positions[at], scratch.sources[at], scratch.table[at], scratch.marks[at]
     ranks, event_gains, bounds = scratch.ranks[at, 0], scratch.gains[at, 0], scratch.bounds[at, 0]
     # values that change with every user stay in registers, because bins share cache lines
     base = scratch.base[at]
@@ -134,10 +134,9 @@ def collect_block(lists, tie_blocks, gains, program, scratch, ties, span, errors
         truth_from, truth_to = lists.truth_indptr[u], lists.truth_indptr[u + 1]
         n_rows, n_rel = lists.rec_indptr[u + 1] - lists.rec_indptr[u], truth_to - truth_from
         n_list = n_rows if len(lists.lengths) == 0 else lists.lengths[u]
-        code, position, hits, base = find_hits_of_user(lists, u, program.lowest, table, base, positions, sources)
+        code, position, hits, base = find_hits_of_user(lists, u, program.lowest, table, base, positions, sources, marks)
         if code != FINE:
             return fail(errors, code, u, position)
-        order_by_rank(positions, sources, hits, n_rows, scratch.marks[at])
         bounds[START, i] = n_events
         ranks[n_events] = 0
         n_events += 1
