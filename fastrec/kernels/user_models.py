@@ -73,7 +73,7 @@ def weight_past(model, n, k, found, known):
 
 @helper
 def start_of_misses(model, n, found):
-    """Return s: after rank n, a user of a model with a goal goes past m ranks without a gain with (s / (s + m))^2.
+    """Return s: after rank n, a user with a goal goes on past m ranks without a gain with probability (s / (s + m))^2.
 
     All gains down to rank n are `found`; only INST reads them.
     """
