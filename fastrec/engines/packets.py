@@ -80,8 +80,8 @@ def pack(batches: Iterable[Batch], side: str, users: Sequence[str], n_buckets: i
         buckets = buckets.astype(np.uint16 if n_buckets <= SMALL else np.int32)
         order = np.argsort(buckets, kind="stable")
         buckets = buckets[order].astype(np.int32)
-        rows = _narrow(table).combine_chunks().take(pa.array(order))
-        (whole,) = rows.combine_chunks().to_batches()
+        rows = table.combine_chunks().take(pa.array(order)).combine_chunks()
+        (whole,) = _narrow(rows).to_batches()
         starts = np.flatnonzero(np.diff(buckets, prepend=-1))
         ends = [*starts[1:].tolist(), len(buckets)]
         parts = (whole.slice(start, end - start) for start, end in zip(starts.tolist(), ends, strict=True))
@@ -214,15 +214,26 @@ def _hash(columns: Sequence[Any]) -> Array:
 
 
 def _narrow(table: Table) -> Table:
-    """Return the table with int32 for integers that fit, in columns and in lists, so that fewer bytes travel."""
+    """Return the table with the narrowest integers that hold its values, in columns and lists: fewer bytes travel."""
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     for at, field in enumerate(table.schema):
-        for wide, narrow in ((pa.int64(), pa.int32()), (pa.list_(pa.int64()), pa.list_(pa.int32()))):
-            if field.type.equals(wide):
-                with contextlib.suppress(pa.ArrowInvalid):
-                    table = table.set_column(at, field.name, table.column(at).cast(narrow))
+        is_list = pa.types.is_list(field.type)
+        kind = field.type.value_type if is_list else field.type
+        if pa.types.is_integer(kind):
+            column = table.column(at)
+            ends = pc.min_max(pc.list_flatten(column) if is_list else column)
+            narrow = next((own for own in (pa.int8(), pa.int16(), pa.int32()) if _holds(own, ends)), kind)
+            if narrow.bit_width < kind.bit_width:
+                table = table.set_column(at, field.name, column.cast(pa.list_(narrow) if is_list else narrow))
     return table
+
+
+def _holds(kind: Any, ends: Any) -> bool:
+    """Return whether a type of integers holds the least and the largest value, or none."""
+    held = np.iinfo(kind.to_pandas_dtype())
+    return all(end.as_py() is None or held.min <= end.as_py() <= held.max for end in ends.values())
 
 
 def _read(packet: Packet, schemas: dict[bytes, Any]) -> Batch:

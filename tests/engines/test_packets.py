@@ -66,7 +66,28 @@ def test_integers_that_fit_travel_narrow():
     (packed,) = pack(batches, "recs", ["user"], 50)
     schema = pa.ipc.read_schema(pa.py_buffer(packed.column("schema")[0].as_py()))
     kinds = {field.name: field.type for field in schema}
-    assert kinds["user"] == pa.int32() and kinds["wide"] == pa.int64() and kinds["list"] == pa.list_(pa.int32())
+    assert kinds["user"] == pa.int16() and kinds["wide"] == pa.int64() and kinds["list"] == pa.list_(pa.int16())
+
+
+@pytest.mark.parametrize("kind", [pa.int64(), pa.uint64(), pa.list_(pa.int64())], ids=str)
+def test_the_narrowest_integers_hold_all_values(kind):
+    for ends in ([0, 127], [-128, 0], [0, 128], [-(2**15), 0], [0, 2**15], [-(2**31), 0], [0, 2**31], [None, None], []):
+        values = [None if end is None else abs(end) if kind == pa.uint64() else end for end in ends]
+        column = pa.array([values] if hasattr(kind, "value_type") else values, kind)
+        table = pa.table({"user": [1] * len(column), "own": column})
+        if len(table):
+            (out,) = batches_of_buckets(unpacked(pack(table.to_batches(), "recs", ["user"], 1)), {"recs": table})
+            assert out["recs"]["own"].to_pylist() == column.to_pylist()
+
+
+def test_rows_beside_a_slice_do_not_matter():
+    lists = pa.array([[1, 2], [WIDE], None, [3]])
+    table = pa.table({"user": [1, 2, 3, 4], "own": lists})
+    for first, n_rows in ((0, 1), (2, 2)):
+        part = table.slice(first, n_rows)
+        (out,) = batches_of_buckets(unpacked(pack(part.to_batches(), "recs", ["user"], 1)), {"recs": table})
+        assert out["recs"]["own"].to_pylist() == part["own"].to_pylist()
+        assert out["recs"]["own"].type == pa.list_(pa.int8())
 
 
 def test_widths_that_differ_between_blocks_are_joined(monkeypatch):
