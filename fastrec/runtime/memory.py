@@ -1,14 +1,17 @@
-"""The memory that the C library keeps."""
+"""What a process keeps: freed memory for later arrays, and modules, which are never garbage."""
 
 from __future__ import annotations
 
 import contextlib
+import gc
+import sys
 
 import numpy as np
 
-__all__ = ["keep_freed_memory"]
+__all__ = ["keep_freed_memory", "keep_modules"]
 
 KEPT_BYTES = 31 << 20  # below the 32 MB up to which glibc raises its threshold
+_n_kept = 0
 
 
 def keep_freed_memory() -> None:
@@ -20,3 +23,16 @@ def keep_freed_memory() -> None:
     """
     with contextlib.suppress(MemoryError):  # little address space may be left
         np.empty(KEPT_BYTES, np.uint8)
+
+
+def keep_modules() -> None:
+    """Exempt all objects of now from garbage collection, and again once more modules are loaded.
+
+    For processes that collect garbage after each short piece of work: to look at all that modules hold takes longer
+    than many such pieces. Garbage of now is collected first.
+    """
+    global _n_kept  # noqa: PLW0603 - of this process
+    if len(sys.modules) > _n_kept:
+        gc.collect()
+        gc.freeze()
+        _n_kept = len(sys.modules)

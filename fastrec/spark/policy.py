@@ -23,8 +23,8 @@ from fastrec.spark.side import (
     FrameSide,
     batches_by_rows,
     column_of,
-    keep_code_on_this_node,
     read_column,
+    start_task,
 )
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ class _Task:
         """Yield one row: the sums over a partition, or its error; nothing for an empty partition."""
         import pyarrow as pa
 
-        keep_code_on_this_node()
+        start_task()
         kept = [batch for batch in batches if batch.num_rows]
         if not kept:
             return

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from fastrec.scored.score_counts import ScoreCounts
-from fastrec.spark.side import FrameSide, batches_by_rows, column_of, keep_code_on_this_node, read_column
+from fastrec.spark.side import FrameSide, batches_by_rows, column_of, read_column, start_task
 
 __all__ = ["BINNED", "BINS", "count_bins", "order_of_rows"]
 
@@ -34,7 +34,7 @@ def count_bins(batches: Iterable[Batch], values: tuple[str, str], bits: int) -> 
 
     from fastrec.scored.histogram import ScoreHistogram
 
-    keep_code_on_this_node()
+    start_task()
     histogram = ScoreHistogram(bits)
     try:
         for table in tables_of(batches, BATCH_BYTES):

@@ -22,6 +22,7 @@ from fastrec.inputs.arrow import Frame, read_ids, read_numbers
 from fastrec.inputs.history import HistoryCounts
 from fastrec.report.report import Report
 from fastrec.runtime.extras import require
+from fastrec.runtime.memory import keep_freed_memory, keep_modules
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -34,9 +35,9 @@ __all__ = [
     "collect",
     "column_of",
     "count_history",
-    "keep_code_on_this_node",
     "merge_states",
     "read_column",
+    "start_task",
     "values_of_users",
 ]
 
@@ -95,6 +96,13 @@ class FrameSide(EngineSide):
         return self.frame.select(*map(column_of, self.empty.column_names))
 
 
+def start_task() -> None:
+    """Prepare the Python process of a task, in which Spark runs many, and collects garbage after each."""
+    keep_code_on_this_node()
+    keep_freed_memory()
+    keep_modules()
+
+
 def keep_code_on_this_node() -> None:
     """Cache compiled code in Spark's local folder of this node, unless a cache folder is set.
 
@@ -148,7 +156,12 @@ def co_locate(sides: Mapping[str, FrameSide], job: Job, n_partitions: int | None
 
 def _packer(side: str, keys: tuple[str, ...], n_buckets: int) -> Callable[[Iterator[Batch]], Iterator[Batch]]:
     """Return the function that packs a side."""
-    return lambda batches: pack(batches, side, keys, n_buckets)
+
+    def run(batches: Iterator[Batch]) -> Iterator[Batch]:
+        start_task()
+        return pack(batches, side, keys, n_buckets)
+
+    return run
 
 
 @contextlib.contextmanager
@@ -202,7 +215,7 @@ def _in_task(
     def run(batches: Iterator[Batch]) -> Iterator[Batch]:
         from pyspark import TaskContext
 
-        keep_code_on_this_node()
+        start_task()
         task = TaskContext.get()
         return work(job._replace(n_threads=job.n_threads or (task.cpus() if task is not None else 1)), batches)
 

@@ -1,4 +1,4 @@
-"""Freed memory is kept for later arrays."""
+"""Freed memory is kept for later arrays, and modules are exempt from garbage collection."""
 
 import os
 import platform
@@ -21,6 +21,32 @@ for n_bytes in range(1 << 19, 1 << 22, 1 << 16):  # each is larger than all befo
 print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 """
 
+COLLECTED = """
+import gc, weakref
+from fastrec.runtime.memory import keep_modules
+
+class Cycle:
+    def __init__(self):
+        self.own = self
+
+def dies():
+    return weakref.ref(Cycle())
+
+gc.disable()
+first = dies()
+keep_modules()
+kept = gc.get_freeze_count()
+assert kept > 1000 and first() is None  # garbage of before is not kept
+later = dies()
+keep_modules()
+assert gc.get_freeze_count() <= kept and later() is not None  # nothing new is loaded
+gc.collect()
+assert later() is None
+import wave
+keep_modules()
+assert gc.get_freeze_count() > kept
+"""
+
 
 @pytest.mark.skipif(
     platform.libc_ver()[0] != "glibc" or sys.maxsize < 1 << 32, reason="only glibc of 64 bits keeps memory so"
@@ -31,3 +57,7 @@ def test_the_system_gives_memory_only_once():
         how: int(subprocess.check_output([sys.executable, "-c", FAULTS, how], env=usual)) for how in ("give", "keep")
     }
     assert faults["keep"] < faults["give"] / 10
+
+
+def test_modules_are_kept_once_they_are_loaded():
+    subprocess.run([sys.executable, "-c", COLLECTED], check=True)
