@@ -209,12 +209,11 @@ class FileOptions(
     """Arguments of `evaluate_files`."""
 
 
-class ClusterListOptions(
+class ClusterLists(
     Cutoffs,
     FrameWeights,
     Relevance,
     Catalogue,
-    OtherFrames,
     ListColumnNames,
     FrameGroupings,
     ItemPolicies,
@@ -224,15 +223,19 @@ class ClusterListOptions(
     Sampled,
     Corrected,
 ):
-    """Arguments for lists that every engine has."""
+    """Arguments for lists on a cluster, without the sides."""
 
 
-class EngineListOptions(ClusterListOptions, EngineTasks):
+class EngineListOptions(ClusterLists, OtherFrames, EngineTasks):
     """Arguments of `fastrec.dask.evaluate` and `fastrec.ray.evaluate`."""
 
 
-class SparkListOptions(ClusterListOptions, PerUser, SparkTasks):
+class SparkListOptions(ClusterLists, OtherFrames, PerUser, SparkTasks):
     """Arguments of `fastrec.spark.evaluate`."""
+
+
+class SparkFileOptions(ClusterLists, FileOfSeen, FileOfItems, FilesOfUsers, PerUser, SparkTasks):
+    """Arguments of `fastrec.spark.evaluate_files`."""
 
 
 class SparkRowOptions(

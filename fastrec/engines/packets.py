@@ -24,12 +24,14 @@ __all__ = [
     "batches_of_buckets",
     "is_number",
     "is_string",
+    "join_batches",
     "join_rows",
     "no_packets",
     "pack",
     "pack_rows",
     "plain_types",
     "tables_of",
+    "with_plain_types",
     "work_on",
 ]
 
@@ -75,7 +77,7 @@ def pack(batches: Iterable[Batch], side: str, users: Sequence[str], n_buckets: i
     import pyarrow as pa
 
     for encoded in tables_of(batches, PACKED_BYTES):
-        table = _plain(encoded)
+        table = with_plain_types(encoded)
         buckets = _hash([table.column(name) for name in users]) % np.uint64(n_buckets)
         buckets = buckets.astype(np.uint16 if n_buckets <= SMALL else np.int32)
         order = np.argsort(buckets, kind="stable")
@@ -115,7 +117,7 @@ def _cast(rows: Table, side: str, empty: Table) -> Table:
     import pyarrow as pa
 
     with contextlib.suppress(pa.ArrowException):
-        own = _plain(rows.select(empty.column_names))
+        own = with_plain_types(rows.select(empty.column_names))
         if all(map(_of_one_kind, own.schema.types, empty.schema.types)):
             return own.cast(empty.schema)
     schemas = [table.select(empty.column_names).schema for table in (rows, empty)]
@@ -174,7 +176,7 @@ def plain_types(schema: Schema) -> Schema:
     return pa.schema([own.with_type(plain(own.type)) for own in schema])
 
 
-def _plain(rows: Table) -> Table:
+def with_plain_types(rows: Table) -> Table:
     """Return rows with the types of `plain_types`."""
     kinds = plain_types(rows.schema)
     return rows if kinds.equals(rows.schema) else rows.cast(kinds)
@@ -244,7 +246,7 @@ def _read(packet: Packet, schemas: dict[bytes, Any]) -> Batch:
     return pa.ipc.read_record_batch(pa.py_buffer(packet.rows), schemas[packet.schema])
 
 
-def _join(batches: Sequence[Batch], empty: Table) -> Table:
+def join_batches(batches: Sequence[Batch], empty: Table) -> Table:
     """Return batches as one table, with the types of `empty` if widths of batches differ or it has other kinds."""
     import pyarrow as pa
 
@@ -262,7 +264,7 @@ def batches_of_buckets(packets: Iterable[Packet], empty: Mapping[str, Table]) ->
     size, bucket = 0, -1
 
     def tables() -> dict[str, Table]:
-        return {side: _join(waiting[side], none) if side in waiting else none for side, none in empty.items()}
+        return {side: join_batches(waiting[side], none) if side in waiting else none for side, none in empty.items()}
 
     for packet in packets:
         if size >= BATCH_BYTES and packet.bucket != bucket:

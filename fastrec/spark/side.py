@@ -35,9 +35,9 @@ __all__ = [
     "collect",
     "column_of",
     "count_history",
-    "merge_states",
     "read_column",
     "start_task",
+    "states_of",
     "values_of_users",
 ]
 
@@ -45,6 +45,7 @@ __all__ = [
 Array = np.ndarray[Any, Any]
 Table = Any  # pyarrow.Table
 Batch = Any  # pyarrow.RecordBatch
+Work = Callable[[Job, Iterator[Batch]], Iterator[Batch]]  # of a task, on its partition
 MIN_BUCKETS = 256  # enough for partitions of similar size
 BUCKETS_PER_PARTITION = 4
 PACKETS = "side string, bucket int, schema binary, rows binary"
@@ -197,19 +198,17 @@ def _limit_batches(session: Any) -> None:
             session.conf.set(BATCH_LIMIT, before)
 
 
-def merge_states(rows: DataFrame, job: Job, evaluator: Any) -> None:
-    """Let tasks evaluate all partitions, and merge their states into `evaluator`."""
+def states_of(rows: DataFrame, job: Job, work: Work) -> list[Any]:
+    """Let tasks evaluate all partitions, and return the rows that they make: states or errors."""
     from pyarrow import types
 
     long = not any(types.is_nested(kind) for table in job.empty.values() for kind in table.schema.types)
     with batches_by_rows(rows.sparkSession) if long else contextlib.nullcontext():
-        states = rows.mapInArrow(_in_task(job, Job.states), STATES).collect()
-    job.merge(states, evaluator)
+        states: list[Any] = rows.mapInArrow(_in_task(job, work), STATES).collect()
+    return states
 
 
-def _in_task(
-    job: Job, work: Callable[[Job, Iterator[Batch]], Iterator[Batch]]
-) -> Callable[[Iterator[Batch]], Iterator[Batch]]:
+def _in_task(job: Job, work: Work) -> Callable[[Iterator[Batch]], Iterator[Batch]]:
     """Return the function that does the work of a job in a Spark task, on the CPUs of the task."""
 
     def run(batches: Iterator[Batch]) -> Iterator[Batch]:

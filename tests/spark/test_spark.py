@@ -17,20 +17,11 @@ import pytest
 
 import fastrec
 import fastrec.spark
-from fastrec.runtime.code_cache import cache_root
 from support.documents import DOCS, programs
+from support.spark import MARKS, as_lists, assert_same, having, make_lists
 
 ROOT = Path(__file__).parents[2]
-JAVA = shutil.which("java", path=f"{os.environ.get('JAVA_HOME', '/nowhere')}/bin{os.pathsep}{os.environ['PATH']}")
-pytestmark = [
-    pytest.mark.skipif(
-        JAVA is None, reason="no Java: Spark needs 17 or newer (apt-get install openjdk-17-jre-headless)"
-    ),
-    # PySpark's own warning, about an unused library
-    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
-    pytest.mark.filterwarnings("ignore:ranks of lists have gaps"),
-    pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"),  # PySpark's sockets
-]
+pytestmark = MARKS
 cloudpickle = pytest.importorskip("pyspark.cloudpickle", reason="no PySpark: pip install 'fastrec-eval[spark]'")
 pyspark = pytest.importorskip("pyspark", reason="no PySpark: pip install 'fastrec-eval[spark]'")
 functions = pytest.importorskip("pyspark.sql.functions")
@@ -39,68 +30,6 @@ LISTS = ["ndcg", "ndcg(gain=exp2)", "recall", "precision", "map", "mrr", "hit_ra
 ROWS = ["gauc", "auc", "average_precision", "ks", "ndcg@5", "log_loss", "calibration", "brier"]
 ROWS += ["auc(min_fpr=0.1)", "eer", "precision_at_recall(at=0.9)", "ece(norm=l2)", "g_mean(threshold=0.5)", "r2"]
 ROWS += ["xauc", "xauc(average=user)"]
-
-
-@pytest.fixture(scope="module")
-def environment():
-    """Give Spark's workers this Python, and the kernels that other tests have compiled."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYSPARK_PYTHON", sys.executable)
-        if (folder := cache_root()) is not None:
-            patch.setenv("FASTREC_CACHE_DIR", str(folder.parent))
-        yield
-
-
-@pytest.fixture(scope="module")
-def session(environment, tmp_path_factory):
-    from pyspark.sql import SparkSession
-
-    folder = tmp_path_factory.mktemp("spark")
-    settings = {
-        "spark.ui.enabled": "false",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.local.dir": str(folder),
-        "spark.sql.warehouse.dir": str(folder),
-        "spark.speculation": "true",
-        "spark.sql.shuffle.partitions": "3",
-        "spark.sql.execution.arrow.maxRecordsPerBatch": "500",
-    }
-    builder = SparkSession.builder.master("local[2, 3]").appName("fastrec")  # a task may fail twice
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    spark = builder.getOrCreate()
-    spark.sparkContext.setLogLevel("OFF")
-    yield spark
-    spark.stop()
-
-
-@pytest.fixture
-def on_spark(session):
-    """Return a PyArrow table as a data frame of Spark, with its rows at random in some partitions."""
-
-    def make(table, n_partitions=3, seed=0):
-        order = np.random.default_rng(seed).permutation(len(table))
-        return session.createDataFrame(table.take(order)).repartition(n_partitions)
-
-    return make
-
-
-def make_lists(n_users=120, texts=False, seed=0):
-    """Return lists, and a truth that lacks some of their users and has others."""
-    rng = np.random.default_rng(seed)
-    name = "user {}".format if texts else int
-    called = "item {}".format if texts else int
-    recs, truth = [], []
-    for user in range(n_users):
-        about = {"user_id": name(user), "plan": user % 3, "weight": 1 + user % 5 / 4}
-        if user % 10:
-            items = rng.choice(80, size=int(rng.integers(1, 30)), replace=False).tolist()
-            recs += [about | {"item_id": called(item), "rank": nth + 1} for nth, item in enumerate(items)]
-        if user % 7:
-            items = rng.choice(80, size=int(rng.integers(1, 12)), replace=False).tolist()
-            truth += [about | {"item_id": called(item), "gain": float(rng.integers(0, 4))} for item in items]
-    return pa.Table.from_pylist(recs), pa.Table.from_pylist(truth)
 
 
 def make_log(n_users=60, seed=0):
@@ -119,28 +48,6 @@ def make_log(n_users=60, seed=0):
         }
     )
     return log.sort_by([("score", "ascending"), ("label", "ascending"), ("weight", "ascending")])
-
-
-def having(table, **columns):
-    """Return the table with other values in some columns."""
-    for name, values in columns.items():
-        column = values if isinstance(values, pa.ChunkedArray) else pa.array(values)
-        table = table.set_column(table.column_names.index(name), name, column)
-    return table
-
-
-def as_lists(table):
-    """Return one row per user, with columns of lists in the order of ranks or scores."""
-    order = "rank" if "rank" in table.column_names else "item_id"
-    table = table.sort_by([("user_id", "ascending"), (order, "ascending")])
-    columns = [name for name in table.column_names if name not in ("user_id", "plan", "weight", "device")]
-    grouped = table.group_by("user_id", use_threads=False).aggregate([(name, "list") for name in columns])
-    return grouped.rename_columns([name.removesuffix("_list") for name in grouped.column_names])
-
-
-def assert_same(report, wanted):
-    assert report.to_dict() == wanted.to_dict()
-    assert repr(report.groups) == repr(wanted.groups)  # labels keep their types
 
 
 def pass_once(log, metrics, *, per_user=False, min_gain=None, **columns):
@@ -922,8 +829,8 @@ def test_faults_of_logs_of_slates(on_spark):
         fastrec.spark.policy_value(on_spark(zero))
 
 
-def test_the_program_of_the_documentation(on_spark, tmp_path):
-    (program,) = programs(DOCS / "guides" / "spark.md")
+def test_the_program_of_the_documentation(session, on_spark, tmp_path):
+    program, of_files = programs(DOCS / "guides" / "spark.md")
     recs, truth = make_lists()
     log = make_log()
     log = log.rename_columns([{"label": "clicked", "device": "session"}.get(name, name) for name in log.column_names])
@@ -932,3 +839,7 @@ def test_the_program_of_the_documentation(on_spark, tmp_path):
     wanted = fastrec.evaluate_scores(log, metrics="gauc", user=["user_id", "session"], label="clicked")
     assert names["report"]["gauc"] == wanted["gauc"]
     assert list(tmp_path.glob("values/*.parquet"))
+    exec(of_files, names)
+    assert_same(names["report"], fastrec.evaluate(recs, truth, ["ndcg@10", "recall@20"]))
+    for name in ("recs", "truth"):
+        session.sql(f"DROP TABLE {name}")
