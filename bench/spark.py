@@ -1,8 +1,9 @@
 """Benchmarks of Spark on this machine: `python -m bench.spark [--users N] [--json FILE]`.
 
-One session on all processors, with cached rows and workers that have done the work before. It computes the same 30
-values by fastrec on Spark, by Spark SQL with window functions, and by fastrec on this machine, after a check of
-equal values.
+One session on all processors, with workers that have done the work before. It computes the same 30 values by fastrec
+on Spark, by Spark SQL with window functions, and by fastrec on this machine, after a check of equal values: of rows in
+Spark's memory, and of rows in Parquet files, in any order or in buckets of users, which neither shuffles. Spark SQL
+sorts both sides of its join: the truth is larger than those that it sends to all tasks by default (10 MB).
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ import argparse
 import functools
 import json
 import os
+import shutil
 import sys
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -27,7 +30,8 @@ from bench.run import Row, to_text
 METRICS = rivals.names_of("ndcg recall precision map mrr hit_rate")
 LENGTH = 100
 PARTITIONS = 8
-BY_SCORE = "a row per item with its score"
+BY_SCORE, BY_RANK = "a row per item with its score", "a row per item with its rank"
+IN_BUCKETS, IN_ANY_ORDER = "Parquet in buckets of users", "Parquet in any order"
 HANDED = "Spark handing the lists alone to an empty Python function"
 NAMES = {"user": "user", "item": "item"}
 
@@ -56,6 +60,7 @@ def start(more: Mapping[str, str] | None = None) -> Any:
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.memory": "6g",
         "spark.sql.shuffle.partitions": str(PARTITIONS),
+        "spark.sql.requireAllClusterKeysForCoPartition": "false",  # else it shuffles buckets of users to join items
         **(more or {}),
     }
     builder = SparkSession.builder.master("local[*]").appName("bench")
@@ -66,11 +71,22 @@ def start(more: Mapping[str, str] | None = None) -> Any:
     return session
 
 
-def cached(session: Any, table: Any) -> Any:
-    """Return a data frame in Spark's memory."""
-    frame = session.createDataFrame(table).repartition(2 * session.sparkContext.defaultParallelism).cache()
+def cached(session: Any, table: Any, folder: Path) -> Any:
+    """Return rows in Spark's memory, read from a file: Spark would plan with the rows of a table of this process."""
+    import pyarrow.parquet as pq
+
+    path = folder / f"cached{len(list(folder.iterdir()))}.parquet"
+    pq.write_table(table, path)
+    frame = session.read.parquet(str(path)).repartition(2 * session.sparkContext.defaultParallelism).cache()
     frame.count()
     return frame
+
+
+def with_scores(recs: Any) -> Any:
+    """Return rows with a score in place of a rank."""
+    import polars as pl
+
+    return recs.select("user", "item", score=-pl.col("rank").cast(pl.Float32))
 
 
 def as_lists(frame: Any) -> Any:
@@ -145,24 +161,22 @@ def collect_and_evaluate(recs: Any, truth: Any) -> Any:
     return evaluate(recs.toArrow(), truth.toArrow())
 
 
-def compare(session: Any, n_users: int, rounds: int) -> list[Row]:
+def compare(session: Any, n_users: int, rounds: int, folder: Path) -> list[Row]:
     """Time fastrec on Spark against Spark SQL, handing over the rows, and this machine alone, for rows and lists."""
-    import polars as pl
-
     import fastrec.spark
 
     recs, truth = rivals.polars_frames(cases.make_log(n_users, LENGTH))
     n_rows, cores = len(recs), session.sparkContext.defaultParallelism
-    scored = recs.select("user", "item", score=-pl.col("rank").cast(pl.Float32))
+    scored = with_scores(recs)
     forms = {
         BY_SCORE: (scored, truth),
-        "a row per item with its rank": (recs, truth),
+        BY_RANK: (recs, truth),
         "columns of lists": (as_lists(recs), as_lists(truth)),
     }
     rows = []
     for form, (own_recs, own_truth) in forms.items():
         tables = own_recs.to_arrow(), own_truth.to_arrow()
-        on_spark = [cached(session, table) for table in tables]
+        on_spark = [cached(session, table, folder) for table in tables]
         calls: dict[str, Callable[[], Any]] = {
             "spark": functools.partial(fastrec.spark.evaluate, *on_spark, METRICS, **NAMES),
             "frame": functools.partial(evaluate, *tables),
@@ -181,16 +195,59 @@ def compare(session: Any, n_users: int, rounds: int) -> list[Row]:
     return rows
 
 
+def compare_files(session: Any, n_users: int, rounds: int, folder: Path) -> list[Row]:
+    """Time fastrec on Spark against Spark SQL on Parquet files, whose rows are shuffled."""
+    import fastrec.spark
+
+    log = rivals.polars_frames(cases.make_log(n_users, LENGTH))
+    recs, truth = (frame.sample(fraction=1, shuffle=True, seed=1) for frame in log)
+    cores = session.sparkContext.defaultParallelism
+    rows = []
+    for form, own in {BY_SCORE: with_scores(recs), BY_RANK: recs}.items():
+        for place in (IN_BUCKETS, IN_ANY_ORDER):
+            tables = {"recs": own, "truth": truth}
+            paths = [
+                write(session, table, folder / name, in_buckets=place == IN_BUCKETS) for name, table in tables.items()
+            ]
+            read = session.table if place == IN_BUCKETS else session.read.parquet
+            frames = [read(path.name if place == IN_BUCKETS else str(path)) for path in paths]
+            calls: dict[str, Callable[[], Any]] = {
+                "spark": functools.partial(fastrec.spark.evaluate_files, *paths, METRICS, **NAMES),
+                "SQL": query(*frames),
+            }
+            rivals.check_equal("Spark SQL", calls["SQL"](), dict(calls["spark"]()))
+            turns = Turns(calls, rounds, OtherProcesses)
+            rows += lines(turns, f"{n_users} users x {LENGTH}, {form}, {place}", len(recs), cores)
+            for path in paths:
+                session.sql(f"DROP TABLE IF EXISTS {path.name}")
+                shutil.rmtree(path)
+    return rows
+
+
+def write(session: Any, table: Any, path: Path, *, in_buckets: bool) -> Path:
+    """Write rows to a folder of Parquet files, also as a table of its name if they are in buckets; return the path."""
+    table.write_parquet(path.with_suffix(".parquet"))
+    frame = session.read.parquet(str(path.with_suffix(".parquet"))).repartition(
+        PARTITIONS, *(["user"] if in_buckets else [])
+    )
+    if in_buckets:
+        frame.write.bucketBy(PARTITIONS, "user").saveAsTable(path.name, path=str(path))
+    else:
+        frame.write.parquet(str(path))
+    return path
+
+
 def lines(turns: Turns, what: str, n_rows: int, cores: int) -> list[Row]:
     """Return the rows of one form of the data: its promises, and times that explain them."""
     took = {name: turns.median(name) for name in turns.seconds}
     rate = f"{n_rows / took['spark'] / cores / 1e6:.3g}M rows/s per core"
     rows = [Row(f"{what}: fastrec.spark", turns.each("spark", 1.0), "s", note=rate)]
     others = {"driver": "toArrow() to the driver and evaluate there", "handed over": HANDED}
+    others = {name: other for name, other in others.items() if name in took}
     if "SQL" in took:
         note = f"{took['spark']:.3g} s / {took['SQL']:.3g} s"
         rows.append(Row(f"{what}: fastrec.spark / Spark SQL", turns.ratio("spark", "SQL"), "x", 0.25, note=note))
-    if BY_SCORE in what:
+    if what.endswith(BY_SCORE):
         others = {"frame": "evaluate on rows in Python's memory: what crossing into Python costs"} | others
     for name, other in others.items():
         note = f"{took['spark']:.3g} s / {took[name]:.3g} s"
@@ -225,8 +282,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--json", type=Path, metavar="FILE", help=f"write the results there ({SPARK_RESULTS.name})")
     options = parser.parse_args(arguments)
-    session = start()
-    rows = [*compare(session, options.users, options.rounds), *measure_driver(session, options.users)]
+    with tempfile.TemporaryDirectory() as folder:
+        session = start({"spark.sql.warehouse.dir": folder})
+        rows = compare(session, options.users, options.rounds, Path(folder))
+        rows += compare_files(session, options.users, options.rounds, Path(folder))
+        rows += measure_driver(session, options.users)
     print(to_text(rows))
     if options.json is not None:
         machine = describe_machine()
