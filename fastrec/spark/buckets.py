@@ -21,7 +21,7 @@ from fastrec.spark.bucket_hash import WIDTHS, hashes_of
 if TYPE_CHECKING:
     from fastrec.spark.side import FrameSide
 
-__all__ = ["find_buckets", "states_or_refusal"]
+__all__ = ["MOUNTED", "find_buckets", "states_or_refusal"]
 
 Table = Any  # pyarrow.Table
 Batch = Any  # pyarrow.RecordBatch

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import glob
+from collections.abc import Iterable, Sequence
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Unpack
+from urllib.parse import unquote, urlsplit
 
 from fastrec.arguments.calls import SparkFileOptions
 from fastrec.arguments.groups import Path
@@ -14,7 +17,7 @@ from fastrec.engines.side import check_partitions
 from fastrec.exceptions import Argument, InputError, InputTypeError, MissingFileError
 from fastrec.inputs.sides import NAMED, SIDES
 from fastrec.runtime.extras import require
-from fastrec.spark.buckets import find_buckets, states_or_refusal
+from fastrec.spark.buckets import MOUNTED, find_buckets, states_or_refusal
 from fastrec.spark.evaluation import SparkReport, evaluate_moved, report_of
 from fastrec.spark.side import FrameSide, collect, count_history, states_of
 
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["evaluate_files"]
 
 NOT_FOUND = "PATH_NOT_FOUND"  # Spark's name of the condition
+MARKS_OF_LAKES = ("_delta_log", "metadata/*.metadata.json")  # of Delta and Iceberg, in the folder of a table
 
 
 @takes(SparkFileOptions)
@@ -108,7 +112,24 @@ def _read(session: SparkSession, name: str, path: Any) -> Any:
             raise
         kind = MissingFileError if reason == NOT_FOUND else InputError
         raise kind(Argument(name), f": Spark cannot read {shown_url(place)!r}: {reason}") from error
+    if _is_lake(session, place, frame.inputFiles()):
+        mend = "fastrec.spark.evaluate takes the data frame that spark.table gives"
+        raise InputError(Argument(name), f": {shown_url(place)!r} is a table of Delta or Iceberg, not Parquet: {mend}")
     return frame
+
+
+def _is_lake(session: SparkSession, place: str, uris: Sequence[str]) -> bool:
+    """Return whether files belong to a table of Delta or Iceberg, some of whose files may be of earlier versions."""
+    if uris and all(uri.startswith(MOUNTED) for uri in uris):
+        folders = {folder for uri in uris for folder in PurePath(unquote(urlsplit(uri).path)).parents}
+        return any(glob.glob(f"{glob.escape(str(folder))}/{mark}") for folder in folders for mark in MARKS_OF_LAKES)
+    try:  # Spark finds no files where there is no mark
+        session.read.text(f"{place}/{{{','.join(MARKS_OF_LAKES)}}}").schema  # noqa: B018
+    except Exception as error:
+        if _reason(error) != NOT_FOUND:
+            raise
+        return False
+    return True
 
 
 def _reason(error: Exception) -> str | None:
