@@ -127,7 +127,7 @@ def _number_of_buckets(files: Mapping[int, Sequence[str]], user: Any) -> int:
     number = n_rows = n_files = 0
     for bucket, uris in files.items():
         for uri in uris:
-            if n_rows >= FIRST_ROWS or n_files >= FIRST_FILES:
+            if n_files >= FIRST_FILES or (n_rows >= FIRST_ROWS and number <= MAX_BUCKETS):  # more: rows of one user
                 return number
             users = read_columns(uri, pa.schema([user]), FIRST_ROWS).column(0)
             for hashed in hashes_of(users):

@@ -53,12 +53,13 @@ def evaluate_files(
     Returns
     -------
     SparkReport
-        Has the bits of `evaluate` on the same rows.
+        Has the bits of `evaluate` on the same rows. With ``per_user``, files must stay as they are until
+        `SparkReport.per_user` has been read.
 
     Raises
     ------
     InputError, InputTypeError, MetricError, MissingExtraError
-        As in `evaluate`; also if there is no session, or if Spark cannot read a path.
+        As in `evaluate`; also if there is no session, or if Spark finds no Parquet files at a path.
 
     Examples
     --------

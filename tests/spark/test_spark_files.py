@@ -60,6 +60,12 @@ def parts_of(folder):
     return sorted(folder.rglob("*.parquet"))
 
 
+def forget_checksums(folder):
+    """Remove Spark's checksums of files that a test has changed."""
+    for path in folder.glob(".*.crc"):
+        path.unlink()
+
+
 @pytest.mark.parametrize("kind", [pa.int64(), pa.int16(), pa.string()], ids=str)
 def test_files_in_buckets_have_the_bits_of_one_machine(session, in_buckets, moved, kind):
     recs, truth = (with_users(table, kind) for table in make_lists())
@@ -164,8 +170,7 @@ def test_files_whose_names_are_wrong_are_read_by_spark(session, in_buckets, move
     recs, truth = make_lists()
     places = in_buckets(recs, 4), in_buckets(truth, 4)
     CHANGES[change](places[0])
-    for path in places[0].glob(".*.crc"):  # Spark's checksums of the files before the change
-        path.unlink()
+    forget_checksums(places[0])
     monkeypatch.setattr(buckets, "FIRST_ROWS", 40)
     tried = []
     monkeypatch.setattr(files, "find_buckets", lambda *sides: tried.append(buckets.find_buckets(*sides)) or tried[-1])
@@ -194,6 +199,18 @@ def test_an_error_that_follows_from_wrong_names_is_none(in_buckets, moved, monke
     report = fastrec.spark.evaluate_files(*places, LISTS, no_truth="error", n_partitions=1)
     assert len(moved) == 1
     assert_same(report, fastrec.evaluate(recs, truth, LISTS, no_truth="error"))
+
+
+def test_the_first_rows_may_be_of_one_user(in_buckets, moved, monkeypatch):
+    monkeypatch.setattr(buckets, "FIRST_ROWS", 1)
+    recs, truth = make_lists(60)
+    place = in_buckets(recs)
+    for part in parts_of(place):
+        pq.write_table(pq.read_table(part).sort_by("user_id"), part)
+    forget_checksums(place)
+    report = fastrec.spark.evaluate_files(place, in_buckets(truth), LISTS)
+    assert not moved
+    assert_same(report, fastrec.evaluate(recs, truth, LISTS))
 
 
 def test_rows_in_the_memory_of_spark_are_not_forgotten(session, in_buckets, moved):
