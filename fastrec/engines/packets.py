@@ -44,6 +44,7 @@ BUCKETS_PER_PARTITION = 8  # enough for partitions of similar size, which tasks 
 PACKED_BYTES = 1 << 25  # of rows packed together: more give larger packets
 BATCH_BYTES = 1 << 26  # of rows yielded together: fewer give more calls
 SMALL = 1 << 16  # up to here NumPy uses a radix sort
+HASHED_AT_ONCE = 1 << 14  # rows, which fit a cache
 
 
 class Packet(NamedTuple):
@@ -77,13 +78,11 @@ def pack(batches: Iterable[Batch], side: str, users: Sequence[str], n_buckets: i
     import pyarrow as pa
 
     for encoded in tables_of(batches, PACKED_BYTES):
-        table = with_plain_types(encoded)
-        buckets = _hash([table.column(name) for name in users]) % np.uint64(n_buckets)
-        buckets = buckets.astype(np.uint16 if n_buckets <= SMALL else np.int32)
+        table = with_plain_types(encoded).combine_chunks()
+        buckets = _buckets([table.column(name) for name in users], n_buckets)
         order = np.argsort(buckets, kind="stable")
         buckets = buckets[order].astype(np.int32)
-        rows = table.combine_chunks().take(pa.array(order)).combine_chunks()
-        (whole,) = _narrow(rows).to_batches()
+        (whole,) = _narrow(table).take(pa.array(order)).combine_chunks().to_batches()
         starts = np.flatnonzero(np.diff(buckets, prepend=-1))
         ends = [*starts[1:].tolist(), len(buckets)]
         parts = (whole.slice(start, end - start) for start, end in zip(starts.tolist(), ends, strict=True))
@@ -199,20 +198,30 @@ def join_rows(tables: Iterable[Table]) -> Table:
     return pa.concat_tables(having) if having else pa.table({})
 
 
-def _hash(columns: Sequence[Any]) -> Array:
-    """Return a hash of each row, uint64 (n,), that depends on values only, not on the width of integers."""
+def _buckets(columns: Sequence[Any], n_buckets: int) -> Array:
+    """Return the bucket of each row, uint16 or int32 (n,): a hash of values only, not of the width of integers."""
+    words = [_words_of(column) for column in columns]
+    buckets = np.empty(len(words[0]), np.uint16 if n_buckets <= SMALL else np.int32)
+    for first in range(0, len(buckets), HASHED_AT_ONCE):
+        mixed: Any = np.uint64(0)
+        for own in words:
+            mixed = random_word(mixed ^ own[first : first + HASHED_AT_ONCE])
+        buckets[first : first + HASHED_AT_ONCE] = mixed % np.uint64(n_buckets)
+    return buckets
+
+
+def _words_of(column: Any) -> Array:
+    """Return ids as uint64 (n,): integers, or checksums of distinct strings; 0 for nulls."""
     from pyarrow import types
 
-    mixed = np.zeros(len(columns[0]), np.uint64)
-    for column in columns:
-        if types.is_integer(column.type):
-            own = column.fill_null(0).to_numpy().astype(np.int64).view(np.uint64)
-        else:  # a checksum of each distinct string
-            encoded = column.combine_chunks().dictionary_encode()
-            sums = [zlib.crc32(str(value).encode()) for value in encoded.dictionary.to_pylist()]
-            own = np.array([*sums, 0], np.uint64)[encoded.indices.fill_null(len(sums)).to_numpy()]
-        mixed = random_word(mixed ^ own)
-    return mixed
+    if types.is_integer(column.type):
+        column = column.fill_null(0) if column.null_count else column
+        ids: Array = column.to_numpy().astype(np.int64, copy=False).view(np.uint64)
+        return ids
+    encoded = column.combine_chunks().dictionary_encode()
+    sums = [zlib.crc32(str(value).encode()) for value in encoded.dictionary.to_pylist()]
+    words: Array = np.array([*sums, 0], np.uint64)[encoded.indices.fill_null(len(sums)).to_numpy()]
+    return words
 
 
 def _narrow(table: Table) -> Table:
@@ -228,7 +237,8 @@ def _narrow(table: Table) -> Table:
             ends = pc.min_max(pc.list_flatten(column) if is_list else column)
             narrow = next((own for own in (pa.int8(), pa.int16(), pa.int32()) if _holds(own, ends)), kind)
             if narrow.bit_width < kind.bit_width:
-                table = table.set_column(at, field.name, column.cast(pa.list_(narrow) if is_list else narrow))
+                with contextlib.suppress(pa.ArrowInvalid):  # of values beside a slice of lists, which a cast reads
+                    table = table.set_column(at, field.name, column.cast(pa.list_(narrow) if is_list else narrow))
     return table
 
 
