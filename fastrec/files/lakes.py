@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
 import re
 from collections.abc import Container, Iterable, Mapping
@@ -12,26 +11,11 @@ from urllib.parse import unquote
 
 from fastrec.checks import shown_url, with_article
 from fastrec.exceptions import FastrecError, InputError, MissingFileError
+from fastrec.inputs.table_folders import DELTA, ENDINGS, HUDI, METADATA, find_inside
 from fastrec.runtime.extras import require
 
-__all__ = [
-    "DELTA",
-    "ICEBERG",
-    "LOG",
-    "MARKS",
-    "METADATA",
-    "Version",
-    "check_apart",
-    "find_table",
-    "is_metadata",
-    "partitions_of",
-    "read_version",
-]
+__all__ = ["Version", "check_apart", "partitions_of", "read_version"]
 
-DELTA, ICEBERG, HUDI = "Delta", "Iceberg", "Hudi"
-LOG, METADATA = "_delta_log", "metadata"
-MARKS = {LOG: DELTA, ".hoodie": HUDI}  # what is in the folders of these tables only
-ENDINGS = (".metadata.json", ".metadata.json.gz")  # of the files that tell the versions of Iceberg tables
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"  # in the name of a folder
 # Delta features under which the Parquet files alone have the table's rows, or which `_read_delta` checks
 KNOWN_FEATURES = frozenset(("columnMapping", "deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"))
@@ -60,51 +44,11 @@ class Version(NamedTuple):
     types: Mapping[str, str] = {}  # of the partitions, in SQL
 
 
-# Which folders are tables
-
-
-def find_table(path: str) -> tuple[str, str]:
-    """Return the folder of a table and its kind; the path is that of the folder, or of an Iceberg metadata file.
-
-    Any other path is returned with the kind "".
-    """
-    folder = os.path.dirname(os.path.abspath(path))
-    if path.endswith(ENDINGS) and os.path.basename(folder) == METADATA and os.path.isfile(path):
-        above, name = os.path.split(os.path.dirname(path))
-        return (above or os.curdir) if name == METADATA else os.path.join(above, name, os.pardir), ICEBERG
-    return path, _kind_of(path)
-
-
-def is_metadata(name: str) -> bool:
-    """Return whether a file in a folder `METADATA` makes the folder around it an Iceberg table."""
-    return name.endswith(ENDINGS) and re.match("v[0-9]|[0-9].*-", name) is not None
-
-
-def _kind_of(folder: str) -> str:
-    """Return the kind of table that a folder is; "" for any other path."""
-    for name, kind in MARKS.items():
-        if os.path.lexists(os.path.join(folder, name)):
-            return kind
-    with contextlib.suppress(OSError, ValueError):  # most folders have no such folder
-        if any(map(is_metadata, os.listdir(os.path.join(folder, METADATA)))):
-            return ICEBERG
-    return ""
-
-
 def check_apart(path: str, files: Iterable[str]) -> None:
     """Raise if a folder or a pattern stands for files in a table, where those of earlier versions are, too."""
-    real_path = functools.cache(os.path.realpath)
-    checked = set()
-    for file in files:
-        real = os.path.dirname(os.path.realpath(file)) if os.path.islink(file) else real_path(os.path.dirname(file))
-        for place in (os.path.dirname(os.path.abspath(file)), real):
-            folder = place
-            while folder not in checked:
-                checked.add(folder)
-                if kind := _kind_of(folder):
-                    why = f"{with_article(kind)} table, which may keep files of earlier versions"
-                    raise InputError(path, f": {file} is in {folder}, {why}: name that folder, or single files")
-                folder = os.path.dirname(folder)
+    if (found := find_inside(files)) is not None:
+        why = f"{with_article(found.kind)} table, which may keep files of earlier versions"
+        raise InputError(path, f": {found.file} is in {found.folder}, {why}: name that folder, or single files")
 
 
 def partitions_of(name: str) -> list[tuple[str, str]]:

@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from fastrec.checks import check_there, shown_url
 from fastrec.exceptions import FastrecError, InputError, MissingFileError
-from fastrec.files.lakes import check_apart, find_table, partitions_of, read_version
+from fastrec.files.lakes import check_apart, partitions_of, read_version
+from fastrec.inputs.table_folders import find_table
 
 __all__ = ["Files", "Stamp", "find_files", "stamps_of", "the_same_files", "unchanged", "utf8_path"]
 

@@ -16,8 +16,8 @@ from urllib.parse import SplitResult, quote, unquote, urlsplit
 from fastrec.checks import is_url, shown_url
 from fastrec.exceptions import Argument, InputError, MissingFileError, spelled
 from fastrec.files.formats.foreign import reason_of_url
-from fastrec.files.lakes import DELTA, ICEBERG, LOG, MARKS, METADATA, find_table, is_metadata
 from fastrec.files.paths import find_files
+from fastrec.inputs.table_folders import DELTA, ICEBERG, LOG, MARKS, METADATA, find_table, is_metadata
 from fastrec.runtime.extras import require
 from fastrec.runtime.outputs import temporary_folder
 

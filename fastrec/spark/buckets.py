@@ -105,11 +105,12 @@ def _named_buckets(uris: Sequence[str], columns: Sequence[str]) -> dict[int, lis
     Raise for no files, too: Spark names none of a data frame in its memory.
     """
     found: dict[int, list[str]] = {}
+    needed = {column.lower() for column in columns}  # as Spark compares names
     for uri in uris:
         *folders, name = unquote(uri).split("/")
         given = {unquote(folder.partition("=")[0]).lower() for folder in folders if "=" in folder}
         match = NAME.fullmatch(name)
-        if match is None or not uri.startswith(MOUNTED) or given & {column.lower() for column in columns}:
+        if match is None or not uri.startswith(MOUNTED) or given & needed:
             raise OtherReaderError(uri)
         found.setdefault(int(match[1]), []).append(uri)
     if not found:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import glob
 from collections.abc import Iterable, Sequence
-from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Unpack
 from urllib.parse import unquote, urlsplit
 
@@ -16,6 +14,7 @@ from fastrec.engines.lists import plan_lists
 from fastrec.engines.side import check_partitions
 from fastrec.exceptions import Argument, InputError, InputTypeError, MissingFileError
 from fastrec.inputs.sides import NAMED, SIDES
+from fastrec.inputs.table_folders import ENDINGS, MARKS, METADATA, find_inside
 from fastrec.runtime.extras import require
 from fastrec.spark.buckets import MOUNTED, find_buckets, states_or_refusal
 from fastrec.spark.evaluation import SparkReport, evaluate_moved, report_of
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
 __all__ = ["evaluate_files"]
 
 NOT_FOUND = "PATH_NOT_FOUND"  # Spark's name of the condition
-MARKS_OF_LAKES = ("_delta_log", "metadata/*.metadata.json")  # of Delta and Iceberg, in the folder of a table
 
 
 @takes(SparkFileOptions)
@@ -113,19 +111,20 @@ def _read(session: SparkSession, name: str, path: Any) -> Any:
             raise
         kind = MissingFileError if reason == NOT_FOUND else InputError
         raise kind(Argument(name), f": Spark cannot read {shown_url(place)!r}: {reason}") from error
-    if _is_lake(session, place, frame.inputFiles()):
-        mend = "fastrec.spark.evaluate takes the data frame that spark.table gives"
-        raise InputError(Argument(name), f": {shown_url(place)!r} is a table of Delta or Iceberg, not Parquet: {mend}")
+    if _is_table(session, place, frame.inputFiles()):
+        why = "is in a table of Delta, Iceberg or Hudi, which may keep files of earlier versions"
+        mend = "fastrec.spark.evaluate takes the data frame of the table"
+        raise InputError(Argument(name), f": {shown_url(place)!r} {why}: {mend}")
     return frame
 
 
-def _is_lake(session: SparkSession, place: str, uris: Sequence[str]) -> bool:
-    """Return whether files belong to a table of Delta or Iceberg, some of whose files may be of earlier versions."""
+def _is_table(session: SparkSession, place: str, uris: Sequence[str]) -> bool:
+    """Return whether the files of a path are in the folder of a table with versions."""
     if uris and all(uri.startswith(MOUNTED) for uri in uris):
-        folders = {folder for uri in uris for folder in PurePath(unquote(urlsplit(uri).path)).parents}
-        return any(glob.glob(f"{glob.escape(str(folder))}/{mark}") for folder in folders for mark in MARKS_OF_LAKES)
-    try:  # Spark finds no files where there is no mark
-        session.read.text(f"{place}/{{{','.join(MARKS_OF_LAKES)}}}").schema  # noqa: B018
+        return find_inside(unquote(urlsplit(uri).path) for uri in uris) is not None
+    marks = ",".join([*MARKS, *(f"{METADATA}/*{ending}" for ending in ENDINGS)])
+    try:
+        session.read.text(f"{place}/{{{marks}}}").schema  # noqa: B018 - Spark finds no files where there is no mark
     except Exception as error:
         if _reason(error) != NOT_FOUND:
             raise

@@ -309,7 +309,7 @@ def test_paths_that_cannot_be_read_are_errors(session, tmp_path, monkeypatch):
         fastrec.spark.evaluate_files(whole, whole, "map")
 
 
-@pytest.mark.parametrize("mark", ["_delta_log/00.json", "metadata/v1.metadata.json"])
+@pytest.mark.parametrize("mark", ["_delta_log/00.json", "metadata/v1.metadata.json", ".hoodie/hoodie.properties"])
 @pytest.mark.parametrize("is_cached", [False, True])
 def test_tables_of_lakes_are_not_read_as_parquet(session, in_buckets, mark, is_cached):
     """Their folders may hold files of earlier versions."""
@@ -320,7 +320,7 @@ def test_tables_of_lakes_are_not_read_as_parquet(session, in_buckets, mark, is_c
     marked.write_text("{}")
     if is_cached:
         session.read.parquet(str(places[1])).cache().count()
-    with pytest.raises(fastrec.InputError, match=r"truth: .* is a table of Delta or Iceberg, not Parquet"):
+    with pytest.raises(fastrec.InputError, match=r"truth: .* is in a table of Delta, Iceberg or Hudi"):
         fastrec.spark.evaluate_files(*places, "map")
     session.catalog.clearCache()
 
