@@ -1,25 +1,15 @@
 """Engines that tests run: frames of Dask and datasets of Ray, and lists to evaluate on them."""
 
-import numpy as np
 import pytest
+
+from support.cluster_lists import rows_of_lists
 
 pd = pytest.importorskip("pandas")
 
 
 def make_lists(n_users=150, strings=False, seed=0):
     """Return lists, and a truth that lacks some of their users and has others, with rows in any order."""
-    rng = np.random.default_rng(seed)
-    user_name, item_name = ("user {}".format, "item {}".format) if strings else (int, int)
-    recs, truth = [], []
-    for user in range(n_users):
-        about = {"user_id": user_name(user), "plan": user % 3, "weight": 1 + user % 5 / 4}
-        if user % 10:
-            items = rng.choice(80, size=int(rng.integers(1, 30)), replace=False).tolist()
-            recs += [about | {"item_id": item_name(item), "rank": nth + 1} for nth, item in enumerate(items)]
-        if user % 7:
-            items = rng.choice(80, size=int(rng.integers(1, 12)), replace=False).tolist()
-            truth += [about | {"item_id": item_name(item), "gain": float(rng.integers(0, 4))} for item in items]
-    tables = pd.DataFrame(recs), pd.DataFrame(truth)
+    tables = map(pd.DataFrame, rows_of_lists(n_users, strings=strings, seed=seed))
     return tuple(table.sample(frac=1, random_state=seed).reset_index(drop=True) for table in tables)
 
 

@@ -3,9 +3,10 @@
 import os
 import shutil
 
-import numpy as np
 import pyarrow as pa
 import pytest
+
+from support.cluster_lists import rows_of_lists
 
 JAVA = shutil.which("java", path=f"{os.environ.get('JAVA_HOME', '/nowhere')}/bin{os.pathsep}{os.environ['PATH']}")
 MARKS = [
@@ -21,19 +22,8 @@ MARKS = [
 
 def make_lists(n_users=120, texts=False, seed=0):
     """Return lists, and a truth that lacks some of their users and has others."""
-    rng = np.random.default_rng(seed)
-    name = "user {}".format if texts else int
-    called = "item {}".format if texts else int
-    recs, truth = [], []
-    for user in range(n_users):
-        about = {"user_id": name(user), "plan": user % 3, "weight": 1 + user % 5 / 4}
-        if user % 10:
-            items = rng.choice(80, size=int(rng.integers(1, 30)), replace=False).tolist()
-            recs += [about | {"item_id": called(item), "rank": nth + 1} for nth, item in enumerate(items)]
-        if user % 7:
-            items = rng.choice(80, size=int(rng.integers(1, 12)), replace=False).tolist()
-            truth += [about | {"item_id": called(item), "gain": float(rng.integers(0, 4))} for item in items]
-    return pa.Table.from_pylist(recs), pa.Table.from_pylist(truth)
+    recs, truth = map(pa.Table.from_pylist, rows_of_lists(n_users, strings=texts, seed=seed))
+    return recs, truth
 
 
 def having(table, **columns):
