@@ -56,13 +56,15 @@ class Work(NamedTuple):
     users: int
     target: float | None = None
     log: bool = False
+    n_files: int = 1  # of each table
 
     @property
     def name(self) -> str:
         """Name of the row."""
         what = "scored log" if self.log else {"strings": "strings, shuffled"}.get(self.kind, f"integers, {self.kind}")
         more = f", {self.kind}" if self.log else ""
-        return f"{self.form}, {what}{more}, {compact(self.users * LENGTH)} rows"
+        form = self.form if self.n_files == 1 else f"{self.form} in {compact(self.n_files)} files"
+        return f"{form}, {what}{more}, {compact(self.users * LENGTH)} rows"
 
 
 FULL = (
@@ -71,10 +73,11 @@ FULL = (
     Work("strings", "parquet", 200_000, 1.0),
     Work("shuffled", "csv", 50_000, 1.0),
     Work("strings", "csv", 50_000, 1.0),
+    Work("sorted", "parquet", 100_000, 1.0, n_files=10_000),
     Work("sorted", "parquet", 1_000_000, 0.5, log=True),
     Work("shuffled", "parquet", 1_000_000, 0.5, log=True),
 )
-SMALL = tuple(work._replace(users=300) for work in FULL)
+SMALL = tuple(work._replace(users=300, n_files=min(work.n_files, 30)) for work in FULL)
 
 
 class Row(NamedTuple):
@@ -108,7 +111,8 @@ def write_lists(folder: Path, work: Work) -> list[str]:
             scores = (rng.random(len(items)) * 0.9 - ranks).astype(np.float32)  # no two of a user are equal
             more = {"-scores": {"score": scores}, "-ranks": {"rank": ranks}}
         for suffix, column in more.items():
-            paths.append(write(folder / f"{name}-{work.kind}{suffix}", {**columns, **ids, **column}, work.form))
+            path = folder / f"{name}-{work.kind}{suffix}"
+            paths.append(write(path, {**columns, **ids, **column}, work.form, work.n_files))
     return paths
 
 
@@ -120,15 +124,22 @@ def spelled(numbers: Any, letter: str) -> Any:
     return compute.binary_join_element_wise(letter, compute.utf8_lpad(pa.array(numbers).cast(pa.string()), 9, "0"), "")
 
 
-def write(path: Path, columns: dict[str, Any], form: str) -> str:
-    """Write columns to a file; return its path."""
+def write(path: Path, columns: dict[str, Any], form: str, n_files: int = 1) -> str:
+    """Write columns to a file, or to several in a folder; return its path, or their pattern."""
     import pyarrow as pa
     import pyarrow.csv
     import pyarrow.parquet as pq
 
-    table, whole = pa.table(columns), str(path.with_suffix(f".{form}"))
-    pq.write_table(table, whole) if form == "parquet" else pa.csv.write_csv(table, whole)
-    return whole
+    whole = pa.table(columns)
+    written = pq.write_table if form == "parquet" else pa.csv.write_csv
+    if n_files == 1:
+        written(whole, str(path.with_suffix(f".{form}")))
+        return str(path.with_suffix(f".{form}"))
+    path.mkdir()
+    edges = np.linspace(0, len(whole), n_files + 1).astype(np.int64).tolist()
+    for nth, (first, last) in enumerate(itertools.pairwise(edges)):
+        written(whole.slice(first, last - first), str(path / f"part-{nth:05}.{form}"))
+    return str(path / f"*.{form}")
 
 
 def write_log(folder: Path, work: Work) -> list[str]:

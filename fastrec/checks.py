@@ -146,10 +146,13 @@ def shown_url(path: str) -> str:
     return f"{path[: found.start()]}{found[0].lower()}{place.rpartition('@')[2]}{slash}{file}"
 
 
-def check_there(path: str) -> None:
-    """Raise `MissingFileError` if a path does not exist; other errors of the system pass through."""
+def check_there(path: str) -> os.stat_result:
+    """Return what the system knows of a file; raise `MissingFileError` if a path does not exist.
+
+    Other errors of the system pass through.
+    """
     try:
-        os.stat(path)
+        return os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
         if is_url(path):
             why = ": a URL is not read here; copy it to a file first"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
@@ -22,7 +23,7 @@ from fastrec.files.columns import (
 from fastrec.files.database import read_table
 from fastrec.files.formats.base import one_row, quoted
 from fastrec.files.items import ID_TYPES, read_items_of
-from fastrec.files.opened import Opened, size_of_sides
+from fastrec.files.opened import Opened, forget_contents, open_files, size_of_sides
 from fastrec.files.parquet import Plain, find_plain, read_plain, size_of_plain
 from fastrec.files.parts import Parts, Tick, cut_by_user
 from fastrec.files.paths import unchanged
@@ -181,6 +182,20 @@ class FileJob(NamedTuple, Generic[AnyColumns]):
     watch: Watch
     labels_by_user: UserLabels | None
 
+    @classmethod
+    def open(
+        cls,
+        paths: Mapping[str, str | os.PathLike[str]],
+        columns: AnyColumns,
+        resources: Resources,
+        watch: Watch,
+        input_format: str,
+        labels_by_user: UserLabels | None = None,
+    ) -> FileJob[AnyColumns]:
+        """Find and recognise the files of each table, and keep the contents of small ones until they are read."""
+        opened = open_files(paths, columns, input_format, resources.of_contents())
+        return cls(opened, columns, resources, watch, labels_by_user)
+
     def database(self, roles: Roles) -> contextlib.AbstractContextManager[_Loaded]:
         """Open the files as tables of a database; `roles` as in `_database`."""
         return _database(self.opened, self.columns.by, self.resources, roles)
@@ -213,13 +228,17 @@ class FileJob(NamedTuple, Generic[AnyColumns]):
             if plain and "history" not in plain and items is None:
                 large = read_large(plain, n_threads, self._sorting(plain))
                 if large is not None:
+                    forget_contents(self.opened)
                     return large
             if plain:
                 with loading_kernels(sum(side.rows for side in plain.values())):
                     tables = read_plain(plain, n_threads, size, limit // COPIES)
             else:
                 tables = read_text(text or {}, n_threads, limit // COPIES)
-        return None if tables is None else Whole(tables, {table: side.listed for table, side in found.items()}, items)
+        if tables is None:
+            return None
+        forget_contents(self.opened)
+        return Whole(tables, {table: side.listed for table, side in found.items()}, items)
 
     def cut_by_user(self, stack: contextlib.ExitStack) -> Parts | None:
         """Cut tables of more rows than fit in memory, in a folder that `stack` removes; None if a database must."""
@@ -227,7 +246,10 @@ class FileJob(NamedTuple, Generic[AnyColumns]):
             return None
         with self._unchanged():
             plain = find_plain(self.opened) or {}
-            return cut_by_user(stack, plain, self.resources, self._sorting(plain))
+            parts = cut_by_user(stack, plain, self.resources, self._sorting(plain))
+        if parts is not None:
+            forget_contents(self.opened)
+        return parts
 
     def evaluate_parts(
         self, parts: Parts, evaluator: Any, add: Callable[[Any], Any], again: Callable[[Any], Any]
@@ -322,6 +344,7 @@ def _database(
                 loaded = _load_on_disk(stack, read, resources, n_threads)
             except TooLargeError:  # each reading thread has its own buffers, and those for JSON are large
                 loaded = _load_on_disk(stack, read, resources, 1, BUFFERS_OF_JSON)
+        forget_contents(opened)
         yield loaded
 
 

@@ -23,7 +23,6 @@ from fastrec.files.hints import (
 from fastrec.files.items import count_history_of, read_items_of
 from fastrec.files.job import Data, Evaluated, FileJob, batches, roles_of_lists, select_sql
 from fastrec.files.labels import LabelsOfUsers
-from fastrec.files.opened import open_files
 from fastrec.files.parts import ROWS_TO_EVALUATE, Parts, cut_in_memory
 from fastrec.files.resources import Resources
 from fastrec.inputs.frames import Columns
@@ -57,8 +56,8 @@ def evaluate_lists(
     """
     paths = with_logged(paths)
     shared = shared_rows(paths)
-    opened = open_files({table: path for table, path in paths.items() if table not in shared}, columns, input_format)
-    job = FileJob(opened, columns, resources, watch, labels_by_user)
+    own = {table: path for table, path in paths.items() if table not in shared}
+    job = FileJob.open(own, columns, resources, watch, input_format, labels_by_user)
     found = _evaluate_whole_lists(make_evaluator, job, shared) or _evaluate_parts_of_lists(make_evaluator, job, shared)
     if found is not None:
         return found

@@ -19,7 +19,6 @@ from fastrec.files.faults import finished, named_as_in
 from fastrec.files.items import read_items_of
 from fastrec.files.job import Data, Evaluated, FileJob, batches, roles_of_lists, select_sql
 from fastrec.files.labels import LabelsOfUsers
-from fastrec.files.opened import open_files
 from fastrec.files.resources import Resources
 from fastrec.files.tables import File
 from fastrec.inputs.arrow import find_nulls, read_ids
@@ -130,8 +129,7 @@ def _reading_sides(
     paths: Mapping[str, Path], columns: ListColumns, resources: Resources, watch: Watch, input_format: str
 ) -> Iterator[_Read]:
     """Read files of sides whole; the errors of the block name files."""
-    opened = open_files(paths, columns, input_format)
-    with FileJob(opened, columns, resources, watch, None).database(roles_of_lists) as loaded:
+    with FileJob.open(paths, columns, resources, watch, input_format).database(roles_of_lists) as loaded:
         if loaded.streamed is not None:
             raise InputError("the rows beside the factors do not fit in the memory of this call: raise --memory")
         files = loaded.files

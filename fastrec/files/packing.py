@@ -7,9 +7,10 @@ import gzip
 import io
 import zlib
 from collections.abc import Callable, Iterator
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, BinaryIO, NamedTuple
 
 from fastrec.exceptions import InputError
+from fastrec.files.contents import Contents
 from fastrec.runtime.extras import require
 
 __all__ = ["ENDINGS", "packing_in", "start_of_packed", "unpacked"]
@@ -26,21 +27,23 @@ class _Packing(NamedTuple):
 GZIP = _Packing("gzip", b"\x1f\x8b", ".gz")
 ZSTD = _Packing("zstd", b"\x28\xb5\x2f\xfd", ".zst")
 ENDINGS = (GZIP.ending, ZSTD.ending)
+LONGEST_MAGIC = 4
 
 
-def packing_in(file: io.BufferedReader) -> str:
+def packing_in(file: BinaryIO) -> str:
     """Return how an open file is packed, "gzip" or "zstd", by its first bytes; empty if it is not.
 
     The file is still read from its first byte on.
     """
-    first = file.peek(io.DEFAULT_BUFFER_SIZE)
+    first = file.read(LONGEST_MAGIC)
+    file.seek(0)
     return next((packing.name for packing in (GZIP, ZSTD) if first.startswith(packing.magic)), "")
 
 
 @contextlib.contextmanager
-def unpacked(path: str) -> Iterator[tuple[IO[bytes], str]]:
+def unpacked(path: str, contents: Contents | None = None) -> Iterator[tuple[IO[bytes], str]]:
     """Open a file for reading its bytes, unpacked, and name its packing; raise InputError where it is damaged."""
-    with open(path, "rb") as file:
+    with (contents or Contents()).open(path) as file:
         packing = packing_in(file)
         if not packing:
             yield file, packing

@@ -18,7 +18,6 @@ from fastrec.files.faults import finished, named_as_in
 from fastrec.files.formats.base import one_row, quoted, string_sql
 from fastrec.files.job import Data, FileJob, batches, roles_of_log, select_sql
 from fastrec.files.labels import LabelsOfUsers
-from fastrec.files.opened import open_files
 from fastrec.files.resources import Resources
 from fastrec.files.tables import File, check_label_type, label_sql
 from fastrec.inputs.hints import hints_of_rows
@@ -56,7 +55,7 @@ def evaluate_paired(
     where further logs have their columns, too.
     """
     paths = {_numbered("log", nth): path for nth, path in enumerate(logs)} | ({} if users is None else {USERS: users})
-    job = FileJob(open_files(paths, columns, input_format), columns, resources, watch, None)
+    job = FileJob.open(paths, columns, resources, watch, input_format)
     whole = _evaluate_whole(make_evaluator, job)
     if whole is not None:
         return whole

@@ -16,7 +16,7 @@ import numpy as np
 from fastrec.files.columns import USERS, ColumnError, DoubtError, users_of
 from fastrec.files.formats.parquet import PARQUET, damages_of_parquet, size_of_parquet
 from fastrec.files.opened import Opened
-from fastrec.files.paths import utf8_path
+from fastrec.files.paths import Files
 from fastrec.files.sizes import WIDEST, Size
 from fastrec.inputs.columns import MAX_EXACT_INTEGER
 from fastrec.inputs.strings import MANY_STRINGS, MAX_ROWS, CollisionError, Numbering, ascending_numbers, bytes_of
@@ -44,6 +44,7 @@ STRINGS = ("string", "large_string", "string_view")
 INT32 = np.iinfo(np.int32)
 PIECE_BYTES = 1 << 24  # of strings read at once, about
 MIN_PIECE, ROWS_PER_PIECE = 1 << 10, 1 << 16  # larger pieces take new memory from the system each time
+MIN_SHARED = 1 << 11  # rows of a row group, in the mean: threads would wait for each other between smaller ones
 NUMBERS = ("float", "double", *EXACT_INTEGERS)
 BUFFER = 1 << 20  # bytes of a column that are read at once
 
@@ -61,6 +62,7 @@ class RowGroup(NamedTuple):
 class Plain(NamedTuple):
     """The columns to read from the files of a table."""
 
+    files: Files
     listed: tuple[str, ...]  # all columns of the first file
     names: dict[str, str]  # role -> column
     types: dict[str, Any]  # role -> type in Arrow
@@ -92,7 +94,7 @@ class Plain(NamedTuple):
         group, done = self.groups[at], 0
         names = [self.names[role] for role in roles]
         with pq.ParquetFile(
-            utf8_path(group.path),
+            self.files.source(group.path),
             metadata=group.metadata,
             buffer_size=BUFFER,
             pre_buffer=False,  # else PyArrow reads the row group before it decodes it
@@ -217,12 +219,12 @@ def _open(opened: Opened) -> Plain | None:
     types: dict[str, Any] = {}
     first = 0
     damages: tuple[type[Exception], ...] = (*damages_of_parquet(), ColumnError)
-    listed: list[tuple[str, ...]] = []
+    listed: list[str] = []
     for path in opened.files.paths:
         try:
-            metadata = parquet.read_metadata(utf8_path(path))
+            metadata = parquet.read_metadata(opened.files.source(path))
             schema = metadata.schema.to_arrow_schema()
-            own = opened.roles(path, schema.names)
+            own = names if listed == schema.names else opened.roles(path, schema.names)
         except damages:
             return None
         leaves = [metadata.schema.column(at).path for at in range(len(metadata.schema))]
@@ -232,12 +234,12 @@ def _open(opened: Opened) -> Plain | None:
         if (groups and (own != names or kinds != types)) or not all(map(_is_usual, kinds, kinds.values())):
             return None
         names, types = own, kinds
-        listed.append(tuple(schema.names))
+        listed = listed or schema.names
         for nth in range(metadata.num_row_groups):
             rows = metadata.row_group(nth).num_rows
             groups.append(RowGroup(path, metadata, nth, first, rows))
             first += rows
-    return Plain(listed[0], names, types, tuple(groups))
+    return Plain(opened.files, tuple(listed), names, types, tuple(groups))
 
 
 def _is_usual(role: str, kind: Any) -> bool:
@@ -278,9 +280,10 @@ def size_of_plain(sides: Iterable[Plain]) -> Size:
     """Return the size of the wanted columns, from the footers and a sample of the strings."""
     size = Size()
     for plain in sides:
-        files = {group.path: group.metadata for group in plain.groups}
+        metadata = {group.path: group.metadata for group in plain.groups}
         spared = plain.rows * sum(WIDEST - kept.itemsize for kept in plain.kept().values())
-        size = size.plus(size_of_parquet(files.items(), set(plain.names.values()))).plus(Size(spared=spared))
+        own = size_of_parquet(plain.files, metadata.items(), set(plain.names.values()))
+        size = size.plus(own).plus(Size(spared=spared))
     return size
 
 
@@ -315,7 +318,7 @@ def _read_tables(found: Mapping[str, Plain], n_threads: int, room: _Room) -> dic
         tables[table].read_group(at)
 
     try:
-        run_in_threads(read, range(len(groups)), n_threads)
+        run_in_threads(read, range(len(groups)), n_threads if rows >= MIN_SHARED * len(groups) else 1)
         final = ascending_numbers(numbered, n_threads)
     except damages:
         return None

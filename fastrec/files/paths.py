@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import glob
 import os
+import stat
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 from fastrec.checks import check_there, shown_url
 from fastrec.exceptions import FastrecError, InputError, MissingFileError
+from fastrec.files.contents import Contents
 from fastrec.files.lakes import check_apart, partitions_of, read_version
 from fastrec.inputs.table_folders import find_table
 
@@ -24,11 +26,25 @@ class Files(NamedTuple):
     keys: tuple[tuple[str, ...], ...]  # of each file: the names of its Hive partitions, as its folders spell them
     unwritten: frozenset[str] = frozenset()  # columns of a table that no file has
     types: Mapping[str, str] = {}  # of the partitions of a table, in SQL; the values of others have no type
+    contents: Contents = Contents()  # of those files that are small
 
     def each(self) -> Iterator[Files]:
         """Yield every file by itself."""
         for path, keys in zip(self.paths, self.keys, strict=True):
-            yield Files(path, (path,), (keys,), types=self.types)
+            yield self._replace(path=path, paths=(path,), keys=(keys,), unwritten=frozenset())
+
+    def open(self, path: str) -> BinaryIO:
+        """Open one of the files to read its bytes."""
+        return self.contents.open(path)
+
+    def source(self, path: str) -> Any:
+        """Return one of the files as PyArrow reads it: its bytes, if they are kept, or else its name."""
+        kept = self.contents.kept(path)
+        if kept is None:
+            return utf8_path(path)
+        import pyarrow as pa
+
+        return pa.BufferReader(kept)
 
 
 def utf8_path(path: str) -> str:
@@ -75,8 +91,10 @@ def find_files(path: str) -> Files:
         _check_file(file)
     check_apart(path, ordered)
     folder = utf8_path(base or ".")
-    below = (os.path.relpath(utf8_path(file), folder) for file in ordered)
-    return Files(path, ordered, tuple(tuple(key for key, _ in partitions_of(name)) for name in below))
+    folders = [os.path.dirname(file) for file in ordered]
+    below = {own: os.path.relpath(utf8_path(own or "."), folder) for own in set(folders)}
+    keys = {own: tuple(key for key, _ in partitions_of(os.path.join(name, ""))) for own, name in below.items()}
+    return Files(path, ordered, tuple(keys[own] for own in folders))
 
 
 def _files_of_table(path: str, folder: str, kind: str) -> Files:
@@ -101,14 +119,14 @@ def _check_name(path: str) -> None:
 def _check_file(path: str) -> None:
     _check_name(path)
     try:
-        check_there(path)
+        found = check_there(path)
     except MissingFileError:
         raise
     except OSError as error:
         raise InputError(path, f": cannot be read: {error.strerror}") from error
-    if not os.path.isfile(path):
+    if not stat.S_ISREG(found.st_mode):
         raise InputError(path, ": is not a regular file; write the rows to a file first")
-    if os.path.getsize(path) == 0:
+    if found.st_size == 0:
         raise InputError(path, ": the file is empty, not even a header")
 
 

@@ -16,7 +16,6 @@ from fastrec.files.columns import SlateColumns, users_of
 from fastrec.files.faults import named_as_in
 from fastrec.files.hints import hints_of_log
 from fastrec.files.job import Data, FileJob, batches, roles_of_log, select_sql
-from fastrec.files.opened import open_files
 from fastrec.files.resources import Resources
 from fastrec.runtime.limits import resolve_threads
 
@@ -45,7 +44,7 @@ def policy_value_of_files(
     needing = next((name for name in names if ESTIMATORS[name].predicted), None)
     if needing is not None and columns.predictions is None:
         raise InputError(f"{needing} needs ", Argument("predictions"), ": two columns of predicted rewards")
-    job = FileJob(open_files({"log": path}, columns, input_format), columns, resources, watch, None)
+    job = FileJob.open({"log": path}, columns, resources, watch, input_format)
     threads = resolve_threads(resources.n_threads)
     found: list[list[SlateSums]] = []
 

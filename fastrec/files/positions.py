@@ -16,7 +16,6 @@ from fastrec.files.database import run
 from fastrec.files.formats.base import quoted
 from fastrec.files.job import FileJob, numbers_sql, roles_of_log
 from fastrec.files.labels import typed_labels
-from fastrec.files.opened import open_files
 from fastrec.files.resources import Resources
 from fastrec.files.tables import File, check_groupings, first_where, label_sql, labels_are_strings
 from fastrec.inputs.impressions import MAX_RANK
@@ -47,7 +46,7 @@ def ctr_of_file(
     input_format: str = "auto",
 ) -> CtrByRank:
     """Return the `ctr_by_rank` of a file."""
-    job = FileJob(open_files({"log": path}, columns, input_format), columns, resources, watch, None)
+    job = FileJob.open({"log": path}, columns, resources, watch, input_format)
     with job.database(roles_of_log) as loaded:
         con, file = loaded.con, loaded.files["log"]
         _check_rows(con, file)
@@ -103,7 +102,7 @@ def bias_of_file(
     input_format: str = "auto",
 ) -> PositionBias:
     """Return the `position_bias` of a file, with settings of `bias_settings`."""
-    job = FileJob(open_files({"log": path}, columns, input_format), columns, resources, watch, None)
+    job = FileJob.open({"log": path}, columns, resources, watch, input_format)
     with job.database(lambda _: ((), ("query", "item"))) as loaded:
         con, file = loaded.con, loaded.files["log"]
         _check_rows(con, file)

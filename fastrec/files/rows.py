@@ -13,7 +13,6 @@ from fastrec.files.columns import RowColumns, users_of
 from fastrec.files.faults import finished, named_as_in
 from fastrec.files.job import Data, Evaluated, FileJob, Whole, batches, roles_of_log, select_sql
 from fastrec.files.labels import LabelsOfUsers, segments_sql
-from fastrec.files.opened import open_files
 from fastrec.files.parquet import Plain
 from fastrec.files.parts import ROWS_TO_GROUP, Parts, Tick, cut_in_memory
 from fastrec.files.resources import Resources
@@ -48,7 +47,7 @@ def evaluate_log(
     `make_evaluator` gets whether there are users.
     """
     label, score = columns.values
-    job = FileJob(open_files(paths, columns, input_format), columns, resources, watch, labels_by_user)
+    job = FileJob.open(paths, columns, resources, watch, input_format, labels_by_user)
     found = _evaluate_log_in_memory(make_evaluator, job) or _evaluate_parts_of_log(make_evaluator, job)
     if found is not None:
         return found

@@ -49,17 +49,16 @@ def size_of_text(files: Files, wanted: Collection[str]) -> Size:
     """Estimate the size of the wanted columns of CSV, JSON lines or TREC files, from the first lines of each."""
     total = Size()
     for path in files.paths:
-        total = total.plus(_size_of_text(path, wanted))
+        total = total.plus(_size_of_text(files, path, wanted))
     return total
 
 
-def _size_of_text(path: str, wanted: Collection[str]) -> Size:
-    n_bytes = os.path.getsize(path)
-    with open(path, "rb") as file:
-        packing, sample = packing_in(file), file.read(SAMPLED_BYTES)
+def _size_of_text(files: Files, path: str, wanted: Collection[str]) -> Size:
+    with files.open(path) as file:
+        packing, sample, n_bytes = packing_in(file), file.read(SAMPLED_BYTES), file.seek(0, os.SEEK_END)
     if packing:
         sample, factor = start_of_packed(sample, packing, UNPACKED_BYTES)
-        n_bytes = max(int(n_bytes * factor), _size_of_last_member(path) if packing == "gzip" else 0)
+        n_bytes = max(int(n_bytes * factor), _size_of_last_member(files, path) if packing == "gzip" else 0)
     lines = max(sample.count(b"\n"), sample.count(b"\r"), 1)
     head = sample.splitlines()[0] if sample else b""
     columns = max(2, sum(name.encode(errors="surrogatepass") in head for name in wanted))
@@ -67,7 +66,7 @@ def _size_of_text(path: str, wanted: Collection[str]) -> Size:
     return Size(values, max(0, n_bytes - USUAL_STRING * values))
 
 
-def _size_of_last_member(path: str) -> int:
-    with open(path, "rb") as file:
-        file.seek(-min(SIZE_OF_MEMBER, os.path.getsize(path)), os.SEEK_END)
+def _size_of_last_member(files: Files, path: str) -> int:
+    with files.open(path) as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - SIZE_OF_MEMBER))
         return int.from_bytes(file.read(), "little")

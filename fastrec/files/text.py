@@ -17,9 +17,10 @@ import numpy as np
 
 from fastrec.exceptions import InputError
 from fastrec.files.columns import USERS, DoubtError
-from fastrec.files.formats.heads import SAMPLED_ROWS, RowForm
+from fastrec.files.formats.heads import SAMPLED_ROWS, Beginning, RowForm
 from fastrec.files.opened import Opened
 from fastrec.files.packing import unpacked
+from fastrec.files.paths import Files
 from fastrec.inputs.columns import MAX_EXACT_INTEGER
 from fastrec.inputs.grouping import loading_kernels
 from fastrec.inputs.lines import count_lines, is_doubtful
@@ -47,7 +48,7 @@ LOWEST_ID = 1 - 2**63
 class TextRows(NamedTuple):
     """The columns to read from the files of a table."""
 
-    paths: tuple[str, ...]
+    files: Files
     form: RowForm
     headers: tuple[int, ...]  # bytes before the first row of each file
     names: dict[str, str]  # role -> column
@@ -91,15 +92,15 @@ def _find(opened: Opened) -> TextRows | None:
     """Return the columns to read from files that have one form; else None."""
     if opened.may_read_folders:
         return None
-    paths = opened.files.paths
+    paths, contents = opened.files.paths, opened.files.contents
     headers = []
     try:
-        first = opened.format.form(paths[0], opened.columns, SAMPLED_ROWS)
+        first = opened.format.form(Beginning(paths[0], contents), opened.columns, SAMPLED_ROWS)
         if first is None:
             return None
         headers.append(first.header)
         for path in paths[1:]:  # the forms of many files would fill the memory
-            form = opened.format.form(path, opened.columns, 0)
+            form = opened.format.form(Beginning(path, contents), opened.columns, 0)
             if form is None or form.layout != first.layout:
                 return None
             headers.append(form.header)
@@ -114,7 +115,7 @@ def _find(opened: Opened) -> TextRows | None:
         if kind is None:
             return None
         kinds[role] = kind
-    return TextRows(paths, first, tuple(headers), names, kinds)
+    return TextRows(opened.files, first, tuple(headers), names, kinds)
 
 
 def _is_id(role: str) -> bool:
@@ -150,7 +151,7 @@ class _Pieces:
         self._rows = rows
         self._lock = threading.Lock()
         self._taken = _together(self._cut())
-        packing, sizes = rows.form.packing, [os.path.getsize(path) for path in rows.paths]
+        packing, sizes = rows.form.packing, [os.path.getsize(path) for path in rows.files.paths]
         self.n_most = sum(2 + 2 * size * (MAX_PACKED if packing else 1) // PIECE_BYTES for size in sizes)
         self.n_bytes = 0 if packing else sum(sizes)  # of all pieces; 0: not known
         self.n_rows = 0  # of the pieces that were taken
@@ -167,8 +168,8 @@ class _Pieces:
 
     def _cut(self) -> Iterator[bytes]:
         line_break = self._rows.form.line_break
-        for path, header in zip(self._rows.paths, self._rows.headers, strict=True):
-            with unpacked(path) as (stream, _):
+        for path, header in zip(self._rows.files.paths, self._rows.headers, strict=True):
+            with unpacked(path, self._rows.files.contents) as (stream, _):
                 stream.read(header)
                 rest = b""
                 while block := stream.read(PIECE_BYTES):
@@ -413,7 +414,7 @@ class _Left:
 def read_text(found: Mapping[str, TextRows], n_threads: int, n_bytes: int) -> dict[str, Any] | None:
     """Read the files of each table as a PyArrow table of at most `n_bytes`; None if in doubt or without room."""
     left = _Left(n_bytes)
-    n_rows = sum(os.path.getsize(path) for rows in found.values() for path in rows.paths) // BYTES_PER_ROW
+    n_rows = sum(os.path.getsize(path) for rows in found.values() for path in rows.files.paths) // BYTES_PER_ROW
     strings = {role for rows in found.values() for role in rows.kinds if rows.is_string(role)}
     numbered = {role: Numbering() for role in strings if n_rows >= MANY_STRINGS}
     try:

@@ -12,6 +12,7 @@ import pytest
 
 from fastrec import FastrecWarning, InputError, InputTypeError, evaluate_files
 from fastrec.files import job, parquet
+from fastrec.files.paths import Files
 from fastrec.inputs import strings
 
 pa = pytest.importorskip("pyarrow")
@@ -141,7 +142,7 @@ def test_logs_read_straight(write, both, label, score):
 def test_threads_take_the_largest_row_groups_of_all_tables_first():
     def table(*sizes):
         groups = tuple(parquet.RowGroup("", None, nth, 0, rows) for nth, rows in enumerate(sizes))
-        return parquet.Plain((), {}, {}, groups)
+        return parquet.Plain(Files("", (), ()), (), {}, {}, groups)
 
     found = {"recs": table(9, 9, 2), "truth": table(5)}
     assert parquet.groups_of(found) == [("recs", 0), ("recs", 1), ("truth", 0), ("recs", 2)]

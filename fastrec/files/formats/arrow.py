@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from fastrec.files.contents import Contents
 from fastrec.files.formats.batches import BatchedFormat
 from fastrec.files.formats.heads import Beginning
 from fastrec.files.paths import utf8_path
@@ -30,14 +30,14 @@ class _Arrow(BatchedFormat):
     def has_magic(self, start: Beginning) -> bool:
         return super().has_magic(start) or start.first.startswith(STREAM)
 
-    def head(self, path: str) -> tuple[Any, int]:
-        with _reader(path, ()) as (reader, _, _):
+    def head(self, path: str, contents: Contents) -> tuple[Any, int]:
+        with _reader(path, (), contents) as (reader, _, _):
             schema = reader.schema
         narrowest = min(range(len(schema)), key=lambda at: _width(schema.field(at).type), default=None)
-        return schema, 0 if narrowest is None else sum(map(len, self.batches(path, [narrowest])))
+        return schema, 0 if narrowest is None else sum(map(len, self.batches(path, [narrowest], contents)))
 
-    def batches(self, path: str, at: Sequence[int]) -> Iterator[Any]:
-        with _reader(path, at) as (reader, source, is_stream):
+    def batches(self, path: str, at: Sequence[int], contents: Contents) -> Iterator[Any]:
+        with _reader(path, at, contents) as (reader, source, is_stream):
             yield from reader if is_stream else map(reader.get_batch, range(reader.num_record_batches))
             if is_stream:
                 _check_end(source)
@@ -51,17 +51,18 @@ def _width(kind: Any) -> int:
 
 
 @contextlib.contextmanager
-def _reader(path: str, at: Sequence[int]) -> Iterator[tuple[Any, Any, bool]]:
+def _reader(path: str, at: Sequence[int], contents: Contents) -> Iterator[tuple[Any, Any, bool]]:
     """Open a file with the columns at some positions, or all; return its reader, itself, and whether it is a stream."""
     pa = require("pyarrow", "cli", what="reading files")
     options = pa.ipc.IpcReadOptions(included_fields=list(at), use_threads=False)
-    with pa.OSFile(utf8_path(path)) as source:
+    kept = contents.kept(path)
+    with pa.OSFile(utf8_path(path)) if kept is None else pa.BufferReader(kept) as source:
         if source.read(len(STREAM)) == STREAM:
             source.seek(0)
             yield pa.ipc.open_stream(source, options=options), source, True
             return
         reader = pa.ipc.open_file(source, options=options)
-        if os.path.getsize(path) <= MAPPED_BATCH * reader.num_record_batches:
+        if source.size() <= MAPPED_BATCH * reader.num_record_batches:
             yield reader, source, False
             return
     with pa.memory_map(utf8_path(path)) as source:

@@ -72,7 +72,7 @@ class Format(ABC):
     def open(self, con: DuckDBPyConnection, files: Files, columns: FileColumns, attempt: int) -> Source:
         """Return the SQL source of files."""
 
-    def form(self, path: str, columns: FileColumns, n_samples: int) -> RowForm | None:
+    def form(self, start: Beginning, columns: FileColumns, n_samples: int) -> RowForm | None:
         """Return the form of a file that Arrow reads as DuckDB does, with its first `n_samples` rows; None in doubt."""
         return None
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from fastrec.files.columns import FileColumns
 from fastrec.files.formats.base import FILE, Format, Source, names_files, quoted, reader_sql, string_sql, text_source
-from fastrec.files.formats.heads import Head, RowForm, compression_of, read_head, read_heads
+from fastrec.files.formats.heads import Beginning, Head, RowForm, compression_of, read_heads
 from fastrec.files.paths import Files, utf8_path
 from fastrec.inputs.lines import ends_in_quotes
 
@@ -46,7 +46,7 @@ def _open_csv(con: DuckDBPyConnection, files: Files, columns: FileColumns, attem
     values. Of several files, it leaves out what follows an unclosed quote, without an error, if there are fewer
     threads than files. Python's parser reads those files, or says what is wrong; it is slower.
     """
-    heads = read_heads(files.paths)
+    heads = read_heads(files)
     headers = [_csv_header(head, columns.names) for head in heads]
     (header, delimiter, *_), *others = headers
     for name in header:
@@ -161,8 +161,8 @@ class _Csv(Format):
     def open(self, con: DuckDBPyConnection, files: Files, columns: FileColumns, attempt: int) -> Source:
         return _open_csv(con, files, columns, attempt)
 
-    def form(self, path: str, columns: FileColumns, n_samples: int) -> RowForm | None:
-        return _form(read_head(path), columns, n_samples)
+    def form(self, start: Beginning, columns: FileColumns, n_samples: int) -> RowForm | None:
+        return _form(start.head, columns, n_samples)
 
 
 CSV = _Csv()

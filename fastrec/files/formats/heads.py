@@ -11,8 +11,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from fastrec.exceptions import InputError
+from fastrec.files.contents import Contents
 from fastrec.files.formats.registry import FORMATS
 from fastrec.files.packing import ENDINGS, unpacked
+from fastrec.files.paths import Files
 
 __all__ = [
     "SAMPLED_ROWS",
@@ -34,17 +36,18 @@ MAGIC_BYTES = 16  # the longest magic
 class Beginning:
     """First bytes and ending of a file, which tell its format."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, contents: Contents | None = None) -> None:
         self.path = path
+        self._contents = contents or Contents()
         name, ending = os.path.splitext(path.lower())
         self.ending = os.path.splitext(name)[1] if ending in ENDINGS else ending
-        with open(path, "rb") as stream:
+        with self._contents.open(path) as stream:
             self.first = stream.read(MAGIC_BYTES)
 
     @functools.cached_property
     def head(self) -> Head:
         """First megabyte as text; raises if the file is not text."""
-        return read_head(self.path)
+        return read_head(self.path, self._contents)
 
 
 class Head(NamedTuple):
@@ -55,10 +58,11 @@ class Head(NamedTuple):
     packing: str  # "gzip", "zstd" or empty
     mark: int  # bytes of the byte order mark
     is_whole: bool  # whether the text is that of the whole file
+    contents: Contents
 
     def blocks(self) -> Iterable[bytes]:
         """Return the bytes of the file, unpacked, in blocks, without a byte order mark."""
-        return (self.text.encode(),) if self.is_whole else _blocks_of(self.path)
+        return (self.text.encode(),) if self.is_whole else _blocks_of(self.path, self.contents)
 
     @property
     def first_line(self) -> str:
@@ -87,9 +91,9 @@ class RowForm(NamedTuple):
         return self.names, self.delimiter, self.line_break, self.packing
 
 
-def read_head(path: str) -> Head:
+def read_head(path: str, contents: Contents | None = None) -> Head:
     """Return the first megabyte of a file as text; raise if it is not text."""
-    with unpacked(path) as (stream, packing):
+    with unpacked(path, contents) as (stream, packing):
         start = stream.read(HEAD_BYTES)
     try:
         text = codecs.getincrementaldecoder("utf-8-sig")().decode(start)
@@ -98,7 +102,7 @@ def read_head(path: str) -> Head:
     if "\0" in text:
         raise InputError(path, f": {_no_text()}: it has zero bytes")
     mark = len(codecs.BOM_UTF8) if start.startswith(codecs.BOM_UTF8) else 0
-    return Head(path, text, packing, mark, len(start) < HEAD_BYTES)
+    return Head(path, text, packing, mark, len(start) < HEAD_BYTES, contents or Contents())
 
 
 def _no_text() -> str:
@@ -106,9 +110,9 @@ def _no_text() -> str:
     return f"neither {', '.join(titles)} nor text in UTF-8"
 
 
-def read_heads(paths: Sequence[str]) -> list[Head]:
+def read_heads(files: Files) -> list[Head]:
     """Return the beginning of each text file; raise unless all or none are packed, and packed ones are whole."""
-    heads = [read_head(path) for path in paths]
+    heads = [read_head(path, files.contents) for path in files.paths]
     for head in heads:
         if head.packing != heads[0].packing:
             one, other = (heads[0], head) if heads[0].packing else (head, heads[0])
@@ -117,19 +121,14 @@ def read_heads(paths: Sequence[str]) -> list[Head]:
                 "together in one way, or none"
             )
         if head.packing:
-            _check_packed(head.path)
+            for _ in _blocks_of(head.path, files.contents):
+                pass  # DuckDB does not check the checksum
     return heads
 
 
-def _check_packed(path: str) -> None:
-    """Raise if a packed file is damaged; DuckDB does not check the checksum."""
-    for _ in _blocks_of(path):
-        pass
-
-
-def _blocks_of(path: str) -> Iterator[bytes]:
+def _blocks_of(path: str, contents: Contents) -> Iterator[bytes]:
     """Yield the bytes of a file, unpacked, in blocks, without a byte order mark."""
-    with unpacked(path) as (stream, _):
+    with unpacked(path, contents) as (stream, _):
         block = stream.read(HEAD_BYTES).removeprefix(codecs.BOM_UTF8)
         while block:
             yield block

@@ -43,7 +43,7 @@ def _open_json(con: DuckDBPyConnection, files: Files, columns: FileColumns) -> S
 
     Each column has the one type of all its values; a key that a line lacks is null.
     """
-    heads = read_heads(files.paths)
+    heads = read_heads(files)
     wanted = sorted(columns.names | (_all_keys(con, files, heads) if columns.reads_all else set()))
     sql = _json_sql(files, heads, wanted)
     kinds_sql = (f"list(DISTINCT {_json_kind(f'c{n}')})" for n in range(len(wanted)))

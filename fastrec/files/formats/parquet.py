@@ -126,10 +126,10 @@ def _schemas(con: DuckDBPyConnection, files: Files) -> list[str]:
 # Size
 
 
-def size_of_parquet(files: Iterable[tuple[str, Any]], wanted: Collection[str]) -> Size:
-    """Return the size of the wanted columns of Parquet files, given as (path, metadata)."""
+def size_of_parquet(files: Files, metadata_of: Iterable[tuple[str, Any]], wanted: Collection[str]) -> Size:
+    """Return the size of the wanted columns of some Parquet files, given as (path, metadata)."""
     groups, size = [], Size()
-    for path, metadata in files:
+    for path, metadata in metadata_of:
         leaves = [metadata.schema.column(at) for at in range(len(metadata.schema))]
         columns = [at for at, leaf in enumerate(leaves) if _is_in(leaf, wanted)]
         size = size.plus(Size(metadata.num_rows * len(columns)))
@@ -137,9 +137,9 @@ def size_of_parquet(files: Iterable[tuple[str, Any]], wanted: Collection[str]) -
         for nth in range(metadata.num_row_groups if strings else 0):
             group = metadata.row_group(nth)  # not of its columns: with a damaged footer PyArrow ends the process
             if group.num_rows:
-                groups.append((path, metadata, nth, strings))
+                groups.append((files, path, metadata, nth, strings))
                 size = size.plus(Size(distinct=group.total_byte_size))
-    rows = sum(metadata.row_group(nth).num_rows for _, metadata, nth, _ in groups)
+    rows = sum(metadata.row_group(nth).num_rows for *_, metadata, nth, _ in groups)
     return size.plus(Size(text=int(rows * _mean_strings(groups)))) if rows else size
 
 
@@ -150,7 +150,7 @@ def _is_in(leaf: Any, wanted: Collection[str]) -> bool:
     return any(leaf.path.startswith(f"{name}.") for name in wanted)
 
 
-def _mean_strings(groups: Sequence[tuple[str, Any, int, list[str]]]) -> float:
+def _mean_strings(groups: Sequence[tuple[Files, str, Any, int, list[str]]]) -> float:
     """Return the mean bytes of the strings of a row, from the first rows of some row groups."""
     step = max(1, len(groups) // SAMPLED_GROUPS)
     found = [_first_strings(*group) for group in groups[::step]]
@@ -159,12 +159,12 @@ def _mean_strings(groups: Sequence[tuple[str, Any, int, list[str]]]) -> float:
     return sum(n_bytes for _, n_bytes in found) / rows if rows else 0.0
 
 
-def _first_strings(path: str, metadata: Any, nth: int, names: list[str]) -> tuple[int, int]:
+def _first_strings(files: Files, path: str, metadata: Any, nth: int, names: list[str]) -> tuple[int, int]:
     """Return the number of rows sampled from the beginning of a row group, and the bytes of their strings."""
     parquet = require("pyarrow.parquet", "cli", what="reading files")
     try:
         with parquet.ParquetFile(
-            utf8_path(path), metadata=metadata, buffer_size=SAMPLED_BYTES, pre_buffer=False
+            files.source(path), metadata=metadata, buffer_size=SAMPLED_BYTES, pre_buffer=False
         ) as file:
             batches = file.iter_batches(SAMPLED_ROWS, row_groups=[nth], columns=names, use_threads=False)
             batch = next(iter(batches), None)
@@ -187,7 +187,8 @@ class _Parquet(Format):
     def size(self, files: Files, names: Collection[str]) -> Size:
         parquet = require("pyarrow.parquet", "cli", what="reading files")
         try:
-            return size_of_parquet([(path, parquet.read_metadata(utf8_path(path))) for path in files.paths], names)
+            found = [(path, parquet.read_metadata(files.source(path))) for path in files.paths]
+            return size_of_parquet(files, found, names)
         except damages_of_parquet():
             return Size()  # reading the file explains what is wrong
 

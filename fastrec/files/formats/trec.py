@@ -31,7 +31,7 @@ def _open_trec(files: Files, names: Mapping[str, str]) -> Source:
 
     Spaces and tabs separate columns. As in trec_eval, a tag may have several words, and # begins a comment line.
     """
-    heads = read_heads(files.paths)
+    heads = read_heads(files)
     counts = [len(_first_row(head)) for head in heads]
     for head, count in zip(heads, counts, strict=True):
         if count not in ROLES:

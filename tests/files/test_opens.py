@@ -1,0 +1,112 @@
+"""Folders of many small files: each is opened once, and gives the bits of one file with all rows."""
+
+import collections
+import gzip
+
+import numpy as np
+import pytest
+
+import fastrec
+from fastrec.files import resources
+from fastrec.files.contents import SMALL, Contents
+from support.bits import mean_bits
+from support.opens import counting_opens
+
+pytest.importorskip("duckdb")
+pa = pytest.importorskip("pyarrow")
+csv = pytest.importorskip("pyarrow.csv")
+feather = pytest.importorskip("pyarrow.feather")
+pq = pytest.importorskip("pyarrow.parquet")
+
+N_FILES, USERS_PER_FILE = 200, 20
+LISTS, LOG = ["ndcg@10", "recall@5", "mrr"], ["auc", "gauc", "log_loss"]
+
+
+def write_packed(table, path):
+    with gzip.open(path, "wb") as stream:
+        csv.write_csv(table, stream)
+
+
+WRITERS = {
+    "parquet": pq.write_table,
+    "arrow": feather.write_feather,
+    "csv": csv.write_csv,
+    "csv.gz": write_packed,
+}
+
+
+def parts(seed, rows_per_user):
+    """Yield a table of the rows of some users for each file."""
+    rng = np.random.default_rng(seed)
+    for nth in range(N_FILES):
+        users = np.repeat(np.arange(USERS_PER_FILE) + nth * USERS_PER_FILE, rows_per_user)
+        items = np.concatenate([rng.permutation(40)[:rows_per_user] for _ in range(USERS_PER_FILE)])
+        columns = {"user_id": users, "item_id": items, "score": rng.random(len(users))}
+        yield pa.table({**columns, "label": rng.integers(0, 2, len(users))})
+
+
+def write(folder, form, tables):
+    folder.mkdir()
+    for nth, table in enumerate(tables):
+        WRITERS[form](table, folder / f"part-{nth:05}.{form}")
+    return folder
+
+
+def once():
+    return collections.Counter({f"part-{nth:05}": 1 for nth in range(N_FILES)})
+
+
+def by_part(opens):
+    return collections.Counter({name.partition(".")[0]: number for name, number in opens.items()})
+
+
+@pytest.mark.parametrize("form", WRITERS)
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_each_of_many_files_of_lists_is_opened_once(tmp_path, form, n_threads):
+    lists, truth = list(parts(1, 12)), [own.select(["user_id", "item_id"]) for own in parts(2, 3)]
+    recs_folder, truth_folder = write(tmp_path / "recs", form, lists), write(tmp_path / "truth", form, truth)
+    with counting_opens(recs_folder) as of_recs, counting_opens(truth_folder) as of_truth:
+        found = fastrec.evaluate_files(recs_folder, truth_folder / "*", LISTS, n_threads=n_threads)
+    assert by_part(of_recs) == by_part(of_truth) == once()
+    columns = {"user": "user_id", "item": "item_id"}
+    wanted = fastrec.evaluate(pa.concat_tables(lists), pa.concat_tables(truth), LISTS, **columns, score="score")
+    assert mean_bits(found.estimates) == mean_bits(wanted.estimates)
+
+
+@pytest.mark.parametrize("form", ["parquet", "csv"])
+def test_each_of_many_files_of_a_log_is_opened_once(tmp_path, form):
+    tables = list(parts(3, 12))
+    folder = write(tmp_path / "log", form, tables)
+    with counting_opens(folder) as opens:
+        found = fastrec.evaluate_files(folder, None, LOG)
+    assert by_part(opens) == once()
+    log = pa.concat_tables(tables)
+    wanted = fastrec.evaluate_scores(log, metrics=LOG, label="label", score="score", user="user_id")
+    assert mean_bits(found.estimates) == mean_bits(wanted.estimates)
+
+
+def test_files_that_would_fill_the_memory_are_opened_again(tmp_path, monkeypatch):
+    folder = write(tmp_path / "log", "parquet", parts(3, 12))
+    monkeypatch.setattr(resources, "SHARE_OF_CONTENTS", 1 << 12)
+    with counting_opens(folder) as opens:
+        found = fastrec.evaluate_files(folder, None, LOG, memory="64MB", n_threads=1)
+    assert {*by_part(opens).values()} == {1, 3}
+    monkeypatch.undo()
+    wanted = fastrec.evaluate_files(folder, None, LOG)
+    assert mean_bits(found.estimates) == mean_bits(wanted.estimates)
+
+
+def test_contents_keep_small_files_up_to_their_room(tmp_path):
+    sizes = {"a": 600, "b": 500, "c": 400, "large": SMALL + 1, "none": 0}
+    for name, size in sizes.items():
+        (tmp_path / name).write_bytes(name[:1].encode() * size)
+    contents = Contents(1000)
+    for _ in range(2):
+        for name, size in sizes.items():
+            with contents.open(str(tmp_path / name)) as stream:
+                assert stream.read() == name[:1].encode() * size
+    assert [name for name in sizes if contents.kept(str(tmp_path / name)) is not None] == ["a", "c"]
+    contents.forget()
+    with contents.open(str(tmp_path / "c")) as stream:
+        assert stream.read() == b"c" * 400
+    assert contents.kept(str(tmp_path / "c")) is None
