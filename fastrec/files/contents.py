@@ -22,12 +22,12 @@ class Contents:
         """Open a file to read its bytes."""
         if path in self._kept:
             return io.BytesIO(self._kept[path])
-        stream = open(path, "rb")  # noqa: SIM115 - the caller closes it
+        stream = io.FileIO(path)
         size = os.fstat(stream.fileno()).st_size
         if not 0 < size <= min(SMALL, self._left):
-            return stream
+            return io.BufferedReader(stream)
         with stream:
-            kept = self._kept[path] = stream.read()
+            kept = self._kept[path] = stream.readall()
         self._left -= len(kept)
         return io.BytesIO(kept)
 

@@ -220,21 +220,23 @@ def _open(opened: Opened) -> Plain | None:
     first = 0
     damages: tuple[type[Exception], ...] = (*damages_of_parquet(), ColumnError)
     listed: list[str] = []
+    checked: Any = None  # the schema of the last file, which is mostly that of all
     for path in opened.files.paths:
         try:
             metadata = parquet.read_metadata(opened.files.source(path))
             schema = metadata.schema.to_arrow_schema()
-            own = names if listed == schema.names else opened.roles(path, schema.names)
+            own = names if schema == checked else opened.roles(path, schema.names)
         except damages:
             return None
-        leaves = [metadata.schema.column(at).path for at in range(len(metadata.schema))]
-        if any(leaves.count(name) != 1 for name in own.values()):
-            return None  # PyArrow reads the column "a.b" and the field b of a column a by the same name
-        kinds = {role: schema.field(name).type for role, name in own.items()}
-        if (groups and (own != names or kinds != types)) or not all(map(_is_usual, kinds, kinds.values())):
-            return None
-        names, types = own, kinds
-        listed = listed or schema.names
+        if schema != checked:
+            leaves = [metadata.schema.column(at).path for at in range(len(metadata.schema))]
+            if any(leaves.count(name) != 1 for name in own.values()):
+                return None  # PyArrow reads the column "a.b" and the field b of a column a by the same name
+            kinds = {role: schema.field(name).type for role, name in own.items()}
+            if (checked and (own != names or kinds != types)) or not all(map(_is_usual, kinds, kinds.values())):
+                return None
+            names, types, checked = own, kinds, schema
+            listed = listed or schema.names
         for nth in range(metadata.num_row_groups):
             rows = metadata.row_group(nth).num_rows
             groups.append(RowGroup(path, metadata, nth, first, rows))
@@ -311,14 +313,16 @@ def _read_tables(found: Mapping[str, Plain], n_threads: int, room: _Room) -> dic
     numbered = {role: Numbering() for role in roles if MANY_STRINGS <= rows <= MAX_ROWS}
     damages: tuple[type[Exception], ...] = (*damages_of_parquet(), CollisionError, DoubtError)
     tables = {table: _Columns(plain, room, numbered) for table, plain in found.items()}
-    groups = groups_of(found)
+    runs = [(columns, groups) for columns in tables.values() for groups in columns.runs()]
+    runs.sort(key=lambda run: -run[0].rows_of(run[1]))  # threads then end at about the same time
+    n_groups = sum(len(plain.groups) for plain in found.values())
 
     def read(nth: int) -> None:
-        table, at = groups[nth]
-        tables[table].read_group(at)
+        columns, groups = runs[nth]
+        columns.read(groups)
 
     try:
-        run_in_threads(read, range(len(groups)), n_threads if rows >= MIN_SHARED * len(groups) else 1)
+        run_in_threads(read, range(len(runs)), n_threads if rows >= MIN_SHARED * n_groups else 1)
         final = ascending_numbers(numbered, n_threads)
     except damages:
         return None
@@ -326,7 +330,7 @@ def _read_tables(found: Mapping[str, Plain], n_threads: int, room: _Room) -> dic
 
 
 class _Columns:
-    """Columns of a table, which threads fill, a row group each."""
+    """Columns of a table, which threads fill, a run of row groups each."""
 
     def __init__(self, plain: Plain, room: _Room, numbered: Mapping[str, Numbering]) -> None:
         self._plain, self._room = plain, room
@@ -336,24 +340,43 @@ class _Columns:
         self._lists = {role: np.zeros(len(plain.groups), np.int64) for role in self._numbered}  # that gave the numbers
         others = [role for role in plain.types if role not in self._whole and role not in self._codes]
         self._chunks: dict[str, list[list[Any]]] = {role: [[] for _ in plain.groups] for role in others}
-
-    def read_group(self, at: int) -> None:
-        """Read a row group in pieces that fit a cache; raise DoubtError in doubt or without room."""
         n_strings = len(self._codes) + len(self._chunks)
-        n_rows = max(MIN_PIECE, min(ROWS_PER_PIECE, self._room.piece // max(n_strings, 1)))
+        self._piece = max(MIN_PIECE, min(ROWS_PER_PIECE, room.piece // max(n_strings, 1)))  # rows to read at once
+
+    def runs(self) -> Iterator[range]:
+        """Yield the places of neighbouring row groups to read at once: a large one alone, small ones together."""
+        first = n_rows = 0
+        for at, group in enumerate(self._plain.groups):
+            if at > first and n_rows + group.rows > self._piece:
+                yield range(first, at)
+                first, n_rows = at, 0
+            n_rows += group.rows
+        yield range(first, len(self._plain.groups))
+
+    def rows_of(self, run: range) -> int:
+        """Return the rows of a run."""
+        return sum(self._plain.groups[at].rows for at in run)
+
+    def read(self, run: range) -> None:
+        """Read a run in pieces that fit a cache; raise DoubtError in doubt or without room."""
+        names = self._plain.names
         with contextlib.ExitStack() as stack:
             for role, numbering in self._numbered.items():
-                self._lists[role][at] = stack.enter_context(numbering.list_of_thread())
-            for first, batch in self._plain.batches(at, n_rows, self._plain.names):
-                self._take(batch, at, first)
+                self._lists[role][run.start : run.stop] = stack.enter_context(numbering.list_of_thread())
+            pieces = (piece for at in run for piece in self._plain.batches(at, self._piece, names))
+            if len(run) > 1:
+                first = self._plain.groups[run.start].first
+                self._take(_joined([batch for _, batch in pieces], names), run.start, first)
+                return
+            for first, batch in pieces:
+                self._take({role: batch.column(name) for role, name in names.items()}, run.start, first)
 
-    def _take(self, batch: Any, at: int, first: int) -> None:
-        """Keep a piece of a row group, whose rows begin at `first` among all rows."""
-        text = sum(bytes_of(batch.column(self._plain.names[role])) for role in (*self._codes, *self._chunks))
+    def _take(self, found: Mapping[str, Any], at: int, first: int) -> None:
+        """Keep the columns of a piece, whose rows begin at `first` among all rows, or those of groups from `at` on."""
+        text = sum(bytes_of(found[role]) for role in (*self._codes, *self._chunks))
         if text and not self._room.holds(text):
             raise DoubtError
-        for role, name in self._plain.names.items():
-            column = batch.column(name)
+        for role, column in found.items():
             if role in self._whole:
                 self._whole[role][first : first + len(column)] = _held(column, self._whole[role].dtype)
             elif role in self._codes:
@@ -382,6 +405,13 @@ class _Columns:
             else:
                 columns.append(pa.chunked_array([chunk for group in self._chunks[role] for chunk in group], kind))
         return pa.Table.from_arrays(columns, names=list(self._plain.types))
+
+
+def _joined(batches: Sequence[Any], names: Mapping[str, str]) -> dict[str, Any]:
+    """Return the columns of batches by role."""
+    import pyarrow as pa
+
+    return {role: pa.concat_arrays([batch.column(name) for batch in batches]) for role, name in names.items()}
 
 
 def _held(column: Any, kept: np.dtype[Any]) -> Array:

@@ -2,6 +2,7 @@
 
 import collections
 import gzip
+import json
 
 import numpy as np
 import pytest
@@ -83,6 +84,28 @@ def test_each_of_many_files_of_a_log_is_opened_once(tmp_path, form):
     log = pa.concat_tables(tables)
     wanted = fastrec.evaluate_scores(log, metrics=LOG, label="label", score="score", user="user_id")
     assert mean_bits(found.estimates) == mean_bits(wanted.estimates)
+
+
+@pytest.mark.parametrize(("form", "of_database"), [("csv", 1), ("jsonl", 2), ("run", 1)])
+def test_files_that_a_database_reads_are_opened_once_more_than_it_opens_them(tmp_path, form, of_database):
+    """A few rows of CSV, as DuckDB reads them as fast, JSON lines and TREC runs."""
+    rows = [(user, item, 1 / (2 + item)) for user in range(9) for item in range(3)]
+    lines = {
+        "csv": ["user_id,item_id,score", *("{},{},{}".format(*row) for row in rows)],
+        "jsonl": [json.dumps(dict(zip(("user_id", "item_id", "score"), row, strict=True))) for row in rows],
+        "run": ["{} Q0 {} 1 {} own".format(*row) for row in rows],
+    }[form]
+    folder = tmp_path / "recs"
+    folder.mkdir()
+    head, lines = (lines[:1], lines[1:]) if form == "csv" else ([], lines)
+    for nth in range(9):
+        (folder / f"{nth}.{form}").write_text("\n".join([*head, *lines[3 * nth : 3 * nth + 3], ""]))
+    truth = tmp_path / "truth.csv"
+    truth.write_text("user_id,item_id\n0,0\n8,1\n")
+    with counting_opens(folder) as opens:
+        found = fastrec.evaluate_files(folder, truth, ["mrr", "hit_rate@1"])
+    assert dict(found) == {"mrr": 0.75, "hit_rate@1": 0.5}
+    assert {*opens.values()} == {1 + of_database}
 
 
 def test_files_that_would_fill_the_memory_are_opened_again(tmp_path, monkeypatch):
