@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import functools
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Self
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar, Protocol, Self, Unpack
 
+from fastrec.arguments.calls import EngineListOptions
+from fastrec.arguments.signature import takes
 from fastrec.checks import with_article
 from fastrec.engines.history import count_items, join_counts
 from fastrec.engines.job import Job
 from fastrec.engines.lists import plan_lists
-from fastrec.engines.packets import Work
+from fastrec.engines.packets import Work, is_number, lists_of_tensors, plain_types
 from fastrec.engines.side import EngineSide, check_partitions
 from fastrec.evaluation.lists import Evaluator
 from fastrec.exceptions import InputTypeError
@@ -19,9 +22,36 @@ from fastrec.inputs.history import HistoryCounts
 from fastrec.report.report import Report
 from fastrec.runtime.extras import require
 
-__all__ = ["PackedSide", "evaluate_lists"]
+__all__ = ["EvaluateLists", "PackedSide", "evaluation_on"]
 
 Table = Any  # pyarrow.Table
+DOCUMENTATION = """Evaluate recommended lists in {form}s against held-out truth: `fastrec.evaluate` on a cluster.
+
+Parameters
+----------
+recs, truth : {form}s with one row per user and item, or one row per user with columns of lists
+    Rows lose their order: lists with one row per item need a column of ranks or scores, and ``ties='input'`` needs
+    columns of lists. Metrics that read no truth need none.
+metrics : as in `fastrec.evaluate`
+
+Returns
+-------
+Report
+    Has the bits of `fastrec.evaluate` on the same rows, however they are split; as in `fastrec.spark.evaluate`.
+
+Raises
+------
+InputError, InputTypeError, MetricError
+    As in `fastrec.evaluate`, also for faults that a task finds; without row numbers.
+MissingExtraError
+    If {engine} or PyArrow is not installed; the extra ``{extra}`` installs both.
+
+Examples
+--------
+>>> report = fastrec.{extra}.evaluate(recs, truth, ["ndcg@10", "recall@20"], by="plan")  # doctest: +SKIP
+>>> report["ndcg@10"]  # doctest: +SKIP
+0.3214
+"""
 
 
 class PackedSide(EngineSide):
@@ -29,6 +59,20 @@ class PackedSide(EngineSide):
 
     form: ClassVar[str]  # the name of its data in messages
     module: ClassVar[str]  # the module to import
+
+    def having(self, names: Iterable[Any]) -> Self:
+        """Return the side with the needed columns: the named ones that exist once."""
+        rows = lists_of_tensors(self.first_rows(self.once(names)))
+        return replace(self, empty=plain_types(rows.schema).empty_table())
+
+    def holds_numbers(self, name: str) -> bool:
+        """Return whether a column, needed or not, holds numbers or lists of numbers, by its type."""
+        return is_number(self.kinds()[name])
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of all columns."""
+        return list(self.kinds())
 
     @classmethod
     def open(cls, name: str, frame: Any) -> Self:
@@ -46,6 +90,14 @@ class PackedSide(EngineSide):
     def is_frame(frame: Any) -> bool:
         """Return whether an argument is a data frame of the engine."""
 
+    @abstractmethod
+    def first_rows(self, names: list[str]) -> Table:
+        """Return some columns as a table with their types, and with rows only if the engine does not know these."""
+
+    @abstractmethod
+    def kinds(self) -> dict[str, Any]:
+        """Return the types of all columns in Arrow, or whatever the engine knows of them."""
+
     @staticmethod
     @abstractmethod
     def collect(value: Any) -> Any:
@@ -57,7 +109,33 @@ class PackedSide(EngineSide):
         """Return all rows that tasks of a job make of packets; one task has all packets of its users."""
 
 
-def evaluate_lists(frames: tuple[Any, Any], metrics: Any, given: Mapping[str, Any], kind: type[PackedSide]) -> Report:
+class EvaluateLists(Protocol):
+    """The function `evaluate` of an engine."""
+
+    def __call__(
+        self,
+        recs: Any,
+        truth: Any = None,
+        metrics: str | Iterable[str] | None = None,
+        **given: Unpack[EngineListOptions],
+    ) -> Report:
+        """Evaluate lists against truth."""
+
+
+def evaluation_on(kind: type[PackedSide]) -> EvaluateLists:
+    """Return the documented function `evaluate` of the module in which the side of an engine is."""
+
+    def evaluate(
+        recs: Any, truth: Any = None, metrics: str | Iterable[str] | None = None, **given: Unpack[EngineListOptions]
+    ) -> Report:
+        return _evaluate_lists((recs, truth), metrics, given, kind)
+
+    evaluate.__module__, evaluate.__qualname__ = kind.__module__, "evaluate"
+    evaluate.__doc__ = DOCUMENTATION.format(engine=kind.engine, form=kind.form, extra=kind.engine.lower())
+    return takes(EngineListOptions)(evaluate)
+
+
+def _evaluate_lists(frames: tuple[Any, Any], metrics: Any, given: Mapping[str, Any], kind: type[PackedSide]) -> Report:
     """Evaluate lists and truth in data frames of an engine."""
     n_partitions = check_partitions(given["n_partitions"])
 

@@ -18,7 +18,7 @@ from fastrec.evaluation.rows import ScoreEvaluator
 from fastrec.exceptions import FastrecError, FastrecWarning, InputError, RowNumber
 from fastrec.inputs.sides import SIDES
 
-__all__ = ["Job", "error_of", "one_row", "without_rows"]
+__all__ = ["Job", "error_of", "error_within", "one_row", "without_rows"]
 
 Table = Any  # pyarrow.Table
 Batch = Any  # pyarrow.RecordBatch
@@ -148,6 +148,14 @@ def without_rows(error: FastrecError) -> dict[str, str]:
     """Return the class and the message of an error, without the numbers of rows: partitions have no order."""
     message = error.renamed(lambda name: name.unnumbered if isinstance(name, RowNumber) else name)
     return {"error": type(error).__name__, "message": str(message)}
+
+
+def error_within(error: Any) -> BaseException:
+    """Return the error of fastrec that an engine has wrapped, maybe several times; the error itself without one."""
+    cause = error
+    while (inner := getattr(cause, "cause", None)) is not None:
+        cause = inner
+    return cause if isinstance(cause, FastrecError) else error
 
 
 def error_of(error: str, message: str) -> FastrecError:

@@ -26,8 +26,10 @@ __all__ = [
     "is_string",
     "join_batches",
     "join_rows",
+    "lists_of_tensors",
     "no_packets",
     "pack",
+    "pack_parts",
     "pack_rows",
     "plain_types",
     "tables_of",
@@ -181,10 +183,33 @@ def with_plain_types(rows: Table) -> Table:
     return rows if kinds.equals(rows.schema) else rows.cast(kinds)
 
 
-def work_on(packets: Table, work: Work) -> Table:
+def lists_of_tensors(rows: Table) -> Table:
+    """Return rows with lists in place of vectors, which some engines keep as tensors of one axis."""
+    import pyarrow as pa
+
+    for at, own in enumerate(rows.schema):
+        if getattr(own.type, "ndim", None) == 1 or len(getattr(own.type, "shape", ())) == 1:
+            stored = rows.column(at).combine_chunks().storage
+            if pa.types.is_struct(stored.type):  # of vectors of several lengths
+                stored = stored.field("data")
+            rows = rows.set_column(at, own.name, stored.cast(pa.list_(stored.type.value_type)))
+    return rows
+
+
+def pack_parts(side: str, empty: Table, users: Sequence[str], n_partitions: int, *tables: Table) -> Any:
+    """Return the packets of rows for each partition; of one partition alone as themselves."""
+    having = (table for table in tables if table.num_rows)  # an empty one may have lost its columns
+    packets = pack_rows(having, side, empty, users, BUCKETS_PER_PARTITION * n_partitions)
+    partitions = packets.column("bucket").to_numpy() % n_partitions
+    parts = [packets.filter(partitions == nth) for nth in range(n_partitions)]
+    return parts if n_partitions > 1 else parts[0]
+
+
+def work_on(work: Work, *tables: Table) -> Table:
     """Return the rows that a task makes of its packets, which it reads one by one."""
     import pyarrow as pa
 
+    packets = pa.concat_tables([no_packets(), *tables])
     order = np.argsort(packets.column("bucket").to_numpy(), kind="stable").tolist()
     made = list(work(batch for at in order for batch in packets.slice(at, 1).to_batches()))
     return pa.Table.from_batches(made) if made else pa.table({})

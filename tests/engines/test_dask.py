@@ -56,3 +56,10 @@ def test_names_of_other_columns_are_any():
     recs[7] = 1
     found = fastrec.dask.evaluate(engine.make(recs), engine.make(truth), "ndcg@3")
     assert found["ndcg@3"] == fastrec.evaluate(recs, truth, "ndcg@3")["ndcg@3"]
+
+
+def test_columns_that_are_not_needed_are_of_any_type():
+    recs, truth = make_lists(20)
+    wanted = fastrec.evaluate(recs, truth, "ndcg@3")["ndcg@3"]
+    truth["phase"] = np.ones(len(truth), np.complex128)  # which Arrow lacks
+    assert fastrec.dask.evaluate(engine.make(recs), engine.make(truth), "ndcg@3")["ndcg@3"] == wanted

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import fastrec
-from fastrec.exceptions import InputTypeError
+from fastrec.exceptions import InputError, InputTypeError
 from support.engines import OnRay, make_lists
 
 pa = pytest.importorskip("pyarrow")
@@ -89,6 +89,14 @@ def test_blocks_without_a_common_schema_are_an_error(engine):
     named = table.set_column(0, "user_id", table["user_id"].cast(pa.string()))
     with pytest.raises(InputTypeError, match=r"^recs has blocks with different types of a column: .*user_id.*$"):
         fastrec.ray.evaluate(engine.data.from_arrow([table, named]), engine.make(truth), METRICS)
+
+
+def test_a_column_that_a_block_lacks_is_an_error(engine):
+    recs, truth = make_lists(20)
+    table = pa.Table.from_pandas(recs, preserve_index=False)
+    lacking = engine.data.from_arrow([table, table.drop_columns("item_id")])
+    with pytest.raises(InputError, match=r"^recs: Ray could not make the columns .*'item_id'.*, which every block"):
+        fastrec.ray.evaluate(lacking, engine.make(truth), METRICS)
 
 
 def test_categories_in_parquet(engine, tmp_path):
