@@ -218,6 +218,7 @@ class FileJob(NamedTuple, Generic[AnyColumns]):
                 return None
             size = size_of_plain(plain.values()) if plain else size_of_sides(sides.values())
             if COPIES * size.n_bytes > self.resources.limit():
+                forget_contents(self.opened)  # other ways need the memory
                 return None
             items = None
             if ITEMS in self.opened:

@@ -14,7 +14,7 @@ __all__ = ["Resources"]
 
 Path = str | os.PathLike[str]
 SHARE_OF_DATABASE = 0.6  # of the memory, while sorted rows are streamed
-SHARE_OF_CONTENTS = 16  # a 16th of the memory
+SHARE_OF_CONTENTS = 4  # a quarter of the memory: columns that are read whole take no more, and leave as much free
 MIN_DATABASE_BYTES = 100_000_000  # DuckDB cannot sort with less
 MIN_READING_BYTES = 32_000_000  # DuckDB cannot read sorted rows with less
 MERGED_BYTES = 2_000_000  # that merging needs per sorted run, found by experiment

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fastrec.exceptions import InputError
 from fastrec.inputs.strings import bytes_of
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from fastrec.files.columns import FileColumns
 from fastrec.files.formats.base import FILE, Format, Source, names_files, paths_sql, quoted, string_sql, with_partitions
-from fastrec.files.paths import Files, utf8_path
+from fastrec.files.paths import Files
 from fastrec.files.sizes import SAMPLED_BYTES, Size
 
 __all__ = ["PARQUET", "damages_of_parquet", "size_of_parquet"]
@@ -30,14 +30,15 @@ def _open_parquet(con: DuckDBPyConnection, files: Files, columns: FileColumns, *
     Columns are named by position: names in SQL ignore case, and DuckDB renames columns that it cannot tell apart.
     """
     reader = functools.partial(_parquet_reader, binary_as_string=binary_as_string)
-    schemas = _schemas(con, files)
+    heads = [_head_of(files, path) for path in files.paths]
+    schemas = [head.schema for head in heads]
     first: dict[tuple[str, frozenset[str]], int] = {}
     for n, keys in enumerate(files.keys):
         first.setdefault((schemas[n], frozenset(keys)), n)
     variants, untyped, found = [], set(), {}
     for (schema, _), n in first.items():
         path = files.paths[n]
-        own_names = _parquet_names(path)
+        own_names = heads[n].names
         # DuckDB calls nameless columns C0, C1, ..., and rejects another column of such a name, unless we name all
         rows = con.execute(f"DESCRIBE SELECT * FROM {reader([path], own_names)}").fetchall()
         listed = own_names or [name for name, *_ in rows]
@@ -53,10 +54,8 @@ def _open_parquet(con: DuckDBPyConnection, files: Files, columns: FileColumns, *
         sql = _parquet_union(files, schemas, found, reader)
     else:
         sql = reader(files.paths, [name for name, _ in found[schemas[0]]], name_files=names_files(files))
-    rows = con.execute(f"SELECT file_name, num_rows FROM parquet_file_metadata({paths_sql(files.paths)})").fetchall()
-    filled = {name for name, n_rows in rows if n_rows}
-    filled = {path for path in files.paths if utf8_path(path) in filled}
-    return Source(files, PARQUET, sql, tuple(variants), frozenset(untyped), frozenset(filled))
+    filled = frozenset(path for path, head in zip(files.paths, heads, strict=True) if head.n_rows)
+    return Source(files, PARQUET, sql, tuple(variants), frozenset(untyped), filled)
 
 
 def _parquet_reader(
@@ -94,14 +93,22 @@ def _parquet_union(
     return f"({' UNION ALL '.join(parts)})"
 
 
-def _parquet_names(path: str) -> list[str]:
-    """Return the names of columns as spelled in a file, some of which DuckDB changes; empty for a damaged file."""
+class _Head(NamedTuple):
+    """What the footer of a file says; nothing for a damaged one: DuckDB reports the damage if it matters."""
+
+    schema: str  # equal for equal schemas
+    names: list[str]  # of columns, as they are spelled: DuckDB changes some
+    n_rows: int
+
+
+def _head_of(files: Files, path: str) -> _Head:
     parquet = require("pyarrow.parquet", "cli", what="reading files")
     try:
-        names: list[str] = parquet.read_schema(utf8_path(path)).names
+        metadata = parquet.read_metadata(files.source(path))
+        schema = str(metadata.schema).partition("\n")[2]  # without the first line, which has an address
+        return _Head(schema, metadata.schema.to_arrow_schema().names, metadata.num_rows)
     except damages_of_parquet():
-        return []  # DuckDB reports the damage if it matters
-    return names
+        return _Head("", [], 0)
 
 
 def damages_of_parquet() -> tuple[type[Exception], ...]:
@@ -109,18 +116,6 @@ def damages_of_parquet() -> tuple[type[Exception], ...]:
     import pyarrow as pa
 
     return (OSError, ValueError, MemoryError, pa.ArrowException)
-
-
-def _schemas(con: DuckDBPyConnection, files: Files) -> list[str]:
-    """Return a key for the schema of each file, equal for equal schemas."""
-    if len(files.paths) == 1:
-        return [""]
-    rows = con.execute(
-        "SELECT file_name, md5(CAST(list((name, type, type_length, num_children, converted_type, scale, precision, "
-        f"logical_type)) AS VARCHAR)) FROM parquet_schema({paths_sql(files.paths)}) GROUP BY file_name"
-    ).fetchall()
-    schemas = dict(rows)
-    return [schemas[utf8_path(path)] for path in files.paths]
 
 
 # Size
