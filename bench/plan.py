@@ -63,8 +63,7 @@ def measure(folder: Path, sizes: Sequence[int]) -> list[Cost]:
         paths = write_large(folder, rows)
         wait_until_calm(60)
         session.sparkContext.setJobGroup(group, group)
-        recs, truth = map(session.read.parquet, paths)
-        fastrec.spark.evaluate(recs, truth, METRICS, n_partitions=partitions_of(rows))
+        fastrec.spark.evaluate_files(*paths, METRICS, n_partitions=partitions_of(rows))
         for path in paths:
             Path(path).unlink()
     session.stop()

@@ -18,7 +18,7 @@ from fastrec.evaluation.rows import ScoreEvaluator
 from fastrec.exceptions import FastrecError, FastrecWarning, InputError, RowNumber
 from fastrec.inputs.sides import SIDES
 
-__all__ = ["Job", "error_of", "error_within", "one_row", "without_rows"]
+__all__ = ["Job", "error_of", "error_within", "one_row", "tables_of_packets", "without_rows"]
 
 Table = Any  # pyarrow.Table
 Batch = Any  # pyarrow.RecordBatch

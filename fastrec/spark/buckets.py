@@ -5,46 +5,29 @@ Spark names the bucket of a file in its name. Tasks trust no name: they hash the
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from string import printable
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
 import numpy as np
 
-from fastrec.engines.job import Job, one_row
-from fastrec.engines.packets import join_batches, with_plain_types
+from fastrec.engines.packets import join_batches
 from fastrec.spark.bucket_hash import WIDTHS, hashes_of
+from fastrec.spark.mounted import OtherReaderError, are_read_alike, check_folders, read_columns
 
 if TYPE_CHECKING:
     from fastrec.spark.side import FrameSide
 
-__all__ = ["MOUNTED", "find_buckets", "states_or_refusal"]
+__all__ = ["find_buckets"]
 
 Table = Any  # pyarrow.Table
 Batch = Any  # pyarrow.RecordBatch
 Schema = Any  # pyarrow.Schema
 NAME = re.compile(r".*_(\d{1,9})(?:\..*)?")  # of a file of a bucket, as Spark names it
 MAX_BUCKETS = 100_000  # Spark's own limit, unless a setting raises it
-MOUNTED = "file:"  # the beginning of URIs that all nodes read alike
 FIRST_ROWS = 1 << 16  # of a file, which tell the number of buckets
 FIRST_FILES = 8  # at most: small ones tell it together
-ROWS_AT_ONCE = 1 << 20
-READ_ALIKE = re.compile(r"({0})|list<\w+: ({0})>".format(r"int\d+|float|double|bool|string"))  # types
-
-
-class OtherReaderError(Exception):
-    """Raised for files that Spark must read: tasks cannot, or not as Spark does, or rows are in other buckets."""
-
-
-def states_or_refusal(job: Job, batches: Iterable[Batch]) -> Iterator[Batch]:
-    """Yield what `Job.states` does, or the row of an error if Spark must read the files."""
-    try:
-        yield from job.states(batches)
-    except OtherReaderError as error:
-        yield one_row(state=None, error=OtherReaderError.__name__, message=str(error))
 
 
 class BucketFiles(NamedTuple):
@@ -82,7 +65,7 @@ def find_buckets(sides: Mapping[str, FrameSide], user: str) -> BucketFiles | Non
     if len({WIDTHS.get(kind) for kind in kinds}) > 1 or kinds[0] not in WIDTHS:  # equal users have equal hashes
         return None
     schemas = {name: side.empty.schema for name, side in sides.items()}
-    if not all(READ_ALIKE.fullmatch(str(kind)) for schema in schemas.values() for kind in schema.types):
+    if not are_read_alike(schemas):
         return None
     try:
         named = {name: _named_buckets(side.frame.inputFiles(), schemas[name].names) for name, side in sides.items()}
@@ -100,21 +83,14 @@ def find_buckets(sides: Mapping[str, FrameSide], user: str) -> BucketFiles | Non
 
 
 def _named_buckets(uris: Sequence[str], columns: Sequence[str]) -> dict[int, list[str]]:
-    """Return {bucket: URIs} of files by their names; raise if one has none, or a folder gives a column its values.
-
-    Raise for no files, too: Spark names none of a data frame in its memory.
-    """
+    """Return {bucket: URIs} of files by their names; raise if one has none."""
+    check_folders(uris, columns)
     found: dict[int, list[str]] = {}
-    needed = {column.lower() for column in columns}  # as Spark compares names
     for uri in uris:
-        *folders, name = unquote(uri).split("/")
-        given = {unquote(folder.partition("=")[0]).lower() for folder in folders if "=" in folder}
-        match = NAME.fullmatch(name)
-        if match is None or not uri.startswith(MOUNTED) or given & needed:
+        match = NAME.fullmatch(unquote(uri).rpartition("/")[2])
+        if match is None:
             raise OtherReaderError(uri)
         found.setdefault(int(match[1]), []).append(uri)
-    if not found:
-        raise OtherReaderError
     return found
 
 
@@ -135,21 +111,3 @@ def _number_of_buckets(files: Mapping[int, Sequence[str]], user: Any) -> int:
                 number = int(np.gcd.reduce(hashed.astype(np.int64) - bucket, initial=number))
             n_rows, n_files = n_rows + len(users), n_files + 1
     return number
-
-
-def read_columns(uri: str, schema: Schema, n_rows: int | None = None) -> Table:
-    """Return columns of a Parquet file, of all rows or of the first; raise unless they have the types of `schema`."""
-    import pyarrow as pa
-    from pyarrow import fs, parquet
-
-    try:
-        system, path = fs.FileSystem.from_uri(quote(uri, safe=printable))  # Java quotes nothing beyond ASCII
-        with system.open_input_file(path) as source, parquet.ParquetFile(source, pre_buffer=False) as file:
-            batches = file.iter_batches(n_rows or ROWS_AT_ONCE, columns=schema.names, use_threads=False)
-            found = list(batches if n_rows is None else itertools.islice(batches, 1))
-    except (OSError, ValueError, MemoryError, pa.ArrowException) as error:  # PyArrow's of damaged files, too
-        raise OtherReaderError(uri) from error
-    rows = with_plain_types(pa.Table.from_batches(found) if found else schema.empty_table())
-    if rows.schema.names != schema.names or rows.schema.types != schema.types:
-        raise OtherReaderError(uri)
-    return rows

@@ -32,9 +32,9 @@ from fastrec.spark.score_counts import BINNED, BINS, count_bins, order_of_rows
 from fastrec.spark.side import (
     FrameSide,
     batches_by_rows,
-    co_locate,
     collect,
     count_history,
+    pack_sides,
     read_column,
     states_of,
     values_of_users,
@@ -109,7 +109,7 @@ def evaluate(
 
 def evaluate_moved(plan: ListPlan[FrameSide], n_partitions: int | None, *, per_user: bool) -> SparkReport:
     """Move all rows of a user into one task, and evaluate them there."""
-    packed = co_locate(plan.sides, plan.job, n_partitions)
+    packed = pack_sides(plan.sides, plan.job, n_partitions)
     return report_of(plan, packed, states_of(packed, plan.job, Job.states), per_user=per_user)
 
 
@@ -186,7 +186,7 @@ def evaluate_scores(
         check_ties(evaluator, FrameSide.engine)
         job = job._replace(order=(*values, *([] if weights["sample_weight"] is None else [weights["sample_weight"]])))
     job = job._replace(empty={"log": side.empty})
-    packed = co_locate({"log": side}, job, n_partitions) if job.keys else side.frame
+    packed = pack_sides({"log": side}, job, n_partitions) if job.keys else side.frame
     job.merge(states_of(packed, job, Job.states), evaluator)
     if evaluator.ordered:
         evaluator.add_order(order_of_rows(side, values, columns.groupings(), of_rows, evaluator.ordered))

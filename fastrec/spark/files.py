@@ -1,4 +1,4 @@
-"""Parquet files on a Spark cluster: tasks read those in buckets of users, and nothing is shuffled."""
+"""Parquet files on a Spark cluster: tasks read them, and shuffle nothing if they are in buckets of users."""
 
 from __future__ import annotations
 
@@ -16,9 +16,11 @@ from fastrec.exceptions import Argument, InputError, InputTypeError, MissingFile
 from fastrec.inputs.sides import NAMED, SIDES
 from fastrec.inputs.table_folders import ENDINGS, MARKS, METADATA, find_inside
 from fastrec.runtime.extras import require
-from fastrec.spark.buckets import MOUNTED, find_buckets, states_or_refusal
+from fastrec.spark.buckets import find_buckets
 from fastrec.spark.evaluation import SparkReport, evaluate_moved, report_of
-from fastrec.spark.side import FrameSide, collect, count_history, states_of
+from fastrec.spark.mounted import MOUNTED, OtherReaderError, states_or_refusal
+from fastrec.spark.side import FrameSide, collect, count_history, states_of, usual_partitions
+from fastrec.spark.spans import find_spans, move_spans, tables_or_refusal
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,13 +41,14 @@ def evaluate_files(
 
     If Spark has written the files of all sides in buckets of users, each task reads the files of a bucket, and Spark
     shuffles no lists and no truth. The least number of buckets must divide the others. Tasks check the bucket of every
-    user. Otherwise Spark reads the files and shuffles their rows, as for `evaluate`.
+    user. Otherwise tasks read the files in any order, and Spark shuffles packets of users, as for `evaluate`.
 
     Parameters
     ----------
     recs, truth : paths of Parquet files, as ``spark.read.parquet`` takes them; rows as in `evaluate`
-        Buckets are read from file systems that all nodes mount under the same path, one bucket into the memory of a
-        task at a time. ``n_partitions`` is then at most the number of buckets, which is its default.
+        Tasks read files from file systems that all nodes mount under the same path; Spark reads all others, and those
+        whose columns tasks might take in another way. A task has one bucket in memory at a time. ``n_partitions`` is at
+        most the number of buckets then, which is its default.
     metrics : as in `fastrec.evaluate`
 
     Returns
@@ -78,6 +81,13 @@ def evaluate_files(
         rows = session.range(0, buckets.number, 1, min(n_partitions or buckets.number, buckets.number))
         states = states_of(rows, job, states_or_refusal)
         if all(own["error"] is None for own in states):  # else rows may be in buckets that are not theirs
+            return report_of(plan._replace(job=job), rows, states, per_user=given["per_user"])
+    spans = find_spans(plan.sides, usual_partitions(session, None))
+    if spans is not None:
+        job = plan.job._replace(read=tables_or_refusal)
+        rows = move_spans(session, spans, plan.sides, job, n_partitions)
+        states = states_of(rows, job, states_or_refusal)
+        if all(own["error"] != OtherReaderError.__name__ for own in states):
             return report_of(plan._replace(job=job), rows, states, per_user=given["per_user"])
     return evaluate_moved(plan, n_partitions, per_user=given["per_user"])
 

@@ -25,19 +25,23 @@ from fastrec.runtime.extras import require
 from fastrec.runtime.memory import keep_freed_memory, keep_modules
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 
 __all__ = [
+    "PACKETS",
     "FrameSide",
     "batches_by_rows",
     "co_locate",
     "collect",
     "column_of",
     "count_history",
+    "number_of_buckets",
+    "pack_sides",
     "read_column",
     "start_task",
     "states_of",
+    "usual_partitions",
     "values_of_users",
 ]
 
@@ -143,12 +147,26 @@ def count_history(side: FrameSide, user: str, item: str) -> HistoryCounts:
     return HistoryCounts(read_ids(found.column("item"), where), users, counts, int(n_users), int(counts.sum()))
 
 
-def co_locate(sides: Mapping[str, FrameSide], job: Job, n_partitions: int | None) -> DataFrame:
-    """Return packets of all sides; all packets of a bucket are next to each other in one partition."""
-    frame = next(iter(sides.values())).frame
-    expected = n_partitions or int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
-    n_buckets = max(MIN_BUCKETS, BUCKETS_PER_PARTITION * expected)
+def usual_partitions(session: SparkSession, n_partitions: int | None) -> int:
+    """Return the given number of partitions, or about what Spark will make."""
+    return n_partitions or int(session.conf.get("spark.sql.shuffle.partitions") or 1)
+
+
+def number_of_buckets(n_partitions: int) -> int:
+    """Return the number of buckets to pack users in."""
+    return max(MIN_BUCKETS, BUCKETS_PER_PARTITION * n_partitions)
+
+
+def pack_sides(sides: Mapping[str, FrameSide], job: Job, n_partitions: int | None) -> DataFrame:
+    """Return packets of all sides, moved as by `co_locate`."""
+    session = next(iter(sides.values())).frame.sparkSession
+    n_buckets = number_of_buckets(usual_partitions(session, n_partitions))
     parts = [side.selected().mapInArrow(_packer(side.name, job.keys, n_buckets), PACKETS) for side in sides.values()]
+    return co_locate(parts, n_partitions)
+
+
+def co_locate(parts: Iterable[DataFrame], n_partitions: int | None) -> DataFrame:
+    """Return all packets, those of a bucket next to each other in one partition."""
     packets = functools.reduce(lambda packets, part: packets.union(part), parts)
     # without a given number, Spark joins small partitions
     given = () if n_partitions is None else (n_partitions,)

@@ -30,15 +30,15 @@ def _open_parquet(con: DuckDBPyConnection, files: Files, columns: FileColumns, *
     Columns are named by position: names in SQL ignore case, and DuckDB renames columns that it cannot tell apart.
     """
     reader = functools.partial(_parquet_reader, binary_as_string=binary_as_string)
-    heads = [_head_of(files, path) for path in files.paths]
-    schemas = [head.schema for head in heads]
+    footers = [_footer_of(files, path) for path in files.paths]
+    schemas = [footer.schema for footer in footers]
     first: dict[tuple[str, frozenset[str]], int] = {}
     for n, keys in enumerate(files.keys):
         first.setdefault((schemas[n], frozenset(keys)), n)
     variants, untyped, found = [], set(), {}
     for (schema, _), n in first.items():
         path = files.paths[n]
-        own_names = heads[n].names
+        own_names = footers[n].names
         # DuckDB calls nameless columns C0, C1, ..., and rejects another column of such a name, unless we name all
         rows = con.execute(f"DESCRIBE SELECT * FROM {reader([path], own_names)}").fetchall()
         listed = own_names or [name for name, *_ in rows]
@@ -54,7 +54,7 @@ def _open_parquet(con: DuckDBPyConnection, files: Files, columns: FileColumns, *
         sql = _parquet_union(files, schemas, found, reader)
     else:
         sql = reader(files.paths, [name for name, _ in found[schemas[0]]], name_files=names_files(files))
-    filled = frozenset(path for path, head in zip(files.paths, heads, strict=True) if head.n_rows)
+    filled = frozenset(path for path, footer in zip(files.paths, footers, strict=True) if footer.n_rows)
     return Source(files, PARQUET, sql, tuple(variants), frozenset(untyped), filled)
 
 
@@ -93,7 +93,7 @@ def _parquet_union(
     return f"({' UNION ALL '.join(parts)})"
 
 
-class _Head(NamedTuple):
+class _Footer(NamedTuple):
     """What the footer of a file says; nothing for a damaged one: DuckDB reports the damage if it matters."""
 
     schema: str  # equal for equal schemas
@@ -101,14 +101,14 @@ class _Head(NamedTuple):
     n_rows: int
 
 
-def _head_of(files: Files, path: str) -> _Head:
+def _footer_of(files: Files, path: str) -> _Footer:
     parquet = require("pyarrow.parquet", "cli", what="reading files")
     try:
         metadata = parquet.read_metadata(files.source(path))
         schema = str(metadata.schema).partition("\n")[2]  # without the first line, which has an address
-        return _Head(schema, metadata.schema.to_arrow_schema().names, metadata.num_rows)
+        return _Footer(schema, metadata.schema.to_arrow_schema().names, metadata.num_rows)
     except damages_of_parquet():
-        return _Head("", [], 0)
+        return _Footer("", [], 0)
 
 
 def damages_of_parquet() -> tuple[type[Exception], ...]:
