@@ -88,11 +88,14 @@ class GivenRows:
         self, own: Provider, keys: Sequence[tuple[Any, ...]], sides: Mapping[str, Any], rows: Array, first: int
     ) -> None:
         """Have a provider fill the rows of users from `first` on, and check them."""
-        rows.fill(np.nan)
+        if not own.is_trusted:
+            rows.fill(np.nan)
         try:
             own.fill(sides, keys, rows)
         except MetricError as error:
             raise self._asked_by(own.name, error) from None
+        if own.is_trusted:
+            return
         with np.errstate(over="ignore", invalid="ignore"):
             is_sum_finite = np.isfinite(rows.sum())  # one pass, which mostly decides
         if not is_sum_finite and not np.isfinite(rows).all():

@@ -41,6 +41,7 @@ class Provider(NamedTuple):
     fill: Fill
     collects: Collects | None = None
     by_part: bool = False
+    is_trusted: bool = False
 
 
 PROVIDERS: dict[str, Provider] = {}
@@ -55,6 +56,7 @@ def provider(
     is_ordered: bool = True,
     collects: Collects | None = None,
     by_part: bool = False,
+    is_trusted: bool = False,
 ) -> Callable[[Fill], Fill]:
     """Register a function as a provider of statistics.
 
@@ -68,6 +70,7 @@ def provider(
     collects : for a key the kind of an accumulator, and what it must collect over all users, for `Report.data`
     by_part : whether to call the function for some users at a time, in threads
         For numbers of a user that follow from the user's own list and truth. Only these two sides are there.
+    is_trusted : whether the function certainly fills all of `out`, and with finite numbers: nothing checks it then
 
     The function is called as fill(sides, keys, out). `sides` are those of the batch, by name. recs, truth, exclude,
     history and reference are `FlatSide`, with items in one numbering, `users`, `ranks` and `gains`. Lists are ordered,
@@ -81,7 +84,7 @@ def provider(
         raise InputError(f"by_part=True gives a provider recs and truth only, found {more[0]!r} in sides")
 
     def register(fill: Fill) -> Fill:
-        PROVIDERS[name] = Provider(name, frozenset(sides), is_ordered, fill, collects, by_part)
+        PROVIDERS[name] = Provider(name, frozenset(sides), is_ordered, fill, collects, by_part, is_trusted)
         forget_parsed()  # plans may have been made with another provider of this name
         return fill
 

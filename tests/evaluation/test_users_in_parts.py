@@ -8,7 +8,8 @@ import pytest
 import fastrec
 from bench.run import list_measures
 from fastrec.evaluation import engine
-from fastrec.metrics.providers import PROVIDERS, SIDES_OF_PARTS, provider
+from fastrec.metrics.providers import PROVIDERS, SIDES_OF_PARTS, load_registered, provider
+from support.bits import mean_bits
 from support.list_calls import random_log
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastrec.exceptions.FastrecWarning")
@@ -86,3 +87,36 @@ def test_a_provider_of_parts_sees_its_users_only_and_is_checked(monkeypatch: pyt
 def test_providers_of_parts_need_lists_and_truth_only() -> None:
     with pytest.raises(fastrec.InputError, match=r"by_part=True gives a provider recs and truth only, found 'history'"):
         provider("habits", sides=["recs", "history"], by_part=True)
+
+
+def awkward_truth() -> dict[int, dict[int, float]]:
+    """Return gains of many sizes, of users with none above 0, with one alone, with many, and without a list."""
+    rng = np.random.default_rng(11)
+    truth = {}
+    for user in range(N_USERS):
+        gains = [[0.0, -1.0], [0.5], [3.0, 1e-300, 2.0, -2.0], [1e300], list(range(9))][user % 5]
+        truth[user] = dict(zip(rng.permutation(30)[: len(gains)].tolist(), map(float, gains), strict=True))
+    return truth
+
+
+@pytest.mark.parametrize("graded", [False, True])
+@pytest.mark.parametrize("no_truth", ["zero", "skip"])
+def test_trusted_providers_fill_all_with_finite_numbers(
+    monkeypatch: pytest.MonkeyPatch, graded: bool, no_truth: str
+) -> None:
+    rng = np.random.default_rng(12)
+    recs = {user: rng.permutation(30)[: user % 12].tolist() for user in range(3, N_USERS)}
+    truth: Any = awkward_truth()
+    if not graded:
+        truth = {user: [item for item, gain in own.items() if gain > 0] for user, own in truth.items()}
+    measures = [name for name in MEASURES if not (graded and "max_gain" in name)]
+    ask = {"k": [1, 3, 10], "no_truth": no_truth, "n_items": 30, "min_gain": 1e-9 if graded else None}
+    calls = [lambda: fastrec.evaluate(recs, truth, measures, **ask), lambda: evaluate("graded" if graded else "plain")]
+    trusted = [call() for call in calls]
+    load_registered()
+    ours = {name: own for name, own in PROVIDERS.items() if own.is_trusted}
+    assert len(ours) == 5
+    for name, own in ours.items():
+        monkeypatch.setitem(PROVIDERS, name, own._replace(is_trusted=False))
+    for call, wanted in zip(calls, trusted, strict=True):
+        assert mean_bits(call().estimates) == mean_bits(wanted.estimates)
