@@ -24,8 +24,7 @@ def main() -> None:
     parser.add_argument("--metrics", nargs="+", default=["ndcg@10", "recall@10", "mrr"])
     options = parser.parse_args()
     session = SparkSession.builder.appName("fastrec").getOrCreate()
-    recs, truth = (session.read.parquet(path) for path in (options.recs, options.truth))
-    report = fastrec.spark.evaluate(recs, truth, options.metrics)
+    report = fastrec.spark.evaluate_files(options.recs, options.truth, options.metrics)
     options.output.write_text(report.to_json(indent=2), encoding="utf-8")
     session.stop()
 

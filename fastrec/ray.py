@@ -8,13 +8,14 @@ from typing import Any, ClassVar
 
 from fastrec.engines.evaluate import PackedSide, evaluation_on
 from fastrec.engines.job import Job, error_within
-from fastrec.engines.packets import Work, join_rows, lists_of_tensors, pack_parts, work_on
+from fastrec.engines.packets import Work, columns_lacking, join_rows, lists_of_tensors, pack_parts, work_on
 from fastrec.exceptions import InputError, InputTypeError
 
 __all__ = ["evaluate"]
 
 Table = Any  # pyarrow.Table
 FIRST_ROWS = 1000  # that tell types: a few may hold only nulls
+IN_ARROW: dict[str, Any] = {"batch_format": "pyarrow", "batch_size": None}  # whole blocks
 TASK_BYTES = 1 << 28  # of rows packed by a task: fewer give more objects for Ray to move, about 1 ms each
 
 
@@ -23,6 +24,7 @@ class RaySide(PackedSide):
 
     engine: ClassVar[str] = "Ray"
     form: ClassVar[str] = "Ray dataset"
+    lists: ClassVar[str] = "lists or vectors"
     module: ClassVar[str] = "ray.data"
 
     @staticmethod
@@ -53,7 +55,8 @@ class RaySide(PackedSide):
 
         if not RaySide.is_frame(value):
             return value
-        return pa.concat_tables(ray.get(_in_arrow(value).to_arrow_refs()), promote_options="permissive")
+        blocks = value.map_batches(lists_of_tensors, **IN_ARROW).to_arrow_refs()
+        return pa.concat_tables(ray.get(blocks), promote_options="permissive")
 
     def blocks(self) -> list[list[Any]]:
         """Run the dataset, and return its blocks, small ones together."""
@@ -61,10 +64,11 @@ class RaySide(PackedSide):
 
         names = self.empty.column_names
         try:
-            rows = _in_arrow(self.frame.select_columns(names)).materialize()
-        except ray.exceptions.RayError as error:
-            why = f"Ray could not make the columns {', '.join(map(repr, names))}, which every block must have"
-            raise InputError(f"{self.name}: {why}; its own error is above") from error
+            rows = self.frame.select_columns(names).map_batches(lists_of_tensors, **IN_ARROW).materialize()
+        except ray.exceptions.RayError:  # after which it is worth the time to look at all blocks again
+            for own in self.frame.map_batches(columns_lacking, fn_args=(names,), **IN_ARROW).take(1):
+                raise InputError(f"{self.name}: a block lacks the column {own['name']!r}") from None
+            raise
         blocks = rows.to_arrow_refs()
         size = max(1, len(blocks) * TASK_BYTES // max(1, rows.size_bytes()))
         return [blocks[at : at + size] for at in range(0, len(blocks), size)]
@@ -87,11 +91,6 @@ class RaySide(PackedSide):
             return join_rows(ray.get(made))
         except ray.exceptions.RayTaskError as error:
             raise error_within(error) from None
-
-
-def _in_arrow(dataset: Any) -> Any:
-    """Return a dataset with blocks of Arrow."""
-    return dataset.map_batches(lists_of_tensors, batch_format="pyarrow", batch_size=None)
 
 
 evaluate = evaluation_on(RaySide)

@@ -29,7 +29,7 @@ DOCUMENTATION = """Evaluate recommended lists in {form}s against held-out truth:
 
 Parameters
 ----------
-recs, truth : {form}s with one row per user and item, or one row per user with columns of lists
+recs, truth : {form}s with one row per user and item, or one row per user with columns of {lists}
     Rows lose their order: lists with one row per item need a column of ranks or scores, and ``ties='input'`` needs
     columns of lists. Metrics that read no truth need none.
 metrics : as in `fastrec.evaluate`
@@ -37,12 +37,13 @@ metrics : as in `fastrec.evaluate`
 Returns
 -------
 Report
-    Has the bits of `fastrec.evaluate` on the same rows, however they are split; as in `fastrec.spark.evaluate`.
+    Has the bits of `fastrec.evaluate` on the same rows, however they are split. Where the order of rows matters, as in
+    sums of fractional gains of items with equal scores, rows are in the order of the items.
 
 Raises
 ------
 InputError, InputTypeError, MetricError
-    As in `fastrec.evaluate`, also for faults that a task finds; without row numbers.
+    As in `fastrec.evaluate`. Messages have no row numbers, as the rows have no order.
 MissingExtraError
     If {engine} or PyArrow is not installed; the extra ``{extra}`` installs both.
 
@@ -58,6 +59,7 @@ class PackedSide(EngineSide):
     """A side whose engine runs any function of Python on packets."""
 
     form: ClassVar[str]  # the name of its data in messages
+    lists: ClassVar[str] = "lists"  # that its columns may hold
     module: ClassVar[str]  # the module to import
 
     def having(self, names: Iterable[Any]) -> Self:
@@ -96,7 +98,7 @@ class PackedSide(EngineSide):
 
     @abstractmethod
     def kinds(self) -> dict[str, Any]:
-        """Return the types of all columns in Arrow, or whatever the engine knows of them."""
+        """Return the types of all columns: those of Arrow, or of the engine where it has others."""
 
     @staticmethod
     @abstractmethod
@@ -119,7 +121,7 @@ class EvaluateLists(Protocol):
         metrics: str | Iterable[str] | None = None,
         **given: Unpack[EngineListOptions],
     ) -> Report:
-        """Evaluate lists against truth."""
+        """Evaluate recommended lists against held-out truth, with the options of `fastrec.evaluate`."""
 
 
 def evaluation_on(kind: type[PackedSide]) -> EvaluateLists:
@@ -131,7 +133,9 @@ def evaluation_on(kind: type[PackedSide]) -> EvaluateLists:
         return _evaluate_lists((recs, truth), metrics, given, kind)
 
     evaluate.__module__, evaluate.__qualname__ = kind.__module__, "evaluate"
-    evaluate.__doc__ = DOCUMENTATION.format(engine=kind.engine, form=kind.form, extra=kind.engine.lower())
+    evaluate.__doc__ = DOCUMENTATION.format(
+        engine=kind.engine, form=kind.form, lists=kind.lists, extra=kind.engine.lower()
+    )
     return takes(EngineListOptions)(evaluate)
 
 

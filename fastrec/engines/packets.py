@@ -22,6 +22,7 @@ __all__ = [
     "Packet",
     "Work",
     "batches_of_buckets",
+    "columns_lacking",
     "is_number",
     "is_string",
     "join_batches",
@@ -196,8 +197,17 @@ def lists_of_tensors(rows: Table) -> Table:
     return rows
 
 
+def columns_lacking(rows: Table, names: list[str]) -> Table:
+    """Return those of some columns that rows lack, a row each; none without rows, which may have lost all."""
+    import pyarrow as pa
+
+    return pa.table(
+        {"name": pa.array([name for name in names if rows.num_rows and name not in rows.column_names], pa.string())}
+    )
+
+
 def pack_parts(side: str, empty: Table, users: Sequence[str], n_partitions: int, *tables: Table) -> Any:
-    """Return the packets of rows for each partition; of one partition alone as themselves."""
+    """Return the packets of rows for each partition; of one alone as themselves, as a task returns one result."""
     having = (table for table in tables if table.num_rows)  # an empty one may have lost its columns
     packets = pack_rows(having, side, empty, users, BUCKETS_PER_PARTITION * n_partitions)
     partitions = packets.column("bucket").to_numpy() % n_partitions

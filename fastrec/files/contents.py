@@ -6,13 +6,13 @@ import io
 import os
 from typing import BinaryIO
 
-__all__ = ["Contents"]
+__all__ = ["NOTHING_KEPT", "Contents"]
 
 SMALL = 1 << 20  # bytes: of a larger file, reading takes longer than opening it again
 
 
 class Contents:
-    """The bytes of small files from when they are first opened until `forget`, at most `n_bytes` of all."""
+    """Keeps the bytes of small files that it opens, at most `n_bytes` of all, until `forget`."""
 
     def __init__(self, n_bytes: int = 0) -> None:
         self._left = n_bytes
@@ -39,3 +39,6 @@ class Contents:
         """Free the memory, and keep no more."""
         self._kept.clear()
         self._left = 0
+
+
+NOTHING_KEPT = Contents()

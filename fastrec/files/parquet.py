@@ -44,7 +44,9 @@ STRINGS = ("string", "large_string", "string_view")
 INT32 = np.iinfo(np.int32)
 PIECE_BYTES = 1 << 24  # of strings read at once, about
 MIN_PIECE, ROWS_PER_PIECE = 1 << 10, 1 << 16  # larger pieces take new memory from the system each time
-MIN_SHARED = 1 << 11  # rows of a row group, in the mean: threads would wait for each other between smaller ones
+MIN_SHARED = (
+    1 << 11
+)  # rows of a row group, in the mean of a run: threads would wait for each other between smaller ones
 NUMBERS = ("float", "double", *EXACT_INTEGERS)
 BUFFER = 1 << 20  # bytes of a column that are read at once
 
@@ -315,14 +317,19 @@ def _read_tables(found: Mapping[str, Plain], n_threads: int, room: _Room) -> dic
     tables = {table: _Columns(plain, room, numbered) for table, plain in found.items()}
     runs = [(columns, groups) for columns in tables.values() for groups in columns.runs()]
     runs.sort(key=lambda run: -run[0].rows_of(run[1]))  # threads then end at about the same time
-    n_groups = sum(len(plain.groups) for plain in found.values())
+    few: list[tuple[_Columns, range]] = []  # in each row group
+    many: list[tuple[_Columns, range]] = []
+    for columns, groups in runs:
+        (many if columns.rows_of(groups) >= MIN_SHARED * len(groups) else few).append((columns, groups))
 
     def read(nth: int) -> None:
-        columns, groups = runs[nth]
+        columns, groups = many[nth]
         columns.read(groups)
 
     try:
-        run_in_threads(read, range(len(runs)), n_threads if rows >= MIN_SHARED * n_groups else 1)
+        run_in_threads(read, range(len(many)), n_threads)
+        for columns, groups in few:
+            columns.read(groups)
         final = ascending_numbers(numbered, n_threads)
     except damages:
         return None
@@ -365,8 +372,9 @@ class _Columns:
                 self._lists[role][run.start : run.stop] = stack.enter_context(numbering.list_of_thread())
             pieces = (piece for at in run for piece in self._plain.batches(at, self._piece, names))
             if len(run) > 1:
-                first = self._plain.groups[run.start].first
-                self._take(_joined([batch for _, batch in pieces], names), run.start, first)
+                batches = [batch for _, batch in pieces]
+                if batches:
+                    self._take(_joined(batches, names), run.start, self._plain.groups[run.start].first)
                 return
             for first, batch in pieces:
                 self._take({role: batch.column(name) for role, name in names.items()}, run.start, first)

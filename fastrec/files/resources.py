@@ -14,7 +14,7 @@ __all__ = ["Resources"]
 
 Path = str | os.PathLike[str]
 SHARE_OF_DATABASE = 0.6  # of the memory, while sorted rows are streamed
-SHARE_OF_CONTENTS = 4  # a quarter of the memory: columns that are read whole take no more, and leave as much free
+SHARE_OF_CONTENTS = 0.25  # of the memory, until rows are read: columns take another quarter then
 MIN_DATABASE_BYTES = 100_000_000  # DuckDB cannot sort with less
 MIN_READING_BYTES = 32_000_000  # DuckDB cannot read sorted rows with less
 MERGED_BYTES = 2_000_000  # that merging needs per sorted run, found by experiment
@@ -50,7 +50,7 @@ class Resources(NamedTuple):
 
     def of_contents(self) -> int:
         """Return the bytes of small files that may be kept until they are read."""
-        return self.limit() // SHARE_OF_CONTENTS
+        return int(SHARE_OF_CONTENTS * self.limit())
 
     def batch_rows(self, text: float = 0.0) -> int:
         """Return the rows of one side to evaluate at once, if a row has `text` bytes of strings on all sides."""

@@ -54,7 +54,7 @@ def size_of_text(files: Files, wanted: Collection[str]) -> Size:
 
 
 def _size_of_text(files: Files, path: str, wanted: Collection[str]) -> Size:
-    with files.open(path) as file:
+    with files.contents.open(path) as file:
         packing, sample, n_bytes = packing_in(file), file.read(SAMPLED_BYTES), file.seek(0, os.SEEK_END)
     if packing:
         sample, factor = start_of_packed(sample, packing, UNPACKED_BYTES)
@@ -67,6 +67,6 @@ def _size_of_text(files: Files, path: str, wanted: Collection[str]) -> Size:
 
 
 def _size_of_last_member(files: Files, path: str) -> int:
-    with files.open(path) as file:
+    with files.contents.open(path) as file:
         file.seek(max(0, file.seek(0, os.SEEK_END) - SIZE_OF_MEMBER))
         return int.from_bytes(file.read(), "little")

@@ -40,7 +40,7 @@ def _graded(sides: BatchSides, least: float) -> kernels.GradedLists:
     return graded_lists(sides, gains, relevant, 0.0, rank_weights("log2", longest))
 
 
-@provider(PROVIDER, sides=["recs", "truth"], by_part=True, is_trusted=True)
+@provider(PROVIDER, sides=["recs", "truth"], by_part=True)
 def fill(sides: BatchSides, keys: Sequence[tuple[Any, ...]], out: Array) -> None:
     """Fill statistics; a key has a cut-off, the name of a kernel and the `min_gain` of the formula."""
     known = functools.cache(functools.partial(_graded, sides))
@@ -54,7 +54,7 @@ def fill(sides: BatchSides, keys: Sequence[tuple[Any, ...]], out: Array) -> None
     fill_by_cutoffs(keys, out, fill_one)
 
 
-@provider(COMPATIBILITY, sides=["recs", "truth"], by_part=True, is_trusted=True)
+@provider(COMPATIBILITY, sides=["recs", "truth"], by_part=True)
 def fill_compatibility(sides: BatchSides, keys: Sequence[tuple[Any, ...]], out: Array) -> None:
     """Fill overlaps with ideal lists; a key has a cut-off, p, whether to divide by the best overlap, `min_gain`."""
     truth = sides["truth"]

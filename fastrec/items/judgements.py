@@ -49,7 +49,7 @@ def _weights(name: str, parameters: tuple[float, ...], judged: kernels.JudgedLis
     return rank_weights("log2", longest) if name == "sum_by_misses" else judged.weights
 
 
-@provider(PROVIDER, sides=["recs", "truth"], by_part=True, is_trusted=True)
+@provider(PROVIDER, sides=["recs", "truth"], by_part=True)
 def fill(sides: BatchSides, keys: Sequence[tuple[Any, ...]], out: Array) -> None:
     """Fill statistics; a key has a cut-off, the name of a kernel, its parameters and the formula's `min_gain`."""
     known = functools.cache(functools.partial(_judged, sides))

@@ -27,7 +27,7 @@ def _pairs(sides: BatchSides, cutoff: int | None, least: float) -> Array:
     return pairs_of_users(indptr, gains[within], -recs.ranks[within], None)
 
 
-@provider(PAIRS, sides=["recs", "truth"], by_part=True, is_trusted=True)
+@provider(PAIRS, sides=["recs", "truth"], by_part=True)
 def fill(sides: BatchSides, keys: Sequence[tuple[Any, ...]], out: Array) -> None:
     """Fill numbers of pairs; a key has which of them ("right", "all"), a cut-off and the `min_gain` of the formula."""
     known: dict[tuple[Any, ...], Array] = {}

@@ -22,7 +22,7 @@ Array = np.ndarray[Any, Any]
 _expect_gain = Entry(kernels.expect_gain, "expect_gain", allocates=True)
 
 
-@provider(MODELS, sides=["recs", "truth"], by_part=True, is_trusted=True)
+@provider(MODELS, sides=["recs", "truth"], by_part=True)
 def fill(sides: BatchSides, keys: Sequence[tuple[Any, ...]], out: Array) -> None:
     """Fill gains per rank; a key has a cut-off, a kind of user model, its parameter, max_gain, depth and `min_gain`."""
     gains = sides["gains of at least 0"]

@@ -41,10 +41,11 @@ class Provider(NamedTuple):
     fill: Fill
     collects: Collects | None = None
     by_part: bool = False
-    is_trusted: bool = False
+    is_trusted: bool = False  # to fill all rows with finite numbers: nothing checks it
 
 
 PROVIDERS: dict[str, Provider] = {}
+PACKAGE = __name__.partition(".")[0]
 SIDES_OF_PARTS = ("recs", "truth")  # of providers with `by_part`
 _LATER: list[Callable[[], object]] = []  # imports of modules that register more, when something is not known
 
@@ -56,7 +57,6 @@ def provider(
     is_ordered: bool = True,
     collects: Collects | None = None,
     by_part: bool = False,
-    is_trusted: bool = False,
 ) -> Callable[[Fill], Fill]:
     """Register a function as a provider of statistics.
 
@@ -70,7 +70,6 @@ def provider(
     collects : for a key the kind of an accumulator, and what it must collect over all users, for `Report.data`
     by_part : whether to call the function for some users at a time, in threads
         For numbers of a user that follow from the user's own list and truth. Only these two sides are there.
-    is_trusted : whether the function certainly fills all of `out`, and with finite numbers: nothing checks it then
 
     The function is called as fill(sides, keys, out). `sides` are those of the batch, by name. recs, truth, exclude,
     history and reference are `FlatSide`, with items in one numbering, `users`, `ranks` and `gains`. Lists are ordered,
@@ -84,6 +83,7 @@ def provider(
         raise InputError(f"by_part=True gives a provider recs and truth only, found {more[0]!r} in sides")
 
     def register(fill: Fill) -> Fill:
+        is_trusted = by_part and fill.__module__.partition(".")[0] == PACKAGE
         PROVIDERS[name] = Provider(name, frozenset(sides), is_ordered, fill, collects, by_part, is_trusted)
         forget_parsed()  # plans may have been made with another provider of this name
         return fill

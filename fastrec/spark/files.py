@@ -41,14 +41,14 @@ def evaluate_files(
 
     If Spark has written the files of all sides in buckets of users, each task reads the files of a bucket, and Spark
     shuffles no lists and no truth. The least number of buckets must divide the others. Tasks check the bucket of every
-    user. Otherwise tasks read the files in any order, and Spark shuffles packets of users, as for `evaluate`.
+    user. Otherwise the rows may be in any order: tasks read the files, and Spark brings the rows of each user together.
 
     Parameters
     ----------
     recs, truth : paths of Parquet files, as ``spark.read.parquet`` takes them; rows as in `evaluate`
-        Tasks read files from file systems that all nodes mount under the same path; Spark reads all others, and those
-        whose columns tasks might take in another way. A task has one bucket in memory at a time. ``n_partitions`` is at
-        most the number of buckets then, which is its default.
+        Tasks read files that the driver and all executors see under the same local path. Spark reads all others, and
+        columns of other types than integers, floats, booleans, strings and lists of these. With buckets, a task has one
+        in memory at a time, and ``n_partitions`` is by default, and at most, their number.
     metrics : as in `fastrec.evaluate`
 
     Returns

@@ -52,6 +52,7 @@ Batch = Any  # pyarrow.RecordBatch
 Work = Callable[[Job, Iterator[Batch]], Iterator[Batch]]  # of a task, on its partition
 MIN_BUCKETS = 256  # enough for partitions of similar size
 BUCKETS_PER_PARTITION = 4
+DEFAULT_PARTITIONS = 200  # of Spark, where its setting is no number, as in Databricks
 PACKETS = "side string, bucket int, schema binary, rows binary"
 STATES = "state binary, error string, message string"
 BATCH_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
@@ -149,7 +150,8 @@ def count_history(side: FrameSide, user: str, item: str) -> HistoryCounts:
 
 def usual_partitions(session: SparkSession, n_partitions: int | None) -> int:
     """Return the given number of partitions, or about what Spark will make."""
-    return n_partitions or int(session.conf.get("spark.sql.shuffle.partitions") or 1)
+    usual = str(session.conf.get("spark.sql.shuffle.partitions"))
+    return n_partitions or (int(usual) if usual.isdecimal() else DEFAULT_PARTITIONS)
 
 
 def number_of_buckets(n_partitions: int) -> int:

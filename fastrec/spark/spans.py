@@ -12,7 +12,14 @@ from urllib.parse import unquote, urlsplit
 
 from fastrec.engines.job import Job, tables_of_packets
 from fastrec.engines.packets import no_packets, pack
-from fastrec.spark.mounted import GroupShare, OtherReaderError, are_read_alike, check_folders, read_batches
+from fastrec.spark.mounted import (
+    GroupShare,
+    OtherReaderError,
+    are_read_alike,
+    check_folders,
+    read_batches,
+    read_columns,
+)
 from fastrec.spark.side import PACKETS, FrameSide, co_locate, number_of_buckets, start_task, usual_partitions
 
 if TYPE_CHECKING:
@@ -23,15 +30,16 @@ __all__ = ["Spans", "find_spans", "move_spans", "tables_or_refusal"]
 Table = Any  # pyarrow.Table
 Batch = Any  # pyarrow.RecordBatch
 SMALLEST_TASK, LARGEST_TASK = 1 << 24, 1 << 27  # bytes of files
-OPEN_BYTES = 1 << 20  # that opening a file is worth
+OPEN_BYTES = 1 << 20  # that take about as long as opening a file
 REFUSED = "refused"  # the side of a packet that a task yields in place of rows
 
 
 class FileSpan(NamedTuple):
-    """What a task reads of a file."""
+    """Row groups of a file that one task reads."""
 
     uri: str
     share: GroupShare
+    n_bytes: int  # of the file
 
 
 Spans = Mapping[str, Sequence[Sequence[FileSpan]]]  # {side: what each task reads}
@@ -46,6 +54,7 @@ def find_spans(sides: Mapping[str, FrameSide], n_tasks: int) -> Spans | None:
         for name, side in sides.items():
             uris = side.frame.inputFiles()
             check_folders(uris, side.empty.column_names)
+            read_columns(uris[0], side.empty.schema, 1)  # raises where all files are probably such
             found[name] = _spans_of({uri: os.path.getsize(unquote(urlsplit(uri).path)) for uri in uris}, n_tasks)
     except (OtherReaderError, OSError):  # files that the driver does not have
         return None
@@ -63,7 +72,7 @@ def _spans_of(sizes: Mapping[str, int], n_tasks: int) -> list[list[FileSpan]]:
             if left <= 0:
                 tasks.append([])
                 left = size
-            tasks[-1].append(FileSpan(uri, GroupShare(nth, n_shares)))
+            tasks[-1].append(FileSpan(uri, GroupShare(nth, n_shares), n_bytes))
             left -= n_bytes // n_shares + OPEN_BYTES
     return tasks
 
@@ -89,21 +98,20 @@ def _packer(
     def run(batches: Iterator[Batch]) -> Iterator[Batch]:
         start_task()
         numbers = (number for batch in batches for number in batch.column(0).to_pylist())
-        rows = (
-            own for number in numbers for span in tasks[number] for own in read_batches(span.uri, schema, span.share)
-        )
+        spans = (span for number in numbers for span in tasks[number])
+        rows = (own for span in spans for own in read_batches(span.uri, schema, span.share, n_bytes=span.n_bytes))
         try:
             yield from pack(rows, name, keys, n_buckets)
-        except OtherReaderError as error:
-            yield _refusal(str(error))
+        except OtherReaderError:
+            yield _refusal()
 
     return run
 
 
-def _refusal(message: str) -> Batch:
+def _refusal() -> Batch:
     import pyarrow as pa
 
-    packet = {"side": REFUSED, "bucket": 0, "schema": message.encode(), "rows": b""}
+    packet = {"side": REFUSED, "bucket": 0, "schema": b"", "rows": b""}
     return pa.RecordBatch.from_pylist([packet], no_packets().schema)
 
 

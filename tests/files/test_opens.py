@@ -2,13 +2,14 @@
 
 import collections
 import gzip
+import itertools
 import json
 
 import numpy as np
 import pytest
 
 import fastrec
-from fastrec.files import resources
+from fastrec.files import job, parquet, resources
 from fastrec.files.contents import SMALL, Contents
 from support.bits import mean_bits
 from support.opens import counting_opens
@@ -36,12 +37,14 @@ WRITERS = {
 }
 
 
-def parts(seed, rows_per_user):
+def parts(seed, rows_per_user, *, spelled=False):
     """Yield a table of the rows of some users for each file."""
     rng = np.random.default_rng(seed)
     for nth in range(N_FILES):
         users = np.repeat(np.arange(USERS_PER_FILE) + nth * USERS_PER_FILE, rows_per_user)
         items = np.concatenate([rng.permutation(40)[:rows_per_user] for _ in range(USERS_PER_FILE)])
+        if spelled:
+            users, items = (np.char.add("ü", own.astype(str)) for own in (users, items))
         columns = {"user_id": users, "item_id": items, "score": rng.random(len(users))}
         yield pa.table({**columns, "label": rng.integers(0, 2, len(users))})
 
@@ -62,15 +65,43 @@ def by_part(opens):
 
 
 @pytest.mark.parametrize("form", WRITERS)
-@pytest.mark.parametrize("n_threads", [1, 2])
-def test_each_of_many_files_of_lists_is_opened_once(tmp_path, form, n_threads):
-    lists, truth = list(parts(1, 12)), [own.select(["user_id", "item_id"]) for own in parts(2, 3)]
+@pytest.mark.parametrize("spelled", [False, True], ids=["integers", "strings"])
+def test_each_of_many_files_of_lists_is_opened_once(tmp_path, form, spelled):
+    lists = list(parts(1, 12, spelled=spelled))
+    truth = [own.select(["user_id", "item_id"]) for own in parts(2, 3, spelled=spelled)]
     recs_folder, truth_folder = write(tmp_path / "recs", form, lists), write(tmp_path / "truth", form, truth)
     with counting_opens(recs_folder) as of_recs, counting_opens(truth_folder) as of_truth:
-        found = fastrec.evaluate_files(recs_folder, truth_folder / "*", LISTS, n_threads=n_threads)
+        found = fastrec.evaluate_files(recs_folder, truth_folder / "*", LISTS, n_threads=2)
     assert by_part(of_recs) == by_part(of_truth) == once()
     columns = {"user": "user_id", "item": "item_id"}
     wanted = fastrec.evaluate(pa.concat_tables(lists), pa.concat_tables(truth), LISTS, **columns, score="score")
+    assert mean_bits(found.estimates) == mean_bits(wanted.estimates)
+
+
+@pytest.mark.parametrize("spelled", [False, True], ids=["integers", "strings"])
+@pytest.mark.parametrize("shared", [0, 1 << 30], ids=["threads", "one thread"])
+@pytest.mark.parametrize("many", [0, 1 << 20], ids=["numbered", "plain"])
+def test_runs_of_row_groups_are_read_as_one_table(tmp_path, monkeypatch, spelled, shared, many):
+    """Groups of 1 to 70 rows, and none, in runs of at most 50, in threads or not."""
+    monkeypatch.setattr(parquet, "MIN_PIECE", 50)
+    monkeypatch.setattr(parquet, "ROWS_PER_PIECE", 50)
+    monkeypatch.setattr(parquet, "MIN_SHARED", shared)
+    monkeypatch.setattr(parquet, "MANY_STRINGS", many)
+    whole = pa.concat_tables(list(parts(1, 12, spelled=spelled))[:10])
+    order, sizes = np.random.default_rng(4).permutation(len(whole)), [1, 70, 0, 0, 20, 3, 0, 49, 51, 0]
+    folder, at = tmp_path / "recs", 0
+    folder.mkdir()
+    for nth, size in enumerate(itertools.cycle(sizes)):
+        own = whole.take(order[at : at + size])
+        pq.write_table(own, folder / f"part-{nth:05}.parquet", row_group_size=1 + nth % 30)
+        at += size
+        if at >= len(whole):
+            break
+    truth = pa.concat_tables(list(parts(2, 3, spelled=spelled))[:10]).select(["user_id", "item_id"])
+    pq.write_table(truth, tmp_path / "truth.parquet")
+    monkeypatch.setattr(job, "open_database", None)  # whatever is read by DuckDB fails
+    found = fastrec.evaluate_files(folder, tmp_path / "truth.parquet", LISTS, n_threads=3)
+    wanted = fastrec.evaluate(whole, truth, LISTS, user="user_id", item="item_id", score="score")
     assert mean_bits(found.estimates) == mean_bits(wanted.estimates)
 
 
@@ -110,7 +141,7 @@ def test_files_that_a_database_reads_are_opened_once_more_than_it_opens_them(tmp
 
 def test_files_that_would_fill_the_memory_are_opened_again(tmp_path, monkeypatch):
     folder = write(tmp_path / "log", "parquet", parts(3, 12))
-    monkeypatch.setattr(resources, "SHARE_OF_CONTENTS", 1 << 12)
+    monkeypatch.setattr(resources, "SHARE_OF_CONTENTS", 1 / (1 << 12))
     with counting_opens(folder) as opens:
         found = fastrec.evaluate_files(folder, None, LOG, memory="64MB", n_threads=1)
     assert {*by_part(opens).values()} == {1, 3}

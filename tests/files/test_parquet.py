@@ -148,6 +148,23 @@ def test_threads_take_the_largest_row_groups_of_all_tables_first():
     assert parquet.groups_of(found) == [("recs", 0), ("recs", 1), ("truth", 0), ("recs", 2)]
 
 
+def test_files_whose_footers_only_duckdb_understands_are_compared(write, monkeypatch):
+    """Such as those of maps with keys that may be null; here PyArrow fails for every file."""
+
+    def fail(*_, **__):
+        raise pa.ArrowInvalid("not understood")
+
+    lists, held = make_lists(np.random.default_rng(6))
+    write(pa.table(lists), "lists/a.parquet")
+    spelled = {**lists, "item_id": pa.array([f"00{item}" for item in lists["item_id"]])}
+    folder = os.path.dirname(write(pa.table(spelled), "lists/b.parquet"))
+    truth = write(held)
+    monkeypatch.setattr(pq, "read_metadata", fail)
+    monkeypatch.setattr(pq, "read_schema", fail)
+    with pytest.raises(InputTypeError, match=r"b.parquet: column 'item_id' holds VARCHAR, but \w+ in .*a.parquet"):
+        evaluate_files(folder, truth, METRICS)
+
+
 def test_several_files_are_read_as_one(write, both, tmp_path):
     lists, held = make_lists(np.random.default_rng(6))
     table = pa.table(lists)

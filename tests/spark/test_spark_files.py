@@ -9,7 +9,7 @@ import pytest
 
 import fastrec
 import fastrec.spark
-from fastrec.spark import buckets, files, spans
+from fastrec.spark import buckets, files, mounted, spans
 from fastrec.spark.bucket_hash import hashes_of
 from support.spark import MARKS, as_lists, assert_same, having, make_lists
 
@@ -328,6 +328,38 @@ def test_files_that_only_spark_reads_as_it_does(session, in_files, moved, change
     assert found["recall@20"] > 0
 
 
+@pytest.mark.parametrize("n_groups", [0, 1, 3, 7, 20])
+@pytest.mark.parametrize("n_shares", [1, 3, 7])
+def test_shares_of_a_file_have_each_row_once(tmp_path, n_groups, n_shares):
+    rows = pa.table({"user_id": np.arange(n_groups * 5)})
+    place = tmp_path / "rows.parquet"
+    pq.write_table(rows, place, row_group_size=5)
+    shares = [mounted.GroupShare(nth, n_shares) for nth in range(n_shares)]
+    size = place.stat().st_size
+    found = [own for share in shares for own in mounted.read_batches(place.as_uri(), rows.schema, share, n_bytes=size)]
+    assert sorted(user for own in found for user in own["user_id"].to_pylist()) == list(range(n_groups * 5))
+    with pytest.raises(mounted.OtherReaderError):
+        list(mounted.read_batches(place.as_uri(), rows.schema, n_bytes=size + 1))
+
+
+def test_files_of_other_writers(session, in_files, moved):
+    """Columns that must not be null, in another order, or of large strings and lists."""
+    recs, truth = (with_users(table, pa.string()) for table in make_lists())
+    places = in_files(recs), in_files(truth)
+    first, second, *_ = parts_of(places[0])
+    for path, kind in ((first, pa.large_string()), (second, pa.string())):
+        own = pq.read_table(path)
+        strict = pa.schema([own.field(name).with_nullable(False) for name in own.column_names])
+        own = own.cast(strict.set(strict.get_field_index("user_id"), pa.field("user_id", kind, nullable=False)))
+        pq.write_table(own.select(own.column_names[::-1]), path)
+    lists = as_lists(truth)
+    at = lists.column_names.index("item_id")
+    large = lists.set_column(at, "item_id", lists["item_id"].cast(pa.large_list(pa.int64())))
+    for held in (places[1], in_files(large)):
+        assert_same(fastrec.spark.evaluate_files(places[0], held, LISTS), fastrec.evaluate(recs, truth, LISTS))
+    assert not moved
+
+
 def test_a_damaged_file_among_others_is_an_error(in_files, moved):
     recs, truth = make_lists()
     places = in_files(recs), in_files(truth)
@@ -353,10 +385,8 @@ def test_a_file_without_rows_and_one_without_row_groups(in_files, moved, tmp_pat
 def test_tasks_have_files_of_similar_size():
     sizes = {"large": 10 << 27, "some": 1 << 26, **{f"small {nth}": 10 for nth in range(300)}, "empty": 0}
     found = spans._spans_of(sizes, 10)
-    assert [(own.uri, own.share) for task in found for own in task if own.uri == "large"] == [
-        ("large", (nth, own.share.of))
-        for nth, own in enumerate(own for task in found for own in task if own.uri == "large")
-    ]
+    of_large = [own for task in found for own in task if own.uri == "large"]
+    assert of_large == [("large", (nth, 10), sizes["large"]) for nth in range(10)]
     assert {own.uri for task in found for own in task} == set(sizes)
     weights = [sum(sizes[own.uri] // own.share.of + spans.OPEN_BYTES for own in task) for task in found]
     assert max(weights) <= 2 * sorted(weights)[len(weights) // 2] and len(found) <= 20

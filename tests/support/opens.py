@@ -8,7 +8,7 @@ import struct
 
 import pytest
 
-IN_OPEN, IN_NONBLOCK, IN_Q_OVERFLOW = 0x20, os.O_NONBLOCK, 0x4000
+IN_OPEN, IN_CLOSE, IN_Q_OVERFLOW = 0x20, 0x18, 0x4000  # without IN_CLOSE, Linux joins the opens of a file
 EVENT = struct.Struct("iIII")  # watch, kind, cookie, length of the name that follows
 
 
@@ -18,9 +18,9 @@ def counting_opens(folder):
     system = ctypes.CDLL(None, use_errno=True)
     if not hasattr(system, "inotify_init1"):
         pytest.skip("only Linux tells which files are opened")
-    events = system.inotify_init1(IN_NONBLOCK)
+    events = system.inotify_init1(os.O_NONBLOCK)
     try:
-        assert system.inotify_add_watch(events, os.fsencode(folder), IN_OPEN) >= 0
+        assert system.inotify_add_watch(events, os.fsencode(folder), IN_OPEN | IN_CLOSE) >= 0
         found = collections.Counter()
         yield found
         with contextlib.suppress(BlockingIOError):  # no more events
@@ -36,5 +36,5 @@ def _names(block):
         _, kind, _, length = EVENT.unpack_from(block, at)
         assert not kind & IN_Q_OVERFLOW, "too many files were opened to count them"
         at += EVENT.size + length
-        if length:  # else the folder itself
+        if length and kind & IN_OPEN:  # without a name: the folder itself
             yield block[at - length : at].rstrip(b"\0").decode()

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
     from fastrec.files.columns import FileColumns
-from fastrec.files.contents import Contents
+from fastrec.files.contents import NOTHING_KEPT, Contents
 from fastrec.files.formats.base import FILE, Format, Source, quoted, with_partitions
 from fastrec.files.formats.foreign import one_line
 from fastrec.files.paths import Files, utf8_path
@@ -119,8 +119,8 @@ class BatchedFormat(Format):
     def reason(self, path: str) -> str:
         """Return what PyArrow says about a damaged file."""
         try:
-            schema, rows = self.head(path, Contents())
-            found = sum(len(_checked(batch)) for batch in self.batches(path, range(len(schema)), Contents()))
+            schema, rows = self.head(path, NOTHING_KEPT)
+            found = sum(len(_checked(batch)) for batch in self.batches(path, range(len(schema)), NOTHING_KEPT))
         except self._damages() as error:
             return one_line(error)
         return "" if found == rows else f"it has {found} rows, its metadata say {rows}"

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from fastrec.exceptions import InputError
-from fastrec.files.contents import Contents
+from fastrec.files.contents import NOTHING_KEPT, Contents
 from fastrec.files.formats.registry import FORMATS
 from fastrec.files.packing import ENDINGS, unpacked
 from fastrec.files.paths import Files
@@ -36,13 +36,17 @@ MAGIC_BYTES = 16  # the longest magic
 class Beginning:
     """First bytes and ending of a file, which tell its format."""
 
-    def __init__(self, path: str, contents: Contents | None = None) -> None:
+    def __init__(self, path: str, contents: Contents = NOTHING_KEPT) -> None:
         self.path = path
-        self._contents = contents or Contents()
+        self._contents = contents
         name, ending = os.path.splitext(path.lower())
         self.ending = os.path.splitext(name)[1] if ending in ENDINGS else ending
-        with self._contents.open(path) as stream:
-            self.first = stream.read(MAGIC_BYTES)
+
+    @functools.cached_property
+    def first(self) -> bytes:
+        """First bytes, enough for each magic."""
+        with self._contents.open(self.path) as stream:
+            return stream.read(MAGIC_BYTES)
 
     @functools.cached_property
     def head(self) -> Head:
@@ -91,7 +95,7 @@ class RowForm(NamedTuple):
         return self.names, self.delimiter, self.line_break, self.packing
 
 
-def read_head(path: str, contents: Contents | None = None) -> Head:
+def read_head(path: str, contents: Contents = NOTHING_KEPT) -> Head:
     """Return the first megabyte of a file as text; raise if it is not text."""
     with unpacked(path, contents) as (stream, packing):
         start = stream.read(HEAD_BYTES)
@@ -102,7 +106,7 @@ def read_head(path: str, contents: Contents | None = None) -> Head:
     if "\0" in text:
         raise InputError(path, f": {_no_text()}: it has zero bytes")
     mark = len(codecs.BOM_UTF8) if start.startswith(codecs.BOM_UTF8) else 0
-    return Head(path, text, packing, mark, len(start) < HEAD_BYTES, contents or Contents())
+    return Head(path, text, packing, mark, len(start) < HEAD_BYTES, contents)
 
 
 def _no_text() -> str:

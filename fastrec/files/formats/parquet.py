@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import itertools
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -38,7 +39,7 @@ def _open_parquet(con: DuckDBPyConnection, files: Files, columns: FileColumns, *
     variants, untyped, found = [], set(), {}
     for (schema, _), n in first.items():
         path = files.paths[n]
-        own_names = footers[n].names
+        own_names = _names_of(files, path)
         # DuckDB calls nameless columns C0, C1, ..., and rejects another column of such a name, unless we name all
         rows = con.execute(f"DESCRIBE SELECT * FROM {reader([path], own_names)}").fetchall()
         listed = own_names or [name for name, *_ in rows]
@@ -94,21 +95,31 @@ def _parquet_union(
 
 
 class _Footer(NamedTuple):
-    """What the footer of a file says; nothing for a damaged one: DuckDB reports the damage if it matters."""
+    """The footer of a file."""
 
     schema: str  # equal for equal schemas
-    names: list[str]  # of columns, as they are spelled: DuckDB changes some
     n_rows: int
 
 
 def _footer_of(files: Files, path: str) -> _Footer:
+    """Return the footer of a file. A damaged one has a schema of its own: DuckDB reports the damage if it matters."""
     parquet = require("pyarrow.parquet", "cli", what="reading files")
     try:
         metadata = parquet.read_metadata(files.source(path))
-        schema = str(metadata.schema).partition("\n")[2]  # without the first line, which has an address
-        return _Footer(schema, metadata.schema.to_arrow_schema().names, metadata.num_rows)
+        text = str(metadata.schema).partition("\n")[2]  # without the first line, which has an address
+        return _Footer(hashlib.sha256(text.encode()).hexdigest(), metadata.num_rows)  # texts may fill the memory
     except damages_of_parquet():
-        return _Footer("", [], 0)
+        return _Footer(path, 0)
+
+
+def _names_of(files: Files, path: str) -> list[str]:
+    """Return the names of columns as spelled in a file, some of which DuckDB changes; empty for a damaged file."""
+    parquet = require("pyarrow.parquet", "cli", what="reading files")
+    try:
+        names: list[str] = parquet.read_schema(files.source(path)).names
+    except damages_of_parquet():
+        return []
+    return names
 
 
 def damages_of_parquet() -> tuple[type[Exception], ...]:
@@ -132,10 +143,10 @@ def size_of_parquet(files: Files, metadata_of: Iterable[tuple[str, Any]], wanted
         for nth in range(metadata.num_row_groups if strings else 0):
             group = metadata.row_group(nth)  # not of its columns: with a damaged footer PyArrow ends the process
             if group.num_rows:
-                groups.append((files, path, metadata, nth, strings))
+                groups.append((path, metadata, nth, strings))
                 size = size.plus(Size(distinct=group.total_byte_size))
-    rows = sum(metadata.row_group(nth).num_rows for *_, metadata, nth, _ in groups)
-    return size.plus(Size(text=int(rows * _mean_strings(groups)))) if rows else size
+    rows = sum(metadata.row_group(nth).num_rows for _, metadata, nth, _ in groups)
+    return size.plus(Size(text=int(rows * _mean_strings(files, groups)))) if rows else size
 
 
 def _is_in(leaf: Any, wanted: Collection[str]) -> bool:
@@ -145,10 +156,10 @@ def _is_in(leaf: Any, wanted: Collection[str]) -> bool:
     return any(leaf.path.startswith(f"{name}.") for name in wanted)
 
 
-def _mean_strings(groups: Sequence[tuple[Files, str, Any, int, list[str]]]) -> float:
+def _mean_strings(files: Files, groups: Sequence[tuple[str, Any, int, list[str]]]) -> float:
     """Return the mean bytes of the strings of a row, from the first rows of some row groups."""
     step = max(1, len(groups) // SAMPLED_GROUPS)
-    found = [_first_strings(*group) for group in groups[::step]]
+    found = [_first_strings(files, *group) for group in groups[::step]]
     require("pyarrow", "cli", what="reading files").default_memory_pool().release_unused()
     rows = sum(rows for rows, _ in found)
     return sum(n_bytes for _, n_bytes in found) / rows if rows else 0.0
