@@ -90,7 +90,8 @@ def read_batches(
     try:
         system, path = fs.FileSystem.from_uri(quote(uri, safe=printable))  # Java quotes nothing beyond ASCII
         with system.open_input_file(path) as source, parquet.ParquetFile(source, pre_buffer=False) as file:
-            if n_bytes and source.size() != n_bytes:
+            named = [name.lower() for name in file.schema_arrow.names]  # as Spark compares them
+            if (n_bytes and source.size() != n_bytes) or any(named.count(own.lower()) > 1 for own in schema.names):
                 raise OtherReaderError(uri)
             groups = [at for at in range(file.num_row_groups) if at * share.of // file.num_row_groups == share.nth]
             n_rows = n_rows or _rows_at_once(file.metadata)

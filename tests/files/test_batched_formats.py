@@ -13,6 +13,7 @@ from fastrec.files.formats import arrow, batches
 from fastrec.files.opened import open_files
 
 pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
 pytest.importorskip("duckdb")
 
 FORMS = ("arrow", "arrows", "feather")
@@ -319,3 +320,38 @@ def test_vectors_of_float16_are_read(write, kind):
     metric, recs, truth = "intra_list_diversity(column=vector)@2", pa.table(LISTS), pa.table(TRUTH)
     found = evaluate_files(write(recs, "r.arrow"), write(truth, "t.arrow"), metric, items=write(items, "i.arrow"))
     assert bits_of(found) == bits_of(evaluate(recs, truth, metric, items=pa.table(items))) and found[metric] > 0
+
+
+STRINGS = {
+    "string": pa.string(),
+    "large": pa.large_string(),
+    "view": pa.string_view(),
+    "narrow codes": pa.dictionary(pa.int8(), pa.string()),
+    "wide codes": pa.dictionary(pa.int16(), pa.large_string()),
+}
+
+
+@pytest.mark.parametrize("first", STRINGS)
+@pytest.mark.parametrize("second", STRINGS)
+def test_files_may_have_several_types_of_strings(tmp_path, first, second):
+    """As categories of pandas, which get wider codes when there are more of them."""
+    users, plans = ["a", "a", "b", "c", "c", "d"], ["one", "one", "two", "one", "one", "two"]
+    rows = pa.table({"user_id": users, "item_id": ["x", "y", "x", "z", "x", "y"], "plan": plans})
+    folder = tmp_path / "recs"
+    folder.mkdir()
+    for nth, (kind, own) in enumerate([(first, rows.slice(0, 2)), (second, rows.slice(2))]):
+        typed = [column.combine_chunks().dictionary_encode() for column in own.columns]
+        typed = [column.cast(pa.dictionary(pa.int8(), pa.string())) for column in typed]
+        plain = [column.dictionary_decode() for column in typed]
+        kept = STRINGS[kind]
+        columns = (
+            [code.cast(kept) for code in typed] if pa.types.is_dictionary(kept) else [own.cast(kept) for own in plain]
+        )
+        table = pa.table(columns, names=own.column_names)
+        with pa.OSFile(str(folder / f"{nth}.arrow"), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+            writer.write_table(table)
+    truth = rows.select(["user_id", "item_id"]).slice(1)
+    pq.write_table(truth, tmp_path / "truth.parquet")
+    found = evaluate_files(folder, tmp_path / "truth.parquet", ["mrr", "recall@1"], by="plan")
+    wanted = fastrec.evaluate(rows, truth, ["mrr", "recall@1"], by="plan")
+    assert dict(found) == dict(wanted) and found.groups == wanted.groups

@@ -328,6 +328,14 @@ def test_files_that_only_spark_reads_as_it_does(session, in_files, moved, change
     assert found["recall@20"] > 0
 
 
+def test_names_that_spark_cannot_tell_apart_are_not_read_by_tasks(tmp_path):
+    pq.write_table(pa.table({"user_id": [1], "USER_ID": [2], "item_id": [3]}), tmp_path / "rows.parquet")
+    uri = (tmp_path / "rows.parquet").as_uri()
+    with pytest.raises(mounted.OtherReaderError):
+        mounted.read_columns(uri, pa.schema([("user_id", pa.int64())]))
+    assert mounted.read_columns(uri, pa.schema([("item_id", pa.int64())])).column(0).to_pylist() == [3]
+
+
 @pytest.mark.parametrize("n_groups", [0, 1, 3, 7, 20])
 @pytest.mark.parametrize("n_shares", [1, 3, 7])
 def test_shares_of_a_file_have_each_row_once(tmp_path, n_groups, n_shares):

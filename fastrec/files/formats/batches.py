@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fastrec.exceptions import InputError
 from fastrec.files.database import run
-from fastrec.inputs.strings import bytes_of, decoded
+from fastrec.inputs.strings import bytes_of, decoded, without_views
 from fastrec.runtime.extras import require
 
 if TYPE_CHECKING:
@@ -165,10 +165,19 @@ class _Rows:
         self._format, self._files, self._schemas = format_, files, [head.schema for head in heads]
         first = heads[0].schema
         self._picked = [(f"c{nth}", first.field(nth)) for nth in at]
-        fields = [pa.field(name, _read_as(field.type)) for name, field in self._picked]
+        self._kinds = [self._kind_of(field, nth) for nth, (_, field) in enumerate(self._picked)]
+        fields = [pa.field(name, kind) for (name, _), kind in zip(self._picked, self._kinds, strict=True)]
         if any(files.keys):
             fields.append(pa.field(FILE, pa.dictionary(pa.int32(), pa.string())))
         self.schema = pa.schema(fields)
+
+    def _kind_of(self, field: Any, nth: int) -> Any:
+        """Return the type to read a column as: one of strings if files have several of these."""
+        import pyarrow as pa
+
+        found = [(schema, _position(schema, field, nth)) for schema in self._schemas]
+        kinds = {schema.field(at).type for schema, at in found if at is not None}
+        return _read_as(field.type) if kinds <= {field.type} else pa.large_string()
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         import pyarrow as pa
@@ -189,10 +198,9 @@ class _Rows:
         """Return a batch with the columns of the stream, from those at some positions of the batch."""
         import pyarrow as pa
 
-        kinds = (_read_as(field.type) for _, field in self._picked)
         columns = [
             pa.nulls(len(batch), kind) if nth is None else _cast(batch.column(nth), kind)
-            for kind, nth in zip(kinds, at, strict=True)
+            for kind, nth in zip(self._kinds, at, strict=True)
         ]
         if len(columns) < len(self.schema):
             codes = pa.repeat(pa.scalar(0, pa.int32()), len(batch))
@@ -202,10 +210,15 @@ class _Rows:
 
 def _position(schema: Any, field: Any, nth: int) -> int | None:
     """Return where a file has a column of the first file, at `nth` there; None if it lacks one of this type."""
-    if nth < len(schema) and schema.field(nth).name == field.name and schema.field(nth).type == field.type:
+    if nth < len(schema) and schema.field(nth).name == field.name and _are_alike(schema.field(nth).type, field.type):
         return nth
     found: list[int] = schema.get_all_field_indices(field.name)
-    return found[0] if len(found) == 1 and schema.field(found[0]).type == field.type else None
+    return found[0] if len(found) == 1 and _are_alike(schema.field(found[0]).type, field.type) else None
+
+
+def _are_alike(one: Any, other: Any) -> bool:
+    """Return whether types are equal, or both of strings, which DuckDB does not tell apart."""
+    return bool(one == other) or (_holds_strings(one) and _holds_strings(other))
 
 
 def _checked(batch: Batch) -> Batch:
@@ -266,7 +279,7 @@ def _read_as(kind: Any) -> Any:
 
 
 def _cast(column: Any, kind: Any) -> Any:
-    return column if column.type == kind else column.cast(kind)
+    return column if column.type == kind else without_views(decoded(column)).cast(kind)
 
 
 def _holds_strings(kind: Any) -> bool:
