@@ -8,6 +8,7 @@ from bench.measure import BUSY
 from bench.run import RESULTS, ROUTE
 
 SPARK_RESULTS = RESULTS.with_name("spark.json")
+ENGINE_RESULTS = RESULTS.with_name("engines.json")
 
 
 def check_results(results: dict[str, Any]) -> None:

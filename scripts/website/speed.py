@@ -14,7 +14,7 @@ from bench.field import table_of_features, table_of_field
 from bench.files import RESULTS as FILE_RESULTS
 from bench.files import table_of_files
 from bench.plan import PLAN_RESULTS, table_of_plan
-from bench.report import SPARK_RESULTS, check_results, table, table_of_routes
+from bench.report import ENGINE_RESULTS, SPARK_RESULTS, check_results, table, table_of_routes
 from bench.run import RESULTS, ROUTE
 
 LARGE = "10M rows"
@@ -101,6 +101,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "speed": lambda: table(results()),
     "routes": lambda: table_of_routes(results()),
     "spark": lambda: table(results(SPARK_RESULTS)),
+    "engines": lambda: table(results(ENGINE_RESULTS)),
     "plan": lambda: table_of_plan(json.loads(PLAN_RESULTS.read_text(encoding="utf-8"))),
     "field": lambda: table_of_field(field()),
     "features": lambda: table_of_features(field()),
