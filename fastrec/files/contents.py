@@ -1,4 +1,4 @@
-"""The bytes of small files, which are read once: several readers look at each file, and opening it takes longest."""
+"""Bytes of small files, read once: several readers look at each file, and opening it takes longer than reading it."""
 
 from __future__ import annotations
 

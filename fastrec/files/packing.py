@@ -27,7 +27,7 @@ class _Packing(NamedTuple):
 GZIP = _Packing("gzip", b"\x1f\x8b", ".gz")
 ZSTD = _Packing("zstd", b"\x28\xb5\x2f\xfd", ".zst")
 ENDINGS = (GZIP.ending, ZSTD.ending)
-LONGEST_MAGIC = 4
+LONGEST_MAGIC = max(len(packing.magic) for packing in (GZIP, ZSTD))
 
 
 def packing_in(file: BinaryIO) -> str:

@@ -108,7 +108,10 @@ def _rows_at_once(metadata: Any) -> int:
 
 
 def _as_spark(rows: Table, schema: Schema, uri: str) -> Table:
-    """Return rows with the schema that Spark has; raise if their types mean something else."""
+    """Return rows with the schema that Spark has; raise if their types mean something else.
+
+    Spark does not tell large strings and lists from others.
+    """
     import pyarrow as pa
 
     if sorted(rows.schema.names) != sorted(schema.names):

@@ -1,6 +1,6 @@
 """Parquet files with rows in any order: tasks read and pack them, and Spark moves packets of users.
 
-Spark itself hands rows to Python through Java, which takes three times as long as reading them.
+Spark itself hands rows to Python through Java, which takes longer than reading them with PyArrow.
 """
 
 from __future__ import annotations

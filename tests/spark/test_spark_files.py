@@ -107,10 +107,12 @@ def test_every_side_may_be_in_files(in_buckets, moved):
     assert_same(report, wanted)
 
 
-def test_columns_of_lists_in_buckets(in_buckets, moved):
+@pytest.mark.parametrize("way", ["in_buckets", "in_files"])
+def test_columns_of_lists(request, moved, way):
+    write = request.getfixturevalue(way)
     recs, truth = map(as_lists, make_lists(40))
     recs = recs.select(["user_id", "item_id"])
-    report = fastrec.spark.evaluate_files(in_buckets(recs), in_buckets(truth), LISTS)
+    report = fastrec.spark.evaluate_files(write(recs), write(truth), LISTS)
     assert not moved
     assert_same(report, fastrec.evaluate(recs, truth, LISTS))
 
@@ -298,14 +300,6 @@ def test_files_in_any_order(in_files, moved, monkeypatch, kind, task_bytes):
         for metric in LISTS:
             assert np.array_equal(values[metric].to_numpy(), wanted.per_user[metric][order], equal_nan=True)
     assert not moved
-
-
-def test_columns_of_lists_in_any_order(in_files, moved):
-    recs, truth = map(as_lists, make_lists(40))
-    recs = recs.select(["user_id", "item_id"])
-    report = fastrec.spark.evaluate_files(in_files(recs), in_files(truth), LISTS)
-    assert not moved
-    assert_same(report, fastrec.evaluate(recs, truth, LISTS))
 
 
 def test_every_side_may_be_in_files_in_any_order(in_files, moved):
