@@ -139,6 +139,20 @@ def test_files_that_a_database_reads_are_opened_once_more_than_it_opens_them(tmp
     assert {*opens.values()} == {1 + of_database}
 
 
+def test_parquet_with_labels_of_users_is_opened_up_to_three_times_more(tmp_path):
+    """By DuckDB, which may open a file in several threads."""
+    lists = [own.drop_columns("label") for own in parts(1, 12)]
+    folder = write(tmp_path / "recs", "parquet", lists)
+    users = tmp_path / "users.csv"
+    users.write_text("user_id,plan\n" + "".join(f"{user},{user % 3}\n" for user in range(N_FILES * USERS_PER_FILE)))
+    truth = tmp_path / "truth.parquet"
+    pq.write_table(lists[0].select(["user_id", "item_id"]), truth)
+    with counting_opens(folder) as opens:
+        found = fastrec.evaluate_files(folder, truth, LISTS, users=users, by="plan")
+    assert len(found.groups["plan"]) == 3
+    assert max(by_part(opens).values()) <= 4
+
+
 def test_files_that_would_fill_the_memory_are_opened_again(tmp_path, monkeypatch):
     folder = write(tmp_path / "log", "parquet", parts(3, 12))
     monkeypatch.setattr(resources, "SHARE_OF_CONTENTS", 1 / (1 << 12))
