@@ -44,9 +44,7 @@ STRINGS = ("string", "large_string", "string_view")
 INT32 = np.iinfo(np.int32)
 PIECE_BYTES = 1 << 24  # of strings read at once, about
 MIN_PIECE, ROWS_PER_PIECE = 1 << 10, 1 << 16  # larger pieces take new memory from the system each time
-MIN_SHARED = (
-    1 << 11
-)  # rows of a row group, in the mean of a run: threads would wait for each other between smaller ones
+MIN_SHARED = 1 << 11  # rows of a row group, in the mean of a run: between smaller ones, threads would wait
 NUMBERS = ("float", "double", *EXACT_INTEGERS)
 BUFFER = 1 << 20  # bytes of a column that are read at once
 
@@ -315,20 +313,18 @@ def _read_tables(found: Mapping[str, Plain], n_threads: int, room: _Room) -> dic
     numbered = {role: Numbering() for role in roles if MANY_STRINGS <= rows <= MAX_ROWS}
     damages: tuple[type[Exception], ...] = (*damages_of_parquet(), CollisionError, DoubtError)
     tables = {table: _Columns(plain, room, numbered) for table, plain in found.items()}
-    runs = [(columns, groups) for columns in tables.values() for groups in columns.runs()]
-    runs.sort(key=lambda run: -run[0].rows_of(run[1]))  # threads then end at about the same time
-    few: list[tuple[_Columns, range]] = []  # in each row group
-    many: list[tuple[_Columns, range]] = []
-    for columns, groups in runs:
-        (many if columns.rows_of(groups) >= MIN_SHARED * len(groups) else few).append((columns, groups))
+    runs = [(n_rows, columns, groups) for columns in tables.values() for groups, n_rows in columns.runs()]
+    few = [run for run in runs if run[0] < MIN_SHARED * len(run[2])]  # in each row group
+    many = [run for run in runs if run[0] >= MIN_SHARED * len(run[2])]
+    many.sort(key=lambda run: -run[0])  # threads then end at about the same time
 
     def read(nth: int) -> None:
-        columns, groups = many[nth]
+        _, columns, groups = many[nth]
         columns.read(groups)
 
     try:
         run_in_threads(read, range(len(many)), n_threads)
-        for columns, groups in few:
+        for _, columns, groups in few:
             columns.read(groups)
         final = ascending_numbers(numbered, n_threads)
     except damages:
@@ -350,19 +346,15 @@ class _Columns:
         n_strings = len(self._codes) + len(self._chunks)
         self._piece = max(MIN_PIECE, min(ROWS_PER_PIECE, room.piece // max(n_strings, 1)))  # rows to read at once
 
-    def runs(self) -> Iterator[range]:
-        """Yield the places of neighbouring row groups to read at once: a large one alone, small ones together."""
+    def runs(self) -> Iterator[tuple[range, int]]:
+        """Yield the places of neighbouring row groups to read at once, and their rows: a large one is alone."""
         first = n_rows = 0
         for at, group in enumerate(self._plain.groups):
             if at > first and n_rows + group.rows > self._piece:
-                yield range(first, at)
+                yield range(first, at), n_rows
                 first, n_rows = at, 0
             n_rows += group.rows
-        yield range(first, len(self._plain.groups))
-
-    def rows_of(self, run: range) -> int:
-        """Return the rows of a run."""
-        return sum(self._plain.groups[at].rows for at in run)
+        yield range(first, len(self._plain.groups)), n_rows
 
     def read(self, run: range) -> None:
         """Read a run in pieces that fit a cache; raise DoubtError in doubt or without room."""
