@@ -12,7 +12,7 @@ from fastrec.inputs.ragged import read_only
 from fastrec.inputs.slots import MADE, BatchSides
 from fastrec.items.sums import cuts_of
 from fastrec.kernels import listed as kernels
-from fastrec.kernels.ideal_gains import GradedLists, add_ideals
+from fastrec.kernels.ideal_gains import GradedLists
 from fastrec.metrics.program import UNCUT
 from fastrec.metrics.providers import is_relevant
 from fastrec.runtime.compiler import Entry
@@ -24,7 +24,6 @@ Array = np.ndarray[Any, Any]
 STEPS_PER_ROW = 8
 MAX_NARROW = 1 << 31  # events whose numbers fit into int32
 _find_last = Entry(kernels.find_last, "find_last", allocates=False)
-_add_ideals = Entry(add_ideals, "add_ideals", allocates=False)
 _sort_gains = Entry(kernels.sort_gains, "sort_gains", allocates=False)
 
 
@@ -72,7 +71,12 @@ def _gains_from_0(sides: BatchSides) -> Array:
     return gains if sides["truth"].extra is None else np.maximum(gains, 0.0)
 
 
+def _events_of_one_value(sides: BatchSides, value: np.generic) -> Array:
+    return np.full(len(sides["listed rows"].ranks), value, value.dtype)
+
+
 MADE["listed rows"] = _listed
+MADE["events of one value"] = lambda sides: functools.cache(functools.partial(_events_of_one_value, sides))
 MADE["room of events"] = lambda sides: np.empty(len(sides["listed rows"].ranks))  # for one kernel at a time
 MADE["cuts"] = lambda sides: functools.cache(functools.partial(_cuts, sides))
 MADE["gains of truth"] = lambda sides: sides["truth"].gains  # kept: without given gains they are made each time
@@ -85,10 +89,11 @@ def of_listed(sides: BatchSides, values: Array) -> Array:
 
     Events of rank 0 get an arbitrary one.
     """
-    listed = sides["listed rows"]
+    one: Array
     if sides["truth"].extra is None or not len(values):
-        return np.full(len(listed.ranks), values[0] if len(values) else 0, values.dtype)
-    own: Array = values[listed.places]
+        one = sides["events of one value"](values[0] if len(values) else values.dtype.type(0))
+        return one
+    own: Array = values[sides["listed rows"].places]
     return own
 
 
@@ -107,37 +112,24 @@ def longest_of(*lengths: Array) -> int:
     return max(int(own.max(initial=0)) for own in lengths)
 
 
-def graded_lists(
-    sides: BatchSides, gains: Array, relevant: Array, missing: float, discounts: Array | None = None
-) -> GradedLists:
+def graded_lists(sides: BatchSides, gains: Array, relevant: Array, missing: float) -> GradedLists:
     """Return the listed rows with their gains, and the gains of the best order of the relevant rows.
 
-    `gains` and `relevant` are those of the rows of the truth; a row that is not relevant has the gain `missing`. With
-    `discounts` of ranks, from 0 on, the best order has its DCG, too.
+    `gains` and `relevant` are those of the rows of the truth; a row that is not relevant has the gain `missing`.
     """
     truth, listed = sides["truth"], sides["listed rows"]
     starts, is_whole = starts_among(relevant, truth.indptr), bool(relevant.all())
-    ideals = gains if is_whole else gains[relevant]
-    own = of_listed(sides, gains if is_whole else np.where(relevant, gains, missing))
-    if truth.extra is not None:
-        ideals = ideals.copy() if is_whole else ideals
+    n_rel, first = np.diff(starts), starts[:-1]
+    if truth.extra is None:
+        ideals = np.ones(longest_of(n_rel))
+        starts, first = np.array([0, len(ideals)]), np.zeros(truth.n_users, np.int64)
+    else:
+        ideals = gains[relevant]
         sort = _sort_gains.suited_to(STEPS_PER_ROW * len(ideals), ideals, read_only(starts), 0, 0)
         over_users(functools.partial(sort, ideals, read_only(starts)), truth.n_users, sides["n_threads"])
-    lists = GradedLists(
-        starts=read_only(listed.starts),
-        counts=read_only(listed.counts),
-        ranks=read_only(listed.ranks),
-        gains=read_only(own),
-        n_rec=read_only(listed.n_rec),
-        ideals=read_only(ideals),
-        ideal_starts=read_only(starts),
-        discounts=read_only(np.zeros(0) if discounts is None else discounts),
-        ideal_dcg=np.empty(0 if discounts is None else len(ideals) + truth.n_users),
-    )
-    if discounts is not None:
-        add = _add_ideals.suited_to(len(lists.ideal_dcg), lists, 0, 0)
-        over_users(functools.partial(add, lists), truth.n_users, sides["n_threads"])
-    return lists
+    own = of_listed(sides, gains if is_whole else np.where(relevant, gains, missing))
+    arrays = (listed.starts, listed.counts, listed.ranks, own, listed.n_rec, n_rel, ideals, first, starts)
+    return GradedLists(*map(read_only, arrays))
 
 
 def fill_by_cutoffs(

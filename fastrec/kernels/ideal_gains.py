@@ -19,30 +19,55 @@ Array = np.ndarray[Any, Any]
 
 
 class GradedLists(NamedTuple):
-    """The listed rows of the truth as events, with their gains, and the gains of the best order of each user."""
+    """The listed rows of the truth as events, with their gains, and the best order of the relevant items of each user.
+
+    Users who all have gains of 1 share the best order of the user with the most relevant items.
+    """
 
     starts: Array  # int64 (n_users,)
     counts: Array  # int64 (n_users,)
     ranks: Array  # int32 (n_events,): 0 opens a user, whose ranks ascend
     gains: Array  # float64 (n_events,): 0 for items that are not relevant, anything for what opens a user
     n_rec: Array  # int64 (n_users,): lengths of the lists
-    ideals: Array  # float64: of relevant items, falling within a user
-    ideal_starts: Array  # int64 (n_users + 1,)
+    n_rel: Array  # int64 (n_users,): relevant items
+    ideals: Array  # float64: the gains of the best orders, falling within each
+    ideal_starts: Array  # int64 (n_users,): where the best order of each user starts
+    orders: Array  # int64 (n_orders + 1,): where each best order starts, and their end
+
+
+class IdealSums(NamedTuple):
+    """Sums along the best orders at each rank from 0 on; those of user u start at `starts[u]`."""
+
+    starts: Array  # int64 (n_users,)
     discounts: Array  # float64: 1 / log2(rank + 1), from rank 0 on
-    ideal_dcg: Array  # float64: from ideal_starts[u] + u on, the DCG of the best order of user u at each rank from 0
+    dcg: Array  # float64 (n_ideals + n_orders,)
+    falls: Array  # int64, likewise: the rank down to which gains equal that at the next rank
+    gains: Array  # float64, likewise: sums of gains
+    counted: Array  # float64 (2, likewise): sums of gains, of which each counts as at least 1, and what rounding lost
 
 
-def add_ideals(lists, first, last):
-    """Write the DCG of the best order of each user at each rank."""
-    for u in range(first, last):
-        start, total = lists.ideal_starts[u], 0.0
-        lists.ideal_dcg[start + u] = total
-        for rank in range(1, lists.ideal_starts[u + 1] - start + 1):
-            total += lists.ideals[start + rank - 1] * lists.discounts[rank]
-            lists.ideal_dcg[start + u + rank] = total
+def add_ideals(lists, sums, first, last):
+    """Write the sums along some best orders."""
+    for order in range(first, last):
+        start, end = lists.orders[order], lists.orders[order + 1]
+        dcg, gains, counted, rest = 0.0, 0.0, 0.0, 0.0
+        for at in range(start, end + 1):
+            own = at + order
+            if at > start:
+                ideal = lists.ideals[at - 1]
+                dcg += ideal * sums.discounts[at - start]
+                gains += ideal
+                counted, error = two_sum(counted, max(ideal, 1.0))
+                rest += error
+            sums.dcg[own], sums.gains[own], sums.counted[0, own], sums.counted[1, own] = dcg, gains, counted, rest
+        fall = end - start
+        for at in range(end - 1, start - 1, -1):
+            sums.falls[at + order] = fall
+            if at > start and lists.ideals[at] != lists.ideals[at - 1]:
+                fall = at - start
 
 
-def mean_at_hits(lists, cuts, out, first, last):
+def mean_at_hits(lists, sums, cuts, out, first, last):
     """Write the mean of nDCG at the ranks of relevant items; those not listed have the DCG of the list's end."""
     u, hits, dcg, total = first - 1, 0, 0.0, 0.0
     begin, end = events_of(lists, first, last)
@@ -51,89 +76,99 @@ def mean_at_hits(lists, cuts, out, first, last):
         is_row, rank = ranks[at] > 0, np.int64(ranks[at])
         is_hit = is_row & (gains[at] > 0.0)
         u += not is_row
-        n_rel, offset = lists.ideal_starts[u + 1] - lists.ideal_starts[u], lists.ideal_starts[u] + u
+        n_rel, own = lists.n_rel[u], sums.starts[u]
         hits = (hits if is_row else 0) + is_hit
-        discounted = gains[at] * lists.discounts[rank]
+        discounted = gains[at] * sums.discounts[rank]
         dcg = (dcg if is_row else 0.0) + (discounted if is_hit else 0.0)
-        ndcg = dcg / lists.ideal_dcg[offset + min(rank, n_rel)]
+        ndcg = dcg / sums.dcg[own + min(rank, n_rel)]
         total = (total if is_row else 0.0) + (ndcg if is_hit else 0.0)
-        mean = (total + (n_rel - hits) * (dcg / lists.ideal_dcg[offset + n_rel])) / n_rel
+        mean = (total + (n_rel - hits) * (dcg / sums.dcg[own + n_rel])) / n_rel
         values[at] = mean if hits > 0 else 0.0
     read_values(cuts, out, first, last)
 
 
 @helper
-def next_fall(ideals, i, n_rel):
-    """Return how many gains of the best order there are down to where those at i end."""
-    while i + 1 < n_rel and ideals[i + 1] == ideals[i]:
-        i += 1
-    return i + 1
+def dcg_down_to(lists, sums, rank, at, end, dcg):
+    """Return the DCG of a list down to a rank, and the next event, from those at a rank above."""
+    while at < end and lists.ranks[at] <= rank:
+        dcg += lists.gains[at] * sums.discounts[lists.ranks[at]]
+        at += 1
+    return at, dcg
 
 
-def mean_at_levels(lists, cuts, out, first, last):
+def mean_at_levels(lists, sums, cuts, out, first, last):
     """Write the mean of nDCG at the ranks where the ideal gain falls, and at the end of a list longer than that."""
     for u in range(first, last):
-        start, n_rel = lists.ideal_starts[u], lists.ideal_starts[u + 1] - lists.ideal_starts[u]
-        ideals, ideal_dcg = lists.ideals[start : start + n_rel], lists.ideal_dcg[start + u :]
+        n_rel, own = lists.n_rel[u], sums.starts[u]
+        at, end = lists.starts[u], lists.starts[u] + lists.counts[u]
+        dcg, above = 0.0, 0.0
+        rank, levels = 0, 0  # down to where all cut-offs to come have the same nDCG
         for nth in range(len(out)):
-            n, at, end = min(cuts.cutoffs[nth], lists.n_rec[u]), lists.starts[u], cuts.last[nth, u] + 1
-            if at == end:
+            n = min(cuts.cutoffs[nth], lists.n_rec[u])
+            while rank < n_rel and min(sums.falls[own + rank], n_rel) <= n:
+                rank = min(sums.falls[own + rank], n_rel)
+                at, dcg = dcg_down_to(lists, sums, rank, at, end, dcg)
+                above += dcg / sums.dcg[own + rank]
+                levels += 1
+            at, dcg = dcg_down_to(lists, sums, n, at, end, dcg)
+            if dcg == 0.0:
                 out[nth, u] = 0.0
                 continue
-            dcg, total = 0.0, 0.0
-            i, levels = 0, 0
-            while i < n_rel:
-                i = next_fall(ideals, i, n_rel)
-                while at < end and lists.ranks[at] <= i:
-                    dcg += lists.gains[at] * lists.discounts[lists.ranks[at]]
-                    at += 1
-                total += dcg / ideal_dcg[i]
-                levels += 1
-            if n > n_rel + 1 and levels > 0:
-                while at < end:
-                    dcg += lists.gains[at] * lists.discounts[lists.ranks[at]]
-                    at += 1
-                total += dcg / ideal_dcg[n_rel]
-                levels += 1
-            out[nth, u] = total / levels if levels > 0 else 0.0
+            total, count, fall = above, levels, rank
+            while fall < n_rel:
+                fall = min(sums.falls[own + fall], n_rel)
+                total += dcg / sums.dcg[own + fall]
+                count += 1
+            if n > n_rel + 1:
+                total += dcg / sums.dcg[own + n_rel]
+                count += 1
+            out[nth, u] = total / count
 
 
-def sum_by_lost_gain(lists, cuts, out, first, last):
+@helper
+def discount_past(discounts, lost):
+    """Return 1 / log2(2 + the gain that was lost), which the discounts of ranks have for whole numbers."""
+    if lost < len(discounts) - 1 and lost == math.floor(lost):
+        return discounts[np.int64(lost) + 1]
+    return 1.0 / math.log2(2.0 + lost)
+
+
+def sum_by_lost_gain(lists, sums, cuts, out, first, last):
     """Write the sum over hits of gain / log2(2 + the gain that the list lacks down to there), over all gain.
 
     A rank of the best order counts as at least 1, also past its end.
     """
-    for u in range(first, last):
-        best, n_rel = lists.ideal_starts[u], lists.ideal_starts[u + 1] - lists.ideal_starts[u]
-        start, count = lists.starts[u], lists.counts[u]
-        cuts.values[start - 1] = 0.0
-        if count == 0:
-            continue
-        every = 0.0
-        for i in range(n_rel):
-            every += lists.ideals[best + i]
-        lost, rest, total = 0.0, 0.0, 0.0
-        known = 0
-        for at in range(start, start + count):
-            rank, gain = lists.ranks[at], lists.gains[at]
-            while known < min(rank, n_rel):
-                lost, error = two_sum(lost, max(lists.ideals[best + known], 1.0))
-                rest += error
-                known += 1
-            lost, error = two_sum(lost, -gain)
-            rest += error
-            lacking = lost + (rest + max(rank - n_rel, 0))
-            total += gain / math.log2(2.0 + max(lacking, 0.0))  # not below 0, but for copies of an item
-            cuts.values[at] = total / every if n_rel > 0 else 0.0
+    u, found, rest, total = first - 1, 0.0, 0.0, 0.0
+    begin, end = events_of(lists, first, last)
+    ranks, gains, values = lists.ranks[begin:end], lists.gains[begin:end], cuts.values[begin:end]
+    for at in range(len(ranks)):
+        is_row, rank = ranks[at] > 0, np.int64(ranks[at])
+        u += not is_row
+        n_rel, own = lists.n_rel[u], sums.starts[u]
+        gain = gains[at] if is_row else 0.0
+        found, error = two_sum(found if is_row else 0.0, gain)
+        rest = (rest if is_row else 0.0) + error
+        best = own + min(rank, n_rel)
+        lost, error = two_sum(sums.counted[0, best], -found)
+        lacking = lost + ((sums.counted[1, best] - rest + error) + max(rank - n_rel, 0))
+        # not below 0, but for copies of an item
+        total = (total if is_row else 0.0) + gain * discount_past(sums.discounts, max(lacking, 0.0))
+        values[at] = total / sums.gains[own + n_rel] if total > 0.0 else 0.0
     read_values(cuts, out, first, last)
 
 
 class DepthWeights(NamedTuple):
-    """Weights of the depths of two lists."""
+    """Sums of the weights of the depths 1 to d of two lists, at d."""
 
-    terms: Array  # p^(d - 1) / d, for d from 0 (where it is 0)
-    harmonic: Array  # their sums up to d
-    weights: Array  # sums of p^(j - 1) for j <= d
+    terms: Array  # of p^(j - 1) / j
+    rest: Array  # what these sums lost by rounding
+    weights: Array  # of p^(j - 1)
+
+
+@helper
+def terms_between(depths, first, last):
+    """Return the sum of the terms of depths first + 1 to last, to 2^-100."""
+    return (depths.terms[last] - depths.terms[first]) + (depths.rest[last] - depths.rest[first])
 
 
 @helper
@@ -152,102 +187,42 @@ def place_in_ideal(ideals, gain, taken):
 
 
 @helper
-def place_listed(lists, u, ideals, taken, rank_of, places):
-    """Write the place in the ideal of each listed row, and the rank of each place."""
-    for at in range(lists.counts[u]):
-        gain = lists.gains[lists.starts[u] + at]
-        places[at] = place_in_ideal(ideals, gain, taken) if gain == gain else 0  # noqa: PLR0124 - not NaN
-        rank_of[places[at]] = lists.ranks[lists.starts[u] + at]
-
-
-@helper
-def sum_of_range(values, first, last):
-    """Return the sum of values[first:last], in four sums, so that none waits for the one before."""
-    sums = (0.0, 0.0, 0.0, 0.0)
-    while first + 4 <= last:
-        sums = (
-            sums[0] + values[first],
-            sums[1] + values[first + 1],
-            sums[2] + values[first + 2],
-            sums[3] + values[first + 3],
-        )
-        first += 4
-    total = (sums[0] + sums[1]) + (sums[2] + sums[3])
-    for at in range(first, last):
-        total += values[at]
-    return total
-
-
-@helper
 def share_of_best(total, depth, n_rel, depths, is_normalized):
     """Return the overlap of two lists down to a depth: divided by the weights, or by the overlap of the ideal."""
     if not is_normalized:
         return total / depths.weights[depth]
-    best = depths.weights[n_rel] + n_rel * (depths.harmonic[depth] - depths.harmonic[n_rel])
+    best = depths.weights[n_rel] + n_rel * terms_between(depths, n_rel, depth)
     return min(total / best, 1.0)
-
-
-@helper
-def add_overlap(lists, u, n, depths, orders, state):
-    """Go down to depth n, or to the last row above it where only rows change the overlap.
-
-    Return the state of the user there: next row, depth, overlap, places that agree, sum.
-    """
-    rank_of, places = orders
-    at, depth, common, in_place, total = state
-    start, n_rel = lists.starts[u], len(rank_of) - 1
-    while depth < n:
-        if depth >= n_rel:  # only a row can add to what is common
-            next_rank = np.int64(lists.ranks[start + at]) if at < lists.counts[u] else np.int64(n + 1)
-            if next_rank > n:
-                break
-            total += common * sum_of_range(depths.terms, depth + 1, next_rank)
-            depth = next_rank - 1
-        depth += 1
-        if depth <= n_rel:
-            common += 1 <= rank_of[depth] <= depth
-            in_place += rank_of[depth] == depth
-        if at < lists.counts[u] and lists.ranks[start + at] == depth:
-            common += 1 <= places[at] < depth
-            at += 1
-        total += depths.terms[depth] * common
-    return at, depth, common, in_place, total
 
 
 def overlap_with_ideal(lists, depths, is_normalized, cutoffs, out, first, last):
     """Write the overlap of lists with ideal lists: relevant items by falling gain, equal gains as in the list.
 
-    The gains of items that are not relevant are NaN.
+    An item is common to both lists from the deeper of its rank and its place in the ideal on. The gains of items that
+    are not relevant are NaN.
     """
-    most, most_listed = 0, 0
+    most = 0
     for u in range(first, last):
-        most = max(most, lists.ideal_starts[u + 1] - lists.ideal_starts[u])
-        most_listed = max(most_listed, lists.counts[u])
-    taken, rank_of, places = np.empty(most, np.int64), np.empty(most + 1, np.int64), np.empty(most_listed, np.int64)
+        most = max(most, lists.n_rel[u])
+    taken = np.empty(most, np.int64)  # places of the ideal, noted at the first of those with the same gain
     for u in range(first, last):
-        if lists.counts[u] == 0:
-            out[:, u] = 0.0
-            continue
-        ideals = lists.ideals[lists.ideal_starts[u] : lists.ideal_starts[u + 1]]
-        n_rel, start = len(ideals), lists.starts[u]
-        rank_of[0] = 0
-        for place in range(n_rel):
-            taken[place], rank_of[place + 1] = 0, 0
-        place_listed(lists, u, ideals, taken, rank_of, places)
-        first_rank = np.int64(lists.ranks[start])  # nothing is common above it
-        state = (np.int64(0), first_rank - 1, np.int64(0), np.int64(0), 0.0)
+        n_rel, ideals = lists.n_rel[u], lists.ideals[lists.ideal_starts[u] : lists.ideal_starts[u] + lists.n_rel[u]]
+        taken[:n_rel] = 0
+        at, end = lists.starts[u], lists.starts[u] + lists.counts[u]
+        total, depth, common, in_place = 0.0, n_rel, 0, 0
         for nth in range(len(cutoffs)):
             n = min(cutoffs[nth], lists.n_rec[u])
-            if n_rel == 0 or n < first_rank:
-                out[nth, u] = 0.0
-                continue
-            state = add_overlap(lists, u, n, depths, (rank_of[: n_rel + 1], places), state)
-            _, depth, common, in_place, total = state
-            found, whole = common, total + common * sum_of_range(depths.terms, depth + 1, n + 1)
-            for d in range(n + 1, n_rel + 1):
-                found += 1 <= rank_of[d] <= n
-                whole += depths.terms[d] * found
+            above, depth = depth, max(n, n_rel)
+            total += common * terms_between(depths, above, depth)
+            while at < end and lists.ranks[at] <= n:
+                rank, gain = np.int64(lists.ranks[at]), lists.gains[at]
+                at += 1
+                if gain == gain:  # noqa: PLR0124 - not NaN
+                    place = place_in_ideal(ideals, gain, taken)
+                    total += terms_between(depths, max(rank, place) - 1, depth)
+                    common += 1
+                    in_place += rank == place
             if is_normalized and in_place == n_rel:
-                out[nth, u] = 1.0  # without the rounding of sums
+                out[nth, u] = 1.0 if n_rel > 0 else 0.0  # without the rounding of sums
             else:
-                out[nth, u] = share_of_best(whole, max(n, n_rel), n_rel, depths, is_normalized)
+                out[nth, u] = share_of_best(total, depth, n_rel, depths, is_normalized) if total > 0.0 else 0.0
