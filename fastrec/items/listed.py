@@ -36,7 +36,9 @@ def _listed(sides: BatchSides) -> kernels.Listed:
     """Find the rows of the truth that lists hold."""
     recs, truth = sides["recs"], sides["truth"]
     n, n_events = len(truth.items), len(truth.items) + truth.n_users
-    lengths = np.diff(recs.indptr).astype(np.int64)
+    lengths = np.diff(recs.indptr).astype(np.int64, copy=False)
+    narrow = recs.items.dtype == truth.items.dtype == np.int32
+    items, wanted = (side.items.astype(np.int32 if narrow else np.int64, copy=False) for side in (recs, truth))
     listed = kernels.Listed(
         starts=np.empty(truth.n_users, np.int64),
         counts=np.empty(truth.n_users, np.int64),
@@ -46,9 +48,8 @@ def _listed(sides: BatchSides) -> kernels.Listed:
         n_rec=lengths,
         at_fault=np.zeros(1, bool),
     )
-    items = read_only(truth.items.astype(np.int64, copy=False))
-    given = read_only(recs.items), read_only(recs.indptr), items, read_only(truth.indptr), listed, sides["lowest"]
-    run = _find_listed(str(recs.items.dtype)).suited_to(STEPS_PER_ROW * (len(recs.items) + n), *given, 0, 0)
+    given = *map(read_only, (items, recs.indptr, wanted, truth.indptr)), listed, sides["lowest"]
+    run = _find_listed(str(items.dtype)).suited_to(STEPS_PER_ROW * (len(items) + n), *given, 0, 0)
     over_users(functools.partial(run, *given), truth.n_users, sides["n_threads"])
     return listed
 
@@ -71,15 +72,16 @@ def _gains_from_0(sides: BatchSides) -> Array:
     return gains if sides["truth"].extra is None else np.maximum(gains, 0.0)
 
 
-def _events_of_one_value(sides: BatchSides, value: np.generic) -> Array:
+def _constant_events(sides: BatchSides, value: np.generic) -> Array:
     return np.full(len(sides["listed rows"].ranks), value, value.dtype)
 
 
+# what follows from the gains of rows has one value for all rows of a truth without gains
 MADE["listed rows"] = _listed
-MADE["events of one value"] = lambda sides: functools.cache(functools.partial(_events_of_one_value, sides))
+MADE["events of one value"] = lambda sides: functools.lru_cache(typed=True)(functools.partial(_constant_events, sides))
 MADE["room of events"] = lambda sides: np.empty(len(sides["listed rows"].ranks))  # for one kernel at a time
 MADE["cuts"] = lambda sides: functools.cache(functools.partial(_cuts, sides))
-MADE["gains of truth"] = lambda sides: sides["truth"].gains  # kept: without given gains they are made each time
+MADE["gains of truth"] = lambda sides: np.ones(1) if sides["truth"].extra is None else sides["truth"].extra
 MADE["gains of at least 0"] = _gains_from_0
 MADE["relevant rows"] = lambda sides: functools.cache(functools.partial(is_relevant, sides["gains of truth"]))
 
@@ -89,11 +91,11 @@ def of_listed(sides: BatchSides, values: Array) -> Array:
 
     Events of rank 0 get an arbitrary one.
     """
-    one: Array
+    own: Array
     if sides["truth"].extra is None or not len(values):
-        one = sides["events of one value"](values[0] if len(values) else values.dtype.type(0))
-        return one
-    own: Array = values[sides["listed rows"].places]
+        own = sides["events of one value"](values[0] if len(values) else values.dtype.type(0))
+    else:
+        own = values[sides["listed rows"].places]
     return own
 
 

@@ -113,37 +113,22 @@ def find_precision(judged, cuts, parameters, out, first, last):
 
 def mean_precision_of_levels(judged, cuts, parameters, out, first, last):
     """Write the mean of `find_precision` at recall 0, 0.1, ..., 1; the parameter is the rounding."""
-    least, best = np.empty(LEVELS, np.int64), np.empty(LEVELS)
-    for u in range(first, last):
-        start = judged.starts[u]
-        if judged.counts[u] == 0:
-            out[:, u] = 0.0
-            continue
+    levels, best, u, hits = np.arange(LEVELS) / 10, np.zeros(LEVELS), first - 1, 0
+    begin, end = events_of(judged, first, last)
+    ranks, kinds, values = judged.ranks[begin:end], judged.kinds[begin:end], cuts.values[begin:end]
+    for at in range(len(ranks)):
+        is_row = ranks[at] > 0
+        is_hit = is_row & (kinds[at] == RELEVANT)
+        u += not is_row
+        hits = (hits if is_row else 0) + is_hit
+        precision = hits / max(np.int64(ranks[at]), 1) if is_hit else 0.0
+        total = 0.0
         for level in range(LEVELS):
-            least[level] = hits_of_level(level / 10, judged.n_rel[u], parameters[0])
-        at, hits, before = start, 0, 0
-        for nth in range(len(out)):
-            while at <= cuts.last[nth, u]:
-                hits += judged.kinds[at] == RELEVANT
-                at += 1
-            if nth > 0 and hits == before:
-                out[nth, u] = out[nth - 1, u]
-                continue
-            own, level, largest = hits, LEVELS - 1, 0.0
-            for back in range(at - 1, start - 1, -1):
-                if judged.kinds[back] == RELEVANT:
-                    while level >= 0 and least[level] > own:
-                        best[level] = largest
-                        level -= 1
-                    largest = max(largest, own / judged.ranks[back])
-                    own -= 1
-            total = 0.0
-            for _ in range(level + 1):
-                total += largest
-            for upper in range(level + 1, LEVELS):
-                total += best[upper]
-            out[nth, u] = total / LEVELS
-            before = hits
+            is_deep = hits >= hits_of_level(levels[level], judged.n_rel[u], parameters[0])
+            best[level] = max(best[level] if is_row else 0.0, precision if is_deep else 0.0)
+            total += best[level]
+        values[at] = total / LEVELS
+    read_values(cuts, out, first, last)
 
 
 def find_median(judged, cuts, _, out, first, last):
