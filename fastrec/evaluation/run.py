@@ -58,8 +58,7 @@ def launch(
         return _of_one_group(launch(source, program, everyone, stored, 0, blocks, n_threads))
     rows = block_rows(source, blocks)
     n_users = min(len(blocks) * BLOCK, source.n_users)
-    n_general = len(program.sums) - program.n_fixed  # each costs about as much for a user as a row
-    is_small = max(int(rows.sum()), n_users * n_general) < SMALL_ROWS
+    is_small = max(int(rows.sum()), n_users * program.n_general) < SMALL_ROWS  # a sum costs about as much as a row
     n_bins = 1 if is_small or len(blocks) < 2 else min(n_threads, len(blocks))
     totals = new_totals(program, stored, n_groups, n_bins)
     bins = fill_bins(blocks, rows, n_bins)
@@ -110,7 +109,7 @@ def fill_bins(blocks: Array, rows: Array, n_bins: int) -> tuple[Array, Array]:
 def new_totals(program: Program, stored: Array, n_groups: int, n_bins: int) -> Totals:
     return Totals(
         fixed=np.zeros((n_bins, n_groups + 1, program.n_fixed, 6), np.int64),
-        general=np.zeros((n_bins, n_groups + 1, len(program.sums) - program.n_fixed, 2, DIGITS), np.int64),
+        general=np.zeros((n_bins, n_groups + 1, program.n_general, 2, DIGITS), np.int64),
         counts=np.zeros((n_bins, n_groups + 1, len(program.min_gains), 4), np.int64),
         data_counts=np.zeros((n_bins, N_DATA_COUNTS), np.int64),
         errors=np.zeros((n_bins, 3), np.int64),

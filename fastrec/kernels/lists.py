@@ -30,7 +30,7 @@ from fastrec.kernels.codes import (
 )
 from fastrec.kernels.hits import find_hits_of_user
 from fastrec.kernels.program import Block, Program, run_program
-from fastrec.kernels.sums import Totals, add_data_counts, add_rows, store_rows
+from fastrec.kernels.sums import SumRoom, Totals, add_data_counts, store_rows
 from fastrec.kernels.ties import Ties
 from fastrec.runtime.compiler import helper, inlined
 
@@ -120,8 +120,32 @@ def fail(errors, code, user, detail):
 
 
 @helper
+def copy_known(lists, n_items, scratch, span, errors):
+    """Write the known hits of a span of users, whose events touch each other; return False on an error."""
+    first, last, bounds, ranks = span.first, span.first + span.n, scratch.bounds[span.at, 0], scratch.ranks[span.at, 0]
+    begin, end = lists.hit_starts[first] - 1, lists.hit_starts[last - 1] + lists.hit_counts[last - 1]
+    most = np.int64(0)
+    for i in range(span.n):
+        u = first + i
+        n_rel, n_rows = lists.truth_indptr[u + 1] - lists.truth_indptr[u], lists.rec_indptr[u + 1] - lists.rec_indptr[u]
+        n_list = n_rows if len(lists.lengths) == 0 else lists.lengths[u]
+        bounds[START, i], bounds[N_RELEVANT, i], bounds[N_LISTED, i] = lists.hit_starts[u] - 1 - begin, n_rel, n_list
+        most = max(most, n_list + n_rel - lists.hit_counts[u])
+    bounds[START, span.n] = end - begin
+    for e in range(end - begin):
+        ranks[e] = lists.hit_ranks[begin + e]
+    for i in range(span.n if most > n_items else 0):
+        n_ids = bounds[N_LISTED, i] + bounds[N_RELEVANT, i] - lists.hit_counts[first + i]
+        if n_ids > n_items:
+            return fail(errors, SMALL_CATALOGUE, first + i, n_ids)
+    return True
+
+
+@helper
 def collect_block(lists, tie_blocks, gains, program, scratch, ties, span, errors):
     """Write the hits of a span of users that are relevant under some condition; return False on an error."""
+    if gains is None and tie_blocks is None and len(lists.hit_counts) > 0:
+        return copy_known(lists, program.n_items, scratch, span, errors)
     at = span.at
     positions, sources, table, marks = scratch.positions[at], scratch.sources[at], scratch.table[at], scratch.marks[at]
     ranks, event_gains, bounds = scratch.ranks[at, 0], scratch.gains[at, 0], scratch.bounds[at, 0]
@@ -282,16 +306,18 @@ def block_of(scratch, users, indptr, span, which):
 @helper
 def evaluate_condition(condition, task, block, gains, ties, at):
     """Count users and run the operations of one condition on its events; return False on an error."""
-    program, totals = task.program, task.totals
+    program, totals, scratch = task.program, task.totals, task.scratch
+    errors, general = totals.errors[at], totals.general[at]
+    room = SumRoom(task.users.groups, totals.fixed[at], general, errors, scratch.masked[at], scratch.digits[at])
     if program.find:
         bounds, n_events = block.bounds, block.bounds[START, block.n]
         count_hits(block.ranks, n_events, program.bucket, block.counts, block.n)
         rules, people = program.policies[condition], totals.counts[at, :, condition]
-        if not judge_users(block, rules, people, task.users.groups, totals.errors[at]):
+        if not judge_users(block, rules, people, task.users.groups, errors):
             return False
         if condition == 0:
             add_data_counts(bounds[N_RELEVANT], bounds[N_LISTED], n_events, block.n, totals.data_counts[at])
-    if not run_program(condition, program, block, gains, ties, totals.errors[at]):
+    if not run_program(condition, program, block, gains, ties, room):
         return False
     store_rows(program.stored_rows, totals.stored, condition, block.rows, block.status, block.first, block.n)
     return True
@@ -325,5 +351,3 @@ def evaluate_bin(lists, tie_blocks, gains, task, tie_scratch, at):
             block = block_of(scratch, task.users, indptr, span, which)
             if not evaluate_condition(condition, task, block, gains, ties, at):
                 return
-        if not add_rows(program, task.users.groups, task.totals, scratch, span):
-            return

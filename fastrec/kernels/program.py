@@ -9,6 +9,7 @@ import numpy as np
 
 from fastrec.kernels.codes import (
     ADD,
+    ADD_UP,
     ANY_HIT,
     BLANK,
     CASCADE,
@@ -50,6 +51,7 @@ from fastrec.kernels.codes import (
 )
 from fastrec.kernels.gains import map_gain
 from fastrec.kernels.hits import sort_descending
+from fastrec.kernels.sums import add_row, has_no_zero
 from fastrec.kernels.ties import (
     Cut,
     Series,
@@ -85,8 +87,8 @@ class Program(NamedTuple):
     gain_tables: Array  # float64 (n_gain_tables, longest table)
     constants: Array  # float64 (n_constants,): fill the first rows
     limits: Array  # float64 (n_limits, 2)
-    sums: Array  # int64 (n_sums, 2): rows to sum, and -1 or the row of a mask: where that is 0, so is the value
-    n_fixed: int  # the first rows to sum have values within [-1, 1]
+    n_fixed: int  # sums of values within [-1, 1]; they are numbered first
+    n_general: int  # sums of any values
     stored_rows: Array  # int64 (n_stored, 3): row, condition, whether the policies of the call apply to it
     n_rows: int
     depth: int  # ranks whose order some operation reads
@@ -111,7 +113,7 @@ class Block(NamedTuple):
     ranks: Array  # int32 (n_events,)
     gains: Array  # float64 (n_events,)
     bounds: Array  # int64 (4, BLOCK + 1): START, N_RELEVANT, N_LISTED, SORTED_START
-    counts: Array  # int64 (n_cutoffs + 1, BLOCK): hits within each cut-off, and in the whole list
+    counts: Array  # int64 (n_cutoffs + 1, BLOCK): hits within each cut-off, and within the limits of HITS_AT
     sums: Array  # float64 (3, n_events): running sums, sorted gains, their running sums
     status: Array  # int64 (BLOCK,)
     rows: Array  # float64 (n_rows, BLOCK)
@@ -155,13 +157,23 @@ def gain_series(series, ranks, gains, graded, sums, n_events):
 
 
 @helper
-def weight_series(ranks, weights, sums, n_events):
-    """Write running sums of kind WEIGHT, which most metrics use."""
-    total = 0.0
-    for e in range(n_events):
-        rank = ranks[e]
+def weight_series(ranks, weights, sums, half, n_events):
+    """Write running sums of kind WEIGHT, which most metrics use.
+
+    `half` is where a user starts near the middle: two sums at a time wait less, as each waits for its last addition.
+    """
+    total, other, both = 0.0, 0.0, min(half, n_events - half)
+    for e in range(both):
+        rank, second = ranks[e], ranks[half + e]
         total = (0.0 if rank == 0 else total) + weights[rank]
+        other = (0.0 if second == 0 else other) + weights[second]
+        sums[e], sums[half + e] = total, other
+    for e in range(both, half):
+        total = (0.0 if ranks[e] == 0 else total) + weights[ranks[e]]
         sums[e] = total
+    for e in range(half + both, n_events):
+        other = (0.0 if ranks[e] == 0 else other) + weights[ranks[e]]
+        sums[e] = other
 
 
 @helper
@@ -205,14 +217,21 @@ def read_sorted(sums, starts, limits, out, n):
 
 
 @helper
-def hits_at(ranks, start, limits, cutoff, out, n):
-    """Count hits within the first limits[i] ranks and within the cut-off."""
+def count_within(ranks, start, limits, counts, n):
+    """Count hits within the first limits[i] ranks."""
     i, hits = -1, 0
     for e in range(start[n]):
         is_hit = ranks[e] > 0
         i += not is_hit
-        hits = (hits if is_hit else 0) + (is_hit & (ranks[e] <= min(np.int64(limits[i]), cutoff)))
-        out[i] = hits
+        hits = (hits if is_hit else 0) + (is_hit & (ranks[e] <= np.int64(limits[i])))
+        counts[i] = hits
+
+
+@helper
+def fill_least(counts, others, out, n):
+    """Write the smaller of two integers as a row."""
+    for i in range(n):
+        out[i] = min(counts[i], others[i])
 
 
 @helper
@@ -298,7 +317,7 @@ def start_series(series, block, n_tied, ties, graded):
     """Write the running sums of a series over the hits of each user."""
     n_events, sums = block.bounds[START, block.n], block.sums[0]
     if series.kind == WEIGHT:
-        weight_series(block.ranks, series.weights, sums, n_events)
+        weight_series(block.ranks, series.weights, sums, block.bounds[START, block.n // 2], n_events)
     elif series.kind == PRECISION or series.kind == FIRST or series.kind == LAST:
         rank_series(series.kind, block.ranks, series.weights, sums, n_events)
     elif graded or series.kind == CASCADE:
@@ -384,13 +403,14 @@ def first_beyond(values, limits, n):
 
 
 @helper
-def run_program(condition, program, block, gains, ties, errors):
+def run_program(condition, program, block, gains, ties, room):
     """Run the operations of one condition over a block of users; return False on an error.
 
     `gains` is None, or the gains of the truth. `ties` is None, or the tie blocks of the events; users with ties that
-    matter then get expected values.
+    matter then get expected values. `room` is a `SumRoom`.
     """
-    graded, n_tied, series = gains is not None, np.int64(0), series_of(program, WEIGHT, 0, 0)
+    graded, n_tied, series, errors = gains is not None, np.int64(0), series_of(program, WEIGHT, 0, 0), room.errors
+    last_mask, is_full, last_limits = np.int64(-1), True, np.int64(-1)  # most sums have the same mask
     if ties is not None:
         if program.expected:
             n_tied = find_tied_users(block.bounds, block.gains, graded, program.depth, ties, block.n)
@@ -402,14 +422,22 @@ def run_program(condition, program, block, gains, ties, errors):
     for at in range(program.condition_ops[condition], program.condition_ops[condition + 1]):
         op = program.ops[at]
         code, a, b, out = op[0], op[2], op[3], block.rows[op[1]]
-        if code == SERIES:
+        if code == ADD_UP:
+            if b != a and b != last_mask:
+                last_mask, is_full = b, has_no_zero(block.rows[b, : block.n])
+            row, mask = block.rows[a, : block.n], block.rows[b, : block.n]
+            if not add_row(row, mask, b != a and not is_full, op[4], room, block.first):
+                return False
+        elif code == SERIES:
             series = series_of(program, a, b, op[4])
             start_series(series, block, n_tied, ties, graded)
         elif code == READ or code == HITS or code == ANY_HIT or code == READ_MEAN or code == READ_PAIRS:
             read_events(code, a, series, program, block, ties, graded, out)
         elif code == HITS_AT:
-            limits = block.rows[b]
-            hits_at(block.ranks, block.bounds[START], limits, program.cutoffs[a], out, block.n)
+            within, limits = block.counts[len(program.cutoffs)], block.rows[b]
+            if b != last_limits:
+                count_within(block.ranks, block.bounds[START], limits, within, block.n)
+            fill_least(within, block.counts[a], out, block.n)
             if ties is not None:
                 read_expected_hits_at(program.cutoffs[a], block.bounds, limits, n_tied, ties, out)
         elif code == CHECK:
@@ -424,4 +452,5 @@ def run_program(condition, program, block, gains, ties, errors):
                 read_gains(op, condition, program, block, gains)
         else:
             read_block(code, a, b, program, block, out)
+        last_limits = b if code == HITS_AT else np.int64(-1)
     return True

@@ -22,7 +22,6 @@ from fastrec.kernels.codes import (
 from fastrec.kernels.lists import Span, block_of, evaluate_condition, filter_block, ties_of
 from fastrec.kernels.positives import all_equal, collect_scores, count_short_users
 from fastrec.kernels.row_statistics import asks_order, error_statistics, order_statistics, row_statistics
-from fastrec.kernels.sums import add_rows
 from fastrec.runtime.compiler import helper
 
 Array = np.ndarray[Any, Any]
@@ -81,5 +80,3 @@ def evaluate_score_bin(log, weights, extra, gains, task, tie_scratch, at):
                 ties = None
             if not evaluate_condition(condition, task, block, gains, ties, at):
                 return
-        if not add_rows(program, task.users.groups, totals, scratch, span):
-            return

@@ -18,7 +18,7 @@ from fastrec.kernels.codes import (
 )
 from fastrec.runtime.compiler import helper
 
-__all__ = ["Totals", "add_data_counts", "add_rows", "add_values", "store_rows"]
+__all__ = ["SumRoom", "Totals", "add_data_counts", "add_row", "add_values", "has_no_zero", "store_rows"]
 
 
 Array = np.ndarray[Any, Any]
@@ -41,6 +41,17 @@ class Totals(NamedTuple):
     data_counts: Array  # int64 (bins, N_DATA_COUNTS)
     errors: Array  # int64 (bins, 3): code, user, detail
     stored: Array  # float64 (n_stored, n_users)
+
+
+class SumRoom(NamedTuple):
+    """The groups of users, the totals of a bin, and working memory to add rows to them."""
+
+    groups: Array  # int32 (n_groupings, n_users), see `fastrec.kernels.lists.UserArrays`
+    fixed: Array  # int64 (n_groups + 1, n_fixed, 6)
+    general: Array  # int64 (n_groups + 1, n_general, 2, DIGITS)
+    errors: Array  # int64 (3,): code, user, detail
+    masked: Array  # float64 (BLOCK,): values under a mask
+    digits: Array  # int64 (6,): of a sum
 
 
 @helper
@@ -176,57 +187,40 @@ def keep_masked(row, mask, out):
 
 
 @helper
-def add_rows_of_group(program, scratch, at, users, fixed, general, errors):
-    """Add the rows of some users of a block, with 0 where their masks are 0, to the sums of one group.
+def add_row(row, mask, is_masked, place, room, first):
+    """Add a row of the users from `first` on, with 0 where a mask is 0, to a sum of all users and of each group.
 
-    Return False on an error; its user is numbered within the block.
+    Return False on an error.
     """
-    rows, masked, digits = scratch.rows[at], scratch.masked[at], scratch.digits[at]
-    first, last = users
-    last_mask, is_full = np.int64(-1), True  # most rows have the same mask
-    for j in range(len(program.sums)):
-        r, mask = program.sums[j]
-        row = rows[r, first:last]
-        if mask >= 0 and mask != last_mask:
-            last_mask, is_full = mask, has_no_zero(rows[mask, first:last])
-        if mask >= 0 and not is_full:
-            keep_masked(row, rows[mask, first:last], masked)
-            row = masked[: last - first]
-        of_general = j - program.n_fixed
-        if of_general < 0:
-            if add_fixed(row, 1.0, fixed[j]) > 0:
-                errors[0], errors[1], errors[2] = OUT_OF_RANGE, first + first_outside(row), j
-                return False
-        else:
-            outside = add_values_of_row(row, digits, general[of_general])
-            if outside >= 0:
-                errors[0], errors[1], errors[2] = OVERFLOW, first + outside, of_general
-                return False
-    return True
-
-
-@helper
-def add_rows(program, groups, totals, scratch, span):
-    """Add the rows of a block to the sums of all users and of each group; return False on an error."""
-    at, first, n = span.at, span.first, span.n
-    fixed, general, errors = totals.fixed[at], totals.general[at], totals.errors[at]
-    for g in range(-1, len(groups)):  # -1 for all users: the whole block at once, else neighbours of one group
+    if is_masked:
+        keep_masked(row, mask, room.masked)
+        row = room.masked[: len(row)]
+    of_general = place - room.fixed.shape[1]
+    for g in range(-1, len(room.groups)):  # -1 for all users: the whole block at once, else neighbours of one group
         end = 0
-        while end < n:
-            i, end, group = end, n, 0
+        while end < len(row):
+            i, end, group = end, len(row), 0
             if g >= 0:
-                group = groups[g, first + i]
+                group = room.groups[g, first + i]
                 end = i + 1
-                while end < n and groups[g, first + end] == group:
+                while end < len(row) and room.groups[g, first + end] == group:
                     end += 1
-            if not add_rows_of_group(program, scratch, at, (i, end), fixed[group], general[group], errors):
-                errors[1] += first
-                return False
+            part = row[i:end]
+            if of_general < 0:
+                if add_fixed(part, 1.0, room.fixed[group, place]) > 0:
+                    room.errors[0], room.errors[1] = OUT_OF_RANGE, first + i + first_outside(part)
+                    room.errors[2] = place
+                    return False
+            else:
+                outside = add_values_of_row(part, room.digits, room.general[group, of_general])
+                if outside >= 0:
+                    room.errors[0], room.errors[1], room.errors[2] = OVERFLOW, first + i + outside, of_general
+                    return False
     return True
 
 
 def add_values(values, groups, general, digits):
-    """Add rows of values (n_rows, n_users) to the exact sums of `add_rows`.
+    """Add rows of values (n_rows, n_users) to the exact sums of `add_row`.
 
     Return a user with a value that is not finite, or -1. `groups` is None, or int32 (n_users,). `general` is that of
     `Totals`, of one bin. `digits` is room for those of a sum.

@@ -492,7 +492,7 @@ class Plan:
         ]
         return Program(
             **writer.arrays(extent),
-            **self.direct.program_rows(writer),
+            **self.direct.sizes(),
             stored_rows=np.array(stored, np.int64).reshape(-1, 3),
             find=True,
             n_items=self.asked.n_items if self.reads_size and self.asked.n_items else ANY_SIZE,

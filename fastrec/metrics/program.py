@@ -35,13 +35,18 @@ class ConditionRows(NamedTuple):
     min_gain: float
     rows: tuple[Row, ...]  # to store
     checks: tuple[tuple[Row, float, float], ...] = ()
-    sums: tuple[Row, ...] = ()  # to sum; the kernel applies the mask of a `SELECT`, so that row is not filled
+    sums: tuple[tuple[int, Row], ...] = ()  # to sum, each after the number of its sum
+
+    @property
+    def filled(self) -> tuple[Row, ...]:
+        """Rows that operations fill. Those to sum are filled without the mask of a `SELECT`, which sums apply."""
+        parts = (row.parts if row.key == op.SELECT else (row,) for _, row in self.sums)
+        return (*(check[0] for check in self.checks), *self.rows, *itertools.chain.from_iterable(parts))
 
     @property
     def kept(self) -> tuple[Row, ...]:
-        """Rows that operations fill and kernels read afterwards: those to store, those to sum, the masks of these."""
-        parts = (row.parts if row.key == op.SELECT else (row,) for row in self.sums)
-        return (*self.rows, *itertools.chain.from_iterable(parts))
+        """Rows that must stay after all operations: those to store, and masks, of which sums know the last."""
+        return (*self.rows, *(row.parts[0] for _, row in self.sums if row.key == op.SELECT))
 
 
 def walk(rows: Iterable[Row]) -> Iterator[Row]:
@@ -161,9 +166,7 @@ class Writer:
         self._gain_maps: dict[Any, int] = {"linear": 0}
         self._limits: list[tuple[float, float]] = []
         self._statistics: list[tuple[int, float, int, int]] = []
-        everything = list(
-            walk(row for condition in conditions for row in (*condition.kept, *(c[0] for c in condition.checks)))
-        )
+        everything = list(walk(row for condition in conditions for row in condition.filled))
         leaves = [row for row in everything if is_leaf(row)]
         self._constants = {
             value: i for i, value in enumerate(dict.fromkeys(row.key[1] for row in leaves if row.key[0] == "constant"))
@@ -204,28 +207,24 @@ class Writer:
         """Return the number of a row that the program fills."""
         return self._row_of[condition][row.identity]
 
-    def masked_numbers(self, condition: int, row: Row) -> tuple[int, int]:
-        """Return the number of a row to sum, and that of its mask, -1 without one."""
-        if row.key == op.SELECT:
-            return self.row_number(condition, row.parts[1]), self.row_number(condition, row.parts[0])
-        return self.row_number(condition, row), -1
-
     def _write_condition(self, condition: ConditionRows) -> None:
         self._known: dict[Hashable, int] = {}
         self._row_of.append(self._known)
-        wanted = [*condition.kept, *(check[0] for check in condition.checks)]
-        self._leaves = {row.identity: row for row in walk(wanted) if is_leaf(row)}
-        for row in wanted:
-            self._write(row)
+        self._leaves = {row.identity: row for row in walk(condition.filled) if is_leaf(row)}
         for row, low, high in condition.checks:
-            self._ops.append((op.CHECK, 0, self._known[row.identity], len(self._limits), 0))
+            self._ops.append((op.CHECK, 0, self._write(row), len(self._limits), 0))
             self._limits.append((low, high))
+        for row in condition.rows:
+            self._write(row)
+        for number, row in condition.sums:
+            mask, value = row.parts if row.key == op.SELECT else (row, row)
+            self._ops.append((op.ADD_UP, 0, self._write(value), self._write(mask), number))
 
     def _share_rows(self, conditions: list[ConditionRows]) -> None:
         """Number rows again, so that a row takes the place of one that no later operation reads.
 
         Fewer rows stay in faster caches. No operation writes to a row that it reads: compilers would make its loop work
-        on one value at a time. Kernels read rows of conditions after all operations, and fill others before them.
+        on one value at a time. Kernels read some rows after all operations, and fill others before them.
         """
         own = zip(self._row_of, conditions, strict=True)
         wanted = [{row.identity: known[row.identity] for row in condition.kept} for known, condition in own]
@@ -268,8 +267,10 @@ class Writer:
         kind, name = row.key[0], row.identity
         if kind == "constant":
             self._known[name] = self._constants[row.key[1]]
+        elif kind == "series" and self._series_of(row) == _NUMBER_OF_HITS:
+            self._known[name] = self._write(Row(("hits", row.key[1])))
         elif kind in _READ:
-            self._write_series(row.key[2:])
+            self._write_series(self._series_of(row))
         elif kind == "ideal" and self.graded:
             self._write_ideals(row.key[1:3])
         elif kind in ("ideal", "cumulative"):
@@ -281,20 +282,31 @@ class Writer:
         elif kind == "provided":
             self._emit(op.GIVEN, name, self._given[row.key])
         elif kind == "hits_at":
-            self._emit(op.HITS_AT, name, self._cutoff(row.key[1]), self._write(row.parts[0]))
+            self._write_hits_at(row)
         elif kind in _COUNTED:
             self._emit(_COUNTED[kind], name, self._cutoff(row.key[1]))
         else:
             self._emit(_PLAIN_LEAVES[kind], name, row.key[1] if kind == "given" else 0)
 
+    def _write_hits_at(self, row: Row) -> None:
+        """Write the hits within limits at all cut-offs, one operation after the other: kernels count them once."""
+        limits = self._write(row.parts[0])
+        for name, leaf in self._leaves.items():
+            if leaf.key[0] == "hits_at" and leaf.parts[0].identity == row.parts[0].identity:
+                self._emit(op.HITS_AT, name, self._cutoff(leaf.key[1]), limits)
+
+    def _series_of(self, row: Row) -> tuple[Any, ...]:
+        """Return the series that a row reads. In plain programs all gains are 1."""
+        kind, weight, gain = row.key[2:]
+        is_plain = kind == op.GAIN_WEIGHT and not self.graded
+        return (op.WEIGHT, weight, "linear") if is_plain else (kind, weight, gain)
+
     def _write_series(self, series: tuple[Any, ...]) -> None:
         """Write one walk over the hits that yields the values at all cut-offs."""
         kind, weight, gain = series
-        if kind == op.GAIN_WEIGHT and not self.graded:
-            kind = op.WEIGHT
         self._ops.append((op.SERIES, 0, kind, self._weight(weight), self._gain_map(gain)))
         for name, leaf in self._leaves.items():
-            if leaf.key[0] in _READ and leaf.key[2:] == series:
+            if leaf.key[0] in _READ and self._series_of(leaf) == series:
                 self._emit(_READ[leaf.key[0]], name, self._cutoff(leaf.key[1]))
 
     def _write_ideals(self, source: tuple[int, int | None]) -> None:
@@ -387,10 +399,11 @@ class Writer:
 
 
 _ARITHMETIC = range(op.ADD, op.BLANK + 1)
-_READS_A = frozenset([op.READ_SORTED, op.CHECK, *_ARITHMETIC])  # operations with a row as a
-_READS_B = frozenset([op.HITS_AT, op.CUMULATIVE, *_ARITHMETIC]) - {op.SQUARE_ROOT, op.LOGARITHM}
-_WITHOUT_ROW = frozenset([op.SERIES, op.SORT_GAINS, op.SORTED_SERIES, op.CHECK])  # they fill none
+_READS_A = frozenset([op.READ_SORTED, op.CHECK, op.ADD_UP, *_ARITHMETIC])  # operations with a row as a
+_READS_B = frozenset([op.HITS_AT, op.CUMULATIVE, op.ADD_UP, *_ARITHMETIC]) - {op.SQUARE_ROOT, op.LOGARITHM}
+_WITHOUT_ROW = frozenset([op.SERIES, op.SORT_GAINS, op.SORTED_SERIES, op.CHECK, op.ADD_UP])  # they fill none
 _COUNTED = {"hits": op.HITS, "any_hit": op.ANY_HIT}
+_NUMBER_OF_HITS = (op.WEIGHT, "one", "linear")
 _READ = {"series": op.READ, "mean_precision": op.READ_MEAN, "listed_pairs": op.READ_PAIRS}
 _FROM_HITS = _CUT = (*_COUNTED, "hits_at", *_READ)
 _GAINED = (*_READ, "ideal")

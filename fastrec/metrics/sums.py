@@ -69,12 +69,10 @@ class SumList:
         """Return the sums in the order of the totals."""
         return [i for fixed in (True, False) for i, each in enumerate(self.sums) if each.fixed is fixed]
 
-    def program_rows(self, writer: Writer) -> dict[str, Any]:
-        """Return the fields of a kernel's `Program` that name the rows of sums, in the order of the totals."""
-        ordered = [self.sums[i] for i in self.ordered()]
-        numbers = [writer.masked_numbers(each.condition, each.row) for each in ordered]
-        sums = np.array(numbers, np.int64).reshape(-1, 2)
-        return {"sums": sums, "n_fixed": sum(each.fixed for each in ordered)}
+    def sizes(self) -> dict[str, Any]:
+        """Return the fields of a kernel's `Program` with the numbers of sums."""
+        n_fixed = sum(each.fixed for each in self.sums)
+        return {"n_fixed": n_fixed, "n_general": len(self.sums) - n_fixed}
 
     def scales(self) -> list[int]:
         """Return the step of each sum, as a power of 1/2."""
@@ -90,8 +88,9 @@ class SumList:
 
 
 def rows_of_condition(sums: SumList, condition: int, stored: list[tuple[int, Row]]) -> tuple[Any, Any, Any]:
-    """Return the rows of a condition to store, its checks, and the rows to sum."""
-    summed = tuple(each.row for each in sums.sums if each.condition == condition)
+    """Return the rows of a condition to store, its checks, and the rows to sum with the numbers of their sums."""
+    places = {i: nth for nth, i in enumerate(sums.ordered())}
+    summed = tuple((places[i], each.row) for i, each in enumerate(sums.sums) if each.condition == condition)
     checks = [(check.row, check.low, check.high) for check in sums.checks if check.condition == condition]
     return tuple(row for at, row in stored if at == condition), tuple(checks), summed
 
@@ -100,7 +99,7 @@ def program_of_sums(sums: SumList, writer: Writer) -> Program:
     """Return a program that adds given rows of users, and reads neither lists nor truth."""
     return Program(
         **writer.arrays(Extent(0, 0)),
-        **sums.program_rows(writer),
+        **sums.sizes(),
         stored_rows=np.zeros((0, 3), np.int64),
         find=False,
         n_items=ANY_SIZE,
