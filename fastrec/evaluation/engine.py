@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrec.evaluation.exact import sum_digits
-from fastrec.evaluation.given import GivenRows
+from fastrec.evaluation.given import NO_EVENTS, GivenRows
 from fastrec.evaluation.run import KernelInput, launch
 from fastrec.evaluation.sources import ListSource, Scores
 from fastrec.exceptions import MetricError
@@ -154,7 +154,7 @@ def _run_direct(plan: Plan, program: Program, batch: Batch, per_user: Array | No
     """Compute all metrics in the kernel, in several launches for large inputs."""
     source = batch.source
     stored = np.empty((plan.n_stored, 0)) if per_user is None else per_user
-    users = UserArrays(batch.groups, read_only(batch.given.whole))
+    users = UserArrays(batch.groups, *map(read_only, (batch.given.whole, *NO_EVENTS)))
     n_users = source.n_users
     for blocks in _launches(source, len(program.ops), batch.n_threads):
         totals = launch(source, program, users, stored, batch.n_groups, blocks, batch.n_threads)
@@ -171,11 +171,11 @@ def _run_parts(plan: Plan, program: Program, batch: Batch, per_user: Array | Non
 
     def work(sums: _LaunchSums, at: int) -> None:
         first, last = at * size, min((at + 1) * size, n_users)
-        given, listed = batch.given.part(first, last)
+        *given, listed = batch.given.part(first, last)
         source = batch.source.part(first, last)
         if isinstance(source, ListSource):
             source = source.with_hits(listed)
-        users = UserArrays(read_only(batch.groups[:, first:last]), read_only(given))
+        users = UserArrays(read_only(batch.groups[:, first:last]), *map(read_only, given))
         blocks = np.arange(-(-(last - first) // op.BLOCK))
         stored = np.empty((plan.n_stored, 0 if array_program is None and per_user is None else last - first))
         totals = launch(source, program, users, stored, batch.n_groups, blocks, 1)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from fastrec.exceptions import MetricError
 from fastrec.inputs.lists import Names
-from fastrec.inputs.parts import take_rows
+from fastrec.inputs.parts import take_neighbours
 from fastrec.inputs.slots import BatchSides
 from fastrec.kernels.listed import Listed
 from fastrec.metrics.plan import Plan
@@ -20,6 +20,19 @@ __all__ = ["GivenRows"]
 
 Array = np.ndarray[Any, Any]
 ProviderRows = tuple[Provider, list[tuple[Any, ...]], slice]  # the keys of a provider, and where their rows go
+NO_EVENTS = np.zeros((0, 0)), np.zeros((0, 0), np.int32)
+
+
+class GivenPart(NamedTuple):
+    """The given numbers of some users, as in `fastrec.kernels.lists.UserArrays`, and their hits.
+
+    These are None if no provider asks for them, or if the rows of a user are at fault.
+    """
+
+    rows: Array
+    events: Array
+    last: Array
+    listed: Listed | None
 
 
 class GivenRows:
@@ -28,47 +41,50 @@ class GivenRows:
     def __init__(self, plan: Plan, sides: Mapping[str, Any], weights: Array | None, n_users: int) -> None:
         self._plan = plan
         self._sides = sides
-        self._n_rows = 1 + len(plan.provided)
         self._kept = np.zeros((1, 0)) if weights is None else weights.reshape(1, -1)
         self._of_kept = [0]
         self._by_part: list[ProviderRows] = []
+        self._by_event: list[ProviderRows] = []
         if plan.provided:
             self._kept = self._fill_whole(weights, n_users)
 
     @property
     def in_parts(self) -> bool:
         """Whether `part` must be asked for the rows of some users at a time."""
-        return bool(self._by_part)
+        return bool(self._by_part or self._by_event)
 
     @property
     def whole(self) -> Array:
         """The rows of all users, float64 (n_rows, n_users), if none is filled in parts; (1, 0) if there are none."""
         return self._kept
 
-    def part(self, first: int, last: int) -> tuple[Array, Listed | None]:
-        """Return the rows of the users first..last-1, float64 (n_rows, last - first), and their hits.
-
-        These are None if no provider asks for them, or if the rows of a user are at fault.
-        """
-        if not self._by_part:
-            return self._kept[:, first:last], None
-        rows = np.empty((self._n_rows, last - first))
+    def part(self, first: int, last: int) -> GivenPart:
+        """Return what is given of the users first..last-1."""
+        if not self.in_parts:
+            return GivenPart(self._kept[:, first:last], *NO_EVENTS, None)
+        places, sides = self._plan.places, self._sides_of(first, last)
+        rows = np.empty((1 + len(places.rows), last - first))
         rows[self._of_kept] = self._kept[:, first:last]
-        sides = self._sides_of(first, last)
         for own, keys, at in self._by_part:
             self._fill(own, keys, sides, rows[at], first)
+        events, last_events = NO_EVENTS
+        if self._by_event:
+            events = np.empty((len(places.events), sides["number of events"]))
+            for own, keys, at in self._by_event:
+                self._fill(own, keys, sides, events[at], first)
+            last_events = sides["last events"](places.cutoffs)
         listed: Listed | None = sides.get("listed rows")
-        return rows, None if listed is None or listed.at_fault[0] else listed
+        return GivenPart(rows, events, last_events, None if listed is None or listed.at_fault[0] else listed)
 
     def _fill_whole(self, weights: Array | None, n_users: int) -> Array:
         """Return the weights and the statistics that take all users at once, and note where they and the others go."""
         whole: list[ProviderRows] = []
-        first = 1
-        for name, group in itertools.groupby(self._plan.provided, lambda key: key[1]):
-            keys = [key[2:] for key in group]
-            at, first = slice(first, first + len(keys)), first + len(keys)
-            own = self._provider(name)
-            (self._by_part if own.by_part else whole).append((own, keys, at))
+        for numbers in (self._plan.places.rows, self._plan.places.events):
+            for name, group in itertools.groupby(numbers, lambda key: key[1]):
+                own, keys = self._provider(str(name)), list(group)
+                at = slice(numbers[keys[0]], numbers[keys[-1]] + 1)
+                members = self._by_event if own.by_event else self._by_part if own.by_part else whole
+                members.append((own, [key[2:] for key in keys], at))
         self._of_kept += [nth for *_, at in whole for nth in range(at.start, at.stop)]
         kept = np.empty((len(self._of_kept), n_users))
         kept[0] = 0.0 if weights is None else weights
@@ -99,10 +115,11 @@ class GivenRows:
         with np.errstate(over="ignore", invalid="ignore"):
             is_sum_finite = np.isfinite(rows.sum())  # one pass, which mostly decides
         if not is_sum_finite and not np.isfinite(rows).all():
-            nth, user = np.argwhere(~np.isfinite(rows))[0]
+            nth, at = np.argwhere(~np.isfinite(rows))[0]
+            user = np.searchsorted(sides["listed rows"].starts, at + 1, side="right") - 1 if own.by_event else at
             raise MetricError(
                 f"{self._plan.askers[own.name]}: the provider {own.name} must fill finite numbers, "
-                f"found {rows[nth, user]} for the user at position {first + user}"
+                f"found {rows[nth, at]} for the user at position {first + user}"
             )
 
     def _asked_by(self, name: str, error: MetricError) -> MetricError:
@@ -110,8 +127,7 @@ class GivenRows:
 
     def _sides_of(self, first: int, last: int) -> BatchSides:
         """Return the lists and the truth of the users first..last-1."""
-        at = np.arange(first, last)
         names: Names = self._sides["names"]
-        names = names._replace(users=at if names.users is None else names.users[at])
-        sides = {name: take_rows(self._sides[name], at).read_only() for name in SIDES_OF_PARTS}
+        names = names._replace(users=np.arange(first, last) if names.users is None else names.users[first:last])
+        sides = {name: take_neighbours(self._sides[name], first, last).read_only() for name in SIDES_OF_PARTS}
         return BatchSides(sides, names=names, n_threads=1, lowest=self._sides["lowest"])

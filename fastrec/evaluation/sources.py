@@ -22,6 +22,7 @@ Array = np.ndarray[Any, Any]
 
 POSITIVES = "fastrec.kernels.positives"  # only scored rows need it
 CACHE_LINE = 64  # values that fill at least one cache line, whatever their size
+PADDING = 8  # values between rows: loads wait for stores to addresses that differ by a multiple of 4096 bytes
 NO_HITS = Listed(
     starts=np.zeros(0, np.int64),
     counts=np.zeros(0, np.int64),
@@ -218,7 +219,7 @@ def _edges(blocks: Array, n_users: int) -> tuple[Array, Array]:
 
 
 def _rows(program: Program, n_bins: int) -> Array:
-    rows = np.empty((n_bins, program.n_rows, op.BLOCK))
+    rows = np.empty((n_bins, program.n_rows, op.BLOCK + PADDING))
     rows[:, : len(program.constants)] = program.constants[:, None]
     return rows
 

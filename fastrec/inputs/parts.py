@@ -11,7 +11,7 @@ from fastrec.inputs.lists import JoinedSides
 from fastrec.inputs.sides import READ_SIDES
 from fastrec.inputs.users import Users
 
-__all__ = ["part_of_users", "take_rows"]
+__all__ = ["part_of_users", "take_neighbours", "take_rows"]
 
 Array = np.ndarray[Any, Any]
 
@@ -41,11 +41,15 @@ def part_of_users(given: JoinedSides, at: Array) -> JoinedSides:
 def take_rows(side: FlatSide, at: Array) -> FlatSide:
     """Return the rows of the users at some positions; those of neighbours are not copied."""
     if len(at) and at[-1] - at[0] == len(at) - 1 and (np.diff(at) == 1).all():
-        ends = side.indptr[at[0] : at[-1] + 2]
-        rows: Any = slice(ends[0], ends[-1])
-        ends = ends - ends[0]
-    else:
-        sizes = np.diff(side.indptr)[at]
-        ends = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        rows = np.arange(ends[-1]) + np.repeat(side.indptr[at] - ends[:-1], sizes)
+        return take_neighbours(side, at[0], at[-1] + 1)
+    sizes = np.diff(side.indptr)[at]
+    ends = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    rows = np.arange(ends[-1]) + np.repeat(side.indptr[at] - ends[:-1], sizes)
     return FlatSide(side.items[rows], ends, None if side.extra is None else side.extra[rows])
+
+
+def take_neighbours(side: FlatSide, first: int, last: int) -> FlatSide:
+    """Return the rows of the users first..last-1, without a copy."""
+    ends = side.indptr[first : last + 1]
+    rows = slice(ends[0], ends[-1])
+    return FlatSide(side.items[rows], ends - ends[0], None if side.extra is None else side.extra[rows])

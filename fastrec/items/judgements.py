@@ -10,11 +10,10 @@ import numpy as np
 
 from fastrec.inputs.ragged import read_only
 from fastrec.inputs.slots import BatchSides
-from fastrec.items.listed import fill_by_cutoffs, longest_of, of_listed, starts_among
+from fastrec.items.listed import discounts_of_ranks, keep_short, longest_of, of_listed, starts_among
 from fastrec.kernels import judgements as kernels
 from fastrec.metrics.judged import PROVIDER
 from fastrec.metrics.providers import provider
-from fastrec.metrics.rank_weights import rank_weights
 from fastrec.runtime.compiler import Entry
 from fastrec.runtime.threads import over_users
 
@@ -41,25 +40,26 @@ def _judged(sides: BatchSides, least: float) -> kernels.JudgedLists:
     return kernels.JudgedLists(*map(read_only, arrays))
 
 
+@keep_short
+def _powers(p: float, longest: int) -> Array:
+    powers: Array = read_only(np.multiply.accumulate(np.append(1.0, np.full(longest, p))))
+    return powers
+
+
 def _weights(name: str, parameters: tuple[float, ...], judged: kernels.JudgedLists) -> Array:
     """Return the weights of ranks that a kernel reads."""
-    longest = longest_of(judged.n_rec)
     if name == "sum_residual":
-        return np.multiply.accumulate(np.append(1.0, np.full(longest, parameters[0])))
-    return rank_weights("log2", longest) if name == "sum_by_misses" else judged.weights
+        return _powers(parameters[0], longest_of(judged.n_rec))
+    return discounts_of_ranks(longest_of(judged.n_rec)) if name == "sum_by_misses" else judged.weights
 
 
-@provider(PROVIDER, sides=["recs", "truth"], by_part=True)
+@provider(PROVIDER, sides=["recs", "truth"], by_part=True, by_event=True)
 def fill(sides: BatchSides, keys: Sequence[tuple[Any, ...]], out: Array) -> None:
-    """Fill statistics; a key has a cut-off, the name of a kernel, its parameters and the formula's `min_gain`."""
+    """Fill statistics; a key has the name of a kernel, its parameters and the formula's `min_gain`."""
     known = functools.cache(functools.partial(_judged, sides))
-
-    def fill_one(key: tuple[Any, ...], cutoffs: Array, found: Array) -> None:
-        name, parameters, least = key
+    for (name, parameters, least), values in zip(keys, out, strict=True):
         judged = known(least)
-        judged = judged._replace(weights=read_only(_weights(name, parameters, judged)))
-        given = judged, sides["cuts"](*cutoffs.tolist()), parameters, found
-        run = _entry(name).suited_to(len(judged.ranks) + found.size, *given, 0, 0)
+        judged = judged._replace(weights=_weights(name, parameters, judged))
+        given = judged, parameters, values
+        run = _entry(name).suited_to(len(judged.ranks), *given, 0, 0)
         over_users(functools.partial(run, *given), len(judged.n_rel), sides["n_threads"])
-
-    fill_by_cutoffs(keys, out, fill_one)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -15,13 +15,16 @@ from fastrec.kernels import listed as kernels
 from fastrec.kernels.ideal_gains import GradedLists
 from fastrec.metrics.program import UNCUT
 from fastrec.metrics.providers import is_relevant
+from fastrec.metrics.rank_weights import rank_weights
 from fastrec.runtime.compiler import Entry
 from fastrec.runtime.threads import over_users
 
-__all__ = ["fill_by_cutoffs", "graded_lists", "longest_of", "of_listed", "starts_among"]
+__all__ = ["discounts_of_ranks", "fill_by_cutoffs", "keep_short", "longest_of", "of_listed", "starts_among"]
 
+T = TypeVar("T")
 Array = np.ndarray[Any, Any]
 STEPS_PER_ROW = 8
+MAX_KEPT = 1 << 16  # numbers of ranks
 MAX_NARROW = 1 << 31  # events whose numbers fit into int32
 _find_last = Entry(kernels.find_last, "find_last", allocates=False)
 _sort_gains = Entry(kernels.sort_gains, "sort_gains", allocates=False)
@@ -54,16 +57,21 @@ def _listed(sides: BatchSides) -> kernels.Listed:
     return listed
 
 
-def _cuts(sides: BatchSides, *cutoffs: int) -> kernels.Cuts:
-    """Return ascending cut-offs, and find the last events of users within each."""
-    listed, n_users, ranks = sides["listed rows"], sides["truth"].n_users, np.array(cutoffs, np.int64)
+def _last_events(sides: BatchSides, cutoffs: Sequence[int]) -> Array:
+    """Return the last event of each user within ascending cut-offs, and the last of all."""
+    listed, n_users = sides["listed rows"], sides["truth"].n_users
     width = np.int32 if len(listed.ranks) < MAX_NARROW else np.int64
-    cuts = kernels.Cuts(ranks, np.empty((len(ranks) + 1, n_users), width), sides["room of events"])
+    found = np.empty((len(cutoffs) + 1, n_users), width)
     deepest = min(max([k for k in cutoffs if k != UNCUT], default=0), longest_of(listed.n_rec))
-    given = listed, cuts, np.searchsorted(ranks, np.arange(deepest + 2)).astype(np.int64)
-    run = _find_last.suited_to(STEPS_PER_ROW * (len(listed.ranks) + cuts.last.size), *given, 0, 0)
+    given = listed, found, np.searchsorted(cutoffs, np.arange(deepest + 2)).astype(np.int64)
+    run = _find_last.suited_to(STEPS_PER_ROW * (len(listed.ranks) + found.size), *given, 0, 0)
     over_users(functools.partial(run, *given), n_users, sides["n_threads"])
-    return cuts
+    return found
+
+
+def _n_events(sides: BatchSides) -> int:
+    listed = sides["listed rows"]
+    return int(listed.starts[-1] + listed.counts[-1]) if len(listed.starts) else 0
 
 
 def _gains_from_0(sides: BatchSides) -> Array:
@@ -73,14 +81,14 @@ def _gains_from_0(sides: BatchSides) -> Array:
 
 
 def _constant_events(sides: BatchSides, value: np.generic) -> Array:
-    return np.full(len(sides["listed rows"].ranks), value, value.dtype)
+    return np.full(sides["number of events"], value, value.dtype)
 
 
 # what follows from the gains of rows has one value for all rows of a truth without gains
 MADE["listed rows"] = _listed
 MADE["events of one value"] = lambda sides: functools.lru_cache(typed=True)(functools.partial(_constant_events, sides))
-MADE["room of events"] = lambda sides: np.empty(len(sides["listed rows"].ranks))  # for one kernel at a time
-MADE["cuts"] = lambda sides: functools.cache(functools.partial(_cuts, sides))
+MADE["number of events"] = _n_events
+MADE["last events"] = lambda sides: functools.partial(_last_events, sides)
 MADE["gains of truth"] = lambda sides: np.ones(1) if sides["truth"].extra is None else sides["truth"].extra
 MADE["gains of at least 0"] = _gains_from_0
 MADE["relevant rows"] = lambda sides: functools.cache(functools.partial(is_relevant, sides["gains of truth"]))
@@ -95,7 +103,7 @@ def of_listed(sides: BatchSides, values: Array) -> Array:
     if sides["truth"].extra is None or not len(values):
         own = sides["events of one value"](values[0] if len(values) else values.dtype.type(0))
     else:
-        own = values[sides["listed rows"].places]
+        own = values[sides["listed rows"].places[: sides["number of events"]]]
     return own
 
 
@@ -114,12 +122,13 @@ def longest_of(*lengths: Array) -> int:
     return max(int(own.max(initial=0)) for own in lengths)
 
 
-def graded_lists(sides: BatchSides, gains: Array, relevant: Array, missing: float) -> GradedLists:
+def _graded_lists(sides: BatchSides, least: float, missing: float) -> GradedLists:
     """Return the listed rows with their gains, and the gains of the best order of the relevant rows.
 
-    `gains` and `relevant` are those of the rows of the truth; a row that is not relevant has the gain `missing`.
+    `least` is the `min_gain` of a formula. A row that is not relevant has the gain `missing`.
     """
     truth, listed = sides["truth"], sides["listed rows"]
+    gains, relevant = sides["gains of at least 0"], sides["relevant rows"](least)
     starts, is_whole = starts_among(relevant, truth.indptr), bool(relevant.all())
     n_rel, first = np.diff(starts), starts[:-1]
     if truth.extra is None:
@@ -132,6 +141,22 @@ def graded_lists(sides: BatchSides, gains: Array, relevant: Array, missing: floa
     own = of_listed(sides, gains if is_whole else np.where(relevant, gains, missing))
     arrays = (listed.starts, listed.counts, listed.ranks, own, listed.n_rec, n_rel, ideals, first, starts)
     return GradedLists(*map(read_only, arrays))
+
+
+MADE["graded lists"] = lambda sides: functools.cache(functools.partial(_graded_lists, sides))
+
+
+def keep_short(make: Callable[..., T]) -> Callable[..., T]:
+    """Return a function that keeps what it has made lately, unless its last argument, a length, is large."""
+    kept = functools.lru_cache(maxsize=16)(make)
+    return lambda *given: (kept if given[-1] <= MAX_KEPT else make)(*given)
+
+
+@keep_short
+def discounts_of_ranks(longest: int) -> Array:
+    """Return 1 / log2(rank + 1) for ranks 0 (where it is 0) to `longest`."""
+    discounts: Array = read_only(rank_weights("log2", longest))
+    return discounts
 
 
 def fill_by_cutoffs(

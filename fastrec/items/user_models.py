@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from fastrec.inputs.slots import BatchSides
-from fastrec.items.listed import fill_by_cutoffs, graded_lists
+from fastrec.items.listed import fill_by_cutoffs
 from fastrec.kernels import user_models as kernels
 from fastrec.metrics.program import UNCUT
 from fastrec.metrics.providers import provider
@@ -25,18 +25,13 @@ _expect_gain = Entry(kernels.expect_gain, "expect_gain", allocates=True)
 @provider(MODELS, sides=["recs", "truth"], by_part=True)
 def fill(sides: BatchSides, keys: Sequence[tuple[Any, ...]], out: Array) -> None:
     """Fill gains per rank; a key has a cut-off, a kind of user model, its parameter, max_gain, depth and `min_gain`."""
-    gains = sides["gains of at least 0"]
-
-    @functools.cache
-    def known(least: float) -> Any:
-        return graded_lists(sides, gains, sides["relevant rows"](least), 0.0)
 
     def fill_one(key: tuple[Any, ...], cutoffs: Array, found: Array) -> None:
         kind, parameter, largest, depth, least = key
         goal = Fraction(parameter) * Fraction(largest)
         exact = float(goal), float(goal - Fraction(float(goal)))
         model = kernels.UserModel(kind, parameter, largest, exact, UNCUT if depth is None else depth)
-        given = known(least), model, cutoffs, found
+        given = sides["graded lists"](least, 0.0), model, cutoffs, found
         run = _expect_gain.suited_to(8 * len(given[0].ranks) + found.size, *given, 0, 0)
         over_users(functools.partial(run, *given), found.shape[1], sides["n_threads"])
 

@@ -39,6 +39,7 @@ SELECT: Final = 23  # out = row b where row a is not 0, else 0
 BLANK: Final = 24  # out = row b where row a is not 0, else NaN
 CHECK: Final = 25  # row a must be finite and within limits b
 ADD_UP: Final = 26  # add row a, with 0 where row b is 0, to sum c
+GIVEN_AT: Final = 27  # out = given number a of events, after the last event of each user within given cut-off b
 OP_WIDTH: Final = 5
 
 # rows of the bounds of a block's events

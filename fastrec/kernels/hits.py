@@ -60,7 +60,7 @@ class Scratch(NamedTuple):
     sources: Array  # int32 (bins, n_events)
     marks: Array  # int32 (bins, longest list + 1)
     status: Array  # int64 (bins, BLOCK), zeros
-    rows: Array  # float64 (bins, n_rows, BLOCK), constants filled in
+    rows: Array  # float64 (bins, n_rows, BLOCK or more), constants filled in
     ranks: Array  # int32 (bins, 2, n_events): events found, events kept under a condition
     gains: Array  # float64 (bins, 2, n_events), or no events if the truth has no gains
     bounds: Array  # int64 (bins, 2, 4, BLOCK + 1): START, N_RELEVANT, N_LISTED, SORTED_START

@@ -1,7 +1,7 @@
 """Gains of lists against those of the best order, rank by rank: measures of trec_eval for graded judgements.
 
-Each function works on a range of users, so that ranges can run in threads, and writes a number for each user and each
-of several ascending cut-offs, given as `Cuts` or as an array: into out (n_cutoffs, n_users).
+Each function works on a range of users, so that ranges can run in threads. Most write the measure after each event:
+that of a list which is cut below the event.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.kernels.listed import events_of, read_values
+from fastrec.kernels.listed import events_of
 from fastrec.kernels.runs import two_sum
 from fastrec.runtime.compiler import helper
 
@@ -36,13 +36,19 @@ class GradedLists(NamedTuple):
 
 
 class IdealSums(NamedTuple):
-    """Sums along the best orders at each rank from 0 on; those of user u start at `starts[u]`."""
+    """Sums along the best orders at each rank from 0 on; those of user u start at `starts[u]`.
+
+    Those that divide are 1 at rank 0: nothing is divided by 0, and no quotient depends on a branch. Compilers make one
+    of a choice between a quotient and another number, which processors cannot predict.
+    """
 
     starts: Array  # int64 (n_users,)
     discounts: Array  # float64: 1 / log2(rank + 1), from rank 0 on
-    dcg: Array  # float64 (n_ideals + n_orders,)
-    falls: Array  # int64, likewise: the rank down to which gains equal that at the next rank
-    gains: Array  # float64, likewise: sums of gains
+    dcg: Array  # float64 (n_ideals + n_orders,); 1 at rank 0
+    falls: Array  # int64, likewise: the rank where the gain of the next rank ends
+    levels: Array  # int64, likewise: the number of these ranks below
+    inverses: Array  # float64, likewise: the sum of 1 / DCG at these ranks below
+    gains: Array  # float64, likewise: sums of gains; 1 at rank 0
     counted: Array  # float64 (2, likewise): sums of gains, of which each counts as at least 1, and what rounding lost
 
 
@@ -60,18 +66,20 @@ def add_ideals(lists, sums, first, last):
                 counted, error = two_sum(counted, max(ideal, 1.0))
                 rest += error
             sums.dcg[own], sums.gains[own], sums.counted[0, own], sums.counted[1, own] = dcg, gains, counted, rest
-        fall = end - start
-        for at in range(end - 1, start - 1, -1):
-            sums.falls[at + order] = fall
-            if at > start and lists.ideals[at] != lists.ideals[at - 1]:
-                fall = at - start
+        sums.dcg[start + order], sums.gains[start + order] = 1.0, 1.0
+        own, fall, levels, inverse = start + order, end - start, 0, 0.0
+        sums.falls[own + fall], sums.levels[own + fall], sums.inverses[own + fall] = fall, 0, 0.0
+        for rank in range(end - start - 1, -1, -1):
+            if rank + 1 == end - start or lists.ideals[start + rank] != lists.ideals[start + rank + 1]:
+                fall, levels, inverse = rank + 1, levels + 1, inverse + 1.0 / sums.dcg[own + rank + 1]
+            sums.falls[own + rank], sums.levels[own + rank], sums.inverses[own + rank] = fall, levels, inverse
 
 
-def mean_at_hits(lists, sums, cuts, out, first, last):
+def mean_at_hits(lists, sums, values, first, last):
     """Write the mean of nDCG at the ranks of relevant items; those not listed have the DCG of the list's end."""
     u, hits, dcg, total = first - 1, 0, 0.0, 0.0
     begin, end = events_of(lists, first, last)
-    ranks, gains, values = lists.ranks[begin:end], lists.gains[begin:end], cuts.values[begin:end]
+    ranks, gains, values = lists.ranks[begin:end], lists.gains[begin:end], values[begin:end]
     for at in range(len(ranks)):
         is_row, rank = ranks[at] > 0, np.int64(ranks[at])
         is_hit = is_row & (gains[at] > 0.0)
@@ -80,49 +88,43 @@ def mean_at_hits(lists, sums, cuts, out, first, last):
         hits = (hits if is_row else 0) + is_hit
         discounted = gains[at] * sums.discounts[rank]
         dcg = (dcg if is_row else 0.0) + (discounted if is_hit else 0.0)
-        ndcg = dcg / sums.dcg[own + min(rank, n_rel)]
-        total = (total if is_row else 0.0) + (ndcg if is_hit else 0.0)
-        mean = (total + (n_rel - hits) * (dcg / sums.dcg[own + n_rel])) / n_rel
-        values[at] = mean if hits > 0 else 0.0
-    read_values(cuts, out, first, last)
+        total = (total if is_row else 0.0) + (dcg if is_hit else 0.0) / sums.dcg[own + min(rank, n_rel)]
+        values[at] = (total + (n_rel - hits) * (dcg / sums.dcg[own + n_rel])) / max(n_rel, 1)
 
 
-@helper
-def dcg_down_to(lists, sums, rank, at, end, dcg):
-    """Return the DCG of a list down to a rank, and the next event, from those at a rank above."""
-    while at < end and lists.ranks[at] <= rank:
-        dcg += lists.gains[at] * sums.discounts[lists.ranks[at]]
-        at += 1
-    return at, dcg
-
-
-def mean_at_levels(lists, sums, cuts, out, first, last):
-    """Write the mean of nDCG at the ranks where the ideal gain falls, and at the end of a list longer than that."""
-    for u in range(first, last):
+def sum_at_levels(lists, sums, values, first, last):
+    """Write the sum of nDCG at the ranks where the ideal gain falls, for a list without gain past the event."""
+    u, level, dcg, above = first - 1, 0, 0.0, 0.0  # down to rank `level` the sum is final, and `above`
+    begin, end = events_of(lists, first, last)
+    ranks, gains, values = lists.ranks[begin:end], lists.gains[begin:end], values[begin:end]
+    for at in range(len(ranks)):
+        rank = np.int64(ranks[at])
+        if rank == 0:
+            u, level, dcg, above = u + 1, 0, 0.0, 0.0
         n_rel, own = lists.n_rel[u], sums.starts[u]
-        at, end = lists.starts[u], lists.starts[u] + lists.counts[u]
-        dcg, above = 0.0, 0.0
-        rank, levels = 0, 0  # down to where all cut-offs to come have the same nDCG
-        for nth in range(len(out)):
-            n = min(cuts.cutoffs[nth], lists.n_rec[u])
-            while rank < n_rel and min(sums.falls[own + rank], n_rel) <= n:
-                rank = min(sums.falls[own + rank], n_rel)
-                at, dcg = dcg_down_to(lists, sums, rank, at, end, dcg)
-                above += dcg / sums.dcg[own + rank]
-                levels += 1
-            at, dcg = dcg_down_to(lists, sums, n, at, end, dcg)
-            if dcg == 0.0:
-                out[nth, u] = 0.0
-                continue
-            total, count, fall = above, levels, rank
-            while fall < n_rel:
-                fall = min(sums.falls[own + fall], n_rel)
-                total += dcg / sums.dcg[own + fall]
-                count += 1
-            if n > n_rel + 1:
-                total += dcg / sums.dcg[own + n_rel]
-                count += 1
-            out[nth, u] = total / count
+        fall = min(sums.falls[own + level], n_rel)
+        while level < n_rel and fall < rank:
+            above += dcg / sums.dcg[own + fall]
+            level, fall = fall, min(sums.falls[own + fall], n_rel)
+        dcg += gains[at] * sums.discounts[rank]
+        if level == n_rel:
+            values[at] = above
+        elif fall == n_rel:  # divided, so that the best order has exactly 1
+            values[at] = above + dcg / sums.dcg[own + n_rel]
+        else:
+            values[at] = above + dcg * sums.inverses[own + level]
+
+
+def share_of_best_dcg(lists, sums, values, first, last):
+    """Write the DCG as a share of that of the best order of all relevant items."""
+    u, dcg = first - 1, 0.0
+    begin, end = events_of(lists, first, last)
+    ranks, gains, values = lists.ranks[begin:end], lists.gains[begin:end], values[begin:end]
+    for at in range(len(ranks)):
+        is_row = ranks[at] > 0
+        u += not is_row
+        dcg = (dcg if is_row else 0.0) + gains[at] * sums.discounts[ranks[at]]
+        values[at] = dcg / sums.dcg[sums.starts[u] + lists.n_rel[u]]
 
 
 @helper
@@ -133,14 +135,14 @@ def discount_past(discounts, lost):
     return 1.0 / math.log2(2.0 + lost)
 
 
-def sum_by_lost_gain(lists, sums, cuts, out, first, last):
+def sum_by_lost_gain(lists, sums, values, first, last):
     """Write the sum over hits of gain / log2(2 + the gain that the list lacks down to there), over all gain.
 
     A rank of the best order counts as at least 1, also past its end.
     """
     u, found, rest, total = first - 1, 0.0, 0.0, 0.0
     begin, end = events_of(lists, first, last)
-    ranks, gains, values = lists.ranks[begin:end], lists.gains[begin:end], cuts.values[begin:end]
+    ranks, gains, values = lists.ranks[begin:end], lists.gains[begin:end], values[begin:end]
     for at in range(len(ranks)):
         is_row, rank = ranks[at] > 0, np.int64(ranks[at])
         u += not is_row
@@ -153,8 +155,7 @@ def sum_by_lost_gain(lists, sums, cuts, out, first, last):
         lacking = lost + ((sums.counted[1, best] - rest + error) + max(rank - n_rel, 0))
         # not below 0, but for copies of an item
         total = (total if is_row else 0.0) + gain * discount_past(sums.discounts, max(lacking, 0.0))
-        values[at] = total / sums.gains[own + n_rel] if total > 0.0 else 0.0
-    read_values(cuts, out, first, last)
+        values[at] = total / sums.gains[own + n_rel]
 
 
 class DepthWeights(NamedTuple):
@@ -189,40 +190,47 @@ def place_in_ideal(ideals, gain, taken):
 @helper
 def share_of_best(total, depth, n_rel, depths, is_normalized):
     """Return the overlap of two lists down to a depth: divided by the weights, or by the overlap of the ideal."""
-    if not is_normalized:
-        return total / depths.weights[depth]
-    best = depths.weights[n_rel] + n_rel * terms_between(depths, n_rel, depth)
-    return min(total / best, 1.0)
+    best = depths.weights[depth]
+    if is_normalized:
+        best = depths.weights[n_rel] + n_rel * terms_between(depths, n_rel, depth)
+    return min(total / (best if total > 0.0 else 1.0), 1.0)
+
+
+@helper
+def place_listed(lists, u, ideals, taken, ranks, places):
+    """Write the ranks of the listed relevant items, and their places in the ideal; return how many there are."""
+    taken[: len(ideals)] = 0
+    n = 0
+    for at in range(lists.starts[u], lists.starts[u] + lists.counts[u]):
+        gain = lists.gains[at]
+        if gain == gain:  # noqa: PLR0124 - not NaN
+            ranks[n], places[n] = lists.ranks[at], place_in_ideal(ideals, gain, taken)
+            n += 1
+    return n
 
 
 def overlap_with_ideal(lists, depths, is_normalized, cutoffs, out, first, last):
     """Write the overlap of lists with ideal lists: relevant items by falling gain, equal gains as in the list.
 
-    An item is common to both lists from the deeper of its rank and its place in the ideal on. The gains of items that
-    are not relevant are NaN.
+    An item is common to both lists from the deeper of its rank and its place in the ideal on. Writes a number for each
+    ascending cut-off and user, into out (n_cutoffs, n_users). The gains of items that are not relevant are NaN.
     """
-    most = 0
+    most, most_listed = 0, 0
     for u in range(first, last):
-        most = max(most, lists.n_rel[u])
+        most, most_listed = max(most, lists.n_rel[u]), max(most_listed, lists.counts[u])
     taken = np.empty(most, np.int64)  # places of the ideal, noted at the first of those with the same gain
+    ranks, places = np.empty(most_listed, np.int64), np.empty(most_listed, np.int64)
     for u in range(first, last):
-        n_rel, ideals = lists.n_rel[u], lists.ideals[lists.ideal_starts[u] : lists.ideal_starts[u] + lists.n_rel[u]]
-        taken[:n_rel] = 0
-        at, end = lists.starts[u], lists.starts[u] + lists.counts[u]
-        total, depth, common, in_place = 0.0, n_rel, 0, 0
+        n_rel, start = lists.n_rel[u], lists.ideal_starts[u]
+        n_hits = place_listed(lists, u, lists.ideals[start : start + n_rel], taken, ranks, places)
         for nth in range(len(cutoffs)):
             n = min(cutoffs[nth], lists.n_rec[u])
-            above, depth = depth, max(n, n_rel)
-            total += common * terms_between(depths, above, depth)
-            while at < end and lists.ranks[at] <= n:
-                rank, gain = np.int64(lists.ranks[at]), lists.gains[at]
+            depth, total, in_place, at = max(n, n_rel), 0.0, 0, 0
+            while at < n_hits and ranks[at] <= n:
+                total += terms_between(depths, max(ranks[at], places[at]) - 1, depth)
+                in_place += ranks[at] == places[at]
                 at += 1
-                if gain == gain:  # noqa: PLR0124 - not NaN
-                    place = place_in_ideal(ideals, gain, taken)
-                    total += terms_between(depths, max(rank, place) - 1, depth)
-                    common += 1
-                    in_place += rank == place
             if is_normalized and in_place == n_rel:
                 out[nth, u] = 1.0 if n_rel > 0 else 0.0  # without the rounding of sums
             else:
-                out[nth, u] = share_of_best(total, depth, n_rel, depths, is_normalized) if total > 0.0 else 0.0
+                out[nth, u] = share_of_best(total, depth, n_rel, depths, is_normalized)

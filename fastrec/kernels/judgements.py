@@ -1,8 +1,8 @@
 """Statistics of the judged items of lists: preferences, inferred and interpolated precision, what is not judged.
 
-Each function works on a range of users, so that ranges can run in threads, and writes a number for each user and each
-cut-off: into out (n_cutoffs, n_users). All but `mean_precision_of_levels` walk once along the events of all users,
-without a branch where a user begins, see `fastrec.kernels.listed.Listed`.
+Each function works on a range of users, so that ranges can run in threads, and walks once along their events, without
+a branch where a user begins, see `fastrec.kernels.listed.Listed`. It writes the statistic after each event: that of a
+list which is cut below the event.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from fastrec.kernels.listed import events_of, read_values
+from fastrec.kernels.listed import events_of
 from fastrec.runtime.compiler import helper
 
 Array = np.ndarray[Any, Any]
@@ -37,23 +37,22 @@ class JudgedLists(NamedTuple):
     weights: Array  # float64 (longest list + 1,): of ranks, for functions that weigh ranks
 
 
-def count_judged(judged, cuts, _, out, first, last):
+def count_judged(judged, _, values, first, last):
     """Count the judged items within a cut-off."""
     count = 0
     begin, end = events_of(judged, first, last)
-    ranks, kinds, values = judged.ranks[begin:end], judged.kinds[begin:end], cuts.values[begin:end]
+    ranks, kinds, values = judged.ranks[begin:end], judged.kinds[begin:end], values[begin:end]
     for at in range(len(ranks)):
         is_row = ranks[at] > 0
         count = (count if is_row else 0) + (is_row & (kinds[at] >= NOT_RELEVANT))
         values[at] = count
-    read_values(cuts, out, first, last)
 
 
-def sum_preferences(judged, cuts, parameters, out, first, last):
+def sum_preferences(judged, parameters, values, first, last):
     """Sum over hits the share of judged others that they are above: of n_rel, or of n_other if fewer (parameter 0)."""
     u, others, total = first - 1, 0, 0.0
     begin, end = events_of(judged, first, last)
-    ranks, kinds, values = judged.ranks[begin:end], judged.kinds[begin:end], cuts.values[begin:end]
+    ranks, kinds, values = judged.ranks[begin:end], judged.kinds[begin:end], values[begin:end]
     for at in range(len(ranks)):
         is_row, kind = ranks[at] > 0, kinds[at]
         u += not is_row
@@ -63,14 +62,13 @@ def sum_preferences(judged, cuts, parameters, out, first, last):
         share = 1.0 - min(others, n_rel) / most if others > 0 else 1.0
         total = (total if is_row else 0.0) + (share if is_row & (kind == RELEVANT) else 0.0)
         values[at] = total
-    read_values(cuts, out, first, last)
 
 
-def sum_inferred(judged, cuts, _, out, first, last):
+def sum_inferred(judged, _, values, first, last):
     """Sum over hits the precision that the judged items above them let expect."""
     hits, others, pooled, total = 0, 0, 0, 0.0
     begin, end = events_of(judged, first, last)
-    ranks, kinds, values = judged.ranks[begin:end], judged.kinds[begin:end], cuts.values[begin:end]
+    ranks, kinds, values = judged.ranks[begin:end], judged.kinds[begin:end], values[begin:end]
     for at in range(len(ranks)):
         is_row, kind, rank = ranks[at] > 0, kinds[at], max(np.int64(ranks[at]), np.int64(1))
         is_hit = is_row & (kind == RELEVANT)
@@ -82,7 +80,6 @@ def sum_inferred(judged, cuts, _, out, first, last):
         total = (total if is_row else 0.0) + (term if is_hit else 0.0)
         hits += is_hit
         values[at] = total
-    read_values(cuts, out, first, last)
 
 
 @helper
@@ -94,51 +91,48 @@ def hits_of_level(level, n_rel, rounding):
     return math.floor(least + 0.9)
 
 
-def find_precision(judged, cuts, parameters, out, first, last):
+def find_precision(judged, parameters, values, first, last):
     """Find the largest precision at the ranks with a level of recall; the parameters are the rounding and the level."""
     u, hits, best = first - 1, 0, 0.0
     begin, end = events_of(judged, first, last)
-    ranks, kinds, values = judged.ranks[begin:end], judged.kinds[begin:end], cuts.values[begin:end]
+    ranks, kinds, values = judged.ranks[begin:end], judged.kinds[begin:end], values[begin:end]
     for at in range(len(ranks)):
         is_row = ranks[at] > 0
         is_hit = is_row & (kinds[at] == RELEVANT)
         u += not is_row
         hits = (hits if is_row else 0) + is_hit
         is_deep = is_hit & (hits >= hits_of_level(parameters[1], judged.n_rel[u], parameters[0]))
-        precision = hits / max(np.int64(ranks[at]), 1)
-        best = max(best if is_row else 0.0, precision if is_deep else 0.0)
+        best = max(best if is_row else 0.0, (hits if is_deep else 0) / max(int(ranks[at]), 1))
         values[at] = best
-    read_values(cuts, out, first, last)
 
 
-def mean_precision_of_levels(judged, cuts, parameters, out, first, last):
+def mean_precision_of_levels(judged, parameters, values, first, last):
     """Write the mean of `find_precision` at recall 0, 0.1, ..., 1; the parameter is the rounding."""
     levels, best, u, hits = np.arange(LEVELS) / 10, np.zeros(LEVELS), first - 1, 0
     begin, end = events_of(judged, first, last)
-    ranks, kinds, values = judged.ranks[begin:end], judged.kinds[begin:end], cuts.values[begin:end]
+    ranks, kinds, values = judged.ranks[begin:end], judged.kinds[begin:end], values[begin:end]
     for at in range(len(ranks)):
         is_row = ranks[at] > 0
         is_hit = is_row & (kinds[at] == RELEVANT)
         u += not is_row
         hits = (hits if is_row else 0) + is_hit
-        precision = hits / max(np.int64(ranks[at]), 1) if is_hit else 0.0
+        precision = (hits if is_hit else 0) / max(int(ranks[at]), 1)
         total = 0.0
         for level in range(LEVELS):
             is_deep = hits >= hits_of_level(levels[level], judged.n_rel[u], parameters[0])
             best[level] = max(best[level] if is_row else 0.0, precision if is_deep else 0.0)
             total += best[level]
         values[at] = total / LEVELS
-    read_values(cuts, out, first, last)
 
 
-def find_median(judged, cuts, _, out, first, last):
+def find_median(judged, _, values, first, last):
     """Find the median rank of the hits, 0 without one."""
     most = 0
     for u in range(first, last):
         most = max(most, judged.counts[u])
     ranks_of_hits, hits = np.empty(most + 1, np.int64), 0
     begin, end = events_of(judged, first, last)
-    ranks, kinds, values = judged.ranks[begin:end], judged.kinds[begin:end], cuts.values[begin:end]
+    ranks, kinds, values = judged.ranks[begin:end], judged.kinds[begin:end], values[begin:end]
     for at in range(len(ranks)):
         is_row = ranks[at] > 0
         hits = hits if is_row else 0
@@ -146,14 +140,13 @@ def find_median(judged, cuts, _, out, first, last):
         hits += is_row & (kinds[at] == RELEVANT)
         middle = ranks_of_hits[max(hits - 1, 0) >> 1] + ranks_of_hits[hits >> 1]
         values[at] = middle / 2 if hits > 0 else 0.0
-    read_values(cuts, out, first, last)
 
 
-def sum_residual(judged, cuts, _, out, first, last):
+def sum_residual(judged, _, values, first, last):
     """Sum the weights (1 - p) p^(r - 1) of ranks that are not judged, and of those past the end; weights[r] is p^r."""
     known, total = np.int64(0), 0.0  # down to which rank all weights are added
     begin, end = events_of(judged, first, last)
-    ranks, kinds, values = judged.ranks[begin:end], judged.kinds[begin:end], cuts.values[begin:end]
+    ranks, kinds, values = judged.ranks[begin:end], judged.kinds[begin:end], values[begin:end]
     for at in range(len(ranks)):
         is_row, rank = ranks[at] > 0, np.int64(ranks[at])
         is_judged = is_row & (kinds[at] >= NOT_RELEVANT)
@@ -162,14 +155,13 @@ def sum_residual(judged, cuts, _, out, first, last):
         total = (total if is_row else 0.0) + (between if is_judged else 0.0)
         known = rank if is_judged else known
         values[at] = total + judged.weights[known]
-    read_values(cuts, out, first, last)
 
 
-def sum_by_misses(judged, cuts, _, out, first, last):
+def sum_by_misses(judged, _, values, first, last):
     """Sum 1 / log2(2 + m) over hits, with m items above that are not relevant; weights[r] is 1 / log2(r + 1)."""
     hits, total = 0, 0.0
     begin, end = events_of(judged, first, last)
-    ranks, kinds, values = judged.ranks[begin:end], judged.kinds[begin:end], cuts.values[begin:end]
+    ranks, kinds, values = judged.ranks[begin:end], judged.kinds[begin:end], values[begin:end]
     for at in range(len(ranks)):
         is_row = ranks[at] > 0
         is_hit = is_row & (kinds[at] == RELEVANT)
@@ -178,4 +170,3 @@ def sum_by_misses(judged, cuts, _, out, first, last):
         total = (total if is_row else 0.0) + (weight if is_hit else 0.0)
         hits += is_hit
         values[at] = total
-    read_values(cuts, out, first, last)

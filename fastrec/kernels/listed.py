@@ -13,7 +13,7 @@ from fastrec.kernels.codes import FINE
 from fastrec.kernels.hits import SLOTS_PER_ID, SMALL_ROWS, SMALL_TABLE, find_hits, order_by_rank, sort_descending
 from fastrec.runtime.compiler import helper
 
-__all__ = ["Cuts", "Listed", "events_of", "find_last", "find_listed", "read_values", "sort_gains"]
+__all__ = ["Listed", "events_of", "find_last", "find_listed", "sort_gains"]
 
 Array = np.ndarray[Any, Any]
 
@@ -34,14 +34,6 @@ class Listed(NamedTuple):
     places: Array  # int64, likewise: its place among all rows of the truth, 0 for what opens a user; or empty
     n_rec: Array  # int64 (n_users,): lengths of the lists
     at_fault: Array  # bool (1,): whether the rows of a user are at fault
-
-
-class Cuts(NamedTuple):
-    """Cut-offs, and room for a statistic of lists that changes only at events."""
-
-    cutoffs: Array  # int64 (n_cutoffs,), ascending
-    last: Array  # int32 or int64 (n_cutoffs + 1, n_users): the last event of each user within a cut-off, and of all
-    values: Array  # float64 (n_truth_rows + n_users,): the value after each event
 
 
 def find_listed(items, indptr, truth, truth_indptr, listed, lowest, first, last):
@@ -83,10 +75,13 @@ def events_of(lists, first, last):
     return lists.starts[first] - 1, lists.starts[last - 1] + lists.counts[last - 1]
 
 
-def find_last(listed, cuts, bucket, first, last):
-    """Find the last event of each user within each cut-off; `bucket` has the first cut-off that includes a rank."""
-    for nth in range(len(cuts.last)):
-        row = cuts.last[nth, first:last]
+def find_last(listed, last_events, bucket, first, last):
+    """Find the last event of each user within some ascending cut-offs, and in the whole list.
+
+    `bucket` has the first cut-off that includes a rank.
+    """
+    for nth in range(len(last_events)):
+        row = last_events[nth, first:last]
         for i in range(len(row)):
             row[i] = 0
     begin, end = events_of(listed, first, last)
@@ -94,23 +89,14 @@ def find_last(listed, cuts, bucket, first, last):
     for at in range(len(ranks)):
         is_row = ranks[at] > 0
         u += not is_row
-        cuts.last[bucket[min(ranks[at], past)], u] += is_row
-    own, starts = cuts.last[0, first:last], listed.starts[first:last]
+        last_events[bucket[min(ranks[at], past)], u] += is_row
+    own, starts = last_events[0, first:last], listed.starts[first:last]
     for i in range(len(own)):
         own[i] += starts[i] - 1
-    for nth in range(1, len(cuts.last)):
-        own, before = cuts.last[nth, first:last], cuts.last[nth - 1, first:last]
+    for nth in range(1, len(last_events)):
+        own, before = last_events[nth, first:last], last_events[nth - 1, first:last]
         for i in range(len(own)):
             own[i] += before[i]
-
-
-@helper
-def read_values(cuts, out, first, last):
-    """Write the value of each user at each cut-off, from those after each event."""
-    for nth in range(len(out)):
-        row, events = out[nth, first:last], cuts.last[nth, first:last]
-        for i in range(len(row)):
-            row[i] = cuts.values[np.uint64(events[i])]
 
 
 def sort_gains(gains, indptr, first, last):

@@ -38,10 +38,12 @@ Array = np.ndarray[Any, Any]
 
 
 class UserArrays(NamedTuple):
-    """Groups and given values of users."""
+    """Groups and given values of users, and of the events of `fastrec.kernels.listed.Listed`."""
 
     groups: Array  # int32 (n_groupings, n_users): 1-based group of each user in each grouping
     given: Array  # float64 (n_given, n_users)
+    events: Array  # float64 (n_given_of_events, n_events)
+    last: Array  # int32 or int64 (n_given_cutoffs, n_users): the last event of each user within each cut-off
 
 
 class Task(NamedTuple):
@@ -293,6 +295,8 @@ def block_of(scratch, users, indptr, span, which):
         span.n,
         indptr,
         users.given,
+        users.events,
+        users.last,
         scratch.ranks[at, which],
         scratch.gains[at, which],
         scratch.bounds[at, which],
@@ -311,7 +315,8 @@ def evaluate_condition(condition, task, block, gains, ties, at):
     room = SumRoom(task.users.groups, totals.fixed[at], general, errors, scratch.masked[at], scratch.digits[at])
     if program.find:
         bounds, n_events = block.bounds, block.bounds[START, block.n]
-        count_hits(block.ranks, n_events, program.bucket, block.counts, block.n)
+        if condition == 0 or gains is not None:  # else conditions have the same hits
+            count_hits(block.ranks, n_events, program.bucket, block.counts, block.n)
         rules, people = program.policies[condition], totals.counts[at, :, condition]
         if not judge_users(block, rules, people, task.users.groups, errors):
             return False

@@ -21,6 +21,7 @@ from fastrec.kernels.codes import (
     FROM_CUT_LIST,
     FROM_TRUTH,
     GIVEN,
+    GIVEN_AT,
     HITS,
     HITS_AT,
     INCLUDED,
@@ -110,13 +111,15 @@ class Block(NamedTuple):
     n: int  # users
     indptr: Array  # int64 (n_users + 1,): of the truth
     given: Array  # float64 (n_given, n_users)
+    events: Array  # float64 (n_given_of_events, n_events), see `fastrec.kernels.lists.UserArrays`
+    last: Array  # int32 or int64 (n_given_cutoffs, n_users), likewise
     ranks: Array  # int32 (n_events,)
     gains: Array  # float64 (n_events,)
     bounds: Array  # int64 (4, BLOCK + 1): START, N_RELEVANT, N_LISTED, SORTED_START
     counts: Array  # int64 (n_cutoffs + 1, BLOCK): hits within each cut-off, and within the limits of HITS_AT
     sums: Array  # float64 (3, n_events): running sums, sorted gains, their running sums
     status: Array  # int64 (BLOCK,)
-    rows: Array  # float64 (n_rows, BLOCK)
+    rows: Array  # float64 (n_rows, BLOCK or more)
 
 
 # Loops over events avoid branches at the first event of a user, which could not be predicted (see
@@ -164,7 +167,7 @@ def weight_series(ranks, weights, sums, half, n_events):
     """
     total, other, both = 0.0, 0.0, min(half, n_events - half)
     for e in range(both):
-        rank, second = ranks[e], ranks[half + e]
+        rank, second = np.uint64(ranks[e]), np.uint64(ranks[half + e])
         total = (0.0 if rank == 0 else total) + weights[rank]
         other = (0.0 if second == 0 else other) + weights[second]
         sums[e], sums[half + e] = total, other
@@ -228,10 +231,16 @@ def count_within(ranks, start, limits, counts, n):
 
 
 @helper
-def fill_least(counts, others, out, n):
-    """Write the smaller of two integers as a row."""
-    for i in range(n):
-        out[i] = min(counts[i], others[i])
+def hits_at(op, is_counted, program, block, n_tied, ties):
+    """Write the hits within limits and a cut-off; `is_counted` says that those within the limits are known."""
+    cutoff, limits, out = program.cutoffs[op[2]], block.rows[op[3]], block.rows[op[1]]
+    within, counts = block.counts[len(program.cutoffs)], block.counts[op[2]]
+    if not is_counted:
+        count_within(block.ranks, block.bounds[START], limits, within, block.n)
+    for i in range(block.n):
+        out[i] = min(within[i], counts[i])
+    if ties is not None:
+        read_expected_hits_at(cutoff, block.bounds, limits, n_tied, ties, out)
 
 
 @helper
@@ -280,7 +289,7 @@ def fill_status(status, highest, out, n):
 def read_sums(sums, start, counts, out, n):
     """Read the running sum of each user after its first counts[i] hits."""
     for i in range(n):
-        out[i] = sums[start[i] + counts[i]]
+        out[i] = sums[np.uint64(start[i] + counts[i])]
 
 
 @helper
@@ -364,6 +373,10 @@ def read_block(code, a, b, program, block, out):
         given = block.given[a, block.first : block.first + n]
         for i in range(n):
             out[i] = given[i]
+    elif code == GIVEN_AT:
+        values, last = block.events[a], block.last[b, block.first : block.first + n]
+        for i in range(n):
+            out[i] = values[np.uint64(last[i])]
     elif code == CUMULATIVE:
         table = program.ideals[a]
         for i in range(n):
@@ -425,8 +438,7 @@ def run_program(condition, program, block, gains, ties, room):
         if code == ADD_UP:
             if b != a and b != last_mask:
                 last_mask, is_full = b, has_no_zero(block.rows[b, : block.n])
-            row, mask = block.rows[a, : block.n], block.rows[b, : block.n]
-            if not add_row(row, mask, b != a and not is_full, op[4], room, block.first):
+            if not add_row(block.rows, block.n, op, b != a and not is_full, room, block.first):
                 return False
         elif code == SERIES:
             series = series_of(program, a, b, op[4])
@@ -434,12 +446,7 @@ def run_program(condition, program, block, gains, ties, room):
         elif code == READ or code == HITS or code == ANY_HIT or code == READ_MEAN or code == READ_PAIRS:
             read_events(code, a, series, program, block, ties, graded, out)
         elif code == HITS_AT:
-            within, limits = block.counts[len(program.cutoffs)], block.rows[b]
-            if b != last_limits:
-                count_within(block.ranks, block.bounds[START], limits, within, block.n)
-            fill_least(within, block.counts[a], out, block.n)
-            if ties is not None:
-                read_expected_hits_at(program.cutoffs[a], block.bounds, limits, n_tied, ties, out)
+            hits_at(op, b == last_limits, program, block, n_tied, ties)
         elif code == CHECK:
             outside = first_beyond(block.rows[a], program.limits[b], block.n)
             if outside >= 0:

@@ -187,23 +187,24 @@ def keep_masked(row, mask, out):
 
 
 @helper
-def add_row(row, mask, is_masked, place, room, first):
-    """Add a row of the users from `first` on, with 0 where a mask is 0, to a sum of all users and of each group.
+def add_row(rows, n, op, is_masked, room, first):
+    """Add a row of n users from `first` on, with 0 where a mask is 0, to a sum of all users and of each group.
 
-    Return False on an error.
+    `op` is the operation `ADD_UP`. Return False on an error.
     """
+    row, place = rows[op[2], :n], op[4]
     if is_masked:
-        keep_masked(row, mask, room.masked)
-        row = room.masked[: len(row)]
+        keep_masked(row, rows[op[3]], room.masked)
+        row = room.masked[:n]
     of_general = place - room.fixed.shape[1]
     for g in range(-1, len(room.groups)):  # -1 for all users: the whole block at once, else neighbours of one group
         end = 0
-        while end < len(row):
-            i, end, group = end, len(row), 0
+        while end < n:
+            i, end, group = end, n, 0
             if g >= 0:
                 group = room.groups[g, first + i]
                 end = i + 1
-                while end < len(row) and room.groups[g, first + end] == group:
+                while end < n and room.groups[g, first + end] == group:
                     end += 1
             part = row[i:end]
             if of_general < 0:

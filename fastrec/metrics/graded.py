@@ -7,10 +7,12 @@ of gain 0, which `min_gain=any` makes relevant, do not count.
 
 from __future__ import annotations
 
+import numpy as np
+
 from fastrec.metrics.declaration import ranking_metric
 from fastrec.metrics.statistics import ListStatistics, Row
 
-PROVIDER = "ideal gains"
+PROVIDER, ORDERS = "ideal gains", "ideal orders"
 
 
 @ranking_metric(
@@ -54,7 +56,11 @@ def rndcg(s: ListStatistics) -> Row:
     >>> round(fastrec.evaluate([[7, 1]], [{9: 3.0, 1: 1.0}], "rndcg")["rndcg"], 12)
     0.086882671436
     """
-    return s.provided(PROVIDER, s.cutoff, "mean_at_levels", s.min_gain)
+    n_rel, levels = (s.provided(ORDERS, name, s.min_gain) for name in ("n_rel", "levels"))
+    names = "sum_at_levels", "share_of_best_dcg"
+    at_levels, at_end = (s.provided(PROVIDER, s.cutoff, name, s.min_gain) for name in names)
+    is_longer = np.minimum(np.maximum(s.within_k(s.n_rec) - n_rel - 1.0, 0.0), 1.0)
+    return (at_levels + is_longer * at_end) / (levels + is_longer)
 
 
 @ranking_metric(

@@ -20,7 +20,7 @@ from fastrec.kernels.program import Program
 from fastrec.metrics.declaration import LISTS, ROWS, Call, Changes
 from fastrec.metrics.geometric import geometric_mean, refuse_geometric
 from fastrec.metrics.program import ConditionRows, Extent, Writer, is_linear, sides_of, vanishes, walk
-from fastrec.metrics.providers import find_provider
+from fastrec.metrics.providers import Provided, find_provider
 from fastrec.metrics.row_statistics import RowStatistics
 from fastrec.metrics.sampled import OF_ALL_HITS, arrays_refused, of_whole_catalogue
 from fastrec.metrics.statistics import (
@@ -201,6 +201,7 @@ class Plan:
         self.askers = {row.key[1]: call.text for call, own in zip(calls, traced, strict=True) for row in own.provided}
         self.key_askers = {row.key: call.text for call, own in zip(calls, traced, strict=True) for row in own.provided}
         self.provided = sorted(self.key_askers, key=lambda key: list(self.askers).index(key[1]))  # by provider
+        self.places = Provided.of(self.provided)
         conditions = [self._condition(call, own) for call, own in zip(calls, traced, strict=True)]
         self.conditions = {call.text: own for call, own in zip(calls, conditions, strict=True)}
         self._conditions = list(dict.fromkeys([Condition(_least_gain(asked.min_gain)), *conditions]))
@@ -481,7 +482,7 @@ class Plan:
             ConditionRows(min_gain, *rows_of_condition(self.direct, i, self._stored))
             for i, min_gain in enumerate(self.min_gains)
         ]
-        return Writer(conditions, graded=graded, expected=self.asked.expected, provided=self.provided)
+        return Writer(conditions, graded=graded, expected=self.asked.expected, provided=self.places)
 
     def program(self, extent: Extent, policies: Policies, *, graded: bool, lowest: int) -> Program:
         """Return the kernel's program for data of this extent."""

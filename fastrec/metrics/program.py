@@ -10,7 +10,7 @@ import numpy as np
 
 from fastrec.exceptions import MetricError
 from fastrec.kernels import codes as op
-from fastrec.metrics.providers import find_provider
+from fastrec.metrics.providers import Provided, find_provider
 from fastrec.metrics.rank_weights import Weight, rank_weights
 from fastrec.metrics.statistics import Row
 
@@ -155,10 +155,10 @@ class Writer:
         *,
         graded: bool,
         expected: bool = False,
-        provided: Sequence[Hashable] = (),
+        provided: Provided | None = None,
     ) -> None:
         self.graded = graded
-        self._given = {key: nth for nth, key in enumerate(provided, start=1)}  # rows of the given matrix, after weights
+        self._provided = provided or Provided({}, {}, ())
         self._expected = expected
         self._row_of: list[dict[Hashable, int]] = []
         self._ops: list[tuple[int, int, int, int, int]] = []
@@ -280,7 +280,8 @@ class Writer:
             self._statistics.append((row.key[1], row.key[2], len(self._row_of) - 1, self._n_rows))
             self._n_rows += 1
         elif kind == "provided":
-            self._emit(op.GIVEN, name, self._given[row.key])
+            at, cutoff = self._provided.place(row.key)
+            self._emit(op.GIVEN if cutoff < 0 else op.GIVEN_AT, name, at, cutoff)
         elif kind == "hits_at":
             self._write_hits_at(row)
         elif kind in _COUNTED:

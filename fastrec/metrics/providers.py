@@ -12,11 +12,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrec.exceptions import InputError, InputTypeError, MetricError
+from fastrec.kernels.codes import UNCUT
 from fastrec.metrics.declaration import forget_parsed
 
 __all__ = [
     "PROVIDERS",
     "SIDES_OF_PARTS",
+    "Provided",
     "Provider",
     "find_provider",
     "gains_in_lists",
@@ -41,7 +43,41 @@ class Provider(NamedTuple):
     fill: Fill
     collects: Collects | None = None
     by_part: bool = False
-    is_trusted: bool = False  # to fill all rows with finite numbers: nothing checks it
+    is_trusted: bool = False  # to fill all rows with finite numbers, also where rows are at fault: nothing checks it
+    by_event: bool = False
+
+
+class Provided(NamedTuple):
+    """Where kernels find what providers fill: rows of users from 1 on, and rows of events."""
+
+    rows: dict[Key, int]  # by key
+    events: dict[Key, int]  # by key without its cut-off
+    cutoffs: tuple[int, ...]  # of keys of events, ascending
+
+    @classmethod
+    def of(cls, keys: Sequence[Key]) -> Provided:
+        """Give keys ("provided", name, ...) their places."""
+        of_events = [find_provider(str(key[1])).by_event for key in keys]
+        rows = (key for key, is_event in zip(keys, of_events, strict=True) if not is_event)
+        pairs = [_split(key) for key, is_event in zip(keys, of_events, strict=True) if is_event]
+        return cls(
+            {key: nth for nth, key in enumerate(rows, start=1)},
+            {key: nth for nth, key in enumerate(dict.fromkeys(event for _, event in pairs))},
+            tuple(sorted({cutoff for cutoff, _ in pairs})),
+        )
+
+    def place(self, key: Key) -> tuple[int, int]:
+        """Return the row of a key, and the number of its cut-off among `cutoffs`: -1 for a row of users."""
+        if key in self.rows:
+            return self.rows[key], -1
+        cutoff, event = _split(key)
+        return self.events[event], self.cutoffs.index(cutoff)
+
+
+def _split(key: Key) -> tuple[int, Key]:
+    """Return the cut-off of a key of events, and the key without it."""
+    kind, name, cutoff, *others = key
+    return UNCUT if cutoff is None else int(str(cutoff)), (kind, name, *others)
 
 
 PROVIDERS: dict[str, Provider] = {}
@@ -57,6 +93,7 @@ def provider(
     is_ordered: bool = True,
     collects: Collects | None = None,
     by_part: bool = False,
+    by_event: bool = False,
 ) -> Callable[[Fill], Fill]:
     """Register a function as a provider of statistics.
 
@@ -70,6 +107,9 @@ def provider(
     collects : for a key the kind of an accumulator, and what it must collect over all users, for `Report.data`
     by_part : whether to call the function for some users at a time, in threads
         For numbers of a user that follow from the user's own list and truth. Only these two sides are there.
+    by_event : whether the statistics at a cut-off change only at ranks with a row of the truth; needs `by_part`
+        Their keys begin with the cut-off, which the function does not get. It fills `out` (len(keys), n_events) with
+        the numbers after each event of `sides["listed rows"]`, see `fastrec.kernels.listed.Listed`.
 
     The function is called as fill(sides, keys, out). `sides` are those of the batch, by name. recs, truth, exclude,
     history and reference are `FlatSide`, with items in one numbering, `users`, `ranks` and `gains`. Lists are ordered,
@@ -84,7 +124,8 @@ def provider(
 
     def register(fill: Fill) -> Fill:
         is_trusted = by_part and fill.__module__.partition(".")[0] == PACKAGE
-        PROVIDERS[name] = Provider(name, frozenset(sides), is_ordered, fill, collects, by_part, is_trusted)
+        own = Provider(name, frozenset(sides), is_ordered, fill, collects, by_part, is_trusted, by_event)
+        PROVIDERS[name] = own
         forget_parsed()  # plans may have been made with another provider of this name
         return fill
 

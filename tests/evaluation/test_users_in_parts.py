@@ -115,7 +115,7 @@ def test_trusted_providers_fill_all_with_finite_numbers(
     trusted = [call() for call in calls]
     load_registered()
     ours = {name: own for name, own in PROVIDERS.items() if own.is_trusted}
-    assert len(ours) == 5
+    assert len(ours) == 6
     for name, own in ours.items():
         monkeypatch.setitem(PROVIDERS, name, own._replace(is_trusted=False))
     for call, wanted in zip(calls, trusted, strict=True):
