@@ -27,6 +27,7 @@ from fastrec.inputs.users import SeenUsers, Users, check_keys, check_saved_ids, 
 from fastrec.metrics.calls import expand
 from fastrec.metrics.declaration import FAMILIES, Call
 from fastrec.metrics.plan import Asked, Plan, make_plan
+from fastrec.metrics.providers import find_provider
 from fastrec.metrics.recipe import DEFAULT_POLICIES
 from fastrec.metrics.recipes import find_recipe
 from fastrec.policies import CORRECT, ITEM_POLICIES, ONE_CLASS, POLICIES, RANK_GAPS
@@ -208,6 +209,13 @@ class BaseEvaluator(Shared, ABC):
         """Whether a provider or an accumulator reads the rows themselves."""
         plan = self._plan(weighted=False)
         return bool(plan.provided or any(own.kind != SCORE_COUNTS for own in plan.accumulators))
+
+    @property
+    def _needs_checked_sides(self) -> bool:
+        """Whether something reads rows that must be without faults before kernels find them."""
+        plan = self._plan(weighted=False)
+        of_others = any(not find_provider(name).is_trusted for name in plan.askers)
+        return of_others or any(own.kind != SCORE_COUNTS for own in plan.accumulators)
 
     def _check_sides(self, known: AbstractSet[str], derived: AbstractSet[str] = frozenset()) -> None:
         """Raise MetricError for a metric that reads a side which the call lacks.

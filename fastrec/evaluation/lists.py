@@ -268,7 +268,7 @@ class Evaluator(BaseEvaluator):
             rules["duplicates"],
             self._n_threads,
             graded=rules["min_gain"] != "any",
-            checked=self._reads_sides,
+            checked=self._needs_checked_sides,
             logged="propensity" if self._examination is None else "logged_rank",
             only_judged=only_judged,
             **tool_rules(self._like, rules["ties"]),
