@@ -23,6 +23,7 @@ PATIENCE: Final = 4  # goes on with (1 - g) p
 GOAL: Final = 5  # goes on with (1 - g) ((r + 2t - 1) / (r + 2t))^2
 WITHIN_K: Final = (BPM, CUT, RECIPROCAL)
 MAX_KNOWN: Final = 1024  # terms of `weight_past` that are kept
+MAX_SHORT: Final = 4.0  # goals up to which differences of these terms are as exact as the sums of weights
 
 
 class UserModel(NamedTuple):
@@ -66,9 +67,7 @@ def weight_past(model, n, k, found, known):
     if kind == PATIENCE:
         return -math.expm1((end - n) * math.log1p(parameter - 1.0)) / (1.0 - parameter)
     start = start_of_misses(model, n, found)
-    if start < len(known) and start == math.floor(start):
-        return known[np.int64(start)]
-    return weight_of_misses(start, end if end >= UNCUT else end - n)  # as in `fill_known`, whatever others reach
+    return weight_without_end(start, known) if end >= UNCUT else weight_of_misses(start, end - n)
 
 
 @helper
@@ -84,6 +83,26 @@ def start_of_misses(model, n, found):
 def weight_of_misses(start, misses):
     """Return the sum of the weights of so many ranks without a gain, with s = `start`; the first weighs 1."""
     return 1.0 + start * start * inverse_squares(start + 1.0, misses - 1) if misses > 0 else 0.0
+
+
+@helper
+def weight_without_end(start, known):
+    """Return `weight_of_misses` for endless ranks: kept or not, it has the same bits."""
+    if start < len(known) and start == math.floor(start):
+        return known[np.int64(start)]
+    return weight_of_misses(start, UNCUT)
+
+
+@helper
+def weight_between(model, start, misses, left, known):
+    """Return `weight_of_misses` for ranks that a user leaves with probability `left`^2.
+
+    Where kept sums without an end are long enough and their difference loses no digit, it is that.
+    """
+    is_short = model.parameter <= MAX_SHORT and start + misses < MAX_KNOWN and start == math.floor(start)
+    if is_short and model.depth >= UNCUT:
+        return weight_without_end(start, known) - left * left * weight_without_end(start + misses, known)
+    return weight_of_misses(start, misses)
 
 
 @helper
@@ -128,15 +147,16 @@ def mean_gain(model, sums, reach, n, k, found, known):
 
 
 @helper
-def pass_misses(model, n, last, reach, weights, found, rest):
+def pass_misses(model, n, last, reach, weights, sums, known):
     """Return the probability of going on and the sum of weights after ranks without a gain, past n down to `last`.
 
-    Models with a goal have a closed form; the others go from rank to rank.
+    All gains down to rank n are the two `sums`. Models with a goal have a closed form; the others go from rank to rank.
     """
+    found, rest = sums
     if (model.kind == INST or model.kind == GOAL) and n < last:
         start = start_of_misses(model, n, found)
         left = start / (start + (last - n))
-        return reach * left * left, weights + reach * weight_of_misses(start, last - n)
+        return reach * left * left, weights + reach * weight_between(model, start, last - n, left, known)
     while n < last and reach > 0.0:
         n += 1
         weights += reach
@@ -174,7 +194,7 @@ def expect_gain(lists, model, cutoffs, out, first, last):
                 if n == 0:
                     reach, weights = misses[0, rank - 1], misses[1, rank - 1]
                 else:
-                    reach, weights = pass_misses(model, n, rank - 1, reach, weights, found, rest)
+                    reach, weights = pass_misses(model, n, rank - 1, reach, weights, (found, rest), known)
                 n = rank
                 at += 1
                 found, error = two_sum(found, gain)
