@@ -26,7 +26,7 @@ from fastrec.metrics.statistics import Row, Values
 from fastrec.metrics.sums import Failure, SumList
 from fastrec.runtime.compiler import Entry
 from fastrec.runtime.launch import SMALL_ROWS, STEPS_PER_LAUNCH
-from fastrec.runtime.threads import run_in_threads
+from fastrec.runtime.threads import USERS_AT_ONCE, run_in_threads
 
 __all__ = ["Array", "KernelError", "Outcome", "evaluate_source", "sum_exactly"]
 
@@ -34,7 +34,7 @@ __all__ = ["Array", "KernelError", "Outcome", "evaluate_source", "sum_exactly"]
 Array = np.ndarray[Any, Any]
 
 
-USERS_PER_PART = 16384  # users at a time for providers and formulas on arrays: takes a few MB, reused
+USERS_PER_PART = USERS_AT_ONCE  # users at a time for providers and formulas on arrays: takes some MB, reused
 STEPS_PER_VALUE = 32
 REFUSED_VALUES = (op.OUT_OF_LIMITS, op.OUT_OF_RANGE, op.OVERFLOW)
 

@@ -32,6 +32,7 @@ __all__ = [
 
 T = TypeVar("T")
 USERS_PER_TASK = 16384
+USERS_AT_ONCE = 32768  # that one thread takes in one range
 SECONDS_TO_A_SIGNAL = 0.2
 IMPORTED_LATE = ("numpy.ma", "numpy.random")  # by functions of NumPy, in whichever thread calls them first
 
@@ -161,10 +162,9 @@ def share_threads(work: Callable[[int, int], T], sizes: Sequence[int], n_threads
 
 def over_users(work: Callable[[int, int], Any], n_users: int, n_threads: int) -> list[Any]:
     """Call work(first, last) for ranges that cover all users, in threads."""
-    tasks = range(-(-n_users // USERS_PER_TASK))
-    return run_in_threads(
-        lambda at: work(at * USERS_PER_TASK, min((at + 1) * USERS_PER_TASK, n_users)), tasks, n_threads
-    )
+    size = USERS_AT_ONCE if n_threads == 1 and n_users <= USERS_AT_ONCE else USERS_PER_TASK
+    tasks = range(-(-n_users // size))
+    return run_in_threads(lambda at: work(at * size, min((at + 1) * size, n_users)), tasks, n_threads)
 
 
 def uninterrupted(work: Callable[[], T]) -> T:
