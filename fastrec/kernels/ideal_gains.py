@@ -190,10 +190,10 @@ def place_in_ideal(ideals, gain, taken):
 @helper
 def share_of_best(total, depth, n_rel, depths, is_normalized):
     """Return the overlap of two lists down to a depth: divided by the weights, or by the overlap of the ideal."""
-    best = depths.weights[depth]
-    if is_normalized:
-        best = depths.weights[n_rel] + n_rel * terms_between(depths, n_rel, depth)
-    return min(total / (best if total > 0.0 else 1.0), 1.0)
+    if not is_normalized:
+        return total / depths.weights[depth]
+    best = depths.weights[n_rel] + n_rel * terms_between(depths, n_rel, depth)
+    return min(total / best, 1.0)
 
 
 @helper
@@ -230,7 +230,9 @@ def overlap_with_ideal(lists, depths, is_normalized, cutoffs, out, first, last):
                 total += terms_between(depths, max(ranks[at], places[at]) - 1, depth)
                 in_place += ranks[at] == places[at]
                 at += 1
-            if is_normalized and in_place == n_rel:
-                out[nth, u] = 1.0 if n_rel > 0 else 0.0  # without the rounding of sums
+            if at == 0:
+                out[nth, u] = 0.0
+            elif is_normalized and in_place == n_rel:
+                out[nth, u] = 1.0  # without the rounding of sums
             else:
                 out[nth, u] = share_of_best(total, depth, n_rel, depths, is_normalized)
