@@ -39,7 +39,7 @@ class KernelInput(Protocol):
     def arguments(self) -> tuple[Any, ...]:
         """Return the leading arguments of the kernel."""
 
-    def scratch(self, program: Program, blocks: Array, n_bins: int) -> tuple[Any, Any]:
+    def scratch(self, program: Program, n_groupings: int, blocks: Array, n_bins: int) -> tuple[Any, Any]:
         """Return working memory for the largest block. Pages that no block touches take no memory."""
 
 
@@ -62,7 +62,7 @@ def launch(
     n_bins = 1 if is_small or len(blocks) < 2 else min(n_threads, len(blocks))
     totals = new_totals(program, stored, n_groups, n_bins)
     bins = fill_bins(blocks, rows, n_bins)
-    scratch, tie_scratch = source.scratch(program, blocks, n_bins)
+    scratch, tie_scratch = source.scratch(program, len(users.groups), blocks, n_bins)
     arguments = (*source.arguments(), Task(program, users, totals, scratch, *bins), tie_scratch)
     run_bins(source.kernel(), arguments, n_bins, int(rows.sum()) + n_users * len(program.ops))
     return totals

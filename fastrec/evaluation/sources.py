@@ -78,7 +78,9 @@ class ListSource(Lists):
         )
         return lists, _maybe(self.blocks), _maybe(self.gains)
 
-    def scratch(self, program: Program, blocks: Array, n_bins: int) -> tuple[Scratch, TieScratch | None]:
+    def scratch(
+        self, program: Program, n_groupings: int, blocks: Array, n_bins: int
+    ) -> tuple[Scratch, TieScratch | None]:
         """Return working memory for the largest block. Pages that no block touches take no memory."""
         first, last = _edges(blocks, self.n_users)
         n_truth = int((self.truth_indptr[last] - self.truth_indptr[first]).max()) if program.find else 0
@@ -102,6 +104,7 @@ class ListSource(Lists):
             counts=np.empty((n_bins, len(program.cutoffs) + 1, op.BLOCK), np.int64),
             sums=np.zeros((n_bins, 3, n_events)),
             masked=np.empty((n_bins, op.BLOCK)),
+            run_ends=np.empty((n_bins, n_groupings, op.BLOCK), np.int64),
             digits=np.empty((n_bins, 6), np.int64),
         ), None if self.blocks is None else _tie_scratch(program, n_bins, n_events, n_list)
 
@@ -176,7 +179,7 @@ class Scores(NamedTuple):
         ordered = bool(((kinds >= op.FIRST_ORDER_STATISTIC) & (kinds <= op.LAST_ORDER_STATISTIC)).any())
         return bool((kinds == op.QUANTILE_GAPS).any()) or (ordered and self.weights is not None)
 
-    def scratch(self, program: Program, blocks: Array, n_bins: int) -> tuple[Any, TieScratch | None]:
+    def scratch(self, program: Program, n_groupings: int, blocks: Array, n_bins: int) -> tuple[Any, TieScratch | None]:
         """Return working memory for the largest block."""
         kernels = import_late(POSITIVES)
         lanes, radix, most_counted = kernels.LANES, kernels.DIGITS_OF_RADIX, kernels.MAX_COUNTED
@@ -199,6 +202,7 @@ class Scores(NamedTuple):
             padded=_aligned(n_bins, longest + lanes, self.scores.dtype),
             chosen=_aligned(n_bins, longest + lanes, self.scores.dtype),
             masked=np.empty((n_bins, op.BLOCK)),
+            run_ends=np.empty((n_bins, n_groupings, op.BLOCK), np.int64),
             digits=np.empty((n_bins, 6), np.int64),
             terms=np.empty((n_bins, 2, (longest + 1) // 2 + 8)),
             places=np.empty((n_bins, 3, longest + 1), np.int32),

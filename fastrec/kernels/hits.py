@@ -67,6 +67,7 @@ class Scratch(NamedTuple):
     counts: Array  # int64 (bins, n_cutoffs + 1, BLOCK): hits within each cut-off, and in the whole list
     sums: Array  # float64 (bins, 3, n_events): running sums, sorted gains, their running sums
     masked: Array  # float64 (bins, BLOCK): values under a mask
+    run_ends: Array  # int64 (bins, n_groupings, BLOCK), see `fastrec.kernels.sums.find_runs`
     digits: Array  # int64 (bins, 6): of a sum
 
 

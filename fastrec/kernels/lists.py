@@ -30,7 +30,7 @@ from fastrec.kernels.codes import (
 )
 from fastrec.kernels.hits import find_hits_of_user
 from fastrec.kernels.program import Block, Program, run_program
-from fastrec.kernels.sums import SumRoom, Totals, add_data_counts, store_rows
+from fastrec.kernels.sums import SumRoom, Totals, add_data_counts, find_runs, store_rows
 from fastrec.kernels.ties import Ties
 from fastrec.runtime.compiler import helper, inlined
 
@@ -146,8 +146,6 @@ def copy_known(lists, n_items, scratch, span, errors):
 @helper
 def collect_block(lists, tie_blocks, gains, program, scratch, ties, span, errors):
     """Write the hits of a span of users that are relevant under some condition; return False on an error."""
-    if gains is None and tie_blocks is None and len(lists.hit_counts) > 0:
-        return copy_known(lists, program.n_items, scratch, span, errors)
     at = span.at
     positions, sources, table, marks = scratch.positions[at], scratch.sources[at], scratch.table[at], scratch.marks[at]
     ranks, event_gains, bounds = scratch.ranks[at, 0], scratch.gains[at, 0], scratch.bounds[at, 0]
@@ -312,13 +310,16 @@ def evaluate_condition(condition, task, block, gains, ties, at):
     """Count users and run the operations of one condition on its events; return False on an error."""
     program, totals, scratch = task.program, task.totals, task.scratch
     errors, general = totals.errors[at], totals.general[at]
-    room = SumRoom(task.users.groups, totals.fixed[at], general, errors, scratch.masked[at], scratch.digits[at])
+    groups, run_ends, masked, digits = task.users.groups, scratch.run_ends[at], scratch.masked[at], scratch.digits[at]
+    room = SumRoom(groups, run_ends, totals.fixed[at], general, errors, masked, digits)
+    if condition == 0 and len(groups) > 0:
+        find_runs(groups, block.first, block.n, run_ends)
     if program.find:
         bounds, n_events = block.bounds, block.bounds[START, block.n]
         if condition == 0 or gains is not None:  # else conditions have the same hits
             count_hits(block.ranks, n_events, program.bucket, block.counts, block.n)
         rules, people = program.policies[condition], totals.counts[at, :, condition]
-        if not judge_users(block, rules, people, task.users.groups, errors):
+        if not judge_users(block, rules, people, groups, errors):
             return False
         if condition == 0:
             add_data_counts(bounds[N_RELEVANT], bounds[N_LISTED], n_events, block.n, totals.data_counts[at])
@@ -340,7 +341,10 @@ def evaluate_bin(lists, tie_blocks, gains, task, tie_scratch, at):
         span = Span(at, b * BLOCK, min(BLOCK, n_users - b * BLOCK))
         if program.find:
             errors = task.totals.errors[at]
-            if not collect_block(lists, tie_blocks, gains, program, scratch, tie_scratch, span, errors):
+            if gains is None and tie_blocks is None and len(lists.hit_counts) > 0:
+                if not copy_known(lists, program.n_items, scratch, span, errors):
+                    return
+            elif not collect_block(lists, tie_blocks, gains, program, scratch, tie_scratch, span, errors):
                 return
         for condition in range(len(program.min_gains)):
             which = 0

@@ -62,6 +62,7 @@ class ScoreScratch(NamedTuple):
     padded: Array  # as scores (bins, longest row + LANES): the scores of a user, or of the negatives
     chosen: Array  # as padded: the scores of one class, or of the positives
     masked: Array  # float64 (bins, BLOCK)
+    run_ends: Array  # int64 (bins, n_groupings, BLOCK)
     digits: Array  # int64 (bins, 6)
     terms: Array  # float64 (bins, 2, longest row / 2 + 8)
     places: Array  # int32 (bins, 3, longest row + 1): rows of one class, `above` and `tied` of each

@@ -18,7 +18,7 @@ from fastrec.kernels.codes import (
 )
 from fastrec.runtime.compiler import helper
 
-__all__ = ["SumRoom", "Totals", "add_data_counts", "add_row", "add_values", "has_no_zero", "store_rows"]
+__all__ = ["SumRoom", "Totals", "add_data_counts", "add_row", "add_values", "find_runs", "has_no_zero", "store_rows"]
 
 
 Array = np.ndarray[Any, Any]
@@ -47,6 +47,7 @@ class SumRoom(NamedTuple):
     """The groups of users, the totals of a bin, and working memory to add rows to them."""
 
     groups: Array  # int32 (n_groupings, n_users), see `fastrec.kernels.lists.UserArrays`
+    run_ends: Array  # int64 (n_groupings, BLOCK), see `find_runs`
     fixed: Array  # int64 (n_groups + 1, n_fixed, 6)
     general: Array  # int64 (n_groups + 1, n_general, 2, DIGITS)
     errors: Array  # int64 (3,): code, user, detail
@@ -187,6 +188,17 @@ def keep_masked(row, mask, out):
 
 
 @helper
+def find_runs(groups, first, n, run_ends):
+    """Write where the runs of neighbours of one group end, among n users from `first` on."""
+    for g in range(len(groups)):
+        run = 0
+        for i in range(1, n + 1):
+            if i == n or groups[g, first + i] != groups[g, first + i - 1]:
+                run_ends[g, run] = i
+                run += 1
+
+
+@helper
 def add_row(rows, n, op, is_masked, room, first):
     """Add a row of n users from `first` on, with 0 where a mask is 0, to a sum of all users and of each group.
 
@@ -198,14 +210,12 @@ def add_row(rows, n, op, is_masked, room, first):
         row = room.masked[:n]
     of_general = place - room.fixed.shape[1]
     for g in range(-1, len(room.groups)):  # -1 for all users: the whole block at once, else neighbours of one group
-        end = 0
+        end, run = 0, 0
         while end < n:
             i, end, group = end, n, 0
             if g >= 0:
-                group = room.groups[g, first + i]
-                end = i + 1
-                while end < n and room.groups[g, first + end] == group:
-                    end += 1
+                group, end = room.groups[g, first + i], room.run_ends[g, run]
+                run += 1
             part = row[i:end]
             if of_general < 0:
                 if add_fixed(part, 1.0, room.fixed[group, place]) > 0:
