@@ -76,8 +76,11 @@ class Provided(NamedTuple):
 
 def _split(key: Key) -> tuple[int, Key]:
     """Return the cut-off of a key of events, and the key without it."""
-    kind, name, cutoff, *others = key
-    return UNCUT if cutoff is None else int(str(cutoff)), (kind, name, *others)
+    kind, name, *others = key
+    cutoff = others[0] if others else "none"
+    if not (cutoff is None or isinstance(cutoff, int)):
+        raise MetricError(f"the keys of the provider {name!r} must begin with a cut-off, found {cutoff!r}")
+    return UNCUT if cutoff is None else cutoff, (kind, name, *others[1:])
 
 
 PROVIDERS: dict[str, Provider] = {}
@@ -121,6 +124,9 @@ def provider(
         raise InputTypeError(f"sides must be a list of names, found the string {sides!r}: write [{sides!r}]")
     if by_part and (more := [side for side in sides if side not in SIDES_OF_PARTS]):
         raise InputError(f"by_part=True gives a provider recs and truth only, found {more[0]!r} in sides")
+
+    if by_event and not by_part:
+        raise InputError("by_event=True needs by_part=True, found by_part=False")
 
     def register(fill: Fill) -> Fill:
         is_trusted = by_part and fill.__module__.partition(".")[0] == PACKAGE

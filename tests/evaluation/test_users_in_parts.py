@@ -99,6 +99,56 @@ def awkward_truth() -> dict[int, dict[int, float]]:
     return truth
 
 
+def declare_rows_so_far(monkeypatch: pytest.MonkeyPatch, key: Any, broken: int | None = None) -> None:
+    """Declare `rows_so_far`: the rows of the truth within a cut-off. The event at `broken` has none."""
+
+    @provider("rows so far", sides=SIDES_OF_PARTS, by_part=True, by_event=True)
+    def fill(sides: Any, keys: Any, out: Any) -> None:
+        assert keys == [("of", 2)]  # once for all cut-offs
+        ranks = sides["listed rows"].ranks[: out.shape[1]]
+        so_far = np.cumsum(ranks > 0)
+        out[0] = so_far - np.maximum.accumulate(np.where(ranks == 0, so_far, 0))
+        out[0, [] if broken is None else broken] = np.nan
+
+    monkeypatch.setitem(PROVIDERS, "rows so far", PROVIDERS["rows so far"])
+
+    @fastrec.ranking_metric(range=(0, None), source="ours")
+    def rows_so_far(s: Any) -> Any:
+        """What the provider fills."""
+        return s.provided("rows so far", *key(s))
+
+
+@pytest.mark.usefixtures("small_parts")
+@pytest.mark.parametrize("gain", [1.0, 2.0])
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_a_provider_of_events_is_read_at_each_cutoff(
+    monkeypatch: pytest.MonkeyPatch, gain: float, n_threads: int
+) -> None:
+    declare_rows_so_far(monkeypatch, lambda s: (s.cutoff, "of", 2))
+    log = random_log("plain", N_USERS, seed=5)
+    truth = [{item: gain for item, _ in rows} for rows in log.truth]
+    for cutoffs in ([1, 3, 10], None):
+        both = ["rows_so_far", "hits"]
+        found = fastrec.evaluate(log.recs, truth, both, k=cutoffs, n_threads=n_threads, per_user=True)
+        for name in (name for name in found if name.startswith("hits")):
+            own = name.replace("hits", "rows_so_far")
+            assert found.per_user[own].tobytes() == found.per_user[name].tobytes()
+            assert found[own] == found[name] > 0
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_faults_of_a_provider_of_events_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    recs, truth = [[1, 2, 3]] * N_USERS, [[2, 3]] * N_USERS
+    declare_rows_so_far(monkeypatch, lambda s: (s.cutoff, "of", 2), broken=3 * 5 + 1)  # of the sixth user of each part
+    with pytest.raises(fastrec.MetricError, match=r"must fill finite numbers, found nan for the user at position 5"):
+        fastrec.evaluate(recs, truth, "rows_so_far@2", n_threads=1)
+    declare_rows_so_far(monkeypatch, lambda _: ("of", 2))
+    with pytest.raises(fastrec.MetricError, match="'rows so far' must begin with a cut-off, found 'of'"):
+        fastrec.evaluate(recs, truth, "rows_so_far@2")
+    with pytest.raises(fastrec.InputError, match="by_event=True needs by_part=True"):
+        provider("alone", sides=SIDES_OF_PARTS, by_event=True)
+
+
 @pytest.mark.parametrize("graded", [False, True])
 @pytest.mark.parametrize("no_truth", ["zero", "skip"])
 def test_trusted_providers_fill_all_with_finite_numbers(
