@@ -26,7 +26,7 @@ from fastrec.metrics.statistics import Row, Values
 from fastrec.metrics.sums import Failure, SumList
 from fastrec.runtime.compiler import Entry
 from fastrec.runtime.launch import SMALL_ROWS, STEPS_PER_LAUNCH
-from fastrec.runtime.threads import USERS_AT_ONCE, run_in_threads
+from fastrec.runtime.threads import USERS_PER_RANGE, run_in_threads
 
 __all__ = ["Array", "KernelError", "Outcome", "evaluate_source", "sum_exactly"]
 
@@ -34,7 +34,8 @@ __all__ = ["Array", "KernelError", "Outcome", "evaluate_source", "sum_exactly"]
 Array = np.ndarray[Any, Any]
 
 
-USERS_PER_PART = USERS_AT_ONCE  # users at a time for providers and formulas on arrays: takes some MB, reused
+USERS_PER_PART = USERS_PER_RANGE  # users at a time for providers and formulas on arrays
+ROWS_PER_PART = 1 << 22  # of lists and truth, beside which the numbers of providers take some tens of MB
 STEPS_PER_VALUE = 32
 REFUSED_VALUES = (op.OUT_OF_LIMITS, op.OUT_OF_RANGE, op.OVERFLOW)
 
@@ -165,7 +166,7 @@ def _run_direct(plan: Plan, program: Program, batch: Batch, per_user: Array | No
 
 
 def _run_parts(plan: Plan, program: Program, batch: Batch, per_user: Array | None) -> Iterator[tuple[int, BatchSums]]:
-    """Run providers, kernel, formulas on arrays and sums for a few thousand users at a time, in Python threads."""
+    """Run providers, kernel, formulas on arrays and sums for some thousands of users at a time, in Python threads."""
     array_program = plan.array_program() if plan.formulas else None
     n_users, size = batch.source.n_users, _users_per_part(batch.source, batch.n_threads)
 
@@ -201,7 +202,8 @@ def _run_parts(plan: Plan, program: Program, batch: Batch, per_user: Array | Non
 def _users_per_part(source: KernelInput, n_threads: int) -> int:
     """Return the users of each part: fewer where users have many rows, so that no thread waits for one part."""
     n_rows = int(source.rows_before(np.array([source.n_users]))[0])
-    n_parts = max(-(-source.n_users // USERS_PER_PART), min(4 * n_threads, n_rows // SMALL_ROWS), 1)
+    n_parts = max(-(-source.n_users // USERS_PER_PART), -(-n_rows // ROWS_PER_PART), 1)
+    n_parts = max(n_parts, min(4 * n_threads, n_rows // SMALL_ROWS))
     return max(-(-source.n_users // (n_parts * op.BLOCK)), 1) * op.BLOCK
 
 

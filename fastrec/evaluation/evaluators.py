@@ -207,15 +207,14 @@ class BaseEvaluator(Shared, ABC):
     @property
     def _reads_sides(self) -> bool:
         """Whether a provider or an accumulator reads the rows themselves."""
-        plan = self._plan(weighted=False)
-        return bool(plan.provided or any(own.kind != SCORE_COUNTS for own in plan.accumulators))
+        return bool(self._plan(weighted=False).provided) or self._reads_rows_unchecked
 
     @property
-    def _needs_checked_sides(self) -> bool:
-        """Whether something reads rows that must be without faults before kernels find them."""
+    def _reads_rows_unchecked(self) -> bool:
+        """Whether a provider or an accumulator needs rows without faults before kernels find these."""
         plan = self._plan(weighted=False)
-        of_others = any(not find_provider(name).is_trusted for name in plan.askers)
-        return of_others or any(own.kind != SCORE_COUNTS for own in plan.accumulators)
+        of_provider = any(not find_provider(name).is_trusted for name in plan.askers)
+        return of_provider or any(own.kind != SCORE_COUNTS for own in plan.accumulators)
 
     def _check_sides(self, known: AbstractSet[str], derived: AbstractSet[str] = frozenset()) -> None:
         """Raise MetricError for a metric that reads a side which the call lacks.

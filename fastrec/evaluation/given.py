@@ -14,9 +14,9 @@ from fastrec.inputs.parts import take_neighbours
 from fastrec.inputs.slots import BatchSides
 from fastrec.kernels.listed import Listed
 from fastrec.metrics.plan import Plan
-from fastrec.metrics.providers import SIDES_OF_PARTS, Provider, find_provider
+from fastrec.metrics.providers import SIDES_OF_PARTS, Provider, find_provider, load_registered
 
-__all__ = ["GivenRows"]
+__all__ = ["NO_EVENTS", "GivenRows"]
 
 Array = np.ndarray[Any, Any]
 ProviderRows = tuple[Provider, list[tuple[Any, ...]], slice]  # the keys of a provider, and where their rows go
@@ -24,15 +24,12 @@ NO_EVENTS = np.zeros((0, 0)), np.zeros((0, 0), np.int32)
 
 
 class GivenPart(NamedTuple):
-    """The given numbers of some users, as in `fastrec.kernels.lists.UserArrays`, and their hits.
+    """The given numbers of some users, as in `fastrec.kernels.lists.UserArrays`, and their hits."""
 
-    These are None if no provider asks for them, or if the rows of a user are at fault.
-    """
-
-    rows: Array
-    events: Array
-    last: Array
-    listed: Listed | None
+    rows: Array  # float64 (n_rows, n_users)
+    events: Array  # float64 (n_rows_of_events, n_events)
+    last: Array  # int32 or int64 (n_cutoffs + 1, n_users)
+    listed: Listed | None  # None if no provider asks for hits, or if the rows of a user are at fault
 
 
 class GivenRows:
@@ -74,6 +71,7 @@ class GivenRows:
                 self._fill(own, keys, sides, events[at], first)
             last_events = sides["last events"](places.cutoffs)
         listed: Listed | None = sides.get("listed rows")
+        sides.clear()  # what it made refers to it, and would wait for the collector of garbage
         return GivenPart(rows, events, last_events, None if listed is None or listed.at_fault[0] else listed)
 
     def _fill_whole(self, weights: Array | None, n_users: int) -> Array:
@@ -85,6 +83,8 @@ class GivenRows:
                 at = slice(numbers[keys[0]], numbers[keys[-1]] + 1)
                 members = self._by_event if own.by_event else self._by_part if own.by_part else whole
                 members.append((own, [key[2:] for key in keys], at))
+        if self._by_event:
+            load_registered()  # the functions that find events
         self._of_kept += [nth for *_, at in whole for nth in range(at.start, at.stop)]
         kept = np.empty((len(self._of_kept), n_users))
         kept[0] = 0.0 if weights is None else weights
@@ -103,7 +103,7 @@ class GivenRows:
     def _fill(
         self, own: Provider, keys: Sequence[tuple[Any, ...]], sides: Mapping[str, Any], rows: Array, first: int
     ) -> None:
-        """Have a provider fill the rows of users from `first` on, and check them."""
+        """Have a provider fill rows of users from `first` on, or of their events, and check them."""
         if not own.is_trusted:
             rows.fill(np.nan)
         try:

@@ -73,6 +73,7 @@ class Settings(NamedTuple):
     rank_gaps: str = "close"
     graded: bool = True  # whether gains matter
     checked: bool = False  # whether to reject negative ids here: providers read the items before kernels do
+    by_kernels: bool = False  # whether these are left to kernels for lists and truth
     logged: str = "propensity"  # what the numbers of logged rows are: "propensity" or "logged_rank"
     only_judged: bool = False  # whether to remove items that the truth does not judge
     tool: str = ""  # whose rule for ties orders items as strings
@@ -276,10 +277,9 @@ def _other_sides(
 ) -> tuple[dict[str, Any], dict[str, int]]:
     """Return the sides besides lists and truth, with lists in order and without copies, and counts of copies."""
     sides = {name: side for name, side in joined.items() if name in SIDES}
-    if settings.checked:
-        for name, side in sides.items():
-            refuse_negative_ids(side, name, names)
     others = {name: side for name, side in sides.items() if name not in ("recs", "truth")}
+    for name, side in (others if settings.by_kernels else sides).items() if settings.checked else ():
+        refuse_negative_ids(side, name, names)
     counts = {}
     for name, side in others.items():
         if not (settings.checked and SIDES[name].is_ordered):

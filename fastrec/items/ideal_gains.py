@@ -12,8 +12,8 @@ import numpy as np
 from fastrec.exceptions import InputError, MetricError
 from fastrec.inputs.ragged import read_only
 from fastrec.inputs.slots import MADE, BatchSides
-from fastrec.items.listed import discounts_of_ranks, fill_by_cutoffs, keep_short, longest_of
-from fastrec.items.sums import MAX_DEPTH
+from fastrec.items.listed import discounts_of_ranks, fill_by_cutoffs, longest_of
+from fastrec.items.sums import MAX_DEPTH, keep_short
 from fastrec.kernels import ideal_gains as kernels
 from fastrec.kernels.runs import two_sum
 from fastrec.metrics.graded import ORDERS, PROVIDER
@@ -42,11 +42,12 @@ def _ideal_sums(sides: BatchSides, least: float) -> tuple[kernels.GradedLists, k
     n_orders = len(lists.orders) - 1
     n = len(lists.ideals) + n_orders
     starts = lists.ideal_starts + (np.arange(truth.n_users) if n_orders > 1 else 0)
-    dcg, inverses, gains_down_to, counted = np.empty(n), np.empty(n), np.empty(n), np.empty((2, n))
+    dcg, shares, gains_down_to, counted = np.empty(n), np.empty(n), np.empty(n), np.empty((2, n))
     falls, levels = np.empty((2, n), np.int64)
-    tables = dcg, falls, levels, inverses, gains_down_to, counted
+    tables = dcg, falls, levels, shares, gains_down_to, counted
     sums = kernels.IdealSums(read_only(starts), discounts, *tables)
-    add = _entry("add_ideals").suited_to(4 * n + truth.n_users, lists, sums, 0, 0)  # small, but made for each part
+    # users count, too: with one best order each part takes few steps, but there may be many parts
+    add = _entry("add_ideals").suited_to(4 * n + truth.n_users, lists, sums, 0, 0)
     over_users(functools.partial(add, lists, sums), n_orders, sides["n_threads"])
     return lists, sums
 
@@ -63,7 +64,7 @@ def fill(sides: BatchSides, keys: Sequence[tuple[Any, ...]], out: Array) -> None
         over_users(functools.partial(run, *given), sides["truth"].n_users, sides["n_threads"])
 
 
-@provider(ORDERS, sides=["recs", "truth"], by_part=True)
+@provider(ORDERS, sides=["recs", "truth"], is_ordered=False, by_part=True)
 def fill_orders(sides: BatchSides, keys: Sequence[tuple[Any, ...]], out: Array) -> None:
     """Fill the number of relevant items, or of their levels of gain; a key has "n_rel" or "levels", and `min_gain`."""
     for (name, least), row in zip(keys, out, strict=True):
@@ -81,8 +82,7 @@ def fill_compatibility(sides: BatchSides, keys: Sequence[tuple[Any, ...]], out: 
         p, is_normalized, least = key
         lists = sides["graded lists"](least, math.nan)
         given = lists, _depths(p, longest_of(*lengths)), is_normalized, cutoffs, found
-        steps = len(lists.ranks) + int(np.minimum(lengths[0], cutoffs[-1]).sum())
-        run = _entry("overlap_with_ideal").suited_to(steps, *given, 0, 0)
+        run = _entry("overlap_with_ideal").suited_to(len(lists.ranks) * (1 + len(cutoffs)), *given, 0, 0)
         over_users(functools.partial(run, *given), truth.n_users, sides["n_threads"])
 
     fill_by_cutoffs(keys, out, fill_one)

@@ -10,7 +10,8 @@ import numpy as np
 
 from fastrec.inputs.ragged import read_only
 from fastrec.inputs.slots import BatchSides
-from fastrec.items.listed import discounts_of_ranks, keep_short, longest_of, of_listed, starts_among
+from fastrec.items.listed import discounts_of_ranks, longest_of, of_listed, starts_among
+from fastrec.items.sums import keep_short
 from fastrec.kernels import judgements as kernels
 from fastrec.metrics.judged import PROVIDER
 from fastrec.metrics.providers import provider

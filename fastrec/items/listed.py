@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from fastrec.inputs.ragged import read_only
 from fastrec.inputs.slots import MADE, BatchSides
-from fastrec.items.sums import cuts_of
+from fastrec.items.sums import cuts_of, keep_short
 from fastrec.kernels import listed as kernels
 from fastrec.kernels.ideal_gains import GradedLists
 from fastrec.metrics.program import UNCUT
@@ -19,12 +19,10 @@ from fastrec.metrics.rank_weights import rank_weights
 from fastrec.runtime.compiler import Entry
 from fastrec.runtime.threads import over_users
 
-__all__ = ["discounts_of_ranks", "fill_by_cutoffs", "keep_short", "longest_of", "of_listed", "starts_among"]
+__all__ = ["discounts_of_ranks", "fill_by_cutoffs", "longest_of", "of_listed", "starts_among"]
 
-T = TypeVar("T")
 Array = np.ndarray[Any, Any]
 STEPS_PER_ROW = 8
-MAX_KEPT = 1 << 16  # numbers of ranks
 MAX_NARROW = 1 << 31  # events whose numbers fit into int32
 _find_last = Entry(kernels.find_last, "find_last", allocates=False)
 _sort_gains = Entry(kernels.sort_gains, "sort_gains", allocates=False)
@@ -74,30 +72,24 @@ def _n_events(sides: BatchSides) -> int:
     return int(listed.starts[-1] + listed.counts[-1]) if len(listed.starts) else 0
 
 
-def _gains_from_0(sides: BatchSides) -> Array:
-    """Return the gains of the truth, 0 for those below."""
-    gains: Array = sides["gains of truth"]
-    return gains if sides["truth"].extra is None else np.maximum(gains, 0.0)
-
-
 def _constant_events(sides: BatchSides, value: np.generic) -> Array:
     return np.full(sides["number of events"], value, value.dtype)
 
 
-# what follows from the gains of rows has one value for all rows of a truth without gains
 MADE["listed rows"] = _listed
 MADE["events of one value"] = lambda sides: functools.lru_cache(typed=True)(functools.partial(_constant_events, sides))
 MADE["number of events"] = _n_events
 MADE["last events"] = lambda sides: functools.partial(_last_events, sides)
+# Without gains, the arrays that follow from the gains of rows have one value, which is that of all rows.
 MADE["gains of truth"] = lambda sides: np.ones(1) if sides["truth"].extra is None else sides["truth"].extra
-MADE["gains of at least 0"] = _gains_from_0
+MADE["gains of at least 0"] = lambda sides: np.maximum(sides["gains of truth"], 0.0)
 MADE["relevant rows"] = lambda sides: functools.cache(functools.partial(is_relevant, sides["gains of truth"]))
 
 
 def of_listed(sides: BatchSides, values: Array) -> Array:
     """Return the values of events, given those of the rows of the truth, which follow from its gains.
 
-    Events of rank 0 get an arbitrary one.
+    `values` has one for each row, or one for all. Events of rank 0 get an arbitrary one.
     """
     own: Array
     if sides["truth"].extra is None or not len(values):
@@ -108,7 +100,10 @@ def of_listed(sides: BatchSides, values: Array) -> Array:
 
 
 def starts_among(chosen: Array, indptr: Array) -> Array:
-    """Return where the chosen rows of each user start among all chosen rows, int64 (n_users + 1,)."""
+    """Return where the chosen rows of each user start among all chosen rows, int64 (n_users + 1,).
+
+    `chosen` is bool (n_rows,), or has one value for all rows.
+    """
     if chosen.all():
         return np.asarray(indptr, np.int64)
     if not chosen.any():
@@ -125,7 +120,8 @@ def longest_of(*lengths: Array) -> int:
 def _graded_lists(sides: BatchSides, least: float, missing: float) -> GradedLists:
     """Return the listed rows with their gains, and the gains of the best order of the relevant rows.
 
-    `least` is the `min_gain` of a formula. A row that is not relevant has the gain `missing`.
+    `least` is the `min_gain` of a formula. A row that is not relevant has the gain `missing`: 0.0 or `math.nan`, which
+    is one object, so that what was made for it is found again.
     """
     truth, listed = sides["truth"], sides["listed rows"]
     gains, relevant = sides["gains of at least 0"], sides["relevant rows"](least)
@@ -144,12 +140,6 @@ def _graded_lists(sides: BatchSides, least: float, missing: float) -> GradedList
 
 
 MADE["graded lists"] = lambda sides: functools.cache(functools.partial(_graded_lists, sides))
-
-
-def keep_short(make: Callable[..., T]) -> Callable[..., T]:
-    """Return a function that keeps what it has made lately, unless its last argument, a length, is large."""
-    kept = functools.lru_cache(maxsize=16)(make)
-    return lambda *given: (kept if given[-1] <= MAX_KEPT else make)(*given)
 
 
 @keep_short

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Hashable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -26,6 +26,7 @@ __all__ = [
     "find_places",
     "history_of",
     "is_hit",
+    "keep_short",
     "kernel",
     "rank_biased_overlap",
     "rows_without",
@@ -33,10 +34,12 @@ __all__ = [
     "sum_values",
 ]
 
+T = TypeVar("T")
 Array = np.ndarray[Any, Any]
 AT_ONCE = 4  # values that kernels sum in one walk along the lists
 FORMS = ("ext", "min", "truncated")  # of a rank-biased overlap, by their codes in the kernel
 MAX_DEPTH = 10_000_000
+MAX_KEPT = 1 << 14  # the longest tables that are kept, of 128 KB a column
 
 
 def cuts_of(cutoffs: Sequence[int | None]) -> tuple[Array, list[int]]:
@@ -44,6 +47,17 @@ def cuts_of(cutoffs: Sequence[int | None]) -> tuple[Array, list[int]]:
     wanted = [UNCUT if k is None else k for k in cutoffs]
     cuts = np.array(sorted(set(wanted)), np.int64)
     return cuts, np.searchsorted(cuts, wanted).tolist()
+
+
+def keep_short(make: Callable[..., T]) -> Callable[..., T]:
+    """Return a function that keeps the tables that it has made lately, unless its last argument, a length, is large."""
+    kept = functools.lru_cache(maxsize=16)(make)
+
+    @functools.wraps(make)
+    def kept_or_made(*given: Any) -> T:
+        return (kept if given[-1] <= MAX_KEPT else make)(*given)
+
+    return kept_or_made
 
 
 @functools.cache

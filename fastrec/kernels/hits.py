@@ -64,7 +64,7 @@ class Scratch(NamedTuple):
     ranks: Array  # int32 (bins, 2, n_events): events found, events kept under a condition
     gains: Array  # float64 (bins, 2, n_events), or no events if the truth has no gains
     bounds: Array  # int64 (bins, 2, 4, BLOCK + 1): START, N_RELEVANT, N_LISTED, SORTED_START
-    counts: Array  # int64 (bins, n_cutoffs + 1, BLOCK): hits within each cut-off, and in the whole list
+    counts: Array  # int64 (bins, n_cutoffs + 1, BLOCK): hits within each cut-off; the last row is for those beyond
     sums: Array  # float64 (bins, 3, n_events): running sums, sorted gains, their running sums
     masked: Array  # float64 (bins, BLOCK): values under a mask
     run_ends: Array  # int64 (bins, n_groupings, BLOCK), see `fastrec.kernels.sums.find_runs`

@@ -27,7 +27,7 @@ class GradedLists(NamedTuple):
     starts: Array  # int64 (n_users,)
     counts: Array  # int64 (n_users,)
     ranks: Array  # int32 (n_events,): 0 opens a user, whose ranks ascend
-    gains: Array  # float64 (n_events,): 0 for items that are not relevant, anything for what opens a user
+    gains: Array  # float64 (n_events,): 0 or NaN for items that are not relevant, anything for what opens a user
     n_rec: Array  # int64 (n_users,): lengths of the lists
     n_rel: Array  # int64 (n_users,): relevant items
     ideals: Array  # float64: the gains of the best orders, falling within each
@@ -38,16 +38,16 @@ class GradedLists(NamedTuple):
 class IdealSums(NamedTuple):
     """Sums along the best orders at each rank from 0 on; those of user u start at `starts[u]`.
 
-    Those that divide are 1 at rank 0: nothing is divided by 0, and no quotient depends on a branch. Compilers make one
-    of a choice between a quotient and another number, which processors cannot predict.
+    Divisors are 1 at rank 0, so that no quotient needs a test for 0: compilers make a branch of such a test, which
+    processors cannot predict.
     """
 
     starts: Array  # int64 (n_users,)
     discounts: Array  # float64: 1 / log2(rank + 1), from rank 0 on
     dcg: Array  # float64 (n_ideals + n_orders,); 1 at rank 0
-    falls: Array  # int64, likewise: the rank where the gain of the next rank ends
-    levels: Array  # int64, likewise: the number of these ranks below
-    inverses: Array  # float64, likewise: the sum of 1 / DCG at these ranks below
+    falls: Array  # int64, likewise: the last rank with the gain of the next rank
+    levels: Array  # int64, likewise: how many gains differ from the next rank on
+    shares: Array  # float64, likewise: the sum of DCG at rank 1 / DCG at the last rank of each of these gains
     gains: Array  # float64, likewise: sums of gains; 1 at rank 0
     counted: Array  # float64 (2, likewise): sums of gains, of which each counts as at least 1, and what rounding lost
 
@@ -67,12 +67,12 @@ def add_ideals(lists, sums, first, last):
                 rest += error
             sums.dcg[own], sums.gains[own], sums.counted[0, own], sums.counted[1, own] = dcg, gains, counted, rest
         sums.dcg[start + order], sums.gains[start + order] = 1.0, 1.0
-        own, fall, levels, inverse = start + order, end - start, 0, 0.0
-        sums.falls[own + fall], sums.levels[own + fall], sums.inverses[own + fall] = fall, 0, 0.0
+        own, fall, levels, share = start + order, end - start, 0, 0.0
+        sums.falls[own + fall], sums.levels[own + fall], sums.shares[own + fall] = fall, 0, 0.0
         for rank in range(end - start - 1, -1, -1):
             if rank + 1 == end - start or lists.ideals[start + rank] != lists.ideals[start + rank + 1]:
-                fall, levels, inverse = rank + 1, levels + 1, inverse + 1.0 / sums.dcg[own + rank + 1]
-            sums.falls[own + rank], sums.levels[own + rank], sums.inverses[own + rank] = fall, levels, inverse
+                fall, levels, share = rank + 1, levels + 1, share + sums.dcg[own + 1] / sums.dcg[own + rank + 1]
+            sums.falls[own + rank], sums.levels[own + rank], sums.shares[own + rank] = fall, levels, share
 
 
 def mean_at_hits(lists, sums, values, first, last):
@@ -112,7 +112,7 @@ def sum_at_levels(lists, sums, values, first, last):
         elif fall == n_rel:  # divided, so that the best order has exactly 1
             values[at] = above + dcg / sums.dcg[own + n_rel]
         else:
-            values[at] = above + dcg * sums.inverses[own + level]
+            values[at] = above + dcg / sums.dcg[own + 1] * sums.shares[own + level]
 
 
 def share_of_best_dcg(lists, sums, values, first, last):
@@ -168,7 +168,7 @@ class DepthWeights(NamedTuple):
 
 @helper
 def terms_between(depths, first, last):
-    """Return the sum of the terms of depths first + 1 to last, to 2^-100."""
+    """Return the sum of the terms of depths first + 1 to last, without the rounding of running sums."""
     return (depths.terms[last] - depths.terms[first]) + (depths.rest[last] - depths.rest[first])
 
 

@@ -43,7 +43,9 @@ class UserArrays(NamedTuple):
     groups: Array  # int32 (n_groupings, n_users): 1-based group of each user in each grouping
     given: Array  # float64 (n_given, n_users)
     events: Array  # float64 (n_given_of_events, n_events)
-    last: Array  # int32 or int64 (n_given_cutoffs, n_users): the last event of each user within each cut-off
+    last: (
+        Array  # int32 or int64 (n_given_cutoffs + 1, n_users): the last event of each user within each cut-off, of all
+    )
 
 
 class Task(NamedTuple):
@@ -129,8 +131,7 @@ def copy_known(lists, n_items, scratch, span, errors):
     most = np.int64(0)
     for i in range(span.n):
         u = first + i
-        n_rel, n_rows = lists.truth_indptr[u + 1] - lists.truth_indptr[u], lists.rec_indptr[u + 1] - lists.rec_indptr[u]
-        n_list = n_rows if len(lists.lengths) == 0 else lists.lengths[u]
+        n_rel, n_list = lists.truth_indptr[u + 1] - lists.truth_indptr[u], lists.rec_indptr[u + 1] - lists.rec_indptr[u]
         bounds[START, i], bounds[N_RELEVANT, i], bounds[N_LISTED, i] = lists.hit_starts[u] - 1 - begin, n_rel, n_list
         most = max(most, n_list + n_rel - lists.hit_counts[u])
     bounds[START, span.n] = end - begin

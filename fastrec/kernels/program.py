@@ -112,11 +112,11 @@ class Block(NamedTuple):
     indptr: Array  # int64 (n_users + 1,): of the truth
     given: Array  # float64 (n_given, n_users)
     events: Array  # float64 (n_given_of_events, n_events), see `fastrec.kernels.lists.UserArrays`
-    last: Array  # int32 or int64 (n_given_cutoffs, n_users), likewise
+    last: Array  # int32 or int64 (n_given_cutoffs + 1, n_users), likewise
     ranks: Array  # int32 (n_events,)
     gains: Array  # float64 (n_events,)
     bounds: Array  # int64 (4, BLOCK + 1): START, N_RELEVANT, N_LISTED, SORTED_START
-    counts: Array  # int64 (n_cutoffs + 1, BLOCK): hits within each cut-off, and within the limits of HITS_AT
+    counts: Array  # int64 (n_cutoffs + 1, BLOCK): hits within each cut-off; the last row is room for HITS_AT
     sums: Array  # float64 (3, n_events): running sums, sorted gains, their running sums
     status: Array  # int64 (BLOCK,)
     rows: Array  # float64 (n_rows, BLOCK or more)
@@ -163,7 +163,7 @@ def gain_series(series, ranks, gains, graded, sums, n_events):
 def weight_series(ranks, weights, sums, half, n_events):
     """Write running sums of kind WEIGHT, which most metrics use.
 
-    `half` is where a user starts near the middle: two sums at a time wait less, as each waits for its last addition.
+    `half` is where a user starts near the middle: two independent sums hide the latency of additions.
     """
     total, other, both = 0.0, 0.0, min(half, n_events - half)
     for e in range(both):

@@ -23,7 +23,7 @@ PATIENCE: Final = 4  # goes on with (1 - g) p
 GOAL: Final = 5  # goes on with (1 - g) ((r + 2t - 1) / (r + 2t))^2
 WITHIN_K: Final = (BPM, CUT, RECIPROCAL)
 MAX_KNOWN: Final = 1024  # terms of `weight_past` that are kept
-MAX_SHORT: Final = 4.0  # goals up to which differences of these terms are as exact as the sums of weights
+MAX_SHORT: Final = 4.0  # goals t for which differences of these terms are exact enough, see `weight_of_few_misses`
 
 
 class UserModel(NamedTuple):
@@ -94,10 +94,11 @@ def weight_without_end(start, known):
 
 
 @helper
-def weight_between(model, start, misses, left, known):
-    """Return `weight_of_misses` for ranks that a user leaves with probability `left`^2.
+def weight_of_few_misses(model, start, misses, left, known):
+    """Return `weight_of_misses` for ranks past which a user goes on with probability `left`^2.
 
-    Where kept sums without an end are long enough and their difference loses no digit, it is that.
+    For small goals t it is a difference of kept sums without an end. Its error is about s roundings, and the user
+    reaches these ranks with probability (2t / s)^2 at most: in sums of weights, which are at least 1, that is 2t.
     """
     is_short = model.parameter <= MAX_SHORT and start + misses < MAX_KNOWN and start == math.floor(start)
     if is_short and model.depth >= UNCUT:
@@ -156,7 +157,7 @@ def pass_misses(model, n, last, reach, weights, sums, known):
     if (model.kind == INST or model.kind == GOAL) and n < last:
         start = start_of_misses(model, n, found)
         left = start / (start + (last - n))
-        return reach * left * left, weights + reach * weight_between(model, start, last - n, left, known)
+        return reach * left * left, weights + reach * weight_of_few_misses(model, start, last - n, left, known)
     while n < last and reach > 0.0:
         n += 1
         weights += reach

@@ -7,10 +7,8 @@ of gain 0, which `min_gain=any` makes relevant, do not count.
 
 from __future__ import annotations
 
-import numpy as np
-
 from fastrec.metrics.declaration import ranking_metric
-from fastrec.metrics.statistics import ListStatistics, Row
+from fastrec.metrics.statistics import ListStatistics, Row, maximum, minimum
 
 PROVIDER, ORDERS = "ideal gains", "ideal orders"
 
@@ -56,10 +54,11 @@ def rndcg(s: ListStatistics) -> Row:
     >>> round(fastrec.evaluate([[7, 1]], [{9: 3.0, 1: 1.0}], "rndcg")["rndcg"], 12)
     0.086882671436
     """
-    n_rel, levels = (s.provided(ORDERS, name, s.min_gain) for name in ("n_rel", "levels"))
-    names = "sum_at_levels", "share_of_best_dcg"
-    at_levels, at_end = (s.provided(PROVIDER, s.cutoff, name, s.min_gain) for name in names)
-    is_longer = np.minimum(np.maximum(s.within_k(s.n_rec) - n_rel - 1.0, 0.0), 1.0)
+    n_rel = s.provided(ORDERS, "n_rel", s.min_gain)
+    levels = s.provided(ORDERS, "levels", s.min_gain)
+    at_levels = s.provided(PROVIDER, s.cutoff, "sum_at_levels", s.min_gain)
+    at_end = s.provided(PROVIDER, s.cutoff, "share_of_best_dcg", s.min_gain)
+    is_longer = minimum(maximum(s.within_k(s.n_rec) - n_rel - 1.0, 0.0), 1.0)
     return (at_levels + is_longer * at_end) / (levels + is_longer)
 
 

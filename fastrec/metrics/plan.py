@@ -232,9 +232,8 @@ class Plan:
         self.tells_grades = bool(self.gain_tables) or any(gain > 1 for gain in self.min_gains)
         self.needs_gains = self.tells_grades or bool(gains)
         self.array_writer = Writer([ConditionRows(0.0, *rows_of_condition(self.arrays, 0, []))], graded=False)
-        order = self.direct.ordered()
-        self._position = {i: at for at, i in enumerate(order)}
-        self._array_position = {i: len(order) + at for at, i in enumerate(self.arrays.ordered())}
+        self._position = self.direct.places()
+        self._array_position = {i: len(self._position) + at for i, at in self.arrays.places().items()}
         self.scales = self.direct.scales() + self.arrays.scales()
 
     def _condition(self, call: Call, traced: Traced) -> Condition:

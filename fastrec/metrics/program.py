@@ -45,7 +45,7 @@ class ConditionRows(NamedTuple):
 
     @property
     def kept(self) -> tuple[Row, ...]:
-        """Rows that must stay after all operations: those to store, and masks, of which sums know the last."""
+        """Rows that stay in their places: those to store, and masks, which kernels know again by their numbers."""
         return (*self.rows, *(row.parts[0] for _, row in self.sums if row.key == op.SELECT))
 
 

@@ -1,7 +1,7 @@
 """Providers of statistics: functions that fill numbers of users that the kernels of fastrec do not compute.
 
 A formula reads them with `s.provided(name, *key)`. The plan collects the keys of all metrics, each provider fills its
-rows once per batch, and the row program goes on with them as with any statistic.
+rows once per batch or part of it, and the row program goes on with them as with any statistic.
 """
 
 from __future__ import annotations
@@ -111,8 +111,9 @@ def provider(
     by_part : whether to call the function for some users at a time, in threads
         For numbers of a user that follow from the user's own list and truth. Only these two sides are there.
     by_event : whether the statistics at a cut-off change only at ranks with a row of the truth; needs `by_part`
-        Their keys begin with the cut-off, which the function does not get. It fills `out` (len(keys), n_events) with
-        the numbers after each event of `sides["listed rows"]`, see `fastrec.kernels.listed.Listed`.
+        Formulas put the cut-off first: `s.provided(name, s.cutoff, *key)`. The function is called with the keys without
+        cut-offs, once for all of these, and `out` is float64 (len(keys), n_events): it gets the numbers after each
+        event of `sides["listed rows"]`, see `fastrec.kernels.listed.Listed`.
 
     The function is called as fill(sides, keys, out). `sides` are those of the batch, by name. recs, truth, exclude,
     history and reference are `FlatSide`, with items in one numbering, `users`, `ranks` and `gains`. Lists are ordered,

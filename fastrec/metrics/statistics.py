@@ -161,7 +161,7 @@ def minimum(first: Row, second: Row | float) -> Row:
     return cast(Row, np.minimum(first, second))
 
 
-def maximum(first: Row, second: Row) -> Row:
+def maximum(first: Row, second: Row | float) -> Row:
     """Return the larger of two rows or arrays."""
     return cast(Row, np.maximum(first, second))
 

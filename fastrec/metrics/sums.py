@@ -69,6 +69,10 @@ class SumList:
         """Return the sums in the order of the totals."""
         return [i for fixed in (True, False) for i, each in enumerate(self.sums) if each.fixed is fixed]
 
+    def places(self) -> dict[int, int]:
+        """Return the place of each sum among the totals."""
+        return {i: place for place, i in enumerate(self.ordered())}
+
     def sizes(self) -> dict[str, Any]:
         """Return the fields of a kernel's `Program` with the numbers of sums."""
         n_fixed = sum(each.fixed for each in self.sums)
@@ -89,7 +93,7 @@ class SumList:
 
 def rows_of_condition(sums: SumList, condition: int, stored: list[tuple[int, Row]]) -> tuple[Any, Any, Any]:
     """Return the rows of a condition to store, its checks, and the rows to sum with the numbers of their sums."""
-    places = {i: nth for nth, i in enumerate(sums.ordered())}
+    places = sums.places()
     summed = tuple((places[i], each.row) for i, each in enumerate(sums.sums) if each.condition == condition)
     checks = [(check.row, check.low, check.high) for check in sums.checks if check.condition == condition]
     return tuple(row for at, row in stored if at == condition), tuple(checks), summed

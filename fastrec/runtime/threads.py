@@ -31,8 +31,8 @@ __all__ = [
 ]
 
 T = TypeVar("T")
-USERS_PER_TASK = 16384
-USERS_AT_ONCE = 32768  # that one thread takes in one range
+USERS_PER_TASK = 16384  # so that many threads have work
+USERS_PER_RANGE = 32768  # of one thread, so that calls from Python take little beside the work
 SECONDS_TO_A_SIGNAL = 0.2
 IMPORTED_LATE = ("numpy.ma", "numpy.random")  # by functions of NumPy, in whichever thread calls them first
 
@@ -162,7 +162,7 @@ def share_threads(work: Callable[[int, int], T], sizes: Sequence[int], n_threads
 
 def over_users(work: Callable[[int, int], Any], n_users: int, n_threads: int) -> list[Any]:
     """Call work(first, last) for ranges that cover all users, in threads."""
-    size = USERS_AT_ONCE if n_threads == 1 and n_users <= USERS_AT_ONCE else USERS_PER_TASK
+    size = USERS_PER_RANGE if n_threads == 1 else USERS_PER_TASK
     tasks = range(-(-n_users // size))
     return run_in_threads(lambda at: work(at * size, min((at + 1) * size, n_users)), tasks, n_threads)
 

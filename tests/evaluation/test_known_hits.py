@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import fastrec
+from fastrec.evaluation import engine
 from fastrec.evaluation.sources import ListSource
 from support.bits import mean_bits, user_bits
 
@@ -71,11 +72,15 @@ def test_a_value_has_the_same_bits_beside_other_cutoffs(metric: str) -> None:
     assert user_bits(beside)[name] == user_bits(alone)[name]
 
 
-@pytest.mark.parametrize("metric", ["inst(max_gain=1000,t=13.5)", "nerr(max_gain=1000,model=goal,t=27)", "rndcg"])
+OF_FEW_MISSES = ["inst(max_gain=1)", "inst(max_gain=1,t=4)", "nerr(max_gain=2,model=goal,t=2)", "normalized_gain"]
+OF_MANY_MISSES = ["inst(max_gain=1000,t=13.5)", "nerr(max_gain=1000,model=goal,t=27)", "rndcg"]
+
+
+@pytest.mark.parametrize("metric", [*OF_FEW_MISSES, *OF_MANY_MISSES])
 def test_a_value_has_the_same_bits_beside_other_users(metric: str) -> None:
     recs = [list(range(1200)), list(range(1200))]
     for rank in (3, 457, 700):
-        truth = [{rank - 1: 1.0}, {1189: 1.0}]
+        truth = [{rank - 1: 1.0, rank + 20: 1.0}, {1189: 1.0}]
         both = fastrec.evaluate(recs, truth, [metric], k=1200, per_user=True)
         alone = fastrec.evaluate(recs[:1], truth[:1], [metric], k=1200, per_user=True)
         (name,) = alone
@@ -99,7 +104,8 @@ def test_hits_are_handed_over(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("n_threads", [1, 2])
-def test_a_fault_in_one_part_is_found_beside_others(n_threads: int) -> None:
+def test_a_fault_in_one_part_is_found_beside_others(n_threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "USERS_PER_PART", 4096)
     n_users = 20_000
     recs = np.tile(np.arange(4), (n_users, 1))
     truth = [[1, 9]] * n_users
@@ -114,6 +120,60 @@ def test_a_fault_in_one_part_is_found_beside_others(n_threads: int) -> None:
     recs[17_000, 3] = recs[17_000, 0]
     with pytest.raises(fastrec.InputError, match="recs of user 17000: item 0 appears twice"):
         fastrec.evaluate(recs, truth, ["bpref@4", "ndcg@4"], **options)
+
+
+def test_a_catalogue_that_is_too_small_is_found_with_known_hits() -> None:
+    for user in (2, 700):
+        truth = [[1, 2]] * 800
+        truth[user] = [9, 8]
+        with pytest.raises(fastrec.InputError, match=rf"user {user} have 5 items"):
+            fastrec.evaluate([[1, 2, 3]] * 800, truth, ["bpref", "accuracy@3"], n_items=4)
+
+
+@pytest.mark.parametrize("metric", ["rndcg", "ndcg_rel", "compatibility"])
+def test_gains_below_all_normal_numbers_count_by_their_ratio(metric: str) -> None:
+    names = [f"{metric}@{k}" for k in (1, 2)]
+    tiny, plain = (
+        fastrec.evaluate([[7, 1]], [{9: 2.0 * step, 1: step}], metric, k=[1, 2]) for step in (2.0**-1040, 1.0)
+    )
+    assert [tiny[name] for name in names] == pytest.approx([plain[name] for name in names], rel=1e-9)
+
+
+@pytest.mark.parametrize("no_truth", ["zero", "skip"])
+def test_no_row_of_a_plain_truth_has_a_gain_of_2(no_truth: str) -> None:
+    metrics = [f"{name}@3" for name in PROVIDED]
+    report = fastrec.evaluate([[1, 2, 3], []], [[2, 9], [1]], metrics, min_gain=2, no_truth=no_truth, per_user=True)
+    for name in metrics:
+        assert set(np.nan_to_num(report.per_user[name]).tolist()) == {0.0}
+
+
+TOGETHER = ["median_rank", "r_precision", "r_precision(multiple=0.4)", "ndcg(min_gain=2)", "recall", "cg", "hits"]
+
+
+@pytest.mark.filterwarnings("ignore::fastrec.exceptions.FastrecWarning")
+@pytest.mark.parametrize("options", [{}, {"user_weight": True}, {"ties": "expected"}], ids=str)
+@pytest.mark.parametrize("n_users", [1, 2, 513])
+def test_metrics_have_the_same_bits_alone_and_together(options: dict[str, Any], n_users: int) -> None:
+    rng = np.random.default_rng(n_users)
+    for hits in ((0, 0), (0, n_users // 2), (n_users // 2, n_users), (0, n_users)):  # the users who may have some
+        recs = [rng.permutation(30)[: rng.integers(1, 20)].tolist() for _ in range(n_users)]
+        ids = [
+            rng.permutation(30)[: rng.integers(0, 9)] + (0 if hits[0] <= u < hits[1] else 30) for u in range(n_users)
+        ]
+        truth = [{int(item): float(rng.integers(1, 4)) for item in own} for own in ids]
+        ask = {"k": [1, 5, 50], "groups": {"g": rng.integers(0, 3, n_users)}, **options}
+        if "user_weight" in ask:
+            ask["user_weight"] = rng.random(n_users)
+        metrics = TOGETHER
+        if "ties" in ask:
+            recs = [{item: float(rng.integers(0, 3)) for item in own} for own in recs]
+            metrics = [name for name in TOGETHER if name not in ("median_rank", *TOGETHER[1:3])]
+        together = fastrec.evaluate(recs, truth, metrics, **ask)
+        for name in metrics:
+            alone = fastrec.evaluate(recs, truth, [name], **ask)
+            assert mean_bits({key: together.estimates[key] for key in alone}) == mean_bits(alone.estimates)
+            for label, own in alone.groups["g"].items():
+                assert repr({key: together.groups["g"][label][key] for key in own}) == repr(dict(own))
 
 
 @pytest.mark.parametrize("groups", [None, {"half": np.arange(1200) % 2}], ids=["alone", "groups"])

@@ -1,5 +1,7 @@
 """Users in parts: providers and formulas take some users at a time, in threads."""
 
+import gc
+import weakref
 from typing import Any
 
 import numpy as np
@@ -8,9 +10,14 @@ import pytest
 import fastrec
 from bench.run import list_measures
 from fastrec.evaluation import engine
+from fastrec.evaluation.given import GivenRows
+from fastrec.evaluation.sources import ListSource
+from fastrec.kernels.codes import BLOCK
 from fastrec.metrics.providers import PROVIDERS, SIDES_OF_PARTS, load_registered, provider
+from fastrec.runtime.threads import USERS_PER_RANGE, USERS_PER_TASK
 from support.bits import mean_bits
 from support.list_calls import random_log
+from support.processes import check, run
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastrec.exceptions.FastrecWarning")
 
@@ -134,6 +141,58 @@ def test_a_provider_of_events_is_read_at_each_cutoff(
             own = name.replace("hits", "rows_so_far")
             assert found.per_user[own].tobytes() == found.per_user[name].tobytes()
             assert found[own] == found[name] > 0
+
+
+def test_a_new_process_finds_the_events_of_a_provider() -> None:
+    program = """
+import fastrec
+from fastrec.metrics.providers import provider
+
+@provider("rank", sides=["recs", "truth"], by_part=True, by_event=True)
+def fill(sides, keys, out):
+    out[0] = sides["listed rows"].ranks[: out.shape[1]]
+
+@fastrec.ranking_metric(range=(0, None), source="ours")
+def last_rank(s):
+    return s.provided("rank", s.cutoff)
+
+recs, truth = [[1, 2, 3], [4, 5], [], [7, 8, 9, 10, 11]], [[2, 3], [9], [1], [7, 9]]
+report = fastrec.evaluate(recs, truth, "last_rank", k=[1, 2, 3], per_user=True, no_recs="zero")
+print([report.per_user[name].tolist() for name in report])
+"""
+    check(run(program), "[[0.0, 0.0, 0.0, 1.0], [2.0, 0.0, 0.0, 1.0], [3.0, 0.0, 0.0, 3.0]]")
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_parts_leave_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Any] = []
+    parts = GivenRows._sides_of
+
+    def noted(own: Any, first: int, last: int) -> Any:
+        sides = parts(own, first, last)
+        made.append(weakref.ref(sides))
+        return sides
+
+    monkeypatch.setattr(GivenRows, "_sides_of", noted)
+    log = random_log("integer", N_USERS, seed=5)
+    gc.disable()
+    try:
+        fastrec.evaluate(log.recs, [dict(rows) for rows in log.truth], ["rndcg", "compatibility", "bpref"], k=[3])
+        assert [sides() for sides in made] == [None] * 3
+    finally:
+        gc.enable()
+
+
+def test_ranges_of_users_are_whole_blocks() -> None:
+    assert USERS_PER_TASK % BLOCK == USERS_PER_RANGE % BLOCK == 0
+    assert engine.USERS_PER_PART == USERS_PER_RANGE  # so that events of a part touch each other
+
+
+def test_parts_have_fewer_users_where_users_have_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "ROWS_PER_PART", 4000)
+    ends, none = np.arange(N_USERS + 1), np.zeros(0, np.int32)
+    assert engine._users_per_part(ListSource(none, ends, none, ends, None), 1) == 1536
+    assert engine._users_per_part(ListSource(none, 9 * ends, none, ends, None), 1) == 512
 
 
 @pytest.mark.usefixtures("small_parts")
