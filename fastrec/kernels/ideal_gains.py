@@ -112,7 +112,8 @@ def sum_at_levels(lists, sums, values, first, last):
         elif fall == n_rel:  # divided, so that the best order has exactly 1
             values[at] = above + dcg / sums.dcg[own + n_rel]
         else:
-            values[at] = above + dcg / sums.dcg[own + 1] * sums.shares[own + level]
+            share = dcg / sums.dcg[own + 1] * sums.shares[own + level]
+            values[at] = min(above + share, np.float64(sums.levels[own]))  # it may be above by rounding
 
 
 def share_of_best_dcg(lists, sums, values, first, last):

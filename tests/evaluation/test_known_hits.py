@@ -139,6 +139,18 @@ def test_gains_below_all_normal_numbers_count_by_their_ratio(metric: str) -> Non
     assert [tiny[name] for name in names] == pytest.approx([plain[name] for name in names], rel=1e-9)
 
 
+@pytest.mark.parametrize(
+    ("recs", "truth"),
+    [
+        ([2, 1, 0], {0: 1e-18, 1: 1e-17, 2: 0.7313302949248555}),
+        ([1, 100, 101, 102], {0: 1e-18, 1: 3.5980401486402362, 2: 1e-17}),
+    ],
+)
+def test_rounding_takes_no_mean_of_ndcg_above_1(recs: list[int], truth: dict[int, float]) -> None:
+    report = fastrec.evaluate([recs], [truth], "rndcg", k=[1, 2, 50], per_user=True)
+    assert max(own.max() for own in report.per_user.values()) <= 1.0
+
+
 @pytest.mark.parametrize("no_truth", ["zero", "skip"])
 def test_no_row_of_a_plain_truth_has_a_gain_of_2(no_truth: str) -> None:
     metrics = [f"{name}@3" for name in PROVIDED]
