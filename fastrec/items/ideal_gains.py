@@ -42,7 +42,7 @@ def _ideal_sums(sides: BatchSides, least: float) -> tuple[kernels.GradedLists, k
     n_orders = len(lists.orders) - 1
     n = len(lists.ideals) + n_orders
     starts = lists.ideal_starts + (np.arange(truth.n_users) if n_orders > 1 else 0)
-    dcg, shares, gains_down_to, counted = np.empty(n), np.empty(n), np.empty(n), np.empty((2, n))
+    dcg, shares, gains_down_to, counted = np.empty(n), np.empty(n), np.empty(n), np.empty((3, n))
     falls, levels = np.empty((2, n), np.int64)
     tables = dcg, falls, levels, shares, gains_down_to, counted
     sums = kernels.IdealSums(read_only(starts), discounts, *tables)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrec.kernels.listed import events_of
-from fastrec.kernels.runs import two_sum
+from fastrec.kernels.runs import NO_SUM, added, two_sum
 from fastrec.runtime.compiler import helper
 
 Array = np.ndarray[Any, Any]
@@ -49,23 +49,23 @@ class IdealSums(NamedTuple):
     levels: Array  # int64, likewise: how many gains differ from the next rank on
     shares: Array  # float64, likewise: the sum of DCG at rank 1 / DCG at the last rank of each of these gains
     gains: Array  # float64, likewise: sums of gains; 1 at rank 0
-    counted: Array  # float64 (2, likewise): sums of gains, of which each counts as at least 1, and what rounding lost
+    counted: Array  # float64 (3, likewise): sums of gains, of which each counts as at least 1, in the parts of `added`
 
 
 def add_ideals(lists, sums, first, last):
     """Write the sums along some best orders."""
     for order in range(first, last):
         start, end = lists.orders[order], lists.orders[order + 1]
-        dcg, gains, counted, rest = 0.0, 0.0, 0.0, 0.0
+        dcg, gains, counted = 0.0, 0.0, NO_SUM
         for at in range(start, end + 1):
             own = at + order
             if at > start:
                 ideal = lists.ideals[at - 1]
                 dcg += ideal * sums.discounts[at - start]
                 gains += ideal
-                counted, error = two_sum(counted, max(ideal, 1.0))
-                rest += error
-            sums.dcg[own], sums.gains[own], sums.counted[0, own], sums.counted[1, own] = dcg, gains, counted, rest
+                counted = added(counted, max(ideal, 1.0))
+            sums.dcg[own], sums.gains[own] = dcg, gains
+            sums.counted[0, own], sums.counted[1, own], sums.counted[2, own] = counted
         sums.dcg[start + order], sums.gains[start + order] = 1.0, 1.0
         own, fall, levels, share = start + order, end - start, 0, 0.0
         sums.falls[own + fall], sums.levels[own + fall], sums.shares[own + fall] = fall, 0, 0.0
@@ -141,7 +141,7 @@ def sum_by_lost_gain(lists, sums, values, first, last):
 
     A rank of the best order counts as at least 1, also past its end.
     """
-    u, found, rest, total = first - 1, 0.0, 0.0, 0.0
+    u, found, total = first - 1, NO_SUM, 0.0
     begin, end = events_of(lists, first, last)
     ranks, gains, values = lists.ranks[begin:end], lists.gains[begin:end], values[begin:end]
     for at in range(len(ranks)):
@@ -149,11 +149,11 @@ def sum_by_lost_gain(lists, sums, values, first, last):
         u += not is_row
         n_rel, own = lists.n_rel[u], sums.starts[u]
         gain = gains[at] if is_row else 0.0
-        found, error = two_sum(found if is_row else 0.0, gain)
-        rest = (rest if is_row else 0.0) + error
+        found = added(found if is_row else NO_SUM, gain)
         best = own + min(rank, n_rel)
-        lost, error = two_sum(sums.counted[0, best], -found)
-        lacking = lost + ((sums.counted[1, best] - rest + error) + max(rank - n_rel, 0))
+        lost, error = two_sum(sums.counted[0, best], -found[0])
+        more, rest = two_sum(sums.counted[1, best], -found[1])
+        lacking = lost + (more + (error + (rest + (sums.counted[2, best] - found[2])))) + max(rank - n_rel, 0)
         # not below 0, but for copies of an item
         total = (total if is_row else 0.0) + gain * discount_past(sums.discounts, max(lacking, 0.0))
         values[at] = total / sums.gains[own + n_rel]

@@ -151,6 +151,18 @@ def test_rounding_takes_no_mean_of_ndcg_above_1(recs: list[int], truth: dict[int
     assert max(own.max() for own in report.per_user.values()) <= 1.0
 
 
+@pytest.mark.parametrize(
+    ("recs", "truth", "wanted"),
+    [
+        ([12, 0, 8, 7, 1], {1: 1e32, 5: 1.0, 12: 1e32, 7: 1e32, 8: 3.0}, 0.5467789803119856),
+        ([10, 4, 12, 14, 6], {4: 1e20, 5: 1e5, 12: 1e40}, 0.060205894545490996),
+        ([7, 10, 11, 0, 5, 1, 14, 13, 3, 9], {1: 1e20, 4: 1.0, 9: 1e40}, 0.3010299956639812),
+    ],
+)
+def test_lost_gain_is_exact_where_gains_are_far_apart(recs: list[int], truth: dict[int, float], wanted: float) -> None:
+    assert fastrec.evaluate([recs], [truth], "normalized_gain")["normalized_gain"] == pytest.approx(wanted, rel=1e-14)
+
+
 @pytest.mark.parametrize("no_truth", ["zero", "skip"])
 def test_no_row_of_a_plain_truth_has_a_gain_of_2(no_truth: str) -> None:
     metrics = [f"{name}@3" for name in PROVIDED]
