@@ -35,7 +35,7 @@ Array = np.ndarray[Any, Any]
 
 
 USERS_PER_PART = USERS_PER_RANGE  # users at a time for providers and formulas on arrays
-ROWS_PER_PART = 1 << 22  # of lists and truth, beside which the numbers of providers take some tens of MB
+ROWS_PER_PART = 1 << 22  # of lists and truth: fewer users at a time where these have many rows
 STEPS_PER_VALUE = 32
 REFUSED_VALUES = (op.OUT_OF_LIMITS, op.OUT_OF_RANGE, op.OVERFLOW)
 

@@ -20,7 +20,6 @@ RELEVANT: Final = 1
 NOT_RELEVANT: Final = 0  # judged
 POOLED: Final = -1  # in the truth with a negative gain: in the pool that was to be judged
 EPSILON: Final = 0.00001
-LEVELS: Final = 11
 NEAREST: Final = 1.0  # how a number of hits is rounded: 0 is up
 
 
@@ -91,24 +90,15 @@ def hits_of_level(level, n_rel, rounding):
     return math.floor(least + 0.9)
 
 
-def find_precision(judged, parameters, values, first, last):
-    """Find the largest precision at the ranks with a level of recall; the parameters are the rounding and the level."""
-    u, hits, best = first - 1, 0, 0.0
-    begin, end = events_of(judged, first, last)
-    ranks, kinds, values = judged.ranks[begin:end], judged.kinds[begin:end], values[begin:end]
-    for at in range(len(ranks)):
-        is_row = ranks[at] > 0
-        is_hit = is_row & (kinds[at] == RELEVANT)
-        u += not is_row
-        hits = (hits if is_row else 0) + is_hit
-        is_deep = is_hit & (hits >= hits_of_level(parameters[1], judged.n_rel[u], parameters[0]))
-        best = max(best if is_row else 0.0, (hits if is_deep else 0) / max(int(ranks[at]), 1))
-        values[at] = best
-
-
 def mean_precision_of_levels(judged, parameters, values, first, last):
-    """Write the mean of `find_precision` at recall 0, 0.1, ..., 1; the parameter is the rounding."""
-    levels, best, u, hits = np.arange(LEVELS) / 10, np.zeros(LEVELS), first - 1, 0
+    """Write the mean, over levels of recall, of the largest precision at the ranks with this recall or more.
+
+    The parameters are the rounding and the levels.
+    """
+    n_levels, u, hits = len(parameters) - 1, first - 1, 0
+    levels, best = np.empty(n_levels), np.zeros(n_levels)
+    for nth in range(n_levels):
+        levels[nth] = parameters[1 + nth]
     begin, end = events_of(judged, first, last)
     ranks, kinds, values = judged.ranks[begin:end], judged.kinds[begin:end], values[begin:end]
     for at in range(len(ranks)):
@@ -118,11 +108,11 @@ def mean_precision_of_levels(judged, parameters, values, first, last):
         hits = (hits if is_row else 0) + is_hit
         precision = (hits if is_hit else 0) / max(int(ranks[at]), 1)
         total = 0.0
-        for level in range(LEVELS):
-            is_deep = hits >= hits_of_level(levels[level], judged.n_rel[u], parameters[0])
-            best[level] = max(best[level] if is_row else 0.0, precision if is_deep else 0.0)
-            total += best[level]
-        values[at] = total / LEVELS
+        for nth in range(n_levels):
+            is_deep = hits >= hits_of_level(levels[nth], judged.n_rel[u], parameters[0])
+            best[nth] = max(best[nth] if is_row else 0.0, precision if is_deep else 0.0)
+            total += best[nth]
+        values[at] = total / n_levels
 
 
 def find_median(judged, _, values, first, last):

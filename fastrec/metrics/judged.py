@@ -173,7 +173,7 @@ def iprec_at_recall(s: ListStatistics, *, level: Rate = 0.1, rounding: Rounding 
     >>> fastrec.evaluate([[7, 1, 2]], [[1, 2]], metrics)["iprec_at_recall(level=1)"]
     0.6666666666666666
     """
-    return _statistic(s, "find_precision", rounding == "nearest", level)
+    return _statistic(s, "mean_precision_of_levels", rounding == "nearest", level)
 
 
 @ranking_metric(
@@ -191,7 +191,7 @@ def eleven_point_average(s: ListStatistics, *, rounding: Rounding = "up") -> Row
     >>> round(fastrec.evaluate([[1, 7, 2]], [[1, 2]], "eleven_point_average")["eleven_point_average"], 12)
     0.848484848485
     """
-    return _statistic(s, "mean_precision_of_levels", rounding == "nearest")
+    return _statistic(s, "mean_precision_of_levels", rounding == "nearest", *(tenths / 10 for tenths in range(11)))
 
 
 @ranking_metric(
