@@ -14,10 +14,10 @@ from fastrec.counterfactual.counts import PairCounts, add_tables, join_pairs
 from fastrec.counterfactual.curves import Fitting
 from fastrec.counterfactual.tables import brief, chart_of, curve_table, page_of_settings, rank_table
 from fastrec.exceptions import Argument, InputError, InputTypeError, shown
+from fastrec.metrics.intervals import normal_quantile, wilson
 from fastrec.report.plain import plain_document
 from fastrec.runtime.threads import once
 from fastrec.scored.clusters import clustered_error
-from fastrec.scored.intervals import quantile_of, wilson
 from fastrec.show.plots import check_target, draw_band
 from fastrec.show.shown import Charted, Exported
 from fastrec.show.tables import Lead, Section, Table, with_notes
@@ -65,7 +65,7 @@ class CtrByRank(Exported, Charted):
         level = self.level if level is None else check_level(level)
         if self.std_error is None:
             return wilson(self.clicks, self.impressions, level)
-        margin = quantile_of(level) * self.std_error
+        margin = normal_quantile(level) * self.std_error
         return self.ratio - margin, self.ratio + margin
 
     def merge(self, other: CtrByRank) -> CtrByRank:

@@ -13,9 +13,9 @@ from fastrec.inputs.arrow import refuse_other_indexes
 from fastrec.inputs.columns import LABELS, check_classes, check_lengths, check_numbers, check_row_weights, check_scores
 from fastrec.inputs.grouping import group_rows
 from fastrec.inputs.rows import encode_keys
+from fastrec.metrics.intervals import wilson
 from fastrec.scored.auc import no_threads_if_small
 from fastrec.scored.clusters import USERS, RowsByUser, effective_rows
-from fastrec.scored.intervals import wilson
 from fastrec.scored.score_counts import STRATEGIES, BinSums, ScoreCounts
 
 __all__ = ["Binned", "RowsToBin", "bin_counts", "bin_rows", "check_bins", "read_rows_to_bin", "user_sums_by_bin"]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import fastrec
 from fastrec.exceptions import InputError, InputTypeError
-from fastrec.scored.intervals import wilson
+from fastrec.metrics.intervals import wilson
 from support import score_oracle
 
 Array = np.ndarray[Any, Any]
