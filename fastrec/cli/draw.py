@@ -20,14 +20,14 @@ from fastrec.metrics.directions import Direction
 from fastrec.policies import LEFT_OUT, NO_RECS, NO_TRUTH, NO_TRUTH_OF_ROWS, ONE_CLASS, Policy
 from fastrec.report.definitions import known_call
 from fastrec.report.doubts import describe_sample
+from fastrec.report.estimates import with_intervals
 from fastrec.report.tables import (
+    about_intervals,
     estimated,
     in_several,
     notes_on_data,
     order_of_lists,
     size_of_groups,
-    units_of_intervals,
-    why_no_interval,
 )
 from fastrec.show.numbers import (
     DASH,
@@ -36,7 +36,6 @@ from fastrec.show.numbers import (
     share,
     shown_count,
     shown_difference,
-    with_margin,
 )
 from fastrec.show.tables import Table
 from fastrec.show.terminal import Sheet, code_lines, shell_lines, wrap
@@ -85,9 +84,11 @@ def draw_report(console: Console, report: Report) -> None:
     for grouping, by_label in _groups(report).items():
         names = list(next(iter(by_label.values()), {}))
         whose = ["users"] if report.users["total"] else []
+        drawn = dict(itertools.islice(by_label.items(), MAX_LABELS))
+        means = with_intervals([own[name] for name in names] for own in drawn.values())
         cells = [
-            [str(label), *(_numbers_of_users(own) for _ in whose), *(_with_margin(own[name]) for name in names)]
-            for label, own in itertools.islice(by_label.items(), MAX_LABELS)
+            [str(label), *(_numbers_of_users(own) for _ in whose), *row]
+            for (label, own), row in zip(drawn.items(), means, strict=True)
         ]
         sheet.line()
         sheet.table(Table("", [grouping, *whose, *names], cells))
@@ -109,13 +110,13 @@ def _numbers_of_users(estimates: Mapping[str, Estimate]) -> str:
     return DASH.join(map(shown_count, dict.fromkeys((found[0], found[-1]))))
 
 
-def _with_margin(estimate: Estimate) -> str:
-    return with_margin(estimate.mean, estimate.margin())
+def _with_interval(estimate: Estimate) -> str:
+    ((text,),) = with_intervals([[estimate]])
+    return text
 
 
 def _about_intervals(report: Report) -> Iterator[str]:
-    yield from units_of_intervals(report)
-    yield from why_no_interval(report)
+    yield from about_intervals(report)
     groups = [one for by_label in _groups(report).values() for label in by_label.values() for one in label.values()]
     if any(one.users == 1 for one in groups):
         yield "no ± for a group of one user"
@@ -271,7 +272,7 @@ def _means_by_system(found: Comparison, reports: Mapping[str, Report]) -> Table:
     """Return a table with a column per system, for pairs over the same users. It includes metrics not compared."""
     metrics = {row.metric for row in found.rows} | set(found.left_out)
     means = {
-        (metric, system): _with_margin(report.estimates[metric])
+        (metric, system): _with_interval(report.estimates[metric])
         for system, report in reports.items()
         for metric in report
         if metric in metrics
@@ -287,7 +288,7 @@ def _means_of_pair(row: ComparisonRow, reports: Mapping[str, Report]) -> dict[st
     means = {row.system: row.mean, row.baseline: row.baseline_mean}
     estimates = {name: estimate_in(reports[name], row.metric, row.grouping, row.group) for name in means}
     return {
-        name: _with_margin(estimates[name])
+        name: _with_interval(estimates[name])
         if row.ties is None or estimates[name].users == row.users
         else one_figure(mean)
         for name, mean in means.items()
@@ -510,4 +511,4 @@ def _not_compared(metric: str, reports: Mapping[str, Report]) -> list[str]:
     """Return the same cells for a metric without a test: the means of the reports, and their difference."""
     one, other = (report.estimates[metric] for report in reports.values())
     gap = Gap(other.mean - one.mean, math.nan, math.nan)
-    return [_with_margin(one), _with_margin(other), f"{shown_difference(gap)[0]} "]
+    return [_with_interval(one), _with_interval(other), f"{shown_difference(gap)[0]} "]

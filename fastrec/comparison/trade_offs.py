@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from fastrec.report.estimates import Estimate
+from fastrec.report.estimates import Estimate, with_intervals
 from fastrec.report.soundness import known_calls, sides_of_settings
 from fastrec.show.charts import Estimated, scatter
-from fastrec.show.numbers import percent, with_margin
+from fastrec.show.numbers import percent
 from fastrec.show.tables import Chart, Section, Table
 
 __all__ = ["TradeOffs", "trade_offs"]
@@ -46,13 +46,11 @@ def trade_offs(estimates: Mapping[str, Mapping[str, Estimate]], compared: Sequen
         title = f"{accuracy} against {metric}: {better} {metric} is better"
         points = [(_estimated(own[metric], level), _estimated(own[accuracy], level)) for own in estimates.values()]
         charts.append(Chart(title, scatter(title, (metric, accuracy), list(estimates), points)))
-    rows = [
-        [system, *(with_margin(own[name].mean, own[name].margin(level)) for name in (accuracy, *metrics))]
-        for system, own in estimates.items()
-    ]
+    cells = with_intervals(([own[name] for name in (accuracy, *metrics)] for own in estimates.values()), level)
+    rows = [[system, *row] for system, row in zip(estimates, cells, strict=True)]
     notes = [
         "A mean counts all users of its system; a difference counts the users of both systems.",
-        f"± is half the interval of {percent(level)}. A metric without a standard error has none.",
+        f"Intervals are of {percent(level)}. A metric without a standard error has none.",
         "A point without room for its name shows it under a pointer.",
     ]
     table = Table("Systems by accuracy and catalogue", ["system", accuracy, *metrics], rows, notes=notes, n_narrow=3)

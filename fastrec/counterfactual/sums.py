@@ -200,7 +200,7 @@ def ratio_and_error(
     above, below : the sum and the sum of squares of a, and of b
     cross : sum of a b
     """
-    value, error = weighted_mean_and_error(n, below[0], below[1], above[0], above[1], cross)
+    value, error = weighted_mean_and_error(n, below[0], below[1], above[0], cross, above[1])
     if error > 0:
         ratio = above[0] / below[0]
         spread = above[1] - 2 * ratio * cross + ratio * ratio * below[1]

@@ -16,7 +16,7 @@ from fastrec.kernels import weights as kernels
 from fastrec.report.estimates import Estimate
 from fastrec.report.plain import plain_document
 from fastrec.show.charts import line_chart
-from fastrec.show.numbers import DASH, figures, one_figure, shown_count, with_margin
+from fastrec.show.numbers import DASH, figures, one_figure, shown_count, with_interval
 from fastrec.show.plots import draw_values
 from fastrec.show.shown import Exported
 from fastrec.show.tables import Chart, Lead, Section, Table, warning_lines, with_notes
@@ -375,7 +375,9 @@ def _of_weights(results: Sequence[PolicyEstimate]) -> Table:
             one.estimator,
             shown_count(one.weights),
             _size(one),
-            with_margin(one.mean_weight, Estimate(one.mean_weight, one.mean_weight_error, 0).margin()),
+            with_interval(
+                one.mean_weight, *Estimate(one.mean_weight, one.mean_weight_error, 0).interval(), symmetric=True
+            ),
             one_figure(one.max_weight),
             DASH if one.clip is None else f"{one.clip:g}",
             shown_count(one.clipped),

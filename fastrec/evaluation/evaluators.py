@@ -520,7 +520,7 @@ class BaseEvaluator(Shared, ABC):
         return report
 
     def _estimate(self, users: GroupSums, value: Any) -> Estimate:
-        return Estimate(*users.estimate(value))
+        return users.estimate(value)
 
     def _estimate_groups(self, state: State) -> dict[str, dict[str | int, dict[str, Estimate]]]:
         def estimate(key: GroupKey) -> dict[str, Estimate]:

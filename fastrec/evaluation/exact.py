@@ -58,11 +58,11 @@ def mean_and_error(n: int, total: int, squares: int, scale: int) -> tuple[float,
 
 
 def weighted_mean_and_error(
-    n: int, weight: Fraction, weight_squares: Fraction, total: Fraction, squares: Fraction, cross: Fraction
+    n: int, weight: Fraction, weight_squares: Fraction, total: Fraction, cross: Fraction, squares: Fraction
 ) -> tuple[float, float]:
     """Return the weighted mean and its standard error, sqrt(n / (n - 1) * sum w^2 (v - mean)^2) / sum w.
 
-    `total` = sum w v, `squares` = sum w^2 v^2, `cross` = sum w^2 v.
+    `total` = sum w v, `cross` = sum w^2 v, `squares` = sum w^2 v^2.
     """
     if n == 0 or weight == 0:
         return float("nan"), float("nan")

@@ -40,7 +40,7 @@ def find_effects_on_exposure(
         of_groups = effects_of_groups(wanted, users, codes, effects, write, n_threads)
         add_group_effects(state, of_groups)
         for at in of_groups[0].sums if codes is None and per_user else ():
-            mean = state.part().estimate(state.plan.values[at])[0]
+            mean = state.part().estimate(state.plan.values[at]).mean
             found[at] = np.where(listed, mean + effects[wanted.index(at)], np.nan)
     state.n_reviewed += len(listed)
     return found
@@ -61,7 +61,7 @@ def _write(
     for row, at in enumerate(wanted):
         value = state.plan.values[at]
         assert value.over is not None and value.over.effects is not None
-        if math.isfinite(sums.estimate(value)[0]):
+        if math.isfinite(sums.estimate(value).mean):
             exposure = state.accumulators[AccumulatorKey(value.over.accumulator, value.condition, group)]
             together.setdefault(exposure, {})[row] = value.over.effects(exposure)
     for exposure, effects in together.items():

@@ -414,10 +414,11 @@ class ScoreEvaluator(BaseEvaluator):
                 self._data_counts.setdefault(WEIGHED, self._data_counts["rows"])
 
     def _estimate(self, users: GroupSums, value: Any) -> Estimate:
-        mean, error, n_users = users.estimate(value)
+        found = users.estimate(value)
         if self._grouped is False:  # without users, sums over rows do not give their spread
-            error, n_users = (error if value.over is not None else math.nan), 0
-        return Estimate(mean, error, n_users)
+            error, note = (math.nan, "") if value.over is None else (found.std_error, found.note)
+            return found._replace(std_error=error, users=0, note=note)
+        return found
 
     def _count_users(self, state: State) -> dict[str, int]:
         data_counts = [0 if self._grouped is False else count for count in state.data_counts.tolist()]

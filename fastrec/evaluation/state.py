@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -24,11 +24,13 @@ from fastrec.exceptions import Argument, GroupingName, InputError, MetricError, 
 from fastrec.inputs.row_groups import check_apart, refuse_many
 from fastrec.inputs.users import NO_LABEL
 from fastrec.kernels import codes as op
-from fastrec.metrics.declaration import LISTS
+from fastrec.metrics.declaration import LISTS, Call
 from fastrec.metrics.dual import slopes
+from fastrec.metrics.intervals import kish_size
 from fastrec.metrics.plan import Plan, Value
 from fastrec.metrics.statistics import Over, Ratio
 from fastrec.report.archive import pack_integers, unpack_integers
+from fastrec.report.estimates import Estimate, IntervalKind
 from fastrec.report.soundness import SLACK, check_range
 
 __all__ = ["FORM", "EffectSums", "GroupSums", "SegmentSums", "State"]
@@ -36,6 +38,10 @@ __all__ = ["FORM", "EffectSums", "GroupSums", "SegmentSums", "State"]
 Array = np.ndarray[Any, Any]
 SLACK_BITS = 40  # of sums of squares
 SQUARE_STEP_BITS = 2096  # `kernels.sums.add_general` cuts squares of subnormal values at 2^-2096
+NO_VARIANCE = 2.0**-26  # of the mean: what the rounding of squares may leave of the standard error of equal values
+FEW_USERS = 20  # with a value other than the most frequent one
+FEW_OF_CLASS = 10  # rows, or users with rows, of a class
+FEW_OTHER_VALUES = "few users with a hit: the interval may be too narrow"
 FORM = {  # of the document of `State.pack`
     "users": COUNT,
     "groups": [(str, LABEL)],
@@ -312,26 +318,28 @@ class GroupSums(NamedTuple):
     accumulators: Mapping[tuple[str, int], Accumulator]  # by kind and condition
     effects: Mapping[int, EffectSums] = {}  # by position of the metric
 
-    def estimate(self, value: Value) -> tuple[float, float, int]:
-        """Return mean, standard error and number of users counted of a metric.
+    def estimate(self, value: Value) -> Estimate:
+        """Return the estimate of a metric.
 
         Raise InputError for sums that no users can have, which only bytes from elsewhere can contain.
         """
         try:
             found = self._estimate(value)
             if not value.is_plain:  # `update` and `unpack` have checked the range of plain means
-                check_range(value.call.text, found[0], value.call)
+                check_range(value.call.text, found.mean, value.call)
         except MetricError as error:
             raise MetricError(value.call.text, ": ", error.text) from error
         except (ArithmeticError, InputError) as error:
             raise InputError(f"{value.call.text} of this state has impossible sums: {error}") from error
-        return found
+        if self.plan.is_estimated:  # from samples: estimates may lie outside the range
+            return found
+        return found._replace(range=value.call.metric.limits)
 
     def n_users(self, value: Value) -> int:
         """Return the number of users who count in a metric over all lists or rows."""
         return int(self._sum(self.plan.position(value, 0)))
 
-    def _estimate(self, value: Value) -> tuple[float, float, int]:
+    def _estimate(self, value: Value) -> Estimate:
         if value.over is not None:
             return self._over(value, value.over)
         if value.ratio is not None:
@@ -339,35 +347,55 @@ class GroupSums(NamedTuple):
         counts = self.counts[value.condition]
         n = int(counts[op.N_EVALUATED])
         if counts[op.N_NAN]:
-            return math.nan, math.nan, n + int(counts[op.N_NAN])
+            return Estimate(math.nan, math.nan, n + int(counts[op.N_NAN]))
         if value.combined is not None:
-            return (*self._combined(value, n), n)
-        if self.plan.weighted:
-            return (*self._weighted(value, n), n)
-        position = self.plan.position(value, 0)
-        total, squares = self.totals[position]
-        return (*mean_and_error(n, total, squares, self.plan.scales[position]), n)
+            kind: IntervalKind = "student" if value.call.mean is None else "log"
+            return Estimate(*self._combined(value, n), n, self._degrees(value, n), kind)
+        first = self.plan.position(value, 0)
+        if not self.plan.weighted:
+            total, squares = self.totals[first]
+            mean, error = mean_and_error(n, total, squares, self.plan.scales[first])
+            sums = [Fraction(n), Fraction(n), self._sum(first), self._sum(first), self._sum(first, 1)]
+        else:
+            weight, second = self.plan.weight_position(value.condition), self.plan.position(value, 1)
+            sums = [self._sum(*at) for at in ((weight,), (weight, 1), (first,), (second,), (first, 1))]
+            mean, error = weighted_mean_and_error(n, *sums)
+        kind, note = _kind_and_note(value.call, n, error, sums)
+        return Estimate(mean, error, n, self._degrees(value, n), kind, note=note)
 
-    def _over(self, value: Value, over: Over) -> tuple[float, float, int]:
+    def _degrees(self, value: Value, n: int) -> float:
+        """Return the degrees of freedom of an error over n users; with weights n is their effective number."""
+        if not self.plan.weighted:
+            return n - 1
+        weight = self.plan.weight_position(value.condition)
+        return kish_size(self._sum(weight), self._sum(weight, 1)) - 1
+
+    def _over(self, value: Value, over: Over) -> Estimate:
         found = self.accumulators.get((over.accumulator, value.condition))
         users = self.n_users(value)
         is_spoilt = value.call.metric.family is LISTS and self.counts[value.condition][op.N_NAN]
         if found is None or is_spoilt:
-            return math.nan, math.nan, users
+            return Estimate(math.nan, math.nan, users)
         at = next((at for at, own in enumerate(self.plan.values) if own is value), -1)
         if at in self.effects:
-            return over.value(found), self.effects[at].std_error(users), users
-        return over.value(found), math.nan if over.std_error is None else over.std_error(found), users
+            sums = self.effects[at]
+            note = _note_on_classes(min(sums.classes, default=FEW_OF_CLASS), "users with rows")
+            return Estimate(over.value(found), sums.std_error(users), users, self._degrees(value, users), note=note)
+        if over.std_error is None:
+            return Estimate(over.value(found), math.nan, users)
+        error, degrees, least = over.std_error(found)
+        note = _note_on_classes(least, "rows")
+        return Estimate(over.value(found), error, users, degrees, note=note)
 
-    def _ratio(self, value: Value, ratio: Ratio) -> tuple[float, float, int]:
+    def _ratio(self, value: Value, ratio: Ratio) -> Estimate:
         """Return a ratio, a function of sums that scaling all of them does not change, and its standard error."""
         size = len(ratio.rows)
         at = [self.plan.position(value, nth) for nth in range(len(value.sums))]
         n = int(self._sum(at[-1]))
         if value.call.metric.family is LISTS and (n_nan := int(self.counts[value.condition][op.N_NAN])):
-            return math.nan, math.nan, n + n_nan
+            return Estimate(math.nan, math.nan, n + n_nan)
         if n == 0 or (ratio.spoils is not None and self._sum(at[-2])):
-            return math.nan, math.nan, n
+            return Estimate(math.nan, math.nan, n)
         means = [self._sum(at[i]) / n for i in range(size)]
         exact = ratio.exact
         found = None if exact is None else self.accumulators.get((exact.accumulator, value.condition))
@@ -376,18 +404,20 @@ class GroupSums(NamedTuple):
         else:
             mean, has_error = exact.value(found), ratio.std_error and exact.is_steady(found)
         if not has_error or n == 1 or not math.isfinite(mean):
-            return mean, math.nan, n
+            return Estimate(mean, math.nan, n)
         pairs = dict(zip(itertools.combinations(range(size), 2), at[size:-1], strict=False))
         scale = Fraction(n, n - 1) / (n * n)
         covariance = [[Fraction(0)] * size for _ in range(size)]
         for i, j in itertools.combinations_with_replacement(range(size), 2):
             product = self._sum(at[i], 1) if i == j else self._sum(pairs[i, j])
             covariance[i][j] = covariance[j][i] = (product - n * means[i] * means[j]) * scale
-        return mean, combined_error(ratio.function, means, covariance), n
+        note = FEW_OTHER_VALUES if kish_size(self._sum(at[0]), self._sum(at[0], 1)) < FEW_USERS else ""
+        error = combined_error(ratio.function, means, covariance)
+        return Estimate(mean, error, n, self._degrees(value, n), note=note)
 
     def slopes(self, value: Value) -> tuple[float, list[float], list[float]] | None:
         """Return a ratio, the means of its sums over the users who count, and its slopes in them; None without any."""
-        mean, _, n = self.estimate(value)
+        mean, _, n, *_ = self.estimate(value)
         if value.ratio is None or not math.isfinite(mean):
             return None
         means = [self._sum(self.plan.position(value, nth)) / n for nth in range(len(value.ratio.rows))]
@@ -396,18 +426,6 @@ class GroupSums(NamedTuple):
 
     def _sum(self, position: int, moment: int = 0) -> Fraction:
         return as_fraction(self.totals[position, moment], self.plan.scales[position])
-
-    def _weighted(self, value: Value, n: int) -> tuple[float, float]:
-        total, cross = (self.plan.position(value, nth) for nth in range(2))
-        weight = self.plan.weight_position(value.condition)
-        return weighted_mean_and_error(
-            n,
-            weight=self._sum(weight),
-            weight_squares=self._sum(weight, 1),
-            total=self._sum(total),
-            squares=self._sum(total, 1),
-            cross=self._sum(cross),
-        )
 
     def _combined(self, value: Value, n: int) -> tuple[float, float]:
         """Return a function of means, and its standard error by the delta method."""
@@ -444,6 +462,31 @@ class GroupSums(NamedTuple):
             centred = product - means[i] * cross[j] - means[j] * cross[i] + means[i] * means[j] * squares
             spread[i][j] = spread[j][i] = centred
         return spread
+
+
+def _note_on_classes(least: int, what: str) -> str:
+    """Return a note on the interval of a metric of the order of rows, if a class has few of them."""
+    if least >= FEW_OF_CLASS:
+        return ""
+    return f"fewer than {FEW_OF_CLASS} {what} of a class: the interval may be too narrow"
+
+
+def _kind_and_note(call: Call, n: int, error: float, sums: Sequence[Fraction]) -> tuple[IntervalKind, str]:
+    """Return which interval a mean over n users has, and a note on it, see `Estimate`.
+
+    `sums` are those of w, w^2, w v, w^2 v and w^2 v^2 over users with the weights w and the values v. The number of
+    users with another value than e is at least (sum of w (v - e))^2 / sum of (w (v - e))^2, here with 0 and the highest
+    value as e.
+    """
+    weight, weight_squares, total, cross, squares = sums
+    low, high = call.metric.limits
+    if low >= 0 and high <= 1 and cross == squares and weight * weight == n * weight_squares:
+        return "wilson", ""
+    if weight and error <= NO_VARIANCE * float(abs(total / weight)):
+        return "one value", ""
+    ends = [Fraction(end) for end in (0, high) if end < math.inf]
+    sizes = [kish_size(total - end * weight, squares - 2 * end * cross + end * end * weight_squares) for end in ends]
+    return "student", FEW_OTHER_VALUES if min(sizes) < FEW_USERS else ""
 
 
 def _can_be_sums(plan: Plan, value: Value, totals: Array, counts: Array) -> bool:

@@ -12,6 +12,7 @@ from fastrec.feedback.measure import Measured, mean_of
 from fastrec.feedback.rows import MIN_LOGS, OF_USERS, PAIRS, DriftStep, Trend, metric_of
 from fastrec.inputs.users import alike
 from fastrec.items.exposure import Exposure, Key
+from fastrec.metrics.intervals import welch_degrees
 from fastrec.report.estimates import Estimate
 
 __all__ = ["find_step", "find_trend"]
@@ -54,21 +55,23 @@ def _change(before: Measured, after: Measured, column: str, pairs: tuple[Array, 
     if name in OF_USERS:
         return mean_of(there - here)
     difference = after.levels[column].mean - before.levels[column].mean
-    return Estimate(difference, *_error(before.levels[column], after.levels[column], here, there))
+    return _with_error(difference, before.levels[column], after.levels[column], here, there)
 
 
-def _error(before: Estimate, after: Estimate, here: Array, there: Array) -> tuple[float, int]:
-    """Return the standard error of a difference, and how many users it pairs; others vary independently."""
+def _with_error(difference: float, before: Estimate, after: Estimate, here: Array, there: Array) -> Estimate:
+    """Return a difference with its standard error, and how many users it pairs; others vary independently."""
     shared = ~np.isnan(here - there)
     here, there = here[shared], there[shared]
     n = len(here)
     if n == before.users == after.users:
-        return mean_of(there - here).std_error, n
+        return mean_of(there - here)._replace(mean=difference)
     variance = before.std_error**2 + after.std_error**2
     if n > 1:
         products = (here - math.fsum(here) / n) * (there - math.fsum(there) / n)
         variance -= 2 * n * math.fsum(products) / (n - 1) / (before.users * after.users)
-    return math.sqrt(max(variance, 0.0)) if math.isfinite(variance) else math.nan, n
+    error = math.sqrt(max(variance, 0.0)) if math.isfinite(variance) else math.nan
+    spread = before.std_error**2, before.degrees_of_freedom, after.std_error**2, after.degrees_of_freedom
+    return Estimate(difference, error, n, welch_degrees(*spread))
 
 
 def _shift(before: Exposure | None, after: Exposure | None, key: Key) -> float:

@@ -182,7 +182,7 @@ def _amplify(
     for name, share in zip(names, past.tolist(), strict=True):
         source, target = (f"{what}({column}={name})@{k}" for what in ("share", "amplification"))
         factor = 1 / share if share else math.nan
-        mean, std_error, users = levels[source]
+        mean, std_error, users = levels[source][:3]
         levels[target] = Estimate(mean * factor, std_error * factor, users)
         values[target] = values[source] * factor
 

@@ -153,9 +153,7 @@ def _alone(value: float) -> Estimate:
 
 
 def _row_of_trend(column: str, trend: Trend) -> dict[str, Any]:
-    """Return the row of a trend; too few logs give residuals for a normal interval."""
-    row = _row("trend", None, None, column, Estimate(trend.slope, trend.std_error, 0))
-    return row if trend.weighted else row | dict.fromkeys(("low", "high"), math.nan)
+    return _row("trend", None, None, column, trend.estimate)
 
 
 def _row(kind: str, log: str | None, before: str | None, column: str, found: Estimate) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -64,6 +65,11 @@ class Trend(NamedTuple):
     std_error: float
     logs: int
     weighted: bool
+
+    @property
+    def estimate(self) -> Estimate:
+        """The slope as an estimate: two degrees of freedom of the residuals go into the line."""
+        return Estimate(self.slope, self.std_error, 0, math.inf if self.weighted else self.logs - 2)
 
 
 class Share(NamedTuple):

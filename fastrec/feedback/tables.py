@@ -8,9 +8,9 @@ from typing import Any
 
 from fastrec.feedback.rows import MIN_LOGS, OF_USERS, PAIRS, DriftLog, DriftStep, Share, Trend, metric_of
 from fastrec.report.definitions import definitions, known_call
-from fastrec.report.estimates import Estimate
+from fastrec.report.estimates import Estimate, with_intervals
 from fastrec.show.charts import line_chart
-from fastrec.show.numbers import DASH, Gap, figures, one_figure, shown_count, shown_difference, with_margin
+from fastrec.show.numbers import DASH, Gap, figures, one_figure, shown_count, shown_difference
 from fastrec.show.tables import Chart, Table
 
 __all__ = ["MARK", "definitions_of", "levels", "notes", "pages", "printed", "shares", "steps", "trends", "whole"]
@@ -94,29 +94,22 @@ def _marked(change: Estimate) -> str:
 def levels(logs: Sequence[DriftLog]) -> Table:
     """Return the table of levels with their margins, a row per log."""
     columns = list(logs[0].levels)
-    rows = [[log.log, shown_count(log.users), *(_level(log.levels[column]) for column in columns)] for log in logs]
-    return Table("Levels, ± 95 %", ["log", "users", *columns], rows, n_narrow=3)
-
-
-def _level(level: Estimate) -> str:
-    return with_margin(level.mean, level.margin())
+    cells = with_intervals([log.levels[column] for column in columns] for log in logs)
+    rows = [[log.log, shown_count(log.users), *row] for log, row in zip(logs, cells, strict=True)]
+    return Table("Levels, with 95 % intervals", ["log", "users", *columns], rows, n_narrow=3)
 
 
 def steps(of_steps: Sequence[DriftStep]) -> list[Table]:
     """Return the tables of steps: consecutive lists, and changes of all levels with their intervals."""
+    cells = with_intervals((step.overlap, step.rbo) for step in of_steps)
     rows = [
-        [
-            _name(step),
-            shown_count(step.users),
-            one_figure(step.exposure_shift),
-            *(_level(own) for own in (step.overlap, step.rbo)),
-        ]
-        for step in of_steps
+        [_name(step), shown_count(step.users), one_figure(step.exposure_shift), *row]
+        for step, row in zip(of_steps, cells, strict=True)
     ]
     columns = list(of_steps[0].changes)
     changes = [[_name(step), *(_change(step.changes[column]) for column in columns)] for step in of_steps]
     return [
-        Table("Consecutive lists, ± 95 %", ["step", "users in both", *OWN], rows, n_narrow=3),
+        Table("Consecutive lists, with 95 % intervals", ["step", "users in both", *OWN], rows, n_narrow=3),
         Table("Changes, with 95 % intervals", ["step", *columns], changes, n_narrow=2),
     ]
 
@@ -133,7 +126,7 @@ def trends(of_trends: Mapping[str, Trend]) -> Table:
 
 
 def _slope(trend: Trend) -> tuple[str, str]:
-    end = Estimate(trend.slope, trend.std_error, 0).interval()
+    end = trend.estimate.interval()
     return shown_difference(Gap(trend.slope, *end))[0], figures(max(map(abs, end)), trend.std_error)[0]
 
 

@@ -186,6 +186,12 @@ class Metric:
         return () if "targets" in self.needs else self.family.options
 
     @property
+    def limits(self) -> tuple[float, float]:
+        """The range, with an infinity in place of None."""
+        low, high = self.range
+        return low, math.inf if high is None else high
+
+    @property
     def is_good_at_zero(self) -> bool:
         """Whether 0 may be a good value: for errors, metrics with a target, and metrics that are never above 0."""
         high = self.range[1]

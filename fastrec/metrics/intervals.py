@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import functools
 import math
+from fractions import Fraction
 from statistics import NormalDist
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["kish_size", "normal_quantile", "student_p_value", "student_quantile", "wilson"]
+__all__ = [
+    "NO_ERROR",
+    "RowError",
+    "kish_size",
+    "normal_quantile",
+    "one_value_interval",
+    "student_p_value",
+    "student_quantile",
+    "welch_degrees",
+    "wilson",
+]
 
 Array = np.ndarray[Any, Any]
 SMALLEST = 1e-300  # in place of 0 in a continued fraction
@@ -91,9 +102,37 @@ def _beta_fraction(a: float, b: float, x: float) -> float:
     return found
 
 
-def kish_size(weight: float, squares: float) -> float:
+class RowError(NamedTuple):
+    """Standard error of a metric of independent rows."""
+
+    std_error: float
+    degrees: float  # of freedom
+    least: int  # rows of the smaller class
+
+
+NO_ERROR = RowError(math.nan, math.nan, 0)
+
+
+def kish_size(weight: Fraction, squares: Fraction) -> float:
     """Return the effective number of units of a sum of weights and the sum of their squares (Kish 1965)."""
-    return weight * weight / squares if squares else 0.0
+    return float(weight * weight / squares) if squares else 0.0
+
+
+def welch_degrees(first: float, degrees: float, second: float, other_degrees: float) -> float:
+    """Return the degrees of freedom of a sum of two independent variances (Satterthwaite 1946, Welch 1947)."""
+    if not first + second > 0:
+        return min(degrees, other_degrees)
+    share = first / (first + second)  # squares of the variances themselves might vanish
+    return 1 / (share * share / degrees + (1 - share) ** 2 / other_degrees)
+
+
+def one_value_interval(value: float, n: float, limits: tuple[float, float], level: float) -> tuple[float, float]:
+    """Return an interval of the mean of a number within limits, if n independent ones have the same value.
+
+    If the mean were further away, n such numbers would be seen with a probability below (1 - level) / 2.
+    """
+    q = 1 - ((1 - level) / 2) ** (1 / max(n, 1))
+    return value - q * (value - limits[0]), value + q * (limits[1] - value)
 
 
 def wilson(successes: Array, trials: Array, level: float) -> tuple[Array, Array]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from fastrec.kernels import codes as op
 from fastrec.metrics.confusion import SummedCells
+from fastrec.metrics.intervals import RowError
 from fastrec.metrics.statistics import Measure, Over, Ratio, Row, Statistics, over
 
 __all__ = ["GRADED_ROWS", "SCORE_COUNTS", "TARGET_SUMS", "RowStatistics"]
@@ -140,7 +141,7 @@ class RowStatistics(Statistics):
         own = self.where(denominator / denominator, numerator / denominator)
         return Ratio(over, (numerator, denominator), own, self.rows / self.rows)
 
-    def over_all_rows(self, value: Measure, std_error: Measure | None = None, **more: Any) -> Over:
+    def over_all_rows(self, value: Measure, std_error: Callable[[Any], RowError] | None = None, **more: Any) -> Over:
         """Return a metric that needs the order of all rows; users have no own value unless `each` is given."""
         own = more.pop("each", self.where(0.0, 0.0))
         return Over(SCORE_COUNTS, value, std_error, own, self.rows / self.rows, **more)

@@ -75,7 +75,7 @@ def auc(
     if part[1:] == (0.0, 1.0):
         return s.over_all_rows(
             lambda runs: runs.auc(),
-            lambda runs: runs.auc_std_error(),
+            lambda runs: runs.auc_error(),
             influence=lambda runs, users: runs.auc_effects(users),
         )
     return s.over_all_rows(
@@ -218,7 +218,7 @@ def average_precision(
         return s.over_all_rows(lambda runs: runs.average_precision(interpolation), each=s.where(counted, value))
     return s.over_all_rows(
         lambda runs: runs.average_precision(interpolation),
-        lambda runs: runs.precision_std_error(),
+        lambda runs: runs.precision_error(),
         each=s.where(counted, value),
         influence=lambda runs, users: runs.precision_effects(users),
     )

@@ -17,6 +17,7 @@ import numpy as np
 
 from fastrec.exceptions import Argument, MetricError
 from fastrec.kernels import codes as op
+from fastrec.metrics.intervals import RowError
 from fastrec.metrics.rank_weights import FAMILIES, WEIGHTS, Weight
 
 __all__ = [
@@ -249,7 +250,8 @@ class Ratio(NamedTuple):
 class Over(NamedTuple):
     """Metric that is no function of users' values, such as the AUC of all rows: a function of an accumulator.
 
-    `accumulator` names its kind; see `fastrec.evaluation.accumulators`. Both functions take it. `each` and
+    `accumulator` names its kind; see `fastrec.evaluation.accumulators`. Both functions take it, and that of the error
+    returns a `RowError`. `each` and
     `counted` are as in `Ratio`. `key` is what the accumulator must collect for this metric, such as a cut-off; for
     that it reads `sides`, too. `effects`, of the accumulator, says what each list adds: the standard error needs a
     second pass. `influence`, of score counts and users, says what users' rows add. `is_ordered`: whether the order of
@@ -258,7 +260,7 @@ class Over(NamedTuple):
 
     accumulator: str
     value: Measure
-    std_error: Measure | None
+    std_error: Callable[[Any], RowError] | None
     each: Row
     counted: Row
     key: Hashable = None

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 from fastrec.checks import counted, listed, with_article
 from fastrec.exceptions import InputTypeError
 from fastrec.report.definitions import known_call
+from fastrec.report.estimates import with_intervals
 from fastrec.report.plain import rows_of
 from fastrec.report.tables import cutoff_families, estimated, group_tables
 from fastrec.show.charts import Estimated, Interval, interval_chart, line_chart
-from fastrec.show.numbers import one_figure, span, with_margin
+from fastrec.show.numbers import one_figure, span
 from fastrec.show.shown import Charted
 from fastrec.show.tables import Chart, Section, Table
 
@@ -33,7 +34,7 @@ def findings(report: ReportValues) -> list[str]:
         return []
     one, total = report.estimates[name], report.users["total"]
     words = f"{name} is {one_figure(one.mean)}"
-    if math.isfinite(one.std_error):
+    if math.isfinite(one.interval()[0]):
         words = f"{words} (95 % interval {span(one.mean, *one.interval())})"
     if total:
         of_all = "" if one.users == total else f"{one.users:,} of "
@@ -124,13 +125,12 @@ def paper_table(report: ReportValues) -> Table:
     parts: dict[str, Mapping[str, Estimate]] = {"all": report.estimates}
     for grouping, by_label in report.groups.items():
         parts |= {f"{grouping}: {label}": own for label, own in by_label.items()}
-    rows = [
-        [name, *(with_margin(own[m].mean, own[m].margin()) for m in report.estimates)] for name, own in parts.items()
-    ]
+    cells = with_intervals([own[metric] for metric in report.estimates] for own in parts.values())
+    rows = [[name, *row] for name, row in zip(parts, cells, strict=True)]
     counts = {one.users for one in report.estimates.values()}
     least, most = min(counts), max(counts)
     users = counted(most, "user") if least == most else f"{least:,} to {counted(most, 'user')}"
     over = f" over {users}" if report.users["total"] else " over all rows"
-    has_interval = any(math.isfinite(one.std_error) for one in report.estimates.values())
-    caption = f"Means{over}{' ± half of the 95 % interval' if has_interval else ''}."
+    has_interval = any(len(cell.split()) > 1 for row in cells for cell in row)
+    caption = f"Means{over}{' with 95 % intervals' if has_interval else ''}."
     return Table(caption, ["users" if report.users["total"] else "rows", *report.estimates], rows)

@@ -67,8 +67,8 @@ def rows_of(estimates: Mapping[str, Estimate]) -> list[dict[str, Any]]:
     rows = []
     for metric, estimate in estimates.items():
         low, high = estimate.interval()
-        mean, std_error, users = estimate
-        rows.append({"metric": metric, "mean": mean, "std_error": std_error, "low": low, "high": high, "users": users})
+        row = {"metric": metric, "mean": estimate.mean, "std_error": estimate.std_error, "low": low, "high": high}
+        rows.append(row | {"users": estimate.users, "note": estimate.note})
     return rows
 
 
@@ -93,7 +93,8 @@ def with_rest(estimates: Mapping[str, Estimate]) -> dict[str, GroupEstimate]:
 def plain_data(value: object) -> Any:
     """Return data that strict JSON can hold; `Report.to_dict` says how it writes NaN and infinities."""
     if isinstance(value, Estimate):
-        value = value._asdict() | ({"rest": value.rest} if isinstance(value, GroupEstimate) else {})
+        rest = {"rest": value.rest} if isinstance(value, GroupEstimate) else {}
+        value = value._asdict() | dict(zip(("low", "high"), value.interval(), strict=True)) | rest
     if isinstance(value, np.generic | np.ndarray):
         value = value.tolist()
     if isinstance(value, dict):

@@ -52,6 +52,7 @@ from fastrec.report.soundness import (
     with_effects_of_settings,
 )
 from fastrec.report.tables import (
+    about_intervals,
     count_tables,
     cutoff_families,
     distributions,
@@ -61,12 +62,10 @@ from fastrec.report.tables import (
     notes_on_data,
     order_of_lists,
     size_of_groups,
-    units_of_intervals,
-    why_no_interval,
 )
 from fastrec.report.values import Label, ReportValues
 from fastrec.runtime.outputs import atomic_write
-from fastrec.show.numbers import one_figure, shown_count
+from fastrec.show.numbers import one_figure
 from fastrec.show.shown import Charted, Published
 from fastrec.show.tables import Lead, Section, Table, warning_lines, with_notes, with_warnings
 
@@ -259,18 +258,19 @@ class Report(Published, ReportValues):
         return self._page(path, title, about, [metrics, groups, *sections_of(curves), *others])
 
     def _printed(self) -> list[Table]:
-        head = ["metric", "mean", "± 95 %", *(["users"] if self.users["total"] else [])]
-        rows = [
-            [name, one_figure(one.mean), one_figure(one.margin()), shown_count(one.users)][: len(head)]
-            for name, one in self.estimates.items()
-        ]
-        return [Table("", head, rows, notes=self._notes())]
+        symmetric = all(one.is_symmetric() for one in self.estimates.values())
+        table = estimated(self)
+        if symmetric:
+            margins = [(high - low) / 2 for low, high in (one.interval() for one in self.estimates.values())]
+            rows = [[*row[:2], one_figure(margin), *row[3:]] for row, margin in zip(table.rows, margins, strict=True)]
+            table = table._replace(head=[*table.head[:2], "± 95 %", *table.head[3:]], rows=rows)
+        return [table._replace(notes=self._notes())]
 
     def _tables(self) -> list[Table]:
         """Return a table of metrics over all users, then one by group."""
         by_group = (table._replace(title="", notes=()) for table in group_tables(self))
-        intervals = [*units_of_intervals(self), *why_no_interval(self)]
-        notes = [*size_of_groups(self), *in_several(self, self.groups), *intervals, *warning_lines(self.warnings)]
+        notes = [*size_of_groups(self), *in_several(self, self.groups), *about_intervals(self)]
+        notes += warning_lines(self.warnings)
         return with_notes([estimated(self), *by_group], notes)
 
     def _paper(self) -> Table:
@@ -411,8 +411,7 @@ class Report(Published, ReportValues):
             if self.users.get(name):
                 rules = self._rules(policies)
                 users.append(f"{self.users[name]:,} {meaning}{f' ({rules})' if rules else ''}")
-        intervals = [*units_of_intervals(self), *why_no_interval(self)]
-        return ["; ".join(users), *intervals, *notes_on_data(self.data), *order_of_lists(self.data)]
+        return ["; ".join(users), *about_intervals(self), *notes_on_data(self.data), *order_of_lists(self.data)]
 
     def _notes(self) -> list[str]:
         """Return the lines under the printed table."""

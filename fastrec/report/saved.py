@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from fastrec.checks import COUNT, LABEL, NUMBER, SETTING, SHARE, MaybeNone, Rule
 from fastrec.exceptions import Argument, InputError, Text, shown
 from fastrec.inputs.sides import EXCLUDES
 from fastrec.policies import NO_RECS, NO_TRUTH, SAMPLING
-from fastrec.report.estimates import Effects, Estimate, GroupEstimate
+from fastrec.report.estimates import Effects, Estimate, GroupEstimate, IntervalKind
 from fastrec.report.plain import number_of
 
 __all__ = [
@@ -53,7 +53,15 @@ def datum_of(name: str, value: Any) -> Any:
     return value if form_of_datum(name) is COUNT else number_of(value)
 
 
-ESTIMATE = {"mean": NUMBER, "std_error": NUMBER, "users": COUNT}
+OF_INTERVALS = {  # missing in files of versions with normal intervals only
+    "degrees?": NUMBER,
+    "kind?": one_of(get_args(IntervalKind)),
+    "range?": (NUMBER, NUMBER),
+    "note?": str,
+    "low?": NUMBER,
+    "high?": NUMBER,
+}
+ESTIMATE = {"mean": NUMBER, "std_error": NUMBER, "users": COUNT, **OF_INTERVALS}
 HEAD = {"schema": COUNT, "fastrec": str}  # fields that every version of `Report.save` writes
 FORM: dict[str, Any] = {
     "metrics": {str: ESTIMATE},
@@ -181,4 +189,13 @@ def group_estimates_of(metrics: dict[str, dict[str, Any]]) -> dict[str, GroupEst
 
 def estimate_of(fields: dict[str, Any]) -> Estimate:
     """Return an estimate from its plain form."""
-    return Estimate(number_of(fields["mean"]), number_of(fields["std_error"]), fields["users"])
+    low, high = map(number_of, fields.get("range", ("-Infinity", "Infinity")))
+    return Estimate(
+        number_of(fields["mean"]),
+        number_of(fields["std_error"]),
+        fields["users"],
+        number_of(fields.get("degrees")),
+        fields.get("kind", "student"),
+        (low, high),
+        fields.get("note", ""),
+    )

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from fastrec.report.values import ReportValues
 
 __all__ = [
+    "about_intervals",
     "count_tables",
     "cutoff_families",
     "distributions",
@@ -40,8 +41,6 @@ __all__ = [
     "order_of_lists",
     "scales_of",
     "size_of_groups",
-    "units_of_intervals",
-    "why_no_interval",
 ]
 
 Array = np.ndarray[Any, Any]
@@ -51,6 +50,7 @@ HEAD = ["metric", "mean", "95 % interval", "users"]
 FEW_USERS = "too few users are counted in the group or outside"
 OF_GROUPS = [*HEAD, "difference to the rest", "its 95 % interval"]
 NO_VALUES_OF_USERS = "a number of all lists together, so it has effects of lists and no values of users"
+NO_VARIANCE = "users or rows without variance do not show how far the mean is from the true one"
 NOT_REVIEWED = "the standard error needs the lists a second time, which batches do not give"
 OF_USERS = "over users, whose rows count together (clustered)"
 OF_ROWS = "rows are taken as independent"
@@ -297,13 +297,22 @@ def order_of_lists(data: Mapping[str, int | float]) -> list[str]:
     return [f"lists in the order of their {' and '.join(orders)}{f'; {gains}' if rows else ''}"]
 
 
-def why_no_interval(report: ReportValues) -> list[str]:
+def about_intervals(report: ReportValues) -> list[str]:
+    """Return lines on the intervals of a report: what they take as independent, why some are missing, and notes."""
+    names: dict[str, list[str]] = {}
+    for name, one in report.estimates.items():
+        names.setdefault(one.note, []).append(name)
+    notes = [f"{', '.join(own)}: {note}" for note, own in names.items() if note]
+    return [*_units_of_intervals(report), *_why_no_interval(report), *notes]
+
+
+def _why_no_interval(report: ReportValues) -> list[str]:
     """Return a line per reason why estimates have no mean, or a mean and no interval."""
     no_mean = [name for name, one in report.estimates.items() if math.isnan(one.mean)]
     one_class = describe_one_class(report.data)
     lines = [f"no value for {', '.join(no_mean)}: {one_class}"] if no_mean and one_class else []
     without = {
-        name: one for name, one in report.estimates.items() if math.isfinite(one.mean) and math.isnan(one.std_error)
+        name: one for name, one in report.estimates.items() if math.isfinite(one.mean) and math.isnan(one.interval()[0])
     }
     declared = values_of_settings(known_calls(without), report.settings)
     metrics: dict[str, list[str]] = {}
@@ -311,7 +320,9 @@ def why_no_interval(report: ReportValues) -> list[str]:
         value = declared.get(name)
         over_rows = None if value is None else value.over
         has_effects = value is not None and value.has_effects
-        if over_rows is not None and over_rows.std_error is not None:
+        if one.std_error == 0:
+            reason = NO_VARIANCE
+        elif over_rows is not None and over_rows.std_error is not None:
             of_users = report.settings.get("units") == "users"
             reason = f"a class has {'rows of fewer than two users' if of_users else 'fewer than two rows'}"
         elif over_rows is None and not report.users["total"]:
@@ -326,7 +337,7 @@ def why_no_interval(report: ReportValues) -> list[str]:
     return [*lines, *(f"no interval for {', '.join(names)}: {reason}" for reason, names in metrics.items())]
 
 
-def units_of_intervals(report: ReportValues) -> list[str]:
+def _units_of_intervals(report: ReportValues) -> list[str]:
     """Return a line on what the intervals of metrics of the order of all rows take as independent: users or rows."""
     known = {name: one for name, one in report.estimates.items() if math.isfinite(one.std_error)}
     declared = values_of_settings(known_calls(known), report.settings)

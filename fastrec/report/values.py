@@ -19,7 +19,7 @@ from fastrec.report.soundness import NAN_POLICIES, SLACK, known_calls, values_of
 __all__ = ["Label", "ReportValues", "check_resampling", "is_plain_mean", "why_no_mean"]
 
 Label = str | int
-INTERVALS = ("normal", "bootstrap")
+INTERVALS = ("standard", "bootstrap")
 MAX_ROUNDS = 10**7
 MAX_SEED = 2**64 - 1
 
@@ -133,23 +133,24 @@ class ReportValues(Mapping[str, float]):
         return self.estimates[name].std_error
 
     def interval(
-        self, name: str, level: float = 0.95, method: str = "normal", *, n_rounds: int = 10_000, seed: int = 0
+        self, name: str, level: float = 0.95, method: str = "standard", *, n_rounds: int = 10_000, seed: int = 0
     ) -> tuple[float, float]:
         """Return the confidence interval of a metric over users.
 
-        ``method="normal"`` is mean ± z * std_error. For a ratio of sums, such as a pooled metric or `gauc`, the
-        standard error is that of the delta method. ``method="bootstrap"`` draws users with replacement ``n_rounds``
-        times (Efron 1979) and takes percentiles, which suits skewed values of few users. It needs per-user values, and
-        a metric that is their plain mean. A seed gives the same bits for any number of threads.
+        ``method="standard"`` is `Estimate.interval`: Student's, or Wilson's for values that are all 0 or 1, cut to the
+        range of the metric. For a ratio of sums, such as a pooled metric or `gauc`, the standard error is that of the
+        delta method. ``method="bootstrap"`` draws users with replacement ``n_rounds`` times (Efron 1979) and takes
+        percentiles, which are too narrow for few users. It needs per-user values, and a metric that is their plain
+        mean. A seed gives the same bits for any number of threads.
 
         >>> import fastrec
         >>> recs, truth = [[1, 2, 3], [4, 5, 6]], [[2, 9], [4, 5]]
         >>> low, high = fastrec.evaluate(recs, truth, ["precision@2"]).interval("precision@2", level=0.8)
         >>> round(low, 3), round(high, 3)
-        (0.43, 1.07)
+        (0.0, 1.0)
         """
         check_choice("method", method, INTERVALS)
-        if method == "normal":
+        if method == "standard":
             return self.estimates[name].interval(level)
         if not self.is_mean(name):
             why = f"not a plain mean of users' values, which the bootstrap needs{why_no_mean(self, name)}"

@@ -15,6 +15,7 @@ import numpy as np
 
 from fastrec.inputs.ragged import read_only
 from fastrec.kernels import influence as kernels
+from fastrec.metrics.intervals import NO_ERROR, RowError
 from fastrec.runtime.compiler import Entry
 from fastrec.runtime.threads import once, over_users, run_in_threads
 from fastrec.scored.areas import Pairs
@@ -125,14 +126,15 @@ def slopes_of_precision(runs: Runs, area: float) -> Array:
     return slopes
 
 
-def error_of_rows(runs: Runs, slopes: Array) -> float:
+def error_of_rows(runs: Runs, slopes: Array) -> RowError:
     """Return the standard error of a metric of independent rows, from its slopes; NaN for a class of fewer than two."""
     if min(runs.negative_rows, runs.positive_rows) < 2:
-        return math.nan
+        return NO_ERROR
     n_rows = runs.negative_rows + runs.positive_rows
     squares = slopes**2
     spread = (squares[:, 0] * runs.negative_squares).sum() + (squares[:, 1] * runs.positive_squares).sum()
-    return math.sqrt(float(spread) * n_rows / (n_rows - 1))
+    least = min(runs.negative_rows, runs.positive_rows)
+    return RowError(math.sqrt(float(spread) * n_rows / (n_rows - 1)), n_rows - 1, least)
 
 
 # Effects

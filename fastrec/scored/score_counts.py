@@ -15,6 +15,7 @@ from fastrec.inputs.columns import refuse_nan
 from fastrec.inputs.ragged import read_only
 from fastrec.kernels.influence import Guide
 from fastrec.kernels.runs import distance
+from fastrec.metrics.intervals import NO_ERROR, RowError, welch_degrees
 from fastrec.scored.areas import (
     Interpolation,
     Pairs,
@@ -276,19 +277,20 @@ class ScoreCounts:
         found: Pairs = self._found["pairs"]
         return found
 
-    def auc_std_error(self) -> float:
+    def auc_error(self) -> RowError:
         """Return the standard error of the AUC of independent rows (DeLong, DeLong & Clarke-Pearson 1988).
 
         A row's *placement* is the share of the other class that it is ordered correctly against, ties counting half.
         The variance is var(placements of positives) / P + var(placements of negatives) / N, with the variances divided
         by P - 1 and N - 1. With weights w each term is P / (P - 1) * sum w^2 (placement - auc)^2 / (sum w)^2, where P
-        counts the rows of the class with a weight above 0.
+        counts the rows of the class with a weight above 0. The degrees of freedom are those of a sum of two variances,
+        of P - 1 and N - 1 degrees (Satterthwaite 1946; Brunner & Munzel 2000).
 
         NaN if a class has fewer than two rows.
         """
         area, sums = self.auc(), np.zeros(6)
         if math.isnan(area):
-            return math.nan
+            return NO_ERROR
         if self._sorted is not None:
             _, m, n = self._pairs()
             totals = float(n), float(m)
@@ -300,10 +302,11 @@ class ScoreCounts:
             place = kernel_for("place_runs", runs.positives.dtype, len(runs.scores))
             place(*map(read_only, runs[1:5]), totals, area, sums)
         if min(m, n) < 2:
-            return math.nan
-        spread = (sums[2] + sums[3]) / totals[0] / totals[0]
-        positive_spread = (sums[4] + sums[5]) / totals[1] / totals[1]
-        return math.sqrt(float(positive_spread * (m / (m - 1)) + spread * (n / (n - 1))))
+            return NO_ERROR
+        spread = float((sums[2] + sums[3]) / totals[0] / totals[0] * (n / (n - 1)))
+        positive_spread = float((sums[4] + sums[5]) / totals[1] / totals[1] * (m / (m - 1)))
+        degrees = welch_degrees(positive_spread, m - 1, spread, n - 1)
+        return RowError(math.sqrt(positive_spread + spread), degrees, min(m, n))
 
     def sum_effects(self, summed: Callable[[Array], SummedEffects]) -> None:
         """Keep the sums of the effects of all owners in place of these, if they are known."""
@@ -337,11 +340,11 @@ class ScoreCounts:
         """Return the effects of users' rows on average precision by steps; None without a positive row."""
         return self._effects("average_precision", self.average_precision, slopes_of_precision, users)
 
-    def precision_std_error(self) -> float:
+    def precision_error(self) -> RowError:
         """Return the standard error of average precision by steps of independent rows (delta method)."""
         runs = self.runs()
         if runs.positive_rows == 0:
-            return math.nan
+            return NO_ERROR
         return error_of_rows(runs, slopes_of_precision(runs, self.average_precision()))
 
     def _effects(
@@ -417,10 +420,10 @@ class ScoreCounts:
             ("part", *of), lambda: self.part_of_auc(*of), lambda runs, _: slopes_of_part(runs, CurvePart(*of)), users
         )
 
-    def error_of_part(self, *of: Any) -> float:
+    def error_of_part(self, *of: Any) -> RowError:
         """Return the standard error of that area for independent rows (delta method)."""
         slopes = slopes_of_part(self.runs(), CurvePart(*of))
-        return math.nan if slopes is None else error_of_rows(self.runs(), slopes)
+        return NO_ERROR if slopes is None else error_of_rows(self.runs(), slopes)
 
     def log_auc(self, min_fpr: float, max_fpr: float, interpolation: str) -> float:
         """Return the mean true positive rate over the logarithm of the false positive rate; NaN for one class."""

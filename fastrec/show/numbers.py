@@ -20,7 +20,7 @@ __all__ = [
     "shown_count",
     "shown_difference",
     "span",
-    "with_margin",
+    "with_interval",
 ]
 
 DASH = "–"  # for a number that is not known
@@ -47,10 +47,13 @@ def span(leading: float, low: float, high: float) -> str:
     return DASH if DASH in texts else f"{texts[0]} {DASH} {texts[1]}"
 
 
-def with_margin(mean: float, margin: float) -> str:
-    """Format a mean with half the width of its interval, if it has one."""
-    text, half = figures(mean, mean, margin)
-    return text if half == DASH else f"{text} ±{half}"
+def with_interval(mean: float, low: float, high: float, *, symmetric: bool) -> str:
+    """Format a mean with its interval, if it has one: with half its width if all of a table are symmetric."""
+    if math.isnan(low):
+        return one_figure(mean)
+    if symmetric:
+        return " ±".join(figures(mean, mean, high - mean))
+    return f"{one_figure(mean)} ({span(mean, low, high)})"
 
 
 def one_figure(number: float) -> str:

@@ -261,7 +261,7 @@ def test_davis_goadrich_on_steps_of_any_size(share: float) -> None:
 @compiles
 def test_std_error_of_auc(drawn: Rows) -> None:
     labels, _, weights = drawn
-    value = state_of(*drawn).auc_std_error()
+    value = state_of(*drawn).auc_error().std_error
     if not has_both(labels, weights):
         assert math.isnan(value)
     else:
@@ -477,7 +477,7 @@ def test_the_error_of_auc_covers_what_it_should() -> None:
     for seed in range(400):
         labels, scores, _ = random_rows(300, seed=seed)
         state = state_of(labels, scores)
-        inside += abs(state.auc() - truth) <= 1.96 * state.auc_std_error()
+        inside += abs(state.auc() - truth) <= 1.96 * state.auc_error().std_error
     assert 0.91 <= inside / 400 <= 0.98
 
 
@@ -650,7 +650,7 @@ def test_more_pairs_than_a_word_counts() -> None:
     labels, scores, _ = random_rows(999, seed=2, distinct=3)
     state, single = ScoreCounts(), state_of(labels, scores)
     state.merge(single)
-    error = state.auc_std_error()
+    error = state.auc_error().std_error
     for _ in range(29):  # 2^40 rows
         state.merge(state)
     assert int((state.runs().positives + state.runs().negatives).sum()) > 2**38
@@ -663,7 +663,7 @@ def test_more_pairs_than_a_word_counts() -> None:
     assert bits(state.auc()) == bits(single.auc())
     assert bits(state.auc(max_fpr=0.1)) == bits(single.auc(max_fpr=0.1))
     assert state.ks() == single.ks()
-    assert state.auc_std_error() == pytest.approx(error * 2.0**-14.5, rel=1e-2)
+    assert state.auc_error().std_error == pytest.approx(error * 2.0**-14.5, rel=1e-2)
 
 
 def test_more_than_2_to_31_pairs_one_by_one() -> None:
@@ -722,7 +722,7 @@ def test_threads_order_and_splits_change_no_bit(dtype: Any, weight: str, distinc
 
 
 def values_of(state: ScoreCounts) -> list[int]:
-    values = [state.auc(), state.auc(max_fpr=0.05), state.auc_std_error(), state.ks(), state.ece(10, "quantile")]
+    values = [state.auc(), state.auc(max_fpr=0.05), state.auc_error().std_error, state.ks(), state.ece(10, "quantile")]
     values += [state.average_precision(each) for each in ("step", "trapezoid", "davis_goadrich")]
     return list(map(bits, values))
 
@@ -787,7 +787,7 @@ def test_a_state_without_rows() -> None:
         state = ScoreCounts(weighted=weighted)
         state.add(np.empty(0, np.int8), np.empty(0), np.empty(0) if weighted else None)
         state.merge(ScoreCounts(weighted=weighted))
-        assert all(map(math.isnan, (state.auc(), state.auc(0.5), state.auc_std_error(), state.ks())))
+        assert all(map(math.isnan, (state.auc(), state.auc(0.5), state.auc_error().std_error, state.ks())))
         assert math.isnan(state.ece(3, "quantile"))
         assert state.average_precision() == state.average_precision("trapezoid") == 0.0
 

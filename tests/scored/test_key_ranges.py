@@ -50,8 +50,10 @@ def counts_of(batches: list[Rows]) -> ScoreCounts:
 
 def numbers(counts: ScoreCounts) -> list[Any]:
     """Return numbers of score counts: those of keys first, then those that need counts by score."""
-    found = [counts.auc(), counts.auc_std_error(), counts.auc(0.3), counts.ks(), counts.average_precision()]
-    return [np.array(value).tobytes() for value in (*found, *counts.runs()[:3], counts.auc(), counts.auc_std_error())]
+    found = [counts.auc(), counts.auc_error().std_error, counts.auc(0.3), counts.ks(), counts.average_precision()]
+    return [
+        np.array(value).tobytes() for value in (*found, *counts.runs()[:3], counts.auc(), counts.auc_error().std_error)
+    ]
 
 
 @pytest.mark.usefixtures("small")

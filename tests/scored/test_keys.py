@@ -25,8 +25,10 @@ def make_rows(n: int, n_codes: int, dtype: Any, *, seed: int, decimals: int = 2)
 
 def numbers(counts: ScoreCounts) -> list[Any]:
     """Return numbers of score counts: those of keys first, then those that need counts by score."""
-    found = [counts.auc(), counts.auc_std_error(), counts.auc(0.3), counts.ks(), counts.average_precision()]
-    return [np.array(value).tobytes() for value in (*found, *counts.runs()[:3], counts.auc(), counts.auc_std_error())]
+    found = [counts.auc(), counts.auc_error().std_error, counts.auc(0.3), counts.ks(), counts.average_precision()]
+    return [
+        np.array(value).tobytes() for value in (*found, *counts.runs()[:3], counts.auc(), counts.auc_error().std_error)
+    ]
 
 
 def alone(codes: Any, labels: Any, scores: Any, code: int) -> ScoreCounts:
@@ -80,7 +82,7 @@ def test_keys_are_counted_when_rows_are_added_or_packed() -> None:
     assert of_codes[0].auc() == area  # merging leaves the others alone
     again = ScoreCounts.unpack(of_codes[1].pack(), weighted=False)
     assert numbers(again) == numbers(of_codes[1])
-    assert math.isnan(ScoreCounts.of_keys(keys.SortedKeys(np.zeros(0, np.uint32), [0], 0)).auc_std_error())
+    assert math.isnan(ScoreCounts.of_keys(keys.SortedKeys(np.zeros(0, np.uint32), [0], 0)).auc_error().std_error)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

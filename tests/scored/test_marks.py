@@ -173,7 +173,7 @@ def test_a_state_of_owned_rows_merges_like_one_of_sorted_rows() -> None:
     found.merge(other)
     assert found.owners_by_class is None
     assert found.auc() == whole.auc()
-    for name in ("average_precision", "ks", "auc_std_error"):
+    for name in ("average_precision", "ks", "auc_error"):
         assert getattr(found, name)() == getattr(whole, name)()
     assert found.pack().keys() == whole.pack().keys()
     assert all(np.array_equal(own, whole.pack()[name]) for name, own in found.pack().items())
