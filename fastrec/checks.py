@@ -82,10 +82,10 @@ def check_flag(name: str, value: Any) -> bool:
     raise InputTypeError(Argument(name), f" must be True or False, found {shown(value)}")
 
 
-def check_level(level: Any) -> float:
-    """Return the level of an interval; raise unless 0 < level < 1."""
+def check_level(level: Any, name: str = "level") -> float:
+    """Return the level of an interval, or another chance with a name; raise unless 0 < level < 1."""
     if not isinstance(level, numbers.Real) or not 0 < level < 1:  # type: ignore[operator] # nor True or False
-        raise InputError(Argument("level"), f" must lie between 0 and 1, both excluded, found {shown(level)}")
+        raise InputError(Argument(name), f" must lie between 0 and 1, both excluded, found {shown(level)}")
     return float(level)
 
 

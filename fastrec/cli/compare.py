@@ -15,7 +15,7 @@ from fastrec.checks import counted
 from fastrec.cli.completion import complete_metrics, complete_systems
 from fastrec.cli.output import check_outputs, name_files, write_comparison
 from fastrec.cli.standard_input import open_inputs
-from fastrec.comparison.tables import CELLS
+from fastrec.comparison.tables import CELLS, alpha, lack_resolution
 from fastrec.exceptions import InputError, MetricNotFoundError, one_line
 from fastrec.files.paths import the_same_files
 from fastrec.metrics.directions import Direction
@@ -110,6 +110,14 @@ __all__ = []
     help="Users counted for one system only: leave out, count as 0 for the other, or fail.",
 )
 @click.option(
+    "--power",
+    type=float,
+    default=0.8,
+    show_default=True,
+    metavar="P",
+    help="Chance of finding a detectable difference.",
+)
+@click.option(
     "--fail-if-worse",
     multiple=True,
     metavar="METRIC",
@@ -164,19 +172,34 @@ def compare(ctx: click.Context, /, systems: dict[str, str], truth: str | None, *
             reword(report, in_options)
         with showing_progress() as watch, quietly():
             progress = functools.partial(watch, "comparing")
-            passed_on = ("baseline", "test", "correction", "level", "seed", "missing")
+            passed_on = ("baseline", "test", "correction", "level", "seed", "missing", "power")
             arguments = {name: options[name] for name in passed_on} | {"n_rounds": options["rounds"]}
             found = compare(reports, metrics=wanted, n_threads=options["threads"], progress=progress, **arguments)
-        worse = _worse_rows(found, options["fail_if_worse"], next(iter(reports.values())))
+        gated = _gated_rows(found, options["fail_if_worse"], next(iter(reports.values())))
         left_out = {metric: in_options(why) for metric, why in found.left_out.items()}
         found = dataclasses.replace(found, left_out=left_out, warnings=tuple(map(in_options, found.warnings)))
         write_comparison(found, reports, options)
         for warning in found.warnings:
             say_warning(warning)
+    worse = [row for row in gated if row.verdict == "worse"]
     for row in worse:
         text = f"{row.system} is worse than {row.baseline}: {row.metric} {CELLS['difference'](row)}"
         say(one_line(f"fastrec: {text} {Direction(row.direction, row.target).of_difference}".rstrip()))
-    return int(bool(worse))
+    return 1 if worse else _say_which_cannot_fail(gated, found)
+
+
+def _say_which_cannot_fail(gated: Sequence[ComparisonRow], found: Comparison) -> int:
+    """Return 2, and say why, if a gate could not fail, whatever the differences are; else return 0."""
+    most = alpha(found.settings["level"])
+    none_can = lack_resolution(found.rows, found.settings)
+    blind = next((row for row in gated if none_can or row.p_floor > most), None)
+    if blind is None:
+        return 0
+    why = f"its p-value is at least {blind.p_floor:.2g} with {counted(blind.users, 'user')}"
+    if blind.p_floor <= most:
+        why = f"{why}, before the correction for {counted(len(found.rows), 'row')}"
+    say(one_line(f"fastrec: --fail-if-worse {blind.metric} cannot fail: {why}; take more users, or --test t"))
+    return 2
 
 
 def _take_scores(options: dict[str, Any]) -> list[str]:
@@ -275,8 +298,8 @@ def _load_values(path: str) -> Report:
     return report
 
 
-def _worse_rows(found: Comparison, metrics: Sequence[str], report: Report) -> list[ComparisonRow]:
-    """Return the rows over all users in which a system is significantly worse."""
+def _gated_rows(found: Comparison, metrics: Sequence[str], report: Report) -> list[ComparisonRow]:
+    """Return the rows over all users of the metrics that must not get worse."""
     names = [report.name_of(metric) for metric in metrics]
     for name in names:
         if name in found.left_out:
@@ -292,7 +315,7 @@ def _worse_rows(found: Comparison, metrics: Sequence[str], report: Report) -> li
                 few = "fewer than two of them with rows of a class"
             users = counted(row.users, "user")
             raise InputError(f"--fail-if-worse {row.metric}: {row.system} and {row.baseline} share {users}, {few}")
-    return [row for row in found.rows if row.metric in names and row.verdict == "worse"]
+    return [row for row in found.rows if row.metric in names]
 
 
 @program.command()

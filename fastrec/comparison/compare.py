@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from fastrec.checks import check_choice, check_progress, listed_in_order, some_names, with_article
+from fastrec.checks import check_choice, check_level, check_progress, listed_in_order, some_names, with_article
 from fastrec.comparison.comparison import Comparison, Correction, Missing, Test
 from fastrec.comparison.pairing import PairedValues, listed_names
 from fastrec.comparison.row import ComparisonRow
-from fastrec.comparison.tables import alpha
+from fastrec.comparison.tables import alpha, lack_resolution
 from fastrec.exceptions import Argument, InputError, InputTypeError, Text, joined, shown, warn
 from fastrec.metrics.directions import Direction
 from fastrec.report.report import Report, clips_of
-from fastrec.report.significance import CORRECTIONS, TESTS, correct
+from fastrec.report.significance import CORRECTIONS, TESTS, correct, detectable_difference, levels_of_steps
 from fastrec.report.values import check_resampling
 from fastrec.runtime.limits import resolve_threads
 
@@ -22,6 +23,8 @@ __all__ = ["compare"]
 
 
 MISSING = ("drop", "zero", "error")
+FEW_USERS = 20  # for the bootstrap
+MANY_USERS = 1_000  # for Wilcoxon's test (Ihemelandu & Ekstrand 2023)
 # settings that do not change a number of all users or a group; "units" is of metrics of the order of all rows alone
 NO_NUMBERS = ("like", "names", "row_groupings", "units")
 SEGMENTS = "a user has no values in segments of rows, which compare needs: compare the rows of a segment alone"
@@ -53,6 +56,7 @@ def compare(
     n_threads: int | None = None,
     *,
     missing: Missing = "drop",
+    power: float = 0.8,
     progress: Callable[[int, int], Any] | None = None,
 ) -> Comparison:
     r"""Compare systems evaluated on the same users: test the mean differences, overall and by group.
@@ -76,17 +80,21 @@ def compare(
         ``randomization`` (Fisher 1935) draws the signs of the differences ``n_rounds`` times: p = (b + 1) / (B + 1). It
         tries all signs, for an exact p, if there are at most ``n_rounds`` and at most 65,536. ``bootstrap`` (Efron
         1979) draws users with replacement. ``t`` is the test of Student (1908). ``wilcoxon`` (1945) tests by signed
-        ranks whether differences are symmetric around 0; it leaves out metrics of all rows together. ``t`` and
-        ``wilcoxon`` need SciPy. Two values of a user that differ by at most 2^-40 of the larger are a tie, so rounding
+        ranks whether differences are symmetric around 0; it leaves out metrics of all rows together. ``wilcoxon``
+        needs SciPy. Two values of a user that differ by at most 2^-40 of the larger are a tie, so rounding
         errors do not count as wins. Tests round differences to 2^-40 of the largest value among users without a tie.
     correction : of p-values, over all users together and within each grouping: ``holm`` (1979), ``bonferroni``, ``bh``
-        (Benjamini & Hochberg 1995: false discovery rate), ``none``
-    level : of intervals: percentiles for ``bootstrap``, Student's t for ``t``, else normal
+        (Benjamini & Hochberg 1995: false discovery rate), ``none``. A warning says if no row of a table can be
+        significant, as with few users or many rows for the rounds.
+    level : of intervals: expanded percentiles for ``bootstrap`` (Hesterberg 2015), else Student's t, cut to the width
+        of the range of the metric. Where p-values are corrected, or users are few, the interval of a row may exclude 0
+        without significance; its note says so.
     n_rounds, seed : of ``randomization`` and ``bootstrap``: the same bits for any number of threads, and for any order
         of users with ids
     n_threads : threads to use; default: all that the machine grants
     missing : users whom only one of two systems counts: ``drop``, the default, leaves them out; ``zero`` counts them as
         0 for the other system (not for errors and metrics with a target, for which 0 may be good); ``error`` raises
+    power : the chance of a significant result for a true difference as large as ``detectable``, between 0 and 1
     progress : called as progress(rows done, rows)
 
     The value of a user in a metric of all rows together is the metric plus the effect of the user's rows on it times
@@ -95,7 +103,7 @@ def compare(
     Each metric declares its direction: higher, lower or neither is better, or nearer to a target t. With a target,
     compare takes each user's distance \|x - t\| in place of the value x. For a metric of all rows together, such as
     ``calibration`` (t = 1), it takes the distance of the metric: \|mean - t\| - \|baseline mean - t\|. If a ratio of
-    sums with a target has no effects of users, the interval and the p-value are normal, with the sum of the two
+    sums with a target has no effects of users, the interval and the p-value are Student's, with the sum of the two
     standard errors, and ``test`` is not used. This sum is at least the standard error of the difference, so the test
     may miss a small difference. A metric without a direction has no verdict.
 
@@ -114,7 +122,7 @@ def compare(
     warn(doubts)
     check_progress(progress)
     settings: dict[str, Any] = {"baseline": baseline, "test": test, "correction": correction, "level": level}
-    settings |= {"n_rounds": n_rounds, "seed": seed, "missing": missing}
+    settings |= {"n_rounds": n_rounds, "seed": seed, "missing": missing, "power": power}
     _check_settings(settings, systems)
     paired = PairedValues(systems, settings, resolve_threads(n_threads))
     wanted, left_out = _choose_metrics(systems, metrics, paired.why_not)
@@ -140,20 +148,63 @@ def compare(
             rows.append(paired.row(metric, *pair, *segment))
             if progress is not None:
                 progress(next(done), n_rows)
-        corrected = correct([row.p_value for row in rows], correction)
-        found[grouping] = tuple(
-            _with_verdict(row, p, settings["level"]) for row, p in zip(rows, corrected, strict=True)
-        )
+        found[grouping] = tuple(_judged(rows, settings))
     overall = found.pop(None)
+    late = [*_warnings_of_tests(found, settings), *_warnings_of_resolution(found, settings)]
+    warn(late)
     warnings = _warnings_of(systems)
     by_group = {str(name): rows for name, rows in found.items() if rows}
     estimates = {name: report.estimates for name, report in systems.items()}
-    return Comparison(overall, by_group, settings, left_out, (*warnings, *doubts), estimates)
+    return Comparison(overall, by_group, settings, left_out, (*warnings, *doubts, *late), estimates)
 
 
-def _with_verdict(row: ComparisonRow, p_corrected: float, level: float) -> ComparisonRow:
-    verdict = Direction(row.direction, row.target).verdict(row.difference, p_corrected, alpha(level))
-    return row._replace(p_corrected=p_corrected, verdict=verdict)
+def _judged(rows: Sequence[ComparisonRow], settings: Mapping[str, Any]) -> Iterator[ComparisonRow]:
+    """Yield the rows of a table with corrected p-values, and what follows from these."""
+    p_values, most = [row.p_value for row in rows], alpha(settings["level"])
+    steps = levels_of_steps(p_values, settings["correction"], most)
+    for row, p_corrected, step in zip(rows, correct(p_values, settings["correction"]), steps, strict=True):
+        verdict = Direction(row.direction, row.target).verdict(row.difference, p_corrected, most)
+        detectable = detectable_difference(row.std_error, row.users, step, settings["power"])
+        note = row.note
+        if p_corrected > most and (row.low > 0 or row.high < 0):
+            note = f"the interval excludes 0, but the verdict follows the corrected p-value, which is above {most:.4g}"
+        yield row._replace(p_corrected=p_corrected, verdict=verdict, detectable=detectable, note=note)
+
+
+def _warnings_of_tests(tables: Mapping[str | None, Sequence[ComparisonRow]], settings: Mapping[str, Any]) -> list[str]:
+    """Return a warning if the test is known to find too many differences for so many users."""
+    counts = [row.users for rows in tables.values() for row in rows if not math.isnan(row.p_value)]
+    test, t = Argument("test", (settings["test"],)), Argument("test", ("t",))
+    if settings["test"] == "bootstrap" and min(counts, default=FEW_USERS) < FEW_USERS:
+        return [Text(test, f" finds too many differences with fewer than {FEW_USERS} users: take ", t)]
+    if settings["test"] == "wilcoxon" and max(counts, default=0) >= MANY_USERS:
+        why = " finds far too many differences with so many users, as their values are not symmetric"
+        return [Text(test, f"{why} (from {MANY_USERS:,} on): take ", t)]
+    return []
+
+
+def _warnings_of_resolution(
+    tables: Mapping[str | None, Sequence[ComparisonRow]], settings: Mapping[str, Any]
+) -> Iterator[str]:
+    """Yield a warning for each table in which no row can be significant, with what would help."""
+    for grouping, rows in tables.items():
+        if lack_resolution(rows, settings):
+            least = min(row.p_floor for row in rows if not math.isnan(row.p_value))
+            of_rounds = settings["test"] == "bootstrap" or least == 1 / (settings["n_rounds"] + 1)
+            more = Text(Argument("n_rounds")) if of_rounds else "users"
+            where = "" if grouping is None else f" by {grouping}"
+            test = Argument("test", (settings["test"],))
+            yield Text(
+                f"no row{where} can be significant: ",
+                test,
+                f" gives p-values of at least {least:.2g}, and ",
+                Argument("correction", (settings["correction"],)),
+                f" has {len(rows):,} rows: take more ",
+                more,
+                ", ",
+                Argument("test", ("t",)),
+                ", or fewer rows",
+            )
 
 
 def _check_reports(reports: Any) -> dict[str, Report]:
@@ -242,6 +293,7 @@ def _check_settings(settings: dict[str, Any], systems: Mapping[str, Report]) -> 
         known = some_names(list(systems))
         raise InputError(Argument("baseline", (baseline,)), f" is not one of the reports {known}")
     settings |= check_resampling(*(settings[name] for name in ("level", "n_rounds", "seed")))
+    settings["power"] = check_level(settings["power"], "power")
 
 
 def _choose_metrics(

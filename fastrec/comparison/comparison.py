@@ -48,11 +48,12 @@ Correction = Literal["holm", "bonferroni", "bh", "none"]
 Missing = Literal["drop", "zero", "error"]
 SEGMENT = ("grouping", "group")
 MAX_CHARTS = 12  # at the head of a page
+MAX_NAMED = 6  # rows in a note
 MEAN_NOTE = "difference, interval, test, wins and losses use each user's distance to it"
 CLUSTERED_NOTE = "the difference is between the two distances to it"
 RATIO_NOTE = (
-    "a ratio of sums: the difference is between the two distances to it; interval and p are normal, with the sum of "
-    "both standard errors, which is an upper bound"
+    "a ratio of sums: the difference is between the two distances to it; interval and p are Student's, with the sum "
+    "of both standard errors, which is an upper bound"
 )
 
 
@@ -62,8 +63,9 @@ class Comparison(Published):
 
     rows : over all users, metric by metric.
     segments : rows within each group, {grouping: rows}; p-values are corrected within each grouping.
-    settings : test, correction, level, n_rounds, seed, missing, baseline; "clustered" lists the metrics of all rows
-        together, which users enter with the effects of their rows; "units" is "rows" if each row is a user of its own.
+    settings : test, correction, level, n_rounds, seed, missing, power, baseline; "clustered" lists the metrics of all
+        rows together, which users enter with the effects of their rows; "units" is "rows" if each row is a user of its
+        own.
     left_out : {metric: why it is not compared}; the key of a metric that only groups lack is "METRIC within groups",
         that of segments of rows "segments of rows by NAME".
     estimates : {system: {metric: Estimate}}, also of metrics that are not compared.
@@ -144,7 +146,21 @@ class Comparison(Published):
             notes.append(f"intervals and tests over {of}{': ' + ', '.join(clustered) if some else ''}")
         if self.segments:
             notes.append(f"segments: {', '.join(self.segments)}; p-values are corrected within each{place_of_segments}")
-        return [*notes, *self._directions(), *(f"{metric}: {why}" for metric, why in self.left_out.items())]
+        return [
+            *notes,
+            *self._notes_on_rows(),
+            *self._directions(),
+            *(f"{metric}: {why}" for metric, why in self.left_out.items()),
+        ]
+
+    def _notes_on_rows(self) -> Iterator[str]:
+        """Yield a line per note of rows over all users, with the names of the rows."""
+        names: dict[str, list[str]] = {}
+        for row in self.rows:
+            names.setdefault(row.note, []).append(f"{row.metric} of {row.system}")
+        for note, own in names.items():
+            if note:
+                yield f"{', '.join(own[:MAX_NAMED])}{' and others' if len(own) > MAX_NAMED else ''}: {note}"
 
     def _directions(self) -> Iterator[str]:
         """Return lines on metrics where higher is not simply better."""
@@ -231,7 +247,7 @@ class Comparison(Published):
         return with_warnings(table, self.warnings)
 
     def _lead(self) -> Lead:
-        headline, *others = findings(self.rows, self.settings["baseline"], self.estimates) or [""]
+        headline, *others = findings(self.rows, self.segments, self.settings["baseline"], self.estimates) or [""]
         notes = [outcome(self.rows, self._level, unit_of(self.settings)), *self.notes(), f"fastrec {__version__}"]
         return Lead(headline, others, self.warnings, notes)
 
@@ -240,7 +256,7 @@ class Comparison(Published):
         against = trade_offs(self.estimates, metrics, self._level)
         left_out = Table("Not compared", ["metric", "why"], list(self.left_out.items()), 2)
         baseline = self.settings["baseline"]
-        overall, segments = differences(self.rows, self.segments, self._level, baseline, unit_of(self.settings))
+        overall, segments = differences(self.rows, self.segments, self.settings)
         by_group = [] if baseline is None else charts_of_segments(self.segments)
         charts = charts_of(self.rows, self.estimates, self._level, baseline)
         more = Section("Charts of the other metrics", charts=charts[MAX_CHARTS:], folded="Show charts")

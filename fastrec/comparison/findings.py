@@ -8,24 +8,30 @@ from collections.abc import Iterable, Mapping, Sequence
 from fastrec.comparison.row import ComparisonRow, means_of, reverse
 from fastrec.metrics.directions import Direction
 from fastrec.report.estimates import Estimate
+from fastrec.report.soundness import known_calls, sides_of_settings
 from fastrec.show.numbers import Gap, one_figure, relative, shown_difference
 
 __all__ = ["findings"]
 
 MAX_LINES = 8  # about single systems; the table has all of them
+ANY_SIZE = 1 << 40  # of a catalogue: the sides of a metric do not depend on it
 MAX_NAMES, MAX_LISTED = 3, 5  # of metrics, of anything, in a sentence
 Rows = Sequence[ComparisonRow]
 Estimates = Mapping[str, Mapping[str, Estimate]]  # by system and metric
 OF_EACH = "Means are over the users of each system, tests over the users of both"
 
 
-def findings(rows: Rows, baseline: str | None, estimates: Estimates) -> list[str]:
+def findings(rows: Rows, segments: Mapping[str, Rows], baseline: str | None, estimates: Estimates) -> list[str]:
     """Return sentences on a comparison over all users, the most important first.
 
-    "beats" and "is worse" are verdicts, so significant. The numbers are those of the first metric where a value is
-    better than another. Without a baseline, systems have one mean each, over their own users if pairs share others.
+    "beats" and "is worse" are verdicts, so significant. They count metrics of accuracy that could be tested, and name
+    the segments where a system is worse. The numbers are those of the first of these metrics. Without a baseline,
+    systems have one mean each, over their own users if pairs share others.
     """
-    first = next((row.metric for row in rows if row.direction != "none"), rows[0].metric)
+    accuracy = metrics_of_accuracy(row.metric for row in rows if row.direction != "none")
+    first = next(iter(accuracy), rows[0].metric)
+    rows = [row for row in rows if row.metric in accuracy or row.metric == first]
+    inside = [row for own in segments.values() for row in own if row.metric in accuracy]
     pairs: dict[tuple[str, str], list[ComparisonRow]] = {}
     for row in rows:
         pairs.setdefault((row.system, row.baseline), []).append(row)
@@ -34,9 +40,11 @@ def findings(rows: Rows, baseline: str | None, estimates: Estimates) -> list[str
     if baseline is None:
         (own,) = pairs.values()
         is_worse = all(row.verdict == "worse" for row in own if row.verdict is not None)
-        return [_of_pair([reverse(row) for row in own] if is_worse else own, first)]
+        if is_worse:
+            own, inside = list(map(reverse, own)), list(map(reverse, inside))
+        return [_of_pair(own, inside, first, accuracy)]
     best_first = sorted(pairs.values(), key=lambda own: _gain(own, first), reverse=True)
-    lines = [_of_pair(own, first) for own in best_first]
+    lines = [_of_pair(own, inside, first, accuracy) for own in best_first]
     lead = [row for own in best_first for row in own if row.metric == first]
     if len(lines) > 1 and all(row.verdict is not None and row.verdict != "better" for row in lead):
         lines = [f"No system beats {baseline} on {first}", *lines]
@@ -55,27 +63,42 @@ def _gain(rows: Rows, metric: str) -> float:
     return -math.inf if math.isnan(gain) else gain
 
 
-def _of_pair(rows: Rows, first: str) -> str:
-    """Return a sentence on a system and its baseline, with the numbers of a metric."""
+def metrics_of_accuracy(metrics: Iterable[str]) -> list[str]:
+    """Return the metrics that judge lists or scores by relevant items alone, with those that are not declared here."""
+    names = list(dict.fromkeys(metrics))
+    sides = sides_of_settings(known_calls(names), {"n_items": ANY_SIZE})
+    return [name for name in names if name not in sides or {"truth", "rows"} & sides[name] == sides[name] - {"recs"}]
+
+
+def _of_pair(rows: Rows, inside: Rows, first: str, accuracy: Sequence[str]) -> str:
+    """Return a sentence on a system and its baseline, with the numbers of a metric. `inside` are rows of segments."""
     system, other = rows[0].system, rows[0].baseline
-    judged = [row for row in rows if row.verdict is not None]
+    judged = [row for row in rows if row.verdict is not None and row.metric in accuracy]
     better, worse, unclear = (
         [row.metric for row in judged if row.verdict == verdict] for verdict in ("better", "worse", "not clear")
     )
     lead = ":" if [row.metric for row in judged] == [first] else f"; {first}"
     numbers = f"{lead} {_numbers(next(row for row in rows if row.metric == first))}"
     if not judged:
-        return f"{system} against {other}, without a verdict{numbers}"
+        why = "without a verdict" if accuracy else "no metric of accuracy"
+        return f"{system} against {other}, {why}{numbers}"
     parts = []
+    lost = {
+        str(row.group): None for row in inside if (row.system, row.baseline, row.verdict) == (system, other, "worse")
+    }
     if better:
         parts.append(f"beats {other} on {_metrics(better, len(judged))}")
     if worse:
         parts.append(f"is worse {'' if better else f'than {other} '}on {_metrics(worse, len(judged))}")
+    in_segments = f"is worse for {_listed(lost)} users" if lost else ""
     if not parts:
-        return f"No clear difference between {system} and {other} on {_metrics(unclear, len(judged))}{numbers}"
+        exception = f", but {system} {in_segments}" if lost else ""
+        return (
+            f"No clear difference between {system} and {other} on {_metrics(unclear, len(judged))}{exception}{numbers}"
+        )
     if unclear:
         parts.append(f"differs not clearly on {_metrics(unclear, len(judged))}")
-    return f"{system} {_listed(parts)}{numbers}"
+    return f"{system} {_listed(parts)}{f', but {in_segments}' if lost else ''}{numbers}"
 
 
 def _metrics(names: Sequence[str], n: int) -> str:

@@ -20,11 +20,9 @@ from fastrec.report.estimates import NOBODY, Estimate
 from fastrec.report.report import Report
 from fastrec.report.significance import (
     UNKNOWN,
-    detectable_by,
-    detectable_difference,
-    normal_test,
     pair_differences,
     run_test,
+    student_test,
 )
 from fastrec.report.soundness import known_calls, reading_size, values_of_settings, with_effects_of_settings
 from fastrec.report.values import why_no_mean
@@ -53,6 +51,7 @@ OTHER_GROUPS = (
     "only means of users' values are compared there: users without a label in one report have one in another, so "
     "groups of the reports hold other users"
 )
+NO_USER_DIFFERS = "no user differs"
 KINDS = {"i": "integers", "u": "integers", "U": "strings"}
 
 
@@ -124,6 +123,7 @@ class PairedValues:
             system=system,
             baseline=baseline,
             p_corrected=found["p_value"],
+            detectable=math.nan,  # depends on the rank of the p-value
             grouping=grouping,
             group=group,
             direction=direction.kind,
@@ -217,16 +217,15 @@ class PairedValues:
         target = parse(metric).metric.direction.target
         differences, _ = pair_differences(np.array([ours.mean]), np.array([theirs.mean]), target)
         difference = float(differences[0])
-        level, std_error = self._settings["level"], ours.std_error + theirs.std_error
+        users, level = min(ours.users, theirs.users), self._settings["level"]
         return {
             "mean": ours.mean,
             "baseline_mean": theirs.mean,
             "difference": difference,
-            **normal_test(difference, std_error, level)._asdict(),
+            **student_test(difference, ours.std_error + theirs.std_error, users, level)._asdict(),
             **dict.fromkeys(("wins", "ties", "losses")),
-            "users": min(ours.users, theirs.users),
+            "users": users,
             "unpaired": unpaired,
-            "detectable": detectable_by(std_error, level),
         }
 
     def _estimate(self, system: str, metric: str, grouping: str | None, group: str | int | None) -> Estimate:
@@ -260,13 +259,17 @@ class PairedValues:
         if not direction.sign:
             found |= {"wins": None, "losses": None}
         options: dict[str, Any] = {name: self._settings[name] for name in ("level", "n_rounds", "seed")}
-        options |= {"n_threads": self._n_threads, "magnitude": magnitude}
+        low, high = parse(metric).metric.limits
+        # effects of rows and lists are no values within the range
+        is_of_all = self.is_of_all_lists(metric) or self.is_of_all_rows(metric)
+        options |= {"n_threads": self._n_threads, "magnitude": magnitude, "width": high - low}
         tested = run_test(differences, self._settings["test"], **options)
         means = _means(ours, theirs, differences, target)
-        detectable = detectable_difference(differences, self._settings["level"])
         if self.is_of_all_rows(metric) and self._has_no_error(metric, system, baseline, grouping, group):
-            tested, detectable = UNKNOWN, math.nan
-        if self.is_of_all_lists(metric) or self.is_of_all_rows(metric):
+            tested = UNKNOWN
+        if is_of_all and tested.std_error == 0:
+            tested = tested._replace(low=math.nan, high=math.nan)
+        if is_of_all:
             found = dict.fromkeys(found)  # no user has such a number, only an effect on it
             # the numbers of the reports, without the rounding of the means
             mean, mean_there = (self._estimate(name, metric, grouping, group).mean for name in (system, baseline))
@@ -281,7 +284,7 @@ class PairedValues:
             **found,
             "users": len(differences),
             "unpaired": unpaired,
-            "detectable": detectable,
+            "note": NO_USER_DIFFERS if len(differences) and not differences.any() else "",
         }
 
     def _has_no_error(

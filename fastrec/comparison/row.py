@@ -29,10 +29,14 @@ class ComparisonRow(NamedTuple):
         for a number of all lists together, such as `gini`; wins and losses are None for a metric without a direction.
     users : users compared.
     unpaired : users counted on one side only; ``missing`` leaves them out or counts them as 0 on the other side.
-    detectable : the smallest true difference that the test would find significant with 80 % power.
+    detectable : the smallest true difference that the test would find significant with the given power, at the level of
+        the row's step in the correction.
     grouping, group : the segment; None for all users.
     direction, target : which values are better: "higher", "lower", "target" (nearer to the number ``target``), "none".
     verdict : "better", "worse" or "not clear", by the direction and the corrected p-value; None without either.
+    std_error : of the difference.
+    p_floor : the smallest p-value that the test can give for so many users and rounds; 0 without a limit.
+    note : "no user differs", or that the interval excludes 0 while the corrected p-value is not significant.
     """
 
     metric: str
@@ -56,6 +60,9 @@ class ComparisonRow(NamedTuple):
     direction: Kind = "higher"
     target: float | None = None
     verdict: Verdict | None = None
+    std_error: float = math.nan
+    p_floor: float = 0.0
+    note: str = ""
 
     @property
     def relative(self) -> float:

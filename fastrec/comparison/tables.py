@@ -20,7 +20,9 @@ __all__ = [
     "alpha",
     "compared",
     "differences",
+    "is_at_floor",
     "is_significant",
+    "lack_resolution",
     "matrices",
     "meaning_of_mark",
     "outcome",
@@ -40,7 +42,7 @@ LEGEND = (
     "Verdict: ▲ better, ▼ worse, ≈ not clear. The definitions say which values of a metric are better.",
     "Each metric has its own scale: the line is the interval, the stroke across it the difference, the rule behind 0.",
     "Unpaired: {units} counted on one side only.",
-    "Detectable: the smallest true difference that these {units} would have shown with a chance of 80 %.",
+    "Detectable: the smallest true difference that these {units} would have shown with a chance of {power}.",
 )
 
 
@@ -64,8 +66,8 @@ CELLS: dict[str, Callable[[ComparisonRow], str]] = {
     "difference": lambda row: shown_difference(_gap_of(row))[0],
     "relative": lambda row: relative(row.relative),
     "interval": lambda row: shown_difference(_gap_of(row))[1],
-    "p": lambda row: p_value(row.p_value),
-    "p corrected": lambda row: p_value(row.p_corrected),
+    "p": lambda row: p_value(row.p_value, at_most=is_at_floor(row)),
+    "p corrected": lambda row: p_value(row.p_corrected, at_most=is_at_floor(row)),
     "wins": lambda row: shown_count(row.wins),
     "ties": lambda row: shown_count(row.ties),
     "losses": lambda row: shown_count(row.losses),
@@ -84,6 +86,18 @@ def row_cells(row: ComparisonRow, names: Iterable[str], level: float, blank: str
 def alpha(level: float) -> float:
     """Return the largest significant p-value: 1 - level without its rounding error."""
     return round(1 - level, 12)
+
+
+def is_at_floor(row: ComparisonRow) -> bool:
+    """Return whether the p-value of a row is the smallest that the test can give."""
+    return row.p_value <= row.p_floor < 1
+
+
+def lack_resolution(rows: Sequence[ComparisonRow], settings: Mapping[str, Any]) -> bool:
+    """Return whether no row of a table can be significant, whatever its differences are."""
+    tested = [row for row in rows if not math.isnan(row.p_value)]
+    times = len(tested) if settings["correction"] in ("holm", "bonferroni") else 1
+    return bool(tested) and min(row.p_floor for row in tested) * times > alpha(settings["level"])
 
 
 def is_significant(row: ComparisonRow, level: float) -> bool:
@@ -166,11 +180,11 @@ def outcome(rows: Sequence[ComparisonRow], level: float, unit: str) -> str:
 def differences(
     rows: Sequence[ComparisonRow],
     segments: Mapping[str, Sequence[ComparisonRow]],
-    level: float,
-    baseline: str | None,
-    unit: str,
+    settings: Mapping[str, Any],
 ) -> tuple[Section, Section]:
     """Return sections of all differences, over all users and within segments, with drawn intervals."""
+    level, baseline, unit = settings["level"], settings["baseline"], unit_of(settings)
+    chance = percent(settings.get("power", 0.8))
     names = ["metric", "system", *(["baseline"] if baseline is None else []), "verdict"]
     numbers = ["difference", "relative", "interval", "p corrected"]
     means = ["mean", "baseline mean"]
@@ -182,7 +196,7 @@ def differences(
         _heads(columns, level, unit),
         _drawn(rows, rows, columns),
         len(names),
-        [line.format(units=f"{unit}s") for line in LEGEND],
+        [line.format(units=f"{unit}s", power=chance) for line in LEGEND],
         n_shown=columns.index("mean" if baseline is None else "p"),
         n_narrow=columns.index("difference" if baseline is None else "relative"),
     )

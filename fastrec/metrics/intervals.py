@@ -129,8 +129,11 @@ def welch_degrees(first: float, degrees: float, second: float, other_degrees: fl
 def one_value_interval(value: float, n: float, limits: tuple[float, float], level: float) -> tuple[float, float]:
     """Return an interval of the mean of a number within limits, if n independent ones have the same value.
 
-    If the mean were further away, n such numbers would be seen with a probability below (1 - level) / 2.
+    If the mean were further away, n such numbers would be seen with a probability below (1 - level) / 2. NaN without
+    finite limits.
     """
+    if math.isinf(limits[1] - limits[0]):
+        return math.nan, math.nan
     q = 1 - ((1 - level) / 2) ** (1 / max(n, 1))
     return value - q * (value - limits[0]), value + q * (limits[1] - value)
 

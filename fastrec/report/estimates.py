@@ -94,7 +94,7 @@ class Estimate(NamedTuple):
             ones = np.array([round(self.mean * self.users)])
             (low,), (high,) = wilson(ones, np.array([self.users]), level)
             return float(low), float(high)
-        if self.kind == "one value" and math.isfinite(self.range[1] - self.range[0]):
+        if self.kind == "one value":
             return one_value_interval(self.mean, self.degrees_of_freedom + 1, self.range, level)
         if not margin > 0:
             return math.nan, math.nan

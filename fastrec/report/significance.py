@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrec.kernels.resampling import DRAWN, DRAWS, SLICE, WORD
+from fastrec.metrics.intervals import one_value_interval, student_p_value, student_quantile
 from fastrec.runtime.extras import require
 from fastrec.runtime.launch import Kernel, launch_tasks
 
@@ -23,11 +24,12 @@ __all__ = [
     "TESTS",
     "Weighed",
     "correct",
-    "detectable_by",
     "detectable_difference",
-    "normal_test",
+    "levels_of_steps",
     "pair_differences",
     "run_test",
+    "smallest_p_value",
+    "student_test",
     "tries_all_signs",
 ]
 
@@ -38,20 +40,24 @@ BITS = 60  # of the sum of all absolute differences: twice a sum and a total sti
 GRID = 40  # bits of the largest value: makes 0.3 - 0.2 and 0.2 - 0.1 equal
 MAX_SIGNS = 1 << 16  # combinations of signs that are all tried
 CELLS = 1 << 22  # counts of draws in memory at a time
-POWER = 0.8
 FLIP = Kernel("fastrec.kernels.resampling", "flip_bin", "int64")
 RESAMPLE = Kernel("fastrec.kernels.resampling", "resample_bin", "int64")
 
 
 class Weighed(NamedTuple):
-    """Interval of a mean difference, and the chance of one as large if the true difference is 0."""
+    """Interval of a mean difference, its standard error, and the chance of one as large if the true difference is 0.
+
+    p_floor : the smallest p-value that the test can give for so many users; 0 without a limit.
+    """
 
     low: float
     high: float
     p_value: float
+    std_error: float
+    p_floor: float = 0.0
 
 
-UNKNOWN = Weighed(math.nan, math.nan, math.nan)
+UNKNOWN = Weighed(math.nan, math.nan, math.nan, math.nan)
 
 
 def pair_differences(ours: Array, theirs: Array, target: float | None = None) -> tuple[Array, float]:
@@ -91,33 +97,33 @@ def run_test(
     seed: int,
     n_threads: int,
     magnitude: float | None = None,
+    width: float = math.inf,
 ) -> Weighed:
     """Test whether the mean of float64 differences (n,) is 0, two-sided. NaN for fewer than two.
 
-    `magnitude` is the largest value behind the differences, by default the largest difference.
+    `magnitude` is the largest value behind the differences, by default the largest difference. `width` is that of the
+    range of the values, which limits the interval. Without variance, the interval is that of equal values.
     """
     if magnitude is None and len(differences):
         magnitude = float(np.abs(differences).max())
     if len(differences) < 2:
         return UNKNOWN
+    floor = smallest_p_value(test, len(differences), int(np.count_nonzero(differences)), n_rounds)
     if not magnitude or not differences.any():
-        return Weighed(0.0, 0.0, 1.0)
+        ends = one_value_interval(0.0, len(differences), (-width, width), level)
+        return Weighed(*ends, 1.0, 0.0, floor)
     differences = _on_grid(differences, magnitude)
     if test == "bootstrap":
-        return _bootstrap(*_whole(differences, magnitude), level, n_rounds, seed, n_threads)
-    mean, error = float(differences.mean()), _std_error(differences)
-    if test == "t":
-        special = require("scipy.special", "stats", what="test='t'")  # loads in a third of the time of scipy.stats
-        statistic, n = mean / error if error else math.inf, len(differences) - 1
-        # the lower tail keeps all digits of a level close to 1; (1 + level) / 2 would round them away
-        margin = -float(special.stdtrit(n, (1 - level) / 2)) * error
-        return Weighed(mean - margin, mean + margin, 2 * float(special.stdtr(n, -abs(statistic))))
-    margin = -NormalDist().inv_cdf((1 - level) / 2) * error
+        (low, high), p_value = _bootstrap(*_whole(differences, magnitude), level, n_rounds, seed, n_threads)
+        return Weighed(low, high, p_value, _std_error(differences), floor)
+    found = student_test(float(differences.mean()), _std_error(differences), len(differences), level, width)
     if test == "wilcoxon":
         p_value = float(require("scipy.stats", "stats", what="test='wilcoxon'").wilcoxon(differences).pvalue)
-    else:
+    elif test == "randomization":
         p_value = _randomization(_whole(differences, magnitude)[0], n_rounds, seed, n_threads)
-    return Weighed(mean - margin, mean + margin, p_value)
+    else:
+        p_value = found.p_value
+    return found._replace(p_value=p_value, p_floor=floor)
 
 
 def tries_all_signs(n: int, n_rounds: int) -> bool:
@@ -125,24 +131,50 @@ def tries_all_signs(n: int, n_rounds: int) -> bool:
     return bool(2 ** min(n, 62) <= min(n_rounds, MAX_SIGNS))
 
 
-def detectable_difference(differences: Array, level: float) -> float:
-    """Return the smallest true difference that a two-sided test at 1 - level finds with a chance of 80 %."""
-    return math.nan if len(differences) < 2 else detectable_by(_std_error(differences), level)
+def smallest_p_value(test: str, n: int, n_differ: int, n_rounds: int) -> float:
+    """Return the smallest p-value of a test of n users, of whom some differ; 0 without a limit.
+
+    Signs of m users give 2 / 2^m. If no user differs, m is n: the test could have seen as much.
+    """
+    if test == "t":
+        return 0.0
+    of_signs = min(1.0, 2 * 0.5 ** min(n_differ or n, 1000))
+    if test == "wilcoxon":
+        return of_signs
+    if test == "randomization" and tries_all_signs(n_differ or n, n_rounds):
+        return of_signs
+    return 1 / (n_rounds + 1) if test == "randomization" else _expanded_p_value(1 / (n_rounds + 1), n)
 
 
-def detectable_by(std_error: float, level: float) -> float:
-    """Return `detectable_difference` for a difference with this standard error."""
-    normal = NormalDist()
-    return (-normal.inv_cdf((1 - level) / 2) + normal.inv_cdf(POWER)) * std_error
-
-
-def normal_test(difference: float, std_error: float, level: float) -> Weighed:
-    """Test whether a difference with this standard error is 0, two-sided, by the normal distribution."""
-    if math.isnan(difference) or math.isnan(std_error):
+def student_test(difference: float, std_error: float, n: int, level: float, width: float = math.inf) -> Weighed:
+    """Test whether a difference with the standard error of n users is 0, two-sided, by Student's distribution."""
+    if math.isnan(difference) or math.isnan(std_error) or n < 2:
         return UNKNOWN
-    margin = -NormalDist().inv_cdf((1 - level) / 2) * std_error
+    margin = student_quantile(level, n - 1) * std_error
+    low, high = max(difference - margin, -width), min(difference + margin, width)
+    if std_error == 0:
+        low, high = one_value_interval(difference, n, (-width, width), level)
     statistic = abs(difference) / std_error if std_error else math.inf if difference else 0.0
-    return Weighed(difference - margin, difference + margin, math.erfc(statistic / math.sqrt(2)))
+    return Weighed(low, high, student_p_value(statistic, n - 1), std_error)
+
+
+def detectable_difference(std_error: float, n: int, alpha: float, power: float) -> float:
+    """Return the smallest true difference that a two-sided test of n users at a level alpha finds with this chance."""
+    if n < 2:
+        return math.nan
+    of_power = math.copysign(student_quantile(abs(2 * power - 1), n - 1), power - 0.5)
+    return (student_quantile(1 - alpha, n - 1) + of_power) * std_error
+
+
+def levels_of_steps(p_values: Sequence[float], correction: str, alpha: float) -> list[float]:
+    """Return the level at which a correction tests each p-value, by its rank among them; NaN has that of all."""
+    values = np.asarray(p_values, float)
+    n = max(1, int(np.count_nonzero(~np.isnan(values))))
+    ranks = np.empty(len(values))
+    ranks[np.argsort(values, kind="stable")] = np.minimum(np.arange(1, len(values) + 1), n)  # NaN comes last
+    steps = {"none": 1 + 0 * ranks, "bonferroni": 1 / n + 0 * ranks, "holm": 1 / (n + 1 - ranks), "bh": ranks / n}
+    found: list[float] = (alpha * steps[correction]).tolist()
+    return found
 
 
 def correct(p_values: Sequence[float], correction: str) -> list[float]:
@@ -199,8 +231,22 @@ def _randomization(values: Array, n_rounds: int, seed: int, n_threads: int) -> f
     return (as_large + 1) / (n_rounds + 1)
 
 
-def _bootstrap(values: Array, scale: int, level: float, n_rounds: int, seed: int, n_threads: int) -> Weighed:
-    """Return percentiles of means of users drawn with replacement (Efron 1979); the p-value centres them on 0."""
+def _expanded_p_value(p_value: float, n: int) -> float:
+    """Return a p-value of the bootstrap of n users that makes up for its spread, which is too small by (n - 1) / n.
+
+    It is that of Student's distribution for the normal quantile of the p-value, times sqrt((n - 1) / n) (Hesterberg
+    2015).
+    """
+    return student_p_value(NormalDist().inv_cdf(p_value / 2) * math.sqrt((n - 1) / n), n - 1) if p_value < 1 else 1.0
+
+
+def _bootstrap(
+    values: Array, scale: int, level: float, n_rounds: int, seed: int, n_threads: int
+) -> tuple[tuple[float, float], float]:
+    """Return the interval and the p-value from means of users drawn with replacement (Efron 1979), centred on 0.
+
+    Percentiles and p-value are those of the expanded bootstrap (Hesterberg 2015), see `_expanded_p_value`.
+    """
     n, total = len(values), int(values.sum())
     sums = np.empty(n_rounds, np.int64)
     # NumPy never changes the stream of RandomState. It decides only how many draws each range of users gets.
@@ -218,10 +264,10 @@ def _bootstrap(values: Array, scale: int, level: float, n_rounds: int, seed: int
         used = counters[-1] + words[-1].sum(dtype=np.uint64)
         arguments = (values, np.uint64(_key(seed)), counts, counters, own)
         launch_tasks(RESAMPLE, arguments, len(own), n * len(own), n_threads)
-    tail = (1 - level) / 2
+    tail = NormalDist().cdf(-math.sqrt(n / (n - 1)) * student_quantile(level, n - 1))
     low, high = np.ldexp(np.quantile(sums.astype(float), [tail, 1 - tail]), -scale) / n
     as_large = int(np.count_nonzero(np.abs(sums - total) >= abs(total) - 2 * n))
-    return Weighed(float(low), float(high), (as_large + 1) / (n_rounds + 1))
+    return (float(low), float(high)), _expanded_p_value((as_large + 1) / (n_rounds + 1), n)
 
 
 def _key(seed: int) -> int:

@@ -85,9 +85,10 @@ def effect(number: float) -> str:
     return DASH if math.isnan(number) else f"{number:+.2e}"
 
 
-def p_value(number: float) -> str:
-    """Format a p-value with four decimals, or with two digits if these would show 0."""
-    return DASH if math.isnan(number) else f"{number:.1e}" if 0 < number < SMALL else rate(number)
+def p_value(number: float, *, at_most: bool = False) -> str:
+    """Format a p-value with four decimals, or with two digits if these would show 0; "≤" if it may be smaller."""
+    text = DASH if math.isnan(number) else f"{number:.1e}" if 0 < number < SMALL else rate(number)
+    return f"≤ {text}" if at_most else text
 
 
 def shown_count(number: SupportsFloat | None) -> str:
