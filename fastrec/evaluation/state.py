@@ -486,7 +486,7 @@ def _kind_and_note(call: Call, n: int, error: float, sums: Sequence[Fraction]) -
         return "one value", ""
     ends = [Fraction(end) for end in (0, high) if end < math.inf]
     sizes = [kish_size(total - end * weight, squares - 2 * end * cross + end * end * weight_squares) for end in ends]
-    return "student", FEW_OTHER_VALUES if min(sizes) < FEW_USERS else ""
+    return "student", FEW_OTHER_VALUES if n > 1 and min(sizes) < FEW_USERS else ""
 
 
 def _can_be_sums(plan: Plan, value: Value, totals: Array, counts: Array) -> bool:
