@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -24,7 +24,7 @@ from fastrec.exceptions import Argument, GroupingName, InputError, MetricError, 
 from fastrec.inputs.row_groups import check_apart, refuse_many
 from fastrec.inputs.users import NO_LABEL
 from fastrec.kernels import codes as op
-from fastrec.metrics.declaration import LISTS, Call
+from fastrec.metrics.declaration import LISTS
 from fastrec.metrics.dual import slopes
 from fastrec.metrics.intervals import kish_size
 from fastrec.metrics.plan import Plan, Value
@@ -349,18 +349,31 @@ class GroupSums(NamedTuple):
         if counts[op.N_NAN]:
             return Estimate(math.nan, math.nan, n + int(counts[op.N_NAN]))
         if value.combined is not None:
-            kind: IntervalKind = "student" if value.call.mean is None else "log"
-            return Estimate(*self._combined(value, n), n, self._degrees(value, n), kind)
-        first = self.plan.position(value, 0)
-        if not self.plan.weighted:
-            total, squares = self.totals[first]
-            mean, error = mean_and_error(n, total, squares, self.plan.scales[first])
-            sums = [Fraction(n), Fraction(n), self._sum(first), self._sum(first), self._sum(first, 1)]
-        else:
+            of_geometric: IntervalKind = "student" if value.call.mean is None else "log"
+            return Estimate(*self._combined(value, n), n, self._degrees(value, n), of_geometric)
+        return self._mean(value, n)
+
+    def _mean(self, value: Value, n: int) -> Estimate:
+        """Return the estimate of a mean of the values of n users."""
+        first, unit = self.plan.position(value, 0), 1
+        sums: tuple[Any, ...]  # of w, w^2, w v, w^2 v and w^2 v^2, for weights w and values v, times a unit
+        if self.plan.weighted:
             weight, second = self.plan.weight_position(value.condition), self.plan.position(value, 1)
-            sums = [self._sum(*at) for at in ((weight,), (weight, 1), (first,), (second,), (first, 1))]
+            sums = tuple(self._sum(*at) for at in ((weight,), (weight, 1), (first,), (second,), (first, 1)))
             mean, error = weighted_mean_and_error(n, *sums)
-        kind, note = _kind_and_note(value.call, n, error, sums)
+        else:
+            (total, squares), unit = self.totals[first], 1 << self.plan.scales[first]
+            sums = (n * unit, n * unit, total, total, squares)
+            mean, error = mean_and_error(n, total, squares, self.plan.scales[first])
+        low, high = (-math.inf, math.inf) if self.plan.is_estimated else value.call.metric.limits
+        have_equal_weights = sums[0] * sums[0] == n * unit * sums[1]
+        kind: IntervalKind = "student"
+        if low >= 0 and high <= 1 and have_equal_weights and sums[3] == sums[4]:  # v = v^2
+            kind = "wilson"
+        elif error <= NO_VARIANCE * abs(mean):
+            kind = "one value"
+        is_doubtful = kind == "student" and n > 1 and _users_in_effect(sums, unit, high) < FEW_USERS
+        note = FEW_OTHER_VALUES if is_doubtful else ""
         return Estimate(mean, error, n, self._degrees(value, n), kind, note=note)
 
     def _degrees(self, value: Value, n: int) -> float:
@@ -471,22 +484,19 @@ def _note_on_classes(least: int, what: str) -> str:
     return f"fewer than {FEW_OF_CLASS} {what} of a class: the interval may be too narrow"
 
 
-def _kind_and_note(call: Call, n: int, error: float, sums: Sequence[Fraction]) -> tuple[IntervalKind, str]:
-    """Return which interval a mean over n users has, and a note on it, see `Estimate`.
+def _users_in_effect(sums: tuple[Any, ...], unit: int, high: float) -> float:
+    """Return a lower bound of the number of users with a value other than 0, or other than the highest value.
 
-    `sums` are those of w, w^2, w v, w^2 v and w^2 v^2 over users with the weights w and the values v. The number of
-    users with another value than e is at least (sum of w (v - e))^2 / sum of (w (v - e))^2, here with 0 and the highest
-    value as e.
+    With weights w and values v it is (sum of w (v - end))^2 / sum of (w (v - end))^2 for both ends. `sums` are the
+    exact sums of w, w^2, w v, w^2 v and w^2 v^2, times a unit.
     """
     weight, weight_squares, total, cross, squares = sums
-    low, high = call.metric.limits
-    if low >= 0 and high <= 1 and cross == squares and weight * weight == n * weight_squares:
-        return "wilson", ""
-    if weight and error <= NO_VARIANCE * float(abs(total / weight)):
-        return "one value", ""
-    ends = [Fraction(end) for end in (0, high) if end < math.inf]
-    sizes = [kish_size(total - end * weight, squares - 2 * end * cross + end * end * weight_squares) for end in ends]
-    return "student", FEW_OTHER_VALUES if n > 1 and min(sizes) < FEW_USERS else ""
+    sizes = []
+    for end in {Fraction(0), Fraction(high if high < math.inf else 0)}:
+        factor: Any = end.numerator if end.denominator == 1 else end  # integers are faster
+        part, whole = total - factor * weight, squares - factor * (2 * cross - factor * weight_squares)
+        sizes.append(float(part * part / (whole * unit)) if whole > 0 else 0.0)
+    return min(sizes)
 
 
 def _can_be_sums(plan: Plan, value: Value, totals: Array, counts: Array) -> bool:

@@ -40,16 +40,18 @@ def student_quantile(level: float, degrees: float) -> float:
 
     Degrees of freedom below 1 count as 1, as the quantile grows without limit towards 0.
     """
-    quantile, degrees = normal_quantile(level), max(degrees, 1.0)
+    z, degrees = normal_quantile(level), max(degrees, 1.0)
     if math.isinf(degrees):
-        return quantile
-    # The tail is convex and the normal quantile too small, so Newton's steps approach the quantile from below.
-    while True:
+        return z
+    # The tail is convex, so Newton's steps approach the quantile from below once they are there (Cornish & Fisher).
+    quantile = z + (z**3 + z) / (4 * degrees) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * degrees**2)
+    for _ in range(MAX_STEPS):
         tail = student_p_value(quantile, degrees)
         step = (tail - (1 - level)) / (2 * _student_density(quantile, degrees))
         quantile += step
-        if not step > 1e-14 * quantile:
-            return quantile
+        if not abs(step) > 1e-14 * quantile:
+            break
+    return quantile
 
 
 def student_p_value(statistic: float, degrees: float) -> float:

@@ -19,6 +19,7 @@ __all__ = ["NOBODY", "ByMetric", "Effects", "Estimate", "GroupEstimate", "Interv
 
 
 Label = str | int
+MAX_LOGARITHM = 700.0  # whose exponential is a finite number
 IntervalKind = Literal["student", "wilson", "one value", "log"]
 Effects = dict[str, dict[str | None, NDArray[np.float64]]]  # of users, by metric and grouping; None: over all users
 V = TypeVar("V")
@@ -91,15 +92,14 @@ class Estimate(NamedTuple):
         """
         margin = self.margin(level)
         if self.kind == "wilson" and not math.isnan(margin):
-            ones = np.array([round(self.mean * self.users)])
-            (low,), (high,) = wilson(ones, np.array([self.users]), level)
+            (low,), (high,) = wilson(np.array([self.mean * self.users]), np.array([self.users]), level)
             return float(low), float(high)
         if self.kind == "one value":
             return one_value_interval(self.mean, self.degrees_of_freedom + 1, self.range, level)
         if not margin > 0:
             return math.nan, math.nan
-        if self.kind == "log":
-            factor = math.exp(margin / self.mean)
+        if self.kind == "log" and self.mean > 0:
+            factor = math.exp(min(margin / self.mean, MAX_LOGARITHM))
             return self.mean / factor, self.mean * factor
         return self.mean - margin, self.mean + margin
 
