@@ -40,7 +40,7 @@ SLACK_BITS = 40  # of sums of squares
 SQUARE_STEP_BITS = 2096  # `kernels.sums.add_general` cuts squares of subnormal values at 2^-2096
 NO_VARIANCE = 2.0**-26  # of the mean: what the rounding of squares may leave of the standard error of equal values
 FEW_USERS = 20  # with a value other than the most frequent one
-FEW_OF_CLASS = 10  # rows, or users with rows, of a class
+FEW_ROWS = 10  # of a class
 FEW_OTHER_VALUES = "few users with a hit: the interval may be too narrow"
 FORM = {  # of the document of `State.pack`
     "users": COUNT,
@@ -392,12 +392,14 @@ class GroupSums(NamedTuple):
         at = next((at for at, own in enumerate(self.plan.values) if own is value), -1)
         if at in self.effects:
             sums = self.effects[at]
-            note = _note_on_classes(min(sums.classes, default=FEW_OF_CLASS), "users with rows")
-            return Estimate(over.value(found), sums.std_error(users), users, self._degrees(value, users), note=note)
-        if over.std_error is None:
+            error, degrees = sums.std_error(users), self._degrees(value, users)
+            few, least, what = FEW_USERS, min(sums.classes, default=FEW_USERS), "users with rows"
+        elif over.std_error is None:
             return Estimate(over.value(found), math.nan, users)
-        error, degrees, least = over.std_error(found)
-        note = _note_on_classes(least, "rows")
+        else:
+            (error, degrees, least), few, what = over.std_error(found), FEW_ROWS, "rows"
+        is_doubtful = least < few and error > 0
+        note = f"fewer than {few} {what} of a class: the interval may be too narrow" if is_doubtful else ""
         return Estimate(over.value(found), error, users, degrees, note=note)
 
     def _ratio(self, value: Value, ratio: Ratio) -> Estimate:
@@ -475,13 +477,6 @@ class GroupSums(NamedTuple):
             centred = product - means[i] * cross[j] - means[j] * cross[i] + means[i] * means[j] * squares
             spread[i][j] = spread[j][i] = centred
         return spread
-
-
-def _note_on_classes(least: int, what: str) -> str:
-    """Return a note on the interval of a metric of the order of rows, if a class has few of them."""
-    if least >= FEW_OF_CLASS:
-        return ""
-    return f"fewer than {FEW_OF_CLASS} {what} of a class: the interval may be too narrow"
 
 
 def _users_in_effect(sums: tuple[Any, ...], unit: int, high: float) -> float:
