@@ -333,7 +333,8 @@ class Like(TypedDict, total=False):
         str | None,
         """a tool whose names, definitions and policies apply, such as ``"trec_eval"``; `explain` lists the tools
         ``metrics`` have their names in that tool and are computed as it does. Its values of ``min_gain`` and of
-        the policies apply where the call does not give them.
+        the policies apply where the call does not give them. A tool that sorts by scores reads those of a frame or
+        file that has ranks, too. A warning says if its number may be another.
         """,
     ]
 
@@ -395,7 +396,7 @@ class FileColumnNames(TypedDict, total=False):
     rank: Annotated[
         str | None,
         """name of the column of ranks in ``recs``, from 1; default: ``rank``, if present
-        Rank orders the lists, else score, else the order of rows in the file.
+        Rank orders the lists, else score, else the order of rows in the file. Some tools of ``like`` read score first.
         """,
     ]
     score: Annotated[

@@ -287,6 +287,7 @@ def _evaluate_model(truth: str | None, options: dict[str, Any]) -> Evaluated:
 def _columns_of_lists(options: dict[str, Any], where: str) -> ListColumns:
     """Return the columns that options name."""
     from fastrec.files.columns import ListColumns
+    from fastrec.metrics.recipes import order_of
 
     users = options["user_col"] or ("user_id",)
     if len(users) > 1:
@@ -301,6 +302,7 @@ def _columns_of_lists(options: dict[str, Any], where: str) -> ListColumns:
         logged_rank=options["logged_rank_col"],
         subtopic=options["subtopic_col"],
         by=tuple(dict.fromkeys(options["by"])),
+        ordered_by=order_of(options["like"]),
     )
 
 

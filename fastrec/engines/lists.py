@@ -27,6 +27,7 @@ from fastrec.inputs.hints import LeftOpen, hints_of_columns, marks_rows
 from fastrec.inputs.history import HistoryCounts
 from fastrec.inputs.items import read_items
 from fastrec.inputs.sides import NAMED, SIDES, with_logged
+from fastrec.metrics.recipes import order_of
 from fastrec.report.report import Report, record
 
 __all__ = ["ListPlan", "plan_lists", "settings_of_tasks"]
@@ -90,8 +91,9 @@ def plan_lists(
     counts = None
     if "history" in opened and reads_popularity(options):
         counts = count_history(opened["history"], user, item)
-    arguments = {**columns._asdict(), **named, "user_weight": weight}
+    arguments = {**pick(ListColumnNames, given), "by": given["by"], **named, "user_weight": weight}
     job = Job(Evaluator, options | {"history": counts}, arguments, (user,), given["n_threads"])
+    columns = columns._replace(ordered_by=order_of(given["like"]))
     sides = {name: side.having(columns_of_lists(side, columns, weight)) for name, side in opened.items()}
     evaluator = job.check({name: side.all_columns() for name, side in sides.items()}, per_user=per_user)
     assert isinstance(evaluator, Evaluator)

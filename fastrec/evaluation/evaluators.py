@@ -17,6 +17,7 @@ from fastrec.evaluation.accumulators import SCORE_COUNTS, GroupKey, find_accumul
 from fastrec.evaluation.engine import Outcome
 from fastrec.evaluation.state import FORM as SEEN
 from fastrec.evaluation.state import GroupSums, State
+from fastrec.evaluation.tools import values_by_metric, warnings_of_tool
 from fastrec.exceptions import Argument, InputError, InputTypeError, MetricError, one_line, shown
 from fastrec.inputs.frames import Columns, read_user_labels
 from fastrec.inputs.hints import HINT, Example, Hint
@@ -73,9 +74,9 @@ FORM = {  # of the document of `to_bytes`
 }
 
 
-def about_users(given: Mapping[str, Any]) -> AboutUsers:
+def about_users(given: Mapping[str, Any], ordered_by: str = "rank") -> AboutUsers:
     """Return the arguments of a call about users: ids, groups, weights, columns."""
-    columns = Columns(**{name: given[name] for name in Columns._fields if name in given})
+    columns = Columns(**{name: given[name] for name in Columns._fields if name in given}, ordered_by=ordered_by)
     labels = read_user_labels(columns.by, columns.user)
     tables = {"item": given.get("items"), "user": labels}
     pairs = ((role, getattr(table, role, None), getattr(columns, role)) for role, table in tables.items())
@@ -495,16 +496,19 @@ class BaseEvaluator(Shared, ABC):
         state = self._state if self._state is not None else State(self._plan(weighted=False))
         data, counts = self._describe_data(state), self._count_users(state)
         marks = describe_sample(self._settings)
-        groups = self._estimate_groups(state)
+        groups, estimates = self._estimate_groups(state), self._estimates(state)
         lines = [
             *marks,
             *(doubts(data, ids_match=ids_match) if state.plan.reads_relevance else ()),
             *doubts_of_items({**self._data_counts, **data}, counts["total"] - counts.get("no_truth", 0)),
             *doubts_of_groups({name: own for name, own in groups.items() if name not in state.row_groupings}),
             *(hint.line(data) for hint in self._hints.values()),
+            *warnings_of_tool(
+                self._like, self._calls, self._settings["ties"], {"values": lambda: values_by_metric(estimates, groups)}
+            ),
         ]
         report = Report(
-            estimates=self._estimates(state),
+            estimates=estimates,
             users=counts,
             data=data,
             settings={**self._settings, **self._more_settings(), "weighted": state.plan.weighted, **self._like},

@@ -17,10 +17,9 @@ from fastrec.inputs.lists import Lists
 from fastrec.metrics.calls import of_lists_instead
 from fastrec.metrics.declaration import LISTS
 from fastrec.metrics.plan import Asked, Plan, make_plan
-from fastrec.metrics.recipes import RECIPES
 from fastrec.policies import ITEM_POLICIES
 
-__all__ = ["check_min_gain_of_lists", "check_n_users", "check_sizes", "item_policies", "read_no_truth", "tool_rules"]
+__all__ = ["check_min_gain_of_lists", "check_n_users", "check_sizes", "item_policies", "read_no_truth"]
 
 
 def item_policies(given: Mapping[str, Any]) -> dict[str, str]:
@@ -29,13 +28,6 @@ def item_policies(given: Mapping[str, Any]) -> dict[str, str]:
     for name, value in found.items():
         ITEM_POLICIES[name].check(value)
     return found
-
-
-def tool_rules(like: Mapping[str, Any], ties: str) -> dict[str, str]:
-    """Return the options for preparing lists that the tool of an evaluator gives."""
-    recipe = RECIPES.get(like.get("like", ""))
-    is_of_strings = recipe is not None and recipe.ties_of_strings and ties == recipe.ties
-    return {"rank_gaps": like.get("rank_gaps", "close"), "tool": recipe.tool if recipe and is_of_strings else ""}
 
 
 def check_n_users(n_users: Any) -> int | None:

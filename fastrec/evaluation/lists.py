@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import importlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Self, Unpack, cast
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import numpy as np
 
@@ -34,7 +34,7 @@ from fastrec.evaluation.evaluators import (
     wanted_metrics,
 )
 from fastrec.evaluation.faults import explain_fault
-from fastrec.evaluation.list_rules import check_min_gain_of_lists, check_n_users, check_sizes, item_policies, tool_rules
+from fastrec.evaluation.list_rules import check_min_gain_of_lists, check_n_users, check_sizes, item_policies
 from fastrec.evaluation.sampled import (
     SampledSide,
     check_catalogue,
@@ -47,6 +47,7 @@ from fastrec.evaluation.sampled import (
 )
 from fastrec.evaluation.sources import ListSource
 from fastrec.evaluation.state import State
+from fastrec.evaluation.tools import tool_rules
 from fastrec.exceptions import Argument, InputError, MetricError
 from fastrec.inputs.arrays import FlatSide
 from fastrec.inputs.arrow import Frame, open_foreign
@@ -70,6 +71,7 @@ from fastrec.metrics.calls import of_lists_instead
 from fastrec.metrics.declaration import LISTS
 from fastrec.metrics.plan import Plan, Policies
 from fastrec.metrics.providers import register_later
+from fastrec.metrics.recipes import order_of
 from fastrec.metrics.sampled import SAMPLED
 from fastrec.metrics.sums import Failure
 from fastrec.runtime.limits import read_size
@@ -222,14 +224,11 @@ class Evaluator(BaseEvaluator):
             return False
         return not isinstance(open_foreign(self._history, "history"), Frame)
 
-    @property
-    def _rank_gaps(self) -> str:
-        """The treatment of gaps between ranks, given by the tool of `like`."""
-        return cast("str", self._like.get("rank_gaps", "close"))
-
     def _differences(self, other: BaseEvaluator) -> Iterator[tuple[str, Any, Any]]:
         yield from super()._differences(other)
-        yield "rank_gaps", self._rank_gaps, cast("Evaluator", other)._rank_gaps  # noqa: SLF001 - this class's own
+        mine, theirs = self._like, other._like  # noqa: SLF001 - of the same base
+        yield "rank_gaps", mine.get("rank_gaps", "close"), theirs.get("rank_gaps", "close")
+        yield "ordered_by", order_of(mine.get("like")), order_of(theirs.get("like"))
 
     def _prepare(self, sides: Mapping[str, Any], given: Mapping[str, Any]) -> Prepared:
         """Return a batch in the form that the engine takes."""
@@ -238,7 +237,7 @@ class Evaluator(BaseEvaluator):
             check_catalogue(self._settings)
         passed, excluded = _with_shared(sides)
         self._check_passed(passed)
-        about = about_users(given)
+        about = about_users(given, order_of(self._like.get("like")))
         rules = self._rules_of_sides(only_judged=excluded == UNJUDGED)
         prepared = prepare(passed, about, rules, self._items, self._count_history(about))
         check_lengths(prepared.lists, self._settings, prepared.names)
@@ -267,12 +266,12 @@ class Evaluator(BaseEvaluator):
             rules["ties"],
             rules["duplicates"],
             self._n_threads,
-            graded=rules["min_gain"] != "any",
+            min_gain=rules["min_gain"],
             checked=self._reads_sides,
             by_kernels=not self._reads_rows_unchecked,
             logged="propensity" if self._examination is None else "logged_rank",
             only_judged=only_judged,
-            **tool_rules(self._like, rules["ties"]),
+            **tool_rules(self._like, self._calls, rules["ties"]),
         )
 
     def _check_passed(self, passed: Mapping[str, Any]) -> None:

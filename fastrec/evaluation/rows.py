@@ -32,9 +32,11 @@ from fastrec.evaluation.row_rules import (
 )
 from fastrec.evaluation.row_segments import CutRows, Segmented, SegmentError, evaluate_segments, over_segments
 from fastrec.evaluation.state import GroupSums, State
+from fastrec.evaluation.tools import warnings_of_tool
 from fastrec.exceptions import GroupingName, InputError, MetricError, shown
 from fastrec.inputs.columns import LABELS, SAMPLE_WEIGHT, SCORES
 from fastrec.inputs.frames import Columns, read_user_labels, refuse_columns
+from fastrec.inputs.hints import Hint
 from fastrec.inputs.lists import Names
 from fastrec.inputs.row_groups import check_apart
 from fastrec.inputs.rows import ROWS_WITHOUT_USERS, Rows, label_users, one_by_one, read_frame, read_rows
@@ -218,7 +220,11 @@ class ScoreEvaluator(BaseEvaluator):
         is_reviewed = at_once and rows.grouped and self._needs_review
         found = collect(kinds, {"rows": rows, "reviewed": is_reviewed}, plan.min_gains, self._n_threads)
         segmented = self._evaluate_segments(rows, kinds, keep_cuts=is_reviewed)
+        numbers = {"scores": rows.scores, "gains": rows.labels, "lengths": np.diff(rows.indptr)}
+        numbers_of = {name: functools.partial(np.asarray, own) for name, own in numbers.items()}
+        warnings = warnings_of_tool(self._like, self._calls, rules["ties"], numbers_of)
         with self._changing():
+            self._add_hints(map(Hint, warnings))
             state = self._keep(plan, outcome, users, _count_rows(rows))
             state.accumulate(found)
             state.add_segments(segmented.sums)

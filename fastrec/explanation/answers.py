@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from fastrec.exceptions import Argument, FastrecError, FastrecWarning, InputError, InputTypeError, Text
+from fastrec.exceptions import FastrecError, FastrecWarning, InputError, InputTypeError
 from fastrec.explanation.explanation import ARITHMETIC, OURS, POLICIES, Side, UserDifference
 from fastrec.explanation.meanings import Meaning
 from fastrec.report.estimates import Estimate
@@ -21,6 +21,7 @@ __all__ = ["Numbers"]
 
 
 Array = np.ndarray[Any, Any]
+LISTS_BY_RANK = {"ordered_by": "rank", "rank_gaps": "close"}  # what fastrec does with ranks
 TOLERANCE = 1e-12  # between equal values: equal formulas may round differently
 
 
@@ -31,8 +32,18 @@ class Answer(NamedTuple):
     values: Array  # per user; empty if rows have no users
 
 
+class ByRules(NamedTuple):
+    """The answer of a call with `like`, and what of its treatment of ranks changed the lists."""
+
+    answer: Answer | FastrecError
+    options: Mapping[str, str]
+
+
 class Numbers:
-    """The numbers of all tools, and ours with options of theirs, from one evaluation per policy for ties."""
+    """The numbers of all tools, and ours with options of theirs, from one evaluation per policy for ties.
+
+    One more is that of a call with `like`, for each tool that may take these data in another way.
+    """
 
     def __init__(
         self,
@@ -47,7 +58,7 @@ class Numbers:
         self._per_user = True
         self._data = ""
         self.warnings: tuple[str, ...] = ()
-        self._has_gaps = False
+        self._ranks: dict[str, int] = {}
         self._steps_of_tools = {tool: self._steps_to(tool) for tool in sides if tool != OURS}
         asked = [
             *map(self._request_of, sides),
@@ -58,6 +69,9 @@ class Numbers:
             (ties, metric): answer for ties, metrics in wanted.items() for metric, answer in self._answer(ties, metrics)
         }
         self._ours = cast(Answer, self._answers[self._request_of(OURS)])
+        self._rules = {tool: found for tool in meanings if (found := self._answer_by_rules(tool))}
+        asked_for = {name for found in self._rules.values() for name in found.options}
+        self._more = {name: LISTS_BY_RANK[name] for name in LISTS_BY_RANK if name in asked_for}
 
     def _request_of(self, tool: str) -> tuple[str | None, str]:
         """Return the policy for ties and the complete metric of a tool."""
@@ -137,23 +151,51 @@ class Numbers:
         if self._users is None:
             self._users, self._data = ids, str(report.data)  # as a string, in which NaN equals NaN
             self.warnings = tuple(report.warnings)
-            self._has_gaps = bool(report.data.get("rec_lists_with_gaps"))
+            self._ranks = {name: int(report.data.get(name, 0)) for name in ("rec_rows_by_rank", "rec_lists_with_gaps")}
         if not np.array_equal(self._users, ids) or self._data != str(report.data):
             raise InputError("the data changed between two reads: explain needs data that can be read several times")
+
+    def _answer_by_rules(self, tool: str) -> ByRules | None:
+        """Return the answer of a call with `like`, if the tool may take these data in another way than its options."""
+        recipe, name = self._meanings[tool].recipe, self._meanings[tool].name
+        of_ranks = recipe is not None and (recipe.ordered_by == "score" or recipe.rank_gaps != "close")
+        if recipe is None or not (recipe.limits or (of_ranks and self._ranks["rec_rows_by_rank"])):
+            return None
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FastrecWarning)
+            try:
+                report = self._evaluate(metrics=[name], like=tool, per_user=self._per_user, **self._options)
+            except (InputError, InputTypeError) as error:
+                return ByRules(error, {})
+        self.warnings += tuple(line for line in report.warnings if line not in self.warnings)
+        (metric,) = report
+        values = report.per_user[metric] if self._per_user else np.empty(0)
+        options: dict[str, str] = {}
+        if self._ranks["rec_rows_by_rank"] and report.data["rec_rows_by_score"]:
+            options["ordered_by"] = recipe.ordered_by
+        elif self._ranks["rec_lists_with_gaps"] and recipe.rank_gaps != "close":
+            options["rank_gaps"] = recipe.rank_gaps
+        return ByRules(Answer(report.estimates[metric], values), options)
 
     def complete(self, tool: str, n_users: int) -> Side:
         """Return the side of a tool with its numbers, and the users that move the mean most."""
         side, found = self._sides[tool], self._answers[self._request_of(tool)]
-        recipe = self._meanings[tool].recipe
-        if self._has_gaps and recipe is not None and recipe.rank_gaps != "close":
-            why = "ranks have gaps, which this tool does not close: evaluate with "
-            return replace(side, problem=Text(why, Argument("like", (tool,))))
+        rules = self._rules.get(tool)
+        if self._meanings[tool].kind == "lists":
+            side = replace(side, options={**side.options, **self._more, **({} if rules is None else rules.options)})
+        if rules is not None:
+            found = rules.answer
         if isinstance(found, FastrecError):
             return replace(side, problem=found.text if found.text == str(found) else str(found))
         if tool == OURS:
             return replace(side, estimate=found.estimate)
         n_different, users = self._users_that_differ(found, n_users)
-        return replace(side, estimate=found.estimate, steps=self._steps(tool), n_different=n_different, users=users)
+        steps = self._steps(tool)
+        if rules is not None and rules.options:
+            here = self._answers[self._request_of(tool)]
+            rest = math.nan if isinstance(here, FastrecError) else found.estimate.mean - here.estimate.mean
+            steps |= {max(rules.options): rest}
+        return replace(side, estimate=found.estimate, steps=steps, n_different=n_different, users=users)
 
     def _steps(self, tool: str) -> dict[str, float]:
         """Return the effect of each option on the mean, after those before it. NaN: the next step includes it."""

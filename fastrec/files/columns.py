@@ -76,6 +76,7 @@ class ListColumns:
     logged_rank: str | None = None
     subtopic: str | None = None
     by: tuple[str, ...] = ()
+    ordered_by: str = "rank"  # which of `rank` and `score` goes first, if both are found and neither is named
     reads_all: ClassVar[bool] = False  # whether columns without a role are read
 
     @property

@@ -35,6 +35,7 @@ from fastrec.inputs.frames import read_user_labels
 from fastrec.inputs.items import ITEM_ID, ItemTable
 from fastrec.inputs.row_groups import check_apart
 from fastrec.inputs.sides import SIDES
+from fastrec.metrics.recipes import order_of
 from fastrec.policies import BY_ID
 from fastrec.report.report import Report
 from fastrec.runtime.limits import read_size
@@ -149,6 +150,7 @@ def evaluate_files(
             where = "of lists" if truth is None else "when a truth is given"
             raise InputError(f"user must name one column {where}, found {asked['user']!r}")
         of_lists = ListColumns(**_given({**columns, "user": users and users[0]}, ListColumns), by=groupings)
+        of_lists = dataclasses.replace(of_lists, ordered_by=order_of(asked["like"]))
         make_lists = maker_of_lists(metrics, settings)
         tables = places.enter_context(fetched(tables, folder))
         return evaluate_lists(make_lists, tables, of_lists, resources, watch, **common).report

@@ -47,6 +47,7 @@ class RawSide(NamedTuple):
     order: str = ""  # how lists of a frame without scores are ordered: by "rank", or by "place" of their rows
     ranks: Array | None = None  # of each item, ascending within a user; None if no user's ranks have gaps
     role: str = ""  # of the column of a frame that `extra` holds
+    from_zero: bool = False  # whether the ranks of a user begin with 0
 
 
 class FlatSide(NamedTuple):

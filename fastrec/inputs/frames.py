@@ -58,7 +58,6 @@ __all__ = [
 ]
 
 Array = np.ndarray[Any, Any]
-INT32_END = 2**31
 
 
 class Columns(NamedTuple):
@@ -75,10 +74,11 @@ class Columns(NamedTuple):
     label: str | None = None
     by: Any = None
     row_by: Any = None
+    ordered_by: Any = "rank"  # the role that orders lists if no name is given and a frame has both
 
     def given(self) -> list[str]:
         """Return the arguments that name a column."""
-        return [f"{role}={shown(name)}" for role, name in self._asdict().items() if name is not None]
+        return [f"{role}={shown(name)}" for role, name in [*self._asdict().items()][:-1] if name is not None]
 
     def groupings(self) -> list[str]:
         """Return the columns to group users by."""
@@ -365,7 +365,7 @@ def _read_side(
         return rows, RawSide(map_ids(take, ids), indptr, numbers, role=role)
     ranks = _whole_ranks(values, where)
     ordered = map_ids(lambda own: _order(own, ranks, rows, where, users, n_threads), ids)
-    return rows, RawSide(ordered, indptr, None, "rank", _ranks_with_gaps(ranks, rows.grouping))
+    return rows, RawSide(ordered, indptr, None, "rank", _ranks_with_gaps(ranks, rows.grouping), "", 0 in ranks)
 
 
 def _check_judgements(rows: _FrameRows, columns: Columns) -> None:
@@ -431,7 +431,7 @@ def _whole_ranks(ranks: Array, where: str) -> Array:
             at = int(wrong.argmax())
             raise InputError(where, f" must hold integers, found {ranks[at]}", RowNumber.at(at, "position"))
         return ranks.astype(np.int64)
-    if ranks.dtype == np.uint32 and len(ranks) and ranks.max() < INT32_END:
+    if ranks.dtype == np.uint32 and len(ranks) and ranks.max() < 2**31:
         return ranks.view(np.int32)
     return integer_ids(ranks, where)
 

@@ -7,8 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fastrec.arguments.groups import MinGain
 from fastrec.checks import LABEL, MaybeNone, counted
-from fastrec.exceptions import Argument, Text
+from fastrec.exceptions import Argument, InputError, Text
+from fastrec.inputs.arrays import FlatSide
 
 __all__ = [
     "HINT",
@@ -17,11 +19,14 @@ __all__ = [
     "LeftOpen",
     "are_disordered",
     "are_gapless",
+    "check_first_ranks",
+    "hint_of_gaps",
     "hints_of_columns",
     "hints_of_rows",
     "hints_of_slates",
     "hints_of_ties",
     "marks_rows",
+    "numbers_of_lists",
     "users_with_gaps",
 ]
 
@@ -98,6 +103,46 @@ def users_with_gaps(ranks: Array, indptr: Array) -> Array:
     first, last = (limit.reduceat(ranks, indptr[having]).astype(np.int64) for limit in (np.minimum, np.maximum))
     gapless = ((first == 0) | (first == 1)) & (last - first < np.diff(indptr)[having])
     return np.asarray(having[~gapless])
+
+
+def hint_of_gaps(outcome: str, user: Any, ranks: list[int]) -> Hint:
+    """Return a hint about gaps, with the first user that has one and the ranks of this user."""
+    return Hint(outcome, "rec_lists_with_gaps", Example(user, _around_gap(ranks)))
+
+
+def _around_gap(ranks: list[int]) -> str:
+    """Return the ranks around the first gap of a list as a string."""
+    gaps = (at for at in range(1, len(ranks)) if ranks[at] - ranks[at - 1] > 1)
+    first = next(gaps, 1) - 1 if ranks[0] in (0, 1) else 0
+    before, after = ["..."] * (first > 0), ["..."] * (len(ranks) > first + 3)
+    return ", ".join([*before, *map(str, ranks[first : first + 3]), *after])
+
+
+def check_first_ranks(rank_gaps: str, *, from_zero: bool) -> None:
+    """Raise InputError for ranks from 0 if a tool does not close gaps: it counts ranks from 1."""
+    if from_zero and rank_gaps != "close":
+        raise InputError("recs has ranks from 0, and this tool counts ranks from 1: add 1 to them")
+
+
+def numbers_of_lists(recs: FlatSide, truth: FlatSide, min_gain: MinGain | None) -> dict[str, Callable[[], Array]]:
+    """Return the numbers that a tool may not take: see `fastrec.metrics.recipe.Recipe.warnings`."""
+    lengths, known = np.diff(recs.indptr), np.diff(truth.indptr)
+    least = min_gain if isinstance(min_gain, float) else 0.0
+
+    def tied_lengths() -> Array:
+        users, scores = np.repeat(np.arange(len(lengths)), lengths), np.asarray(recs.extra)
+        order = np.lexsort((scores, users))
+        same = (np.diff(users) == 0) & (scores[order[1:]] == scores[order[:-1]])
+        return np.asarray(lengths[users[1:][same]])
+
+    def relevant() -> Array:
+        largest = np.maximum.reduceat(truth.gains, truth.indptr[:-1][known > 0])[lengths[known > 0] > 0]
+        return np.where(largest >= least, largest, 0.0)
+
+    numbers = {"gains": lambda: truth.gains, "judged": lambda: known[lengths > 0], "relevant": relevant}
+    if recs.extra is not None:
+        numbers |= {"scores": lambda: np.asarray(recs.extra), "ties": tied_lengths}
+    return numbers | ({} if min_gain is None else {"level": relevant})
 
 
 def hints_of_ties(tool: str, items: Array) -> Iterator[Hint]:

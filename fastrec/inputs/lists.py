@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from fastrec.arguments.groups import MinGain
 from fastrec.checks import refuse_path
 from fastrec.exceptions import Argument, InputError, InputTypeError, RowNumber, shown
 from fastrec.inputs.arrays import FlatSide, RawSide, read_sides, refuse_model
 from fastrec.inputs.arrow import Frame, open_foreign, refuse_other_indexes
 from fastrec.inputs.frames import Columns, read_frames, refuse_columns
-from fastrec.inputs.hints import Example, Hint, hints_of_ties, users_with_gaps
+from fastrec.inputs.hints import Hint, check_first_ranks, hint_of_gaps, hints_of_ties, numbers_of_lists, users_with_gaps
 from fastrec.inputs.history import HistoryCounts
 from fastrec.inputs.ids import Ids, encode_strings, kind_of_ids, match_widths
 from fastrec.inputs.items import ItemTable
@@ -71,12 +72,13 @@ class Settings(NamedTuple):
     duplicates: str
     n_threads: int
     rank_gaps: str = "close"
-    graded: bool = True  # whether gains matter
+    min_gain: MinGain | None = None  # of a relevant item
     checked: bool = False  # whether to reject negative ids here: providers read the items before kernels do
     by_kernels: bool = False  # whether these are left to kernels for lists and truth
     logged: str = "propensity"  # what the numbers of logged rows are: "propensity" or "logged_rank"
     only_judged: bool = False  # whether to remove items that the truth does not judge
     tool: str = ""  # whose rule for ties orders items as strings
+    warnings_of: Callable[[Mapping[str, Callable[[], Array]]], Iterable[str]] = lambda _: ()  # of a tool
 
 
 class AboutUsers(NamedTuple):
@@ -140,6 +142,7 @@ class JoinedSides(NamedTuple):
     known: Mapping[str, Any]  # data of items, by name; `sides` has their ids, too
     order: str = "place"  # how lists without scores are ordered
     ranks: Array | None = None  # as in `RawSide`
+    from_zero: bool = False  # as in `RawSide`
     lines: tuple[str, ...] = ()  # other possible meanings of the input
     logged: str = ""  # the role of the column of a frame that `logged` has
 
@@ -180,7 +183,7 @@ def join_sides(
     joined, strings = _join_ids({**sides, **ids})
     recs = sides["recs"]
     order, role = "score" if recs.extra is not None else recs.order, sides["logged"].role if "logged" in sides else ""
-    return JoinedSides(joined, users, strings, known, order, recs.ranks, lines, role)
+    return JoinedSides(joined, users, strings, known, order, recs.ranks, recs.from_zero, lines, role)
 
 
 def arrange(given: JoinedSides, settings: Settings) -> Prepared:
@@ -196,6 +199,7 @@ def arrange(given: JoinedSides, settings: Settings) -> Prepared:
         _check_logged(joined["logged"], given.logged, names, settings)
     counts = {"excluded_items": 0, "duplicates_in_recs": 0, "duplicates_in_truth": 0, "rec_lists_with_gaps": 0}
     hints = [Hint(line) for line in given.lines]
+    check_first_ranks(settings.rank_gaps, from_zero=given.from_zero)
     if ranks is not None:
         counts["rec_lists_with_gaps"], hint = _look_at_gaps(ranks, rec_side.indptr, names, settings.rank_gaps)
         hints.append(hint)
@@ -209,6 +213,7 @@ def arrange(given: JoinedSides, settings: Settings) -> Prepared:
         truth_side, counts["duplicates_in_truth"] = _merge_copies(truth_side, n_threads)
     others, more_counts = _other_sides(joined, truth_side, names, settings)
     others |= {name: own._replace(codes=joined[name].items) for name, own in given.known.items()}
+    hints += map(Hint, settings.warnings_of(numbers_of_lists(rec_side, truth_side, settings.min_gain)))
     if rec_side.extra is not None:
         rec_side, is_tied = _order(rec_side, truth_side, names, settings)
         hints += hints_of_ties(settings.tool, rec_side.items) if is_tied and names.strings is None else ()
@@ -316,19 +321,10 @@ def _look_at_gaps(ranks: Array, indptr: Array, names: Names, rank_gaps: str) -> 
     known = found if names.users is None else names.users[found]
     at = int(found[np.argmin(known) if known.dtype.kind in "iu" else min(range(len(known)), key=known.__getitem__)])
     user = at if names.users is None else names.users[at : at + 1].tolist()[0]
-    example = Example(user, _around_gap(ranks[indptr[at] : indptr[at + 1]].tolist()))
-    hint = Hint(RANK_GAPS.values[rank_gaps].outcome, "rec_lists_with_gaps", example)
+    hint = hint_of_gaps(RANK_GAPS.values[rank_gaps].outcome, user, ranks[indptr[at] : indptr[at + 1]].tolist())
     if rank_gaps == "error":
         raise InputError(f"{hint.line({hint.counted: len(found)})}; number them 1, 2, 3, ...")
     return len(found), hint
-
-
-def _around_gap(ranks: list[int]) -> str:
-    """Return the ranks around the first gap of a list as a string."""
-    gaps = (at for at in range(1, len(ranks)) if ranks[at] - ranks[at - 1] > 1)
-    first = next(gaps, 1) - 1 if ranks[0] in (0, 1) else 0
-    before, after = ["..."] * (first > 0), ["..."] * (len(ranks) > first + 3)
-    return ", ".join([*before, *map(str, ranks[first : first + 3]), *after])
 
 
 def _fill_gaps(rec_side: FlatSide, ranks: Array, names: Names) -> FlatSide:
@@ -383,7 +379,9 @@ def _read_frames(
         raise InputError("user_ids must not be given with data frames: user=... names their column")
     if about.groups is not None:
         raise InputError("groups must not be given with data frames: by=... names the columns to group by")
-    sides, users = read_frames(frames, about.columns, about.user_weight, settings.n_threads, graded=settings.graded)
+    sides, users = read_frames(
+        frames, about.columns, about.user_weight, settings.n_threads, graded=settings.min_gain != "any"
+    )
     n_users = len(sides["recs"].indptr) - 1
     groups = users.groups if about.labels is None else about.labels.of(users.ids)
     codes, labels = check_groups(groups, n_users)

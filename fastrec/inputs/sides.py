@@ -41,10 +41,11 @@ class SideKind(NamedTuple):
     def number_column(self, named: Any, has: Callable[[str], bool]) -> tuple[str, Any]:
         """Return the role and the name of its column of numbers, `None` without one.
 
-        `named` has the names that a call gives, by role; `has` says whether there is a column.
+        `named` has the names that a call gives, by role, and as `ordered_by` the role that goes first; `has` says
+        whether there is a column.
         """
         given = ((role, getattr(named, role)) for role in self.columns if getattr(named, role) is not None)
-        found = ((role, role) for role in self.columns if has(role))
+        found = ((role, role) for role in sorted(self.columns, key=lambda role: role != named.ordered_by) if has(role))
         return next(given, None) or next(found, ("", None))
 
     def judgement_column(self, named: Any, has: Callable[[str], bool]) -> Any:

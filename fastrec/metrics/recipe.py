@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
 
 from fastrec.checks import listed_in_order, near_name, nearest
 from fastrec.exceptions import Argument, InputTypeError, MetricError, cut_value, shown
@@ -15,8 +17,9 @@ from fastrec.metrics.calls import DEFAULT_K, parse, read_cutoffs, read_k, refuse
 from fastrec.metrics.declaration import FAMILIES, Call
 from fastrec.policies import DUPLICATES, NO_RECS, NO_TRUTH, TIES
 
-__all__ = ["ABOVE_0", "DEFAULT_POLICIES", "NoMetricError", "Recipe", "sample_of"]
+__all__ = ["ABOVE_0", "DEFAULT_POLICIES", "Limit", "NoMetricError", "Recipe", "sample_of"]
 
+Array = np.ndarray[Any, Any]
 WORDS = {"lists": "lists", "rows": "scored rows"}
 FORMS = {"lists": "", "rows": " (one log of labels and scores)"}
 NUMBER = re.compile(r"\{(\w+)\}")  # that is part of a name
@@ -28,6 +31,15 @@ class NoMetricError(MetricError):
     """Error that says no more than that a tool lacks a metric; `has_near`: it has one with a similar name."""
 
     has_near = False
+
+
+class Limit(NamedTuple):
+    """Input on which metrics of a tool have other numbers than here, or none: the call warns of it."""
+
+    metrics: str  # our names, a regular expression; options may follow
+    of: Literal["scores", "gains", "lengths", "ties", "judged", "relevant", "level", "values"]  # see `Recipe.warnings`
+    outside: Callable[[Array], Any]  # which of these numbers are outside the limit
+    why: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,12 +54,14 @@ class Recipe:
     ties: str = "input"
     no_truth: str = "skip"
     no_recs: str = "zero"
+    ordered_by: Literal["rank", "score"] = "rank"  # the column that orders lists in a frame or file with both
     rank_gaps: Literal["close", "keep", "error"] = "close"  # "keep" if ranks of frames are places, including gaps
     ties_of_strings: bool = False  # whether its rule for ties orders items as strings
     min_gain: float | Literal["any"] | None = None  # of lists: "any" if it counts each row of the truth as relevant
     tolerance: float = 1e-9  # of its numbers: some tools compute in float32, some print few digits
     aliases: tuple[str, ...] = ()
     above_0: frozenset[str] = frozenset()  # its metrics that count any gain above 0, whatever the min_gain of a call
+    limits: tuple[Limit, ...] = ()  # of what its metrics take
     declined: Mapping[str, str] = field(default_factory=dict)  # its metrics that fastrec cannot reproduce -> why
     spelled: Mapping[str, str] = field(default_factory=dict)  # its own names of metrics -> their names here
     sets: Mapping[str, tuple[str, ...]] = field(
@@ -63,6 +77,21 @@ class Recipe:
     def policies(self) -> dict[str, str]:
         """Its treatment of ties, users and duplicates, unless a call sets another."""
         return {"ties": self.ties, "no_truth": self.no_truth, "no_recs": self.no_recs, "duplicates": "error"}
+
+    def warnings(self, calls: Sequence[Call], ties: str, numbers: Mapping[str, Callable[[], Array]]) -> Iterator[str]:
+        """Yield a warning for each limit of some metrics that numbers are outside of, with the `ties` of the call.
+
+        `numbers` may have the scores; the gains or labels; the lengths of users' rows, of lists with ties (`ties`), of
+        the truth of users with a list (`judged`); the largest relevant gain of such users, or 0 (`relevant`, and
+        `level` if the call has a `min_gain`); and the values of these metrics.
+        """
+        for limit in self.limits:
+            if limit.of not in numbers or (limit.of == "ties" and ties != self.ties):
+                continue
+            pattern = rf"(?:{limit.metrics})(?:\(.*\))?(?:@.*)?"
+            own = [nth for nth, call in enumerate(calls) if re.fullmatch(pattern, call.text)]
+            if own and np.any(limit.outside(numbers[limit.of]()[own if limit.of == "values" else ...])):
+                yield f"the number of {self.tool} may be another: {limit.why}"
 
     def notes_on(self, metric: str) -> list[str]:
         """Return what to know about the number of one of our metrics, by its name without options."""

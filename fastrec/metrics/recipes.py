@@ -15,9 +15,14 @@ from fastrec.metrics.recipe import Recipe
 from fastrec.metrics.recipes_of_accuracy import LIBRARIES, RETRIEVAL
 from fastrec.metrics.recipes_of_items import MONITORS, RECOMMENDERS
 
-__all__ = ["RECIPES", "find_recipe"]
+__all__ = ["RECIPES", "find_recipe", "order_of"]
 
 RECIPES: dict[str, Recipe] = {recipe.name: recipe for recipe in (*RETRIEVAL, *RECOMMENDERS, *LIBRARIES, *MONITORS)}
+
+
+def order_of(like: Any) -> str:
+    """Return the role of the column that orders lists, for the tool of a call or none."""
+    return "rank" if like is None else find_recipe(like).ordered_by
 
 
 def find_recipe(name: Any) -> Recipe:

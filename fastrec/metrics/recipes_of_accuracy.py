@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from fastrec.metrics.recipe import Recipe
+import numpy as np
+
+from fastrec.metrics.recipe import Limit, Recipe
 
 __all__ = ["LIBRARIES", "RETRIEVAL"]
 
@@ -161,6 +163,23 @@ _SET_F = "its beta is the square of the usual beta: use f_beta(beta=...) without
 _RETRIEVAL = {"MAP": "map", "MRR": "mrr", "NormalizedDCG": "ndcg", "AUROC": "gauc", "FallOut": "fall_out"}
 _ERROR_NAMES = {"mean_absolute_error": "mae", "mean_squared_error": "mse", "root_mean_squared_error": "rmse"}
 
+_NOTHING_RELEVANT = "unj and rbp_resid have a value for queries without a relevant item, which count as 0 here"
+_OF_JUDGEMENTS = Limit("unjudged|rbp_residual", "relevant", lambda gains: gains <= 0, _NOTHING_RELEVANT)
+_NO_LEVEL_IN_QUERY = "Rndcg is 0 for queries without a document of this level, which count as without it here"
+_OF_LEVELS = Limit("rndcg", "level", lambda gains: gains <= 0, _NO_LEVEL_IN_QUERY)
+_OF_CLASSES = "auc|eer|recall_at_precision|precision_at_recall|sensitivity_at_specificity|specificity_at_sensitivity"
+_ONE_CLASS = "it is 0 or 1 there if all rows are of one class, and NaN here"
+_OTHER_TIES = "mrr@.*|rbp|compatibility|insq|inst|bpm|nerr|nrbp|map_ia|precision_ia|subtopic_recall"
+_ORDER_OF_TIES = (
+    "RR@k, RBP, Compat and measures of user models and subtopics have other orders of equal scores: see explain"
+)
+_LONG_TIES = "equal scores have no defined order there in lists longer than 15: choose one with ties="
+_LOW_LABELS = "labels below 0 count as they are in dcg_score and are an error in ndcg_score, and count as 0 here"
+_EQUAL_TARGETS = "if all targets are equal, r2_score is 1 without an error, else 0 (NaN for one row), and NaN here"
+_EMPTY_CLASS = "if a class has no row, balanced_accuracy_score is the recall of the other, and NaN here"
+_CLIPPED = "it clips predictions to the range of the ratings that the model has learnt"
+_NO_HITS = "rows with scores of 0 and below are no hits in precision, recall, mrr and map there"
+
 RETRIEVAL = (
     Recipe(
         name="trec_eval",
@@ -173,7 +192,9 @@ RETRIEVAL = (
         ties_of_strings=True,
         no_truth="judged",
         no_recs="skip",
+        ordered_by="score",
         above_0=_NO_LEVEL,
+        limits=(_OF_JUDGEMENTS, _OF_LEVELS),
         spelled=_TREC_SPELLED,
         sets={"all_trec": _ALL_TREC},
         lacking=_TREC_LACKING,
@@ -195,7 +216,6 @@ RETRIEVAL = (
             "-l (relevance_level) is min_gain, which ndcg ignores",
         ),
         notes_of={
-            "rndcg": "with -l, it is 0 there for a query without a document of this level",
             "iprec_at_recall eleven_point_average": "they are NaN there for a query with an empty list, which only a "
             "dict can hold",
         },
@@ -209,7 +229,9 @@ RETRIEVAL = (
         ties="id_desc",
         ties_of_strings=True,
         no_truth="judged",
+        ordered_by="score",
         above_0=_NO_LEVEL,
+        limits=(_OF_JUDGEMENTS, _OF_LEVELS, Limit(_OTHER_TIES, "ties", lambda lengths: lengths > 1, _ORDER_OF_TIES)),
         spelled=_TREC_SPELLED | _MODELS_SPELLED | _SUBTOPICS_SPELLED,
         lacking=_TREC_LACKING,
         declined={
@@ -257,6 +279,8 @@ RETRIEVAL = (
         },
         rows={},
         no_truth="judged",
+        ordered_by="score",
+        limits=(Limit(".*", "ties", lambda lengths: lengths > 15, _LONG_TIES),),
         spelled={"average_precision": "map", "reciprocal_rank": "mrr", "rank_biased_precision": "rbp.80"},
         declined={"rbp": "only rbp.80 and rbp.95 have names here: ask fastrec itself for rbp(p=...)"},
         lacking="bpref interpolated_precision_at_recall",
@@ -282,11 +306,21 @@ RETRIEVAL = (
         }
         | {
             f"{name}(threshold=0.5)": f"{name}(threshold=0.5)"
-            for name in ("precision", "recall", "f1", "accuracy", "mcc", "balanced_accuracy", "hamming")
+            for name in ("precision", "recall", "f1", "accuracy", "mcc", "hamming")
         }
-        | {"cohen_kappa(threshold=0.5)": "cohen_kappa(threshold=0.5, zero_division=nan)", "mape": "mape", "r2": "r2"},
+        | {
+            f"{name}(threshold=0.5)": f"{name}(threshold=0.5, zero_division=nan)"
+            for name in ("balanced_accuracy", "cohen_kappa")
+        }
+        | {"mape": "mape", "r2": "r2"},
         ties="expected",
         no_truth="listed",
+        limits=(
+            Limit("ndcg|dcg", "gains", lambda labels: labels < 0, _LOW_LABELS),
+            Limit("ndcg|dcg", "lengths", lambda rows: rows == 1, "a user with one row is an error there"),
+            Limit("r2", "values", np.isnan, _EQUAL_TARGETS),
+            Limit("balanced_accuracy", "values", np.isnan, _EMPTY_CLASS),
+        ),
         spelled={"roc_auc": "auc", "brier_score_loss": "brier", "matthews_corrcoef": "mcc(threshold=0.5)"}
         | {"hamming_loss": "hamming(threshold=0.5)", "mean_absolute_percentage_error": "mape"}
         | {
@@ -371,6 +405,13 @@ LIBRARIES = (
         ties="error",
         no_truth="listed",
         no_recs="skip",
+        ordered_by="score",
+        limits=(
+            Limit("precision|recall|mrr|map", "scores", lambda scores: scores <= 0, _NO_HITS),
+            Limit("ece", "scores", lambda scores: scores == 1, "a score of 1 has a bin of its own there"),
+            Limit("ndcg", "gains", lambda labels: labels < 0, "grades below 0 count there, and count as 0 here"),
+            Limit(_OF_CLASSES, "values", np.isnan, _ONE_CLASS),
+        ),
         tolerance=3e-7,
         spelled={f"Retrieval{name}": own for name, own in _RETRIEVAL.items()}
         | {f"Retrieval{name}": name for name in ("precision", "recall", "hit_rate", "r_precision")}
@@ -396,8 +437,7 @@ LIBRARIES = (
         notes=("the order of equal scores is undefined there: they are an error here, except in ndcg and gauc",),
         notes_of={
             "recall": "only scored rows exist: a relevant item outside the list does not count against recall",
-            "precision recall mrr map": "rows with scores of 0 and below are not hits in precision, recall, mrr and "
-            "map there",
+            "precision recall mrr map": _NO_HITS,
         },
     ),
     Recipe(
@@ -406,6 +446,7 @@ LIBRARIES = (
         version="implicit 0.7.3",
         lists={"precision": "precision(denominator=min_k_n_rel, average=pooled)", "map": "map"} | _BINARY_NDCG,
         rows={},
+        ordered_by="score",
         min_gain="any",
         spelled={"mean_average_precision": "map"},
         declined={"auc": "it fills lists up to k with items that are not relevant"},
@@ -418,6 +459,8 @@ LIBRARIES = (
         lists=_SAME | {"map": "map", "ncrr": "ncrr"} | _BINARY_NDCG,
         rows=_ERRORS | {"map": "average_precision(average=user)"},
         ties="error",
+        ordered_by="score",
+        limits=(Limit("mae|mse|rmse", "scores", lambda scores: scores < 0, _CLIPPED),),
         min_gain=1.0,
         spelled={"AUC": "gauc", "FMeasure": "f1", "HitRatio": "hit_rate"},
         declined={

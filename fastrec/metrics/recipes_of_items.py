@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fastrec.metrics.recipe import ABOVE_0, Recipe
+from fastrec.metrics.recipe import ABOVE_0, Limit, Recipe
 
 __all__ = ["MONITORS", "RECOMMENDERS"]
 
@@ -23,6 +23,9 @@ _OUT_OF_RANGE = (
 _FULL_LISTS = "it takes every list for one of k items: use fastrec's personalization"
 _ONE_MINUS_ILD = "it is 1 - intra_list_diversity, and undefined for lists of one item: use intra_list_diversity"
 _COUNT_OF_USERS = "it is a number of users, not a share: use user_coverage"
+_LOW_RATINGS = "ratings below 0 count there, and count as 0 here"
+_LOW_GRADES = Limit("(?!.*gain=binary)(ndcg|dcg)", "gains", lambda gains: gains < 0, _LOW_RATINGS)
+_OUTSIDE = Limit("user_coverage", "judged", lambda rows: rows == 0, "it leaves out users outside the truth")
 _ABOVE_0 = f"min_gain={ABOVE_0}"  # if other metrics of the tool count rows of gain 0 as relevant
 
 
@@ -77,11 +80,12 @@ RECOMMENDERS = (
             "pap": "no metric here stops at the k-th item that is not relevant",
         },
         rank_gaps="keep",
+        limits=(_OUTSIDE,),
         notes=("ranks of data frames are positions: a rank without an item is a miss",),
         notes_of={
             "ndcg": "the ideal of ndcg has k relevant items for every user, so a perfect list can be below 1",
             "serendipity": "it ranks items by rows of the history, not by users: repeated rows give another number",
-            "user_coverage": "it leaves out users who are not in the truth; here they count if they have a list",
+            "user_coverage": "it leaves out users outside the truth; here they count if they have a list",
             "overlap": "users without a reference count as 0 there, and not at all here",
         },
     ),
@@ -103,6 +107,8 @@ RECOMMENDERS = (
             "serendipity": "serendipity(expected=history, denominator=n_rec, no_truth=listed, no_recs=skip)",
         },
         rows={"rmse": "rmse", "mae": "mae", "auc": "auc", "log_loss": "log_loss"},
+        ordered_by="score",
+        limits=(_LOW_GRADES,),
         min_gain="any",
         spelled={"distributional_coverage": "shannon_entropy", "diversity": "intra_list_diversity"},
         lacking="exp_var rsquared",
@@ -122,8 +128,7 @@ RECOMMENDERS = (
         notes_of={
             "precision recall map ndcg": "users without a list are left out of precision, recall and map, and count "
             "as 0 in ndcg",
-            "ndcg": "with score_type raw or exp, users with ratings of 0 only are left out there, and ratings below 0 "
-            "count as 0 here",
+            "ndcg": "with score_type raw or exp, users with ratings of 0 only are left out there",
             "novelty": f"items that the history lacks count with novelty 0 there and lower the mean; {_NO_OVERLAP}",
             "shannon_entropy": _NO_OVERLAP,
             "intra_list_diversity": f"it is that of item_feature_vector; {_NO_OVERLAP}",
@@ -144,6 +149,7 @@ RECOMMENDERS = (
         },
         rows={},
         ties="id_desc",
+        ordered_by="score",
         min_gain="any",
         spelled={"CategoricalDiversity": "category_coverage", "Coverage": "item_coverage"},
         declined={
@@ -173,6 +179,7 @@ RECOMMENDERS = (
             "rmse": "rmse",
         },
         ties="error",
+        ordered_by="score",
         tolerance=3e-7,
         spelled={"hit": "hit_rate", "averagepopularity": "popularity", "giniindex": "gini"},
         declined={
@@ -219,6 +226,7 @@ RECOMMENDERS = (
         no_truth="listed",
         no_recs="skip",
         min_gain="any",
+        limits=(_LOW_GRADES,),
         rank_gaps="error",  # ndcg, dcg and rbp use the numbers, other metrics the order of rows
         spelled={
             "AveragePrecision": "map",
@@ -242,7 +250,6 @@ RECOMMENDERS = (
             "ndcg": "ndcg does not discount ranks 1 and 2",
             "precision recall hit_rate mrr map ndcg dcg rbp": "values are those of list_summary, where users without "
             "truth count as 0",
-            "ndcg dcg": "ratings below 0 count as 0 here in metrics with gain=rating",
             "gini": "n_items is the number of items of its data set; later versions raise for an item that it lacks; "
             "ExposureGini computes in float32",
             "rbo": "lists shorter than n have an overlap below 1 with themselves",

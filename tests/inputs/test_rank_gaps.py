@@ -134,7 +134,7 @@ def test_places_without_gaps_are_as_an_order() -> None:
 @pytest.mark.parametrize(
     ("ranks", "options", "says"),
     [
-        ([0, 2, 3], {}, "recs of user 1: this tool counts ranks from 1, found 0"),
+        ([0, 2, 3], {}, "recs has ranks from 0, and this tool counts ranks from 1"),
         ([1, 2, 10**9], {}, "recs of user 1: rank 1000000000 is too large for a place in a list"),
         ([1, 2, 2**62], {}, f"rank {2**62} is too large for a place in a list"),
         ([1, 2, 9], {"duplicates": "miss"}, "leave out exclude and duplicates"),
@@ -153,11 +153,14 @@ def test_a_tool_that_takes_them_in_two_ways_is_not_followed() -> None:
         fastrec.evaluate(KEPT, KEPT_TRUTH, "ndcg@3", like="lenskit")
 
 
-def test_an_explanation_gives_no_number_that_the_tool_would_not() -> None:
+def test_an_explanation_gives_the_number_of_the_call() -> None:
     with pytest.warns(fastrec.FastrecWarning, match="ranks of lists have gaps"):
-        why = fastrec.explain("mrr@3", KEPT, KEPT_TRUTH, like=["rectools", "ranx"])
-    assert why.sides["rectools"].estimate is None and "ranks have gaps" in why.sides["rectools"].problem
-    assert why.sides["ranx"].estimate is not None
+        why = fastrec.explain("mrr@3", KEPT, KEPT_TRUTH, like=["rectools", "ranx", "lenskit"])
+    side = why.sides["rectools"]
+    assert side.estimate.mean == fastrec.evaluate(KEPT, KEPT_TRUTH, "mrr@3", like="rectools")["mrr@3"] == 1 / 3
+    assert side.options["rank_gaps"] == "keep" and side.steps["rank_gaps"] == pytest.approx(1 / 3 - 1 / 2)
+    assert why.sides["ranx"].estimate.mean == 1 / 2 and why.sides["ranx"].options["rank_gaps"] == "close"
+    assert why.sides["lenskit"].estimate is None and "ranks of lists have gaps" in why.sides["lenskit"].problem
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -1,9 +1,11 @@
 """Recipes against the answers of the real tools from `tests/rivals/run.py`: every number, or the reason for none."""
 
+import importlib.util
 import itertools
 import math
 import os
 import re
+import warnings
 from collections import Counter
 from pathlib import Path
 
@@ -267,6 +269,150 @@ def test_answers_that_were_not_asked_for_are_not_compared():
         "a: mrr: None is now absent",
     ]
     assert run.differences(kept, {"values": {}}, {"real"}) == ["real: map: 0.25 is now absent"]
+
+
+EDGES = {case["name"]: case for kind in cases.edge_cases().values() for case in kind}
+TOOLS_OF_EDGES = [tool for tool in run.REQUIREMENTS if "edges" in run.load_golden(tool)]
+
+
+def with_scores(tool, case, recipe):
+    """Return lists with their scores, also for a tool that keeps the order of the input."""
+    recs, truth = adapted(tool, case, recipe)
+    if recipe.ordered_by == "rank" or tool == "cornac":
+        return recs, truth
+    of_users = {str(user): dict(map(tuple, rows)) for user, rows in case["recs"].items()}
+    lists = {user: {item: of_users[str(user)].get(int(item), 0.0) for item in items} for user, items in recs.items()}
+    return lists, truth
+
+
+@pytest.mark.thorough(except_for="rectools|sklearn|torchmetrics")
+@pytest.mark.parametrize("tool", TOOLS_OF_EDGES)
+def test_no_number_at_an_edge_is_another_in_silence(tool):
+    """Each number of the tool is ours, or our call refuses the input or says that the number may be another."""
+    recipe, agreed, wrong = find_recipe(RECIPE_OF[tool]), Counter(), []
+    for name, answers in run.load_golden(tool)["edges"].items():
+        case = EDGES[name]
+        if tool == "cornac" and case["kind"].startswith(("ties", "equal_scores")):
+            continue  # it ranks the catalogue, which a list with its ties cannot hold
+        for answer, theirs in answers.items():
+            if any(re.fullmatch(pattern, answer) for pattern in UNREAD.get(tool, {})):
+                continue
+            own, call = read(tool, answer)
+            try:
+                if "labels" in case:
+                    weights = case["weights"] if call.pop("sample_weight", False) else None
+                    options = {"user_ids": case["users"], "sample_weight": weights, "like": recipe.name, **call}
+                    report = fastrec.evaluate_scores(case["labels"], case["scores"], metrics=own, **options)
+                else:
+                    recs, truth = with_scores(tool, case, recipe)
+                    if call.pop("subtopics", False):
+                        subtopics = {u: {i: cases.subtopics_of(int(i)) for i in held} for u, held in truth.items()}
+                        call |= {"subtopics": subtopics}
+                    report = fastrec.evaluate(recs, truth, own, like=recipe.name, **call)
+            except (fastrec.InputError, fastrec.InputTypeError):
+                continue
+            told = any(f"the number of {recipe.tool} may be another" in line for line in report.warnings)
+            same = not isinstance(theirs, str) and agrees(report[own], theirs, tolerance_of(tool, own))
+            agreed[case["kind"]] += same
+            huge = answer == "mape" and report[own] == pytest.approx(theirs, rel=1e-6)
+            if not same and not told and not huge and not (tool == "ranx" and "inputs=dict" in answer):
+                wrong.append(f"{name}: {answer} is {theirs} there and {report[own]} here")
+    assert not wrong, f"{len(wrong)} of {sum(agreed.values())}: " + "; ".join(wrong[:8])
+    assert sum(agreed.values()) > 50
+
+
+RANKED = {
+    "user_id": ["q1", "q1", "q2", "q2"],
+    "item_id": ["a", "b", "a", "b"],
+    "rank": [1, 2, 1, 2],
+    "score": [1.0, 1, 1, 2],
+}
+JUDGED = {"user_id": ["q1", "q2"], "item_id": ["a", "a"]}
+
+
+@pytest.mark.parametrize(
+    ("like", "metric", "wanted"),
+    [
+        ("ir_measures", "RR", 0.5),  # of ir_measures 0.4.3; q1 has a tie, and the larger id goes first
+        ("trec_eval", "recip_rank", 0.5),  # of pytrec_eval
+        ("ranx", "mrr", 0.75),  # of ranx 0.3.21, which keeps the order of a tie
+        ("rectools", "mrr@10", 1.0),  # it reads ranks alone
+        (None, "mrr", 1.0),
+    ],
+)
+def test_a_tool_of_scores_reads_scores_beside_ranks(tmp_path, like, metric, wanted):
+    pa, csv = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.csv")
+    recs, truth = pa.table(RANKED), pa.table(JUDGED)
+    assert fastrec.evaluate(recs, truth, metric, like=like)[metric] == wanted
+    evaluator = fastrec.Evaluator(metric, like=like)
+    for query in ("q1", "q2"):
+        evaluator.update(*(table.filter(pa.compute.equal(table["user_id"], query)) for table in (recs, truth)))
+    report = fastrec.Evaluator.from_bytes(evaluator.to_bytes()).result()
+    assert report[metric] == wanted and report.data["rec_rows_by_score"] == 4 * (wanted < 1)
+    if like in ("ir_measures", "trec_eval", "ranx"):
+        side = fastrec.explain(metric, recs, truth, like=like).sides[like]
+        assert side.estimate.mean == wanted and side.options["ordered_by"] == "score"
+        assert sum(side.steps.values()) == pytest.approx(wanted - 1.0)
+        named = fastrec.evaluate(recs, truth, metric, like=like, rank="rank")
+        assert named[metric] == 1.0  # what the call says goes before the tool
+        with pytest.raises(fastrec.InputError, match="ordered_by is 'score' here and 'rank' there"):
+            evaluator.merge(fastrec.Evaluator(metric, **(find_recipe(like).policies)))
+    if importlib.util.find_spec("duckdb") is not None:
+        for name, table in (("recs.csv", recs), ("truth.csv", truth)):
+            csv.write_csv(table, tmp_path / name)
+        paths = tmp_path / "recs.csv", tmp_path / "truth.csv"
+        assert fastrec.evaluate_files(*paths, metric, like=like)[metric] == wanted
+
+
+@pytest.mark.parametrize("like", ["rectools", "lenskit"])
+@pytest.mark.parametrize("ranks", [[0, 1, 2], [0, 2, 3], [0, 1, 1]])
+def test_ranks_from_0_where_the_tool_counts_from_1(like, ranks):
+    pa = pytest.importorskip("pyarrow")
+    users = [1, 1, 1] if ranks[-1] > 1 else [1, 1, 2]  # of the last, one list is from 0 and one from 1
+    recs, truth = (
+        pa.table({"user_id": users, "item_id": [10, 20, 30], "rank": ranks}),
+        {"user_id": [1], "item_id": [20]},
+    )
+    with pytest.raises(fastrec.InputError, match="ranks from 0"):
+        fastrec.evaluate(recs, pa.table(truth), "mrr@10", like=like)
+    assert "ranks from 0" in str(fastrec.explain("mrr@10", recs, pa.table(truth), like=like))
+
+
+@pytest.mark.parametrize(
+    ("like", "metric", "data", "match"),
+    [
+        ("rectools", "user_coverage@1", ({1: [5], 2: [5]}, {1: [5]}), "leaves out users outside the truth"),
+        ("trec_eval", "unj_2", ({"a": ["x", "z"], "b": ["y"]}, {"a": {"x": 0}, "b": {"y": 1}}), "unj and rbp_resid"),
+        ("trec_eval", "rbp_resid", ({"a": ["x"], "b": ["y"]}, {"a": {"x": 0}, "b": {"y": 1}}), "unj and rbp_resid"),
+        ("ranx", "mrr", ({1: dict.fromkeys(range(16), 0.5)}, {1: [3]}), "longer than 15"),
+        ("torchmetrics", "map", ({1: {5: 0.5, 6: 0.0}}, {1: [6]}), "scores of 0 and below"),
+    ],
+)
+def test_a_call_warns_of_what_it_cannot_follow(like, metric, data, match):
+    with pytest.warns(fastrec.FastrecWarning, match=match):
+        fastrec.evaluate(*data, metric, like=like)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fastrec.evaluate(*data, "precision@1", like=None)
+    if like != "trec_eval":
+        assert re.search(match, " ".join(fastrec.explain(metric, *data, like=like).warnings))
+
+
+def test_warnings_do_not_depend_on_batches():
+    """Users outside the truth may be in a batch without any truth."""
+    evaluator = fastrec.Evaluator("user_coverage@1", like="rectools", n_users=2)
+    evaluator.update({1: [5]}, {1: [5]})
+    evaluator.update({2: [5]}, {2: []})
+    assert any("outside the truth" in line for line in evaluator.result().warnings)
+
+
+def test_scikit_learn_at_the_edges_of_segments():
+    """A segment of one class, or of equal targets, has another number in scikit-learn."""
+    labels, scores = [1, 1, 1, 0], [0.9, 0.8, 0.1, 0.2]
+    for metric in ("balanced_accuracy(threshold=0.5)", "r2"):
+        report = fastrec.evaluate_scores(labels, scores, metrics=metric, row_groups=list("aabb"), like="sklearn")
+        assert math.isfinite(report[metric]) and "scikit-learn may be another" in " ".join(report.warnings)
+        assert not fastrec.evaluate_scores(labels, scores, metrics=metric, like="sklearn").warnings
 
 
 LISTS_OF_TWO = [[1, 2, 3], [4, 5, 6]], [[2, 9], [4]]

@@ -311,6 +311,73 @@ def _with_scores(rng: random.Random, items: list[int]) -> list[list[Any]]:
     return [list(pair) for pair in zip(items, _scores(rng, len(items), ""), strict=True)]
 
 
+def edge_cases() -> dict[str, list[Case]]:
+    """Return lists and rows at the edges of what tools take, in the forms of `list_cases` and `score_cases`."""
+    return {
+        "lists": [_list_edge(kind, nth) for kind in LIST_EDGES for nth in range(EDGES_OF_A_KIND)],
+        "rows": [_row_edge(kind, nth) for kind in ROW_EDGES for nth in range(EDGES_OF_A_KIND)],
+    }
+
+
+EDGES_OF_A_KIND = 2
+LIST_EDGES = ("ties_3", "ties_16", "ties_100", "equal_scores", "low_scores", "unit_scores", "low_grades", "outside")
+ROW_EDGES = ("positives", "negatives", "equal_scores", "low_scores", "unit_scores", "low_labels", "one_row", "targets")
+
+
+def _edge_scores(rng: random.Random, n: int, kind: str) -> list[float]:
+    """Return scores in descending order: with ties, all equal, some of 0 and below, or some of exactly 0 and 1."""
+    if kind.startswith("ties_"):
+        return sorted((rng.randint(1, max(2, n // 4)) / STEPS for _ in range(n)), reverse=True)
+    if kind == "equal_scores":
+        return [0.5] * n
+    scores = [step / STEPS for step in sorted(rng.sample(range(2, STEPS), n), reverse=True)]
+    if kind == "low_scores":
+        return [score - scores[n // 2] for score in scores]
+    return [1.0, *scores[1:-1], 0.0] if kind == "unit_scores" else scores
+
+
+def _list_edge(kind: str, nth: int) -> Case:
+    rng = random.Random(f"edge {kind} {nth}")
+    length = int(kind.removeprefix("ties_")) if kind.startswith("ties_") else 6
+    ids = list(range(1, 2 * length + 1))
+    recs, truth = {}, {}
+    for user in (7, 8, 9):
+        items = rng.sample(ids, length)
+        recs[str(user)] = [list(pair) for pair in zip(items, _edge_scores(rng, length, kind), strict=True)]
+        held = dict.fromkeys([items[length // 2], items[-1], rng.choice(items), rng.choice(ids)], 1)
+        truth[str(user)] = {str(item): 1 for item in held}
+        if kind == "low_grades":
+            truth[str(user)][str(items[0])] = -1
+    if kind == "outside":
+        del truth["9"]
+        truth["5"] = {str(ids[0]): 1}
+    name = f"lists/{kind}-{nth}"
+    return {"name": name, "kind": kind, "ks": list(KS), "n_items": len(ids), "recs": recs, "truth": truth}
+
+
+def _row_edge(kind: str, nth: int) -> Case:
+    rng = random.Random(f"edge {kind} {nth}")
+    users, labels, scores = [], [], []
+    for user in (1, 2, 3):
+        n = 1 if kind == "one_row" and user == 2 else 4
+        one = {"positives": 1, "negatives": 0, "targets": 2}.get(kind)
+        own = [one] * n if one is not None else [1, 0, rng.randint(0, 1), 1][-n:]
+        own[-1] = -1 if kind == "low_labels" else own[-1]
+        order = _edge_scores(rng, n, kind)
+        rng.shuffle(order)
+        users, labels, scores = users + [user] * n, labels + own, scores + order
+    if kind == "targets" and nth:
+        scores = list(map(float, labels))
+    return {
+        "name": f"rows/{kind}-{nth}",
+        "kind": kind,
+        "users": users,
+        "labels": labels,
+        "scores": scores,
+        "weights": [1.0] * len(users),
+    }
+
+
 SLATE_KINDS = ("full", "ragged", "single", "constant")
 
 

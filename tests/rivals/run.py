@@ -111,7 +111,10 @@ def load_golden(tool: str) -> dict[str, Any]:
 
 
 def ask(tool: str, python: str, given: dict[str, list[Any]]) -> dict[str, Any]:
-    """Return the answers of a tool: {versions, values: {case: {metric: value}}, skipped: {kind: why}, names}."""
+    """Return the answers of a tool: {versions, values: {case: {metric: value}}, skipped: {kind: why}, names}.
+
+    A kept file has the answers to `cases.edge_cases`, too: {edges: {case: {metric: value, or an error as a string}}}.
+    """
     done = subprocess.run(
         [python, str(HERE / "tools" / f"{tool}.py")],
         input=json.dumps(given),
@@ -185,8 +188,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             python = environment(tool, options.environments or Path(folder), kept["versions"] if options.check else {})
             answer = ask(tool, python, given)
             answer["cases"] = digest(all_cases(None, tool))
+            edges = cases.edge_cases() if tool in REQUIREMENTS else {}
+            answer["edges"] = ask(tool, python, edges)["values"] if edges else {}
             print(f"{tool}: {answer['versions']}, {sum(map(len, answer['values'].values()))} values", flush=True)
             changed = differences(kept, answer, asked)
+            of_edges = {"values": kept.get("edges", {})}, {"values": answer["edges"]}
+            changed += differences(*of_edges, {case["name"] for kind in edges.values() for case in kind})
             n_changed += len(changed)
             print("".join(f"  {line}\n" for line in changed[:SHOWN]) + f"  {len(changed)} changed", flush=True)
             if options.check:

@@ -10,6 +10,7 @@ The effect of ties is defined for nDCG and for the area under the ROC curve. The
 """
 
 import json
+import math
 import sys
 
 sys.path.pop(0)  # this folder, with files named like the tools
@@ -93,8 +94,8 @@ def ask_retrieval(preds, target, indexes, ks, *, tied):
                 if k is None and "adaptive_k" in options:
                     continue  # without a cut-off it changes nothing
                 call = metric(**options) if k is None else metric(top_k=k, **options)
-                call.update(preds, target if name == "ndcg" else binary, indexes=indexes)
-                values[named(name, options, k)] = call.compute().item()
+                own = target if name == "ndcg" else binary
+                values[named(name, options, k)] = answer(lambda call=call, own=own: call(preds, own, indexes=indexes))
     return values
 
 
@@ -109,9 +110,14 @@ def ask_lists(case):
     return ask_retrieval(preds, target, indexes, case["ks"], tied=case["kind"] == "tied")
 
 
-def first(found):
-    """Return a value without the threshold that comes with it."""
-    return (found[0] if isinstance(found, tuple) else found).item()
+def answer(question):
+    """Return a value, without the threshold that may come with it; None is NaN, and a string is an error."""
+    try:
+        found = question()
+    except (RuntimeError, ValueError) as error:
+        return f"{type(error).__name__}: {error}"
+    value = (found[0] if isinstance(found, tuple) else found).item()
+    return value if math.isfinite(value) else None
 
 
 def ask_rows(case):
@@ -120,10 +126,11 @@ def ask_rows(case):
     values = ask_retrieval(scores, labels, case["users"], (1, 3), tied=case["kind"] == "tied_rows")
     preds, target = torch.tensor(scores), torch.tensor(labels)
     if case["kind"] != "graded_rows":
-        values.update({name: first(metric()(preds, target)) for name, metric in BINARY.items()})
+        values.update({name: answer(lambda metric=metric: metric()(preds, target)) for name, metric in BINARY.items()})
     several = len(set(labels)) > 1  # R2Score is infinite, or fails, for equal targets
     errors = {name: metric for name, metric in ERRORS.items() if several or name != "r2"}
-    values.update({name: metric()(preds, target.float()).item() for name, metric in errors.items()})
+    for name, metric in errors.items():
+        values[name] = answer(lambda metric=metric: metric()(preds, target.float()))
     return values
 
 
