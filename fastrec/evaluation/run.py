@@ -6,9 +6,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from fastrec.kernels.codes import BLOCK, DIGITS, N_DATA_COUNTS
+from fastrec.kernels.codes import BLOCK, CASCADE, DIGITS, N_DATA_COUNTS, SERIES
 from fastrec.kernels.lists import Task, UserArrays
-from fastrec.kernels.program import Program
+from fastrec.kernels.program import Program, deepest_read
 from fastrec.kernels.sums import Totals
 from fastrec.runtime.launch import SMALL_ROWS, Kernel, run_bins
 
@@ -29,6 +29,9 @@ class KernelInput(Protocol):
 
     def rows_before(self, users: Array) -> Array:
         """Return the number of rows of all users before each given user."""
+
+    def tied_steps(self, k: int) -> int:
+        """Return the most steps of a sum over the ranks within k that each tied row may take."""
 
     def part(self, first: int, last: int) -> KernelInput:
         """Return the users first..last-1."""
@@ -58,14 +61,23 @@ def launch(
         return _of_one_group(launch(source, program, everyone, stored, 0, blocks, n_threads))
     rows = block_rows(source, blocks)
     n_users = min(len(blocks) * BLOCK, source.n_users)
-    is_small = max(int(rows.sum()), n_users * program.n_general) < SMALL_ROWS  # a sum costs about as much as a row
+    of_ties = _steps_of_ties(source, program)
+    # a sum costs about as much as a row
+    is_small = max(int(rows.sum()), n_users * program.n_general, of_ties) < SMALL_ROWS
     n_bins = 1 if is_small or len(blocks) < 2 else min(n_threads, len(blocks))
     totals = new_totals(program, stored, n_groups, n_bins)
     bins = fill_bins(blocks, rows, n_bins)
     scratch, tie_scratch = source.scratch(program, len(users.groups), blocks, n_bins)
     arguments = (*source.arguments(), Task(program, users, totals, scratch, *bins), tie_scratch)
-    run_bins(source.kernel(), arguments, n_bins, int(rows.sum()) + n_users * len(program.ops))
+    run_bins(source.kernel(), arguments, n_bins, int(rows.sum()) + n_users * len(program.ops) + of_ties)
     return totals
+
+
+def _steps_of_ties(source: KernelInput, program: Program) -> int:
+    """Return the work of means over orders of ties that takes more than a step per row."""
+    codes, kinds = program.ops[:, 0], program.ops[:, 2]
+    at = np.flatnonzero((codes == SERIES) & (kinds == CASCADE)) if program.expected else ()
+    return sum(source.tied_steps(int(deepest_read(program, int(each)))) for each in at)
 
 
 def _of_one_group(totals: Totals) -> Totals:

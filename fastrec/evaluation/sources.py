@@ -45,6 +45,13 @@ class ListSource(Lists):
         rows: Array = self.rec_indptr[users] + self.truth_indptr[users]
         return rows
 
+    def tied_steps(self, k: int) -> int:
+        """Return the steps of a sum over the ranks within k that each tied row may take."""
+        if self.blocks is None:
+            return 0
+        tied = self.blocks[1, self.rec_indptr[0] : self.rec_indptr[-1]]
+        return int(np.minimum(tied[tied > 1].astype(np.int64), k).sum())
+
     def part(self, first: int, last: int) -> ListSource:
         """Return the users first..last-1."""
         users = slice(first, last + 1)
@@ -142,6 +149,11 @@ class Scores(NamedTuple):
         rows: Array = self.indptr[users]
         return rows
 
+    def tied_steps(self, k: int) -> int:
+        """Return the most steps of a sum over the ranks within k that each tied row may take."""
+        rows = np.diff(self.indptr)
+        return int((rows * np.minimum(rows, k)).sum()) if self.rank else 0
+
     def part(self, first: int, last: int) -> Scores:
         """Return the users first..last-1."""
         return self._replace(indptr=self.indptr[first : last + 1])
@@ -235,7 +247,7 @@ def _tie_scratch(program: Program, n_bins: int, n_events: int, longest: int) -> 
         users=np.empty((n_bins, op.BLOCK), np.int32),
         cuts=np.empty((n_bins, len(program.cutoffs), 3, op.BLOCK), np.int32),
         n_cuts=np.zeros((n_bins, len(program.cutoffs)), np.int64),
-        products=np.empty((n_bins, longest + 1)),
+        products=np.empty((n_bins, 2, longest + 1)),
     )
 
 

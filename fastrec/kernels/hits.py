@@ -45,7 +45,7 @@ class TieScratch(NamedTuple):
     users: Array  # int32 (bins, BLOCK)
     cuts: Array  # int32 (bins, n_cutoffs, 3, BLOCK)
     n_cuts: Array  # int64 (bins, n_cutoffs)
-    products: Array  # float64 (bins, longest list + 1)
+    products: Array  # float64 (bins, 2, longest list + 1)
 
 
 class Scratch(NamedTuple):

@@ -19,18 +19,16 @@ RUN_INTERPRETED = 8  # Python compares one pair at a time
 
 @helper
 def comes_before(a, b, scores, ids, gains, ties):
-    """Return whether position a must come before the earlier position b."""
+    """Return whether position a must come before the earlier position b; ids, if any, order equal gains."""
     if scores[a] != scores[b]:
         return scores[a] > scores[b]
-    if ties == ID_ASC:
-        return ids[a] < ids[b]
     if ties == ID_DESC:
         return ids[a] > ids[b]
-    if ties == WORST:
+    if ties == WORST and gains[a] != gains[b]:
         return gains[a] < gains[b]
-    if ties == BEST:
+    if ties == BEST and gains[a] != gains[b]:
         return gains[a] > gains[b]
-    return False
+    return len(ids) > 0 and ids[a] < ids[b]
 
 
 @helper

@@ -68,7 +68,7 @@ from fastrec.kernels.ties import (
 )
 from fastrec.runtime.compiler import helper
 
-__all__ = ["Block", "Program", "run_program"]
+__all__ = ["Block", "Program", "deepest_read", "run_program"]
 
 
 Array = np.ndarray[Any, Any]
@@ -315,10 +315,20 @@ def fill_any(counts, out, n):
 
 
 @helper
-def series_of(program, kind, weight, gain_map):
+def series_of(program, kind, weight, gain_map, deepest):
     """Return a running sum, given the numbers of its tables."""
     weights, cumulative = program.weights[weight], program.ideals[weight]
-    return Series(kind, weights, cumulative, program.gain_maps[gain_map], program.gain_tables)
+    return Series(kind, weights, cumulative, program.gain_maps[gain_map], program.gain_tables, deepest)
+
+
+@helper
+def deepest_read(program, at):
+    """Return the largest cut-off of the reads that follow a series."""
+    deepest, at = np.int64(0), at + 1
+    while at < len(program.ops) and (READ <= program.ops[at, 0] <= READ_PAIRS):
+        deepest = max(deepest, program.cutoffs[program.ops[at, 2]])
+        at += 1
+    return deepest
 
 
 @helper
@@ -422,7 +432,7 @@ def run_program(condition, program, block, gains, ties, room):
     `gains` is None, or the gains of the truth. `ties` is None, or the tie blocks of the events; users with ties that
     matter then get expected values. `room` is a `SumRoom`.
     """
-    graded, n_tied, series, errors = gains is not None, np.int64(0), series_of(program, WEIGHT, 0, 0), room.errors
+    graded, n_tied, series, errors = gains is not None, np.int64(0), series_of(program, WEIGHT, 0, 0, 0), room.errors
     last_mask, is_full, last_limits = np.int64(-1), True, np.int64(-1)  # most sums have the same mask
     if ties is not None:
         if program.expected:
@@ -441,7 +451,7 @@ def run_program(condition, program, block, gains, ties, room):
             if not add_row(block.rows, block.n, op, b != a and not is_full, room, block.first):
                 return False
         elif code == SERIES:
-            series = series_of(program, a, b, op[4])
+            series = series_of(program, a, b, op[4], deepest_read(program, at))
             start_series(series, block, n_tied, ties, graded)
         elif code == READ or code == HITS or code == ANY_HIT or code == READ_MEAN or code == READ_PAIRS:
             read_events(code, a, series, program, block, ties, graded, out)

@@ -27,7 +27,7 @@ class Ties(NamedTuple):
     cuts: Array  # int32 (n_cutoffs, 3, BLOCK): for each tied user with a block that a cut-off cuts, the user, the first
     # event of the block and its relevant rows
     n_cuts: Array  # int64 (n_cutoffs,): how many of these users there are
-    products: Array  # float64 (longest row + 1,): working memory of `cascade_in_slots`
+    products: Array  # float64 (2, longest row + 1): working memory of `cascade_in_slots`
 
 
 class Series(NamedTuple):
@@ -38,6 +38,7 @@ class Series(NamedTuple):
     cumulative: Array  # float64 (longest ideal + 1,): sums of these
     gain_map: Array  # float64 (2,): kind, parameter
     tables: Array  # float64 (n_gain_tables, longest table)
+    deepest: int  # the largest cut-off at which it is read
 
 
 class Cut(NamedTuple):
@@ -136,31 +137,28 @@ def first_in_slots(above, tied, slots, c, weights, cumulative):
 def cascade_in_slots(above, tied, slots, first, stop, gains, series, products):
     """Return the expected reciprocal rank at which a user who reaches the block stops within its first `slots` ranks.
 
-    For each relevant row, products[m] is the mean over all choices of m of the other rows of the product of
-    their probabilities to go on: a mean elementary symmetric polynomial, built up row by row.
+    Of the rows so far in random order, goes_on[m] is the mean probability to go on after m of them, a mean elementary
+    symmetric polynomial, and stops[m] that of stopping at the next one. Rows without gain come first, then the others
+    one by one. All terms are at least 0, so no digits cancel.
     """
-    value = 0.0
+    goes_on, stops = products[0], products[1]
+    for m in range(slots):
+        goes_on[m] = 1.0
+        stops[m] = 0.0
+    size = tied - (stop - first)
     for e in range(first, stop):
-        same = 0
-        for j in range(first, e):
-            same += gains[j] == gains[e]
-        if same > 0:
-            continue  # done with an earlier row of the same gain
-        for m in range(slots):
-            products[m] = 1.0
-        size = tied - (stop - first)
-        for j in range(first, stop):
-            if j == e:
-                continue
-            if gains[j] == gains[e]:
-                same += 1
-            going_on = 1.0 - map_gain(gains[j], series.gain_map, series.tables)
-            size += 1
-            for m in range(min(slots - 1, size), 0, -1):
-                products[m] = products[m] * ((size - m) / size) + products[m - 1] * (m / size) * going_on
-        chance = (same + 1.0) * map_gain(gains[e], series.gain_map, series.tables) / tied
-        for m in range(slots):
-            value += chance * products[m] * series.weights[np.uint64(above + m + 1)]
+        gain = map_gain(gains[e], series.gain_map, series.tables)
+        rest = 1.0 - gain
+        size += 1
+        if size < slots:
+            goes_on[size] = goes_on[size - 1] * rest
+        for m in range(min(slots, size) - 1, 0, -1):
+            stops[m] = (stops[m] * (size - 1 - m) + stops[m - 1] * m * rest + goes_on[m] * gain) / size
+            goes_on[m] = goes_on[m] * ((size - m) / size) + goes_on[m - 1] * (m / size) * rest
+        stops[0] = (stops[0] * (size - 1) + gain) / size
+    value = 0.0
+    for m in range(slots):
+        value += stops[m] * series.weights[np.uint64(above + m + 1)]
     return value
 
 
@@ -320,7 +318,6 @@ def expected_cascade(series, bounds, n_tied, ties, gains, sums, ends):
 
     `ends` takes the chance to get past each block.
     """
-    last = np.int64(len(series.weights) - 1)
     for at in range(n_tied):
         i = ties.users[at]
         start, end = bounds[START, i], bounds[START, i + 1]
@@ -331,7 +328,7 @@ def expected_cascade(series, bounds, n_tied, ties, gains, sums, ends):
         while e < end:
             above, tied = np.int64(ties.above[e]), np.int64(ties.tied[e])
             stop = block_end(ties.above, e, end)
-            slots = min(tied, last - above)
+            slots = min(tied, series.deepest - above)
             even = is_even(e, stop, tied, gains, True)  # noqa: FBT003
             if not even and slots > 0:
                 total += survival * cascade_in_slots(above, tied, slots, e, stop, gains, series, ties.products)

@@ -1,6 +1,10 @@
 """Lists in the order of their scores: that of a stable sort, whatever their length, ties and width."""
 
+import itertools
+from typing import Any
+
 import numpy as np
+import pandas as pd
 import pytest
 
 import fastrec
@@ -89,3 +93,20 @@ def test_a_tool_that_orders_tied_items_as_strings_warns_of_integers(tool, tmp_pa
 )
 def test_other_orders_of_integers_do_not_warn(scores, options):
     assert fastrec.evaluate({"ann": scores}, {"ann": [10]}, "mrr", **options).warnings == []
+
+
+@pytest.mark.filterwarnings("ignore::fastrec.exceptions.FastrecWarning")
+@pytest.mark.parametrize("ties", ["best", "worst"])
+@pytest.mark.parametrize("ids", [[30, 10, 20, 40], ["c", "a", "b", "d"]])
+def test_equal_gains_are_in_the_order_of_ids(ties: str, ids: list[Any]) -> None:
+    """Metrics of items depended on the order of rows."""
+    texts = ["novelty@2", "popularity@1", "gini@3", "mrr"]
+    by_rank = sorted(ids[1:]) if ties == "worst" else [ids[0], *sorted(ids[1:])]
+    by_rank += ids[:1] if ties == "worst" else []
+    history = pd.DataFrame({"user_id": ["v", "v", "w", "x", "x"], "item_id": [*ids[:2], ids[1], *ids[1:3]]})
+    sides = {"truth": pd.DataFrame({"user_id": "u", "item_id": ids[:1]}), "history": history, "n_items": 4}
+    recs = pd.DataFrame({"user_id": "u", "item_id": by_rank, "score": [4.0, 3.0, 2.0, 1.0]})
+    expected = dict(fastrec.evaluate(recs, metrics=texts, **sides))
+    for order in itertools.permutations(range(4)):
+        recs = pd.DataFrame({"user_id": "u", "item_id": [ids[at] for at in order], "score": 1.0})
+        assert dict(fastrec.evaluate(recs, metrics=texts, ties=ties, **sides)) == expected

@@ -1,10 +1,13 @@
 """Small inputs are interpreted: they give the bits of compiled code, and no call waits for a compiler."""
 
 import json
+import math
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -190,3 +193,55 @@ def test_samples_of_a_model(assert_same_bits: Any, sample: str) -> None:
                 scores, truth, ["recall@5", "ndcg@5", "arhr", "dcg"], correct=correct, **call
             )
         )
+
+
+def expected_err(tied: int, gains: list[int], max_gain: int, k: int) -> float:
+    """Return the mean of err@k over all orders of tied items, some of which have gains, in exact fractions."""
+    goes_on = [Fraction(math.comb(tied - len(gains), m)) for m in range(k + 1)]
+    stops = [Fraction(0)] * (k + 1)
+    for stop in (Fraction(2**gain - 1, 2**max_gain) for gain in gains):
+        for m in range(k, 0, -1):
+            stops[m] += stops[m - 1] * (1 - stop) + stop * goes_on[m]
+            goes_on[m] += goes_on[m - 1] * (1 - stop)
+        stops[0] += stop * goes_on[0]
+    return float(sum(stops[m] / (tied * math.comb(tied - 1, m) * (m + 1)) for m in range(min(k, tied))))
+
+
+@pytest.mark.parametrize("k", [1, 3, 10, 60])
+@pytest.mark.parametrize(("tied", "n_gains"), [(1, 1), (2, 1), (5, 4), (30, 1), (30, 29), (60, 60), (300, 40)])
+def test_expected_err_of_tied_items(tied: int, n_gains: int, k: int) -> None:
+    draw = np.random.default_rng(tied)
+    for max_gain, high in ((1, 1), (4, 4), (30, 2)):
+        gains = draw.integers(1, high + 1, n_gains)
+        lists, truth = (np.arange(tied), [0, tied], np.zeros(tied)), (np.arange(n_gains), [0, n_gains], gains * 1.0)
+        text = f"err(max_gain={max_gain})@{k}"
+        found = fastrec.evaluate(lists, truth, [text, "recall"])[text]
+        assert found == pytest.approx(expected_err(tied, gains.tolist(), max_gain, k), rel=1e-13)
+        assert found == fastrec.evaluate(lists, truth, text)[text]
+
+
+@pytest.mark.parametrize("others", [[], ["ndcg"], ["recall"]])
+def test_err_at_a_cutoff_takes_no_work_in_the_square_of_the_ties(others: list[str]) -> None:
+    """20,000 tied items took a minute at k = 10; beside metrics without a cut-off, too."""
+    n = 20_000
+    lists, truth = (np.arange(n), np.array([0, n]), np.zeros(n)), (np.arange(0, n, 2), np.array([0, n // 2]))
+    fastrec.evaluate(lists, truth, ["err(max_gain=4)@10", *others])  # compiles
+    start = time.process_time()
+    fastrec.evaluate(lists, truth, ["err(max_gain=4)@10", *others])
+    assert time.process_time() - start < 2
+
+
+@pytest.mark.parametrize(
+    ("metric", "more"), [("err(max_gain=1)@9", 400 * 9), ("err(max_gain=1)", 400 * 400), ("mrr", 0)]
+)
+def test_work_on_ties_decides_what_is_interpreted(metric: str, more: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+
+    def suited_to(entry: compiler.Entry, steps: int, *_: Any) -> Any:
+        asked.extend([steps] if "evaluate_bin" in entry._variant else [])
+        return entry.interpreted
+
+    monkeypatch.setattr(compiler.Entry, "suited_to", suited_to)
+    for scores in (-np.arange(400.0), np.zeros(400)):
+        fastrec.evaluate((np.arange(400), [0, 400], scores), ([5], [0, 1]), metric)
+    assert asked[1] - asked[0] == more
