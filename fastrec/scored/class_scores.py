@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrec.checks import check_choice
-from fastrec.exceptions import InputError, InputTypeError, RowNumber, shown_number
+from fastrec.exceptions import InputError, InputTypeError, RowNumber, shown_number, warn
 from fastrec.inputs.arrow import refuse_other_indexes
 from fastrec.inputs.columns import check_lengths, check_row_weights, refuse_rounded, refuse_rounded_list
 from fastrec.inputs.ragged import as_array
@@ -24,6 +24,8 @@ Array = np.ndarray[Any, Any]
 AVERAGES = ("macro", "weighted", "micro", "none")
 SCHEMES = ("ovr", "ovo")
 COLUMNS = "the columns of scores"
+DECIMALS = range(2, 10)  # of rounded probabilities; more are as good as exact
+LOOSEST = 0.05  # that rounding may take from the sum of a row: with more, the loss tells little of the exact scores
 
 
 class _ClassRows(NamedTuple):
@@ -149,6 +151,8 @@ def multiclass_log_loss(labels: Any, scores: Any, *, classes: Any = None, sample
         The class of each row.
     scores : array (n, C) of numbers
         The probability of each class, from 0 to 1. Each row must add to 1, but for the root of the machine epsilon.
+        Scores rounded to 2 or more decimals may miss 1 by half a unit of the last decimal per class, at most by 0.05,
+        with a warning. They are taken as they are: no row is scaled to 1, and a probability rounded to 0 is clipped.
     classes : array (C,), optional
         The class of each column. Default: the columns of a data frame if one is the name of a label and they are not
         0, 1, 2, ...; else the sorted classes of `labels`, which then must be C.
@@ -255,8 +259,14 @@ def _check_probabilities(table: Array) -> None:
     if outside.any():
         at = int(outside.argmax())
         raise InputError(f"scores must be probabilities from 0 to 1, found {table[at].tolist()}", RowNumber.at(at))
-    sums = table.sum(axis=1, dtype=np.float64)
-    wrong = np.abs(sums - 1) > math.sqrt(np.finfo(table.dtype).eps)
-    if wrong.any():
-        at = int(wrong.argmax())
+    sums, slack = table.sum(axis=1, dtype=np.float64), math.sqrt(np.finfo(table.dtype).eps)
+    if not (np.abs(sums - 1) > slack).any():
+        return
+    exact = table.astype(np.float64)
+    digits = next((d for d in DECIMALS if (np.round(exact, d).astype(table.dtype) == table).all()), math.inf)
+    off = np.abs(sums - 1) - slack - min(table.shape[1] / 2 * 10.0**-digits, LOOSEST)  # half a unit per class
+    at = int((off > 0).argmax() if (off > 0).any() else off.argmax())
+    if off[at] > 0:
         raise InputError(f"scores of a row must add to 1, found {shown_number(sums[at])}", RowNumber.at(at))
+    how = f"scores are rounded to {digits} decimals, and a row adds to {round(float(sums[at]), int(digits))}"
+    warn([f"{how}: the loss is that of the rounded scores, which are not scaled to 1"])

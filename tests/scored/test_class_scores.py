@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import warnings
 from fractions import Fraction
 from typing import Any
 
@@ -204,8 +205,39 @@ def test_bad_options() -> None:
         fastrec.multiclass_log_loss([0, 1], [[0.1, 0.9], [-0.1, 1.1]])
     with pytest.raises(InputError, match=r"scores of a row must add to 1, found 1.1"):
         fastrec.multiclass_log_loss([0, 1], [[0.1, 1.0], [0.5, 0.5]])
-    with pytest.raises(InputError, match=r"scores of a row must add to 1, found 1.00000009"):
-        fastrec.multiclass_log_loss([0, 1], [[0.5, 0.5000001], [0.5, 0.5]])
+    with pytest.raises(InputError, match=r"scores of a row must add to 1, found 1.0000003"):
+        fastrec.multiclass_log_loss([0, 1], [[0.5, 0.5000003], [0.5, 0.5]])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n_classes", [3, 7, 10])
+@pytest.mark.parametrize("digits", [2, 3, 4, 6])
+def test_rounded_probabilities_are_taken_as_they_are(digits: int, n_classes: int, dtype: Any) -> None:
+    draw = np.random.default_rng(digits)
+    exact = draw.dirichlet(np.full(n_classes, 20.0), 80)
+    scores, labels = np.round(exact, digits).astype(dtype), draw.integers(0, n_classes, 80)
+    own = np.maximum(scores[np.arange(80), labels].astype(float), np.finfo(dtype).eps)
+    is_off = bool((np.abs(scores.sum(axis=1, dtype=float) - 1) > math.sqrt(np.finfo(dtype).eps)).any())
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = fastrec.multiclass_log_loss(labels, scores, classes=range(n_classes))
+    assert found == pytest.approx(-np.log(own).mean(), rel=CLOSE)
+    assert [f"rounded to {digits} decimals" in str(one.message) for one in caught] == [True] * is_off
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        [0.31, 0.33, 0.33],  # by 0.03: three classes in 2 decimals lose 0.015
+        [0.3332, 0.3332, 0.3334],  # by 0.0002: in 4 decimals 0.00015
+        [0.3, 0.3, 0.3],
+        [0.01] * 90,  # 0.1, of at most 0.05 whatever the decimals
+        [0.123456789012345, 0.5, 0.376543],  # not rounded
+    ],
+)
+def test_rows_that_rounding_does_not_explain_are_errors(row: list[float]) -> None:
+    with pytest.raises(InputError, match="scores of a row must add to 1, found"):
+        fastrec.multiclass_log_loss([0], [row], classes=range(len(row)))
 
 
 def framed(library: str, columns: list[Any]) -> Any:
