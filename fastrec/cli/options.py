@@ -497,12 +497,12 @@ def planned(options: dict[str, Any], usual: tuple[str, ...] | None) -> dict[str,
 def translated(options: dict[str, Any], names: list[str], usual: tuple[str, ...] | None) -> dict[str, Call]:
     """Return the metrics by name at all cut-offs, with names of fastrec or of the tool in --like."""
     from fastrec.metrics.calls import expand
-    from fastrec.metrics.declaration import LISTS
+    from fastrec.metrics.declaration import LISTS, ROWS
     from fastrec.metrics.recipes import find_recipe
 
     cutoffs = options["cutoffs"] or None
     if options["like"] is None:
-        return {call.text: call for call in expand(names or None, cutoffs, usual or LISTS.usual)}
+        return {call.text: call for call in expand(names or None, cutoffs, LISTS if usual is None else ROWS, usual)}
     kind = "lists" if usual is None else "rows"
     return find_recipe(options["like"]).translate(names or None, cutoffs, kind, options["min_gain"])
 

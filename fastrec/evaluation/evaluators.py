@@ -63,7 +63,7 @@ FORM = {  # of the document of `to_bytes`
     "like": {"like?": str, "names?": {str: str}, "rank_gaps?": one_of(RANK_GAPS.values)},
     "per_user": bool,
     "no_recs_given?": bool,
-    "batches": {str: bool},
+    "batches": {"the type of scores?": one_of(("float32", "float64")), str: bool},
     "sides?": {str: str},
     "exclude?": MaybeNone(one_of(EXCLUDES)),
     "facts": {str: COUNT},
@@ -109,7 +109,7 @@ def wanted_metrics(
 ) -> Wanted:
     """Return the metrics of lists or of rows that the arguments of a call name."""
     if like is None:
-        return Wanted(expand(metrics, k, FAMILIES[family].usual), DEFAULT_POLICIES, None, {})
+        return Wanted(expand(metrics, k, FAMILIES[family]), DEFAULT_POLICIES, None, {})
     recipe = find_recipe(like)
     calls = recipe.translate(metrics, k, family, min_gain)
     names = {name: call.text for name, call in calls.items() if name != call.text}
@@ -332,7 +332,7 @@ class BaseEvaluator(Shared, ABC):
         theirs = other._kind_of_batches()
         yield from ((name, mine, theirs[name]) for name, mine in self._kind_of_batches().items() if name in theirs)
 
-    def _kind_of_batches(self) -> dict[str, bool]:
+    def _kind_of_batches(self) -> Mapping[str, bool | str]:
         """Return what all batches have in common; empty before the first batch."""
         return {}
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,8 +15,9 @@ from fastrec.inputs.columns import LABELS, SCORES, refuse_nan
 from fastrec.inputs.grouping import group_rows
 from fastrec.inputs.rows import INT8, Rows
 from fastrec.kernels import codes as op
-from fastrec.metrics.declaration import LISTS, Call
-from fastrec.metrics.plan import Plan
+from fastrec.metrics.calls import DEFAULT_K, make_call
+from fastrec.metrics.declaration import DECLARED, LISTS, Call
+from fastrec.metrics.plan import Asked, Plan, make_plan
 from fastrec.policies import BY_ID
 
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ __all__ = [
     "check_classes_for",
     "check_grades",
     "check_no_users_needed",
+    "check_reads_scores",
     "check_row_metrics",
     "check_values",
     "clips_of",
@@ -38,6 +41,7 @@ __all__ = [
 ]
 
 Array = np.ndarray[Any, Any]
+SOME_ITEMS = 1000  # stand for a catalogue whose size the call does not give
 
 
 def check_grades(plan: Plan, gains: Array, name: str) -> None:
@@ -75,6 +79,18 @@ def check_row_metrics(plan: Plan, rows: Rows, ties: str) -> None:
         check_grades(plan, rows.labels, LABELS)
     if rows.labels.dtype != np.int8:  # kernels check labels below 0 and above 1, not between
         _check_classes(plan, rows)
+
+
+def check_reads_scores(calls: Sequence[Call], n_items: int | None) -> None:
+    """Raise MetricError for a metric of lists that no scores of a log change; plain counts may be so."""
+    uncut = tuple(call for call in calls if call.takes_cutoff and call.metric.direction.kind != "none")
+    plan = make_plan(uncut, Asked(n_items=n_items or SOME_ITEMS))
+    for call in plan.of_all:
+        ways = f"{replace(call, k=DEFAULT_K).text} counts the first {DEFAULT_K} rows of each user"
+        if (twin := DECLARED["rows"].get(call.metric.name)) is not None:
+            same = {name: value for name, value in call.options if twin.options.get(name) == call.metric.options[name]}
+            ways += f", {make_call(twin, {**same, 'threshold': 0.5}, None).text} the rows with a score of at least 0.5"
+        raise MetricError(f"{call.text} without a cut-off counts all rows of a user, whatever their scores: {ways}")
 
 
 def check_values(plan: Plan, rows: Rows) -> None:

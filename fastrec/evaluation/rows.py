@@ -24,6 +24,7 @@ from fastrec.evaluation.row_effects import effects_in_segments, effects_on_ratio
 from fastrec.evaluation.row_rules import (
     check_classes_for,
     check_no_users_needed,
+    check_reads_scores,
     check_row_metrics,
     check_values,
     clips_of,
@@ -33,7 +34,7 @@ from fastrec.evaluation.row_rules import (
 from fastrec.evaluation.row_segments import CutRows, Segmented, SegmentError, evaluate_segments, over_segments
 from fastrec.evaluation.state import GroupSums, State
 from fastrec.evaluation.tools import warnings_of_tool
-from fastrec.exceptions import GroupingName, InputError, MetricError, shown
+from fastrec.exceptions import GroupingName, InputError, InputTypeError, MetricError, shown
 from fastrec.inputs.columns import LABELS, SAMPLE_WEIGHT, SCORES
 from fastrec.inputs.frames import Columns, read_user_labels, refuse_columns
 from fastrec.inputs.hints import Hint
@@ -73,6 +74,7 @@ for name in ("graded_rows", "target_sums"):
     register_later(functools.partial(importlib.import_module, f"fastrec.evaluation.{name}"))
 ACCUMULATED = (SCORE_COUNTS, 0)  # of the condition of the call, that of its `min_gain`
 OF_USERS = (USERS_BY_BIN, 0)
+TYPE_OF_SCORES = "the type of scores"  # of all batches
 WEIGHED, IN_SEGMENTS = "rows of some weight", "rows in segments"  # counts of a batch
 
 
@@ -81,7 +83,7 @@ def usual_of_rows(k: Any, *, has_users: bool, weighted: bool) -> list[str]:
 
     Without users, metrics that need users are left out. With weights of rows, metrics of lists are left out.
     """
-    calls = expand(None, k, ROWS.usual)
+    calls = expand(None, k, ROWS)
     possible = [call for call in calls if has_users or not call.needs_users]
     return [call.text for call in possible if not (weighted and call.metric.family is LISTS)]
 
@@ -126,6 +128,7 @@ class ScoreEvaluator(BaseEvaluator):
             "n_items": check_n_items(given["n_items"]),
             **policies,
         }
+        check_reads_scores(wanted.calls, settings["n_items"])
         super().__init__(wanted, settings, per_user=given["per_user"], n_threads=given["n_threads"])
         self._keeping: Literal["no", "possible", "needed"] = "no"
         self._keeps_users = False
@@ -136,6 +139,7 @@ class ScoreEvaluator(BaseEvaluator):
         super()._forget()
         self._grouped: bool | None = None
         self._row_weights: bool | None = None
+        self._score_type: str | None = None  # None before the first row
         self._has_grades = False
         self._clips: dict[float, bool] = {}  # see `clips_of`
         self._of_order: list[Effects] = []  # of the batches of the second pass
@@ -230,6 +234,7 @@ class ScoreEvaluator(BaseEvaluator):
             state.add_segments(segmented.sums)
             state.accumulate(segmented.accumulators)
             self._grouped, self._row_weights = rows.grouped, rows.weights is not None
+            self._score_type = rows.scores.dtype.name if len(rows.scores) else self._score_type
             self._note_clips(clips_of(source))
         return segmented.cuts
 
@@ -374,9 +379,13 @@ class ScoreEvaluator(BaseEvaluator):
         return all("targets" in call.metric.needs for call in self._calls)
 
     def _check_rows(self, rows: Rows) -> None:
-        """Raise InputError if only some batches have users or weights."""
+        """Raise an error if only some batches have users or weights, or if their scores are of two types."""
         if self._state is None or self._grouped is None:
             return
+        kinds = self._score_type, rows.scores.dtype.name
+        if len(rows.scores) and None not in kinds and kinds[0] != kinds[1]:
+            mend = "batches that are evaluated together must have the same type of scores"
+            raise InputTypeError(SCORES, f" hold {kinds[1]}, but {kinds[0]} in earlier batches: {mend}")
         if self._grouped != rows.grouped:
             raise InputError("users (indptr or user_ids) must be given in every update or in none")
         if self._row_weights != (rows.weights is not None):
@@ -400,13 +409,15 @@ class ScoreEvaluator(BaseEvaluator):
 
     def _take_kind(self, other: ScoreEvaluator) -> None:
         self._note_clips(other._clips)
+        self._score_type = self._score_type or other._score_type
         if self._grouped is None:
             self._grouped, self._row_weights = other._grouped, other._row_weights
 
-    def _kind_of_batches(self) -> dict[str, bool]:
+    def _kind_of_batches(self) -> dict[str, bool | str]:
         if self._grouped is None or self._row_weights is None:
             return {}
-        return {"having users": self._grouped, "having sample_weight": self._row_weights}
+        of_scores = {} if self._score_type is None else {TYPE_OF_SCORES: self._score_type}
+        return {"having users": self._grouped, "having sample_weight": self._row_weights, **of_scores}
 
     def _described(self) -> dict[str, Any]:
         return pack_clips(self._clips)
@@ -416,6 +427,7 @@ class ScoreEvaluator(BaseEvaluator):
         self._clips = unpack_clips(document, "the state")
         if kind := document["batches"]:
             self._grouped, self._row_weights = kind["having users"], kind["having sample_weight"]
+            self._score_type = kind.get(TYPE_OF_SCORES)
             if self._row_weights:  # a state without this count is of batches that each had weight
                 self._data_counts.setdefault(WEIGHED, self._data_counts["rows"])
 

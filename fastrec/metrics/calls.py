@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,8 +13,10 @@ from fastrec.checks import listed_in_order, nearest, whole_number
 from fastrec.exceptions import Argument, InputTypeError, MetricError, shown
 from fastrec.metrics.declaration import (
     LISTS,
+    ROWS,
     Call,
     Changes,
+    Family,
     Metric,
     Option,
     known_metrics,
@@ -50,8 +53,10 @@ KINDS = {TABLE: "table", COLUMN: "column", SEPARATOR: "separator"}  # of options
 MAX_K = 2**31 - 1
 
 
-def _find_metric(name: str, inside: str) -> tuple[Metric, str]:
+def _find_metric(name: str, inside: str, family: Family | None) -> tuple[Metric, str]:
     """Return the metric of a name or an alias, regardless of case, and its options.
+
+    The error for an unknown name suggests one that an input of the family takes.
 
     Of two metrics with one name, return that of scored rows if a threshold is given. No others have the same spelling:
     see `check_declaration`.
@@ -64,11 +69,14 @@ def _find_metric(name: str, inside: str) -> tuple[Metric, str]:
     for metric in known:
         for alias, options in metric.aliases.items():
             if plain_spelling(alias) == key:
-                return _find_metric(metric.name, ", ".join(filter(None, (options, inside))))
-    if key in SEVERAL:
+                return _find_metric(metric.name, ", ".join(filter(None, (options, inside))), family)
+    if key in SEVERAL and family is not ROWS:
         *most, last = map(repr, SEVERAL[key])
         raise MetricError(f"unknown metric {name!r}; did you mean {', '.join(most)} or {last}?")
-    names = list(dict.fromkeys(metric.name for metric in known))
+    others = importlib.import_module("fastrec.metrics.names")  # only errors need it, and it needs this module
+    if (ours := others.meaning_of(name, family)) is not None:
+        raise MetricError(f"unknown metric {name!r}; did you mean {ours!r}?")
+    names = others.names_for(family)
     spread = dict.fromkeys([*names[:: -(-len(names) // N_SPREAD)], *names])
     raise MetricError(f"unknown metric {name!r}", nearest(name, list(spread), "fastrec.catalogue()"))
 
@@ -78,16 +86,17 @@ def of_lists_instead(metric: Metric) -> str:
     return f"; for lists there is {OF_LISTS[metric.name]}" if metric.name in OF_LISTS else ""
 
 
-def parse(text: str) -> Call:
+def parse(text: str, family: Family | None = None) -> Call:
     """Parse the string of a metric.
 
-    Raises MetricError for an unknown name, and suggests the nearest known one.
+    Raises MetricError for an unknown name, and suggests what other tools mean by it, else the nearest known one. With a
+    family, it suggests metrics that lists or scored rows take.
 
     >>> from fastrec.metrics.calls import parse
     >>> parse("ndcg( ideal=list, gain = exp2 ) @ 10").text
     'ndcg(gain=exp2, ideal=list)@10'
     """
-    return _parse(_check_text(text), Changes.n)
+    return _parse(_check_text(text), family, Changes.n)
 
 
 def refuse_long(text: str) -> None:
@@ -105,14 +114,14 @@ def _check_text(text: Any) -> str:
 
 
 @functools.lru_cache(maxsize=4096)
-def _parse(text: str, _changes: int) -> Call:
+def _parse(text: str, family: Family | None, _changes: int) -> Call:
     if len(several := split_outside_brackets(text)) > 1:
         raise MetricError(f"{text!r} names several metrics: pass a list of strings, {several}")
     match = METRIC_STRING.fullmatch(text)
     if match is None:
         raise MetricError(f"cannot read the metric {text!r}: write name(option=value)@k, as in 'ndcg(gain=exp2)@10'")
     name, inside, k = match.groups()
-    metric, options = _find_metric(name, inside or "")
+    metric, options = _find_metric(name, inside or "", family)
     given = read_options(options, metric, text)
     if k is not None and not metric.family.takes_cutoffs:
         why = "a threshold and a cut-off exclude each other" if "threshold" in given else "it takes no cut-off"
@@ -159,17 +168,22 @@ def check_k(k: Any, name: str) -> int:
 def expand(
     metrics: str | Call | Iterable[str | Call] | None,
     k: int | Iterable[int] | None = None,
-    usual: Sequence[str] = LISTS.usual,
+    family: Family = LISTS,
+    usual: Sequence[str] | None = None,
 ) -> list[Call]:
-    """Return the distinct calls that `metrics` and `k` ask for: every metric without its own cut-off, at every k."""
+    """Return the distinct calls that `metrics` and `k` ask for: every metric without its own cut-off, at every k.
+
+    Without `metrics` they are the `usual` ones, by default those of the family.
+    """
     usual_k = [DEFAULT_K] if metrics is None and k is None else []
     if metrics is None:
-        metrics = usual
+        metrics = family.usual if usual is None else usual
     if isinstance(metrics, (str, Call)):
         metrics = [metrics]
     if not isinstance(metrics, Iterable):
         raise InputTypeError(f"metrics must be strings such as 'ndcg@10', found {shown(metrics)}")
-    calls = [metric if isinstance(metric, Call) else parse(metric) for metric in listed_in_order(metrics, "metrics")]
+    listed = listed_in_order(metrics, "metrics")
+    calls = [metric if isinstance(metric, Call) else parse(metric, family) for metric in listed]
     if not calls:
         raise MetricError("metrics must name at least one metric")
     cutoffs = usual_k or read_cutoffs(k, calls)

@@ -351,7 +351,8 @@ def epc(
 
     Formula: sum over r <= min(k, n_rec) of d(r) rel_r (1 - f_i / U) / sum of d(r), with d(r) = 1 / log2(r + 1), 1
     (`discount=none`), (1 - p) p^(r - 1) (`rbp`) or a table; rel_r is 1 for relevant items, or for all
-    (`relevance=none`). An item that the history lacks has f_i = 0, or 1 with `unseen=one`.
+    (`relevance=none`). An item that the history lacks has f_i = 0, or 1 with `unseen=one`. With `relevance=truth`, a
+    user without a list counts as 0; other tools leave such users out, as `no_recs=skip` does.
 
     Examples
     --------
@@ -381,7 +382,8 @@ def efd(
     """Expected free discovery: as `epc`, with the self-information of the share of an item in the rows of the history.
 
     Formula: sum over r <= min(k, n_rec) of d(r) rel_r (-log2(rows of i / all rows)) / sum of d(r). An item that the
-    history lacks counts as the rarest known one (`unseen=max`), or as if it had one row (`one`).
+    history lacks counts as the rarest known one (`unseen=max`), or as if it had one row (`one`). A user without a list
+    counts as in `epc`.
 
     Examples
     --------

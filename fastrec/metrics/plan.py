@@ -19,7 +19,7 @@ from fastrec.kernels import codes as op
 from fastrec.kernels.program import Program
 from fastrec.metrics.declaration import LISTS, ROWS, Call, Changes
 from fastrec.metrics.geometric import geometric_mean, refuse_geometric
-from fastrec.metrics.program import ConditionRows, Extent, Writer, is_linear, sides_of, vanishes, walk
+from fastrec.metrics.program import ConditionRows, Extent, Writer, counts_all, is_linear, sides_of, vanishes, walk
 from fastrec.metrics.providers import Provided, find_provider
 from fastrec.metrics.row_statistics import RowStatistics
 from fastrec.metrics.sampled import OF_ALL_HITS, arrays_refused, of_whole_catalogue
@@ -198,6 +198,7 @@ class Plan:
         self.reads = {call.text: own.sides for call, own in zip(calls, traced, strict=True)}
         self.filled = {call.text: own.filled for call, own in zip(calls, traced, strict=True)}
         self.of_order = [call.text for call, own in zip(calls, traced, strict=True) if own.is_of_order]
+        self.of_all = [call for call, own in zip(calls, traced, strict=True) if counts_all(own.rows)]
         self.askers = {row.key[1]: call.text for call, own in zip(calls, traced, strict=True) for row in own.provided}
         self.key_askers = {row.key: call.text for call, own in zip(calls, traced, strict=True) for row in own.provided}
         self.provided = sorted(self.key_askers, key=lambda key: list(self.askers).index(key[1]))  # by provider

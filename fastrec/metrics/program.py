@@ -14,7 +14,7 @@ from fastrec.metrics.providers import Provided, find_provider
 from fastrec.metrics.rank_weights import Weight, rank_weights
 from fastrec.metrics.statistics import Row
 
-__all__ = ["UNCUT", "ConditionRows", "Extent", "Writer", "is_linear", "sides_of", "vanishes", "walk"]
+__all__ = ["UNCUT", "ConditionRows", "Extent", "Writer", "counts_all", "is_linear", "sides_of", "vanishes", "walk"]
 
 Array = np.ndarray[Any, Any]
 UNCUT = op.UNCUT
@@ -87,6 +87,12 @@ def is_linear(row: Row) -> bool:
     return _degree(row) <= 1
 
 
+def counts_all(rows: Sequence[Row]) -> bool:
+    """Return True if rows count relevant items of a list, but no other order of the list can change them."""
+    names = {row.key[0] for row in walk(rows) if is_leaf(row)}
+    return not names.isdisjoint(_FROM_HITS) and "provided" not in names and not any(map(_degree, rows))
+
+
 def _degree(row: Row) -> int:
     """Return 0 for rows independent of the order of tied rows, 1 for linear functions of means, else 2."""
     if is_leaf(row):
@@ -105,8 +111,8 @@ def _degree(row: Row) -> int:
 
 
 def _degree_of_leaf(row: Row) -> int:
-    if row.key[0] == "hits" and row.key[1] is None:
-        return 0  # hits in the whole list do not depend on its order
+    if row.key[:2] in _UNCUT or (row.key[:2] == ("series", None) and row.key[2:4] in _TOTALS):
+        return 0  # counts and sums over the whole list do not depend on its order
     if row.key[0] == "series" and row.key[2] == op.LAST:
         return 2
     if row.key[0] == "provided":
@@ -404,6 +410,8 @@ _READS_A = frozenset([op.READ_SORTED, op.CHECK, op.ADD_UP, *_ARITHMETIC])  # ope
 _READS_B = frozenset([op.HITS_AT, op.CUMULATIVE, op.ADD_UP, *_ARITHMETIC]) - {op.SQUARE_ROOT, op.LOGARITHM}
 _WITHOUT_ROW = frozenset([op.SERIES, op.SORT_GAINS, op.SORTED_SERIES, op.CHECK, op.ADD_UP])  # they fill none
 _COUNTED = {"hits": op.HITS, "any_hit": op.ANY_HIT}
+_UNCUT = [(name, None) for name in _COUNTED]
+_TOTALS = [(kind, "one") for kind in (op.WEIGHT, op.GAIN_WEIGHT)]  # kinds and weights of series
 _NUMBER_OF_HITS = (op.WEIGHT, "one", "linear")
 _READ = {"series": op.READ, "mean_precision": op.READ_MEAN, "listed_pairs": op.READ_PAIRS}
 _FROM_HITS = _CUT = (*_COUNTED, "hits_at", *_READ)

@@ -97,6 +97,14 @@ class Recipe:
         """Return what to know about the number of one of our metrics, by its name without options."""
         return [*(note for names, note in self.notes_of.items() if metric in names.split()), *self.notes]
 
+    def meaning(self, text: str, kind: str) -> str | None:
+        """Return our name of a metric of this tool in any spelling, on "lists" or on "rows"; None if it has none."""
+        known = self.lists if kind == "lists" else self.rows
+        for name, theirs in [*self.spelled.items(), *zip(known, known, strict=True)]:
+            if theirs in known and (_matches(name, text) or _is_form_of(name, text)):
+                return known[theirs].partition("(")[0]
+        return None
+
     def translate(
         self, metrics: str | Iterable[str] | None, k: Any, kind: str, min_gain: Any = None
     ) -> dict[str, Call]:

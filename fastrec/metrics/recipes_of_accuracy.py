@@ -338,7 +338,8 @@ RETRIEVAL = (
             "coverage_error": "equal scores count as in the worst order: ask without like= for it, with ties='worst'",
             "label_ranking_average_precision": "users without a positive row count as 1 there: use "
             "average_precision(average=user), which leaves them out",
-            "label_ranking_loss": "users of one class count as 0 there: use 1 - gauc(weight=equal)",
+            "label_ranking_loss": "users of one class count as 0 there, and tied pairs as wrong: without either it is "
+            "1 - gauc(weight=equal)",
         },
         notes_of={
             "log_loss brier": "of scores in float32, they are computed in float32 there",

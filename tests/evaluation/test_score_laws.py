@@ -120,6 +120,30 @@ def test_before_the_first_batch_is_as_after_an_empty_one() -> None:
     assert mean_bits(first.result().estimates) == mean_bits(second.result().estimates)
 
 
+def of_type(dtype: Any, user: str) -> fastrec.ScoreEvaluator:
+    evaluator = fastrec.ScoreEvaluator(["auc", "log_loss"])
+    evaluator.update([1, 0], np.array([0.9, 0.2], dtype), user_ids=[user, user])
+    return evaluator
+
+
+@pytest.mark.parametrize(("first", "second"), [(np.float32, np.float64), (np.float64, np.float32), (np.float16, int)])
+def test_batches_have_one_type_of_scores(first: Any, second: Any) -> None:
+    """Each batch had its own clips: that of one type with all rows has other bits."""
+    evaluator, other = of_type(first, "a"), of_type(second, "b")
+    kept = evaluator.to_bytes()
+    batch = np.array([1, 0]), np.array([1, 0], second)
+    merged = fastrec.ScoreEvaluator(["auc", "log_loss"]).merge(of_type(first, "a"))
+    for one in (evaluator, fastrec.ScoreEvaluator.from_bytes(kept), merged):
+        with pytest.raises(fastrec.InputTypeError, match=r"scores hold float\d\d, but float\d\d in earlier batches"):
+            one.update(*batch, user_ids=["c", "c"])
+        with pytest.raises(fastrec.InputError, match=r"the type of scores is 'float.*' here and 'float.*' there"):
+            one.merge(other)
+        one.update([], np.zeros(0, second), user_ids=np.zeros(0, "U1"))
+        one.update([1, 0], np.array([1, 0], first), user_ids=["d", "d"])
+    evaluator.reset()
+    evaluator.update(*batch, user_ids=["c", "c"])
+
+
 def test_a_user_comes_whole() -> None:
     evaluator = fastrec.ScoreEvaluator(["gauc"])
     evaluator.update([1, 0], [0.5, 0.4], user_ids=["a", "a"])

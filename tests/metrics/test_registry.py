@@ -19,8 +19,9 @@ import fastrec
 from fastrec.exceptions import MetricError
 from fastrec.metrics import calls, declaration
 from fastrec.metrics.calls import expand, parse
-from fastrec.metrics.declaration import split_outside_brackets
+from fastrec.metrics.declaration import FAMILIES, split_outside_brackets
 from fastrec.metrics.kinds import AboveZero
+from fastrec.metrics.names import USUAL, names_for
 from fastrec.metrics.recipe import _without_cutoff
 from support.bits import group_bits, mean_bits, user_bits
 from support.known import OF_ITEMS
@@ -188,6 +189,50 @@ def test_calibration_of_lists_has_another_name(text: str) -> None:
 def test_names_of_the_field_are_aliases() -> None:
     names = {"ild": "intra_list_diversity", "rank_biased_overlap": "rbo", "catalogue_coverage": "item_coverage"}
     assert {alias: parse(alias).text for alias in names} == names
+
+
+OTHER_NAMES = {
+    "rows": {
+        "average_precision": "pr_auc PR-AUC aucpr auprc average_precision_score ap areaUnderPR BinaryAveragePrecision",
+        "log_loss": "bce binary_crossentropy cross_entropy neg_log_loss BinaryCrossEntropy",
+        "auc": "roc_auc_score BinaryAUROC areaUnderROC",
+        "gauc": "uauc wuauc session_auc group_auc RetrievalAUROC",
+        "mcc": "matthews_corrcoef",
+        "mse": "mean_squared_error",
+        "calibration": "copc calibraton",
+        "ks": "ks_statistic",
+        "ndcg": "ndgc ndcg_cut_10",
+        "normalized_entropy": "category_entropy_",  # and no metric of items
+    },
+    "lists": {
+        "novelty": "MeanInvUserFreq surprisal NoveltyMetric",
+        "popularity": "AvgRecPopularity MeanPopRank",
+        "precision": "P_5",
+        "map": "ap",
+        "ndcg": "RetrievalNormalizedDCG ndgc",
+        "gini": "giniindex",
+        "recall": "recal",
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "ours", "name"),
+    [(kind, ours, name) for kind, own in OTHER_NAMES.items() for ours, names in own.items() for name in names.split()],
+)
+def test_unknown_names_have_the_meaning_of_other_tools(kind: str, ours: str, name: str) -> None:
+    call = {"rows": lambda: fastrec.evaluate_scores([1, 0], [0.9, 0.1], [0, 2], name)}
+    call["lists"] = lambda: fastrec.evaluate([[1]], [[1]], f"{name}@5")
+    with pytest.raises(MetricError, match=f"unknown metric .*; did you mean '{ours}'"):
+        call[kind]()
+
+
+def test_usual_other_names_are_not_ours() -> None:
+    for kind, table in USUAL.items():
+        assert table.keys() <= set(names_for(FAMILIES[kind]))
+        for name in " ".join(table.values()).split():
+            with pytest.raises(MetricError, match="unknown metric"):
+                parse(name)
 
 
 def test_splitting_leaves_brackets_whole() -> None:

@@ -6,6 +6,7 @@ scores, and the metrics of rows.
 
 import itertools
 import math
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -16,9 +17,11 @@ from hypothesis import strategies as st
 
 import fastrec
 from fastrec.kernels.codes import BLOCK
+from fastrec.metrics.calls import parse
+from fastrec.metrics.declaration import DECLARED
 from fastrec.runtime import compiler
 from support import oracle, score_oracle, strategies, worked_cases
-from support.known import OF_ITEMS
+from support.known import COUNTS_ALL, OF_ITEMS, OF_JUDGEMENTS
 from support.list_calls import CI, Ask, flat, recs_of, same, truth_of, write
 from support.row_calls import (
     FORMS,
@@ -337,7 +340,7 @@ def test_copies_of_an_item_among_ties(duplicates: Any, expected: float) -> None:
 # Long blocks and long users
 
 
-LONG = ["hits@3", "hit_rate@3", "precision", "f1@7", "r_precision", "mrr", "mrr@5", "arhr@9", "map", "map@20"]
+LONG = ["hits@3", "hit_rate@3", "precision@9", "f1@7", "r_precision", "mrr", "mrr@5", "arhr@9", "map", "map@20"]
 LONG += ["map(denominator=hits)@15", "dcg", "ndcg", "ndcg@10", "ndcg(gain=exp2)@30", "rbp(p=0.5)", "mcc@12"]
 
 
@@ -702,9 +705,71 @@ def test_users_are_counted_by_what_befell_them() -> None:
     assert fastrec.evaluate_scores(labels, [0.5] * 8, indptr).to_dict()["users"]["total"] == 5
 
 
+UNORDERED = ["f_beta(beta=2)", "recall(denominator=listed)", "f1(average=means)", "cg(gain=exp2)", "cg(gain=binary)"]
+UNORDERED += [
+    "precision(average=pooled)",
+    "hit_rate(mean=geometric)",
+    "utility(a=2)",
+    "f1_score",
+    "mar(denominator=hits)",
+]
+
+
+def spoilt(text: str) -> str:
+    """Return the error of a metric of a log without users."""
+    with pytest.raises(fastrec.MetricError, match="without a cut-off counts all rows of a user") as caught:
+        fastrec.evaluate_scores([1, 0, 0], [0.9, 0.1, 0.2], metrics=text)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("text", [*COUNTS_ALL, *UNORDERED])
+def test_metrics_that_no_score_changes_are_errors(text: str) -> None:
+    """The best model and the worst had the same number: without a cut-off, such a metric counts all rows."""
+    call = parse(text)
+    cut = replace(call, k=10)
+    assert f"{cut.text} counts the first 10 rows" in spoilt(text)
+    at_threshold = f"{call.metric.name}({'beta=2, ' if 'beta=2' in text else ''}threshold=0.5)"
+    has_threshold = call.metric.name in DECLARED["rows"]
+    assert has_threshold == ("threshold=0.5" in spoilt(text))
+    own = [cut.text, *([parse(at_threshold).text] if has_threshold else [])]
+    assert all(name in spoilt(text) for name in own)
+    rows = ([1, 0, 0], [0.9, 0.1, 0.2], [0, 3])
+    assert list(fastrec.evaluate_scores(*rows, own, n_items=20)) == own
+    assert list(fastrec.evaluate_scores(*rows, text, k=2, n_items=20)) == [replace(call, k=2).text]
+    for refused in (lambda: fastrec.ScoreEvaluator([text]), lambda: fastrec.evaluate_scores(*rows, ["auc", text])):
+        with pytest.raises(fastrec.MetricError, match="without a cut-off"):
+            refused()
+    with pytest.raises(fastrec.MetricError, match="without a cut-off"):
+        fastrec.compare_scores(rows[0], {"a": rows[1], "b": rows[1]}, [text], user_ids=[1, 1, 1])
+
+
+def test_only_metrics_that_no_score_changes_are_errors() -> None:
+    """Each other metric has two values on two orders of some rows; counts that describe a log stay."""
+    labels, draw = [1, 0, 0, 1, 0, 1], np.random.default_rng(0)
+    orders = [draw.permutation(6) for _ in range(9)]
+    for name, metric in DECLARED["lists"].items():
+        if name in COUNTS_ALL or name in (*OF_ITEMS, *OF_JUDGEMENTS):
+            continue
+        needed = ", ".join(f"{option.name}=1" for option in metric.options.values() if option.required)
+        text = f"{name}({needed})" if needed else name
+        found = [fastrec.evaluate_scores(labels, order, [0, 6], text, n_items=9)[text] for order in orders]
+        assert len(set(found)) > 1 or metric.direction.kind == "none", text
+
+
+def test_a_metric_of_your_own_that_no_score_changes_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(DECLARED, "lists", dict(DECLARED["lists"]))
+    declared = {"found": lambda s: s.hits / s.n_rel, "first": lambda s: s.first_reciprocal, "long": lambda s: s.n_rec}
+    for name, formula in declared.items():
+        fastrec.ranking_metric(range=(0, None), name=name)(formula)
+    assert "found@10" in spoilt("found")
+    assert "threshold" not in spoilt("found")
+    report = fastrec.evaluate_scores([1, 0, 0], [0.9, 0.1, 0.2], [0, 3], ["found@1", "first", "long"])
+    assert dict(report) == {"found@1": 1.0, "first": 1.0, "long": 3.0}
+
+
 def test_keys_come_out_sorted() -> None:
     report = fastrec.evaluate_scores(
-        [1, 0, 0, 1, 1], [1, 2, 3, 4, 5], metrics="hits", user_ids=(["b", "a", "b", "a", "b"], [2, 1, 1, 1, 2])
+        [1, 0, 0, 1, 1], [1, 2, 3, 4, 5], metrics="mrr", user_ids=(["b", "a", "b", "a", "b"], [2, 1, 1, 1, 2])
     )
     assert report.user_ids is not None
     assert report.user_ids.tolist() == [("a", 1), ("b", 1), ("b", 2)]
@@ -813,14 +878,14 @@ BAD: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "no_truth unknown": ({"no_truth": "any"}, fastrec.InputError, "no_truth must be one of"),
     "min_gain 0": ({"min_gain": 0}, fastrec.InputError, "min_gain"),
     "min_gain a text": ({"min_gain": "a"}, fastrec.InputTypeError, "min_gain"),
-    "no n_items": ({"metrics": "accuracy"}, fastrec.MetricError, "n_items"),
-    "n_items small": ({"metrics": "accuracy", "n_items": 1}, fastrec.InputError, "n_items = 1"),
+    "no n_items": ({"metrics": "accuracy@2"}, fastrec.MetricError, "n_items"),
+    "n_items small": ({"metrics": "accuracy@2", "n_items": 1}, fastrec.InputError, "n_items = 1"),
     "weights of rows in lists": (
         {"metrics": ["gauc", "ndcg@3", "mrr"], "sample_weight": [1, 1, 1]},
         fastrec.MetricError,
         "sample_weight.*ndcg@3, mrr",
     ),
-    "grade past a table": ({"metrics": "cg(gain=[0, 1])", "labels": [1, 2, 0]}, fastrec.InputError, "gain table"),
+    "grade past a table": ({"metrics": "cg(gain=[0, 1])@2", "labels": [1, 2, 0]}, fastrec.InputError, "gain table"),
     "grade above max_gain": ({"metrics": "err(max_gain=1)", "labels": [1, 2, 0]}, fastrec.InputError, "max_gain"),
     "n_threads": ({"n_threads": 0}, fastrec.InputError, "n_threads"),
     "progress": ({"progress": 3}, fastrec.InputTypeError, "progress"),

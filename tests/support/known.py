@@ -15,3 +15,6 @@ OF_JUDGEMENTS = [
     or name in ("ordered_pair_accuracy", "ndpm")
 ]
 """Metrics of lists with statistics of a provider, which scored rows do not have."""
+COUNTS_ALL = ("hits", "hit_rate", "precision", "recall", "f_beta", "f1", "cg", "accuracy", "specificity", "fallout")
+COUNTS_ALL += ("mcc", "utility", "set_ap", "mar")
+"""Metrics of lists that do not depend on the order of a list without a cut-off."""

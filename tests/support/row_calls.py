@@ -14,7 +14,7 @@ from fastrec.metrics.calls import parse
 from fastrec.metrics.declaration import COMMON_OPTIONS
 from fastrec.metrics.plan import Asked, Plan, make_plan
 from support import score_oracle
-from support.known import OF_ITEMS, OF_JUDGEMENTS
+from support.known import COUNTS_ALL, OF_ITEMS, OF_JUDGEMENTS
 from support.list_calls import NUMBERS, TABLES, Ask, flat, same, write
 from support.oracle import Result
 from support.strategies import ScoredLog
@@ -52,6 +52,8 @@ def asks_of(metric: dict[str, Any]) -> list[Ask]:
     min_gains = [None] if metric["name"] in score_oracle.ERRORS else MIN_GAINS
     asks = []
     for values, k, min_gain in itertools.product(itertools.product(*choices), cutoffs, min_gains):
+        if k is None and metric["kind"] == "ranking" and metric["name"] in COUNTS_ALL:
+            continue  # an error: no score changes them
         options = {name: value for name, value in zip(own, values, strict=True) if value is not None}
         if min_gain is not None:
             options["min_gain"] = min_gain

@@ -8,7 +8,7 @@ import ast
 import math
 from typing import Any, NamedTuple
 
-from support.known import OF_JUDGEMENTS
+from support.known import COUNTS_ALL, OF_JUDGEMENTS
 
 Recs = list[list[int]]
 Truth = list[list[tuple[int, float]]]
@@ -705,10 +705,11 @@ def repeated(user: ScoredUser, times: int) -> ScoredUser:
 
 
 def as_scored(case: Case) -> ScoredCase | None:
-    """Return the same lists and truth as scored rows; None if a relevant item is in no list, or the metric or the call
-    is about lists."""
+    """Return the same lists and truth as scored rows; None if a relevant item is in no list, if the metric or the call
+    is about lists, or if no score changes the metric."""
     call = dict(case.call)
-    if case.metric.partition("(")[0].partition("@")[0] in OF_JUDGEMENTS:
+    name = case.metric.partition("(")[0].partition("@")[0]
+    if name in OF_JUDGEMENTS or (name in COUNTS_ALL and "@" not in case.metric):
         return None
     scores = call.pop("scores", [[float(-rank) for rank in range(len(items))] for items in case.recs])
     labels = [[dict(rows).get(item, 0.0) for item in items] for items, rows in zip(case.recs, case.truth, strict=True)]
