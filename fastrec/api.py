@@ -294,8 +294,8 @@ def evaluate_model(
     A sample of one item for each user:
 
     >>> fastrec.evaluate_model((users, items), [[1], [2]], "recall@1", negatives=1, seed=7)
-    metric      mean  ± 95 %  users
-    recall@1  0.5000  0.9800      2
+    metric      mean    95 % interval  users
+    recall@1  0.5000  0.0945 – 0.9055      2
     2 of 2 users counted
     lists in the order of their scores; all gains 1
     warning: sampled: ranks are among 1 item drawn uniformly for each user (seed 7) and relevant ones, not among all

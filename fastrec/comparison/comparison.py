@@ -73,32 +73,32 @@ class Comparison(Published):
 
     Examples
     --------
-    >>> truth = [[1], [2], [3], [4]]
-    >>> a = fastrec.evaluate([[1, 9], [2, 9], [9, 3], [4, 9]], truth, "mrr", per_user=True)
-    >>> b = fastrec.evaluate([[9, 1], [9, 2], [9, 3], [9, 4]], truth, "mrr", per_user=True)
+    >>> truth = [[1], [2], [3], [4], [5], [6], [7], [8]]
+    >>> lists = [[1, 9], [2, 9], [3, 9], [4, 9], [5, 9], [6, 9], [7, 9], [9, 8]]
+    >>> a = fastrec.evaluate(lists, truth, "mrr", per_user=True)
+    >>> b = fastrec.evaluate([[9, item] for item in range(1, 9)], truth, "mrr", per_user=True)
     >>> fastrec.compare({"new": a, "old": b}, baseline="old")
     metric  system  baseline  difference            interval  corrected p
-    mrr        new       old     +0.3750  +0.1300 to +0.6200      0.2500
+    mrr        new       old     +0.4375  +0.2897 to +0.5853    ≤ 0.0156*
     <BLANKLINE>
-    metric  system    mean  baseline    mean       p  wins  ties  losses
-    mrr        new  0.8750       old  0.5000  0.2500     3     1       0
+    metric  system    mean  baseline    mean         p  wins  ties  losses
+    mrr        new  0.9375       old  0.5000  ≤ 0.0156     7     1       0
     test=randomization, at most 10,000 rounds, seed 0; correction=holm; intervals of 95 %
-    4 users compared
+    8 users compared
+    significant (*): a corrected p-value of at most 0.05
 
     In Markdown, too, * marks significant rows:
 
-    >>> b = fastrec.evaluate([[1], [9], [9], [9]], truth, "mrr", per_user=True)
-    >>> a = fastrec.evaluate([[1], [2], [3], [4]], truth, "mrr", per_user=True)
-    >>> print(fastrec.compare({"new": a, "old": b}, baseline="old", test="t", level=0.9).to_markdown())
+    >>> print(fastrec.compare({"new": a, "old": b}, baseline="old").to_markdown())
     ... # doctest: +NORMALIZE_WHITESPACE
-    | metric | system | baseline | mean | baseline mean | difference | 90 % interval | p | p corrected
+    | metric | system | baseline | mean | baseline mean | difference | 95 % interval | p | p corrected
     | wins | ties | losses | users |
     | --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
-    | mrr | new | old | 1.0000 | 0.2500 | +0.7500 | +0.1617 to +1.3383 | 0.0577 | 0.0577* | 3 | 1 | 0 | 4 |
+    | mrr | new | old | 0.9375 | 0.5000 | +0.4375 | +0.2897 to +0.5853 | ≤ 0.0156 | ≤ 0.0156* | 7 | 1 | 0 | 8 |
     <BLANKLINE>
-    - test=t; correction=holm; intervals of 90 %
-    - 4 users compared
-    - significant (*): a corrected p-value of at most 0.1
+    - test=randomization, at most 10,000 rounds, seed 0; correction=holm; intervals of 95 %
+    - 8 users compared
+    - significant (*): a corrected p-value of at most 0.05
     """
 
     rows: tuple[ComparisonRow, ...]

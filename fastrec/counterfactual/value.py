@@ -13,10 +13,10 @@ from fastrec._version import __version__
 from fastrec.counterfactual.sums import SMALLEST_WEIGHT, SlateSums
 from fastrec.exceptions import InputError, InputTypeError, shown
 from fastrec.kernels import weights as kernels
-from fastrec.report.estimates import Estimate
+from fastrec.report.estimates import Estimate, with_intervals
 from fastrec.report.plain import plain_document
 from fastrec.show.charts import line_chart
-from fastrec.show.numbers import DASH, figures, one_figure, shown_count, with_interval
+from fastrec.show.numbers import DASH, figures, one_figure, shown_count
 from fastrec.show.plots import draw_values
 from fastrec.show.shown import Exported
 from fastrec.show.tables import Chart, Lead, Section, Table, warning_lines, with_notes
@@ -105,8 +105,8 @@ class PolicyEstimate(PolicyResult):
     Examples
     --------
     >>> fastrec.policy_value([1, 0, 0, 1], [0.5, 0.5, 0.25, 0.5], [0.5, 0.25, 0.5, 0.75], [0, 2, 4])
-    estimator   value    95 % interval  mean weight  largest  ESS
-    iips       1.2500  0.7600 – 1.7400       1.2500   2.0000  3.3
+    estimator   value     95 % interval  mean weight  largest  ESS
+    iips       1.2500  -1.9266 – 4.4266       1.2500   2.0000  3.3
     2 slates, 4 rows; values are per slate
     """
 
@@ -132,11 +132,11 @@ class PolicyEstimate(PolicyResult):
         return self._sums.estimator.unit
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """Return the normal interval: value - z * std_error, value + z * std_error. NaN without an error.
+        """Return Student's interval, value ± t * std_error, by the number of slates. NaN without an error.
 
         >>> low, high = fastrec.policy_value([1, 0, 1], [0.5] * 3, [0.5] * 3, estimator="ips").interval()
         >>> round(low, 4), round(high, 4)
-        (0.0133, 1.32)
+        (-0.7676, 2.1009)
         """
         return self._estimate().interval(level)
 
@@ -198,9 +198,9 @@ class PolicyEstimates(PolicyResult, dict[str, PolicyEstimate]):
     --------
     >>> given = [1, 0, 0, 1], [0.5, 0.5, 0.25, 0.5], [0.5, 0.25, 0.5, 0.75], [0, 2, 4]
     >>> fastrec.policy_value(*given, estimator=["iips", "sniips"])
-    estimator   value    95 % interval  mean weight  largest  ESS
-    iips       1.2500  0.7600 – 1.7400       1.2500   2.0000  3.3
-    sniips     1.0833  0.9472 – 1.2194       1.2500   2.0000  3.3
+    estimator   value     95 % interval  mean weight  largest  ESS
+    iips       1.2500  -1.9266 – 4.4266       1.2500   2.0000  3.3
+    sniips     1.0833   0.2010 – 1.9657       1.2500   2.0000  3.3
     2 slates, 4 rows; values are per slate
     """
 
@@ -370,19 +370,18 @@ def _counts(found: PolicyEstimate) -> list[str]:
 
 def _of_weights(results: Sequence[PolicyEstimate]) -> Table:
     head = ["estimator", "weights", "effective sample size", "mean weight, ± 95 %", "largest", "clip", "clipped rows"]
+    weights = with_intervals([Estimate(one.mean_weight, one.mean_weight_error, one.slates)] for one in results)
     rows = [
         [
             one.estimator,
             shown_count(one.weights),
             _size(one),
-            with_interval(
-                one.mean_weight, *Estimate(one.mean_weight, one.mean_weight_error, 0).interval(), symmetric=True
-            ),
+            *weight,
             one_figure(one.max_weight),
             DASH if one.clip is None else f"{one.clip:g}",
             shown_count(one.clipped),
         ]
-        for one in results
+        for one, weight in zip(results, weights, strict=True)
     ]
     return Table("Weights", head, rows, n_narrow=3)
 

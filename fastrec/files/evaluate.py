@@ -93,10 +93,11 @@ def evaluate_files(
     ...     _ = lists.write_text("user_id,item_id\nann,x\nann,y\nbob,x\n")
     ...     _ = truth.write_text("user_id,item_id\nann,y\nbob,z\n")
     ...     fastrec.evaluate_files(lists, truth, ["recall@2", "mrr"])
-    metric      mean  ± 95 %  users
-    recall@2  0.5000  0.9800      2
-    mrr       0.2500  0.4900      2
+    metric      mean    95 % interval  users
+    recall@2  0.5000  0.0945 – 0.9055      2
+    mrr       0.2500  0.0000 – 1.0000      2
     2 of 2 users counted
+    mrr: few users with a hit: the interval may be too narrow
     lists in the order of their rows; all gains 1
     """
     asked: dict[str, Any] = {**dict.fromkeys(arguments_of(FileOptions)), **given}

@@ -103,10 +103,11 @@ class Report(Published, ReportValues):
     >>> import fastrec
     >>> report = fastrec.evaluate([[1, 2, 3], [4, 5, 6]], [[2, 9], [4, 5]], ["precision@2", "hits@2"])
     >>> report
-    metric         mean  ± 95 %  users
-    precision@2  0.7500  0.4900      2
-    hits@2       1.5000  0.9800      2
+    metric         mean    95 % interval  users
+    precision@2  0.7500  0.0000 – 1.0000      2
+    hits@2       1.5000  0.0000 – 7.8531      2
     2 of 2 users counted
+    precision@2, hits@2: few users with a hit: the interval may be too narrow
     >>> report["precision@2"]
     0.75
     >>> dict(report)
@@ -203,8 +204,9 @@ class Report(Published, ReportValues):
         NaN becomes None, an infinity the string "Infinity" or "-Infinity". Group labels become strings.
 
         >>> import fastrec
-        >>> fastrec.evaluate([[1, 2, 3]], [[2, 9]], ["precision@2"]).to_dict()["metrics"]
-        {'precision@2': {'mean': 0.5, 'std_error': None, 'users': 1}}
+        >>> document = fastrec.evaluate([[1, 2, 3]], [[2, 9]], ["precision@2"]).to_dict()
+        >>> {name: document["metrics"]["precision@2"][name] for name in ("mean", "std_error", "users")}
+        {'mean': 0.5, 'std_error': None, 'users': 1}
         """
         document = {
             "schema": SCHEMA,

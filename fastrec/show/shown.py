@@ -67,7 +67,9 @@ class Shown(ABC):
         >>> print(fastrec.evaluate([[1, 2], [3, 4]], [[1], [9]], ["hits@1"]).to_markdown())
         | metric | mean | 95 % interval | users |
         | --- | ---: | ---: | ---: |
-        | hits@1 | 0.5000 | -0.4800 – 1.4800 | 2 |
+        | hits@1 | 0.5000 | 0.0000 – 6.8531 | 2 |
+        <BLANKLINE>
+        - hits@1: few users with a hit: the interval may be too narrow
         """
         return as_markdown(self._tables())
 
@@ -104,7 +106,7 @@ class Exported(Shown):
         \toprule
         metric & mean & 95 \% interval & users \\
         \midrule
-        hit\_rate@1 & 0.5000 & $-$0.4800 -- 1.4800 & 2 \\
+        hit\_rate@1 & 0.5000 & 0.0945 -- 0.9055 & 2 \\
         \bottomrule
         \end{tabular}
         """
@@ -168,13 +170,15 @@ class Published(Exported):
         >>> print(report.to_markdown())
         | metric | mean | 95 % interval | users |
         | --- | ---: | ---: | ---: |
-        | hits@1 | 0.5000 | -0.4800 – 1.4800 | 2 |
+        | hits@1 | 0.5000 | 0.0000 – 6.8531 | 2 |
+        <BLANKLINE>
+        - hits@1: few users with a hit: the interval may be too narrow
         >>> print(report.to_markdown(form="paper"))
         | users | hits@1 |
         | --- | ---: |
-        | all | 0.5000 ±0.9800 |
+        | all | 0.5000 (0.0000 – 6.8531) |
         <BLANKLINE>
-        Table: Means over 2 users ± half of the 95 % interval.
+        Table: Means over 2 users with 95 % intervals.
         """
         check_choice("form", form, FORMS)
         return super().to_markdown() if form == "full" else as_markdown_with_caption(self._paper())
@@ -191,11 +195,11 @@ class Published(Exported):
         \toprule
         metric & mean & 95 \% interval & users \\
         \midrule
-        hit\_rate@1 & 0.5000 & $-$0.4800 -- 1.4800 & 2 \\
+        hit\_rate@1 & 0.5000 & 0.0945 -- 0.9055 & 2 \\
         \bottomrule
         \end{tabular}
         >>> print(report.to_latex(form="paper").splitlines()[2])
-        \caption{Means over 2 users $\pm$ half of the 95 \% interval.}
+        \caption{Means over 2 users with 95 \% intervals.}
         """
         check_choice("form", form, FORMS)
         return super().to_latex() if form == "full" else as_latex_float(self._paper())
