@@ -20,7 +20,7 @@ from fastrec.metrics.directions import Direction
 from fastrec.policies import LEFT_OUT, NO_RECS, NO_TRUTH, NO_TRUTH_OF_ROWS, ONE_CLASS, Policy
 from fastrec.report.definitions import known_call
 from fastrec.report.doubts import describe_sample
-from fastrec.report.estimates import with_intervals
+from fastrec.report.estimates import Estimate, with_intervals
 from fastrec.report.tables import (
     about_intervals,
     estimated,
@@ -32,7 +32,6 @@ from fastrec.report.tables import (
 from fastrec.show.numbers import (
     DASH,
     Gap,
-    one_figure,
     share,
     shown_count,
     shown_difference,
@@ -49,7 +48,6 @@ if TYPE_CHECKING:
     from fastrec.counterfactual.value import PolicyEstimates
     from fastrec.explanation.explanation import Explanation
     from fastrec.feedback.result import Drift
-    from fastrec.report.estimates import Estimate
     from fastrec.report.report import Report
 
 __all__ = [
@@ -110,16 +108,11 @@ def _numbers_of_users(estimates: Mapping[str, Estimate]) -> str:
     return DASH.join(map(shown_count, dict.fromkeys((found[0], found[-1]))))
 
 
-def _with_interval(estimate: Estimate) -> str:
-    ((text,),) = with_intervals([[estimate]])
-    return text
-
-
 def _about_intervals(report: Report) -> Iterator[str]:
     yield from about_intervals(report)
     groups = [one for by_label in _groups(report).values() for label in by_label.values() for one in label.values()]
     if any(one.users == 1 for one in groups):
-        yield "no ± for a group of one user"
+        yield "no interval for a group of one user"
 
 
 def _groups(report: Report) -> dict[str, dict[Any, Any]]:
@@ -260,9 +253,10 @@ def _means(found: Comparison, reports: Mapping[str, Report]) -> Table:
 
 def _means_by_pair(found: Comparison, reports: Mapping[str, Report]) -> Table:
     """Return a table with a row per pair, for pairs over different users."""
+    means = with_intervals(_means_of_pair(row, reports).values() for row in found.rows)
     cells = [
-        [row.metric, row.system, row.baseline, *_means_of_pair(row, reports).values(), shown_count(row.users)]
-        for row in found.rows
+        [row.metric, row.system, row.baseline, *own, shown_count(row.users)]
+        for row, own in zip(found.rows, means, strict=True)
     ]
     head = ["metric", "system", "baseline", "mean", "baseline mean", "users"]
     return Table("means over the users of each pair", head, cells, 3)
@@ -272,7 +266,7 @@ def _means_by_system(found: Comparison, reports: Mapping[str, Report]) -> Table:
     """Return a table with a column per system, for pairs over the same users. It includes metrics not compared."""
     metrics = {row.metric for row in found.rows} | set(found.left_out)
     means = {
-        (metric, system): _with_interval(report.estimates[metric])
+        (metric, system): report.estimates[metric]
         for system, report in reports.items()
         for metric in report
         if metric in metrics
@@ -280,17 +274,18 @@ def _means_by_system(found: Comparison, reports: Mapping[str, Report]) -> Table:
     for row in found.rows:
         means |= {(row.metric, system): mean for system, mean in _means_of_pair(row, reports).items()}
     shown = [metric for metric in next(iter(reports.values())) if metric in metrics]
-    return Table("", ["mean", *reports], [[metric, *(means[metric, name] for name in reports)] for metric in shown])
+    cells = with_intervals([means[metric, name] for name in reports] for metric in shown)
+    return Table("", ["mean", *reports], [[metric, *own] for metric, own in zip(shown, cells, strict=True)])
 
 
-def _means_of_pair(row: ComparisonRow, reports: Mapping[str, Report]) -> dict[str, str]:
-    """Return both means over the compared users, with a margin if these are all users of the system."""
+def _means_of_pair(row: ComparisonRow, reports: Mapping[str, Report]) -> dict[str, Estimate]:
+    """Return both means over the compared users, with an error if these are all users of the system."""
     means = {row.system: row.mean, row.baseline: row.baseline_mean}
     estimates = {name: estimate_in(reports[name], row.metric, row.grouping, row.group) for name in means}
     return {
-        name: _with_interval(estimates[name])
+        name: estimates[name]
         if row.ties is None or estimates[name].users == row.users
-        else one_figure(mean)
+        else Estimate(mean, math.nan, row.users)
         for name, mean in means.items()
     }
 
@@ -462,10 +457,11 @@ def draw_demo(console: Console, reports: Mapping[str, Report], found: Comparison
     sheet.line()
 
     def draw_means(title: str, metrics: Iterable[str], notes: Sequence[str] = ()) -> None:
-        rows = [
-            [name, *(_compared(compared[name], found, reports) if name in compared else _not_compared(name, reports))]
+        pairs = [
+            _compared(compared[name], found, reports) if name in compared else _not_compared(name, reports)
             for name in metrics
         ]
+        rows = [[name, *cells] for name, cells in zip(metrics, _cells_of_pairs(pairs), strict=True)]
         sheet.table(Table("", [title, first, second, "difference"], rows, notes=notes))
         sheet.line()
 
@@ -473,12 +469,11 @@ def draw_demo(console: Console, reports: Mapping[str, Report], found: Comparison
     draw_means("catalogue", CATALOGUE, [f"{name.partition('@')[0]}: {words}" for name, words in CATALOGUE.items()])
     main_metric = ACCURACY[0]
     for grouping, own in found.segments.items():
-        rows = [
-            [str(row.group), shown_count(row.users), *_compared(row, found, reports)]
-            for row in own
-            if row.metric == main_metric and row.users  # users without a truth have no value
-        ]
-        sheet.table(Table("", [f"{main_metric} by {grouping}", "users", first, second, "difference"], rows), (1,))
+        inside = [row for row in own if row.metric == main_metric and row.users]  # users without a truth have no value
+        cells = _cells_of_pairs([_compared(row, found, reports) for row in inside])
+        rows = [[str(row.group), shown_count(row.users), *pair] for row, pair in zip(inside, cells, strict=True)]
+        title = f"{main_metric} by {grouping}"
+        sheet.table(Table(title, [grouping, "users", first, second, "difference"], rows), (1,))
     sheet.line()
     untested = [f"{metric}: {why}" for metric, why in found.left_out.items()]
     mark = meaning_of_mark(found.settings["level"])
@@ -500,15 +495,21 @@ def draw_demo(console: Console, reports: Mapping[str, Report], found: Comparison
             sheet.line(f"  {line}", "bold")
 
 
-def _compared(row: ComparisonRow, found: Comparison, reports: Mapping[str, Report]) -> list[str]:
+def _compared(row: ComparisonRow, found: Comparison, reports: Mapping[str, Report]) -> tuple[Estimate, Estimate, str]:
     """Return the means of baseline and system over the compared users, and their difference, * if significant."""
     means = _means_of_pair(row, reports)
     mark = "*" if found.is_significant(row) else " "
-    return [means[row.baseline], means[row.system], f"{CELLS['difference'](row)}{mark}"]
+    return means[row.baseline], means[row.system], f"{CELLS['difference'](row)}{mark}"
 
 
-def _not_compared(metric: str, reports: Mapping[str, Report]) -> list[str]:
-    """Return the same cells for a metric without a test: the means of the reports, and their difference."""
+def _not_compared(metric: str, reports: Mapping[str, Report]) -> tuple[Estimate, Estimate, str]:
+    """Return the same for a metric without a test: the means of the reports, and their difference."""
     one, other = (report.estimates[metric] for report in reports.values())
     gap = Gap(other.mean - one.mean, math.nan, math.nan)
-    return [_with_interval(one), _with_interval(other), f"{shown_difference(gap)[0]} "]
+    return one, other, f"{shown_difference(gap)[0]} "
+
+
+def _cells_of_pairs(pairs: Sequence[tuple[Estimate, Estimate, str]]) -> list[list[str]]:
+    """Return the cells of a table of such pairs."""
+    cells = with_intervals(pair[:2] for pair in pairs)
+    return [[*own, pair[2]] for own, pair in zip(cells, pairs, strict=True)]

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from fastrec.checks import check_choice, check_level, check_progress, listed_in_order, some_names, with_article
+from fastrec.checks import check_choice, check_level, check_progress, counted, listed_in_order, some_names, with_article
 from fastrec.comparison.comparison import Comparison, Correction, Missing, Test
 from fastrec.comparison.pairing import PairedValues, listed_names
 from fastrec.comparison.row import ComparisonRow
@@ -149,9 +149,9 @@ def compare(
             if progress is not None:
                 progress(next(done), n_rows)
         found[grouping] = tuple(_judged(rows, settings))
-    overall = found.pop(None)
     late = [*_warnings_of_tests(found, settings), *_warnings_of_resolution(found, settings)]
     warn(late)
+    overall = found.pop(None)
     warnings = _warnings_of(systems)
     by_group = {str(name): rows for name, rows in found.items() if rows}
     estimates = {name: report.estimates for name, report in systems.items()}
@@ -199,11 +199,11 @@ def _warnings_of_resolution(
                 test,
                 f" gives p-values of at least {least:.2g}, and ",
                 Argument("correction", (settings["correction"],)),
-                f" has {len(rows):,} rows: take more ",
+                f" has {counted(len(rows), 'row')}: take more ",
                 more,
-                ", ",
+                ", " if len(rows) > 1 else " or ",
                 Argument("test", ("t",)),
-                ", or fewer rows",
+                ", or fewer rows" if len(rows) > 1 else "",
             )
 
 

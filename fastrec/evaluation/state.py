@@ -379,7 +379,7 @@ class GroupSums(NamedTuple):
     def _degrees(self, value: Value, n: int) -> float:
         """Return the degrees of freedom of an error over n users; with weights n is their effective number."""
         if not self.plan.weighted:
-            return n - 1
+            return float(n - 1)
         weight = self.plan.weight_position(value.condition)
         return kish_size(self._sum(weight), self._sum(weight, 1)) - 1
 

@@ -140,8 +140,8 @@ class ReportValues(Mapping[str, float]):
         ``method="standard"`` is `Estimate.interval`: Student's, or Wilson's for values that are all 0 or 1, cut to the
         range of the metric. For a ratio of sums, such as a pooled metric or `gauc`, the standard error is that of the
         delta method. ``method="bootstrap"`` draws users with replacement ``n_rounds`` times (Efron 1979) and takes
-        percentiles, which are too narrow for few users. It needs per-user values, and a metric that is their plain
-        mean. A seed gives the same bits for any number of threads.
+        expanded percentiles (Hesterberg 2015), which may be too narrow below 20 users. It needs per-user values, and a
+        metric that is their plain mean. A seed gives the same bits for any number of threads.
 
         >>> import fastrec
         >>> recs, truth = [[1, 2, 3], [4, 5, 6]], [[2, 9], [4, 5]]

@@ -37,6 +37,7 @@ Console = pytest.importorskip("rich.console").Console
 LISTS = "user_id,item_id,rank\n1,10,1\n1,11,2\n2,10,2\n2,12,1\n3,10,1\n"
 TRUTH = "user_id,item_id,gain,country\n1,10,1,NL\n2,10,3,BE\n4,12,2,NL\n"
 SECOND = 1 / math.log2(3)  # the discount of rank 2
+INTERVAL = r"(?: ±[0-9.]+| \([0-9.]+ – [0-9.]+\))?"  # after a mean
 
 
 @pytest.fixture
@@ -234,9 +235,11 @@ def test_the_table_for_people(folder):
     assert result.stderr == ""
     lines = result.stdout.splitlines()
     assert lines[0].split() == ["metric", "mean", "95", "%", "interval", "users"]
-    assert re.fullmatch(r"mrr@10 +0\.5000 +-0\.0658 – 1\.0658 +3", lines[2])
+    assert re.fullmatch(r"mrr@10 +0\.5000 +0\.0000 – 1\.0000 +3", lines[2])
     assert any(re.fullmatch(r"BE +1 +0\.5000 +1\.0000", line) for line in lines)
-    assert any(re.fullmatch(r"NL +2 +0\.5000 ±0\.9800 +0\.5000 ±0\.9800", line) for line in lines)
+    assert any(
+        re.fullmatch(r"NL +2 +0\.5000 \(0\.0945 – 0\.9055\) +0\.5000 \(0\.0000 – 6\.8531\)", line) for line in lines
+    )
     assert lines[-6:] == [
         "3 of 4 users evaluated",
         "1 without a relevant item, left out",
@@ -255,10 +258,15 @@ def test_json(folder):
     found = json.loads(result.stdout, parse_constant=pytest.fail)
     assert found["schema"] == 1
     assert found["fastrec"] == fastrec.__version__
-    assert found["metrics"] == {"mrr": {"mean": 0.5, "std_error": pytest.approx(math.sqrt(1 / 12)), "users": 3}}
+    few = "few users with a hit: the interval may be too narrow"
+    of_all = {"mean": 0.5, "std_error": pytest.approx(math.sqrt(1 / 12)), "users": 3, "degrees": 2, "kind": "student"}
+    of_all |= {"range": [0, 1], "note": few, "low": 0, "high": 1}
+    assert found["metrics"] == {"mrr": of_all}
     assert found["users"] == {"total": 4, "evaluated": 3, "no_truth": 1, "no_recs": 1}
-    rest = {"mean": 0.5, "std_error": pytest.approx(0.5), "users": 2}
-    assert found["groups"]["country"]["BE"] == {"mrr": {"mean": 0.5, "std_error": None, "users": 1, "rest": rest}}
+    rest = of_all | {"std_error": pytest.approx(0.5), "users": 2, "degrees": 1, "kind": "wilson", "note": ""}
+    rest |= {"low": pytest.approx(0.0945, abs=1e-4), "high": pytest.approx(0.9055, abs=1e-4)}  # of one hit of two
+    one = of_all | {"std_error": None, "users": 1, "degrees": 0, "note": "", "low": None, "high": None, "rest": rest}
+    assert found["groups"]["country"]["BE"] == {"mrr": one}
     assert found["settings"]["no_recs"] == "zero"
     assert {"data", "groups"} <= set(found)
 
@@ -266,7 +274,7 @@ def test_json(folder):
 def test_csv(folder):
     rows = list(csv.DictReader(io.StringIO(evaluate("-m", "mrr,hits", "--by", "country", "--format", "csv").stdout)))
     gap = ["difference", "difference_low", "difference_high"]
-    assert list(rows[0]) == ["metric", "mean", "std_error", "low", "high", "users", "grouping", "group", *gap]
+    assert list(rows[0]) == ["metric", "mean", "std_error", "low", "high", "users", "note", "grouping", "group", *gap]
     assert [(row["metric"], row["mean"], row["grouping"], row["group"]) for row in rows[:4]] == [
         ("mrr", "0.5", "", ""),
         ("hits", repr(2 / 3), "", ""),
@@ -281,9 +289,9 @@ def test_markdown(folder):
     assert lines[:3] == [
         "| metric | mean | 95 % interval | users |",
         "| --- | ---: | ---: | ---: |",
-        "| mrr | 0.5000 | -0.0658 – 1.0658 | 3 |",
+        "| mrr | 0.5000 | 0.0000 – 1.0000 | 3 |",
     ]
-    assert "| N\\|L | mrr | 0.5000 | -0.4800 – 1.4800 | 2 | 0.0000 | – |" in lines
+    assert "| N\\|L | mrr | 0.5000 | 0.0945 – 0.9055 | 2 | 0.0000 | – |" in lines
 
 
 @pytest.mark.thorough(except_for="json")
@@ -837,10 +845,11 @@ def test_the_demo(folder):
     assert sorted(os.listdir("my demo")) == ["comparison.html", *(f"{name}.parquet" for name in tables)]
     assert max(map(len, result.stdout.splitlines())) <= 80
     assert "Two recommenders of a made-up shop" in Path("my demo/comparison.html").read_text(encoding="utf-8")
-    for title in ("accuracy", "catalogue", "ndcg@10 by segment +users"):
+    assert "\nndcg@10 by segment\n" in result.stdout
+    for title in ("accuracy", "catalogue", "segment"):
         assert re.search(rf"^{title} +popularity +neighbours +difference$", result.stdout, re.MULTILINE)
     for metric in ("ndcg@10", "item_coverage@10", "gini@10", "novelty@10"):
-        assert re.search(rf"^{metric}( +[0-9][0-9.]+( ±[0-9.]+)?){{2}} +[+-][0-9.]+\*?$", result.stdout, re.MULTILINE)
+        assert re.search(rf"^{metric}( +[0-9][0-9.]+{INTERVAL}){{2}} +[+-][0-9.]+\*?$", result.stdout, re.MULTILINE)
     text = " ".join(result.stdout.split())
     for metric in ("item_coverage@10", "gini@10"):  # without a mark
         assert f"{metric}: is a number of all lists together" in text
@@ -863,7 +872,7 @@ def test_the_demo(folder):
 
 def numbers_of_terminal(shown):
     """Return the means and the difference, with its mark, of each metric and segment that the demo prints."""
-    number = r"(-?[0-9][0-9.]*)(?: ±[0-9.]+)?"
+    number = rf"(-?[0-9][0-9.]*){INTERVAL}"
     line = rf"^(\S+)(?: +[0-9,]+)? +{number} +{number} +([+-]?[0-9.]+\*?)$"
     return {name: tuple(numbers) for name, *numbers in re.findall(line, shown, re.MULTILINE)}
 
@@ -1156,7 +1165,7 @@ def read_to_the_end(terminal):
 def test_a_terminal_without_the_signs(folder):
     result = command("evaluate", "recs.csv", "truth.csv", "-m", "mrr", env=os.environ | {"PYTHONIOENCODING": "latin-1"})
     assert result.returncode == 0
-    assert "-0.0658 ? 1.0658" in result.stdout
+    assert "0.0000 ? 1.0000" in result.stdout
 
 
 STREAMED = """
@@ -1353,7 +1362,7 @@ def test_compared_means_are_those_of_the_users_that_are_compared(folder):
     (folder / "few.csv").write_text("user_id,item_id,rank\n1,2,1\n1,1,2\n3,1,1\n")
     shown = run("compare", "all=all.csv", "some=some.csv", "few=few.csv", *options).stdout
     assert "means over the users of each pair" in shown and "1 to 2 users compared" in shown
-    assert re.search(r"^mrr +few +all +0\.7500 ±0\.\d+ +0\.5000 +2$", shown, re.MULTILINE)
+    assert re.search(r"^mrr +few +all +0\.7500 \(0\.\d+ – 1\.0000\) +0\.5000 +2$", shown, re.MULTILINE)
     assert re.search(r"^mrr +few +some +0\.5000 +1\.0000 +1$", shown, re.MULTILINE)
 
 
@@ -1378,7 +1387,7 @@ def test_pairs_of_different_users_with_the_same_means_are_shown_by_pair(folder):
     command = ("compare", "all.csv", "first.csv", "last.csv", "--truth", "held.csv", "-m", "mrr", "--no-recs")
     assert "means over the users of each pair" in run(*command, "skip", "--baseline", "all").stdout
     zero = run(*command, "zero").stdout
-    assert "means over the users" not in zero and re.search(r"^mrr +1\.0000.* +0\.6667.* +0\.6667", zero, re.MULTILINE)
+    assert "means over the users" not in zero and re.search(r"^mrr +1\.0000.* +0\.6667", zero, re.MULTILINE)
 
 
 def test_why_a_metric_is_left_out_speaks_of_options(folder):
@@ -1413,6 +1422,22 @@ def test_compare_fails_if_worse(two_systems):
     worse = run(*two_systems, "--baseline", "good", "--fail-if-worse", "mrr")
     assert worse.exit_code == 1 and "bad is worse than good: mrr -0.4000" in worse.stderr
     assert run(*two_systems, "--baseline", "bad", "--fail-if-worse", "mrr").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("rounds", "metric", "why"),
+    [
+        (10, "mrr", "its p-value is at least 0.091 with 40 users; take more users, or --test t"),
+        (30, "recall@1", "its p-value is at least 0.032 with 40 users, before the correction for 3 rows; take more"),
+    ],
+)
+def test_a_gate_that_cannot_fail_is_no_pass(two_systems, rounds, metric, why):
+    gate = ("-m", metric, "--baseline", "bad", "--fail-if-worse", "mrr")  # the other system is better
+    blind = run(*two_systems, *gate, "--rounds", rounds)
+    assert blind.exit_code == 2 and "no row can be significant: --test randomization gives p-values" in blind.stderr
+    assert f"fastrec: --fail-if-worse mrr cannot fail: {why}" in " ".join(blind.stderr.split())
+    assert run(*two_systems, *gate, "--rounds", rounds, "--test", "t").exit_code == 0
+    assert run(*two_systems, *gate, "--rounds", 100).exit_code == 0
 
 
 def test_of_two_systems_the_first_is_the_baseline_and_files_name_them(two_systems):

@@ -300,7 +300,10 @@ def test_saved_reports_are_compared():
     one = json.loads(good("compare", "a=a.fastrec", "b=b.fastrec", "-m", "mrr", "--format", "json"))
     assert {row["metric"] for row in one["rows"]} == {"mrr"}
     gate = ("compare", "a=a.fastrec", "b=b.fastrec", "--baseline", "a", "--fail-if-worse")
-    assert run(*gate, "mrr").exit_code == 0
+    of_few = run(*gate, "mrr")
+    assert of_few.exit_code == 2
+    assert "--fail-if-worse mrr cannot fail: its p-value is at least 0.5 with 3 users; take more" in of_few.stderr
+    assert run(*gate, "mrr", "--test", "t").exit_code == 0
     assert_fails("'hits' is not in this report", *gate, "hits")
     assert_fails("a.fastrec: 'map' is not in this report", "compare", "a=a.fastrec", "b=b.csv", *files[:2], "-m", "map")
     assert_fails("--ties is for files to evaluate", *gate[:3], "--ties", "best")

@@ -105,7 +105,7 @@ def evaluate_rows() -> None:
     histogram.add(np.array(LABELS), np.array(SCORES))
     assert_type(histogram.auc(), float)
     test: fastrec.AucTest = fastrec.auc_test(LABELS, SCORES, SCORES[::-1])
-    models: fastrec.Comparison = fastrec.compare_scores(LABELS, {"a": SCORES, "b": SCORES[::-1]}, "auc")
+    models: fastrec.Comparison = fastrec.compare_scores(LABELS, {"a": SCORES, "b": SCORES[::-1]}, "auc", test="t")
     assert_type(models.rows[0].difference, float)
     assert_type(test.p_value, float)
     assert_type([fastrec.mae(SCORES, SCORES), fastrec.mse(SCORES, SCORES), fastrec.rmse(SCORES, SCORES)], list[float])
