@@ -450,12 +450,13 @@ def compare_scores(
 
     Examples
     --------
-    >>> labels, users = [1, 0, 1, 0, 0, 1, 0, 1], [1, 1, 2, 2, 3, 3, 4, 4]
-    >>> new, old = [0.9, 0.2, 0.8, 0.3, 0.4, 0.7, 0.6, 0.5], [0.6, 0.5, 0.7, 0.8, 0.2, 0.9, 0.6, 0.1]
+    >>> labels, users = [1, 0] * 6, [1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6]
+    >>> new = [0.9, 0.2, 0.8, 0.3, 0.7, 0.4, 0.5, 0.6, 0.9, 0.1, 0.8, 0.2]
+    >>> old = [0.6, 0.5, 0.7, 0.8, 0.4, 0.9, 0.1, 0.6, 0.7, 0.3, 0.5, 0.4]
     >>> found = fastrec.compare_scores(labels, {"new": new, "old": old}, "auc", user_ids=users, baseline="old")
     >>> row = found.rows[0]
     >>> row.mean, row.baseline_mean, row.difference, row.users
-    (0.9375, 0.59375, 0.34375, 4)
+    (0.9722222222222222, 0.4305555555555556, 0.5416666666666666, 6)
     """
     from fastrec.comparison.compare import compare  # most calls need none
     from fastrec.evaluation.row_reports import check_models, reports_of_models
