@@ -85,7 +85,7 @@ def row_cells(row: ComparisonRow, names: Iterable[str], level: float, blank: str
 
 def alpha(level: float) -> float:
     """Return the largest significant p-value: 1 - level without its rounding error."""
-    return round(1 - level, 12)
+    return round(1 - level, 12) or 1 - level
 
 
 def is_at_floor(row: ComparisonRow) -> bool:

@@ -16,6 +16,7 @@ __all__ = [
     "kish_size",
     "normal_quantile",
     "one_value_interval",
+    "quantile_of_p_value",
     "student_p_value",
     "student_quantile",
     "welch_degrees",
@@ -34,20 +35,25 @@ def normal_quantile(level: float) -> float:
     return -NormalDist().inv_cdf((1 - level) / 2)
 
 
-@functools.lru_cache(maxsize=4096)
 def student_quantile(level: float, degrees: float) -> float:
     """Return how many standard errors an interval of a level reaches to both sides, by Student's distribution.
 
     Degrees of freedom below 1 count as 1, as the quantile grows without limit towards 0.
     """
-    z, degrees = normal_quantile(level), max(degrees, 1.0)
+    return quantile_of_p_value(1 - level, degrees)
+
+
+@functools.lru_cache(maxsize=4096)
+def quantile_of_p_value(p_value: float, degrees: float) -> float:
+    """Return the number of Student's distribution with a two-sided p-value, which keeps the digits of a small one."""
+    z, degrees = -NormalDist().inv_cdf(p_value / 2), max(degrees, 1.0)
     if math.isinf(degrees):
         return z
     # The tail is convex, so Newton's steps approach the quantile from below once they are there (Cornish & Fisher).
     quantile = z + (z**3 + z) / (4 * degrees) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * degrees**2)
     for _ in range(MAX_STEPS):
         tail = student_p_value(quantile, degrees)
-        step = (tail - (1 - level)) / (2 * _student_density(quantile, degrees))
+        step = (tail - p_value) / (2 * _student_density(quantile, degrees))
         quantile += step
         if not abs(step) > 1e-14 * quantile:
             break
@@ -123,7 +129,7 @@ def kish_size(weight: Fraction, squares: Fraction) -> float:
 def welch_degrees(first: float, degrees: float, second: float, other_degrees: float) -> float:
     """Return the degrees of freedom of a sum of two independent variances (Satterthwaite 1946, Welch 1947)."""
     if not first + second > 0:
-        return min(degrees, other_degrees)
+        return float(min(degrees, other_degrees))
     share = first / (first + second)  # squares of the variances themselves might vanish
     return 1 / (share * share / degrees + (1 - share) ** 2 / other_degrees)
 

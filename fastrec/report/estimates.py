@@ -96,7 +96,7 @@ class Estimate(NamedTuple):
             return float(low), float(high)
         if self.kind == "one value":
             return one_value_interval(self.mean, self.degrees_of_freedom + 1, self.range, level)
-        if not margin > 0:
+        if not self.std_error > 0:
             return math.nan, math.nan
         if self.kind == "log" and self.mean > 0:
             factor = math.exp(min(margin / self.mean, MAX_LOGARITHM))

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrec.kernels.resampling import DRAWN, DRAWS, SLICE, WORD
-from fastrec.metrics.intervals import one_value_interval, student_p_value, student_quantile
+from fastrec.metrics.intervals import one_value_interval, quantile_of_p_value, student_p_value, student_quantile
 from fastrec.runtime.extras import require
 from fastrec.runtime.launch import Kernel, launch_tasks
 
@@ -162,8 +162,8 @@ def detectable_difference(std_error: float, n: int, alpha: float, power: float) 
     """Return the smallest true difference that a two-sided test of n users at a level alpha finds with this chance."""
     if n < 2:
         return math.nan
-    of_power = math.copysign(student_quantile(abs(2 * power - 1), n - 1), power - 0.5)
-    return (student_quantile(1 - alpha, n - 1) + of_power) * std_error
+    of_power = math.copysign(quantile_of_p_value(2 * min(power, 1 - power), n - 1), power - 0.5)
+    return (quantile_of_p_value(alpha, n - 1) + of_power) * std_error
 
 
 def levels_of_steps(p_values: Sequence[float], correction: str, alpha: float) -> list[float]:

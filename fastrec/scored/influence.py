@@ -134,7 +134,7 @@ def error_of_rows(runs: Runs, slopes: Array) -> RowError:
     squares = slopes**2
     spread = (squares[:, 0] * runs.negative_squares).sum() + (squares[:, 1] * runs.positive_squares).sum()
     least = min(runs.negative_rows, runs.positive_rows)
-    return RowError(math.sqrt(float(spread) * n_rows / (n_rows - 1)), n_rows - 1, least)
+    return RowError(math.sqrt(float(spread) * n_rows / (n_rows - 1)), float(n_rows - 1), least)
 
 
 # Effects
