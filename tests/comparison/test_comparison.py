@@ -16,6 +16,7 @@ from fastrec.report.significance import TESTS, correct, pair_differences, run_te
 
 stats = pytest.importorskip("scipy.stats")
 ROUNDS = 2_000
+pytestmark = pytest.mark.filterwarnings("ignore:no row( by .*)? can be significant")  # with few users
 
 
 def reports_of(n_users=60, seed=0, names=("a", "b", "c"), **options):
@@ -57,11 +58,14 @@ def test_rows_against_plain_python():
         for name, wanted in plain(*values).items():
             assert getattr(row, name) == pytest.approx(wanted, abs=1e-12), name
         d = [a - b for a, b in zip(*values, strict=True)]
-        z = statistics.NormalDist().inv_cdf(0.975)
-        margin = z * statistics.stdev(d) / math.sqrt(len(d))
+        error, student = statistics.stdev(d) / math.sqrt(len(d)), stats.t(len(d) - 1)
+        margin = student.ppf(0.975) * error
         assert (row.low, row.high) == pytest.approx((row.difference - margin, row.difference + margin), abs=1e-12)
-        power = statistics.NormalDist().inv_cdf(0.8)
-        assert row.detectable == pytest.approx((z + power) * statistics.stdev(d) / math.sqrt(len(d)), abs=1e-12)
+        step = 0.05 / (6 - sorted(row.p_value for row in comparison.rows).index(row.p_value))  # of Holm
+        alike = [one for one in comparison.rows if one.p_value == row.p_value]
+        step = 0.05 / (0.05 / step - alike.index(row))
+        wanted = (student.ppf(1 - step / 2) + student.ppf(0.8)) * error
+        assert (row.std_error, row.detectable) == pytest.approx((error, wanted), abs=1e-12)
 
 
 def test_a_baseline_and_chosen_metrics():
@@ -77,7 +81,7 @@ def test_t_and_wilcoxon_are_those_of_scipy(n):
     student = stats.ttest_1samp(d, 0)
     interval = student.confidence_interval(0.9)
     found = run_test(d, "t", **options)
-    assert found == pytest.approx((interval.low, interval.high, student.pvalue), rel=1e-10)
+    assert found == pytest.approx((interval.low, interval.high, student.pvalue, stats.sem(d), 0), rel=1e-10)
     assert run_test(d, "wilcoxon", **options).p_value == pytest.approx(stats.wilcoxon(d).pvalue, rel=1e-10)
 
 
@@ -91,6 +95,11 @@ def test_all_signs_are_tried_if_they_are_few(n):
     assert found == pytest.approx(sum(abs(s) >= abs(d.sum()) - 1e-12 for s in sums) / 2**n, rel=1e-10)
 
 
+def expansion(n, level):
+    """Return the normal quantile of the percentiles of the expanded bootstrap (Hesterberg 2015)."""
+    return math.sqrt(n / (n - 1)) * stats.t(n - 1).ppf((1 + level) / 2)
+
+
 @pytest.mark.thorough(except_for="^bootstrap")
 @pytest.mark.parametrize("n", [40, 5000])
 @pytest.mark.filterwarnings("ignore:overflow encountered in scalar power")  # in SciPy 1.15
@@ -102,7 +111,8 @@ def test_resampling_comes_near_to_scipy(test, n):
         other = stats.permutation_test((d,), np.mean, permutation_type="samples", n_resamples=20_000, rng=2)
         assert found.p_value == pytest.approx(other.pvalue, abs=5 * math.sqrt(0.25 / 20_000))
     else:
-        other = stats.bootstrap((d,), np.mean, n_resamples=20_000, method="percentile", batch=100, rng=2)
+        level = 1 - 2 * stats.norm.cdf(-expansion(n, 0.95))
+        other = stats.bootstrap((d,), np.mean, confidence_level=level, n_resamples=20_000, method="percentile", rng=2)
         spread = d.std() / math.sqrt(n)
         assert found.low == pytest.approx(other.confidence_interval.low, abs=0.1 * spread)
         assert found.high == pytest.approx(other.confidence_interval.high, abs=0.1 * spread)
@@ -110,12 +120,15 @@ def test_resampling_comes_near_to_scipy(test, n):
 
 @pytest.mark.parametrize("n", [30, 100, 4095, 4096, 4097, 9000])
 def test_draws_have_the_moments_they_should(n):
-    """The mean of drawn sums is n times the mean, their variance n times the variance: every block, and the last."""
+    """The mean of drawn sums is n times the mean, their variance n times the variance: every block, and the last.
+
+    Percentiles of the normal quantile 1 are those of Student's quantile, expanded.
+    """
     d = np.random.default_rng(n).normal(size=n)
     found = run_test(d, "bootstrap", level=0.6827, n_rounds=20_000, seed=3, n_threads=1)
     error = d.std() / math.sqrt(n)
     assert (found.low + found.high) / 2 == pytest.approx(d.mean(), abs=0.05 * error)
-    assert (found.high - found.low) / 2 == pytest.approx(error, rel=0.04)
+    assert (found.high - found.low) / 2 == pytest.approx(error * expansion(n, 0.6827), rel=0.04)
 
 
 @pytest.mark.parametrize("test", ["randomization", "bootstrap"])
@@ -157,7 +170,9 @@ def test_users_in_any_order(test):
 def test_equal_systems_and_single_users(test):
     reports = reports_of(names=("a",))
     row = fastrec.compare({"a": reports["a"], "b": reports["a"]}, test=test).rows[0]
-    assert (row.difference, row.low, row.high, row.p_value, row.ties) == (0, 0, 0, 1, 60)
+    q = 1 - 0.025 ** (1 / 60)  # 60 users without a difference, each of which can be from -1 to 1
+    assert (row.low, row.high) == pytest.approx((-q, q), rel=1e-12)
+    assert (row.difference, row.p_value, row.ties, row.note) == (0, 1, 60, "no user differs")
     alone = fastrec.evaluate([[1]], [[1]], "mrr", per_user=True)
     row = fastrec.compare({"a": alone, "b": alone}, test=test).rows[0]
     assert row.users == 1 and math.isnan(row.p_value) and math.isnan(row.p_corrected)
@@ -506,7 +521,7 @@ def test_intervals_of_a_report():
 @pytest.mark.parametrize(
     ("arguments", "match"),
     [
-        (("mrr", 0.95, "exact"), "method must be one of normal, bootstrap; found 'exact'"),
+        (("mrr", 0.95, "exact"), "method must be one of standard, bootstrap; found 'exact'"),
         (("mrr", 1.5, "bootstrap"), "level must lie between 0 and 1"),
         (("recall(average=pooled)@2", 0.95, "bootstrap"), "is not a plain mean of users' values"),
     ],
@@ -551,7 +566,8 @@ def test_what_is_equal_but_for_rounding_is_equal(test, n):
         assert tenths.p_value == pytest.approx(whole.p_value, rel=1e-9)
     noise = np.where(np.arange(n) < 3, 1.0 / 3, 1 - 2.0 / 3)  # the same number, rounded in two ways
     differences, magnitude = pair_differences(noise, np.full(n, 1.0 / 3))
-    assert run_test(differences, test, **options, magnitude=magnitude) == (0.0, 0.0, 1.0)
+    found, q = run_test(differences, test, **options, magnitude=magnitude, width=1.0), 1 - 0.025 ** (1 / n)
+    assert found[:4] == pytest.approx((-q, q, 1.0, 0.0), rel=1e-12)
 
 
 def test_wins_are_no_rounding():
@@ -741,13 +757,12 @@ def test_significant_up_to_the_level():
 
 
 def test_a_level_next_to_1_has_a_finite_interval():
-    pytest.importorskip("scipy")
-    truth = [[1], [2], [3]]
-    recs = {"a": [[1], [9], [9]], "b": [[1], [2], [9]]}
+    truth = [[1], [2], [3]] * 10
+    recs = {"a": [[1], [9], [9]] * 10, "b": [[1], [2], [9]] * 10}
     reports = {name: fastrec.evaluate(own, truth, "recall", per_user=True) for name, own in recs.items()}
-    (row,) = fastrec.compare(reports, test="t", level=1 - 1e-16).rows
+    (row,) = fastrec.compare(reports, test="t", level=1 - 1e-16, power=1e-20).rows
     (usual,) = fastrec.compare(reports, test="t", level=0.95).rows
-    assert math.isfinite(row.low) and math.isfinite(row.high)
+    assert math.isfinite(row.low) and math.isfinite(row.high) and math.isfinite(row.detectable)
     assert row.low < usual.low < usual.high < row.high
 
 

@@ -27,7 +27,7 @@ def row(metric: str, verdict: Any, system: str = "svd", baseline: str = "popular
 
 def of(*verdicts: str | None) -> str:
     """Return the first finding about rows with these verdicts, of ndcg@1, ndcg@2, ..."""
-    return findings([row(f"ndcg@{n}", verdict) for n, verdict in enumerate(verdicts, 1)], "popularity", {})[0]
+    return findings([row(f"ndcg@{n}", verdict) for n, verdict in enumerate(verdicts, 1)], {}, "popularity", {})[0]
 
 
 @pytest.mark.parametrize(
@@ -59,25 +59,25 @@ def test_a_pair_in_words(verdicts: list[str | None], words: str) -> None:
 
 def test_the_numbers_are_of_a_metric_with_a_direction() -> None:
     neutral = row("popularity@5", None, direction="none")
-    (words,) = findings([neutral, row("mrr", "better")], "popularity", {})
+    (words,) = findings([neutral, row("mrr", "better")], {}, "popularity", {})
     assert words == "svd beats popularity on mrr: +54 % (0.0810 → 0.1250)"
-    (words,) = findings([neutral], "popularity", {})
-    assert words == "svd against popularity, without a verdict; popularity@5 +50 % (0.2000 → 0.3000)"
+    (words,) = findings([neutral], {}, "popularity", {})
+    assert words == "svd against popularity, no metric of accuracy; popularity@5 +50 % (0.2000 → 0.3000)"
 
 
 def test_two_systems_without_a_baseline_name_the_better_first() -> None:
-    (words,) = findings([row("mrr", "worse", "a", "b"), row("ndcg@5", "worse", "a", "b")], None, {})
+    (words,) = findings([row("mrr", "worse", "a", "b"), row("ndcg@5", "worse", "a", "b")], {}, None, {})
     assert words == "b beats a on both metrics; mrr +100 % (0.0500 → 0.1000)"
 
 
 def test_the_best_system_is_first() -> None:
     rows = [row("mrr", "worse", "random"), row("mrr", "not clear", "near"), row("mrr", "better", "svd")]
-    assert [line.split()[0] for line in findings(rows, "popularity", {})] == ["svd", "No", "random"]
-    assert findings(rows[:2], "popularity", {})[0] == "No system beats popularity on mrr"
+    assert [line.split()[0] for line in findings(rows, {}, "popularity", {})] == ["svd", "No", "random"]
+    assert findings(rows[:2], {}, "popularity", {})[0] == "No system beats popularity on mrr"
     lower = [one._replace(direction="lower", difference=-one.difference) for one in rows[::2]]
-    assert [line.split()[0] for line in findings(lower, "popularity", {})] == ["svd", "random"]
+    assert [line.split()[0] for line in findings(lower, {}, "popularity", {})] == ["svd", "random"]
     many = [row("mrr", "better", f"system {n}") for n in range(12)]
-    assert findings(many, "popularity", {})[-1] == "4 more systems: see the table"
+    assert findings(many, {}, "popularity", {})[-1] == "4 more systems: see the table"
 
 
 def test_every_system_against_every_other() -> None:
@@ -88,6 +88,7 @@ def test_every_system_against_every_other() -> None:
                 row("mrr", verdict, system, other, mean=mean, baseline_mean=base, difference=mean - base)
                 for verdict, (system, other, mean, base) in zip(verdicts, pairs, strict=True)
             ],
+            {},
             None,
             {},
         )
@@ -118,7 +119,7 @@ def test_the_best_system_is_that_of_its_own_users_if_pairs_share_others() -> Non
         "c": {0: 1} | dict.fromkeys(range(10, 14), 2),
     }
     found = fastrec.compare({name: only(ranks) for name, ranks in hits.items()}, test="t")
-    words = findings(found.rows, None, found.estimates)
+    words = findings(found.rows, {}, None, found.estimates)
     assert words == [
         "No system clearly beats another on mrr; c has the highest (0.6000)",
         "Means are over the users of each system, tests over the users of both",
@@ -135,7 +136,7 @@ def test_a_system_with_the_best_mean_may_be_worse_on_shared_users() -> None:
         for verdict, (system, other, mean, base) in zip(("not clear", "not clear", "worse"), pairs, strict=True)
     ]
     estimates = {name: {"mrr": Estimate(mean, 0.1, 9)} for name, mean in (("a", 0.1), ("b", 0.2), ("c", 0.4))}
-    assert findings(rows, None, estimates) == [
+    assert findings(rows, {}, None, estimates) == [
         "c has the highest mrr (0.4000), not clearly apart from a, but is worse than b on the users of both",
         "b (0.2000) beats c",
         "Means are over the users of each system, tests over the users of both",
@@ -146,7 +147,9 @@ def test_the_relative_difference() -> None:
     assert row("mrr", "better").relative == pytest.approx(0.125 / 0.081 - 1)
     for changes in ({"baseline_mean": 0.0}, {"baseline_mean": -1.0}, {"mean": -1.0}, {"target": 1.0}):
         assert math.isnan(row("mrr", "better", **changes).relative)
-    assert "mrr: +0.0440 (0.0000 → 0.1250)" in findings([row("mrr", "better", baseline_mean=0.0)], "popularity", {})[0]
+    assert (
+        "mrr: +0.0440 (0.0000 → 0.1250)" in findings([row("mrr", "better", baseline_mean=0.0)], {}, "popularity", {})[0]
+    )
 
 
 def test_a_reversed_row_is_the_comparison_of_the_baseline() -> None:
@@ -221,6 +224,7 @@ def test_facts_about_an_evaluation_are_at_the_head_of_its_page() -> None:
             found.to_html(about={"users": np.int64(3)})
 
 
+@pytest.mark.filterwarnings("ignore:no row by (plan|all) can be significant")
 def test_segments_are_drawn_against_a_baseline():
     """A chart for each metric and grouping of at least two groups with users; none if all systems are compared."""
     lists, truth = [[1, 2], [2, 1], [2, 3], [1, 3]], [[1], [1], [1], [1]]

@@ -63,14 +63,21 @@ def test_letters_name_the_systems_that_are_worse() -> None:
     ("options", "words"),
     [
         ({"test": "t", "correction": "none"}, "Two-sided paired t-test, p ≤ 0.05, not corrected."),
-        ({"correction": "bh"}, "randomization test, 500 rounds, p ≤ 0.05, corrected by Benjamini and Hochberg for 12"),
-        ({"test": "bootstrap"}, "Two-sided paired bootstrap test, 500 rounds, p ≤ 0.05, corrected by Holm for 12 com"),
+        (
+            {"correction": "bh"},
+            "randomization test, 2,000 rounds, p ≤ 0.05, corrected by Benjamini and Hochberg for 12",
+        ),
+        (
+            {"test": "bootstrap"},
+            "Two-sided paired bootstrap test, 2,000 rounds, p ≤ 0.05, corrected by Holm for 12 com",
+        ),
         (
             {"test": "wilcoxon", "correction": "bonferroni", "level": 0.9},
             "Wilcoxon signed-rank test, p ≤ 0.1, corrected",
         ),
     ],
 )
+@pytest.mark.filterwarnings("ignore:test='bootstrap' finds", "ignore:no row by plan")  # of 17 users
 def test_the_caption_names_the_test(options: dict[str, object], words: str) -> None:
     found = compared(**options)
     *_, caption = found.to_markdown(form="paper").split("\n\n")
@@ -168,7 +175,7 @@ def test_a_report_has_a_row_per_group() -> None:
     assert list(cells) == ["all", "plan: free", "plan: paid", "plan: trial"]
     for label, own in report.groups["plan"].items():
         assert cells[f"plan: {label}"] == {m: f"{one.mean:.4f} ±{one.margin():.4f}" for m, one in own.items()}
-    assert f"Table: Means over {report.users['evaluated']} users ± half of the 95 % interval." in report.to_markdown(
+    assert f"Table: Means over {report.users['evaluated']} users with 95 % intervals." in report.to_markdown(
         form="paper"
     )
     assert r"\caption{Means over " in report.to_latex(form="paper")

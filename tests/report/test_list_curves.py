@@ -1,6 +1,5 @@
 """Interpolated precision-recall curves of lists: numbers, groups, pictures, pages, errors."""
 
-import math
 from fractions import Fraction
 from typing import Any
 
@@ -10,6 +9,7 @@ import pytest
 import fastrec
 from fastrec.exceptions import InputError, InputTypeError
 from support import oracle
+from support.interval_oracle import mean_interval
 
 DRAW = np.random.default_rng(5)
 RECS = [DRAW.permutation(30)[: DRAW.integers(1, 12)].tolist() for _ in range(40)]
@@ -36,8 +36,8 @@ def test_precisions_are_means_over_users(levels: int, rounding: Any) -> None:
             values = naive(Fraction(at, levels - 1), rounding, users)
             assert own.users == len(values)
             assert precision == pytest.approx(np.mean(values), abs=1e-12)
-            margin = 1.959963984540054 * np.std(values, ddof=1) / math.sqrt(len(values))
-            assert (own.high[at] - own.low[at]) / 2 == pytest.approx(margin, abs=1e-12)
+            wanted = mean_interval(values, (0, 1))
+            assert (own.low[at], own.high[at]) == pytest.approx(wanted, abs=1e-12)
         assert (np.diff(own.precision) <= 0).all()
     if levels == 11:
         average = fastrec.evaluate(RECS, TRUTH, f"eleven_point_average(rounding={rounding})")

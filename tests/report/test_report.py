@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.special import stdtrit
 
 import fastrec
 from fastrec.exceptions import InputError, MetricError, MetricNotFoundError, MissingExtraError
@@ -25,7 +26,14 @@ from fastrec.runtime.extras import require
 from support.pages import Tags
 
 NAN = math.nan
-Z95 = 1.959963984540054  # the 97.5 % quantile of the normal distribution, from tables
+
+
+def quantile(level):
+    """Return the quantile of Student's distribution with two degrees of freedom, as of three users."""
+    return level / math.sqrt((1 - level**2) / 2)
+
+
+T95 = quantile(0.95)
 
 
 def make_report(**changes):
@@ -111,16 +119,17 @@ def test_two_reports_of_the_same_numbers_are_two_objects():
 
 def test_interval_by_hand():
     report = make_report()
-    assert report.interval("ndcg@10") == pytest.approx((0.5 - 0.1 * Z95, 0.5 + 0.1 * Z95), abs=1e-15)
-    # The quantile of 90 % is 1.6448536269514722, that of 99 % is 2.5758293035489004.
-    assert report.interval("hits@5", 0.9)[0] == pytest.approx(1.25 - 0.25 * 1.6448536269514722, abs=1e-15)
-    assert report.interval("hits@5", level=0.99)[1] == pytest.approx(1.25 + 0.25 * 2.5758293035489004, abs=1e-15)
+    assert pytest.approx(4.302652729749464, abs=1e-14) == T95  # from tables
+    assert report.interval("ndcg@10") == pytest.approx((0.5 - 0.1 * T95, 0.5 + 0.1 * T95), abs=1e-14)
+    assert report.interval("hits@5", 0.9)[0] == pytest.approx(1.25 - 0.25 * quantile(0.9), abs=1e-14)
+    assert report.interval("hits@5", level=0.99)[1] == pytest.approx(1.25 + 0.25 * quantile(0.99), abs=1e-14)
 
 
 def test_interval_at_levels_close_to_the_ends():
     estimate = Estimate(0.0, 1.0, 9)
     assert estimate.interval(1e-300) == (0.0, 0.0)
-    assert estimate.margin(math.nextafter(1, 0)) == pytest.approx(8.29, abs=0.01)
+    level = math.nextafter(1, 0)
+    assert estimate.margin(level) == pytest.approx(-stdtrit(8, (1 - level) / 2), rel=1e-12)
 
 
 @pytest.mark.parametrize("level", [0, 1, -0.5, 95, NAN])
@@ -193,7 +202,7 @@ def test_repr_is_an_aligned_table():
         "metric                   mean     ± 95 %      users",
         "ndcg(gain=exp2)@10     0.1235     0.0196  1,000,000",
         "cg                  2.500e+06          –          1",
-        "mrr                    0.0000  1.960e-05          3",
+        "mrr                    0.0000  4.303e-05          3",
         "map                         –          –          0",
         "; ".join(["1,000,000 of 1,000,003 users counted", *policies]),
         "no interval for cg: only one user is counted",
@@ -238,17 +247,19 @@ def test_rows():
             "metric": "ndcg@10",
             "mean": 0.5,
             "std_error": 0.1,
-            "low": pytest.approx(0.3040036015459946, abs=1e-15),
-            "high": pytest.approx(0.6959963984540054, abs=1e-15),
+            "low": pytest.approx(0.5 - 0.1 * T95, abs=1e-14),
+            "high": pytest.approx(0.5 + 0.1 * T95, abs=1e-14),
             "users": 3,
+            "note": "",
         },
         {
             "metric": "hits@5",
             "mean": 1.25,
             "std_error": 0.25,
-            "low": pytest.approx(0.7600090038649865, abs=1e-15),
-            "high": pytest.approx(1.7399909961350135, abs=1e-15),
+            "low": pytest.approx(1.25 - 0.25 * T95, abs=1e-14),
+            "high": pytest.approx(1.25 + 0.25 * T95, abs=1e-14),
             "users": 3,
+            "note": "",
         },
     ]
 
@@ -273,20 +284,31 @@ def test_groups_of_a_report_are_estimates(groups):
         report.with_groups(groups)
 
 
+def plain(mean, std_error, users, low=None, high=None):
+    """Return what JSON has of an estimate; low and high to 1e-14."""
+    ends = {
+        name: end if end is None else pytest.approx(end, abs=1e-14)
+        for name, end in zip(("low", "high"), (low, high), strict=True)
+    }
+    numbers = {"mean": mean, "std_error": std_error, "users": users, "degrees": None, "kind": "student"}
+    return numbers | {"range": ["-Infinity", "Infinity"], "note": ""} | ends
+
+
 def test_dict_is_schema_1():
-    report, nobody = make_grouped_report(), {"mean": None, "std_error": None, "users": 0}
+    report, nobody = make_grouped_report(), plain(None, None, 0)
+    all_users, q1 = plain(0.5, 0.1, 3, 0.5 - 0.1 * T95, 0.5 + 0.1 * T95), math.tan(math.pi * 0.475)  # of Cauchy
     assert report.to_dict() == {
         "schema": 1,
         "fastrec": "0.1.0",
-        "metrics": {"ndcg@10": {"mean": 0.5, "std_error": 0.1, "users": 3}},
+        "metrics": {"ndcg@10": all_users},
         "users": {"total": 4, "evaluated": 3, "no_truth": 1, "no_recs": 0},
         "data": report.data,
         "groups": {
             "country": {
-                "BE": {"ndcg@10": {"mean": 0.2, "std_error": None, "users": 1, "rest": nobody}},
-                "NL": {"ndcg@10": {"mean": 0.65, "std_error": 0.05, "users": 2, "rest": nobody}},
+                "BE": {"ndcg@10": plain(0.2, None, 1) | {"rest": nobody}},
+                "NL": {"ndcg@10": plain(0.65, 0.05, 2, 0.65 - 0.05 * q1, 0.65 + 0.05 * q1) | {"rest": nobody}},
             },
-            "age": {"18": {"ndcg@10": {"mean": 0.5, "std_error": 0.1, "users": 3, "rest": nobody}}},
+            "age": {"18": {"ndcg@10": all_users | {"rest": nobody}}},
         },
         "settings": {"ties": "expected", "no_truth": "skip", "no_recs": "zero", "min_gain": None},
         "warnings": [],
@@ -310,8 +332,8 @@ def test_json_is_strict_and_keeps_all_digits():
     )
     document = strict_json(report.to_json(indent=2))
     assert document == report.to_dict()
-    assert document["metrics"]["map"] == {"mean": 0.30000000000000004, "std_error": None, "users": 1}
-    assert document["metrics"]["cg"] == {"mean": "Infinity", "std_error": "-Infinity", "users": 2}
+    assert document["metrics"]["map"] == plain(0.30000000000000004, None, 1)
+    assert document["metrics"]["cg"] == plain("Infinity", "-Infinity", 2)
     assert document["data"]["truth_items_in_recs"] is None
     assert document["settings"] == {"gain": [0.0, 1.5], "n_items": 7, "k": [5, 10], "flag": True}
     assert "\n" in report.to_json(indent=2)
@@ -693,7 +715,7 @@ def test_an_estimate_of_a_group_that_is_made_anew_is_whole(per_user):
     assert changed.difference()[0] == 2.0
     assert found._replace(rest=found).difference()[0] == 0.0
     made = fastrec.GroupEstimate._make([1.0, 2.0, 3])
-    assert made == (1.0, 2.0, 3) and made.rest.users == 0
+    assert made == Estimate(1.0, 2.0, 3) and made.rest.users == 0
 
 
 @pytest.mark.filterwarnings("ignore:the truth has no rows")

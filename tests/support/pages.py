@@ -94,7 +94,7 @@ def evaluated(quality: float = 0.3, seed: int = 1, **options: Any) -> Report:
 
 def compared(baseline: str | None = "old", **options: Any) -> Comparison:
     systems = {"old": evaluated(0.1, 1), "new": evaluated(0.9, 2), "other": evaluated(0.15, 3)}
-    return fastrec.compare(systems, baseline=baseline, n_rounds=500, **options)
+    return fastrec.compare(systems, baseline=baseline, n_rounds=2_000, **options)
 
 
 def traded(names: Sequence[str] = ("popular", "near", "far"), **options: Any) -> Comparison:
@@ -102,13 +102,13 @@ def traded(names: Sequence[str] = ("popular", "near", "far"), **options: Any) ->
     history = lists(0.2, 7)[0][:, :5].tolist()
     given = {"metrics": ["ndcg", "item_coverage", "novelty", "gini"], "k": 10, "n_items": 50, "history": history}
     systems = {name: evaluated(0.9 / (n + 1), n, **(given | options)) for n, name in enumerate(names)}
-    return fastrec.compare(systems, baseline=names[0], n_rounds=50)
+    return fastrec.compare(systems, baseline=names[0], n_rounds=500)
 
 
 def hostile() -> tuple[Report, Comparison]:
     groups = {HOSTILE: [HOSTILE if user % 2 else "plain" for user in range(N_USERS)]}
     report = evaluated(groups=groups, metrics=["mrr"])
-    return report, fastrec.compare({HOSTILE: report, HOSTILE + "2": report}, baseline=HOSTILE, n_rounds=50)
+    return report, fastrec.compare({HOSTILE: report, HOSTILE + "2": report}, baseline=HOSTILE, n_rounds=100)
 
 
 def drifted(name: str = "day", n_logs: int = 12) -> Drift:
