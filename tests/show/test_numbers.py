@@ -21,8 +21,6 @@ from fastrec.show.text import as_text
         ("0.0000", "one_figure", (-0.0,)),
         ("5.025e-06", "one_figure", (5.0249e-06,)),
         ("–", "one_figure", (math.nan,)),
-        ("0.5000 ±0.0020", "with_margin", (0.5, 0.002)),
-        ("0.5000", "with_margin", (0.5, math.nan)),
         ("0.4000 – 0.6000", "span", (0.5, 0.4, 0.6)),
         ("–", "span", (0.5, math.nan, math.nan)),
         (("+0.1000", "0.0000 to +0.2000"), "shown_difference", (Gap(0.1, -1e-6, 0.2),)),
@@ -43,6 +41,14 @@ from fastrec.show.text import as_text
 )
 def test_formats(text, form, arguments):
     assert getattr(numbers, form)(*arguments) == text
+
+
+def test_means_with_intervals():
+    ends = (0.5, 0.498, 0.502)
+    assert numbers.with_interval(*ends, symmetric=True) == "0.5000 ±0.0020"
+    assert numbers.with_interval(*ends, symmetric=False) == "0.5000 (0.4980 – 0.5020)"
+    assert numbers.with_interval(0.5, math.nan, math.nan, symmetric=True) == "0.5000"
+    assert numbers.p_value(0.05, at_most=True) == "≤ 0.0500"
 
 
 def test_every_medium_has_title_head_rows_and_notes():

@@ -49,8 +49,8 @@ def reports():
 def pictures(reports):
     """Drawable objects, and the words that must be whole in them at every width."""
     one = next(iter(reports.values()))
-    found = fastrec.compare(reports, n_rounds=100)
-    two = fastrec.compare(dict(list(reports.items())[:2]), baseline="popularity", n_rounds=100)
+    found = fastrec.compare(reports, n_rounds=1_000)
+    two = fastrec.compare(dict(list(reports.items())[:2]), baseline="popularity", n_rounds=1_000)
     log = fastrec.evaluate_scores([1, 0, 1, 0], [0.5, 0.2, 0.7, 0.9], metrics=["auc", "log_loss", "mcc(threshold=0.5)"])
     known = fastrec.catalogue()
     why = fastrec.explain("ndcg@10", [[1, 2], [3]], [[1], [4]])
@@ -113,7 +113,7 @@ def fits(line, width):
 
 
 def test_what_has_no_room_is_said_in_one_line(reports):
-    found = fastrec.compare(dict(list(reports.items())[:2]), metrics=["ndcg@10"], n_rounds=100)
+    found = fastrec.compare(dict(list(reports.items())[:2]), metrics=["ndcg@10"], n_rounds=1_000)
     shown = {}
     for width in (80, 60):
         shown[width] = drawn(lambda console: drawings.draw_comparison(console, found, reports), width)
@@ -133,7 +133,7 @@ def test_what_has_no_room_is_said_in_one_line(reports):
 @pytest.mark.parametrize("name", ["p", "interval"])
 def test_a_grouping_that_is_called_as_a_number_keeps_its_labels(name):
     reports = {system: make_report(seed, grouping=name) for seed, system in enumerate(["old", "new"])}
-    found = fastrec.compare(reports, metrics=["ndcg@10"], n_rounds=100)
+    found = fastrec.compare(reports, metrics=["ndcg@10"], n_rounds=1_000)
     lines = drawn(lambda console: drawings.draw_comparison(console, found, reports), 60)
     heads = [line.split() for line in lines if line.startswith("metric")]
     assert heads[1] == ["metric", name, "difference", "corrected"]
@@ -212,7 +212,7 @@ def test_a_star_is_explained_wherever_it_is_printed(reports, level):
     meaning = f"significant (*): a corrected p-value of at most {1 - level:.4g}"
     for found, systems, is_marked in (
         (clear, {"best": best, "worst": worst}, True),
-        (fastrec.compare(better, level=level, n_rounds=100), better, False),
+        (fastrec.compare(better, level=level, n_rounds=1_000), better, False),
     ):
         text = "\n".join(drawn(lambda console, f=found, s=systems: drawings.draw_comparison(console, f, s), 80))
         for shown in (text, repr(found), found._repr_html_(), found.to_markdown(), found.to_latex()):

@@ -102,7 +102,7 @@ def traded(names: Sequence[str] = ("popular", "near", "far"), **options: Any) ->
     history = lists(0.2, 7)[0][:, :5].tolist()
     given = {"metrics": ["ndcg", "item_coverage", "novelty", "gini"], "k": 10, "n_items": 50, "history": history}
     systems = {name: evaluated(0.9 / (n + 1), n, **(given | options)) for n, name in enumerate(names)}
-    return fastrec.compare(systems, baseline=names[0], n_rounds=500)
+    return fastrec.compare(systems, baseline=names[0], n_rounds=2_000)
 
 
 def hostile() -> tuple[Report, Comparison]:
