@@ -42,7 +42,7 @@ from fastrec.arguments.groups import (
 from fastrec.arguments.models import ModelCatalogue, ModelNames, WorkingMemory
 from fastrec.arguments.sampling import Corrected, Negatives, Sampled
 from fastrec.arguments.sides import FilesOfUsers, OtherFrames, Reference
-from fastrec.arguments.slates import Clipping, Predictions, PropensityColumnNames, SlateColumnNames, SlateIds
+from fastrec.arguments.slates import Baseline, Clipping, Predictions, PropensityColumnNames, SlateColumnNames, SlateIds
 from fastrec.arguments.tasks import EngineTasks, SparkTasks
 
 __all__ = [
@@ -256,11 +256,11 @@ class SparkRowOptions(
     """Arguments of `fastrec.spark.evaluate_scores`."""
 
 
-class PolicyOptions(Clipping, Predictions, SlateIds, SlateColumnNames, Threads):
+class PolicyOptions(Clipping, Predictions, Baseline, SlateIds, SlateColumnNames, Threads):
     """Arguments of `policy_value`."""
 
 
-class SparkPolicyOptions(Clipping, Predictions, PropensityColumnNames, SlateColumnNames, SparkTasks):
+class SparkPolicyOptions(Clipping, Predictions, Baseline, PropensityColumnNames, SlateColumnNames, SparkTasks):
     """Arguments of `fastrec.spark.policy_value`."""
 
 

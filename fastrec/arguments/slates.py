@@ -2,7 +2,18 @@
 
 from typing import Annotated, Any, TypedDict
 
-__all__ = ["Clipping", "Predictions", "PropensityColumnNames", "SlateColumnNames", "SlateIds"]
+__all__ = ["Baseline", "Clipping", "Predictions", "PropensityColumnNames", "SlateColumnNames", "SlateIds"]
+
+
+class Baseline(TypedDict, total=False):
+    """Another policy on the same logged slates."""
+
+    baseline_pscore: Annotated[
+        Any,
+        """numbers (n,) as new_pscore, of another policy, or the name of a column (default: ``baseline_pscore``)
+        The result then has `PolicyEstimate.baseline` and `PolicyEstimate.difference`. Not for dr and cascade_dr.
+        """,
+    ]
 
 
 class Clipping(TypedDict, total=False):
@@ -36,6 +47,12 @@ class SlateIds(TypedDict, total=False):
         Rows may be in any order; those of a slate keep theirs.
         """,
     ]
+    user_ids: Annotated[
+        Any,
+        """array (n,) of integers or strings, the user of each row, the same in all rows of a slate
+        Errors are then over users, since the slates of a user are not independent. Slates need rows.
+        """,
+    ]
 
 
 class PropensityColumnNames(TypedDict, total=False):
@@ -61,3 +78,4 @@ class SlateColumnNames(TypedDict, total=False):
         Ranks order the rows of a slate. They neither repeat nor have gaps. Without ranks, rows keep their order.
         """,
     ]
+    user: Annotated[str | None, "name of the column of users of a data frame; default: ``user_id``, if present"]

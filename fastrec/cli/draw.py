@@ -318,14 +318,14 @@ def draw_curve(console: Console, found: CtrByRank | PositionBias) -> None:
 
 
 def draw_policy(console: Console, found: PolicyEstimates) -> None:
-    """Draw the table of estimators, with its notes."""
+    """Draw the tables of estimators, with their notes."""
     from fastrec.counterfactual.value import printed
 
-    table = printed(list(found.values()), warned=False)
-    sheet = Sheet(console)
-    sheet.table(table._replace(notes=[]))
-    sheet.line()
-    sheet.notes(table.notes)
+    tables, sheet = printed(list(found.values()), warned=False), Sheet(console)
+    for table in tables:
+        sheet.table(table._replace(notes=[]))
+        sheet.line()
+    sheet.notes(tables[-1].notes)
 
 
 # An explanation

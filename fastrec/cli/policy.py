@@ -25,7 +25,9 @@ HINTS = {
     "reward": "--reward-col names the column of rewards, such as clicks",
     "pscore": "--pscore-col names the column of logged propensities",
     "new_pscore": "--new-pscore-col names the column of propensities of the new policy",
-    "user": "--slate-col names the column of slates",
+    "item": "--slate-col names the column of slates",
+    "user": "--user-col names the column of users",
+    "baseline_pscore": "--baseline-pscore-col names the column of propensities of the baseline",
 }
 
 
@@ -39,6 +41,10 @@ COLUMNS = (
     _column("reward", "Column of rewards.  [default: reward]"),
     _column("pscore", "Column of the propensities of the logged policy.  [default: pscore]"),
     _column("new-pscore", "Column of the propensities of the new policy.  [default: new_pscore]"),
+    _column("baseline-pscore", "Column of the propensities of a baseline.  [default: baseline_pscore, if present]"),
+    _column(
+        "user", "Column of users, over whom errors are.  [default: user_id, if present, else they are over slates]"
+    ),
     click.option(
         "--predictions",
         nargs=2,
@@ -91,6 +97,8 @@ def policy_value(log: str, **options: Any) -> None:
             options["slate_col"],
             options["rank_col"],
             options["predictions"] or None,
+            options["user_col"],
+            options["baseline_pscore_col"],
         )
         with showing_progress() as watch, quietly(), naming_options(HINTS):
             watch("reading")

@@ -31,6 +31,7 @@ class Estimator(NamedTuple):
             kernels.CROSS: self.divisor != kernels.SLATES,
             kernels.RAW: clip is not None,
             kernels.RAW_BY_ROWS: not self.is_whole,
+            kernels.VALUE_SQUARE: True,
         }
         sums = np.array([row for row, is_wanted in wanted.items() if is_wanted], np.int64)
         limit = math.inf if clip is None else clip

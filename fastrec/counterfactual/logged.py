@@ -25,7 +25,8 @@ from fastrec.kernels import weights as kernels
 __all__ = ["ROLES", "Logged", "check_clip", "check_estimators", "check_lengths_of", "read_logged", "refuse"]
 
 Array = np.ndarray[Any, Any]
-ROLES = {"reward": "reward", "pscore": "pscore", "new_pscore": "new_pscore", "slate": "slate_id", "rank": "rank"}
+ROLES = {role: role for role in ("reward", "pscore", "new_pscore", "rank", "baseline_pscore")}
+ROLES |= {"slate": "slate_id", "user": "user_id"}
 """The columns of a log, and their usual names."""
 VALUES = ("rewards", "pscore", "new_pscore", "predictions[0]", "predictions[1]")
 
@@ -38,6 +39,8 @@ class Logged(NamedTuple):
     order: Array | None  # where each row was passed; None if rows are in that order
     ids: Any  # spells the id of a slate by its number; None without ids
     hints: tuple[str, ...] = ()  # columns that may be meant to order slates
+    users: Array | None = None  # int64 (n_users + 1,): user u has the slates users[u]:users[u + 1]
+    baseline: Logged | None = None  # the same rows with the propensities of another policy as new ones
 
     def where(self, row: int) -> Text:
         """Return the place of a row for errors."""
@@ -96,6 +99,8 @@ def read_logged(
     slate_ids: Any,
     columns: Mapping[str, Any],
     n_threads: int,
+    user_ids: Any = None,
+    baseline_pscore: Any = None,
 ) -> Logged:
     """Return logged slates; `columns` names those of a data frame, by role, None for the usual name."""
     if isinstance(rewards, str | os.PathLike):
@@ -106,7 +111,9 @@ def read_logged(
     if isinstance(value, Frame):
         if indptr is not None or slate_ids is not None:
             raise InputError("a data frame names its column of slates by ", Argument("slate"), ", not by indptr=")
-        named = {**columns, "pscore": pscore, "new_pscore": new_pscore}
+        if user_ids is not None:
+            raise InputError("a data frame names its column of users by ", Argument("user"), ", not by user_ids=")
+        named = {**columns, "pscore": pscore, "new_pscore": new_pscore, "baseline_pscore": baseline_pscore}
         return _read_frame(value, named, predictions, n_threads)
     wrong = next((role for role, name in columns.items() if name is not None), None)
     if wrong is not None:
@@ -115,16 +122,23 @@ def read_logged(
         if own is None:
             raise InputTypeError(Argument(name), " must be given unless rewards is a data frame")
     given = [rewards, pscore, new_pscore, *_pair(predictions)]
-    refuse_other_indexes({**dict(zip(VALUES, given, strict=False)), "slate_ids": slate_ids})
+    others = {"slate_ids": slate_ids, "user_ids": user_ids, "baseline_pscore": baseline_pscore}
+    refuse_other_indexes({**dict(zip(VALUES, given, strict=False)), **others})
     found = [_numbers(own, name) for name, own in zip(VALUES, given, strict=False)]
     _check_lengths(found, VALUES)
     n_rows = len(found[0])
     if slate_ids is not None:
         if indptr is not None:
             raise InputError("slates are given by indptr= or by slate_ids=, found both")
-        return _grouped(found, VALUES, _by_ids(slate_ids, n_rows, n_threads), None, "")
-    pointers = np.arange(n_rows + 1) if indptr is None else check_indptr(indptr, n_rows, "indptr")
-    return Logged(_slates(found, pointers), VALUES, None, None)
+        logged = _grouped(found, VALUES, _by_ids(slate_ids, n_rows, n_threads), None, "")
+    else:
+        pointers = np.arange(n_rows + 1) if indptr is None else check_indptr(indptr, n_rows, "indptr")
+        logged = Logged(_slates(found, pointers), VALUES, None, None)
+    if user_ids is not None:
+        logged = _by_user(logged, user_ids, "user_ids", n_threads)
+    if baseline_pscore is None:
+        return logged
+    return _with_baseline(logged, _numbers(baseline_pscore, "baseline_pscore"), "baseline_pscore")
 
 
 def _read_frame(frame: Frame, named: Mapping[str, Any], predictions: Any, n_threads: int) -> Logged:
@@ -149,15 +163,57 @@ def _read_frame(frame: Frame, named: Mapping[str, Any], predictions: Any, n_thre
     if "rank" in columns and "slate" in columns:
         where = frame.where(columns["rank"])
         ranks = check_numbers(read_numbers(frame.read(columns["rank"]), where), where)
-    if "slate" not in columns:
-        return Logged(_slates(found, np.arange(len(found[0]) + 1)), names, None, None)
-    ids = read_ids(frame.read(columns["slate"]), frame.where(columns["slate"]), n_threads)
-    slates = _by_ids(ids, len(found[0]), n_threads)
-    logged = _grouped(found, names, slates, ranks, where)
-    if ranks is not None:
+    logged = Logged(_slates(found, np.arange(len(found[0]) + 1)), names, None, None)
+    if "slate" in columns:
+        ids = read_ids(frame.read(columns["slate"]), frame.where(columns["slate"]), n_threads)
+        slates = _by_ids(ids, len(found[0]), n_threads)
+        logged = _grouped(found, names, slates, ranks, where)
+        if ranks is None:
+            is_disordered = functools.partial(disordered_in_frame, frame, slates.grouping)
+            used = {*columns.values(), *wanted}
+            logged = logged._replace(hints=tuple(hints_of_slates(frame.columns, used, is_disordered)))
+    if "user" in columns:
+        where = frame.where(columns["user"])
+        logged = _by_user(logged, read_ids(frame.read(columns["user"]), where, n_threads), where, n_threads)
+    if "baseline_pscore" not in columns:
         return logged
-    is_disordered = functools.partial(disordered_in_frame, frame, slates.grouping)
-    return logged._replace(hints=tuple(hints_of_slates(frame.columns, {*columns.values(), *wanted}, is_disordered)))
+    where = frame.where(columns["baseline_pscore"])
+    column = frame.read(columns["baseline_pscore"], argument="baseline_pscore")
+    return _with_baseline(logged, _numbers(read_numbers(column, where), where), where)
+
+
+def _by_user(logged: Logged, user_ids: Any, where: str, n_threads: int) -> Logged:
+    """Bring the slates of each user together."""
+    slates, indptr = logged.slates, logged.slates.indptr
+    n_rows, n_slates = len(slates.rewards), len(indptr) - 1
+    keys = encode_keys(user_ids, n_rows, where)
+    codes = keys.codes if logged.order is None else keys.codes[logged.order]
+    lengths = np.diff(indptr)
+    if (lengths == 0).any():
+        empty = int((lengths == 0).argmax())
+        raise InputError(where, f" has a user for each row, but slate {logged.spell(empty)} has no rows: leave it out")
+    wrong = codes != np.repeat(codes[indptr[:-1]], lengths)
+    if wrong.any():
+        at = logged.where(int(wrong.argmax()))
+        raise InputError(where, " must have one user for all rows of a slate; found another", at)
+    users = group_rows(codes[indptr[:-1]], n_threads)
+    if users.mover is not None:
+        moved = users.take(np.arange(n_slates))
+        pointers = np.append(0, np.cumsum(lengths[moved]))
+        rows = np.arange(n_rows) + np.repeat(indptr[moved] - pointers[:-1], lengths[moved])
+        ids = logged.ids
+        spell = (lambda some: moved[some].tolist()) if ids is None else lambda some: ids(moved[some])
+        columns = [own[rows] for own in slates[:5] if len(own)]
+        order = rows if logged.order is None else logged.order[rows]
+        logged = logged._replace(slates=_slates(columns, pointers), order=order, ids=spell)
+    return logged._replace(users=users.indptr)
+
+
+def _with_baseline(logged: Logged, pscore: Array, name: str) -> Logged:
+    _check_lengths([logged.slates.rewards, pscore], (logged.names[0], name))
+    slates = logged.slates._replace(new=read_only(pscore if logged.order is None else pscore[logged.order]))
+    other = logged._replace(slates=slates, names=(*logged.names[:2], name, *logged.names[3:]))
+    return logged._replace(baseline=other)
 
 
 def _pair(predictions: Any) -> tuple[Any, ...]:

@@ -12,7 +12,7 @@ from fastrec.counterfactual.estimators import ESTIMATORS
 from fastrec.counterfactual.logged import Logged, check_clip, check_estimators, check_lengths_of, read_logged, refuse
 from fastrec.counterfactual.sums import Fault, SlateSums, add_slates
 from fastrec.counterfactual.value import PolicyEstimate, PolicyEstimates, estimates_of
-from fastrec.exceptions import warn
+from fastrec.exceptions import Argument, InputError, warn
 from fastrec.runtime.limits import resolve_threads
 
 __all__ = ["hints_of", "policy_value", "sums_of"]
@@ -71,7 +71,12 @@ def policy_value(
 
     Standard errors are over slates: the sample standard deviation / sqrt(n) for means over slates. Ratios have the
     error of the delta method, n / (n - 1) * sum of (a_s - value b_s)^2 / (sum of b_s)^2 for a ratio of sums of a and
-    b, so that the error of the divisor counts, and rows of a slate need not be independent. Intervals are normal.
+    b, so that the error of the divisor counts, and rows of a slate need not be independent. With users, terms of slates
+    are summed by user first, and n is the number of users. Intervals are Student's with n - 1 degrees of freedom.
+
+    With ``baseline_pscore`` the difference of both policies has an error of its own, by the same method from the
+    differences of what each slate adds to both values (Jeunen & Ustimenko 2024). Both policies share the luck of the
+    log, so this error is smaller than that of two separate values.
 
     No weight repairs what the log lacks: where the new policy shows what the old one never did, the value misses it,
     and the mean weight falls below 1.
@@ -103,7 +108,8 @@ def policy_value(
     ------
     InputError, InputTypeError
         For propensities of 0, above 1, below 0 or NaN, rewards that are not finite, weights above 1e76, ranks that
-        repeat or have gaps, slates of more than 128 rows for sniips and snrips, and different lengths.
+        repeat or have gaps, slates of several users, dr or cascade_dr with a baseline, slates of more than 128 rows for
+        sniips and snrips, and different lengths.
 
     Warns
     -----
@@ -111,8 +117,10 @@ def policy_value(
         If all weights are below 1e-150.
         If a data frame has slates, but no ranks, and an unused column with a name like a rank implies another order of
         their rows than that of the frame, for rips, sniips, snrips and cascade_dr, which depend on it.
-        From 30 slates on, if the mean weight differs from 1 by more than 5 of its standard errors and 0.01, or if the
-        effective sample size is below 10, or below 1 % of the weights.
+        If no slate, or no user, differs from the value: then there is no interval.
+        From 30 slates on, if the mean weight differs from 1 by more than 5 of its standard errors and 0.01, if the
+        effective sample size is below 10, or below 1 % of the weights, or if few slates decide about the error:
+        (sum of x)^2 / sum of x^2 is below 20, where x are the squares of the weights of slates, or of what they earn.
 
     Examples
     --------
@@ -129,7 +137,8 @@ def policy_value(
     limit, threads = check_clip(given["clip"]), resolve_threads(given["n_threads"])
     columns = pick(SlateColumnNames, given)
     predictions, slate_ids = given["predictions"], given["slate_ids"]
-    logged = read_logged(rewards, pscore, new_pscore, indptr, predictions, slate_ids, columns, threads)
+    more = given["user_ids"], given["baseline_pscore"]
+    logged = read_logged(rewards, pscore, new_pscore, indptr, predictions, slate_ids, columns, threads, *more)
     found = estimates_of(sums_of(logged, names, limit, threads))
     warn([*hints_of(names, logged.hints), *found.warnings])
     return found[names[0]] if alone else found
@@ -143,7 +152,13 @@ def hints_of(names: Iterable[str], hints: Sequence[str]) -> Sequence[str]:
 def sums_of(logged: Logged, names: list[str], clip: float | None, n_threads: int) -> list[SlateSums]:
     """Return the sums of several estimators over logged slates."""
     check_lengths_of(logged.slates, names)
-    sums = add_slates(logged.slates, names, clip, n_threads)
+    policies = [logged] if logged.baseline is None else [logged, logged.baseline]
+    if logged.baseline is not None and (needing := [name for name in names if ESTIMATORS[name].predicted]):
+        raise InputError(
+            f"{needing[0]} has no difference to a baseline: predictions are of one policy; leave out ",
+            Argument("baseline_pscore"),
+        )
+    sums = add_slates([one.slates for one in policies], logged.users, names, clip, n_threads)
     if isinstance(sums, Fault):
-        raise refuse(logged, names, sums)
+        raise refuse(policies[sums.of_baseline], names, sums)
     return sums

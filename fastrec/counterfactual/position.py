@@ -45,10 +45,12 @@ def ctr_by_rank(
     ratio = clicks / impressions at a rank. A falling curve alone is not position bias: a good recommender has better
     items at the first ranks. `position_bias` separates the two.
 
-    With users, the interval is that of a ratio of sums over users, since the clicks of one user are not independent:
-    ratio ± z error, error^2 = U / (U - 1) * sum over users of (c_u - ratio n_u)^2 / N^2, with the clicks c_u and
-    impressions n_u of user u at this rank, N impressions and U users with one (delta method; Cochran 1977, 6.3).
-    Without users it is the score interval (Wilson 1927), which takes rows as independent.
+    Without users the interval is the score interval (Wilson 1927), which takes rows as independent. The clicks of one
+    user are not, so with users it is that of as many rows as tell as much: ratio (1 - ratio) / error^2, at most all
+    rows, and N^2 / sum of n_u^2 where the ratio is 0 or 1, times (z / t)^2 for Student's t of U - 1 degrees (Korn &
+    Graubard 1998). It is never narrower than without users. The error is that of a ratio of sums over users:
+    error^2 = U / (U - 1) * sum over users of (c_u - ratio n_u)^2 / N^2, with the clicks c_u and impressions n_u of user
+    u at this rank, N impressions and U users with one (delta method; Cochran 1977, 6.3).
 
     All counts are integers, so the order of rows and the number of threads do not change a bit.
 

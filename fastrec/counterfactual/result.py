@@ -14,10 +14,10 @@ from fastrec.counterfactual.counts import PairCounts, add_tables, join_pairs
 from fastrec.counterfactual.curves import Fitting
 from fastrec.counterfactual.tables import brief, chart_of, curve_table, page_of_settings, rank_table
 from fastrec.exceptions import Argument, InputError, InputTypeError, shown
-from fastrec.metrics.intervals import normal_quantile, wilson
+from fastrec.metrics.intervals import normal_quantile, student_quantile, wilson
 from fastrec.report.plain import plain_document
 from fastrec.runtime.threads import once
-from fastrec.scored.clusters import clustered_error
+from fastrec.scored.clusters import clustered_error, effective_rows
 from fastrec.show.plots import check_target, draw_band
 from fastrec.show.shown import Charted, Exported
 from fastrec.show.tables import Lead, Section, Table, with_notes
@@ -60,13 +60,17 @@ class CtrByRank(Exported, Charted):
     def interval(self, level: float | None = None) -> tuple[Array, Array]:
         """Return the ends of the intervals, by default of the level of the call.
 
-        With users, ratio ± z std_error, NaN for fewer than two users. Without, the score interval (Wilson 1927).
+        It is the score interval (Wilson 1927) of a number of rows. With users this is the number of independent rows
+        that tell as much, at most that of all rows, * (z / t)^2 for Student's t of the users less 1 (Korn & Graubard
+        1998); NaN for fewer than two users.
         """
         level = self.level if level is None else check_level(level)
-        if self.std_error is None:
+        if self.users is None:
             return wilson(self.clicks, self.impressions, level)
-        margin = normal_quantile(level) * self.std_error
-        return self.ratio - margin, self.ratio + margin
+        quantiles = np.array([student_quantile(level, users - 1) for users in self.users.tolist()])
+        sizes = np.minimum(self.impressions, effective_rows(self._table, weighted=False))
+        sizes = sizes * (normal_quantile(level) / quantiles) ** 2
+        return wilson(self.ratio * sizes, sizes, level)
 
     def merge(self, other: CtrByRank) -> CtrByRank:
         """Return the result for the rows of both, with the same bits as one call on all rows.
@@ -159,7 +163,11 @@ class CtrByRank(Exported, Charted):
 
     def notes(self) -> list[str]:
         """Return lines on the numbers."""
-        kind = "clustered by user" if self._by_user else "Wilson 1927; rows are taken as independent"
+        kind = (
+            "Wilson 1927 for as many rows as users are worth"
+            if self._by_user
+            else "Wilson 1927; rows are taken as independent"
+        )
         merged = ["merged results: no user is taken to be in two of them"] if self._is_merged and self._by_user else []
         return [f"intervals of {100 * self.level:g} %: {kind}", *merged, NOT_BIAS]
 

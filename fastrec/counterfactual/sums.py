@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NamedTuple, Self
@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from fastrec.counterfactual.estimators import ESTIMATORS, Estimator
+from fastrec.evaluation.engine import sum_exactly
 from fastrec.evaluation.exact import SQUARE_BITS, as_fraction, weighted_mean_and_error
 from fastrec.inputs.ragged import longest_row
 from fastrec.kernels import weights as kernels
@@ -31,8 +32,6 @@ RATIOS_AT_ONCE = 4096  # new / logged propensities; they stay in the first cache
 ROUNDED_BITS = 64
 SMALLEST_WEIGHT = 1e-150  # that has a square
 STEPS_PER_ROW, STEPS_PER_SLATE = 16, 64
-EARNED, WEIGHED = 0, 1  # terms of `Positions.by_length`
-EARNED_TWICE, WEIGHED_TWICE, BOTH = 0, 1, 2  # terms of `Positions.products`
 
 
 class Fault(NamedTuple):
@@ -40,6 +39,7 @@ class Fault(NamedTuple):
 
     code: int
     slate: int
+    of_baseline: bool
 
 
 class SlateNumbers(NamedTuple):
@@ -48,28 +48,68 @@ class SlateNumbers(NamedTuple):
     value: float
     std_error: float
     effective_sample_size: float
+    effective_slates: float  # that decide about the error, by their weights or by what they earn
     mean_weight: float
     mean_weight_error: float
 
 
 @dataclass
-class PositionSums:
-    """Sums per position: exact integers in steps of 2^-TERM_SCALE, as arrays of objects."""
+class Moments:
+    """Exact sums that covariances over units, users or slates, need: integers in steps of 2^-GENERAL_SCALE, as objects.
 
-    lengths: Array  # (n + 1,)
-    by_length: Array  # (n, n, 2)
-    products: Array  # (n, n, 3)
+    The terms of a policy are what a slate earns and its part of the divisor. By position they are these at each
+    position, and whether the slate has it; in front of the first position stand all slates.
+    """
 
-    def add(self, other: PositionSums) -> PositionSums:
-        """Return the sum of both."""
-        n = max(len(self.lengths), len(other.lengths)) - 1
-        made = PositionSums(np.zeros(n + 1, object), np.zeros((n, n, 2), object), np.zeros((n, n, 3), object))
+    units: int
+    sums: Array  # (n_positions, n_policies, n_terms)
+    products: Array  # (n_positions, n_policies, n_terms) twice: of two terms of a unit
+
+    @classmethod
+    def of(cls, terms: Array, users: Array | None) -> Self:
+        """Return the sums of terms, float64 (n_slates, ...); `users` has pointers to the slates of each."""
+        shape, rows = terms.shape[1:], np.ascontiguousarray(terms.reshape(len(terms), -1).T)
+        sums = sum_exactly(rows, None, 1)[0, :, 0]
+        if users is not None:
+            codes = np.repeat(np.arange(len(users) - 1), np.diff(users))
+            orders = (np.lexsort((row, codes)) for row in rows)  # the order of slates changes no bit
+            rows = np.stack([np.bincount(codes, row[order]) for row, order in zip(rows, orders, strict=True)])
+        products = np.zeros((len(rows), len(rows)), object)
+        for at, row in enumerate(rows):
+            products[at, at:] = products[at:, at] = sum_exactly(row * rows[at:], None, 1)[0, :, 0]
+        return cls(rows.shape[1], sums.reshape(shape), products.reshape(shape * 2))
+
+    def add(self, other: Moments) -> Self:
+        """Return the sums over the units of both."""
+        shape = max(self.sums.shape, other.sums.shape)
+        made = type(self)(self.units + other.units, np.zeros(shape, object), np.zeros(shape * 2, object))
         for one in (self, other):
-            own = len(one.lengths) - 1
-            made.lengths[: own + 1] += one.lengths
-            made.by_length[:own, :own] += one.by_length
-            made.products[:own, :own] += one.products
+            n = len(one.sums)
+            made.sums[:n] += one.sums
+            made.products[:n, :, :, :n] += one.products
         return made
+
+    def of_policy(self, at: int) -> Self:
+        """Return the sums of one policy."""
+        own = slice(at, at + 1)
+        return type(self)(self.units, self.sums[:, own], self.products[:, own, :, :, own])
+
+    def error(self, *slopes: Array) -> float:
+        """Return the standard error of a number by the delta method, from its slopes by term for each policy.
+
+        error^2 = n / (n - 1) * sum over units of (sum of slope * term)^2. Terms of all units leave the number as it is
+        if they grow alike, so the sum over units of what is squared is 0.
+        """
+        if self.units < 2:
+            return math.nan
+        exact = [_rounded(slope) for slope in np.stack(slopes, axis=1).ravel()]
+        scale = max(slope.denominator for slope in exact)
+        whole = np.array([int(slope * scale) for slope in exact], object)
+        products = self.products.reshape(len(whole), -1)
+        spread = int(whole @ products @ whole)
+        if spread << SQUARE_BITS <= 4 * len(whole) * int(whole * whole @ products.diagonal()):  # rounding of products
+            return 0.0
+        return root(self.units * spread, (self.units - 1) * scale * scale << GENERAL_SCALE)
 
 
 @dataclass
@@ -82,7 +122,14 @@ class SlateSums:
     counts: tuple[int, ...]  # of `N_COUNTS`
     largest: float
     totals: tuple[tuple[int, int], ...]  # of `N_SUMS`: sum and sum of squares, in steps of 2^-GENERAL_SCALE
-    positions: PositionSums | None
+    moments: Moments | None  # of the policy and of its baseline, by position, by user, or with a baseline
+    by_user: bool
+    baseline: Self | None
+
+    @property
+    def units(self) -> int:
+        """The number of units that are taken as independent: users or slates."""
+        return self.slates if not self.by_user else 0 if self.moments is None else self.moments.units
 
     @property
     def estimator(self) -> Estimator:
@@ -101,9 +148,6 @@ class SlateSums:
 
     def add(self, other: SlateSums) -> Self:
         """Return the sums over the slates of both."""
-        joined = self.positions if other.positions is None else other.positions
-        if self.positions is not None and other.positions is not None:
-            joined = self.positions.add(other.positions)
         return type(self)(
             self.name,
             self.clip,
@@ -111,43 +155,41 @@ class SlateSums:
             tuple(map(sum, zip(self.counts, other.counts, strict=True))),
             max(self.largest, other.largest),
             tuple((a + c, b + d) for (a, b), (c, d) in zip(self.totals, other.totals, strict=True)),
-            joined,
+            _added(self.moments, other.moments),
+            self.by_user,
+            _added(self.baseline, other.baseline),
         )
 
     def to_plain(self) -> dict[str, Any]:
         """Return the state as plain data, with integers of any size."""
-        positions = self.positions
+        moments, baseline = self.moments, self.baseline
         return {
-            "name": self.name,
-            "clip": self.clip,
-            "slates": self.slates,
-            "counts": list(self.counts),
-            "largest": self.largest,
-            "totals": [list(pair) for pair in self.totals],
-            "positions": None if positions is None else [own.tolist() for own in vars(positions).values()],
+            **vars(self),
+            "moments": None if moments is None else [moments.units, moments.sums.tolist(), moments.products.tolist()],
+            "baseline": None if baseline is None else baseline.to_plain(),
         }
 
     @classmethod
     def from_plain(cls, state: Mapping[str, Any]) -> Self:
         """Return the state that `to_plain` gave."""
-        given = dict(state)
-        positions = given.pop("positions")
-        if positions is not None:
-            n = len(positions[0]) - 1
-            shapes = (n + 1,), (n, n, 2), (n, n, 3)
-            parts = (np.array(own, object).reshape(shape) for own, shape in zip(positions, shapes, strict=True))
-            positions = PositionSums(*parts)
-        given |= {"counts": tuple(given["counts"]), "totals": tuple(map(tuple, given["totals"]))}
-        return cls(**given, positions=positions)
+        made = cls(**{**state, "counts": tuple(state["counts"]), "totals": tuple(map(tuple, state["totals"]))})
+        if made.moments is not None:
+            units, *arrays = state["moments"]
+            made.moments = Moments(units, *(np.array(array, object) for array in arrays))
+        if made.baseline is not None:
+            made.baseline = cls.from_plain(state["baseline"])
+        return made
 
     def numbers(self) -> SlateNumbers:
         """Return the estimates."""
         value, error = self._value()
         if self.has_vanished:
-            return SlateNumbers(value, math.nan, math.nan, self._mean_weight()[0], math.nan)
+            return SlateNumbers(value, math.nan, math.nan, math.nan, self._mean_weight()[0], math.nan)
         weight, square = self._sum(kernels.WEIGHT), self._sum(kernels.SQUARE)
         size = float(weight * weight / square) if square else (0.0 if self.weights else math.nan)
-        return SlateNumbers(value, error, size, *self._mean_weight())
+        squares = [(self._sum(row), self._squares(row)) for row in (kernels.SQUARE, kernels.VALUE_SQUARE)]
+        least = min((float(total * total / twice) for total, twice in squares if twice), default=math.nan)
+        return SlateNumbers(value, error, size, least, *self._mean_weight())
 
     def _sum(self, row: int) -> Fraction:
         return as_fraction(self.totals[row][0], GENERAL_SCALE)
@@ -156,20 +198,53 @@ class SlateSums:
         return as_fraction(self.totals[row][1], GENERAL_SCALE)
 
     def _value(self) -> tuple[float, float]:
-        """Return the value and its standard error over slates, by the delta method if both parts of a ratio vary."""
-        if not self.slates:
+        """Return the value and its standard error, by the delta method if both parts of a ratio vary."""
+        found = self.ratio()
+        if found is None:
             return math.nan, math.nan
-        if self.positions is not None:
-            return _of_positions(self.positions, self.slates)
-        value = self._sum(kernels.VALUE), self._squares(kernels.VALUE)
-        divisor = self.estimator.divisor
+        value, slopes = found
+        if self.moments is not None and (self.by_user or self.estimator.by_position):
+            others = [] if self.baseline is None else [0 * slopes]
+            return float(value), self.moments.error(slopes, *others)
+        return ratio_and_error(self.slates, *self._parts())
+
+    def difference(self) -> tuple[float, float]:
+        """Return the value less that of the baseline, and its standard error."""
+        assert self.baseline is not None
+        found, other = self.ratio(), self.baseline.ratio()
+        if found is None or other is None or self.moments is None:
+            return math.nan, math.nan
+        error = math.nan if self.has_vanished or self.baseline.has_vanished else self.moments.error(found[1], -other[1])
+        return float(found[0] - other[0]), error
+
+    def _parts(self) -> tuple[tuple[Fraction, Fraction], tuple[Fraction, Fraction], Fraction]:
+        """Return what the value is the ratio of, each with its squares, and the products of both."""
+        value, divisor = (self._sum(kernels.VALUE), self._squares(kernels.VALUE)), self.estimator.divisor
         if divisor == kernels.SLATES:
-            return ratio_and_error(self.slates, value, _ones(self.slates), value[0])
-        if divisor == kernels.WEIGHTS:
-            parts = self._sum(kernels.WEIGHT), self._squares(kernels.WEIGHT)
-        else:
-            parts = self._rows()
-        return ratio_and_error(self.slates, value, parts, self._sum(kernels.CROSS))
+            return value, _ones(self.slates), value[0]
+        weights = self._sum(kernels.WEIGHT), self._squares(kernels.WEIGHT)
+        return value, weights if divisor == kernels.WEIGHTS else self._rows(), self._sum(kernels.CROSS)
+
+    def ratio(self) -> tuple[Fraction, Array] | None:
+        """Return the value, and its slopes by the terms of `Moments`; None if it divides by 0.
+
+        By position it is the sum over positions of (share of slates with it) * (sum of w r / sum of w).
+        """
+        if not self.estimator.by_position:
+            (above, _), (below, _), _ = self._parts()
+            return (above / below, np.array([[1 / below, -above / below / below]])) if below else None
+        if self.moments is None:
+            return None
+        terms = [[as_fraction(total, GENERAL_SCALE) for total in own] for own in self.moments.sums[:, 0]]
+        (_, _, slates), *places = terms
+        if not all(weights for _, weights, _ in places):
+            return None
+        value = sum((earned / weights * reached for earned, weights, reached in places), Fraction(0)) / slates
+        slopes = [[0, 0, -value / slates]]
+        for earned, weights, reached in places:
+            ratio, slope = earned / weights / slates, reached / weights / slates
+            slopes.append([slope, -earned / weights * slope, ratio])
+        return value, np.array(slopes, object)
 
     def _rows(self) -> tuple[Fraction, Fraction]:
         return Fraction(self.counts[kernels.COUNT_ROWS]), Fraction(self.counts[kernels.COUNT_SQUARES])
@@ -209,51 +284,9 @@ def ratio_and_error(
     return value, error
 
 
-def _of_positions(sums: PositionSums, n: int) -> tuple[float, float]:
-    """Return the sum over positions of (share of slates with it) * (sum of w r / sum of w), and its standard error.
-
-    The influence of a slate is the sum over its positions p of ratio_p + (n_p / sum of w_p) (w r - ratio_p w). Their
-    mean is the value, and their standard deviation / sqrt(n) its error.
-    """
-    lengths = [int(count) for count in sums.lengths]
-    n_positions = len(lengths) - 1
-    reached = [sum(lengths[p + 1 :]) for p in range(n_positions)]
-    earned, weighed = ([_term(total) for total in sums.by_length[:, :, which].sum(axis=0)] for which in (0, 1))
-    if not all(weighed):
-        return math.nan, math.nan
-    ratios = [a / b for a, b in zip(earned, weighed, strict=True)]
-    value = sum((ratio * count for ratio, count in zip(ratios, reached, strict=True)), Fraction(0)) / n
-    if n == 1:
-        return float(value), math.nan
-    slopes = [_rounded(count / b) for count, b in zip(reached, weighed, strict=True)]
-    others = [_rounded(-ratio) * slope for ratio, slope in zip(ratios, slopes, strict=True)]
-    levels = [Fraction(0), *itertools.accumulate(map(_rounded, ratios))]
-    total = squares = size = Fraction(0)
-    for length, count in enumerate(lengths):
-        linear = Fraction(0)
-        for p in range(length):
-            own = sums.by_length[length - 1, p]
-            linear += slopes[p] * _term(own[EARNED]) + others[p] * _term(own[WEIGHED])
-        total += levels[length] * count + linear
-        squares += levels[length] * (levels[length] * count + 2 * linear)
-        size += levels[length] * levels[length] * count
-    for p in range(n_positions):
-        for q in range(n_positions):
-            own, twice = sums.products[p, q], 1 if p == q else 2
-            squares += 2 * slopes[p] * others[q] * _term(own[BOTH])
-            if q <= p:
-                part = slopes[p] * slopes[q] * _term(own[EARNED_TWICE])
-                squares += twice * (part + others[p] * others[q] * _term(own[WEIGHED_TWICE]))
-                size += twice * abs(part)
-    spread = squares - total * total / n
-    if spread * (1 << SQUARE_BITS) <= 4 * n_positions * size:
-        return float(value), 0.0
-    variance = spread / (n * (n - 1))
-    return float(value), root(variance.numerator, variance.denominator)
-
-
-def _term(total: int) -> Fraction:
-    return as_fraction(int(total), kernels.TERM_SCALE)
+def _added(one: Any, other: Any) -> Any:
+    """Return the sum of two states, of which either may lack."""
+    return other if one is None else one if other is None else one.add(other)
 
 
 def _rounded(value: Fraction) -> Fraction:
@@ -266,30 +299,44 @@ def _rounded(value: Fraction) -> Fraction:
 # Adding
 
 
-def add_slates(slates: kernels.Slates, names: list[str], clip: float | None, n_threads: int) -> list[SlateSums] | Fault:
-    """Return the sums of several estimators, from one pass over the slates in threads; or the first fault."""
-    n_slates = len(slates.indptr) - 1
-    n_rows = len(slates.rewards)
+def add_slates(
+    policies: Sequence[kernels.Slates], users: Array | None, names: list[str], clip: float | None, n_threads: int
+) -> list[SlateSums] | Fault:
+    """Return the sums of several estimators, from one pass over the slates in threads; or the first fault.
+
+    `policies` are the slates with the propensities of the new policy, and with those of a baseline, if there is one.
+    `users` has pointers to the slates of each user.
+    """
+    indptr = policies[0].indptr
+    n_slates, n_rows = len(indptr) - 1, len(policies[0].rewards)
     n_bins = max(1, min(n_threads, n_rows // MIN_ROWS_OF_THREAD))
-    cuts = np.searchsorted(slates.indptr, np.arange(1, n_bins) * n_rows // n_bins).tolist()
-    ends = [0, *cuts, n_slates]
-    longest = longest_row(slates.indptr)
-    made = [_Adding(name, clip, n_bins, longest) for name in names]
-    run = _entry().suited_to(len(names) * (STEPS_PER_ROW * n_rows + STEPS_PER_SLATE * n_slates))
+    edges = np.arange(0, n_slates, min(SLATES_AT_ONCE, n_slates // n_bins + 1))
+    if users is not None:
+        edges = users[np.searchsorted(users, edges)]
+    edges = np.unique(np.append(edges, n_slates))
+    ends = np.searchsorted(indptr[edges], np.arange(n_bins + 1) * n_rows // n_bins)
+    ends[-1] = len(edges) - 1
+    made = [_Adding(name, clip, policies, users, n_bins) for name in names]
+    run = _entry().suited_to(len(names) * len(policies) * (STEPS_PER_ROW * n_rows + STEPS_PER_SLATE * n_slates))
 
     def add(at: int) -> None:
-        for first in range(ends[at], ends[at + 1], SLATES_AT_ONCE):
-            last = min(first + SLATES_AT_ONCE, ends[at + 1])
+        for first, last in itertools.pairwise(edges[ends[at] : ends[at + 1] + 1].tolist()):
             for one in made:
-                run(slates, one.form, one.sums, one.positions, at, first, last)
-            if any(one.sums.faults[at, 0] for one in made):
+                one.add(run, at, first, last)
+            if any(sums.faults[at, 0] for one in made for sums in one.sums):
                 return
 
     run_in_threads(add, range(n_bins), n_threads)
-    faults = [Fault(*fault) for one in made for fault in one.sums.faults.tolist() if fault[0]]
+    faults = [
+        Fault(code, slate, sums is not one.sums[0])
+        for one in made
+        for sums in one.sums
+        for code, slate in sums.faults.tolist()
+        if code
+    ]
     if faults:
         return min(faults, key=lambda fault: (fault.slate, fault.code))
-    return [one.found(n_slates) for one in made]
+    return [one.found() for one in made]
 
 
 @functools.cache
@@ -300,48 +347,63 @@ def _entry() -> Entry:
 class _Adding:
     """The memory of one estimator while the kernel runs."""
 
-    def __init__(self, name: str, clip: float | None, n_bins: int, longest: int) -> None:
-        self._name, self._clip = name, clip
-        self.form = ESTIMATORS[name].form(clip)
-        block = np.zeros((n_bins, kernels.N_SUMS, BLOCK))
-        largest = np.zeros(n_bins)
-        ratios = np.empty((n_bins, max(longest, RATIOS_AT_ONCE)))
-        self.sums = kernels.Sums(
-            block,
-            block.view(np.int64),
-            ratios,
-            ratios.view(np.int64),
-            np.zeros((n_bins, 6), np.int64),
-            np.zeros((n_bins, kernels.N_SUMS, 2, DIGITS), np.int64),
-            np.zeros((n_bins, kernels.N_COUNTS), np.int64),
-            largest,
-            largest.view(np.int64),
-            np.zeros((n_bins, 2), np.int64),
-        )
-        n = longest if self.form.by_position else 0
-        self.positions = kernels.Positions(
-            np.zeros((n_bins, 2, n)),
-            np.zeros((n_bins, n + 1), np.int64),
-            np.zeros((n_bins, n, n, 2, kernels.TERM_DIGITS), np.int64),
-            np.zeros((n_bins, n, n, 3, kernels.TERM_DIGITS), np.int64),
-        )
+    def __init__(
+        self, name: str, clip: float | None, policies: Sequence[kernels.Slates], users: Array | None, n_bins: int
+    ) -> None:
+        self._name, self._clip, self._policies, self._users = name, clip, policies, users
+        self._form = ESTIMATORS[name].form(clip)
+        self._has_moments = self._form.by_position or users is not None or len(policies) > 1
+        self._moments: list[Moments | None] = [None] * n_bins
+        self.sums = [_memory(n_bins, longest_row(policies[0].indptr)) for _ in policies]
 
-    def found(self, n_slates: int) -> SlateSums:
+    def add(self, run: Any, at: int, first: int, last: int) -> None:
+        """Add the slates first:last to bin `at`."""
+        indptr = self._policies[0].indptr[first : last + 1]
+        n, longest = last - first if self._has_moments else 0, longest_row(indptr) if self._form.by_position else 1
+        terms = [np.empty((n, longest, 2)) for _ in self._policies]
+        for slates, sums, own in zip(self._policies, self.sums, terms, strict=True):
+            run(slates, self._form, sums, own, at, first, last)
+        if not n or any(sums.faults[at, 0] for sums in self.sums):
+            return
+        if self._form.by_position:
+            reached = (np.arange(longest + 1) <= np.diff(indptr)[:, None])[:, :, None]  # all slates come first
+            terms = [np.concatenate([np.pad(one, ((0, 0), (1, 0), (0, 0))), reached], axis=2) for one in terms]
+        users = self._users
+        if users is not None:
+            users = users[np.searchsorted(users, first) : np.searchsorted(users, last) + 1] - first
+        self._moments[at] = _added(self._moments[at], Moments.of(np.stack(terms, axis=2), users))
+
+    def found(self) -> SlateSums:
         """Return the sums of all bins."""
-        totals = _integers(self.sums.totals)
-        positions = None
-        if self.form.by_position:
-            lengths = self.positions.lengths.sum(axis=0).astype(object)
-            positions = PositionSums(lengths, *map(_integers, self.positions[2:]))
-        return SlateSums(
-            self._name,
-            self._clip,
-            n_slates,
-            tuple(self.sums.counts.sum(axis=0).tolist()),
-            float(self.sums.largest.max()),
-            tuple((int(own[0]), int(own[1])) for own in totals),
-            positions,
-        )
+        moments = functools.reduce(_added, self._moments)
+        made: SlateSums | None = None
+        for policy in range(len(self.sums))[::-1]:
+            own = moments if policy == 0 or moments is None else moments.of_policy(policy)
+            sums, n_slates = self.sums[policy], len(self._policies[policy].indptr) - 1
+            totals = tuple((int(own[0]), int(own[1])) for own in _integers(sums.totals))
+            counts, largest = tuple(sums.counts.sum(axis=0).tolist()), float(sums.largest.max())
+            by_user = self._users is not None
+            made = SlateSums(self._name, self._clip, n_slates, counts, largest, totals, own, by_user, made)
+        assert made is not None
+        return made
+
+
+def _memory(n_bins: int, longest: int) -> kernels.Sums:
+    block = np.zeros((n_bins, kernels.N_SUMS, BLOCK))
+    largest = np.zeros(n_bins)
+    ratios = np.empty((n_bins, max(longest, RATIOS_AT_ONCE)))
+    return kernels.Sums(
+        block,
+        block.view(np.int64),
+        ratios,
+        ratios.view(np.int64),
+        np.zeros((n_bins, 6), np.int64),
+        np.zeros((n_bins, kernels.N_SUMS, 2, DIGITS), np.int64),
+        np.zeros((n_bins, kernels.N_COUNTS), np.int64),
+        largest,
+        largest.view(np.int64),
+        np.zeros((n_bins, 2), np.int64),
+    )
 
 
 def _integers(digits: Array) -> Array:

@@ -26,6 +26,7 @@ __all__ = ["PolicyEstimate", "PolicyEstimates", "estimates_of", "printed"]
 MIN_SLATES = 30  # fewer say little about their weights
 MAX_Z = 5.0  # standard errors between the mean weight and 1
 MIN_GAP = 0.01  # between the mean weight and 1
+MIN_SLATES_OF_ERROR = 20  # with fewer, 94 % of the intervals that cover less than 93 % of true values warn
 MIN_SHARE, MIN_SIZE = 0.01, 10  # of the weights, and the effective sample size, below which few weights decide
 
 
@@ -72,7 +73,7 @@ class PolicyResult(Exported):
         return draw_values(self.to_rows(), ax)
 
     def _printed(self) -> list[Table]:
-        return [printed(self._results())]
+        return printed(self._results())
 
     def _tables(self) -> list[Table]:
         return _all_tables(self._results())
@@ -93,13 +94,15 @@ class PolicyEstimate(PolicyResult):
     ----------
     estimator : its name.
     value : the estimate; NaN without slates, and where all weights that it divides by are 0.
-    std_error : its standard error over slates; NaN with fewer than two slates.
-    slates, rows, empty_slates : how many there are.
+    std_error : its standard error over slates, or over users; NaN with fewer than two of them.
+    users, slates, rows, empty_slates : how many there are; users is None without users.
     weights : the number of weights: one per row; for sips and snsips one per slate.
     effective_sample_size : (sum of w)^2 / sum of w^2, of the weights in use: so many equal weights would say as much.
     mean_weight, max_weight : the mean and the largest of the weights before a clip. The mean must be near 1.
     mean_weight_error : standard error of the mean weight over slates.
     clip, clipped : the largest weight, and the number of rows whose weight it cut.
+    baseline : the `PolicyEstimate` of ``baseline_pscore``; None without.
+    difference : the value less that of the baseline, an `Estimate` with an error of its own; None without.
     warnings : reasons to doubt the value.
 
     Examples
@@ -113,6 +116,7 @@ class PolicyEstimate(PolicyResult):
     estimator: str
     value: float
     std_error: float
+    users: int | None
     slates: int
     rows: int
     empty_slates: int
@@ -123,6 +127,8 @@ class PolicyEstimate(PolicyResult):
     max_weight: float
     clip: float | None
     clipped: int
+    baseline: PolicyEstimate | None
+    difference: Estimate | None
     warnings: tuple[str, ...]
     _sums: SlateSums = field(init=False, compare=False)
 
@@ -132,16 +138,21 @@ class PolicyEstimate(PolicyResult):
         return self._sums.estimator.unit
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """Return Student's interval, value ± t * std_error, by the number of slates. NaN without an error.
+        """Return Student's interval: value - t * std_error, value + t * std_error.
+
+        The degrees of freedom of t are the number of slates, or of users, less 1. The ends are NaN without an error,
+        and where all slates earn the same: rewards may have any size, so nothing tells how far off the value is.
 
         >>> low, high = fastrec.policy_value([1, 0, 1], [0.5] * 3, [0.5] * 3, estimator="ips").interval()
         >>> round(low, 4), round(high, 4)
         (-0.7676, 2.1009)
         """
-        return self._estimate().interval(level)
+        return _estimate(self.value, self.std_error, self._sums).interval(level)
 
     def merge(self, other: PolicyEstimate) -> PolicyEstimate:
         """Return the result over the slates of both: the same bits as one call with all slates.
+
+        With users, no user may be in both. Results keep no ids, so this is not checked.
 
         Parameters
         ----------
@@ -156,7 +167,7 @@ class PolicyEstimate(PolicyResult):
         InputTypeError
             If ``other`` is no PolicyEstimate.
         InputError
-            If estimators or clips differ.
+            If estimators or clips differ, or only one has users, or a baseline.
 
         Examples
         --------
@@ -169,23 +180,27 @@ class PolicyEstimate(PolicyResult):
         own, others = (self.estimator, self.clip), (other.estimator, other.clip)
         if own != others:
             raise InputError(f"merge needs the same estimator and clip, found {own} and {others}")
+        for name in ("users", "baseline"):
+            if (getattr(self, name) is None) != (getattr(other, name) is None):
+                raise InputError(f"both results must have {name}, or neither, to be merged")
         return value_of(self._sums.add(other._sums))
 
     def to_rows(self) -> list[dict[str, Any]]:
         """Return one dict: the attributes, with the 95 % interval as "low" and "high", and the "unit"."""
         low, high = self.interval()
-        names = ("estimator", "value", "std_error")
-        counts = ("slates", "rows", "empty_slates", "weights")
+        names: tuple[str, ...] = ("estimator", "value", "std_error")
+        counts = ("users", "slates", "rows", "empty_slates", "weights")
         rest = ("effective_sample_size", "mean_weight", "mean_weight_error", "max_weight", "clip", "clipped")
         row = {name: getattr(self, name) for name in names} | {"low": low, "high": high, "unit": self.unit}
-        return [row | {name: getattr(self, name) for name in (*counts, *rest)}]
+        row |= {name: getattr(self, name) for name in (*counts, *rest)}
+        names, found = ("difference", "difference_error", "difference_low", "difference_high"), self.difference
+        numbers = [None] * len(names) if found is None else [found.mean, found.std_error, *found.interval()]
+        baseline = {"baseline": None if self.baseline is None else self.baseline.value}
+        return [row | baseline | dict(zip(names, numbers, strict=True))]
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain data for JSON (schema 1); NaN is None."""
         return plain_document({**self.to_rows()[0], "warnings": self.warnings})
-
-    def _estimate(self) -> Estimate:
-        return Estimate(self.value, self.std_error, self.slates)
 
     def _results(self) -> list[PolicyEstimate]:
         return [self]
@@ -241,6 +256,11 @@ def estimates_of(sums: Iterable[SlateSums]) -> PolicyEstimates:
     return PolicyEstimates((one.name, value_of(one)) for one in sums)
 
 
+def _estimate(value: float, error: float, sums: SlateSums) -> Estimate:
+    """Return a value with its error and Student's degrees of freedom."""
+    return Estimate(value, error, sums.units if sums.by_user else 0, max(sums.units - 1, 0))
+
+
 def value_of(sums: SlateSums) -> PolicyEstimate:
     """Return the result that follows from sums."""
     found = sums.numbers()
@@ -249,6 +269,7 @@ def value_of(sums: SlateSums) -> PolicyEstimate:
         estimator=sums.name,
         value=found.value,
         std_error=found.std_error,
+        users=sums.units if sums.by_user else None,
         slates=sums.slates,
         rows=rows,
         empty_slates=empty,
@@ -259,16 +280,28 @@ def value_of(sums: SlateSums) -> PolicyEstimate:
         max_weight=sums.largest if sums.weights else math.nan,
         clip=sums.clip,
         clipped=clipped,
+        baseline=None if sums.baseline is None else value_of(sums.baseline),
+        difference=None if sums.baseline is None else _estimate(*sums.difference(), sums),
         warnings=(),
     )
     object.__setattr__(result, "_sums", sums)  # no argument: it decides all others
-    object.__setattr__(result, "warnings", tuple(_doubts(result)))
+    object.__setattr__(result, "warnings", tuple(_doubts(result, found.effective_slates)))
     return result
 
 
-def _doubts(found: PolicyEstimate) -> list[str]:
-    """Return reasons to doubt the weights of a result."""
-    lines: list[str] = []
+def _doubts(found: PolicyEstimate, effective_slates: float) -> list[str]:
+    """Return reasons to doubt a result."""
+    unit, lines = "slates" if found.users is None else "users", list[str]()
+    if found.std_error == 0:
+        lines.append(
+            f"{found.estimator}: no {unit[:-1]} differs from the value, so nothing tells how far off it is: no interval"
+        )
+    if found.baseline is not None and found.difference is not None:
+        lines += [f"baseline: {line}" for line in found.baseline.warnings]
+        if found.difference.std_error == 0:
+            lines.append(
+                f"{found.estimator}: no {unit[:-1]} differs between the policies: no interval of the difference"
+            )
     if found._sums.has_vanished:  # noqa: SLF001
         return [f"{found.estimator}: all weights are below {SMALLEST_WEIGHT:g}: too small to be squared, for errors"]
     if found.slates < MIN_SLATES:
@@ -289,14 +322,19 @@ def _doubts(found: PolicyEstimate) -> list[str]:
             f"{found.estimator}: few weights decide: the effective sample size is "
             f"{found.effective_sample_size:,.1f} of {found.weights:,} {unit}; the interval may be too narrow"
         )
+    elif effective_slates < MIN_SLATES_OF_ERROR:
+        lines.append(
+            f"{found.estimator}: few slates decide about the error: squares of weights, or of what slates earn, are "
+            f"worth {effective_slates:,.1f} equal ones of {found.slates:,}; the interval may be too narrow"
+        )
     return lines
 
 
 # Tables
 
 
-def printed(results: Sequence[PolicyEstimate], *, warned: bool = True) -> Table:
-    """Return a table of results, a row per estimator, that fits 80 columns, with notes below."""
+def printed(results: Sequence[PolicyEstimate], *, warned: bool = True) -> list[Table]:
+    """Return tables of results, a row per estimator, that fit 80 columns, with notes below."""
     is_clipped = any(one.clip is not None for one in results)
     head = [
         "estimator",
@@ -310,7 +348,7 @@ def printed(results: Sequence[PolicyEstimate], *, warned: bool = True) -> Table:
     rows = [
         [
             one.estimator,
-            *_value(one),
+            *_with_interval(one.value, one.interval()),
             one_figure(one.mean_weight),
             one_figure(one.max_weight),
             _size(one),
@@ -318,17 +356,33 @@ def printed(results: Sequence[PolicyEstimate], *, warned: bool = True) -> Table:
         ]
         for one in results
     ]
-    return Table("", head, rows, 1, [*_notes(results), *(_warnings_of(results) if warned else [])])
+    lines = [*_notes(results), *(_warnings_of(results) if warned else [])]
+    return with_notes([Table("", head, rows, 1), *_differences(results)], lines)
+
+
+def _differences(results: Sequence[PolicyEstimate]) -> list[Table]:
+    """Return the table of differences to a baseline, if there is one."""
+    rows = [
+        [
+            one.estimator,
+            one_figure(baseline.value),
+            *_with_interval(own.mean, own.interval()),
+            one_figure(own.std_error),
+        ]
+        for one in results
+        if (baseline := one.baseline) is not None and (own := one.difference) is not None
+    ]
+    head = ["estimator", "baseline", "difference", "95 % interval", "standard error"]
+    return [Table("Difference to the baseline", head, rows)] if rows else []
 
 
 def _warnings_of(results: Sequence[PolicyEstimate]) -> list[str]:
     return [line for one in results for line in warning_lines(one.warnings)]
 
 
-def _value(found: PolicyEstimate) -> tuple[str, str]:
-    low, high = found.interval()
-    value, *ends = figures(found.value, found.value, low, high)
-    return value, DASH if DASH in ends else f"{ends[0]} {DASH} {ends[1]}"
+def _with_interval(value: float, ends_of_value: tuple[float, float]) -> tuple[str, str]:
+    text, *ends = figures(value, value, *ends_of_value)
+    return text, DASH if DASH in ends else f"{ends[0]} {DASH} {ends[1]}"
 
 
 def _size(found: PolicyEstimate) -> str:
@@ -345,7 +399,8 @@ def _notes(results: Sequence[PolicyEstimate]) -> list[str]:
     per = "slate"
     if per_row:
         per = "row" if len(per_row) == len(results) else f"slate, those of {', '.join(per_row)} per row"
-    lines = [f"{shown_count(first.slates)} slates, {shown_count(first.rows)} rows; values are per {per}"]
+    users = "" if first.users is None else f"{shown_count(first.users)} users, "
+    lines = [f"{users}{shown_count(first.slates)} slates, {shown_count(first.rows)} rows; values are per {per}"]
     if first.empty_slates:
         lines.append(f"slates without rows, which earn 0: {shown_count(first.empty_slates)}")
     if first.clip is not None:
@@ -358,10 +413,13 @@ def _all_tables(results: Sequence[PolicyEstimate]) -> list[Table]:
     values = Table(
         "Values",
         ["estimator", "value", "95 % interval", "standard error", "mean over", "slates", "rows"],
-        [[one.estimator, *_value(one), one_figure(one.std_error), *_counts(one)] for one in results],
+        [
+            [one.estimator, *_with_interval(one.value, one.interval()), one_figure(one.std_error), *_counts(one)]
+            for one in results
+        ],
         n_narrow=3,
     )
-    return with_notes([values, _of_weights(results)], _warnings_of(results))
+    return with_notes([values, *_differences(results), _of_weights(results)], _warnings_of(results))
 
 
 def _counts(found: PolicyEstimate) -> list[str]:
@@ -388,7 +446,7 @@ def _of_weights(results: Sequence[PolicyEstimate]) -> Table:
 
 def _all_sections(results: Sequence[PolicyEstimate]) -> list[Section]:
     """Return the sections of a page: values with a chart, weights, definitions."""
-    values, weights = _all_tables(results)
+    values, *differences, weights = _all_tables(results)
     charts = []
     for unit in dict.fromkeys(one.unit for one in results):
         title, own = f"Value per {unit}, with 95 % intervals", [one for one in results if one.unit == unit]
@@ -398,7 +456,7 @@ def _all_sections(results: Sequence[PolicyEstimate]) -> list[Section]:
     formulas = [[one.estimator, one._sums.estimator.formula, one._sums.estimator.source] for one in results]  # noqa: SLF001
     definitions = Table("Estimators", ["estimator", "value", "source"], formulas, 3)
     return [
-        Section("Values", [values], charts if len(results) > 1 else []),
+        Section("Values", [values, *differences], charts if len(results) > 1 else []),
         Section("Weights", [weights._replace(notes=[])]),
         Section("Definitions", [definitions], lines=["w is the weight of a row, r its reward, q its prediction"]),
     ]

@@ -255,7 +255,7 @@ class ImpressionColumns:
 
 @dataclass(frozen=True)
 class SlateColumns:
-    """Column names of logged slates. `None`: use the column called `slate_id` or `rank` if the file has it.
+    """Column names of logged slates. `None`: use the column called as its role or `slate_id`, if the file has it.
 
     Without slates each row is one. `predictions` are the predicted reward of a row, and that of the new policy.
     """
@@ -266,6 +266,8 @@ class SlateColumns:
     slate: str | None = None
     rank: str | None = None
     predictions: tuple[str, str] | None = None
+    user: str | None = None
+    baseline_pscore: str | None = None
     item: ClassVar[str | None] = None
     by: ClassVar[tuple[str, ...]] = ()
     reads_all: ClassVar[bool] = False
@@ -273,10 +275,18 @@ class SlateColumns:
     @property
     def usual(self) -> dict[str, str]:
         """{role: column}, also for columns that no file has."""
-        slate, rank = "slate_id" if self.slate is None else self.slate, "rank" if self.rank is None else self.rank
         own = {"reward": self.reward, "pscore": self.pscore, "new_pscore": self.new_pscore}
         predictions = dict(zip(("shown", "expected"), self.predictions or (), strict=False))
-        return {"user": slate, "rank": rank, **own, **predictions}
+        return {**{role: given or usual for role, (given, usual) in self._optional.items()}, **own, **predictions}
+
+    @property
+    def _optional(self) -> dict[str, tuple[str | None, str]]:
+        return {
+            "item": (self.slate, "slate_id"),
+            "rank": (self.rank, "rank"),
+            "user": (self.user, "user_id"),
+            "baseline_pscore": (self.baseline_pscore, "baseline_pscore"),
+        }
 
     @property
     def names(self) -> set[str]:
@@ -284,14 +294,19 @@ class SlateColumns:
         return set(self.usual.values())
 
     def roles(self, table: str, path: str, found: Sequence[str]) -> dict[str, str]:  # noqa: ARG002 - as other columns
-        """Return {role: column} for the roles that the file has; raise if it lacks one. Slates are users."""
+        """Return {role: column} for the roles that the file has; raise if it lacks one.
+
+        Batches hold whole users: these are "user1" if there are any, and slates are their items, else "user".
+        """
         wanted = self.usual
-        if self.slate is None and wanted["user"] not in found:
-            del wanted["user"], wanted["rank"]
-        elif self.rank is None and wanted["rank"] not in found:
-            del wanted["rank"]
+        for role, (given, usual) in self._optional.items():
+            if given is None and usual not in found:
+                del wanted[role]
+        if "item" not in wanted:
+            wanted.pop("rank", None)
         _check_found(wanted, path, found)
-        return wanted
+        renamed = {"user": "user1"} if "user" in wanted else {"item": "user"}
+        return {renamed.get(role, role): column for role, column in wanted.items()}
 
 
 FileColumns = ListColumns | RowColumns | ImpressionColumns | SlateColumns | ItemColumns

@@ -23,7 +23,7 @@ __all__ = ["policy_value_of_files"]
 
 Path = str | os.PathLike[str]
 Watch = Callable[[str, int, int], Any]
-NUMBERS = ("rank", "reward", "pscore", "new_pscore", "shown", "expected")
+NUMBERS = ("rank", "reward", "pscore", "new_pscore", "shown", "expected", "baseline_pscore")
 
 
 def policy_value_of_files(
@@ -70,8 +70,8 @@ def policy_value_of_files(
 def _sums_of_rows(rows: Any, names: list[str], clip: float | None, n_threads: int) -> list[SlateSums]:
     """Return the sums over rows of a table whose columns are named by role."""
     having = rows.column_names
-    slate = next(iter(users_of(having)), None)
-    columns = {"reward": None, "slate": slate, "rank": "rank" if "rank" in having else None}
+    roles = {"slate": ("item", "user"), "rank": ("rank",), "user": ("user1",)}
+    named = {role: next((name for name in names if name in having), None) for role, names in roles.items()}
     predictions = ("shown", "expected") if "shown" in having else None
-    logged = read_logged(rows, None, None, None, predictions, None, columns, n_threads)
+    logged = read_logged(rows, None, None, None, predictions, None, {"reward": None, **named}, n_threads)
     return sums_of(logged, names, clip, n_threads)

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from fastrec.kernels.codes import BLOCK
-from fastrec.kernels.sums import add_digits, add_general, add_many
+from fastrec.kernels.sums import add_general, add_many
 from fastrec.runtime.compiler import helper, inlined
 
 Array = np.ndarray[Any, Any]
@@ -34,7 +34,8 @@ SQUARE: Final = 2  # the squares of its weights
 CROSS: Final = 3  # what it earns times its part of the divisor
 RAW: Final = 4  # its weights before the clip
 RAW_BY_ROWS: Final = 5  # these times its number of rows
-N_SUMS: Final = 6
+VALUE_SQUARE: Final = 6  # the square of what it earns
+N_SUMS: Final = 7
 
 # counts
 COUNT_ROWS: Final = 0
@@ -51,11 +52,6 @@ MAX_PROPENSITY: Final = 1.0 + 1e-9
 """A propensity that was computed may be rounded past 1."""
 MAX_VALUE: Final = 1e76
 """Largest reward, prediction, weight, and value of a slate: products of two stay far within a double."""
-TERM_SCALE: Final = 1152
-"""Sums of positions count in steps of 2^-TERM_SCALE, below every double."""
-TERM_DIGITS: Final = 54
-"""Base 2^32 digits of such a sum: covers products of two values of at most MAX_VALUE."""
-TERM_SHIFT: Final = 1056  # GENERAL_SCALE - TERM_SCALE
 
 
 class Slates(NamedTuple):
@@ -97,18 +93,13 @@ class Sums(NamedTuple):
     faults: Array  # int64 (bins, 2): code, slate
 
 
-class Positions(NamedTuple):
-    """Sums per position, per bin; without rows unless `Weighing.by_position`. n is the length of the longest slate."""
+def weigh_slates(slates, form, sums, terms, at, first, last):
+    """Add the slates first:last to bin `at`, unless a row is invalid or a weight explodes.
 
-    terms: Array  # float64 (bins, 2, n): weighted rewards and weights of one slate
-    lengths: Array  # int64 (bins, n + 1): slates of each length
-    by_length: Array  # int64 (bins, n, n, 2, TERM_DIGITS): sums of the terms, by length - 1 and position
-    products: Array  # int64 (bins, n, n, 3, TERM_DIGITS): of rewards, of weights (q <= p), of reward p and weight q
-
-
-def weigh_slates(slates, form, sums, positions, at, first, last):
-    """Add the slates first:last to bin `at`, unless a row is invalid or a weight explodes."""
-    block, bits, counts, ratios = sums.block[at], sums.bits[at], sums.counts[at], sums.ratios[at]
+    `terms`, float64 (slates, positions, 2), gets what each slate earns, and its part of the divisor: at each position
+    if `by_position`, else over all rows, at position 0. It may have no slates otherwise.
+    """
+    block, counts, ratios = sums.block[at], sums.counts[at], sums.ratios[at]
     base, known = slates.indptr[first], slates.indptr[first]  # rows base:known have their ratios
     valid, largest = True, 0.0
     for start in range(first, last, BLOCK):
@@ -136,15 +127,13 @@ def weigh_slates(slates, form, sums, positions, at, first, last):
         if form.by_position:
             for i in range(fine):
                 begin, end = slates.indptr[start + i], slates.indptr[start + i + 1]
-                weigh_positions(slates, form, positions.terms[at], begin, end)
-                if not (largest_of(positions.terms[at, 0], end - begin) <= MAX_VALUE):
+                if not (weigh_positions(slates, form, terms[start - first + i], begin, end) <= MAX_VALUE):
                     sums.faults[at, 0] = EXPLODED
                     sums.faults[at, 1] = start + i
                     break
-                add_positions(positions, at, end - begin)
         if sums.faults[at, 0] != 0:
             return
-        add_block(slates, form, block, bits, sums, at, start, n)
+        add_block(slates, form, block, sums, terms[start - first :], at, start, n)
     sums.largest[at] = max(sums.largest[at], largest)
 
 
@@ -202,16 +191,19 @@ def find_fault(slates, form, block, start, n, fault):
 
 
 @helper
-def add_block(slates, form, block, bits, sums, at, start, n):
+def add_block(slates, form, block, sums, terms, at, start, n):
     """Add what a block of slates earns and weighs."""
-    counts = sums.counts[at]
+    counts, bits = sums.counts[at], sums.bits[at]
     pointers = slates.indptr[start : start + n + 1]
     empty, squares = 0, 0
     for i in range(n):
         rows = pointers[i + 1] - pointers[i]
-        own = block[WEIGHT, i] if form.divisor == WEIGHTS else np.float64(rows)
+        own = block[WEIGHT, i] if form.divisor == WEIGHTS else np.float64(rows if form.divisor == ROWS else 1)
         block[CROSS, i] = block[VALUE, i] * own
+        if len(terms) > 0 and not form.by_position:
+            terms[i, 0, 0], terms[i, 0, 1] = block[VALUE, i], own
         block[RAW_BY_ROWS, i] = block[form.raw, i] * rows
+        block[VALUE_SQUARE, i] = block[VALUE, i] * block[VALUE, i]
         empty += rows == 0
         squares += rows * rows
     counts[COUNT_ROWS] += pointers[n] - pointers[0]
@@ -296,44 +288,16 @@ def weigh_whole(ratios, rewards, form, block, i):
 
 @helper
 def weigh_positions(slates, form, terms, first, last):
-    """Write the weighted rewards and the weights of a slate."""
-    running = 1.0
+    """Write the weighted rewards and the weights of a slate, 0 behind its end; return the largest magnitude."""
+    running, largest = 1.0, 0.0
+    terms[last - first :] = 0.0
     for t in range(first, last):
         own = slates.new[t] / slates.logged[t]
         if form.weights == RUNNING:
             running *= own
             own = running
-        terms[1, t - first] = min(own, form.clip)
-        terms[0, t - first] = terms[1, t - first] * slates.rewards[t]
-
-
-@helper
-def add_positions(positions, at, n):
-    """Add the weighted rewards and the weights of a slate, and all products of two of them, by position."""
-    earned, weights = positions.terms[at, 0], positions.terms[at, 1]
-    positions.lengths[at, n] += 1
-    for p in range(n):
-        add_term(earned[p], positions.by_length[at, n - 1, p, 0])
-        add_term(weights[p], positions.by_length[at, n - 1, p, 1])
-        for q in range(n):
-            add_term(earned[p] * weights[q], positions.products[at, p, q, 2])
-            if q <= p:
-                add_term(earned[p] * earned[q], positions.products[at, p, q, 0])
-                add_term(weights[p] * weights[q], positions.products[at, p, q, 1])
-
-
-@helper
-def largest_of(values, n):
-    """Return the largest magnitude of the first n values."""
-    largest = 0.0
-    for i in range(n):
-        largest = max(largest, abs(values[i]))
+        used = min(own, form.clip)
+        terms[t - first, 0] = used * slates.rewards[t]
+        terms[t - first, 1] = used
+        largest = max(largest, abs(terms[t - first, 0]))
     return largest
-
-
-@helper
-def add_term(value, digits):
-    """Add a double of at most MAX_VALUE squared, exactly."""
-    if value != 0.0:
-        mantissa, exponent = math.frexp(value)
-        add_digits(np.int64(mantissa * 9007199254740992.0), np.int64(exponent) - 53 - TERM_SHIFT, digits)

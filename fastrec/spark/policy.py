@@ -77,27 +77,33 @@ def policy_value(
     names, alone = check_estimators(estimator, predictions)
     limit = check_clip(given["clip"])
     named: dict[str, Any] = {**pick(SlateColumnNames, given), **pick(PropensityColumnNames, given)}
-    slate, rank = given["slate"], given["rank"]
+    rank = given["rank"]
     side = FrameSide.open("log", log)
     there = side.columns
-    slates = or_usual(slate, ROLES["slate"]) if slate is not None or ROLES["slate"] in there else None
+    optional = {"slate": given["slate"], "user": given["user"], "baseline_pscore": given["baseline_pscore"]}
+    for role, own in optional.items():
+        named[role] = ROLES[role] if own is None and ROLES[role] in there else own
+    slates, user, baseline = (named[role] for role in optional)
     if slates is not None and rank is None and ROLES["rank"] not in there:
         raise InputError("log needs a column of ranks, as Spark rows have no order: name it by ", Argument("rank"))
-    numbers = [or_usual(own, ROLES[role]) for role, own in named.items() if role not in ("slate", "rank")]
+    numbers = [or_usual(named[role], ROLES[role]) for role in ("reward", "pscore", "new_pscore")]
     numbers += [*(predictions or ()), *([] if slates is None else [or_usual(rank, ROLES["rank"])])]
-    side = side.having([*numbers, slates])
+    numbers += [] if baseline is None else [baseline]
+    ids = [name for name in (user, slates) if name is not None]
+    side = side.having([*numbers, *ids])
     for name in numbers:
         read_column(side.all_columns(), name)
-    if slates is not None:
-        Frame("log", there, side.all_columns().column).read(slates)
+    for name in ids:
+        Frame("log", there, side.all_columns().column).read(name)
     task = _Task(names, limit, predictions, named, given["n_threads"])
     frame, count = side.selected(), check_partitions(given["n_partitions"])
-    if slates is not None:
-        key = column_of(slates)
+    if ids:
+        key = column_of(ids[0])
         frame = frame.repartition(key) if count is None else frame.repartition(count, key)
     with batches_by_rows(log.sparkSession):
         states = frame.mapInArrow(task.states, STATES).collect()
-    empty = sums_of(read_logged([], [], [], [0], _NONE if predictions else None, None, {}, 1), names, limit, 1)
+    none: list[Any] = [None if name is None else [] for name in (user, baseline)]
+    empty = sums_of(read_logged([], [], [], [0], _NONE if predictions else None, None, {}, 1, *none), names, limit, 1)
     found = estimates_of(_merged(empty, states))
     warn(found.warnings)
     return found[names[0]] if alone else found
@@ -151,8 +157,8 @@ class _Task:
         if self._version != __version__:
             raise InputError(f"the driver has fastrec {self._version}, but an executor has {__version__}")
         names, clip, n_threads = self._given
-        columns = {role: self._named[role] for role in ("reward", "slate", "rank")}
-        pscores = self._named["pscore"], self._named["new_pscore"]
+        columns = {role: self._named[role] for role in ("reward", "slate", "rank", "user")}
+        pscores, baseline = (self._named["pscore"], self._named["new_pscore"]), self._named["baseline_pscore"]
         threads = resolve_threads(n_threads)
-        logged = read_logged(rows, *pscores, None, self._predictions, None, columns, threads)
+        logged = read_logged(rows, *pscores, None, self._predictions, None, columns, threads, None, baseline)
         return sums_of(logged, names, clip, threads)

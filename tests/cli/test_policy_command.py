@@ -82,6 +82,25 @@ def test_streams_give_the_bits_of_frames(frame: Any, monkeypatch: pytest.MonkeyP
     assert len(batches) > 2
 
 
+@pytest.mark.filterwarnings("ignore::fastrec.exceptions.FastrecWarning")
+@pytest.mark.parametrize("has_slates", [True, False])
+@pytest.mark.parametrize("streamed", [True, False])
+def test_users_and_a_baseline_have_the_bits_of_frames(
+    streamed: bool, has_slates: bool, frame: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frame = frame.assign(member=frame["slate_id"].str[1:].astype(int) % 13, old=frame["q"])
+    frame = frame if has_slates else frame.drop(columns=["slate_id", "rank"])
+    frame.to_csv("log.csv", index=False)
+    if streamed:
+        monkeypatch.setattr(job.FileJob, "read_whole", lambda _: None)
+        monkeypatch.setattr(job, "_load_in_memory", lambda *_: None)
+        monkeypatch.setattr(resources.Resources, "batch_rows", lambda *_: 20)
+    wanted = fastrec.policy_value(frame, user="member", baseline_pscore="old", estimator=NAMES[:8])
+    assert wanted["ips"].users == 13 and wanted["ips"].difference is not None
+    names = [text for name in NAMES[:8] for text in ("-e", name)]
+    assert document("log.csv", *names, "--user-col", "member", "--baseline-pscore-col", "old") == wanted.to_dict()
+
+
 def test_other_columns_and_standard_input(frame: Any) -> None:
     renamed = frame.rename(columns={name: f"my {name}" for name in frame.columns})
     options = ["--slate-col", "my slate_id", "--rank-col", "my rank", "--reward-col", "my reward"]
@@ -137,6 +156,7 @@ def test_ranks_with_another_name(whole: bool, frame: Any, monkeypatch: pytest.Mo
 FAULTS = {
     "no file": (["nothing.csv"], "nothing.csv: no such file"),
     "no column": (["log.csv", "--pscore-col", "p"], "no column 'p'", "--pscore-col names the column of logged"),
+    "no users": (["log.csv", "--user-col", "who"], "no column 'who'", "--user-col names the column of users"),
     "no slates": (["log.csv", "--slate-col", "session"], "no column 'session'", "--slate-col names the column"),
     "an unknown estimator": (["log.csv", "-e", "dm"], "--estimator must be one of ips, snips"),
     "no predictions": (["log.csv", "-e", "dr"], "dr needs --predictions"),

@@ -128,6 +128,9 @@ def test_rates_are_those_of_the_oracle(seed: int) -> None:
             assert of_users.users[at] == len({user for _, user in here})
             assert of_users.ratio[at] == pytest.approx(ratio, **CLOSE)
             assert of_users.std_error[at] == pytest.approx(error, **CLOSE)
+            ends = of_users.low[at], of_users.high[at]
+            assert ends == pytest.approx(oracle.interval_over_users(here), rel=1e-9, abs=1e-9, nan_ok=True)
+            assert not ends[1] - ends[0] < (of_rows.high - of_rows.low)[at] - 1e-12, "never narrower than without users"
             ends = of_rows.low[at], of_rows.high[at]
             assert ends == pytest.approx(oracle.score_interval(n, len(here)), rel=1e-9, abs=1e-9, nan_ok=True)
 
@@ -272,6 +275,18 @@ def test_intervals_over_users_cover_where_those_of_rows_do_not() -> None:
             held[name] += found.low[0] <= 0.3 <= found.high[0]
     assert held["users"] >= 180
     assert held["rows"] < 140
+
+
+@pytest.mark.parametrize(("n_users", "share"), [(10, 0.3), (10, 0.95), (30, 0.03)])
+def test_intervals_over_few_users_cover(n_users: int, share: float) -> None:
+    rng, held = np.random.default_rng(5), 0
+    for _ in range(1000):
+        chance = rng.beta(8 * share, 8 * (1 - share), n_users).repeat(4)
+        found = fastrec.ctr_by_rank(
+            rng.random(4 * n_users) < chance, [1] * 4 * n_users, user_ids=np.arange(4 * n_users) // 4
+        )
+        held += found.low[0] <= share <= found.high[0]
+    assert held >= 930
 
 
 # What is not known

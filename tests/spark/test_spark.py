@@ -809,6 +809,20 @@ def test_values_of_a_policy_have_the_bits_of_one_machine(on_spark, n_partitions)
 
 
 @pytest.mark.filterwarnings("ignore::fastrec.exceptions.FastrecWarning")
+@pytest.mark.parametrize("n_partitions", [None, 5])
+def test_users_and_baselines_of_a_policy_have_the_bits_of_one_machine(on_spark, n_partitions):
+    log = make_slates()
+    users = [int(name[1:]) % 11 for name in log["slate_id"].to_pylist()]
+    log = log.append_column("user_id", pa.array(users)).append_column("other", log["q"])
+    options = {"estimator": POLICY[:-2], "baseline_pscore": "other"}
+    wanted = fastrec.policy_value(log, **options)
+    assert wanted["iips"].users == 11 and wanted["iips"].difference is not None
+    found = fastrec.spark.policy_value(on_spark(log), **options, n_partitions=n_partitions)
+    assert found.to_dict() == wanted.to_dict()
+    assert fastrec.spark.policy_value(on_spark(log).limit(0), **options)["ips"].users == 0
+
+
+@pytest.mark.filterwarnings("ignore::fastrec.exceptions.FastrecWarning")
 def test_values_of_a_policy_without_slates(on_spark):
     log = make_slates().drop_columns(["slate_id", "rank"])
     found = fastrec.spark.policy_value(on_spark(log), estimator="snips")

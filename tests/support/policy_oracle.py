@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -154,6 +154,29 @@ def root(value: Fraction) -> float:
         return 0.0
     shift = (value.numerator.bit_length() - value.denominator.bit_length()) // 2
     return math.ldexp(math.sqrt(value / Fraction(4) ** shift), shift)
+
+
+def spread_over_users(parts: Fractions, users: Sequence[Hashable]) -> float:
+    """The standard error of the mean of values that are drawn with all others of their user (Cochran 1977, 6.3)."""
+    mean = sum(parts) / len(parts)
+    rests: dict[Hashable, Fraction] = {}
+    for part, user in zip(parts, users, strict=True):
+        rests[user] = rests.get(user, Fraction(0)) + part - mean
+    if len(rests) < 2:
+        return math.nan
+    squares = sum(rest**2 for rest in rests.values())
+    return root(squares * len(rests) / (len(rests) - 1) / len(parts) ** 2)
+
+
+def difference(
+    name: str, slates: Sequence[Slate], baseline: Sequence[Slate], users: Sequence[Hashable], clip: float | None = None
+) -> tuple[float, float]:
+    """The difference of the values of two policies on the same slates, and its error over users."""
+    value, parts = influences(name, slates, clip)
+    other, others = influences(name, baseline, clip)
+    if value is None or other is None:
+        return math.nan, math.nan
+    return float(value - other), spread_over_users([a - b for a, b in zip(parts, others, strict=True)], users)
 
 
 def policy_value(name: str, slates: Sequence[Slate], clip: float | None = None) -> Found:

@@ -6,7 +6,9 @@ from collections.abc import Hashable, Iterable, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
-__all__ = ["Row", "adjacent", "ctr", "em", "pivot", "ratio_over_users", "score_interval"]
+from scipy.stats import t as student
+
+__all__ = ["Row", "adjacent", "ctr", "em", "interval_over_users", "pivot", "ratio_over_users", "score_interval"]
 
 Z = 1.959963984540054  # of 95 %
 
@@ -18,13 +20,27 @@ class Row(NamedTuple):
     item: Hashable
 
 
-def score_interval(clicks: int, shown: int) -> tuple[float, float]:
+def score_interval(clicks: float, shown: float) -> tuple[float, float]:
     """Return the shares p with |clicks / shown - p| = z sqrt(p (1 - p) / shown) (Wilson 1927): of a quadratic."""
     if not shown:
         return math.nan, math.nan
     a, b, c = 1 + Z * Z / shown, -(2 * clicks / shown + Z * Z / shown), (clicks / shown) ** 2
     root = math.sqrt(max(0.0, b * b - 4 * a * c))
     return (-b - root) / (2 * a), (-b + root) / (2 * a)
+
+
+def interval_over_users(rows: Sequence[tuple[int, Hashable]]) -> tuple[float, float]:
+    """Return the score interval of as many rows as users are worth (Korn & Graubard 1998), with Student's quantile."""
+    ratio, error = ratio_over_users(rows)
+    shown = Counter(user for _, user in rows)
+    if len(shown) < 2:
+        return math.nan, math.nan
+    squared = ratio * (1 - ratio)
+    worth = len(rows) ** 2 / sum(n * n for n in shown.values())
+    if squared:
+        worth = squared / error**2 if error else math.inf
+    worth = min(worth, len(rows)) * (Z / student.ppf(0.975, len(shown) - 1)) ** 2
+    return score_interval(ratio * worth, worth)
 
 
 def ratio_over_users(rows: Iterable[tuple[int, Hashable]]) -> tuple[float, float]:
