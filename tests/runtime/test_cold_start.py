@@ -288,7 +288,7 @@ TELL = """
 print(*sorted(before), "/", *sorted(kept() - before))
 """
 OF_LOGS = {"weigh_slates", "count_ranks", "add_users", "count_cells", "move_cells", "fill_entries", "draw_queries"}
-OF_LOGS |= {"weigh_entries", "expect"}
+OF_LOGS |= {"weigh_entries", "expect", "add_values"}
 
 
 def compiled(folder: Path, what: str, program: str) -> tuple[set[str], set[str]]:
