@@ -32,7 +32,7 @@ def fuzz(*arguments: object, path: Path = ROOT) -> subprocess.CompletedProcess[s
     "target",
     [
         *("calls", "frames", "reports", "items", "models", "positions", "policy", "users", "threads", "readers"),
-        *("arrow", "columns", "sizes", "duels", "segments", "recipes"),
+        *("arrow", "columns", "sizes", "duels", "segments", "recipes", "intervals"),
     ],
 )
 def test_random_cases(target: str) -> None:
