@@ -435,7 +435,7 @@ class ScoreEvaluator(BaseEvaluator):
         found = users.estimate(value)
         if self._grouped is False:  # without users, sums over rows do not give their spread
             error, note = (math.nan, "") if value.over is None else (found.std_error, found.note)
-            return found._replace(std_error=error, users=0, note=note)
+            return found._replace(std_error=error, users=0, kind="student", note=note)
         return found
 
     def _count_users(self, state: State) -> dict[str, int]:

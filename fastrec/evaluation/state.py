@@ -355,16 +355,22 @@ class GroupSums(NamedTuple):
 
     def _mean(self, value: Value, n: int) -> Estimate:
         """Return the estimate of a mean of the values of n users."""
-        first, unit = self.plan.position(value, 0), 1
-        sums: tuple[Any, ...]  # of w, w^2, w v, w^2 v and w^2 v^2, for weights w and values v, times a unit
+        first = self.plan.position(value, 0)
         if self.plan.weighted:
             weight, second = self.plan.weight_position(value.condition), self.plan.position(value, 1)
             sums = tuple(self._sum(*at) for at in ((weight,), (weight, 1), (first,), (second,), (first, 1)))
-            mean, error = weighted_mean_and_error(n, *sums)
-        else:
-            (total, squares), unit = self.totals[first], 1 << self.plan.scales[first]
-            sums = (n * unit, n * unit, total, total, squares)
-            mean, error = mean_and_error(n, total, squares, self.plan.scales[first])
+            return self._of_mean(value, n, *weighted_mean_and_error(n, *sums), sums)
+        (total, squares), unit = self.totals[first], 1 << self.plan.scales[first]
+        found = mean_and_error(n, total, squares, self.plan.scales[first])
+        return self._of_mean(value, n, *found, (n * unit, n * unit, total, total, squares), unit)
+
+    def _of_mean(
+        self, value: Value, n: int, mean: float, error: float, sums: tuple[Any, ...], unit: int = 1
+    ) -> Estimate:
+        """Return the estimate of a mean of n values v with weights w, from the sums of w, w^2, w v, w^2 v and w^2 v^2.
+
+        The sums are exact numbers, times a unit.
+        """
         low, high = (-math.inf, math.inf) if self.plan.is_estimated else value.call.metric.limits
         have_equal_weights = sums[0] * sums[0] == n * unit * sums[1]
         kind: IntervalKind = "student"
@@ -380,7 +386,7 @@ class GroupSums(NamedTuple):
         """Return the degrees of freedom of an error over n users; with weights n is their effective number."""
         if not self.plan.weighted:
             return float(n - 1)
-        weight = self.plan.weight_position(value.condition)
+        weight = self.plan.weights_of(value)
         return kish_size(self._sum(weight), self._sum(weight, 1)) - 1
 
     def _over(self, value: Value, over: Over) -> Estimate:
@@ -426,8 +432,11 @@ class GroupSums(NamedTuple):
         for i, j in itertools.combinations_with_replacement(range(size), 2):
             product = self._sum(at[i], 1) if i == j else self._sum(pairs[i, j])
             covariance[i][j] = covariance[j][i] = (product - n * means[i] * means[j]) * scale
-        note = FEW_OTHER_VALUES if kish_size(self._sum(at[0]), self._sum(at[0], 1)) < FEW_USERS else ""
         error = combined_error(ratio.function, means, covariance)
+        if ratio.is_mean:  # its sums are those of w v, w and w^2 v
+            sums = tuple(self._sum(*of) for of in ((at[1],), (at[1], 1), (at[0],), (at[2],), (at[0], 1)))
+            return self._of_mean(value, n, mean, error, sums)
+        note = FEW_OTHER_VALUES if kish_size(self._sum(at[0]), self._sum(at[0], 1)) < FEW_USERS else ""
         return Estimate(mean, error, n, self._degrees(value, n), note=note)
 
     def slopes(self, value: Value) -> tuple[float, list[float], list[float]] | None:

@@ -298,6 +298,14 @@ class Plan:
         """Return the position of the sum of weights of counted users."""
         return self._position[self.weight_sums[condition]]
 
+    def weights_of(self, value: Value) -> int:
+        """Return the position of the sum of weights of the users who count in a metric."""
+        if value.over is not None:
+            return self.position(value, 1)
+        if value.ratio is not None:
+            return self.position(value, -2 if value.ratio.spoils is None else -3)
+        return self.weight_position(value.condition)
+
     def _trace(self, call: Call) -> Traced:
         """Call the formula on rows or, if it is not traceable, on ones to record which rows it reads."""
         statistics = self.statistics_of(call)
@@ -391,21 +399,17 @@ class Plan:
         low, high = call.metric.range
         if not call.metric.builtin and low <= 0 and (high is None or high >= 0):
             self.direct.checks.append(_check(call, condition, Row(op.SELECT, (result.counted, result.each))))
+        weights = [Sum(condition, Row(op.MULTIPLY, (WEIGHT, result.counted)), "user_weight")] if self.weighted else []
         if isinstance(result, Over):
-            return Value(
-                call,
-                condition,
-                None,
-                self.direct.add(Sum(condition, result.counted, call.text, fixed=True)),
-                over=result,
-            )
+            counted = Sum(condition, result.counted, call.text, fixed=True)
+            return Value(call, condition, None, self.direct.add(counted, *weights), over=result)
         if result.refused is not None:
             row, message = result.refused
             self.direct.checks.append(Check(condition, row, 0.0, 0.0, call.text, message))
         rows = self._weighted(result.rows)
         pairs = [Row(op.MULTIPLY, pair) for pair in itertools.combinations(rows, 2)] if result.std_error else []
         spoils = [] if result.spoils is None else [result.spoils]
-        sums = [Sum(condition, row, call.text) for row in (*rows, *pairs)]
+        sums = [*(Sum(condition, row, call.text) for row in (*rows, *pairs)), *weights]
         sums += [Sum(condition, row, call.text, fixed=True) for row in (*spoils, result.counted)]
         return Value(call, condition, None, self.direct.add(*sums), ratio=result)
 
