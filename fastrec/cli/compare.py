@@ -123,7 +123,10 @@ __all__ = []
     metavar="METRIC",
     shell_complete=complete_metrics,
     help="Exit with 1 if a system is significantly worse than the baseline (of two systems, the first by default); may "
-    "be repeated.",
+    "be repeated. Exits with 2 if the truth or the labels of the systems differ.",
+)
+@click.option(
+    "--different-truth", is_flag=True, help="Let --fail-if-worse judge systems with different truth or labels."
 )
 @with_options(METRIC_OPTIONS, PAIRED_COLUMN_OPTIONS, WEIGHT, GROUPS, POLICIES, ITEM_OPTIONS, SAMPLED_OPTIONS)
 @with_options(output_options("comparison"), HTML, PAPER, RESOURCES)
@@ -145,7 +148,7 @@ def compare(ctx: click.Context, /, systems: dict[str, str], truth: str | None, *
     fastrec compare log_a.csv log_b.csv --row-key id -m auc -o report.html
     fastrec compare monday.fastrec today=recs.csv --truth t.csv -m ndcg@10
     """  # noqa: D301 - a backspace tells click to keep the lines
-    from fastrec.comparison.compare import compare
+    from fastrec.comparison.compare import compare, truth_warnings
     from fastrec.report.values import check_resampling
 
     models = _take_scores(options)
@@ -170,6 +173,8 @@ def compare(ctx: click.Context, /, systems: dict[str, str], truth: str | None, *
         reports, wanted = _evaluate_systems(ctx, systems, truth, options, models)
         for report in reports.values():
             reword(report, in_options)
+        if options["fail_if_worse"] and not options["different_truth"] and (differ := truth_warnings(reports)):
+            raise InputError(differ[0], "; with --different-truth, --fail-if-worse judges all the same")
         with showing_progress() as watch, quietly():
             progress = functools.partial(watch, "comparing")
             passed_on = ("baseline", "test", "correction", "level", "seed", "missing", "power")

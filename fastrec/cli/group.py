@@ -68,7 +68,8 @@ LOG_OPTIONS = (
     *("label_col", "target_col", "prediction_col", "weight_col", "one_class", "curves", "row_key", "row_by"),
 )
 REPORT_OPTIONS = (  # options of compare that apply to saved reports
-    *("systems", "baseline", "test", "correction", "level", "rounds", "seed", "missing", "fail_if_worse", "metrics"),
+    *("systems", "baseline", "test", "correction", "level", "rounds", "seed", "missing", "metrics"),
+    *("fail_if_worse", "different_truth"),
     *("format_", "output", "html", "title", "about", "paper", "memory", "temp_dir", "threads"),
 )
 CONTENTS_OF_ROLES = {  # what the column of a role holds

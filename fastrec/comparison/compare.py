@@ -19,7 +19,7 @@ from fastrec.report.significance import CORRECTIONS, TESTS, correct, detectable_
 from fastrec.report.values import check_resampling
 from fastrec.runtime.limits import resolve_threads
 
-__all__ = ["compare"]
+__all__ = ["compare", "truth_warnings"]
 
 
 MISSING = ("drop", "zero", "error")
@@ -67,10 +67,10 @@ def compare(
         Users with ids are paired by id, others by position. A user in the group "(none)" of one report counts in the
         group that another report knows. All reports must have the same settings, and exclude alike: nothing, the
         history or other items. Metrics that read ``n_items`` are compared if it is the same in all. A
-        warning says if the truths differ in the number of users or rows, or of rows that are relevant or have gains,
-        and if logs differ in the number of users or rows, or of positive rows. `compare` does not notice truths or
-        logs that have equal counts and different rows. Another warning says if ``log_loss`` clipped a score, and the
-        scores have different dtypes.
+        warning says if the truths differ, in any user, item or gain, or the labels of logs, in any user, label or
+        weight. Reports of versions before 0.2 have no digest of these: there only the numbers of users and rows are
+        compared, and of rows that are relevant, positive or have gains. Another warning says if ``log_loss`` clipped a
+        score, and the scores have different dtypes.
     baseline : the system to compare all others with; by default every pair is compared, the later with the earlier
     metrics : by default the metrics that all reports have and that can be compared: means of users' values, and metrics
         with a target; `Comparison.left_out` names the others. Metrics of all lists together, such as ``gini``, are
@@ -118,7 +118,7 @@ def compare(
         If a report has no values per user, settings differ, ids do not match, or a metric cannot be compared.
     """
     systems = _check_reports(reports)
-    doubts = [*_truth_warnings(systems), *_clip_warnings(systems)]
+    doubts = [*truth_warnings(systems), *_clip_warnings(systems)]
     warn(doubts)
     check_progress(progress)
     settings: dict[str, Any] = {"baseline": baseline, "test": test, "correction": correction, "level": level}
@@ -247,7 +247,7 @@ def _lists_of(report: Report) -> str:
     return next((text for name, text in kinds.items() if name in report.settings), "the whole catalogue")
 
 
-def _truth_warnings(systems: Mapping[str, Report]) -> list[str]:
+def truth_warnings(systems: Mapping[str, Report]) -> list[str]:
     """Return a warning if the truths of the reports differ, or the labels of logs."""
     for column, counts, where in (("truth_rows", TRUTH_COUNTS, "truth differs"), ("rows", LOG_COUNTS, "logs differ")):
         if any(column not in report.data for report in systems.values()):
@@ -256,6 +256,28 @@ def _truth_warnings(systems: Mapping[str, Report]) -> list[str]:
             found = {name: n for name, report in systems.items() if (n := count_of(report)) is not None}
             if len(set(found.values())) > 1:
                 return [f"the {where} in the number of {what}: {listed_names(found)}"]
+        return _digest_warnings(systems, ("labels", "weights") if column == "rows" else ("truth", "gains"))
+    return []
+
+
+def _digest_warnings(systems: Mapping[str, Report], names: tuple[str, str]) -> list[str]:
+    """Return a warning if the digest of a report with equal counts is not that of the first report that has one."""
+    digests = {name: report.digest for name, report in systems.items() if report.digest is not None}
+    for (first, one), (name, other) in itertools.product([*digests.items()][:1], digests.items()):
+        if not one.rows or (one.version, one.users is None) != (other.version, other.users is None):
+            continue
+        where = f"the {names[0]} of {first} and {name} differ"
+        if one.without_gains != other.without_gains:
+            return [f"{where}: not all rows have the same user and {'item' if one.items else 'label'}"]
+        if None not in (one.with_gains, other.with_gains) and one.with_gains != other.with_gains:
+            return [f"{where}: the rows are the same, but not all of their {names[1]}"]
+        if None not in (one.in_order, other.in_order) and one.in_order != other.in_order:
+            return [f"{where}, or the rows of a user are in another order"]
+        for whose in ("users", "items"):
+            kinds = getattr(one, whose), getattr(other, whose)
+            if kinds[0] != kinds[1]:
+                ids = f"the ids of {whose} are {kinds[0]} in {first} and {kinds[1]} in {name}"
+                return [f"{where}: {ids}, with the same digits"]
     return []
 
 

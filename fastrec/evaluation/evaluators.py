@@ -50,7 +50,6 @@ __all__ = [
     "wanted_metrics",
 ]
 
-
 Array = np.ndarray[Any, Any]
 DERIVED = {"popularity": ("history", "items"), "propensity": ("items", "logged")}  # what gives them, by name
 STATE_FORMAT = 2  # of the bytes of `to_bytes`
@@ -519,6 +518,7 @@ class BaseEvaluator(Shared, ABC):
             fastrec_version=__version__,
             labels=self._join_labels(state.n_users),
             warnings=[],
+            digest=state.digest,
         )
         record(report, lines, silent=(*marks, *silent))
         return report

@@ -64,6 +64,7 @@ from fastrec.inputs.lists import (
     known_items,
     prepare,
 )
+from fastrec.inputs.row_digests import digest_of_truth
 from fastrec.inputs.sides import UNJUDGED, joined_exclude, shared_rows
 from fastrec.inputs.slots import BatchSides
 from fastrec.kernels import codes as op
@@ -391,13 +392,14 @@ class Evaluator(BaseEvaluator):
         found = collect(plan.accumulators, sides, plan.min_gains, self._n_threads)
         if self._merged:
             check_same(self._merged, self._digests(sides.used), whole=False)
+        truth = prepared.truth if self._per_user else None  # comparisons need both; without values it costs too much
+        digest = truth and digest_of_truth(truth, names.strings, users.ids, self._n_threads)
         with self._changing():
             self._used |= sides.used
             self._type_of_ids = type_of_ids
             self._exclude = joined_exclude(self._exclude, prepared.exclude)
             counts = {"truth_rows": len(lists.truth_items), **data_counts, **sides.noted}
-            state = self._keep(plan, outcome, users, counts)
-            state.accumulate(found)
+            self._keep(plan, outcome, users, counts).accumulate(found, digest)
             self._add_hints([*hints, *map(Hint, sides.hints)])
         return sides
 

@@ -39,6 +39,7 @@ from fastrec.inputs.columns import LABELS, SAMPLE_WEIGHT, SCORES
 from fastrec.inputs.frames import Columns, read_user_labels, refuse_columns
 from fastrec.inputs.hints import Hint
 from fastrec.inputs.lists import Names
+from fastrec.inputs.row_digests import digest_of_rows
 from fastrec.inputs.row_groups import check_apart
 from fastrec.inputs.rows import ROWS_WITHOUT_USERS, Rows, label_users, one_by_one, read_frame, read_rows
 from fastrec.kernels import codes as op
@@ -227,10 +228,11 @@ class ScoreEvaluator(BaseEvaluator):
         numbers = {"scores": rows.scores, "gains": rows.labels, "lengths": np.diff(rows.indptr)}
         numbers_of = {name: functools.partial(np.asarray, own) for name, own in numbers.items()}
         warnings = warnings_of_tool(self._like, self._calls, rules["ties"], numbers_of)
+        digest = digest_of_rows(rows, self._n_threads, in_order=not self._part) if self._per_user else None
         with self._changing():
             self._add_hints(map(Hint, warnings))
             state = self._keep(plan, outcome, users, _count_rows(rows))
-            state.accumulate(found)
+            state.accumulate(found, digest)
             state.add_segments(segmented.sums)
             state.accumulate(segmented.accumulators)
             self._grouped, self._row_weights = rows.grouped, rows.weights is not None

@@ -21,6 +21,8 @@ from fastrec.evaluation.accumulators import (
 from fastrec.evaluation.engine import Outcome
 from fastrec.evaluation.exact import as_fraction, combined_error, mean_and_error, weighted_mean_and_error
 from fastrec.exceptions import Argument, GroupingName, InputError, MetricError, Text, shown
+from fastrec.inputs.row_digests import FORM as FORM_OF_DIGEST
+from fastrec.inputs.row_digests import NO_ROWS, Digest, add_digests, read_digest
 from fastrec.inputs.row_groups import check_apart, refuse_many
 from fastrec.inputs.users import NO_LABEL
 from fastrec.kernels import codes as op
@@ -50,6 +52,7 @@ FORM = {  # of the document of `State.pack`
     "accumulators?": [(str, COUNT, MaybeNone(COUNT), bool)],
     "sums": str,
     "row_groupings?": [str],
+    "digest?": MaybeNone(FORM_OF_DIGEST),
 }
 
 
@@ -97,6 +100,7 @@ class State:
         self._totals = np.zeros((1, len(plan.scales), 2), dtype=object)
         self._counts = np.zeros((1, len(plan.min_gains), 4), np.int64)
         self.data_counts = np.zeros(op.N_DATA_COUNTS, np.int64)
+        self.digest: Digest | None = NO_ROWS  # of the truth or the labels; None if it is unknown
         self.accumulators: dict[AccumulatorKey, Accumulator] = {}
         self.effects: dict[GroupKey | None, dict[int, EffectSums]] = {}  # by position of the metric, by a second pass
         self.n_reviewed = 0  # users in this pass
@@ -157,10 +161,11 @@ class State:
         rows = len(other._groups) + 1  # the arrays grow ahead of the groups
         self._add(other.n_users, other._totals[:rows], other._counts[:rows], other.data_counts, list(other._groups))
         self._know_row_groupings(other.row_groupings)
-        self.accumulate(other.accumulators.items())
+        self.accumulate(other.accumulators.items(), other.digest)
 
-    def accumulate(self, found: Iterable[tuple[AccumulatorKey, Accumulator]]) -> None:
-        """Add accumulators of a batch or of another state."""
+    def accumulate(self, found: Iterable[tuple[AccumulatorKey, Accumulator]], digest: Digest | None = NO_ROWS) -> None:
+        """Add accumulators of a batch or of another state, and the digest of its rows."""
+        self.digest = add_digests(self.digest, digest)
         for key, own in found:
             if key not in self.accumulators:
                 self.accumulators[key] = self._empty(key.kind, key.condition, own.weighted)
@@ -200,6 +205,7 @@ class State:
             "groups": list(self._groups),
             "facts": self.data_counts.tolist(),
             "sums": self.plan.sums_digest,
+            "digest": self.digest and self.digest._asdict(),
             **({"row_groupings": self.row_groupings} if self.row_groupings else {}),
         }
         arrays = {"counts": self._counts[:rows], **pack_integers(self._totals[:rows])}
@@ -218,6 +224,7 @@ class State:
         if document["sums"] != plan.sums_digest:
             raise InputError("this version computes its metrics differently, or has other metrics of the same name")
         state = cls(plan)
+        state.digest = read_digest(document)
         groups: list[GroupKey] = [(grouping, label) for grouping, label in document["groups"]]
         if len(set(groups)) < len(groups):
             raise InputError("each group must appear once, found one twice")

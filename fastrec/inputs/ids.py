@@ -70,6 +70,10 @@ class Spelled(Sequence[Any]):
         picked: list[Any] = call_arrow("take", self._values, arrow_of(codes)).to_pylist()
         return picked
 
+    def end_to_end(self) -> tuple[Array, Array]:
+        """Return the offsets of all values, and their bytes."""
+        return strings_of(self._values)
+
     def pick_plain(self, codes: Array) -> Array | None:
         """Return the values of many codes as NumPy's strings; None if some are not ASCII, or much longer than most."""
         from pyarrow import types

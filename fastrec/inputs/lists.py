@@ -130,6 +130,7 @@ class Prepared(NamedTuple):
     exclude: str = "none"  # or "history", or "given"
     recs: FlatSide | None = None  # the lists for providers, if those of `lists` have only items of the truth
     tied_user: int | None = None  # the first user with tied scores in `recs`
+    truth: FlatSide | None = None  # as given, with copies
     others: Array | None = None  # int64 (n_users,): items that could be drawn, if lists of a model hold samples
 
 
@@ -246,7 +247,7 @@ def arrange(given: JoinedSides, settings: Settings) -> Prepared:
         **rows,
         "truth_rows_with_gains": len(truth_side.items) if has_gains else 0,
     }
-    return Prepared(lists, given.users, names, counts, tuple(hints), others, apart)
+    return Prepared(lists, given.users, names, counts, tuple(hints), others, apart, truth=joined["truth"])
 
 
 def sides_apart(joined: Mapping[str, FlatSide], listed: Array) -> Iterator[str]:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from fastrec.checks import check_file, check_form, check_path, check_text, check_there, counted
 from fastrec.exceptions import InputError, InputTypeError, located, one_line, shown, warn
 from fastrec.inputs.packed import pack_ids, unpack_ids
+from fastrec.inputs.row_digests import read_digest
 from fastrec.inputs.users import NO_LABEL, check_saved_ids
 from fastrec.metrics.declaration import LISTS
 from fastrec.policies import CORRECT
@@ -96,6 +97,10 @@ class Report(Published, ReportValues):
     labels : {grouping: array (n_users,)}, the group of each user, if values of users were kept.
     effects : of scored rows, if values of users were kept: {metric: {grouping, or None for all users: float64
         (n_users,)}}, the metric plus the effect of each user's rows on it times the number of users; see `compare`.
+    digest : a digest of the truth, or of the labels of scored rows, which `compare` looks at; None if it is unknown, or
+        values of users were not kept. It has the "version" of the hash, "rows", the types of ids of "users" and
+        "items", and sums of hashes: "without_gains" (of scored rows, weights) and "with_gains", which no order of rows
+        changes, and of scored rows "in_order", which the order of a user's rows changes.
     fastrec_version : the version that computed the report.
 
     Examples
@@ -142,7 +147,7 @@ class Report(Published, ReportValues):
     def _parts(self) -> dict[str, Any]:
         """Return the arguments that make this report."""
         names = ("estimates", "users", "data", "settings", "groups", "user_ids", "fastrec_version", "labels", "effects")
-        return {name: getattr(self, name) for name in (*names, "warnings")} | {"per_user": self._per_user}
+        return {name: getattr(self, name) for name in (*names, "warnings", "digest")} | {"per_user": self._per_user}
 
     def to_rows(self) -> list[dict[str, Any]]:
         """Return one dict per metric, then one per group and metric.
@@ -217,6 +222,7 @@ class Report(Published, ReportValues):
             "groups": self.groups,
             "settings": self.settings,
             "warnings": self.warnings,
+            "digest": self.digest and self.digest._asdict(),
         }
         return {key: plain_data(value) for key, value in document.items()}
 
@@ -551,6 +557,7 @@ def _restore(document: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Re
         labels=unpack_labels(document.get("labelled", ()), arrays, n_users),
         effects=unpack_effects(document.get("effects", ()), arrays, n_users),
         warnings=unpack_warnings(document),
+        digest=read_digest(document),
     )
     note_clips(found, unpack_clips(document, "the report"))
     _check_numbers(found)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from fastrec.checks import COUNT, LABEL, NUMBER, SETTING, SHARE, MaybeNone, Rule, check_form, one_of
 from fastrec.exceptions import Argument, InputError, Text, shown
+from fastrec.inputs.row_digests import FORM as FORM_OF_DIGEST
 from fastrec.inputs.sides import EXCLUDES
 from fastrec.policies import NO_RECS, NO_TRUTH, SAMPLING
 from fastrec.report.estimates import Effects, Estimate, GroupEstimate, IntervalKind
@@ -73,6 +74,7 @@ FORM: dict[str, Any] = {
     "per_user": MaybeNone([str]),
     "labels": {str: [LABEL]},
     "labelled?": [str],
+    "digest?": MaybeNone(FORM_OF_DIGEST),  # missing in files of the first versions
     "effects?": [(str, MaybeNone(str))],
     "named_warnings?": [[(str, str, [SETTING])]],  # parts: a string, the argument that it names, values to pass
 }

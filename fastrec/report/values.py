@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from fastrec.checks import check_choice, check_level, is_number, listed_in_order, whole_number
 from fastrec.exceptions import Argument, InputError, shown
+from fastrec.inputs.row_digests import Digest
 from fastrec.report.doubts import describe_one_class, doubts
 from fastrec.report.estimates import ByMetric, Effects, Estimate
 from fastrec.report.plain import with_rest
@@ -52,6 +53,7 @@ class ReportValues(Mapping[str, float]):
         labels: Mapping[str, NDArray[Any]] | None = None,
         effects: Effects | None = None,
         warnings: Iterable[str] | None = None,
+        digest: Digest | None = None,
     ) -> None:
         names = cast(Mapping[str, str], settings.get("names", {}))
         self.estimates = ByMetric(estimates, names)
@@ -67,6 +69,7 @@ class ReportValues(Mapping[str, float]):
         self.labels = dict(labels or {})
         self.effects = dict(effects or {})
         self.fastrec_version = fastrec_version
+        self.digest = digest
         self._warnings = doubts(data) if warnings is None else list(warnings)
         self._clips: dict[float, bool] = {}  # of the scores of rows, see `note_clips`
 

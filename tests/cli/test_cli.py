@@ -1440,6 +1440,20 @@ def test_a_gate_that_cannot_fail_is_no_pass(two_systems, rounds, metric, why):
     assert run(*two_systems, *gate, "--rounds", 100).exit_code == 0
 
 
+def test_a_gate_does_not_judge_systems_with_different_truth(two_systems):
+    """Unless it is told to: the truth of the saved report has another item of one user."""
+    held = Path("held.csv").read_text(encoding="utf-8").splitlines(keepends=True)
+    user, rest = held[1].split(",", 1)
+    Path("other.csv").write_text(f"{held[0]}{user},z{rest}{''.join(held[2:])}", encoding="utf-8")
+    assert run("evaluate", "good.csv", "other.csv", "-m", "mrr", "--save", "good.fastrec").exit_code == 0
+    gate = ("compare", "good.fastrec", "bad.csv", "--truth", "held.csv", "-m", "mrr")
+    assert run(*gate).exit_code == 0
+    told = run(*gate, "--fail-if-worse", "mrr")
+    assert told.exit_code == 2 and "the truth of good and bad differ" in told.stderr and not told.stdout
+    judged = run(*gate, "--fail-if-worse", "mrr", "--different-truth")
+    assert judged.exit_code in (0, 1) and "the truth of good and bad differ" in judged.stderr
+
+
 def test_of_two_systems_the_first_is_the_baseline_and_files_name_them(two_systems):
     """Without NAME= a system has the name of its file; with two systems, a gate needs no --baseline."""
     options = ("--truth", "held.csv", "-m", "mrr", "--fail-if-worse", "mrr")

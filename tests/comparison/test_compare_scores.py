@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from typing import Any, NamedTuple
 from unittest import mock
@@ -413,6 +414,24 @@ def test_reports_of_logs_with_other_rows_are_warned_of() -> None:
     reports["b"] = longer.report(longer.other, "auc", user_ids=np.arange(41))
     with pytest.warns(fastrec.FastrecWarning, match="the logs differ in the number of users: 40 in a, 41 in b"):
         fastrec.compare(reports)
+
+
+def test_logs_of_equal_counts_with_other_labels_or_weights_are_warned_of() -> None:
+    labels, users, scores = np.tile([1, 0, 0], 20), np.repeat(np.arange(20), 3), np.linspace(0, 1, 60)
+    weights = np.tile([1.0, 2.0, 3.0], 20)
+    moved = labels.reshape(20, 3).copy()
+    moved[:2] = [[1, 1, 0], [0, 0, 0]]
+    alike: dict[str, Any] = {"user_ids": users, "metrics": "auc", "per_user": True}
+    for changed, weight, match in (
+        (moved.ravel(), None, "the labels of a and b differ: not all rows have the same user and label"),
+        (np.tile([0, 1, 0], 20), None, "the labels of a and b differ, or the rows of a user are in another order"),
+        (labels, weights[::-1], "the labels of a and b differ: the rows are the same, but not all of their weights"),
+        (labels, weights, None),
+    ):
+        a = fastrec.evaluate_scores(labels, scores, sample_weight=None if weight is None else weights, **alike)
+        b = fastrec.evaluate_scores(changed, scores[::-1], sample_weight=weight, **alike)
+        with contextlib.nullcontext() if match is None else pytest.warns(fastrec.FastrecWarning, match=match):
+            assert fastrec.compare({"a": a, "b": b}).warnings or match is None
 
 
 @pytest.mark.filterwarnings("ignore:no row", "ignore:test='bootstrap' finds too many")

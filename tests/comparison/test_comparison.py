@@ -1,5 +1,6 @@
 """Comparisons: rows against plain Python, tests against SciPy and statsmodels, laws, simulations, bad input."""
 
+import contextlib
 import gc
 import itertools
 import json
@@ -219,6 +220,7 @@ def test_users_missing_on_one_side():
         fastrec.compare(reports, "full", missing="error")
 
 
+@pytest.mark.filterwarnings("ignore:the truth of one and fewer differ")
 def test_reports_on_different_users_are_paired_by_id():
     one = reports_of(names=("a",))["a"]
     fewer = fastrec.evaluate(
@@ -535,6 +537,7 @@ def test_intervals_that_cannot_be(arguments, match):
         fastrec.evaluate(lists, truth, "mrr").interval("mrr", 0.95, "bootstrap")
 
 
+@pytest.mark.filterwarnings("ignore:the truth of a and b")
 def test_what_is_shown_of_extreme_values_and_names():
     huge, tiny = (
         {
@@ -652,6 +655,7 @@ def test_ids_that_no_array_holds_on_one_side_alone(ids):
         fastrec.compare({"a": a, "b": others})
 
 
+@pytest.mark.filterwarnings("ignore:the labels of a and b differ")
 def test_users_of_several_columns():
     pl = pytest.importorskip("polars")
     frame = pl.DataFrame({"u": [1, 1, 2, 2], "s": [1, 1, 1, 1], "label": [1, 0, 1, 0], "score": [0.1, 0.2, 0.4, 0.3]})
@@ -696,6 +700,32 @@ def test_kinds_of_reports_and_truths_that_differ():
     ):
         with pytest.warns(fastrec.FastrecWarning, match=f"the truth differs in the number of {what}"):
             fastrec.compare({"each": made["each"], name: made[name]})
+
+
+@pytest.mark.parametrize(
+    ("truth", "match"),
+    [
+        ([[1], [4]], "the truth of a and b differ: not all rows have the same user and item"),
+        ([{1: 1.0}, {3: 1.0}], None),
+        ([{1: 2.0}, {3: 1.0}], "the truth of a and b differ: the rows are the same, but not all of their gains"),
+        ([["1"], ["3"]], "the ids of items are integers in a and strings in b, with the same digits"),
+    ],
+)
+def test_truths_of_equal_counts_that_differ(tmp_path, truth, match):
+    """Also of loaded reports; those without digests have counts alone."""
+    given = [{1: 1.0}, {3: 1.0}] if isinstance(truth[0], dict) else [[1], [3]]
+    lists = [["1", "2"], ["3", "4"]] if truth[0] == ["1"] else [[1, 2], [3, 4]]
+    reports = {"a": fastrec.evaluate([[1, 2], [3, 4]], given, "recall@1", per_user=True)}
+    reports["b"] = fastrec.evaluate(lists, truth, "recall@1", per_user=True)
+    for name, report in reports.items():
+        report.save(tmp_path / name)
+    for systems in (reports, {name: fastrec.load(tmp_path / name) for name in reports}):
+        lines = fastrec.compare(systems).warnings if match is None else ()
+        assert not any("truth" in line for line in lines)
+        with contextlib.nullcontext() if match is None else pytest.warns(fastrec.FastrecWarning, match=match):
+            fastrec.compare(systems)
+    reports["b"].digest = None
+    assert not any("truth" in line for line in fastrec.compare(reports).warnings)
 
 
 def test_reports_of_other_excluded_items(tmp_path):

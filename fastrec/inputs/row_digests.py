@@ -1,0 +1,162 @@
+"""Digests of the rows of a truth or a log, by which comparisons notice other data. They are no seal against forgery."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fastrec.checks import COUNT, MaybeNone, Rule, is_whole
+from fastrec.inputs.arrays import FlatSide
+from fastrec.inputs.ids import Spelled
+from fastrec.inputs.ragged import read_only
+from fastrec.inputs.rows import Rows
+from fastrec.kernels.row_digests import HashedColumn, hash_bits
+from fastrec.runtime.launch import Kernel, launch_tasks
+
+__all__ = ["FORM", "NO_ROWS", "Digest", "add_digests", "digest_of_rows", "digest_of_truth", "read_digest"]
+
+Array = np.ndarray[Any, Any]
+VERSION = 1  # of the hash
+STEPS_PER_ROW, STEPS_PER_STRING = 16, 32
+NO_HASHES = read_only(np.zeros((0, 2), np.uint64))
+NOBODY = HashedColumn(read_only(np.zeros(0, np.int64)), NO_HASHES)
+SUM = Rule("32 hexadecimal digits", lambda value: isinstance(value, str) and bool(re.fullmatch("[0-9a-f]{32}", value)))
+FORM = {
+    "version": COUNT,
+    "rows": COUNT,
+    "users": MaybeNone(str),
+    "items": MaybeNone(str),
+    "without_gains": SUM,
+    "with_gains": MaybeNone(SUM),
+    "in_order": MaybeNone(SUM),
+}
+
+
+class Digest(NamedTuple):
+    """A digest of rows of user, item and gain, or of user, label and weight, which no order of rows changes.
+
+    A string of digits has the hash of the integer; `users` and `items` say which it is.
+    """
+
+    version: int = VERSION
+    rows: int = 0
+    users: str | None = None  # "integers", "strings" or "tuples", or "mixed" of batches; None without ids
+    items: str | None = None  # likewise
+    without_gains: str = f"{0:032x}"
+    with_gains: str | None = None
+    in_order: str | None = None  # of labels, which have no items: with the place of each among the rows of its user
+
+
+NO_ROWS = Digest()
+
+
+def add_digests(one: Digest | None, other: Digest | None) -> Digest | None:
+    """Return the digest of the rows of two parts; None if that of one is unknown, or they are not of one kind."""
+    if one is None or other is None:
+        return None
+    if not (one.rows and other.rows):
+        return one if one.rows else other
+    if (one.version, one.users is None) != (other.version, other.users is None):
+        return None
+    return Digest(
+        one.version,
+        one.rows + other.rows,
+        one.users if one.users == other.users else "mixed",
+        one.items if one.items == other.items else "mixed",
+        str(_sum_of(one.without_gains, other.without_gains)),
+        _sum_of(one.with_gains, other.with_gains),
+        _sum_of(one.in_order, other.in_order),
+    )
+
+
+def _sum_of(one: str | None, other: str | None) -> str | None:
+    """Return the sum of two hashes, half by half; None if one is unknown."""
+    if one is None or other is None:
+        return None
+    halves = (int(one[half], 16) + int(other[half], 16) for half in (slice(16), slice(16, 32)))
+    return "".join(f"{half % (1 << 64):016x}" for half in halves)
+
+
+def read_digest(document: Mapping[str, Any]) -> Digest | None:
+    """Return the digest in a document; None in those of the first versions."""
+    fields = document.get("digest")
+    return fields and Digest(**fields)
+
+
+def digest_of_truth(
+    truth: FlatSide, strings: Sequence[Any] | None, user_ids: Array | None, n_threads: int
+) -> Digest | None:
+    """Return the digest of a truth, whose items are ids or places of `strings`; None for users of an unknown type."""
+    items = HashedColumn(read_only(truth.items), NO_HASHES if strings is None else _hash_strings(strings, n_threads))
+    found = _digest(items, truth.indptr, truth.extra, user_ids, n_threads, in_order=False)
+    return found and found._replace(items="integers" if strings is None else "strings")
+
+
+def digest_of_rows(rows: Rows, n_threads: int, *, in_order: bool) -> Digest | None:
+    """Return the digest of labels and their weights, with the order of a user's rows if `in_order`.
+
+    None for users of an unknown type.
+    """
+    if rows.labels.dtype == np.int8:  # of few values, with the hashes of floats
+        bits = np.arange(256).astype(np.int8).astype(np.float64).view(np.uint64)
+        labels = HashedColumn(read_only(rows.labels.view(np.uint8)), read_only(np.stack(hash_bits(bits), axis=1)))
+    else:
+        labels = HashedColumn(read_only(rows.labels.view(np.int64)), NO_HASHES)
+    return _digest(labels, rows.indptr, rows.weights, rows.users.ids, n_threads, in_order=in_order)
+
+
+def _digest(
+    cells: HashedColumn, indptr: Array, numbers: Array | None, user_ids: Array | None, n_threads: int, *, in_order: bool
+) -> Digest | None:
+    users, kind_of_users = NOBODY, None
+    if user_ids is not None and user_ids.dtype == np.int64:
+        users, kind_of_users = HashedColumn(read_only(user_ids), NO_HASHES), "integers"
+    elif user_ids is not None:
+        ids = user_ids.tolist()
+        texts = list(map(_text_of_id, ids))
+        if None in texts:
+            return None
+        users = HashedColumn(read_only(np.arange(len(ids))), _hash_strings(texts, n_threads))
+        kind_of_users = next((_kind_of(id_) for id_ in ids), None)
+    n_users, n_rows = len(indptr) - 1, len(cells.codes)
+    sums = np.zeros((n_threads, 6), np.uint64)
+    bits = NOBODY.codes if numbers is None else read_only(np.ascontiguousarray(numbers, np.float64).view(np.int64))
+    kernel = Kernel("fastrec.kernels.row_digests", "add_users", str(cells.codes.dtype))
+    arguments = users, read_only(indptr), cells, bits, in_order, sums
+    launch_tasks(kernel, arguments, n_users, STEPS_PER_ROW * (n_rows + n_users), n_threads)
+    totals = sums.sum(axis=0).tolist()
+    plain, full, placed = (f"{high:016x}{low:016x}" for low, high in zip(totals[::2], totals[1::2], strict=True))
+    parts = plain, None if numbers is None else full, placed if in_order else None
+    return Digest(VERSION, n_rows, kind_of_users, None, *parts)
+
+
+def _kind_of(user_id: Any) -> str:
+    return "integers" if is_whole(type(user_id)) else "tuples" if isinstance(user_id, tuple) else "strings"
+
+
+def _text_of_id(user_id: Any) -> Any:
+    """Return an id as a string or bytes; None if it is of another type than integers, strings, and tuples of these."""
+    if isinstance(user_id, str | bytes):
+        return user_id
+    if isinstance(user_id, tuple):
+        parts = [_text_of_id(part) for part in user_id]
+        return None if None in parts else repr([*map(_kind_of, user_id), *map(str, parts)])
+    return str(user_id) if is_whole(type(user_id)) else None
+
+
+def _hash_strings(strings: Sequence[Any], n_threads: int) -> Array:
+    """Return the hash of each string: uint64 (n, 2)."""
+    if isinstance(strings, Spelled):
+        offsets, data = strings.end_to_end()
+    else:
+        encoded = [own if isinstance(own, bytes) else own.encode("utf-8", "surrogatepass") for own in strings]
+        offsets = np.cumsum([0, *map(len, encoded)])
+        data = np.frombuffer(b"".join(encoded) or b"\0", np.uint8)
+    hashes = np.empty((len(strings), 2), np.uint64)
+    kernel = Kernel("fastrec.kernels.row_digests", "hash_strings", str(offsets.dtype))
+    steps = STEPS_PER_STRING * len(strings)
+    launch_tasks(kernel, (read_only(offsets), read_only(data), hashes), len(strings), steps, n_threads)
+    return read_only(hashes)

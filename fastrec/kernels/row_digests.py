@@ -1,0 +1,132 @@
+"""Hashes of rows to 128 bits, and their sums, which no order of rows or users changes.
+
+A hash is two numbers of 64 bits, and a sum of hashes their two sums modulo 2^64. The sum over the rows of a user is
+hashed with the id of the user, so that a row costs two multiplications, or none.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fastrec.kernels.resampling import random_word
+from fastrec.kernels.strings import short_word, word_at
+from fastrec.runtime.compiler import helper
+
+Array = np.ndarray[Any, Any]
+LOW, HIGH = 0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F  # odd, with bits as good as random
+MINUS_ZERO = 1 << 63  # the bits of -0.0
+MAX_DIGITS = 19  # more do not fit int64
+
+
+class HashedColumn(NamedTuple):
+    """A column: integers and no hashes, or the hashes of distinct values and the place of each row among them."""
+
+    codes: Array  # int64, int32 or uint8 (n,)
+    hashes: Array  # uint64 (n_values, 2), or (0, 2)
+
+
+@helper
+def bits_at(values, row):
+    """Return the bits of a value, where those of -0.0 are those of 0.0."""
+    bits = np.uint64(np.int64(values[row]))
+    return np.uint64(0) if bits == np.uint64(MINUS_ZERO) else bits
+
+
+@helper
+def hash_bits(bits):
+    """Return the hash of 64 bits; others have another."""
+    low = (bits + np.uint64(LOW)) * np.uint64(LOW)
+    low ^= low >> np.uint64(32)
+    high = low * np.uint64(HIGH)
+    return low, high ^ (high >> np.uint64(29))
+
+
+@helper
+def hash_cell(cells, row):
+    """Return the hash of the value in a row."""
+    if len(cells.hashes):
+        code = np.uint64(cells.codes[row])
+        return cells.hashes[code, 0], cells.hashes[code, 1]
+    return hash_bits(bits_at(cells.codes, row))
+
+
+@helper
+def hash_sum(low, high, own_low, own_high):
+    """Return the hash of a sum of hashes of rows, and of the id of their user; other sums have another."""
+    first = random_word(low + random_word(own_low))
+    return first, random_word((high ^ first) + own_high)
+
+
+def add_users(users, indptr, items, numbers, in_order, sums, edges, at):
+    """Add the hashes of users edges[at]..edges[at + 1]-1 to `sums[at]`: of their items, with numbers, and with places.
+
+    `users` is a HashedColumn, empty without ids; `items` is that of the rows, and `numbers` has the bits of their
+    floats, or nothing. Places are those among the rows of a user, and count only if rows are `in_order`.
+    """
+    own = sums[at]
+    for user in range(edges[at], edges[at + 1]):
+        first, last = indptr[user], indptr[user + 1]
+        low, high, full_low, full_high = np.uint64(0), np.uint64(0), np.uint64(0), np.uint64(0)
+        placed = np.uint64(0)
+        for row in range(first, last):
+            row_low, row_high = hash_cell(items, row)
+            low += row_low
+            high += row_high
+            if in_order:
+                placed += row_high * np.uint64(2 * (row - first) + 1)
+            if len(numbers):
+                more_low, more_high = hash_bits(row_high ^ bits_at(numbers, row))
+                full_low += more_low
+                full_high += more_high ^ row_low
+        if last > first:
+            user_low, user_high = np.uint64(LOW), np.uint64(HIGH)
+            if len(users.codes):
+                user_low, user_high = hash_cell(users, user)
+            low, high = hash_sum(low, high, user_low, user_high)
+            if len(numbers):
+                full_low, full_high = hash_sum(full_low, full_high, user_low, user_high)
+            if in_order:
+                placed, placed_high = hash_sum(placed, placed, user_low, user_high)
+                own[4] += placed
+                own[5] += placed_high
+        own[0] += low
+        own[1] += high
+        own[2] += full_low
+        own[3] += full_high
+
+
+@helper
+def integer_in(data, at, n):
+    """Return whether a string is an integer of int64 as `str` writes it, and the integer."""
+    minus = n > 0 and data[at] == np.uint8(ord("-"))
+    start = 1 if minus else 0
+    value = np.uint64(0)
+    if n == start or n - start > MAX_DIGITS or (data[at + np.uint64(start)] == np.uint8(ord("0")) and n > 1):
+        return False, value
+    for j in range(start, n):
+        digit = np.uint64(data[at + np.uint64(j)]) - np.uint64(ord("0"))
+        if digit > np.uint64(9):
+            return False, value
+        value = value * np.uint64(10) + digit
+    if value >= np.uint64(MINUS_ZERO):
+        return False, value
+    return True, np.uint64(0) - value if minus else value
+
+
+def hash_strings(offsets, data, hashes, edges, at):
+    """Write the hash of each of the strings edges[at]..edges[at + 1]-1; one that spells an integer has its hash."""
+    for i in range(edges[at], edges[at + 1]):
+        place, n = np.uint64(offsets[i]), np.int64(offsets[i + 1]) - np.int64(offsets[i])
+        is_integer, value = integer_in(data, place, n)
+        if is_integer:
+            hashes[i, 0], hashes[i, 1] = hash_bits(value)
+            continue
+        low, high = np.uint64(n), np.uint64(n)
+        for j in range(0, n - n % 8, 8):
+            word = word_at(data, place + np.uint64(j))
+            low, high = random_word((low ^ word) + np.uint64(LOW)), random_word((high ^ word) + np.uint64(HIGH))
+        word = short_word(data, place + np.uint64(n - n % 8), n % 8)
+        hashes[i, 0] = random_word((low ^ word) + np.uint64(LOW))
+        hashes[i, 1] = random_word((high ^ word) + np.uint64(HIGH))
