@@ -74,10 +74,10 @@ def misspell() -> None:
 
 
 def value_a_policy() -> None:
-    one = fastrec.policy_value(LABELS, [0.5] * 4, [0.25] * 4, INDPTR, clip=3)
+    one = fastrec.policy_value(SCORES, [0.5] * 4, [0.25] * 4, INDPTR, clip=3)
     assert_type(one, fastrec.PolicyEstimate)
     assert_type(one.interval(level=0.9), tuple[float, float])
-    several = fastrec.policy_value(LABELS, [0.5] * 4, [0.25] * 4, INDPTR, estimator=["ips", "snips"])
+    several = fastrec.policy_value(SCORES, [0.5] * 4, [0.25] * 4, INDPTR, estimator=["ips", "snips"])
     assert_type(several, fastrec.PolicyEstimates)
     assert_type(several.merge(several)["ips"].merge(several["ips"]).value, float)
 
