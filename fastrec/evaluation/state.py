@@ -364,7 +364,7 @@ class GroupSums(NamedTuple):
         """Return the estimate of a mean of the values of n users."""
         first = self.plan.position(value, 0)
         if self.plan.weighted:
-            weight, second = self.plan.weight_position(value.condition), self.plan.position(value, 1)
+            weight, second = self.plan.weight_position(value), self.plan.position(value, 1)
             sums = tuple(self._sum(*at) for at in ((weight,), (weight, 1), (first,), (second,), (first, 1)))
             return self._of_mean(value, n, *weighted_mean_and_error(n, *sums), sums)
         (total, squares), unit = self.totals[first], 1 << self.plan.scales[first]
@@ -393,7 +393,7 @@ class GroupSums(NamedTuple):
         """Return the degrees of freedom of an error over n users; with weights n is their effective number."""
         if not self.plan.weighted:
             return float(n - 1)
-        weight = self.plan.weights_of(value)
+        weight = self.plan.weight_position(value)
         return kish_size(self._sum(weight), self._sum(weight, 1)) - 1
 
     def _over(self, value: Value, over: Over) -> Estimate:
@@ -464,7 +464,7 @@ class GroupSums(NamedTuple):
         size = len(value.combined.rows)
         weight = Fraction(n)
         if self.plan.weighted:
-            weight = self._sum(self.plan.weight_position(value.condition))
+            weight = self._sum(self.plan.weight_position(value))
         if n == 0 or weight == 0:
             return math.nan, math.nan
         means = [self._sum(self.plan.position(value, i)) / weight for i in range(size)]
@@ -483,7 +483,7 @@ class GroupSums(NamedTuple):
         squares = Fraction(n)
         cross = [self._sum(at[i]) for i in range(size)]
         if self.plan.weighted:
-            weight = self.plan.weight_position(value.condition)
+            weight = self.plan.weight_position(value)
             squares = self._sum(weight, 1)
             cross = [self._sum(at[size + i]) for i in range(size)]
         pairs = dict(zip(itertools.combinations(range(size), 2), at[len(at) - size * (size - 1) // 2 :], strict=True))
@@ -517,7 +517,7 @@ def _can_be_sums(plan: Plan, value: Value, totals: Array, counts: Array) -> bool
     n = counts[:, value.condition, op.N_EVALUATED].astype(object)
     size = n << scale  # factor of the bounds: users, or their weights
     if plan.weighted:
-        weight = plan.weight_position(value.condition)
+        weight = plan.weight_position(value)
         size = totals[:, weight, 0] << scale
         total = total << plan.scales[weight]
     low, high = value.call.metric.range

@@ -294,17 +294,13 @@ class Plan:
         """Whether a metric reads a side."""
         return any(name in sides for sides in self.reads.values())
 
-    def weight_position(self, condition: int) -> int:
-        """Return the position of the sum of weights of counted users."""
-        return self._position[self.weight_sums[condition]]
-
-    def weights_of(self, value: Value) -> int:
+    def weight_position(self, value: Value) -> int:
         """Return the position of the sum of weights of the users who count in a metric."""
         if value.over is not None:
             return self.position(value, 1)
         if value.ratio is not None:
             return self.position(value, -2 if value.ratio.spoils is None else -3)
-        return self.weight_position(value.condition)
+        return self._position[self.weight_sums[value.condition]]
 
     def _trace(self, call: Call) -> Traced:
         """Call the formula on rows or, if it is not traceable, on ones to record which rows it reads."""
