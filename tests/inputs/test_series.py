@@ -60,8 +60,8 @@ CALLS = {
         LABELS, pd.Series([1, 1, 2, 2], list("abcd")), user_ids=(USERS, change(ONES))
     ),
     "policy_value": lambda change: fastrec.policy_value(LABELS, change(SCORES), SCORES),
-    "slate_ids": lambda change: fastrec.policy_value(LABELS, SCORES, SCORES, slate_ids=change(USERS)),
-    "two keys of slates": lambda change: fastrec.policy_value(LABELS, SCORES, SCORES, slate_ids=(USERS, change(ONES))),
+    "slate_ids": lambda change: fastrec.policy_value(SCORES, SCORES, SCORES, slate_ids=change(USERS)),
+    "two keys of slates": lambda change: fastrec.policy_value(SCORES, SCORES, SCORES, slate_ids=(USERS, change(ONES))),
 }
 
 
