@@ -57,6 +57,7 @@ def _warm_up_lists() -> list[Callable[[], Any]]:
     right: dict[str, Any] = {"duplicates": "first", "exclude": (items[:0], indptr * 0)}
     tasks: list[Callable[[], Any]] = [partial(evaluate, plain, truth) for truth in (plain, graded)]
     for ids in (narrow, items):
+        tasks.append(partial(evaluate, (ids, indptr), (ids, indptr), per_user=True))
         scored = (ids, indptr, np.zeros(len(items)))
         tasks += [partial(evaluate, scored, (ids, indptr), ties=ties, **right) for ties in ("best", "expected")]
         tasks.append(partial(evaluate, (ids, indptr, np.zeros(len(items), np.float32)), (ids, indptr), ties="best"))
@@ -74,6 +75,7 @@ def _warm_up_scores() -> list[Callable[[], Any]]:
         tasks.append(partial(evaluate_scores, rows < 5, scores, indptr))
         tasks.append(partial(evaluate_scores, rows < 5, scores, indptr, ["auc"], row_groups=rows % 7))
         tasks.append(partial(evaluate_scores, rows / 2, scores, metrics=["mae", "rmse"]))
+        tasks += [partial(evaluate_scores, own, scores, indptr, ["mae"], per_user=True) for own in (rows < 5, rows / 2)]
         tasks.append(partial(_count_pairs_of_users, scores))
     return tasks
 

@@ -124,7 +124,7 @@ def _digest(
     n_users, n_rows = len(indptr) - 1, len(cells.codes)
     sums = np.zeros((n_threads, 6), np.uint64)
     bits = NOBODY.codes if numbers is None else read_only(np.ascontiguousarray(numbers, np.float64).view(np.int64))
-    kernel = Kernel("fastrec.kernels.row_digests", "add_users", str(cells.codes.dtype))
+    kernel = Kernel("fastrec.kernels.row_digests", "add_hashes", str(cells.codes.dtype))
     arguments = users, read_only(indptr), cells, bits, in_order, sums
     launch_tasks(kernel, arguments, n_users, STEPS_PER_ROW * (n_rows + n_users), n_threads)
     totals = sums.sum(axis=0).tolist()

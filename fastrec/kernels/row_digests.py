@@ -59,7 +59,7 @@ def hash_sum(low, high, own_low, own_high):
     return first, random_word((high ^ first) + own_high)
 
 
-def add_users(users, indptr, items, numbers, in_order, sums, edges, at):
+def add_hashes(users, indptr, items, numbers, in_order, sums, edges, at):
     """Add the hashes of users edges[at]..edges[at + 1]-1 to `sums[at]`: of their items, with numbers, and with places.
 
     `users` is a HashedColumn, empty without ids; `items` is that of the rows, and `numbers` has the bits of their

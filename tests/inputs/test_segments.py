@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import fastrec
+from support.interval_oracle import student
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastrec.FastrecWarning")
 
@@ -288,9 +289,12 @@ def test_the_rest_is_all_other_users_to_the_last_bit(kind, weighted):
                 name: repr(estimate) for name, estimate in others.items()
             }
             for own in estimates.values():
-                half_width = 1.959963984540054 * (own.std_error**2 + own.rest.std_error**2) ** 0.5
-                gap = own.mean - own.rest.mean
-                assert own.difference() == pytest.approx((gap, gap - half_width, gap + half_width), nan_ok=True)
+                assert own.kind == own.rest.kind == "student"
+                one, other, gap = own.std_error**2, own.rest.std_error**2, own.mean - own.rest.mean
+                degrees = (one + other) ** 2 / (one**2 / own.degrees + other**2 / own.rest.degrees)  # of Welch
+                width = own.range[1] - own.range[0]
+                ends = student(gap, (one + other) ** 0.5, degrees, (-width, width))
+                assert own.difference() == pytest.approx((gap, *ends), nan_ok=True)
 
 
 def test_groups_of_which_nothing_else_is_known():

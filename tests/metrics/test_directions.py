@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import fastrec
 from fastrec.exceptions import InputError, MetricError
@@ -268,12 +269,12 @@ def test_a_ratio_of_sums_is_judged_by_the_standard_errors_of_both() -> None:
     assert (row.mean, row.baseline_mean) == (new[OVER_ROWS], old[OVER_ROWS])
     difference = abs(new[OVER_ROWS] - 1) - abs(old[OVER_ROWS] - 1)
     error = old.std_error(OVER_ROWS) + new.std_error(OVER_ROWS)
-    normal = statistics.NormalDist()
-    margin = normal.inv_cdf(0.975) * error
+    of_users = stats.t(N_USERS - 1)
+    margin = of_users.ppf(0.975) * error
     assert row.difference == pytest.approx(difference, abs=1e-15)
     assert (row.low, row.high) == pytest.approx((difference - margin, difference + margin), abs=1e-12)
-    assert row.p_value == pytest.approx(2 * normal.cdf(-abs(difference) / error), rel=1e-9)
-    assert row.detectable == pytest.approx((normal.inv_cdf(0.975) + normal.inv_cdf(0.8)) * error, abs=1e-12)
+    assert row.p_value == pytest.approx(2 * of_users.sf(abs(difference) / error), rel=1e-9)
+    assert row.detectable == pytest.approx((of_users.ppf(0.975) + of_users.ppf(0.8)) * error, abs=1e-12)
     assert (row.users, row.unpaired, row.wins, row.ties, row.losses) == (N_USERS, 0, None, None, None)
     assert (row.direction, row.target, row.verdict) == ("target", 1.0, "better")
     assert fastrec.compare({"old": old, "new": new}, "new", OVER_ROWS).rows[0].verdict == "worse"

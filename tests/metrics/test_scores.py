@@ -628,7 +628,7 @@ def test_gauc_function(data: st.DataObject) -> None:
 def test_predictions_without_error_are_sure(name):
     values = [1.0, 0.0, 1.0, 0.5]
     found = fastrec.evaluate_scores(values, values, [0, 2, 3, 4], name).estimates[name]
-    assert tuple(found) == (0.0, 0.0, 3)
+    assert found[:3] == (0.0, 0.0, 3)
 
 
 @SPARE
