@@ -434,7 +434,6 @@ def test_logs_of_equal_counts_with_other_labels_or_weights_are_warned_of() -> No
             assert fastrec.compare({"a": a, "b": b}).warnings or match is None
 
 
-@pytest.mark.filterwarnings("ignore:no row", "ignore:test='bootstrap' finds too many")
 @pytest.mark.parametrize("test", ["randomization", "bootstrap", "t"])
 def test_a_class_of_one_user_has_no_interval(test: Any) -> None:
     labels, users = [0, 1, 0, 1, 0, 0], [1, 1, 2, 1, 3, 3]  # only user 1 has positive rows
@@ -541,7 +540,7 @@ def test_a_log_whose_users_are_not_named_is_warned_of() -> None:
     assert len(report.warnings) == 1
     with pytest.warns(fastrec.FastrecWarning, match=wanted):
         found = fastrec.compare_scores(frame, {"a": "score", "b": "other"}, "auc")
-    assert len(found.warnings) == 1
+    assert len([line for line in found.warnings if "userId" in line]) == 1
     assert fastrec.evaluate_scores(frame, metrics="auc", user="userId").warnings == []
     assert fastrec.evaluate_scores(frame, metrics="auc", row_by="userId").warnings == []
     assert fastrec.evaluate_scores(frame.assign(user_id=1), metrics="log_loss").warnings == []

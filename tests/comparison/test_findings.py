@@ -224,7 +224,6 @@ def test_facts_about_an_evaluation_are_at_the_head_of_its_page() -> None:
             found.to_html(about={"users": np.int64(3)})
 
 
-@pytest.mark.filterwarnings("ignore:no row by (plan|all) can be significant")
 def test_segments_are_drawn_against_a_baseline():
     """A chart for each metric and grouping of at least two groups with users; none if all systems are compared."""
     lists, truth = [[1, 2], [2, 1], [2, 3], [1, 3]], [[1], [1], [1], [1]]

@@ -77,7 +77,6 @@ def test_letters_name_the_systems_that_are_worse() -> None:
         ),
     ],
 )
-@pytest.mark.filterwarnings("ignore:test='bootstrap' finds", "ignore:no row by plan")  # of 17 users
 def test_the_caption_names_the_test(options: dict[str, object], words: str) -> None:
     found = compared(**options)
     *_, caption = found.to_markdown(form="paper").split("\n\n")
