@@ -1517,7 +1517,7 @@ def test_messages_speak_of_options(folder):
     (folder / "graded.csv").write_text("user_id,item_id,stars\n1,10,3\n2,10,1\n")
     (folder / "gaps.csv").write_text("user_id,item_id,rank\n1,10,1\n1,11,3\n")
     shown = " ".join(run("explain", "mrr", "gaps.csv", "graded.csv", "--like", "rectools").stdout.split())
-    assert "evaluate with --like rectools" in shown and "pass --gain-col stars to use it as the gain" in shown
+    assert "rectools any* input* keep*" in shown and "pass --gain-col stars to use it as the gain" in shown
     assert "lists need --truth FILE" in run("compare", "recs.csv", "truth.csv").stderr
     assert "lists need a second file, TRUTH" in run("evaluate", "recs.csv").stderr
 

@@ -127,7 +127,7 @@ def lines_run(call: Callable[[], Any]) -> int:
 def test_what_is_too_long_is_refused_before_it_is_read(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """No pattern and no loop sees its characters: one line of Python per ten characters would be 100,000."""
     parse, read = calls._parse, [""]
-    monkeypatch.setattr(calls, "_parse", lambda text, changes: (read.append(text), parse(text, changes))[1])
+    monkeypatch.setattr(calls, "_parse", lambda text, *more: (read.append(text), parse(text, *more))[1])
     lines_run(LONG_TEXTS[what])  # imports the modules it needs
     assert lines_run(LONG_TEXTS[what]) < 50_000
     assert max(map(len, read)) <= calls.MAX_LENGTH

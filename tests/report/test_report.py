@@ -312,6 +312,7 @@ def test_dict_is_schema_1():
         },
         "settings": {"ties": "expected", "no_truth": "skip", "no_recs": "zero", "min_gain": None},
         "warnings": [],
+        "digest": None,
     }
 
 
