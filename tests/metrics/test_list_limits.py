@@ -115,7 +115,7 @@ def test_a_gain_above_the_largest_is_an_error(metric: str) -> None:
     assert fastrec.evaluate([[1]], [{1: 2.0}], texts)["recall"] == 1.0
 
 
-@pytest.mark.parametrize("texts", [["num_rel(min_gain=2)"], ["hits", "num_rel(min_gain=2)"]])
+@pytest.mark.parametrize("texts", [["num_rel(min_gain=2)"], ["num_ret", "num_rel(min_gain=2)"]])
 def test_the_truth_is_counted_from_its_own_smallest_gain_where_no_rank_is_read(texts: list[str]) -> None:
     rows = {"labels": [1.0, 2.0, 3.0, 2.0, 0.0], "scores": [0.1, 0.2, 0.3, 0.4, 0.5], "indptr": [0, 3, 5]}
     report = fastrec.evaluate_scores(**rows, metrics=texts, per_user=True)

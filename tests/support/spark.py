@@ -44,5 +44,5 @@ def as_lists(table):
 
 
 def assert_same(report, wanted):
-    assert report.to_dict() == wanted.to_dict()
+    assert report.to_dict() == wanted.to_dict() | {"digest": None}  # which reports of clusters lack
     assert repr(report.groups) == repr(wanted.groups)  # labels keep their types
