@@ -133,6 +133,8 @@ def plain(report):
     document = json.loads(report.to_json())
     for words in ("settings", "data"):
         document.pop(words, None)
+    for kind in ("users", "items"):
+        (document["digest"] or {}).pop(kind, None)  # ids of TREC files are strings
     return {"users": sorted(users), "values": values, "document": document}
 
 
