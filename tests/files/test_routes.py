@@ -131,10 +131,8 @@ def plain(report):
     order = np.argsort(users)
     values = {name: report.per_user[name][order].view(np.int64).tolist() for name in report}
     document = json.loads(report.to_json())
-    for words in ("settings", "data"):
+    for words in ("settings", "data", "digest"):  # TREC files have strings as ids, and always gains
         document.pop(words, None)
-    for kind in ("users", "items"):
-        (document["digest"] or {}).pop(kind, None)  # ids of TREC files are strings
     return {"users": sorted(users), "values": values, "document": document}
 
 
