@@ -329,6 +329,7 @@ def test_ratios_within_segments() -> None:
         assert row.verdict == "better"
 
 
+@pytest.mark.filterwarnings("ignore:the labels of a and b differ")
 def test_ratios_need_the_same_users() -> None:
     reports = {}
     for name, users in (("a", ["u", "v", "w"]), ("b", ["u", "v", "x"])):
