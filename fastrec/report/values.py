@@ -163,7 +163,8 @@ class ReportValues(Mapping[str, float]):
 
         values = self.per_user[name]
         options = check_resampling(level, n_rounds, seed)
-        found = run_test(values[~np.isnan(values)], "bootstrap", n_threads=resolve_threads(None), **options)
+        # without a width, values that are all 0 have an interval of one point, as other equal values do
+        found = run_test(values[~np.isnan(values)], "bootstrap", n_threads=resolve_threads(None), width=0.0, **options)
         return found.low, found.high
 
     def is_mean(self, name: str) -> bool:

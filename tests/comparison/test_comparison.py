@@ -517,6 +517,10 @@ def test_intervals_of_a_report():
     assert high == pytest.approx(other.confidence_interval.high, abs=0.1 * spread)
     assert report.interval("mrr", 0.9, "bootstrap", seed=3) != report.interval("mrr", 0.9, "bootstrap", seed=4)
     assert report.interval("mrr", 0.9) == report.estimates["mrr"].interval(0.9)
+    for k in (1, 2):  # no user has a hit, or all have it at rank 2
+        equal = fastrec.evaluate([[7, 1], [7, 2]], [[1], [2]], f"mrr@{k}", per_user=True)
+        (name,) = equal
+        assert equal.interval(name, method="bootstrap") == (equal[name], equal[name])
 
 
 @pytest.mark.parametrize(
