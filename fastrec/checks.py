@@ -7,8 +7,7 @@ import numbers
 import operator
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import FunctionType
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,19 +15,10 @@ import numpy as np
 from fastrec.exceptions import Argument, InputError, InputTypeError, Known, Listing, MissingFileError, Text, shown
 
 __all__ = [
-    "COUNT",
-    "LABEL",
-    "MAX_COUNT",
     "MAX_ITEMS",
-    "NUMBER",
-    "SETTING",
-    "SHARE",
-    "MaybeNone",
-    "Rule",
     "check_choice",
     "check_file",
     "check_flag",
-    "check_form",
     "check_level",
     "check_min_gain",
     "check_n_items",
@@ -44,7 +34,6 @@ __all__ = [
     "listed_in_order",
     "near_name",
     "nearest",
-    "one_of",
     "refuse_path",
     "shown_url",
     "some_names",
@@ -286,102 +275,3 @@ def nearest(found: Any, known: Sequence[str], how_to_list: str | None = None) ->
         return f"; did you mean {near!r}?"
     names = ", ".join(known) if how_to_list is None else some_names(known, how_to_list)
     return Text(Known(Text("; known: ", names)))
-
-
-# The form of a document: declared as data, and checked in full before any of it is used
-
-MAX_COUNT = 2**63 - 1  # of users or rows, which are kept as int64
-
-
-class Rule:
-    """A test of a single value, and what the value must be."""
-
-    def __init__(self, wanted: str, holds: Callable[[Any], bool]) -> None:
-        self.wanted = wanted
-        self.holds = holds
-
-
-class MaybeNone:
-    """A form that may also be null."""
-
-    def __init__(self, form: Any) -> None:
-        self.form = form
-
-
-COUNT = Rule(
-    "an integer from 0 to 2^63 - 1", lambda value: (whole_number(value) is not None) and 0 <= value <= MAX_COUNT
-)
-LABEL = Rule("a string or an integer", lambda value: isinstance(value, str) or whole_number(value) is not None)
-INFINITIES = ("Infinity", "-Infinity")  # in JSON
-
-
-def _is_number(value: Any) -> bool:
-    if isinstance(value, float):
-        return True
-    return whole_number(value) is not None and abs(value) < 2**1024  # fits in a float
-
-
-def one_of(choices: Iterable[str]) -> Rule:
-    """Return the rule that a value is one of these strings."""
-    known = list(choices)
-    return Rule(f"one of {', '.join(known)}", lambda value: isinstance(value, str) and value in known)
-
-
-NUMBER = Rule(
-    "a number, null for NaN, or an infinity as a string",
-    lambda value: value is None or (value in INFINITIES if isinstance(value, str) else _is_number(value)),
-)
-SHARE = Rule(
-    "a number from 0 to 1, or null for NaN",
-    lambda value: value is None or (_is_number(value) and (0 <= value <= 1 or math.isnan(value))),
-)
-SETTING = Rule(
-    "a number, a string, true, false or null",
-    lambda value: value is None or isinstance(value, bool | str) or _is_number(value),
-)
-TYPES = {str: "a string", bool: "true or false", list: "a list", dict: "an object"}
-
-
-def check_form(value: Any, form: Any, where: str) -> None:
-    """Raise InputError if a value does not have a form.
-
-    A form is a type, a `Rule`, a `MaybeNone`, `[form]` for a list of any length, `(form, form)` for a list of this
-    length, `{str: form}` for an object with any names, or `{"name": form}` for an object with these names. A name that
-    ends in "?" is optional. In an object with both, `str` is the form of the unlisted names, or a function of the name.
-    """
-    if isinstance(form, MaybeNone):
-        if value is not None:
-            check_form(value, form.form, where)
-    elif isinstance(form, Rule):
-        _require(form.holds(value), where, form.wanted, value)
-    elif isinstance(form, type):
-        _require(isinstance(value, form), where, TYPES[form], value)
-    elif isinstance(form, list | tuple):
-        _require(isinstance(value, list), where, TYPES[list], value)
-        forms = form if isinstance(form, tuple) else form * len(value)
-        _require(len(value) == len(forms), where, f"a list of {len(forms)}", value)
-        for at, (own, of_own) in enumerate(zip(value, forms, strict=True)):
-            check_form(own, of_own, f"{where}[{at}]")
-    else:
-        _check_object(value, form, where)
-
-
-def _check_object(value: Any, form: dict[Any, Any], where: str) -> None:
-    _require(isinstance(value, dict), where, TYPES[dict], value)
-    listed = {name.removesuffix("?"): name for name in form if name is not str}
-    for plain, name in listed.items():
-        if plain in value:
-            check_form(value[plain], form[name], f"{where}.{plain}")
-        elif plain == name:
-            raise InputError(f"{where} must have {name!r}, found {shown(sorted(value))}")
-    if str in form:
-        of_others = form[str]
-        for name in value:
-            if name not in listed:
-                own = of_others(name) if isinstance(of_others, FunctionType) else of_others
-                check_form(value[name], own, f"{where}[{shown(name)}]")
-
-
-def _require(holds: bool, where: str, wanted: str, value: Any) -> None:  # noqa: FBT001 - what is required
-    if not holds:
-        raise InputError(f"{where} must be {wanted}, found {shown(value)}")

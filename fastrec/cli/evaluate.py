@@ -18,8 +18,8 @@ from fastrec.exceptions import FastrecWarning, InputError
 from fastrec.files.places import fetched
 from fastrec.inputs.row_groups import check_apart
 from fastrec.inputs.sides import shared_rows
+from fastrec.report.plans import known_calls, with_effects_of_settings
 from fastrec.report.report import is_saved, reword
-from fastrec.report.soundness import known_calls, with_effects_of_settings
 from fastrec.runtime.extras import require
 from fastrec.runtime.outputs import atomic_write
 from fastrec.show.trec import lines_of_users

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from fastrec.comparison.row import ComparisonRow, means_of, reverse
 from fastrec.metrics.directions import Direction
 from fastrec.report.estimates import Estimate
-from fastrec.report.soundness import known_calls, sides_of_settings
+from fastrec.report.plans import known_calls, sides_of_settings
 from fastrec.show.numbers import Gap, one_figure, relative, shown_difference
 
 __all__ = ["findings"]

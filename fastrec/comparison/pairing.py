@@ -17,6 +17,7 @@ from fastrec.inputs.users import NO_LABEL, alike
 from fastrec.metrics.calls import parse
 from fastrec.metrics.declaration import Call
 from fastrec.report.estimates import NOBODY, Estimate
+from fastrec.report.plans import known_calls, reading_size, values_of_settings, with_effects_of_settings
 from fastrec.report.report import Report
 from fastrec.report.significance import (
     UNKNOWN,
@@ -24,7 +25,6 @@ from fastrec.report.significance import (
     run_test,
     student_test,
 )
-from fastrec.report.soundness import known_calls, reading_size, values_of_settings, with_effects_of_settings
 from fastrec.report.values import why_no_mean
 
 __all__ = ["PairedValues", "estimate_in", "listed_names"]

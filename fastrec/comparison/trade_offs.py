@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from fastrec.report.estimates import Estimate, with_intervals
-from fastrec.report.soundness import known_calls, sides_of_settings
+from fastrec.report.plans import known_calls, sides_of_settings
 from fastrec.show.charts import Estimated, scatter
 from fastrec.show.numbers import percent
 from fastrec.show.tables import Chart, Section, Table

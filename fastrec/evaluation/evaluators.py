@@ -12,18 +12,16 @@ import numpy as np
 
 from fastrec._version import __version__
 from fastrec.arguments.groups import MinGain
-from fastrec.checks import COUNT, MaybeNone, check_flag, check_form, one_of, with_article
+from fastrec.checks import check_flag, with_article
 from fastrec.evaluation.accumulators import SCORE_COUNTS, GroupKey, find_accumulator
 from fastrec.evaluation.engine import Outcome
-from fastrec.evaluation.state import FORM as SEEN
 from fastrec.evaluation.state import GroupSums, State
 from fastrec.evaluation.tools import values_by_metric, warnings_of_tool
 from fastrec.exceptions import Argument, InputError, InputTypeError, MetricError, one_line, shown
 from fastrec.inputs.frames import Columns, read_user_labels
-from fastrec.inputs.hints import HINT, Example, Hint
+from fastrec.inputs.hints import Example, Hint
 from fastrec.inputs.lists import AboutUsers
 from fastrec.inputs.packed import pack_ids, unpack_ids
-from fastrec.inputs.sides import EXCLUDES
 from fastrec.inputs.users import SeenUsers, Users, check_keys, check_saved_ids, join_ids
 from fastrec.metrics.calls import expand
 from fastrec.metrics.declaration import FAMILIES, Call
@@ -31,12 +29,11 @@ from fastrec.metrics.plan import Asked, Plan, make_plan
 from fastrec.metrics.providers import find_provider
 from fastrec.metrics.recipe import DEFAULT_POLICIES
 from fastrec.metrics.recipes import find_recipe
-from fastrec.policies import CORRECT, ITEM_POLICIES, ONE_CLASS, POLICIES, RANK_GAPS
+from fastrec.policies import CORRECT, ITEM_POLICIES, ONE_CLASS, POLICIES
 from fastrec.report.archive import pack_labels, read_archive, unpack_labels, write_archive
 from fastrec.report.doubts import describe_sample, doubts, doubts_of_groups, doubts_of_items
 from fastrec.report.estimates import NOBODY, Effects, Estimate, GroupEstimate
 from fastrec.report.report import Report, record
-from fastrec.report.soundness import Claims, nan_is_asked
 from fastrec.runtime.limits import resolve_threads
 from fastrec.runtime.shared import Shared, synchronized
 from fastrec.runtime.threads import run_in_threads
@@ -55,22 +52,6 @@ DERIVED = {"popularity": ("history", "items"), "propensity": ("items", "logged")
 STATE_FORMAT = 2  # of the bytes of `to_bytes`
 ROWS_OF_THREADS = 1 << 20
 MAX_ROWS_OF_USER = 2**30  # positions within a user are 32-bit numbers
-HEAD = {"kind": one_of(("Evaluator", "ScoreEvaluator")), "state": COUNT, "fastrec": str}  # in every version
-FORM = {  # of the document of `to_bytes`
-    "metrics": [str],
-    "settings": dict,
-    "like": {"like?": str, "names?": {str: str}, "rank_gaps?": one_of(RANK_GAPS.values)},
-    "per_user": bool,
-    "no_recs_given?": bool,
-    "batches": {"the type of scores?": one_of(("float32", "float64")), str: bool},
-    "sides?": {str: str},
-    "exclude?": MaybeNone(one_of(EXCLUDES)),
-    "facts": {str: COUNT},
-    "hints?": [HINT],
-    "labelled?": [str],
-    "weighted?": bool,
-    "seen?": SEEN,
-}
 
 
 def about_users(given: Mapping[str, Any], ordered_by: str = "rank") -> AboutUsers:
@@ -407,7 +388,6 @@ class BaseEvaluator(Shared, ABC):
             raise InputTypeError(f"from_bytes takes the bytes of to_bytes, found {type(data).__name__}")
         try:
             document, arrays = read_archive(io.BytesIO(data), "evaluator")
-            check_form(document, HEAD, "the state")
             found = document["kind"], document["state"]
         except Exception as error:  # a damaged archive can fail in the zip, an array, the JSON or the content
             raise InputError(f"not the state of an evaluator: {error}") from error
@@ -419,14 +399,12 @@ class BaseEvaluator(Shared, ABC):
                 f"format {STATE_FORMAT}"
             )
         try:
-            check_form(document, FORM, "the state")
             evaluator = cls(
                 document["metrics"], per_user=document["per_user"], n_threads=n_threads, **document["settings"]
             )
             evaluator._like = document["like"]
-            evaluator._no_recs_given = document.get("no_recs_given", True)
+            evaluator._no_recs_given = document["no_recs_given"]
             evaluator._restore(document, arrays)
-            evaluator._check_values()
         except MetricError:
             raise
         except Exception as error:
@@ -438,7 +416,7 @@ class BaseEvaluator(Shared, ABC):
         self._data_counts = {str(name): int(count) for name, count in document["facts"].items()}
         self._add_hints(
             Hint(str(text), str(counted), None if example is None else Example(*example))
-            for text, counted, example in document.get("hints", ())
+            for text, counted, example in document["hints"]
         )
         if "seen" not in document:
             return
@@ -452,28 +430,8 @@ class BaseEvaluator(Shared, ABC):
             if values.dtype != np.float64 or values.shape != shape:
                 raise InputError(f"values of users must be float64 {shape}, found {values.dtype} {values.shape}")
             self._values = [values]
-            labels = unpack_labels(document.get("labelled", ()), arrays, wanted)
+            labels = unpack_labels(document["labelled"], arrays, wanted)
             self._labels = {name: [own] for name, own in labels.items()}
-
-    def _check_values(self) -> None:
-        """Raise InputError if sums contradict the values of users."""
-        state = self._state
-        if state is None or not self._per_user:
-            return
-        calls = {call.text: call for call in self._calls}
-        Claims(
-            calls=calls,
-            plain=frozenset(value.call.text for value in state.plan.values if value.is_plain),
-            with_effects=frozenset(value.call.text for value in state.plan.values if value.has_effects),
-            n_users=state.n_users,
-            weighted=state.plan.weighted,
-            estimates=self._estimates(state),
-            groups=self._estimate_groups(state),
-            values=self._join_values(state.n_users, copied=False) or {},
-            labels=self._join_labels(state.n_users),
-            nan_is_asked=nan_is_asked(self._settings, self._calls),
-            is_estimated=state.plan.is_estimated,
-        ).check()
 
     def _check_all(self) -> None:
         """Raise InputError for a fault that only all batches together can have."""

@@ -485,8 +485,8 @@ class Evaluator(BaseEvaluator):
 
     def _restore(self, document: dict[str, Any], arrays: dict[str, Array]) -> None:
         super()._restore(document, arrays)
-        self._merged = dict(document.get("sides", {}))  # missing in bytes of the first versions
-        self._exclude = document.get("exclude")
+        self._merged = document["sides"]
+        self._exclude = document["exclude"]
         self._type_of_ids = dict(document["batches"])
 
     def _more_settings(self) -> dict[str, Any]:

@@ -50,7 +50,6 @@ from fastrec.metrics.providers import register_later
 from fastrec.policies import BY_ID, TIES
 from fastrec.report.estimates import Effects, Estimate
 from fastrec.report.report import Report, note_clips
-from fastrec.report.saved import pack_clips, unpack_clips
 from fastrec.runtime.shared import synchronized
 
 if TYPE_CHECKING:
@@ -422,16 +421,14 @@ class ScoreEvaluator(BaseEvaluator):
         return {"having users": self._grouped, "having sample_weight": self._row_weights, **of_scores}
 
     def _described(self) -> dict[str, Any]:
-        return pack_clips(self._clips)
+        return {"clips": list(self._clips.items())}
 
     def _restore(self, document: dict[str, Any], arrays: dict[str, Array]) -> None:
         super()._restore(document, arrays)
-        self._clips = unpack_clips(document, "the state")
+        self._clips = dict(document["clips"])
         if kind := document["batches"]:
             self._grouped, self._row_weights = kind["having users"], kind["having sample_weight"]
             self._score_type = kind.get(TYPE_OF_SCORES)
-            if self._row_weights:  # a state without this count is of batches that each had weight
-                self._data_counts.setdefault(WEIGHED, self._data_counts["rows"])
 
     def _estimate(self, users: GroupSums, value: Any) -> Estimate:
         found = users.estimate(value)

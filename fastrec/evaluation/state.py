@@ -10,9 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.checks import COUNT, LABEL, MaybeNone
 from fastrec.evaluation.accumulators import (
-    SCORE_COUNTS,
     Accumulator,
     AccumulatorKey,
     GroupKey,
@@ -21,7 +19,6 @@ from fastrec.evaluation.accumulators import (
 from fastrec.evaluation.engine import Outcome
 from fastrec.evaluation.exact import as_fraction, combined_error, mean_and_error, weighted_mean_and_error
 from fastrec.exceptions import Argument, GroupingName, InputError, MetricError, Text, shown
-from fastrec.inputs.row_digests import FORM as FORM_OF_DIGEST
 from fastrec.inputs.row_digests import NO_ROWS, Digest, add_digests, read_digest
 from fastrec.inputs.row_groups import check_apart, refuse_many
 from fastrec.inputs.users import NO_LABEL
@@ -33,27 +30,14 @@ from fastrec.metrics.plan import Plan, Value
 from fastrec.metrics.statistics import Over, Ratio
 from fastrec.report.archive import pack_integers, unpack_integers
 from fastrec.report.estimates import Estimate, IntervalKind
-from fastrec.report.soundness import SLACK, check_range
 
-__all__ = ["FORM", "EffectSums", "GroupSums", "SegmentSums", "State"]
+__all__ = ["EffectSums", "GroupSums", "SegmentSums", "State"]
 
 Array = np.ndarray[Any, Any]
-SLACK_BITS = 40  # of sums of squares
-SQUARE_STEP_BITS = 2096  # `kernels.sums.add_general` cuts squares of subnormal values at 2^-2096
 NO_VARIANCE = 2.0**-24  # of the mean: what the rounding of weighted squares may leave of the error of equal values
 FEW_USERS = 20  # with a value other than the most frequent one
 FEW_ROWS = 10  # of a class
 FEW_OTHER_VALUES = "few users with a hit: the interval may be too narrow"
-FORM = {  # of the document of `State.pack`
-    "users": COUNT,
-    "groups": [(str, LABEL)],
-    "facts": (COUNT,) * op.N_DATA_COUNTS,
-    "runs": [(COUNT, MaybeNone(COUNT), bool)],
-    "accumulators?": [(str, COUNT, MaybeNone(COUNT), bool)],
-    "sums": str,
-    "row_groupings?": [str],
-    "digest?": MaybeNone(FORM_OF_DIGEST),
-}
 
 
 class EffectSums:
@@ -206,17 +190,14 @@ class State:
             "facts": self.data_counts.tolist(),
             "sums": self.plan.sums_digest,
             "digest": self.digest and self.digest._asdict(),
-            **({"row_groupings": self.row_groupings} if self.row_groupings else {}),
+            "row_groupings": self.row_groupings,
         }
         arrays = {"counts": self._counts[:rows], **pack_integers(self._totals[:rows])}
-        found: dict[str, list[Any]] = {"runs": []}  # the score counts, under the name of the first versions
+        listed: list[Any] = []
         for key, own in self.accumulators.items():
-            where = [key.condition, None if key.group is None else at[key.group], own.weighted]
-            name = "runs" if key.kind == SCORE_COUNTS else "accumulators"
-            listed = found.setdefault(name, [])
-            arrays |= {f"{name}_{len(listed)}_{part}": array for part, array in own.pack().items()}
-            listed.append(where if name == "runs" else [key.kind, *where])
-        return document | found, arrays
+            arrays |= {f"accumulators_{len(listed)}_{part}": array for part, array in own.pack().items()}
+            listed.append([key.kind, key.condition, None if key.group is None else at[key.group], own.weighted])
+        return document | {"accumulators": listed}, arrays
 
     @classmethod
     def unpack(cls, plan: Plan, document: dict[str, Any], arrays: dict[str, Array]) -> State:
@@ -224,59 +205,26 @@ class State:
         if document["sums"] != plan.sums_digest:
             raise InputError("this version computes its metrics differently, or has other metrics of the same name")
         state = cls(plan)
-        state.digest = read_digest(document)
+        state.digest = read_digest(document["digest"])
         groups: list[GroupKey] = [(grouping, label) for grouping, label in document["groups"]]
-        if len(set(groups)) < len(groups):
-            raise InputError("each group must appear once, found one twice")
-        of_rows = list(dict.fromkeys(document.get("row_groupings", ())))
-        if unknown := set(of_rows).difference(grouping for grouping, _ in groups):
-            raise InputError(f"expected groups of {min(unknown)}, found none")
+        of_rows = document["row_groupings"]
         state.check_groups(groups, of_rows)
         totals = unpack_integers(arrays, (len(groups) + 1, len(plan.scales), 2))
         counts = arrays["counts"].astype(np.int64, casting="safe")
         if counts.shape != (len(groups) + 1, len(plan.min_gains), 4):
             raise InputError(f"expected counts of {len(groups)} groups, found shape {counts.shape}")
-        if counts.min(initial=0) < 0 or counts.max(initial=0) > document["users"]:
-            raise InputError(f"counts of users must be from 0 to {document['users']}, found others")
         state._add(int(document["users"]), totals, counts, np.array(document["facts"], np.int64), groups)
         state._know_row_groupings(of_rows)
-        state._check_sums()
-        saved = [("runs", nth, [SCORE_COUNTS, *where]) for nth, where in enumerate(document["runs"])]
-        saved += [("accumulators", nth, where) for nth, where in enumerate(document.get("accumulators", ()))]
-        parts = _parts_of(arrays)
-        for name, nth, (kind, condition, at, weighted) in saved:
-            find_accumulator(kind)
-            if condition >= len(plan.min_gains) or (at is not None and at >= len(groups)):
-                raise InputError(f"{kind} have condition {condition} and group {at}, which do not exist")
-            key = AccumulatorKey(kind, condition, None if at is None else groups[at])
-            if key in state.accumulators:
-                raise InputError(f"{kind} of condition {condition} and group {at} appear twice")
-            own = parts.get((name, str(nth)), {})
+        parts: dict[str, dict[str, Array]] = {}
+        for name, array in arrays.items():
+            if name.startswith("accumulators_"):
+                _, at, part = name.split("_", 2)
+                parts.setdefault(at, {})[part] = array
+        for nth, (kind, condition, row, weighted) in enumerate(document["accumulators"]):
+            key = AccumulatorKey(kind, condition, None if row is None else groups[row])
+            own = parts.get(str(nth), {})
             state.accumulators[key] = find_accumulator(kind).unpack(own, plan.keys_of(kind, condition), weighted)
         return state
-
-    def _check_sums(self) -> None:
-        """Raise InputError for impossible sums over all users, a group, or the users without a group in a grouping.
-
-        Users without a group in a grouping of rows do not follow from its groups, as a user may be in several.
-        """
-        n = len(self._groups) + 1
-        rows: dict[str, list[int]] = {}
-        for (grouping, _), row in self._groups.items():
-            if grouping in self.row_groupings:
-                continue
-            rows.setdefault(grouping, []).append(row)
-        totals, counts = (
-            np.concatenate([sums[:n], *(sums[:1] - sums[own].sum(axis=0, keepdims=True) for own in rows.values())])
-            for sums in (self._totals, self._counts)
-        )
-        if counts.min(initial=0) < 0:
-            raise InputError("the groups of one grouping have more users than there are")
-        for value in self.plan.values:
-            if value.over is None:
-                self.part().estimate(value)
-            if value.is_plain and not _can_be_sums(self.plan, value, totals, counts):
-                raise InputError(f"{value.call.text} has impossible sums")
 
     def count_of_call(self, column: int) -> int:
         """Return the number of users in a column of the counts, for the `min_gain` and the policies of the call."""
@@ -326,18 +274,11 @@ class GroupSums(NamedTuple):
     effects: Mapping[int, EffectSums] = {}  # by position of the metric
 
     def estimate(self, value: Value) -> Estimate:
-        """Return the estimate of a metric.
-
-        Raise InputError for sums that no users can have, which only bytes from elsewhere can contain.
-        """
+        """Return the estimate of a metric."""
         try:
             found = self._estimate(value)
-            if not value.is_plain:  # `update` and `unpack` have checked the range of plain means
-                check_range(value.call.text, found.mean, value.call)
         except MetricError as error:
             raise MetricError(value.call.text, ": ", error.text) from error
-        except (ArithmeticError, InputError) as error:
-            raise InputError(f"{value.call.text} of this state has impossible sums: {error}") from error
         if self.plan.is_estimated:  # from samples: estimates may lie outside the range
             return found
         return found._replace(range=value.call.metric.limits)
@@ -508,43 +449,6 @@ def _users_in_effect(sums: tuple[Any, ...], unit: int, high: float) -> float:
         part, whole = total - factor * weight, squares - factor * (2 * cross - factor * weight_squares)
         sizes.append(float(part * part / (whole * unit)) if whole > 0 else 0.0)
     return min(sizes)
-
-
-def _can_be_sums(plan: Plan, value: Value, totals: Array, counts: Array) -> bool:
-    """Return whether sums (rows, positions, 2) of a plain metric fit values within its range, using integers only."""
-    at = plan.position(value, 0)
-    total, squares, scale = totals[:, at, 0], totals[:, at, 1], plan.scales[at]
-    n = counts[:, value.condition, op.N_EVALUATED].astype(object)
-    size = n << scale  # factor of the bounds: users, or their weights
-    if plan.weighted:
-        weight = plan.weight_position(value)
-        size = totals[:, weight, 0] << scale
-        total = total << plan.scales[weight]
-    low, high = value.call.metric.range
-    holds = True
-    if low > -math.inf:
-        least = Fraction(low) - Fraction(SLACK)
-        holds &= bool((total * least.denominator >= size * least.numerator).all())
-    if high is not None:
-        most = Fraction(high) + Fraction(SLACK)
-        holds &= bool((total * most.denominator <= size * most.numerator).all())
-    if plan.weighted:
-        return holds
-    # The square of a mean is at most the mean of squares. Each square was rounded to 53 bits or to a step.
-    spread = n * squares << scale
-    step = n * n << max(scale, 2 * scale - SQUARE_STEP_BITS)
-    return holds and bool((total * total <= spread + (spread >> SLACK_BITS) + step).all())
-
-
-def _parts_of(arrays: Mapping[str, Array]) -> dict[tuple[str, str], dict[str, Array]]:
-    """Return the parts of accumulators: {(name, number): {part: array}}."""
-    found: dict[tuple[str, str], dict[str, Array]] = {}
-    for name, array in arrays.items():
-        kind, _, rest = name.partition("_")
-        nth, mark, part = rest.partition("_")
-        if mark:
-            found.setdefault((kind, nth), {})[part] = array
-    return found
 
 
 def _grown(array: Array, rows: int) -> Array:

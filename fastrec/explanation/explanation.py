@@ -11,7 +11,7 @@ import numpy as np
 
 from fastrec.report.estimates import Estimate
 from fastrec.report.plain import plain_document
-from fastrec.report.soundness import known_calls, with_effects_of_settings
+from fastrec.report.plans import known_calls, with_effects_of_settings
 from fastrec.show.numbers import change, effect, one_figure, shown_count
 from fastrec.show.shown import Shown
 from fastrec.show.tables import Table, warning_lines

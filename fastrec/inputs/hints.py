@@ -8,12 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrec.arguments.groups import MinGain
-from fastrec.checks import LABEL, MaybeNone, counted
+from fastrec.checks import counted
 from fastrec.exceptions import Argument, InputError, Text
 from fastrec.inputs.arrays import FlatSide
 
 __all__ = [
-    "HINT",
     "Example",
     "Hint",
     "LeftOpen",
@@ -86,9 +85,6 @@ class Hint(NamedTuple):
         examples = [hint.example for hint in (self, other) if hint is not None and hint.example is not None]
         first = min(examples, key=lambda own: (isinstance(own.user, str), own.user), default=None)
         return self._replace(example=first)
-
-
-HINT = (str, str, MaybeNone((LABEL, str)))  # the form of a hint in the state of an evaluator
 
 
 def are_gapless(ranks: Array, lengths: Array) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fastrec.checks import LABEL
+from fastrec.checks import is_whole
 from fastrec.exceptions import InputError
 
 __all__ = ["pack_ids", "unpack_ids"]
@@ -24,7 +24,7 @@ def pack_ids(ids: Array | None, name: str = "user_ids") -> dict[str, Array]:
     if ids.dtype.kind in KINDS_OF_IDS:
         return {name: ids}
     listed: list[Any] = ids.tolist()
-    other = {type(user_id).__name__ for user_id in listed if not LABEL.holds(user_id)}
+    other = {type(user_id).__name__ for user_id in listed if not (isinstance(user_id, str) or is_whole(type(user_id)))}
     if other:
         raise InputError(f"only string and integer {name} can be saved, not {', '.join(sorted(other))}")
     return {f"{name}_json": np.frombuffer(json.dumps(listed, allow_nan=False).encode(), np.uint8)}
@@ -35,8 +35,6 @@ def unpack_ids(arrays: Mapping[str, Array], n_users: int, name: str = "user_ids"
     found = arrays.get(name)
     if f"{name}_json" in arrays:
         listed = json.loads(arrays[f"{name}_json"].tobytes())
-        if not isinstance(listed, list) or not all(map(LABEL.holds, listed)):
-            raise InputError(f"{name} must be a list of strings and integers")
         found = np.empty(len(listed), dtype=object)
         found[:] = listed
     if found is not None and (found.shape != (n_users,) or found.dtype.kind not in f"{KINDS_OF_IDS}O"):

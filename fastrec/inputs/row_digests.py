@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.checks import COUNT, MaybeNone, Rule, is_whole
+from fastrec.checks import is_whole
 from fastrec.inputs.arrays import FlatSide
 from fastrec.inputs.ids import Spelled
 from fastrec.inputs.ragged import read_only
@@ -16,23 +15,13 @@ from fastrec.inputs.rows import Rows
 from fastrec.kernels.row_digests import HashedColumn, hash_bits
 from fastrec.runtime.launch import Kernel, launch_tasks
 
-__all__ = ["FORM", "NO_ROWS", "Digest", "add_digests", "digest_of_rows", "digest_of_truth", "read_digest"]
+__all__ = ["NO_ROWS", "Digest", "add_digests", "digest_of_rows", "digest_of_truth", "read_digest"]
 
 Array = np.ndarray[Any, Any]
 VERSION = 1  # of the hash
 STEPS_PER_ROW, STEPS_PER_STRING = 16, 32
 NO_HASHES = read_only(np.zeros((0, 2), np.uint64))
 NOBODY = HashedColumn(read_only(np.zeros(0, np.int64)), NO_HASHES)
-SUM = Rule("32 hexadecimal digits", lambda value: isinstance(value, str) and bool(re.fullmatch("[0-9a-f]{32}", value)))
-FORM = {
-    "version": COUNT,
-    "rows": COUNT,
-    "users": MaybeNone(str),
-    "items": MaybeNone(str),
-    "without_gains": SUM,
-    "with_gains": MaybeNone(SUM),
-    "in_order": MaybeNone(SUM),
-}
 
 
 class Digest(NamedTuple):
@@ -80,10 +69,9 @@ def _sum_of(one: str | None, other: str | None) -> str | None:
     return "".join(f"{half % (1 << 64):016x}" for half in halves)
 
 
-def read_digest(document: Mapping[str, Any]) -> Digest | None:
-    """Return the digest in a document; None in those of the first versions."""
-    fields = document.get("digest")
-    return fields and Digest(**fields)
+def read_digest(fields: Mapping[str, Any] | None) -> Digest | None:
+    """Return the digest with these fields; None without any."""
+    return None if fields is None else Digest(**fields)
 
 
 def digest_of_truth(

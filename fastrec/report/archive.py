@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import math
@@ -27,12 +28,14 @@ __all__ = [
 
 Array = np.ndarray[Any, Any]
 HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+CHECKSUM = "checksum"  # of all other members: a file that was changed since is refused
 MAX_COMPRESSION = 1100  # deflate makes data at most 1,032 times smaller
 
 
 def write_archive(file: IO[bytes], name: str, document: object, arrays: Mapping[str, Array], *, small: bool) -> None:
     """Write the document, under a name, and the arrays. `small`: compress them."""
     members = {name: _as_bytes(document), **arrays}
+    members[CHECKSUM] = _checksum(members)
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED if small else zipfile.ZIP_STORED) as archive:
         for member, array in members.items():
             with archive.open(f"{member}.npy", "w", force_zip64=True) as stream:
@@ -62,6 +65,8 @@ def read_archive(file: IO[bytes], name: str) -> tuple[Any, dict[str, Array]]:
         if unpacked > MAX_COMPRESSION * packed:
             raise InputError(f"it claims to hold {unpacked:,} bytes, but a file of {packed:,} bytes cannot")
         arrays = {member.filename.removesuffix(".npy"): _read_array(archive, member) for member in members}
+    if not np.array_equal(arrays.pop(CHECKSUM, np.empty(0)), _checksum(arrays)):
+        raise InputError("its contents are not those that fastrec wrote: it was changed, or is of an earlier version")
     return json.loads(arrays.pop(name).tobytes()), arrays
 
 
@@ -119,6 +124,15 @@ def unpack_integers(arrays: Mapping[str, Array], shape: tuple[int, ...]) -> Arra
         for end, size in zip(ends.tolist(), arrays["sizes"].tolist(), strict=True)
     ]
     return flat.reshape(shape)
+
+
+def _checksum(members: Mapping[str, Array]) -> Array:
+    """Return a hash of names, types, shapes and contents. It finds damage and edits; it is no seal against forgery."""
+    found = hashlib.blake2b(digest_size=32)
+    for name, array in sorted(members.items()):
+        found.update(repr((name, array.dtype.str, array.shape)).encode())
+        found.update(array.tobytes())
+    return np.frombuffer(found.digest(), np.uint8)
 
 
 def _as_bytes(value: object) -> Array:

@@ -8,13 +8,12 @@ from typing import IO, Any
 
 from numpy.typing import NDArray
 
-from fastrec.checks import check_file, check_form, check_path, check_text, check_there, counted
+from fastrec.checks import check_file, check_path, check_text, check_there, counted
 from fastrec.exceptions import InputError, InputTypeError, located, one_line, shown, warn
 from fastrec.inputs.packed import pack_ids, unpack_ids
 from fastrec.inputs.row_digests import read_digest
 from fastrec.inputs.users import NO_LABEL, check_saved_ids
 from fastrec.metrics.declaration import LISTS
-from fastrec.policies import CORRECT
 from fastrec.report.archive import (
     holds,
     pack_labels,
@@ -26,31 +25,17 @@ from fastrec.report.definitions import definitions, known_call, settings_table
 from fastrec.report.doubts import NOTES
 from fastrec.report.estimates import Estimate
 from fastrec.report.plain import group_rows, plain_data, refuse_ending, rows_of, scalar_name
+from fastrec.report.plans import NAN_POLICIES
 from fastrec.report.saved import (
-    FORM,
-    FORM_OF_LISTS,
-    FORM_OF_ROWS,
-    HEAD,
     PREFIX,
     SCHEMA,
-    check_names,
     datum_of,
     estimate_of,
     group_estimates_of,
-    pack_clips,
     pack_warnings,
-    unpack_clips,
     unpack_effects,
     unpack_values,
     unpack_warnings,
-)
-from fastrec.report.soundness import (
-    NAN_POLICIES,
-    Claims,
-    known_calls,
-    nan_is_asked,
-    plain_of_settings,
-    with_effects_of_settings,
 )
 from fastrec.report.tables import (
     about_intervals,
@@ -387,25 +372,23 @@ class Report(Published, ReportValues):
         group labels with their types, "labelled" lists the groupings with an array of users' labels, and "effects" the
         pairs of a metric and a grouping, or None, with effects of users. The array "per_user_<i>" has the values of
         metric i of "per_user", "effects_<i>" those of pair i of "effects". "named_warnings" has the parts of warnings
-        that name arguments, if there are any, "clips" what `note_clips` takes, if a metric clips scores.
+        that name arguments, "clips" what `note_clips` takes.
         """
         per_user = self._per_user
         labelled, arrays = pack_labels(self.labels)
-        document = self.to_dict() | pack_clips(self._clips)
+        document = self.to_dict() | {"clips": list(self._clips.items())}
         document |= {
             "per_user": None if per_user is None else list(per_user),
             "labels": {grouping: plain_data(list(by_label)) for grouping, by_label in self.groups.items()},
             "labelled": labelled,
         }
-        if named := pack_warnings(self.warnings):
-            document["named_warnings"] = named
+        document["named_warnings"] = pack_warnings(self.warnings)
         arrays |= pack_ids(self.user_ids)
         for position, values in enumerate((per_user or {}).values()):
             arrays[f"per_user_{position}"] = values
-        if self.effects:
-            document["effects"] = [[metric, grouping] for metric, by in self.effects.items() for grouping in by]
-            effects = (own for by in self.effects.values() for own in by.values())
-            arrays |= {f"effects_{nth}": own for nth, own in enumerate(effects)}
+        document["effects"] = [[metric, grouping] for metric, by in self.effects.items() for grouping in by]
+        effects = (own for by in self.effects.values() for own in by.values())
+        arrays |= {f"effects_{nth}": own for nth, own in enumerate(effects)}
         return document, arrays
 
     def _counted(self) -> list[str]:
@@ -467,7 +450,7 @@ def note_clips(report: Report, clips: Mapping[float, bool]) -> None:
 
 
 def clips_of(report: Report) -> Mapping[float, bool]:
-    """Return how metrics clipped the scores; empty if none did, and for files of versions that did not keep it."""
+    """Return how metrics clipped the scores; empty if none did."""
     return report._clips  # noqa: SLF001 - of this module
 
 
@@ -527,7 +510,6 @@ def _read(file: IO[bytes]) -> Report:
             f"it is {what}; Report.save writes such reports, and --save or -o FILE.fastrec on the command line"
         )
     document, arrays = read_archive(file, "report")
-    check_form(document, HEAD, "the report")
     if document["schema"] != SCHEMA:
         version = one_line(document["fastrec"])
         raise InputError(f"it has schema {document['schema']} of fastrec {version}, this version reads schema {SCHEMA}")
@@ -536,16 +518,11 @@ def _read(file: IO[bytes]) -> Report:
 
 def _restore(document: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Report:
     """Undo `Report._members`. Raise InputError if no report can have such members."""
-    check_form(document, FORM, "the report")
-    check_form(document, FORM_OF_ROWS if "rows" in document["data"] else FORM_OF_LISTS, "the report")
-    check_names(document)
     n_users = document["users"]["total"]
-    if (most := max(document["users"].values())) > n_users:
-        raise InputError(f"a count of users must be at most their total of {n_users}, found {most}")
     found = Report(
         estimates={name: estimate_of(fields) for name, fields in document["metrics"].items()},
         users=document["users"],
-        data={name: datum_of(name, value) for name, value in document["data"].items()},
+        data={name: datum_of(value) for name, value in document["data"].items()},
         settings=document["settings"],
         groups={
             grouping: dict(zip(labels, map(group_estimates_of, document["groups"][grouping].values()), strict=True))
@@ -554,31 +531,10 @@ def _restore(document: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Re
         per_user=unpack_values(document["per_user"], arrays, n_users),
         user_ids=check_saved_ids(unpack_ids(arrays, n_users)),
         fastrec_version=document["fastrec"],
-        labels=unpack_labels(document.get("labelled", ()), arrays, n_users),
-        effects=unpack_effects(document.get("effects", ()), arrays, n_users),
+        labels=unpack_labels(document["labelled"], arrays, n_users),
+        effects=unpack_effects(document["effects"], arrays, n_users),
         warnings=unpack_warnings(document),
-        digest=read_digest(document),
+        digest=read_digest(document["digest"]),
     )
-    note_clips(found, unpack_clips(document, "the report"))
-    _check_numbers(found)
+    note_clips(found, dict(document["clips"]))
     return found
-
-
-def _check_numbers(report: Report) -> None:
-    """Raise InputError if no evaluation can give the numbers of a report."""
-    settings = report.settings
-    calls = known_calls(report.estimates)
-    values = report.per_user if report.has_values else {}
-    Claims(
-        calls=calls,
-        plain=plain_of_settings(calls, settings),
-        with_effects=with_effects_of_settings(calls, settings),
-        n_users=report.users["total"],
-        weighted=bool(settings.get("weighted")),
-        estimates=report.estimates,
-        groups=report.groups,
-        values=values,
-        labels=report.labels,
-        nan_is_asked=nan_is_asked(settings, calls.values()),
-        is_estimated=settings.get("correct", CORRECT.default) != CORRECT.default,
-    ).check()

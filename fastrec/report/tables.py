@@ -13,7 +13,7 @@ from fastrec.metrics.declaration import LISTS
 from fastrec.report.definitions import known_call
 from fastrec.report.doubts import describe_one_class
 from fastrec.report.plain import group_rows, rows_of
-from fastrec.report.soundness import known_calls, values_of_settings, with_effects_of_settings
+from fastrec.report.plans import known_calls, values_of_settings, with_effects_of_settings
 from fastrec.show.numbers import (
     DASH,
     Gap,

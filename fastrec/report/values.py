@@ -15,7 +15,7 @@ from fastrec.inputs.row_digests import Digest
 from fastrec.report.doubts import describe_one_class, doubts
 from fastrec.report.estimates import ByMetric, Effects, Estimate
 from fastrec.report.plain import with_rest
-from fastrec.report.soundness import NAN_POLICIES, SLACK, known_calls, values_of_settings, with_effects_of_settings
+from fastrec.report.plans import NAN_POLICIES, known_calls, values_of_settings, with_effects_of_settings
 
 __all__ = ["Label", "ReportValues", "check_resampling", "is_plain_mean", "why_no_mean"]
 
@@ -23,6 +23,7 @@ Label = str | int
 INTERVALS = ("standard", "bootstrap")
 MAX_ROUNDS = 10**7
 MAX_SEED = 2**64 - 1
+SLACK = 1e-9  # of means, as their sums were rounded in different orders
 
 
 def check_resampling(level: Any, n_rounds: Any, seed: Any) -> dict[str, Any]:

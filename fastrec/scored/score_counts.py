@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.checks import MAX_COUNT
 from fastrec.exceptions import InputError
 from fastrec.inputs.columns import refuse_nan
 from fastrec.inputs.ragged import read_only
@@ -570,6 +569,6 @@ def _check_unpacked(arrays: dict[str, Array], *, weighted: bool) -> None:
         scores = arrays["scores"]
         right = (scores[1:] > scores[:-1]).all() and not np.isnan(scores).any()
         counts = np.stack((arrays["positives"], arrays["negatives"]))
-        right = right and (counts >= 0).all() and counts.sum(dtype=np.float64) < MAX_COUNT
+        right = right and (counts >= 0).all() and counts.sum(dtype=np.float64) < 2.0**63
     if not right:
         raise InputError("expected sorted rows with valid labels, weights and counts, found other rows")

@@ -5,7 +5,6 @@ A history by position serves one batch.
 
 from __future__ import annotations
 
-import io
 import os
 import random
 import subprocess
@@ -19,7 +18,6 @@ import pytest
 from scipy import sparse
 
 import fastrec
-from fastrec.report.archive import read_archive, write_archive
 
 ITEMS = {
     "item_id": [3, 1, 2],
@@ -209,17 +207,6 @@ def test_updates_after_merging_need_the_same_sides() -> None:
     evaluator.reset()
     evaluator.update({"a": [1]})
     assert evaluator.merge(part("b", "novelty@2", history=HISTORY)).result().users["total"] == 2
-
-
-def test_bytes_of_earlier_versions_merge_unchecked() -> None:
-    first, second = part("a", "novelty@2", history=HISTORY), part("b", "novelty@2", history={"b": [1, 2]})
-    document, arrays = read_archive(io.BytesIO(second.to_bytes()), "evaluator")
-    assert list(document.pop("sides")) == ["history"]
-    stream = io.BytesIO()
-    write_archive(stream, "evaluator", document, arrays, small=True)
-    earlier = fastrec.Evaluator.from_bytes(stream.getvalue())
-    assert earlier.result()["novelty@2"] == second.result()["novelty@2"]
-    assert first.merge(earlier).result().users["total"] == 2
 
 
 def test_evaluation_without_merging_makes_no_digests(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -195,7 +195,7 @@ def test_a_part_without_a_digest_makes_the_sum_unknown() -> None:
     evaluator = fastrec.Evaluator([METRIC], per_user=True)
     evaluator.update({1: [1]}, {1: [1]})
     document, arrays = read_archive(io.BytesIO(evaluator.to_bytes()), "evaluator")
-    del document["seen"]["digest"]
+    document["seen"]["digest"] = None
     stream = io.BytesIO()
     write_archive(stream, "evaluator", document, arrays, small=True)
     old = fastrec.Evaluator.from_bytes(stream.getvalue())

@@ -436,22 +436,6 @@ def test_reports_keep_segments_and_comparisons_leave_them_out(tmp_path: Any) -> 
     ]
 
 
-def test_forged_states() -> None:
-    evaluator = fastrec.ScoreEvaluator("brier")
-    evaluator.update([1, 0], [0.4, 0.6], user_ids=[1, 1], row_groups=["a", "b"])
-    state = evaluator._state
-    assert state is not None
-    document, arrays = state.pack()
-    assert group_bits(evaluator.result()) == group_bits(
-        fastrec.ScoreEvaluator.from_bytes(evaluator.to_bytes()).result()
-    )
-    without = {name: own for name, own in document.items() if name != "row_groupings"}
-    with pytest.raises(fastrec.InputError, match="more users than there are"):  # as groups of users
-        type(state).unpack(state.plan, without, arrays)
-    with pytest.raises(fastrec.InputError, match="expected groups of x, found none"):
-        type(state).unpack(state.plan, document | {"row_groupings": ["x"]}, arrays)
-
-
 def test_a_table_of_labels_has_its_shape_in_the_error() -> None:
     table = pytest.importorskip("pandas").DataFrame({"a": ["x", None], "b": ["y", "z"]})
     with pytest.raises(fastrec.InputError, match=r"row_groups must have one label per row, 2; found shape \(2, 2\)"):

@@ -2,7 +2,6 @@
 
 import functools
 import io
-import json
 import struct
 import subprocess
 import sys
@@ -17,6 +16,7 @@ import pytest
 import fastrec
 from fastrec.evaluation import state
 from fastrec.metrics import declaration
+from fastrec.report.archive import read_archive, write_archive
 from support.bits import mean_bits, user_bits
 from support.list_calls import for_kind, random_log, recs_of, truth_of
 from support.row_users import ORDER_OF_ROWS, USERS
@@ -140,16 +140,6 @@ def test_it_is_compact() -> None:
 # Errors
 
 
-def changed(data: bytes, **fields: Any) -> bytes:
-    """Return the bytes with fields of the document replaced."""
-    with np.load(io.BytesIO(data)) as members:
-        arrays = {name: members[name] for name in members.files}
-    document = json.loads(arrays.pop("evaluator").tobytes()) | fields
-    out = io.BytesIO()
-    np.savez(out, evaluator=np.frombuffer(json.dumps(document).encode(), np.uint8), **arrays)
-    return out.getvalue()
-
-
 @pytest.mark.thorough
 def test_damaged_bytes() -> None:
     data = lists_evaluator(np.arange(N_USERS)).to_bytes()
@@ -176,22 +166,16 @@ def test_damaged_bytes() -> None:
         ({"settings": {"ties": "no"}}, "ties must be"),
         ({"metrics": ["nothing"]}, "nothing"),
         ({"seen": {}}, "not a state"),
-        ({"facts": 7}, "not a state"),
     ],
 )
 def test_what_does_not_fit(fields: dict[str, Any], match: str) -> None:
-    data = lists_evaluator().to_bytes()
     with pytest.raises(fastrec.FastrecError, match=match):
-        fastrec.Evaluator.from_bytes(changed(data, **fields))
+        fastrec.Evaluator.from_bytes(forged(lists_evaluator(), fields))
 
 
 def test_columns_of_other_lengths() -> None:
-    data = scores_evaluator().to_bytes()
-    out = io.BytesIO()
-    with np.load(io.BytesIO(data)) as members:
-        np.savez(out, **{n: members[n][:-1] if n.endswith("positives") else members[n] for n in members.files})
     with pytest.raises(fastrec.InputError, match="different lengths"):
-        fastrec.ScoreEvaluator.from_bytes(out.getvalue())
+        fastrec.ScoreEvaluator.from_bytes(forged(scores_evaluator(), accumulators_0_positives=lambda own: own[:-1]))
 
 
 def test_nothing_in_it_is_run() -> None:
@@ -317,20 +301,6 @@ def test_a_member_that_is_no_array() -> None:
         fastrec.Evaluator.from_bytes(with_members(lists_evaluator().to_bytes(), per_user=b"no array"))
 
 
-def test_sums_that_no_users_have() -> None:
-    evaluator = fastrec.Evaluator(["ndcg"])
-    evaluator.update([[1]], [[1]])
-    data = evaluator.to_bytes()
-    with np.load(io.BytesIO(data)) as members:
-        sizes = members["sizes"]
-    huge = {"sizes": np.full_like(sizes, 500), "digits": np.full(500 * len(sizes), 127, np.uint8)}
-    forged = io.BytesIO()
-    with np.load(io.BytesIO(data)) as members:
-        np.savez(forged, **{name: huge.get(name, members[name]) for name in members.files})
-    with pytest.raises(fastrec.InputError, match="ndcg of this state has impossible sums"):
-        fastrec.Evaluator.from_bytes(forged.getvalue())
-
-
 @pytest.mark.parametrize(
     ("name", "column"),
     [
@@ -343,69 +313,48 @@ def test_sums_that_no_users_have() -> None:
 )
 def test_sorted_rows_that_are_none(name: str, column: Any) -> None:
     """Kernels rely on their types, order and signs."""
-    forged = io.BytesIO()
-    with np.load(io.BytesIO(scores_evaluator().to_bytes())) as members:
-        np.savez(forged, **{n: column(members[n]) if n == f"runs_0_{name}" else members[n] for n in members.files})
     with pytest.raises(fastrec.InputError, match="sorted rows"):
-        fastrec.ScoreEvaluator.from_bytes(forged.getvalue())
+        fastrec.ScoreEvaluator.from_bytes(forged(scores_evaluator(), **{f"accumulators_0_{name}": column}))
 
 
-def forged(evaluator: Any, change: Any, **arrays: Any) -> bytes:
-    """Return the bytes of an evaluator, with its document and members changed by functions."""
+def forged(evaluator: Any, fields: dict[str, Any] | None = None, **arrays: Any) -> bytes:
+    """Return the bytes of an evaluator, with other fields of its document, and members changed by functions."""
+    document, members = read_archive(io.BytesIO(evaluator.to_bytes()), "evaluator")
     out = io.BytesIO()
-    with np.load(io.BytesIO(evaluator.to_bytes())) as members:
-        found = {name: arrays.get(name, lambda own: own)(members[name]) for name in members.files}
-    document = json.loads(found.pop("evaluator").tobytes())
-    change(document)
-    np.savez(out, evaluator=np.frombuffer(json.dumps(document).encode(), np.uint8), **found)
+    changed = {name: arrays.get(name, lambda own: own)(own) for name, own in members.items()}
+    write_archive(out, "evaluator", document | (fields or {}), changed, small=True)
     return out.getvalue()
 
 
 FORGED: dict[str, Any] = {
-    "like is null": lambda own: own.update(like=None),
-    "gaps that are treated in no known way": lambda own: own.update(like={"rank_gaps": "keeps"}),
-    "facts of two dimensions": lambda own: own["seen"].update(facts=[own["seen"]["facts"]] * 3),
-    "facts below 0": lambda own: own["seen"].update(facts=[-1] * 7),
-    "users below 0": lambda own: own["seen"].update(users=-5),
-    "users that are true": lambda own: own["seen"].update(users=True),
-    "more users than there are": lambda own: own["seen"].update(users=2**70),
-    "groups 1 and '1'": lambda own: own["seen"].update(groups=[["g", 0], ["g", "0"], *own["seen"]["groups"][2:]]),
-    "groups of one name": lambda own: own["seen"].update(groups=[own["seen"]["groups"][0]] * 4),
-    "a group that is a list": lambda own: own["seen"]["groups"].__setitem__(0, ["half", [1]]),
-    "a kind without a name": lambda own: own.update(kind=""),
-    "a format of text": lambda own: own.update(state="2"),
-    "another format without a version": lambda own: own.update(state=3, fastrec=None),
-    "metrics that are a number": lambda own: own.update(metrics=7),
-    "settings that are a list": lambda own: own.update(settings=[1]),
-    "no settings": lambda own: own.pop("settings"),
-    "hints that are numbers": lambda own: own.update(hints=[1]),
-    "a hint of a user that is a list": lambda own: own.update(hints=[["text", "rec_lists_with_gaps", [[1], "more"]]]),
-    "fewer users in all than in groups": lambda own: own["seen"].update(users=N_USERS // 2),
-    "facts that are text": lambda own: own.update(facts={"rec_rows": "1"}),
-}
-FORGED_ARRAYS: dict[str, Any] = {
     "a row of values short": {"per_user": lambda own: own[:-1]},
     "values that are dates": {"per_user": lambda own: own.astype("M8[s]")},
     "values that are float32": {"per_user": lambda own: own.astype(np.float32)},
-    "values above the range": {"per_user": lambda own: own + 2},
-    "values below the range": {"per_user": lambda own: own - 2},
-    "sums below 0": {"digits": lambda own: own ^ 0xFF},
-    "groups of more users than all": {"counts": lambda own: np.maximum(own, own[:1])},
-    "counts below 0": {"counts": lambda own: -own},
-    "counts past the users": {"counts": lambda own: own + 10**6},
+    "groups short": {"counts": lambda own: own[:-1]},
     "a user twice": {"user_ids": lambda own: own * 0},
     "users that are dates": {"user_ids": lambda own: own.astype("M8[s]")},
-    "labels of no group": {"labels_0": lambda own: own + 7},
     "labels that are dates": {"labels_0": lambda own: own.astype("M8[s]")},
 }
 
 
-@pytest.mark.parametrize("name", [*FORGED, *FORGED_ARRAYS])
-def test_a_forged_state_is_refused_when_it_is_read(name: str) -> None:
-    evaluator = lists_evaluator(np.arange(N_USERS))
-    data = forged(evaluator, FORGED.get(name, lambda own: None), **FORGED_ARRAYS.get(name, {}))
-    with pytest.raises(fastrec.InputError, match=r"not (a state that this version reads|the state of an evaluator)"):
+@pytest.mark.parametrize("name", FORGED)
+def test_arrays_that_kernels_cannot_read_are_refused(name: str) -> None:
+    data = forged(lists_evaluator(np.arange(N_USERS)), **FORGED[name])
+    with pytest.raises(fastrec.InputError, match="not a state that this version reads"):
         fastrec.Evaluator.from_bytes(data)
+
+
+@pytest.mark.parametrize("name", ["digits", "counts", "per_user", "user_ids", "evaluator"])
+def test_bytes_that_were_changed_are_refused(name: str) -> None:
+    data = lists_evaluator(np.arange(N_USERS)).to_bytes()
+    with np.load(io.BytesIO(data)) as members:
+        last = {name: np.concatenate([members[name].ravel()[:-1], members[name].ravel()[:1]])}
+        last[name] = last[name].reshape(members[name].shape)
+    out = io.BytesIO()
+    np.save(out, last[name])
+    with pytest.raises(fastrec.InputError, match="its contents are not those that fastrec wrote"):
+        fastrec.Evaluator.from_bytes(with_members(data, **{name: out.getvalue()}))
+    assert fastrec.Evaluator.from_bytes(with_members(data)).to_bytes() == data
 
 
 def test_a_batch_with_a_user_without_a_label_says_so_where_labels_are_integers() -> None:
@@ -428,71 +377,6 @@ def test_a_batch_with_a_user_without_a_label_says_so_where_labels_are_integers()
     assert [*whole.result().groups["plan"]] == [7, 8]
 
 
-@pytest.mark.parametrize("clips", [None, [[0.5]], [[2, True]], [[0.5, 1]], [[0.5, True], [0.5, False]]])
-def test_forged_clips_are_refused_and_a_state_of_an_earlier_version_lacks_them(clips: Any) -> None:
-    evaluator = fastrec.ScoreEvaluator("log_loss", per_user=True)
-    evaluator.update([1, 0], [1.0, 0.5], [0, 2])
-    earlier = fastrec.ScoreEvaluator.from_bytes(forged(evaluator, lambda own: own.pop("clips")))
-    assert_same(earlier.result(), evaluator.result())
-    with pytest.raises(fastrec.InputError, match=r"not a state that this version reads: the state.clips"):
-        fastrec.ScoreEvaluator.from_bytes(forged(evaluator, lambda own: own.update(clips=clips)))
-
-
-@pytest.mark.parametrize("per_user", [False, True])
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("rows", [False, True])
-@pytest.mark.parametrize("at", range(4))
-def test_sums_outside_the_range_of_their_metric_are_refused(
-    at: int, rows: bool, weighted: bool, per_user: bool
-) -> None:
-    """Change each total, of all users or of a group, to be too large or below 0, and write it again."""
-    kind = fastrec.ScoreEvaluator if rows else fastrec.Evaluator
-    evaluator = kind(["ndcg", "recall(average=pooled)@2" if not rows else "gauc"], per_user=per_user)
-    about: Any = {"groups": ["a", "b"] * 4, "user_weight": np.arange(1.0, 9) if weighted else None}
-    if rows:
-        evaluator.update([1, 0] * 8, np.arange(16.0) % 7, np.arange(9) * 2, **about)
-    else:
-        evaluator.update([[1, 2]] * 8, [[1, 3], [2]] * 4, **about)
-    assert kind.from_bytes(evaluator.to_bytes()).result().to_dict() == evaluator.result().to_dict()
-    seen: Any = evaluator._state
-    group, factor = divmod(at, 2)
-    first = seen.plan.position(seen.plan.values[0], 0)
-    seen._totals[group, first, 0] *= (-1, 10)[factor]
-    with pytest.raises(fastrec.InputError, match="not a state that this version reads"):
-        kind.from_bytes(evaluator.to_bytes())
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda own: own[:, ::-1],
-        lambda own: own * np.nan,
-        lambda own: np.where(np.arange(own.shape[1]) == 1, 0.999, own),
-        lambda own: np.where(np.arange(own.shape[1]) == 1, np.nan, own),
-        lambda own: np.where(np.arange(own.shape[1]) == 3, 0.5, own),
-        lambda own: np.where(np.arange(own.shape[1]) == 1, np.inf, own),
-    ],
-)
-def test_values_that_contradict_the_sums_are_refused(change: Any) -> None:
-    evaluator = fastrec.Evaluator(["mrr", "recall"], per_user=True)
-    evaluator.update([[1, 2]] * 4, [[1], [2, 3], [9], []], groups=list("abab"))
-    with pytest.raises(fastrec.InputError, match=r"not a state that this version reads: (mrr|recall)"):
-        fastrec.Evaluator.from_bytes(forged(evaluator, lambda own: None, per_user=change))
-
-
-@pytest.mark.parametrize("weights", [None, [1.0, 1, 3, 1]])
-def test_values_that_contradict_the_sums_of_a_group_are_refused(weights: Any) -> None:
-    """All users have the same values in another order: without weights, groups have the same means and other errors."""
-    evaluator = fastrec.Evaluator("mrr", per_user=True)
-    truth = [[1], [2], [9], [2]] if weights is None else [[1], [2], [9], [1]]
-    evaluator.update([[1, 2]] * 4, truth, groups=list("abab"), user_weight=weights)
-    assert fastrec.Evaluator.from_bytes(evaluator.to_bytes()).result().to_dict() == evaluator.result().to_dict()
-    data = forged(evaluator, lambda own: None, per_user=lambda own: own[:, ::-1])
-    says = "standard error" if weights is None else "no weights of users give this mean"
-    with pytest.raises(fastrec.InputError, match=f"mrr of group 'a' of 'group' .*{says}"):
-        fastrec.Evaluator.from_bytes(data)
-
-
 @pytest.mark.parametrize("gains", [[5e-324], [5e-324, 1e300], [1e-320, 1e-310, 2e-308], [1e-323] * 1000])
 def test_sums_of_the_smallest_doubles_are_read(gains: list[float]) -> None:
     """Their squares were rounded to 0, so that the sums looked like those of no users."""
@@ -501,17 +385,6 @@ def test_sums_of_the_smallest_doubles_are_read(gains: list[float]) -> None:
     evaluator.update([[1]] * len(gains), [{1: gain} for gain in gains], groups=groups)
     again = fastrec.Evaluator.from_bytes(evaluator.to_bytes())
     assert again.result().to_dict() == evaluator.result().to_dict()
-
-
-def test_sums_of_a_group_that_no_users_have() -> None:
-    """Only for a metric that is no mean of users' values; reading rejects others."""
-    evaluator = fastrec.Evaluator("recall(average=pooled)@2")
-    evaluator.update([[1, 2]] * 4, [[1, 3], [2]] * 2, groups=list("abab"))
-    seen: Any = evaluator._state
-    seen._totals[1, seen.plan.position(seen.plan.values[0], 0), 0] *= 10
-    again = fastrec.Evaluator.from_bytes(evaluator.to_bytes())
-    with pytest.raises(fastrec.InputError, match="of this state has impossible sums"):
-        again.result()
 
 
 def test_an_update_looks_at_the_labels_of_its_own_users_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -528,13 +401,6 @@ def test_an_update_looks_at_the_labels_of_its_own_users_alone(monkeypatch: pytes
     evaluator.update([[1]], [[1]], groups=[7])
     evaluator.update([[1]], [[1]], groups=[900])
     assert set(made) == {7, 900}
-
-
-def test_a_hint_of_a_count_that_is_not_there_is_still_read() -> None:
-    hints = [["a text", "nothing", [1, "found"]]]
-    again = fastrec.ScoreEvaluator.from_bytes(forged(scores_evaluator(), lambda own: own.update(hints=hints)))
-    with pytest.warns(fastrec.FastrecWarning, match="^a text$"):
-        assert again.result().warnings == ["a text"]
 
 
 def test_labels_of_batches_may_be_of_two_types() -> None:
@@ -564,6 +430,6 @@ def test_labels_of_batches_that_are_one_text_are_refused_before_a_batch_is_taken
 
 @pytest.mark.parametrize("change", [lambda own: own + 2**62, lambda own: np.full_like(own, 2**63 - 1)])
 def test_more_sorted_rows_than_can_be_counted_are_refused(change: Any) -> None:
-    data = forged(scores_evaluator(), lambda own: None, runs_0_positives=change)
+    data = forged(scores_evaluator(), accumulators_0_positives=change)
     with pytest.raises(fastrec.InputError, match="sorted rows"):
         fastrec.ScoreEvaluator.from_bytes(data)

@@ -10,7 +10,6 @@ import pytest
 
 import fastrec
 from fastrec.exceptions import FastrecWarning
-from fastrec.report.archive import write_archive
 from support.command_line import run_fastrec
 
 pa = pytest.importorskip("pyarrow")
@@ -119,26 +118,6 @@ def test_a_report_without_warnings_has_none() -> None:
     report, lines = given(lambda: fastrec.evaluate([[1]], [[1]], "mrr"))
     assert report.warnings == lines == report.to_dict()["warnings"] == []
     assert "warning" not in report.to_markdown() + report.to_latex()
-
-
-def test_a_file_of_before_has_the_warnings_that_its_counts_give(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    report, lines = given(lambda: fastrec.evaluate([[1]], [[2]], "mrr"))
-    document, arrays = report._members()
-    del document["warnings"]
-    monkeypatch.setattr(fastrec.Report, "_members", lambda _: (document, arrays))
-    report.save(tmp_path / "report")
-    assert fastrec.load(tmp_path / "report").warnings == lines
-
-
-def test_warnings_of_a_file_that_are_none_are_an_error(report: fastrec.Report, tmp_path: Path) -> None:
-    for wrong in ("text", [1], {"a": "b"}):
-        document, arrays = report._members()
-        with (tmp_path / "report").open("wb") as file:
-            write_archive(file, "report", document | {"warnings": wrong}, arrays, small=False)
-        with pytest.raises(fastrec.InputError, match=r"report\.warnings.* must be a (list|string)"):
-            fastrec.load(tmp_path / "report")
 
 
 def test_a_comparison_has_the_warnings_of_its_reports(report: fastrec.Report) -> None:

@@ -21,7 +21,6 @@ from fastrec.exceptions import InputError, MetricError, MetricNotFoundError, Mis
 from fastrec.report.archive import write_archive
 from fastrec.report.estimates import Estimate, GroupEstimate
 from fastrec.report.report import Report, load
-from fastrec.report.saved import unpack_effects
 from fastrec.runtime.extras import require
 from support.pages import Tags
 
@@ -622,30 +621,6 @@ def test_damaged_contents_are_an_error(tmp_path):
             load(path)
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [
-        {"users": {"total": 4}},
-        {"users": {"total": 4, "evaluated": "3"}},
-        {"data": {"rec_rows": [40]}},
-        {"metrics": {"ndcg@10": {"mean": [0.5], "std_error": None, "users": 3}}},
-        {"metrics": {"ndcg@10": {"mean": 0.5, "std_error": None, "users": None}}},
-        {"metrics": {"ndcg@10": {"mean": 0.5, "std_error": None, "users": -5}}},
-        {"users": {"total": -1, "evaluated": 0}},
-        {"settings": 3},
-        {"settings": {"names": 3}},
-        {"fastrec": 7},
-    ],
-    ids=str,
-)
-def test_numbers_that_are_none_are_an_error(damage, tmp_path):
-    document, arrays = make_report()._members()
-    with (tmp_path / "report.npz").open("wb") as file:
-        write_archive(file, "report", document | damage, arrays, small=False)
-    with pytest.raises(InputError, match="is not a readable fastrec report"):
-        load(tmp_path / "report.npz")
-
-
 def npy_bytes(array):
     buffer = io.BytesIO()
     np.save(buffer, array)
@@ -679,7 +654,8 @@ def test_a_foreign_file_is_an_error(tmp_path, write):
 
 
 def test_a_newer_schema_is_named(tmp_path):
-    write_members(tmp_path / "new.npz", report=b'{"schema": 2, "fastrec": "9.1"}')
+    with (tmp_path / "new.npz").open("wb") as file:
+        write_archive(file, "report", {"schema": 2, "fastrec": "9.1"}, {}, small=False)
     with pytest.raises(InputError, match=r"it has schema 2 of fastrec 9\.1, this version reads schema 1$"):
         load(tmp_path / "new.npz")
 
@@ -784,17 +760,13 @@ def test_a_weighted_mean_is_none_of_values_even_if_it_equals_the_plain_one():
             r"user_ids must be one string or integer for each of 4 users, .* \(4, 1\)",
         ),
         ({}, {"user_ids": np.zeros(4)}, "user_ids must be one string or integer for each of 4 users, found float64"),
-        ({}, {"user_ids_json": np.frombuffer(b"[1, [2], 3, 4]", np.uint8)}, "user_ids must be a list of strings"),
-        ({}, {"user_ids_json": np.frombuffer(b'"abcd"', np.uint8)}, "user_ids must be a list of strings"),
         (
             {},
             {"labels_0": np.arange(5)},
             r"labels_0 must be one string or integer for each of 4 users, found int64 \(5,\)",
         ),
         ({"labelled": ["plan", "country"]}, {}, "labels of 'country' are missing"),
-        ({"per_user": ["mrr"]}, {}, "values of users of 'mrr', but no such metric"),
         ({"per_user": ["ndcg@10", "hits@5"]}, {}, "per_user_1"),
-        ({"per_user": []}, {}, "values of users, but of no metric"),
     ],
 )
 def test_forged_arrays_are_an_error(tmp_path, document, arrays, says):
@@ -817,211 +789,39 @@ def test_the_text_of_to_json_is_not_loaded_and_says_what_is(tmp_path, indent):
         load(tmp_path / "report.json")
 
 
-def forge(path, change=lambda document: None, **arrays):
-    """Save a report of two metrics, groups and four users, with its document and arrays changed by functions."""
-    lists = {name: values.tolist() for name, values in VALUES.items()}
-    means = {
-        name: (Estimate(sum(own[:2]) / 2, abs(own[0] - own[1]) / 2, 2), Estimate(own[2], NAN, 1))
-        for name, own in lists.items()
-    }
-    first = {name: GroupEstimate(*own, rest=rest) for name, (own, rest) in means.items()}
-    second = {name: GroupEstimate(*own, rest=rest) for name, (rest, own) in means.items()}
-    report = make_report(
-        groups={"plan": {1: first, "b": second}},
-        per_user=VALUES,
-        user_ids=np.arange(4),
-        labels={"plan": np.array([1, 1, "b", "b"], dtype=object), "size": np.arange(4)},
-    )
-    document, members = report._members()
-    document = json.loads(json.dumps(document))
-    change(document)
-    members |= {name: made(members.get(name)) for name, made in arrays.items()}
-    with path.open("wb") as file:
-        write_archive(file, "report", document, members, small=False)
-    return report
-
-
-def set_in(*path, to):
-    """Return a change of a document: sets the value at a path."""
-
-    def change(document):
-        for name in path[:-1]:
-            document = document[name]
-        document[path[-1]] = to
-
-    return change
-
-
-def without(*path):
-    def change(document):
-        for name in path[:-1]:
-            document = document[name]
-        del document[path[-1]]
-
-    return change
-
-
-ONE = {"mean": 0.5, "std_error": 0.1, "users": 3}
-FORGED = {
-    "a group twice": set_in("labels", "plan", to=[1, 1]),
-    "a group of two names": set_in("labels", "plan", to=["b", 1]),
-    "a group short": set_in("labels", "plan", to=[1]),
-    "a label that is a list": set_in("labels", "plan", to=[[1], "b"]),
-    "a label that is true": set_in("labels", "plan", to=[True, "b"]),
-    "a grouping without groups": set_in("labels", "country", to=[]),
-    "groups without labels": without("labels", "plan"),
-    "groups that are a list": set_in("groups", to=[1]),
-    "a group without its rest": without("groups", "plan", "b", "hits@5", "rest"),
-    "a group that is a number": set_in("groups", "plan", "b", to=3),
-    "like is null": set_in("settings", "like", to=None),
-    "names that are null": set_in("settings", "names", to=None),
-    "names of no metric": set_in("settings", "names", to={"a": "b", "b": "a"}),
-    "names that are numbers": set_in("settings", "names", to={"a": 1}),
-    "a setting that is a list": set_in("settings", "ties", to=[1]),
-    "a policy of no name": set_in("settings", "no_recs", to="maybe"),
-    "a policy short": without("settings", "no_truth"),
-    "settings that are null": set_in("settings", to=None),
-    "users below 0": set_in("users", "total", to=-5),
-    "users that are true": set_in("users", "total", to=True),
-    "users that are no whole number": set_in("users", "evaluated", to=2.5),
-    "users past 2^63": set_in("users", "evaluated", to=2**63),
-    "more users than there are": set_in("users", "evaluated", to=5),
-    "no total": without("users", "total"),
-    "rows below 0": set_in("data", "rec_rows", to=-1),
-    "rows that are text": set_in("data", "rec_rows", to="40"),
-    "rows that are NaN": set_in("data", "rec_rows", to=None),
-    "a share below 0": set_in("data", "truth_items_in_recs", to=-0.5),
-    "a share above 1": set_in("data", "truth_items_in_recs", to=2),
-    "no rows": without("data", "truth_rows"),
-    "data that are a list": set_in("data", to=[]),
-    "a mean that is true": set_in("metrics", "hits@5", "mean", to=True),
-    "a mean that is text": set_in("metrics", "hits@5", "mean", to="0.5"),
-    "a mean that no float has": set_in("metrics", "hits@5", "mean", to=10**400),
-    "an error that is a list": set_in("metrics", "hits@5", "std_error", to=[0.5]),
-    "an estimate of users below 0": set_in("metrics", "hits@5", "users", to=-1),
-    "an estimate without users": without("metrics", "hits@5", "users"),
-    "metrics that are a list": set_in("metrics", to=[ONE]),
-    "a mean below its range": set_in("metrics", "hits@5", "mean", to=-0.5),
-    "a mean above its range": set_in("metrics", "ndcg@10", "mean", to=1.5),
-    "a mean that is infinite": set_in("metrics", "ndcg@10", "mean", to="Infinity"),
-    "a mean that the values have not": set_in("metrics", "ndcg@10", "mean", to=0.75),
-    "a mean that is lacking": set_in("metrics", "ndcg@10", "mean", to=None),
-    "a mean of a group above its range": set_in("groups", "plan", "1", "ndcg@10", "mean", to=1.5),
-    "a mean of a rest above its range": set_in("groups", "plan", "1", "ndcg@10", "rest", "mean", to=1.5),
-    "a mean of a group that the values have not": set_in("groups", "plan", "1", "hits@5", "mean", to=1.25),
-    "a mean of a rest that the values have not": set_in("groups", "plan", "b", "hits@5", "rest", "mean", to=1.25),
-    "an error below 0": set_in("metrics", "hits@5", "std_error", to=-1),
-    "an error that is endless": set_in("metrics", "hits@5", "std_error", to="-Infinity"),
-    "an error that the values have not": set_in("metrics", "hits@5", "std_error", to=0.3),
-    "an error of a group that the values have not": set_in("groups", "plan", "1", "hits@5", "std_error", to=0.3),
-    "an error of a group that is lacking": set_in("groups", "plan", "1", "ndcg@10", "std_error", to=None),
-    "a mean of a group that is lacking": set_in("groups", "plan", "1", "hits@5", "mean", to=None),
-    "an error of a group below 0": set_in("groups", "plan", "1", "hits@5", "std_error", to=-0.1),
-    "an error of a rest below 0": set_in("groups", "plan", "b", "hits@5", "rest", "std_error", to=-0.1),
-    "an estimate of more users than there are": set_in("metrics", "hits@5", "users", to=5),
-    "an estimate of fewer users than have values": set_in("metrics", "hits@5", "users", to=2),
-    "a group of more users than there are": set_in("groups", "plan", "1", "hits@5", "users", to=5),
-    "a group of other users than have values": set_in("groups", "plan", "b", "hits@5", "users", to=2),
-    "a rest of other users than have values": set_in("groups", "plan", "b", "hits@5", "rest", "users", to=1),
-    "a weighted mean outside its values": lambda document: (
-        document["settings"].update(weighted=True),
-        document["metrics"]["hits@5"].update(mean=1.8),
-    ),
-    "a weighted mean of a group outside its values": lambda document: (
-        document["settings"].update(weighted=True),
-        document["groups"]["plan"]["1"]["hits@5"].update(mean=1.5),
-    ),
-    "warnings that are numbers": set_in("warnings", to=[1]),
-    "warnings that are text": set_in("warnings", to="text"),
-    "a version that is a number": set_in("fastrec", to=1),
-    "no version": without("fastrec"),
-    "a schema that is text": set_in("schema", to="1"),
-    "values of a metric twice": set_in("per_user", to=["hits@5", "hits@5"]),
-    "values of a number": set_in("per_user", to=[1, 2]),
-    "values that are text": set_in("per_user", to="ab"),
-    "values of no metric": set_in("per_user", to=["mrr"]),
-    "labels of a grouping twice": set_in("labelled", to=["plan", "plan"]),
-    "labels of a number": set_in("labelled", to=[1, 2]),
-    "labels that are null": set_in("labelled", to=None),
-    "more labels than there are": set_in("labelled", to=["plan", "size", "age"]),
-}
-FORGED_ARRAYS = {
-    "values of a user short": {"per_user_1": lambda own: own[:-1]},
-    "values of no users": {"per_user_0": lambda own: own[:0]},
-    "values that have another mean": {"per_user_0": lambda own: own[::-1] / 2},
-    "values outside the range": {"per_user_0": lambda own: own + 1},
-    "values below the range": {"per_user_1": lambda own: own - 2},
-    "values without a number": {"per_user_1": lambda own: own * NAN},
-    "values that are infinite": {"per_user_1": lambda own: own * math.inf},
-    "values of other users": {"per_user_1": lambda own: own[[1, 2, 0, 3]]},
-    "values of two dimensions": {"per_user_0": lambda own: own.reshape(2, 2)},
-    "values of no dimension": {"per_user_0": lambda own: np.array(1.0)},
-    "values that are dates": {"per_user_0": lambda own: own.astype("M8[s]")},
-    "values that are float32": {"per_user_0": lambda own: own.astype(np.float32)},
-    "values that are text": {"per_user_0": lambda own: own.astype(str)},
-    "ids of a user short": {"user_ids": lambda own: own[:-1]},
-    "ids of two dimensions": {"user_ids": lambda own: own.reshape(4, 1)},
-    "ids that are dates": {"user_ids": lambda own: own.astype("M8[s]")},
-    "ids that are fractions": {"user_ids": lambda own: own / 2},
-    "ids that are true or false": {"user_ids": lambda own: own > 1},
-    "ids of true and false": {"user_ids_json": lambda _: np.frombuffer(b"[true, false, 1, 2]", np.uint8)},
-    "a user twice": {"user_ids": lambda own: own * 0},
-    "labels of a user short": {"labels_1": lambda own: own[1:]},
-    "labels of two dimensions": {"labels_1": lambda own: own[:, None]},
-    "labels that are dates": {"labels_1": lambda own: own.astype("M8[D]")},
-    "labels that are fractions": {"labels_1": lambda own: own / 2},
-    "a label of no group": {"labels_0_json": lambda _: np.frombuffer(b'[1, 1, "b", "c"]', np.uint8)},
-    "labels of null": {"labels_0_json": lambda _: np.frombuffer(b"[null, 1, 2, 3]", np.uint8)},
+CHANGED = {
+    "a value of a user": {"per_user_0": lambda own: own[::-1]},
+    "an id of a user": {"user_ids": lambda own: own + 1},
+    "the type of ids": {"user_ids": lambda own: own.astype(np.int32)},
+    "the shape of values": {"per_user_0": lambda own: own.reshape(2, 2)},
+    "a digit of a mean": {"report": lambda own: np.frombuffer(own.tobytes().replace(b"0.5", b"0.6"), np.uint8)},
+    "the checksum": {"checksum": lambda own: own ^ 1},
+    "no checksum": {"checksum": lambda _: None},
+    "no values": {"per_user_0": lambda _: None},
 }
 
 
-@pytest.mark.parametrize("name", [*FORGED, *FORGED_ARRAYS])
-def test_a_forged_report_is_refused_when_it_is_loaded(name, tmp_path):
+def rewritten(path, change):
+    """Write an archive again by other means, with members changed by functions; None removes one."""
+    with np.load(path) as members:
+        found = {name: change.get(name, lambda own: own)(members[name]) for name in members.files}
+    np.savez(path, **{name: own for name, own in found.items() if own is not None})
+
+
+@pytest.mark.parametrize("name", CHANGED)
+def test_a_file_that_was_changed_is_refused(tmp_path, name):
     path = tmp_path / "report.npz"
-    assert_same(forge(path), load(path))
-    forge(path, FORGED.get(name, lambda document: None), **FORGED_ARRAYS.get(name, {}))
-    with pytest.raises(InputError, match=re.escape(f"{path} is not a readable fastrec report: ")) as caught:
+    make_report(per_user=VALUES, user_ids=np.arange(4)).save(path)
+    with path.open("rb") as file:
+        whole = file.read()
+    rewritten(path, {})
+    assert load(path).to_json() == make_report(per_user=VALUES, user_ids=np.arange(4)).to_json()
+    path.write_bytes(whole)
+    rewritten(path, CHANGED[name])
+    with pytest.raises(
+        InputError, match="not a readable fastrec report: its contents are not those that fastrec wrote"
+    ):
         load(path)
-    assert len(str(caught.value).splitlines()) == 1
-    assert str(caught.value).isprintable()
-    assert isinstance(caught.value.__cause__, InputError), "found by a check of ours"
-
-
-FORGED_LOGS = {
-    "rows below 0": set_in("data", "rows", to=-1),
-    "a policy of no name": set_in("settings", "no_truth", to=7),
-    "more users than there are": set_in("users", "no_negatives", to=9),
-    "an AUC above 1": set_in("metrics", "auc", "mean", to=1.5),
-    "an AUC below 0": set_in("metrics", "gauc", "mean", to=-0.5),
-    "an error of an AUC below 0": set_in("metrics", "auc", "std_error", to=-1),
-    "clips that are null": set_in("clips", to=None),
-    "clips without whether a score was clipped": set_in("clips", to=[[1e-7]]),
-    "clips of an eps of 1": set_in("clips", to=[[1.0, True]]),
-    "clips of an eps that is text": set_in("clips", to=[["1e-7", True]]),
-    "clips of an eps twice": set_in("clips", to=[[1e-7, True], [1e-7, False]]),
-}
-
-
-@pytest.mark.parametrize("name", FORGED_LOGS)
-def test_a_forged_report_of_a_log_is_refused_when_it_is_loaded(name, tmp_path):
-    report = fastrec.evaluate_scores([1, 0, 1, 0], [0.5, 0.25, 0.1, 0.7], [0, 2, 4], metrics=["auc", "gauc"])
-    document, arrays = report._members()
-    for change in (lambda document: None, FORGED_LOGS[name]):
-        assert_same(report, saved_and_loaded(report, tmp_path))
-        change(document)
-        with (tmp_path / "report.npz").open("wb") as file:
-            write_archive(file, "report", document, arrays, small=False)
-    with pytest.raises(InputError, match="is not a readable fastrec report: "):
-        load(tmp_path / "report.npz")
-
-
-def test_a_report_of_an_earlier_version_does_not_tell_how_scores_were_clipped(tmp_path):
-    report = fastrec.evaluate_scores([1, 0], [1.0, 0.5], metrics="log_loss")
-    document, arrays = report._members()
-    assert document.pop("clips") == [[float(np.finfo(float).eps), True]]
-    with (tmp_path / "earlier.npz").open("wb") as file:
-        write_archive(file, "report", document, arrays, small=False)
-    assert_same(report, load(tmp_path / "earlier.npz"))
 
 
 def test_what_could_not_be_loaded_is_not_saved(tmp_path):
@@ -1030,7 +830,6 @@ def test_what_could_not_be_loaded_is_not_saved(tmp_path):
         {"user_ids": np.arange(4).astype("M8[s]")},
         {"per_user": {"hits@5": np.zeros(3)}},
         {"labels": {"plan": np.zeros(4)}},
-        {"users": {"total": -1, "evaluated": 0}},
     ):
         with pytest.raises(InputError):
             make_report(**wrong).save(tmp_path / "report.npz")
@@ -1064,8 +863,3 @@ def test_quantiles_are_of_shares(at, why):
 def test_quantiles_need_the_values_of_users():
     with pytest.raises(fastrec.InputError, match="per_user=True"):
         fastrec.evaluate([[1]], [[1]], "mrr").quantiles()
-
-
-def test_effects_in_groups_need_those_of_all_users() -> None:
-    with pytest.raises(InputError, match="effects of users on 'auc' in groups come without those of all users"):
-        unpack_effects([("auc", "plan")], {"effects_0": np.zeros(2)}, 2)
