@@ -66,11 +66,11 @@ def compare(
     reports : {name: report}, two or more, each with values per user: ``evaluate(..., per_user=True)``
         Users with ids are paired by id, others by position. A user in the group "(none)" of one report counts in the
         group that another report knows. All reports must have the same settings, and exclude alike: nothing, the
-        history or other items. Metrics that read ``n_items`` are compared if it is the same in all. A
-        warning says if the truths differ, in any user, item or gain, or the labels of logs, in any user, label or
-        weight. Where a report has no digest of these, only the numbers of users and rows are compared, and of rows that are
-        relevant, positive or have gains. Another warning says if ``log_loss`` clipped a
-        score, and the scores have different dtypes.
+        history or other items. Metrics that read ``n_items`` are compared if it is the same in all. A warning says if
+        the truths differ, in any user, item or gain, or the labels of logs, in any user, label or weight. Where a
+        report has no digest of these, only the numbers of users and rows are compared, and of rows that are relevant,
+        positive or have gains. Another warning says if ``log_loss`` clipped a score, and the scores have different
+        dtypes.
     baseline : the system to compare all others with; by default every pair is compared, the later with the earlier
     metrics : by default the metrics that all reports have and that can be compared: means of users' values, and metrics
         with a target; `Comparison.left_out` names the others. Metrics of all lists together, such as ``gini``, are

@@ -92,7 +92,7 @@ def digest_of_rows(rows: Rows, n_threads: int, *, in_order: bool) -> Digest | No
         bits = np.arange(256).astype(np.int8).astype(np.float64).view(np.uint64)
         labels = HashedColumn(read_only(rows.labels.view(np.uint8)), read_only(np.stack(hash_bits(bits), axis=1)))
     else:
-        labels = HashedColumn(read_only(rows.labels.view(np.int64)), NO_HASHES)
+        labels = HashedColumn(read_only((rows.labels + 0.0).view(np.int64)), NO_HASHES)  # -0.0 is 0.0
     return _digest(labels, rows.indptr, rows.weights, rows.users.ids, n_threads, in_order=in_order)
 
 
@@ -111,9 +111,9 @@ def _digest(
         kind_of_users = next((_kind_of(id_) for id_ in ids), None)
     n_users, n_rows = len(indptr) - 1, len(cells.codes)
     sums = np.zeros((n_threads, 6), np.uint64)
-    bits = NOBODY.codes if numbers is None else read_only(np.ascontiguousarray(numbers, np.float64).view(np.int64))
+    floats = read_only(np.zeros(0) if numbers is None else np.ascontiguousarray(numbers, np.float64))
     kernel = Kernel("fastrec.kernels.row_digests", "add_hashes", str(cells.codes.dtype))
-    arguments = users, read_only(indptr), cells, bits, in_order, sums
+    arguments = users, read_only(indptr), cells, floats, in_order, sums
     launch_tasks(kernel, arguments, n_users, STEPS_PER_ROW * (n_rows + n_users), n_threads)
     totals = sums.sum(axis=0).tolist()
     plain, full, placed = (f"{high:016x}{low:016x}" for low, high in zip(totals[::2], totals[1::2], strict=True))

@@ -10,13 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.kernels.resampling import random_word
 from fastrec.kernels.strings import short_word, word_at
 from fastrec.runtime.compiler import helper
 
 Array = np.ndarray[Any, Any]
 LOW, HIGH = 0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F  # odd, with bits as good as random
-MINUS_ZERO = 1 << 63  # the bits of -0.0
 MAX_DIGITS = 19  # more do not fit int64
 
 
@@ -28,19 +26,17 @@ class HashedColumn(NamedTuple):
 
 
 @helper
-def bits_at(values, row):
-    """Return the bits of a value, where those of -0.0 are those of 0.0."""
-    bits = np.uint64(np.int64(values[row]))
-    return np.uint64(0) if bits == np.uint64(MINUS_ZERO) else bits
+def mixed(word):
+    """Return 64 bits that depend on all bits of a word; others have others."""
+    word = (word ^ (word >> np.uint64(32))) * np.uint64(LOW)
+    return word ^ (word >> np.uint64(29))
 
 
 @helper
 def hash_bits(bits):
     """Return the hash of 64 bits; others have another."""
-    low = (bits + np.uint64(LOW)) * np.uint64(LOW)
-    low ^= low >> np.uint64(32)
-    high = low * np.uint64(HIGH)
-    return low, high ^ (high >> np.uint64(29))
+    low = mixed(bits + np.uint64(LOW))
+    return low, mixed(low + np.uint64(HIGH))
 
 
 @helper
@@ -49,52 +45,81 @@ def hash_cell(cells, row):
     if len(cells.hashes):
         code = np.uint64(cells.codes[row])
         return cells.hashes[code, 0], cells.hashes[code, 1]
-    return hash_bits(bits_at(cells.codes, row))
+    return hash_bits(np.uint64(np.int64(cells.codes[row])))
 
 
 @helper
-def hash_sum(low, high, own_low, own_high):
+def hash_sum(low, high, user_low, user_high):
     """Return the hash of a sum of hashes of rows, and of the id of their user; other sums have another."""
-    first = random_word(low + random_word(own_low))
-    return first, random_word((high ^ first) + own_high)
+    low = mixed(low + user_low)
+    return low, mixed((high ^ low) + user_high)
+
+
+@helper
+def sum_hashes(items, first, last):
+    """Return the sums of the hashes of the items in some rows."""
+    low, high = np.uint64(0), np.uint64(0)
+    for row in range(first, last):
+        row_low, row_high = hash_cell(items, np.uint64(row))
+        low += row_low
+        high += row_high
+    return low, high
+
+
+@helper
+def sum_hashes_in_order(items, first, last):
+    """Return the sums of the hashes of the items in some rows, and that of items with their places."""
+    low, high, placed, place = np.uint64(0), np.uint64(0), np.uint64(0), np.uint64(0)
+    for row in range(first, last):
+        row_low, row_high = hash_cell(items, np.uint64(row))
+        low += row_low
+        high += row_high
+        place += np.uint64(HIGH)
+        placed += row_low ^ place
+    return low, high, placed
+
+
+@helper
+def sum_hashes_with_numbers(items, numbers, first, last):
+    """Return the sums of the hashes of the items in some rows with their numbers; -0.0 is 0.0."""
+    low, high = np.uint64(0), np.uint64(0)
+    for row in range(first, last):
+        row_low, row_high = hash_cell(items, np.uint64(row))
+        word = mixed(row_high ^ np.float64(numbers[np.uint64(row)] + 0.0).view(np.uint64))
+        low += word
+        high += (word << np.uint64(17)) ^ row_low
+    return low, high
 
 
 def add_hashes(users, indptr, items, numbers, in_order, sums, edges, at):
     """Add the hashes of users edges[at]..edges[at + 1]-1 to `sums[at]`: of their items, with numbers, and with places.
 
-    `users` is a HashedColumn, empty without ids; `items` is that of the rows, and `numbers` has the bits of their
-    floats, or nothing. Places are those among the rows of a user, and count only if rows are `in_order`.
+    `users` is a HashedColumn, empty without ids; `items` is that of the rows, and `numbers` has their floats, or
+    nothing. Places are those among the rows of a user, and count only if rows are `in_order`.
     """
     own = sums[at]
     for user in range(edges[at], edges[at + 1]):
         first, last = indptr[user], indptr[user + 1]
-        low, high, full_low, full_high = np.uint64(0), np.uint64(0), np.uint64(0), np.uint64(0)
-        placed = np.uint64(0)
-        for row in range(first, last):
-            row_low, row_high = hash_cell(items, row)
-            low += row_low
-            high += row_high
-            if in_order:
-                placed += row_high * np.uint64(2 * (row - first) + 1)
-            if len(numbers):
-                more_low, more_high = hash_bits(row_high ^ bits_at(numbers, row))
-                full_low += more_low
-                full_high += more_high ^ row_low
-        if last > first:
-            user_low, user_high = np.uint64(LOW), np.uint64(HIGH)
-            if len(users.codes):
-                user_low, user_high = hash_cell(users, user)
-            low, high = hash_sum(low, high, user_low, user_high)
-            if len(numbers):
-                full_low, full_high = hash_sum(full_low, full_high, user_low, user_high)
-            if in_order:
-                placed, placed_high = hash_sum(placed, placed, user_low, user_high)
-                own[4] += placed
-                own[5] += placed_high
+        if last == first:
+            continue
+        user_low, user_high = np.uint64(LOW), np.uint64(HIGH)
+        if len(users.codes):
+            user_low, user_high = hash_cell(users, np.uint64(user))
+        if in_order:
+            low, high, placed = sum_hashes_in_order(items, first, last)
+            placed, placed_high = hash_sum(placed, placed, user_low, user_high)
+            own[4] += placed
+            own[5] += placed_high
+        else:
+            low, high = sum_hashes(items, first, last)
+        low, high = hash_sum(low, high, user_low, user_high)
         own[0] += low
         own[1] += high
-        own[2] += full_low
-        own[3] += full_high
+        if len(numbers):
+            low, high = sum_hashes_with_numbers(items, numbers, first, last)
+            low, high = hash_sum(low, high, user_low, user_high)
+            own[2] += low
+            own[3] += high
 
 
 @helper
@@ -110,7 +135,7 @@ def integer_in(data, at, n):
         if digit > np.uint64(9):
             return False, value
         value = value * np.uint64(10) + digit
-    if value >= np.uint64(MINUS_ZERO):
+    if value >> np.uint64(63):
         return False, value
     return True, np.uint64(0) - value if minus else value
 
@@ -126,7 +151,7 @@ def hash_strings(offsets, data, hashes, edges, at):
         low, high = np.uint64(n), np.uint64(n)
         for j in range(0, n - n % 8, 8):
             word = word_at(data, place + np.uint64(j))
-            low, high = random_word((low ^ word) + np.uint64(LOW)), random_word((high ^ word) + np.uint64(HIGH))
+            low, high = mixed((low ^ word) + np.uint64(LOW)), mixed((high ^ word) + np.uint64(HIGH))
         word = short_word(data, place + np.uint64(n - n % 8), n % 8)
-        hashes[i, 0] = random_word((low ^ word) + np.uint64(LOW))
-        hashes[i, 1] = random_word((high ^ word) + np.uint64(HIGH))
+        hashes[i, 0] = mixed((low ^ word) + np.uint64(LOW))
+        hashes[i, 1] = mixed((high ^ word) + np.uint64(HIGH))
