@@ -15,7 +15,7 @@ from fastrec.checks import counted
 from fastrec.cli.completion import complete_metrics, complete_systems
 from fastrec.cli.output import check_outputs, name_files, write_comparison
 from fastrec.cli.standard_input import open_inputs
-from fastrec.comparison.tables import CELLS, alpha, lack_resolution
+from fastrec.comparison.tables import CELLS, alpha, least_p_values, what_helps
 from fastrec.exceptions import InputError, MetricNotFoundError, one_line
 from fastrec.files.paths import the_same_files
 from fastrec.metrics.directions import Direction
@@ -196,14 +196,17 @@ def compare(ctx: click.Context, /, systems: dict[str, str], truth: str | None, *
 def _say_which_cannot_fail(gated: Sequence[ComparisonRow], found: Comparison) -> int:
     """Return 2, and say why, if a gate could not fail, whatever the differences are; else return 0."""
     most = alpha(found.settings["level"])
-    none_can = lack_resolution(found.rows, found.settings)
-    blind = next((row for row in gated if none_can or row.p_floor > most), None)
+    least = least_p_values(found.rows, found.settings)
+    blind = next((row for row, p in zip(found.rows, least, strict=True) if p > most and row in gated), None)
     if blind is None:
         return 0
-    why = f"its p-value is at least {blind.p_floor:.2g} with {counted(blind.users, 'user')}"
+    users = f"{blind.users - blind.ties:,} of " if blind.ties and blind.ties < blind.users else ""
+    why = f"its p-value is at least {blind.p_floor:.3g}, as {users}{counted(blind.users, 'user')} differ"
     if blind.p_floor <= most:
-        why = f"{why}, before the correction for {counted(len(found.rows), 'row')}"
-    say(one_line(f"fastrec: --fail-if-worse {blind.metric} cannot fail: {why}; take more users, or --test t"))
+        tested = sum(not math.isnan(p) for p in least)
+        why = f"{why}, before the correction for {counted(tested, 'row')}"
+    help_ = in_options(what_helps([blind] if blind.p_floor > most else found.rows, found.settings))
+    say(one_line(f"fastrec: --fail-if-worse {blind.metric} cannot fail: {why}; {help_}"))
     return 2
 
 

@@ -9,9 +9,9 @@ from typing import Any
 
 from fastrec.checks import check_choice, check_level, check_progress, counted, listed_in_order, some_names, with_article
 from fastrec.comparison.comparison import Comparison, Correction, Missing, Test
-from fastrec.comparison.pairing import PairedValues, listed_names
+from fastrec.comparison.pairing import NO_USER_DIFFERS, PairedValues, listed_names
 from fastrec.comparison.row import ComparisonRow
-from fastrec.comparison.tables import alpha, lack_resolution
+from fastrec.comparison.tables import alpha, least_p_values, what_helps
 from fastrec.exceptions import Argument, InputError, InputTypeError, Text, joined, shown, warn
 from fastrec.metrics.directions import Direction
 from fastrec.report.report import Report, clips_of
@@ -29,7 +29,7 @@ MANY_USERS = 1_000  # for Wilcoxon's test (Ihemelandu & Ekstrand 2023)
 NO_NUMBERS = ("like", "names", "row_groupings", "units")
 SEGMENTS = "a user has no values in segments of rows, which compare needs: compare the rows of a segment alone"
 OF_METRICS = ("n_items",)  # a setting that only the metrics that read it depend on, see `PairedValues.why_not`
-ADDED = ("exclude",)  # settings that files of the first versions lack
+MAY_LACK = ("exclude", "no_features")  # settings that a report without such metrics or data may lack
 TRUTH_COUNTS: dict[str, Callable[[Report], int | float | None]] = {  # counts that depend on the truth alone
     "rows": lambda report: report.data.get("truth_rows"),
     "rows that are not relevant": lambda report: report.data.get("truth_rows_not_relevant"),
@@ -165,10 +165,10 @@ def _judged(rows: Sequence[ComparisonRow], settings: Mapping[str, Any]) -> Itera
     for row, p_corrected, step in zip(rows, correct(p_values, settings["correction"]), steps, strict=True):
         verdict = Direction(row.direction, row.target).verdict(row.difference, p_corrected, most)
         detectable = detectable_difference(row.std_error, row.users, step, settings["power"])
-        note = row.note
+        notes = [row.note] if row.note else []
         if p_corrected > most and (row.low > 0 or row.high < 0):
-            note = f"the interval excludes 0, but the verdict follows the corrected p-value, which is above {most:.4g}"
-        yield row._replace(p_corrected=p_corrected, verdict=verdict, detectable=detectable, note=note)
+            notes += [f"the interval excludes 0, but the verdict follows the corrected p-value, above {most:.4g}"]
+        yield row._replace(p_corrected=p_corrected, verdict=verdict, detectable=detectable, note="; ".join(notes))
 
 
 def _warnings_of_tests(tables: Mapping[str | None, Sequence[ComparisonRow]], settings: Mapping[str, Any]) -> list[str]:
@@ -188,22 +188,19 @@ def _warnings_of_resolution(
 ) -> Iterator[str]:
     """Yield a warning for each table in which no row can be significant, with what would help."""
     for grouping, rows in tables.items():
-        if lack_resolution(rows, settings):
-            least = min(row.p_floor for row in rows if not math.isnan(row.p_value))
-            of_rounds = settings["test"] == "bootstrap" or least == 1 / (settings["n_rounds"] + 1)
-            more = Text(Argument("n_rounds")) if of_rounds else "users"
+        tested = [row for row in rows if not math.isnan(row.p_value)]
+        differing = [row.note != NO_USER_DIFFERS for row in tested]
+        pairs = zip(least_p_values(tested, settings), tested, differing, strict=True)
+        least = [(p, row.p_floor) for p, row, differs in pairs if differs or not any(differing)]
+        if tested and min(least)[0] > alpha(settings["level"]):
             where = "" if grouping is None else f" by {grouping}"
-            test = Argument("test", (settings["test"],))
             yield Text(
                 f"no row{where} can be significant: ",
-                test,
-                f" gives p-values of at least {least:.2g}, and ",
+                Argument("test", (settings["test"],)),
+                f" gives p-values of at least {min(floor for _, floor in least):.3g}, and ",
                 Argument("correction", (settings["correction"],)),
-                f" has {counted(len(rows), 'row')}: take more ",
-                more,
-                ", " if len(rows) > 1 else " or ",
-                Argument("test", ("t",)),
-                ", or fewer rows" if len(rows) > 1 else "",
+                f" has {counted(len(tested), 'row')}: ",
+                what_helps(tested, settings),
             )
 
 
@@ -231,7 +228,7 @@ def _check_reports(reports: Any) -> dict[str, Report]:
             )
         for setting in sorted({*one.settings, *other.settings} - {*NO_NUMBERS, *OF_METRICS}):
             here, there = one.settings.get(setting, "absent"), other.settings.get(setting, "absent")
-            if setting in ADDED and "absent" in (here, there):
+            if setting in MAY_LACK and "absent" in (here, there):
                 continue
             if here != there:
                 raise InputError(

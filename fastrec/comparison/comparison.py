@@ -35,6 +35,7 @@ from fastrec.metrics.directions import Direction
 from fastrec.report.definitions import definitions, settings_table
 from fastrec.report.estimates import Estimate
 from fastrec.report.plain import plain_document
+from fastrec.report.tables import lines_of_notes
 from fastrec.show.numbers import percent
 from fastrec.show.shown import Published
 from fastrec.show.tables import Lead, Section, Table, warning_lines, with_notes, with_warnings
@@ -48,7 +49,6 @@ Correction = Literal["holm", "bonferroni", "bh", "none"]
 Missing = Literal["drop", "zero", "error"]
 SEGMENT = ("grouping", "group")
 MAX_CHARTS = 12  # at the head of a page
-MAX_NAMED = 6  # rows in a note
 MEAN_NOTE = "difference, interval, test, wins and losses use each user's distance to it"
 CLUSTERED_NOTE = "the difference is between the two distances to it"
 RATIO_NOTE = (
@@ -148,19 +148,10 @@ class Comparison(Published):
             notes.append(f"segments: {', '.join(self.segments)}; p-values are corrected within each{place_of_segments}")
         return [
             *notes,
-            *self._notes_on_rows(),
+            *lines_of_notes((row.note, f"{row.metric} of {row.system}") for row in self.rows),
             *self._directions(),
             *(f"{metric}: {why}" for metric, why in self.left_out.items()),
         ]
-
-    def _notes_on_rows(self) -> Iterator[str]:
-        """Yield a line per note of rows over all users, with the names of the rows."""
-        names: dict[str, list[str]] = {}
-        for row in self.rows:
-            names.setdefault(row.note, []).append(f"{row.metric} of {row.system}")
-        for note, own in names.items():
-            if note:
-                yield f"{', '.join(own[:MAX_NAMED])}{' and others' if len(own) > MAX_NAMED else ''}: {note}"
 
     def _directions(self) -> Iterator[str]:
         """Return lines on metrics where higher is not simply better."""

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from fastrec.comparison.row import ComparisonRow, means_of, reverse
+from fastrec.inputs.users import NO_LABEL
 from fastrec.metrics.directions import Direction
 from fastrec.report.estimates import Estimate
 from fastrec.report.plans import known_calls, sides_of_settings
@@ -36,11 +37,11 @@ def findings(rows: Rows, segments: Mapping[str, Rows], baseline: str | None, est
     for row in rows:
         pairs.setdefault((row.system, row.baseline), []).append(row)
     if baseline is None and len(pairs) > 1:
-        return _of_all([row for row in rows if row.metric == first], estimates)
+        of_first, inside = ([row for row in own if row.metric == first] for own in (rows, inside))
+        return _of_all(of_first, inside, estimates)
     if baseline is None:
         (own,) = pairs.values()
-        is_worse = all(row.verdict == "worse" for row in own if row.verdict is not None)
-        if is_worse:
+        if {row.verdict for row in own} - {None} == {"worse"}:
             own, inside = list(map(reverse, own)), list(map(reverse, inside))
         return [_of_pair(own, inside, first, accuracy)]
     best_first = sorted(pairs.values(), key=lambda own: _gain(own, first), reverse=True)
@@ -82,10 +83,7 @@ def _of_pair(rows: Rows, inside: Rows, first: str, accuracy: Sequence[str]) -> s
     if not judged:
         why = "without a verdict" if accuracy else "no metric of accuracy"
         return f"{system} against {other}, {why}{numbers}"
-    parts = []
-    lost = {
-        str(row.group): None for row in inside if (row.system, row.baseline, row.verdict) == (system, other, "worse")
-    }
+    parts, lost = [], [] if worse and not better else _groups_lost(inside, system, [other])
     if better:
         parts.append(f"beats {other} on {_metrics(better, len(judged))}")
     if worse:
@@ -99,6 +97,12 @@ def _of_pair(rows: Rows, inside: Rows, first: str, accuracy: Sequence[str]) -> s
     if unclear:
         parts.append(f"differs not clearly on {_metrics(unclear, len(judged))}")
     return f"{system} {_listed(parts)}{f', but {in_segments}' if lost else ''}{numbers}"
+
+
+def _groups_lost(inside: Rows, system: str, others: Iterable[str]) -> list[str]:
+    """Return the groups in which a system is worse than one of others."""
+    lost = [row.group for row in inside if row.verdict == "worse" and row.system == system and row.baseline in others]
+    return list(dict.fromkeys("unlabelled" if group == NO_LABEL else str(group) for group in lost))
 
 
 def _metrics(names: Sequence[str], n: int) -> str:
@@ -117,8 +121,8 @@ def _numbers(row: ComparisonRow) -> str:
     return f"{gap} ({one_figure(row.baseline_mean)} → {one_figure(row.mean)})"
 
 
-def _of_all(rows: Rows, estimates: Estimates) -> list[str]:
-    """Return sentences on every system against every other by one metric."""
+def _of_all(rows: Rows, inside: Rows, estimates: Estimates) -> list[str]:
+    """Return sentences on every system against every other by one metric. `inside` are rows of segments."""
     metric, direction = rows[0].metric, Direction(rows[0].direction, rows[0].target)
     both = [*rows, *(reverse(row) for row in rows)]
     known, differ = means_of(rows, estimates)
@@ -142,6 +146,8 @@ def _of_all(rows: Rows, estimates: Estimates) -> list[str]:
         head += f", but is worse than {_listed(above)} on the users of both" if above else ""
     else:
         head = f"{top} beats {'both' if n == 2 else f'all {n}'} others on {metric} ({one_figure(means[top])})"
+    if lost := _groups_lost([*inside, *map(reverse, inside)], top, means):
+        head += f", but is worse than another for {_listed(lost)} users"
     winners = [name for name in order if beaten[name] and (near or above or name != top)]
     lines = [head, *(f"{name} ({one_figure(means[name])}) beats {_listed(beaten[name])}" for name in winners)]
     return [*_limited(lines), *of_each]

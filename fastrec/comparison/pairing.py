@@ -52,6 +52,9 @@ OTHER_GROUPS = (
     "groups of the reports hold other users"
 )
 NO_USER_DIFFERS = "no user differs"
+FEW_USERS = 20  # that differ
+SAME_DIFFERENCE = "all users differ by the same amount: the p-value takes it for certain, the interval does not"
+FEW_DIFFER = f"fewer than {FEW_USERS} users differ: the interval may be too narrow"
 KINDS = {"i": "integers", "u": "integers", "U": "strings"}
 
 
@@ -284,7 +287,7 @@ class PairedValues:
             **found,
             "users": len(differences),
             "unpaired": unpaired,
-            "note": NO_USER_DIFFERS if len(differences) and not differences.any() else "",
+            "note": _note_of(differences, is_student=self._settings["test"] == "t"),
         }
 
     def _has_no_error(
@@ -303,6 +306,16 @@ class PairedValues:
                 Argument("missing", ("zero",)),
                 " counts them as 0",
             )
+
+
+def _note_of(differences: Array, *, is_student: bool) -> str:
+    """Return a note on the interval of a difference, where many users are equal or all differ alike."""
+    n, n_differ = len(differences), int(np.count_nonzero(differences))
+    if not n_differ:
+        return NO_USER_DIFFERS if n else ""
+    if is_student and n > 1 and (differences == differences[0]).all():
+        return SAME_DIFFERENCE
+    return FEW_DIFFER if n_differ < FEW_USERS and 2 * n_differ < n else ""
 
 
 def _means(ours: Array, theirs: Array, differences: Array, target: float | None) -> dict[str, float]:

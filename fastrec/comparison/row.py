@@ -30,13 +30,14 @@ class ComparisonRow(NamedTuple):
     users : users compared.
     unpaired : users counted on one side only; ``missing`` leaves them out or counts them as 0 on the other side.
     detectable : the smallest true difference that the test would find significant with the given power, at the level of
-        the row's step in the correction.
+        the row's step in the correction. NaN if all users differ by the same amount, or none does.
     grouping, group : the segment; None for all users.
     direction, target : which values are better: "higher", "lower", "target" (nearer to the number ``target``), "none".
     verdict : "better", "worse" or "not clear", by the direction and the corrected p-value; None without either.
     std_error : of the difference.
     p_floor : the smallest p-value that the test can give for so many users and rounds; 0 without a limit.
-    note : "no user differs", or that the interval excludes 0 while the corrected p-value is not significant.
+    note : that no user differs, that few do, or that the interval excludes 0 while the corrected p-value is not
+        significant.
     """
 
     metric: str

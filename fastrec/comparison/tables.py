@@ -9,8 +9,10 @@ from typing import Any
 
 from fastrec.checks import counted
 from fastrec.comparison.row import ComparisonRow, reverse
-from fastrec.report.significance import tries_all_signs
+from fastrec.exceptions import Argument, Text
+from fastrec.report.significance import correct, smallest_p_value, tries_all_signs
 from fastrec.report.tables import scales_of
+from fastrec.report.values import MAX_ROUNDS
 from fastrec.show.charts import whisker
 from fastrec.show.numbers import DASH, Gap, one_figure, p_value, percent, relative, shown_count, shown_difference
 from fastrec.show.tables import Brief, Cell, Drawn, Section, Table
@@ -22,7 +24,7 @@ __all__ = [
     "differences",
     "is_at_floor",
     "is_significant",
-    "lack_resolution",
+    "least_p_values",
     "matrices",
     "meaning_of_mark",
     "outcome",
@@ -30,6 +32,7 @@ __all__ = [
     "row_cells",
     "shown_rounds",
     "unit_of",
+    "what_helps",
 ]
 
 MAX_ROWS = 14_000  # of differences on a page, to keep it below 3 MB; rows over all users count twice
@@ -93,11 +96,20 @@ def is_at_floor(row: ComparisonRow) -> bool:
     return row.p_value <= row.p_floor < 1
 
 
-def lack_resolution(rows: Sequence[ComparisonRow], settings: Mapping[str, Any]) -> bool:
-    """Return whether no row of a table can be significant, whatever its differences are."""
-    tested = [row for row in rows if not math.isnan(row.p_value)]
-    times = len(tested) if settings["correction"] in ("holm", "bonferroni") else 1
-    return bool(tested) and min(row.p_floor for row in tested) * times > alpha(settings["level"])
+def least_p_values(rows: Sequence[ComparisonRow], settings: Mapping[str, Any]) -> list[float]:
+    """Return the smallest corrected p-value that each row of a table can have; NaN for rows without a test."""
+    return correct([math.nan if math.isnan(row.p_value) else row.p_floor for row in rows], settings["correction"])
+
+
+def what_helps(rows: Sequence[ComparisonRow], settings: Mapping[str, Any]) -> Text:
+    """Return what would let a row of a table be significant: rounds if enough can be drawn, or users, or a test."""
+    test = settings["test"]
+    floors = [smallest_p_value(test, row.users, row.users - (row.ties or 0), MAX_ROUNDS) for row in rows]
+    drawn = [row._replace(p_floor=row.p_floor and floor) for row, floor in zip(rows, floors, strict=True)]
+    is_enough = test in RESAMPLING and any(p <= alpha(settings["level"]) for p in least_p_values(drawn, settings))
+    more = Argument("n_rounds") if is_enough else "users"
+    fewer = ", or fewer rows" if min(row.p_floor for row in rows) <= alpha(settings["level"]) else ""
+    return Text("take more ", more, ", " if fewer else " or ", Argument("test", ("t",)), fewer)
 
 
 def is_significant(row: ComparisonRow, level: float) -> bool:

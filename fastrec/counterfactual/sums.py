@@ -250,7 +250,11 @@ class SlateSums:
         return Fraction(self.counts[kernels.COUNT_ROWS]), Fraction(self.counts[kernels.COUNT_SQUARES])
 
     def _mean_weight(self) -> tuple[float, float]:
-        """Return the mean weight before the clip, and its standard error over slates."""
+        """Return the mean weight before the clip, and its standard error, as if all slates of a user were alike."""
+        mean, error = self._mean_weight_of_slates()
+        return mean, error * math.sqrt(self.slates / self.units) if self.units else error
+
+    def _mean_weight_of_slates(self) -> tuple[float, float]:
         row = kernels.WEIGHT if self.clip is None else kernels.RAW
         found = self._sum(row), self._squares(row)
         if self.estimator.is_whole:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fastrec._version import __version__
+from fastrec.checks import counted
 from fastrec.counterfactual.sums import SMALLEST_WEIGHT, SlateSums
 from fastrec.exceptions import InputError, InputTypeError, shown
 from fastrec.kernels import weights as kernels
@@ -26,6 +27,7 @@ __all__ = ["PolicyEstimate", "PolicyEstimates", "estimates_of", "printed"]
 MIN_SLATES = 30  # fewer say little about their weights
 MAX_Z = 5.0  # standard errors between the mean weight and 1
 MIN_GAP = 0.01  # between the mean weight and 1
+MIN_USERS = 20
 MIN_SLATES_OF_ERROR = 20  # with fewer, 94 % of the intervals that cover less than 93 % of true values warn
 MIN_SHARE, MIN_SIZE = 0.01, 10  # of the weights, and the effective sample size, below which few weights decide
 
@@ -99,7 +101,8 @@ class PolicyEstimate(PolicyResult):
     weights : the number of weights: one per row; for sips and snsips one per slate.
     effective_sample_size : (sum of w)^2 / sum of w^2, of the weights in use: so many equal weights would say as much.
     mean_weight, max_weight : the mean and the largest of the weights before a clip. The mean must be near 1.
-    mean_weight_error : standard error of the mean weight over slates.
+    mean_weight_error : standard error of the mean weight over slates; with users times the root of slates per user, as
+        if all slates of a user were alike.
     clip, clipped : the largest weight, and the number of rows whose weight it cut.
     baseline : the `PolicyEstimate` of ``baseline_pscore``; None without.
     difference : the value less that of the baseline, an `Estimate` with an error of its own; None without.
@@ -303,7 +306,13 @@ def _doubts(found: PolicyEstimate, effective_slates: float) -> list[str]:
                 f"{found.estimator}: no {unit[:-1]} differs between the policies: no interval of the difference"
             )
     if found._sums.has_vanished:  # noqa: SLF001
-        return [f"{found.estimator}: all weights are below {SMALLEST_WEIGHT:g}: too small to be squared, for errors"]
+        return [
+            *lines,
+            f"{found.estimator}: all weights are below {SMALLEST_WEIGHT:g}: too small to be squared, for errors",
+        ]
+    if found.users is not None and found.users < MIN_USERS:
+        few = "only one user" if found.users == 1 else f"fewer than {MIN_USERS} users: the interval may be too narrow"
+        lines.append(f"{found.estimator}: {few}")
     if found.slates < MIN_SLATES:
         return lines
     gap, margin = found.mean_weight - 1, MAX_Z * found.mean_weight_error
@@ -399,7 +408,7 @@ def _notes(results: Sequence[PolicyEstimate]) -> list[str]:
     per = "slate"
     if per_row:
         per = "row" if len(per_row) == len(results) else f"slate, those of {', '.join(per_row)} per row"
-    users = "" if first.users is None else f"{shown_count(first.users)} users, "
+    users = "" if first.users is None else f"{counted(first.users, 'user')}, "
     lines = [f"{users}{shown_count(first.slates)} slates, {shown_count(first.rows)} rows; values are per {per}"]
     if first.empty_slates:
         lines.append(f"slates without rows, which earn 0: {shown_count(first.empty_slates)}")

@@ -34,10 +34,12 @@ from fastrec.report.estimates import Estimate, IntervalKind
 __all__ = ["EffectSums", "GroupSums", "SegmentSums", "State"]
 
 Array = np.ndarray[Any, Any]
-NO_VARIANCE = 2.0**-24  # of the mean: what the rounding of weighted squares may leave of the error of equal values
+NO_VARIANCE = 2.0**-24  # of the mean: what the rounding of squares may leave of the error of equal values
+EQUAL = 2**45  # weights are equal if the effective number of users is theirs but for a part of this
 FEW_USERS = 20  # with a value other than the most frequent one
 FEW_ROWS = 10  # of a class
-FEW_OTHER_VALUES = "few users with a hit: the interval may be too narrow"
+FEW_HITS = "few users with a hit: the interval may be too narrow"
+FEW_VALUES = f"fewer than {FEW_USERS} users have another value than most: the interval may be too narrow"
 
 
 class EffectSums:
@@ -298,7 +300,8 @@ class GroupSums(NamedTuple):
             return Estimate(math.nan, math.nan, n + int(counts[op.N_NAN]))
         if value.combined is not None:
             of_geometric: IntervalKind = "student" if value.call.mean is None else "log"
-            return Estimate(*self._combined(value, n), n, self._degrees(value, n), of_geometric)
+            mean, error = self._combined(value, n)
+            return Estimate(mean, _without_noise(error, mean), n, self._degrees(value, n), of_geometric)
         return self._mean(value, n)
 
     def _mean(self, value: Value, n: int) -> Estimate:
@@ -320,15 +323,19 @@ class GroupSums(NamedTuple):
         The sums are exact numbers, times a unit.
         """
         low, high = (-math.inf, math.inf) if self.plan.is_estimated else value.call.metric.limits
-        have_equal_weights = sums[0] * sums[0] == n * unit * sums[1]
+        # the squares of weights are rounded
+        have_equal_weights = (n * unit * sums[1] - sums[0] * sums[0]) * EQUAL <= sums[0] * sums[0]
         kind: IntervalKind = "student"
         if low >= 0 and high <= 1 and have_equal_weights and sums[3] == sums[4]:  # v = v^2
             kind = "wilson"
-        elif error <= NO_VARIANCE * abs(mean):
+        elif _without_noise(error, mean) == 0:
             kind = "one value"
         is_doubtful = kind == "student" and n > 1 and _users_in_effect(sums, unit, high) < FEW_USERS
-        note = FEW_OTHER_VALUES if is_doubtful else ""
+        note = self._note_of_few(value) if is_doubtful else ""
         return Estimate(mean, error, n, self._degrees(value, n), kind, note=note)
+
+    def _note_of_few(self, value: Value) -> str:
+        return FEW_HITS if "truth" in self.plan.reads[value.call.text] else FEW_VALUES
 
     def _degrees(self, value: Value, n: int) -> float:
         """Return the degrees of freedom of an error over n users; with weights n is their effective number."""
@@ -380,12 +387,12 @@ class GroupSums(NamedTuple):
         for i, j in itertools.combinations_with_replacement(range(size), 2):
             product = self._sum(at[i], 1) if i == j else self._sum(pairs[i, j])
             covariance[i][j] = covariance[j][i] = (product - n * means[i] * means[j]) * scale
-        error = combined_error(ratio.function, means, covariance)
+        error = _without_noise(combined_error(ratio.function, means, covariance), mean)
         if ratio.is_mean:  # its sums are those of w v, w and w^2 v
             sums = tuple(self._sum(*of) for of in ((at[1],), (at[1], 1), (at[0],), (at[2],), (at[0], 1)))
             return self._of_mean(value, n, mean, error, sums)
-        note = FEW_OTHER_VALUES if kish_size(self._sum(at[0]), self._sum(at[0], 1)) < FEW_USERS else ""
-        return Estimate(mean, error, n, self._degrees(value, n), note=note)
+        is_doubtful = error > 0 and kish_size(self._sum(at[0]), self._sum(at[0], 1)) < FEW_USERS
+        return Estimate(mean, error, n, self._degrees(value, n), note=self._note_of_few(value) if is_doubtful else "")
 
     def slopes(self, value: Value) -> tuple[float, list[float], list[float]] | None:
         """Return a ratio, the means of its sums over the users who count, and its slopes in them; None without any."""
@@ -434,6 +441,11 @@ class GroupSums(NamedTuple):
             centred = product - means[i] * cross[j] - means[j] * cross[i] + means[i] * means[j] * squares
             spread[i][j] = spread[j][i] = centred
         return spread
+
+
+def _without_noise(error: float, mean: float) -> float:
+    """Return an error, or 0 for what rounding of squares may leave of the error of equal values."""
+    return 0.0 if error <= NO_VARIANCE * abs(mean) else error
 
 
 def _users_in_effect(sums: tuple[Any, ...], unit: int, high: float) -> float:

@@ -12,8 +12,6 @@ from fastrec.metrics.declaration import Call
 from fastrec.metrics.recipes import RECIPES
 from fastrec.report.estimates import Estimate
 
-__all__ = ["tool_rules", "values_by_metric", "warnings_of_tool"]
-
 Array = np.ndarray[Any, Any]
 
 

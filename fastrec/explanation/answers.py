@@ -165,8 +165,8 @@ class Numbers:
             warnings.simplefilter("ignore", FastrecWarning)
             try:
                 report = self._evaluate(metrics=[name], like=tool, per_user=self._per_user, **self._options)
-            except (InputError, InputTypeError) as error:
-                return ByRules(error, {})
+            except (InputError, InputTypeError) as error:  # a tool that orders by score may refuse ties
+                return ByRules(error, {"ordered_by": "score"} if of_ranks and recipe.ordered_by == "score" else {})
         self.warnings += tuple(line for line in report.warnings if line not in self.warnings)
         (metric,) = report
         values = report.per_user[metric] if self._per_user else np.empty(0)

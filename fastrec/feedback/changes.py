@@ -54,8 +54,9 @@ def _change(before: Measured, after: Measured, column: str, pairs: tuple[Array, 
     here, there = first[pairs[0]], second[pairs[1]]
     if name in OF_USERS:
         return mean_of(there - here)
-    difference = after.levels[column].mean - before.levels[column].mean
-    return _with_error(difference, before.levels[column], after.levels[column], here, there)
+    (low, high), difference = before.levels[column].range, after.levels[column].mean - before.levels[column].mean
+    found = _with_error(difference, before.levels[column], after.levels[column], here, there)
+    return found._replace(range=(low - high, high - low))
 
 
 def _with_error(difference: float, before: Estimate, after: Estimate, here: Array, there: Array) -> Estimate:

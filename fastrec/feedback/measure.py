@@ -182,8 +182,10 @@ def _amplify(
     for name, share in zip(names, past.tolist(), strict=True):
         source, target = (f"{what}({column}={name})@{k}" for what in ("share", "amplification"))
         factor = 1 / share if share else math.nan
-        mean, std_error, users = levels[source][:3]
-        levels[target] = Estimate(mean * factor, std_error * factor, users)
+        own = levels[source]
+        ends = own.range[0] * factor, own.range[1] * factor
+        made = own._replace(mean=own.mean * factor, std_error=own.std_error * factor, range=ends)
+        levels[target] = made._replace(kind="student") if own.kind == "wilson" else made
         values[target] = values[source] * factor
 
 

@@ -15,8 +15,6 @@ from fastrec.inputs.rows import Rows
 from fastrec.kernels.row_digests import HashedColumn, hash_bits
 from fastrec.runtime.launch import Kernel, launch_tasks
 
-__all__ = ["NO_ROWS", "Digest", "add_digests", "digest_of_rows", "digest_of_truth", "read_digest"]
-
 Array = np.ndarray[Any, Any]
 VERSION = 1  # of the hash
 STEPS_PER_ROW, STEPS_PER_STRING = 16, 32
@@ -102,6 +100,9 @@ def _digest(
     users, kind_of_users = NOBODY, None
     if user_ids is not None and user_ids.dtype == np.int64:
         users, kind_of_users = HashedColumn(read_only(user_ids), NO_HASHES), "integers"
+    elif user_ids is not None and user_ids.dtype.kind == "U":
+        users = HashedColumn(read_only(np.arange(len(user_ids))), _hash_strings(user_ids.tolist(), n_threads))
+        kind_of_users = "strings"
     elif user_ids is not None:
         ids = user_ids.tolist()
         texts = list(map(_text_of_id, ids))

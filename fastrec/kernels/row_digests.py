@@ -1,7 +1,7 @@
 """Hashes of rows to 128 bits, and their sums, which no order of rows or users changes.
 
 A hash is two numbers of 64 bits, and a sum of hashes their two sums modulo 2^64. The sum over the rows of a user is
-hashed with the id of the user, so that a row costs two multiplications, or none.
+hashed with the id of the user, so that a row costs two multiplications, and one more with a number or a place.
 """
 
 from __future__ import annotations
@@ -68,15 +68,18 @@ def sum_hashes(items, first, last):
 
 @helper
 def sum_hashes_in_order(items, first, last):
-    """Return the sums of the hashes of the items in some rows, and that of items with their places."""
-    low, high, placed, place = np.uint64(0), np.uint64(0), np.uint64(0), np.uint64(0)
+    """Return the sums of the hashes of the items in some rows, and those of items with their places."""
+    low, high, placed_low, placed_high = np.uint64(0), np.uint64(0), np.uint64(0), np.uint64(0)
+    place = np.uint64(0)
     for row in range(first, last):
         row_low, row_high = hash_cell(items, np.uint64(row))
         low += row_low
         high += row_high
         place += np.uint64(HIGH)
-        placed += row_low ^ place
-    return low, high, placed
+        word = mixed(row_low ^ place)
+        placed_low += word
+        placed_high += (word >> np.uint64(31)) ^ row_high
+    return low, high, placed_low, placed_high
 
 
 @helper
@@ -87,7 +90,7 @@ def sum_hashes_with_numbers(items, numbers, first, last):
         row_low, row_high = hash_cell(items, np.uint64(row))
         word = mixed(row_high ^ np.float64(numbers[np.uint64(row)] + 0.0).view(np.uint64))
         low += word
-        high += (word << np.uint64(17)) ^ row_low
+        high += (word >> np.uint64(31)) ^ row_low
     return low, high
 
 
@@ -106,9 +109,9 @@ def add_hashes(users, indptr, items, numbers, in_order, sums, edges, at):
         if len(users.codes):
             user_low, user_high = hash_cell(users, np.uint64(user))
         if in_order:
-            low, high, placed = sum_hashes_in_order(items, first, last)
-            placed, placed_high = hash_sum(placed, placed, user_low, user_high)
-            own[4] += placed
+            low, high, placed_low, placed_high = sum_hashes_in_order(items, first, last)
+            placed_low, placed_high = hash_sum(placed_low, placed_high, user_low, user_high)
+            own[4] += placed_low
             own[5] += placed_high
         else:
             low, high = sum_hashes(items, first, last)

@@ -10,19 +10,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = [
-    "NO_ERROR",
-    "RowError",
-    "kish_size",
-    "normal_quantile",
-    "one_value_interval",
-    "quantile_of_p_value",
-    "student_p_value",
-    "student_quantile",
-    "welch_degrees",
-    "wilson",
-]
-
 Array = np.ndarray[Any, Any]
 SMALLEST = 1e-300  # in place of 0 in a continued fraction
 MAX_STEPS = 10_000  # of one: it takes about the square root of the degrees
@@ -131,7 +118,8 @@ def welch_degrees(first: float, degrees: float, second: float, other_degrees: fl
     if not first + second > 0:
         return float(min(degrees, other_degrees))
     share = first / (first + second)  # squares of the variances themselves might vanish
-    return 1 / (share * share / degrees + (1 - share) ** 2 / other_degrees)
+    total = share * share / degrees + (1 - share) ** 2 / other_degrees
+    return 1 / total if total else math.inf
 
 
 def one_value_interval(value: float, n: float, limits: tuple[float, float], level: float) -> tuple[float, float]:
@@ -153,7 +141,7 @@ def wilson(successes: Array, trials: Array, level: float) -> tuple[Array, Array]
         share = successes / trials
         middle = (share + z * z / (2 * trials)) / (1 + z * z / trials)
         half = z / (1 + z * z / trials) * np.sqrt(share * (1 - share) / trials + z * z / (4.0 * trials * trials))
-    low, high = middle - half, middle + half
+    low, high = np.maximum(middle - half, 0.0), np.minimum(middle + half, 1.0)
     low[successes == 0] = np.where(trials[successes == 0] > 0, 0.0, math.nan)  # exactly, without rounding
     high[successes == trials] = np.where(trials[successes == trials] > 0, 1.0, math.nan)
     return low, high

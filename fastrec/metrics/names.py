@@ -10,8 +10,6 @@ from fastrec.metrics.declaration import DECLARED, ROWS, Changes, Family, Metric,
 from fastrec.metrics.plan import Asked, make_plan
 from fastrec.metrics.recipes import RECIPES
 
-__all__ = ["meaning_of", "names_for"]
-
 USUAL = {  # usual names that are of no tool with a recipe
     "rows": {
         "average_precision": "ap pr_auc auc_pr auprc area_under_pr_curve",

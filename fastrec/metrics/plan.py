@@ -87,14 +87,11 @@ class Value:
         return self.over is not None and self.over.influence is not None
 
     @property
-    def is_plain(self) -> bool:
-        """Whether the mean is the (weighted) mean of the values of counted users."""
-        return self.combined is None and self.ratio is None and self.over is None
-
-    @property
     def is_mean_of_users(self) -> bool:
         """Whether the metric declares its mean as the mean over users with equal weights."""
-        return self.is_plain or self.has_effects or (self.ratio is not None and self.ratio.is_mean)
+        if self.ratio is not None:
+            return self.ratio.is_mean
+        return self.has_effects if self.over is not None else self.combined is None
 
 
 @dataclass(frozen=True)

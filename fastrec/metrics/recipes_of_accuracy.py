@@ -435,7 +435,7 @@ LIBRARIES = (
             "mcc": "it is not 0 if all rows are of one class",
             "fall_out": "users with relevant rows only count as 1",
         },
-        notes=("the order of equal scores is undefined there: they are an error here, except in ndcg and gauc",),
+        notes=("the order of equal scores is undefined there: an error here, except in ndcg and gauc of scored rows",),
         notes_of={
             "recall": "only scored rows exist: a relevant item outside the list does not count against recall",
             "precision recall mrr map": _NO_HITS,

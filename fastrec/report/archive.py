@@ -16,16 +16,6 @@ from fastrec.exceptions import InputError, shown
 from fastrec.inputs.packed import pack_ids, unpack_ids
 from fastrec.show.json import dump_json
 
-__all__ = [
-    "holds",
-    "pack_integers",
-    "pack_labels",
-    "read_archive",
-    "unpack_integers",
-    "unpack_labels",
-    "write_archive",
-]
-
 Array = np.ndarray[Any, Any]
 HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 CHECKSUM = "checksum"  # of all other members: a file that was changed since is refused
@@ -128,11 +118,11 @@ def unpack_integers(arrays: Mapping[str, Array], shape: tuple[int, ...]) -> Arra
 
 def _checksum(members: Mapping[str, Array]) -> Array:
     """Return a hash of names, types, shapes and contents. It finds damage and edits; it is no seal against forgery."""
-    found = hashlib.blake2b(digest_size=32)
+    checksum = hashlib.blake2b(digest_size=32)
     for name, array in sorted(members.items()):
-        found.update(repr((name, array.dtype.str, array.shape)).encode())
-        found.update(array.tobytes())
-    return np.frombuffer(found.digest(), np.uint8)
+        checksum.update(repr((name, array.dtype.str, array.shape)).encode())
+        checksum.update(array.tobytes())
+    return np.frombuffer(checksum.digest(), np.uint8)
 
 
 def _as_bytes(value: object) -> Array:

@@ -43,11 +43,12 @@ def findings(report: ReportValues) -> list[str]:
 
 
 def _of_groups(report: ReportValues, name: str) -> Iterator[str]:
-    """Yield a sentence per grouping of users on its groups with the highest and the lowest mean."""
+    """Yield a sentence per grouping of users on its groups of several users with the highest and the lowest mean."""
     for grouping, by_label in report.groups.items():
         if grouping in report.row_groupings:
             continue  # users are in several segments, so their means are no comparison
-        means = {str(label): own[name].mean for label, own in by_label.items() if math.isfinite(own[name].mean)}
+        means = {str(label): own[name].mean for label, own in by_label.items() if own[name].users > 1}
+        means = {label: mean for label, mean in means.items() if math.isfinite(mean)}
         if len(set(means.values())) > 1:
             low, high = (pick(means, key=means.__getitem__) for pick in (min, max))
             ends = f"highest for {high} ({one_figure(means[high])}) and lowest for {low} ({one_figure(means[low])})"

@@ -11,15 +11,6 @@ from fastrec.metrics.calls import parse
 from fastrec.metrics.declaration import Call
 from fastrec.metrics.plan import Asked, Plan, Value, make_plan
 
-__all__ = [
-    "NAN_POLICIES",
-    "known_calls",
-    "reading_size",
-    "sides_of_settings",
-    "values_of_settings",
-    "with_effects_of_settings",
-]
-
 NAN_POLICIES = ("no_truth", "no_recs", "no_history", "one_class")  # policies on users that can make a mean NaN
 
 

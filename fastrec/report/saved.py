@@ -13,19 +13,6 @@ from fastrec.exceptions import Argument, InputError, Text
 from fastrec.report.estimates import Effects, Estimate, GroupEstimate
 from fastrec.report.plain import number_of
 
-__all__ = [
-    "PREFIX",
-    "SCHEMA",
-    "datum_of",
-    "estimate_of",
-    "group_estimates_of",
-    "pack_warnings",
-    "unpack_effects",
-    "unpack_values",
-    "unpack_warnings",
-]
-
-
 SCHEMA = 1
 PREFIX = re.compile(r"(?:[A-Za-z_][\w.-]*(?:/[A-Za-z0-9_][\w.-]*)*/?)?", re.ASCII)
 

@@ -118,7 +118,8 @@ def run_test(
         return Weighed(low, high, p_value, _std_error(differences), floor)
     found = student_test(float(differences.mean()), _std_error(differences), len(differences), level, width)
     if test == "wilcoxon":
-        p_value = float(require("scipy.stats", "stats", what="test='wilcoxon'").wilcoxon(differences).pvalue)
+        wilcoxon = require("scipy.stats", "stats", what="test='wilcoxon'").wilcoxon
+        p_value, floor = (float(wilcoxon(own).pvalue) for own in (differences, np.abs(differences)))
     elif test == "randomization":
         p_value = _randomization(_whole(differences, magnitude)[0], n_rounds, seed, n_threads)
     else:
@@ -147,21 +148,29 @@ def smallest_p_value(test: str, n: int, n_differ: int, n_rounds: int) -> float:
 
 
 def student_test(difference: float, std_error: float, n: int, level: float, width: float = math.inf) -> Weighed:
-    """Test whether a difference with the standard error of n users is 0, two-sided, by Student's distribution."""
+    """Test whether a difference with the standard error of n users is 0, two-sided, by Student's distribution.
+
+    Without variance the p-value is 0 or 1, and the interval that of equal values.
+    """
     if math.isnan(difference) or math.isnan(std_error) or n < 2:
         return UNKNOWN
+    if std_error == 0:
+        ends = one_value_interval(difference, n, (-width, width), level)
+        return Weighed(*ends, float(difference == 0), 0.0)
     margin = student_quantile(level, n - 1) * std_error
     low, high = max(difference - margin, -width), min(difference + margin, width)
-    if std_error == 0:
-        low, high = one_value_interval(difference, n, (-width, width), level)
-    statistic = abs(difference) / std_error if std_error else math.inf if difference else 0.0
-    return Weighed(low, high, student_p_value(statistic, n - 1), std_error)
+    return Weighed(low, high, student_p_value(difference / std_error, n - 1), std_error)
 
 
 def detectable_difference(std_error: float, n: int, alpha: float, power: float) -> float:
-    """Return the smallest true difference that a two-sided test of n users at a level alpha finds with this chance."""
-    if n < 2:
+    """Return the smallest true difference that a two-sided test of n users at a level alpha finds with this chance.
+
+    NaN if no difference between two users is known, as without variance; 0 for a power that chance alone gives.
+    """
+    if n < 2 or std_error == 0:
         return math.nan
+    if power <= alpha / 2:
+        return 0.0
     of_power = math.copysign(quantile_of_p_value(2 * min(power, 1 - power), n - 1), power - 0.5)
     return (quantile_of_p_value(alpha, n - 1) + of_power) * std_error
 

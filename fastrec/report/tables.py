@@ -37,6 +37,7 @@ __all__ = [
     "estimated",
     "group_tables",
     "in_several",
+    "lines_of_notes",
     "notes_on_data",
     "order_of_lists",
     "scales_of",
@@ -46,6 +47,7 @@ __all__ = [
 Array = np.ndarray[Any, Any]
 Row = Mapping[str, Any]  # of `Report.to_rows`
 BINS = 20
+MAX_NAMED = 6  # rows in a note
 HEAD = ["metric", "mean", "95 % interval", "users"]
 FEW_USERS = "too few users are counted in the group or outside"
 OF_GROUPS = [*HEAD, "difference to the rest", "its 95 % interval"]
@@ -130,7 +132,8 @@ def group_tables(report: ReportValues) -> list[Table]:
         if grouping in report.row_groupings:  # the users of a segment are among those of others
             head = HEAD if report.users["total"] else HEAD[:-1]
             cells, notes = [row[: 1 + len(head)] for row in cells], in_several(report, [grouping])
-        tables.append(Table(f"By {grouping}", [grouping, *head], cells, 2, notes))
+        doubts = ((one.note, f"{name} of {label}") for label, own in by_label.items() for name, one in own.items())
+        tables.append(Table(f"By {grouping}", [grouping, *head], cells, 2, [*notes, *lines_of_notes(doubts)]))
     return tables
 
 
@@ -299,11 +302,20 @@ def order_of_lists(data: Mapping[str, int | float]) -> list[str]:
 
 def about_intervals(report: ReportValues) -> list[str]:
     """Return lines on the intervals of a report: what they take as independent, why some are missing, and notes."""
-    names: dict[str, list[str]] = {}
-    for name, one in report.estimates.items():
-        names.setdefault(one.note, []).append(name)
-    notes = [f"{', '.join(own)}: {note}" for note, own in names.items() if note]
+    notes = lines_of_notes((one.note, name) for name, one in report.estimates.items())
     return [*_units_of_intervals(report), *_why_no_interval(report), *notes]
+
+
+def lines_of_notes(pairs: Iterable[tuple[str, str]]) -> list[str]:
+    """Return a line per note, from pairs of a note, which may be empty, and the name of a row."""
+    names: dict[str, list[str]] = {}
+    for note, name in pairs:
+        names.setdefault(note, []).append(name)
+    return [
+        f"{', '.join(own[:MAX_NAMED])}{' and others' if len(own) > MAX_NAMED else ''}: {note}"
+        for note, own in names.items()
+        if note
+    ]
 
 
 def _why_no_interval(report: ReportValues) -> list[str]:

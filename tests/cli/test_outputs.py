@@ -304,7 +304,7 @@ def test_saved_reports_are_compared():
     gate = ("compare", "a=a.fastrec", "b=b.fastrec", "--baseline", "a", "--fail-if-worse")
     of_few = run(*gate, "mrr")
     assert of_few.exit_code == 2
-    assert "--fail-if-worse mrr cannot fail: its p-value is at least 0.5 with 3 users; take more" in of_few.stderr
+    assert "--fail-if-worse mrr cannot fail: its p-value is at least" in of_few.stderr
     assert run(*gate, "mrr", "--test", "t").exit_code == 0
     assert_fails("'hits' is not in this report", *gate, "hits")
     assert_fails("a.fastrec: 'map' is not in this report", "compare", "a=a.fastrec", "b=b.csv", *files[:2], "-m", "map")

@@ -60,7 +60,7 @@ def test_a_family_without_resolution_is_said(n: int, n_systems: int, correction:
     assert bool(found.warnings) == (floor * times > 0.05) == bool(recwarn)
     if found.warnings:
         assert found.warnings[-1].startswith("no row can be significant: ")
-        help_ = "take more users or test='t'" if n_systems == 2 else "take more users, test='t', or fewer rows"
+        help_ = "take more users or test='t'" if floor > 0.05 else "take more users, test='t', or fewer rows"
         assert help_ in found.warnings[-1]
 
 
@@ -110,5 +110,45 @@ def test_headlines_count_metrics_of_accuracy_that_were_tested_and_name_lost_segm
     assert words.startswith("s1 beats s0 on ndcg@5, but is worse for new users: ")
     (words,) = findings([novelty, row._replace(verdict="not clear")], {}, "s0", {})
     assert words.startswith("No clear difference between s1 and s0 on ndcg@5: ")
+    (words,) = findings([row._replace(verdict="worse")], {"plan": [lost]}, "s0", {})
+    assert words.startswith("s1 is worse than s0 on ndcg@5: ")
+    (words,) = findings([row], {"plan": [lost._replace(group="(none)")]}, "s0", {})
+    assert "but is worse for unlabelled users" in words
+    second = row._replace(system="s2", verdict="worse", baseline="s1")
+    more = [row, row._replace(system="s2", verdict="not clear"), second]
+    means = {"s0": 0.1, "s1": 0.9, "s2": 0.2}
+    estimates = {name: {"ndcg@5": fastrec.Estimate(mean, 0.1, 30)} for name, mean in means.items()}
+    words = findings(more, {"plan": [lost]}, None, estimates)[0]
+    assert "s1 beats both others on ndcg@5" in words and words.endswith("but is worse than another for new users")
     (words,) = findings([novelty], {"plan": [novelty._replace(verdict="worse", group="new")]}, "s0", {})
     assert words.startswith("s1 against s0, no metric of accuracy; novelty@5 ")
+
+
+def test_equal_differences_have_a_note_with_the_p_value_of_student() -> None:
+    reports = {
+        name: fastrec.evaluate([own] * 3, [[5]] * 3, "mrr", per_user=True) for name, own in (("a", [5]), ("b", [8, 5]))
+    }
+    row = fastrec.compare(reports, test="t").rows[0]
+    assert (row.difference, row.p_value) == (-0.5, 0) and row.low < 0 < row.high and math.isnan(row.detectable)
+    assert row.note == "all users differ by the same amount: the p-value takes it for certain, the interval does not"
+    assert fastrec.compare(reports).rows[0].note == ""
+
+
+def test_the_smallest_p_value_of_wilcoxon_is_that_of_its_distribution() -> None:
+    """With ties SciPy takes the normal distribution, which goes below 2 / 2^5."""
+    lists = {"a": [[1]] * 30, "b": [[9, 1]] * 5 + [[1]] * 25}
+    reports = {name: fastrec.evaluate(own, [[1]] * 30, "mrr", per_user=True) for name, own in lists.items()}
+    found = fastrec.compare(reports, test="wilcoxon")
+    assert found.rows[0].p_value == found.rows[0].p_floor < 2 / 2**5 and not found.warnings
+    weak = fastrec.compare(reports, test="t", power=1e-300)
+    assert weak.rows[0].detectable == 0
+
+
+def test_a_row_in_which_no_user_differs_silences_no_warning() -> None:
+    lists = {"a": [[5]] * 10, "b": [[5]] * 6 + [[8, 5]] * 4}
+    reports = {
+        name: fastrec.evaluate(own, [[5]] * 10, ["mrr", "hit_rate"], per_user=True) for name, own in lists.items()
+    }
+    with pytest.warns(fastrec.FastrecWarning, match="no row can be significant.* at least 0.125, "):
+        equal, few = fastrec.compare(reports, metrics=["hit_rate", "mrr"]).rows
+    assert equal.note == "no user differs" and few.note.startswith("fewer than 20 users differ: the interval may be")

@@ -234,3 +234,16 @@ def test_intervals_with_heavy_weights_cover_or_warn() -> None:
                 held[name].append((low <= rows * quality @ new <= high, bool(one.warnings)))
         missed += [1 - np.mean([warns for _, warns in own]) for own in held.values() if np.mean(own, axis=0)[0] < 0.93]
     assert len(missed) > 30 and np.mean(missed) < 0.1, missed
+
+
+def test_few_users_warn_and_the_mean_weight_of_alike_slates_does_not() -> None:
+    """One action a user: the error of the mean weight over slates would be a seventh of that over users."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        logged, new, shown = rng.uniform(0.1, 0.9, 40), rng.uniform(0.1, 0.9, 40), rng.random(40)
+        logged, new = (np.where(shown < logged, own, 1 - own) for own in (logged, new))
+        users = np.repeat(np.arange(40), 50)
+        found = fastrec.policy_value(rng.random(2000), logged[users], new[users], user_ids=users)
+        assert not any("mean weight" in line for line in found.warnings)
+    few = fastrec.policy_value([0.0, 1, 1], [0.5] * 3, [0.4, 0.5, 0.6], user_ids=[1, 2, 3])
+    assert few.warnings == ("iips: fewer than 20 users: the interval may be too narrow",)

@@ -15,6 +15,7 @@ from support.interval_oracle import mean_interval, one_value, student, wilson
 pytestmark = pytest.mark.filterwarnings("ignore:no truth item is in its user's list")
 METRIC = "brier(average=user)"  # from 0 to 1
 NO_HITS = "few users with a hit: the interval may be too narrow"
+FEW_VALUES = "fewer than 20 users have another value than most: the interval may be too narrow"
 DRAWS = 10_000
 DRAW = np.random.default_rng(0)
 SPREAD = DRAW.beta(0.5, 0.5, 100)
@@ -91,9 +92,24 @@ def test_an_area_has_the_degrees_of_satterthwaite(n_positives: int, note: str) -
     assert one.note == (f"{note}the interval may be too narrow" if note else "")
 
 
+@pytest.mark.parametrize("weight", [1, 0.1, 0.3, 3.3, 1e-3])
+def test_rounding_is_neither_variance_nor_other_weights(weight: float) -> None:
+    """Squares are rounded to 53 bits, so their sums leave an error of 1e-9 where all users are equal."""
+    pointers, weights = np.arange(0, 21, 2), [weight] * 10
+    metrics = ["mae", "log_loss", "normalized_entropy", "mse"]
+    rows = fastrec.evaluate_scores([1, 0] * 10, [0.9, 0.1] * 10, pointers, metrics, user_weight=weights)
+    means = ["f1(average=means)@3", "recall(average=pooled)@3", "map(mean=geometric)"]
+    lists = fastrec.evaluate([[1, 2, 3]] * 10, [[1, 7, 8]] * 10, means, user_weight=weights)
+    for one in (*rows.estimates.values(), *lists.estimates.values()):
+        assert (one.std_error, one.note) == (0, "") and math.isnan(one.interval()[0])
+    hits = fastrec.evaluate([[1]] * 5, [[1]] * 3 + [[2]] * 2, "hit_rate", user_weight=weights[:5])
+    assert hits.interval("hit_rate") == pytest.approx((0.2307242813, 0.8823792257), abs=1e-9)
+
+
 def test_notes_and_reasons() -> None:
     zeros = estimate_of([0.5] * 3 + [0] * 27)
-    assert zeros.note == NO_HITS and estimate_of(1 - np.array([0.5] * 3 + [0] * 27)).note == NO_HITS
+    assert zeros.note == FEW_VALUES and estimate_of(1 - np.array([0.5] * 3 + [0] * 27)).note == FEW_VALUES
+    assert fastrec.evaluate([[8, 5]] * 3 + [[8]] * 27, [[5]] * 30, "mrr").estimates["mrr"].note == NO_HITS
     assert [estimate_of(own).note for own in (SPREAD, [1] * 3 + [0] * 27, [0.5] * 30)] == ["", "", ""]
     equal = fastrec.evaluate([[1], [2]], [[1], [2]], "dcg@1")
     separate = fastrec.evaluate_scores([0, 0, 1, 1], [0.1, 0.2, 0.3, 0.4], metrics="auc")

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -51,6 +52,7 @@ from rich.console import Console
 
 from fastrec.cli.draw import draw_report
 from fastrec.files import text
+from fastrec.report.archive import CHECKSUM, _checksum
 from fuzz.calls import Draw, Finding, one_in
 
 FOLDER = Path(tempfile.mkdtemp(prefix="fuzz-readers-"))
@@ -89,7 +91,16 @@ def of_members(whole: bytes, read: Callable[[bytes], Any]) -> Target:
     def replaced(data: bytes) -> Any:
         if not data:
             return None
-        return read(zipped(members | {names[data[0] % len(names)]: data[1:]}))
+        changed = members | {names[data[0] % len(names)]: data[1:]}
+        try:
+            arrays = {name.removesuffix(".npy"): np.load(io.BytesIO(own)) for name, own in changed.items()}
+        except Exception:  # noqa: BLE001 - no array, in any way: that is found before the checksum
+            return read(zipped(changed))
+        del arrays[CHECKSUM]
+        np.save(stream := io.BytesIO(), _checksum(arrays))
+        with contextlib.suppress(Exception):  # forged numbers may raise anything, but must not end the process
+            return read(zipped(changed | {f"{CHECKSUM}.npy": stream.getvalue()}))
+        return None
 
     return Target(replaced, [bytes([at]) + members[name] for at, name in enumerate(names)])
 
