@@ -39,7 +39,7 @@ EQUAL = 2**45  # weights are equal if the effective number of users is theirs bu
 FEW_USERS = 20  # with a value other than the most frequent one
 FEW_ROWS = 10  # of a class
 FEW_HITS = "few users with a hit: the interval may be too narrow"
-FEW_VALUES = f"fewer than {FEW_USERS} users have another value than most: the interval may be too narrow"
+FEW_VALUES = "few users differ: the interval may be too narrow"
 
 
 class EffectSums:
