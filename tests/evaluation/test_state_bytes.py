@@ -377,16 +377,6 @@ def test_a_batch_with_a_user_without_a_label_says_so_where_labels_are_integers()
     assert [*whole.result().groups["plan"]] == [7, 8]
 
 
-@pytest.mark.parametrize("gains", [[5e-324], [5e-324, 1e300], [1e-320, 1e-310, 2e-308], [1e-323] * 1000])
-def test_sums_of_the_smallest_doubles_are_read(gains: list[float]) -> None:
-    """Their squares were rounded to 0, so that the sums looked like those of no users."""
-    evaluator = fastrec.Evaluator("cg", min_gain="any", per_user=True)
-    groups = np.arange(len(gains)) % 3
-    evaluator.update([[1]] * len(gains), [{1: gain} for gain in gains], groups=groups)
-    again = fastrec.Evaluator.from_bytes(evaluator.to_bytes())
-    assert again.result().to_dict() == evaluator.result().to_dict()
-
-
 def test_an_update_looks_at_the_labels_of_its_own_users_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """However many labels are known, only new ones become strings."""
     made: list[Any] = []
