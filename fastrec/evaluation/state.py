@@ -34,7 +34,7 @@ from fastrec.report.estimates import Estimate, IntervalKind
 __all__ = ["EffectSums", "GroupSums", "SegmentSums", "State"]
 
 Array = np.ndarray[Any, Any]
-NO_VARIANCE = 2.0**-24  # of the mean: what the rounding of squares may leave of the error of equal values
+NO_VARIANCE = 2.0**-24  # of the mean: what the rounding of squares may leave of the deviation of equal values
 EQUAL = 2**45  # weights are equal if the effective number of users is theirs but for a part of this
 FEW_USERS = 20  # with a value other than the most frequent one
 FEW_ROWS = 10  # of a class
@@ -300,8 +300,8 @@ class GroupSums(NamedTuple):
             return Estimate(math.nan, math.nan, n + int(counts[op.N_NAN]))
         if value.combined is not None:
             of_geometric: IntervalKind = "student" if value.call.mean is None else "log"
-            mean, error = self._combined(value, n)
-            return Estimate(mean, _without_noise(error, mean), n, self._degrees(value, n), of_geometric)
+            (mean, error), degrees = self._combined(value, n), self._degrees(value, n)
+            return Estimate(mean, _without_noise(error, mean, degrees), n, degrees, of_geometric)
         return self._mean(value, n)
 
     def _mean(self, value: Value, n: int) -> Estimate:
@@ -328,7 +328,7 @@ class GroupSums(NamedTuple):
         kind: IntervalKind = "student"
         if low >= 0 and high <= 1 and have_equal_weights and sums[3] == sums[4]:  # v = v^2
             kind = "wilson"
-        elif _without_noise(error, mean) == 0:
+        elif _without_noise(error, mean, self._degrees(value, n)) == 0:
             kind = "one value"
         is_doubtful = kind == "student" and n > 1 and _users_in_effect(sums, unit, high) < FEW_USERS
         note = self._note_of_few(value) if is_doubtful else ""
@@ -387,12 +387,13 @@ class GroupSums(NamedTuple):
         for i, j in itertools.combinations_with_replacement(range(size), 2):
             product = self._sum(at[i], 1) if i == j else self._sum(pairs[i, j])
             covariance[i][j] = covariance[j][i] = (product - n * means[i] * means[j]) * scale
-        error = _without_noise(combined_error(ratio.function, means, covariance), mean)
+        degrees = self._degrees(value, n)
+        error = _without_noise(combined_error(ratio.function, means, covariance), mean, degrees)
         if ratio.is_mean:  # its sums are those of w v, w and w^2 v
             sums = tuple(self._sum(*of) for of in ((at[1],), (at[1], 1), (at[0],), (at[2],), (at[0], 1)))
             return self._of_mean(value, n, mean, error, sums)
         is_doubtful = error > 0 and kish_size(self._sum(at[0]), self._sum(at[0], 1)) < FEW_USERS
-        return Estimate(mean, error, n, self._degrees(value, n), note=self._note_of_few(value) if is_doubtful else "")
+        return Estimate(mean, error, n, degrees, note=self._note_of_few(value) if is_doubtful else "")
 
     def slopes(self, value: Value) -> tuple[float, list[float], list[float]] | None:
         """Return a ratio, the means of its sums over the users who count, and its slopes in them; None without any."""
@@ -443,9 +444,9 @@ class GroupSums(NamedTuple):
         return spread
 
 
-def _without_noise(error: float, mean: float) -> float:
+def _without_noise(error: float, mean: float, degrees: float) -> float:
     """Return an error, or 0 for what rounding of squares may leave of the error of equal values."""
-    return 0.0 if error <= NO_VARIANCE * abs(mean) else error
+    return 0.0 if error * math.sqrt(degrees + 1) <= NO_VARIANCE * abs(mean) else error
 
 
 def _users_in_effect(sums: tuple[Any, ...], unit: int, high: float) -> float:

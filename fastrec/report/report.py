@@ -83,9 +83,9 @@ class Report(Published, ReportValues):
     effects : of scored rows, if values of users were kept: {metric: {grouping, or None for all users: float64
         (n_users,)}}, the metric plus the effect of each user's rows on it times the number of users; see `compare`.
     digest : a digest of the truth, or of the labels of scored rows, which `compare` looks at; None if it is unknown, or
-        values of users were not kept, as in reports of clusters. It has the "version" of the hash, "rows", the types of ids of "users" and
-        "items", and sums of hashes: "without_gains" (of scored rows, weights) and "with_gains", which no order of rows
-        changes, and of scored rows "in_order", which the order of a user's rows changes.
+        values of users were not kept, as in reports of clusters. It has the "version" of the hash, "rows", the types of
+        ids of "users" and "items", and sums of hashes: "without_gains" (of scored rows, weights) and "with_gains",
+        which no order of rows changes, and of scored rows "in_order", which the order of a user's rows changes.
     fastrec_version : the version that computed the report.
 
     Examples
