@@ -255,6 +255,7 @@ class SlateSums:
         return mean, error * math.sqrt(self.slates / self.units) if self.units else error
 
     def _mean_weight_of_slates(self) -> tuple[float, float]:
+        """Return the mean weight before the clip, and its standard error over slates."""
         row = kernels.WEIGHT if self.clip is None else kernels.RAW
         found = self._sum(row), self._squares(row)
         if self.estimator.is_whole:

@@ -380,7 +380,7 @@ class BaseEvaluator(Shared, ABC):
         Raises
         ------
         InputError
-            If the bytes are damaged, from another kind of evaluator, or from a version that computes differently.
+            If the bytes are damaged or changed, from another kind of evaluator, or from a version that differs.
         MetricError
             If a metric is not registered in this process.
         """

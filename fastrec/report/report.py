@@ -468,8 +468,8 @@ def load(path: str | os.PathLike[str]) -> Report:
 
     Raises
     ------
-    InputError : the file is damaged, is not a report, or was written by a newer fastrec; the path is a folder, or
-        cannot be that of a file.
+    InputError : the file is damaged, was changed, is not a report, or was written by a fastrec with another format; the
+        path is a folder, or cannot be that of a file.
     MissingFileError : the file does not exist. The error is an InputError and a FileNotFoundError.
     OSError : the file cannot be opened.
 
@@ -517,7 +517,7 @@ def _read(file: IO[bytes]) -> Report:
 
 
 def _restore(document: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Report:
-    """Undo `Report._members`. Raise InputError if no report can have such members."""
+    """Undo `Report._members`. Raise InputError for arrays that do not fit the document."""
     n_users = document["users"]["total"]
     found = Report(
         estimates={name: estimate_of(fields) for name, fields in document["metrics"].items()},
