@@ -17,7 +17,7 @@ from fastrec.metrics.calls import DEFAULT_K, parse, read_cutoffs, read_k, refuse
 from fastrec.metrics.declaration import FAMILIES, Call
 from fastrec.policies import DUPLICATES, NO_RECS, NO_TRUTH, TIES
 
-__all__ = ["ABOVE_0", "DEFAULT_POLICIES", "Limit", "NoMetricError", "Recipe", "sample_of"]
+__all__ = ["ABOVE_0", "DEFAULT_POLICIES", "EXTREME_SCORES", "Limit", "NoMetricError", "Recipe", "sample_of"]
 
 Array = np.ndarray[Any, Any]
 WORDS = {"lists": "lists", "rows": "scored rows"}
@@ -40,6 +40,15 @@ class Limit(NamedTuple):
     of: Literal["scores", "gains", "lengths", "ties", "judged", "relevant", "level", "values"]  # see `Recipe.warnings`
     outside: Callable[[Array], Any]  # which of these numbers are outside the limit
     why: str
+
+
+def _are_extreme(scores: Array) -> Array:
+    least = np.finfo(scores.dtype).eps if scores.dtype.kind == "f" else 0
+    return (scores < max(least, 1e-15)) | (scores > 1 - max(least, 1e-15))
+
+
+_CLIPS = "it takes probabilities as at least 1e-15 from 0 and 1; here it is the machine epsilon of their dtype"
+EXTREME_SCORES = Limit("log_loss", "scores", _are_extreme, _CLIPS)
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fastrec.metrics.recipe import Limit, Recipe
+from fastrec.metrics.recipe import EXTREME_SCORES, Limit, Recipe
 
 __all__ = ["LIBRARIES", "RETRIEVAL"]
 
@@ -362,6 +362,7 @@ LIBRARIES = (
             "log_loss": "log_loss",
         },
         no_truth="zero",
+        limits=(Limit("auc", "values", np.isnan, _ONE_CLASS), EXTREME_SCORES),
         spelled={"areaUnderROC": "auc", "areaUnderPR": "average_precision", "meanAveragePrecision": "map"}
         | _ERROR_NAMES,
         lacking="accuracy confusionMatrix explainedVariance fMeasure *PositiveRate r2 weighted*",

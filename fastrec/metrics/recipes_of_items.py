@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fastrec.metrics.recipe import ABOVE_0, Limit, Recipe
+from fastrec.metrics.recipe import ABOVE_0, EXTREME_SCORES, Limit, Recipe
 
 __all__ = ["MONITORS", "RECOMMENDERS"]
 
@@ -180,6 +180,7 @@ RECOMMENDERS = (
         },
         ties="error",
         ordered_by="score",
+        limits=(EXTREME_SCORES,),
         tolerance=3e-7,
         spelled={"hit": "hit_rate", "averagepopularity": "popularity", "giniindex": "gini"},
         declined={

@@ -27,6 +27,7 @@ ABSENT = {
     "no_recs": "every user of the truth has scores",
     "judged_alone": "every user of the truth has scores",
     "duplicates": "a matrix of scores has each item once",
+    "outside": "the users are those of the truth",
 }
 ROW_KS = (1, 3)
 
@@ -43,12 +44,24 @@ def evaluate(metrics, topk, collect):
     }
     collector = Collector(config)
     collect(collector)
-    found = Evaluator(config).evaluate(collector.get_data_struct())
+    try:
+        found = Evaluator(config).evaluate(collector.get_data_struct())
+    except Exception as error:  # noqa: BLE001 - whatever it raises is the answer
+        if len(metrics) == 1:
+            return dict.fromkeys(names_of(metrics[0], topk), f"{type(error).__name__}: {error}")
+        parts = (evaluate([metric], topk, collect) for metric in metrics)
+        return {name: value for part in parts for name, value in part.items()}
     values = {}
     for name, value in found.items():
         metric, at, k = name.partition("@")
         values[OURS.get(metric, metric) + at + k] = None if math.isnan(value) else float(value)
     return values
+
+
+def names_of(metric, topk):
+    """Return the names of the numbers of a metric of RecBole."""
+    name = OURS.get(metric.lower(), metric.lower())
+    return [f"{name}@{k}" for k in topk] if metric in RANKING else [name]
 
 
 def evaluate_ranking(metrics, topk, scores, positives):
@@ -63,9 +76,10 @@ def ask_lists(case):
     known = {item for recs in case["recs"].values() for item, _ in recs}
     known |= {int(item) for held in case["truth"].values() for item in held}
     number = {item: at for at, item in enumerate(sorted(known), start=1)}
-    scores = torch.full((len(case["recs"]), 1 + len(known) + width), -1.0)
+    lowest = min(0.0, *(score for recs in case["recs"].values() for _, score in recs))
+    scores = torch.full((len(case["recs"]), 1 + len(known) + width), lowest - 2)
     scores[:, 0] = -torch.inf
-    scores[:, 1 + len(known) :] = torch.arange(width) / -2.0 / width
+    scores[:, 1 + len(known) :] = lowest - 1 + torch.arange(width) / -2.0 / width
     positives = []
     for row, (user, recs) in enumerate(case["recs"].items()):
         for item, score in recs:
@@ -78,10 +92,10 @@ def ask_rows(case):
     """Return GAUC and, without ties, the top-k metrics of each user's rows; the others of all rows."""
     labels, scores = case["labels"], case["scores"]
     values = {}
-    if case["kind"] != "graded_rows":
+    if case["kind"] not in ("graded_rows", "negatives"):  # it leaves out users without truth
         matrix, positives = candidates(case)
         values.update(evaluate_ranking(["GAUC"], ROW_KS, matrix, positives))
-        if case["kind"] != "tied_rows":
+        if case["kind"] not in ("tied_rows", "equal_scores"):
             values.update(evaluate_ranking(RANKING, ROW_KS, matrix, positives))
     metrics = ["MAE", "RMSE"] + ([] if case["kind"] == "graded_rows" else ["AUC", "LogLoss"])
     predictions = torch.tensor(scores).unsqueeze(-1)

@@ -1,17 +1,16 @@
 """Answers of Spark: `pyspark.mllib.evaluation`, in a session on this machine.
 
 A row of `RankingMetrics` is (list, relevant items) of a user, or (list, judged items, their grades). Rows are made of
-the users who have a list, even an empty one; users without a list are in no row, as after a join. Ids are 64-bit
-integers. Grade 0 is left out of the relevant items, and passed with grades. Python's `RankingMetrics` takes grades but
-does not pass them on, so that of Java gets them too. There the order of the judged items matters: they come in the
-order of the truth, and again by descending grade.
+the users who have a list, even an empty one; users without a list are in no row, as after a join, but at the edges,
+where they have an empty one. Ids are 64-bit integers. Grade 0 is left out of the relevant items, and passed with
+grades. Python's `RankingMetrics` takes grades but does not pass them on, so that of Java gets them too. There the order
+of the judged items matters: they come in the order of the truth, and again by descending grade.
 
 Each number is a job of some 50 ms, mostly waiting, so two cases run at a time, and grades only if there are any.
 """
 
 import contextlib
 import json
-import math
 import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -19,6 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 sys.path.pop(0)  # this folder, with files named like the tools
 
 import pyspark
+from py4j.protocol import Py4JJavaError
 from pyspark.mllib.evaluation import BinaryClassificationMetrics, MulticlassMetrics, RankingMetrics, RegressionMetrics
 from pyspark.sql import SparkSession
 
@@ -48,6 +48,8 @@ def session():
 def ask_lists(sc, case):
     """Return rankings of the users with a list."""
     users = [(user, [item for item, _ in recs]) for user, recs in case["recs"].items()]
+    if case["kind"] == "outside":
+        users += [(user, []) for user in case["truth"] if user not in case["recs"]]
     relevant = [
         (items, [int(item) for item, grade in case["truth"].get(user, {}).items() if grade > 0])
         for user, items in users
@@ -130,18 +132,26 @@ def classification(sc, rows):
     classes = MulticlassMetrics(sc.parallelize(full, 1))
     return {
         f"accuracy(threshold={THRESHOLD})": classes.accuracy,
-        f"precision(threshold={THRESHOLD})": classes.precision(1.0),
-        f"recall(threshold={THRESHOLD})": classes.recall(1.0),
-        f"f1(threshold={THRESHOLD})": classes.fMeasure(1.0),
-        f"f_beta(beta=2.0, threshold={THRESHOLD})": classes.fMeasure(1.0, 2.0),
-        f"fpr(threshold={THRESHOLD})": classes.falsePositiveRate(1.0),
-        "log_loss": classes.logLoss(),
+        f"precision(threshold={THRESHOLD})": value_or_error(classes.precision, 1.0),
+        f"recall(threshold={THRESHOLD})": value_or_error(classes.recall, 1.0),
+        f"f1(threshold={THRESHOLD})": value_or_error(classes.fMeasure, 1.0),
+        f"f_beta(beta=2.0, threshold={THRESHOLD})": value_or_error(classes.fMeasure, 1.0, 2.0),
+        f"fpr(threshold={THRESHOLD})": value_or_error(classes.falsePositiveRate, 1.0),
+        "log_loss": value_or_error(classes.logLoss),
     }
+
+
+def value_or_error(question, *arguments):
+    """Return the number, or the error of Java as a string: only edges have one, such as labels of one class."""
+    try:
+        return question(*arguments)
+    except Py4JJavaError as error:
+        return str(error.java_exception)
 
 
 def storable(values):
     """Return a value for JSON, which has no NaN."""
-    return {name: None if math.isnan(value) else value for name, value in values.items()}
+    return {name: None if value != value else value for name, value in values.items()}  # noqa: PLR0124 - NaN
 
 
 def answers(ask, cases):
