@@ -18,7 +18,7 @@ from fastrec.runtime.launch import Kernel, launch_tasks
 Array = np.ndarray[Any, Any]
 VERSION = 1  # of the hash
 STEPS_PER_ROW, STEPS_PER_STRING = 16, 32
-NO_HASHES = read_only(np.zeros((0, 2), np.uint64))
+NO_HASHES = read_only(np.zeros(0, np.uint64))
 NOBODY = HashedColumn(read_only(np.zeros(0, np.int64)), NO_HASHES)
 
 
@@ -88,7 +88,7 @@ def digest_of_rows(rows: Rows, n_threads: int, *, in_order: bool) -> Digest | No
     """
     if rows.labels.dtype == np.int8:  # of few values, with the hashes of floats
         bits = np.arange(256).astype(np.int8).astype(np.float64).view(np.uint64)
-        labels = HashedColumn(read_only(rows.labels.view(np.uint8)), read_only(np.stack(hash_bits(bits), axis=1)))
+        labels = HashedColumn(read_only(rows.labels.view(np.uint8)), read_only(hash_bits(bits)))
     else:
         labels = HashedColumn(read_only((rows.labels + 0.0).view(np.int64)), NO_HASHES)  # -0.0 is 0.0
     return _digest(labels, rows.indptr, rows.weights, rows.users.ids, n_threads, in_order=in_order)
@@ -137,14 +137,14 @@ def _text_of_id(user_id: Any) -> Any:
 
 
 def _hash_strings(strings: Sequence[Any], n_threads: int) -> Array:
-    """Return the hash of each string: uint64 (n, 2)."""
+    """Return the hash of each string: uint64 (n,)."""
     if isinstance(strings, Spelled):
         offsets, data = strings.end_to_end()
     else:
         encoded = [own if isinstance(own, bytes) else own.encode("utf-8", "surrogatepass") for own in strings]
         offsets = np.cumsum([0, *map(len, encoded)])
         data = np.frombuffer(b"".join(encoded) or b"\0", np.uint8)
-    hashes = np.empty((len(strings), 2), np.uint64)
+    hashes = np.empty(len(strings), np.uint64)
     kernel = Kernel("fastrec.kernels.row_digests", "hash_strings", str(offsets.dtype))
     steps = STEPS_PER_STRING * len(strings)
     launch_tasks(kernel, (read_only(offsets), read_only(data), hashes), len(strings), steps, n_threads)

@@ -1,7 +1,7 @@
-"""Hashes of rows to 128 bits, and their sums, which no order of rows or users changes.
+"""Hashes of users with their rows, and sums of these hashes, which no order of users changes.
 
-A hash is two numbers of 64 bits, and a sum of hashes their two sums modulo 2^64. The sum over the rows of a user is
-hashed with the id of the user, so that a row costs two multiplications, and one more with a number or a place.
+A row has a hash of 64 bits. The sum over the rows of a user is hashed with the id of the user, to two numbers of 64
+bits. So a row costs one multiplication, and one more with a number or for the order.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class HashedColumn(NamedTuple):
     """A column: integers and no hashes, or the hashes of distinct values and the place of each row among them."""
 
     codes: Array  # int64, int32 or uint8 (n,)
-    hashes: Array  # uint64 (n_values, 2), or (0, 2)
+    hashes: Array  # uint64 (n_values,), or (0,)
 
 
 @helper
@@ -35,94 +35,75 @@ def mixed(word):
 @helper
 def hash_bits(bits):
     """Return the hash of 64 bits; others have another."""
-    low = mixed(bits + np.uint64(LOW))
-    return low, mixed(low + np.uint64(HIGH))
+    return mixed(bits + np.uint64(LOW))
 
 
 @helper
 def hash_cell(cells, row):
     """Return the hash of the value in a row."""
     if len(cells.hashes):
-        code = np.uint64(cells.codes[row])
-        return cells.hashes[code, 0], cells.hashes[code, 1]
+        return cells.hashes[np.uint64(cells.codes[row])]
     return hash_bits(np.uint64(np.int64(cells.codes[row])))
 
 
 @helper
-def hash_sum(low, high, user_low, user_high):
-    """Return the hash of a sum of hashes of rows, and of the id of their user; other sums have another."""
-    low = mixed(low + user_low)
-    return low, mixed((high ^ low) + user_high)
+def add_hash(own, part, of_rows, of_user):
+    """Add the hash of a user to the sums of a part; others, or other sums of hashes of rows, have another."""
+    low = mixed(of_rows * np.uint64(HIGH) + of_user)  # a user is no item
+    own[part] += low
+    own[part + 1] += mixed(low + np.uint64(HIGH))
 
 
 @helper
 def sum_hashes(items, first, last):
-    """Return the sums of the hashes of the items in some rows."""
-    low, high = np.uint64(0), np.uint64(0)
+    """Return the sum of the hashes of the items in some rows."""
+    total = np.uint64(0)
     for row in range(first, last):
-        row_low, row_high = hash_cell(items, np.uint64(row))
-        low += row_low
-        high += row_high
-    return low, high
+        total += hash_cell(items, np.uint64(row))
+    return total
 
 
 @helper
 def sum_hashes_in_order(items, first, last):
-    """Return the sums of the hashes of the items in some rows, and those of items with their places."""
-    low, high, placed_low, placed_high = np.uint64(0), np.uint64(0), np.uint64(0), np.uint64(0)
-    place = np.uint64(0)
+    """Return the sum of the hashes of the items in some rows, and a polynomial of them, which their order changes."""
+    total, polynomial = np.uint64(0), np.uint64(LOW)
     for row in range(first, last):
-        row_low, row_high = hash_cell(items, np.uint64(row))
-        low += row_low
-        high += row_high
-        place += np.uint64(HIGH)
-        word = mixed(row_low ^ place)
-        placed_low += word
-        placed_high += (word >> np.uint64(31)) ^ row_high
-    return low, high, placed_low, placed_high
+        of_row = hash_cell(items, np.uint64(row))
+        total += of_row
+        polynomial = polynomial * np.uint64(HIGH) + of_row
+    return total, polynomial
 
 
 @helper
 def sum_hashes_with_numbers(items, numbers, first, last):
-    """Return the sums of the hashes of the items in some rows with their numbers; -0.0 is 0.0."""
-    low, high = np.uint64(0), np.uint64(0)
+    """Return the sum of the hashes of the items in some rows with their numbers; -0.0 is 0.0."""
+    total = np.uint64(0)
     for row in range(first, last):
-        row_low, row_high = hash_cell(items, np.uint64(row))
-        word = mixed(row_high ^ np.float64(numbers[np.uint64(row)] + 0.0).view(np.uint64))
-        low += word
-        high += (word >> np.uint64(31)) ^ row_low
-    return low, high
+        bits = np.float64(numbers[np.uint64(row)] + 0.0).view(np.uint64)
+        total += mixed(hash_cell(items, np.uint64(row)) ^ bits)
+    return total
 
 
 def add_hashes(users, indptr, items, numbers, in_order, sums, edges, at):
-    """Add the hashes of users edges[at]..edges[at + 1]-1 to `sums[at]`: of their items, with numbers, and with places.
+    """Add the hashes of users edges[at]..edges[at + 1]-1 to `sums[at]`: of their items, with numbers, and in their order.
 
     `users` is a HashedColumn, empty without ids; `items` is that of the rows, and `numbers` has their floats, or
-    nothing. Places are those among the rows of a user, and count only if rows are `in_order`.
+    nothing. The order among the rows of a user counts only if rows are `in_order`.
     """
     own = sums[at]
     for user in range(edges[at], edges[at + 1]):
         first, last = indptr[user], indptr[user + 1]
         if last == first:
             continue
-        user_low, user_high = np.uint64(LOW), np.uint64(HIGH)
-        if len(users.codes):
-            user_low, user_high = hash_cell(users, np.uint64(user))
+        of_user = hash_cell(users, np.uint64(user)) if len(users.codes) else np.uint64(LOW)
         if in_order:
-            low, high, placed_low, placed_high = sum_hashes_in_order(items, first, last)
-            placed_low, placed_high = hash_sum(placed_low, placed_high, user_low, user_high)
-            own[4] += placed_low
-            own[5] += placed_high
+            total, polynomial = sum_hashes_in_order(items, first, last)
+            add_hash(own, 4, polynomial, of_user)
         else:
-            low, high = sum_hashes(items, first, last)
-        low, high = hash_sum(low, high, user_low, user_high)
-        own[0] += low
-        own[1] += high
+            total = sum_hashes(items, first, last)
+        add_hash(own, 0, total, of_user)
         if len(numbers):
-            low, high = sum_hashes_with_numbers(items, numbers, first, last)
-            low, high = hash_sum(low, high, user_low, user_high)
-            own[2] += low
-            own[3] += high
+            add_hash(own, 2, sum_hashes_with_numbers(items, numbers, first, last), of_user)
 
 
 @helper
@@ -149,12 +130,9 @@ def hash_strings(offsets, data, hashes, edges, at):
         place, n = np.uint64(offsets[i]), np.int64(offsets[i + 1]) - np.int64(offsets[i])
         is_integer, value = integer_in(data, place, n)
         if is_integer:
-            hashes[i, 0], hashes[i, 1] = hash_bits(value)
+            hashes[i] = hash_bits(value)
             continue
-        low, high = np.uint64(n), np.uint64(n)
+        word = np.uint64(n)
         for j in range(0, n - n % 8, 8):
-            word = word_at(data, place + np.uint64(j))
-            low, high = mixed((low ^ word) + np.uint64(LOW)), mixed((high ^ word) + np.uint64(HIGH))
-        word = short_word(data, place + np.uint64(n - n % 8), n % 8)
-        hashes[i, 0] = mixed((low ^ word) + np.uint64(LOW))
-        hashes[i, 1] = mixed((high ^ word) + np.uint64(HIGH))
+            word = mixed((word ^ word_at(data, place + np.uint64(j))) + np.uint64(HIGH))
+        hashes[i] = mixed((word ^ short_word(data, place + np.uint64(n - n % 8), n % 8)) + np.uint64(HIGH))

@@ -133,7 +133,7 @@ def test_each_change_of_a_row_shows(change: Callable[[Rows], Rows]) -> None:
 
 
 def test_labels_that_change_places_show() -> None:
-    """Sums of hashes with places that are not mixed are equal for some of these pairs of a long log."""
+    """Weak sums of hashes with places are equal for some of these pairs of a long log."""
     n, swaps = 60_000, [(24896, 45124), (1, 2), (7, 8), (255, 256), (4095, 40950)]
     scores, found = np.zeros(n), []
     for ours in [(), *swaps]:
