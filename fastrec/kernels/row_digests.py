@@ -85,7 +85,7 @@ def sum_hashes_with_numbers(items, numbers, first, last):
 
 
 def add_hashes(users, indptr, items, numbers, in_order, sums, edges, at):
-    """Add the hashes of users edges[at]..edges[at + 1]-1 to `sums[at]`: of their items, with numbers, and in their order.
+    """Add hashes of users edges[at]..edges[at + 1]-1 to `sums[at]`: of their items, with numbers, and in their order.
 
     `users` is a HashedColumn, empty without ids; `items` is that of the rows, and `numbers` has their floats, or
     nothing. The order among the rows of a user counts only if rows are `in_order`.
