@@ -768,7 +768,7 @@ def test_logs_give_what_arrays_give(logs, kind):
 def test_a_log_in_a_process_of_its_own(logs):
     result = command("evaluate", "log.csv", "-m", "gauc", "--format", "csv", "--curves", "c.csv")
     assert (result.returncode, result.stderr) == (0, "")
-    assert result.stdout.startswith("metric,mean,std_error,low,high,users\ngauc,0.59259259")
+    assert result.stdout.startswith("metric,mean,std_error,low,high,users,note\ngauc,0.59259259")
     assert (logs / "c.csv").read_text().startswith("curve,threshold,fpr,tpr,recall,precision\nroc,inf,0.0,0.0,,\n")
 
 
@@ -1039,7 +1039,7 @@ def test_a_process_of_its_own(folder):
     )
     assert result.returncode == 0
     assert result.stderr == ""
-    assert result.stdout.startswith("metric,mean,std_error,low,high,users\nmrr,0.5,")
+    assert result.stdout.startswith("metric,mean,std_error,low,high,users,note\nmrr,0.5,")
     assert_fails(command("evaluate", "recs.csv", "gone.csv"), r"gone\.csv: no such file", folder=folder)
     result = command("evaluate", "recs.csv", "truth.csv", "--fail-under", "mrr@10=0.9")
     assert result.returncode == 1
