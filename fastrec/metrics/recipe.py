@@ -43,8 +43,8 @@ class Limit(NamedTuple):
 
 
 def _are_extreme(scores: Array) -> Array:
-    least = np.finfo(scores.dtype).eps if scores.dtype.kind == "f" else 0
-    return (scores < max(least, 1e-15)) | (scores > 1 - max(least, 1e-15))
+    least = max(np.finfo(scores.dtype).eps if scores.dtype.kind == "f" else 0, 1e-15)
+    return (scores < least) | (scores > 1 - least)
 
 
 _CLIPS = "it takes probabilities as at least 1e-15 from 0 and 1; here it is the machine epsilon of their dtype"
