@@ -95,7 +95,8 @@ def evaluator():
 def score_evaluator():
     parts = [fastrec.ScoreEvaluator(["auc", "ks"]) for _ in range(2)]
     for part in parts:
-        part.update(*rows()[:2])
+        labels, scores = rows()[:2]
+        part.update(labels, np.asarray(scores, np.float64))
     fastrec.ScoreEvaluator.from_bytes(parts[0].merge(parts[1]).to_bytes()).result()
 
 def ties_and_seen():

@@ -11,6 +11,7 @@ from bench.measure import Spread
 
 
 @pytest.mark.thorough(except_for="^import$")
+@pytest.mark.filterwarnings("ignore:.* few slates decide")
 @pytest.mark.parametrize("name", run.BENCHMARKS)
 def test_each_benchmark_runs(name, tmp_path):
     rows = run.BENCHMARKS[name](run.TINY, tmp_path)

@@ -951,6 +951,7 @@ def summarise(
     users: Sequence[User],
     per_user: Sequence[float | None],
     weights: Sequence[float] | None,
+    parts: Callable[[str, Any, Mapping[str, Any]], tuple[Number, Number]] = parts_of,
 ) -> tuple[float, float | None]:
     """Value and standard error over the counted users, in the form of `average`."""
     all_weights = [1.0] * len(users) if weights is None else weights
@@ -967,7 +968,7 @@ def summarise(
     if average == "geometric":
         return geometric_mean(values, kept_weights)
     if average == "pooled":
-        return pooled_ratio([parts_of(metric, u, options) for u in kept_users], kept_weights)
+        return pooled_ratio([parts(metric, u, options) for u in kept_users], kept_weights)
     if average == "means" and metric in ("f_beta", "f1"):
         return f_of_means(kept_users, kept_weights, options.get("beta", 1))
     raise ValueError(f"{metric} has no average={average}")

@@ -37,8 +37,9 @@ HALF = Fraction(1, 2)
 
 
 class ExpectedUser(User):
-    """Order of a user, with the mean of its hits over all orders, which pooled metrics add up."""
+    """Order of a user, with all orders, and the mean of hits over them."""
 
+    orders: Sequence[User] = ()
     mean_hits: Number = 0
 
     @property
@@ -88,8 +89,14 @@ def expected_value(metric: str, orders: Sequence[User], options: Mapping[str, An
 
 def with_mean_hits(orders: Sequence[User]) -> ExpectedUser:
     user = ExpectedUser(*orders[0])
-    user.mean_hits = mean_of([u.n_hits for u in orders])
+    user.orders, user.mean_hits = orders, mean_of([u.n_hits for u in orders])
     return user
+
+
+def parts_over_orders(metric: str, user: ExpectedUser, options: Mapping[str, Any]) -> tuple[Number, Number]:
+    """The means over all orders of what a pooled metric adds up."""
+    tops, bottoms = zip(*(oracle.parts_of(metric, u, options) for u in user.orders), strict=True)
+    return mean_of(tops), mean_of(bottoms)
 
 
 def evaluate_lists(
@@ -133,7 +140,13 @@ def evaluate_lists(
         for orders, rule in zip(users, rulings, strict=True)
     ]
     value, std_error = oracle.summarise(
-        metric, average, options=options, users=list(map(with_mean_hits, users)), per_user=per_user, weights=weights
+        metric,
+        average,
+        options=options,
+        users=list(map(with_mean_hits, users)),
+        per_user=per_user,
+        weights=weights,
+        parts=parts_over_orders,
     )
     return Result(
         value=value,
