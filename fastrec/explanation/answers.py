@@ -56,7 +56,7 @@ class Numbers:
         self._meanings, self._sides = meanings, sides
         self._users: Array | None = None
         self._per_user = True
-        self._data = ""
+        self._data: dict[str, Any] = {}
         self.warnings: tuple[str, ...] = ()
         self._ranks: dict[str, int] = {}
         self._steps_of_tools = {tool: self._steps_to(tool) for tool in sides if tool != OURS}
@@ -149,10 +149,12 @@ class Numbers:
         """Raise if the data changed: data that can be read only once would give wrong numbers silently."""
         ids = np.arange(report.users["total"]) if report.user_ids is None else report.user_ids
         if self._users is None:
-            self._users, self._data = ids, str(report.data)  # as a string, in which NaN equals NaN
+            self._users, self._data = ids, dict(report.data)
             self.warnings = tuple(report.warnings)
             self._ranks = {name: int(report.data.get(name, 0)) for name in ("rec_rows_by_rank", "rec_lists_with_gaps")}
-        if not np.array_equal(self._users, ids) or self._data != str(report.data):
+        both = self._data.keys() & report.data.keys()  # some metrics count more of their inputs
+        changed = [name for name in both if repr(self._data[name]) != repr(report.data[name])]  # NaN is NaN
+        if changed or not np.array_equal(self._users, ids):
             raise InputError("the data changed between two reads: explain needs data that can be read several times")
 
     def _answer_by_rules(self, tool: str) -> ByRules | None:

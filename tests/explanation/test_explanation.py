@@ -54,7 +54,7 @@ def some_rows(seed):
     return labels, [chance.random() for _ in users], users
 
 
-@pytest.mark.thorough
+@pytest.mark.thorough(except_for="^recommenders-serendipity")
 @pytest.mark.parametrize(("tool", "name"), list(names_of("lists")))
 def test_numbers_are_those_of_like_and_steps_and_users_add_up(tool, name):
     recs, truth = some_lists(3)
