@@ -30,7 +30,7 @@ def student_quantile(level: float, degrees: float) -> float:
     return quantile_of_p_value(1 - level, degrees)
 
 
-@functools.lru_cache(maxsize=4096)
+@functools.lru_cache(maxsize=128)
 def quantile_of_p_value(p_value: float, degrees: float) -> float:
     """Return the number of Student's distribution with a two-sided p-value, which keeps the digits of a small one."""
     z, degrees = -NormalDist().inv_cdf(p_value / 2), max(degrees, 1.0)
