@@ -750,7 +750,7 @@ def by_score(pairs: list[tuple[Item, float]], gains: Mapping[Item, float], ties:
     """The (item, score) pairs, highest score first.
 
     Ties: in the order of the input (input), by gain as given ascending (worst) or descending (best), with 0 for items
-    without one and then in the order of the input, by id (id_asc, id_desc), or an error (error).
+    without one and then by id, by id alone (id_asc, id_desc), or an error (error).
     """
     scores = [score for _, score in pairs]
     if any(math.isnan(score) for score in scores):
@@ -759,7 +759,8 @@ def by_score(pairs: list[tuple[Item, float]], gains: Mapping[Item, float], ties:
         raise ValueError("scores are tied")
     # Sorting is stable, also in reverse, so equal scores keep the order made first.
     if ties in ("worst", "best"):
-        pairs = sorted(pairs, key=lambda pair: gains.get(pair[0], 0.0), reverse=ties == "best")
+        sign = 1 if ties == "worst" else -1
+        pairs = sorted(pairs, key=lambda pair: (sign * gains.get(pair[0], 0.0), pair[0]))
     elif ties in ("id_asc", "id_desc"):
         pairs = sorted(pairs, key=lambda pair: pair[0], reverse=ties == "id_desc")
     elif ties not in ("input", "error"):
