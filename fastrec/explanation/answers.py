@@ -152,8 +152,8 @@ class Numbers:
             self._users, self._data = ids, dict(report.data)
             self.warnings = tuple(report.warnings)
             self._ranks = {name: int(report.data.get(name, 0)) for name in ("rec_rows_by_rank", "rec_lists_with_gaps")}
-        both = self._data.keys() & report.data.keys()  # some metrics count more of their inputs
-        changed = [name for name in both if repr(self._data[name]) != repr(report.data[name])]  # NaN is NaN
+        counted_twice = self._data.keys() & report.data.keys()  # what a call counts depends on its metrics
+        changed = any(repr(self._data[name]) != repr(report.data[name]) for name in counted_twice)  # NaN equals NaN
         if changed or not np.array_equal(self._users, ids):
             raise InputError("the data changed between two reads: explain needs data that can be read several times")
 

@@ -95,6 +95,18 @@ def test_numbers_of_rows_are_those_of_like(tool, name):
         )
 
 
+def test_data_that_change_between_two_reads_are_refused():
+    class Changing:
+        n_reads = 0
+
+        def __array__(self, dtype=None, copy=None):
+            self.n_reads += 1
+            return np.array([[1, 2, 3 + self.n_reads % 2]])
+
+    with pytest.raises(fastrec.InputError, match="the data changed between two reads"):
+        fastrec.explain("ndcg@3", Changing(), [[4]], like=["ranx", "rectools"])
+
+
 def test_what_holds_for_all_sides_is_no_difference():
     recs, truth = some_lists(1, tied=True)
     given = {"ties": "worst", "no_truth": "zero", "no_recs": "skip", "min_gain": 2}
