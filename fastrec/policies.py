@@ -112,7 +112,7 @@ TIES = Policy(
             op.REFUSE,
         ),
     },
-    note="Under best and worst, items of equal gain are in the order of ids.",
+    note="Under ``best`` and ``worst``, items of equal gain are in ascending order of their ids.",
 )
 BY_ID = ("id_asc", "id_desc")  # the values of `TIES` that need ids of items
 ORDERS = ("input", "worst", "best", "id_asc", "id_desc")  # the values of `TIES` that choose one order
