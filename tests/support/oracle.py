@@ -954,7 +954,7 @@ def summarise(
     weights: Sequence[float] | None,
     parts: Callable[[str, Any, Mapping[str, Any]], tuple[Number, Number]] = parts_of,
 ) -> tuple[float, float | None]:
-    """Value and standard error over the counted users, in the form of `average`."""
+    """Value and standard error over the counted users, in the form of `average`; pooled metrics add up `parts`."""
     all_weights = [1.0] * len(users) if weights is None else weights
     counted = [
         (u, value, weight) for u, value, weight in zip(users, per_user, all_weights, strict=True) if value is not None

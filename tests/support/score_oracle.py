@@ -37,7 +37,7 @@ HALF = Fraction(1, 2)
 
 
 class ExpectedUser(User):
-    """Order of a user, with all orders, and the mean of hits over them."""
+    """A user in one order of ties, with all orders, and with the mean of the hits over these."""
 
     orders: Sequence[User] = ()
     mean_hits: Number = 0
@@ -87,7 +87,7 @@ def expected_value(metric: str, orders: Sequence[User], options: Mapping[str, An
     return None if None in values else float(mean_of(values))
 
 
-def with_mean_hits(orders: Sequence[User]) -> ExpectedUser:
+def with_orders(orders: Sequence[User]) -> ExpectedUser:
     user = ExpectedUser(*orders[0])
     user.orders, user.mean_hits = orders, mean_of([u.n_hits for u in orders])
     return user
@@ -143,7 +143,7 @@ def evaluate_lists(
         metric,
         average,
         options=options,
-        users=list(map(with_mean_hits, users)),
+        users=list(map(with_orders, users)),
         per_user=per_user,
         weights=weights,
         parts=parts_over_orders,
