@@ -275,3 +275,14 @@ def nearest(found: Any, known: Sequence[str], how_to_list: str | None = None) ->
         return f"; did you mean {near!r}?"
     names = ", ".join(known) if how_to_list is None else some_names(known, how_to_list)
     return Text(Known(Text("; known: ", names)))
+
+
+def explain_formula(error: Exception, statistics: Any) -> str:
+    """Return what to write in place of what a formula cannot do with statistics."""
+    if isinstance(error, AttributeError) and error.obj is statistics:
+        known = sorted(name for name in dir(statistics) if not name.startswith("_"))
+        return f"{error.name!r} is no statistic{nearest(error.name, known)}"
+    return (
+        f"{error}; a statistic is an array with a value per user, so write np.minimum for min, np.where "
+        "for if, and np.log for math.log"
+    )

@@ -124,6 +124,7 @@ def check_segments(segments: Any) -> None:
     if not (isinstance(segments, Mapping) and len(segments)):
         is_frame = hasattr(segments, "columns")
         found = "a data frame: pass dict(zip(items.item_id, items.genre))" if is_frame else shown(segments)
+        found = "a Series: pass segments.to_dict()" if type(segments).__name__ == "Series" else found
         raise InputTypeError(f"segments must be a dict {{item: label}} with items, found {found}")
     check_ids(list(segments), "items of segments")
     if not all(map(is_hashable, segments.values())):

@@ -251,8 +251,8 @@ class ListColumnNames(IdColumnNames, total=False):
     rank: Annotated[
         str | None,
         """name of the column of ranks, from 1, which order the lists; default: ``rank``, if present
-        Without rank and score, lists keep the order of rows. `Report.data` says which applied. A warning names an
-        unused column with a name like a rank or a score that implies another order.
+        Without rank and score, lists keep the order of rows. `Report.data` says which applied. A warning names
+        the only unused column of numbers that differs within lists if it implies another order.
         """,
     ]
     score: Annotated[

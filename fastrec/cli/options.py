@@ -88,9 +88,11 @@ def _read_cutoffs(_: click.Context, __: click.Parameter, texts: Sequence[str]) -
 
 
 def _read_thresholds(_: click.Context, __: click.Parameter, texts: Sequence[str]) -> list[_Threshold]:
-    """Parse METRIC=NUMBER; the metric may have "=" in brackets."""
+    """Parse METRIC=NUMBER, several separated by commas; a metric may have "=" and commas in brackets."""
+    from fastrec.metrics.declaration import split_outside_brackets
+
     thresholds = []
-    for text in texts:
+    for text in (part for own in texts for part in split_outside_brackets(own)):
         metric, _equals, number = text.rpartition("=")
         try:
             minimum = float(number)

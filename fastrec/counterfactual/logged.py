@@ -12,12 +12,11 @@ import numpy as np
 from fastrec.checks import is_number, with_article
 from fastrec.counterfactual.estimators import ESTIMATORS
 from fastrec.counterfactual.sums import MAX_POSITIONS, Fault
-from fastrec.exceptions import Argument, InputError, InputTypeError, RowNumber, Text, shown, shown_number
-from fastrec.inputs.arrow import Frame, open_foreign, read_ids, read_numbers, refuse_other_indexes
+from fastrec.exceptions import Argument, FastrecError, InputError, InputTypeError, RowNumber, Text, shown, shown_number
+from fastrec.inputs.arrow import Frame, is_numeric, open_foreign, read_ids, read_numbers, refuse_other_indexes
 from fastrec.inputs.columns import check_numbers
-from fastrec.inputs.frames import disordered_in_frame
 from fastrec.inputs.grouping import Grouping, group_rows
-from fastrec.inputs.hints import hints_of_slates
+from fastrec.inputs.hints import are_disordered, hints_of_slates
 from fastrec.inputs.ragged import check_indptr, longest_row, read_only
 from fastrec.inputs.rows import encode_keys
 from fastrec.kernels import weights as kernels
@@ -169,7 +168,7 @@ def _read_frame(frame: Frame, named: Mapping[str, Any], predictions: Any, n_thre
         slates = _by_ids(ids, len(found[0]), n_threads)
         logged = _grouped(found, names, slates, ranks, where)
         if ranks is None:
-            is_disordered = functools.partial(disordered_in_frame, frame, slates.grouping)
+            is_disordered = functools.partial(_is_disordered, frame, slates.grouping)
             used = {*columns.values(), *wanted}
             logged = logged._replace(hints=tuple(hints_of_slates(frame.columns, used, is_disordered)))
     if "user" in columns:
@@ -334,3 +333,14 @@ def _exploded(logged: Logged, slate: int, first: int, last: int, names: list[str
         logged.where(row),
         "; raise small propensities to a floor, or split long slates",
     )
+
+
+def _is_disordered(frame: Frame, grouping: Grouping, name: str) -> bool:
+    """Return whether a column that no argument names has ranks of slates in another order than the rows."""
+    try:
+        column = frame.read(name)
+    except FastrecError:
+        return False
+    if not is_numeric(column):
+        return False
+    return are_disordered(grouping.take(read_numbers(column, name)), grouping.indptr)

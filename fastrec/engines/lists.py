@@ -61,7 +61,6 @@ class ListPlan(NamedTuple, Generic[AnySide]):
                 truth.columns,
                 self.used,
                 self.left,
-                lambda *_: False,
                 lambda name: not marks_rows(name) and truth.holds_numbers(name),
             )
             record(report, hints)

@@ -17,7 +17,8 @@ from fastrec.evaluation.accumulators import SCORE_COUNTS, GroupKey, find_accumul
 from fastrec.evaluation.engine import Outcome
 from fastrec.evaluation.state import GroupSums, State
 from fastrec.evaluation.tools import values_by_metric, warnings_of_tool
-from fastrec.exceptions import Argument, InputError, InputTypeError, MetricError, one_line, shown
+from fastrec.exceptions import Argument, InputError, InputTypeError, MetricError, Text, joined, one_line, shown
+from fastrec.inputs.findings.evidence import Evidence, add_evidence, findings_of
 from fastrec.inputs.frames import Columns, read_user_labels
 from fastrec.inputs.hints import Example, Hint
 from fastrec.inputs.lists import AboutUsers
@@ -132,6 +133,7 @@ class BaseEvaluator(Shared, ABC):
         self._state: State | None = None
         self._data_counts: dict[str, int] = {}
         self._hints: dict[str, Hint] = {}  # by string: each once, in order
+        self._evidence: dict[tuple[str, str], Evidence] = {}  # by code and detail
         self._values: list[Array] = []
         self._users: list[Array] = []
         self._labels: dict[str, list[Array]] = {}
@@ -203,6 +205,7 @@ class BaseEvaluator(Shared, ABC):
         Kernels derive some sides from others, as lists from scored rows. Providers and accumulators cannot read these.
         """
         plan = self._plan(weighted=False)
+        missing: dict[tuple[str, ...], str] = {}
         for value in plan.values:
             text = value.call.text
             others = plan.filled[text] | (find_accumulator(value.over.accumulator).sides if value.over else frozenset())
@@ -210,8 +213,13 @@ class BaseEvaluator(Shared, ABC):
             if lacking & derived:
                 raise MetricError(f"{text} reads more of lists than scored rows tell: fastrec.evaluate takes lists")
             if lacking:
-                one, *more = (Argument(name, (...,)) for name in DERIVED.get(min(lacking), (min(lacking),)))
-                raise MetricError(text, " needs ", one, *(part for other in more for part in (" or ", other)))
+                missing.setdefault(DERIVED.get(min(lacking), (min(lacking),)), text)
+        if missing:
+            needs = (
+                Text(text, " needs ", joined((Text(Argument(name, (...,))) for name in names), " or "))
+                for names, text in missing.items()
+            )
+            raise MetricError(joined(needs, ", "))
 
     def _check_batch(self, users: Users) -> None:
         if self._state is None:
@@ -295,6 +303,7 @@ class BaseEvaluator(Shared, ABC):
                 self._labels.setdefault(name, []).extend(labels)
             self._users = [*self._users, *other._users]
             self._add_hints(other._hints.values())
+            self._evidence = add_evidence(self._evidence, other._evidence.values())
             self._seen.merge(other._seen)
             self._take_kind(other)
 
@@ -358,6 +367,7 @@ class BaseEvaluator(Shared, ABC):
             "batches": self._kind_of_batches(),
             "facts": self._data_counts,
             "hints": list(self._hints.values()),
+            "evidence": list(self._evidence.values()),
             **self._described(),
         }
         arrays = pack_ids(join_ids(self._users))
@@ -418,6 +428,13 @@ class BaseEvaluator(Shared, ABC):
             Hint(str(text), str(counted), None if example is None else Example(*example))
             for text, counted, example in document["hints"]
         )
+        self._evidence = add_evidence(
+            {},
+            (
+                Evidence(str(code), int(count), int(total), tuple(map(str, examples)), str(detail))
+                for code, count, total, examples, detail in document["evidence"]
+            ),
+        )
         if "seen" not in document:
             return
         self._state = State.unpack(self._plan(weighted=document["weighted"]), document["seen"], arrays)
@@ -460,6 +477,7 @@ class BaseEvaluator(Shared, ABC):
             *doubts_of_items({**self._data_counts, **data}, counts["total"] - counts.get("no_truth", 0)),
             *doubts_of_groups({name: own for name, own in groups.items() if name not in state.row_groupings}),
             *(hint.line(data) for hint in self._hints.values()),
+            *(finding.text for finding in findings_of(self._evidence.values())),
             *warnings_of_tool(
                 self._like, self._calls, self._settings["ties"], {"values": lambda: values_by_metric(estimates, groups)}
             ),
@@ -547,6 +565,13 @@ class BaseEvaluator(Shared, ABC):
 def _added(counts: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]:
     """Return the sums of counts by name; batches may lack names of others."""
     return {name: counts.get(name, 0) + more.get(name, 0) for name in dict.fromkeys([*counts, *more])}
+
+
+def roles_that_differ(evaluator: BaseEvaluator) -> set[str]:
+    """Return whose ids differ in spelling between lists and truth: of "user" and "item"."""
+    evidence = evaluator._evidence.values()  # noqa: SLF001 - of this module
+    known = [one for one in evidence if one.code == "ids_differ" and findings_of([one])]
+    return {one.detail.partition(" ")[0] for one in known}
 
 
 def refuse_arrays(**arguments: Any) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -10,16 +10,28 @@ import numpy as np
 from fastrec.arguments.groups import MinGain
 from fastrec.checks import MAX_ITEMS, check_min_gain, whole_number
 from fastrec.evaluation.accumulators import find_accumulator
+from fastrec.evaluation.clicks import as_frame_of_clicks
 from fastrec.evaluation.evaluators import MAX_ROWS_OF_USER, wanted_metrics
 from fastrec.evaluation.row_rules import check_grades
 from fastrec.exceptions import Argument, InputError, InputTypeError, MetricError, shown
 from fastrec.inputs.lists import Lists
+from fastrec.inputs.sides import UNJUDGED, shared_rows
 from fastrec.metrics.calls import of_lists_instead
-from fastrec.metrics.declaration import LISTS
+from fastrec.metrics.declaration import LISTS, Call
 from fastrec.metrics.plan import Asked, Plan, make_plan
 from fastrec.policies import ITEM_POLICIES
 
-__all__ = ["check_min_gain_of_lists", "check_n_users", "check_sizes", "item_policies", "read_no_truth"]
+__all__ = [
+    "check_min_gain_of_lists",
+    "check_n_users",
+    "check_sizes",
+    "history_of_one_batch",
+    "item_policies",
+    "largest_cutoff",
+    "length_up_to",
+    "read_no_truth",
+    "with_shared",
+]
 
 
 def item_policies(given: Mapping[str, Any]) -> dict[str, str]:
@@ -82,3 +94,33 @@ def read_no_truth(
     over = {find_accumulator(value.over.accumulator).sides for value in plan.values if value.over is not None}
     read = frozenset().union(*plan.reads.values(), *plan.filled.values(), *over)
     return read.isdisjoint(("truth", "rows"))
+
+
+def largest_cutoff(calls: Iterable[Call]) -> int:
+    """Return the largest cut-off of some metrics; 0 without any."""
+    return max((call.k for call in calls if call.k is not None), default=0)
+
+
+def length_up_to(k: int, lists: Lists) -> int:
+    """Return the length of the longest list, or of the first one if this is at least `k`."""
+    first = int(lists.rec_indptr[1]) if lists.n_users and lists.lengths is None else 0
+    return first if first >= k else lists.longest[0]
+
+
+def history_of_one_batch(found: str) -> InputError:
+    """Return the error about a history by position that would give its first users to each batch."""
+    history = Argument("history")
+    mend = ": pass dicts or data frames, which are matched by user"
+    return InputError(history, " by position holds the users of one batch, ", found, mend)
+
+
+def with_shared(sides: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+    """Return the sides that a call passes, and what it excludes."""
+    passed = {name: side for name, side in sides.items() if name == "recs" or side is not None}
+    shared = shared_rows(passed)
+    excluded = "none" if "exclude" not in passed else shared.get("exclude", "given")
+    if excluded == UNJUDGED:
+        del passed["exclude"], shared["exclude"]
+    if "logged" in shared:
+        passed["truth"] = as_frame_of_clicks(passed["truth"])
+    return passed | {name: passed[other] for name, other in shared.items()}, excluded

@@ -13,7 +13,7 @@ from fastrec.arguments.calls import ListBatch, ListSettings, ModelBatch, SideBat
 from fastrec.arguments.signature import arguments_of, takes
 from fastrec.checks import check_n_items, check_progress
 from fastrec.evaluation.accumulators import collect
-from fastrec.evaluation.clicks import as_frame_of_clicks, check_examination
+from fastrec.evaluation.clicks import check_examination
 from fastrec.evaluation.digests import (
     COLUMN,
     EXAMINATION,
@@ -34,7 +34,16 @@ from fastrec.evaluation.evaluators import (
     wanted_metrics,
 )
 from fastrec.evaluation.faults import explain_fault
-from fastrec.evaluation.list_rules import check_min_gain_of_lists, check_n_users, check_sizes, item_policies
+from fastrec.evaluation.list_rules import (
+    check_min_gain_of_lists,
+    check_n_users,
+    check_sizes,
+    history_of_one_batch,
+    item_policies,
+    largest_cutoff,
+    length_up_to,
+    with_shared,
+)
 from fastrec.evaluation.sampled import (
     SampledSide,
     check_catalogue,
@@ -49,8 +58,9 @@ from fastrec.evaluation.sources import ListSource
 from fastrec.evaluation.state import State
 from fastrec.evaluation.tools import tool_rules
 from fastrec.exceptions import Argument, InputError, MetricError
-from fastrec.inputs.arrays import FlatSide
+from fastrec.inputs.arrays import FlatSide, find_tied_user
 from fastrec.inputs.arrow import Frame, open_foreign
+from fastrec.inputs.findings.evidence import FEW_LISTS, add_evidence
 from fastrec.inputs.hints import Hint
 from fastrec.inputs.history import HistoryCounts
 from fastrec.inputs.items import ItemTable, read_items, read_once
@@ -60,12 +70,11 @@ from fastrec.inputs.lists import (
     Names,
     Prepared,
     Settings,
-    find_tied_user,
     known_items,
     prepare,
 )
 from fastrec.inputs.row_digests import digest_of_truth
-from fastrec.inputs.sides import UNJUDGED, joined_exclude, shared_rows
+from fastrec.inputs.sides import UNJUDGED, joined_exclude
 from fastrec.inputs.slots import BatchSides
 from fastrec.kernels import codes as op
 from fastrec.metrics.calls import of_lists_instead
@@ -156,6 +165,7 @@ class Evaluator(BaseEvaluator):
         self._merged: dict[str, str] = {}  # the digests of merged evaluators
         self._exclude: str | None = None  # whether batches exclude items: "none", "history", "unjudged", "given"
         self._type_of_ids: dict[str, bool] = {}  # of items, if they are kept
+        self._longest = 0  # list, unless a shorter one reaches all cut-offs
 
     @takes(ListBatch)
     def update(self, recs: Any, truth: Any = None, **given: Unpack[ListBatch]) -> None:
@@ -214,7 +224,7 @@ class Evaluator(BaseEvaluator):
     def _sides(self, recs: Any, truth: Any, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return the sides of a batch by name."""
         if self._state is not None and self._state.n_users and self._history_is_by_position:
-            raise _history_of_one_batch("found a second batch")
+            raise history_of_one_batch("found a second batch")
         named = {name: given.get(name) for name in ("exclude", "reference", "logged", "subtopics")}
         return {"recs": recs, "truth": truth, "history": self._history, **named}
 
@@ -236,7 +246,7 @@ class Evaluator(BaseEvaluator):
         refuse_setting("negatives", self._settings)
         if self._items is None:
             check_catalogue(self._settings)
-        passed, excluded = _with_shared(sides)
+        passed, excluded = with_shared(sides)
         self._check_passed(passed)
         about = about_users(given, order_of(self._like.get("like")))
         rules = self._rules_of_sides(only_judged=excluded == UNJUDGED)
@@ -249,7 +259,7 @@ class Evaluator(BaseEvaluator):
         from fastrec.evaluation.models import ModelParts
 
         refuse_setting("sampled_from", self._settings)
-        passed, excluded = _with_shared(self._sides((), truth, given))
+        passed, excluded = with_shared(self._sides((), truth, given))
         if excluded == UNJUDGED:
             instead = Argument("candidates", (...,))
             raise InputError(Argument("exclude", (UNJUDGED,)), " is for lists: pass the items to rank as ", instead)
@@ -335,7 +345,7 @@ class Evaluator(BaseEvaluator):
         whole = mine is not None and theirs is not None and min(mine.n_users, theirs.n_users) > 0
         check_same(self._shared_sides, other._shared_sides, whole=whole)
         if whole and self._history is other._history and self._history_is_by_position:
-            raise _history_of_one_batch("found it in both evaluators")
+            raise history_of_one_batch("found it in both evaluators")
 
     @property
     def _reads_popularity(self) -> bool:
@@ -401,6 +411,8 @@ class Evaluator(BaseEvaluator):
             counts = {"truth_rows": len(lists.truth_items), **data_counts, **sides.noted}
             self._keep(plan, outcome, users, counts).accumulate(found, digest)
             self._add_hints([*hints, *map(Hint, sides.hints)])
+            self._evidence = add_evidence(self._evidence, prepared.evidence)
+            self._longest = max(self._longest, length_up_to(largest_cutoff(self._calls), lists))
         return sides
 
     def _check_ids(self, plan: Plan, names: Names, lists: Lists) -> dict[str, bool]:
@@ -476,17 +488,19 @@ class Evaluator(BaseEvaluator):
         self._merged |= other._shared_sides
         self._exclude = joined_exclude(self._exclude, other._exclude)
         self._type_of_ids = self._type_of_ids or other._type_of_ids
+        self._longest = max(self._longest, other._longest)
 
     def _kind_of_batches(self) -> dict[str, bool]:
         return self._type_of_ids
 
     def _described(self) -> dict[str, Any]:
-        return {"sides": self._shared_sides, "exclude": self._exclude}
+        return {"sides": self._shared_sides, "exclude": self._exclude, "longest": self._longest}
 
     def _restore(self, document: dict[str, Any], arrays: dict[str, Array]) -> None:
         super()._restore(document, arrays)
         self._merged = document["sides"]
         self._exclude = document["exclude"]
+        self._longest = int(document["longest"])
         self._type_of_ids = dict(document["batches"])
 
     def _more_settings(self) -> dict[str, Any]:
@@ -509,6 +523,8 @@ class Evaluator(BaseEvaluator):
         names = ("rec_rows", *orders, "rec_lists_with_gaps", "truth_rows", "truth_rows_with_gains", *changes)
         counts = {name: self._data_counts.get(name, 0) for name in names}
         counts |= {name: self._data_counts[name] for name in NOTED if name in self._data_counts}
+        if 0 < self._longest < largest_cutoff(self._calls) and state.n_users >= FEW_LISTS:
+            counts["longest_list"] = self._longest
         return {
             **counts,
             **self._describe_accumulators(state),
@@ -521,7 +537,7 @@ class Evaluator(BaseEvaluator):
 # counts that only calls with such metrics or sides have
 NOTED = (
     *("duplicates_in_reference", "rec_rows_unseen", "users_without_history", "rec_rows_without_features"),
-    "users_without_subtopics",
+    *("users_without_subtopics", "truth_rows_in_history", "truth_rows_in_exclude"),
     *("users_short_of_negatives", "truth_rows_not_scored", "exclude_rows_not_scored"),
 )
 
@@ -548,25 +564,6 @@ def evaluate_model_at_once(
         evaluator._review(part, known)  # noqa: SLF001
     evaluator._move_users(parts.order)  # noqa: SLF001
     return parts.apart
-
-
-def _history_of_one_batch(found: str) -> InputError:
-    """Return the error about a history by position that would give its first users to each batch."""
-    history = Argument("history")
-    mend = ": pass dicts or data frames, which are matched by user"
-    return InputError(history, " by position holds the users of one batch, ", found, mend)
-
-
-def _with_shared(sides: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
-    """Return the sides that a call passes, and what it excludes."""
-    passed = {name: side for name, side in sides.items() if name == "recs" or side is not None}
-    shared = shared_rows(passed)
-    excluded = "none" if "exclude" not in passed else shared.get("exclude", "given")
-    if excluded == UNJUDGED:
-        del passed["exclude"], shared["exclude"]
-    if "logged" in shared:
-        passed["truth"] = as_frame_of_clicks(passed["truth"])
-    return passed | {name: passed[other] for name, other in shared.items()}, excluded
 
 
 def evaluate_at_once(evaluator: Evaluator, sides: Mapping[str, Any], given: Mapping[str, Any]) -> tuple[str, ...]:

@@ -12,9 +12,9 @@ from fastrec.evaluation.model_places import find_tied, flat_top, place
 from fastrec.evaluation.model_room import Room, find_room
 from fastrec.evaluation.sampled import Sample, as_weights, popularity_of
 from fastrec.exceptions import Argument, InputError
-from fastrec.inputs.arrays import FlatSide
+from fastrec.inputs.arrays import FlatSide, finite_gains
 from fastrec.inputs.arrow import Frame, open_foreign
-from fastrec.inputs.lists import AboutUsers, Names, Prepared, Settings, arrange, finite_gains, sides_apart
+from fastrec.inputs.lists import AboutUsers, Names, Prepared, Settings, arrange, look_at_truth, sides_apart
 from fastrec.inputs.model_users import NO_ROWS, ModelUsers, as_columns, chosen_rows, read_users
 from fastrec.inputs.models import Model, ModelCall
 from fastrec.inputs.parts import take_rows
@@ -334,7 +334,12 @@ class ModelParts:
             listed = np.zeros(n_users, bool)
             listed[walk.users] = True
             counts["users_short_of_negatives"] = int((listed & (ranked.others < reads.sample.negatives)).sum())
-        return prepared._replace(counts={**prepared.counts, **counts}, others=ranked.others)
+        in_sides, evidence = look_at_truth(joined.sides, settings.n_threads)
+        return prepared._replace(
+            counts={**prepared.counts, **counts, **in_sides},
+            others=ranked.others,
+            evidence=(*prepared.evidence, *evidence),
+        )
 
 
 def _truth_of(prepared: Prepared, codes: Array) -> kernels.ItemRows:

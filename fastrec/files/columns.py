@@ -317,7 +317,11 @@ def _check_found(wanted: Mapping[str, str], path: str, found: Sequence[str]) -> 
         if name not in found:
             kind = role.rstrip("0123456789")
             several = several_names(MULTIPLE[kind], name, found) if kind != role and kind in MULTIPLE else ""
-            hint = several or suggest_name(name, found)
+            swapped = "; it has gains, as a truth: the lists come first, are the two swapped?"
+            is_truth = kind in ("rank", "score") and "gain" in found
+            hint = several or (swapped if is_truth else suggest_name(name, found))
+            if any(map(is_number, map(str, found))):
+                hint += "; is this the first row? A file begins with a line of names, such as user_id,item_id,score"
             raise ColumnError(path, f": no column {name!r}", hint, role="" if several else kind)
 
 

@@ -7,6 +7,7 @@ import functools
 import itertools
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import unquote
 
 import numpy as np
 
@@ -17,7 +18,10 @@ from fastrec.files.database import run
 from fastrec.files.formats.base import ROWS_TO_ASK, Source, one_row, quoted
 from fastrec.files.tables import BOOLEANS, File, open_database, shortened
 from fastrec.files.text import LIKE_NUMBER
+from fastrec.inputs.findings.columns import FIRST_ROWS, columns_to_look_at, evidence_of_columns
+from fastrec.inputs.findings.evidence import MOST, Evidence, findings_of
 from fastrec.inputs.hints import LeftOpen, are_disordered, hints_of_columns, hints_of_slates
+from fastrec.inputs.sides import SIDES
 from fastrec.report.doubts import NO_USER
 from fastrec.report.report import Report
 
@@ -28,7 +32,6 @@ from fastrec.files.job import FileJob, roles_of_lists
 
 __all__ = [
     "OpenSides",
-    "explain_mismatch",
     "explain_unmatched_files",
     "explain_unmatched_tables",
     "hints_of_log",
@@ -38,20 +41,9 @@ __all__ = [
     "sides_apart",
 ]
 
+Array = np.ndarray[Any, Any]
 SAMPLE = 1000
 MAX_NUMBER = 64  # bytes of an integer that is looked for in another spelling
-ENOUGH = 0.5  # share of the sample that must match after a change
-AS_WRITTEN = "{}"
-# (difference between two spellings of an id, SQL that removes it), the smallest change first
-CHANGES = (
-    ("spaces around them", "trim({})"),
-    ("upper and lower case", "lower({})"),
-    ("Unicode composition", "nfc_normalize({})"),
-    ("leading zeros", "ltrim({}, '0')"),
-    ("a trailing '.0'", r"regexp_replace({}, '\.0+$', '')"),
-    ("quotes around them", "trim({}, '\"''')"),
-    ("characters before or after the digits", "ltrim(regexp_replace({}, '[^0-9]', '', 'g'), '0')"),
-)
 
 
 class OpenSides(NamedTuple):
@@ -62,33 +54,16 @@ class OpenSides(NamedTuple):
     truth: Source
 
 
-def explain_mismatch(con: DuckDBPyConnection, role: str, one: File, other: File) -> str | None:
-    """Explain why the ids of two files do not match: a difference in spelling, if found, and examples.
-
-    Return None if most ids are in both files as they are.
-    """
-    if _match(con, role, one, other, AS_WRITTEN) is not None:
-        return None
-    for difference, change in CHANGES:
-        found = _match(con, role, one, other, change)
-        if found is not None:
-            first, second = found
-            where = f"{role} ids differ in {difference}: {shortened(first)} in "
-            return Text(where, one.path, f", {shortened(second)} in ", other.path)
-    examples = joined((Text(_example(con, role, file), " in ", file.path) for file in (one, other)), " and ")
-    return Text(f"{role} ids look like ", examples)
-
-
-def _explain_respelled(con: DuckDBPyConnection, role: str, one: File, other: File) -> str | None:
+def _explain_respelled(con: DuckDBPyConnection, role: str, one: File, other: File) -> list[str]:
     """Explain that integer ids of one file are in the other in another spelling only, such as 007 or 1e+05.
 
-    Return None if there are none, or if both files have ids that are no numbers.
+    Return nothing if there are none, or if both files have ids that are no numbers.
     """
     if all(file.names[role] not in file.source.untyped for file in (one, other)):
-        return None
+        return []
     sides = [file for file in (one, other) if _are_numbers(con, role, f"(FROM {quoted(file.table)} LIMIT 1)")]
     if not sides:
-        return None
+        return []
     value = "CASE WHEN TRY_CAST(id AS DOUBLE) = TRY_CAST(id AS HUGEINT) THEN TRY_CAST(id AS HUGEINT) END"
     alone = f"(SELECT id, {value} AS value FROM {{}} ANTI JOIN {{}} USING (id))"
     is_short = f"strlen(CAST({quoted(role)} AS VARCHAR)) <= {MAX_NUMBER}"
@@ -100,9 +75,9 @@ def _explain_respelled(con: DuckDBPyConnection, role: str, one: File, other: Fil
     )
     n, first, second = one_row(con, query)
     if not n or not any(_are_numbers(con, role, quoted(file.table)) for file in sides):
-        return None
+        return []
     where = f"{role} ids differ in spelling ({n:,} of them): {shortened(first)} in "
-    return Text(where, one.path, f", {shortened(second)} in ", other.path)
+    return [Text(where, one.path, f", {shortened(second)} in ", other.path)]
 
 
 def _are_numbers(con: DuckDBPyConnection, role: str, rows: str) -> bool:
@@ -115,16 +90,14 @@ def _strings_sql(role: str, file: File) -> str:
     return f"SELECT DISTINCT CAST({quoted(role)} AS VARCHAR) AS id FROM {quoted(file.table)}"
 
 
-def _match(con: DuckDBPyConnection, role: str, one: File, other: File, change: str) -> tuple[str, str] | None:
-    """Return an example from each file if, after a change, the other file has most ids of a sample."""
+def _show_ids(con: DuckDBPyConnection, role: str, one: File, other: File) -> list[str]:
+    """Return an example of the ids of two files, unless one has half of the ids of the other."""
     sample = f"(SELECT id FROM ({_strings_sql(role, one)}) ORDER BY id LIMIT {SAMPLE})"
-    query = (
-        f"SELECT count(DISTINCT a.id) / (SELECT count(*) FROM {sample}), min(a.id), arg_min(b.id, a.id) "
-        f"FROM {sample} AS a JOIN ({_strings_sql(role, other)}) AS b "
-        f"ON {change.format('a.id')} = {change.format('b.id')} AND {change.format('a.id')} <> ''"
-    )
-    share, first, second = one_row(con, query)
-    return (first, second) if share is not None and share >= ENOUGH else None
+    (share,) = one_row(con, f"SELECT avg(CAST(id IN ({_strings_sql(role, other)}) AS INTEGER)) FROM {sample}")
+    if share >= MOST:
+        return []
+    examples = joined((Text(_example(con, role, file), " in ", file.path) for file in (one, other)), " and ")
+    return [Text(f"{role} ids look like ", examples)]
 
 
 def _example(con: DuckDBPyConnection, role: str, file: File) -> str:
@@ -169,55 +142,102 @@ def explain_unmatched_tables(
     report: Report,
     files: Mapping[str, File],
     apart: Collection[str],
-    strings: Collection[str] = (),
+    strings: Collection[str],
+    explained: Collection[str],
 ) -> tuple[str, ...]:
-    """Explain why the lists have no user, or no item, of the truth, and no user of the sides `apart`.
+    """Show ids if the lists have no user, or no item, of the truth, or no user of the sides `apart`.
 
-    Explain, too, which integers differ in spelling among ids of the roles `strings`, which are strings.
+    Explain, too, which integers differ in spelling among ids of the roles `strings`, which are strings. `explained` are
+    the roles whose ids in the truth are known to differ.
     """
     import duckdb
 
-    found, recs = [], files["recs"]
+    found: list[str] = []
+    recs = files["recs"]
     role = _unmatched(report)
-    if role is not None and recs.rows and files["truth"].rows:
-        found.append(explain_mismatch(con, role, recs, files["truth"]))
+    if role is not None and recs.rows and files["truth"].rows and role not in explained:
+        found += _show_ids(con, role, recs, files["truth"])
     for name in sorted(apart):
         if recs.rows and files[name].rows:
-            why = explain_mismatch(con, "user", recs, files[name])
-            found.append(why and Text(f"{NO_USER.format(name)}: ", why))
-    explained = {("truth", role), *((name, "user") for name in apart)}
+            found += (Text(f"{NO_USER.format(name)}: ", ids) for ids in _show_ids(con, "user", recs, files[name]))
+    said = {("truth", role), *(("truth", own) for own in explained), *((name, "user") for name in apart)}
     for each, (name, file) in itertools.product(strings, files.items()):
-        if file is not recs and each in file.names and (name, each) not in explained and recs.rows and file.rows:
+        if file is not recs and each in file.names and (name, each) not in said and recs.rows and file.rows:
             with contextlib.suppress(duckdb.OutOfMemoryException):
-                found.append(_explain_respelled(con, each, recs, file))
-    return tuple(why for why in found if why is not None)
+                found += _explain_respelled(con, each, recs, file)
+    return tuple(found)
 
 
-def explain_unmatched_files(report: Report, job: FileJob[ListColumns], apart: Collection[str]) -> tuple[str, ...]:
+def explain_unmatched_files(
+    report: Report, job: FileJob[ListColumns], apart: Collection[str], explained: Collection[str]
+) -> tuple[str, ...]:
     """Do what `explain_unmatched_tables` does, for files that no database has read yet."""
-    needed = {"recs", *apart, *(() if _unmatched(report) is None else ("truth",))}
+    needed = {"recs", *apart, *(() if _unmatched(report) in (None, *explained) else ("truth",))}
     if len(needed) == 1:
         return ()
     sides = job._replace(opened={table: job.opened[table] for table in job.opened if table in needed})
     with sides.database(roles_of_lists) as loaded:
-        return explain_unmatched_tables(loaded.con, report, loaded.files, apart)
+        return explain_unmatched_tables(loaded.con, report, loaded.files, apart, (), explained)
 
 
 def hints_of_unused_columns(
-    names: tuple[Sequence[str], Sequence[str]], columns: ListColumns, left: LeftOpen, opened: Callable[[], OpenSides]
+    job: FileJob[ListColumns],
+    names: tuple[Sequence[str], Sequence[str]],
+    left: LeftOpen,
+    opened: Callable[[], OpenSides],
 ) -> tuple[str, ...]:
     """Return hints about columns of lists and truth that no argument names; `opened` opens the files."""
-
-    def is_disordered(role: str, name: str) -> bool:
-        con, recs, _ = opened()
-        return _is_disordered(con, recs, columns.user, role, name)
 
     def has_gains(name: str) -> bool:
         con, _, truth = opened()
         return _has_gains(con, truth, name)
 
+    columns, lists = job.columns, job.opened["recs"]
     used = {columns.user, columns.item, *columns.by}
-    return tuple(hints_of_columns(*names, used, left, is_disordered, has_gains))
+    role, name = SIDES["recs"].number_column(lists.columns, names[0].__contains__)
+    found: list[str] = []
+    format_decides = lists.columns != columns  # what orders lists
+    if wanted := () if format_decides else columns_to_look_at(names[0], used, role, name):
+        con, recs, _ = opened()
+        users, items, numbers = _first_rows(con, recs, (columns.user, columns.item), wanted)
+        found = [one.text for one in findings_of(evidence_of_columns(users, items, numbers, role, name))]
+    partitions = {unquote(key) for keys in lists.files.keys for key in keys}
+    if unused := sorted(partitions - used - {name}):
+        con, recs, _ = opened()
+        evidence = [_evidence_of_folders(con, recs, columns.user, name) for name in unused]
+        found += [one.text for one in findings_of(evidence)]
+    return (*found, *hints_of_columns(*names, used, left, has_gains))
+
+
+def _evidence_of_folders(con: DuckDBPyConnection, recs: Source, user: str, partition: str) -> Evidence:
+    """Return how many of some users have lists in several folders of a Hive partition."""
+    who, folder, rows = recs.columns[user][0], recs.columns[partition][0], recs.whole_sql
+    some = f"SELECT DISTINCT {who} FROM {rows} LIMIT {SAMPLE}"
+    counts = f"SELECT count(DISTINCT {folder}) AS n FROM {rows} WHERE {who} IN ({some}) GROUP BY {who}"
+    several, n_users = one_row(con, f"SELECT count(*) FILTER (n > 1), count(*) FROM ({counts})")
+    return Evidence("several_lists", several, n_users, (), partition)
+
+
+def _first_rows(
+    con: DuckDBPyConnection, source: Source, ids: tuple[str, str], names: Sequence[str]
+) -> tuple[Array, Array, dict[str, Array]]:
+    """Return two columns of ids in the first rows as integers, and the values of the columns that hold numbers only."""
+    import duckdb
+
+    hashes = [f"hash(CAST({source.columns[name][0]} AS VARCHAR)) AS id{nth}" for nth, name in enumerate(ids)]
+    values = [
+        f"TRY_CAST(CAST({source.columns[name][0]} AS VARCHAR) AS DOUBLE) AS v{nth}" for nth, name in enumerate(names)
+    ]
+    try:
+        query = f"SELECT {', '.join([*hashes, *values])} FROM {source.whole_sql} LIMIT {FIRST_ROWS}"
+        found = run(con, query).fetchnumpy()
+    except duckdb.InterruptException:
+        raise
+    except duckdb.Error:  # an unused column may be damaged
+        return np.zeros(0, np.int64), np.zeros(0, np.int64), {}
+    users, items = (np.unique(found[f"id{nth}"], return_inverse=True)[1] for nth in range(2))
+    held = {name: found[f"v{nth}"] for nth, name in enumerate(names)}
+    return users, items, {name: np.asarray(own) for name, own in held.items() if not np.ma.is_masked(own)}
 
 
 def _has_gains(con: DuckDBPyConnection, truth: Source, name: str) -> bool:
@@ -239,28 +259,6 @@ def _has_gains(con: DuckDBPyConnection, truth: Source, name: str) -> bool:
     return bool(numbers and graded)
 
 
-def _is_disordered(con: DuckDBPyConnection, recs: Source, user: str, role: str, name: str) -> bool:
-    """Return whether a column implies another order than that of the rows, judged by the first rows."""
-    import duckdb
-
-    who, value = recs.columns[user][0], recs.columns[name][0]
-    query = (
-        f"SELECT hash(CAST({who} AS VARCHAR)) AS who, TRY_CAST(CAST({value} AS VARCHAR) AS DOUBLE) AS value "
-        f"FROM {recs.whole_sql} LIMIT {ROWS_TO_ASK}"
-    )
-    try:
-        rows = run(con, query).fetchnumpy()
-    except duckdb.InterruptException:
-        raise
-    except duckdb.Error:  # an unused column may be damaged
-        return False
-    if np.ma.is_masked(rows["value"]):
-        return False
-    _, users = np.unique(rows["who"], return_inverse=True)
-    indptr = np.append(0, np.cumsum(np.bincount(users)))
-    return are_disordered(role, np.asarray(rows["value"])[np.argsort(users, kind="stable")], indptr)
-
-
 def hints_of_parquet_columns(
     job: FileJob[ListColumns], names: tuple[Sequence[str], Sequence[str]], left: LeftOpen
 ) -> tuple[str, ...]:
@@ -275,7 +273,7 @@ def hints_of_parquet_columns(
             con = stack.enter_context(open_database(job.resources.n_threads))
             return OpenSides(con, job.opened["recs"].source(con), job.opened["truth"].source(con))
 
-        return hints_of_unused_columns(names, job.columns, left, opened)
+        return hints_of_unused_columns(job, names, left, opened)
 
 
 def hints_of_log(job: FileJob[SlateColumns], names: Sequence[str]) -> tuple[str, ...]:
@@ -290,7 +288,9 @@ def hints_of_log(job: FileJob[SlateColumns], names: Sequence[str]) -> tuple[str,
             con = stack.enter_context(open_database(job.resources.n_threads))
             return con, job.opened["log"].source(con)
 
-        def is_disordered(role: str, name: str) -> bool:
-            return _is_disordered(*opened(), used["user"], role, name)
+        def is_disordered(name: str) -> bool:
+            slates, _, numbers = _first_rows(*opened(), (used["user"], used["user"]), [name])
+            indptr = np.append(0, np.cumsum(np.bincount(slates)))
+            return name in numbers and are_disordered(numbers[name][np.argsort(slates, kind="stable")], indptr)
 
         return tuple(hints_of_slates(names, set(used.values()), is_disordered))

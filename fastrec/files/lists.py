@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
+from fastrec.evaluation.evaluators import roles_that_differ
 from fastrec.evaluation.lists import Evaluator, evaluate_at_once, review, take_counts
 from fastrec.files.columns import ITEMS, ListColumns
 from fastrec.files.faults import finished, named_as_in
@@ -91,8 +92,10 @@ def evaluate_lists(
             sides_of_hints = OpenSides(con, recs.source, truth.source)
             names = list(recs.source.columns), list(truth.source.columns)
             left = left_open(recs.names, truth.names, columns, evaluator)
-            more = hints_of_unused_columns(names, columns, left, lambda: sides_of_hints)
-        unmatched = explain_unmatched_tables(con, found.report, files, apart, loaded.strings)
+            more = hints_of_unused_columns(job, names, left, lambda: sides_of_hints)
+        unmatched = explain_unmatched_tables(
+            con, found.report, files, apart, loaded.strings, roles_that_differ(evaluator)
+        )
         record(found.report, (*unmatched, *more))
         return found
 
@@ -169,7 +172,7 @@ def _finish(
     if "truth" in names:
         left = left_open(names["recs"], names["truth"], job.columns, evaluator)
         more = hints_of_parquet_columns(job, (listed["recs"], listed["truth"]), left)
-    record(found.report, (*explain_unmatched_files(found.report, job, apart), *more))
+    record(found.report, (*explain_unmatched_files(found.report, job, apart, roles_that_differ(evaluator)), *more))
     return found
 
 

@@ -21,10 +21,11 @@ from fastrec.files.job import Data, Evaluated, FileJob, batches, roles_of_lists,
 from fastrec.files.labels import LabelsOfUsers
 from fastrec.files.resources import Resources
 from fastrec.files.tables import File
-from fastrec.inputs.arrow import find_nulls, read_ids
+from fastrec.inputs.arrow import read_ids
 from fastrec.inputs.ids import Strings
 from fastrec.inputs.items import ItemTable
 from fastrec.inputs.models import read_call
+from fastrec.inputs.nulls import find_nulls
 from fastrec.inputs.sides import SIDES, shared_rows
 from fastrec.inputs.values import values_of
 from fastrec.report.doubts import NO_USER

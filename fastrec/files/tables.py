@@ -450,7 +450,7 @@ def joint_kind(con: DuckDBPyConnection, role: str, files: list[File]) -> str:
     # Integers without a type can be read as strings too. That helps only if some string looks like an integer: else no
     # id could match one on the other side.
     if strings and not any(one.integers for one in strings):
-        integers += [one for one in ids if one.kind == "open"]
+        integers += [one for one in ids if one.kind == "open" and not one.are_strings]
     if strings and integers:
         raise InputTypeError(
             f"{role.rstrip('0123456789')} ids cannot be matched: ",

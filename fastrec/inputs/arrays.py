@@ -26,6 +26,8 @@ __all__ = [
     "RawSide",
     "check_judgements",
     "check_numbers",
+    "find_tied_user",
+    "finite_gains",
     "has_rows",
     "read_lists",
     "read_side",
@@ -89,7 +91,7 @@ def read_sides(given: Mapping[str, Any], passed: Mapping[str, Any]) -> tuple[dic
     `passed` has the sides before Series became Arrow columns, in which sets are lists.
     """
     if any(isinstance(value, Mapping) for name, value in given.items() if READ_SIDES[name].has_users):
-        return _read_dicts(given)
+        return _read_dicts(given, passed)
     sides: dict[str, RawSide] = {}
     for name, value in sorted(given.items(), key=lambda side: bool(READ_SIDES[side[0]].beside)):
         rows = sides.get(READ_SIDES[name].beside)
@@ -180,11 +182,11 @@ def _refuse_columns(name: str, keys: Collection[Any]) -> None:
         )
 
 
-def _read_dicts(given: Mapping[str, Any]) -> tuple[dict[str, RawSide], list[Any]]:
+def _read_dicts(given: Mapping[str, Any], passed: Mapping[str, Any]) -> tuple[dict[str, RawSide], list[Any]]:
     """Match dicts by key: users of the truth first, then users with a list only."""
     for name, side in given.items():
         if not isinstance(side, Mapping):
-            raise mixed_forms(given, "dicts", name)
+            raise mixed_forms({own: passed.get(own, given[own]) for own in given}, "dicts", name)
         _refuse_columns(name, side)
     check_keys(given)
     truth = given.get("truth", {})
@@ -266,9 +268,11 @@ def _read_matrix(value: Array, name: str, _: str) -> RawSide:
             "fastrec.evaluate_model takes a matrix of scores, and fastrec.top_items makes lists of it"
         )
     if value.ndim != 2:
-        raise InputError(f"{name} is an array of shape {value.shape}: pass (items, indptr), or a 2-D array")
+        mend = f", as of one item per user is {name}.reshape(-1, 1)" if value.ndim == 1 else ""
+        raise InputError(f"{name} is an array of shape {value.shape}: pass (items, indptr), or a 2-D array{mend}")
     if value.dtype.kind not in "iu":
-        raise InputTypeError(f"{name} must hold integers when it is a 2-D array, found dtype {value.dtype}")
+        mend = f": pass {name}.tolist()" if value.dtype.kind in "USO" else ""
+        raise InputTypeError(f"{name} must hold integers when it is a 2-D array, found dtype {value.dtype}{mend}")
     _refuse_unsigned_padding(value, name)
     n_users, width = value.shape
     flat = check_ids(value.reshape(-1), name)
@@ -360,7 +364,8 @@ def _why_no_row(row: Any, name: str) -> str | None:
     if (wrong := why_unusual(row, "drop the masked items first")) is not None:
         return wrong
     if isinstance(row, (str, bytes)) or not isinstance(row, Collection) or _is_scalar(row):
-        return f"must be a list of items, found {kind_of(row)}"
+        mend = ": pass one item as [item]" if isinstance(row, int | str | np.integer) else ""
+        return f"must be a list of items, found {kind_of(row)}{mend}"
     if READ_SIDES[name].is_ordered and isinstance(row, AbstractSet):
         return "must be a list, best item first: a set has no order"
     return None
@@ -453,3 +458,23 @@ for _form in (
     InputForm(is_column, _read_column, "an Arrow array of lists"),
 ):
     register_form(_form)
+
+
+def finite_gains(truth_side: FlatSide) -> FlatSide:
+    """Reject gains that are not finite; drop gains if all are 1, as truth without gains means the same."""
+    gains = truth_side.extra
+    assert gains is not None
+    if len(gains) == 0:
+        return truth_side._replace(extra=None)
+    low, high = gains.min(), gains.max()
+    if not (np.isfinite(low) and np.isfinite(high)):
+        at = int(np.isinf(gains).argmax())
+        raise InputError("truth gains", f" must be finite, found {gains[at]}", RowNumber.at(at, "position"))
+    return truth_side._replace(extra=None) if low == high == 1.0 else truth_side
+
+
+def find_tied_user(blocks: Array | None, indptr: Array) -> int | None:
+    """Return the first user with tied scores; None without any. `blocks` are as in `Lists`."""
+    if blocks is None or not (tied := blocks[1] > 1).any():
+        return None
+    return int(np.searchsorted(indptr, tied.argmax(), side="right")) - 1

@@ -14,6 +14,7 @@ import numpy as np
 from fastrec.checks import suggest_name, with_article
 from fastrec.exceptions import Argument, InputError, InputTypeError, Place, RowNumber, Text
 from fastrec.inputs.ids import Strings, integer_ids
+from fastrec.inputs.nulls import find_nulls, refuse_nulls
 from fastrec.inputs.ragged import Ragged
 from fastrec.inputs.sides import SIDES
 from fastrec.inputs.strings import MANY_STRINGS, number_column, without_views
@@ -25,7 +26,6 @@ __all__ = [
     "Labels",
     "check_same_lengths",
     "chunked",
-    "find_nulls",
     "index_of",
     "is_column",
     "is_numeric",
@@ -58,6 +58,12 @@ class Frame(NamedTuple):
     get: Callable[[str], Column]
     hint: str = ""  # where a missing column may be
     unordered: Collection[str] = ()  # columns that were read as lists and hold sets
+    cut: Callable[[int], Any] | None = None  # returns the first rows, in the form of the library
+
+    def head(self, n_rows: int) -> Frame:
+        """Return the first rows."""
+        own = self if self.cut is None else _read_foreign(self.cut(n_rows), self.name)
+        return own if isinstance(own, Frame) else self
 
     def has(self, column: str | None) -> bool:
         """Return whether there is a column of this name."""
@@ -81,7 +87,7 @@ class Frame(NamedTuple):
         values = self.get(column)
         _check_valid(values, self.where(column))
         if not nulls:
-            _refuse_nulls(values, self.where(column))
+            refuse_nulls(values, self.where(column))
         return values
 
 
@@ -217,12 +223,18 @@ def _read_foreign(value: Any, name: str) -> Frame | Column:
     if not exports and not _is_series(value) and not _is_of_polars(value):
         value = _collect(value, name)
     if isinstance(value, arrow.Table):  # keeps its chunks, which an export would change
-        return Frame(name, _column_names(value, name), value.column)
+        return Frame(name, _column_names(value, name), value.column, cut=lambda n_rows: value.slice(0, n_rows))
     if _is_of_pandas(value) and hasattr(value, "columns"):
         index = [f"; {level!r} is its index: reset_index() makes it a column" for level in value.index.names if level]
-        return _frame_of_objects(name, list(value.columns), lambda column: value[column], *index[:1])
+        frame = _frame_of_objects(name, list(value.columns), lambda column: value[column], *index[:1])
+        return frame._replace(cut=value.head)
     if _is_of_polars(value) and hasattr(value, "columns"):
-        return Frame(name, value.columns, lambda column: _import_column(value.get_column(column), name, column))
+        return Frame(
+            name,
+            value.columns,
+            lambda column: _import_column(value.get_column(column), name, column),
+            cut=value.head,
+        )
     try:
         columns = _import(value)
     except (arrow.ArrowException, TypeError, ValueError) as error:
@@ -231,7 +243,12 @@ def _read_foreign(value: Any, name: str) -> Frame | Column:
         return columns
     _check_column(columns, name)
     names = [field.name for field in columns.type]
-    return Frame(name, names, lambda column: _field(columns, names.index(column)))
+    return Frame(
+        name,
+        names,
+        lambda column: _field(columns, names.index(column)),
+        cut=lambda n_rows: columns.slice(0, n_rows),
+    )
 
 
 def _column_names(table: Any, name: str) -> list[str]:
@@ -291,6 +308,8 @@ def _find_sets(values: Any) -> list[int]:
 def _import_column(series: Any, name: str, column: str) -> Column:
     import pyarrow as pa
 
+    if str(getattr(series, "dtype", "")).startswith("Sparse"):
+        raise InputTypeError(Place(name, column), f" is sparse: pass {name}[{column!r}].sparse.to_dense() in its place")
     try:
         return _import(series)
     except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
@@ -312,13 +331,14 @@ def _read_spark(rows: Sequence[Any], name: str) -> Frame:
         if not _is_spark_row(row) or list(row.__fields__) != columns:
             found = list(row.__fields__) if _is_spark_row(row) else type(row).__name__
             raise InputTypeError(f"{name}[{at}] must be a Row with the columns {columns} like {name}[0], found {found}")
-    return _frame_of_objects(name, columns, lambda column: [row[columns.index(column)] for row in rows])
+    frame = _frame_of_objects(name, columns, lambda column: [row[columns.index(column)] for row in rows])
+    return frame._replace(cut=lambda n_rows: rows[:n_rows])
 
 
 def _check_column(column: Column, where: str) -> None:
     """Reject nulls and arrays with inconsistent parts."""
     _check_valid(column, where)
-    _refuse_nulls(column, where)
+    refuse_nulls(column, where)
 
 
 def _check_valid(column: Column, where: str) -> None:
@@ -330,31 +350,6 @@ def _check_valid(column: Column, where: str) -> None:
     except pa.ArrowException as error:
         broken = "holds a string that is not UTF-8" if "UTF8" in str(error) else "is not a valid Arrow array"
         raise InputError(where, f" {broken}: {error}") from None
-
-
-def _refuse_nulls(column: Column, where: str) -> None:
-    if (null := find_nulls(column)).any():
-        at = int(null.argmax())
-        row = RowNumber(at, f" in row {at}, counted from 0 (in {null.sum()} of {len(column)} rows)")
-        raise InputError(where, " must not be null, found null", row)
-
-
-def find_nulls(column: Column) -> Array:
-    """Return a mask of nulls, empty without any; `null_count` misses nulls in a dictionary, the mask has them."""
-    encoded = [chunk for chunk in column.chunks if hasattr(chunk, "dictionary")]
-    if not column.null_count and not any(chunk.dictionary.null_count for chunk in encoded):
-        return np.zeros(0, bool)
-    return np.concatenate([_nulls_of(chunk) for chunk in column.chunks])
-
-
-def _nulls_of(chunk: Any) -> Array:
-    encoded = hasattr(chunk, "dictionary")
-    # from the indices: PyArrow 26 crashes on an encoded column that holds only nulls
-    null: Array = (chunk.indices if encoded else chunk).is_null().to_numpy(zero_copy_only=False)
-    if not encoded:
-        return null
-    hidden = np.append(_nulls_of(chunk.dictionary), True)  # the last entry is for rows without a code
-    return hidden[np.where(null, -1, chunk.indices.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64))]
 
 
 def _join(parts: list[Array], kind: Any) -> Array:

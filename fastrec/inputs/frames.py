@@ -19,7 +19,6 @@ from fastrec.inputs.arrow import (
     Frame,
     Labels,
     check_same_lengths,
-    is_numeric,
     list_column,
     open_foreign,
     read_ids,
@@ -28,6 +27,8 @@ from fastrec.inputs.arrow import (
     split_lists,
 )
 from fastrec.inputs.columns import LABELS, MAX_EXACT_INTEGER, NUMBER_FIRST, SCORES
+from fastrec.inputs.findings.evidence import Notices
+from fastrec.inputs.findings.frames import evidence_of_frame
 from fastrec.inputs.grouping import (
     Grouping,
     find_blocks,
@@ -37,7 +38,7 @@ from fastrec.inputs.grouping import (
     one_per_user,
     order_of_ids,
 )
-from fastrec.inputs.hints import LeftOpen, are_disordered, are_gapless, hints_of_columns, users_with_gaps
+from fastrec.inputs.hints import LeftOpen, are_gapless, hints_of_columns, users_with_gaps
 from fastrec.inputs.ids import Ids, Strings, encode_strings, integer_ids, kind_of_ids
 from fastrec.inputs.sides import READ_SIDES, mixed_forms
 from fastrec.inputs.users import NO_LABEL, UserLabels, as_labels, check_labels, refuse_row_numbers, spelled_labels
@@ -47,7 +48,6 @@ __all__ = [
     "Columns",
     "FrameUsers",
     "ScoredFrame",
-    "disordered_in_frame",
     "extra_column",
     "read_frame",
     "read_frames",
@@ -145,13 +145,13 @@ def _numbered(values: Sequence[Any]) -> tuple[Array, list[Any]]:
 
 
 class FrameUsers(NamedTuple):
-    """Users of data frames: ids, groups, weights, and hints."""
+    """Users of data frames: ids, groups, weights, and what was noticed."""
 
     ids: Array  # int64, or strings
     order: Array | None  # positions by ascending id; None if ids ascend
     groups: dict[str, Array] | None  # column -> label of each user
     weights: Array | None
-    hints: tuple[str, ...] = ()  # about columns that no argument names
+    notices: Notices = Notices()  # about columns that no argument names
 
 
 class ScoredFrame(NamedTuple):
@@ -232,19 +232,25 @@ def read_frames(
     groups = {name: _read_labels(name, having, users) for name in columns.groupings()}
     weights = _read_user_weights(user_weight, having, users)
     moved = {name: _of_users(users.ids, rows, side, n_threads) for name, (rows, side) in sides.items()}
-    hints: Iterable[str] = ()
+    notices = Notices()
     if "truth" in sides:
         (recs, _), (truth, _) = sides["recs"], sides["truth"]
         used = {table.user for table in opened} | {table.item for table in opened} | {*columns.groupings(), user_weight}
+        graded = graded and moved["truth"].extra is None
         hints = hints_of_columns(
             recs.frame.columns,
             truth.frame.columns,
             used,
-            LeftOpen(moved["recs"].order == "place", graded and moved["truth"].extra is None, columns.gain is None),
-            lambda role, name: disordered_in_frame(recs.frame, recs.grouping, role, name),
+            LeftOpen(moved["recs"].order == "place", graded, columns.gain is None),
             lambda name: _has_gains(truth, name),
         )
-    return moved, FrameUsers(users.spell(users.ids), order, groups or None, weights, tuple(hints))
+        at = [table.frame.name for table in opened].index("recs")
+        items = ids[len(opened) + at]
+        codes = items.codes if isinstance(items, Strings) else items
+        role_and_name = extra_column(recs.frame, columns)
+        evidence = () if recs.lists else evidence_of_frame(recs.frame, keys[at], codes, used, *role_and_name)
+        notices = Notices(tuple(hints), tuple(evidence))
+    return moved, FrameUsers(users.spell(users.ids), order, groups or None, weights, notices)
 
 
 def read_frame(frame: Frame, columns: Columns, n_threads: int) -> RawSide:
@@ -261,17 +267,6 @@ def _has_gains(truth: _FrameRows, name: str) -> bool:
         return bool((read_numbers(truth.read(name), name) != 1).any())
     except FastrecError:
         return False
-
-
-def disordered_in_frame(frame: Frame, grouping: Grouping, role: str, name: str) -> bool:
-    """Return whether a column that no argument names implies another order than the rows."""
-    try:
-        column = frame.read(name)
-    except FastrecError:
-        return False
-    if not is_numeric(column):
-        return False
-    return are_disordered(role, grouping.take(read_numbers(column, name)), grouping.indptr)
 
 
 def _one_name(name: Any, role: str) -> str:

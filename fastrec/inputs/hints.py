@@ -1,4 +1,4 @@
-"""Hints about unused columns that may be meant to order lists or to grade the truth."""
+"""Hints about unused columns that may be meant to order slates or to grade the truth."""
 
 from __future__ import annotations
 
@@ -30,27 +30,8 @@ __all__ = [
 ]
 
 Array = np.ndarray[Any, Any]
-# usual names of such columns, regardless of case and of characters between words
+# usual names of columns, regardless of case and of characters between words
 RANKS = frozenset(("rank", "ranks", "ranking", "position"))
-SCORES = frozenset(
-    (
-        "score",
-        "scores",
-        "pred",
-        "preds",
-        "prediction",
-        "predictions",
-        "predicted",
-        "predictedscore",
-        "predictedrating",
-        "rating",
-        "relevance",
-        "est",
-        "similarity",
-    )
-)
-
-
 USERS = frozenset(("user", "users", "userid", "uid", "customer", "customerid", "member", "memberid", "visitorid"))
 GAINS = frozenset(
     ("gain", "gains", "rating", "ratings", "stars", "score", "scores", "relevance", "rel", "grade", "grades")
@@ -167,34 +148,28 @@ def hints_of_columns(
     truth: Collection[Any],
     used: Collection[Any],
     left: LeftOpen,
-    is_disordered: Callable[[str, str], bool],
     has_gains: Callable[[str], bool],
 ) -> Iterator[str]:
     """Yield hints about columns that no argument names.
 
-    `is_disordered` takes a role and a column of the lists, and tells whether its values contradict the order of rows.
-    `has_gains` tells whether a column of the truth holds numbers or booleans, not all 1. Both are called for likely
+    `has_gains` tells whether a column of the truth holds numbers or booleans, not all 1. It is called for likely
     columns only, because reading values takes time.
     """
     swapped = _hint_of_sides(recs, truth) if left.order and left.sides else []
     yield from swapped
-    if left.order:
-        for role, name in _likely_orders(recs, used):
-            if is_disordered(role, name):
-                yield _hint_of_order(role, name)
     if left.gain and not swapped:
         first = next(filter(has_gains, _likely_gains(truth, used)), None)
         yield from () if first is None else (_hint_of_gain(first),)
 
 
 def hints_of_slates(
-    found: Collection[Any], used: Collection[Any], is_disordered: Callable[[str, str], bool]
+    found: Collection[Any], used: Collection[Any], is_disordered: Callable[[str], bool]
 ) -> Iterator[str]:
     """Yield hints about columns of a log of slates without ranks; see `hints_of_columns`."""
-    for role, name in _likely_orders(found, used):
-        if role == "rank" and is_disordered(role, name):
+    for name in found:
+        if name not in used and _spelled(name) in RANKS and is_disordered(name):
             text = f"the log has no column 'rank', so slates keep row order, but column {name!r} implies another: pass "
-            yield Text(text, Argument(role, (name,)), " to use it")
+            yield Text(text, Argument("rank", (name,)), " to use it")
 
 
 def hints_of_rows(found: Collection[Any], used: Collection[Any]) -> list[str]:
@@ -223,28 +198,14 @@ def _hint_of_gain(name: str) -> str:
     return Text(found_one, gain, " to use it as the gain, and ", least, " as the least gain of a relevant item")
 
 
-def _likely_orders(found: Iterable[Any], used: Collection[Any]) -> Iterator[tuple[str, str]]:
-    """Yield (role, name) of unused columns with a usual name of ranks or scores."""
-    for name in found:
-        spelled = _spelled(name)
-        if name not in used and spelled in RANKS | SCORES:
-            yield "rank" if spelled in RANKS else "score", name
-
-
-def are_disordered(role: str, values: Array, indptr: Array) -> bool:
-    """Return whether ranks fall, or scores rise, from one row of a user to the next; users lie end to end."""
-    if len(values) < 2:
+def are_disordered(ranks: Array, indptr: Array) -> bool:
+    """Return whether ranks fall from one row of a slate to the next; slates lie end to end."""
+    if len(ranks) < 2:
         return False
-    wrong = values[1:] < values[:-1] if role == "rank" else values[1:] > values[:-1]
-    ends = indptr[(indptr > 0) & (indptr < len(values))] - 1  # a step to another user is never wrong
+    wrong = ranks[1:] < ranks[:-1]
+    ends = indptr[(indptr > 0) & (indptr < len(ranks))] - 1  # a step to another slate is never wrong
     wrong[ends] = False
     return bool(wrong.any())
-
-
-def _hint_of_order(role: str, name: str) -> str:
-    """Return a hint about a column that implies another order than the rows."""
-    found = f"recs has no column 'rank' or 'score', so lists keep row order, but column {name!r} implies another: pass "
-    return Text(found, Argument(role, (name,)), " to use it")
 
 
 def _hint_of_sides(recs: Collection[Any], truth: Collection[Any]) -> list[str]:

@@ -163,7 +163,9 @@ def _objects(values: list[Any], name: str) -> Array:
         row = RowNumber.at(at, "position")
         raise InputTypeError(name, " must be integers or strings, found a float", row, f": {shown(values[at])}")
     names = ", ".join(sorted(kind.__name__ for kind in kinds))
-    raise InputTypeError(name, f" must be all integers or all strings, found {names}")
+    pairs = name.endswith(" items") and all(isinstance(value, tuple) and len(value) == 2 for value in values)
+    mend = ": pass pairs of items and numbers as a dict, {item: number}" if pairs else ""
+    raise InputTypeError(name, f" must be all integers or all strings, found {names}{mend}")
 
 
 def _python_integers(values: list[Any], name: str) -> Array:

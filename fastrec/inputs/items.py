@@ -17,7 +17,6 @@ from fastrec.inputs.arrays import check_numbers
 from fastrec.inputs.arrow import (
     Frame,
     chunked,
-    find_nulls,
     index_of,
     is_column,
     is_numeric,
@@ -30,6 +29,7 @@ from fastrec.inputs.arrow import (
     split_lists,
 )
 from fastrec.inputs.ids import Ids, check_ids
+from fastrec.inputs.nulls import find_nulls
 from fastrec.inputs.ragged import check_indptr
 from fastrec.inputs.tensors import refuse_unusual
 

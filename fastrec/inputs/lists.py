@@ -11,8 +11,11 @@ import numpy as np
 from fastrec.arguments.groups import MinGain
 from fastrec.checks import refuse_path
 from fastrec.exceptions import Argument, InputError, InputTypeError, RowNumber, shown
-from fastrec.inputs.arrays import FlatSide, RawSide, read_sides, refuse_model
+from fastrec.inputs.arrays import FlatSide, RawSide, find_tied_user, finite_gains, read_sides, refuse_model
 from fastrec.inputs.arrow import Frame, open_foreign, refuse_other_indexes
+from fastrec.inputs.findings.evidence import Evidence, Notices
+from fastrec.inputs.findings.lists import evidence_of_lists
+from fastrec.inputs.findings.sides import evidence_of_unreachable
 from fastrec.inputs.frames import Columns, read_frames, refuse_columns
 from fastrec.inputs.hints import Hint, check_first_ranks, hint_of_gaps, hints_of_ties, numbers_of_lists, users_with_gaps
 from fastrec.inputs.history import HistoryCounts
@@ -34,10 +37,9 @@ __all__ = [
     "Prepared",
     "Settings",
     "arrange",
-    "find_tied_user",
-    "finite_gains",
     "join_sides",
     "known_items",
+    "look_at_truth",
     "prepare",
     "read_given",
     "refuse_negative_ids",
@@ -132,6 +134,7 @@ class Prepared(NamedTuple):
     tied_user: int | None = None  # the first user with tied scores in `recs`
     truth: FlatSide | None = None  # as given, with copies
     others: Array | None = None  # int64 (n_users,): items that could be drawn, if lists of a model hold samples
+    evidence: tuple[Evidence, ...] = ()  # for findings
 
 
 class JoinedSides(NamedTuple):
@@ -144,7 +147,7 @@ class JoinedSides(NamedTuple):
     order: str = "place"  # how lists without scores are ordered
     ranks: Array | None = None  # as in `RawSide`
     from_zero: bool = False  # as in `RawSide`
-    lines: tuple[str, ...] = ()  # other possible meanings of the input
+    notices: Notices = Notices()  # other possible meanings of the input
     logged: str = ""  # the role of the column of a frame that `logged` has
 
     @property
@@ -161,8 +164,8 @@ def prepare(
     counts_of_history: HistoryCounts | None = None,
 ) -> Prepared:
     """Read all sides, order the lists, and handle excluded items and duplicates."""
-    sides, users, lines = read_given(given, about, settings)
-    return arrange(join_sides(sides, users, known_items(items, counts_of_history), lines), settings)
+    sides, users, notices = read_given(given, about, settings)
+    return arrange(join_sides(sides, users, known_items(items, counts_of_history), notices), settings)
 
 
 def known_items(items: ItemTable | None, counts_of_history: HistoryCounts | None) -> dict[str, Any]:
@@ -171,9 +174,7 @@ def known_items(items: ItemTable | None, counts_of_history: HistoryCounts | None
     return {name: own for name, own in known.items() if own is not None}
 
 
-def join_sides(
-    sides: Mapping[str, RawSide], users: Users, known: Mapping[str, Any], lines: tuple[str, ...]
-) -> JoinedSides:
+def join_sides(sides: Mapping[str, RawSide], users: Users, known: Mapping[str, Any], notices: Notices) -> JoinedSides:
     """Return sides with items of one integer type; string ids are encoded together."""
     for name, *roles in (("logged", "propensity", "logged_rank"), ("subtopics", "subtopic")):
         if name in sides and sides[name].extra is None and (name == "logged" or len(sides[name].items)):
@@ -184,7 +185,7 @@ def join_sides(
     joined, strings = _join_ids({**sides, **ids})
     recs = sides["recs"]
     order, role = "score" if recs.extra is not None else recs.order, sides["logged"].role if "logged" in sides else ""
-    return JoinedSides(joined, users, strings, known, order, recs.ranks, recs.from_zero, lines, role)
+    return JoinedSides(joined, users, strings, known, order, recs.ranks, recs.from_zero, notices, role)
 
 
 def arrange(given: JoinedSides, settings: Settings) -> Prepared:
@@ -199,13 +200,16 @@ def arrange(given: JoinedSides, settings: Settings) -> Prepared:
     if "logged" in joined:
         _check_logged(joined["logged"], given.logged, names, settings)
     counts = {"excluded_items": 0, "duplicates_in_recs": 0, "duplicates_in_truth": 0, "rec_lists_with_gaps": 0}
-    hints = [Hint(line) for line in given.lines]
+    hints = [Hint(line) for line in given.notices.lines]
     check_first_ranks(settings.rank_gaps, from_zero=given.from_zero)
     if ranks is not None:
         counts["rec_lists_with_gaps"], hint = _look_at_gaps(ranks, rec_side.indptr, names, settings.rank_gaps)
         hints.append(hint)
     if exclude_side is not None or settings.only_judged:
         refuse_negative_ids(rec_side, "recs", names)
+    counts_of_truth, evidence = look_at_truth(joined, n_threads)
+    counts |= counts_of_truth
+    evidence = (*given.notices.evidence, *evidence_of_lists(rec_side, truth_side, *names, names.item), *evidence)
     if exclude_side is not None:
         rec_side, counts["excluded_items"] = _drop_excluded(rec_side, exclude_side, n_threads)
     if settings.only_judged:
@@ -247,7 +251,20 @@ def arrange(given: JoinedSides, settings: Settings) -> Prepared:
         **rows,
         "truth_rows_with_gains": len(truth_side.items) if has_gains else 0,
     }
-    return Prepared(lists, given.users, names, counts, tuple(hints), others, apart, truth=joined["truth"])
+    return Prepared(
+        lists, given.users, names, counts, tuple(hints), others, apart, truth=joined["truth"], evidence=evidence
+    )
+
+
+def look_at_truth(joined: Mapping[str, FlatSide], n_threads: int) -> tuple[dict[str, int], tuple[Evidence, ...]]:
+    """Return how many rows of the truth stand in the history and in `exclude`, and evidence of the latter."""
+    truth, counts, evidence = joined["truth"], {}, ()  # type: tuple[FlatSide, dict[str, int], tuple[Evidence, ...]]
+    for name in ("history", "exclude"):
+        if name in joined:
+            known = ~_is_not_in(truth, joined[name], n_threads)
+            counts[f"truth_rows_in_{name}"] = int(known.sum())
+            evidence = (evidence_of_unreachable(truth, known),) if name == "exclude" else ()
+    return counts, evidence
 
 
 def sides_apart(joined: Mapping[str, FlatSide], listed: Array) -> Iterator[str]:
@@ -309,13 +326,6 @@ def _other_sides(
     return others, counts
 
 
-def find_tied_user(blocks: Array | None, indptr: Array) -> int | None:
-    """Return the first user with tied scores; None without any. `blocks` are as in `Lists`."""
-    if blocks is None or not (tied := blocks[1] > 1).any():
-        return None
-    return int(np.searchsorted(indptr, tied.argmax(), side="right")) - 1
-
-
 def _look_at_gaps(ranks: Array, indptr: Array, names: Names, rank_gaps: str) -> tuple[int, Hint]:
     """Return how many lists have ranks with gaps, and a hint about them."""
     found = users_with_gaps(ranks, indptr)
@@ -350,8 +360,8 @@ def _fill_gaps(rec_side: FlatSide, ranks: Array, names: Names) -> FlatSide:
 
 def read_given(
     given: Mapping[str, Any], about: AboutUsers, settings: Settings
-) -> tuple[dict[str, RawSide], Users, tuple[str, ...]]:
-    """Return all sides for the same users, these users, and hints at other meanings of the input."""
+) -> tuple[dict[str, RawSide], Users, Notices]:
+    """Return all sides for the same users, these users, and other meanings of the input."""
     for name, value in given.items():
         refuse_path(name, value)
     refuse_model("recs", given.get("recs"))
@@ -370,12 +380,12 @@ def read_given(
     if about.labels is not None and about.groups is not None:
         raise InputError("groups and by both label users: pass one of them")
     codes, labels = check_groups(about.groups if about.labels is None else about.labels.of(ids), n_users)
-    return sides, Users(ids, codes, labels, check_weights(about.user_weight, n_users, ids)), ()
+    return sides, Users(ids, codes, labels, check_weights(about.user_weight, n_users, ids)), Notices()
 
 
 def _read_frames(
     frames: dict[str, Any], about: AboutUsers, settings: Settings
-) -> tuple[dict[str, RawSide], Users, tuple[str, ...]]:
+) -> tuple[dict[str, RawSide], Users, Notices]:
     if about.user_ids is not None:
         raise InputError("user_ids must not be given with data frames: user=... names their column")
     if about.groups is not None:
@@ -387,7 +397,7 @@ def _read_frames(
     groups = users.groups if about.labels is None else about.labels.of(users.ids)
     codes, labels = check_groups(groups, n_users)
     weights = check_weights(users.weights, n_users)
-    return sides, Users(users.ids, codes, labels, weights, users.order), users.hints
+    return sides, Users(users.ids, codes, labels, weights, users.order), users.notices
 
 
 def _join_ids(sides: Mapping[str, RawSide]) -> tuple[dict[str, FlatSide], Sequence[Any] | None]:
@@ -428,19 +438,6 @@ def _signed(ids: Array, name: str) -> Array:
 def _integers(ids: Ids) -> Array:
     """Return integer ids; an empty array if there are no ids."""
     return ids if isinstance(ids, np.ndarray) and ids.dtype != object else np.zeros(0, np.int32)
-
-
-def finite_gains(truth_side: FlatSide) -> FlatSide:
-    """Reject gains that are not finite; drop gains if all are 1, as truth without gains means the same."""
-    gains = truth_side.extra
-    assert gains is not None
-    if len(gains) == 0:
-        return truth_side._replace(extra=None)
-    low, high = gains.min(), gains.max()
-    if not (np.isfinite(low) and np.isfinite(high)):
-        at = int(np.isinf(gains).argmax())
-        raise InputError("truth gains", f" must be finite, found {gains[at]}", RowNumber.at(at, "position"))
-    return truth_side._replace(extra=None) if low == high == 1.0 else truth_side
 
 
 def refuse_negative_ids(side: FlatSide, name: str, names: Names) -> None:

@@ -111,7 +111,9 @@ def check_indptr(indptr: Any, n_values: int, name: str) -> Array:
         raise InputError(f"{name} must not exceed 2**63 - 1, found {int(pointers.max())}")
     pointers = np.ascontiguousarray(pointers, dtype=np.int64)
     if pointers[0] != 0:
-        raise InputError(f"{name} must start at 0, found {name}[0] = {pointers[0]}")
+        are_sizes = bool((pointers > 0).all()) and int(pointers.sum()) == n_values
+        mend = f"; these are the sizes of groups: pass np.r_[0, np.cumsum({name})]" if are_sizes else ""
+        raise InputError(f"{name} must start at 0, found {name}[0] = {pointers[0]}{mend}")
     falls = pointers[1:] < pointers[:-1]
     if falls.any():
         at = int(falls.argmax())

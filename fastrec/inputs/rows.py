@@ -263,7 +263,7 @@ def _users_of_rows(keys: Keys, grouping: Grouping, groups: Any, user_weight: Any
         labels[name] = spell_labels(of_rows.name_of(found[present]), present)
     codes, group_keys = check_groups(labels or None, len(ids))
     by_id = isinstance(user_weight, Mapping)
-    weights = check_weights(user_weight, len(ids) if by_id else n, ids)
+    weights = check_weights(user_weight, len(ids) if by_id else n, ids, by_row=not by_id)
     if weights is not None and not by_id:
         weights, _ = one_per_user(weights, None, grouping, keys.name_of, "user_weight")
     return Users(ids, codes, group_keys, weights, order_of_ids(grouping.ids))

@@ -251,8 +251,11 @@ def _first_apart(recs: Collection[Any], users: Sequence[Any]) -> tuple[Any, Any]
     return next((pair for pair in pairs if pair[0] != pair[1]), None)
 
 
-def check_weights(user_weight: Any, n_users: int, ids: Array | None = None) -> Array | None:
-    """Return weights as float64 (n_users,), finite and not negative; `ids` of users for {user: weight}."""
+def check_weights(user_weight: Any, n_users: int, ids: Array | None = None, *, by_row: bool = False) -> Array | None:
+    """Return weights as float64 (n_users,), finite and not negative; `ids` of users for {user: weight}.
+
+    `by_row`: rows stand in place of users.
+    """
     if user_weight is None:
         return None
     if isinstance(user_weight, Mapping):
@@ -262,7 +265,8 @@ def check_weights(user_weight: Any, n_users: int, ids: Array | None = None) -> A
     if array.dtype.kind not in "iufb" or array.dtype.itemsize > 8:
         raise InputTypeError(f"user_weight must be numbers of at most 64 bits, found dtype {array.dtype}")
     if array.shape != (n_users,):
-        raise InputError(f"user_weight must have one weight per user, {n_users}; found shape {array.shape}")
+        wanted, other = ("row", ", or be {user: weight}") if by_row else ("user", "")
+        raise InputError(f"user_weight must have one weight per {wanted}, {n_users}{other}; found shape {array.shape}")
     weights = np.ascontiguousarray(array, dtype=np.float64)
     wrong = ~np.isfinite(weights) | (weights < 0)
     if wrong.any():

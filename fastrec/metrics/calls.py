@@ -47,7 +47,10 @@ SEVERAL = {  # names that people use for several metrics, by their plain spellin
     "coverage": ("item_coverage", "user_coverage", "category_coverage"),
     "diversity": ("intra_list_diversity", "personalization", "category_entropy"),
 }
-OF_LISTS = {"calibration": "miscalibration"}  # metrics of scored rows, and what people mean by the name for lists
+OF_LISTS = {
+    "calibration": "miscalibration",
+    "average_precision": "map",
+}  # metrics of scored rows, and what people mean by the name for lists
 N_SPREAD = 8  # metrics that an error names, from all kinds
 KINDS = {TABLE: "table", COLUMN: "column", SEPARATOR: "separator"}  # of options in the catalogue; others are numbers
 MAX_K = 2**31 - 1

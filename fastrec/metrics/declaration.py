@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fastrec.arguments.groups import MinGain
-from fastrec.checks import check_text, listed, listed_in_order, near_name, nearest
-from fastrec.exceptions import InputTypeError, MetricError, shown
+from fastrec.checks import check_text, explain_formula, listed, listed_in_order, near_name, nearest
+from fastrec.exceptions import FastrecError, InputTypeError, MetricError, shown
 from fastrec.metrics.directions import Declared, Direction, read_direction
 from fastrec.metrics.kinds import ABOVE_ZERO, COLUMN, KINDS, NUMBERS, SEPARATOR, TABLE
 from fastrec.policies import NO_RECS, NO_TRUTH, NoRecs
@@ -248,7 +248,12 @@ class Call:
 
     def evaluate(self, statistics: Any) -> Any:
         """Return the formula's value for these statistics."""
-        return self.metric.formula(statistics, **dict(self.options))
+        try:
+            return self.metric.formula(statistics, **dict(self.options))
+        except (AttributeError, TypeError, ValueError) as error:
+            if self.metric.builtin or isinstance(error, FastrecError):
+                raise
+            raise MetricError(f"cannot be computed: {explain_formula(error, statistics)}") from error
 
 
 DECLARED: dict[str, dict[str, Metric]] = {name: {} for name in FAMILIES}

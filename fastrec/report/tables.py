@@ -66,6 +66,9 @@ DATA = {
     "truth_rows": "rows of truth",
     "truth_rows_with_gains": "rows of truth with gains",
     "truth_rows_not_relevant": "rows of truth that are not relevant",
+    "truth_rows_in_history": "rows of truth with an item of the history",
+    "truth_rows_in_exclude": "rows of truth with an item of exclude",
+    "longest_list": "items of the longest list, fewer than the largest cut-off",
     "truth_rows_not_scored": "rows of truth with an item that the model does not score",
     "exclude_rows_not_scored": "rows of exclude with an item that the model does not score",
     "duplicates_in_recs": "duplicates in lists",
@@ -276,6 +279,8 @@ def notes_on_data(data: Mapping[str, int | float]) -> list[str]:
     """Return lines on the rows and users that were left out or lack something, and on the weights of rows, if any."""
     found = [counted(int(data[name]), one, DATA[name]) for name, one in NOTED.items() if data.get(name)]
     lines = [", ".join(found)] if found else []
+    if "longest_list" in data:
+        lines.append(f"the longest list has {counted(int(data['longest_list']), 'item')}: places after it are misses")
     for name, size in data.items():
         kind, bracket, options = name.partition("(")
         if kind == "rows_in_no_segment":

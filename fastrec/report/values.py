@@ -78,6 +78,9 @@ class ReportValues(Mapping[str, float]):
     __eq__ = object.__eq__
     __hash__ = object.__hash__
 
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self)
+
     def __getitem__(self, name: str) -> float:
         """Return the mean of a metric, given in any spelling.
 

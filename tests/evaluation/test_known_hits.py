@@ -87,6 +87,7 @@ def test_a_value_has_the_same_bits_beside_other_users(metric: str) -> None:
         assert user_bits(both)[name][:1] == user_bits(alone)[name]
 
 
+@pytest.mark.filterwarnings("ignore:no row of the truth has a gain above 0")
 def test_tables_of_gains_may_have_one_entry() -> None:
     truth = [{1: 0.0, 2: 0.0, 3: 0.0}, {4: 0.0}]
     report = fastrec.evaluate([[1, 2, 3], [4, 5]], truth, ["ndcg(gain=[0])@3"], no_truth="zero")

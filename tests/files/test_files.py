@@ -219,6 +219,7 @@ def test_scores_are_passed_on_in_the_order_of_the_file(read):
     assert read(content, TRUTH).recs[2].dtype == np.float32
 
 
+@pytest.mark.filterwarnings("ignore:ranks and scores are in other orders")
 def test_which_column_orders_the_lists(read):
     content = "user_id,item_id,rank,score,place,model\n1,7,1,2,9,0\n1,8,2,3,8,1\n"
     truth = "user_id,item_id\n1,7\n"
@@ -873,11 +874,15 @@ def rows_of(role, ids, other=7):
         (
             ["99999", "1e+05", "1.2e+08"],
             ["99999", "100000", "120000000"],
-            r"\(2 of them\): '1\.2e\+08' in .*, '120000000' in",
+            "the spelling of numbers: '1.2e+08' in recs, '120000000' in truth; 2 of the 3 ids of the truth match no list",
         ),
-        (["100", "7"], ["100", "007"], r"\(1 of them\): '7' in .*, '007' in"),
-        (["100", "007"], ["100", "7", "x"], r"\(1 of them\): '007' in .*, '7' in"),
-        (["100", "7 ", "+8"], ["100", " 7", "8.0"], r"\(2 of them\): '\+8' in .*, '8\.0' in"),
+        (["100", "7"], ["100", "007"], "spelling (1 of them): '7' in "),
+        (["100", "007"], ["100", "7", "x"], "spelling (1 of them): '007' in "),
+        (
+            ["100", "7 ", "+8"],
+            ["100", " 7", "8.0"],
+            "the spelling of numbers: '+8' in recs, '8.0' in truth; 2 of the 3 ids of the truth match no list",
+        ),
     ],
 )
 @pytest.mark.parametrize("role", ["user", "item"])
@@ -886,7 +891,7 @@ def test_integers_that_one_file_spells_otherwise_are_named(write, role, ours, th
     with pytest.warns(FastrecWarning) as caught:
         report = evaluate_files(write(rows_of(role, ours)), write(rows_of(role, theirs)), ["mrr"], memory=memory)
     assert report.warnings == [str(warning.message) for warning in caught] and len(caught) == 1
-    assert re.fullmatch(f"{role} ids differ in spelling {found} [^ ]*", report.warnings[0])
+    assert report.warnings[0].startswith(f"{role} ids differ in {found}")
 
 
 @pytest.mark.parametrize(

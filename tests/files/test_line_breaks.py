@@ -233,12 +233,13 @@ def test_whether_rows_were_lost_is_found_without_reading_again(tmp_path, monkeyp
 
 def test_rows_that_python_parses_are_kept_once(write, tmp_path, monkeypatch):
     """The first file is an exception, because columns without a given name are looked up there."""
-    monkeypatch.setattr(base, "ROWS_TO_ASK", 2)
-    path = write("recs.csv", ["user_id", "item_id", "prediction"], [(1, 1, 1), (1, 2, 2), (1, 3, 3)], inside="\r\n")
+    monkeypatch.setattr(base, "ROWS_TO_ASK", 4)
+    rows = [(1, 1, 0.1), (1, 2, 0.2), (2, 1, 0.3), (2, 2, 0.4), (2, 3, 0.5)]
+    path = write("recs.csv", ["user_id", "item_id", "prediction"], rows, inside="\r\n")
     with open_database(1) as con:
-        assert load(con, open_files({"recs": path}, ListColumns(), "auto")["recs"]).rows == 3
+        assert load(con, open_files({"recs": path}, ListColumns(), "auto")["recs"]).rows == 5
         sizes = dict(con.execute("SELECT table_name, estimated_size FROM duckdb_tables()").fetchall())
-    assert sizes == {"recs": 3, f"rows of {path}": 2}
+    assert sizes == {"recs": 5, f"rows of {path}": 4}
     (tmp_path / "truth.csv").write_text("user_id,item_id\n1,1\n")
     with pytest.warns(FastrecWarning, match="column 'prediction'"):
         evaluate_files(path, tmp_path / "truth.csv", "mrr")

@@ -486,8 +486,8 @@ def test_sides_without_a_user_of_the_lists(tmp_path: Path, route: dict[str, Any]
     with pytest.warns(fastrec.FastrecWarning, match="no user of"):
         found = fastrec.evaluate_files(**paths, metrics=["own_repeats", "own_first"], **route)
     starts = [
-        "no user of history has a list: user ids differ in characters before or after the digits: 'é001' in ",
-        f"no user of reference has a list: user ids differ in spaces around them: 'é001' in {tmp_path}",
+        f"no user of history has a list: user ids look like 'é000' in {tmp_path}",
+        f"no user of reference has a list: user ids look like 'é000' in {tmp_path}",
     ]
     assert [warning.startswith(start) for warning, start in zip(found.warnings, starts, strict=True)] == [True, True]
     one = made["recs"].select(["user_id", "item_id"]).slice(len(made["recs"]) - 1)

@@ -199,6 +199,7 @@ def test_arrays_of_lists_of_texts() -> None:
     assert fastrec.evaluate(recs, [["b"], ["c"]], "mrr")["mrr"] == 0.75
 
 
+@pytest.mark.filterwarnings("ignore:ranks and scores are in other orders")
 def test_scores_order_lists_and_rank_wins_over_them() -> None:
     recs = pl.DataFrame({"user_id": [1, 1, 1], "item_id": [10, 11, 12], "score": [0.1, 0.9, 0.5], "rank": [1, 3, 2]})
     truth = pl.DataFrame({"user_id": [1], "item_id": [11]})

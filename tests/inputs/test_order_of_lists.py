@@ -113,10 +113,9 @@ def test_segments_count_their_own_truth() -> None:
 @pytest.mark.parametrize(
     ("name", "values"),
     [
-        ("pred", RECS["score"]),
-        ("Predicted_Score", RECS["score"]),
-        ("Rank", RECS["rank"]),
-        ("rating", [1, 1, 1, 1, 2]),
+        ("y_pred", [0.1, 0.8, 0.3, 0.9, 0.2]),
+        ("item_rank", [3, 2, 1, 1, 2]),
+        ("rating", [1, 0, 2, 2, 1]),
     ],
     ids=str,
 )
@@ -163,7 +162,7 @@ def test_a_column_that_nobody_asked_for_may_be_anything() -> None:
 
 def test_an_evaluator_that_takes_over_another_says_it_too() -> None:
     first, other = fastrec.Evaluator("mrr"), fastrec.Evaluator("mrr")
-    other.update(BARE.assign(pred=RECS["score"]), BARE_TRUTH)
+    other.update(BARE.assign(pred=[0.1, 0.8, 0.3, 0.9, 0.2]), BARE_TRUTH)
     with pytest.warns(fastrec.FastrecWarning, match=UNUSED.format("'pred'")):
         first.merge(other).result()
 
@@ -201,9 +200,9 @@ def test_a_file_larger_than_the_memory_for_reading_is_looked_at_too(
 ) -> None:
     """DuckDB reads a CSV file through buffers of 32 MB, and has no more memory than that while batches are read."""
     monkeypatch.setattr("fastrec.files.job.COPIES", 10**9)
-    row = b"1,%d,%d," + b"x" * 4000 + b"\n"
-    lines = [b"user_id,item_id,pred,text\n", *(row % (item, item) for item in range(9000))]
+    row = b"%d,%d,.%d," + b"x" * 4000 + b"\n"
+    lines = [b"user_id,item_id,pred,text\n", *(row % (item % 2, item, item) for item in range(1000, 9999))]
     (tmp_path / "recs.csv").write_bytes(b"".join(lines))
-    (tmp_path / "truth.csv").write_text("user_id,item_id\n1,5\n")
+    (tmp_path / "truth.csv").write_text("user_id,item_id\n1,1001\n")
     with pytest.warns(fastrec.FastrecWarning, match=UNUSED.format("'pred'")):
         fastrec.evaluate_files(tmp_path / "recs.csv", tmp_path / "truth.csv", "mrr", memory="64MB")

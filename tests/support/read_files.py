@@ -43,6 +43,7 @@ class Keeper:
     """Replacement of an evaluator that keeps its input."""
 
     _needs_review = _reads_popularity = False
+    _evidence: Mapping[Any, Any] = MappingProxyType({})
     score_counts: Mapping[Any, Any] = MappingProxyType({})
     users_by_bin: Mapping[Any, Any] = MappingProxyType({})
 

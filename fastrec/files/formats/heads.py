@@ -7,7 +7,7 @@ import functools
 import itertools
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from fastrec.exceptions import InputError
@@ -31,6 +31,7 @@ __all__ = [
 HEAD_BYTES = 1 << 20
 SAMPLED_ROWS = 1000  # that tell the form of all rows
 MAGIC_BYTES = 16  # the longest magic
+OTHER_PACKINGS = {"zip, as Excel files are": b"PK\x03\x04", "bz2": b"BZh", "xz": b"\xfd7zXZ\0"}
 
 
 class Beginning:
@@ -102,14 +103,17 @@ def read_head(path: str, contents: Contents = NOTHING_KEPT) -> Head:
     try:
         text = codecs.getincrementaldecoder("utf-8-sig")().decode(start)
     except UnicodeDecodeError as error:
-        raise InputError(path, f": {_no_text()}: {error.reason}, byte {error.start}") from error
+        raise InputError(path, f": {_no_text(start)}: {error.reason}, byte {error.start}") from error
     if "\0" in text:
-        raise InputError(path, f": {_no_text()}: it has zero bytes")
+        raise InputError(path, f": {_no_text(start)}: it has zero bytes")
     mark = len(codecs.BOM_UTF8) if start.startswith(codecs.BOM_UTF8) else 0
     return Head(path, text, packing, mark, len(start) < HEAD_BYTES, contents)
 
 
-def _no_text() -> str:
+def _no_text(start: bytes) -> str:
+    for packing, magic in OTHER_PACKINGS.items():
+        if start.startswith(magic):
+            return f"packed with {packing}, which is not read: unpack it, or pack it with gzip or zstd"
     titles = [format_.title for format_ in FORMATS.values() if format_.magic]
     return f"neither {', '.join(titles)} nor text in UTF-8"
 
@@ -150,11 +154,7 @@ def compression_of(heads: Sequence[Head]) -> str:
     return f"compression={heads[0].packing or 'uncompressed'!r}"
 
 
-def line_of(path: str, position: int, comment: bytes = b"") -> str:
+def line_of(path: str, position: int, is_comment: Callable[[bytes], bool] = lambda _: False) -> str:
     """Return how errors name the line of a row, if each line that is not blank, nor begins a comment, is a row."""
-    full = (
-        number
-        for number, line in enumerate(lines_of(path), 1)
-        if line.strip() and not (comment and line.strip().startswith(comment))
-    )
+    full = (number for number, line in enumerate(lines_of(path), 1) if line.strip() and not is_comment(line))
     return f"line {next(itertools.islice(full, position, None), position + 1)}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -18,18 +18,20 @@ if TYPE_CHECKING:
 
 __all__ = ["TREC"]
 
-COMMENT = "#"  # begins a line that is not a row
+COMMENT = "#"  # begins a line that is not a row, unless there is a number where a row has one
 RUN = 6  # columns; the last one may have several words
 ROLES = {  # the role of each column of a run and of judgements; None: ignored
     RUN: ("user", None, "item", "rank", "score", None),
     4: ("user", None, "item", "gain"),
 }
+NUMBER = {RUN: 4, 4: 3}  # the place of the score and of the gain
 
 
 def _open_trec(files: Files, names: Mapping[str, str]) -> Source:
     """Return the SQL source of a run (qid Q0 docid rank score tag) or judgements (qid iter docid rel).
 
-    Spaces and tabs separate columns. As in trec_eval, a tag may have several words, and # begins a comment line.
+    Spaces and tabs separate columns. As in trec_eval, a tag may have several words. A line that begins with # is a
+    comment, but that of a query whose id does is a row.
     """
     heads = read_heads(files)
     counts = [len(_first_row(head)) for head in heads]
@@ -49,10 +51,13 @@ def _open_trec(files: Files, names: Mapping[str, str]) -> Source:
     naming = f", {quoted(FILE)}" if names_files(files) else ""
     lines = reader_sql("read_csv", files.paths, options, name_files=names_files(files))
     blank = "' \t\r'"
-    sql = (
-        f"(SELECT string_split_regex(trim(line, {blank}), '[ \t]+') AS fields{naming} FROM {lines} "
-        f"WHERE trim(line, {blank}) <> '' AND NOT starts_with(trim(line, {blank}), {COMMENT!r}))"
+    rows = (
+        f"SELECT string_split_regex(trim(line, {blank}), '[ \t]+') AS fields{naming} FROM {lines} "
+        f"WHERE trim(line, {blank}) <> ''"
     )
+    no_number = f"TRY_CAST(fields[{NUMBER[counts[0]] + 1}] AS DOUBLE) IS NULL"
+    is_comment = f"fields[1] = {COMMENT!r} OR (starts_with(fields[1], {COMMENT!r}) AND {no_number})"
+    sql = f"(FROM ({rows}) WHERE NOT ({is_comment}))"
     fits = f"len(fields) {'>=' if counts[0] == RUN else '='} {counts[0]}"
     found = {
         names[role]: (f"CASE WHEN {fits} THEN fields[{n}] ELSE error('columns') END", "VARCHAR")
@@ -62,13 +67,22 @@ def _open_trec(files: Files, names: Mapping[str, str]) -> Source:
     return text_source(files, TREC, sql, found, [head.path for head in heads if head.first_line])
 
 
+def _is_comment(words: Sequence[str], n_columns: Collection[int] = (RUN, 4)) -> bool:
+    """Return whether a line is no row of a file of so many columns."""
+    places = [NUMBER[n] for n in n_columns if len(words) >= n]
+    if not words or not words[0].startswith(COMMENT):
+        return False
+    return words[0] == COMMENT or not any(is_number(words[at]) for at in places)
+
+
 def _trec_reason(path: str) -> str:
     """Return what is wrong with the first line that is not TREC; "" if all lines are."""
     wanted = 0
     for number, line in enumerate(lines_of(path), 1):
-        if line.lstrip().startswith(COMMENT.encode()):
+        words = _words(line.decode(errors="replace"))
+        if _is_comment(words):
             continue
-        found = len(_words(line.decode(errors="replace")))
+        found = len(words)
         wanted = wanted or min(found, RUN)
         if found not in (0, wanted) and not found > wanted == RUN:
             return f"line {number}: {wanted} columns expected, {found} found"
@@ -81,8 +95,8 @@ def _words(line: str) -> list[str]:
 
 def _first_row(head: Head) -> list[str]:
     """Return the columns of the first row, if the file is TREC; empty if it has only comments."""
-    lines = (line for line in head.lines() if not line.lstrip().startswith(COMMENT))
-    return _words(next(lines, ""))[:RUN]
+    lines = (words for words in map(_words, head.lines()) if not _is_comment(words))
+    return next(lines, [])[:RUN]
 
 
 class _Trec(Format):
@@ -109,7 +123,7 @@ class _Trec(Format):
         return _open_trec(files, columns.usual)
 
     def place(self, path: str, position: int) -> str:
-        return line_of(path, position, COMMENT.encode())
+        return line_of(path, position, lambda line: _is_comment(_words(line.decode(errors="replace"))))
 
     def reason(self, path: str) -> str:
         return _trec_reason(path)

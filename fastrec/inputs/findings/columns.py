@@ -1,0 +1,95 @@
+"""What the first rows of lists suggest: that an unused column should order them, or that ranks and scores disagree."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from fastrec.inputs.findings.evidence import MOST, Evidence
+
+__all__ = ["FIRST_ROWS", "columns_to_look_at", "evidence_of_columns"]
+
+Array = np.ndarray[Any, Any]
+FIRST_ROWS = 100_000  # that are looked at
+
+
+class _Lists:
+    """The first rows, those of a user together."""
+
+    def __init__(self, users: Array) -> None:
+        self.order = np.argsort(users, kind="stable")
+        users = users[self.order]
+        self.starts = np.flatnonzero(np.append(True, users[1:] != users[:-1])) if len(users) else np.zeros(0, np.int64)
+        self.lengths = np.diff(np.append(self.starts, len(users)))
+        self.total = int((self.lengths > 1).sum())
+        self.within = np.ones(len(users), bool)  # rows that follow another of their user
+        self.within[self.starts] = False
+
+    def having(self, steps: Array) -> int:
+        """Return the number of users with one of these steps from a row to the next."""
+        marks = np.zeros(len(self.order), bool)
+        marks[1:] = steps
+        marks &= self.within
+        return int(np.logical_or.reduceat(marks, self.starts).sum()) if len(marks) else 0
+
+    def are_ranks(self, values: Array) -> bool:
+        """Return whether most users have the numbers from 1, or from 0, on."""
+        users = np.repeat(np.arange(len(self.starts)), self.lengths)
+        ordered = values[np.lexsort((values, users))]
+        places = np.arange(len(values)) - np.repeat(self.starts, self.lengths)
+        own = (ordered - places == ordered[self.starts].clip(0, 1)[users]) & (self.lengths > 1)[users]
+        return bool(np.logical_and.reduceat(own, self.starts).sum() > MOST * self.total) if len(values) else False
+
+
+def columns_to_look_at(columns: Sequence[Any], used: Collection[Any], role: str, name: str | None) -> list[Any]:
+    """Return the columns of lists to read for `evidence_of_columns`: none if nothing can be found.
+
+    Lists are ordered by the column `name` in this role; None: by their rows.
+    """
+    if name is None:
+        return [column for column in columns if column not in used]
+    other = next((one for one in ("rank", "score") if one not in (role, name) and one in columns), None)
+    return [] if other is None or other in used else [name, other]
+
+
+def evidence_of_columns(
+    users: Array, items: Array, numbers: Mapping[Any, Array], role: str, name: str | None
+) -> Iterator[Evidence]:
+    """Yield evidence that lists should be in another order.
+
+    `users` and `items` have an integer for each of the first rows, and `numbers` those of the float64 columns to look
+    at that hold numbers only.
+    """
+    lists = _Lists(users)
+    if name is None:
+        yield from _evidence_of_order(lists, items, numbers)
+    elif len(numbers) > 1 and lists.total:
+        values = [numbers[name][lists.order], *(own[lists.order] for one, own in numbers.items() if one != name)]
+        ranks, scores = values if role == "rank" else values[::-1]
+        own = np.repeat(np.arange(len(lists.starts)), lists.lengths)
+        wrong = lists.having(np.diff(scores[np.lexsort((ranks, own))]) > 0)
+        yield Evidence("rank_against_score", wrong, lists.total, (), f"the {role}s")
+
+
+def _evidence_of_order(lists: _Lists, items: Array, numbers: Mapping[Any, Array]) -> Iterator[Evidence]:
+    """Yield evidence that the only column that differs within lists should order them, in place of their rows."""
+    found = []
+    for name, own in numbers.items():
+        values = own[lists.order]
+        if lists.having(np.diff(values) != 0) > MOST * lists.total:
+            role = "rank" if lists.are_ranks(values) else "score"
+            if role == "rank" or not _describes_items(items, own):
+                found.append((role, name, lists.having(np.diff(values) < 0 if role == "rank" else np.diff(values) > 0)))
+    if len(found) == 1:
+        ((role, name, wrong),) = found
+        yield Evidence("order_by_rows", wrong, lists.total, (), f"{role} {name}")
+
+
+def _describes_items(items: Array, values: Array) -> bool:
+    """Return whether a column has integers, one for each item: another id, or a count."""
+    if not (values == np.floor(values)).all():
+        return False
+    order = np.lexsort((values, items))
+    return not ((np.diff(items[order]) == 0) & (np.diff(values[order]) != 0)).any()

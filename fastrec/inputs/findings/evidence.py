@@ -1,0 +1,152 @@
+"""Evidence for findings, which adds up over batches of users, and the findings that follow from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Literal, NamedTuple
+
+from fastrec.checks import counted
+from fastrec.exceptions import Argument, Text
+
+__all__ = ["Evidence", "Finding", "Notices", "add_evidence", "findings_of"]
+
+MAX_EXAMPLES = 3
+NEARLY_ALL, MOST = 0.99, 0.5
+FEW_LISTS = 3  # fewer show nothing
+Severity = Literal["error", "warning", "note"]
+
+
+class Evidence(NamedTuple):
+    """How many of the rows, lists or ids that could show something do show it."""
+
+    code: str  # of the finding
+    count: int  # type: ignore[assignment] # not the method of tuples
+    total: int
+    examples: tuple[str, ...] = ()  # the first ones in order, at most three
+    detail: str = ""  # what they show, such as a column or a difference: other details are other evidence
+
+
+class Finding(NamedTuple):
+    """What is wrong with the input, or may be."""
+
+    code: str
+    severity: Severity
+    count: int  # type: ignore[assignment]
+    share: float
+    examples: tuple[str, ...]
+    text: str
+
+
+class Notices(NamedTuple):
+    """What reading notices: lines about other meanings of the input, and evidence for findings."""
+
+    lines: tuple[str, ...] = ()
+    evidence: tuple[Evidence, ...] = ()
+
+
+class _Kind(NamedTuple):
+    severity: Severity
+    least_share: float  # exclusive if it is that of most
+    least_count: int
+    tell: Callable[[Evidence], str]
+
+
+def add_evidence(
+    known: Mapping[tuple[str, str], Evidence], more: Iterable[Evidence]
+) -> dict[tuple[str, str], Evidence]:
+    """Return evidence by code and detail, with that of further users."""
+    found = dict(known)
+    for one in more:
+        other = found.get((one.code, one.detail), one._replace(count=0, total=0))
+        examples = tuple(sorted({*one.examples, *other.examples})[:MAX_EXAMPLES])
+        total = one._replace(count=one.count + other.count, total=one.total + other.total, examples=examples)
+        found[one.code, one.detail] = total
+    return found
+
+
+def findings_of(evidence: Iterable[Evidence]) -> list[Finding]:
+    """Return the findings for which there is enough evidence."""
+    found: list[Finding] = []
+    for one in evidence:
+        kind, share = KINDS[one.code], one.count / one.total if one.total else 0.0
+        enough = share > MOST if kind.least_share == MOST else share >= kind.least_share
+        if enough and one.count >= kind.least_count:
+            found.append(Finding(one.code, kind.severity, one.count, share, one.examples, kind.tell(one)))
+    return found
+
+
+def _of_ids(one: Evidence) -> str:
+    ids = f"{one.count:,} of the {one.total:,} ids of the truth match no list for this: spell them alike"
+    return f"{one.detail}: {', '.join(one.examples)}; {ids}"
+
+
+def _of_cells(one: Evidence) -> str:
+    return (
+        f"cells of {one.detail} hold several items: {', '.join(one.examples)}; {counted(one.count, 'cell')} of this "
+        "kind: split them, so that each row has one item"
+    )
+
+
+def _of_unreachable(one: Evidence) -> str:
+    rows = f" removes {one.count:,} of the {one.total:,} relevant rows of the truth from every list"
+    best = f": no list can have more than {1 - one.count / one.total:.1%} of them"
+    return Text(Argument("exclude"), rows, best)
+
+
+def _of_ranks(one: Evidence) -> str:
+    lists = f"the scores of {one.count:,} of {counted(one.total, 'list')} are 1, 2, 3, ... from the first row on"
+    return Text(lists, ", and the largest score comes first: if they are ranks, name them with ", Argument("rank"))
+
+
+def _of_constant_scores(one: Evidence) -> str:
+    return (
+        f"{one.count:,} of the {counted(one.total, 'row')} of lists have the score {one.detail}: is it the right one?"
+    )
+
+
+def _of_swapped(one: Evidence) -> str:
+    return (
+        f"truth has fractional gains that differ for {one.count:,} of {counted(one.total, 'user')}, and the scores of "
+        "recs are few whole numbers: are the two swapped?"
+    )
+
+
+def _of_order(one: Evidence) -> str:
+    role, _, name = one.detail.partition(" ")
+    found = "recs has no column 'rank' or 'score', so lists keep row order, but column "
+    lists = f" implies another for {one.count:,} of {counted(one.total, 'list')}: pass "
+    return Text(f"{found}{name!r}{lists}", Argument(role, (name,)), " to use it")
+
+
+def _of_ranks_and_scores(one: Evidence) -> str:
+    lists = f"ranks and scores are in other orders in {one.count:,} of {counted(one.total, 'list')}"
+    return f"{lists}, which follow {one.detail}: is rank 1 the best item? Leave out the column that is wrong"
+
+
+def _of_no_gain(one: Evidence) -> str:
+    return f"no row of the truth has a gain above 0 ({counted(one.total, 'row')}): no item is relevant"
+
+
+def _of_several_lists(one: Evidence) -> str:
+    users = f"rows of {one.count:,} of {counted(one.total, 'user')} lie in several folders {one.detail}=..."
+    return f"{users} and make one list: if each folder has lists of its own, evaluate them one by one"
+
+
+def _of_padding(one: Evidence) -> str:
+    lists = f"{one.count:,} of {counted(one.total, 'list')} end with item {one.detail}, which stands nowhere else"
+    return f"{lists}: if it fills rows up to one length, pass -1 in its place"
+
+
+KINDS = {
+    "ids_differ": _Kind("error", 0.01, 1, _of_ids),
+    "several_ids": _Kind("error", 0.01, 2, _of_cells),
+    "unreachable": _Kind("warning", 0.0, 1, _of_unreachable),
+    "ranks_as_scores": _Kind("warning", NEARLY_ALL, FEW_LISTS, _of_ranks),
+    "constant_scores": _Kind("warning", NEARLY_ALL, 1, _of_constant_scores),
+    "order_by_rows": _Kind("warning", MOST, 2, _of_order),
+    "rank_against_score": _Kind("warning", MOST, 1, _of_ranks_and_scores),
+    "swapped": _Kind("warning", MOST, 1, _of_swapped),
+    "several_lists": _Kind("warning", MOST, 1, _of_several_lists),
+    "padding": _Kind("warning", 0.0, 1, _of_padding),
+    "no_gain": _Kind("warning", 1.0, 1, _of_no_gain),
+}

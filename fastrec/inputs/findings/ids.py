@@ -1,0 +1,123 @@
+"""Ids of the truth that no list has, because they are spelled otherwise there, or stand with others in one cell."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+from urllib.parse import unquote
+
+import numpy as np
+
+from fastrec.inputs.findings.evidence import Evidence
+from fastrec.inputs.ids import spell
+
+__all__ = ["evidence_of_cells", "evidence_of_ids"]
+
+Array = np.ndarray[Any, Any]
+SAMPLE, OTHERS = 1000, 10_000  # ids of the truth and of the lists to look at
+ENOUGH = 0.9  # share of ids with one core that have the same affix
+WITH_AFFIXES = re.compile(r"(\D*)(\d|\d.*\d)(\D*)", re.DOTALL)
+SEPARATORS = re.compile(r"[\s,|;+]+")
+LARGEST = 2.0**53  # of a float that stands for one integer
+
+
+def _number(text: str) -> str:
+    """Return an integer as `str` writes it, if a string is one in another spelling, such as 1e+05."""
+    try:
+        number = float(text)
+    except ValueError:
+        return text
+    return str(int(number)) if number.is_integer() and abs(number) < LARGEST and "_" not in text else text
+
+
+# (difference, what removes it), the smallest change first
+CHANGES: tuple[tuple[str, Callable[[str], str]], ...] = (
+    ("spaces around them", str.strip),
+    ("upper and lower case", str.casefold),
+    ("Unicode composition", lambda text: unicodedata.normalize("NFC", text)),
+    ("leading zeros", lambda text: text.lstrip("0") or text[:1]),
+    ("a trailing '.0'", lambda text: re.sub(r"\.0+$", "", text)),
+    ("quotes around them", lambda text: text.strip("'\"")),
+    ("the codes of URLs", unquote),
+    ("the spelling of numbers", _number),
+)
+
+
+def evidence_of_ids(role: str, strings: Sequence[str] | Array, truth: Array, recs: Array) -> Iterator[Evidence]:
+    """Yield evidence of ids that differ in spelling alone.
+
+    `truth` and `recs` are masks over the distinct `strings` of both sides.
+    """
+    n, unmatched, others = int(truth.sum()), np.flatnonzero(truth & ~recs), np.flatnonzero(recs & ~truth)
+    if not (len(unmatched) and len(others)):
+        return
+    ours, theirs = _sample(strings, unmatched, SAMPLE), _sample(strings, others, OTHERS)
+    least = 2 if n > len(unmatched) else 1  # a single one says little if others match
+    found = _respelled(ours, theirs) or _with_affixes(ours, theirs)
+    if found is not None and len(found[1]) >= least:
+        difference, pairs = found
+        examples = tuple(sorted(f"{other!r} in recs, {own!r} in truth" for own, other in pairs)[:1])
+        count = max(1, len(pairs) * len(unmatched) // len(ours))
+        yield Evidence("ids_differ", count, n, examples, f"{role} ids differ in {difference}")
+
+
+def _sample(strings: Sequence[str] | Array, codes: Array, size: int) -> list[str]:
+    codes = codes[:: max(1, len(codes) // size)]
+    found: list[str] = strings[codes].tolist() if isinstance(strings, np.ndarray) else spell(strings, codes)
+    return found
+
+
+def _respelled(ours: list[str], theirs: list[str]) -> tuple[str, list[tuple[str, str]]] | None:
+    """Return the change after which most ids of ours are among theirs, and the pairs that it makes equal."""
+
+    def fold(text: str) -> str:
+        for _, change in CHANGES:
+            text = change(text)
+        return text
+
+    if {*map(fold, ours)}.isdisjoint(map(fold, theirs)):
+        return None
+    found = []
+    for difference, change in (*CHANGES, ("several of case, spaces, zeros, quotes and codes", fold)):
+        changed = {change(other): other for other in reversed(theirs)}
+        found.append((difference, [(own, changed[key]) for own in ours if (key := change(own)) and key in changed]))
+    return max(found, key=lambda pair: len(pair[1]))
+
+
+def _with_affixes(ours: list[str], theirs: list[str]) -> tuple[str, list[tuple[str, str]]] | None:
+    """Return that ids have one prefix or suffix on one side alone, and the pairs of ids that are equal but for it."""
+    cores: dict[str, list[tuple[str, str, str]]] = {}
+    for other in theirs:
+        if (parts := WITH_AFFIXES.fullmatch(other)) is not None:
+            cores.setdefault(parts[2], []).append((parts[1], parts[3], other))
+    pairs: dict[tuple[str, ...], list[tuple[str, str]]] = {}
+    for own in ours:
+        if (parts := WITH_AFFIXES.fullmatch(own)) is None:
+            continue
+        for before, after, other in cores.get(parts[2], ()):
+            changes = (parts[1], before), (parts[3], after)
+            is_affix = [one != two and not (one and two) for one, two in changes]
+            if sum(is_affix) == 1 and sum(one != two for one, two in changes) == 1:
+                pairs.setdefault((*changes[0], *changes[1]), []).append((own, other))
+    if not pairs:
+        return None
+    best = max(pairs.values(), key=len)
+    return (
+        ("characters before or after the digits", best) if len(best) >= ENOUGH * sum(map(len, pairs.values())) else None
+    )
+
+
+def evidence_of_cells(name: str, strings: Sequence[str], cells: Array, known: Array) -> Iterator[Evidence]:
+    """Yield evidence of cells that hold several ids; `cells` and `known` are masks, the second of the other side's."""
+    alone = np.flatnonzero(cells & ~known)
+    texts = _sample(strings, alone, OTHERS) if len(alone) else []
+    split = [text for text in texts if len(SEPARATORS.split(text.strip())) > 1]
+    if not split:
+        return
+    ids = {*spell(strings, np.flatnonzero(known))}
+    several = [text for text in split if not ids.isdisjoint(SEPARATORS.split(text.strip()))]
+    if several:
+        examples = tuple(sorted(map(repr, several))[:1])
+        yield Evidence("several_ids", len(several), len(texts), examples, name)

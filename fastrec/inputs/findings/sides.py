@@ -1,0 +1,99 @@
+"""What the numbers of lists and truth suggest: that scores are ranks or constant, or that the two are swapped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from fastrec.inputs.arrays import FlatSide
+from fastrec.inputs.findings.evidence import FEW_LISTS, NEARLY_ALL, Evidence
+
+__all__ = [
+    "evidence_of_gains",
+    "evidence_of_padding",
+    "evidence_of_scores",
+    "evidence_of_unreachable",
+]
+
+Array = np.ndarray[Any, Any]
+SAMPLE = 1000  # lists to look at first: most inputs show nothing there, and then no more are read
+GRADES = 10  # distinct whole numbers, at most, that look like grades
+RARE = 30  # bits: a chance of 1 to 2^30 that an item stands at the ends of lists alone
+STEP = 4  # parts of 1 that gains have: grades in halves and quarters are usual
+
+
+def evidence_of_scores(recs: FlatSide) -> Iterator[Evidence]:
+    """Yield evidence that the scores of lists of two or more, in the order of rows, are ranks, or one number."""
+    if recs.extra is None or len(several := np.flatnonzero(np.diff(recs.indptr) > 1)) < FEW_LISTS:
+        return
+    scores, first = np.asarray(recs.extra), _rows_of(recs.indptr, several[:SAMPLE])
+    counted = _count_ranks(scores, recs.indptr, several[:SAMPLE])
+    if counted >= NEARLY_ALL * min(SAMPLE, len(several)) and len(several) > SAMPLE:
+        counted = _count_ranks(scores, recs.indptr, several)
+    yield Evidence("ranks_as_scores", counted, len(several))
+    values, counts = np.unique(scores[first], return_counts=True)
+    top, share = values[counts.argmax()], counts.max() / len(first)
+    rows = scores[_rows_of(recs.indptr, several)] if share >= NEARLY_ALL else scores
+    n_rows = int(np.diff(recs.indptr)[several].sum())
+    yield Evidence("constant_scores", int((rows == top).sum()) if share >= NEARLY_ALL else 0, n_rows, (), f"{top:g}")
+
+
+def _rows_of(indptr: Array, users: Array) -> Array:
+    """Return the rows of some users, end to end."""
+    lengths = np.diff(indptr)[users]
+    ends = np.cumsum(lengths)
+    rows: Array = np.arange(ends[-1]) + np.repeat(indptr[users] - ends + lengths, lengths)
+    return rows
+
+
+def _count_ranks(scores: Array, indptr: Array, users: Array) -> int:
+    """Return how many users have the scores 1, 2, 3, ... in the order of their rows."""
+    rows, lengths = _rows_of(indptr, users), np.diff(indptr)[users]
+    starts = np.cumsum(lengths) - lengths
+    expected = np.arange(1, len(rows) + 1) - np.repeat(starts, lengths)
+    return int(np.logical_and.reduceat(scores[rows] == expected, starts).sum())
+
+
+def evidence_of_gains(recs: FlatSide, truth: FlatSide) -> Iterator[Evidence]:
+    """Yield evidence that no row is relevant, or that lists and truth are swapped: gains look like scores."""
+    gains, n_rows = truth.extra, len(truth.items)
+    yield Evidence("no_gain", n_rows if gains is not None and gains.max(initial=0.0) <= 0 else 0, n_rows)
+    if gains is None:
+        return
+    several, listed = np.flatnonzero(np.diff(truth.indptr) > 1)[:SAMPLE], np.flatnonzero(np.diff(recs.indptr))[:SAMPLE]
+    if recs.extra is None or not (len(several) and len(listed)):
+        return
+    scores = np.unique(np.asarray(recs.extra)[_rows_of(recs.indptr, listed)])
+    are_grades = len(scores) <= GRADES and (scores == np.floor(scores)).all()
+    apart = 0
+    for user in several.tolist() if are_grades else ():
+        own = gains[truth.indptr[user] : truth.indptr[user + 1]]
+        apart += len(np.unique(own)) == len(own) and bool((own * STEP != np.floor(own * STEP)).any())
+    yield Evidence("swapped", apart, len(several))
+
+
+def evidence_of_padding(recs: FlatSide, name_of: Callable[[int], str]) -> Iterator[Evidence]:
+    """Yield evidence that lists of one length end with an item that only fills them up."""
+    length = int(recs.indptr[1]) if recs.n_users >= FEW_LISTS else 0
+    if length < 2 or recs.extra is not None or len(recs.items) != length * recs.n_users:
+        return
+    rows = recs.items.reshape(-1, length)
+    items, counts = np.unique(rows[:SAMPLE, -1], return_counts=True)
+    filler = items[counts.argmax()]
+    for part in (rows[:SAMPLE], rows):
+        fills = part == filler
+        at_ends = np.logical_and.accumulate(fills[:, ::-1], axis=1)
+        ending, longest = int(at_ends[:, 0].sum()), int(at_ends.sum(axis=1).max())
+        is_rare = ending * np.log2(length) >= RARE and 2 * ending <= len(part)
+        if at_ends.sum() < fills.sum() or ending == len(part) or not (longest > 1 or is_rare):
+            return
+    if (np.diff(recs.indptr) == length).all():
+        yield Evidence("padding", ending, len(rows), (), name_of(int(filler)))
+
+
+def evidence_of_unreachable(truth: FlatSide, excluded: Array) -> Evidence:
+    """Return evidence of relevant rows of the truth whose items no list can have; `excluded` marks rows."""
+    relevant = truth.gains > 0
+    return Evidence("unreachable", int((excluded & relevant).sum()), int(relevant.sum()))
