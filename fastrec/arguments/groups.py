@@ -241,7 +241,12 @@ class SeenAlone(TypedDict, total=False):
 class IdColumnNames(TypedDict, total=False):
     """Names of the columns of ids in data frames."""
 
-    user: Annotated[str | None, "name of the column of a data frame with users; default: ``user_id``"]
+    user: Annotated[
+        str | Sequence[str] | None,
+        """name of the column of a data frame with users; default: ``user_id``
+        Several names make a user of lists together, such as a user and a day; models have one.
+        """,
+    ]
     item: Annotated[str | None, "name of the column of a data frame with items; default: ``item_id``"]
 
 

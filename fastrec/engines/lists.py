@@ -22,7 +22,7 @@ from fastrec.engines.side import (
 )
 from fastrec.evaluation.lists import Evaluator, reads_popularity
 from fastrec.exceptions import InputError
-from fastrec.inputs.frames import Columns, extra_column
+from fastrec.inputs.frames import Columns, extra_column, user_column
 from fastrec.inputs.hints import LeftOpen, hints_of_columns, marks_rows
 from fastrec.inputs.history import HistoryCounts
 from fastrec.inputs.items import read_items
@@ -82,7 +82,7 @@ def plan_lists(
     """
     columns = Columns(**pick(ListColumnNames, given), by=given["by"])
     weight, per_user = given["user_weight"], given.get("per_user", False)
-    user, item = or_usual(columns.user, "user_id"), or_usual(columns.item, "item_id")
+    user, item = user_column(columns.user), or_usual(columns.item, "item_id")
     passed, named = _sides_of_call(*frames, given)
     opened = {name: open_side(name, frame) for name, frame in passed.items()}
     items = None if given["items"] is None else read_items(collect(given["items"]), columns.item)

@@ -13,7 +13,7 @@ from fastrec.evaluation.lists import Evaluator
 from fastrec.evaluation.rows import ScoreEvaluator
 from fastrec.exceptions import InputError, InputTypeError
 from fastrec.inputs.arrow import Frame
-from fastrec.inputs.frames import Columns, extra_column
+from fastrec.inputs.frames import Columns, extra_column, user_column
 from fastrec.inputs.ids import kind_of_ids
 from fastrec.inputs.items import ItemTable
 from fastrec.inputs.sides import SIDES
@@ -110,7 +110,7 @@ def columns_of_lists(side: EngineSide, columns: Columns, user_weight: str | None
     extra = extra_column(side.as_frame(), columns)[1]
     judged = SIDES[side.name].judgement_column(columns, side.as_frame().has)
     of_users = (*columns.groupings(), user_weight) if SIDES[side.name].has_users else ()
-    needed = (or_usual(columns.user, "user_id"), or_usual(columns.item, "item_id"), extra, judged, *of_users)
+    needed = (user_column(columns.user), or_usual(columns.item, "item_id"), extra, judged, *of_users)
     return [name for name in needed if name is not None]
 
 

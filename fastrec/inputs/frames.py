@@ -39,7 +39,7 @@ from fastrec.inputs.grouping import (
     order_of_ids,
 )
 from fastrec.inputs.hints import LeftOpen, are_gapless, hints_of_columns, users_with_gaps
-from fastrec.inputs.ids import Ids, Strings, encode_strings, integer_ids, kind_of_ids
+from fastrec.inputs.ids import Ids, Strings, encode_strings, integer_ids, kind_of_ids, spell
 from fastrec.inputs.sides import READ_SIDES, mixed_forms
 from fastrec.inputs.users import NO_LABEL, UserLabels, as_labels, check_labels, refuse_row_numbers, spelled_labels
 from fastrec.runtime.threads import run_in_threads
@@ -55,6 +55,7 @@ __all__ = [
     "read_user_labels",
     "refuse_columns",
     "spell_labels",
+    "user_column",
 ]
 
 Array = np.ndarray[Any, Any]
@@ -89,11 +90,16 @@ class Columns(NamedTuple):
         return _names_of(self.row_by, "row_by")
 
 
+def user_column(name: Any) -> str:
+    """Return the column of users where several cannot make a user together."""
+    return "user_id" if name is None else _one_name(name, "user")
+
+
 def _names_of(value: Any, argument: str) -> list[str]:
     """Return the columns that an argument names, one or several."""
     names = [] if value is None else [value] if isinstance(value, str) else value
     names = listed(names, argument) if isinstance(names, Iterable) else [names]
-    if not all(isinstance(name, str) for name in names):
+    if not all(isinstance(name, str) for name in names) or (not names and value is not None):
         raise InputTypeError(f"{argument} must be the name of a column or several, found {shown(value)}")
     return names
 
@@ -118,7 +124,7 @@ def read_user_labels(by: Any, user: Any) -> UserLabels | None:
     frame = open_foreign(by, "by")
     if not isinstance(frame, Frame):
         return None
-    name = "user_id" if user is None else _one_name(user, "user")
+    name = user_column(user)
     users = _scalars(frame, name).to_pylist()
     groupings = {own: _scalars(frame, own, nulls=True).to_pylist() for own in frame.columns if own != name}
     if not groupings:
@@ -219,12 +225,14 @@ def read_frames(
     """Read frames as sides of the same users; `graded`: whether gains matter."""
     opened = [_open(_as_frame(name, frames), columns) for name in frames]
     of_each = max(1, n_threads // 2)  # columns of users and of items are read at the same time
-    ids = run_in_threads(lambda at: read_ids(*_id_columns(opened)[at], of_each), range(2 * len(opened)), n_threads)
-    keys, strings = _join_ids(ids[: len(opened)], [table.frame for table in opened], "user")
+    named = _id_columns(opened)
+    ids = run_in_threads(lambda at: read_ids(*named[at], of_each), range(len(named)), n_threads)
+    items = ids[-len(opened) :]
+    keys, strings = _join_users(ids[: -len(opened)], [table.frame for table in opened])
     nobody = _FrameUsers(keys[0][:0], strings)
     sides = {
-        table.frame.name: _read_side(table, own, items, columns, nobody, n_threads)
-        for table, own, items in zip(opened, keys, ids[len(opened) :], strict=True)
+        table.frame.name: _read_side(table, own, own_items, columns, nobody, n_threads)
+        for table, own, own_items in zip(opened, keys, items, strict=True)
     }
     having = [rows for name, (rows, _) in sides.items() if READ_SIDES[name].has_users]
     users = nobody._replace(ids=functools.reduce(join_users, (rows.grouping.ids for rows in having)))
@@ -235,7 +243,7 @@ def read_frames(
     notices = Notices()
     if "truth" in sides:
         (recs, _), (truth, _) = sides["recs"], sides["truth"]
-        used = {table.user for table in opened} | {table.item for table in opened} | {*columns.groupings(), user_weight}
+        used = {name for table in opened for name in (*table.user, table.item)} | {*columns.groupings(), user_weight}
         graded = graded and moved["truth"].extra is None
         hints = hints_of_columns(
             recs.frame.columns,
@@ -245,8 +253,7 @@ def read_frames(
             lambda name: _has_gains(truth, name),
         )
         at = [table.frame.name for table in opened].index("recs")
-        items = ids[len(opened) + at]
-        codes = items.codes if isinstance(items, Strings) else items
+        codes = items[at].codes if isinstance(items[at], Strings) else items[at]
         role_and_name = extra_column(recs.frame, columns)
         evidence = () if recs.lists else evidence_of_frame(recs.frame, keys[at], codes, used, *role_and_name)
         notices = Notices(tuple(hints), tuple(evidence))
@@ -256,8 +263,8 @@ def read_frames(
 def read_frame(frame: Frame, columns: Columns, n_threads: int) -> RawSide:
     """Return one frame as a side for its own users."""
     table = _open(frame, columns)
-    users, items = (read_ids(column, where, n_threads) for column, where in _id_columns([table]))
-    (keys,), strings = _join_ids([users], [frame], "user")
+    *users, items = (read_ids(column, where, n_threads) for column, where in _id_columns([table]))
+    (keys,), strings = _join_users(users, [frame])
     return _read_side(table, keys, items, columns, _FrameUsers(keys[:0], strings), n_threads)[1]
 
 
@@ -302,21 +309,41 @@ def _join_ids(ids: Sequence[Ids], frames: Sequence[Frame], role: str) -> tuple[l
     return encode_strings(own if isinstance(own, Strings) else np.zeros(0, object) for own in ids)
 
 
+def _join_users(ids: Sequence[Ids], frames: Sequence[Frame]) -> tuple[list[Array], Sequence[Any] | None]:
+    """Return the users of several frames as integers, and what these encode: tuples if several columns name a user.
+
+    `ids` are those of all columns of the first frame, then of the next.
+    """
+    n_columns = len(ids) // len(frames)
+    if n_columns == 1:
+        return _join_ids(ids, frames, "user")
+    users, columns = np.zeros(0, np.int64), []
+    for nth in range(n_columns):
+        keys, strings = _join_ids(ids[nth::n_columns], frames, "user")
+        distinct, codes = np.unique(np.concatenate(keys), return_inverse=True)
+        columns.append((distinct.tolist() if strings is None else spell(strings, distinct), codes))
+        users = np.unique(users, return_inverse=True)[1] * len(distinct) + codes if nth else codes
+    _, first, users = np.unique(users, return_index=True, return_inverse=True)
+    names = zip(*([values[code] for code in codes[first].tolist()] for values, codes in columns), strict=True)
+    return np.split(users, np.cumsum([len(own) for own in keys])[:-1]), list(names)
+
+
 class _Opened(NamedTuple):
     """A frame and its columns of users and items."""
 
     frame: Frame
-    user: str
-    users: Any
+    user: tuple[str, ...]
+    users: list[Any]  # the values of each column
     item: str
     items: Any  # of all rows, end to end
     indptr: Array | None  # where the items of each row begin; None unless rows hold lists
 
 
 def _open(frame: Frame, columns: Columns) -> _Opened:
-    user = "user_id" if columns.user is None else _one_name(columns.user, "user")
+    user = tuple(_names_of("user_id" if columns.user is None else columns.user, "user"))
     item = "item_id" if columns.item is None else _one_name(columns.item, "item")
-    users, items, indptr = _scalars(frame, user, argument="user"), frame.read(item, argument="item"), None
+    users = [_scalars(frame, name, argument="user") for name in user]
+    items, indptr = frame.read(item, argument="item"), None
     if list_column(items):
         ordered = READ_SIDES[frame.name].is_ordered
         if item in frame.unordered and (ordered or extra_column(frame, columns)[1] is not None):
@@ -324,16 +351,21 @@ def _open(frame: Frame, columns: Columns) -> _Opened:
             raise InputTypeError(frame.where(item), f" must hold lists, {why}: a set has no order")
         items, indptr = split_lists(items, frame.where(item))
     n_rows = len(items) if indptr is None else len(indptr) - 1
-    if len(users) != n_rows:
-        raise InputError(
-            frame.where(user), f" and {item!r} must have the same length, found {len(users)} and {n_rows} rows"
-        )
+    for name, values in zip(user, users, strict=True):
+        if len(values) != n_rows:
+            raise InputError(
+                frame.where(name), f" and {item!r} must have the same length, found {len(values)} and {n_rows} rows"
+            )
     return _Opened(frame, user, users, item, items, indptr)
 
 
 def _id_columns(opened: Sequence[_Opened]) -> list[tuple[Any, str]]:
     """Return the id columns of all frames, users first, and their names for errors."""
-    users = [(table.users, table.frame.where(table.user)) for table in opened]
+    users = [
+        (values, table.frame.where(name))
+        for table in opened
+        for name, values in zip(table.user, table.users, strict=True)
+    ]
     return users + [(table.items, table.frame.where(table.item)) for table in opened]
 
 

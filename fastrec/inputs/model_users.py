@@ -11,7 +11,7 @@ from fastrec.checks import is_whole
 from fastrec.exceptions import Argument, InputError, InputTypeError, renaming
 from fastrec.inputs.arrays import FlatSide, RawSide, read_side
 from fastrec.inputs.arrow import Frame, open_foreign, refuse_other_indexes
-from fastrec.inputs.frames import refuse_columns
+from fastrec.inputs.frames import refuse_columns, user_column
 from fastrec.inputs.ids import kind_of_ids
 from fastrec.inputs.lists import AboutUsers, JoinedSides, Settings, join_sides, read_given
 from fastrec.inputs.models import ModelCall, plain_ids
@@ -121,7 +121,7 @@ def _range_of_users(side: Any, about: AboutUsers) -> tuple[int, int]:
     import pyarrow as pa
     from pyarrow import compute
 
-    column = side.read("user_id" if about.columns.user is None else about.columns.user, argument="user")
+    column = side.read(user_column(about.columns.user), argument="user")
     if not pa.types.is_integer(column.type) or not len(column):
         return 0, 0
     found = compute.min_max(column).as_py()
@@ -188,10 +188,10 @@ def _users_as_lists(names: Array, given: Mapping[str, Any], about: AboutUsers) -
         return dict.fromkeys(names.tolist(), ())
     import pyarrow as pa
 
-    user, item = about.columns.user, about.columns.item
+    user, item = user_column(about.columns.user), about.columns.item
     none = np.zeros(len(names), np.int64)
     ordering = {name: none + 1 for name in (about.columns.rank, about.columns.score) if name is not None}
-    return pa.table({**ordering, item or "item_id": none, user or "user_id": names.tolist()})
+    return pa.table({**ordering, item or "item_id": none, user: names.tolist()})
 
 
 def _check_numbers_of_users(given: Mapping[str, tuple[Any, ...]], n_users: int) -> None:

@@ -874,14 +874,14 @@ def rows_of(role, ids, other=7):
         (
             ["99999", "1e+05", "1.2e+08"],
             ["99999", "100000", "120000000"],
-            "the spelling of numbers: '1.2e+08' in recs, '120000000' in truth; 2 of the 3 ids of the truth match no list",
+            "the spelling of numbers: '1.2e+08' in recs, '120000000' in truth; 2 of the 3 ids of the truth match no",
         ),
         (["100", "7"], ["100", "007"], "spelling (1 of them): '7' in "),
         (["100", "007"], ["100", "7", "x"], "spelling (1 of them): '007' in "),
         (
             ["100", "7 ", "+8"],
             ["100", " 7", "8.0"],
-            "the spelling of numbers: '+8' in recs, '8.0' in truth; 2 of the 3 ids of the truth match no list",
+            "the spelling of numbers: '+8' in recs, '8.0' in truth; 2 of the 3 ids of the truth match no",
         ),
     ],
 )

@@ -19,6 +19,7 @@ from support.frames import FORMS, LIST_FORMS, Row, Table, pandas_categories
 
 nw = pytest.importorskip("narwhals.stable.v2")
 pa = pytest.importorskip("pyarrow")
+pytest.importorskip("pyarrow.parquet")
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")
 
@@ -387,7 +388,7 @@ FAULTS: dict[str, Fault] = {
     "weights by position": Fault(RECS, TRUTH, {"user_weight": [1, 1]}, ["user_weight", "name of a column"]),
     "groups by position": Fault(RECS, TRUTH, {"groups": ["a", "b"]}, ["groups", "by=..."]),
     "ids by position": Fault(RECS, TRUTH, {"user_ids": [1, 2]}, ["user_ids", "user=..."]),
-    "two users": Fault(RECS, TRUTH, {"user": ["a", "b"]}, ["user must be the name"]),
+    "no name of users": Fault(RECS, TRUTH, {"user": []}, ["user must be the name of a column or several"]),
     "no seen users": Fault(RECS, TRUTH, {"exclude": {"item_id": [1]}}, ["exclude", "'user_id'"]),
 }
 
@@ -954,3 +955,39 @@ def test_items_with_string_views_are_those_with_strings() -> None:
         logs = {"1": pa.table(log), "2": pa.table(log)}
         found.append(fastrec.drift(logs, k=2, items=items, by="category").to_dict())
     assert found[0] == found[1]
+
+
+# Users that several columns name
+
+
+@pytest.mark.parametrize("names", [["user_id", "day"], ["day", "user_id", "hour"]])
+def test_several_columns_make_a_user_together(names):
+    rng = np.random.default_rng(5)
+    recs = pd.DataFrame({"user_id": rng.integers(-3, 4, 300), "day": rng.choice(["d1", "d2", "é"], 300)})
+    recs = recs.assign(hour=rng.integers(2**62, 2**62 + 2, 300), item_id=rng.integers(0, 9, 300), score=rng.random(300))
+    recs = recs.drop_duplicates([*names, "item_id"])
+    truth, history = recs.sample(frac=0.3, random_state=1).drop(columns="score"), recs.drop(columns="score")[::2]
+    metrics, more = ["ndcg@3", "recall@2", "novelty@2"], {"per_user": True, "n_items": 9}
+    found = fastrec.evaluate(recs, truth, metrics, user=names, by="day", history=history, **more)
+    sides = recs, truth, history
+    one = [own.assign(user_id=[*map(str, own[names].itertuples(index=False, name=None))]) for own in sides]
+    wanted = fastrec.evaluate(*one[:2], metrics, by="day", history=one[2], **more)
+    assert dict(found) == dict(wanted) and found.groups == wanted.groups
+    order = np.argsort([str(user) for user in found.user_ids])
+    assert wanted.user_ids.tolist() == [str(found.user_ids[at]) for at in order]
+    for name, values in wanted.per_user.items():
+        assert found.per_user[name][order].tobytes() == values.tobytes()
+    assert all(type(user) is tuple for user in found.user_ids)
+    parts = fastrec.Evaluator(metrics[:2])
+    for own in (recs.user_id > 0, recs.user_id <= 0):
+        parts.update(recs[own], truth[own.loc[truth.index]], user=names)
+    assert dict(parts.result()) == {name: found[name] for name in metrics[:2]}
+
+
+def test_what_cannot_name_a_user():
+    recs = pd.DataFrame({"user_id": [1], "day": ["d"], "item_id": [0]})
+    for user, found in (([], r"found \[\]"), (["day", 3], r"found \['day', 3\]")):
+        with pytest.raises(fastrec.InputTypeError, match=f"user must be the name of a column or several, {found}"):
+            fastrec.evaluate(recs, recs, "mrr", user=user)
+    with pytest.raises(fastrec.InputTypeError, match="user must be the name of a column, found"):
+        fastrec.evaluate_model((np.eye(2), np.eye(2)), recs, "mrr", user=["user_id", "day"])
