@@ -240,11 +240,12 @@ def test_the_table_for_people(folder):
     assert any(
         re.fullmatch(r"NL +2 +0\.5000 \(0\.0945 – 0\.9055\) +0\.5000 \(0\.0000 – 6\.8531\)", line) for line in lines
     )
-    assert lines[-6:] == [
+    assert lines[-7:] == [
         "3 of 4 users evaluated",
         "1 without a relevant item, left out",
         "1 without a list, counted as 0",
         "5 rows of lists, 3 of truth",
+        "the longest list has 2 items: places after it are misses",
         "lists in the order of their ranks; gains as given",
         "66.7 % of the relevant items are in the lists",
     ]

@@ -164,7 +164,7 @@ def test_folders_of_days_make_several_lists(tmp_path: Path) -> None:
     more = pd.DataFrame({"user_id": [2], "item_id": [13], "score": [1.0]})
     more.to_parquet(tmp_path / "recs" / "day=b" / "more.parquet")
     (line,) = told(lambda: fastrec.evaluate_files(tmp_path / "recs", tmp_path / "truth.parquet", "mrr"))
-    assert line.startswith("2 of 2 users have rows of lists in several folders day=...")
+    assert line.startswith("rows of 2 of 2 users lie in several folders day=...")
 
 
 def sound(rng: random.Random) -> tuple[Any, Any]:
