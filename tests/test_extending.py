@@ -300,7 +300,7 @@ def test_values_of_a_metric_of_rows_are_in_its_range() -> None:
         """Number of rows, which is no share."""
         return s.rows
 
-    with pytest.raises(fastrec.InputError, match="number of user 0 is not a number within the range that the metric"):
+    with pytest.raises(fastrec.InputError, match=r"number of user 0 is not a number within range=\(0.0, 1.0\), which"):
         fastrec.evaluate_scores([0, 1], [0.5, 0.9], [0, 2], "number")
 
 

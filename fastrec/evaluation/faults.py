@@ -6,7 +6,7 @@ from typing import Any
 
 from fastrec.checks import counted
 from fastrec.evaluation.engine import KernelError
-from fastrec.exceptions import Argument, InputError, MetricError, RowNumber
+from fastrec.exceptions import Argument, InputError, MetricError, RowNumber, shown
 from fastrec.inputs.lists import Lists, Names
 from fastrec.kernels import codes as op
 from fastrec.metrics.plan import Plan
@@ -49,9 +49,11 @@ def explain_fault(
     if error.message:
         return InputError(f"user {who} ", error.message)
     if code in (op.OUT_OF_LIMITS, op.OUT_OF_RANGE):
-        if any(call.text == metric and call.metric.builtin for call in plan.calls):
+        declared = next(call.metric for call in plan.calls if call.text == metric)
+        if declared.builtin:
             return InputError(f"{metric} of user {who} needs sums that are too large for a double")
-        return InputError(f"{metric} of user {who} is not a number within the range that the metric declares")
+        within = f"range={shown(declared.range)}"
+        return InputError(f"{metric} of user {who} is not a number within {within}, which the metric declares")
     return InputError(f"{metric} of user {who} is too large for a double")
 
 

@@ -9,7 +9,7 @@ import re
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, overload
 
 from fastrec.arguments.groups import MinGain
 from fastrec.checks import check_text, explain_formula, listed, listed_in_order, near_name, nearest
@@ -328,9 +328,29 @@ def score_metric(
     return _declaration(ROWS, range, source=source, formula=formula, name=name, how=how, aliases=aliases, needs=all_of)
 
 
+@overload
+def ranking_metric(function: Formula, /) -> Formula: ...
+
+
+@overload
 def ranking_metric(
     *,
-    range: tuple[float, float | None],  # noqa: A002 - the word of the field
+    range: tuple[float, float | None] = ...,
+    source: str = ...,
+    formula: str = ...,
+    higher_is_better: bool | None = ...,
+    name: str | None = ...,
+    direction: Declared | None = ...,
+    aliases: Iterable[str] = ...,
+    no_recs: NoRecs | None = ...,
+) -> Callable[[Formula], Formula]: ...
+
+
+def ranking_metric(
+    function: Formula | None = None,
+    /,
+    *,
+    range: tuple[float, float | None] = (0, 1),  # noqa: A002 - the word of the field
     source: str = "",
     formula: str = "",
     higher_is_better: bool | None = None,
@@ -338,7 +358,7 @@ def ranking_metric(
     direction: Declared | None = None,
     aliases: Iterable[str] = (),
     no_recs: NoRecs | None = None,
-) -> Callable[[Formula], Formula]:
+) -> Callable[[Formula], Formula] | Formula:
     """Declare a metric of lists against truth.
 
     The decorated function takes the statistics of users' lists and returns one value per user, by arithmetic on
@@ -350,8 +370,11 @@ def ranking_metric(
 
     Parameters
     ----------
+    function : callable, optional
+        The formula, as ``@fastrec.ranking_metric`` without arguments passes it.
     range : (low, high)
-        Bounds of a user's value; ``high`` may be None. fastrec checks the values of your metric against them.
+        Bounds of a user's value, by default 0 and 1; ``high`` may be None. fastrec checks the values of your metric
+        against them.
     source : str
         Author, year, equation.
     formula : str
@@ -387,9 +410,14 @@ def ranking_metric(
     how = direction, higher_is_better
     if no_recs is not None:
         NO_RECS.check(no_recs)
-    return _declaration(
+    declare = _declaration(
         LISTS, range, source=source, formula=formula, name=name, how=how, aliases=aliases, no_recs=no_recs
     )
+    if function is None:
+        return declare
+    if not callable(function):
+        raise InputTypeError(f"range, source and so on are passed by name, found {shown(function)}")
+    return declare(function)
 
 
 def _declaration(

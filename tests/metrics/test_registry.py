@@ -612,9 +612,21 @@ def test_a_metric_with_a_blank_in_its_name_is_outside_its_range() -> None:
     def wide(s: Any, *, a: Literal["x", "y"] = "x", b: Literal["x", "y"] = "x") -> Any:
         return s.hits * (2 if a == b else 0)
 
-    wrong = "wide(a=y, b=y)@1 of user 0 is not a number within the range that the metric declares"
+    wrong = "wide(a=y, b=y)@1 of user 0 is not a number within range=(0.0, 1.0), which the metric declares"
     with pytest.raises(fastrec.InputError, match=re.escape(wrong)):
         fastrec.evaluate([[1]], [[1]], "wide(a=y, b=y)@1")
+
+
+def test_a_declaration_without_arguments_is_of_values_from_0_to_1() -> None:
+    @fastrec.ranking_metric
+    def missed(s: Any) -> Any:
+        return 1 - s.hits / s.k
+
+    assert fastrec.evaluate([[1, 2, 3, 4]], [[1]], "missed@4")["missed@4"] == 0.75
+    assert [metric["range"] for metric in fastrec.catalogue() if metric["name"] == "missed"] == [(0.0, 1.0)]
+    for wrong in ("missed", (0, 1)):
+        with pytest.raises(fastrec.InputTypeError, match="are passed by name, found"):
+            fastrec.ranking_metric(wrong)  # type: ignore[call-overload]
 
 
 def test_a_decorated_function_stays_a_function() -> None:
@@ -714,7 +726,7 @@ OUT_OF_RANGE: dict[str, Callable[[Any], Any]] = {
 def test_values_outside_the_declared_range_are_refused(name: str) -> None:
     declare(OUT_OF_RANGE[name])
     recs, truth = [[1], [2], [3]], [[], [2], [3]]
-    with pytest.raises(fastrec.InputError, match=r"mine@4 of user 'bob' is not .* within the range"):
+    with pytest.raises(fastrec.InputError, match=r"mine@4 of user 'bob' is not .* within range="):
         fastrec.evaluate(recs, truth, ["recall@4", "mine@4"], user_ids=["ann", "bob", "eve"])
 
 
