@@ -89,7 +89,7 @@ def _read_cutoffs(_: click.Context, __: click.Parameter, texts: Sequence[str]) -
 
 def _read_thresholds(_: click.Context, __: click.Parameter, texts: Sequence[str]) -> list[_Threshold]:
     """Parse METRIC=NUMBER, several separated by commas; a metric may have "=" and commas in brackets."""
-    from fastrec.metrics.declaration import split_outside_brackets
+    from fastrec.metrics.spelling import split_outside_brackets
 
     thresholds = []
     for text in (part for own in texts for part in split_outside_brackets(own)):
@@ -471,7 +471,7 @@ def sampling_of(options: dict[str, Any]) -> dict[str, Any]:
 
 def names_of_metrics(options: dict[str, Any]) -> list[str]:
     """Return the metrics of -m as strings."""
-    from fastrec.metrics.declaration import split_outside_brackets
+    from fastrec.metrics.spelling import split_outside_brackets
 
     return [name for text in options["metrics"] for name in split_outside_brackets(text)]
 

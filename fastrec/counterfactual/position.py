@@ -12,7 +12,7 @@ from fastrec.counterfactual.counts import check_keys, count_keys, count_pairs, c
 from fastrec.counterfactual.curves import METHODS
 from fastrec.counterfactual.result import CtrByRank, PositionBias, check_count
 from fastrec.exceptions import Argument, InputError, InputTypeError, renaming, shown
-from fastrec.inputs.frames import Columns
+from fastrec.inputs.column_names import Columns
 from fastrec.inputs.grouping import group_rows
 from fastrec.inputs.impressions import read_impressions
 from fastrec.inputs.rows import encode_keys

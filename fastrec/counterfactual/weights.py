@@ -10,7 +10,7 @@ import numpy as np
 
 from fastrec.checks import check_choice, is_number
 from fastrec.exceptions import Argument, InputError, InputTypeError, shown
-from fastrec.inputs.frames import Columns
+from fastrec.inputs.column_names import Columns
 from fastrec.inputs.history import HistoryCounts
 from fastrec.inputs.ids import check_ids, spell
 from fastrec.inputs.items import ITEM_ID

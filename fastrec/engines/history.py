@@ -10,7 +10,7 @@ import numpy as np
 from fastrec.engines.job import Job, error_of, without_rows
 from fastrec.exceptions import FastrecError
 from fastrec.inputs.arrow import read_ids
-from fastrec.inputs.frames import Columns
+from fastrec.inputs.column_names import Columns
 from fastrec.inputs.history import HistoryCounts
 
 __all__ = ["count_items", "join_counts"]

@@ -22,7 +22,8 @@ from fastrec.engines.side import (
 )
 from fastrec.evaluation.lists import Evaluator, reads_popularity
 from fastrec.exceptions import InputError
-from fastrec.inputs.frames import Columns, extra_column, user_column
+from fastrec.inputs.column_names import Columns, user_column
+from fastrec.inputs.frames import extra_column
 from fastrec.inputs.hints import LeftOpen, hints_of_columns, marks_rows
 from fastrec.inputs.history import HistoryCounts
 from fastrec.inputs.items import read_items

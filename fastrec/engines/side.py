@@ -13,7 +13,8 @@ from fastrec.evaluation.lists import Evaluator
 from fastrec.evaluation.rows import ScoreEvaluator
 from fastrec.exceptions import InputError, InputTypeError
 from fastrec.inputs.arrow import Frame
-from fastrec.inputs.frames import Columns, extra_column, user_column
+from fastrec.inputs.column_names import Columns, user_column
+from fastrec.inputs.frames import extra_column
 from fastrec.inputs.ids import kind_of_ids
 from fastrec.inputs.items import ItemTable
 from fastrec.inputs.sides import SIDES

@@ -18,8 +18,9 @@ from fastrec.evaluation.engine import Outcome
 from fastrec.evaluation.state import GroupSums, State
 from fastrec.evaluation.tools import values_by_metric, warnings_of_tool
 from fastrec.exceptions import Argument, InputError, InputTypeError, MetricError, Text, joined, one_line, shown
+from fastrec.inputs.column_names import Columns
 from fastrec.inputs.findings.evidence import Evidence, add_evidence, findings_of
-from fastrec.inputs.frames import Columns, read_user_labels
+from fastrec.inputs.frames import read_user_labels
 from fastrec.inputs.hints import Example, Hint
 from fastrec.inputs.lists import AboutUsers
 from fastrec.inputs.packed import pack_ids, unpack_ids

@@ -35,8 +35,9 @@ from fastrec.evaluation.row_segments import CutRows, Segmented, SegmentError, ev
 from fastrec.evaluation.state import GroupSums, State
 from fastrec.evaluation.tools import warnings_of_tool
 from fastrec.exceptions import GroupingName, InputError, InputTypeError, MetricError, shown
+from fastrec.inputs.column_names import Columns, refuse_columns
 from fastrec.inputs.columns import LABELS, SAMPLE_WEIGHT, SCORES
-from fastrec.inputs.frames import Columns, read_user_labels, refuse_columns
+from fastrec.inputs.frames import read_user_labels
 from fastrec.inputs.hints import Hint
 from fastrec.inputs.lists import Names
 from fastrec.inputs.row_digests import digest_of_rows

@@ -12,10 +12,11 @@ from fastrec.checks import listed, near_name
 from fastrec.exceptions import InputTypeError, MetricError, shown
 from fastrec.explanation.explanation import ARITHMETIC, OURS, POLICIES, Side
 from fastrec.metrics.calls import make_call, parse, refuse_long
-from fastrec.metrics.declaration import LISTS, ROWS, Call, known_metrics, print_value
+from fastrec.metrics.declaration import LISTS, ROWS, Call, known_metrics
 from fastrec.metrics.plan import UNREAD, Asked, Plan, make_plan
 from fastrec.metrics.recipe import DEFAULT_POLICIES, NoMetricError, Recipe
 from fastrec.metrics.recipes import RECIPES, find_recipe
+from fastrec.metrics.spelling import print_value
 from fastrec.metrics.statistics import UnseenRule
 from fastrec.policies import NO_FEATURES, NO_HISTORY
 

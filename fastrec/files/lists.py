@@ -26,7 +26,7 @@ from fastrec.files.job import Data, Evaluated, FileJob, batches, roles_of_lists,
 from fastrec.files.labels import LabelsOfUsers
 from fastrec.files.parts import ROWS_TO_EVALUATE, Parts, cut_in_memory
 from fastrec.files.resources import Resources
-from fastrec.inputs.frames import Columns
+from fastrec.inputs.column_names import Columns
 from fastrec.inputs.history import HistoryCounts
 from fastrec.inputs.items import ItemTable
 from fastrec.inputs.sides import SIDES, shared_rows, with_logged

@@ -7,12 +7,12 @@ reported values by id.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.checks import listed, refuse_path, suggest_name, with_article
+from fastrec.checks import refuse_path, suggest_name, with_article
 from fastrec.exceptions import Argument, FastrecError, InputError, InputTypeError, RowNumber, Text, joined, shown
 from fastrec.inputs.arrays import RawSide, check_judgements, check_numbers
 from fastrec.inputs.arrow import (
@@ -26,6 +26,7 @@ from fastrec.inputs.arrow import (
     read_numbers,
     split_lists,
 )
+from fastrec.inputs.column_names import Columns, names_of, one_name, user_column
 from fastrec.inputs.columns import LABELS, MAX_EXACT_INTEGER, NUMBER_FIRST, SCORES
 from fastrec.inputs.findings.evidence import Notices
 from fastrec.inputs.findings.frames import evidence_of_frame
@@ -45,7 +46,6 @@ from fastrec.inputs.users import NO_LABEL, UserLabels, as_labels, check_labels, 
 from fastrec.runtime.threads import run_in_threads
 
 __all__ = [
-    "Columns",
     "FrameUsers",
     "ScoredFrame",
     "extra_column",
@@ -53,61 +53,10 @@ __all__ = [
     "read_frames",
     "read_scored_frame",
     "read_user_labels",
-    "refuse_columns",
     "spell_labels",
-    "user_column",
 ]
 
 Array = np.ndarray[Any, Any]
-
-
-class Columns(NamedTuple):
-    """Names of the columns of a frame; None takes the column of the usual name if there is one."""
-
-    user: Any = None
-    item: str | None = None
-    rank: str | None = None
-    score: str | None = None
-    gain: str | None = None
-    propensity: str | None = None
-    logged_rank: str | None = None
-    subtopic: str | None = None
-    label: str | None = None
-    by: Any = None
-    row_by: Any = None
-    ordered_by: Any = "rank"  # the role that orders lists if no name is given and a frame has both
-
-    def given(self) -> list[str]:
-        """Return the arguments that name a column."""
-        return [f"{role}={shown(name)}" for role, name in [*self._asdict().items()][:-1] if name is not None]
-
-    def groupings(self) -> list[str]:
-        """Return the columns to group users by."""
-        return _names_of(self.by, "by")
-
-    def row_groupings(self) -> list[str]:
-        """Return the columns to segment rows by."""
-        return _names_of(self.row_by, "row_by")
-
-
-def user_column(name: Any) -> str:
-    """Return the column of users where several cannot make a user together."""
-    return "user_id" if name is None else _one_name(name, "user")
-
-
-def _names_of(value: Any, argument: str) -> list[str]:
-    """Return the columns that an argument names, one or several."""
-    names = [] if value is None else [value] if isinstance(value, str) else value
-    names = listed(names, argument) if isinstance(names, Iterable) else [names]
-    if not all(isinstance(name, str) for name in names) or (not names and value is not None):
-        raise InputTypeError(f"{argument} must be the name of a column or several, found {shown(value)}")
-    return names
-
-
-def refuse_columns(columns: Columns, why: str) -> None:
-    """Reject named columns if the input has no columns."""
-    if given := columns.given():
-        raise InputError(f"{given[0]} names a column, but {why}")
 
 
 def read_user_labels(by: Any, user: Any) -> UserLabels | None:
@@ -276,12 +225,6 @@ def _has_gains(truth: _FrameRows, name: str) -> bool:
         return False
 
 
-def _one_name(name: Any, role: str) -> str:
-    if not isinstance(name, str):
-        raise InputTypeError(f"{role} must be the name of a column, found {shown(name)}")
-    return name
-
-
 def _as_frame(name: str, given: Mapping[str, Any]) -> Frame:
     value = given[name]
     if not isinstance(value, Frame):
@@ -340,8 +283,8 @@ class _Opened(NamedTuple):
 
 
 def _open(frame: Frame, columns: Columns) -> _Opened:
-    user = tuple(_names_of("user_id" if columns.user is None else columns.user, "user"))
-    item = "item_id" if columns.item is None else _one_name(columns.item, "item")
+    user = tuple(names_of("user_id" if columns.user is None else columns.user, "user"))
+    item = "item_id" if columns.item is None else one_name(columns.item, "item")
     users = [_scalars(frame, name, argument="user") for name in user]
     items, indptr = frame.read(item, argument="item"), None
     if list_column(items):
@@ -438,13 +381,13 @@ def extra_column(frame: Frame, columns: Columns) -> tuple[str, str | None]:
     if frame.name not in READ_SIDES:
         return "", None
     role, name = READ_SIDES[frame.name].number_column(columns, frame.has)
-    return role, None if name is None else _one_name(name, role)
+    return role, None if name is None else one_name(name, role)
 
 
 def _name_or_found(frame: Frame, name: Any, usual: str) -> str | None:
     """Return the named column, else the usual one if the frame has it, else None."""
     if name is not None:
-        return _one_name(name, usual)
+        return one_name(name, usual)
     return usual if frame.has(usual) else None
 
 
@@ -572,8 +515,8 @@ def read_scored_frame(
         raise InputTypeError(
             SCORES, " must be given unless ", LABELS, f" is a data frame, found {with_article(type(value).__name__)}"
         )
-    label = "label" if columns.label is None else _one_name(columns.label, "label")
-    score = "score" if columns.score is None else _one_name(columns.score, "score")
+    label = "label" if columns.label is None else one_name(columns.label, "label")
+    score = "score" if columns.score is None else one_name(columns.score, "score")
     column = frame.read(label, argument="label")
     lists = list_column(column)
     indptr = split_lists(column, frame.where(label))[1] if lists else np.arange(1)
@@ -593,7 +536,7 @@ def read_scored_frame(
         labels=numbers(label),
         scores=numbers(score, "score"),
         indptr=indptr if lists else None,
-        weights=None if weight is None else numbers(_one_name(weight, "sample_weight")),
+        weights=None if weight is None else numbers(one_name(weight, "sample_weight")),
         items=None if item is None else read_ids(rows.read(item), frame.where(item), n_threads),
         users=_read_user_keys(frame, columns, ids),
         groups={name: labels(name) for name in columns.groupings()} or None,
@@ -609,7 +552,7 @@ def read_scored_frame(
 def _read_weights_of_rows(frame: Frame, name: Any) -> Array | None:
     if name is None:
         return None
-    name = _one_name(name, "user_weight")
+    name = one_name(name, "user_weight")
     return read_numbers(_scalars(frame, name), frame.where(name))
 
 

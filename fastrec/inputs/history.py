@@ -9,7 +9,8 @@ import numpy as np
 from fastrec.exceptions import InputError
 from fastrec.inputs.arrays import RawSide, read_lists
 from fastrec.inputs.arrow import Frame, open_foreign
-from fastrec.inputs.frames import Columns, read_frame
+from fastrec.inputs.column_names import Columns
+from fastrec.inputs.frames import read_frame
 from fastrec.inputs.ids import Ids, encode_strings, kind_of_ids, spell
 from fastrec.inputs.ragged import read_only
 from fastrec.inputs.slots import Slots

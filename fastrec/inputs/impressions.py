@@ -18,8 +18,8 @@ from fastrec.inputs.arrow import (
     read_numbers,
     refuse_other_indexes,
 )
+from fastrec.inputs.column_names import Columns, refuse_columns
 from fastrec.inputs.columns import LABELS, MAX_EXACT_INTEGER, check_classes, check_numbers
-from fastrec.inputs.frames import Columns, refuse_columns
 from fastrec.inputs.ids import Ids
 from fastrec.inputs.ragged import read_only
 from fastrec.inputs.row_groups import RowGroups, read_row_groups

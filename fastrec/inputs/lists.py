@@ -13,10 +13,11 @@ from fastrec.checks import refuse_path
 from fastrec.exceptions import Argument, InputError, InputTypeError, RowNumber, shown
 from fastrec.inputs.arrays import FlatSide, RawSide, find_tied_user, finite_gains, read_sides, refuse_model
 from fastrec.inputs.arrow import Frame, open_foreign, refuse_other_indexes
+from fastrec.inputs.column_names import Columns, refuse_columns
 from fastrec.inputs.findings.evidence import Evidence, Notices
 from fastrec.inputs.findings.lists import evidence_of_lists
 from fastrec.inputs.findings.sides import evidence_of_unreachable
-from fastrec.inputs.frames import Columns, read_frames, refuse_columns
+from fastrec.inputs.frames import read_frames
 from fastrec.inputs.hints import Hint, check_first_ranks, hint_of_gaps, hints_of_ties, numbers_of_lists, users_with_gaps
 from fastrec.inputs.history import HistoryCounts
 from fastrec.inputs.ids import Ids, encode_strings, kind_of_ids, match_widths

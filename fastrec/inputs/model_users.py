@@ -11,7 +11,7 @@ from fastrec.checks import is_whole
 from fastrec.exceptions import Argument, InputError, InputTypeError, renaming
 from fastrec.inputs.arrays import FlatSide, RawSide, read_side
 from fastrec.inputs.arrow import Frame, open_foreign, refuse_other_indexes
-from fastrec.inputs.frames import refuse_columns, user_column
+from fastrec.inputs.column_names import refuse_columns, user_column
 from fastrec.inputs.ids import kind_of_ids
 from fastrec.inputs.lists import AboutUsers, JoinedSides, Settings, join_sides, read_given
 from fastrec.inputs.models import ModelCall, plain_ids

@@ -9,8 +9,9 @@ import numpy as np
 
 from fastrec.exceptions import Argument, InputError, Place, RowNumber, Text
 from fastrec.inputs.arrow import Labels, refuse_other_indexes
+from fastrec.inputs.column_names import Columns
 from fastrec.inputs.columns import LABELS, SAMPLE_WEIGHT, SCORES, check_floats, check_numbers, check_row_weights
-from fastrec.inputs.frames import Columns, ScoredFrame, read_scored_frame, spell_labels
+from fastrec.inputs.frames import ScoredFrame, read_scored_frame, spell_labels
 from fastrec.inputs.grouping import Grouping, group_rows, one_per_user, order_of_ids
 from fastrec.inputs.ids import Strings, check_ids, encode_strings
 from fastrec.inputs.ragged import check_indptr

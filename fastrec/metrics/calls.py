@@ -11,20 +11,9 @@ from typing import Any
 
 from fastrec.checks import listed_in_order, nearest, whole_number
 from fastrec.exceptions import Argument, InputTypeError, MetricError, shown
-from fastrec.metrics.declaration import (
-    LISTS,
-    ROWS,
-    Call,
-    Changes,
-    Family,
-    Metric,
-    Option,
-    known_metrics,
-    plain_spelling,
-    read_options,
-    split_outside_brackets,
-)
+from fastrec.metrics.declaration import LISTS, ROWS, Call, Changes, Family, Metric, Option, known_metrics, read_options
 from fastrec.metrics.kinds import COLUMN, SEPARATOR, TABLE
+from fastrec.metrics.spelling import plain_spelling, split_outside_brackets
 
 __all__ = [
     "DEFAULT_K",

@@ -16,6 +16,7 @@ from fastrec.checks import check_text, explain_formula, listed, listed_in_order,
 from fastrec.exceptions import FastrecError, InputTypeError, MetricError, shown
 from fastrec.metrics.directions import Declared, Direction, read_direction
 from fastrec.metrics.kinds import ABOVE_ZERO, COLUMN, KINDS, NUMBERS, SEPARATOR, TABLE
+from fastrec.metrics.spelling import plain_spelling, print_value, read_value, split_outside_brackets, unquoted
 from fastrec.policies import NO_RECS, NO_TRUTH, NoRecs
 from fastrec.runtime.threads import once
 
@@ -32,12 +33,9 @@ __all__ = [
     "Option",
     "check_declaration",
     "known_metrics",
-    "plain_spelling",
-    "print_value",
     "ranking_metric",
     "read_options",
     "score_metric",
-    "split_outside_brackets",
 ]
 
 
@@ -61,7 +59,7 @@ class Option:
         if self.kind == TABLE and isinstance(value, (list, tuple)):
             return self._check_table(value, metric)
         if self.kind in (COLUMN, SEPARATOR) and isinstance(value, str | float):
-            return _unquoted(print_value(value))  # the parser reads a column called 2024 as a number
+            return unquoted(print_value(value))  # the parser reads a column called 2024 as a number
         if self._allows(value):
             return float(value)
         kind = f"{TABLE}, {self._table_example}" if self.kind == TABLE else self.kind
@@ -269,11 +267,6 @@ class Changes:
 Need = typing.Literal["classes", "probabilities", "targets", "users"]
 """Labels of 0 and 1; these and scores in [0, 1]; labels and scores of one unit; rows that belong to users."""
 NEEDS = typing.get_args(Need)
-
-
-def _unquoted(text: str) -> str:
-    """Return a text without the quotes around it."""
-    return text[1:-1] if len(text) > 2 and text[0] == text[-1] and text[0] in "'\"" else text
 
 
 def score_metric(
@@ -561,11 +554,6 @@ def known_metrics() -> list[Metric]:
     return [metric for declared in DECLARED.values() for metric in declared.values()]
 
 
-def plain_spelling(name: str) -> str:
-    """Return a name in lower case, without the characters between words."""
-    return re.sub(r"(?<=[A-Za-z0-9])[_.-](?=[A-Za-z0-9])", "", name).lower()
-
-
 def forget_parsed() -> None:
     """Forget all parsed strings, because metrics have changed."""
     Changes.n += 1
@@ -585,35 +573,5 @@ def read_options(inside: str, metric: Metric, text: str) -> dict[str, Any]:
             raise MetricError(f"{metric.name} has no option {name!r}", nearest(name, allowed))
         if name in given:
             raise MetricError(f"the option {name} appears twice in {text!r}")
-        given[name] = _read_value(value)
+        given[name] = read_value(value)
     return given
-
-
-def _read_value(text: str) -> Any:
-    if text.startswith("[") and text.endswith("]"):
-        inside = text[1:-1]
-        return [_read_value(part.strip()) for part in inside.split(",")] if inside.strip() else []
-    try:
-        return float(text)
-    except ValueError:
-        return text
-
-
-def split_outside_brackets(text: str, *, keep_empty: bool = False) -> list[str]:
-    """Split at commas outside brackets; drop empty parts unless `keep_empty`."""
-    ends, depth = [-1], 0
-    for at, character in enumerate(text):
-        depth += (character in "([") - (character in ")]")
-        if character == "," and depth == 0:
-            ends.append(at)
-    parts = (text[start + 1 : end].strip() for start, end in itertools.pairwise([*ends, len(text)]))
-    return [part for part in parts if part or keep_empty]
-
-
-def print_value(value: Any) -> str:
-    """Return the value of an option as written in the string of a metric."""
-    if isinstance(value, (list, tuple)):
-        return f"[{', '.join(map(print_value, value))}]"
-    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
-        return str(int(value))
-    return str(value)

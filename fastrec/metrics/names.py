@@ -6,9 +6,10 @@ import functools
 
 from fastrec.exceptions import MetricError
 from fastrec.metrics.calls import make_call
-from fastrec.metrics.declaration import DECLARED, ROWS, Changes, Family, Metric, known_metrics, plain_spelling
+from fastrec.metrics.declaration import DECLARED, ROWS, Changes, Family, Metric, known_metrics
 from fastrec.metrics.plan import Asked, make_plan
 from fastrec.metrics.recipes import RECIPES
+from fastrec.metrics.spelling import plain_spelling
 
 USUAL = {  # usual names that are of no tool with a recipe
     "rows": {

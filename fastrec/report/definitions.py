@@ -8,7 +8,8 @@ from fastrec.arguments.calls import ListSettings
 from fastrec.arguments.signature import arguments_of
 from fastrec.exceptions import MetricError
 from fastrec.metrics.calls import parse
-from fastrec.metrics.declaration import Call, print_value
+from fastrec.metrics.declaration import Call
+from fastrec.metrics.spelling import print_value
 from fastrec.policies import POLICIES, SAMPLING
 from fastrec.show.numbers import DASH
 from fastrec.show.tables import Table

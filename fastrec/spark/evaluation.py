@@ -20,7 +20,7 @@ from fastrec.engines.lists import ListPlan, plan_lists, settings_of_tasks
 from fastrec.engines.side import check_partitions, check_ties, or_usual, user_columns
 from fastrec.evaluation.rows import ScoreEvaluator, usual_of_rows
 from fastrec.exceptions import MetricError
-from fastrec.inputs.frames import Columns
+from fastrec.inputs.column_names import Columns
 from fastrec.inputs.row_groups import check_apart
 from fastrec.report.report import Report
 

@@ -14,7 +14,7 @@ from fastrec.counterfactual.result import CtrByRank, PositionBias
 from fastrec.engines.side import or_usual, user_columns
 from fastrec.exceptions import InputError, InputTypeError
 from fastrec.inputs.arrow import read_labels
-from fastrec.inputs.frames import Columns
+from fastrec.inputs.column_names import Columns
 from fastrec.inputs.impressions import MAX_RANK
 from fastrec.inputs.rows import encode_labels
 from fastrec.inputs.users import as_labels

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from fastrec.metrics.declaration import print_value
 from fastrec.metrics.recipe import Recipe, sample_of
 from fastrec.metrics.recipes import RECIPES
+from fastrec.metrics.spelling import print_value
 from fastrec.policies import (
     DUPLICATES,
     NO_FEATURES,

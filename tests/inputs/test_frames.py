@@ -646,7 +646,7 @@ print(sorted({"pyarrow", "polars", "pandas", "narwhals"} & set(sys.modules)))
 
 def test_nothing_is_copied_where_rows_are_grouped() -> None:
     """The engine gets the memory of the frame."""
-    from fastrec.inputs.frames import Columns
+    from fastrec.inputs.column_names import Columns
     from fastrec.inputs.lists import AboutUsers, Settings, prepare
 
     about = AboutUsers(None, None, None, Columns())

@@ -19,10 +19,11 @@ import fastrec
 from fastrec.exceptions import MetricError
 from fastrec.metrics import calls, declaration
 from fastrec.metrics.calls import expand, parse
-from fastrec.metrics.declaration import FAMILIES, split_outside_brackets
+from fastrec.metrics.declaration import FAMILIES
 from fastrec.metrics.kinds import AboveZero
 from fastrec.metrics.names import USUAL, names_for
 from fastrec.metrics.recipe import _without_cutoff
+from fastrec.metrics.spelling import split_outside_brackets
 from support.bits import group_bits, mean_bits, user_bits
 from support.known import OF_ITEMS
 from support.list_calls import CI, MATRIX, flat, random_log, recs_of, truth_of
