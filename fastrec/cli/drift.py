@@ -76,7 +76,7 @@ def drift(logs: dict[str, str], **options: Any) -> None:
         given = {name: options[name] for name in ("by", "provider", "sep", "n_items")}
         wanted = Question(options["cutoff"], **given, has_history="history" in others, n_threads=options["threads"])
         columns = ListColumns(
-            user=column_of(options, "user_col", "user_id"),
+            users=(column_of(options, "user_col", "user_id"),),
             item=column_of(options, "item_col", "item_id"),
             rank=options["rank_col"],
             score=options["score_col"],

@@ -263,7 +263,9 @@ def _evaluate_model(truth: str | None, options: dict[str, Any]) -> Evaluated:
         if options[name] is not None and options["reference"] is None:
             option = f"--{name.replace('_', '-')}"
             raise click.UsageError(f"{option} names a column of lists: with factors, only --reference has one")
-    columns = _columns_of_lists(options, "with factors")
+    columns = _columns_of_lists(options)
+    if len(columns.users) > 1:
+        raise click.UsageError("with factors, one --user-col names the users")
     names = (*PASSED_ON, "like", "no_recs", "duplicates", *OF_ITEMS)
     settings = {name: options[name] for name in names if name != "n_items"}
     settings |= sampling_of(options) | {"per_user": _needs_user_values(options), "n_threads": options["threads"]}
@@ -276,7 +278,7 @@ def _evaluate_model(truth: str | None, options: dict[str, Any]) -> Evaluated:
     with showing_progress() as watch, quietly(), naming_options():
         watch("reading")
         factors = (
-            read_factors(options["user_factors"], columns.user),
+            read_factors(options["user_factors"], columns.users[0]),
             read_factors(options["item_factors"], columns.item),
         )
         paths = {"truth": truth} | _inputs_of(options)
@@ -284,16 +286,13 @@ def _evaluate_model(truth: str | None, options: dict[str, Any]) -> Evaluated:
         return evaluate_factors(make, factors, paths, columns, resources, watch, input_format=format_)
 
 
-def _columns_of_lists(options: dict[str, Any], where: str) -> ListColumns:
+def _columns_of_lists(options: dict[str, Any]) -> ListColumns:
     """Return the columns that options name."""
     from fastrec.files.columns import ListColumns
     from fastrec.metrics.recipes import order_of
 
-    users = options["user_col"] or ("user_id",)
-    if len(users) > 1:
-        raise click.UsageError(f"several --user-col are for a LOG{where and f', not {where}'}")
     return ListColumns(
-        user=users[0],
+        users=tuple(dict.fromkeys(options["user_col"])) or ("user_id",),
         item=column_of(options, "item_col", "item_id"),
         rank=options["rank_col"],
         score=options["score_col"],
@@ -318,7 +317,7 @@ def _evaluate_lists(recs: str, truth: str | None, options: dict[str, Any], *, pe
             why = f"{call.text} is a metric of scored rows: give a LOG and leave out TRUTH"
             raise click.UsageError(why + of_lists_instead(call.metric))
     check_outputs([recs, truth, *paths_of(options)], options)
-    columns = _columns_of_lists(options, "" if truth is None else "for lists with TRUTH")
+    columns = _columns_of_lists(options)
     with showing_progress() as watch, quietly(), naming_options():
         watch("reading")
         settings = {name: options[name] for name in (*PASSED_ON, "like", "no_recs", "duplicates", "items", *OF_ITEMS)}

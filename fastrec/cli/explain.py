@@ -69,7 +69,7 @@ def explain(ctx: click.Context, /, metric: str, recs: str | None, truth: str | N
         if recs is not None:
             is_log = holds_log(recs, truth, [ours], {**options, "like": None})
             check_kind(ctx, is_log=is_log)
-            arguments = _arguments_of_files(ctx, options, is_log=is_log)
+            arguments = _arguments_of_files(ctx, options)
         with showing_progress() as watch, quietly():
             if recs is not None:
                 watch("reading")
@@ -84,7 +84,7 @@ def _in_options(why: Explanation) -> Explanation:
     return dataclasses.replace(why, sides=sides, warnings=tuple(map(in_options, why.warnings)))
 
 
-def _arguments_of_files(ctx: click.Context, options: dict[str, Any], *, is_log: bool) -> dict[str, Any]:
+def _arguments_of_files(ctx: click.Context, options: dict[str, Any]) -> dict[str, Any]:
     """Return the arguments of `evaluate_files` for the options given."""
     if has_ratings(options):
         options |= {
@@ -97,4 +97,4 @@ def _arguments_of_files(ctx: click.Context, options: dict[str, Any], *, is_log: 
         if options.get(option) is not None and ctx.get_parameter_source(option) is not ParameterSource.DEFAULT
     }
     users = options["user_col"]
-    return given | ({"user": (list(users) if is_log else users[0])} if users else {})
+    return given | ({"user": users[0] if len(users) == 1 else list(users)} if users else {})

@@ -72,7 +72,7 @@ def top_items(**options: Any) -> None:
             factors,
             options["cutoff"],
             options["exclude"],
-            ListColumns(user=user, item=item),
+            ListColumns(users=(user,), item=item),
             resources_of(options),
             watch,
             input_format=options["input_format"],

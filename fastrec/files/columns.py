@@ -63,11 +63,12 @@ class TooLargeError(FastrecError):
 class ListColumns:
     """Column names of recommended lists and their truth.
 
+    `users` may name several columns: each combination of their values is then a user.
     `None`: use the column called `rank`, `score` or `gain` if the file has it. The rank column orders the lists, else
     the score column, else the order of rows in the file. A named column takes precedence over one that was only found.
     """
 
-    user: str = "user_id"
+    users: tuple[str, ...] = ("user_id",)
     item: str = "item_id"
     rank: str | None = None
     score: str | None = None
@@ -85,16 +86,22 @@ class ListColumns:
         roles = ("rank", "score", "gain", "propensity", "logged_rank", "subtopic")
         named = {role: getattr(self, role) for role in roles}
         optional = {role: role if name is None else name for role, name in named.items()}
-        return {"user": self.user, "item": self.item, **optional}
+        return {"user": self.users[0], "item": self.item, **optional}
+
+    @property
+    def roles_of_users(self) -> dict[str, str]:
+        """{role: column} of the columns that make users."""
+        several = {f"user{n}": name for n, name in enumerate(self.users)}
+        return several if len(several) > 1 else {"user": self.users[0]}
 
     @property
     def names(self) -> set[str]:
         """All columns that may be read."""
-        return {*self.usual.values(), *self.by}
+        return {*self.usual.values(), *self.users, *self.by}
 
     def roles(self, table: str, path: str, found: Sequence[str]) -> dict[str, str]:
         """Return {role: column} for the roles that `table` needs; raise if the file lacks one."""
-        wanted = {"user": self.user}
+        wanted = self.roles_of_users
         if table in SIDES:
             role, name = SIDES[table].number_column(self, found.__contains__)
             wanted |= {"item": self.item} | ({} if name is None else {role: name})

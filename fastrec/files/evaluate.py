@@ -147,10 +147,7 @@ def evaluate_files(
                 return evaluate_log(make, tables, of_rows, resources, watch, **common).report
         _reject(asked, ("label", "sample_weight", "row_by"), "lists, with truth")
         settings = _settings(ListSettings, "lists, with truth", given)
-        if users is not None and len(users) != 1:
-            where = "of lists" if truth is None else "when a truth is given"
-            raise InputError(f"user must name one column {where}, found {asked['user']!r}")
-        of_lists = ListColumns(**_given({**columns, "user": users and users[0]}, ListColumns), by=groupings)
+        of_lists = ListColumns(**_given({**columns, "users": users}, ListColumns), by=groupings)
         of_lists = dataclasses.replace(of_lists, ordered_by=order_of(asked["like"]))
         make_lists = maker_of_lists(metrics, settings)
         tables = places.enter_context(fetched(tables, folder))

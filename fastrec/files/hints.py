@@ -13,7 +13,7 @@ import numpy as np
 
 from fastrec.evaluation.lists import Evaluator
 from fastrec.exceptions import Text, joined
-from fastrec.files.columns import ListColumns, SlateColumns
+from fastrec.files.columns import ListColumns, SlateColumns, users_of
 from fastrec.files.database import run
 from fastrec.files.formats.base import ROWS_TO_ASK, Source, one_row, quoted
 from fastrec.files.tables import BOOLEANS, File, open_database, shortened
@@ -76,8 +76,13 @@ def _explain_respelled(con: DuckDBPyConnection, role: str, one: File, other: Fil
     n, first, second = one_row(con, query)
     if not n or not any(_are_numbers(con, role, quoted(file.table)) for file in sides):
         return []
-    where = f"{role} ids differ in spelling ({n:,} of them): {shortened(first)} in "
+    where = f"{_kind(role, one)} ids differ in spelling ({n:,} of them): {shortened(first)} in "
     return [Text(where, one.path, f", {shortened(second)} in ", other.path)]
+
+
+def _kind(role: str, file: File) -> str:
+    """Return what ids are called: of users or items, or by their column if several make users."""
+    return role if role in ("user", "item") else repr(file.names[role])
 
 
 def _are_numbers(con: DuckDBPyConnection, role: str, rows: str) -> bool:
@@ -97,7 +102,7 @@ def _show_ids(con: DuckDBPyConnection, role: str, one: File, other: File) -> lis
     if share >= MOST:
         return []
     examples = joined((Text(_example(con, role, file), " in ", file.path) for file in (one, other)), " and ")
-    return [Text(f"{role} ids look like ", examples)]
+    return [Text(f"{_kind(role, one)} ids look like ", examples)]
 
 
 def _example(con: DuckDBPyConnection, role: str, file: File) -> str:
@@ -120,7 +125,19 @@ def _unmatched(report: Report) -> str | None:
 
 def sides_apart(tables: Mapping[str, Any], among: Collection[str]) -> set[str]:
     """Return the sides `among` these of which no user has a list in tables with columns named by role."""
-    return {name for name in among if not _share_users(tables["recs"].column("user"), tables[name].column("user"))}
+    return {name for name in among if not _share_users(_users_in(tables["recs"]), _users_in(tables[name]))}
+
+
+def _users_in(table: Any) -> Any:
+    """Return the user of each row, as a string if several columns make users."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    columns = [table.column(role) for role in users_of(table.column_names)]
+    if len(columns) == 1:
+        return columns[0]
+    strings, separator = [own.cast(pa.large_string()) for own in columns], pa.scalar("\0", pa.large_string())
+    return pc.binary_join_element_wise(*strings, separator)
 
 
 def _share_users(recs: Any, other: Any) -> bool:
@@ -154,15 +171,18 @@ def explain_unmatched_tables(
 
     found: list[str] = []
     recs = files["recs"]
-    role = _unmatched(report)
+    users, role = users_of(recs.names), _unmatched(report)
     if role is not None and recs.rows and files["truth"].rows and role not in explained:
-        found += _show_ids(con, role, recs, files["truth"])
+        for each in users if role == "user" else ("item",):
+            found += _show_ids(con, each, recs, files["truth"])
     for name in sorted(apart):
         if recs.rows and files[name].rows:
-            found += (Text(f"{NO_USER.format(name)}: ", ids) for ids in _show_ids(con, "user", recs, files[name]))
+            shown = (ids for each in users for ids in _show_ids(con, each, recs, files[name]))
+            found += (Text(f"{NO_USER.format(name)}: ", ids) for ids in shown)
     said = {("truth", role), *(("truth", own) for own in explained), *((name, "user") for name in apart)}
     for each, (name, file) in itertools.product(strings, files.items()):
-        if file is not recs and each in file.names and (name, each) not in said and recs.rows and file.rows:
+        own = "user" if each in users else each
+        if file is not recs and each in file.names and (name, own) not in said and recs.rows and file.rows:
             with contextlib.suppress(duckdb.OutOfMemoryException):
                 found += _explain_respelled(con, each, recs, file)
     return tuple(found)
@@ -193,38 +213,40 @@ def hints_of_unused_columns(
         return _has_gains(con, truth, name)
 
     columns, lists = job.columns, job.opened["recs"]
-    used = {columns.user, columns.item, *columns.by}
+    used = {*columns.users, columns.item, *columns.by}
     role, name = SIDES["recs"].number_column(lists.columns, names[0].__contains__)
     found: list[str] = []
     format_decides = lists.columns != columns  # what orders lists
     if wanted := () if format_decides else columns_to_look_at(names[0], used, role, name):
         con, recs, _ = opened()
-        users, items, numbers = _first_rows(con, recs, (columns.user, columns.item), wanted)
+        users, items, numbers = _first_rows(con, recs, (columns.users, (columns.item,)), wanted)
         found = [one.text for one in findings_of(evidence_of_columns(users, items, numbers, role, name))]
     partitions = {unquote(key) for keys in lists.files.keys for key in keys}
     if unused := sorted(partitions - used - {name}):
         con, recs, _ = opened()
-        evidence = [_evidence_of_folders(con, recs, columns.user, name) for name in unused]
+        evidence = [_evidence_of_folders(con, recs, columns.users, name) for name in unused]
         found += [one.text for one in findings_of(evidence)]
     return (*found, *hints_of_columns(*names, used, left, has_gains))
 
 
-def _evidence_of_folders(con: DuckDBPyConnection, recs: Source, user: str, partition: str) -> Evidence:
+def _evidence_of_folders(con: DuckDBPyConnection, recs: Source, users: Sequence[str], partition: str) -> Evidence:
     """Return how many of some users have lists in several folders of a Hive partition."""
-    who, folder, rows = recs.columns[user][0], recs.columns[partition][0], recs.whole_sql
+    who = ", ".join(recs.columns[user][0] for user in users)
+    folder, rows = recs.columns[partition][0], recs.whole_sql
     some = f"SELECT DISTINCT {who} FROM {rows} LIMIT {SAMPLE}"
-    counts = f"SELECT count(DISTINCT {folder}) AS n FROM {rows} WHERE {who} IN ({some}) GROUP BY {who}"
+    counts = f"SELECT count(DISTINCT {folder}) AS n FROM {rows} WHERE ({who}) IN ({some}) GROUP BY {who}"
     several, n_users = one_row(con, f"SELECT count(*) FILTER (n > 1), count(*) FROM ({counts})")
     return Evidence("several_lists", several, n_users, (), partition)
 
 
 def _first_rows(
-    con: DuckDBPyConnection, source: Source, ids: tuple[str, str], names: Sequence[str]
+    con: DuckDBPyConnection, source: Source, ids: tuple[Sequence[str], Sequence[str]], names: Sequence[str]
 ) -> tuple[Array, Array, dict[str, Array]]:
-    """Return two columns of ids in the first rows as integers, and the values of the columns that hold numbers only."""
+    """Return users and items of the first rows as integers, and the values of the columns that hold numbers only."""
     import duckdb
 
-    hashes = [f"hash(CAST({source.columns[name][0]} AS VARCHAR)) AS id{nth}" for nth, name in enumerate(ids)]
+    keys = [", ".join(f"CAST({source.columns[name][0]} AS VARCHAR)" for name in own) for own in ids]
+    hashes = [f"hash({own}) AS id{nth}" for nth, own in enumerate(keys)]
     values = [
         f"TRY_CAST(CAST({source.columns[name][0]} AS VARCHAR) AS DOUBLE) AS v{nth}" for nth, name in enumerate(names)
     ]
@@ -289,7 +311,7 @@ def hints_of_log(job: FileJob[SlateColumns], names: Sequence[str]) -> tuple[str,
             return con, job.opened["log"].source(con)
 
         def is_disordered(name: str) -> bool:
-            slates, _, numbers = _first_rows(*opened(), (used["user"], used["user"]), [name])
+            slates, _, numbers = _first_rows(*opened(), ([used["user"]], [used["user"]]), [name])
             indptr = np.append(0, np.cumsum(np.bincount(slates)))
             return name in numbers and are_disordered(numbers[name][np.argsort(slates, kind="stable")], indptr)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fastrec.exceptions import InputError, InputTypeError, shown
-from fastrec.files.columns import OF_ITEM
+from fastrec.files.columns import OF_ITEM, users_of
 from fastrec.files.database import read_table, run
 from fastrec.files.formats.base import one_row, quoted
 from fastrec.files.tables import File
@@ -60,10 +60,14 @@ def read_items_of(con: DuckDBPyConnection, file: File, type_: str) -> ItemTable:
 def count_history_of(con: DuckDBPyConnection, file: File, types: Mapping[str, str]) -> HistoryCounts:
     """Return the users and rows of each item of a loaded history; `types` are the SQL types of ids by role."""
     table = quoted(file.table)
-    user, item = (f"CAST({quoted(role)} AS {types[role]})" for role in ("user", "item"))
-    query = f"SELECT {item} AS item, count(DISTINCT {user}) AS users, count(*) AS n FROM {table} GROUP BY 1 ORDER BY 1"
+    user, item = (
+        ", ".join(f"CAST({quoted(role)} AS {types[role]})" for role in roles)
+        for roles in (users_of(file.names), ("item",))
+    )
+    n_users_sql = f"count(DISTINCT ({user}))"
+    query = f"SELECT {item} AS item, {n_users_sql} AS users, count(*) AS n FROM {table} GROUP BY 1 ORDER BY 1"
     found = read_table(con, query)
-    (n_users,) = one_row(con, f"SELECT count(DISTINCT {user}) FROM {table}")
+    (n_users,) = one_row(con, f"SELECT {n_users_sql} FROM {table}")
     users, counts = (found.column(name).to_numpy().astype(np.int64) for name in ("users", "n"))
     return HistoryCounts(read_ids(found.column("item"), file.at("item")), users, counts, n_users, int(counts.sum()))
 

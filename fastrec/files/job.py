@@ -301,9 +301,10 @@ class FileJob(NamedTuple, Generic[AnyColumns]):
         return True
 
 
-def roles_of_lists(_: Mapping[str, File]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def roles_of_lists(files: Mapping[str, File]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the roles of the columns that make users, and those of all ids."""
-    return ("user",), ("user", "item")
+    users = users_of(dict.fromkeys(role for file in files.values() for role in file.names))
+    return users, (*users, "item")
 
 
 def roles_of_log(files: Mapping[str, File]) -> tuple[tuple[str, ...], tuple[str, ...]]:

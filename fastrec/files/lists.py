@@ -77,15 +77,16 @@ def evaluate_lists(
         if "history" in files:
             take_counts(evaluator, lambda: count_history_of(con, files["history"], loaded.ids))
         apart = {name for name in selects if not SIDES[name].has_users}
-        given = _arguments(labels_by_user or labels.columns, data.progress())
-        for batch in batches(data, ("user",)):
+        users = tuple(columns.roles_of_users)
+        given = _arguments(users, labels_by_user or labels.columns, data.progress())
+        for batch in batches(data, users):
             apart = sides_apart(batch, apart)
             with named_as_in(files, streamed=loaded.streamed is not None):
                 evaluator.update_sides({**batch, **shared}, **given)
         if evaluator._needs_review:  # noqa: SLF001 - not an attribute for users
-            for batch in batches(data, ("user",), again=True):
+            for batch in batches(data, users, again=True):
                 review(evaluator, {**batch, **shared}, given)
-        found = finished(evaluator.result(), {"user": columns.user}, labels)
+        found = finished(evaluator.result(), columns.roles_of_users, labels)
         more: tuple[str, ...] = ()
         if "truth" in files:
             recs, truth = files["recs"], files["truth"]
@@ -110,13 +111,14 @@ def _evaluate_whole_lists(
     if whole is None:
         return None
     tables, evaluator = whole.tables, make_evaluator(whole.items)
+    users = tuple(job.columns.roles_of_users)
     sides = {**tables, **shared}
 
     def update(progress: Progress | None) -> None:
         if "history" in tables:
-            columns = Columns(user="user", item="item")
+            columns = Columns(user=users, item="item")
             take_counts(evaluator, lambda: HistoryCounts.read(tables["history"], columns, 1))
-        evaluate_at_once(evaluator, sides, _arguments(job.labels_by_user, progress))
+        evaluate_at_once(evaluator, sides, _arguments(users, job.labels_by_user, progress))
 
     if not job.take_whole(whole.n_rows, update):
         return None
@@ -143,7 +145,7 @@ def _evaluate_parts(
     parts: Parts,
 ) -> Evaluated | None:
     """Evaluate part by part; return None if a database must read the files."""
-    evaluator, given = make_evaluator(None), _arguments(job.labels_by_user, None)
+    evaluator, given = make_evaluator(None), _arguments(tuple(job.columns.roles_of_users), job.labels_by_user, None)
     apart = {name for name in parts.found if not SIDES[name].has_users}
 
     def add(batch: dict[str, Any]) -> None:
@@ -167,7 +169,7 @@ def _finish(
     apart: Collection[str],
 ) -> Evaluated:
     """Return the result for files that needed no database; `names` are the roles of columns, `listed` all columns."""
-    found = finished(evaluator.result(), {"user": job.columns.user}, LabelsOfUsers((), (), {}, None))
+    found = finished(evaluator.result(), job.columns.roles_of_users, LabelsOfUsers((), (), {}, None))
     more: tuple[str, ...] = ()
     if "truth" in names:
         left = left_open(names["recs"], names["truth"], job.columns, evaluator)
@@ -176,6 +178,8 @@ def _finish(
     return found
 
 
-def _arguments(by: UserLabels | Sequence[str] | None, progress: Progress | None) -> dict[str, Any]:
+def _arguments(
+    users: tuple[str, ...], by: UserLabels | Sequence[str] | None, progress: Progress | None
+) -> dict[str, Any]:
     """Return the arguments of `update_sides` for tables with columns named by role."""
-    return {"user": "user", "item": "item", "by": by or None, "progress": progress}
+    return {"user": users, "item": "item", "by": by or None, "progress": progress}

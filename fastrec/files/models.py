@@ -141,7 +141,7 @@ def _reading_sides(
             for name, file in files.items()
             if name in SIDES
         }
-        tables = next(batches(Data(loaded, selects, watch), ("user",))) if selects else {}
+        tables = next(batches(Data(loaded, selects, watch), tuple(columns.roles_of_users))) if selects else {}
         with named_as_in(files, streamed=False), renaming(_in_files):
             yield _Read(tables, loaded.labels, items, files)
 
@@ -173,7 +173,7 @@ def evaluate_factors(
         progress = lambda done, total: watch(SCORING, done, total)  # noqa: E731 - one line
         given |= {"memory": resources.memory, "progress": progress}
         apart = evaluate_model_at_once(evaluator, call, sides["truth"], given)
-        found = finished(evaluator.result(), {"user": columns.user}, read.labels)
+        found = finished(evaluator.result(), columns.roles_of_users, read.labels)
         record(found.report, (f"{NO_USER.format(name)}: do the user ids match?" for name in apart))
         return found
 
@@ -226,5 +226,5 @@ def top_items_of_factors(
     names = np.arange(len(indptr) - 1) if factors[0].ids is None else np.asarray(factors[0].ids)
     users = np.repeat(np.arange(len(names)), np.diff(indptr))
     ranks = np.arange(1, len(items) + 1) - indptr[users]
-    columns_of_table = {columns.user: names[users], columns.item: items, "rank": ranks, "score": scores}
+    columns_of_table = {columns.users[0]: names[users], columns.item: items, "rank": ranks, "score": scores}
     return pa.table({name: pa.array(values) for name, values in columns_of_table.items()})

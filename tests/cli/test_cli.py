@@ -410,7 +410,6 @@ def test_a_mean_that_does_not_exist_is_under_every_threshold(folder):
         (["--one-class", "half"], "--one-class is for a LOG"),
         (["--weight-col", "x"], "--weight-col is for a LOG"),
         (["--curves", "c.json"], "--curves is for a LOG"),
-        (["--user-col", "user_id", "--user-col", "item_id"], "several --user-col are for a LOG"),
         (["--fail-under", "ndcg@10"], "expected a metric and a number"),
         (["--fail-under", "ndcg(gain=exp2)"], "expected a metric and a number"),
         (["--fail-under", "ndcg@10=nan"], "expected a metric and a number"),

@@ -476,7 +476,7 @@ def test_values_with_quotes_delimiters_and_line_ends(read):
 
 def test_names_of_csv_columns_may_differ_in_case_alone(read):
     content = "user_id,User_Id,ITEM_ID,item_id\n1,2,3,4\n"
-    logs = read(content, content, user="User_Id", item="ITEM_ID")
+    logs = read(content, content, users=("User_Id",), item="ITEM_ID")
     assert logs.user_ids.tolist() == [2]
     assert lists(logs.recs) == [[3]]
 
@@ -814,7 +814,6 @@ def test_sizes_that_are_none(write, size):
         (None, {"rank": "r"}, "rank does not apply to a log"),
         (None, {"exclude": "x"}, "exclude does not apply to a log"),
         (TRUTH, {"label": "x"}, "label does not apply to lists"),
-        (TRUTH, {"user": ["a", "b"]}, "user must name one column when a truth is given"),
     ],
 )
 def test_arguments_that_do_not_go_together(write, truth, options, match):

@@ -136,7 +136,7 @@ def test_lines_that_may_be_trec_are_pointed_at_their_format(write, fails, first,
 
 def test_a_header_with_the_wanted_names_is_not_taken_for_trec(write):
     text = "1\t0\t5\t2\n7\t0\t8\t9\n"
-    assert read_logs(write(text), write(text), ListColumns(user="1", item="5")).user_ids.tolist() == [7]
+    assert read_logs(write(text), write(text), ListColumns(users=("1",), item="5")).user_ids.tolist() == [7]
 
 
 def test_the_documentation_lists_the_formats():
@@ -289,7 +289,7 @@ def test_any_name_of_a_key(write, name):
 
 def test_names_of_keys_that_differ_in_case_alone(write):
     text = jsonl({"user_id": 1, "User_Id": 2, "item_id": 5})
-    assert read_logs(write(text), write(text), ListColumns(user="User_Id")).user_ids.tolist() == [2]
+    assert read_logs(write(text), write(text), ListColumns(users=("User_Id",))).user_ids.tolist() == [2]
     logs = read_logs(write(text), write(text), ListColumns(by=("User_Id",)))
     assert (logs.user_ids.tolist(), logs.groups["User_Id"].tolist()) == ([1], [2])
 
@@ -327,7 +327,7 @@ def test_the_ranks_of_a_run_order_it_only_if_they_are_named(write):
 
 def test_names_of_columns_are_for_other_files(write):
     truth = {"session": ["q1"], "sku": ["d2"], "grade": [3], "country": ["NL"]}
-    columns = ListColumns(user="session", item="sku", gain="grade", score="s", by=("country",))
+    columns = ListColumns(users=("session",), item="sku", gain="grade", score="s", by=("country",))
     logs = read_logs(write(RUN), write(truth), columns)
     assert rows(logs.truth)[0] == ([1], [3.0]) and logs.groups["country"].tolist() == ["NL", NO_LABEL]
 

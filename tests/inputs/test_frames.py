@@ -984,6 +984,32 @@ def test_several_columns_make_a_user_together(names):
     assert dict(parts.result()) == {name: found[name] for name in metrics[:2]}
 
 
+@pytest.mark.parametrize("form", ["csv", "parquet", "folder", "streamed"])
+def test_several_columns_of_files_make_a_user_together(tmp_path, monkeypatch, form):
+    if form == "streamed":
+        monkeypatch.setattr("fastrec.files.job.COPIES", 10**9)
+    n_users = 50
+    users = np.repeat(np.arange(n_users), 4)
+    recs = pd.DataFrame({"user_id": users, "day": ["d1", "d1", "d2", "é"] * n_users, "item_id": users * 7 % 40})
+    recs = recs.assign(item_id=(recs.item_id + np.arange(len(recs)) % 4), score=np.arange(len(recs)) * 7919 % 10007)
+    sides = {
+        "recs": recs,
+        "truth": recs[["user_id", "day", "item_id"]][1::2],
+        "history": recs[["user_id", "day", "item_id"]][::5],
+    }
+    paths = {name: tmp_path / f"{name}.{form}" for name in sides}
+    for name, side in sides.items():
+        if form == "csv":
+            side.to_csv(paths[name], index=False)
+        else:
+            side.to_parquet(paths[name], partition_cols=["day"] if form == "folder" else None)
+    metrics = ["ndcg@3", "recall@2", "novelty@2"]
+    more = {"user": ["user_id", "day"], "per_user": True, "ties": "id_asc"}
+    found = fastrec.evaluate_files(paths["recs"], paths["truth"], metrics, history=paths["history"], **more)
+    wanted = fastrec.evaluate(recs, sides["truth"], metrics, history=sides["history"], **more)
+    assert found.to_dict() == wanted.to_dict() and found.user_ids.tolist() == wanted.user_ids.tolist()
+
+
 def test_what_cannot_name_a_user():
     recs = pd.DataFrame({"user_id": [1], "day": ["d"], "item_id": [0]})
     for user, found in (([], r"found \[\]"), (["day", 3], r"found \['day', 3\]")):

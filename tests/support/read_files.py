@@ -148,7 +148,7 @@ def read_logs(
 
     texts = any(isinstance(item, str) for item in codes)
     seen = side("exclude") if exclude is not None else None
-    ids = found.users.get((columns or ListColumns()).user, np.array(users))
+    ids = found.users.get((columns or ListColumns()).users[0], np.array(users))
     return Logs(side("recs", "rank", "score"), side("truth", "gain"), ids, found.groups, seen)
 
 
