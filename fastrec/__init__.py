@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from fastrec.counterfactual.result import CtrByRank, PositionBias
     from fastrec.counterfactual.value import PolicyEstimate, PolicyEstimates
     from fastrec.counterfactual.weights import popularity_propensity
+    from fastrec.evaluation.list_metric import list_metric
     from fastrec.evaluation.lists import Evaluator
     from fastrec.evaluation.rows import ScoreEvaluator
     from fastrec.explanation.explain import explain, explain_scores
@@ -134,6 +135,7 @@ _LAZY = {
     "policy_value": "fastrec.counterfactual.policy",
     "popularity_propensity": "fastrec.counterfactual.weights",
     "pr_curve": "fastrec.scored.curves",
+    "list_metric": "fastrec.evaluation.list_metric",
     "ranking_metric": "fastrec.metrics.declaration",
     "score_metric": "fastrec.metrics.declaration",
     "rmse": "fastrec.api",
@@ -200,6 +202,7 @@ __all__ = [
     "explain_scores",
     "gauc",
     "interpolated_pr_curve",
+    "list_metric",
     "load",
     "mae",
     "mse",

@@ -284,5 +284,5 @@ def explain_formula(error: Exception, statistics: Any) -> str:
         return f"{error.name!r} is no statistic{nearest(error.name, known)}"
     return (
         f"{error}; a statistic is an array with a value per user, so write np.minimum for min, np.where "
-        "for if, and np.log for math.log"
+        "for if, and np.log for math.log; fastrec.list_metric takes a plain function of one user's list"
     )

@@ -51,7 +51,12 @@ PAGES = (
             "PolicyEstimates"
         ),
     ),
-    ("Your own metrics", "metrics", "Metrics of your own, with every option and check.", "ranking_metric score_metric"),
+    (
+        "Your own metrics",
+        "metrics",
+        "Metrics of your own, with every option and check.",
+        "list_metric ranking_metric score_metric",
+    ),
     (
         "Errors",
         "errors",

@@ -24,7 +24,13 @@ def evaluate_lists() -> fastrec.Report:
         """Share of the first k that is not relevant."""
         return 1 - statistics.hits / statistics.k
 
-    report = fastrec.evaluate(RECS, TRUTH, ["ndcg", "misses"], k=[1, 3], per_user=True, groups={"plan": ["a", "b"]})
+    @fastrec.list_metric
+    def found_first(items: list[Any], gains: dict[Any, float]) -> bool:
+        """Whether the first item is relevant."""
+        return items[0] in gains
+
+    names = ["ndcg", "misses", "found_first"]
+    report = fastrec.evaluate(RECS, TRUTH, names, k=[1, 3], per_user=True, groups={"plan": ["a", "b"]})
     assert_type(report, fastrec.Report)
     assert_type(report["ndcg@3"], float)
     assert_type(report.estimates["ndcg@3"].interval(level=0.9), tuple[float, float])
