@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import logging
 import os
 import sys
 import threading
@@ -223,29 +224,31 @@ def _warn_of_space() -> None:
 
 @contextlib.contextmanager
 def _announced() -> Iterator[None]:
-    """Compile within this block. If it takes long, print one line on stderr, once."""
+    """Compile within this block. If it takes long, say so once: to `logging`, and on stderr if a person reads it."""
     timer = threading.Timer(NOTICE_AFTER, _announce_compilation)
     timer.daemon = True
-    if os.environ.get("FASTREC_NOTICE", "1" if _is_terminal() else "0") != "0":
-        start_thread(timer)
+    start_thread(timer)
     try:
         yield
     finally:
         timer.cancel()
 
 
-def _is_terminal() -> bool:
-    return sys.stderr is not None and sys.stderr.isatty()
+def _is_read() -> bool:
+    """Return whether a person reads stderr: on a terminal or in a notebook."""
+    return "ipykernel" in sys.modules or (sys.stderr is not None and sys.stderr.isatty())
 
 
 @functools.cache
 def _announce_compilation() -> None:
     line = (
-        "fastrec compiles the kernels that this call needs, which takes some seconds; later calls find them (`fastrec "
-        "warmup` compiles all; FASTREC_NOTICE=0 silences this)"
+        "fastrec compiles the kernels that this call needs, once on this machine, which takes 10 to 30 seconds; "
+        "`fastrec warmup` compiles all"
     )
-    with contextlib.suppress(OSError, ValueError):  # stderr may be closed
-        print(line, file=sys.stderr, flush=True)
+    logging.getLogger("fastrec").info(line)
+    if os.environ.get("FASTREC_NOTICE", "1" if _is_read() else "0") != "0":
+        with contextlib.suppress(OSError, ValueError):  # stderr may be closed
+            print(f"{line} (FASTREC_NOTICE=0 silences this)", file=sys.stderr, flush=True)
 
 
 def _signature(arguments: tuple[Any, ...]) -> tuple[Any, ...]:

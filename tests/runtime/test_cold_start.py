@@ -145,13 +145,22 @@ print(fastrec.evaluate((n[1:], n), (n[1:], n), "recall@1", n_threads=int(sys.arg
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize(("setting", "lines"), [("1", 1), ("0", 0), (None, 0)])
-def test_compilation_is_told_of(tmp_path: Path, setting: str | None, lines: int) -> None:
-    """By default only on a terminal; the second process reads the code of the first, and prints nothing."""
+@pytest.mark.parametrize(
+    ("setting", "more", "lines"),
+    [
+        ("1", "", 1),
+        ("0", "", 0),
+        (None, "", 0),
+        (None, "sys.modules['ipykernel'] = sys", 1),
+        ("0", "import logging; logging.basicConfig(level='INFO')", 1),
+    ],
+)
+def test_compilation_is_told_of(tmp_path: Path, setting: str | None, more: str, lines: int) -> None:
+    """By default on a terminal, in notebooks and in logs; the second process reads the code, and says nothing."""
     environment = os.environ | {"PYTHONPATH": str(ROOT), "FASTREC_CACHE_DIR": str(tmp_path)}
     del environment["FASTREC_NOTICE"]
     environment |= {} if setting is None else {"FASTREC_NOTICE": setting}
-    at_once = "from fastrec.runtime import compiler; compiler.NOTICE_AFTER = 0\n"
+    at_once = f"import sys\nfrom fastrec.runtime import compiler; compiler.NOTICE_AFTER = 0\n{more}\n"
     for expected in (lines, 0):
         command = [sys.executable, "-c", at_once + LARGE, "1"]
         told = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
