@@ -221,7 +221,7 @@ def warn(lines: Iterable[str]) -> None:
 
 
 class MissingExtraError(FastrecError, ImportError):
-    """A feature that needs an optional package, which is not installed."""
+    """A feature that needs an optional package, which is not installed or cannot be imported."""
 
 
 def one_line(text: str) -> str:

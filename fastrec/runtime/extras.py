@@ -6,7 +6,9 @@ import importlib
 import sys
 from types import ModuleType
 
-from fastrec.exceptions import MissingExtraError
+import numpy as np
+
+from fastrec.exceptions import MissingExtraError, cut_line
 from fastrec.runtime.installed import installing
 from fastrec.runtime.limits import check_space
 from fastrec.runtime.threads import uninterrupted
@@ -25,8 +27,8 @@ def require(module: str, extra: str, *, what: str = "this") -> ModuleType:
 
     Raises
     ------
-    MissingExtraError : the package is not installed. A package that is installed and fails while
-        it is imported raises its own error: installing it again would not help.
+    MissingExtraError : the package is not installed, or its import fails: mostly its version does not fit that of
+        another package.
     MemoryError : `ulimit -v` leaves less address space than the package takes.
 
     Examples
@@ -42,8 +44,12 @@ def require(module: str, extra: str, *, what: str = "this") -> ModuleType:
             return importlib.import_module(module)
         check_space(module.partition(".")[0], what)
         return uninterrupted(lambda: importlib.import_module(module))
-    except ModuleNotFoundError as error:
+    except ImportError as error:
         package = module.partition(".")[0]
-        if error.name is None or error.name.partition(".")[0] != package:
-            raise
-        raise MissingExtraError(f"{what} needs {package}: {installing(extra)}") from None
+        if isinstance(error, ModuleNotFoundError) and error.name and error.name.partition(".")[0] == package:
+            raise MissingExtraError(f"{what} needs {package}: {installing(extra)}") from None
+        raise MissingExtraError(
+            f"{what} needs {package}, which is installed but cannot be imported: {cut_line(str(error))}. Mostly its "
+            f"version does not fit that of another package, such as NumPy {np.__version__}: install an older {package} or "
+            "a newer one of that package"
+        ) from error

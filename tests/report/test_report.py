@@ -416,12 +416,20 @@ def test_an_unknown_kind_of_frame_is_an_error():
         make_report().to_frame("spark")
 
 
-def test_require_does_not_hide_the_error_of_a_broken_package(monkeypatch, tmp_path):
-    (tmp_path / "broken_package.py").write_text("import what_it_needs\n")
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("import what_it_needs", "No module named 'what_it_needs'"),
+        ("raise ImportError('numpy.core.multiarray\\nfailed')", "numpy.core.multiarray failed"),
+    ],
+)
+def test_require_names_a_clash_of_versions(monkeypatch, tmp_path, source, found):
+    (tmp_path / "clashing_package.py").write_text(source)
     monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(ModuleNotFoundError, match="what_it_needs") as caught:
-        require("broken_package", "cli")
-    assert not isinstance(caught.value, MissingExtraError)
+    match = f"^reading needs clashing_package, which is installed but cannot be imported: {found}. Mostly its version does"
+    with pytest.raises(MissingExtraError, match=match) as caught:
+        require("clashing_package", "cli", what="reading")
+    assert isinstance(caught.value.__cause__, ImportError) and "\n" not in str(caught.value)
 
 
 # Save and load
