@@ -50,6 +50,6 @@ def require(module: str, extra: str, *, what: str = "this") -> ModuleType:
             raise MissingExtraError(f"{what} needs {package}: {installing(extra)}") from None
         raise MissingExtraError(
             f"{what} needs {package}, which is installed but cannot be imported: {cut_line(str(error))}. Mostly its "
-            f"version does not fit that of another package, such as NumPy {np.__version__}: install an older {package} or "
-            "a newer one of that package"
+            f"version does not fit that of another package, such as NumPy {np.__version__}: install an older {package} "
+            "or a newer one of that package"
         ) from error

@@ -34,6 +34,7 @@ from fastrec.spark.side import (
     batches_by_rows,
     collect,
     count_history,
+    naming_what_workers_lack,
     pack_sides,
     read_column,
     states_of,
@@ -235,7 +236,7 @@ def bounded_auc(log: DataFrame, *, label: str = "label", score: str = "score", b
 
     sums = [functions.sum(name).alias(name) for name in BINNED[1:]]
     counted = side.selected().mapInArrow(count, BINS).groupBy("bins", "error", "message").agg(*sums)
-    with batches_by_rows(log.sparkSession):
+    with naming_what_workers_lack(), batches_by_rows(log.sparkSession):
         found = counted.toArrow()
     errors = found.filter(found.column("error").is_valid())
     if errors.num_rows:

@@ -23,6 +23,7 @@ from fastrec.spark.side import (
     FrameSide,
     batches_by_rows,
     column_of,
+    naming_what_workers_lack,
     read_column,
     start_task,
 )
@@ -100,7 +101,7 @@ def policy_value(
     if ids:
         key = column_of(ids[0])
         frame = frame.repartition(key) if count is None else frame.repartition(count, key)
-    with batches_by_rows(log.sparkSession):
+    with naming_what_workers_lack(), batches_by_rows(log.sparkSession):
         states = frame.mapInArrow(task.states, STATES).collect()
     none: list[Any] = [None if name is None else [] for name in (user, baseline)]
     empty = sums_of(read_logged([], [], [], [0], _NONE if predictions else None, None, {}, 1, *none), names, limit, 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import re
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -17,11 +18,12 @@ from fastrec.checks import with_article
 from fastrec.engines.job import Job
 from fastrec.engines.packets import pack
 from fastrec.engines.side import EngineSide
-from fastrec.exceptions import InputTypeError
+from fastrec.exceptions import InputTypeError, MissingExtraError
 from fastrec.inputs.arrow import Frame, read_ids, read_numbers
 from fastrec.inputs.history import HistoryCounts
 from fastrec.report.report import Report
 from fastrec.runtime.extras import require
+from fastrec.runtime.installed import installing
 from fastrec.runtime.memory import keep_freed_memory, keep_modules
 
 if TYPE_CHECKING:
@@ -36,6 +38,7 @@ __all__ = [
     "collect",
     "column_of",
     "count_history",
+    "naming_what_workers_lack",
     "number_of_buckets",
     "pack_sides",
     "read_column",
@@ -186,6 +189,21 @@ def _packer(side: str, keys: tuple[str, ...], n_buckets: int) -> Callable[[Itera
 
 
 @contextlib.contextmanager
+def naming_what_workers_lack() -> Iterator[None]:
+    """Raise an error of one line if a package is missing where Spark runs Python, in place of traces of tasks."""
+    try:
+        yield
+    except Exception as error:
+        lacking = re.search(r"ModuleNotFoundError: No module named '([^']+)'", str(error))
+        if lacking is None:
+            raise
+        raise MissingExtraError(
+            f"the Python of Spark's workers has no {lacking[1]}: on every node run {installing('spark')}, and add "
+            "the modules of your own metrics (PYSPARK_PYTHON names the Python), or ship them with spark-submit --archives"
+        ) from None
+
+
+@contextlib.contextmanager
 def batches_by_rows(session: Any) -> Iterator[None]:
     """Make Spark limit its batches for Python by the number of rows only, not by bytes, during the block.
 
@@ -223,7 +241,7 @@ def states_of(rows: DataFrame, job: Job, work: Work) -> list[Any]:
     from pyarrow import types
 
     long = not any(types.is_nested(kind) for table in job.empty.values() for kind in table.schema.types)
-    with batches_by_rows(rows.sparkSession) if long else contextlib.nullcontext():
+    with naming_what_workers_lack(), batches_by_rows(rows.sparkSession) if long else contextlib.nullcontext():
         states: list[Any] = rows.mapInArrow(_in_task(job, work), STATES).collect()
     return states
 

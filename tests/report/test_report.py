@@ -426,7 +426,7 @@ def test_an_unknown_kind_of_frame_is_an_error():
 def test_require_names_a_clash_of_versions(monkeypatch, tmp_path, source, found):
     (tmp_path / "clashing_package.py").write_text(source)
     monkeypatch.syspath_prepend(tmp_path)
-    match = f"^reading needs clashing_package, which is installed but cannot be imported: {found}. Mostly its version does"
+    match = f"^reading needs clashing_package, which is installed but cannot be imported: {found}. Mostly its version"
     with pytest.raises(MissingExtraError, match=match) as caught:
         require("clashing_package", "cli", what="reading")
     assert isinstance(caught.value.__cause__, ImportError) and "\n" not in str(caught.value)

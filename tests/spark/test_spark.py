@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import venv
 from pathlib import Path
 
 import numpy as np
@@ -734,6 +735,29 @@ def test_a_submitted_job(environment, tmp_path, wheel):
     wanted = fastrec.evaluate(recs, truth, LISTS).to_dict()
     # the version shows that the driver ran the shipped wheel; a task with another version would have raised
     assert json.loads((tmp_path / "out.json").read_text()) == wanted | {"fastrec": f"{fastrec.__version__}+shipped"}
+
+
+LACKING = """
+from pyspark.sql import SparkSession
+import fastrec
+spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+rows = spark.createDataFrame([(1, 5, 1)], ["user_id", "item_id", "rank"])
+fastrec.spark.evaluate(rows, rows.drop("rank"), "mrr")
+"""
+
+
+@pytest.mark.thorough
+def test_workers_that_lack_a_package_are_named_in_one_line(environment, tmp_path):
+    venv.create(tmp_path / "bare", symlinks=True)
+    variables = {"PYSPARK_PYTHON": str(tmp_path / "bare" / "bin" / "python"), "PYSPARK_DRIVER_PYTHON": sys.executable}
+    variables |= {"SPARK_LOCAL_IP": "127.0.0.1", "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", LACKING]
+    run = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | variables, cwd=tmp_path)
+    *_, last = run.stderr.splitlines()
+    assert run.returncode == 1
+    assert last.startswith(
+        "fastrec.exceptions.MissingExtraError: the Python of Spark's workers has no numpy: on every node"
+    )
 
 
 # Clicks by rank
