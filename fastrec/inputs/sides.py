@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
+from fastrec.checks import with_article
 from fastrec.exceptions import Argument, InputError, InputTypeError
 
 __all__ = [
@@ -102,7 +103,7 @@ def kind_of(value: Any) -> str:
     """Return the type of a value as written in an error."""
     place = f"{type(value).__module__}.{type(value).__name__}"
     mend = ", which fastrec.ray.evaluate takes" if place.startswith("ray.data.") else ""
-    return f"a {place.removeprefix('builtins.')}{mend}"
+    return f"{with_article(place.removeprefix('builtins.'))}{mend}"
 
 
 def mixed_forms(given: Mapping[str, Any], what: str, wrong: str) -> InputTypeError:

@@ -51,7 +51,8 @@ from fastrec.report.tables import (
 )
 from fastrec.report.values import Label, ReportValues
 from fastrec.runtime.outputs import atomic_write
-from fastrec.show.numbers import one_figure
+from fastrec.show.frames import frame_of
+from fastrec.show.numbers import margins
 from fastrec.show.shown import Charted, Published
 from fastrec.show.tables import Lead, Section, Table, warning_lines, with_notes, with_warnings
 
@@ -250,12 +251,36 @@ class Report(Published, ReportValues):
         metrics, groups, *others = self._sections()
         return self._page(path, title, about, [metrics, groups, *sections_of(curves), *others])
 
+    def to_frame(self, kind: str | None = None, *, per_user: bool = False) -> Any:
+        """Return `to_rows` as a data frame: "pandas", "polars" or "pyarrow", by default the first installed.
+
+        With `per_user`, a row per user instead: its id in `user` (its position if there are no ids; `user_1`, `user_2`
+        and so on if several columns name a user), its labels, and its values, NaN where a metric did not count it.
+
+        >>> import fastrec
+        >>> report = fastrec.evaluate({"ann": [1, 2], "bob": [3]}, {"ann": [2], "bob": [4]}, "mrr", per_user=True)
+        >>> report.to_frame("pyarrow", per_user=True).to_pylist()
+        [{'user': 'ann', 'mrr': 0.5}, {'user': 'bob', 'mrr': 0.0}]
+        """
+        if not per_user:
+            return super().to_frame(kind)
+        values = self.per_user
+        if not isinstance(values, dict):
+            raise InputError("the values of users are a data frame of the cluster: use .per_user")
+        ids = list(range(self.users["total"])) if self.user_ids is None else self.user_ids.tolist()
+        parts = list(zip(*ids, strict=True)) if ids and isinstance(ids[0], tuple) else []
+        users = {f"user_{nth}": list(part) for nth, part in enumerate(parts, 1)} or {"user": ids}
+        labels = {name: own.tolist() for name, own in self.labels.items()}
+        if twice := {*users} & {*labels} | {*users, *labels} & {*values}:
+            raise InputError(f"a row per user would have two columns {min(twice)!r}: rename the column to group by")
+        return frame_of({**users, **labels, **values}, kind)
+
     def _printed(self) -> list[Table]:
         symmetric = all(one.is_symmetric() for one in self.estimates.values())
         table = estimated(self)
         if symmetric:
-            margins = [(high - low) / 2 for low, high in (one.interval() for one in self.estimates.values())]
-            rows = [[*row[:2], one_figure(margin), *row[3:]] for row, margin in zip(table.rows, margins, strict=True)]
+            halves = [(high - low) / 2 for low, high in (one.interval() for one in self.estimates.values())]
+            rows = [[*row[:2], margin, *row[3:]] for row, margin in zip(table.rows, margins(halves), strict=True)]
             table = table._replace(head=[*table.head[:2], "± 95 %", *table.head[3:]], rows=rows)
         return [table._replace(notes=self._notes())]
 

@@ -153,8 +153,8 @@ def in_several(report: ReportValues, groupings: Iterable[str]) -> list[str]:
 
 
 def _estimate(row: Row) -> list[str]:
-    mean = row["mean"]
-    return [row["metric"], one_figure(mean), span(mean, row["low"], row["high"]), shown_count(row["users"])]
+    mean, low, high = row["mean"], row["low"], row["high"]
+    return [row["metric"], one_figure(mean, high - low), span(mean, low, high), shown_count(row["users"])]
 
 
 def _no_rest(report: ReportValues, metrics: Iterable[str]) -> list[str]:

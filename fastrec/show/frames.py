@@ -9,7 +9,7 @@ from fastrec.exceptions import InputError, MissingExtraError
 from fastrec.runtime.extras import require
 from fastrec.runtime.installed import installing
 
-__all__ = ["as_frame"]
+__all__ = ["as_frame", "frame_of"]
 
 FRAME_KINDS = ("pandas", "polars", "pyarrow")
 
@@ -35,9 +35,14 @@ def _first_installed(kinds: tuple[str, ...]) -> str:
 
 def as_frame(rows: list[dict[str, Any]], kind: str | None) -> Any:
     """Return rows as a data frame of a kind, by default of the first installed library."""
+    return frame_of(_columns(rows), kind)
+
+
+def frame_of(columns: dict[str, Any], kind: str | None) -> Any:
+    """Return columns as a data frame of a kind, by default of the first installed library."""
     if kind is not None:
         check_choice("kind", kind, FRAME_KINDS)
-    columns, kind = _columns(rows), kind or _first_installed(FRAME_KINDS)
+    kind = kind or _first_installed(FRAME_KINDS)
     library = require(kind, "frames", what=f"to_frame({kind!r})")
     try:
         if kind == "pyarrow":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple, SupportsFloat
 
 __all__ = [
@@ -11,6 +12,7 @@ __all__ = [
     "change",
     "effect",
     "figures",
+    "margins",
     "one_figure",
     "p_value",
     "percent",
@@ -24,7 +26,9 @@ __all__ = [
 ]
 
 DASH = "–"  # for a number that is not known
+LARGE = 1e6  # more has four digits, not four decimals
 SMALL = 5e-5  # less would vanish in four decimals
+MOST_DECIMALS = 12
 
 
 class Gap(NamedTuple):
@@ -35,15 +39,29 @@ class Gap(NamedTuple):
     high: float
 
 
-def figures(leading: float, *numbers: float) -> list[str]:
-    """Format numbers with four decimals or, if these would hide the leading one, with four digits."""
-    plain = leading == 0 or 1e-3 <= abs(leading) < 1e6
-    return [DASH if math.isnan(number) else f"{number:z.4f}" if plain else f"{number:z.3e}" for number in numbers]
+def figures(leading: float, *numbers: float, width: float = math.nan) -> list[str]:
+    """Format numbers with four decimals or, if these would hide the leading one, with four digits.
+
+    Numbers about an interval have as many decimals as its `width` needs.
+    """
+    form = f"z.{_decimals(width)}f" if leading == 0 or 1e-3 <= abs(leading) < LARGE else "z.3e"
+    return [DASH if math.isnan(number) else format(number, form) for number in numbers]
+
+
+def _decimals(width: float) -> int:
+    """Return four, or the decimals that show two digits of the width of an interval."""
+    return min(max(4, 1 - math.floor(math.log10(width))), MOST_DECIMALS) if 0 < width < math.inf else 4
+
+
+def margins(numbers: Sequence[float]) -> list[str]:
+    """Format half the widths of intervals in one form."""
+    known, largest = [number for number in numbers if number > 0], max(numbers, default=0.0)
+    return figures(largest if largest >= LARGE else 0.0, *numbers, width=min(known, default=math.nan))
 
 
 def span(leading: float, low: float, high: float) -> str:
     """Format an interval with the precision of its leading number."""
-    texts = figures(leading, low, high)
+    texts = figures(leading, low, high, width=high - low)
     return DASH if DASH in texts else f"{texts[0]} {DASH} {texts[1]}"
 
 
@@ -52,13 +70,13 @@ def with_interval(mean: float, low: float, high: float, *, symmetric: bool) -> s
     if math.isnan(low):
         return one_figure(mean)
     if symmetric:
-        return " ±".join(figures(mean, mean, high - mean))
-    return f"{one_figure(mean)} ({span(mean, low, high)})"
+        return " ±".join(figures(mean, mean, high - mean, width=high - low))
+    return f"{one_figure(mean, high - low)} ({span(mean, low, high)})"
 
 
-def one_figure(number: float) -> str:
-    """Format a number with four decimals, or with four digits if these would hide it."""
-    return figures(number, number)[0]
+def one_figure(number: float, width: float = math.nan) -> str:
+    """Format a number with four decimals, or with four digits if these would hide it; see `figures`."""
+    return figures(number, number, width=width)[0]
 
 
 def _signed(leading: float, *numbers: float) -> list[str]:

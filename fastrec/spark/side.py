@@ -198,8 +198,8 @@ def naming_what_workers_lack() -> Iterator[None]:
         if lacking is None:
             raise
         raise MissingExtraError(
-            f"the Python of Spark's workers has no {lacking[1]}: on every node run {installing('spark')}, and add "
-            "the modules of your own metrics (PYSPARK_PYTHON names the Python), or ship them with spark-submit --archives"
+            f"the Python of Spark's workers has no {lacking[1]}: on every node run {installing('spark')} and "
+            "add the modules of your own metrics (PYSPARK_PYTHON names the Python), or ship both with --archives"
         ) from None
 
 

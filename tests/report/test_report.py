@@ -198,11 +198,11 @@ def test_repr_is_an_aligned_table():
     policies = ["3 without a relevant item (no_truth=skip)", "2 without a list (no_recs=zero)"]
     users = {"total": 1_000_003, "evaluated": 1_000_000, "no_truth": 3, "no_recs": 2}
     assert repr(make_report(estimates=estimates, users=users)).splitlines() == [
-        "metric                   mean     ± 95 %      users",
-        "ndcg(gain=exp2)@10     0.1235     0.0196  1,000,000",
-        "cg                  2.500e+06          –          1",
-        "mrr                    0.0000  4.303e-05          3",
-        "map                         –          –          0",
+        "metric                   mean    ± 95 %      users",
+        "ndcg(gain=exp2)@10     0.1235  0.019600  1,000,000",
+        "cg                  2.500e+06         –          1",
+        "mrr                  0.000000  0.000043          3",
+        "map                         –         –          0",
         "; ".join(["1,000,000 of 1,000,003 users counted", *policies]),
         "no interval for cg: only one user is counted",
     ]
@@ -860,3 +860,39 @@ def test_quantiles_are_of_shares(at, why):
 def test_quantiles_need_the_values_of_users():
     with pytest.raises(fastrec.InputError, match="per_user=True"):
         fastrec.evaluate([[1]], [[1]], "mrr").quantiles()
+
+
+# Frames of users
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
+def test_a_frame_has_a_row_per_user(kind):
+    rows = pytest.importorskip("pyarrow").table(
+        {"user_id": ["a", "a", "b"], "day": [1, 2, 1], "item_id": [1, 2, 3], "plan": ["x", "x", "y"]}
+    )
+    settings = {"metrics": ["mrr", "ndcg@1"], "user": ["user_id", "day"], "by": "plan", "per_user": True}
+    report = fastrec.evaluate(rows, rows.slice(1), **settings)
+    frame = report.to_frame(kind, per_user=True)
+    columns = {name: list(frame[name].to_pylist() if kind == "pyarrow" else frame[name]) for name in frame_names(frame)}
+    assert {name: columns[name] for name in ("user_1", "user_2", "plan")} == {
+        "user_1": ["a", "a", "b"],
+        "user_2": [1, 2, 1],
+        "plan": ["x", "x", "y"],
+    }
+    for name in ("mrr", "ndcg@1"):
+        np.testing.assert_array_equal(np.array(columns[name], float), report.per_user[name])
+    assert len(columns) == 5
+
+
+def frame_names(frame):
+    return list(frame.column_names if hasattr(frame, "column_names") else frame.columns)
+
+
+def test_frames_of_users_that_are_refused():
+    report = fastrec.evaluate([[1]], [[1]], "mrr", groups={"mrr": ["x"]}, per_user=True)
+    with pytest.raises(InputError, match="a row per user would have two columns 'mrr': rename the column to group by"):
+        report.to_frame(per_user=True)
+    with pytest.raises(InputError, match="per-user values were not kept"):
+        fastrec.evaluate([[1]], [[1]], "mrr").to_frame(per_user=True)
+    numbered = fastrec.evaluate([[1], [2]], [[1], []], "mrr", per_user=True).to_frame("pyarrow", per_user=True)
+    assert numbered.column("user").to_pylist() == [0, 1] and str(numbered.column("mrr").to_pylist()) == "[1.0, nan]"
