@@ -97,7 +97,9 @@ def evaluate(
 
     Examples
     --------
-    >>> report = fastrec.evaluate([[1, 2, 3], [4, 5, 6]], [[1, 3], [6]], ["ndcg", "recall"], k=[1, 3])
+    >>> report = fastrec.evaluate(
+    ...     [[1, 2, 3], [4, 5, 6]], [[1, 3], [6]], ["ndcg", "recall"], k=[1, 3]
+    ... )
     >>> {name: round(report[name], 4) for name in report}
     {'ndcg@1': 0.5, 'ndcg@3': 0.7099, 'recall@1': 0.25, 'recall@3': 1.0}
 
@@ -105,7 +107,9 @@ def evaluate(
     under one of the two, so the estimate of its rank is 51:
 
     >>> lists, truth = [[1, 2, 3], [4, 5, 6]], [[1], [5]]
-    >>> report = fastrec.evaluate(lists, truth, "mrr", sampled_from=101, correct="rank", per_user=True)
+    >>> report = fastrec.evaluate(
+    ...     lists, truth, "mrr", sampled_from=101, correct="rank", per_user=True
+    ... )
     >>> 1 / report.per_user["mrr"]
     array([ 1., 51.])
     """
@@ -198,7 +202,9 @@ def evaluate_by_items(
     Examples
     --------
     >>> segments = {1: "head", 2: "tail", 4: "tail"}
-    >>> reports = fastrec.evaluate_by_items([[1, 2], [1, 3]], [[1, 2], [4]], segments, "recall@2")
+    >>> reports = fastrec.evaluate_by_items(
+    ...     [[1, 2], [1, 3]], [[1, 2], [4]], segments, "recall@2"
+    ... )
     >>> {label: report["recall@2"] for label, report in reports.items()}
     {'head': 1.0, 'tail': 0.5}
     """
@@ -286,14 +292,21 @@ def evaluate_model(
 
     Examples
     --------
-    >>> users, items = np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([[0.9, 0.1], [0.5, 0.8], [0.1, 0.7]])
-    >>> report = fastrec.evaluate_model((users, items), [[1], [2]], ["recall@1", "mrr"], exclude=[[0], []])
+    >>> users, items = (
+    ...     np.array([[1.0, 0.0], [0.0, 1.0]]),
+    ...     np.array([[0.9, 0.1], [0.5, 0.8], [0.1, 0.7]]),
+    ... )
+    >>> report = fastrec.evaluate_model(
+    ...     (users, items), [[1], [2]], ["recall@1", "mrr"], exclude=[[0], []]
+    ... )
     >>> report["recall@1"], report["mrr"]
     (0.5, 0.75)
 
     A sample of one item for each user:
 
-    >>> fastrec.evaluate_model((users, items), [[1], [2]], "recall@1", negatives=1, seed=7)
+    >>> fastrec.evaluate_model(
+    ...     (users, items), [[1], [2]], "recall@1", negatives=1, seed=7
+    ... )
     metric      mean    95 % interval  users
     recall@1  0.5000  0.0945 – 0.9055      2
     2 of 2 users counted
@@ -394,8 +407,13 @@ def evaluate_scores(
 
     Examples
     --------
-    >>> labels, scores = [1, 0, 1, 1, 0, 1, 0, 0, 1], [0.9, 0.8, 0.7, 0.6, 0.5, 0.9, 0.8, 0.7, 0.6]
-    >>> report = fastrec.evaluate_scores(labels, scores, [0, 5, 9], ["gauc", "auc", "ndcg@3"])
+    >>> labels, scores = (
+    ...     [1, 0, 1, 1, 0, 1, 0, 0, 1],
+    ...     [0.9, 0.8, 0.7, 0.6, 0.5, 0.9, 0.8, 0.7, 0.6],
+    ... )
+    >>> report = fastrec.evaluate_scores(
+    ...     labels, scores, [0, 5, 9], ["gauc", "auc", "ndcg@3"]
+    ... )
     >>> {name: round(report[name], 4) for name in report}
     {'gauc': 0.5926, 'auc': 0.575, 'ndcg@3': 0.6585}
     """
@@ -453,7 +471,9 @@ def compare_scores(
     >>> labels, users = [1, 0] * 6, [1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6]
     >>> new = [0.9, 0.2, 0.8, 0.3, 0.7, 0.4, 0.5, 0.6, 0.9, 0.1, 0.8, 0.2]
     >>> old = [0.6, 0.5, 0.7, 0.8, 0.4, 0.9, 0.1, 0.6, 0.7, 0.3, 0.5, 0.4]
-    >>> found = fastrec.compare_scores(labels, {"new": new, "old": old}, "auc", user_ids=users, baseline="old")
+    >>> found = fastrec.compare_scores(
+    ...     labels, {"new": new, "old": old}, "auc", user_ids=users, baseline="old"
+    ... )
     >>> row = found.rows[0]
     >>> row.mean, row.baseline_mean, row.difference, row.users
     (0.9722222222222222, 0.4305555555555556, 0.5416666666666666, 6)
@@ -492,7 +512,9 @@ def gauc(
 
     Examples
     --------
-    >>> round(fastrec.gauc([1, 0, 1, 1, 0], [0.9, 0.8, 0.7, 0.6, 0.5], [0, 2, 5]), 12)
+    >>> round(
+    ...     fastrec.gauc([1, 0, 1, 1, 0], [0.9, 0.8, 0.7, 0.6, 0.5], [0, 2, 5]), 12
+    ... )
     1.0
     """
     metric = f"gauc(weight={weight}, constant={constant})"

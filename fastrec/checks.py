@@ -203,7 +203,7 @@ def some_names(names: Sequence[str], how_to_list: str = "") -> str:
     """Return names for a message: all if they are few, else the first, their number, and how to list the others."""
     if len(names) <= MAX_NAMES:
         return ", ".join(names)
-    some = f"{', '.join(names[: MAX_NAMES - 4])}, … ({len(names)} in all"
+    some = f"{', '.join(names[: MAX_NAMES - 4])}, … ({len(names)} of them"
     return Text(some, Listing(how_to_list) if how_to_list else "", ")")
 
 

@@ -24,29 +24,29 @@ from website import speed, tables  # noqa: E402
 
 PICTURE = ROOT / speed.PICTURE
 LINK = re.compile(rf"^!\[.*\]\({re.escape(speed.PICTURE)}\)$", re.MULTILINE)
-MEANS = "1M users x 100 items, 30 values: means / floor"
 MODEL = "50k items x 64, 30 values"
 STREAMED = "400000000 shuffled rows under memory=1000000000: peak memory / (memory + 400 MB)"
 BULLETS = """
-**Fast.** 30 means over 1M lists of 100 items take {took} with {threads} threads, {times:.1f} times as long as only
-reading the items.
-- **The numbers of other tools.** `like=` gives those of {n_tools} tools, {n_monitors} of them for items and histories
-only. {n_cases:,} cases test it with the answers of the real tools; only {read} was read, not run.
-- **Metrics with their uncertainty.** {n_metrics} metrics of lists, catalogue and scored rows, at all cut-offs in one
-pass, with standard errors where they are known, tests and segments.
-- **The same bits.** Sums over users are exact, so threads, batches, files and Spark change no mean; the
-[questions](docs/faq.md) name the exceptions. A part of an evaluation is about {state:,} bytes, and parts merge without
-rounding.
-- **Models without samples.** A model ranks all of 50,000 items for {rate:.0f},000 users a second, in {product:.1f}
-times the time of its matrix product; a million users and 100,000 items take {minutes:.1f} minutes.
-- **Larger than memory.** 400M rows in any order, with `memory=1000000000`, peak at {peak}.
+**Speed.** 6 metrics at 5 cut-offs for 1M lists of 100 items take {took} with {threads} threads.
+- **The numbers of other tools.** `like="recbole"` gives the numbers of RecBole, and so on for {n_tools} tools. For
+{n_monitors} of them it gives metrics of items and histories only. {n_cases:,} tests compare with answers of the real
+tools; the source of {read} was read, not run.
+- **Uncertainty.** fastrec has {n_metrics} metrics of lists, catalogues and scored rows. Means have intervals,
+differences between systems have tests, and segments have both.
+- **The same numbers everywhere.** The values of users are added exactly. So threads, batches, files and Spark give the
+same means; the [FAQ](docs/faq.md#are-numbers-the-same-on-every-run-and-machine) lists the exceptions.
+- **Parts that merge.** A part of the users can be evaluated alone. Its sums take about {state:,} bytes, and merging
+them gives the numbers of all users.
+- **Models without sampled items.** A model ranks all of 50,000 items for {rate:.0f},000 users a second. A million users
+and 100,000 items take {minutes:.1f} minutes.
+- **Logs larger than memory.** `memory="1GB"` evaluates a log of 400M rows in any order. It takes {peak} of memory.
 """
 
 
 def bullets() -> str:
-    """Return what fastrec does that other tools do not do, with a number each."""
+    """Return what fastrec gives, with a number each."""
     rows = {row["name"]: row for row in speed.results()["rows"]}
-    means, peak = rows[MEANS], rows[STREAMED]["note"]
+    peak = rows[STREAMED]["note"]
     hours = re.search(r"([\d.e-]+) h$", rows[MODEL]["note"])
     assert hours is not None
     n_cases = len(cases.list_cases()) + len(cases.score_cases()) + len(cases.item_cases())
@@ -55,9 +55,8 @@ def bullets() -> str:
     state = round(len(evaluator.to_bytes()), -2)
     (read,) = (recipe.tool for recipe in RECIPES.values() if "(read, not run)" in recipe.version)
     text = BULLETS.format(
-        took=means["note"].partition(" / ")[0],
+        took=speed.time_of("fastrec")[1],
         threads=speed.results()["numba_threads"],
-        times=means["value"],
         n_tools=len(RECIPES),
         n_monitors=len(MONITORS),
         read=read,
@@ -65,7 +64,6 @@ def bullets() -> str:
         n_metrics=len(fastrec.catalogue()),
         state=state,
         rate=rows[MODEL]["value"],
-        product=rows[f"{MODEL} / np.matmul of the same blocks"]["value"],
         minutes=60 * float(hours[1]),
         peak=peak,
     )

@@ -76,7 +76,9 @@ class Comparison(Published):
     >>> truth = [[1], [2], [3], [4], [5], [6], [7], [8]]
     >>> lists = [[1, 9], [2, 9], [3, 9], [4, 9], [5, 9], [6, 9], [7, 9], [9, 8]]
     >>> a = fastrec.evaluate(lists, truth, "mrr", per_user=True)
-    >>> b = fastrec.evaluate([[9, item] for item in range(1, 9)], truth, "mrr", per_user=True)
+    >>> b = fastrec.evaluate(
+    ...     [[9, item] for item in range(1, 9)], truth, "mrr", per_user=True
+    ... )
     >>> fastrec.compare({"new": a, "old": b}, baseline="old")
     metric  system  baseline  difference            interval  corrected p
     mrr        new       old     +0.4375  +0.2897 to +0.5853    ≤ 0.0156*

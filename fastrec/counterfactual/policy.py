@@ -126,11 +126,20 @@ def policy_value(
     --------
     Two slates of two rows; their weights are 1, 0.5 and 2, 1.5:
 
-    >>> rewards, old, new = [1, 0, 0, 1], [0.5, 0.5, 0.25, 0.5], [0.5, 0.25, 0.5, 0.75]
-    >>> found = fastrec.policy_value(rewards, old, new, [0, 2, 4], estimator=["iips", "sips", "snrips"])
+    >>> rewards, old, new = (
+    ...     [1, 0, 0, 1],
+    ...     [0.5, 0.5, 0.25, 0.5],
+    ...     [0.5, 0.25, 0.5, 0.75],
+    ... )
+    >>> found = fastrec.policy_value(
+    ...     rewards, old, new, [0, 2, 4], estimator=["iips", "sips", "snrips"]
+    ... )
     >>> {name: round(one.value, 4) for name, one in found.items()}
     {'iips': 1.25, 'sips': 1.75, 'snrips': 1.1905}
-    >>> round(found["iips"].std_error, 4), round(found["iips"].effective_sample_size, 4)
+    >>> (
+    ...     round(found["iips"].std_error, 4),
+    ...     round(found["iips"].effective_sample_size, 4),
+    ... )
     (0.25, 3.3333)
     """
     names, alone = check_estimators(estimator, given["predictions"])

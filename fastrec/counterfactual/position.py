@@ -83,7 +83,9 @@ def ctr_by_rank(
 
     Examples
     --------
-    >>> found = fastrec.ctr_by_rank([1, 0, 1, 0, 0, 0], [1, 2, 1, 2, 1, 2], user_ids=[7, 7, 8, 8, 9, 9])
+    >>> found = fastrec.ctr_by_rank(
+    ...     [1, 0, 1, 0, 0, 0], [1, 2, 1, 2, 1, 2], user_ids=[7, 7, 8, 8, 9, 9]
+    ... )
     >>> found.clicks.tolist(), found.impressions.tolist()
     ([2, 0], [3, 3])
     >>> found.ratio.round(4).tolist(), found.std_error.round(4).tolist()

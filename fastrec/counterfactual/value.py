@@ -110,7 +110,9 @@ class PolicyEstimate(PolicyResult):
 
     Examples
     --------
-    >>> fastrec.policy_value([1, 0, 0, 1], [0.5, 0.5, 0.25, 0.5], [0.5, 0.25, 0.5, 0.75], [0, 2, 4])
+    >>> fastrec.policy_value(
+    ...     [1, 0, 0, 1], [0.5, 0.5, 0.25, 0.5], [0.5, 0.25, 0.5, 0.75], [0, 2, 4]
+    ... )
     estimator   value     95 % interval  mean weight  largest  ESS
     iips       1.2500  -1.9266 – 4.4266       1.2500   2.0000  3.3
     2 slates, 4 rows; values are per slate
@@ -146,7 +148,9 @@ class PolicyEstimate(PolicyResult):
         The degrees of freedom of t are the number of slates, or of users, less 1. The ends are NaN without an error,
         and where all slates earn the same: rewards may have any size, so nothing tells how far off the value is.
 
-        >>> low, high = fastrec.policy_value([1, 0, 1], [0.5] * 3, [0.5] * 3, estimator="ips").interval()
+        >>> low, high = fastrec.policy_value(
+        ...     [1, 0, 1], [0.5] * 3, [0.5] * 3, estimator="ips"
+        ... ).interval()
         >>> round(low, 4), round(high, 4)
         (-0.7676, 2.1009)
         """
@@ -174,7 +178,10 @@ class PolicyEstimate(PolicyResult):
 
         Examples
         --------
-        >>> monday, tuesday = (fastrec.policy_value([r], [0.5], [0.25], estimator="ips") for r in (1, 0))
+        >>> monday, tuesday = (
+        ...     fastrec.policy_value([r], [0.5], [0.25], estimator="ips")
+        ...     for r in (1, 0)
+        ... )
         >>> monday.merge(tuesday).value
         0.25
         """
@@ -214,7 +221,12 @@ class PolicyEstimates(PolicyResult, dict[str, PolicyEstimate]):
 
     Examples
     --------
-    >>> given = [1, 0, 0, 1], [0.5, 0.5, 0.25, 0.5], [0.5, 0.25, 0.5, 0.75], [0, 2, 4]
+    >>> given = (
+    ...     [1, 0, 0, 1],
+    ...     [0.5, 0.5, 0.25, 0.5],
+    ...     [0.5, 0.25, 0.5, 0.75],
+    ...     [0, 2, 4],
+    ... )
     >>> fastrec.policy_value(*given, estimator=["iips", "sniips"])
     estimator   value     95 % interval  mean weight  largest  ESS
     iips       1.2500  -1.9266 – 4.4266       1.2500   2.0000  3.3
@@ -227,7 +239,10 @@ class PolicyEstimates(PolicyResult, dict[str, PolicyEstimate]):
     def merge(self, other: PolicyEstimates) -> PolicyEstimates:
         """Return the results over the slates of both; see `PolicyEstimate.merge`. Both need the same estimators.
 
-        >>> one, two = (fastrec.policy_value([r], [0.5], [0.25], estimator=["ips", "snips"]) for r in (1, 0))
+        >>> one, two = (
+        ...     fastrec.policy_value([r], [0.5], [0.25], estimator=["ips", "snips"])
+        ...     for r in (1, 0)
+        ... )
         >>> one.merge(two)["snips"].value
         0.5
         """

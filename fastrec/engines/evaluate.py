@@ -49,7 +49,9 @@ MissingExtraError
 
 Examples
 --------
->>> report = fastrec.{extra}.evaluate(recs, truth, ["ndcg@10", "recall@20"], by="plan")  # doctest: +SKIP
+>>> report = fastrec.{extra}.evaluate(
+...     recs, truth, ["ndcg@10", "recall@20"], by="plan"
+... )  # doctest: +SKIP
 >>> report["ndcg@10"]  # doctest: +SKIP
 0.3214
 """

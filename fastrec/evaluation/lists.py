@@ -199,7 +199,9 @@ class Evaluator(BaseEvaluator):
         Examples
         --------
         >>> evaluator = fastrec.Evaluator("mrr")
-        >>> evaluator.update_model(np.array([[0.1, 0.9, 0.5], [0.3, 0.2, 0.1]]), [[2], [0]])
+        >>> evaluator.update_model(
+        ...     np.array([[0.1, 0.9, 0.5], [0.3, 0.2, 0.1]]), [[2], [0]]
+        ... )
         >>> evaluator.result()["mrr"]
         0.75
         """

@@ -125,8 +125,14 @@ def explain_scores(
 
     Examples
     --------
-    >>> labels, scores, users = [1, 0, 1, 0, 0], [0.9, 0.8, 0.2, 0.4, 0.1], [7, 7, 7, 8, 8]
-    >>> why = fastrec.explain_scores("gauc", labels, scores, user_ids=users, like="torchmetrics")
+    >>> labels, scores, users = (
+    ...     [1, 0, 1, 0, 0],
+    ...     [0.9, 0.8, 0.2, 0.4, 0.1],
+    ...     [7, 7, 7, 8, 8],
+    ... )
+    >>> why = fastrec.explain_scores(
+    ...     "gauc", labels, scores, user_ids=users, like="torchmetrics"
+    ... )
     >>> {tool: side.estimate.mean for tool, side in why.sides.items()}
     {'fastrec': 0.5, 'torchmetrics': 0.25}
     >>> why.sides["torchmetrics"].steps

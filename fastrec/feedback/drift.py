@@ -101,7 +101,11 @@ def drift(
     >>> [round(log.levels["gini@2"].mean, 10) for log in found.logs]
     [0.6666666667, 0.4047619048]
     >>> step = found.steps[0]
-    >>> round(step.exposure_shift, 10), round(step.overlap.mean, 10), round(step.rbo.mean, 10)
+    >>> (
+    ...     round(step.exposure_shift, 10),
+    ...     round(step.overlap.mean, 10),
+    ...     round(step.rbo.mean, 10),
+    ... )
     (0.6284905946, 0.2083333333, 0.225)
     """
     named = _named(logs)

@@ -38,9 +38,19 @@ class Drift(Exported):
 
     Examples
     --------
-    >>> monday = {"ann": ["tea", "milk"], "bob": ["rum", "gin"], "eve": ["tea", "gin"]}
-    >>> tuesday = {"ann": ["tea", "milk"], "bob": ["tea", "gin"], "eve": ["tea", "milk"]}
-    >>> found = fastrec.drift({"monday": monday, "tuesday": tuesday}, k=2, n_items=5)
+    >>> monday = {
+    ...     "ann": ["tea", "milk"],
+    ...     "bob": ["rum", "gin"],
+    ...     "eve": ["tea", "gin"],
+    ... }
+    >>> tuesday = {
+    ...     "ann": ["tea", "milk"],
+    ...     "bob": ["tea", "gin"],
+    ...     "eve": ["tea", "milk"],
+    ... }
+    >>> found = fastrec.drift(
+    ...     {"monday": monday, "tuesday": tuesday}, k=2, n_items=5
+    ... )
     >>> found.steps[0].overlap.mean
     0.5555555555555556
     >>> found.logs[1].levels["item_coverage@2"].mean

@@ -89,7 +89,10 @@ def evaluate_files(
     --------
     >>> import pathlib, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     lists, truth = pathlib.Path(folder, "lists.csv"), pathlib.Path(folder, "truth.csv")
+    ...     lists, truth = (
+    ...         pathlib.Path(folder, "lists.csv"),
+    ...         pathlib.Path(folder, "truth.csv"),
+    ...     )
     ...     _ = lists.write_text("user_id,item_id\nann,x\nann,y\nbob,x\n")
     ...     _ = truth.write_text("user_id,item_id\nann,y\nbob,z\n")
     ...     fastrec.evaluate_files(lists, truth, ["recall@2", "mrr"])

@@ -48,8 +48,11 @@ def user_coverage(s: ListStatistics, *, min_items: Literal["k"] | Count = 1.0) -
 
     Examples
     --------
-    >>> fastrec.evaluate([[4, 5, 2], [2]], None, ["user_coverage@3", "user_coverage(min_items=k)@3"]).to_dict()[
-    ...     "metrics"]["user_coverage(min_items=k)@3"]["mean"]
+    >>> fastrec.evaluate(
+    ...     [[4, 5, 2], [2]],
+    ...     None,
+    ...     ["user_coverage@3", "user_coverage(min_items=k)@3"],
+    ... ).to_dict()["metrics"]["user_coverage(min_items=k)@3"]["mean"]
     0.5
     """
     least = s.k if min_items == "k" else s.one * float(min_items)
@@ -84,7 +87,12 @@ def popularity(
     --------
     >>> history = [[1, 2, 3], [1, 2], [1, 4], [1]]
     >>> lists = [[4, 5, 2], [3, 4, 5], [2, 3], [2]]
-    >>> report = fastrec.evaluate(lists, None, ["popularity@3", "popularity(scale=share)@3"], history=history)
+    >>> report = fastrec.evaluate(
+    ...     lists,
+    ...     None,
+    ...     ["popularity@3", "popularity(scale=share)@3"],
+    ...     history=history,
+    ... )
     >>> report["popularity@3"], report["popularity(scale=share)@3"]
     (1.2916666666666667, 0.3229166666666667)
     """
@@ -118,7 +126,10 @@ def aplt(
 
     Examples
     --------
-    >>> shop = {item: {"segment": "head" if item < 3 else "tail"} for item in [1, 2, 3, 4, 5, 6]}
+    >>> shop = {
+    ...     item: {"segment": "head" if item < 3 else "tail"}
+    ...     for item in [1, 2, 3, 4, 5, 6]
+    ... }
     >>> lists = [[4, 5, 2], [3, 4, 5], [2, 3], [2]]
     >>> fastrec.evaluate(lists, None, "aplt@3", items=shop)["aplt@3"]
     0.5416666666666666
@@ -204,7 +215,12 @@ def popularity_lift(
     --------
     >>> history = [[1, 2, 3], [1, 2], [1, 4], [1]]
     >>> lists = [[4, 5, 2], [3, 4, 5], [2, 3], [2]]
-    >>> round(fastrec.evaluate(lists, None, "popularity_lift@3", history=history)["popularity_lift@3"], 12)
+    >>> round(
+    ...     fastrec.evaluate(lists, None, "popularity_lift@3", history=history)[
+    ...         "popularity_lift@3"
+    ...     ],
+    ...     12,
+    ... )
     -0.56338028169
     """
     zero = s.unseen("zero", "zero", ("zero",))
@@ -250,7 +266,9 @@ def repeat_ratio(s: ListStatistics, *, no_history: NoHistory | None = None) -> R
     --------
     >>> history = [[1, 2, 3], [1, 2], [1, 4], [1]]
     >>> lists = [[4, 5, 2], [3, 4, 5], [2, 3], [2]]
-    >>> fastrec.evaluate(lists, None, "repeat_ratio@3", history=history)["repeat_ratio@3"]
+    >>> fastrec.evaluate(lists, None, "repeat_ratio@3", history=history)[
+    ...     "repeat_ratio@3"
+    ... ]
     0.08333333333333333
     """
     return _with_history(s, s.provided("history", "common", s.cutoff) / s.within_k(s.n_rec), no_history)
@@ -277,7 +295,9 @@ def overlap(s: ListStatistics, *, denominator: Literal["union", "n_rec", "k", "m
     Examples
     --------
     >>> lists, other = [[4, 5, 2], [3, 4, 5], [2, 3], [2]], [[1, 2]] * 4
-    >>> fastrec.evaluate(lists, None, "overlap(denominator=k)@2", reference=other)["overlap(denominator=k)@2"]
+    >>> fastrec.evaluate(lists, None, "overlap(denominator=k)@2", reference=other)[
+    ...     "overlap(denominator=k)@2"
+    ... ]
     0.25
     """
     common, listed = s.provided("reference", "common", s.cutoff), s.within_k(s.n_rec)
@@ -296,7 +316,9 @@ def unexpectedness(s: ListStatistics, *, denominator: Listed = "n_rec") -> Ratio
     Examples
     --------
     >>> lists, other = [[4, 5, 2], [3, 4, 5], [2, 3], [2]], [[1, 2]] * 4
-    >>> fastrec.evaluate(lists, None, "unexpectedness@2", reference=other)["unexpectedness@2"]
+    >>> fastrec.evaluate(lists, None, "unexpectedness@2", reference=other)[
+    ...     "unexpectedness@2"
+    ... ]
     0.625
     """
     return _of_reference(s, s.one - s.provided("reference", "common", s.cutoff) / _length(s, denominator))
@@ -319,7 +341,12 @@ def rbo(s: ListStatistics, *, p: Fraction = 0.9, form: Literal["ext", "min", "tr
 
     Examples
     --------
-    >>> round(fastrec.evaluate([[1, 2, 3]], None, "rbo@3", reference=[[2, 1, 4]])["rbo@3"], 12)
+    >>> round(
+    ...     fastrec.evaluate([[1, 2, 3]], None, "rbo@3", reference=[[2, 1, 4]])[
+    ...         "rbo@3"
+    ...     ],
+    ...     12,
+    ... )
     0.63
     """
     return _of_reference(s, s.provided("reference", "rbo", p, form, s.cutoff))
@@ -389,7 +416,12 @@ def efd(
     --------
     >>> history = [[1, 2, 3], [1, 2], [1, 4], [1]]
     >>> lists, truth = [[4, 5, 2], [3, 4, 5], [2, 3], [2]], [[5], [3, 6], [3], []]
-    >>> round(fastrec.evaluate(lists, truth, "efd(unseen=one)@3", history=history)["efd(unseen=one)@3"], 12)
+    >>> round(
+    ...     fastrec.evaluate(lists, truth, "efd(unseen=one)@3", history=history)[
+    ...         "efd(unseen=one)@3"
+    ...     ],
+    ...     12,
+    ... )
     1.152213444223
     """
     policy = s.unseen(unseen, "max", get_args(UnseenDiscovery))
@@ -427,9 +459,14 @@ def category_coverage(
 
     Examples
     --------
-    >>> shop = {"item_id": [1, 2, 3, 4, 5, 6], "category": ["A", "A|B", "B", "C", "A|C", "C"]}
+    >>> shop = {
+    ...     "item_id": [1, 2, 3, 4, 5, 6],
+    ...     "category": ["A", "A|B", "B", "C", "A|C", "C"],
+    ... }
     >>> lists = [[4, 5, 2], [3, 4, 5], [2, 3], [2]]
-    >>> report = fastrec.evaluate(lists, None, "category_coverage(sep=|)@3", items=shop)
+    >>> report = fastrec.evaluate(
+    ...     lists, None, "category_coverage(sep=|)@3", items=shop
+    ... )
     >>> round(report["category_coverage(sep=|)@3"], 12)
     0.833333333333
     """
@@ -461,8 +498,16 @@ def category_entropy(
 
     Examples
     --------
-    >>> shop = {item: {"category": labels} for item, labels in {2: ["A", "B"], 4: ["C"], 5: ["A", "C"]}.items()}
-    >>> round(fastrec.evaluate([[4, 5, 2]], None, "category_entropy@3", items=shop)["category_entropy@3"], 12)
+    >>> shop = {
+    ...     item: {"category": labels}
+    ...     for item, labels in {2: ["A", "B"], 4: ["C"], 5: ["A", "C"]}.items()
+    ... }
+    >>> round(
+    ...     fastrec.evaluate([[4, 5, 2]], None, "category_entropy@3", items=shop)[
+    ...         "category_entropy@3"
+    ...     ],
+    ...     12,
+    ... )
     1.459147917027
     """
     of, policy = (column, sep), _no_features(s, no_features)
@@ -500,7 +545,9 @@ def miscalibration(
     --------
     >>> shop = {1: "A", 2: "AB", 3: "B", 4: "C", 5: "AC", 6: "C"}
     >>> shop = {item: {"category": list(labels)} for item, labels in shop.items()}
-    >>> report = fastrec.evaluate([[4, 5, 2]], None, "miscalibration@3", items=shop, history=[[1, 2, 3]])
+    >>> report = fastrec.evaluate(
+    ...     [[4, 5, 2]], None, "miscalibration@3", items=shop, history=[[1, 2, 3]]
+    ... )
     >>> round(report["miscalibration@3"], 12)
     1.067080173921
     """
@@ -535,7 +582,10 @@ def intra_list_diversity(
 
     Examples
     --------
-    >>> shop = {item: {"category": list(labels)} for item, labels in {2: "AB", 4: "C", 5: "AC"}.items()}
+    >>> shop = {
+    ...     item: {"category": list(labels)}
+    ...     for item, labels in {2: "AB", 4: "C", 5: "AC"}.items()
+    ... }
     >>> metric = "intra_list_diversity(distance=jaccard)@3"
     >>> round(fastrec.evaluate([[4, 5, 2]], None, metric, items=shop)[metric], 12)
     0.722222222222
@@ -576,7 +626,9 @@ def serendipity(
     --------
     >>> history = [[1, 2, 3], [1, 2], [1, 4], [1]]
     >>> lists, truth = [[4, 5, 2], [3, 4, 5], [2, 3], [2]], [[5], [3, 6], [3], []]
-    >>> fastrec.evaluate(lists, truth, "serendipity@3", history=history)["serendipity@3"]
+    >>> fastrec.evaluate(lists, truth, "serendipity@3", history=history)[
+    ...     "serendipity@3"
+    ... ]
     0.1111111111111111
     """
     length = _length(s, denominator)

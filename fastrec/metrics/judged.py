@@ -40,7 +40,9 @@ def bpref(s: ListStatistics, *, denominator: Literal["min_n_rel_n_other", "n_rel
     Item 3 was judged not relevant, nobody judged item 7:
 
     >>> lists, truth = [[7, 3, 1, 2]], [{1: 1.0, 2: 1.0, 3: 0.0, 4: 0.0}]
-    >>> report = fastrec.evaluate(lists, truth, ["bpref", "bpref(denominator=n_rel)"])
+    >>> report = fastrec.evaluate(
+    ...     lists, truth, ["bpref", "bpref(denominator=n_rel)"]
+    ... )
     >>> report["bpref"], report["bpref(denominator=n_rel)"]
     (0.5, 0.5)
     """
@@ -104,7 +106,9 @@ def unjudged(s: ListStatistics) -> Row:
 
     Examples
     --------
-    >>> fastrec.evaluate([[7, 3, 1, 2]], [{1: 1.0, 3: 0.0}], "unjudged@5")["unjudged@5"]
+    >>> fastrec.evaluate([[7, 3, 1, 2]], [{1: 1.0, 3: 0.0}], "unjudged@5")[
+    ...     "unjudged@5"
+    ... ]
     0.4
     """
     return (s.within_k(s.n_rec) - _statistic(s, "count_judged")) / s.k
@@ -124,7 +128,9 @@ def num_nonrel_judged_ret(s: ListStatistics) -> Row:
 
     Examples
     --------
-    >>> fastrec.evaluate([[7, 3, 1, 2]], [{1: 1.0, 3: 0.0}], "num_nonrel_judged_ret")["num_nonrel_judged_ret"]
+    >>> fastrec.evaluate(
+    ...     [[7, 3, 1, 2]], [{1: 1.0, 3: 0.0}], "num_nonrel_judged_ret"
+    ... )["num_nonrel_judged_ret"]
     1.0
     """
     return _statistic(s, "count_judged") - s.hits
@@ -145,7 +151,9 @@ def rbp_residual(s: ListStatistics, *, p: Fraction = 0.8, tail: Literal["always"
 
     Examples
     --------
-    >>> fastrec.evaluate([[7, 3, 1]], [{1: 1.0, 3: 0.0}], "rbp_residual(p=0.5)")["rbp_residual(p=0.5)"]
+    >>> fastrec.evaluate([[7, 3, 1]], [{1: 1.0, 3: 0.0}], "rbp_residual(p=0.5)")[
+    ...     "rbp_residual(p=0.5)"
+    ... ]
     0.625
     """
     residual = _statistic(s, "sum_residual", p)
@@ -188,7 +196,12 @@ def eleven_point_average(s: ListStatistics, *, rounding: Rounding = "up") -> Row
 
     Examples
     --------
-    >>> round(fastrec.evaluate([[1, 7, 2]], [[1, 2]], "eleven_point_average")["eleven_point_average"], 12)
+    >>> round(
+    ...     fastrec.evaluate([[1, 7, 2]], [[1, 2]], "eleven_point_average")[
+    ...         "eleven_point_average"
+    ...     ],
+    ...     12,
+    ... )
     0.848484848485
     """
     return _statistic(s, "mean_precision_of_levels", rounding == "nearest", *(tenths / 10 for tenths in range(11)))
@@ -227,7 +240,9 @@ def median_rank(s: ListStatistics) -> Ratio:
 
     Examples
     --------
-    >>> fastrec.evaluate([[1, 7, 2, 8, 3], [4]], [[1, 2, 3], [9]], "median_rank")["median_rank"]
+    >>> fastrec.evaluate([[1, 7, 2, 8, 3], [4]], [[1, 2, 3], [9]], "median_rank")[
+    ...     "median_rank"
+    ... ]
     3.0
     """
     return s.mean(_statistic(s, "find_median"), s.any_hit)

@@ -80,7 +80,11 @@ def precision(
     --------
     A list of two at k = 4, one of them relevant:
 
-    >>> report = fastrec.evaluate([[1, 2]], [[2, 9]], ["precision@4", "precision(denominator=min_k_n_rec)@4"])
+    >>> report = fastrec.evaluate(
+    ...     [[1, 2]],
+    ...     [[2, 9]],
+    ...     ["precision@4", "precision(denominator=min_k_n_rec)@4"],
+    ... )
     >>> report["precision@4"], report["precision(denominator=min_k_n_rec)@4"]
     (0.25, 0.5)
     """
@@ -111,7 +115,12 @@ def recall(
     --------
     Three hits in ten recommended, five relevant:
 
-    >>> report = fastrec.evaluate([list(range(10))], [[0, 4, 9, 20, 30]], ["recall", "precision", "f1"], k=10)
+    >>> report = fastrec.evaluate(
+    ...     [list(range(10))],
+    ...     [[0, 4, 9, 20, 30]],
+    ...     ["recall", "precision", "f1"],
+    ...     k=10,
+    ... )
     >>> report["recall@10"], report["precision@10"], round(report["f1@10"], 12)
     (0.6, 0.3, 0.4)
     """
@@ -139,7 +148,12 @@ def f_beta(
 
     Examples
     --------
-    >>> round(fastrec.evaluate([[1, 2, 3, 4]], [[1, 9]], ["f_beta(beta=2)@4"])["f_beta(beta=2)@4"], 12)
+    >>> round(
+    ...     fastrec.evaluate([[1, 2, 3, 4]], [[1, 9]], ["f_beta(beta=2)@4"])[
+    ...         "f_beta(beta=2)@4"
+    ...     ],
+    ...     12,
+    ... )
     0.416666666667
     """
     square = beta * beta
@@ -179,7 +193,9 @@ def r_precision(s: ListStatistics, *, multiple: UpTo1000 = 1.0) -> Row:
 
     Examples
     --------
-    >>> report = fastrec.evaluate([[1, 2, 3, 4]], [[1, 4]], ["r_precision", "r_precision(multiple=2)"])
+    >>> report = fastrec.evaluate(
+    ...     [[1, 2, 3, 4]], [[1, 4]], ["r_precision", "r_precision(multiple=2)"]
+    ... )
     >>> report["r_precision"], report["r_precision(multiple=2)"]
     (0.5, 0.5)
     """
@@ -204,7 +220,9 @@ def mrr(s: ListStatistics) -> Row:
     --------
     First hits at ranks 3, 2 and 1:
 
-    >>> report = fastrec.evaluate([[7, 8, 1], [7, 1, 8], [1, 7, 8]], [[1], [1], [1]], ["mrr"])
+    >>> report = fastrec.evaluate(
+    ...     [[7, 8, 1], [7, 1, 8], [1, 7, 8]], [[1], [1], [1]], ["mrr"]
+    ... )
     >>> round(report["mrr"], 12)
     0.611111111111
     """
@@ -247,7 +265,9 @@ def map(  # noqa: A001 - the field's name
     --------
     A list [miss, hit, hit] with two relevant items at k = 3:
 
-    >>> report = fastrec.evaluate([[7, 1, 2]], [[1, 2]], ["map@3", "map(denominator=k)@3"])
+    >>> report = fastrec.evaluate(
+    ...     [[7, 1, 2]], [[1, 2]], ["map@3", "map(denominator=k)@3"]
+    ... )
     >>> round(report["map@3"], 12), round(report["map(denominator=k)@3"], 12)
     (0.583333333333, 0.388888888889)
     """
@@ -273,7 +293,9 @@ def cg(s: ListStatistics, *, gain: Gain = "linear") -> Row:
 
     Examples
     --------
-    >>> fastrec.evaluate([[1, 2, 3]], [{1: 3.0, 3: 2.0}], ["cg@3", "cg(gain=exp2)@3"])["cg(gain=exp2)@3"]
+    >>> fastrec.evaluate(
+    ...     [[1, 2, 3]], [{1: 3.0, 3: 2.0}], ["cg@3", "cg(gain=exp2)@3"]
+    ... )["cg(gain=exp2)@3"]
     10.0
     """
     return s.gain_sum(gain, "one")
@@ -295,7 +317,9 @@ def dcg(s: ListStatistics, *, gain: Gain = "linear", discount: Discount = "log2"
     --------
     Gains 2, 1, 0, 2 in the order of the list:
 
-    >>> report = fastrec.evaluate([[1, 2, 3, 4]], [{1: 2.0, 2: 1.0, 4: 2.0}], ["dcg@4"])
+    >>> report = fastrec.evaluate(
+    ...     [[1, 2, 3, 4]], [{1: 2.0, 2: 1.0, 4: 2.0}], ["dcg@4"]
+    ... )
     >>> round(report["dcg@4"], 12)
     3.492282869718
     """
@@ -320,7 +344,11 @@ def ndcg(s: ListStatistics, *, gain: Gain = "linear", discount: Discount = "log2
     --------
     Gains 2, 1, 0, 2 in the order of the list:
 
-    >>> report = fastrec.evaluate([[1, 2, 3, 4]], [{1: 2.0, 2: 1.0, 4: 2.0}], ["ndcg@4", "ndcg(gain=exp2)@4"])
+    >>> report = fastrec.evaluate(
+    ...     [[1, 2, 3, 4]],
+    ...     [{1: 2.0, 2: 1.0, 4: 2.0}],
+    ...     ["ndcg@4", "ndcg(gain=exp2)@4"],
+    ... )
     >>> round(report["ndcg@4"], 12), round(report["ndcg(gain=exp2)@4"], 12)
     (0.928339525463, 0.91287813964)
     """
@@ -335,7 +363,10 @@ def rbp(s: ListStatistics, *, p: Fraction = 0.8, gain: Literal["linear", "binary
 
     Examples
     --------
-    >>> round(fastrec.evaluate([[1, 2, 3]], [[1, 3]], ["rbp(p=0.5)"])["rbp(p=0.5)"], 12)
+    >>> round(
+    ...     fastrec.evaluate([[1, 2, 3]], [[1, 3]], ["rbp(p=0.5)"])["rbp(p=0.5)"],
+    ...     12,
+    ... )
     0.625
     """
     return s.gain_sum(gain, ("geometric", p))
@@ -351,7 +382,9 @@ def err(s: ListStatistics, *, max_gain: UpTo1000) -> Row:
 
     Examples
     --------
-    >>> fastrec.evaluate([[7, 1]], [{1: 1.0}], ["err(max_gain=1)"])["err(max_gain=1)"]
+    >>> fastrec.evaluate([[7, 1]], [{1: 1.0}], ["err(max_gain=1)"])[
+    ...     "err(max_gain=1)"
+    ... ]
     0.25
     """
     return s.cascade(max_gain)
@@ -366,7 +399,9 @@ def accuracy(s: ListStatistics) -> Row:
 
     Examples
     --------
-    >>> fastrec.evaluate([[1, 2]], [[2, 9]], ["accuracy@2"], n_items=10)["accuracy@2"]
+    >>> fastrec.evaluate([[1, 2]], [[2, 9]], ["accuracy@2"], n_items=10)[
+    ...     "accuracy@2"
+    ... ]
     0.8
     """
     return (s.n_items - _listed(s) - s.n_rel + s.hits + s.hits) / s.n_items
@@ -380,7 +415,9 @@ def specificity(s: ListStatistics) -> Row:
 
     Examples
     --------
-    >>> fastrec.evaluate([[1, 2]], [[2, 9]], ["specificity@2"], n_items=10)["specificity@2"]
+    >>> fastrec.evaluate([[1, 2]], [[2, 9]], ["specificity@2"], n_items=10)[
+    ...     "specificity@2"
+    ... ]
     0.875
     """
     return (s.n_items - s.n_rel - _listed(s) + s.hits) / (s.n_items - s.n_rel)
@@ -439,7 +476,9 @@ def limited_auc(s: ListStatistics, *, unseen: Literal["tail_mean", "list_only"] 
 
     Examples
     --------
-    >>> fastrec.evaluate([[1, 2]], [[2, 9]], ["limited_auc@2"], n_items=10)["limited_auc@2"]
+    >>> fastrec.evaluate([[1, 2]], [[2, 9]], ["limited_auc@2"], n_items=10)[
+    ...     "limited_auc@2"
+    ... ]
     0.65625
     """
     if unseen == "list_only":

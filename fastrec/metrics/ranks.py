@@ -34,7 +34,9 @@ def num_ret(s: ListStatistics) -> Row:
 
     Examples
     --------
-    >>> fastrec.evaluate([[1, 2, 3], [4]], [[2], [9]], ["num_ret", "num_ret@2"])["num_ret@2"]
+    >>> fastrec.evaluate([[1, 2, 3], [4]], [[2], [9]], ["num_ret", "num_ret@2"])[
+    ...     "num_ret@2"
+    ... ]
     1.5
     """
     return s.hits + (s.within_k(s.n_rec) - s.hits)  # hits, so that the truth is read, and other items
@@ -71,7 +73,9 @@ def utility(s: ListStatistics, *, a: Finite = 1.0, b: Finite = -1.0, c: Finite =
     --------
     Two hits and one miss in the list, and one relevant item left out:
 
-    >>> report = fastrec.evaluate([[1, 2, 3]], [[1, 3, 9]], ["utility", "utility(a=2, c=-0.5)"])
+    >>> report = fastrec.evaluate(
+    ...     [[1, 2, 3]], [[1, 3, 9]], ["utility", "utility(a=2, c=-0.5)"]
+    ... )
     >>> report["utility"], report["utility(a=2, c=-0.5)"]
     (1.0, 2.5)
     """
@@ -108,7 +112,9 @@ def mar(s: ListStatistics, *, denominator: Literal["n_rel", "hits"] = "n_rel") -
 
     Examples
     --------
-    >>> report = fastrec.evaluate([[1, 2, 3, 4]], [[1, 4, 9, 10]], ["mar@4", "mar(denominator=hits)@4"])
+    >>> report = fastrec.evaluate(
+    ...     [[1, 2, 3, 4]], [[1, 4, 9, 10]], ["mar@4", "mar(denominator=hits)@4"]
+    ... )
     >>> report["mar@4"], report["mar(denominator=hits)@4"]
     (0.1875, 0.375)
     """
@@ -127,7 +133,12 @@ def mean_precision(s: ListStatistics) -> Row:
     --------
     Precisions 1, 1/2 and 2/3:
 
-    >>> round(fastrec.evaluate([[1, 2, 3]], [[1, 3]], "mean_precision@3")["mean_precision@3"], 12)
+    >>> round(
+    ...     fastrec.evaluate([[1, 2, 3]], [[1, 3]], "mean_precision@3")[
+    ...         "mean_precision@3"
+    ...     ],
+    ...     12,
+    ... )
     0.722222222222
     """
     # a hit at rank r adds 1 / j to precision@j for all j from r to k
@@ -151,7 +162,12 @@ def mean_recall(s: ListStatistics) -> Row:
     --------
     Recalls 1/2, 1/2 and 1:
 
-    >>> round(fastrec.evaluate([[1, 2, 3]], [[1, 3]], "mean_recall@3")["mean_recall@3"], 12)
+    >>> round(
+    ...     fastrec.evaluate([[1, 2, 3]], [[1, 3]], "mean_recall@3")[
+    ...         "mean_recall@3"
+    ...     ],
+    ...     12,
+    ... )
     0.666666666667
     """
     return (s.hits * (s.k + 1) - s.hit_sum("rank")) / (s.k * s.n_rel)
@@ -196,8 +212,15 @@ def average_relevance_position(s: ListStatistics, *, gain: Gain = "linear", aver
     A hit at rank 2; hits at ranks 1 (gain 2) and 2 (gain 1):
 
     >>> lists, truth = [[2, 3, 1], [3, 2, 1]], [{3: 1.0}, {3: 2.0, 2: 1.0}]
-    >>> metrics = ["average_relevance_position", "average_relevance_position(average=pooled)", "mean_rank"]
-    >>> [round(value, 12) for value in fastrec.evaluate(lists, truth, metrics).values()]
+    >>> metrics = [
+    ...     "average_relevance_position",
+    ...     "average_relevance_position(average=pooled)",
+    ...     "mean_rank",
+    ... ]
+    >>> [
+    ...     round(value, 12)
+    ...     for value in fastrec.evaluate(lists, truth, metrics).values()
+    ... ]
     [1.666666666667, 1.5, 1.75]
     """
     ranks, gains = s.gain_sum(gain, "rank"), s.gain_sum(gain, "one")
@@ -222,7 +245,9 @@ def coverage_error(s: ListStatistics) -> Ratio:
 
     Examples
     --------
-    >>> fastrec.evaluate([[1, 2, 3, 4], [5]], [[1, 3], [5, 9]], "coverage_error")["coverage_error"]
+    >>> fastrec.evaluate([[1, 2, 3, 4], [5]], [[1, 3], [5, 9]], "coverage_error")[
+    ...     "coverage_error"
+    ... ]
     3.0
     """
     return s.mean(s.last_rank, s.one - s.any_of(s.n_rel - s.hits))
@@ -248,7 +273,10 @@ def ordered_pair_accuracy(s: ListStatistics, *, average: Average = "user") -> Ra
 
     >>> lists, truth = [[2, 3, 1], [3, 2, 1]], [{3: 1.0}, {3: 2.0, 2: 1.0}]
     >>> metrics = ["ordered_pair_accuracy", "ordered_pair_accuracy(average=pooled)"]
-    >>> [round(value, 12) for value in fastrec.evaluate(lists, truth, metrics).values()]
+    >>> [
+    ...     round(value, 12)
+    ...     for value in fastrec.evaluate(lists, truth, metrics).values()
+    ... ]
     [0.75, 0.8]
     """
     right, pairs = (s.provided(PAIRS, what, s.cutoff, s.min_gain) for what in ("right", "all"))
@@ -273,7 +301,9 @@ def ndpm(s: ListStatistics) -> Ratio:
 
     Examples
     --------
-    >>> fastrec.evaluate([[2, 3, 1], [3, 2, 1]], [{3: 1.0}, {3: 2.0, 2: 1.0}], "ndpm")["ndpm"]
+    >>> fastrec.evaluate(
+    ...     [[2, 3, 1], [3, 2, 1]], [{3: 1.0}, {3: 2.0, 2: 1.0}], "ndpm"
+    ... )["ndpm"]
     0.25
     """
     right, pairs = (s.provided(PAIRS, what, s.cutoff, s.min_gain) for what in ("right", "all"))

@@ -79,7 +79,10 @@ def rmse(s: RowStatistics, *, average: Average = "row") -> Ratio:
 
     Examples
     --------
-    >>> round(fastrec.evaluate_scores([4.0, 2.0], [3.5, 3.0], metrics="rmse")["rmse"], 12)
+    >>> round(
+    ...     fastrec.evaluate_scores([4.0, 2.0], [3.5, 3.0], metrics="rmse")["rmse"],
+    ...     12,
+    ... )
     0.790569415042
     """
     own = _root(s.squares, s.rows)
@@ -138,7 +141,12 @@ def r2(s: RowStatistics, *, average: Average = "row") -> Ratio:
 
     Examples
     --------
-    >>> round(fastrec.evaluate_scores([3, -0.5, 2, 7], [2.5, 0.0, 2, 8], metrics="r2")["r2"], 12)
+    >>> round(
+    ...     fastrec.evaluate_scores(
+    ...         [3, -0.5, 2, 7], [2.5, 0.0, 2, 8], metrics="r2"
+    ...     )["r2"],
+    ...     12,
+    ... )
     0.948608137045
     """
     own, counted = s.differ - s.unexplained, s.differ
@@ -213,7 +221,9 @@ def kendall_tau(
     --------
     Two of three pairs are in the right order:
 
-    >>> report = fastrec.evaluate_scores([1, 2, 3], [0.2, 0.1, 0.3], metrics="kendall_tau")
+    >>> report = fastrec.evaluate_scores(
+    ...     [1, 2, 3], [0.2, 0.1, 0.3], metrics="kendall_tau"
+    ... )
     >>> round(report["kendall_tau"], 12)
     0.333333333333
     """
@@ -250,7 +260,9 @@ def spearman_rho(
 
     Examples
     --------
-    >>> fastrec.evaluate_scores([1, 2, 3], [0.2, 0.1, 0.3], metrics="spearman_rho")["spearman_rho"]
+    >>> fastrec.evaluate_scores([1, 2, 3], [0.2, 0.1, 0.3], metrics="spearman_rho")[
+    ...     "spearman_rho"
+    ... ]
     0.5
     """
     both, targets, scores = (s.provided("graded_ranks", name) for name in ("both", "labels", "scores"))

@@ -65,9 +65,15 @@ def auc(
 
     Examples
     --------
-    >>> fastrec.evaluate_scores([0, 1, 0, 1], [0.1, 0.3, 0.3, 0.8], metrics="auc")["auc"]
+    >>> fastrec.evaluate_scores([0, 1, 0, 1], [0.1, 0.3, 0.3, 0.8], metrics="auc")[
+    ...     "auc"
+    ... ]
     0.875
-    >>> report = fastrec.evaluate_scores([0, 1, 0, 1], [0.1, 0.3, 0.3, 0.8], metrics="auc(max_fpr=0.5, scale=raw)")
+    >>> report = fastrec.evaluate_scores(
+    ...     [0, 1, 0, 1],
+    ...     [0.1, 0.3, 0.3, 0.8],
+    ...     metrics="auc(max_fpr=0.5, scale=raw)",
+    ... )
     >>> report["auc(max_fpr=0.5, scale=raw)"]
     0.375
     """
@@ -124,7 +130,9 @@ def log_auc(
     The curve goes through (1/2, 1/2):
 
     >>> text = "log_auc(min_fpr=0.25, max_fpr=0.5)"
-    >>> report = fastrec.evaluate_scores([0, 1, 0, 1], [0.1, 0.3, 0.3, 0.8], metrics=text)
+    >>> report = fastrec.evaluate_scores(
+    ...     [0, 1, 0, 1], [0.1, 0.3, 0.3, 0.8], metrics=text
+    ... )
     >>> round(report[text], 12)
     0.860673760222
     """
@@ -158,8 +166,13 @@ def gauc(
     --------
     Users with AUC 2/3 and 1/2:
 
-    >>> labels, scores = [1, 0, 1, 1, 0, 1, 0, 0, 1], [0.9, 0.8, 0.7, 0.6, 0.5, 0.9, 0.8, 0.7, 0.6]
-    >>> report = fastrec.evaluate_scores(labels, scores, [0, 5, 9], ["gauc", "gauc(weight=equal)"])
+    >>> labels, scores = (
+    ...     [1, 0, 1, 1, 0, 1, 0, 0, 1],
+    ...     [0.9, 0.8, 0.7, 0.6, 0.5, 0.9, 0.8, 0.7, 0.6],
+    ... )
+    >>> report = fastrec.evaluate_scores(
+    ...     labels, scores, [0, 5, 9], ["gauc", "gauc(weight=equal)"]
+    ... )
     >>> round(report["gauc"], 12), round(report["gauc(weight=equal)"], 12)
     (0.592592592593, 0.583333333333)
     """
@@ -206,7 +219,9 @@ def average_precision(
 
     Examples
     --------
-    >>> report = fastrec.evaluate_scores([1, 0, 1], [0.9, 0.8, 0.7], metrics="average_precision")
+    >>> report = fastrec.evaluate_scores(
+    ...     [1, 0, 1], [0.9, 0.8, 0.7], metrics="average_precision"
+    ... )
     >>> round(report["average_precision"], 12)
     0.833333333333
     """
@@ -240,7 +255,12 @@ def log_loss(s: RowStatistics, *, average: Average = "row") -> Ratio:
 
     Examples
     --------
-    >>> round(fastrec.evaluate_scores([1, 0], [0.8, 0.4], metrics="log_loss")["log_loss"], 12)
+    >>> round(
+    ...     fastrec.evaluate_scores([1, 0], [0.8, 0.4], metrics="log_loss")[
+    ...         "log_loss"
+    ...     ],
+    ...     12,
+    ... )
     0.36698458754
     """
     return averaged(s, s.log_loss_sum, s.rows, average)
@@ -261,7 +281,10 @@ def brier(s: RowStatistics, *, average: Average = "row") -> Ratio:
 
     Examples
     --------
-    >>> round(fastrec.evaluate_scores([1, 0], [0.8, 0.4], metrics="brier")["brier"], 12)
+    >>> round(
+    ...     fastrec.evaluate_scores([1, 0], [0.8, 0.4], metrics="brier")["brier"],
+    ...     12,
+    ... )
     0.1
     """
     return averaged(s, s.brier_sum, s.rows, average)
@@ -283,7 +306,12 @@ def normalized_entropy(s: RowStatistics, *, average: Average = "row") -> Ratio:
 
     Examples
     --------
-    >>> round(fastrec.evaluate_scores([1, 0], [0.8, 0.4], metrics="normalized_entropy")["normalized_entropy"], 12)
+    >>> round(
+    ...     fastrec.evaluate_scores(
+    ...         [1, 0], [0.8, 0.4], metrics="normalized_entropy"
+    ...     )["normalized_entropy"],
+    ...     12,
+    ... )
     0.529446844527
     """
     own = s.log_loss_sum / s.entropy
@@ -318,7 +346,12 @@ def calibration(s: RowStatistics, *, average: Average = "row") -> Ratio:
 
     Examples
     --------
-    >>> round(fastrec.evaluate_scores([1, 0], [0.8, 0.4], metrics="calibration")["calibration"], 12)
+    >>> round(
+    ...     fastrec.evaluate_scores([1, 0], [0.8, 0.4], metrics="calibration")[
+    ...         "calibration"
+    ...     ],
+    ...     12,
+    ... )
     1.2
     """
     return averaged(s, s.score_sum, s.positives, average)
@@ -350,11 +383,17 @@ def ece(
 
     Examples
     --------
-    >>> report = fastrec.evaluate_scores([1, 0, 0, 1], [0.9, 0.9, 0.2, 0.4], metrics="ece(bins=2)")
+    >>> report = fastrec.evaluate_scores(
+    ...     [1, 0, 0, 1], [0.9, 0.9, 0.2, 0.4], metrics="ece(bins=2)"
+    ... )
     >>> round(report["ece(bins=2)"], 12)
     0.3
     >>> labels, scores = [1, 0, 0, 1], [0.9, 0.9, 0.2, 0.3]
-    >>> report = fastrec.evaluate_scores(labels, scores, metrics=["ece(bins=2, norm=l2)", "ece(bins=2, norm=max)"])
+    >>> report = fastrec.evaluate_scores(
+    ...     labels,
+    ...     scores,
+    ...     metrics=["ece(bins=2, norm=l2)", "ece(bins=2, norm=max)"],
+    ... )
     >>> [round(report[metric], 12) for metric in report]
     [0.333541601603, 0.4]
     """
@@ -389,7 +428,9 @@ def ks(s: RowStatistics, *, average: Average = "row") -> Ratio | Over:
 
     Examples
     --------
-    >>> fastrec.evaluate_scores([0, 1, 0, 1], [0.1, 0.3, 0.3, 0.8], metrics="ks")["ks"]
+    >>> fastrec.evaluate_scores([0, 1, 0, 1], [0.1, 0.3, 0.3, 0.8], metrics="ks")[
+    ...     "ks"
+    ... ]
     0.5
     """
     pairs = s.positives * s.negatives
@@ -410,7 +451,9 @@ def recall_at_precision(s: RowStatistics, *, at: Rate) -> Over:
     Examples
     --------
     >>> text = "recall_at_precision(at=0.6)"
-    >>> fastrec.evaluate_scores([1, 0, 1, 0, 1], [0.9, 0.8, 0.7, 0.6, 0.5], metrics=text)[text]
+    >>> fastrec.evaluate_scores(
+    ...     [1, 0, 1, 0, 1], [0.9, 0.8, 0.7, 0.6, 0.5], metrics=text
+    ... )[text]
     1.0
     """
     return s.over_all_rows(lambda runs: runs.rate_where("recall", "precision", at))
@@ -428,7 +471,9 @@ def precision_at_recall(s: RowStatistics, *, at: Rate) -> Over:
     Examples
     --------
     >>> text = "precision_at_recall(at=0.5)"
-    >>> report = fastrec.evaluate_scores([1, 0, 1, 0, 1], [0.9, 0.8, 0.7, 0.6, 0.5], metrics=text)
+    >>> report = fastrec.evaluate_scores(
+    ...     [1, 0, 1, 0, 1], [0.9, 0.8, 0.7, 0.6, 0.5], metrics=text
+    ... )
     >>> round(report[text], 12)
     0.666666666667
     """
@@ -445,7 +490,9 @@ def sensitivity_at_specificity(s: RowStatistics, *, at: Rate) -> Over:
     Examples
     --------
     >>> text = "sensitivity_at_specificity(at=0.5)"
-    >>> report = fastrec.evaluate_scores([1, 0, 1, 0, 1], [0.9, 0.8, 0.7, 0.6, 0.5], metrics=text)
+    >>> report = fastrec.evaluate_scores(
+    ...     [1, 0, 1, 0, 1], [0.9, 0.8, 0.7, 0.6, 0.5], metrics=text
+    ... )
     >>> round(report[text], 12)
     0.666666666667
     """
@@ -462,7 +509,9 @@ def specificity_at_sensitivity(s: RowStatistics, *, at: Rate) -> Over:
     Examples
     --------
     >>> text = "specificity_at_sensitivity(at=0.5)"
-    >>> fastrec.evaluate_scores([1, 0, 1, 0, 1], [0.9, 0.8, 0.7, 0.6, 0.5], metrics=text)[text]
+    >>> fastrec.evaluate_scores(
+    ...     [1, 0, 1, 0, 1], [0.9, 0.8, 0.7, 0.6, 0.5], metrics=text
+    ... )[text]
     0.5
     """
     return s.over_all_rows(lambda runs: runs.rate_where("specificity", "recall", at))
@@ -485,7 +534,9 @@ def eer(s: RowStatistics, *, interpolation: Literal["linear", "nearest"] = "line
 
     Examples
     --------
-    >>> fastrec.evaluate_scores([1, 0, 1, 0], [0.8, 0.6, 0.6, 0.2], metrics="eer")["eer"]
+    >>> fastrec.evaluate_scores([1, 0, 1, 0], [0.8, 0.6, 0.6, 0.2], metrics="eer")[
+    ...     "eer"
+    ... ]
     0.25
     """
     return s.over_all_rows(lambda runs: runs.eer(interpolation))

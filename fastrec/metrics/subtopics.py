@@ -60,7 +60,9 @@ def alpha_dcg(
 
     >>> covered = ([1, 1, 2, 3], [0, 4], [1, 2, 2, 3])
     >>> metrics = ["alpha_dcg", "alpha_ndcg"]
-    >>> report = fastrec.evaluate([[1, 2, 3]], [[1, 2, 3]], metrics, subtopics=covered)
+    >>> report = fastrec.evaluate(
+    ...     [[1, 2, 3]], [[1, 2, 3]], metrics, subtopics=covered
+    ... )
     >>> [round(value, 12) for value in report.values()]
     [2.815464876786, 0.977276475865]
     """
@@ -89,7 +91,12 @@ def err_ia(
     Examples
     --------
     >>> covered = ([1, 1, 2], [0, 3], [1, 2, 2])
-    >>> report = fastrec.evaluate([[1, 2]], [[1, 2]], ["err_ia", "err_ia(denominator=n_subtopics)"], subtopics=covered)
+    >>> report = fastrec.evaluate(
+    ...     [[1, 2]],
+    ...     [[1, 2]],
+    ...     ["err_ia", "err_ia(denominator=n_subtopics)"],
+    ...     subtopics=covered,
+    ... )
     >>> [round(value, 12) for value in report.values()]
     [0.9, 0.5625]
     """
@@ -143,7 +150,12 @@ def subtopic_recall(s: ListStatistics) -> Ratio:
     Examples
     --------
     >>> covered = ([1, 1, 2], [0, 3], [1, 2, 3])
-    >>> round(fastrec.evaluate([[1, 9]], [[1, 2]], "subtopic_recall@2", subtopics=covered)["subtopic_recall@2"], 12)
+    >>> round(
+    ...     fastrec.evaluate(
+    ...         [[1, 9]], [[1, 2]], "subtopic_recall@2", subtopics=covered
+    ...     )["subtopic_recall@2"],
+    ...     12,
+    ... )
     0.666666666667
     """
     return _of_subtopics(s, _statistic(s, "covered") / _statistic(s, "n"))
@@ -163,7 +175,9 @@ def precision_ia(s: ListStatistics) -> Ratio:
     Examples
     --------
     >>> covered = ([1, 1, 2], [0, 3], [1, 2, 2])
-    >>> fastrec.evaluate([[1, 9]], [[1, 2]], "precision_ia@2", subtopics=covered)["precision_ia@2"]
+    >>> fastrec.evaluate([[1, 9]], [[1, 2]], "precision_ia@2", subtopics=covered)[
+    ...     "precision_ia@2"
+    ... ]
     0.5
     """
     return _of_subtopics(s, _statistic(s, "pairs") / (s.k * _statistic(s, "n")))

@@ -71,7 +71,9 @@ def precision(
 
     Examples
     --------
-    >>> report = fastrec.evaluate_scores([1, 0, 1], [0.9, 0.6, 0.2], metrics="precision(threshold=0.5)")
+    >>> report = fastrec.evaluate_scores(
+    ...     [1, 0, 1], [0.9, 0.6, 0.2], metrics="precision(threshold=0.5)"
+    ... )
     >>> report["precision(threshold=0.5)"]
     0.5
     """
@@ -88,7 +90,9 @@ def recall(
 
     Examples
     --------
-    >>> report = fastrec.evaluate_scores([1, 0, 1], [0.9, 0.6, 0.2], metrics="recall(threshold=0.5)")
+    >>> report = fastrec.evaluate_scores(
+    ...     [1, 0, 1], [0.9, 0.6, 0.2], metrics="recall(threshold=0.5)"
+    ... )
     >>> report["recall(threshold=0.5)"]
     0.5
     """
@@ -105,7 +109,9 @@ def specificity(
 
     Examples
     --------
-    >>> report = fastrec.evaluate_scores([1, 0, 0], [0.9, 0.6, 0.2], metrics="specificity(threshold=0.5)")
+    >>> report = fastrec.evaluate_scores(
+    ...     [1, 0, 0], [0.9, 0.6, 0.2], metrics="specificity(threshold=0.5)"
+    ... )
     >>> report["specificity(threshold=0.5)"]
     0.5
     """
@@ -120,7 +126,9 @@ def fpr(s: RowStatistics, *, threshold: Finite, average: Average = "row", zero_d
 
     Examples
     --------
-    >>> report = fastrec.evaluate_scores([1, 0, 0], [0.9, 0.6, 0.2], metrics="fpr(threshold=0.5)")
+    >>> report = fastrec.evaluate_scores(
+    ...     [1, 0, 0], [0.9, 0.6, 0.2], metrics="fpr(threshold=0.5)"
+    ... )
     >>> report["fpr(threshold=0.5)"]
     0.5
     """
@@ -137,7 +145,9 @@ def accuracy(
 
     Examples
     --------
-    >>> report = fastrec.evaluate_scores([1, 0, 0, 1], [0.9, 0.6, 0.2, 0.7], metrics="accuracy(threshold=0.5)")
+    >>> report = fastrec.evaluate_scores(
+    ...     [1, 0, 0, 1], [0.9, 0.6, 0.2, 0.7], metrics="accuracy(threshold=0.5)"
+    ... )
     >>> report["accuracy(threshold=0.5)"]
     0.75
     """
@@ -160,7 +170,9 @@ def f_beta(
 
     Examples
     --------
-    >>> report = fastrec.evaluate_scores([1, 0, 1], [0.9, 0.6, 0.2], metrics="f_beta(threshold=0.5, beta=2)")
+    >>> report = fastrec.evaluate_scores(
+    ...     [1, 0, 1], [0.9, 0.6, 0.2], metrics="f_beta(threshold=0.5, beta=2)"
+    ... )
     >>> report["f_beta(threshold=0.5, beta=2)"]
     0.5
     """
@@ -175,7 +187,9 @@ def f1(s: RowStatistics, *, threshold: Finite, average: Average = "row", zero_di
 
     Examples
     --------
-    >>> report = fastrec.evaluate_scores([1, 0, 1], [0.9, 0.6, 0.2], metrics="f1(threshold=0.5)")
+    >>> report = fastrec.evaluate_scores(
+    ...     [1, 0, 1], [0.9, 0.6, 0.2], metrics="f1(threshold=0.5)"
+    ... )
     >>> report["f1(threshold=0.5)"]
     0.5
     """
@@ -195,7 +209,9 @@ def mcc(s: RowStatistics, *, threshold: Finite, average: Average = "row", zero_d
 
     Examples
     --------
-    >>> report = fastrec.evaluate_scores([1, 0, 0, 1], [0.9, 0.6, 0.2, 0.7], metrics="mcc(threshold=0.5)")
+    >>> report = fastrec.evaluate_scores(
+    ...     [1, 0, 0, 1], [0.9, 0.6, 0.2, 0.7], metrics="mcc(threshold=0.5)"
+    ... )
     >>> round(report["mcc(threshold=0.5)"], 12)
     0.57735026919
     """
@@ -254,7 +270,9 @@ def balanced_accuracy(
 
     Examples
     --------
-    >>> report = fastrec.evaluate_scores([1, 0, 0], [0.9, 0.6, 0.2], metrics="balanced_accuracy(threshold=0.5)")
+    >>> report = fastrec.evaluate_scores(
+    ...     [1, 0, 0], [0.9, 0.6, 0.2], metrics="balanced_accuracy(threshold=0.5)"
+    ... )
     >>> report["balanced_accuracy(threshold=0.5)"]
     0.75
     """
@@ -278,7 +296,9 @@ def g_mean(
 
     Examples
     --------
-    >>> report = fastrec.evaluate_scores([1, 0, 0], [0.9, 0.6, 0.2], metrics="g_mean(threshold=0.5)")
+    >>> report = fastrec.evaluate_scores(
+    ...     [1, 0, 0], [0.9, 0.6, 0.2], metrics="g_mean(threshold=0.5)"
+    ... )
     >>> round(report["g_mean(threshold=0.5)"], 12)
     0.707106781187
     """
@@ -316,7 +336,9 @@ def cohen_kappa(
 
     Examples
     --------
-    >>> report = fastrec.evaluate_scores([1, 0, 0, 1], [0.9, 0.6, 0.2, 0.7], metrics="cohen_kappa(threshold=0.5)")
+    >>> report = fastrec.evaluate_scores(
+    ...     [1, 0, 0, 1], [0.9, 0.6, 0.2, 0.7], metrics="cohen_kappa(threshold=0.5)"
+    ... )
     >>> report["cohen_kappa(threshold=0.5)"]
     0.5
     """
@@ -347,7 +369,9 @@ def hamming(
 
     Examples
     --------
-    >>> report = fastrec.evaluate_scores([1, 0, 0, 1], [0.9, 0.6, 0.2, 0.7], metrics="hamming(threshold=0.5)")
+    >>> report = fastrec.evaluate_scores(
+    ...     [1, 0, 0, 1], [0.9, 0.6, 0.2, 0.7], metrics="hamming(threshold=0.5)"
+    ... )
     >>> report["hamming(threshold=0.5)"]
     0.25
     """
@@ -365,7 +389,9 @@ def fallout(
 
     Examples
     --------
-    >>> report = fastrec.evaluate_scores([1, 0, 0], [0.9, 0.6, 0.2], metrics="fallout(threshold=0.5)")
+    >>> report = fastrec.evaluate_scores(
+    ...     [1, 0, 0], [0.9, 0.6, 0.2], metrics="fallout(threshold=0.5)"
+    ... )
     >>> report["fallout(threshold=0.5)"]
     0.5
     """

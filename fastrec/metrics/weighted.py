@@ -52,7 +52,11 @@ def ips(
 
     Examples
     --------
-    >>> shop = {5: {"propensity": 0.5}, 3: {"propensity": 0.8}, 6: {"propensity": 0.2}}
+    >>> shop = {
+    ...     5: {"propensity": 0.5},
+    ...     3: {"propensity": 0.8},
+    ...     6: {"propensity": 0.2},
+    ... }
     >>> lists, truth = [[4, 5, 2], [3, 4, 5], [2, 3], [2]], [[5], [3, 6], [3], []]
     >>> fastrec.evaluate(lists, truth, "ips@2", items=shop)["ips@2"]
     1.2916666666666667
@@ -83,9 +87,15 @@ def snips(
 
     Examples
     --------
-    >>> shop = {5: {"propensity": 0.5}, 3: {"propensity": 0.8}, 6: {"propensity": 0.2}}
+    >>> shop = {
+    ...     5: {"propensity": 0.5},
+    ...     3: {"propensity": 0.8},
+    ...     6: {"propensity": 0.2},
+    ... }
     >>> lists, truth = [[4, 5, 2], [3, 4, 5], [2, 3], [2]], [[5], [3, 6], [3], []]
-    >>> report = fastrec.evaluate(lists, truth, ["snips@2", "snips(clip=0.5)@2"], items=shop)
+    >>> report = fastrec.evaluate(
+    ...     lists, truth, ["snips@2", "snips(clip=0.5)@2"], items=shop
+    ... )
     >>> round(report["snips@2"], 12), round(report["snips(clip=0.5)@2"], 12)
     (0.733333333333, 0.794871794872)
     """

@@ -332,7 +332,9 @@ def calibration_curve(
 
     Examples
     --------
-    >>> found = fastrec.calibration_curve([0, 0, 1, 0, 1, 1], [0.1, 0.2, 0.3, 0.6, 0.7, 0.9], bins=2)
+    >>> found = fastrec.calibration_curve(
+    ...     [0, 0, 1, 0, 1, 1], [0.1, 0.2, 0.3, 0.6, 0.7, 0.9], bins=2
+    ... )
     >>> found
     scores   mean score  mean label         interval      gap  rows
     0 – 0.5      0.2000      0.3333  0.0615 – 0.7923  -0.1333     3

@@ -92,7 +92,9 @@ class Report(Published, ReportValues):
     Examples
     --------
     >>> import fastrec
-    >>> report = fastrec.evaluate([[1, 2, 3], [4, 5, 6]], [[2, 9], [4, 5]], ["precision@2", "hits@2"])
+    >>> report = fastrec.evaluate(
+    ...     [[1, 2, 3], [4, 5, 6]], [[2, 9], [4, 5]], ["precision@2", "hits@2"]
+    ... )
     >>> report
     metric         mean    95 % interval  users
     precision@2  0.7500  0.0000 – 1.0000      2
@@ -116,8 +118,15 @@ class Report(Published, ReportValues):
         `named` has the new names of groupings that stay, whose effects of users are then kept.
 
         >>> import fastrec
-        >>> report = fastrec.evaluate([[1], [2]], [[1], [1]], ["hits"], groups={"plan": [0, 1]})
-        >>> named = {"plan": {("free", "paid")[code]: own for code, own in report.groups["plan"].items()}}
+        >>> report = fastrec.evaluate(
+        ...     [[1], [2]], [[1], [1]], ["hits"], groups={"plan": [0, 1]}
+        ... )
+        >>> named = {
+        ...     "plan": {
+        ...         ("free", "paid")[code]: own
+        ...         for code, own in report.groups["plan"].items()
+        ...     }
+        ... }
         >>> report.with_groups(named).groups["plan"]["free"]["hits"].mean
         1.0
         """
@@ -143,9 +152,18 @@ class Report(Published, ReportValues):
         difference to the mean of all other users, see `GroupEstimate.difference`.
 
         >>> import fastrec
-        >>> report = fastrec.evaluate([[1, 2], [3, 4]], [[1], [9]], ["hits@1"], groups=["new", "old"])
+        >>> report = fastrec.evaluate(
+        ...     [[1, 2], [3, 4]], [[1], [9]], ["hits@1"], groups=["new", "old"]
+        ... )
         >>> for row in report.to_rows():
-        ...     print(row["grouping"], row["group"], row["metric"], row["mean"], row["users"], row["difference"])
+        ...     print(
+        ...         row["grouping"],
+        ...         row["group"],
+        ...         row["metric"],
+        ...         row["mean"],
+        ...         row["users"],
+        ...         row["difference"],
+        ...     )
         None None hits@1 0.5 2 nan
         group new hits@1 1.0 1 1.0
         group old hits@1 0.0 1 -1.0
@@ -176,7 +194,12 @@ class Report(Published, ReportValues):
             If a prefix has other characters, or two custom metrics would get the same name.
 
         >>> import fastrec
-        >>> metrics = ["ndcg@10", "ndcg(gain=exp2, ideal=list)@10", "cg(gain=[0, 1.5])", "mrr"]
+        >>> metrics = [
+        ...     "ndcg@10",
+        ...     "ndcg(gain=exp2, ideal=list)@10",
+        ...     "cg(gain=[0, 1.5])",
+        ...     "mrr",
+        ... ]
         >>> list(fastrec.evaluate([[1, 2]], [[2]], metrics).to_scalars("val/"))
         ['val/ndcg_at_10', 'val/ndcg.gain-exp2.ideal-list_at_10', 'val/cg.gain-0_1.5', 'val/mrr']
         """
@@ -195,8 +218,13 @@ class Report(Published, ReportValues):
         NaN becomes None, an infinity the string "Infinity" or "-Infinity". Group labels become strings.
 
         >>> import fastrec
-        >>> document = fastrec.evaluate([[1, 2, 3]], [[2, 9]], ["precision@2"]).to_dict()
-        >>> {name: document["metrics"]["precision@2"][name] for name in ("mean", "std_error", "users")}
+        >>> document = fastrec.evaluate(
+        ...     [[1, 2, 3]], [[2, 9]], ["precision@2"]
+        ... ).to_dict()
+        >>> {
+        ...     name: document["metrics"]["precision@2"][name]
+        ...     for name in ("mean", "std_error", "users")
+        ... }
         {'mean': 0.5, 'std_error': None, 'users': 1}
         """
         document = {
@@ -242,7 +270,9 @@ class Report(Published, ReportValues):
         The page as a string, or None if it was written to `path`.
 
         >>> import fastrec
-        >>> page = fastrec.evaluate([[1, 2, 3]], [[2, 9]], ["precision@2"]).to_html(title="Spring & summer")
+        >>> page = fastrec.evaluate([[1, 2, 3]], [[2, 9]], ["precision@2"]).to_html(
+        ...     title="Spring & summer"
+        ... )
         >>> page.count("<h1>Spring &amp; summer</h1>")
         1
         """
@@ -258,7 +288,12 @@ class Report(Published, ReportValues):
         and so on if several columns name a user), its labels, and its values, NaN where a metric did not count it.
 
         >>> import fastrec
-        >>> report = fastrec.evaluate({"ann": [1, 2], "bob": [3]}, {"ann": [2], "bob": [4]}, "mrr", per_user=True)
+        >>> report = fastrec.evaluate(
+        ...     {"ann": [1, 2], "bob": [3]},
+        ...     {"ann": [2], "bob": [4]},
+        ...     "mrr",
+        ...     per_user=True,
+        ... )
         >>> report.to_frame("pyarrow", per_user=True).to_pylist()
         [{'user': 'ann', 'mrr': 0.5}, {'user': 'bob', 'mrr': 0.0}]
         """
@@ -354,7 +389,9 @@ class Report(Published, ReportValues):
 
         >>> import fastrec, matplotlib
         >>> matplotlib.use("Agg")
-        >>> ax = fastrec.evaluate([[1, 2, 3], [4, 5, 6]], [[2, 9], [4]], ["recall"], k=[1, 2, 3]).plot()
+        >>> ax = fastrec.evaluate(
+        ...     [[1, 2, 3], [4, 5, 6]], [[2, 9], [4]], ["recall"], k=[1, 2, 3]
+        ... ).plot()
         >>> ax.get_xlabel(), [text.get_text() for text in ax.get_legend().get_texts()]
         ('k', ['recall'])
         """
@@ -501,7 +538,9 @@ def load(path: str | os.PathLike[str]) -> Report:
     Examples
     --------
     >>> import fastrec, pathlib, tempfile
-    >>> report = fastrec.evaluate([[1, 2, 3]], [[2, 9]], ["precision@2"], per_user=True)
+    >>> report = fastrec.evaluate(
+    ...     [[1, 2, 3]], [[2, 9]], ["precision@2"], per_user=True
+    ... )
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     report.save(pathlib.Path(folder, "report.npz"))
     ...     fastrec.load(pathlib.Path(folder, "report.npz")).per_user["precision@2"]

@@ -107,7 +107,9 @@ class ReportValues(Mapping[str, float]):
 
         >>> import fastrec
         >>> recs, truth = [[1, 2, 3], [4, 5, 6]], [[2, 9], []]
-        >>> fastrec.evaluate(recs, truth, ["precision@2"], per_user=True).per_user["precision@2"]
+        >>> fastrec.evaluate(recs, truth, ["precision@2"], per_user=True).per_user[
+        ...     "precision@2"
+        ... ]
         array([0.5, nan])
         """
         if self._per_user is None:
@@ -123,7 +125,9 @@ class ReportValues(Mapping[str, float]):
         """Return the canonical name of a metric, given in any spelling.
 
         >>> import fastrec
-        >>> fastrec.evaluate([[1, 2, 3]], [[2, 9]], ["ndcg@2"]).name_of("ndcg( gain=linear )@2")
+        >>> fastrec.evaluate([[1, 2, 3]], [[2, 9]], ["ndcg@2"]).name_of(
+        ...     "ndcg( gain=linear )@2"
+        ... )
         'ndcg@2'
         """
         wanted = self.estimates[name]
@@ -152,7 +156,9 @@ class ReportValues(Mapping[str, float]):
 
         >>> import fastrec
         >>> recs, truth = [[1, 2, 3], [4, 5, 6]], [[2, 9], [4, 5]]
-        >>> low, high = fastrec.evaluate(recs, truth, ["precision@2"]).interval("precision@2", level=0.8)
+        >>> low, high = fastrec.evaluate(recs, truth, ["precision@2"]).interval(
+        ...     "precision@2", level=0.8
+        ... )
         >>> round(low, 3), round(high, 3)
         (0.0, 1.0)
         """
@@ -179,7 +185,9 @@ class ReportValues(Mapping[str, float]):
 
         >>> import fastrec
         >>> metrics = ["recall@2", "recall(average=pooled)@2"]
-        >>> report = fastrec.evaluate([[1, 2], [3]], [[1], [3, 4]], metrics, per_user=True)
+        >>> report = fastrec.evaluate(
+        ...     [[1, 2], [3]], [[1], [3, 4]], metrics, per_user=True
+        ... )
         >>> [report.is_mean(name) for name in metrics]
         [True, False]
         """
@@ -201,7 +209,9 @@ class ReportValues(Mapping[str, float]):
 
         >>> import fastrec
         >>> recs, truth = [[1, 2], [3, 4], [5, 6]], [[1], [3, 4], [9]]
-        >>> fastrec.evaluate(recs, truth, "recall@1", per_user=True).quantiles([0.25, 0.5])
+        >>> fastrec.evaluate(recs, truth, "recall@1", per_user=True).quantiles(
+        ...     [0.25, 0.5]
+        ... )
         {'recall@1': {0.25: 0.25, 0.5: 0.5}}
         """
         shares = _shares(at)
@@ -219,10 +229,23 @@ class ReportValues(Mapping[str, float]):
         """The groupings of rows, not of users, in `groups`: a user with rows in several segments counts in each.
 
         >>> import fastrec
-        >>> labels, scores, users, devices = [1, 0, 1, 0], [0.9, 0.2, 0.4, 0.6], [1, 1, 2, 2], ["tv", "web", "tv", "tv"]
+        >>> labels, scores, users, devices = (
+        ...     [1, 0, 1, 0],
+        ...     [0.9, 0.2, 0.4, 0.6],
+        ...     [1, 1, 2, 2],
+        ...     ["tv", "web", "tv", "tv"],
+        ... )
         >>> named = {"device": devices}
-        >>> report = fastrec.evaluate_scores(labels, scores, metrics="auc", user_ids=users, row_groups=named)
-        >>> report.row_groupings, {device: own["auc"].mean for device, own in report.groups["device"].items()}
+        >>> report = fastrec.evaluate_scores(
+        ...     labels, scores, metrics="auc", user_ids=users, row_groups=named
+        ... )
+        >>> (
+        ...     report.row_groupings,
+        ...     {
+        ...         device: own["auc"].mean
+        ...         for device, own in report.groups["device"].items()
+        ...     },
+        ... )
         (['device'], {'tv': 0.5, 'web': nan})
         """
         return list(cast(list[str], self.settings.get("row_groupings", [])))

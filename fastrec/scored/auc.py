@@ -177,7 +177,11 @@ def auc_test(labels: Any, scores_a: Any, scores_b: Any) -> AucTest:
     Examples
     --------
     >>> from fastrec import auc_test
-    >>> test = auc_test([0, 0, 0, 1, 1, 1], [0.1, 0.4, 0.2, 0.3, 0.8, 0.9], [0.6, 0.4, 0.2, 0.1, 0.3, 0.7])
+    >>> test = auc_test(
+    ...     [0, 0, 0, 1, 1, 1],
+    ...     [0.1, 0.4, 0.2, 0.3, 0.8, 0.9],
+    ...     [0.6, 0.4, 0.2, 0.1, 0.3, 0.7],
+    ... )
     >>> round(test.difference, 4), round(test.std_error, 4), round(test.p_value, 4)
     (0.4444, 0.2485, 0.0736)
     """

@@ -97,8 +97,15 @@ def multiclass_auc(
 
     Examples
     --------
-    >>> scores = [[0.7, 0.2, 0.1], [0.2, 0.5, 0.3], [0.3, 0.4, 0.3], [0.1, 0.6, 0.3]]
-    >>> fastrec.multiclass_auc(["a", "b", "c", "c"], scores, average="none").round(4).tolist()
+    >>> scores = [
+    ...     [0.7, 0.2, 0.1],
+    ...     [0.2, 0.5, 0.3],
+    ...     [0.3, 0.4, 0.3],
+    ...     [0.1, 0.6, 0.3],
+    ... ]
+    >>> fastrec.multiclass_auc(["a", "b", "c", "c"], scores, average="none").round(
+    ...     4
+    ... ).tolist()
     [1.0, 0.6667, 0.75]
     >>> round(fastrec.multiclass_auc(["a", "b", "c", "c"], scores, scheme="ovo"), 4)
     0.8333
@@ -172,7 +179,12 @@ def multiclass_log_loss(labels: Any, scores: Any, *, classes: Any = None, sample
     Examples
     --------
     >>> scores = [[0.5, 0.25, 0.25], [0.1, 0.1, 0.8]]
-    >>> round(fastrec.multiclass_log_loss(["a", "c"], scores, classes=["a", "b", "c"]), 12)
+    >>> round(
+    ...     fastrec.multiclass_log_loss(
+    ...         ["a", "c"], scores, classes=["a", "b", "c"]
+    ...     ),
+    ...     12,
+    ... )
     0.458145365937
     """
     rows = _read(labels, scores, classes, sample_weight, 1)

@@ -62,7 +62,9 @@ class ClassCounts:
 
     Examples
     --------
-    >>> fastrec.count_classes(["cat", "cat", "dog", "eel"], ["cat", "dog", "dog", "dog"])
+    >>> fastrec.count_classes(
+    ...     ["cat", "cat", "dog", "eel"], ["cat", "dog", "dog", "dog"]
+    ... )
     class     precision  recall      f1  support
     cat          1.0000  0.5000  0.6667        2
     dog          0.3333  1.0000  0.5000        1

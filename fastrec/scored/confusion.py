@@ -178,7 +178,9 @@ def confusion_matrix(
 
     Examples
     --------
-    >>> table = fastrec.confusion_matrix([1, 0, 1, 0], [0.9, 0.8, 0.4, 0.1], [0.5, 0.25], indptr=[0, 2, 4])
+    >>> table = fastrec.confusion_matrix(
+    ...     [1, 0, 1, 0], [0.9, 0.8, 0.4, 0.1], [0.5, 0.25], indptr=[0, 2, 4]
+    ... )
     >>> table.tp.tolist()
     [[1, 1], [0, 1]]
     >>> table.recall().tolist()

@@ -222,7 +222,9 @@ def roc_curve(labels: Any, scores: Any, *, sample_weight: Any = None, thin: bool
     Examples
     --------
     >>> from fastrec.scored.curves import roc_curve
-    >>> fpr, tpr, thresholds = curve = roc_curve([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
+    >>> fpr, tpr, thresholds = curve = roc_curve(
+    ...     [0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8]
+    ... )
     >>> fpr.tolist(), tpr.tolist(), thresholds.tolist()
     ([0.0, 0.0, 0.5, 0.5, 1.0], [0.0, 0.5, 0.5, 1.0, 1.0], [inf, 0.8, 0.4, 0.35, 0.1])
     >>> curve.area
@@ -280,7 +282,9 @@ def pr_curve(labels: Any, scores: Any, *, sample_weight: Any = None, thin: bool 
     Examples
     --------
     >>> from fastrec.scored.curves import pr_curve
-    >>> precision, recall, thresholds = curve = pr_curve([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
+    >>> precision, recall, thresholds = curve = pr_curve(
+    ...     [0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8]
+    ... )
     >>> precision.round(3).tolist(), recall.tolist(), thresholds.tolist()
     ([0.5, 0.667, 0.5, 1.0, 1.0], [1.0, 1.0, 0.5, 0.5, 0.0], [0.1, 0.35, 0.4, 0.8])
     >>> round(curve.area, 4)

@@ -6,6 +6,7 @@ import base64
 import functools
 import hashlib
 import html
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from importlib import resources
 from typing import Any
@@ -175,4 +176,4 @@ def _cell(cell: Cell) -> str:
     if isinstance(cell, Brief):
         return f"{escaped(cell.short)}<i>{escaped(cell.rest)}</i>"
     # long names wrap behind "_" before they wrap anywhere
-    return escaped(text_of(cell)).replace("_", "_<wbr>") + (cell.svg if isinstance(cell, Drawn) else "")
+    return re.sub("[_(=]", r"\g<0><wbr>", escaped(text_of(cell))) + (cell.svg if isinstance(cell, Drawn) else "")

@@ -64,7 +64,9 @@ class Shown(ABC):
         by segment, where * marks significant rows, and an explanation of definitions, numbers and users.
 
         >>> import fastrec
-        >>> print(fastrec.evaluate([[1, 2], [3, 4]], [[1], [9]], ["hits@1"]).to_markdown())
+        >>> print(
+        ...     fastrec.evaluate([[1, 2], [3, 4]], [[1], [9]], ["hits@1"]).to_markdown()
+        ... )
         | metric | mean | 95 % interval | users |
         | --- | ---: | ---: | ---: |
         | hits@1 | 0.5000 | 0.0000 – 6.8531 | 2 |

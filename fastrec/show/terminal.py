@@ -91,7 +91,12 @@ def fit(
     wide, a table with optional columns becomes a block of lines per row, with all columns. A table without them becomes
     several tables that all begin with the labels, or blocks if labels and a number do not fit side by side.
 
-    >>> for line in fit(["metric", "mean", "users"], [["mrr", "0.5000", "1,200"]], 20, optional=[2]).lines:
+    >>> for line in fit(
+    ...     ["metric", "mean", "users"],
+    ...     [["mrr", "0.5000", "1,200"]],
+    ...     20,
+    ...     optional=[2],
+    ... ).lines:
     ...     print(line)
     metric     mean
     ───────────────

@@ -99,7 +99,9 @@ def evaluate(
 
     Examples
     --------
-    >>> report = fastrec.spark.evaluate(recs, truth, ["ndcg@10", "recall@20"], by="plan")  # doctest: +SKIP
+    >>> report = fastrec.spark.evaluate(
+    ...     recs, truth, ["ndcg@10", "recall@20"], by="plan"
+    ... )  # doctest: +SKIP
     >>> report["ndcg@10"]  # doctest: +SKIP
     0.3214
     """
@@ -154,7 +156,9 @@ def evaluate_scores(
 
     Examples
     --------
-    >>> report = fastrec.spark.evaluate_scores(log, ["auc", "gauc"], label="clicked")  # doctest: +SKIP
+    >>> report = fastrec.spark.evaluate_scores(
+    ...     log, ["auc", "gauc"], label="clicked"
+    ... )  # doctest: +SKIP
     >>> report["auc"]  # doctest: +SKIP
     0.7421
     """

@@ -64,9 +64,15 @@ def evaluate_files(
 
     Examples
     --------
-    >>> recs.write.bucketBy(64, "user_id").saveAsTable("recs", path="/logs/recs")  # doctest: +SKIP
-    >>> truth.write.bucketBy(64, "user_id").saveAsTable("truth", path="/logs/truth")  # doctest: +SKIP
-    >>> fastrec.spark.evaluate_files("/logs/recs", "/logs/truth", "ndcg@10")["ndcg@10"]  # doctest: +SKIP
+    >>> recs.write.bucketBy(64, "user_id").saveAsTable(
+    ...     "recs", path="/logs/recs"
+    ... )  # doctest: +SKIP
+    >>> truth.write.bucketBy(64, "user_id").saveAsTable(
+    ...     "truth", path="/logs/truth"
+    ... )  # doctest: +SKIP
+    >>> fastrec.spark.evaluate_files("/logs/recs", "/logs/truth", "ndcg@10")[
+    ...     "ndcg@10"
+    ... ]  # doctest: +SKIP
     0.3214
     """
     n_partitions = check_partitions(given["n_partitions"])

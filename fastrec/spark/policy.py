@@ -71,7 +71,9 @@ def policy_value(
 
     Examples
     --------
-    >>> fastrec.spark.policy_value(log, estimator="rips", rank="position").value  # doctest: +SKIP
+    >>> fastrec.spark.policy_value(
+    ...     log, estimator="rips", rank="position"
+    ... ).value  # doctest: +SKIP
     0.3214
     """
     predictions = given["predictions"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from html import escape, unescape
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,10 @@ from website.mathematics import with_mathml  # noqa: E402
 PICTURE = re.compile(r"^<!-- (?:chart|drawing): ([a-z-]+) -->$", re.MULTILINE)
 FENCE = re.compile(r"^( *)```.*?^\1```$", re.MULTILINE | re.DOTALL)
 NAME = re.compile(r"(?<!\[)`(fastrec\.[A-Za-z_]+)(\([^`]*\))?`(?!\])")
+BLOCK = re.compile(r'<div class="([^"]*)highlight">(.*?)</div>', re.DOTALL)
+BLOCKS = re.compile(r"(<pre.*?</pre>)", re.DOTALL)
+WORDS = re.compile(r"<(code|h1)\b[^>]*>.*?</\1>", re.DOTALL)
+JOINT = re.compile(r"(?:[./=(_]|::)(?=\w)(?![^<]*>)")  # after it, a name may go on in the next line
 PICTURES = speed.CHARTS | drawings.DRAWINGS
 
 
@@ -80,5 +85,17 @@ def linked(text: str, links: dict[str, str]) -> str:
 
 
 def on_page_content(html: str, **_: Any) -> str:
-    """Draw formulas."""
-    return with_mathml(html)
+    """Draw formulas, let names break between their words only, and have copied sessions run."""
+    html = BLOCK.sub(copied, html)
+    parts = BLOCKS.split(html)
+    parts[::2] = [WORDS.sub(lambda match: JOINT.sub(r"\g<0><wbr>", match.group()), part) for part in parts[::2]]
+    return with_mathml("".join(parts))
+
+
+def copied(match: re.Match[str]) -> str:
+    """Return a block whose copy button copies what runs: a session of Python without prompts and outputs."""
+    lines = unescape(re.sub("<[^>]*>", "", match[2])).splitlines()
+    if not any(line.startswith(">>> ") for line in lines):
+        return match.group()
+    code = "\n".join(line[4:] for line in lines if line[:4].strip() in (">>>", "..."))
+    return f'<div class="{match[1]}highlight" data-copy="{escape(code)}">{match[2]}</div>'

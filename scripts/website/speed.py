@@ -18,13 +18,18 @@ from bench.report import ENGINE_RESULTS, SPARK_RESULTS, check_results, table, ta
 from bench.run import RESULTS, ROUTE
 
 LARGE = "10M rows"
-OTHERS = {  # row of the results, a time of another tool / that of fastrec -> words for its bar
-    "100k users x 100 items, 30 values: hand-written Polars / fastrec": "30 list metrics: Polars by hand",
-    "gauc, 1M users x 100 rows: Polars rank over users / fastrec (at least 80 promised)": "GAUC: Polars by hand",
-    "gauc, 1M users x 100 rows: scikit-learn in a loop / fastrec (at least 8000 promised)": "GAUC: scikit-learn, loop",
+OTHERS = {  # tool of the results -> words for its bar
+    "fastrec": "fastrec",
+    "recbole": "RecBole",
+    "pytrec-eval-terrier": "trec_eval (pytrec_eval)",
+    "rectools": "RecTools",
+    "ranx": "ranx",
+    "duckdb": "a query for DuckDB, written by hand",
+    "polars": "a query for Polars, written by hand",
 }
+OTHERS_USERS = 1_000_000
 PICTURE = "docs/assets/speed.svg"
-OTHERS_TITLE = "Time for the same numbers, in multiples of fastrec's time (logarithmic scale)"
+OTHERS_TITLE = "Seconds for 6 metrics at 5 cut-offs of 1M lists of 100 items (logarithmic scale)"
 STYLE = (
     "<style>text{font:13px sans-serif;fill:#24292f}.bar{fill:#3f51b5}"
     "@media(prefers-color-scheme:dark){text{fill:#e6edf3}.bar{fill:#7986cb}}</style>"
@@ -65,16 +70,24 @@ def bars(title: str, rows: Sequence[tuple[str, float, str]]) -> str:
     return f"<figure>{drawn(title, rows)}<figcaption>{html.escape(title)}</figcaption></figure>"
 
 
+def time_of(tool: str) -> tuple[float, str]:
+    """Return the seconds of a tool from flat arrays to values, and in words; ~ if they follow from fewer users."""
+    (row,) = (row for row in field()["rows"] if (row["tool"], row["users"]) == (tool, OTHERS_USERS))
+    seconds = float(row["prepared"] + row["evaluated"])
+    words = f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.2g} s"
+    return seconds, f"~ {words}" if row["extrapolated"] else words
+
+
 def others() -> list[tuple[str, float, str]]:
-    """Return the times of other tools, in multiples of fastrec's."""
-    found = {row["name"]: row["value"] for row in results()["rows"]}
-    return [("fastrec", 1.0, "1 ×"), *((words, found[name], f"{found[name]:,.0f} ×") for name, words in OTHERS.items())]
+    """Return the times of fastrec and of other tools: name, multiple of fastrec's time, seconds in words."""
+    least, _ = time_of("fastrec")
+    found = [(name, *time_of(tool)) for tool, name in OTHERS.items()]
+    return [(name, max(seconds / least, 1.0), words) for name, seconds, words in found]
 
 
 def link_of_others() -> str:
     """Return the Markdown that shows the picture of other tools, with its content in words."""
-    _, least, *_, most = (words.removesuffix(" ×") for *_, words in others())
-    text = f"How many times as long other tools take for the same numbers: between {least} and {most} times"
+    text = f"{OTHERS_TITLE.partition(' (')[0]}: {', '.join(f'{name} {words}' for name, _, words in others())}"
     return f"![{text}]({PICTURE})"
 
 

@@ -172,7 +172,7 @@ def test_what_is_near_nothing_gets_some_names_and_where_the_others_are() -> None
     known = fastrec.catalogue()
     names = {metric["name"] for metric in known}
     with pytest.raises(
-        fastrec.MetricError, match=rf"hits, .*… \({len(names)} in all: fastrec.catalogue\(\)\)$"
+        fastrec.MetricError, match=rf"hits, .*… \({len(names)} of them: fastrec.catalogue\(\)\)$"
     ) as found:
         parse("xyzzy")
     shown = str(found.value).partition("known: ")[2].partition(", …")[0].split(", ")

@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import json
 import os
 import re
 import shlex
@@ -25,6 +26,7 @@ DATA = os.environ.get("FASTREC_TEST_DATA")
 MOVIELENS, SPARK, CI = DOCS / "start/movielens.md", DOCS / "guides/spark.md", DOCS / "guides/ci.md"
 MADE = ("reference", "examples")  # folders of docs/ with pages that exist only on the site
 NUMBER = re.compile(r"-?\d[\d,]*\.?\d*(?:e-?\d+)?")
+LONGEST = 84  # line of code that a column of the site shows
 
 
 def test_every_program_is_a_doctest_or_run_by_a_test():
@@ -249,6 +251,26 @@ def test_notebooks_become_pages_with_their_outputs():
     pictures = re.findall(r"\]\((05_beyond_accuracy_\d+\.png)\)", page)
     assert pictures and all(pages[f"notebooks/{name}"].startswith(b"\x89PNG") for name in pictures)
     assert "```text\n" in page
+
+
+def lines_of_python():
+    """Yield a file and a line of Python, with its prompt, that the site shows of it; outputs are no such lines."""
+    for page in PAGES:
+        for line in map(str.strip, page.read_text(encoding="utf-8").splitlines()):
+            if line.startswith((">>> ", "... ")):
+                yield page.name, line
+        for code in programs(page):
+            yield from ((page.name, line) for line in code.splitlines())
+    for path in notebooks.NOTEBOOKS.glob("*.ipynb"):
+        for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+            if cell["cell_type"] == "code":
+                yield from ((path.name, line) for line in "".join(cell["source"]).splitlines())
+
+
+def test_lines_of_python_fit_into_a_column():
+    lines = list(lines_of_python())
+    assert {"README.md", "movielens.md", "08_rows_of_users.ipynb"} <= {name for name, _ in lines}
+    assert [found for found in lines if len(found[1]) > LONGEST] == []
 
 
 def asked(pattern):

@@ -55,6 +55,14 @@ def test_the_notes_on_gauc_name_metrics_and_arguments_that_exist():
     assert found == pytest.approx(sum(AUC_OF_USERS) / 3, abs=1e-12)
 
 
+def test_the_number_of_tests_is_current(request):
+    collected = request.session.testscollected
+    if collected < 10_000:
+        pytest.skip("only a part of the tests runs")
+    stated = re.search(r"runs about ([\d,]+) tests", (ROOT / "README.md").read_text(encoding="utf-8"))
+    assert abs(collected / int(stated[1].replace(",", "")) - 1) < 0.1
+
+
 TOOLS = "RecTools LensKit Elliot RePlay recommenders RecBole Evidently WarpRec recmetrics rexmex RecPack RankSys LibRec"
 TOOLS += " ClayRS FairRankTune rsdiv"
 

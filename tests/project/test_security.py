@@ -111,7 +111,7 @@ def test_every_place_of_a_page_is_escaped() -> None:
     """Return titles, heads, cells, notes, lines, links, pictures and attributes with characters that end them."""
     ends = "\"' onload=alert(1) </title></style></svg>--><!--"
     plain = "plain words " * 12
-    found, wanted = (Tags(page_of(text).replace("_<wbr>", "_")) for text in (HOSTILE + ends, plain))
+    found, wanted = (Tags(page_of(text).replace("<wbr>", "")) for text in (HOSTILE + ends, plain))
     assert found.tags == wanted.tags
     assert [name for name, _ in found.attributes] == [name for name, _ in wanted.attributes]
     shown = (HOSTILE + ends).replace("\ud800", "\\ud800").replace("\x1b", "\\x1b")

@@ -1,10 +1,12 @@
 """The built site: links, search and looks. It needs the extra `docs`, and for its looks Chromium."""
 
 import os
+import re
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -107,6 +109,21 @@ def test_pages_fit_and_load_nothing_from_elsewhere(show, page: str, width: int, 
     assert [url for url in browser.requests() if not url.startswith(("file:", "data:"))] == []
     ground, ink = browser.run(GROUND)
     assert (ground > ink) == (scheme == "light")
+
+
+@needs_browser
+def test_no_word_breaks_on_a_small_screen(site: Path, show) -> None:
+    pages = [str(path.relative_to(site)) for path in site.rglob("*.html") if path.name != "404.html"]
+    broken = {page: show(page, width=375).broken_words() for page in pages}
+    assert {page: words for page, words in broken.items() if words} == {}
+
+
+def test_what_a_copy_button_copies_runs(site: Path) -> None:
+    """A session of Python is copied without prompts and outputs."""
+    page = (site / "guides/extending.html").read_text(encoding="utf-8")
+    blocks = [unescape(block) for block in re.findall(r'data-copy="([^"]*)"', page)]
+    assert len(blocks) == page.count('class="language-pycon highlight"') >= 4
+    exec("\n".join(blocks), {})
 
 
 @needs_browser

@@ -94,6 +94,11 @@ def test_pages_are_shown_without_errors_in_any_window(show, name, width, scheme)
     assert abs(ground - ink) > 450  # of 765: easy to read
 
 
+@pytest.mark.parametrize("name", [name for name in PAGES if "hostile" not in name])
+def test_no_word_breaks_on_a_small_screen(show, name) -> None:
+    assert show(PAGES[name](), width=375).broken_words() == []
+
+
 SHARED = """
 [...document.querySelectorAll("svg")].map(svg => {
   const frame = svg.getBoundingClientRect(), names = [...svg.querySelectorAll(".name")];

@@ -24,6 +24,23 @@ OPTIONS = [
 # The browser reads commands from descriptor 3 and writes answers to 4.
 START = 'exec "$@" 3<&"$TO_BROWSER" 4>&"$FROM_BROWSER"'
 
+BROKEN_WORDS = r"""
+(() => {
+  const found = [], walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  const range = document.createRange();
+  for (let node; (node = walker.nextNode());) {
+    if (!node.parentElement.checkVisibility() || node.parentElement.closest(".md-search, svg")) continue;
+    for (const word of node.data.matchAll(/[A-Za-z0-9]{2,}/g)) {
+      range.setStart(node, word.index);
+      range.setEnd(node, word.index + word[0].length);
+      const tops = new Set([...range.getClientRects()].filter(box => box.width).map(box => Math.round(box.top)));
+      if (tops.size > 1) found.push(`${word[0]} in ${node.data}`);
+    }
+  }
+  return found;
+})()
+"""
+
 
 class Browser:
     """Browser with one tab."""
@@ -95,6 +112,11 @@ class Browser:
         answer = self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
+
+    def broken_words(self) -> list[str]:
+        """Return the words that are shown on two lines, and their text."""
+        found: list[str] = self.run(BROKEN_WORDS)
+        return found
 
     def complaints(self) -> list[str]:
         """Return errors and warnings of the page and of the browser about it."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fastrec.inputs.arrays import FlatSide
-from fastrec.inputs.findings.evidence import FEW_LISTS, NEARLY_ALL, Evidence
+from fastrec.inputs.findings.evidence import FEW_LISTS, Evidence
 
 __all__ = [
     "evidence_of_gains",
@@ -18,7 +18,8 @@ __all__ = [
 ]
 
 Array = np.ndarray[Any, Any]
-SAMPLE = 1000  # lists to look at first: most inputs show nothing there, and then no more are read
+FIRST = 64  # lists to look at before all others
+SAMPLE = 1000  # lists or scores to look at first: most inputs show nothing there, and then no more are read
 GRADES = 10  # distinct whole numbers, at most, that look like grades
 RARE = 30  # bits: a chance of 1 to 2^30 that an item stands at the ends of lists alone
 STEP = 4  # parts of 1 that gains have: grades in halves and quarters are usual
@@ -28,16 +29,19 @@ def evidence_of_scores(recs: FlatSide) -> Iterator[Evidence]:
     """Yield evidence that the scores of lists of two or more, in the order of rows, are ranks, or one number."""
     if recs.extra is None or len(several := np.flatnonzero(np.diff(recs.indptr) > 1)) < FEW_LISTS:
         return
-    scores, first = np.asarray(recs.extra), _rows_of(recs.indptr, several[:SAMPLE])
-    counted = _count_ranks(scores, recs.indptr, several[:SAMPLE])
-    if counted >= NEARLY_ALL * min(SAMPLE, len(several)) and len(several) > SAMPLE:
-        counted = _count_ranks(scores, recs.indptr, several)
+    scores, counted = np.asarray(recs.extra), 0
+    for some in (several[:FIRST], several):
+        counted = _count_ranks(scores, recs.indptr, some)
+        if 2 * counted < len(some):
+            break
     yield Evidence("ranks_as_scores", counted, len(several))
-    values, counts = np.unique(scores[first], return_counts=True)
-    top, share = values[counts.argmax()], counts.max() / len(first)
-    rows = scores[_rows_of(recs.indptr, several)] if share >= NEARLY_ALL else scores
-    n_rows = int(np.diff(recs.indptr)[several].sum())
-    yield Evidence("constant_scores", int((rows == top).sum()) if share >= NEARLY_ALL else 0, n_rows, (), f"{top:g}")
+    first = scores[_rows_of(recs.indptr, several[:FIRST])[:SAMPLE]]
+    values, counts = np.unique(first, return_counts=True)
+    top, count = values[counts.argmax()], 0
+    alone = recs.indptr[:-1][np.diff(recs.indptr) == 1]
+    if 2 * counts.max() >= len(first):
+        count = int((scores == top).sum()) - int((scores[alone] == top).sum())
+    yield Evidence("constant_scores", count, len(scores) - len(alone), (), f"{top:g}")
 
 
 def _rows_of(indptr: Array, users: Array) -> Array:
@@ -82,13 +86,14 @@ def evidence_of_padding(recs: FlatSide, name_of: Callable[[int], str]) -> Iterat
     rows = recs.items.reshape(-1, length)
     items, counts = np.unique(rows[:SAMPLE, -1], return_counts=True)
     filler = items[counts.argmax()]
-    for part in (rows[:SAMPLE], rows):
+    for part in (rows[:FIRST], rows):
         fills = part == filler
-        at_ends = np.logical_and.accumulate(fills[:, ::-1], axis=1)
-        ending, longest = int(at_ends[:, 0].sum()), int(at_ends.sum(axis=1).max())
-        is_rare = ending * np.log2(length) >= RARE and 2 * ending <= len(part)
-        if at_ends.sum() < fills.sum() or ending == len(part) or not (longest > 1 or is_rare):
+        if (fills[:, :-1] > fills[:, 1:]).any():
             return
+        ending, longest = int(fills[:, -1].sum()), int(fills.sum(axis=1).max())
+    is_rare = ending * np.log2(length) >= RARE and 2 * ending <= len(rows)
+    if ending == len(rows) or not (longest > 1 or is_rare):
+        return
     if (np.diff(recs.indptr) == length).all():
         yield Evidence("padding", ending, len(rows), (), name_of(int(filler)))
 
