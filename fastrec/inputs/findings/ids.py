@@ -16,7 +16,7 @@ from fastrec.inputs.ids import spell
 __all__ = ["evidence_of_cells", "evidence_of_ids"]
 
 Array = np.ndarray[Any, Any]
-SAMPLE, OTHERS = 1000, 10_000  # ids of the truth and of the lists to look at
+FEWEST, MOST, ROWS_PER_ID = 2_000, 12_000, 100  # ids to look at: so many, and one in so many rows
 ENOUGH = 0.9  # share of ids with one core that have the same affix
 WITH_AFFIXES = re.compile(r"(\D*)(\d|\d.*\d)(\D*)", re.DOTALL)
 SEPARATORS = re.compile(r"[\s,|;+]+")
@@ -43,17 +43,22 @@ CHANGES: tuple[tuple[str, Callable[[str], str]], ...] = (
     ("the codes of URLs", unquote),
     ("the spelling of numbers", _number),
 )
+# what a change may have an effect on in lines of ASCII, besides letters in upper case
+CHANGED = re.compile(r"^[ '\"+]|^-?0|^-?[\d.]+[eE.]|[ '\"]$|\.0+$|%|[^\S\n ]", re.MULTILINE)
 
 
-def evidence_of_ids(role: str, strings: Sequence[str] | Array, truth: Array, recs: Array) -> Iterator[Evidence]:
-    """Yield evidence of ids that differ in spelling alone.
+def evidence_of_ids(
+    role: str, strings: Sequence[str] | Array, truth: Array, recs: Array, n_rows: int
+) -> Iterator[Evidence]:
+    """Yield evidence of ids that differ in spelling alone, among ids of which the number follows that of all rows.
 
     `truth` and `recs` are masks over the distinct `strings` of both sides.
     """
     n, unmatched, others = int(truth.sum()), np.flatnonzero(truth & ~recs), np.flatnonzero(recs & ~truth)
     if not (len(unmatched) and len(others)):
         return
-    ours, theirs = _sample(strings, unmatched, SAMPLE), _sample(strings, others, OTHERS)
+    size = to_look_at(n_rows)
+    ours, theirs = _sample(strings, unmatched, size // 4), _sample(strings, others, size)
     least = 2 if n > len(unmatched) else 1  # a single one says little if others match
     found = _respelled(ours, theirs) or _with_affixes(ours, theirs)
     if found is not None and len(found[1]) >= least:
@@ -61,6 +66,11 @@ def evidence_of_ids(role: str, strings: Sequence[str] | Array, truth: Array, rec
         examples = tuple(sorted(f"{other!r} in recs, {own!r} in truth" for own, other in pairs)[:1])
         count = max(1, len(pairs) * len(unmatched) // len(ours))
         yield Evidence("ids_differ", count, n, examples, f"{role} ids differ in {difference}")
+
+
+def to_look_at(n_rows: int) -> int:
+    """Return how many ids to look at: their cost is a small part of that of evaluating so many rows."""
+    return min(max(n_rows // ROWS_PER_ID, FEWEST), MOST)
 
 
 def _sample(strings: Sequence[str] | Array, codes: Array, size: int) -> list[str]:
@@ -77,7 +87,7 @@ def _respelled(ours: list[str], theirs: list[str]) -> tuple[str, list[tuple[str,
             text = change(text)
         return text
 
-    if {*map(fold, ours)}.isdisjoint(map(fold, theirs)):
+    if _are_plain([*ours, *theirs]) or {*map(fold, ours)}.isdisjoint(map(fold, theirs)):
         return None
     found = []
     for difference, change in (*CHANGES, ("several of case, spaces, zeros, quotes and codes", fold)):
@@ -86,8 +96,26 @@ def _respelled(ours: list[str], theirs: list[str]) -> tuple[str, list[tuple[str,
     return max(found, key=lambda pair: len(pair[1]))
 
 
+def _are_plain(ids: list[str]) -> bool:
+    """Return whether no change has an effect on any of these ids, without a look at each."""
+    lines = "\n".join(ids)
+    if not lines.isascii() or lines != lines.lower() or lines.count("\n") >= len(ids):
+        return False
+    return CHANGED.search(lines) is None
+
+
+def _have_one_form(ids: list[str]) -> bool:
+    """Return whether all ids are one prefix, which may be empty, and digits."""
+    prefix = ids[0].rstrip("0123456789")
+    if not (min(ids).startswith(prefix) and max(ids).startswith(prefix)):
+        return False
+    return "".join(text[len(prefix) :] for text in ids).isdigit()
+
+
 def _with_affixes(ours: list[str], theirs: list[str]) -> tuple[str, list[tuple[str, str]]] | None:
     """Return that ids have one prefix or suffix on one side alone, and the pairs of ids that are equal but for it."""
+    if _have_one_form([*ours, *theirs]):
+        return None
     cores: dict[str, list[tuple[str, str, str]]] = {}
     for other in theirs:
         if (parts := WITH_AFFIXES.fullmatch(other)) is not None:
@@ -109,10 +137,12 @@ def _with_affixes(ours: list[str], theirs: list[str]) -> tuple[str, list[tuple[s
     )
 
 
-def evidence_of_cells(name: str, strings: Sequence[str], cells: Array, known: Array) -> Iterator[Evidence]:
+def evidence_of_cells(name: str, strings: Sequence[str], cells: Array, known: Array, n_rows: int) -> Iterator[Evidence]:
     """Yield evidence of cells that hold several ids; `cells` and `known` are masks, the second of the other side's."""
     alone = np.flatnonzero(cells & ~known)
-    texts = _sample(strings, alone, OTHERS) if len(alone) else []
+    texts = _sample(strings, alone, to_look_at(n_rows)) if len(alone) else []
+    if SEPARATORS.search("".join(texts)) is None:
+        return
     split = [text for text in texts if len(SEPARATORS.split(text.strip())) > 1]
     if not split:
         return

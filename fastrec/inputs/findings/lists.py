@@ -29,18 +29,19 @@ def evidence_of_lists(
 
     `users` are their ids, `strings` those that the items encode, and `name_of` names an item in a message.
     """
+    n_rows = len(recs.items) + len(truth.items)
     yield from evidence_of_scores(recs)
     yield from evidence_of_padding(recs, name_of)
     yield from evidence_of_gains(recs, truth)
     if users is not None and users.dtype.kind == "U":
         having, listed = (np.diff(own.indptr) > 0 for own in (truth, recs))
-        yield from evidence_of_ids("user", users, having, listed)
+        yield from evidence_of_ids("user", users, having, listed, n_rows)
     if strings is None or not len(strings) or not isinstance(strings[0], str):
         return
     in_recs, in_truth = np.zeros((2, len(strings)), bool)
     in_recs[recs.items] = in_truth[truth.items] = True
-    yield from evidence_of_ids("item", strings, in_truth, in_recs)
+    yield from evidence_of_ids("item", strings, in_truth, in_recs, n_rows)
     if longest_row(recs.indptr) == 1:
-        yield from evidence_of_cells("recs", strings, in_recs, in_truth)
+        yield from evidence_of_cells("recs", strings, in_recs, in_truth, n_rows)
     if longest_row(truth.indptr) == 1:
-        yield from evidence_of_cells("truth", strings, in_truth, in_recs)
+        yield from evidence_of_cells("truth", strings, in_truth, in_recs, n_rows)
