@@ -413,7 +413,8 @@ def _order(items: Array, ranks: Array, rows: _FrameRows, where: str, users: _Fra
         who = users.spell(rows.grouping.ids[user : user + 1]).tolist()[0]
         own = slice(*rows.grouping.indptr[user : user + 2])
         there = rows.grouping.take(items)[own][rows.grouping.take(ranks)[own] == rank]
-        advice = "to order by scores, with ties, name the score column"
+        advice = "if a user has several lists, name what tells them apart as well: user=['user_id', 'date']; "
+        advice += "to order by scores, with ties, name the score column"
         if (there == there[0]).all():
             advice = "each time with the same item: drop the repeated row"
         raise InputError(where, f" holds a rank twice for one user: user {who!r}, rank {rank}; {advice}")

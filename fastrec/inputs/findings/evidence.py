@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 from fastrec.checks import counted
 from fastrec.exceptions import Argument, Text
 
-__all__ = ["Evidence", "Finding", "Notices", "add_evidence", "findings_of"]
+__all__ = ["MAX_EXAMPLES", "Evidence", "Finding", "Notices", "add_evidence", "findings_of"]
 
 MAX_EXAMPLES = 3
 NEARLY_ALL, MOST = 0.99, 0.5
@@ -77,19 +77,19 @@ def findings_of(evidence: Iterable[Evidence]) -> list[Finding]:
 
 def _of_ids(one: Evidence) -> str:
     ids = f"{one.count:,} of the {one.total:,} ids of the truth match no list for this: spell them alike"
-    return f"{one.detail}: {', '.join(one.examples)}; {ids}"
+    return f"{one.detail}: {one.examples[0]}; {ids}"
 
 
 def _of_cells(one: Evidence) -> str:
     return (
-        f"cells of {one.detail} hold several items: {', '.join(one.examples)}; {counted(one.count, 'cell')} of this "
+        f"cells of {one.detail} hold several items: {one.examples[0]}; {counted(one.count, 'cell')} of this "
         "kind: split them, so that each row has one item"
     )
 
 
 def _of_unreachable(one: Evidence) -> str:
     rows = f" removes {one.count:,} of the {one.total:,} relevant rows of the truth from every list"
-    best = f": no list can have more than {1 - one.count / one.total:.1%} of them"
+    best = f": no list can have more than {1 - one.count / one.total:.1%} of them; e.g. {one.examples[0]}"
     return Text(Argument("exclude"), rows, best)
 
 

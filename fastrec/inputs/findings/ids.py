@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 import numpy as np
 
-from fastrec.inputs.findings.evidence import Evidence
+from fastrec.inputs.findings.evidence import MAX_EXAMPLES, Evidence
 from fastrec.inputs.ids import spell
 
 __all__ = ["evidence_of_cells", "evidence_of_ids"]
@@ -63,7 +63,7 @@ def evidence_of_ids(
     found = _respelled(ours, theirs) or _with_affixes(ours, theirs)
     if found is not None and len(found[1]) >= least:
         difference, pairs = found
-        examples = tuple(sorted(f"{other!r} in recs, {own!r} in truth" for own, other in pairs)[:1])
+        examples = tuple(sorted(f"{other!r} in recs, {own!r} in truth" for own, other in pairs)[:MAX_EXAMPLES])
         count = max(1, len(pairs) * len(unmatched) // len(ours))
         yield Evidence("ids_differ", count, n, examples, f"{role} ids differ in {difference}")
 
@@ -149,5 +149,5 @@ def evidence_of_cells(name: str, strings: Sequence[str], cells: Array, known: Ar
     ids = {*spell(strings, np.flatnonzero(known))}
     several = [text for text in split if not ids.isdisjoint(SEPARATORS.split(text.strip()))]
     if several:
-        examples = tuple(sorted(map(repr, several))[:1])
+        examples = tuple(sorted(map(repr, several))[:MAX_EXAMPLES])
         yield Evidence("several_ids", len(several), len(texts), examples, name)
