@@ -12,7 +12,7 @@ import numpy as np
 
 from fastrec._version import __version__
 from fastrec.arguments.groups import MinGain
-from fastrec.checks import check_flag, with_article
+from fastrec.checks import check_flag, some_names, with_article
 from fastrec.evaluation.accumulators import SCORE_COUNTS, GroupKey, find_accumulator
 from fastrec.evaluation.engine import Outcome
 from fastrec.evaluation.state import GroupSums, State
@@ -206,21 +206,24 @@ class BaseEvaluator(Shared, ABC):
         Kernels derive some sides from others, as lists from scored rows. Providers and accumulators cannot read these.
         """
         plan = self._plan(weighted=False)
-        missing: dict[tuple[str, ...], str] = {}
+        missing: dict[tuple[str, ...], list[str]] = {}
         for value in plan.values:
             text = value.call.text
             others = plan.filled[text] | (find_accumulator(value.over.accumulator).sides if value.over else frozenset())
             lacking = (plan.reads[text] - known - derived) | (others - known - {"users"})
             if lacking & derived:
                 raise MetricError(f"{text} reads more of lists than scored rows tell: fastrec.evaluate takes lists")
-            if lacking:
-                missing.setdefault(DERIVED.get(min(lacking), (min(lacking),)), text)
+            for side in sorted(lacking):
+                missing.setdefault(DERIVED.get(side, (side,)), []).append(text)
         if missing:
             needs = (
-                Text(text, " needs ", joined((Text(Argument(name, (...,))) for name in names), " or "))
-                for names, text in missing.items()
+                Text(
+                    f"{some_names(texts)} {'needs' if len(texts) == 1 else 'need'} ",
+                    joined((Text(Argument(name, (...,))) for name in names), " or "),
+                )
+                for names, texts in missing.items()
             )
-            raise MetricError(joined(needs, ", "))
+            raise MetricError(joined(needs, "; "))
 
     def _check_batch(self, users: Users) -> None:
         if self._state is None:

@@ -350,6 +350,11 @@ def test_a_report_says_why_a_metric_of_exposure_has_no_interval() -> None:
 
 FAULTS: dict[str, tuple[Any, dict[str, Any], str]] = {
     "no history": ("novelty@3", {}, r"^novelty@3 needs history=\.\.\. or items=\.\.\.$"),
+    "no inputs of several metrics": (
+        ["novelty@3", "category_coverage@3", "popularity@3"],
+        {},
+        r"^novelty@3, popularity@3 need history=\.\.\. or items=\.\.\.; category_coverage@3 needs items=\.\.\.$",
+    ),
     "no reference": ("overlap@3", {}, r"^overlap@3 needs reference=\.\.\.$"),
     "no items": ("category_coverage@3", {}, r"^category_coverage@3 needs items=\.\.\.$"),
     "no size": ("gini@3", {}, r"^gini@3 needs the size of the catalogue: n_items=\.\.\. or, for lists, items=\.\.\.$"),

@@ -25,8 +25,8 @@ NUMBER = re.compile(r"-?\d[\d,]*\.?\d*(?:e-?\d+)?")
 
 
 def texts(cell):
-    """Return what a cell prints; pictures differ between versions of matplotlib."""
-    outputs = cell.get("outputs", [])
+    """Return what a cell prints, without warnings, which name its process; pictures differ between versions."""
+    outputs = [output for output in cell.get("outputs", []) if output.get("name") != "stderr"]
     return "".join(output.get("text") or output.get("data", {}).get("text/plain", "") for output in outputs)
 
 
