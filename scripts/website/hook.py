@@ -21,7 +21,7 @@ FENCE = re.compile(r"^( *)```.*?^\1```$", re.MULTILINE | re.DOTALL)
 NAME = re.compile(r"(?<!\[)`(fastrec\.[A-Za-z_]+)(\([^`]*\))?`(?!\])")
 BLOCK = re.compile(r'<div class="([^"]*)highlight">(.*?)</div>', re.DOTALL)
 BLOCKS = re.compile(r"(<pre.*?</pre>)", re.DOTALL)
-WORDS = re.compile(r"<(code|h1)\b[^>]*>.*?</\1>", re.DOTALL)
+LONG = re.compile(r"<(code|h1)\b[^>]*>[^<]{20,}")  # too long for what is left of a line on a phone
 JOINT = re.compile(r"(?:[./=(_]|::)(?=\w)(?![^<]*>)")  # after it, a name may go on in the next line
 PICTURES = speed.CHARTS | drawings.DRAWINGS
 
@@ -88,7 +88,7 @@ def on_page_content(html: str, **_: Any) -> str:
     """Draw formulas, let names break between their words only, and have copied sessions run."""
     html = BLOCK.sub(copied, html)
     parts = BLOCKS.split(html)
-    parts[::2] = [WORDS.sub(lambda match: JOINT.sub(r"\g<0><wbr>", match.group()), part) for part in parts[::2]]
+    parts[::2] = [LONG.sub(lambda match: JOINT.sub(r"\g<0><wbr>", match.group()), part) for part in parts[::2]]
     return with_mathml("".join(parts))
 
 
