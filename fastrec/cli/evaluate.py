@@ -222,10 +222,7 @@ def check_groupings(options: dict[str, Any]) -> None:
 
 def _needs_user_values(options: dict[str, Any]) -> bool:
     """Return whether the report needs values per user."""
-    is_kept = options["save"] is not None or options["format_"] == SAVED
-    if is_kept and len(options["user_col"]) > 1:
-        raise click.UsageError("a report with several --user-col cannot be saved: combine them into one column")
-    return is_kept or options["per_user"] is not None
+    return options["save"] is not None or options["format_"] == SAVED or options["per_user"] is not None
 
 
 def check_kind(ctx: click.Context, *, is_log: bool) -> None:

@@ -53,7 +53,9 @@ def explain_fault(
         if declared.builtin:
             return InputError(f"{metric} of user {who} needs sums that are too large for a double")
         within = f"range={shown(declared.range)}"
-        return InputError(f"{metric} of user {who} is not a number within {within}, which the metric declares")
+        return InputError(
+            f"{metric} of user {who} is not a number within {within}, its range: declare range=(low, high)"
+        )
     return InputError(f"{metric} of user {who} is too large for a double")
 
 

@@ -89,7 +89,7 @@ def list_metric(
     def declare(own: Formula) -> Formula:
         parameters = list(inspect.signature(own).parameters.values())
         inputs = [parameter for parameter in parameters if parameter.kind in BY_POSITION]
-        if len(inputs) not in (1, 2):
+        if len(inputs) not in (1, 2) or inputs[0].name == "gains":
             found = ", ".join(parameter.name for parameter in inputs) or "none"
             raise MetricError(f"a list metric takes items, or items and gains, found the arguments: {found}")
         known = f"list metric {own.__name__ if name is None else name}"

@@ -224,18 +224,25 @@ def hints_of_unused_columns(
     partitions = {unquote(key) for keys in lists.files.keys for key in keys}
     if unused := sorted(partitions - used - {name}):
         con, recs, _ = opened()
-        evidence = [_evidence_of_folders(con, recs, columns.users, name) for name in unused]
+        evidence = [_evidence_of_folders(con, recs, columns, name) for name in unused]
         found += [one.text for one in findings_of(evidence)]
     return (*found, *hints_of_columns(*names, used, left, has_gains))
 
 
-def _evidence_of_folders(con: DuckDBPyConnection, recs: Source, users: Sequence[str], partition: str) -> Evidence:
-    """Return how many of some users have lists in several folders of a Hive partition."""
-    who = ", ".join(recs.columns[user][0] for user in users)
-    folder, rows = recs.columns[partition][0], recs.whole_sql
+def _evidence_of_folders(con: DuckDBPyConnection, recs: Source, columns: ListColumns, partition: str) -> Evidence:
+    """Return how many of some users have lists in several folders of a Hive partition.
+
+    None have if the folder follows from the item, as one of categories does.
+    """
+    who = ", ".join(recs.columns[user][0] for user in columns.users)
+    item, folder, rows = recs.columns[columns.item][0], recs.columns[partition][0], recs.whole_sql
     some = f"SELECT DISTINCT {who} FROM {rows} LIMIT {SAMPLE}"
-    counts = f"SELECT count(DISTINCT {folder}) AS n FROM {rows} WHERE ({who}) IN ({some}) GROUP BY {who}"
+    rows = f"{rows} WHERE ({who}) IN ({some})"
+    counts = f"SELECT count(DISTINCT {folder}) AS n FROM {rows} GROUP BY {who}"
     several, n_users = one_row(con, f"SELECT count(*) FILTER (n > 1), count(*) FROM ({counts})")
+    items = f"SELECT count(*) > 1 AS again, count(DISTINCT {folder}) > 1 AS apart FROM {rows} GROUP BY {item}"
+    again, apart = one_row(con, f"SELECT bool_or(again), bool_or(apart) FROM ({items})")
+    several = 0 if again and not apart else several
     return Evidence("several_lists", several, n_users, (), partition)
 
 

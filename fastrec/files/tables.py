@@ -473,6 +473,8 @@ def _inspect_ids(con: DuckDBPyConnection, file: File, role: str) -> _Ids:
             advice = "expected one row per user and item"
         elif type_ in ("FLOAT", "DOUBLE") or type_.startswith("DECIMAL"):
             advice = NOT_FLOATS
+        elif type_.startswith(("DATE", "TIMESTAMP")):
+            advice = "write days as strings, such as '2024-01-31'"
         raise InputTypeError(where, f" holds {type_}: {advice}")
     return _inspect_string_ids(con, file, role)
 

@@ -268,7 +268,7 @@ def _read_matrix(value: Array, name: str, _: str) -> RawSide:
             "fastrec.evaluate_model takes a matrix of scores, and fastrec.top_items makes lists of it"
         )
     if value.ndim != 2:
-        mend = f", as of one item per user is {name}.reshape(-1, 1)" if value.ndim == 1 else ""
+        mend = f"; for one item per user pass {name}.reshape(-1, 1)" if value.ndim == 1 else ""
         raise InputError(f"{name} is an array of shape {value.shape}: pass (items, indptr), or a 2-D array{mend}")
     if value.dtype.kind not in "iu":
         mend = f": pass {name}.tolist()" if value.dtype.kind in "USO" else ""

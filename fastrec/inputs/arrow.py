@@ -377,6 +377,8 @@ def read_ids(column: Column, where: str, n_threads: int = 1) -> Array | Strings:
             return Strings(*numbered, name)
         return _strings_of(without_views(column).dictionary_encode(), name)  # one dictionary for all chunks
     advice = f"; {NOT_FLOATS}" if types.is_floating(column.type) else ""
+    if types.is_date(column.type) or types.is_timestamp(column.type):
+        advice = ": write days as strings, such as '2024-01-31'"
     raise InputTypeError(where, f" must hold integers or strings, found {column.type}{advice}")
 
 

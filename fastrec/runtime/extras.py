@@ -6,8 +6,6 @@ import importlib
 import sys
 from types import ModuleType
 
-import numpy as np
-
 from fastrec.exceptions import MissingExtraError, cut_line
 from fastrec.runtime.installed import installing
 from fastrec.runtime.limits import check_space
@@ -48,8 +46,9 @@ def require(module: str, extra: str, *, what: str = "this") -> ModuleType:
         package = module.partition(".")[0]
         if isinstance(error, ModuleNotFoundError) and error.name and error.name.partition(".")[0] == package:
             raise MissingExtraError(f"{what} needs {package}: {installing(extra)}") from None
+        if isinstance(error, ModuleNotFoundError):
+            raise MissingExtraError(f"{what} needs {package}, which needs {error.name}: install it") from error
         raise MissingExtraError(
-            f"{what} needs {package}, which is installed but cannot be imported: {cut_line(str(error))}. Mostly its "
-            f"version does not fit that of another package, such as NumPy {np.__version__}: install an older {package} "
-            "or a newer one of that package"
+            f"{what} needs {package}, which is installed but cannot be imported: {cut_line(str(error))}. Mostly "
+            f"versions clash: install an older {package}, or a newer version of the package that it names"
         ) from error

@@ -961,7 +961,7 @@ def test_items_with_string_views_are_those_with_strings() -> None:
 
 
 @pytest.mark.parametrize("names", [["user_id", "day"], ["day", "user_id", "hour"]])
-def test_several_columns_make_a_user_together(names):
+def test_several_columns_make_a_user_together(names, tmp_path):
     rng = np.random.default_rng(5)
     recs = pd.DataFrame({"user_id": rng.integers(-3, 4, 300), "day": rng.choice(["d1", "d2", "é"], 300)})
     recs = recs.assign(hour=rng.integers(2**62, 2**62 + 2, 300), item_id=rng.integers(0, 9, 300), score=rng.random(300))
@@ -982,6 +982,9 @@ def test_several_columns_make_a_user_together(names):
     for own in (recs.user_id > 0, recs.user_id <= 0):
         parts.update(recs[own], truth[own.loc[truth.index]], user=names)
     assert dict(parts.result()) == {name: found[name] for name in metrics[:2]}
+    assert dict(fastrec.Evaluator.from_bytes(parts.to_bytes()).result()) == dict(parts.result())
+    found.save(tmp_path / "users.fastrec")
+    assert fastrec.load(tmp_path / "users.fastrec").user_ids.tolist() == found.user_ids.tolist()
 
 
 @pytest.mark.parametrize("form", ["csv", "parquet", "folder", "streamed"])

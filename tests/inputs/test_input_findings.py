@@ -1,6 +1,7 @@
 """Findings: each fault of the input is named on every route, and sound input has none."""
 
 import random
+import re
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -47,6 +48,20 @@ def numbered(rows: Rows, name: str, *, fault: bool) -> Rows:
         places[row["user_id"]] += 1
         row[name] = places[row["user_id"]]
     return rows[::-1] if fault else rows
+
+
+@pytest.mark.parametrize("n", [1_000, 60_000, 300_000])
+def test_the_number_of_ids_that_differ_is_near_even_where_some_are_looked_at(n: int) -> None:
+    rng = np.random.default_rng(n)
+    names = [f"sku{item}" for item in range(n)]
+    truth = [name.upper() if chance < 0.3 else name for name, chance in zip(names, rng.random(n), strict=True)]
+    users = np.arange(n) // 10
+    frames = (pd.DataFrame({"user_id": users, "item_id": items}) for items in (names, truth))
+    (line,) = told(lambda: fastrec.evaluate(*frames, "mrr"))
+    wanted = sum(name not in set_of for set_of in [{*names}] for name in truth)
+    (found,) = re.findall(r"([\d,]+) of the [\d,]+ ids of the truth", line)
+    assert int(found.replace(",", "")) == pytest.approx(wanted, rel=0.2)
+    assert ("about" in line) == (n > 500)
 
 
 def in_one_cell(rows: Rows, separator: str) -> Rows:
@@ -165,6 +180,10 @@ def test_folders_of_days_make_several_lists(tmp_path: Path) -> None:
     more.to_parquet(tmp_path / "recs" / "day=b" / "more.parquet")
     (line,) = told(lambda: fastrec.evaluate_files(tmp_path / "recs", tmp_path / "truth.parquet", "mrr"))
     assert line.startswith("rows of 2 of 2 users lie in several folders day=...")
+    kinds = pd.DataFrame({"kind": ["a", "b"] * 4, "user_id": [1, 1, 2, 2, 3, 3, 4, 4], "item_id": [5, 6] * 4})
+    kinds.assign(score=[2.0, 1] * 4).to_parquet(tmp_path / "kinds", partition_cols=["kind"])
+    kinds[["user_id", "item_id"]].to_parquet(tmp_path / "kinds.parquet")
+    assert told(lambda: fastrec.evaluate_files(tmp_path / "kinds", tmp_path / "kinds.parquet", "mrr")) == []
 
 
 def sound(rng: random.Random) -> tuple[Any, Any]:
@@ -179,6 +198,8 @@ def sound(rng: random.Random) -> tuple[Any, Any]:
         recs = numbered(recs, "rank", fault=False)
     if form in ("frames", "unsorted", "ranked"):
         more = rng.choice([{}, {"model": "a"}, {"day": "2024-01-01", "price": 3.5}])
+        if form == "ranked" and rng.random() < 0.5:  # a number that belongs to the item
+            recs = [{**row, "price": 1 + len(str(row["item_id"])) / 7} for row in recs]
         truth = without(truth, "gain") if rng.random() < 0.5 else truth
         return pd.DataFrame([{**row, **more} for row in recs]), pd.DataFrame(truth)
     users = list(dict.fromkeys(row["user_id"] for row in recs))

@@ -613,7 +613,7 @@ def test_a_metric_with_a_blank_in_its_name_is_outside_its_range() -> None:
     def wide(s: Any, *, a: Literal["x", "y"] = "x", b: Literal["x", "y"] = "x") -> Any:
         return s.hits * (2 if a == b else 0)
 
-    wrong = "wide(a=y, b=y)@1 of user 0 is not a number within range=(0.0, 1.0), which the metric declares"
+    wrong = "wide(a=y, b=y)@1 of user 0 is not a number within range=(0.0, 1.0), its range: declare range=(low, high)"
     with pytest.raises(fastrec.InputError, match=re.escape(wrong)):
         fastrec.evaluate([[1]], [[1]], "wide(a=y, b=y)@1")
 

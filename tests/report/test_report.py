@@ -419,14 +419,17 @@ def test_an_unknown_kind_of_frame_is_an_error():
 @pytest.mark.parametrize(
     ("source", "found"),
     [
-        ("import what_it_needs", "No module named 'what_it_needs'"),
-        ("raise ImportError('numpy.core.multiarray\\nfailed')", "numpy.core.multiarray failed"),
+        ("import what_it_needs", "which needs what_it_needs: install it$"),
+        (
+            "raise ImportError('numpy.core.multiarray\\nfailed')",
+            "which is installed but cannot be imported: numpy.core.multiarray failed. Mostly versions clash",
+        ),
     ],
 )
 def test_require_names_a_clash_of_versions(monkeypatch, tmp_path, source, found):
     (tmp_path / "clashing_package.py").write_text(source)
     monkeypatch.syspath_prepend(tmp_path)
-    match = f"^reading needs clashing_package, which is installed but cannot be imported: {found}. Mostly its version"
+    match = f"^reading needs clashing_package, {found}"
     with pytest.raises(MissingExtraError, match=match) as caught:
         require("clashing_package", "cli", what="reading")
     assert isinstance(caught.value.__cause__, ImportError) and "\n" not in str(caught.value)
@@ -602,8 +605,8 @@ def test_saving_into_no_folder_is_an_error(tmp_path):
 
 def test_ids_that_json_cannot_hold_are_refused(tmp_path):
     ids = np.empty(2, dtype=object)
-    ids[:] = [("a", 1), "b"]
-    with pytest.raises(InputError, match="only string and integer user_ids can be saved, not tuple"):
+    ids[:] = [("a", 1.5), "b"]
+    with pytest.raises(InputError, match="only string and integer user_ids can be saved, not float"):
         make_report(user_ids=ids).save(tmp_path / "report.npz")
     assert list(tmp_path.iterdir()) == []
 

@@ -12,6 +12,7 @@ __all__ = ["MAX_EXAMPLES", "Evidence", "Finding", "Notices", "add_evidence", "fi
 
 MAX_EXAMPLES = 3
 NEARLY_ALL, MOST = 0.99, 0.5
+FEWEST_DRAWN = 500  # ids of a side: more are estimated from some of them
 FEW_LISTS = 3  # fewer show nothing
 Severity = Literal["error", "warning", "note"]
 
@@ -76,7 +77,8 @@ def findings_of(evidence: Iterable[Evidence]) -> list[Finding]:
 
 
 def _of_ids(one: Evidence) -> str:
-    ids = f"{one.count:,} of the {one.total:,} ids of the truth match no list for this: spell them alike"
+    about = "about " if one.total > FEWEST_DRAWN else ""
+    ids = f"{about}{one.count:,} of the {one.total:,} ids of the truth match no list for this: spell them alike"
     return f"{one.detail}: {one.examples[0]}; {ids}"
 
 
@@ -134,11 +136,11 @@ def _of_several_lists(one: Evidence) -> str:
 
 def _of_padding(one: Evidence) -> str:
     lists = f"{one.count:,} of {counted(one.total, 'list')} end with item {one.detail}, which stands nowhere else"
-    return f"{lists}: if it fills rows up to one length, pass -1 in its place"
+    return f"{lists}: if it fills rows up to one length, leave it out, or in an array pass -1 in its place"
 
 
 KINDS = {
-    "ids_differ": _Kind("error", 0.01, 1, _of_ids),
+    "ids_differ": _Kind("error", 0.01, 2, _of_ids),
     "several_ids": _Kind("error", 0.01, 2, _of_cells),
     "unreachable": _Kind("warning", 0.0, 1, _of_unreachable),
     "ranks_as_scores": _Kind("warning", NEARLY_ALL, FEW_LISTS, _of_ranks),

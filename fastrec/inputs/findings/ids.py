@@ -16,7 +16,8 @@ from fastrec.inputs.ids import spell
 __all__ = ["evidence_of_cells", "evidence_of_ids"]
 
 Array = np.ndarray[Any, Any]
-FEWEST, MOST, ROWS_PER_ID = 2_000, 12_000, 100  # ids to look at: so many, and one in so many rows
+FEWEST, AT_MOST, ROWS_PER_ID = 2_000, 12_000, 100  # ids to look at: so many, and one in so many rows
+SHOWN = 40  # characters of a cell
 ENOUGH = 0.9  # share of ids with one core that have the same affix
 WITH_AFFIXES = re.compile(r"(\D*)(\d|\d.*\d)(\D*)", re.DOTALL)
 SEPARATORS = re.compile(r"[\s,|;+]+")
@@ -54,27 +55,33 @@ def evidence_of_ids(
 
     `truth` and `recs` are masks over the distinct `strings` of both sides.
     """
-    n, unmatched, others = int(truth.sum()), np.flatnonzero(truth & ~recs), np.flatnonzero(recs & ~truth)
+    n, unmatched, others = int(truth.sum()), np.flatnonzero(truth & ~recs), np.flatnonzero(recs)
     if not (len(unmatched) and len(others)):
         return
     size = to_look_at(n_rows)
     ours, theirs = _sample(strings, unmatched, size // 4), _sample(strings, others, size)
-    least = 2 if n > len(unmatched) else 1  # a single one says little if others match
-    found = _respelled(ours, theirs) or _with_affixes(ours, theirs)
-    if found is not None and len(found[1]) >= least:
+    found = _respelled(ours, theirs)
+    if found is None:  # ids that match as they are may well be parts of others
+        others = others[~truth[others]]
+        theirs = _sample(strings, others, size)
+        found = _with_affixes(ours, theirs)
+    if found is not None:
         difference, pairs = found
         examples = tuple(sorted(f"{other!r} in recs, {own!r} in truth" for own, other in pairs)[:MAX_EXAMPLES])
-        count = max(1, len(pairs) * len(unmatched) // len(ours))
+        drawn = len(ours) / len(unmatched) * len(theirs) / len(others)
+        count = min(round(len(pairs) / drawn), len(unmatched))
         yield Evidence("ids_differ", count, n, examples, f"{role} ids differ in {difference}")
 
 
 def to_look_at(n_rows: int) -> int:
     """Return how many ids to look at: their cost is a small part of that of evaluating so many rows."""
-    return min(max(n_rows // ROWS_PER_ID, FEWEST), MOST)
+    return min(max(n_rows // ROWS_PER_ID, FEWEST), AT_MOST)
 
 
 def _sample(strings: Sequence[str] | Array, codes: Array, size: int) -> list[str]:
-    codes = codes[:: max(1, len(codes) // size)]
+    """Return strings of some codes: all, or so many, drawn apart, as two sides may be in one order."""
+    if len(codes) > size:
+        codes = np.sort(np.random.default_rng(len(codes)).choice(codes, size, replace=False))
     found: list[str] = strings[codes].tolist() if isinstance(strings, np.ndarray) else spell(strings, codes)
     return found
 
@@ -114,7 +121,7 @@ def _have_one_form(ids: list[str]) -> bool:
 
 def _with_affixes(ours: list[str], theirs: list[str]) -> tuple[str, list[tuple[str, str]]] | None:
     """Return that ids have one prefix or suffix on one side alone, and the pairs of ids that are equal but for it."""
-    if _have_one_form([*ours, *theirs]):
+    if not theirs or _have_one_form([*ours, *theirs]):
         return None
     cores: dict[str, list[tuple[str, str, str]]] = {}
     for other in theirs:
@@ -149,5 +156,8 @@ def evidence_of_cells(name: str, strings: Sequence[str], cells: Array, known: Ar
     ids = {*spell(strings, np.flatnonzero(known))}
     several = [text for text in split if not ids.isdisjoint(SEPARATORS.split(text.strip()))]
     if several:
-        examples = tuple(sorted(map(repr, several))[:MAX_EXAMPLES])
-        yield Evidence("several_ids", len(several), len(texts), examples, name)
+        examples = tuple(
+            repr(text if len(text) <= SHOWN else f"{text[:SHOWN]}…") for text in sorted(several)[:MAX_EXAMPLES]
+        )
+        count = len(several) * len(alone) // len(texts)
+        yield Evidence("several_ids", count, len(alone), examples, name)
