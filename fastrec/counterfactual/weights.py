@@ -67,12 +67,10 @@ def popularity_propensity(
     >>> shop = fastrec.popularity_propensity(history, power=0.5)
     >>> shop["propensity"].round(4).tolist()
     [1.0, 0.7071, 0.5, 0.5]
-    >>> round(
-    ...     fastrec.evaluate(
-    ...         [[4, 2], [1, 3]], [[2], [1, 3]], "snips@1", items=shop
-    ...     )["snips@1"],
-    ...     12,
+    >>> report = fastrec.evaluate(
+    ...     [[4, 2], [1, 3]], [[2], [1, 3]], "snips@1", items=shop
     ... )
+    >>> round(report["snips@1"], 12)
     0.166666666667
     """
     exponent, least = _check_number("power", power, MAX_POWER), _check_number("floor", floor, 1.0)

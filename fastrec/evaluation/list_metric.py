@@ -80,9 +80,10 @@ def list_metric(
     ... def first_and_last(items, gains):
     ...     \"\"\"Whether both ends of the list are relevant.\"\"\"
     ...     return items[0] in gains and items[-1] in gains
-    >>> fastrec.evaluate(
+    >>> report = fastrec.evaluate(
     ...     [[1, 2, 3], [4, 5, 6]], [[1, 3], [4]], ["first_and_last@3"]
-    ... )["first_and_last@3"]
+    ... )
+    >>> report["first_and_last@3"]
     0.5
     """
 

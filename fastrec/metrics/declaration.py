@@ -310,9 +310,10 @@ def score_metric(
     ... def confidence(s):
     ...     \"\"\"Mean score of a user's rows.\"\"\"
     ...     return s.score_sum / s.rows
-    >>> fastrec.evaluate_scores(
+    >>> report = fastrec.evaluate_scores(
     ...     [1, 0, 1], [0.5, 0.7, 0.4], [0, 2, 3], "confidence"
-    ... )["confidence"]
+    ... )
+    >>> report["confidence"]
     0.5
     """
     wanted = [needs] if isinstance(needs, str) else listed(needs, "needs")

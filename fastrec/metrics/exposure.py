@@ -32,9 +32,10 @@ def item_coverage(s: ListStatistics, *, denominator: Literal["n_items", "history
 
     Examples
     --------
-    >>> fastrec.evaluate(
+    >>> report = fastrec.evaluate(
     ...     [[4, 5, 2], [3, 4, 5]], None, "item_coverage@3", n_items=6
-    ... )["item_coverage@3"]
+    ... )
+    >>> report["item_coverage@3"]
     0.6666666666666666
     """
     if denominator == "history":
@@ -98,10 +99,8 @@ def shannon_entropy(
     Examples
     --------
     >>> lists = [[4, 5, 2], [3, 4, 5], [2, 3], [2]]
-    >>> round(
-    ...     fastrec.evaluate(lists, None, "shannon_entropy@3")["shannon_entropy@3"],
-    ...     12,
-    ... )
+    >>> report = fastrec.evaluate(lists, None, "shannon_entropy@3")
+    >>> round(report["shannon_entropy@3"], 12)
     1.974937501202
     """
     key: Any = s.cutoff, weight_of(discount, p)
@@ -163,12 +162,8 @@ def rsp(s: ListStatistics, *, exclude_seen: Literal["yes", "no"] = "yes", column
     ... }
     >>> history = [[1, 2, 3], [1, 2], [1, 4], [1]]
     >>> lists = [[4, 5, 2], [3, 4, 5], [2, 3], [2]]
-    >>> round(
-    ...     fastrec.evaluate(lists, None, "rsp@3", items=shop, history=history)[
-    ...         "rsp@3"
-    ...     ],
-    ...     12,
-    ... )
+    >>> report = fastrec.evaluate(lists, None, "rsp@3", items=shop, history=history)
+    >>> round(report["rsp@3"], 12)
     0.4
     """
     return _over_segments(s, "shown", exclude_seen, column)
@@ -193,9 +188,10 @@ def reo(s: ListStatistics, *, exclude_seen: Literal["yes", "no"] = "yes", column
     ...     item: {"segment": "head" if item < 3 else "tail"}
     ...     for item in [1, 2, 3, 4]
     ... }
-    >>> fastrec.evaluate([[1, 3], [2, 4]], [[1, 4], [2, 4]], "reo@1", items=shop)[
-    ...     "reo@1"
-    ... ]
+    >>> report = fastrec.evaluate(
+    ...     [[1, 3], [2, 4]], [[1, 4], [2, 4]], "reo@1", items=shop
+    ... )
+    >>> report["reo@1"]
     1.0
     """
     return _over_segments(s, "found", exclude_seen, column)

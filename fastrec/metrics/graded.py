@@ -75,9 +75,8 @@ def normalized_gain(s: ListStatistics) -> Row:
 
     Examples
     --------
-    >>> fastrec.evaluate([[7, 8, 1, 2]], [[1, 2]], "normalized_gain")[
-    ...     "normalized_gain"
-    ... ]
+    >>> report = fastrec.evaluate([[7, 8, 1, 2]], [[1, 2]], "normalized_gain")
+    >>> report["normalized_gain"]
     0.5
     """
     return s.provided(PROVIDER, s.cutoff, "sum_by_lost_gain", s.min_gain)

@@ -215,12 +215,8 @@ def popularity_lift(
     --------
     >>> history = [[1, 2, 3], [1, 2], [1, 4], [1]]
     >>> lists = [[4, 5, 2], [3, 4, 5], [2, 3], [2]]
-    >>> round(
-    ...     fastrec.evaluate(lists, None, "popularity_lift@3", history=history)[
-    ...         "popularity_lift@3"
-    ...     ],
-    ...     12,
-    ... )
+    >>> report = fastrec.evaluate(lists, None, "popularity_lift@3", history=history)
+    >>> round(report["popularity_lift@3"], 12)
     -0.56338028169
     """
     zero = s.unseen("zero", "zero", ("zero",))
@@ -266,9 +262,8 @@ def repeat_ratio(s: ListStatistics, *, no_history: NoHistory | None = None) -> R
     --------
     >>> history = [[1, 2, 3], [1, 2], [1, 4], [1]]
     >>> lists = [[4, 5, 2], [3, 4, 5], [2, 3], [2]]
-    >>> fastrec.evaluate(lists, None, "repeat_ratio@3", history=history)[
-    ...     "repeat_ratio@3"
-    ... ]
+    >>> report = fastrec.evaluate(lists, None, "repeat_ratio@3", history=history)
+    >>> report["repeat_ratio@3"]
     0.08333333333333333
     """
     return _with_history(s, s.provided("history", "common", s.cutoff) / s.within_k(s.n_rec), no_history)
@@ -295,9 +290,10 @@ def overlap(s: ListStatistics, *, denominator: Literal["union", "n_rec", "k", "m
     Examples
     --------
     >>> lists, other = [[4, 5, 2], [3, 4, 5], [2, 3], [2]], [[1, 2]] * 4
-    >>> fastrec.evaluate(lists, None, "overlap(denominator=k)@2", reference=other)[
-    ...     "overlap(denominator=k)@2"
-    ... ]
+    >>> report = fastrec.evaluate(
+    ...     lists, None, "overlap(denominator=k)@2", reference=other
+    ... )
+    >>> report["overlap(denominator=k)@2"]
     0.25
     """
     common, listed = s.provided("reference", "common", s.cutoff), s.within_k(s.n_rec)
@@ -316,9 +312,8 @@ def unexpectedness(s: ListStatistics, *, denominator: Listed = "n_rec") -> Ratio
     Examples
     --------
     >>> lists, other = [[4, 5, 2], [3, 4, 5], [2, 3], [2]], [[1, 2]] * 4
-    >>> fastrec.evaluate(lists, None, "unexpectedness@2", reference=other)[
-    ...     "unexpectedness@2"
-    ... ]
+    >>> report = fastrec.evaluate(lists, None, "unexpectedness@2", reference=other)
+    >>> report["unexpectedness@2"]
     0.625
     """
     return _of_reference(s, s.one - s.provided("reference", "common", s.cutoff) / _length(s, denominator))
@@ -341,12 +336,8 @@ def rbo(s: ListStatistics, *, p: Fraction = 0.9, form: Literal["ext", "min", "tr
 
     Examples
     --------
-    >>> round(
-    ...     fastrec.evaluate([[1, 2, 3]], None, "rbo@3", reference=[[2, 1, 4]])[
-    ...         "rbo@3"
-    ...     ],
-    ...     12,
-    ... )
+    >>> report = fastrec.evaluate([[1, 2, 3]], None, "rbo@3", reference=[[2, 1, 4]])
+    >>> round(report["rbo@3"], 12)
     0.63
     """
     return _of_reference(s, s.provided("reference", "rbo", p, form, s.cutoff))
@@ -416,12 +407,10 @@ def efd(
     --------
     >>> history = [[1, 2, 3], [1, 2], [1, 4], [1]]
     >>> lists, truth = [[4, 5, 2], [3, 4, 5], [2, 3], [2]], [[5], [3, 6], [3], []]
-    >>> round(
-    ...     fastrec.evaluate(lists, truth, "efd(unseen=one)@3", history=history)[
-    ...         "efd(unseen=one)@3"
-    ...     ],
-    ...     12,
+    >>> report = fastrec.evaluate(
+    ...     lists, truth, "efd(unseen=one)@3", history=history
     ... )
+    >>> round(report["efd(unseen=one)@3"], 12)
     1.152213444223
     """
     policy = s.unseen(unseen, "max", get_args(UnseenDiscovery))
@@ -502,12 +491,10 @@ def category_entropy(
     ...     item: {"category": labels}
     ...     for item, labels in {2: ["A", "B"], 4: ["C"], 5: ["A", "C"]}.items()
     ... }
-    >>> round(
-    ...     fastrec.evaluate([[4, 5, 2]], None, "category_entropy@3", items=shop)[
-    ...         "category_entropy@3"
-    ...     ],
-    ...     12,
+    >>> report = fastrec.evaluate(
+    ...     [[4, 5, 2]], None, "category_entropy@3", items=shop
     ... )
+    >>> round(report["category_entropy@3"], 12)
     1.459147917027
     """
     of, policy = (column, sep), _no_features(s, no_features)
@@ -626,9 +613,8 @@ def serendipity(
     --------
     >>> history = [[1, 2, 3], [1, 2], [1, 4], [1]]
     >>> lists, truth = [[4, 5, 2], [3, 4, 5], [2, 3], [2]], [[5], [3, 6], [3], []]
-    >>> fastrec.evaluate(lists, truth, "serendipity@3", history=history)[
-    ...     "serendipity@3"
-    ... ]
+    >>> report = fastrec.evaluate(lists, truth, "serendipity@3", history=history)
+    >>> report["serendipity@3"]
     0.1111111111111111
     """
     length = _length(s, denominator)

@@ -106,9 +106,8 @@ def unjudged(s: ListStatistics) -> Row:
 
     Examples
     --------
-    >>> fastrec.evaluate([[7, 3, 1, 2]], [{1: 1.0, 3: 0.0}], "unjudged@5")[
-    ...     "unjudged@5"
-    ... ]
+    >>> report = fastrec.evaluate([[7, 3, 1, 2]], [{1: 1.0, 3: 0.0}], "unjudged@5")
+    >>> report["unjudged@5"]
     0.4
     """
     return (s.within_k(s.n_rec) - _statistic(s, "count_judged")) / s.k
@@ -128,9 +127,10 @@ def num_nonrel_judged_ret(s: ListStatistics) -> Row:
 
     Examples
     --------
-    >>> fastrec.evaluate(
+    >>> report = fastrec.evaluate(
     ...     [[7, 3, 1, 2]], [{1: 1.0, 3: 0.0}], "num_nonrel_judged_ret"
-    ... )["num_nonrel_judged_ret"]
+    ... )
+    >>> report["num_nonrel_judged_ret"]
     1.0
     """
     return _statistic(s, "count_judged") - s.hits
@@ -151,9 +151,10 @@ def rbp_residual(s: ListStatistics, *, p: Fraction = 0.8, tail: Literal["always"
 
     Examples
     --------
-    >>> fastrec.evaluate([[7, 3, 1]], [{1: 1.0, 3: 0.0}], "rbp_residual(p=0.5)")[
-    ...     "rbp_residual(p=0.5)"
-    ... ]
+    >>> report = fastrec.evaluate(
+    ...     [[7, 3, 1]], [{1: 1.0, 3: 0.0}], "rbp_residual(p=0.5)"
+    ... )
+    >>> report["rbp_residual(p=0.5)"]
     0.625
     """
     residual = _statistic(s, "sum_residual", p)
@@ -196,12 +197,8 @@ def eleven_point_average(s: ListStatistics, *, rounding: Rounding = "up") -> Row
 
     Examples
     --------
-    >>> round(
-    ...     fastrec.evaluate([[1, 7, 2]], [[1, 2]], "eleven_point_average")[
-    ...         "eleven_point_average"
-    ...     ],
-    ...     12,
-    ... )
+    >>> report = fastrec.evaluate([[1, 7, 2]], [[1, 2]], "eleven_point_average")
+    >>> round(report["eleven_point_average"], 12)
     0.848484848485
     """
     return _statistic(s, "mean_precision_of_levels", rounding == "nearest", *(tenths / 10 for tenths in range(11)))
@@ -240,9 +237,10 @@ def median_rank(s: ListStatistics) -> Ratio:
 
     Examples
     --------
-    >>> fastrec.evaluate([[1, 7, 2, 8, 3], [4]], [[1, 2, 3], [9]], "median_rank")[
-    ...     "median_rank"
-    ... ]
+    >>> report = fastrec.evaluate(
+    ...     [[1, 7, 2, 8, 3], [4]], [[1, 2, 3], [9]], "median_rank"
+    ... )
+    >>> report["median_rank"]
     3.0
     """
     return s.mean(_statistic(s, "find_median"), s.any_hit)

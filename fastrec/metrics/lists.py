@@ -148,12 +148,8 @@ def f_beta(
 
     Examples
     --------
-    >>> round(
-    ...     fastrec.evaluate([[1, 2, 3, 4]], [[1, 9]], ["f_beta(beta=2)@4"])[
-    ...         "f_beta(beta=2)@4"
-    ...     ],
-    ...     12,
-    ... )
+    >>> report = fastrec.evaluate([[1, 2, 3, 4]], [[1, 9]], ["f_beta(beta=2)@4"])
+    >>> round(report["f_beta(beta=2)@4"], 12)
     0.416666666667
     """
     square = beta * beta
@@ -293,9 +289,10 @@ def cg(s: ListStatistics, *, gain: Gain = "linear") -> Row:
 
     Examples
     --------
-    >>> fastrec.evaluate(
+    >>> report = fastrec.evaluate(
     ...     [[1, 2, 3]], [{1: 3.0, 3: 2.0}], ["cg@3", "cg(gain=exp2)@3"]
-    ... )["cg(gain=exp2)@3"]
+    ... )
+    >>> report["cg(gain=exp2)@3"]
     10.0
     """
     return s.gain_sum(gain, "one")
@@ -363,10 +360,8 @@ def rbp(s: ListStatistics, *, p: Fraction = 0.8, gain: Literal["linear", "binary
 
     Examples
     --------
-    >>> round(
-    ...     fastrec.evaluate([[1, 2, 3]], [[1, 3]], ["rbp(p=0.5)"])["rbp(p=0.5)"],
-    ...     12,
-    ... )
+    >>> report = fastrec.evaluate([[1, 2, 3]], [[1, 3]], ["rbp(p=0.5)"])
+    >>> round(report["rbp(p=0.5)"], 12)
     0.625
     """
     return s.gain_sum(gain, ("geometric", p))
@@ -382,9 +377,8 @@ def err(s: ListStatistics, *, max_gain: UpTo1000) -> Row:
 
     Examples
     --------
-    >>> fastrec.evaluate([[7, 1]], [{1: 1.0}], ["err(max_gain=1)"])[
-    ...     "err(max_gain=1)"
-    ... ]
+    >>> report = fastrec.evaluate([[7, 1]], [{1: 1.0}], ["err(max_gain=1)"])
+    >>> report["err(max_gain=1)"]
     0.25
     """
     return s.cascade(max_gain)
@@ -399,9 +393,8 @@ def accuracy(s: ListStatistics) -> Row:
 
     Examples
     --------
-    >>> fastrec.evaluate([[1, 2]], [[2, 9]], ["accuracy@2"], n_items=10)[
-    ...     "accuracy@2"
-    ... ]
+    >>> report = fastrec.evaluate([[1, 2]], [[2, 9]], ["accuracy@2"], n_items=10)
+    >>> report["accuracy@2"]
     0.8
     """
     return (s.n_items - _listed(s) - s.n_rel + s.hits + s.hits) / s.n_items
@@ -415,9 +408,8 @@ def specificity(s: ListStatistics) -> Row:
 
     Examples
     --------
-    >>> fastrec.evaluate([[1, 2]], [[2, 9]], ["specificity@2"], n_items=10)[
-    ...     "specificity@2"
-    ... ]
+    >>> report = fastrec.evaluate([[1, 2]], [[2, 9]], ["specificity@2"], n_items=10)
+    >>> report["specificity@2"]
     0.875
     """
     return (s.n_items - s.n_rel - _listed(s) + s.hits) / (s.n_items - s.n_rel)
@@ -476,9 +468,8 @@ def limited_auc(s: ListStatistics, *, unseen: Literal["tail_mean", "list_only"] 
 
     Examples
     --------
-    >>> fastrec.evaluate([[1, 2]], [[2, 9]], ["limited_auc@2"], n_items=10)[
-    ...     "limited_auc@2"
-    ... ]
+    >>> report = fastrec.evaluate([[1, 2]], [[2, 9]], ["limited_auc@2"], n_items=10)
+    >>> report["limited_auc@2"]
     0.65625
     """
     if unseen == "list_only":

@@ -79,10 +79,8 @@ def rmse(s: RowStatistics, *, average: Average = "row") -> Ratio:
 
     Examples
     --------
-    >>> round(
-    ...     fastrec.evaluate_scores([4.0, 2.0], [3.5, 3.0], metrics="rmse")["rmse"],
-    ...     12,
-    ... )
+    >>> report = fastrec.evaluate_scores([4.0, 2.0], [3.5, 3.0], metrics="rmse")
+    >>> round(report["rmse"], 12)
     0.790569415042
     """
     own = _root(s.squares, s.rows)
@@ -141,12 +139,10 @@ def r2(s: RowStatistics, *, average: Average = "row") -> Ratio:
 
     Examples
     --------
-    >>> round(
-    ...     fastrec.evaluate_scores(
-    ...         [3, -0.5, 2, 7], [2.5, 0.0, 2, 8], metrics="r2"
-    ...     )["r2"],
-    ...     12,
+    >>> report = fastrec.evaluate_scores(
+    ...     [3, -0.5, 2, 7], [2.5, 0.0, 2, 8], metrics="r2"
     ... )
+    >>> round(report["r2"], 12)
     0.948608137045
     """
     own, counted = s.differ - s.unexplained, s.differ
@@ -260,9 +256,10 @@ def spearman_rho(
 
     Examples
     --------
-    >>> fastrec.evaluate_scores([1, 2, 3], [0.2, 0.1, 0.3], metrics="spearman_rho")[
-    ...     "spearman_rho"
-    ... ]
+    >>> report = fastrec.evaluate_scores(
+    ...     [1, 2, 3], [0.2, 0.1, 0.3], metrics="spearman_rho"
+    ... )
+    >>> report["spearman_rho"]
     0.5
     """
     both, targets, scores = (s.provided("graded_ranks", name) for name in ("both", "labels", "scores"))

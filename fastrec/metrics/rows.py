@@ -65,9 +65,10 @@ def auc(
 
     Examples
     --------
-    >>> fastrec.evaluate_scores([0, 1, 0, 1], [0.1, 0.3, 0.3, 0.8], metrics="auc")[
-    ...     "auc"
-    ... ]
+    >>> report = fastrec.evaluate_scores(
+    ...     [0, 1, 0, 1], [0.1, 0.3, 0.3, 0.8], metrics="auc"
+    ... )
+    >>> report["auc"]
     0.875
     >>> report = fastrec.evaluate_scores(
     ...     [0, 1, 0, 1],
@@ -255,12 +256,8 @@ def log_loss(s: RowStatistics, *, average: Average = "row") -> Ratio:
 
     Examples
     --------
-    >>> round(
-    ...     fastrec.evaluate_scores([1, 0], [0.8, 0.4], metrics="log_loss")[
-    ...         "log_loss"
-    ...     ],
-    ...     12,
-    ... )
+    >>> report = fastrec.evaluate_scores([1, 0], [0.8, 0.4], metrics="log_loss")
+    >>> round(report["log_loss"], 12)
     0.36698458754
     """
     return averaged(s, s.log_loss_sum, s.rows, average)
@@ -281,10 +278,8 @@ def brier(s: RowStatistics, *, average: Average = "row") -> Ratio:
 
     Examples
     --------
-    >>> round(
-    ...     fastrec.evaluate_scores([1, 0], [0.8, 0.4], metrics="brier")["brier"],
-    ...     12,
-    ... )
+    >>> report = fastrec.evaluate_scores([1, 0], [0.8, 0.4], metrics="brier")
+    >>> round(report["brier"], 12)
     0.1
     """
     return averaged(s, s.brier_sum, s.rows, average)
@@ -306,12 +301,10 @@ def normalized_entropy(s: RowStatistics, *, average: Average = "row") -> Ratio:
 
     Examples
     --------
-    >>> round(
-    ...     fastrec.evaluate_scores(
-    ...         [1, 0], [0.8, 0.4], metrics="normalized_entropy"
-    ...     )["normalized_entropy"],
-    ...     12,
+    >>> report = fastrec.evaluate_scores(
+    ...     [1, 0], [0.8, 0.4], metrics="normalized_entropy"
     ... )
+    >>> round(report["normalized_entropy"], 12)
     0.529446844527
     """
     own = s.log_loss_sum / s.entropy
@@ -346,12 +339,8 @@ def calibration(s: RowStatistics, *, average: Average = "row") -> Ratio:
 
     Examples
     --------
-    >>> round(
-    ...     fastrec.evaluate_scores([1, 0], [0.8, 0.4], metrics="calibration")[
-    ...         "calibration"
-    ...     ],
-    ...     12,
-    ... )
+    >>> report = fastrec.evaluate_scores([1, 0], [0.8, 0.4], metrics="calibration")
+    >>> round(report["calibration"], 12)
     1.2
     """
     return averaged(s, s.score_sum, s.positives, average)
@@ -428,9 +417,10 @@ def ks(s: RowStatistics, *, average: Average = "row") -> Ratio | Over:
 
     Examples
     --------
-    >>> fastrec.evaluate_scores([0, 1, 0, 1], [0.1, 0.3, 0.3, 0.8], metrics="ks")[
-    ...     "ks"
-    ... ]
+    >>> report = fastrec.evaluate_scores(
+    ...     [0, 1, 0, 1], [0.1, 0.3, 0.3, 0.8], metrics="ks"
+    ... )
+    >>> report["ks"]
     0.5
     """
     pairs = s.positives * s.negatives
@@ -534,9 +524,10 @@ def eer(s: RowStatistics, *, interpolation: Literal["linear", "nearest"] = "line
 
     Examples
     --------
-    >>> fastrec.evaluate_scores([1, 0, 1, 0], [0.8, 0.6, 0.6, 0.2], metrics="eer")[
-    ...     "eer"
-    ... ]
+    >>> report = fastrec.evaluate_scores(
+    ...     [1, 0, 1, 0], [0.8, 0.6, 0.6, 0.2], metrics="eer"
+    ... )
+    >>> report["eer"]
     0.25
     """
     return s.over_all_rows(lambda runs: runs.eer(interpolation))

@@ -43,12 +43,8 @@ def insq(s: ListStatistics, *, max_gain: UpTo1000, t: Goal = 1.0, depth: Depth =
 
     Examples
     --------
-    >>> round(
-    ...     fastrec.evaluate([[1, 2, 3]], [[1, 3]], "insq(max_gain=1)")[
-    ...         "insq(max_gain=1)"
-    ...     ],
-    ...     12,
-    ... )
+    >>> report = fastrec.evaluate([[1, 2, 3]], [[1, 3]], "insq(max_gain=1)")
+    >>> round(report["insq(max_gain=1)"], 12)
     0.484545655228
     """
     s.limit_gains(max_gain)
@@ -66,12 +62,8 @@ def inst(s: ListStatistics, *, max_gain: UpTo1000, t: Goal = 1.0, depth: Depth =
 
     Examples
     --------
-    >>> round(
-    ...     fastrec.evaluate([[1, 2, 3]], [[1, 3]], "inst(max_gain=1)")[
-    ...         "inst(max_gain=1)"
-    ...     ],
-    ...     12,
-    ... )
+    >>> report = fastrec.evaluate([[1, 2, 3]], [[1, 3]], "inst(max_gain=1)")
+    >>> round(report["inst(max_gain=1)"], 12)
     0.723079587828
     """
     if t < LEAST_GOAL:
@@ -89,11 +81,12 @@ def bpm(s: ListStatistics, *, max_gain: UpTo1000, t: Goal = 1.0, depth: Depth = 
 
     Examples
     --------
-    >>> fastrec.evaluate(
+    >>> report = fastrec.evaluate(
     ...     [[7, 2, 3, 4]],
     ...     [[2, 4]],
     ...     ["bpm(max_gain=1)@4", "bpm(max_gain=1, t=2)@4"],
-    ... )["bpm(max_gain=1)@4"]
+    ... )
+    >>> report["bpm(max_gain=1)@4"]
     0.5
     """
     return _gain_per_rank(s, models.BPM, t, max_gain, depth)
@@ -121,12 +114,8 @@ def nerr(
     --------
     A user who stops at rank 2 for sure reads rank 1 twice as often:
 
-    >>> round(
-    ...     fastrec.evaluate([[7, 1, 2]], [[1, 2]], "nerr(max_gain=1)@3")[
-    ...         "nerr(max_gain=1)@3"
-    ...     ],
-    ...     12,
-    ... )
+    >>> report = fastrec.evaluate([[7, 1, 2]], [[1, 2]], "nerr(max_gain=1)@3")
+    >>> round(report["nerr(max_gain=1)@3"], 12)
     0.333333333333
     """
     return _gain_per_rank(s, NERR[model], p if model == "patience" else t, max_gain, depth)
@@ -150,9 +139,10 @@ def compatibility(s: ListStatistics, *, p: Fraction = 0.95, normalize: Literal["
     --------
     The ideal is 2, 1: both have no item in common at depth 1, and two at depth 2.
 
-    >>> fastrec.evaluate([[1, 2]], [{1: 1.0, 2: 3.0}], "compatibility(p=0.5)")[
-    ...     "compatibility(p=0.5)"
-    ... ]
+    >>> report = fastrec.evaluate(
+    ...     [[1, 2]], [{1: 1.0, 2: 3.0}], "compatibility(p=0.5)"
+    ... )
+    >>> report["compatibility(p=0.5)"]
     0.3333333333333333
     """
     return s.provided(COMPATIBILITY, s.cutoff, float(p), normalize == "yes", s.min_gain)

@@ -70,9 +70,10 @@ def evaluate_files(
     >>> truth.write.bucketBy(64, "user_id").saveAsTable(
     ...     "truth", path="/logs/truth"
     ... )  # doctest: +SKIP
-    >>> fastrec.spark.evaluate_files("/logs/recs", "/logs/truth", "ndcg@10")[
-    ...     "ndcg@10"
-    ... ]  # doctest: +SKIP
+    >>> report = fastrec.spark.evaluate_files(
+    ...     "/logs/recs", "/logs/truth", "ndcg@10"
+    ... )  # doctest: +SKIP
+    >>> report["ndcg@10"]  # doctest: +SKIP
     0.3214
     """
     n_partitions = check_partitions(given["n_partitions"])

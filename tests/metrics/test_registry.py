@@ -406,7 +406,7 @@ def test_every_metric_is_documented(name: str) -> None:
     assert metric["summary"].endswith((".", ":"))
     assert "\n" not in metric["summary"]
     assert "Formula: " in metric["doc"]
-    assert re.search(rf">>> .*\b{name}\b", metric["doc"]), "an example that uses it"
+    assert re.search(rf"(>>>|\.\.\.) .*\b{name}\b", metric["doc"]), "an example that uses it"
     words = [*DEFINED[name], *(choice for choices in DEFINED[name].values() for choice in choices if "_" in choice)]
     assert [word for word in words if word not in metric["doc"]] == [], "every option and choice is explained"
     assert re.search(r"\b(19|20)\d\d\b", metric["source"]), "author and year"
