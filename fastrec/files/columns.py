@@ -327,7 +327,8 @@ def _check_found(wanted: Mapping[str, str], path: str, found: Sequence[str]) -> 
             swapped = "; it has gains, as a truth: the lists come first, are the two swapped?"
             is_truth = kind in ("rank", "score") and "gain" in found
             hint = several or (swapped if is_truth else suggest_name(name, found))
-            if any(map(is_number, map(str, found))):
+            is_named = {*wanted.values()} & {*found} or "did you mean" in hint
+            if any(map(is_number, map(str, found))) or not is_named:
                 hint += "; is this the first row? A file begins with a line of names, such as user_id,item_id,score"
             raise ColumnError(path, f": no column {name!r}", hint, role="" if several else kind)
 

@@ -159,7 +159,8 @@ def hints_of_columns(
     yield from swapped
     if left.gain and not swapped:
         first = next(filter(has_gains, _likely_gains(truth, used)), None)
-        yield from () if first is None else (_hint_of_gain(first),)
+        doubt = "; or are the two swapped?" if left.order and first == "score" else ""
+        yield from () if first is None else (Text(_hint_of_gain(first), doubt),)
 
 
 def hints_of_slates(
