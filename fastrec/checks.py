@@ -282,8 +282,7 @@ def explain_formula(error: Exception, statistics: Any) -> str:
     if isinstance(error, AttributeError) and error.obj is statistics:
         known = sorted(name for name in dir(statistics) if not name.startswith("_"))
         return f"{error.name!r} is no statistic{nearest(error.name, known)}"
-    found = "it asks whether a statistic is true" if "truth value" in str(error) else str(error)
     return (
-        f"{found}; a statistic is an array with a value per user, so write np.minimum for min, np.where "
+        f"{error}; a statistic is an array with a value per user, so write np.minimum for min, np.where "
         "for if, and np.log for math.log; fastrec.list_metric takes a plain function of one user's list"
     )

@@ -23,7 +23,7 @@ from fastrec.checks import (
 )
 from fastrec.evaluation.list_rules import read_no_truth
 from fastrec.evaluation.lists import Evaluator
-from fastrec.exceptions import Argument, InputError, InputTypeError
+from fastrec.exceptions import Argument, InputError, InputTypeError, shown
 from fastrec.files.columns import ITEMS, USERS, ListColumns, RowColumns
 from fastrec.files.formats.recognise import AUTO
 from fastrec.files.job import EVALUATING
@@ -150,6 +150,8 @@ def evaluate_files(
                 return evaluate_log(make, tables, of_rows, resources, watch, **common).report
         _reject(asked, ("label", "sample_weight", "row_by"), "lists, with truth")
         settings = _settings(ListSettings, "lists, with truth", given)
+        if users == ():
+            raise InputTypeError(f"user must be the name of a column or several, found {shown(asked['user'])}")
         of_lists = ListColumns(**_given({**columns, "users": users}, ListColumns), by=groupings)
         of_lists = dataclasses.replace(of_lists, ordered_by=order_of(asked["like"]))
         make_lists = maker_of_lists(metrics, settings)

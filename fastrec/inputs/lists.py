@@ -67,10 +67,6 @@ class Names(NamedTuple):
         """Return an item as written in an error."""
         return repr(self.strings[code] if self.strings is not None else int(code))
 
-    def row(self, u: int, code: int) -> str:
-        """Return an item of a user as written in a warning."""
-        return f"item {self.item(code)} of user {self.user(u)}"
-
 
 class Settings(NamedTuple):
     """Options for preparing lists."""
@@ -212,7 +208,7 @@ def arrange(given: JoinedSides, settings: Settings) -> Prepared:
         hints.append(hint)
     if exclude_side is not None or settings.only_judged:
         refuse_negative_ids(rec_side, "recs", names)
-    counts_of_truth, evidence = look_at_truth(joined, names, n_threads)
+    counts_of_truth, evidence = look_at_truth(joined, n_threads)
     counts |= counts_of_truth
     evidence = (*given.notices.evidence, *evidence_of_lists(rec_side, truth_side, *names, names.item), *evidence)
     if exclude_side is not None:
@@ -261,16 +257,14 @@ def arrange(given: JoinedSides, settings: Settings) -> Prepared:
     )
 
 
-def look_at_truth(
-    joined: Mapping[str, FlatSide], names: Names, n_threads: int
-) -> tuple[dict[str, int], tuple[Evidence, ...]]:
+def look_at_truth(joined: Mapping[str, FlatSide], n_threads: int) -> tuple[dict[str, int], tuple[Evidence, ...]]:
     """Return how many rows of the truth stand in the history and in `exclude`, and evidence of the latter."""
     truth, counts, evidence = joined["truth"], {}, ()  # type: tuple[FlatSide, dict[str, int], tuple[Evidence, ...]]
     for name in ("history", "exclude"):
         if name in joined:
             known = ~_is_not_in(truth, joined[name], n_threads)
             counts[f"truth_rows_in_{name}"] = int(known.sum())
-            evidence = (evidence_of_unreachable(truth, known, names.row),) if name == "exclude" else ()
+            evidence = (evidence_of_unreachable(truth, known),) if name == "exclude" else ()
     return counts, evidence
 
 

@@ -270,10 +270,8 @@ class Report(Published, ReportValues):
         The page as a string, or None if it was written to `path`.
 
         >>> import fastrec
-        >>> page = fastrec.evaluate([[1, 2, 3]], [[2, 9]], ["precision@2"]).to_html(
-        ...     title="Spring & summer"
-        ... )
-        >>> page.count("<h1>Spring &amp; summer</h1>")
+        >>> report = fastrec.evaluate([[1, 2, 3]], [[2, 9]], ["precision@2"])
+        >>> report.to_html(title="Spring & summer").count("<h1>Spring &amp; summer")
         1
         """
         from fastrec.report.pages import sections_of
@@ -288,12 +286,8 @@ class Report(Published, ReportValues):
         and so on if several columns name a user), its labels, and its values, NaN where a metric did not count it.
 
         >>> import fastrec
-        >>> report = fastrec.evaluate(
-        ...     {"ann": [1, 2], "bob": [3]},
-        ...     {"ann": [2], "bob": [4]},
-        ...     "mrr",
-        ...     per_user=True,
-        ... )
+        >>> lists, truth = {"ann": [1, 2], "bob": [3]}, {"ann": [2], "bob": [4]}
+        >>> report = fastrec.evaluate(lists, truth, "mrr", per_user=True)
         >>> report.to_frame("pyarrow", per_user=True).to_pylist()
         [{'user': 'ann', 'mrr': 0.5}, {'user': 'bob', 'mrr': 0.0}]
         """

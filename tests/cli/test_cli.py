@@ -1511,7 +1511,7 @@ def test_messages_speak_of_options(folder):
         (["--user-col", "user"], "(did you mean 'user_id'?); its columns are 'user_id', 'item_id', 'rank'; --user-col"),
         (["--user-col", "user"], "--user-col names the column of users in all files: rename it in one of them if they"),
         (["--gain-col", "stars"], "--gain-col names the column of gains"),
-        (["-m", "zzz"], "in all: fastrec metrics)"),
+        (["-m", "zzz"], "of them: fastrec metrics)"),
     ):
         result = evaluate(*arguments)
         assert not re.search(r"\b[a-z_]+=(\.\.\.|')|fastrec\.", result.stderr)

@@ -161,7 +161,7 @@ def test_float_ids_are_an_error_that_says_what_to_do(read, ids):
     ("type_", "values", "found"),
     [
         (pa.list_(pa.int64()), [[5, 6]], r"BIGINT\[\]: expected one row per user and item"),
-        (pa.date32(), [0], "DATE: ids must be integers or strings"),
+        (pa.date32(), [0], "DATE: write days as strings, such as '2024-01-31'"),
         (pa.bool_(), [True], "BOOLEAN: ids must be integers or strings"),
     ],
 )

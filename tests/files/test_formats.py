@@ -128,7 +128,7 @@ def test_what_may_be_a_csv_is_not_taken_for_trec(fails, first):
 def test_lines_that_may_be_trec_are_pointed_at_their_format(write, fails, first, words):
     found = fails(first + "\n", error=ColumnError)
     assert found.startswith("PATH: no column 'user_id'; its columns are '1")
-    assert found.endswith(f"'; if these are {words}, pass input_format='trec'" if words else "'")
+    assert found.endswith(f"'; if these are {words}, pass input_format='trec'" if words else "user_id,item_id,score")
     if words.endswith("judgements"):
         run = write("1 Q0 005b2j4b 1 9.5 x\n")
         assert evaluate_files(run, write(first + "\n"), "mrr", input_format="trec")["mrr"] == 1.0

@@ -350,7 +350,9 @@ def test_exact_sums() -> None:
 
 
 def test_printed_and_drawn() -> None:
-    page = fastrec.evaluate(RECS, TRUTH, ["ips@2", "ips(clip=0.5)@2"], logged=PROPENSITIES).to_html()
+    page = (
+        fastrec.evaluate(RECS, TRUTH, ["ips@2", "ips(clip=0.5)@2"], logged=PROPENSITIES).to_html().replace("<wbr>", "")
+    )
     for words in ("effective sample size of the weighted clicks (clip=0.5)", "2.8093", "52.6 %"):
         assert words in page
 

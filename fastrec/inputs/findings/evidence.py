@@ -91,7 +91,7 @@ def _of_cells(one: Evidence) -> str:
 
 def _of_unreachable(one: Evidence) -> str:
     rows = f" removes {one.count:,} of the {one.total:,} relevant rows of the truth from every list"
-    best = f": no list can have more than {1 - one.count / one.total:.1%} of them; e.g. {one.examples[0]}"
+    best = f": no list can have more than {1 - one.count / one.total:.1%} of them"
     return Text(Argument("exclude"), rows, best)
 
 

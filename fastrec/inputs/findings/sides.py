@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fastrec.inputs.arrays import FlatSide
-from fastrec.inputs.findings.evidence import FEW_LISTS, MAX_EXAMPLES, Evidence
+from fastrec.inputs.findings.evidence import FEW_LISTS, Evidence
 
 __all__ = [
     "evidence_of_gains",
@@ -98,10 +98,7 @@ def evidence_of_padding(recs: FlatSide, name_of: Callable[[int], str]) -> Iterat
         yield Evidence("padding", ending, len(rows), (), name_of(int(filler)))
 
 
-def evidence_of_unreachable(truth: FlatSide, excluded: Array, name_row: Callable[[int, int], str]) -> Evidence:
+def evidence_of_unreachable(truth: FlatSide, excluded: Array) -> Evidence:
     """Return evidence of relevant rows of the truth whose items no list can have; `excluded` marks rows."""
     relevant = truth.gains > 0
-    rows = np.flatnonzero(excluded & relevant)
-    users = np.searchsorted(truth.indptr, rows[:MAX_EXAMPLES], side="right") - 1
-    shown = zip(users.tolist(), truth.items[rows[:MAX_EXAMPLES]].tolist(), strict=True)
-    return Evidence("unreachable", len(rows), int(relevant.sum()), tuple(name_row(*row) for row in shown))
+    return Evidence("unreachable", int((excluded & relevant).sum()), int(relevant.sum()))
