@@ -575,7 +575,7 @@ def roles_that_differ(evaluator: BaseEvaluator) -> set[str]:
     """Return whose ids differ in spelling between lists and truth: of "user" and "item"."""
     evidence = evaluator._evidence.values()  # noqa: SLF001 - of this module
     known = [one for one in evidence if one.code == "ids_differ" and findings_of([one])]
-    return {one.detail.partition(" ")[0] for one in known}
+    return {one.detail for one in known}
 
 
 def refuse_arrays(**arguments: Any) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import itertools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, overload
 
@@ -14,7 +15,7 @@ from fastrec.checks import is_number
 from fastrec.exceptions import InputTypeError, MetricError, shown
 from fastrec.inputs.ids import spell
 from fastrec.inputs.slots import BatchSides
-from fastrec.metrics.declaration import ranking_metric
+from fastrec.metrics.declaration import DECLARED, ranking_metric
 from fastrec.metrics.directions import Declared
 from fastrec.metrics.providers import is_relevant, provider
 
@@ -88,23 +89,11 @@ def list_metric(
     """
 
     def declare(own: Formula) -> Formula:
-        parameters = list(inspect.signature(own).parameters.values())
-        inputs = [parameter for parameter in parameters if parameter.kind in BY_POSITION]
-        if len(inputs) not in (1, 2) or inputs[0].name == "gains":
-            found = ", ".join(parameter.name for parameter in inputs) or "none"
-            raise MetricError(f"a list metric takes items, or items and gains, found the arguments: {found}")
-        known = f"list metric {own.__name__ if name is None else name}"
-        sides = ("recs", "truth")[: len(inputs)]
-
-        def formula(s: Any, **options: Any) -> Any:
-            return s.provided(known, s.cutoff, *((s.min_gain,) if len(inputs) > 1 else ()), *options.items())
-
-        functools.update_wrapper(formula, own)
-        formula.__signature__ = inspect.Signature([inputs[0], *parameters[len(inputs) :]])  # type: ignore[attr-defined]
+        formula = _Formula(own, name)
         ranking_metric(range=range, source=source, higher_is_better=higher_is_better, name=name, direction=direction)(
             formula
         )
-        provider(known, sides=sides)(functools.partial(_fill, own, len(sides)))
+        provider(formula.known, sides=("recs", "truth")[: formula.n_inputs])(formula.fill)
         return own
 
     if function is None:
@@ -114,21 +103,52 @@ def list_metric(
     return declare(function)
 
 
-def _fill(
-    function: Callable[..., Any], n_inputs: int, sides: BatchSides, keys: Sequence[tuple[Any, ...]], out: Array
-) -> None:
-    """Fill the value of each user; keys are (cut-off, least gain if there are gains, options)."""
-    names, recs = sides["names"], sides["recs"]
-    lists = _by_user(_spelled(names.strings, recs.items), recs.indptr)
-    gains_of = functools.cache(
-        functools.partial(_gains_of_users, names.strings, sides["truth"] if n_inputs > 1 else None)
-    )
-    for nth, (k, *rest) in enumerate(keys):
-        gains = [gains_of(rest[0])] if n_inputs > 1 else []
-        options = dict(rest[len(gains) :])
-        for user, (items, *known) in enumerate(zip(lists, *gains, strict=True)):
-            inputs = [items[:k], *known]
-            out[nth, user] = _value(function, inputs, options, names, user) if all(inputs) else 0.0
+class _Formula:
+    """The formula of a list metric: what the provider of its name has filled by calling the function."""
+
+    def __init__(self, function: Any, name: str | None) -> None:
+        try:
+            parameters = list(inspect.signature(function).parameters.values())
+        except (TypeError, ValueError):
+            raise MetricError(f"a list metric must be a function of items and gains, found {shown(function)}") from None
+        inputs = [parameter for parameter in parameters if parameter.kind in BY_POSITION]
+        if len(inputs) not in (1, 2) or inputs[0].name == "gains":
+            found = ", ".join(parameter.name for parameter in inputs) or "none"
+            raise MetricError(f"a list metric takes items, or items and gains, found the arguments: {found}")
+        if name is None and not hasattr(function, "__name__"):
+            raise MetricError(f"a list metric without a name of its own needs name=..., found {shown(function)}")
+        functools.update_wrapper(self, function)
+        options = parameters[len(inputs) :]
+        hints = getattr(function, "__annotations__", {})
+        self.__annotations__ = {own.name: hints[own.name] for own in options if own.name in hints}
+        self.__signature__ = inspect.Signature([inputs[0], *options])
+        self.function, self.n_inputs = function, len(inputs)
+        self.known = f"list metric {function.__name__ if name is None else name}"
+
+    def __call__(self, s: Any, /, **options: Any) -> Any:
+        return s.provided(self.known, s.cutoff, *((s.min_gain,) if self.n_inputs > 1 else ()), *options.items())
+
+    def __reduce__(self) -> Any:
+        return _formula_of, (self.function,)
+
+    def fill(self, sides: BatchSides, keys: Sequence[tuple[Any, ...]], out: Array) -> None:
+        """Fill the value of each user; keys are (cut-off, least gain if there are gains, options)."""
+        names, recs, has_gains = sides["names"], sides["recs"], self.n_inputs > 1
+        lists = _by_user(_spelled(names.strings, recs.items), recs.indptr)
+        truth = sides["truth"] if has_gains else None
+        gains_of = functools.cache(functools.partial(_gains_of_users, names.strings, truth))
+        for nth, (k, *rest) in enumerate(keys):
+            gains = [gains_of(rest[0])] if has_gains else []
+            options = dict(rest[len(gains) :])
+            for user, (items, *known) in enumerate(zip(lists, *gains, strict=True)):
+                inputs = [items[:k], *map(dict, known)]  # copies, which the function may change
+                out[nth, user] = _value(self.function, inputs, options, names, user) if all(inputs) else 0.0
+
+
+def _formula_of(function: Callable[..., Any]) -> Any:
+    """Return the declared formula of a function that was pickled: its import has declared it."""
+    formulas = (metric.formula for metric in DECLARED["lists"].values())
+    return next(own for own in formulas if isinstance(own, _Formula) and own.function is function)
 
 
 def _gains_of_users(strings: Sequence[Any] | None, truth: Any, min_gain: float) -> list[dict[Any, float]]:
@@ -157,7 +177,11 @@ def _value(
     try:
         value = function(*inputs, **options)
     except Exception as error:
-        raise MetricError(f"of user {names.user(user)} raises {type(error).__name__}: {error}") from error
-    if not (isinstance(value, bool | np.bool_) or is_number(value)) or not np.isfinite(value):
+        raise MetricError(f"of user {names.user(user)} raises {shown(error)}") from error
+    try:
+        number = float(value) if isinstance(value, bool | np.bool_) or is_number(value) else math.nan
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
         raise MetricError(f"of user {names.user(user)} must be a finite number, found {shown(value)}")
-    return float(value)
+    return number

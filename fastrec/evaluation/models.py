@@ -334,7 +334,7 @@ class ModelParts:
             listed = np.zeros(n_users, bool)
             listed[walk.users] = True
             counts["users_short_of_negatives"] = int((listed & (ranked.others < reads.sample.negatives)).sum())
-        in_sides, evidence = look_at_truth(joined.sides, settings.n_threads)
+        in_sides, evidence = look_at_truth(joined.sides, settings)
         return prepared._replace(
             counts={**prepared.counts, **counts, **in_sides},
             others=ranked.others,

@@ -48,6 +48,8 @@ def user_column(name: Any) -> str:
 def names_of(value: Any, argument: str) -> list[str]:
     """Return the columns that an argument names, one or several."""
     names = [] if value is None else [value] if isinstance(value, str) else value
+    if argument == "user" and isinstance(names, set | frozenset):
+        raise InputTypeError(f"user must be a list of columns, in the order of ids, found the set {shown(names)}")
     names = listed(names, argument) if isinstance(names, Iterable) else [names]
     if not all(isinstance(name, str) for name in names) or (not names and value is not None):
         raise InputTypeError(f"{argument} must be the name of a column or several, found {shown(value)}")

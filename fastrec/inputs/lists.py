@@ -208,9 +208,13 @@ def arrange(given: JoinedSides, settings: Settings) -> Prepared:
         hints.append(hint)
     if exclude_side is not None or settings.only_judged:
         refuse_negative_ids(rec_side, "recs", names)
-    counts_of_truth, evidence = look_at_truth(joined, n_threads)
+    counts_of_truth, evidence = look_at_truth(joined, settings)
     counts |= counts_of_truth
-    evidence = (*given.notices.evidence, *evidence_of_lists(rec_side, truth_side, *names, names.item), *evidence)
+    evidence = (
+        *given.notices.evidence,
+        *evidence_of_lists(rec_side, truth_side, *names, names.item, settings.min_gain),
+        *evidence,
+    )
     if exclude_side is not None:
         rec_side, counts["excluded_items"] = _drop_excluded(rec_side, exclude_side, n_threads)
     if settings.only_judged:
@@ -257,14 +261,14 @@ def arrange(given: JoinedSides, settings: Settings) -> Prepared:
     )
 
 
-def look_at_truth(joined: Mapping[str, FlatSide], n_threads: int) -> tuple[dict[str, int], tuple[Evidence, ...]]:
+def look_at_truth(joined: Mapping[str, FlatSide], settings: Settings) -> tuple[dict[str, int], tuple[Evidence, ...]]:
     """Return how many rows of the truth stand in the history and in `exclude`, and evidence of the latter."""
     truth, counts, evidence = joined["truth"], {}, ()  # type: tuple[FlatSide, dict[str, int], tuple[Evidence, ...]]
     for name in ("history", "exclude"):
         if name in joined:
-            known = ~_is_not_in(truth, joined[name], n_threads)
+            known = ~_is_not_in(truth, joined[name], settings.n_threads)
             counts[f"truth_rows_in_{name}"] = int(known.sum())
-            evidence = (evidence_of_unreachable(truth, known),) if name == "exclude" else ()
+            evidence = (evidence_of_unreachable(truth, known, settings.min_gain),) if name == "exclude" else ()
     return counts, evidence
 
 

@@ -51,7 +51,7 @@ from fastrec.report.tables import (
 )
 from fastrec.report.values import Label, ReportValues
 from fastrec.runtime.outputs import atomic_write
-from fastrec.show.frames import frame_of
+from fastrec.show.frames import frame_of, users_as_columns
 from fastrec.show.numbers import margins
 from fastrec.show.shown import Charted, Published
 from fastrec.show.tables import Lead, Section, Table, warning_lines, with_notes, with_warnings
@@ -297,8 +297,7 @@ class Report(Published, ReportValues):
         if not isinstance(values, dict):
             raise InputError("the values of users are a data frame of the cluster: use .per_user")
         ids = list(range(self.users["total"])) if self.user_ids is None else self.user_ids.tolist()
-        parts = list(zip(*ids, strict=True)) if ids and isinstance(ids[0], tuple) else []
-        users = {f"user_{nth}": list(part) for nth, part in enumerate(parts, 1)} or {"user": ids}
+        users = users_as_columns(ids)
         labels = {name: own.tolist() for name, own in self.labels.items()}
         if twice := {*users} & {*labels} | {*users, *labels} & {*values}:
             raise InputError(f"a row per user would have two columns {min(twice)!r}: rename the column to group by")

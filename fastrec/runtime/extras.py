@@ -42,11 +42,11 @@ def require(module: str, extra: str, *, what: str = "this") -> ModuleType:
             return importlib.import_module(module)
         check_space(module.partition(".")[0], what)
         return uninterrupted(lambda: importlib.import_module(module))
-    except ImportError as error:
+    except (ImportError, AttributeError, RuntimeError, ValueError) as error:
         package = module.partition(".")[0]
         if isinstance(error, ModuleNotFoundError) and error.name and error.name.partition(".")[0] == package:
             raise MissingExtraError(f"{what} needs {package}: {installing(extra)}") from None
-        if isinstance(error, ModuleNotFoundError):
+        if isinstance(error, ModuleNotFoundError) and error.name:
             raise MissingExtraError(f"{what} needs {package}, which needs {error.name}: install it") from error
         raise MissingExtraError(
             f"{what} needs {package}, which is installed but cannot be imported: {cut_line(str(error))}. Mostly "

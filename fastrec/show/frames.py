@@ -9,7 +9,7 @@ from fastrec.exceptions import InputError, MissingExtraError
 from fastrec.runtime.extras import require
 from fastrec.runtime.installed import installing
 
-__all__ = ["as_frame", "frame_of"]
+__all__ = ["as_frame", "frame_of", "users_as_columns"]
 
 FRAME_KINDS = ("pandas", "polars", "pyarrow")
 
@@ -31,6 +31,16 @@ def _first_installed(kinds: tuple[str, ...]) -> str:
             continue
         return kind
     raise MissingExtraError(f"to_frame needs one of {', '.join(kinds)}: {installing('frames')}")
+
+
+def users_as_columns(ids: list[Any]) -> dict[str, list[Any]]:
+    """Return ids of users as columns of one type each: `user`, or `user_1`, `user_2`, ... for tuples of one length."""
+    lengths = {len(own) if isinstance(own, tuple) else 0 for own in ids}
+    if len(lengths) == 1 and 0 not in lengths:
+        named = {f"user_{nth}": list(part) for nth, part in enumerate(zip(*ids, strict=True), 1)}
+    else:
+        named = {"user": ids}
+    return {name: own if len({*map(type, own)}) < 2 else [*map(str, own)] for name, own in named.items()}
 
 
 def as_frame(rows: list[dict[str, Any]], kind: str | None) -> Any:

@@ -1,6 +1,8 @@
 """Metrics that are a plain Python function of one user's list."""
 
+import functools
 import math
+import pickle
 import random
 from collections.abc import Iterator
 from typing import Any, Literal
@@ -72,6 +74,19 @@ def test_items_are_as_passed_without_those_that_are_excluded_and_in_the_order_of
         fastrec.evaluate(given, metrics="seen_items")
 
 
+def test_a_function_may_change_what_it_gets_and_be_pickled():
+    @fastrec.list_metric(range=(0, None))
+    def taken(items, gains):
+        return sum(gains.pop(items.pop(0), 0) for _ in items[:])
+
+    for cutoffs in ([1, 3], [3, 1]):
+        report = fastrec.evaluate([[1, 2, 3]], [[1, 3]], "taken", k=cutoffs)
+        assert (report["taken@1"], report["taken@3"]) == (1, 2)
+    copied = pickle.loads(pickle.dumps(fastrec.Evaluator("plain_dcg")))
+    copied.update([[1, 2]], [[1]])
+    assert copied.result()["plain_dcg"] == 1
+
+
 def test_options_of_a_plain_function():
     report = fastrec.evaluate([[1, 2]], [[2]], ["plain_dcg", "plain_dcg(discount=none)"])
     assert report["plain_dcg(discount=none)"] == 1 and report["plain_dcg"] == pytest.approx(1 / math.log2(3))
@@ -82,7 +97,7 @@ def test_options_of_a_plain_function():
 @pytest.mark.parametrize(
     ("value", "match"),
     [
-        (lambda: 1 / 0, "faulty of user 'a' raises ZeroDivisionError: division by zero"),
+        (lambda: 1 / 0, r"faulty of user 'a' raises ZeroDivisionError\('division by zero'\)"),
         (lambda: "x", "faulty of user 'a' must be a finite number, found 'x'"),
         (lambda: math.nan, "faulty of user 'a' must be a finite number, found nan"),
         (lambda: 2, r"faulty of user 'a' is not a number within range=\(0.0, 1.0\)"),
@@ -100,5 +115,10 @@ def test_values_that_are_refused(value, match):
 def test_functions_that_are_refused():
     with pytest.raises(fastrec.MetricError, match="takes items, or items and gains, found the arguments: none"):
         fastrec.list_metric(lambda: 1)
+    for function in (max, None):
+        with pytest.raises(fastrec.MetricError, match="must be a function of items and gains, found"):
+            fastrec.list_metric(name="own")(function)
+    with pytest.raises(fastrec.MetricError, match=r"needs name=\.\.\., found functools.partial"):
+        fastrec.list_metric(functools.partial(plain_recall))
     with pytest.raises(fastrec.InputTypeError, match=r"range, source and so on are passed by name, found \(0, 1\)"):
         fastrec.list_metric((0, 1))

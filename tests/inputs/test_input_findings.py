@@ -112,12 +112,13 @@ def routes(recs: Rows, truth: Rows, folder: Path) -> Iterator[Callable[[], fastr
     yield lambda: fastrec.evaluate(**frames, metrics="mrr")
 
     def in_batches() -> fastrec.Report:
-        parts = []
+        whole = fastrec.Evaluator("mrr")
         users = sorted({*frames["recs"].user_id, *frames["truth"].user_id}, key=lambda user: user.strip().lstrip("0"))
-        for own in (users[: len(users) // 2], users[len(users) // 2 :]):
-            parts.append(fastrec.Evaluator("mrr"))
-            parts[-1].update(*(frame[frame.user_id.isin(own)] for frame in frames.values()))
-        return fastrec.Evaluator.from_bytes(parts[0].merge(parts[1]).to_bytes()).result()
+        for at in range(0, len(users), 3):
+            part = fastrec.Evaluator("mrr")
+            part.update(*(frame[frame.user_id.isin(users[at : at + 3])] for frame in frames.values()))
+            whole.merge(part)
+        return fastrec.Evaluator.from_bytes(whole.to_bytes()).result()
 
     yield in_batches
     for ending in ("csv", "parquet"):
@@ -146,6 +147,31 @@ def test_what_exclude_removes_from_the_truth_is_counted() -> None:
     assert report.data["truth_rows_in_exclude"] == 1
     report = fastrec.evaluate(given["recs"], given["truth"], "mrr", history=[[9], []])
     assert (report.data["truth_rows_in_history"], report.warnings) == (1, [])
+
+
+def test_findings_about_relevance_follow_min_gain() -> None:
+    def lines(truth: Any, **settings: Any) -> list[str]:
+        return told(lambda: fastrec.evaluate([[1, 2, 3]], truth, "recall@3", **settings))
+
+    assert lines([{1: 5, 5: 1}], exclude=[[5]], min_gain=4) == lines([{1: 0.0, 2: -1.0}], min_gain="any") == []
+    assert lines([{1: 1.0, 2: 2.0}], min_gain=4)[0].startswith("no row of the truth has a gain of at least 4 (2 rows)")
+
+
+def test_batches_without_evidence_count() -> None:
+    rng = np.random.default_rng(0)
+    whole = fastrec.Evaluator("mrr")
+    for batch in range(20):
+        scores = [float(batch > 0) * score for score in rng.random(5)]
+        whole.update(
+            {f"{batch}-{u}": dict(enumerate(scores)) for u in range(5)}, {f"{batch}-{u}": [1] for u in range(5)}
+        )
+    assert told(whole.result) == []
+
+
+def test_numbers_of_rows_and_marks_are_no_order() -> None:
+    recs = pd.DataFrame({"user_id": [1, 1, 2, 2, 3, 3], "item_id": [1, 2, 2, 1, 1, 2]})
+    for column in (range(6), [100, 101, 200, 201, 300, 301], [0, 1, 0, 1, 0, 1], [np.inf, 1, 2, np.inf, 1, 2]):
+        assert told(lambda own=column: fastrec.evaluate(recs.assign(x=own), recs, "mrr")) == []  # type: ignore[misc]
 
 
 def test_swapped_sides_and_short_lists() -> None:

@@ -13,6 +13,7 @@ __all__ = ["FIRST_ROWS", "columns_to_look_at", "evidence_of_columns"]
 
 Array = np.ndarray[Any, Any]
 FIRST_ROWS = 100_000  # that are looked at
+MOST_COLUMNS = 20  # of wider lists none is looked at: one of them alone will hardly differ within lists
 
 
 class _Lists:
@@ -49,7 +50,8 @@ def columns_to_look_at(columns: Sequence[Any], used: Collection[Any], role: str,
     Lists are ordered by the column `name` in this role; None: by their rows.
     """
     if name is None:
-        return [column for column in columns if column not in used]
+        unused = [column for column in columns if column not in used]
+        return unused if len(unused) <= MOST_COLUMNS else []
     other = next((one for one in ("rank", "score") if one not in (role, name) and one in columns), None)
     return [] if other is None or other in used else [name, other]
 
@@ -62,7 +64,7 @@ def evidence_of_columns(
     `users` and `items` have an integer for each of the first rows, and `numbers` those of the float64 columns to look
     at that hold numbers only.
     """
-    lists = _Lists(users)
+    lists, numbers = _Lists(users), {one: own for one, own in numbers.items() if np.isfinite(own).all()}
     if name is None:
         yield from _evidence_of_order(lists, items, numbers)
     elif len(numbers) > 1 and lists.total:
@@ -78,6 +80,10 @@ def _evidence_of_order(lists: _Lists, items: Array, numbers: Mapping[Any, Array]
     found = []
     for name, own in numbers.items():
         values = own[lists.order]
+        steps = np.diff(own)
+        rises = (steps == 1).all() or (lists.total > 1 and (steps >= 0).all())  # as numbers of rows, and times
+        if rises or np.isin(own, (0, 1)).all():
+            continue
         if lists.having(np.diff(values) != 0) > MOST * lists.total:
             role = "rank" if lists.are_ranks(values) else "score"
             if role == "rank" or not _describes_items(items, own):

@@ -50,6 +50,7 @@ class _Kind(NamedTuple):
     least_share: float  # exclusive if it is that of most
     least_count: int
     tell: Callable[[Evidence], str]
+    is_of_one: bool = False  # whether the examples are what all must have in common
 
 
 def add_evidence(
@@ -71,7 +72,7 @@ def findings_of(evidence: Iterable[Evidence]) -> list[Finding]:
     for one in evidence:
         kind, share = KINDS[one.code], one.count / one.total if one.total else 0.0
         enough = share > MOST if kind.least_share == MOST else share >= kind.least_share
-        if enough and one.count >= kind.least_count:
+        if enough and one.count >= kind.least_count and not (kind.is_of_one and len(one.examples) > 1):
             found.append(Finding(one.code, kind.severity, one.count, share, one.examples, kind.tell(one)))
     return found
 
@@ -79,7 +80,7 @@ def findings_of(evidence: Iterable[Evidence]) -> list[Finding]:
 def _of_ids(one: Evidence) -> str:
     about = "about " if one.total > FEWEST_DRAWN else ""
     ids = f"{about}{one.count:,} of the {one.total:,} ids of the truth match no list for this: spell them alike"
-    return f"{one.detail}: {one.examples[0]}; {ids}"
+    return f"{one.detail} ids differ in {one.examples[0]}; {ids}"
 
 
 def _of_cells(one: Evidence) -> str:
@@ -101,9 +102,8 @@ def _of_ranks(one: Evidence) -> str:
 
 
 def _of_constant_scores(one: Evidence) -> str:
-    return (
-        f"{one.count:,} of the {counted(one.total, 'row')} of lists have the score {one.detail}: is it the right one?"
-    )
+    rows = f"{one.count:,} of the {counted(one.total, 'row')} of lists"
+    return f"{rows} have the score {one.examples[0]}: is it the right one?"
 
 
 def _of_swapped(one: Evidence) -> str:
@@ -126,7 +126,7 @@ def _of_ranks_and_scores(one: Evidence) -> str:
 
 
 def _of_no_gain(one: Evidence) -> str:
-    return f"no row of the truth has a gain above 0 ({counted(one.total, 'row')}): no item is relevant"
+    return f"no row of the truth has a gain {one.detail} ({counted(one.total, 'row')}): no item is relevant"
 
 
 def _of_several_lists(one: Evidence) -> str:
@@ -144,7 +144,7 @@ KINDS = {
     "several_ids": _Kind("error", 0.01, 2, _of_cells),
     "unreachable": _Kind("warning", 0.0, 1, _of_unreachable),
     "ranks_as_scores": _Kind("warning", NEARLY_ALL, FEW_LISTS, _of_ranks),
-    "constant_scores": _Kind("warning", NEARLY_ALL, 1, _of_constant_scores),
+    "constant_scores": _Kind("warning", NEARLY_ALL, 2 * FEW_LISTS, _of_constant_scores, is_of_one=True),
     "order_by_rows": _Kind("warning", MOST, 2, _of_order),
     "rank_against_score": _Kind("warning", MOST, 1, _of_ranks_and_scores),
     "swapped": _Kind("warning", MOST, 1, _of_swapped),

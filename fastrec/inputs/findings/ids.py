@@ -18,6 +18,8 @@ __all__ = ["evidence_of_cells", "evidence_of_ids"]
 Array = np.ndarray[Any, Any]
 FEWEST, AT_MOST, ROWS_PER_ID = 2_000, 12_000, 100  # ids to look at: so many, and one in so many rows
 SHOWN = 40  # characters of a cell
+FEW_PAIRS = 5  # of samples, which show nothing
+MOST_OF_ONE_CORE = 10  # ids with the same digits to compare
 ENOUGH = 0.9  # share of ids with one core that have the same affix
 WITH_AFFIXES = re.compile(r"(\D*)(\d|\d.*\d)(\D*)", re.DOTALL)
 SEPARATORS = re.compile(r"[\s,|;+]+")
@@ -57,6 +59,7 @@ def evidence_of_ids(
     """
     n, unmatched, others = int(truth.sum()), np.flatnonzero(truth & ~recs), np.flatnonzero(recs)
     if not (len(unmatched) and len(others)):
+        yield Evidence("ids_differ", 0, n, (), role)
         return
     size = to_look_at(n_rows)
     ours, theirs = _sample(strings, unmatched, size // 4), _sample(strings, others, size)
@@ -65,12 +68,13 @@ def evidence_of_ids(
         others = others[~truth[others]]
         theirs = _sample(strings, others, size)
         found = _with_affixes(ours, theirs)
-    if found is not None:
-        difference, pairs = found
-        examples = tuple(sorted(f"{other!r} in recs, {own!r} in truth" for own, other in pairs)[:MAX_EXAMPLES])
-        drawn = len(ours) / len(unmatched) * len(theirs) / len(others)
-        count = min(round(len(pairs) / drawn), len(unmatched))
-        yield Evidence("ids_differ", count, n, examples, f"{role} ids differ in {difference}")
+    difference, pairs = found or ("", [])
+    drawn = len(ours) / len(unmatched) * len(theirs) / max(len(others), 1)
+    if drawn < 1 and len(pairs) < FEW_PAIRS:  # chance may have made them
+        pairs = []
+    shown = (f"{difference}: {other!r} in recs, {own!r} in truth" for own, other in pairs)
+    count = min(round(len(pairs) / drawn), len(unmatched)) if pairs else 0
+    yield Evidence("ids_differ", count, n, tuple(sorted(shown)[:MAX_EXAMPLES]), role)
 
 
 def to_look_at(n_rows: int) -> int:
@@ -131,7 +135,7 @@ def _with_affixes(ours: list[str], theirs: list[str]) -> tuple[str, list[tuple[s
     for own in ours:
         if (parts := WITH_AFFIXES.fullmatch(own)) is None:
             continue
-        for before, after, other in cores.get(parts[2], ()):
+        for before, after, other in cores.get(parts[2], ())[:MOST_OF_ONE_CORE]:
             changes = (parts[1], before), (parts[3], after)
             is_affix = [one != two and not (one and two) for one, two in changes]
             if sum(is_affix) == 1 and sum(one != two for one, two in changes) == 1:

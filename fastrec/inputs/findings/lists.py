@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from fastrec.arguments.groups import MinGain
 from fastrec.inputs.arrays import FlatSide
 from fastrec.inputs.findings.evidence import Evidence
 from fastrec.inputs.findings.ids import evidence_of_cells, evidence_of_ids
@@ -24,6 +25,7 @@ def evidence_of_lists(
     users: Array | None,
     strings: Sequence[Any] | None,
     name_of: Callable[[int], str],
+    min_gain: MinGain | None,
 ) -> Iterator[Evidence]:
     """Yield evidence for findings in lists and truth as passed.
 
@@ -32,7 +34,7 @@ def evidence_of_lists(
     n_rows = len(recs.items) + len(truth.items)
     yield from evidence_of_scores(recs)
     yield from evidence_of_padding(recs, name_of)
-    yield from evidence_of_gains(recs, truth)
+    yield from evidence_of_gains(recs, truth, min_gain)
     if users is not None and users.dtype.kind == "U":
         having, listed = (np.diff(own.indptr) > 0 for own in (truth, recs))
         yield from evidence_of_ids("user", users, having, listed, n_rows)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from fastrec.arguments.groups import MinGain
 from fastrec.inputs.arrays import FlatSide
 from fastrec.inputs.findings.evidence import FEW_LISTS, Evidence
 
@@ -27,7 +28,7 @@ STEP = 4  # parts of 1 that gains have: grades in halves and quarters are usual
 
 def evidence_of_scores(recs: FlatSide) -> Iterator[Evidence]:
     """Yield evidence that the scores of lists of two or more, in the order of rows, are ranks, or one number."""
-    if recs.extra is None or len(several := np.flatnonzero(np.diff(recs.indptr) > 1)) < FEW_LISTS:
+    if recs.extra is None or not len(several := np.flatnonzero(np.diff(recs.indptr) > 1)):
         return
     scores, counted = np.asarray(recs.extra), 0
     for some in (several[:FIRST], several):
@@ -41,7 +42,7 @@ def evidence_of_scores(recs: FlatSide) -> Iterator[Evidence]:
     alone = recs.indptr[:-1][np.diff(recs.indptr) == 1]
     if 2 * counts.max() >= len(first):
         count = int((scores == top).sum()) - int((scores[alone] == top).sum())
-    yield Evidence("constant_scores", count, len(scores) - len(alone), (), f"{top:g}")
+    yield Evidence("constant_scores", count, len(scores) - len(alone), (f"{top:g}",) if count else ())
 
 
 def _rows_of(indptr: Array, users: Array) -> Array:
@@ -53,19 +54,28 @@ def _rows_of(indptr: Array, users: Array) -> Array:
 
 
 def _count_ranks(scores: Array, indptr: Array, users: Array) -> int:
-    """Return how many users have the scores 1, 2, 3, ... in the order of their rows."""
+    """Return how many users have the scores 1, 2, 3, ..., or 0, 1, 2, ..., in the order of their rows."""
     rows, lengths = _rows_of(indptr, users), np.diff(indptr)[users]
     starts = np.cumsum(lengths) - lengths
     expected = np.arange(1, len(rows) + 1) - np.repeat(starts, lengths)
-    return int(np.logical_and.reduceat(scores[rows] == expected, starts).sum())
+    steps = expected - scores[rows]  # 0 for ranks from 1, 1 for ranks from 0
+    return int(sum(np.logical_and.reduceat(steps == first, starts).sum() for first in (0, 1)))
 
 
-def evidence_of_gains(recs: FlatSide, truth: FlatSide) -> Iterator[Evidence]:
+def _are_relevant(gains: Array, min_gain: MinGain | None) -> Array:
+    """Return which gains make an item relevant; None is the usual rule, any gain above 0."""
+    if min_gain == "any":
+        return np.ones(len(gains), bool)
+    return (gains > 0) & (gains >= (min_gain or 0.0))
+
+
+def evidence_of_gains(recs: FlatSide, truth: FlatSide, min_gain: MinGain | None) -> Iterator[Evidence]:
     """Yield evidence that no row is relevant, or that lists and truth are swapped: gains look like scores."""
     gains, n_rows = truth.extra, len(truth.items)
-    yield Evidence("no_gain", n_rows if gains is not None and gains.max(initial=0.0) <= 0 else 0, n_rows)
     if gains is None:
         return
+    least = f"of at least {min_gain:g}" if isinstance(min_gain, float) else "above 0"
+    yield Evidence("no_gain", 0 if _are_relevant(gains, min_gain).any() else n_rows, n_rows, (), least)
     several, listed = np.flatnonzero(np.diff(truth.indptr) > 1)[:SAMPLE], np.flatnonzero(np.diff(recs.indptr))[:SAMPLE]
     if recs.extra is None or not (len(several) and len(listed)):
         return
@@ -98,7 +108,7 @@ def evidence_of_padding(recs: FlatSide, name_of: Callable[[int], str]) -> Iterat
         yield Evidence("padding", ending, len(rows), (), name_of(int(filler)))
 
 
-def evidence_of_unreachable(truth: FlatSide, excluded: Array) -> Evidence:
+def evidence_of_unreachable(truth: FlatSide, excluded: Array, min_gain: MinGain | None) -> Evidence:
     """Return evidence of relevant rows of the truth whose items no list can have; `excluded` marks rows."""
-    relevant = truth.gains > 0
+    relevant = _are_relevant(truth.gains, min_gain)
     return Evidence("unreachable", int((excluded & relevant).sum()), int(relevant.sum()))
