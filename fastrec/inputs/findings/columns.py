@@ -94,8 +94,8 @@ def _evidence_of_order(lists: _Lists, items: Array, numbers: Mapping[Any, Array]
 
 
 def _describes_items(items: Array, values: Array) -> bool:
-    """Return whether a column has one number for each item, such as a price; fractions show it where items repeat."""
+    """Return whether a column has whole numbers, one for each item: another id, or a count."""
+    if not (values == np.floor(values)).all():
+        return False
     order = np.lexsort((values, items))
-    again = np.diff(items[order]) == 0
-    are_whole = bool((values == np.floor(values)).all())
-    return not (again & (np.diff(values[order]) != 0)).any() and (are_whole or 2 * int(again.sum()) >= len(values))
+    return not ((np.diff(items[order]) == 0) & (np.diff(values[order]) != 0)).any()
