@@ -80,8 +80,7 @@ def _evidence_of_order(lists: _Lists, items: Array, numbers: Mapping[Any, Array]
     found = []
     for name, own in numbers.items():
         values = own[lists.order]
-        steps = np.diff(own)
-        rises = (steps == 1).all() or (lists.total > 1 and (steps >= 0).all())  # as numbers of rows, and times
+        rises = (np.diff(own) >= 0).all() and (own == np.floor(own)).all()  # as numbers of rows, and times
         if rises or np.isin(own, (0, 1)).all():
             continue
         if lists.having(np.diff(values) != 0) > MOST * lists.total:
