@@ -300,7 +300,7 @@ def test_values_of_a_metric_of_rows_are_in_its_range() -> None:
         """Number of rows, which is no share."""
         return s.rows
 
-    with pytest.raises(fastrec.InputError, match=r"number of user 0 is not a number within range=\(0.0, 1.0\), which"):
+    with pytest.raises(fastrec.InputError, match=r"number of user 0 is not a number within range=\(0.0, 1.0\), its"):
         fastrec.evaluate_scores([0, 1], [0.5, 0.9], [0, 2], "number")
 
 
@@ -382,7 +382,7 @@ def test_a_metric_of_items(popularity: str) -> None:
     assert report.per_user["mean_popularity@2"].tolist()[:2] == [2.5, 3.0]
     assert (report["mean_popularity@1"], report["mean_popularity@2"]) == (3.0, 2.75)
     assert fastrec.evaluate(RECS, metrics=ask[:2], items=SHOP, no_recs="skip")["mean_popularity@2"] == 2.75
-    with pytest.raises(fastrec.MetricError, match=r"^mean_popularity@1 needs items=\.\.\.$"):
+    with pytest.raises(fastrec.MetricError, match=r"^mean_popularity@1, mean_popularity@2 need items=\.\.\.$"):
         fastrec.evaluate(RECS, TRUTH, ask)
 
 

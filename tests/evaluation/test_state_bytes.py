@@ -259,7 +259,7 @@ def test_what_is_not_bytes(data: Any) -> None:
 
 def test_ids_that_cannot_be_kept() -> None:
     evaluator = fastrec.Evaluator(["recall"])
-    evaluator.update({(1, "a"): [1]}, {(1, "a"): [1]})
+    evaluator.update({(1, 0.5): [1]}, {(1, 0.5): [1]})
     with pytest.raises(fastrec.InputError, match="only string and integer user_ids"):
         evaluator.to_bytes()
 

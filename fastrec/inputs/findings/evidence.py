@@ -50,6 +50,7 @@ class _Kind(NamedTuple):
     least_share: float  # exclusive if it is that of most
     least_count: int
     tell: Callable[[Evidence], str]
+    is_enough_alone: bool = False  # whether a single one tells if there are no others
     is_of_one: bool = False  # whether the examples are what all must have in common
 
 
@@ -72,7 +73,8 @@ def findings_of(evidence: Iterable[Evidence]) -> list[Finding]:
     for one in evidence:
         kind, share = KINDS[one.code], one.count / one.total if one.total else 0.0
         enough = share > MOST if kind.least_share == MOST else share >= kind.least_share
-        if enough and one.count >= kind.least_count and not (kind.is_of_one and len(one.examples) > 1):
+        least = 1 if kind.is_enough_alone and one.count == one.total else kind.least_count
+        if enough and one.count >= least and not (kind.is_of_one and len(one.examples) > 1):
             found.append(Finding(one.code, kind.severity, one.count, share, one.examples, kind.tell(one)))
     return found
 
@@ -140,7 +142,7 @@ def _of_padding(one: Evidence) -> str:
 
 
 KINDS = {
-    "ids_differ": _Kind("error", 0.01, 2, _of_ids),
+    "ids_differ": _Kind("error", 0.01, 2, _of_ids, is_enough_alone=True),
     "several_ids": _Kind("error", 0.01, 2, _of_cells),
     "unreachable": _Kind("warning", 0.0, 1, _of_unreachable),
     "ranks_as_scores": _Kind("warning", NEARLY_ALL, FEW_LISTS, _of_ranks),
