@@ -36,6 +36,8 @@ def evidence_of_scores(recs: FlatSide) -> Iterator[Evidence]:
         if 2 * counted < len(some):
             break
     yield Evidence("ranks_as_scores", counted, len(several))
+    if len(several) < FEW_LISTS:
+        return
     first = scores[_rows_of(recs.indptr, several[:FIRST])[:SAMPLE]]
     values, counts = np.unique(first, return_counts=True)
     top, count = values[counts.argmax()], 0
@@ -72,10 +74,11 @@ def _are_relevant(gains: Array, min_gain: MinGain | None) -> Array:
 def evidence_of_gains(recs: FlatSide, truth: FlatSide, min_gain: MinGain | None) -> Iterator[Evidence]:
     """Yield evidence that no row is relevant, or that lists and truth are swapped: gains look like scores."""
     gains, n_rows = truth.extra, len(truth.items)
+    least = f"of at least {min_gain:g}" if isinstance(min_gain, float) else "above 0"
+    is_none = gains is not None and not _are_relevant(gains, min_gain).any()
+    yield Evidence("no_gain", n_rows if is_none else 0, n_rows, (), least)
     if gains is None:
         return
-    least = f"of at least {min_gain:g}" if isinstance(min_gain, float) else "above 0"
-    yield Evidence("no_gain", 0 if _are_relevant(gains, min_gain).any() else n_rows, n_rows, (), least)
     several, listed = np.flatnonzero(np.diff(truth.indptr) > 1)[:SAMPLE], np.flatnonzero(np.diff(recs.indptr))[:SAMPLE]
     if recs.extra is None or not (len(several) and len(listed)):
         return
