@@ -29,8 +29,8 @@ STREAMED = "400000000 shuffled rows under memory=1000000000: peak memory / (memo
 BULLETS = """
 **Speed.** 6 metrics at 5 cut-offs for 1M lists of 100 items take {took} with {threads} threads.
 - **The numbers of other tools.** `like="recbole"` gives the numbers of RecBole, and so on for {n_tools} tools. For
-{n_monitors} of them it gives metrics of items and histories only. {n_cases:,} tests compare with answers of the real
-tools; the source of {read} was read, not run.
+{n_monitors} of them it gives metrics of items and histories only. {n_cases:,} cases are compared with answers of the
+real tools; the source of {read} was read, not run.
 - **Uncertainty.** fastrec has {n_metrics} metrics of lists, catalogues and scored rows. Means have intervals,
 differences between systems have tests, and segments have both.
 - **The same numbers everywhere.** The values of users are added exactly. So threads, batches, files and Spark give the

@@ -249,4 +249,4 @@ def test_sound_input_has_no_finding(n: int) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for _ in range(n):
-            fastrec.evaluate(*sound(rng), metrics=["ndcg@3", "recall"])
+            assert fastrec.evaluate(*sound(rng), metrics=["ndcg@3", "recall"]).warnings == []

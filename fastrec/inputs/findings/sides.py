@@ -33,7 +33,7 @@ def evidence_of_scores(recs: FlatSide) -> Iterator[Evidence]:
     scores, counted = np.asarray(recs.extra), 0
     for some in (several[:FIRST], several):
         counted = _count_ranks(scores, recs.indptr, some)
-        if 2 * counted < len(some):
+        if 2 * counted < len(some) or len(some) == len(several):
             break
     yield Evidence("ranks_as_scores", counted, len(several))
     if len(several) < FEW_LISTS:
