@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
@@ -22,11 +22,10 @@ from fastrec.checks import check_n_items, check_progress, listed_in_order, whole
 from fastrec.evaluation.evaluators import about_users
 from fastrec.evaluation.lists import Evaluator, evaluate_at_once, evaluate_model_at_once
 from fastrec.exceptions import InputError, MetricError, renaming, shown
-from fastrec.inputs.arrays import has_rows
 from fastrec.inputs.items import read_items
 from fastrec.policies import OneClass
-from fastrec.report.doubts import NO_TRUTH, NO_USER
-from fastrec.report.report import Report, record
+from fastrec.report.doubts import NO_TRUTH
+from fastrec.report.report import Report
 from fastrec.runtime.limits import read_size, resolve_threads
 from fastrec.segments import check_segments, reads_judgements, split_truth
 
@@ -117,15 +116,8 @@ def evaluate(
         given["items"] = read_items(given["items"], given["item"])
     evaluator = Evaluator(metrics, **pick(ListSettings, given))
     sides = evaluator._sides(recs, truth, given)  # noqa: SLF001
-    apart = evaluate_at_once(evaluator, sides, given)
-    return _report_of(evaluator, apart, sides)
-
-
-def _report_of(evaluator: Evaluator, apart: Iterable[str], sides: Mapping[str, Any]) -> Report:
-    """Return the report, which says of which of the sides `apart` no user has a list."""
-    report = evaluator._report(copied=False)  # noqa: SLF001 - spares a copy of per-user values
-    record(report, (f"{NO_USER.format(name)}: do the user ids match?" for name in apart if has_rows(sides[name])))
-    return report
+    evaluate_at_once(evaluator, sides, given)
+    return evaluator._report(copied=False)  # noqa: SLF001 - spares a copy of per-user values
 
 
 @takes(ListCurveOptions)
@@ -322,8 +314,8 @@ def evaluate_model(
     if given["items"] is None and given["n_items"] is None:
         given["n_items"] = call.n_items
     evaluator = Evaluator(metrics, **pick(ListSettings, given))
-    apart = evaluate_model_at_once(evaluator, call, truth, given)
-    return _report_of(evaluator, apart, given)
+    evaluate_model_at_once(evaluator, call, truth, given)
+    return evaluator._report(copied=False)  # noqa: SLF001 - spares a copy of per-user values
 
 
 @takes(TopOptions)

@@ -254,6 +254,11 @@ def shown(value: Any) -> str:
     return cut_value(text)
 
 
+def shortened(text: str) -> str:
+    """Return the repr of a string for a message, cut if it has more than 40 characters."""
+    return repr(text if len(text) <= 40 else text[:39] + "…")
+
+
 def shown_number(value: float) -> str:
     """Return a number for a message: with six digits if it has no more, else with all, as 1.0000000000000002 is not 1.
 

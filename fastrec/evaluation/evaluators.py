@@ -21,7 +21,6 @@ from fastrec.exceptions import Argument, InputError, InputTypeError, MetricError
 from fastrec.inputs.column_names import Columns
 from fastrec.inputs.findings.evidence import Evidence, add_evidence, findings_of
 from fastrec.inputs.frames import read_user_labels
-from fastrec.inputs.hints import Example, Hint
 from fastrec.inputs.lists import AboutUsers
 from fastrec.inputs.packed import pack_ids, unpack_ids
 from fastrec.inputs.users import SeenUsers, Users, check_keys, check_saved_ids, join_ids
@@ -133,8 +132,7 @@ class BaseEvaluator(Shared, ABC):
         """Remove all users."""
         self._state: State | None = None
         self._data_counts: dict[str, int] = {}
-        self._hints: dict[str, Hint] = {}  # by string: each once, in order
-        self._evidence: dict[tuple[str, str], Evidence] = {}  # by code and detail
+        self._evidence: dict[tuple[str, Any], Evidence] = {}  # by code and detail
         self._values: list[Array] = []
         self._users: list[Array] = []
         self._labels: dict[str, list[Array]] = {}
@@ -306,13 +304,9 @@ class BaseEvaluator(Shared, ABC):
             for name, labels in other._labels.items():
                 self._labels.setdefault(name, []).extend(labels)
             self._users = [*self._users, *other._users]
-            self._add_hints(other._hints.values())
             self._evidence = add_evidence(self._evidence, other._evidence.values())
             self._seen.merge(other._seen)
             self._take_kind(other)
-
-    def _add_hints(self, hints: Iterable[Hint]) -> None:
-        self._hints |= {hint.text: hint.joined(self._hints.get(hint.text)) for hint in hints}
 
     def _differences(self, other: BaseEvaluator) -> Iterator[tuple[str, Any, Any]]:
         yield "metrics", [call.text for call in self._calls], [call.text for call in other._calls]
@@ -370,7 +364,6 @@ class BaseEvaluator(Shared, ABC):
             "no_recs_given": self._no_recs_given,
             "batches": self._kind_of_batches(),
             "facts": self._data_counts,
-            "hints": list(self._hints.values()),
             "evidence": list(self._evidence.values()),
             **self._described(),
         }
@@ -428,17 +421,8 @@ class BaseEvaluator(Shared, ABC):
     def _restore(self, document: dict[str, Any], arrays: dict[str, Array]) -> None:
         """Take over the state in a document and arrays."""
         self._data_counts = {str(name): int(count) for name, count in document["facts"].items()}
-        self._add_hints(
-            Hint(str(text), str(counted), None if example is None else Example(*example))
-            for text, counted, example in document["hints"]
-        )
-        self._evidence = add_evidence(
-            {},
-            (
-                Evidence(str(code), int(count), int(total), tuple(map(str, examples)), str(detail))
-                for code, count, total, examples, detail in document["evidence"]
-            ),
-        )
+        self._evidence = add_evidence({}, (Evidence(*map(_hashable, saved)) for saved in document["evidence"]))
+        findings_of(self._evidence.values())  # raises if it is damaged
         if "seen" not in document:
             return
         self._state = State.unpack(self._plan(weighted=document["weighted"]), document["seen"], arrays)
@@ -475,13 +459,14 @@ class BaseEvaluator(Shared, ABC):
         data, counts = self._describe_data(state), self._count_users(state)
         marks = describe_sample(self._settings)
         groups, estimates = self._estimate_groups(state), self._estimates(state)
+        apart = doubts(data, ids_match=ids_match) if state.plan.reads_relevance else []
+        known = [one for one in self._evidence.values() if one.code != "apart" or apart]  # it explains these doubts
         lines = [
             *marks,
-            *(doubts(data, ids_match=ids_match) if state.plan.reads_relevance else ()),
+            *apart,
             *doubts_of_items({**self._data_counts, **data}, counts["total"] - counts.get("no_truth", 0)),
             *doubts_of_groups({name: own for name, own in groups.items() if name not in state.row_groupings}),
-            *(hint.line(data) for hint in self._hints.values()),
-            *(finding.text for finding in findings_of(self._evidence.values())),
+            *(finding.text for finding in findings_of(known)),
             *warnings_of_tool(
                 self._like, self._calls, self._settings["ties"], {"values": lambda: values_by_metric(estimates, groups)}
             ),
@@ -566,16 +551,14 @@ class BaseEvaluator(Shared, ABC):
         return None
 
 
+def _hashable(saved: Any) -> Any:
+    """Return saved evidence or a part of it, in which lists were tuples."""
+    return tuple(map(_hashable, saved)) if isinstance(saved, list) else saved
+
+
 def _added(counts: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]:
     """Return the sums of counts by name; batches may lack names of others."""
     return {name: counts.get(name, 0) + more.get(name, 0) for name in dict.fromkeys([*counts, *more])}
-
-
-def roles_that_differ(evaluator: BaseEvaluator) -> set[str]:
-    """Return whose ids differ in spelling between lists and truth: of "user" and "item"."""
-    evidence = evaluator._evidence.values()  # noqa: SLF001 - of this module
-    known = [one for one in evidence if one.code == "ids_differ" and findings_of([one])]
-    return {one.detail for one in known}
 
 
 def refuse_arrays(**arguments: Any) -> None:

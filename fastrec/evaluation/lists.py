@@ -60,8 +60,7 @@ from fastrec.evaluation.tools import tool_rules
 from fastrec.exceptions import Argument, InputError, MetricError
 from fastrec.inputs.arrays import FlatSide, find_tied_user
 from fastrec.inputs.arrow import Frame, open_foreign
-from fastrec.inputs.findings.evidence import FEW_LISTS, add_evidence
-from fastrec.inputs.hints import Hint
+from fastrec.inputs.findings.evidence import FEW_LISTS, add_evidence, remark
 from fastrec.inputs.history import HistoryCounts
 from fastrec.inputs.items import ItemTable, read_items, read_once
 from fastrec.inputs.lists import (
@@ -379,7 +378,7 @@ class Evaluator(BaseEvaluator):
     def _add(self, prepared: Prepared, progress: Callable[[int, int], Any] | None) -> BatchSides:
         """Add a batch that was prepared with the same settings, and return what was read of it."""
         rules = self._settings
-        lists, users, names, data_counts, hints = prepared[:5]
+        lists, users, names, data_counts, evidence = prepared[:5]
         self._check_batch(users)
         plan = self._plan(weighted=users.weights is not None)
         type_of_ids = self._check_ids(plan, names, lists)
@@ -412,8 +411,7 @@ class Evaluator(BaseEvaluator):
             self._exclude = joined_exclude(self._exclude, prepared.exclude)
             counts = {"truth_rows": len(lists.truth_items), **data_counts, **sides.noted}
             self._keep(plan, outcome, users, counts).accumulate(found, digest)
-            self._add_hints([*hints, *map(Hint, sides.hints)])
-            self._evidence = add_evidence(self._evidence, prepared.evidence)
+            self._evidence = add_evidence(self._evidence, [*evidence, *map(remark, sides.hints)])
             self._longest = max(self._longest, length_up_to(largest_cutoff(self._calls), lists))
         return sides
 
@@ -544,13 +542,8 @@ NOTED = (
 )
 
 
-def evaluate_model_at_once(
-    evaluator: Evaluator, call: ModelCall, truth: Any, given: Mapping[str, Any]
-) -> tuple[str, ...]:
-    """Add all users of a model, for both passes; arguments as in `evaluate_model`. A failure may leave some added.
-
-    Return the sides besides the truth of which no user of the model has a row.
-    """
+def evaluate_model_at_once(evaluator: Evaluator, call: ModelCall, truth: Any, given: Mapping[str, Any]) -> None:
+    """Add all users of a model, for both passes; arguments as in `evaluate_model`. A failure may leave some added."""
     from fastrec.evaluation.models import Working
 
     check_progress(given["progress"])
@@ -565,20 +558,15 @@ def evaluate_model_at_once(
     for part, known in ((part, None) for part in parts) if parts.made_again else kept:
         evaluator._review(part, known)  # noqa: SLF001
     evaluator._move_users(parts.order)  # noqa: SLF001
-    return parts.apart
 
 
-def evaluate_at_once(evaluator: Evaluator, sides: Mapping[str, Any], given: Mapping[str, Any]) -> tuple[str, ...]:
-    """Add all users in one batch, read once for both passes; arguments as in `update_sides`.
-
-    Return the sides besides the truth of which no user with a list has a row.
-    """
+def evaluate_at_once(evaluator: Evaluator, sides: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+    """Add all users in one batch, read once for both passes; arguments as in `update_sides`."""
     given = {**dict.fromkeys(arguments_of(SideBatch)), **given}
     check_progress(given["progress"])
     prepared = evaluator._prepare(sides, given)  # noqa: SLF001
     read = evaluator._add(prepared, given["progress"])  # noqa: SLF001
     evaluator._review(prepared, read)  # noqa: SLF001 - does nothing unless a metric needs it
-    return prepared.apart
 
 
 def review(evaluator: Evaluator, sides: Mapping[str, Any], given: Mapping[str, Any]) -> None:

@@ -14,7 +14,7 @@ from fastrec.evaluation.sampled import Sample, as_weights, popularity_of
 from fastrec.exceptions import Argument, InputError
 from fastrec.inputs.arrays import FlatSide, finite_gains
 from fastrec.inputs.arrow import Frame, open_foreign
-from fastrec.inputs.lists import AboutUsers, Names, Prepared, Settings, arrange, look_at_truth, sides_apart
+from fastrec.inputs.lists import AboutUsers, Names, Prepared, Settings, arrange, look_at_truth
 from fastrec.inputs.model_users import NO_ROWS, ModelUsers, as_columns, chosen_rows, read_users
 from fastrec.inputs.models import Model, ModelCall
 from fastrec.inputs.parts import take_rows
@@ -283,11 +283,6 @@ class ModelParts:
         places = np.argsort(_order_of_walk(self._users.rows))
         return places if order is None else places[order]
 
-    @property
-    def apart(self) -> tuple[str, ...]:
-        """The sides of which no user of the model has a row."""
-        return tuple(sides_apart(self._users.joined.sides, self._users.rows >= 0))
-
     def __iter__(self) -> Iterator[Prepared]:
         """Yield parts of the users."""
         has_ids = self._users.joined.users.ids is not None
@@ -301,19 +296,19 @@ class ModelParts:
         model, settings, reads, joined = self._model, self._settings, self._reads, users.joined
         codes, n_users = joined.sides["recs"].items, len(users.rows)
         walk = _walk(model, users, self._room, settings.n_threads, self._counter)
-        apart = {name: side for name, side in joined.sides.items() if name not in ("exclude", "candidates")}
-        apart["recs"] = FlatSide(codes[:0], np.zeros(n_users + 1, np.int64), None)
+        own = {name: side for name, side in joined.sides.items() if name not in ("exclude", "candidates")}
+        own["recs"] = FlatSide(codes[:0], np.zeros(n_users + 1, np.int64), None)
         draw = self._draw._replace(rows=read_only(users.rows))
         if reads.n_listed is None:
             kept = NO_ROWS if reads.sample is None else as_columns(joined.sides["truth"], codes)
             found = _visit(walk, n_users, sides := _sides_of(users, kept), 1, model.n_items, draw)
             whole = flat_top(found.top, codes, model.n_items)
             assert whole.extra is not None
-            apart["recs"] = whole._replace(extra=whole.extra.astype(np.float64))
-            prepared = arrange(joined._replace(sides=apart), settings)
+            own["recs"] = whole._replace(extra=whole.extra.astype(np.float64))
+            prepared = arrange(joined._replace(sides=own), settings)
             truth = _truth_of(prepared, codes)
         else:
-            prepared = arrange(joined._replace(sides=apart), settings)
+            prepared = arrange(joined._replace(sides=own), settings)
             lists, truth = prepared.lists, _truth_of(prepared, codes)
             more = reads.n_listed + 1 if reads.n_listed else 0  # the next one may have the score of the last
             sides = _sides_of(users, truth)

@@ -37,8 +37,8 @@ from fastrec.evaluation.tools import warnings_of_tool
 from fastrec.exceptions import GroupingName, InputError, InputTypeError, MetricError, shown
 from fastrec.inputs.column_names import Columns, refuse_columns
 from fastrec.inputs.columns import LABELS, SAMPLE_WEIGHT, SCORES
+from fastrec.inputs.findings.evidence import add_evidence, remark
 from fastrec.inputs.frames import read_user_labels
-from fastrec.inputs.hints import Hint
 from fastrec.inputs.lists import Names
 from fastrec.inputs.row_digests import digest_of_rows
 from fastrec.inputs.row_groups import check_apart
@@ -230,7 +230,7 @@ class ScoreEvaluator(BaseEvaluator):
         warnings = warnings_of_tool(self._like, self._calls, rules["ties"], numbers_of)
         digest = digest_of_rows(rows, self._n_threads, in_order=not self._part) if self._per_user else None
         with self._changing():
-            self._add_hints(map(Hint, warnings))
+            self._evidence = add_evidence(self._evidence, map(remark, warnings))
             state = self._keep(plan, outcome, users, _count_rows(rows))
             state.accumulate(found, digest)
             state.add_segments(segmented.sums)

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from fastrec.exceptions import joined
+from fastrec.exceptions import joined, shortened
 from fastrec.files.columns import LABELLED, ColumnError
 from fastrec.files.database import run
 from fastrec.files.formats.base import one_row, quoted, string_sql
-from fastrec.files.tables import File, check_label_type, label_sql, labels_are_strings, shortened
+from fastrec.files.tables import File, check_label_type, label_sql, labels_are_strings
 from fastrec.inputs.row_groups import MAX_SEGMENTS, refuse_many
 from fastrec.inputs.users import NO_LABEL, as_labels
 

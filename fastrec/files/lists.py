@@ -5,21 +5,17 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from fastrec.evaluation.evaluators import roles_that_differ
 from fastrec.evaluation.lists import Evaluator, evaluate_at_once, review, take_counts
 from fastrec.files.columns import ITEMS, ListColumns
 from fastrec.files.faults import finished, named_as_in
 from fastrec.files.hints import (
     OpenSides,
-    explain_unmatched_files,
-    explain_unmatched_tables,
     hints_of_parquet_columns,
     hints_of_unused_columns,
     left_open,
-    sides_apart,
 )
 from fastrec.files.items import count_history_of, read_items_of
 from fastrec.files.job import Data, Evaluated, FileJob, batches, roles_of_lists, select_sql
@@ -76,28 +72,21 @@ def evaluate_lists(
         data = Data(loaded, selects, watch)
         if "history" in files:
             take_counts(evaluator, lambda: count_history_of(con, files["history"], loaded.ids))
-        apart = {name for name in selects if not SIDES[name].has_users}
         users = tuple(columns.roles_of_users)
         given = _arguments(users, labels_by_user or labels.columns, data.progress())
         for batch in batches(data, users):
-            apart = sides_apart(batch, apart)
             with named_as_in(files, streamed=loaded.streamed is not None):
                 evaluator.update_sides({**batch, **shared}, **given)
         if evaluator._needs_review:  # noqa: SLF001 - not an attribute for users
             for batch in batches(data, users, again=True):
                 review(evaluator, {**batch, **shared}, given)
         found = finished(evaluator.result(), columns.roles_of_users, labels)
-        more: tuple[str, ...] = ()
         if "truth" in files:
             recs, truth = files["recs"], files["truth"]
             sides_of_hints = OpenSides(con, recs.source, truth.source)
             names = list(recs.source.columns), list(truth.source.columns)
             left = left_open(recs.names, truth.names, columns, evaluator)
-            more = hints_of_unused_columns(job, names, left, lambda: sides_of_hints)
-        unmatched = explain_unmatched_tables(
-            con, found.report, files, apart, loaded.strings, roles_that_differ(evaluator)
-        )
-        record(found.report, (*unmatched, *more))
+            record(found.report, hints_of_unused_columns(job, names, left, lambda: sides_of_hints))
         return found
 
 
@@ -122,11 +111,10 @@ def _evaluate_whole_lists(
 
     if not job.take_whole(whole.n_rows, update):
         return None
-    apart = sides_apart(tables, [name for name in tables if not SIDES[name].has_users])
     names = whole.names
     for held in (tables, sides):
         held.clear()  # a database may need the memory
-    return _finish(evaluator, job, names, whole.listed, apart)
+    return _finish(evaluator, job, names, whole.listed)
 
 
 def _evaluate_parts_of_lists(
@@ -146,11 +134,8 @@ def _evaluate_parts(
 ) -> Evaluated | None:
     """Evaluate part by part; return None if a database must read the files."""
     evaluator, given = make_evaluator(None), _arguments(tuple(job.columns.roles_of_users), job.labels_by_user, None)
-    apart = {name for name in parts.found if not SIDES[name].has_users}
 
     def add(batch: dict[str, Any]) -> None:
-        nonlocal apart
-        apart = sides_apart(batch, apart)
         evaluator.update_sides({**batch, **shared}, **given)
 
     def again(batch: dict[str, Any]) -> None:
@@ -158,7 +143,7 @@ def _evaluate_parts(
 
     if not job.evaluate_parts(parts, evaluator, add, again):
         return None
-    return _finish(evaluator, job, parts.names, parts.listed, apart)
+    return _finish(evaluator, job, parts.names, parts.listed)
 
 
 def _finish(
@@ -166,15 +151,12 @@ def _finish(
     job: FileJob[ListColumns],
     names: Mapping[str, Sequence[str]],
     listed: Mapping[str, tuple[str, ...]],
-    apart: Collection[str],
 ) -> Evaluated:
     """Return the result for files that needed no database; `names` are the roles of columns, `listed` all columns."""
     found = finished(evaluator.result(), job.columns.roles_of_users, LabelsOfUsers((), (), {}, None))
-    more: tuple[str, ...] = ()
     if "truth" in names:
         left = left_open(names["recs"], names["truth"], job.columns, evaluator)
-        more = hints_of_parquet_columns(job, (listed["recs"], listed["truth"]), left)
-    record(found.report, (*explain_unmatched_files(found.report, job, apart, roles_that_differ(evaluator)), *more))
+        record(found.report, hints_of_parquet_columns(job, (listed["recs"], listed["truth"]), left))
     return found
 
 

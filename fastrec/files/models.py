@@ -28,8 +28,6 @@ from fastrec.inputs.models import read_call
 from fastrec.inputs.nulls import find_nulls
 from fastrec.inputs.sides import SIDES, shared_rows
 from fastrec.inputs.values import values_of
-from fastrec.report.doubts import NO_USER
-from fastrec.report.report import record
 from fastrec.runtime.extras import require
 
 __all__ = ["FactorFile", "evaluate_factors", "read_factors", "top_items_of_factors"]
@@ -172,10 +170,8 @@ def evaluate_factors(
         given |= {"user": "user", "item": "item", "by": read.labels.columns or None}
         progress = lambda done, total: watch(SCORING, done, total)  # noqa: E731 - one line
         given |= {"memory": resources.memory, "progress": progress}
-        apart = evaluate_model_at_once(evaluator, call, sides["truth"], given)
-        found = finished(evaluator.result(), columns.roles_of_users, read.labels)
-        record(found.report, (f"{NO_USER.format(name)}: do the user ids match?" for name in apart))
-        return found
+        evaluate_model_at_once(evaluator, call, sides["truth"], given)
+        return finished(evaluator.result(), columns.roles_of_users, read.labels)
 
 
 def _in_files(name: Name) -> object:

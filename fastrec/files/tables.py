@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from fastrec.checks import counted
-from fastrec.exceptions import Argument, FastrecError, InputError, InputTypeError, Text, joined
+from fastrec.exceptions import Argument, FastrecError, InputError, InputTypeError, Text, joined, shortened
 from fastrec.files.database import run
 from fastrec.files.formats.base import FILE, NO_EXTENSIONS, Source, one_row, quoted, refuse_other_folders
 from fastrec.files.formats.foreign import disk_is_full, first_sentence, was_interrupted
@@ -38,7 +38,6 @@ __all__ = [
     "load",
     "number_sql",
     "open_database",
-    "shortened",
     "string_bytes",
     "used_bytes",
 ]
@@ -435,11 +434,6 @@ def _check_number_strings(con: DuckDBPyConnection, file: File, role: str) -> Non
         mend = NUMBER_FIRST if role == "subtopic" else ""
         found = f"{file.source.place(first)} holds {shortened(value)}{mend}"
         raise InputTypeError(file.at(role), f" must hold numbers; {found}")
-
-
-def shortened(value: str) -> str:
-    """Return the repr of a string for an error, cut if long."""
-    return repr(value if len(value) <= 40 else value[:39] + "…")
 
 
 def joint_kind(con: DuckDBPyConnection, role: str, files: list[File]) -> str:

@@ -28,7 +28,7 @@ from fastrec.inputs.arrow import (
 )
 from fastrec.inputs.column_names import Columns, names_of, one_name, user_column
 from fastrec.inputs.columns import LABELS, MAX_EXACT_INTEGER, NUMBER_FIRST, SCORES
-from fastrec.inputs.findings.evidence import Notices
+from fastrec.inputs.findings.evidence import Evidence, remark
 from fastrec.inputs.findings.frames import evidence_of_frame
 from fastrec.inputs.grouping import (
     Grouping,
@@ -106,7 +106,7 @@ class FrameUsers(NamedTuple):
     order: Array | None  # positions by ascending id; None if ids ascend
     groups: dict[str, Array] | None  # column -> label of each user
     weights: Array | None
-    notices: Notices = Notices()  # about columns that no argument names
+    evidence: tuple[Evidence, ...] = ()  # about columns that no argument names
 
 
 class ScoredFrame(NamedTuple):
@@ -189,24 +189,26 @@ def read_frames(
     groups = {name: _read_labels(name, having, users) for name in columns.groupings()}
     weights = _read_user_weights(user_weight, having, users)
     moved = {name: _of_users(users.ids, rows, side, n_threads) for name, (rows, side) in sides.items()}
-    notices = Notices()
+    evidence: list[Evidence] = []
     if "truth" in sides:
         (recs, _), (truth, _) = sides["recs"], sides["truth"]
         used = {name for table in opened for name in (*table.user, table.item)} | {*columns.groupings(), user_weight}
         graded = graded and moved["truth"].extra is None
-        hints = hints_of_columns(
-            recs.frame.columns,
-            truth.frame.columns,
-            used,
-            LeftOpen(moved["recs"].order == "place", graded, columns.gain is None),
-            lambda name: _has_gains(truth, name),
+        evidence += map(
+            remark,
+            hints_of_columns(
+                recs.frame.columns,
+                truth.frame.columns,
+                used,
+                LeftOpen(moved["recs"].order == "place", graded, columns.gain is None),
+                lambda name: _has_gains(truth, name),
+            ),
         )
         at = [table.frame.name for table in opened].index("recs")
         codes = items[at].codes if isinstance(items[at], Strings) else items[at]
         role_and_name = extra_column(recs.frame, columns)
-        evidence = () if recs.lists else evidence_of_frame(recs.frame, keys[at], codes, used, *role_and_name)
-        notices = Notices(tuple(hints), tuple(evidence))
-    return moved, FrameUsers(users.spell(users.ids), order, groups or None, weights, notices)
+        evidence += () if recs.lists else evidence_of_frame(recs.frame, keys[at], codes, used, *role_and_name)
+    return moved, FrameUsers(users.spell(users.ids), order, groups or None, weights, tuple(evidence))
 
 
 def read_frame(frame: Frame, columns: Columns, n_threads: int) -> RawSide:

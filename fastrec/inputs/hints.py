@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from fastrec.arguments.groups import MinGain
-from fastrec.checks import counted
 from fastrec.exceptions import Argument, InputError, Text
 from fastrec.inputs.arrays import FlatSide
 
 __all__ = [
-    "Example",
-    "Hint",
     "LeftOpen",
     "are_disordered",
     "are_gapless",
+    "around_gap",
     "check_first_ranks",
-    "hint_of_gaps",
     "hints_of_columns",
     "hints_of_rows",
     "hints_of_slates",
@@ -40,34 +37,6 @@ GAINS = frozenset(
 MARKS = frozenset(("label", "labels", "relevant", "click", "clicks", "clicked"))
 
 
-class Example(NamedTuple):
-    """A user, and the finding about this user."""
-
-    user: Any
-    found: str
-
-
-class Hint(NamedTuple):
-    """Another possible meaning of the input, with a count of the report and the first user that it counts."""
-
-    text: str
-    counted: str = ""
-    example: Example | None = None
-
-    def line(self, counts: Mapping[str, Any]) -> str:
-        """Return the hint as one line, with its count."""
-        if self.example is None or self.counted not in counts:
-            return self.text
-        lists = counted(counts[self.counted], "list")
-        return f"{self.text} ({lists}, e.g. of user {self.example.user!r}: {self.example.found})"
-
-    def joined(self, other: Hint | None) -> Hint:
-        """Return the hint for more users; its first user does not depend on the order of merging."""
-        examples = [hint.example for hint in (self, other) if hint is not None and hint.example is not None]
-        first = min(examples, key=lambda own: (isinstance(own.user, str), own.user), default=None)
-        return self._replace(example=first)
-
-
 def are_gapless(ranks: Array, lengths: Array) -> bool:
     """Return True if minimum and maximum show that the distinct ranks of all lists run from 1, or from 0."""
     lowest = int(ranks.min(initial=1))
@@ -82,12 +51,7 @@ def users_with_gaps(ranks: Array, indptr: Array) -> Array:
     return np.asarray(having[~gapless])
 
 
-def hint_of_gaps(outcome: str, user: Any, ranks: list[int]) -> Hint:
-    """Return a hint about gaps, with the first user that has one and the ranks of this user."""
-    return Hint(outcome, "rec_lists_with_gaps", Example(user, _around_gap(ranks)))
-
-
-def _around_gap(ranks: list[int]) -> str:
+def around_gap(ranks: list[int]) -> str:
     """Return the ranks around the first gap of a list as a string."""
     gaps = (at for at in range(1, len(ranks)) if ranks[at] - ranks[at - 1] > 1)
     first = next(gaps, 1) - 1 if ranks[0] in (0, 1) else 0
@@ -122,13 +86,13 @@ def numbers_of_lists(recs: FlatSide, truth: FlatSide, min_gain: MinGain | None) 
     return numbers | ({} if min_gain is None else {"level": relevant})
 
 
-def hints_of_ties(tool: str, items: Array) -> Iterator[Hint]:
+def hints_of_ties(tool: str, items: Array) -> Iterator[str]:
     """Yield a hint if a tool orders tied items as strings, and these integers are in another order as numbers."""
     if tool and len(items) and len(str(items.min())) < len(str(items.max())):
         found = (
             f"some scores are equal, and {tool} orders their items as strings; these are integers, ordered as numbers"
         )
-        yield Hint(f"{found}: pass strings (in files: JSON lines, Parquet or TREC)")
+        yield f"{found}: pass strings (in files: JSON lines, Parquet or TREC)"
 
 
 def _spelled(name: Any) -> str:

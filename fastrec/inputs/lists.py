@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,11 +14,11 @@ from fastrec.exceptions import Argument, InputError, InputTypeError, RowNumber, 
 from fastrec.inputs.arrays import FlatSide, RawSide, find_tied_user, finite_gains, read_sides, refuse_model
 from fastrec.inputs.arrow import Frame, open_foreign, refuse_other_indexes
 from fastrec.inputs.column_names import Columns, refuse_columns
-from fastrec.inputs.findings.evidence import Evidence, Notices
+from fastrec.inputs.findings.evidence import Evidence, remark
 from fastrec.inputs.findings.lists import evidence_of_lists
-from fastrec.inputs.findings.sides import evidence_of_unreachable
+from fastrec.inputs.findings.sides import evidence_of_other_sides, evidence_of_unreachable
 from fastrec.inputs.frames import read_frames
-from fastrec.inputs.hints import Hint, check_first_ranks, hint_of_gaps, hints_of_ties, numbers_of_lists, users_with_gaps
+from fastrec.inputs.hints import around_gap, check_first_ranks, hints_of_ties, numbers_of_lists, users_with_gaps
 from fastrec.inputs.history import HistoryCounts
 from fastrec.inputs.ids import Ids, encode_strings, kind_of_ids, match_widths
 from fastrec.inputs.items import ItemTable
@@ -44,7 +44,6 @@ __all__ = [
     "prepare",
     "read_given",
     "refuse_negative_ids",
-    "sides_apart",
 ]
 
 Array = np.ndarray[Any, Any]
@@ -127,15 +126,13 @@ class Prepared(NamedTuple):
     users: Users
     names: Names
     counts: dict[str, int]
-    hints: tuple[Hint, ...] = ()  # other possible meanings of the input
+    evidence: tuple[Evidence, ...] = ()  # for findings
     sides: Mapping[str, Any] = {}  # besides lists and truth, for providers of statistics
-    apart: tuple[str, ...] = ()  # the sides of which no user with a list has a row
     exclude: str = "none"  # or "history", or "given"
     recs: FlatSide | None = None  # the lists for providers, if those of `lists` have only items of the truth
     tied_user: int | None = None  # the first user with tied scores in `recs`
     truth: FlatSide | None = None  # as given, with copies
     others: Array | None = None  # int64 (n_users,): items that could be drawn, if lists of a model hold samples
-    evidence: tuple[Evidence, ...] = ()  # for findings
 
 
 class JoinedSides(NamedTuple):
@@ -148,7 +145,7 @@ class JoinedSides(NamedTuple):
     order: str = "place"  # how lists without scores are ordered
     ranks: Array | None = None  # as in `RawSide`
     from_zero: bool = False  # as in `RawSide`
-    notices: Notices = Notices()  # other possible meanings of the input
+    evidence: tuple[Evidence, ...] = ()  # for findings
     logged: str = ""  # the role of the column of a frame that `logged` has
 
     @property
@@ -165,8 +162,8 @@ def prepare(
     counts_of_history: HistoryCounts | None = None,
 ) -> Prepared:
     """Read all sides, order the lists, and handle excluded items and duplicates."""
-    sides, users, notices = read_given(given, about, settings)
-    return arrange(join_sides(sides, users, known_items(items, counts_of_history), notices), settings)
+    sides, users, evidence = read_given(given, about, settings)
+    return arrange(join_sides(sides, users, known_items(items, counts_of_history), evidence), settings)
 
 
 def known_items(items: ItemTable | None, counts_of_history: HistoryCounts | None) -> dict[str, Any]:
@@ -175,7 +172,9 @@ def known_items(items: ItemTable | None, counts_of_history: HistoryCounts | None
     return {name: own for name, own in known.items() if own is not None}
 
 
-def join_sides(sides: Mapping[str, RawSide], users: Users, known: Mapping[str, Any], notices: Notices) -> JoinedSides:
+def join_sides(
+    sides: Mapping[str, RawSide], users: Users, known: Mapping[str, Any], evidence: tuple[Evidence, ...]
+) -> JoinedSides:
     """Return sides with items of one integer type; string ids are encoded together."""
     for name, *roles in (("logged", "propensity", "logged_rank"), ("subtopics", "subtopic")):
         if name in sides and sides[name].extra is None and (name == "logged" or len(sides[name].items)):
@@ -186,34 +185,32 @@ def join_sides(sides: Mapping[str, RawSide], users: Users, known: Mapping[str, A
     joined, strings = _join_ids({**sides, **ids})
     recs = sides["recs"]
     order, role = "score" if recs.extra is not None else recs.order, sides["logged"].role if "logged" in sides else ""
-    return JoinedSides(joined, users, strings, known, order, recs.ranks, recs.from_zero, notices, role)
+    return JoinedSides(joined, users, strings, known, order, recs.ranks, recs.from_zero, evidence, role)
 
 
 def arrange(given: JoinedSides, settings: Settings) -> Prepared:
     """Order the lists, and handle excluded items and duplicates."""
     joined, names, ranks = given.sides, given.names, given.ranks
     rec_side, truth_side, exclude_side = joined["recs"], joined["truth"], joined.get("exclude")
-    apart = tuple(sides_apart(joined, np.diff(rec_side.indptr) > 0))
-    has_gains = truth_side.extra is not None
     duplicates, n_threads = settings.duplicates, settings.n_threads
     if truth_side.extra is not None:
         truth_side = finite_gains(truth_side)
     if "logged" in joined:
         _check_logged(joined["logged"], given.logged, names, settings)
     counts = {"excluded_items": 0, "duplicates_in_recs": 0, "duplicates_in_truth": 0, "rec_lists_with_gaps": 0}
-    hints = [Hint(line) for line in given.notices.lines]
+    evidence = [*given.evidence]
     check_first_ranks(settings.rank_gaps, from_zero=given.from_zero)
     if ranks is not None:
-        counts["rec_lists_with_gaps"], hint = _look_at_gaps(ranks, rec_side.indptr, names, settings.rank_gaps)
-        hints.append(hint)
+        gaps = _look_at_gaps(ranks, rec_side.indptr, names, settings.rank_gaps)
+        counts["rec_lists_with_gaps"] = gaps.count
+        evidence += [gaps] * (settings.rank_gaps != "keep")
     if exclude_side is not None or settings.only_judged:
         refuse_negative_ids(rec_side, "recs", names)
-    counts_of_truth, evidence = look_at_truth(joined, settings)
+    counts_of_truth, unreachable = look_at_truth(joined, settings)
     counts |= counts_of_truth
-    evidence = (
-        *given.notices.evidence,
-        *evidence_of_lists(rec_side, truth_side, *names, names.item, settings.min_gain),
-        *evidence,
+    evidence += (
+        *evidence_of_lists({**joined, "truth": truth_side}, *names, names.item, settings.min_gain),
+        *unreachable,
     )
     if exclude_side is not None:
         rec_side, counts["excluded_items"] = _drop_excluded(rec_side, exclude_side, n_threads)
@@ -223,10 +220,11 @@ def arrange(given: JoinedSides, settings: Settings) -> Prepared:
         truth_side, counts["duplicates_in_truth"] = _merge_copies(truth_side, n_threads)
     others, more_counts = _other_sides(joined, truth_side, names, settings)
     others |= {name: own._replace(codes=joined[name].items) for name, own in given.known.items()}
-    hints += map(Hint, settings.warnings_of(numbers_of_lists(rec_side, truth_side, settings.min_gain)))
+    evidence += map(remark, settings.warnings_of(numbers_of_lists(rec_side, truth_side, settings.min_gain)))
     if rec_side.extra is not None:
         rec_side, is_tied = _order(rec_side, truth_side, names, settings)
-        hints += hints_of_ties(settings.tool, rec_side.items) if is_tied and names.strings is None else ()
+        are_numbers = is_tied and names.strings is None
+        evidence += map(remark, hints_of_ties(settings.tool, rec_side.items) if are_numbers else ())
     lowest = 0
     if duplicates != "error":
         refuse_negative_ids(rec_side, "recs", names)
@@ -240,7 +238,7 @@ def arrange(given: JoinedSides, settings: Settings) -> Prepared:
         if n_rows != len(ranks) or duplicates != "error":
             raise InputError("this tool keeps gaps between ranks: leave out exclude and duplicates, which close them")
         refuse_negative_ids(rec_side, "recs", names)
-        rec_side, lowest, hints = _fill_gaps(rec_side, ranks, names), -1, hints[:-1]
+        rec_side, lowest = _fill_gaps(rec_side, ranks, names), -1
     lists = Lists(
         rec_side.items,
         rec_side.indptr,
@@ -254,11 +252,9 @@ def arrange(given: JoinedSides, settings: Settings) -> Prepared:
     counts |= more_counts | {
         "rec_rows": n_rows,
         **rows,
-        "truth_rows_with_gains": len(truth_side.items) if has_gains else 0,
+        "truth_rows_with_gains": 0 if joined["truth"].extra is None else len(truth_side.items),
     }
-    return Prepared(
-        lists, given.users, names, counts, tuple(hints), others, apart, truth=joined["truth"], evidence=evidence
-    )
+    return Prepared(lists, given.users, names, counts, tuple(evidence), others, truth=joined["truth"])
 
 
 def look_at_truth(joined: Mapping[str, FlatSide], settings: Settings) -> tuple[dict[str, int], tuple[Evidence, ...]]:
@@ -270,13 +266,6 @@ def look_at_truth(joined: Mapping[str, FlatSide], settings: Settings) -> tuple[d
             counts[f"truth_rows_in_{name}"] = int(known.sum())
             evidence = (evidence_of_unreachable(truth, known, settings.min_gain),) if name == "exclude" else ()
     return counts, evidence
-
-
-def sides_apart(joined: Mapping[str, FlatSide], listed: Array) -> Iterator[str]:
-    """Yield the sides besides the truth of which no user with a list has a row."""
-    for name in joined:
-        if name in SIDES and not SIDES[name].has_users and not (listed & (np.diff(joined[name].indptr) > 0)).any():
-            yield name
 
 
 def _check_logged(side: FlatSide, role: str, names: Names, settings: Settings) -> None:
@@ -331,16 +320,17 @@ def _other_sides(
     return others, counts
 
 
-def _look_at_gaps(ranks: Array, indptr: Array, names: Names, rank_gaps: str) -> tuple[int, Hint]:
-    """Return how many lists have ranks with gaps, and a hint about them."""
+def _look_at_gaps(ranks: Array, indptr: Array, names: Names, rank_gaps: str) -> Evidence:
+    """Return evidence of gaps between ranks, with the first user that has one."""
     found = users_with_gaps(ranks, indptr)
     known = found if names.users is None else names.users[found]
     at = int(found[np.argmin(known) if known.dtype.kind in "iu" else min(range(len(known)), key=known.__getitem__)])
     user = at if names.users is None else names.users[at : at + 1].tolist()[0]
-    hint = hint_of_gaps(RANK_GAPS.values[rank_gaps].outcome, user, ranks[indptr[at] : indptr[at + 1]].tolist())
+    example = user, around_gap(ranks[indptr[at] : indptr[at + 1]].tolist())
+    gaps = Evidence("rank_gaps", len(found), len(indptr) - 1, (example,), RANK_GAPS.values[rank_gaps].outcome)
     if rank_gaps == "error":
-        raise InputError(f"{hint.line({hint.counted: len(found)})}; number them 1, 2, 3, ...")
-    return len(found), hint
+        raise InputError(f"{gaps.text}; number them 1, 2, 3, ...")
+    return gaps
 
 
 def _fill_gaps(rec_side: FlatSide, ranks: Array, names: Names) -> FlatSide:
@@ -365,16 +355,27 @@ def _fill_gaps(rec_side: FlatSide, ranks: Array, names: Names) -> FlatSide:
 
 def read_given(
     given: Mapping[str, Any], about: AboutUsers, settings: Settings
-) -> tuple[dict[str, RawSide], Users, Notices]:
-    """Return all sides for the same users, these users, and other meanings of the input."""
+) -> tuple[dict[str, RawSide], Users, tuple[Evidence, ...]]:
+    """Return all sides for the same users, these users, and evidence for findings."""
     for name, value in given.items():
         refuse_path(name, value)
     refuse_model("recs", given.get("recs"))
     refuse_other_indexes({**given, "groups": about.groups, "user_weight": about.user_weight})
     opened = {name: open_foreign(value, name) for name, value in given.items()}
     opened = {name: own._replace(name=name) if isinstance(own, Frame) else own for name, own in opened.items()}
+    evidence: tuple[Evidence, ...] = ()
     if any(isinstance(value, Frame) for value in opened.values()):
-        return _read_frames(opened, about, settings)
+        sides, users, evidence = _read_frames(opened, about, settings)
+    else:
+        sides, users = _read_arrays(opened, given, about)
+    if any(isinstance(value, Mapping | Frame) for value in opened.values()):
+        evidence = (*evidence, *evidence_of_other_sides(given, sides))
+    return sides, users, evidence
+
+
+def _read_arrays(
+    opened: dict[str, Any], given: Mapping[str, Any], about: AboutUsers
+) -> tuple[dict[str, RawSide], Users]:
     refuse_columns(about.columns._replace(**dict.fromkeys(about.elsewhere)), "recs and truth are not data frames")
     sides, keys = read_sides(opened, given)
     if keys is not None and about.user_ids is not None:
@@ -385,12 +386,12 @@ def read_given(
     if about.labels is not None and about.groups is not None:
         raise InputError("groups and by both label users: pass one of them")
     codes, labels = check_groups(about.groups if about.labels is None else about.labels.of(ids), n_users)
-    return sides, Users(ids, codes, labels, check_weights(about.user_weight, n_users, ids)), Notices()
+    return sides, Users(ids, codes, labels, check_weights(about.user_weight, n_users, ids))
 
 
 def _read_frames(
     frames: dict[str, Any], about: AboutUsers, settings: Settings
-) -> tuple[dict[str, RawSide], Users, Notices]:
+) -> tuple[dict[str, RawSide], Users, tuple[Evidence, ...]]:
     if about.user_ids is not None:
         raise InputError("user_ids must not be given with data frames: user=... names their column")
     if about.groups is not None:
@@ -402,7 +403,7 @@ def _read_frames(
     groups = users.groups if about.labels is None else about.labels.of(users.ids)
     codes, labels = check_groups(groups, n_users)
     weights = check_weights(users.weights, n_users)
-    return sides, Users(users.ids, codes, labels, weights, users.order), users.notices
+    return sides, Users(users.ids, codes, labels, weights, users.order), users.evidence
 
 
 def _join_ids(sides: Mapping[str, RawSide]) -> tuple[dict[str, FlatSide], Sequence[Any] | None]:

@@ -61,7 +61,7 @@ def read_users(
             _refuse_other_users(given, about, call.model.n_users)
         recs = _users_as_lists(names, given, about)
         with renaming(lambda name: "user_ids" if name == Argument("recs") else name):
-            sides, users, notices = read_given({"recs": recs, **given}, about._replace(user_ids=None), settings)
+            sides, users, evidence = read_given({"recs": recs, **given}, about._replace(user_ids=None), settings)
         assert users.ids is not None
         of_names = dict(zip(names.tolist(), chosen.tolist(), strict=True))
         rows = np.fromiter((of_names.get(user, -1) for user in users.ids.tolist()), np.int64, len(users.ids))
@@ -70,14 +70,14 @@ def read_users(
         _check_numbers_of_users(given, len(chosen))
         ids = names if call.user_ids is not None or call.rows is not None else None
         nobody = (np.zeros(0, np.int64), np.zeros(len(chosen) + 1, np.int64))
-        sides, users, notices = read_given({"recs": nobody, **given}, about._replace(user_ids=ids), settings)
+        sides, users, evidence = read_given({"recs": nobody, **given}, about._replace(user_ids=ids), settings)
         rows = chosen
     kinds = {name: kind_of_ids(side.items) for name, side in sides.items()} | {"recs": kind_of_ids(call.item_ids)}
     if len(set(kinds.values()) - {"none"}) > 1:
         listing = ", ".join(f"{'item_ids' if name == 'recs' else name}: {kind}" for name, kind in kinds.items())
         raise InputTypeError(f"item ids must be of one type on all sides, found {listing}")
     sides["recs"] = RawSide(call.item_ids, np.zeros(len(rows) + 1, np.int64), None)
-    joined = join_sides(sides, users, known, notices)._replace(order="score")
+    joined = join_sides(sides, users, known, evidence)._replace(order="score")
     if not call.has_item_ids:
         _refuse_other_items(joined, call.n_items)
     if "candidates" in joined.sides:

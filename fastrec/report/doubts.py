@@ -12,7 +12,6 @@ from fastrec.policies import SAMPLING
 __all__ = [
     "NOTES",
     "NO_TRUTH",
-    "NO_USER",
     "describe_one_class",
     "describe_sample",
     "doubts",
@@ -29,7 +28,6 @@ NOTES = (
     ("no_rows", "without rows", ()),
 )
 NO_TRUTH = "the truth has no rows: there is nothing to compare the lists with"
-NO_USER = "no user of {} has a list"
 NO_ROWS = "the input has no rows: there is nothing to evaluate"
 
 

@@ -485,17 +485,14 @@ def test_sides_without_a_user_of_the_lists(tmp_path: Path, route: dict[str, Any]
     paths = write_all(tmp_path, made, ".parquet")
     with pytest.warns(fastrec.FastrecWarning, match="no user of"):
         found = fastrec.evaluate_files(**paths, metrics=["own_repeats", "own_first"], **route)
-    starts = [
-        f"no user of history has a list: user ids look like 'é000' in {tmp_path}",
-        f"no user of reference has a list: user ids look like 'é000' in {tmp_path}",
-    ]
-    assert [warning.startswith(start) for warning, start in zip(found.warnings, starts, strict=True)] == [True, True]
+    ends = "has a list: do the user ids match?"
+    assert sorted(found.warnings) == [f"no user of {name} {ends}" for name in ("history", "reference")]
     one = made["recs"].select(["user_id", "item_id"]).slice(len(made["recs"]) - 1)
     rows = pa.concat_tables([made["history"].select(["user_id", "item_id"]), one])
     paths["history"] = write(rows, tmp_path / "one.parquet")
     with pytest.warns(fastrec.FastrecWarning, match="no user of reference"):
         again = fastrec.evaluate_files(**paths, metrics="own_repeats", **route)
-    assert again.warnings == found.warnings[1:]
+    assert again.warnings == sorted(found.warnings)[1:]
 
 
 def test_a_log_has_no_further_sides(tmp_path: Path) -> None:

@@ -89,7 +89,7 @@ def _evidence_of_order(lists: _Lists, items: Array, numbers: Mapping[Any, Array]
                 found.append((role, name, lists.having(np.diff(values) < 0 if role == "rank" else np.diff(values) > 0)))
     if len(found) == 1:
         ((role, name, wrong),) = found
-        yield Evidence("order_by_rows", wrong, lists.total, (), f"{role} {name}")
+        yield Evidence("order_by_rows", wrong, lists.total, (), (role, name))
 
 
 def _describes_items(items: Array, values: Array) -> bool:

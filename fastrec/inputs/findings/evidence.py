@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from fastrec.checks import counted
 from fastrec.exceptions import Argument, Text
 
-__all__ = ["MAX_EXAMPLES", "Evidence", "Finding", "Notices", "add_evidence", "findings_of"]
+__all__ = ["MAX_EXAMPLES", "Evidence", "Finding", "add_evidence", "findings_of", "remark"]
 
 MAX_EXAMPLES = 3
 NEARLY_ALL, MOST = 0.99, 0.5
@@ -23,8 +23,13 @@ class Evidence(NamedTuple):
     code: str  # of the finding
     count: int  # type: ignore[assignment] # not the method of tuples
     total: int
-    examples: tuple[str, ...] = ()  # the first ones in order, at most three
-    detail: str = ""  # what they show, such as a column or a difference: other details are other evidence
+    examples: tuple[Any, ...] = ()  # the first ones in order, at most three: strings, or a user and a string
+    detail: Any = ""  # what they show, such as a column: other details are other evidence
+
+    @property
+    def text(self) -> str:
+        """What it says if it is enough for a finding."""
+        return KINDS[self.code].tell(self)
 
 
 class Finding(NamedTuple):
@@ -38,13 +43,6 @@ class Finding(NamedTuple):
     text: str
 
 
-class Notices(NamedTuple):
-    """What reading notices: lines about other meanings of the input, and evidence for findings."""
-
-    lines: tuple[str, ...] = ()
-    evidence: tuple[Evidence, ...] = ()
-
-
 class _Kind(NamedTuple):
     severity: Severity
     least_share: float  # exclusive if it is that of most
@@ -54,9 +52,14 @@ class _Kind(NamedTuple):
     is_of_one: bool = False  # whether the examples are what all must have in common
 
 
+def remark(text: str) -> Evidence:
+    """Return evidence that is enough by itself, for a finding of any text."""
+    return Evidence("remark", 1, 1, (), text)
+
+
 def add_evidence(
-    known: Mapping[tuple[str, str], Evidence], more: Iterable[Evidence]
-) -> dict[tuple[str, str], Evidence]:
+    known: Mapping[tuple[str, Any], Evidence], more: Iterable[Evidence]
+) -> dict[tuple[str, Any], Evidence]:
     """Return evidence by code and detail, with that of further users."""
     found = dict(known)
     for one in more:
@@ -75,14 +78,28 @@ def findings_of(evidence: Iterable[Evidence]) -> list[Finding]:
         enough = share > MOST if kind.least_share == MOST else share >= kind.least_share
         least = 1 if kind.is_enough_alone and one.count == one.total else kind.least_count
         if enough and one.count >= least and not (kind.is_of_one and len(one.examples) > 1):
-            found.append(Finding(one.code, kind.severity, one.count, share, one.examples, kind.tell(one)))
+            found.append(Finding(one.code, kind.severity, one.count, share, one.examples, one.text))
     return found
 
 
 def _of_ids(one: Evidence) -> str:
-    about = "about " if one.total > FEWEST_DRAWN else ""
-    ids = f"{about}{one.count:,} of the {one.total:,} ids of the truth match no list for this: spell them alike"
-    return f"{one.detail} ids differ in {one.examples[0]}; {ids}"
+    (role, side), about = one.detail, "about " if one.total > FEWEST_DRAWN else ""
+    of = "of the truth" if side == "truth" else f"of {side}"
+    ids = f"{about}{one.count:,} of the {one.total:,} ids {of} match no list for this: spell them alike"
+    return f"{role} ids differ in {one.examples[0]}; {ids}"
+
+
+def _of_apart(one: Evidence) -> str:
+    return f"{one.detail} ids look like {one.examples[0]}"
+
+
+def _of_no_list(one: Evidence) -> str:
+    return f"no user of {one.detail} has a list: do the user ids match?"
+
+
+def _of_gaps(one: Evidence) -> str:
+    user, ranks = one.examples[0]
+    return f"{one.detail} ({counted(one.count, 'list')}, e.g. of user {user!r}: {ranks})"
 
 
 def _of_cells(one: Evidence) -> str:
@@ -116,7 +133,7 @@ def _of_swapped(one: Evidence) -> str:
 
 
 def _of_order(one: Evidence) -> str:
-    role, _, name = one.detail.partition(" ")
+    role, name = one.detail
     found = "recs has no column 'rank' or 'score', so lists keep row order, but column "
     lists = f" implies another for {one.count:,} of {counted(one.total, 'list')}: pass "
     return Text(f"{found}{name!r}{lists}", Argument(role, (name,)), " to use it")
@@ -142,6 +159,10 @@ def _of_padding(one: Evidence) -> str:
 
 
 KINDS = {
+    "remark": _Kind("warning", 0.0, 1, lambda one: one.detail),
+    "rank_gaps": _Kind("warning", 0.0, 1, _of_gaps),
+    "no_list": _Kind("warning", 1.0, 1, _of_no_list),
+    "apart": _Kind("warning", 1.0, 1, _of_apart),
     "ids_differ": _Kind("error", 0.01, 2, _of_ids, is_enough_alone=True),
     "several_ids": _Kind("error", 0.01, 2, _of_cells),
     "unreachable": _Kind("warning", 0.0, 1, _of_unreachable),

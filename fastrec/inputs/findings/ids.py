@@ -10,6 +10,7 @@ from urllib.parse import unquote
 
 import numpy as np
 
+from fastrec.exceptions import shortened
 from fastrec.inputs.findings.evidence import MAX_EXAMPLES, Evidence
 from fastrec.inputs.ids import spell
 
@@ -17,7 +18,6 @@ __all__ = ["evidence_of_cells", "evidence_of_ids"]
 
 Array = np.ndarray[Any, Any]
 FEWEST, AT_MOST, ROWS_PER_ID = 2_000, 12_000, 100  # ids to look at: so many, and one in so many rows
-SHOWN = 40  # characters of a cell
 FEW_PAIRS = 5  # of samples, which show nothing
 MOST_OF_ONE_CORE = 10  # ids with the same digits to compare
 ENOUGH = 0.9  # share of ids with one core that have the same affix
@@ -51,30 +51,33 @@ CHANGED = re.compile(r"^[ '\"+]|^-?0|^-?[\d.]+[eE.]|[ '\"]$|\.0+$|%|[^\S\n ]", r
 
 
 def evidence_of_ids(
-    role: str, strings: Sequence[str] | Array, truth: Array, recs: Array, n_rows: int
+    role: str, side: str, strings: Sequence[str] | Array, own: Array, recs: Array, n_rows: int
 ) -> Iterator[Evidence]:
     """Yield evidence of ids that differ in spelling alone, among ids of which the number follows that of all rows.
 
-    `truth` and `recs` are masks over the distinct `strings` of both sides.
+    `own` and `recs` are masks over the distinct `strings` of both sides.
     """
-    n, unmatched, others = int(truth.sum()), np.flatnonzero(truth & ~recs), np.flatnonzero(recs)
+    n, unmatched, others = int(own.sum()), np.flatnonzero(own & ~recs), np.flatnonzero(recs)
     if not (len(unmatched) and len(others)):
-        yield Evidence("ids_differ", 0, n, (), role)
+        yield Evidence("ids_differ", 0, n, (), (role, side))
         return
     size = to_look_at(n_rows)
     ours, theirs = _sample(strings, unmatched, size // 4), _sample(strings, others, size)
     found = _respelled(ours, theirs)
     if found is None:  # ids that match as they are may well be parts of others
-        others = others[~truth[others]]
+        others = others[~own[others]]
         theirs = _sample(strings, others, size)
         found = _with_affixes(ours, theirs)
     difference, pairs = found or ("", [])
     drawn = len(ours) / len(unmatched) * len(theirs) / max(len(others), 1)
     if drawn < 1 and len(pairs) < FEW_PAIRS:  # chance may have made them
         pairs = []
-    shown = (f"{difference}: {other!r} in recs, {own!r} in truth" for own, other in pairs)
+    shown = (f"{difference}: {shortened(other)} in recs, {shortened(one)} in {side}" for one, other in pairs)
     count = min(round(len(pairs) / drawn), len(unmatched)) if pairs else 0
-    yield Evidence("ids_differ", count, n, tuple(sorted(shown)[:MAX_EXAMPLES]), role)
+    yield Evidence("ids_differ", count, n, tuple(sorted(shown)[:MAX_EXAMPLES]), (role, side))
+    if side == "truth":
+        first = [f"{shortened(min(theirs))} in recs and {shortened(min(ours))} in truth"] if len(unmatched) == n else []
+        yield Evidence("apart", 0 if pairs or not first else n, n, tuple(first), role)
 
 
 def to_look_at(n_rows: int) -> int:
@@ -160,8 +163,6 @@ def evidence_of_cells(name: str, strings: Sequence[str], cells: Array, known: Ar
     ids = {*spell(strings, np.flatnonzero(known))}
     several = [text for text in split if not ids.isdisjoint(SEPARATORS.split(text.strip()))]
     if several:
-        examples = tuple(
-            repr(text if len(text) <= SHOWN else f"{text[:SHOWN]}…") for text in sorted(several)[:MAX_EXAMPLES]
-        )
+        examples = tuple(map(shortened, sorted(several)[:MAX_EXAMPLES]))
         count = len(several) * len(alone) // len(texts)
         yield Evidence("several_ids", count, len(alone), examples, name)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from fastrec.arguments.groups import MinGain
-from fastrec.inputs.arrays import FlatSide
+from fastrec.inputs.arrays import FlatSide, RawSide, has_rows
 from fastrec.inputs.findings.evidence import FEW_LISTS, Evidence
+from fastrec.inputs.sides import SIDES
 
 __all__ = [
     "evidence_of_gains",
+    "evidence_of_other_sides",
     "evidence_of_padding",
     "evidence_of_scores",
     "evidence_of_unreachable",
@@ -115,3 +117,15 @@ def evidence_of_unreachable(truth: FlatSide, excluded: Array, min_gain: MinGain 
     """Return evidence of relevant rows of the truth whose items no list can have; `excluded` marks rows."""
     relevant = _are_relevant(truth.gains, min_gain)
     return Evidence("unreachable", int((excluded & relevant).sum()), int(relevant.sum()))
+
+
+def evidence_of_other_sides(given: Mapping[str, Any], sides: Mapping[str, RawSide]) -> Iterator[Evidence]:
+    """Yield evidence that no user of a side besides lists and truth has a list, one for each batch with such rows.
+
+    `given` has the sides as passed, which name their users. Without any list, as with a model, all users count.
+    """
+    listed = np.diff(sides["recs"].indptr) > 0
+    listed = listed if listed.any() else ~listed
+    for name, side in sides.items():
+        if name in SIDES and not SIDES[name].has_users and has_rows(given[name]):
+            yield Evidence("no_list", int(not (listed & (np.diff(side.indptr) > 0)).any()), 1, (), name)
