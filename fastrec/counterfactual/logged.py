@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -12,11 +11,13 @@ import numpy as np
 from fastrec.checks import is_number, with_article
 from fastrec.counterfactual.estimators import ESTIMATORS
 from fastrec.counterfactual.sums import MAX_POSITIONS, Fault
-from fastrec.exceptions import Argument, FastrecError, InputError, InputTypeError, RowNumber, Text, shown, shown_number
-from fastrec.inputs.arrow import Frame, is_numeric, open_foreign, read_ids, read_numbers, refuse_other_indexes
+from fastrec.exceptions import Argument, InputError, InputTypeError, RowNumber, Text, shown, shown_number
+from fastrec.inputs.arrow import Frame, open_foreign, read_ids, read_numbers, refuse_other_indexes
 from fastrec.inputs.columns import check_numbers
+from fastrec.inputs.findings.columns import FIRST_ROWS, columns_to_look_at, evidence_of_slates, numbers_of_frame
+from fastrec.inputs.findings.evidence import findings_of
 from fastrec.inputs.grouping import Grouping, group_rows
-from fastrec.inputs.hints import are_disordered, hints_of_slates
+from fastrec.inputs.ids import Ids, Strings
 from fastrec.inputs.ragged import check_indptr, longest_row, read_only
 from fastrec.inputs.rows import encode_keys
 from fastrec.kernels import weights as kernels
@@ -168,9 +169,7 @@ def _read_frame(frame: Frame, named: Mapping[str, Any], predictions: Any, n_thre
         slates = _by_ids(ids, len(found[0]), n_threads)
         logged = _grouped(found, names, slates, ranks, where)
         if ranks is None:
-            is_disordered = functools.partial(_is_disordered, frame, slates.grouping)
-            used = {*columns.values(), *wanted}
-            logged = logged._replace(hints=tuple(hints_of_slates(frame.columns, used, is_disordered)))
+            logged = logged._replace(hints=_hints_of_slates(frame, ids, {*columns.values(), *wanted}))
     if "user" in columns:
         where = frame.where(columns["user"])
         logged = _by_user(logged, read_ids(frame.read(columns["user"]), where, n_threads), where, n_threads)
@@ -335,12 +334,8 @@ def _exploded(logged: Logged, slate: int, first: int, last: int, names: list[str
     )
 
 
-def _is_disordered(frame: Frame, grouping: Grouping, name: str) -> bool:
-    """Return whether a column that no argument names has ranks of slates in another order than the rows."""
-    try:
-        column = frame.read(name)
-    except FastrecError:
-        return False
-    if not is_numeric(column):
-        return False
-    return are_disordered(grouping.take(read_numbers(column, name)), grouping.indptr)
+def _hints_of_slates(frame: Frame, ids: Ids, used: set[Any]) -> tuple[str, ...]:
+    """Return hints about unused columns that have ranks of slates in another order than the rows."""
+    numbers = numbers_of_frame(frame, columns_to_look_at(frame.columns, used, "rank", None))
+    slates = ids.codes if isinstance(ids, Strings) else ids
+    return tuple(finding.text for finding in findings_of(evidence_of_slates(slates[:FIRST_ROWS], numbers)))

@@ -15,9 +15,9 @@ from fastrec.files.columns import ListColumns, SlateColumns
 from fastrec.files.database import run
 from fastrec.files.formats.base import ROWS_TO_ASK, Source, one_row
 from fastrec.files.tables import BOOLEANS, open_database
-from fastrec.inputs.findings.columns import FIRST_ROWS, columns_to_look_at, evidence_of_columns
+from fastrec.inputs.findings.columns import FIRST_ROWS, columns_to_look_at, evidence_of_columns, evidence_of_slates
 from fastrec.inputs.findings.evidence import Evidence, findings_of
-from fastrec.inputs.hints import LeftOpen, are_disordered, hints_of_columns, hints_of_slates
+from fastrec.inputs.hints import LeftOpen, hints_of_columns
 from fastrec.inputs.sides import SIDES
 
 if TYPE_CHECKING:
@@ -159,18 +159,9 @@ def hints_of_parquet_columns(
 def hints_of_log(job: FileJob[SlateColumns], names: Sequence[str]) -> tuple[str, ...]:
     """Return hints about unused columns of a log of slates; `names` are all its columns."""
     used = job.columns.roles("log", "", names)
-    if "user" not in used or "rank" in used:
+    wanted = columns_to_look_at(names, {*used.values()}, "rank", None)
+    if "user" not in used or "rank" in used or not wanted:
         return ()
-    with contextlib.ExitStack() as stack:
-
-        @functools.cache
-        def opened() -> tuple[DuckDBPyConnection, Source]:
-            con = stack.enter_context(open_database(job.resources.n_threads))
-            return con, job.opened["log"].source(con)
-
-        def is_disordered(name: str) -> bool:
-            slates, _, numbers = _first_rows(*opened(), ([used["user"]], [used["user"]]), [name])
-            indptr = np.append(0, np.cumsum(np.bincount(slates)))
-            return name in numbers and are_disordered(numbers[name][np.argsort(slates, kind="stable")], indptr)
-
-        return tuple(hints_of_slates(names, set(used.values()), is_disordered))
+    with open_database(job.resources.n_threads) as con:
+        slates, _, numbers = _first_rows(con, job.opened["log"].source(con), ([used["user"]], [used["user"]]), wanted)
+    return tuple(finding.text for finding in findings_of(evidence_of_slates(slates, numbers)))

@@ -28,8 +28,8 @@ from fastrec.inputs.arrow import (
 )
 from fastrec.inputs.column_names import Columns, names_of, one_name, user_column
 from fastrec.inputs.columns import LABELS, MAX_EXACT_INTEGER, NUMBER_FIRST, SCORES
+from fastrec.inputs.findings.columns import evidence_of_frame
 from fastrec.inputs.findings.evidence import Evidence, remark
-from fastrec.inputs.findings.frames import evidence_of_frame
 from fastrec.inputs.grouping import (
     Grouping,
     find_blocks,

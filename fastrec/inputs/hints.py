@@ -1,4 +1,4 @@
-"""Hints about unused columns that may be meant to order slates or to grade the truth."""
+"""Hints about unused columns that may be meant to grade the truth or to hold users."""
 
 from __future__ import annotations
 
@@ -13,13 +13,11 @@ from fastrec.inputs.arrays import FlatSide
 
 __all__ = [
     "LeftOpen",
-    "are_disordered",
     "are_gapless",
     "around_gap",
     "check_first_ranks",
     "hints_of_columns",
     "hints_of_rows",
-    "hints_of_slates",
     "hints_of_ties",
     "marks_rows",
     "numbers_of_lists",
@@ -28,7 +26,6 @@ __all__ = [
 
 Array = np.ndarray[Any, Any]
 # usual names of columns, regardless of case and of characters between words
-RANKS = frozenset(("rank", "ranks", "ranking", "position"))
 USERS = frozenset(("user", "users", "userid", "uid", "customer", "customerid", "member", "memberid", "visitorid"))
 GAINS = frozenset(
     ("gain", "gains", "rating", "ratings", "stars", "score", "scores", "relevance", "rel", "grade", "grades")
@@ -127,16 +124,6 @@ def hints_of_columns(
         yield from () if first is None else (Text(_hint_of_gain(first), doubt),)
 
 
-def hints_of_slates(
-    found: Collection[Any], used: Collection[Any], is_disordered: Callable[[str], bool]
-) -> Iterator[str]:
-    """Yield hints about columns of a log of slates without ranks; see `hints_of_columns`."""
-    for name in found:
-        if name not in used and _spelled(name) in RANKS and is_disordered(name):
-            text = f"the log has no column 'rank', so slates keep row order, but column {name!r} implies another: pass "
-            yield Text(text, Argument("rank", (name,)), " to use it")
-
-
 def hints_of_rows(found: Collection[Any], used: Collection[Any]) -> list[str]:
     """Return a hint about a column of a log without users that may hold them."""
     likely = [name for name in found if name not in used and _spelled(name) in USERS]
@@ -161,16 +148,6 @@ def _hint_of_gain(name: str) -> str:
     found_one = f"truth has an unused column {name!r}: all gains are 1, each row is relevant; pass "
     gain, least = Argument("gain", (name,)), Argument("min_gain", (...,))
     return Text(found_one, gain, " to use it as the gain, and ", least, " as the least gain of a relevant item")
-
-
-def are_disordered(ranks: Array, indptr: Array) -> bool:
-    """Return whether ranks fall from one row of a slate to the next; slates lie end to end."""
-    if len(ranks) < 2:
-        return False
-    wrong = ranks[1:] < ranks[:-1]
-    ends = indptr[(indptr > 0) & (indptr < len(ranks))] - 1  # a step to another slate is never wrong
-    wrong[ends] = False
-    return bool(wrong.any())
 
 
 def _hint_of_sides(recs: Collection[Any], truth: Collection[Any]) -> list[str]:

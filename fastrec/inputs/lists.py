@@ -15,8 +15,7 @@ from fastrec.inputs.arrays import FlatSide, RawSide, find_tied_user, finite_gain
 from fastrec.inputs.arrow import Frame, open_foreign, refuse_other_indexes
 from fastrec.inputs.column_names import Columns, refuse_columns
 from fastrec.inputs.findings.evidence import Evidence, remark
-from fastrec.inputs.findings.lists import evidence_of_lists
-from fastrec.inputs.findings.sides import evidence_of_other_sides, evidence_of_unreachable
+from fastrec.inputs.findings.sides import evidence_of_lists, evidence_of_other_sides, evidence_of_unreachable
 from fastrec.inputs.frames import read_frames
 from fastrec.inputs.hints import around_gap, check_first_ranks, hints_of_ties, numbers_of_lists, users_with_gaps
 from fastrec.inputs.history import HistoryCounts

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from fastrec.exceptions import FastrecError
+from fastrec.inputs.arrow import Frame, is_numeric, read_numbers
 from fastrec.inputs.findings.evidence import MOST, Evidence
 
-__all__ = ["FIRST_ROWS", "columns_to_look_at", "evidence_of_columns"]
+__all__ = ["FIRST_ROWS", "columns_to_look_at", "evidence_of_columns", "evidence_of_frame", "evidence_of_slates"]
 
 Array = np.ndarray[Any, Any]
 FIRST_ROWS = 100_000  # that are looked at
@@ -35,13 +38,18 @@ class _Lists:
         marks &= self.within
         return int(np.logical_or.reduceat(marks, self.starts).sum()) if len(marks) else 0
 
+    def order_by(self, values: Array) -> Array:
+        """Return the positions of rows by user and value."""
+        users = np.repeat(np.arange(len(self.starts)), self.lengths)
+        order: Array = np.lexsort((values, users))
+        return order
+
     def are_ranks(self, values: Array) -> bool:
         """Return whether most users have the numbers from 1, or from 0, on."""
-        users = np.repeat(np.arange(len(self.starts)), self.lengths)
-        ordered = values[np.lexsort((values, users))]
-        places = np.arange(len(values)) - np.repeat(self.starts, self.lengths)
-        own = (ordered - places == ordered[self.starts].clip(0, 1)[users]) & (self.lengths > 1)[users]
-        return bool(np.logical_and.reduceat(own, self.starts).sum() > MOST * self.total) if len(values) else False
+        ordered = values[self.order_by(values)]
+        wrong = np.diff(ordered) != 1
+        wrong[self.starts[(self.lengths > 1) & ~np.isin(ordered[self.starts], (0, 1))]] = True
+        return self.total - self.having(wrong) > MOST * self.total
 
 
 def columns_to_look_at(columns: Sequence[Any], used: Collection[Any], role: str, name: str | None) -> list[Any]:
@@ -54,6 +62,37 @@ def columns_to_look_at(columns: Sequence[Any], used: Collection[Any], role: str,
         return unused if len(unused) <= MOST_COLUMNS else []
     other = next((one for one in ("rank", "score") if one not in (role, name) and one in columns), None)
     return [] if other is None or other in used else [name, other]
+
+
+def evidence_of_frame(
+    frame: Frame, users: Array, items: Array, used: Collection[Any], role: str, name: str | None
+) -> Iterator[Evidence]:
+    """Yield evidence of the first rows of lists about the column that should order them.
+
+    `users` and `items` have an integer for each row; the column `name` orders the lists in its role, or none does.
+    """
+    numbers = numbers_of_frame(frame, columns_to_look_at(frame.columns, used, role, name))
+    if numbers:
+        yield from evidence_of_columns(users[:FIRST_ROWS], items[:FIRST_ROWS], numbers, role, name)
+
+
+def numbers_of_frame(frame: Frame, columns: Collection[Any]) -> dict[Any, Array]:
+    """Return the first rows of those columns that hold numbers, float64."""
+    head, numbers = frame.head(FIRST_ROWS) if columns else frame, {}
+    for column in dict.fromkeys(columns):
+        with contextlib.suppress(FastrecError):
+            if is_numeric(values := head.read(column)):
+                numbers[column] = read_numbers(values, column).astype(np.float64)[:FIRST_ROWS]
+    return numbers
+
+
+def evidence_of_slates(slates: Array, numbers: Mapping[Any, Array]) -> Iterator[Evidence]:
+    """Yield evidence that unused columns have ranks of slates in another order than the rows."""
+    lists = _Lists(slates)
+    for name, own in numbers.items():
+        values = own[lists.order]
+        if lists.are_ranks(values):
+            yield Evidence("slates_by_rows", lists.having(np.diff(values) < 0), lists.total, (), name)
 
 
 def evidence_of_columns(
@@ -70,8 +109,7 @@ def evidence_of_columns(
     elif len(numbers) > 1 and lists.total:
         values = [numbers[name][lists.order], *(own[lists.order] for one, own in numbers.items() if one != name)]
         ranks, scores = values if role == "rank" else values[::-1]
-        own = np.repeat(np.arange(len(lists.starts)), lists.lengths)
-        wrong = lists.having(np.diff(scores[np.lexsort((ranks, own))]) > 0)
+        wrong = lists.having(np.diff(scores[lists.order_by(ranks)]) > 0)
         yield Evidence("rank_against_score", wrong, lists.total, (), f"the {role}s")
 
 

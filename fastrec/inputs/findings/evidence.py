@@ -139,6 +139,12 @@ def _of_order(one: Evidence) -> str:
     return Text(f"{found}{name!r}{lists}", Argument(role, (name,)), " to use it")
 
 
+def _of_slates(one: Evidence) -> str:
+    slates = f"implies another for {one.count:,} of {counted(one.total, 'slate')}: pass "
+    text = f"the log has no column 'rank', so slates keep row order, but column {one.detail!r} {slates}"
+    return Text(text, Argument("rank", (one.detail,)), " to use it")
+
+
 def _of_ranks_and_scores(one: Evidence) -> str:
     lists = f"ranks and scores are in other orders in {one.count:,} of {counted(one.total, 'list')}"
     return f"{lists}, which follow {one.detail}: is rank 1 the best item? Leave out the column that is wrong"
@@ -169,6 +175,7 @@ KINDS = {
     "ranks_as_scores": _Kind("warning", NEARLY_ALL, FEW_LISTS, _of_ranks),
     "constant_scores": _Kind("warning", NEARLY_ALL, 2 * FEW_LISTS, _of_constant_scores, is_of_one=True),
     "order_by_rows": _Kind("warning", MOST, 2, _of_order),
+    "slates_by_rows": _Kind("warning", 0.0, 1, _of_slates),
     "rank_against_score": _Kind("warning", MOST, 1, _of_ranks_and_scores),
     "swapped": _Kind("warning", MOST, 1, _of_swapped),
     "several_lists": _Kind("warning", MOST, 1, _of_several_lists),

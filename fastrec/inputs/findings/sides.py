@@ -1,24 +1,21 @@
-"""What the numbers of lists and truth suggest: that scores are ranks or constant, or that the two are swapped."""
+"""What lists, truth and other sides suggest, whatever their form was: by their ids, scores, gains and last items."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from fastrec.arguments.groups import MinGain
+from fastrec.exceptions import shown
 from fastrec.inputs.arrays import FlatSide, RawSide, has_rows
 from fastrec.inputs.findings.evidence import FEW_LISTS, Evidence
+from fastrec.inputs.findings.ids import evidence_of_cells, evidence_of_ids
+from fastrec.inputs.ragged import longest_row
 from fastrec.inputs.sides import SIDES
 
-__all__ = [
-    "evidence_of_gains",
-    "evidence_of_other_sides",
-    "evidence_of_padding",
-    "evidence_of_scores",
-    "evidence_of_unreachable",
-]
+__all__ = ["evidence_of_lists", "evidence_of_other_sides", "evidence_of_unreachable"]
 
 Array = np.ndarray[Any, Any]
 FIRST = 64  # lists to look at before all others
@@ -28,7 +25,51 @@ RARE = 30  # bits: a chance of 1 to 2^30 that an item stands at the ends of list
 STEP = 4  # parts of 1 that gains have: grades in halves and quarters are usual
 
 
-def evidence_of_scores(recs: FlatSide) -> Iterator[Evidence]:
+def evidence_of_lists(
+    sides: Mapping[str, FlatSide],
+    users: Array | None,
+    strings: Sequence[Any] | None,
+    name_of: Callable[[int], str],
+    min_gain: MinGain | None,
+) -> Iterator[Evidence]:
+    """Yield evidence for findings in lists, truth and other sides as passed.
+
+    `users` are their ids, `strings` those that the items encode, and `name_of` names an item in a message.
+    """
+    recs, truth = sides["recs"], sides["truth"]
+    n_rows = len(recs.items) + len(truth.items)
+    yield from _evidence_of_scores(recs)
+    yield from _evidence_of_padding(recs, name_of)
+    yield from _evidence_of_gains(recs, truth, min_gain)
+    if users is not None and len(users) and isinstance(users[0], str | tuple):
+        names = users if isinstance(users[0], str) else [*map(_joined, users.tolist())]
+        having, listed = (np.diff(own.indptr) > 0 for own in (truth, recs))
+        yield from evidence_of_ids("user", "truth", names, having, listed, n_rows)
+    if strings is None or not len(strings) or not isinstance(strings[0], str):
+        return
+    in_recs, in_truth = (_among(strings, own) for own in (recs, truth))
+    for name, own in sides.items():
+        if name != "recs" and (name in SIDES or name == "items"):
+            yield from evidence_of_ids("item", name, strings, _among(strings, own), in_recs, n_rows)
+    if longest_row(recs.indptr) == 1:
+        yield from evidence_of_cells("recs", strings, in_recs, in_truth, n_rows)
+    if longest_row(truth.indptr) == 1:
+        yield from evidence_of_cells("truth", strings, in_truth, in_recs, n_rows)
+
+
+def _joined(user: tuple[Any, ...]) -> str:
+    """Return a user of several columns as a string, with a space between ids."""
+    return " ".join(own if isinstance(own, str) else shown(own) for own in user)
+
+
+def _among(strings: Sequence[Any], side: FlatSide) -> Array:
+    """Return a mask over strings: whether an item of a side is one of them."""
+    mask = np.zeros(len(strings), bool)
+    mask[side.items] = True
+    return mask
+
+
+def _evidence_of_scores(recs: FlatSide) -> Iterator[Evidence]:
     """Yield evidence that the scores of lists of two or more, in the order of rows, are ranks, or one number."""
     if recs.extra is None or not len(several := np.flatnonzero(np.diff(recs.indptr) > 1)):
         return
@@ -73,7 +114,7 @@ def _are_relevant(gains: Array, min_gain: MinGain | None) -> Array:
     return (gains > 0) & (gains >= (min_gain or 0.0))
 
 
-def evidence_of_gains(recs: FlatSide, truth: FlatSide, min_gain: MinGain | None) -> Iterator[Evidence]:
+def _evidence_of_gains(recs: FlatSide, truth: FlatSide, min_gain: MinGain | None) -> Iterator[Evidence]:
     """Yield evidence that no row is relevant, or that lists and truth are swapped: gains look like scores."""
     gains, n_rows = truth.extra, len(truth.items)
     least = f"of at least {min_gain:g}" if isinstance(min_gain, float) else "above 0"
@@ -93,7 +134,7 @@ def evidence_of_gains(recs: FlatSide, truth: FlatSide, min_gain: MinGain | None)
     yield Evidence("swapped", apart, len(several))
 
 
-def evidence_of_padding(recs: FlatSide, name_of: Callable[[int], str]) -> Iterator[Evidence]:
+def _evidence_of_padding(recs: FlatSide, name_of: Callable[[int], str]) -> Iterator[Evidence]:
     """Yield evidence that lists of one length end with an item that only fills them up."""
     length = int(recs.indptr[1]) if recs.n_users >= FEW_LISTS else 0
     if length < 2 or recs.extra is not None or len(recs.items) != length * recs.n_users:
