@@ -254,9 +254,9 @@ def shown(value: Any) -> str:
     return cut_value(text)
 
 
-def shortened(text: str) -> str:
-    """Return the repr of a string for a message, cut if it has more than 40 characters."""
-    return repr(text if len(text) <= 40 else text[:39] + "…")
+def shortened(value: Any) -> str:
+    """Return a value for a message, a string of more than 40 characters without its end."""
+    return shown(f"{value[:39]}…" if isinstance(value, str) and len(value) > 40 else value)
 
 
 def shown_number(value: float) -> str:

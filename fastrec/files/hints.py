@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote
 
@@ -13,7 +13,7 @@ import numpy as np
 from fastrec.evaluation.lists import Evaluator
 from fastrec.files.columns import ListColumns, SlateColumns
 from fastrec.files.database import run
-from fastrec.files.formats.base import ROWS_TO_ASK, Source, one_row
+from fastrec.files.formats.base import Source, one_row
 from fastrec.files.tables import BOOLEANS, open_database
 from fastrec.inputs.findings.columns import FIRST_ROWS, columns_to_look_at, evidence_of_columns, evidence_of_slates
 from fastrec.inputs.findings.evidence import Evidence, findings_of
@@ -27,10 +27,8 @@ from fastrec.files.job import FileJob
 
 __all__ = [
     "OpenSides",
+    "hints_of_lists",
     "hints_of_log",
-    "hints_of_parquet_columns",
-    "hints_of_unused_columns",
-    "left_open",
 ]
 
 Array = np.ndarray[Any, Any]
@@ -45,39 +43,46 @@ class OpenSides(NamedTuple):
     truth: Source
 
 
-def left_open(recs: Collection[str], truth: Collection[str], columns: ListColumns, evaluator: Evaluator) -> LeftOpen:
-    """Return what the roles of the used columns leave open: the order, the gains."""
-    ungraded = "gain" not in truth and evaluator.settings["min_gain"] != "any"
-    return LeftOpen(not {"rank", "score"} & {*recs}, ungraded, columns.gain is None)
-
-
-def hints_of_unused_columns(
+def hints_of_lists(
     job: FileJob[ListColumns],
-    names: tuple[Sequence[str], Sequence[str]],
-    left: LeftOpen,
-    opened: Callable[[], OpenSides],
+    evaluator: Evaluator,
+    roles: Mapping[str, Collection[str]],
+    listed: Mapping[str, Sequence[str]],
+    sides: OpenSides | None = None,
 ) -> tuple[str, ...]:
-    """Return hints about columns of lists and truth that no argument names; `opened` opens the files."""
+    """Return hints about columns of lists and truth that no argument names.
 
-    def has_gains(name: str) -> bool:
-        con, _, truth = opened()
-        return _has_gains(con, truth, name)
-
+    `roles` are those of the used columns of each file, and `listed` all its columns. They mostly show that there is
+    nothing to hint at; then no database opens the files if none has opened them as `sides`.
+    """
+    if "truth" not in roles:
+        return ()
     columns, lists = job.columns, job.opened["recs"]
-    used = {*columns.users, columns.item, *columns.by}
-    role, name = SIDES["recs"].number_column(lists.columns, names[0].__contains__)
-    found: list[str] = []
-    format_decides = lists.columns != columns  # what orders lists
-    if wanted := () if format_decides else columns_to_look_at(names[0], used, role, name):
-        con, recs, _ = opened()
-        users, items, numbers = _first_rows(con, recs, (columns.users, (columns.item,)), wanted)
-        found = [one.text for one in findings_of(evidence_of_columns(users, items, numbers, role, name))]
-    partitions = {unquote(key) for keys in lists.files.keys for key in keys}
-    if unused := sorted(partitions - used - {name}):
-        con, recs, _ = opened()
-        evidence = [_evidence_of_folders(con, recs, columns, name) for name in unused]
-        found += [one.text for one in findings_of(evidence)]
-    return (*found, *hints_of_columns(*names, used, left, has_gains))
+    ids, used = (columns.users, (columns.item,)), {*columns.users, columns.item, *columns.by}
+    role, name = SIDES["recs"].number_column(lists.columns, listed["recs"].__contains__)
+    ungraded = "gain" not in roles["truth"] and evaluator.settings["min_gain"] != "any"
+    left = LeftOpen(not {"rank", "score"} & {*roles["recs"]}, ungraded, columns.gain is None)
+    evidence: list[Evidence] = []
+    with contextlib.ExitStack() as stack:
+
+        @functools.cache
+        def opened() -> OpenSides:
+            if sides is not None:
+                return sides
+            con = stack.enter_context(open_database(job.resources.n_threads))
+            return OpenSides(con, lists.source(con), job.opened["truth"].source(con))
+
+        def has_gains(name: str) -> bool:
+            _, _, numbers = _first_rows(opened().con, opened().truth, ids, [name])
+            return name in numbers and bool((numbers[name] != 1).any())
+
+        format_decides = lists.columns != columns  # what orders lists
+        if wanted := () if format_decides else columns_to_look_at(listed["recs"], used, role, name):
+            evidence += evidence_of_columns(*_first_rows(opened().con, opened().recs, ids, wanted), role, name)
+        for partition in sorted({unquote(key) for keys in lists.files.keys for key in keys} - used - {name}):
+            evidence.append(_evidence_of_folders(opened().con, opened().recs, columns, partition))
+        hints = [*hints_of_columns(listed["recs"], listed["truth"], used, left, has_gains)]
+    return (*(finding.text for finding in findings_of(evidence)), *hints)
 
 
 def _evidence_of_folders(con: DuckDBPyConnection, recs: Source, columns: ListColumns, partition: str) -> Evidence:
@@ -105,9 +110,7 @@ def _first_rows(
 
     keys = [", ".join(f"CAST({source.columns[name][0]} AS VARCHAR)" for name in own) for own in ids]
     hashes = [f"hash({own}) AS id{nth}" for nth, own in enumerate(keys)]
-    values = [
-        f"TRY_CAST(CAST({source.columns[name][0]} AS VARCHAR) AS DOUBLE) AS v{nth}" for nth, name in enumerate(names)
-    ]
+    values = [f"{_number_sql(source, name)} AS v{nth}" for nth, name in enumerate(names)]
     try:
         query = f"SELECT {', '.join([*hashes, *values])} FROM {source.whole_sql} LIMIT {FIRST_ROWS}"
         found = run(con, query).fetchnumpy()
@@ -120,40 +123,14 @@ def _first_rows(
     return users, items, {name: np.asarray(own) for name, own in held.items() if not np.ma.is_masked(own)}
 
 
-def _has_gains(con: DuckDBPyConnection, truth: Source, name: str) -> bool:
-    """Return whether an unused column holds only numbers or booleans, not all 1, in the first rows."""
-    import duckdb
-
-    column, kind = truth.columns[name]
+def _number_sql(source: Source, name: str) -> str:
+    """Return the SQL of the number in a column, null for other values; a boolean is 0 or 1."""
+    column, kind = source.columns[name]
     text = f"CAST({column} AS VARCHAR)"
     value = f"TRY_CAST({text} AS DOUBLE)"
-    if kind == "BOOLEAN" or name in truth.untyped:
+    if kind == "BOOLEAN" or name in source.untyped:
         value = f"coalesce({value}, CASE WHEN {text} IN {BOOLEANS} THEN CAST(lower({text}) = 'true' AS DOUBLE) END)"
-    rows = f"SELECT {value} AS value FROM {truth.whole_sql} LIMIT {ROWS_TO_ASK}"
-    try:
-        numbers, graded = one_row(con, f"SELECT count(*) = count(value), bool_or(value <> 1) FROM ({rows})")
-    except duckdb.InterruptException:
-        raise
-    except duckdb.Error:  # an unused column may be damaged
-        return False
-    return bool(numbers and graded)
-
-
-def hints_of_parquet_columns(
-    job: FileJob[ListColumns], names: tuple[Sequence[str], Sequence[str]], left: LeftOpen
-) -> tuple[str, ...]:
-    """Return hints about unused columns of Parquet files that no database has read.
-
-    The names of columns mostly show that there is nothing to hint at; then no database is opened.
-    """
-    with contextlib.ExitStack() as stack:
-
-        @functools.cache
-        def opened() -> OpenSides:
-            con = stack.enter_context(open_database(job.resources.n_threads))
-            return OpenSides(con, job.opened["recs"].source(con), job.opened["truth"].source(con))
-
-        return hints_of_unused_columns(job, names, left, opened)
+    return value
 
 
 def hints_of_log(job: FileJob[SlateColumns], names: Sequence[str]) -> tuple[str, ...]:

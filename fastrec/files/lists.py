@@ -13,9 +13,7 @@ from fastrec.files.columns import ITEMS, ListColumns
 from fastrec.files.faults import finished, named_as_in
 from fastrec.files.hints import (
     OpenSides,
-    hints_of_parquet_columns,
-    hints_of_unused_columns,
-    left_open,
+    hints_of_lists,
 )
 from fastrec.files.items import count_history_of, read_items_of
 from fastrec.files.job import Data, Evaluated, FileJob, batches, roles_of_lists, select_sql
@@ -82,11 +80,10 @@ def evaluate_lists(
                 review(evaluator, {**batch, **shared}, given)
         found = finished(evaluator.result(), columns.roles_of_users, labels)
         if "truth" in files:
-            recs, truth = files["recs"], files["truth"]
-            sides_of_hints = OpenSides(con, recs.source, truth.source)
-            names = list(recs.source.columns), list(truth.source.columns)
-            left = left_open(recs.names, truth.names, columns, evaluator)
-            record(found.report, hints_of_unused_columns(job, names, left, lambda: sides_of_hints))
+            roles = {table: file.names for table, file in files.items()}
+            listed = {table: [*file.source.columns] for table, file in files.items()}
+            opened = OpenSides(con, files["recs"].source, files["truth"].source)
+            record(found.report, hints_of_lists(job, evaluator, roles, listed, opened))
         return found
 
 
@@ -154,9 +151,7 @@ def _finish(
 ) -> Evaluated:
     """Return the result for files that needed no database; `names` are the roles of columns, `listed` all columns."""
     found = finished(evaluator.result(), job.columns.roles_of_users, LabelsOfUsers((), (), {}, None))
-    if "truth" in names:
-        left = left_open(names["recs"], names["truth"], job.columns, evaluator)
-        record(found.report, hints_of_parquet_columns(job, (listed["recs"], listed["truth"]), left))
+    record(found.report, hints_of_lists(job, evaluator, names, listed))
     return found
 
 

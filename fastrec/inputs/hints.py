@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -119,9 +119,13 @@ def hints_of_columns(
     swapped = _hint_of_sides(recs, truth) if left.order and left.sides else []
     yield from swapped
     if left.gain and not swapped:
-        first = next(filter(has_gains, _likely_gains(truth, used)), None)
-        doubt = "; or are the two swapped?" if left.order and first == "score" else ""
-        yield from () if first is None else (Text(_hint_of_gain(first), doubt),)
+        likely = (name for name in truth if name not in used and _spelled(name) in GAINS | MARKS and has_gains(name))
+        if (name := next(likely, None)) is not None:
+            found = f"truth has an unused column {name!r}: all gains are 1, each row is relevant; pass "
+            gain, least = Argument("gain", (name,)), Argument("min_gain", (...,))
+            doubt = "; or are the two swapped?" if left.order and name == "score" else ""
+            aims = " to use it as the gain, and ", " as the least gain of a relevant item"
+            yield Text(found, gain, aims[0], least, aims[1], doubt)
 
 
 def hints_of_rows(found: Collection[Any], used: Collection[Any]) -> list[str]:
@@ -133,21 +137,9 @@ def hints_of_rows(found: Collection[Any], used: Collection[Any]) -> list[str]:
     return [Text(text, ": pass ", Argument("user", (likely[0],)), " to use it")]
 
 
-def _likely_gains(found: Iterable[Any], used: Collection[Any]) -> list[str]:
-    """Return unused columns of the truth with a usual name of gains."""
-    return [name for name in found if name not in used and _spelled(name) in GAINS | MARKS]
-
-
 def marks_rows(name: Any) -> bool:
     """Return whether a column has a usual name of marks: all are 1 where a program keeps only relevant rows."""
     return _spelled(name) in MARKS
-
-
-def _hint_of_gain(name: str) -> str:
-    """Return a hint about a column of the truth that may hold gains."""
-    found_one = f"truth has an unused column {name!r}: all gains are 1, each row is relevant; pass "
-    gain, least = Argument("gain", (name,)), Argument("min_gain", (...,))
-    return Text(found_one, gain, " to use it as the gain, and ", least, " as the least gain of a relevant item")
 
 
 def _hint_of_sides(recs: Collection[Any], truth: Collection[Any]) -> list[str]:

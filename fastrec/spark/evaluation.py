@@ -31,12 +31,11 @@ if TYPE_CHECKING:
 from fastrec.spark.score_counts import BINNED, BINS, count_bins, order_of_rows
 from fastrec.spark.side import (
     FrameSide,
-    batches_by_rows,
     collect,
     count_history,
-    naming_what_workers_lack,
     pack_sides,
     read_column,
+    running_python,
     states_of,
     values_of_users,
 )
@@ -240,7 +239,7 @@ def bounded_auc(log: DataFrame, *, label: str = "label", score: str = "score", b
 
     sums = [functions.sum(name).alias(name) for name in BINNED[1:]]
     counted = side.selected().mapInArrow(count, BINS).groupBy("bins", "error", "message").agg(*sums)
-    with naming_what_workers_lack(), batches_by_rows(log.sparkSession):
+    with running_python(log.sparkSession):
         found = counted.toArrow()
     errors = found.filter(found.column("error").is_valid())
     if errors.num_rows:

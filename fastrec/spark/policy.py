@@ -21,10 +21,9 @@ from fastrec.inputs.arrow import Frame
 from fastrec.runtime.limits import resolve_threads
 from fastrec.spark.side import (
     FrameSide,
-    batches_by_rows,
     column_of,
-    naming_what_workers_lack,
     read_column,
+    running_python,
     start_task,
 )
 
@@ -103,7 +102,7 @@ def policy_value(
     if ids:
         key = column_of(ids[0])
         frame = frame.repartition(key) if count is None else frame.repartition(count, key)
-    with naming_what_workers_lack(), batches_by_rows(log.sparkSession):
+    with running_python(log.sparkSession):
         states = frame.mapInArrow(task.states, STATES).collect()
     none: list[Any] = [None if name is None else [] for name in (user, baseline)]
     empty = sums_of(read_logged([], [], [], [0], _NONE if predictions else None, None, {}, 1, *none), names, limit, 1)

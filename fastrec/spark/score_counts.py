@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from fastrec.scored.score_counts import ScoreCounts
-from fastrec.spark.side import FrameSide, batches_by_rows, column_of, naming_what_workers_lack, read_column, start_task
+from fastrec.spark.side import FrameSide, column_of, read_column, running_python, start_task
 
 __all__ = ["BINNED", "BINS", "count_bins", "order_of_rows"]
 
@@ -61,7 +61,7 @@ def order_of_rows(
 
     yield from ((AccumulatorKey(SCORE_COUNTS, condition, None), ScoreCounts()) for condition in conditions)
     for nth, grouping in enumerate([*of_users, *of_rows] or [None]):
-        with naming_what_workers_lack(), batches_by_rows(side.frame.sparkSession):
+        with running_python(side.frame.sparkSession):
             counted = _count_scores(side, values, grouping, conditions, of_rows=grouping in of_rows).collect()
         for found in counted:
             columns = {name: np.frombuffer(found[name], kind) for name, kind in COUNT_TYPES.items()}

@@ -38,10 +38,10 @@ __all__ = [
     "collect",
     "column_of",
     "count_history",
-    "naming_what_workers_lack",
     "number_of_buckets",
     "pack_sides",
     "read_column",
+    "running_python",
     "start_task",
     "states_of",
     "usual_partitions",
@@ -189,10 +189,11 @@ def _packer(side: str, keys: tuple[str, ...], n_buckets: int) -> Callable[[Itera
 
 
 @contextlib.contextmanager
-def naming_what_workers_lack() -> Iterator[None]:
-    """Raise an error of one line if a package is missing where Spark runs Python, in place of traces of tasks."""
+def running_python(session: Any, *, long: bool = True) -> Iterator[None]:
+    """Run Python on workers, with batches by rows if lists are `long`; a package that they lack is one line of error."""
     try:
-        yield
+        with batches_by_rows(session) if long else contextlib.nullcontext():
+            yield
     except Exception as error:
         lacking = re.search(r"ModuleNotFoundError: No module named '([^']+)'", str(error))
         if lacking is None:
@@ -241,7 +242,7 @@ def states_of(rows: DataFrame, job: Job, work: Work) -> list[Any]:
     from pyarrow import types
 
     long = not any(types.is_nested(kind) for table in job.empty.values() for kind in table.schema.types)
-    with naming_what_workers_lack(), batches_by_rows(rows.sparkSession) if long else contextlib.nullcontext():
+    with running_python(rows.sparkSession, long=long):
         states: list[Any] = rows.mapInArrow(_in_task(job, work), STATES).collect()
     return states
 

@@ -478,7 +478,7 @@ def test_warns_of_few_large_weights() -> None:
 def test_warns_of_ranks_with_another_name(make: Any) -> None:
     """Open Bandit Pipeline calls them position, and takes its rows in any order."""
     columns = {"position" if name == "rank" else name: values for name, values in LOG.items()}
-    message = "no column 'rank', so slates keep row order, but column 'position' implies another for 1 of 2 slates: pass rank='position'"
+    message = "so slates keep row order, but column 'position' implies another for 1 of 2 slates: pass rank='position'"
     for name in ("rips", "sniips", "snrips", ["ips", "rips"]):
         with pytest.warns(FastrecWarning, match=message):
             fastrec.policy_value(make(columns), estimator=name)

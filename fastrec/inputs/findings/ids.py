@@ -14,7 +14,7 @@ from fastrec.exceptions import shortened
 from fastrec.inputs.findings.evidence import MAX_EXAMPLES, Evidence
 from fastrec.inputs.ids import spell
 
-__all__ = ["evidence_of_cells", "evidence_of_ids"]
+__all__ = ["evidence_apart", "evidence_of_cells", "evidence_of_ids"]
 
 Array = np.ndarray[Any, Any]
 FEWEST, AT_MOST, ROWS_PER_ID = 2_000, 12_000, 100  # ids to look at: so many, and one in so many rows
@@ -76,8 +76,13 @@ def evidence_of_ids(
     count = min(round(len(pairs) / drawn), len(unmatched)) if pairs else 0
     yield Evidence("ids_differ", count, n, tuple(sorted(shown)[:MAX_EXAMPLES]), (role, side))
     if side == "truth":
-        first = [f"{shortened(min(theirs))} in recs and {shortened(min(ours))} in truth"] if len(unmatched) == n else []
-        yield Evidence("apart", 0 if pairs or not first else n, n, tuple(first), role)
+        yield evidence_apart(role, ours, theirs, is_apart=len(unmatched) == n and not pairs)
+
+
+def evidence_apart(role: str, ours: Sequence[Any], theirs: Sequence[Any], *, is_apart: bool) -> Evidence:
+    """Return evidence of a batch that no id of the truth is one of the lists, with the first ones of some ids."""
+    first = [f"{shortened(min(theirs))} in recs and {shortened(min(ours))} in truth"] if is_apart else []
+    return Evidence("apart", len(first), 1, tuple(first), role)
 
 
 def to_look_at(n_rows: int) -> int:

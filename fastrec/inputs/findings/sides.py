@@ -11,7 +11,7 @@ from fastrec.arguments.groups import MinGain
 from fastrec.exceptions import shown
 from fastrec.inputs.arrays import FlatSide, RawSide, has_rows
 from fastrec.inputs.findings.evidence import FEW_LISTS, Evidence
-from fastrec.inputs.findings.ids import evidence_of_cells, evidence_of_ids
+from fastrec.inputs.findings.ids import evidence_apart, evidence_of_cells, evidence_of_ids
 from fastrec.inputs.ragged import longest_row
 from fastrec.inputs.sides import SIDES
 
@@ -41,10 +41,16 @@ def evidence_of_lists(
     yield from _evidence_of_scores(recs)
     yield from _evidence_of_padding(recs, name_of)
     yield from _evidence_of_gains(recs, truth, min_gain)
-    if users is not None and len(users) and isinstance(users[0], str | tuple):
-        names = users if isinstance(users[0], str) else [*map(_joined, users.tolist())]
+    if users is not None and len(users):
         having, listed = (np.diff(own.indptr) > 0 for own in (truth, recs))
-        yield from evidence_of_ids("user", "truth", names, having, listed, n_rows)
+        if isinstance(users[0], str | tuple):
+            names = users if isinstance(users[0], str) else [*map(_joined, users.tolist())]
+            yield from evidence_of_ids("user", "truth", names, having, listed, n_rows)
+        elif not (having & listed).any() and having.any() and listed.any():
+            yield evidence_apart("user", users[having].tolist(), users[listed].tolist(), is_apart=True)
+    if strings is None:
+        some = truth.items[:SAMPLE].tolist(), recs.items[:SAMPLE].tolist()
+        yield evidence_apart("item", *some, is_apart=all(some) and {*some[0]}.isdisjoint(some[1]))
     if strings is None or not len(strings) or not isinstance(strings[0], str):
         return
     in_recs, in_truth = (_among(strings, own) for own in (recs, truth))
