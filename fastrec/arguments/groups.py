@@ -250,6 +250,16 @@ class IdColumnNames(TypedDict, total=False):
     item: Annotated[str | None, "name of the column of a data frame with items; default: ``item_id``"]
 
 
+Propensity = Annotated[
+    str | None, "name of the column of propensities in ``logged``; default: ``propensity``, if present"
+]
+LoggedRank = Annotated[
+    str | None,
+    "name of the column in ``logged`` with the ranks that items had, from 1; default: ``logged_rank``, if present",
+]
+Subtopic = Annotated[str | None, "name of the column of subtopics in ``subtopics``; default: ``subtopic``, if present"]
+
+
 class ListColumnNames(IdColumnNames, total=False):
     """Names of the columns of lists and truth in data frames."""
 
@@ -268,16 +278,9 @@ class ListColumnNames(IdColumnNames, total=False):
         str | None,
         "name of the column of gains in the truth; default: ``gain``, if present, else all gains are 1",
     ]
-    propensity: Annotated[
-        str | None, "name of the column of propensities in ``logged``; default: ``propensity``, if present"
-    ]
-    logged_rank: Annotated[
-        str | None,
-        "name of the column in ``logged`` with the ranks that items had, from 1; default: ``logged_rank``, if present",
-    ]
-    subtopic: Annotated[
-        str | None, "name of the column of subtopics in ``subtopics``; default: ``subtopic``, if present"
-    ]
+    propensity: Propensity
+    logged_rank: LoggedRank
+    subtopic: Subtopic
 
 
 class RowColumnNames(TypedDict, total=False):
@@ -409,16 +412,9 @@ class FileColumnNames(TypedDict, total=False):
         "name of the column of scores in a log, or in ``recs`` without ranks; default: ``score``",
     ]
     gain: Annotated[str | None, "name of the column of gains in ``truth``; default: ``gain``, if present"]
-    propensity: Annotated[
-        str | None, "name of the column of propensities in ``logged``; default: ``propensity``, if present"
-    ]
-    logged_rank: Annotated[
-        str | None,
-        "name of the column in ``logged`` with the ranks that items had, from 1; default: ``logged_rank``, if present",
-    ]
-    subtopic: Annotated[
-        str | None, "name of the column of subtopics in ``subtopics``; default: ``subtopic``, if present"
-    ]
+    propensity: Propensity
+    logged_rank: LoggedRank
+    subtopic: Subtopic
     label: Annotated[
         str | None,
         """name of the column of labels in a log; default: ``label``

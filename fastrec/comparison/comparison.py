@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -103,6 +102,8 @@ class Comparison(Published):
     - significant (*): a corrected p-value of at most 0.05
     """
 
+    _title = "Comparison"
+
     rows: tuple[ComparisonRow, ...]
     segments: Mapping[str, tuple[ComparisonRow, ...]] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -197,34 +198,6 @@ class Comparison(Published):
                 "warnings": self.warnings,
             }
         )
-
-    def to_html(
-        self,
-        path: str | os.PathLike[str] | None = None,
-        *,
-        title: str = "Comparison",
-        about: Mapping[str, str] | None = None,
-    ) -> str | None:
-        """Return or write an HTML page: one file that needs no network and no library.
-
-        Its head says the findings in words, and warns. Charts of systems and metrics with their intervals follow,
-        then every difference with its interval and verdict, segments, definitions, settings and the metrics not
-        compared. If the reports have `item_coverage`, `novelty` or `gini`, it shows charts of accuracy against them.
-        Without a baseline it also shows a table of all pairs. If segments have very many rows, it keeps those with the
-        smallest corrected p-values, and the caption says so.
-
-        Parameters
-        ----------
-        path : file to write; it appears only when it is complete. By default the page is returned.
-        title : title of the page.
-        about : facts about the evaluation at the head of the page, {name: text}, such as its date, data set or files.
-            The page has no date of its own, so the same numbers give the same page.
-
-        Returns
-        -------
-        The page as a string, or None if it was written to a file.
-        """
-        return self._page(path, title, about)
 
     def _printed(self) -> list[Table]:
         legend = self._legend(self.rows, ", in .segments and .to_frame()")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -41,6 +40,8 @@ class CtrByRank(Exported, Charted):
     groups : {grouping: {label: CtrByRank}}, up to the highest rank of all.
     level : of the intervals.
     """
+
+    _title = "Clicks by rank"
 
     def __init__(self, table: Array, groups: Mapping[str, Mapping[Any, Array]], level: float, *, by_user: bool) -> None:
         self._table, self._by_user, self.level = table, by_user, level
@@ -141,16 +142,6 @@ class CtrByRank(Exported, Charted):
         ax.set(xlabel="Rank", ylabel=f"Clicks / impressions, {100 * self.level:g} % interval")
         return ax
 
-    def to_html(
-        self,
-        path: str | os.PathLike[str] | None = None,
-        *,
-        title: str = "Clicks by rank",
-        about: Mapping[str, str] | None = None,
-    ) -> str | None:
-        """Return or write an HTML page: one file with curves and tables, which needs no network and no library."""
-        return self._page(path, title, about)
-
     def _parts(self) -> Iterator[tuple[str | None, Any, CtrByRank]]:
         yield None, None, self
         for grouping, by_label in self.groups.items():
@@ -213,6 +204,8 @@ class PositionBias(Exported, Charted):
     n_queries : number of queries.
     settings : method, n_rounds (of "em"), level, n_samples, seed.
     """
+
+    _title = "Position bias"
 
     def __init__(self, counts: PairCounts, settings: Mapping[str, Any], n_threads: int) -> None:
         self._counts, self.settings, self._n_threads = counts, dict(settings), n_threads
@@ -309,16 +302,6 @@ class PositionBias(Exported, Charted):
         ax = draw_band(self.ranks, self.curve, self.low, self.high, ax, label)
         ax.set(xlabel="Rank", ylabel=f"Examination / that of rank 1, {100 * self.settings['level']:g} % interval")
         return ax
-
-    def to_html(
-        self,
-        path: str | os.PathLike[str] | None = None,
-        *,
-        title: str = "Position bias",
-        about: Mapping[str, str] | None = None,
-    ) -> str | None:
-        """Return or write an HTML page: one file with the curve and tables, which needs no network and no library."""
-        return self._page(path, title, about)
 
     def notes(self) -> list[str]:
         """Return lines on the numbers."""

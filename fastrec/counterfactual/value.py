@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-import os
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -35,31 +34,11 @@ MIN_SHARE, MIN_SIZE = 0.01, 10  # of the weights, and the effective sample size,
 class PolicyResult(Exported):
     """Forms that one result and several have in common."""
 
+    _title = "Value of a policy"
+
     @abstractmethod
     def _results(self) -> list[PolicyEstimate]:
         """Return the results, one per estimator."""
-
-    def to_html(
-        self,
-        path: str | os.PathLike[str] | None = None,
-        *,
-        title: str = "Value of a policy",
-        about: Mapping[str, str] | None = None,
-    ) -> str | None:
-        """Return or write an HTML page: one file that needs no network and no library.
-
-        Parameters
-        ----------
-        path : file to write; it appears only when it is complete. By default the page is returned.
-        title : title of the page.
-        about : facts about the evaluation at the head of the page, {name: text}, such as its date, data set or files.
-            The page has no date of its own, so the same numbers give the same page.
-
-        Returns
-        -------
-        The page as a string, or None if it was written to a file.
-        """
-        return self._page(path, title, about)
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the values with their 95 % intervals, one estimator below the other; needs matplotlib.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -57,6 +56,8 @@ class Drift(Exported):
     0.6
     """
 
+    _title = "Drift"
+
     logs: tuple[DriftLog, ...]
     steps: tuple[DriftStep, ...]
     trends: Mapping[str, Trend]
@@ -98,31 +99,6 @@ class Drift(Exported):
                 "warnings": self.warnings,
             }
         )
-
-    def to_html(
-        self,
-        path: str | os.PathLike[str] | None = None,
-        *,
-        title: str = "Drift",
-        about: Mapping[str, str] | None = None,
-    ) -> str | None:
-        """Return or write an HTML page: one file that needs no network and no library.
-
-        It shows a chart of every column over the logs, the levels and changes with their intervals, trends, shares,
-        definitions and settings.
-
-        Parameters
-        ----------
-        path : file to write; it appears only when it is complete. By default the page is returned.
-        title : title of the page.
-        about : facts about the evaluation at the head of the page, {name: text}, such as its date, data set or files.
-            The page has no date of its own, so the same numbers give the same page.
-
-        Returns
-        -------
-        The page as a string, or None if it was written to a file.
-        """
-        return self._page(path, title, about)
 
     def notes(self) -> list[str]:
         """Return lines on the numbers: what changes pair, which trends there are, what a table cannot say."""

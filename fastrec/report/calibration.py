@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -54,6 +53,8 @@ class CalibrationCurve(Exported, Charted):
     ungrouped : {grouping: number of rows, or their weight, that have no label and are in no group}.
     settings : bins, strategy, level, interval ("rows" or "users").
     """
+
+    _title = "Calibration"
 
     def __init__(self, found: Binned, groups: Mapping[str, Mapping[Any, Binned]], settings: Mapping[str, Any]) -> None:
         self._found, self.settings = found, dict(settings)
@@ -122,16 +123,6 @@ class CalibrationCurve(Exported, Charted):
         for name, own in curves:
             ax = draw_calibration(own._found, ax, name)  # noqa: SLF001 - of this class
         return ax
-
-    def to_html(
-        self,
-        path: str | os.PathLike[str] | None = None,
-        *,
-        title: str = "Calibration",
-        about: Mapping[str, str] | None = None,
-    ) -> str | None:
-        """Return or write an HTML page: one file with charts and tables, which needs no network and no library."""
-        return self._page(path, title, about)
 
     def notes(self) -> list[str]:
         """Return lines on the numbers."""

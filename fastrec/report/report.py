@@ -107,6 +107,8 @@ class Report(Published, ReportValues):
     {'precision@2': 0.75, 'hits@2': 1.5}
     """
 
+    _title = "Evaluation"
+
     def with_groups(
         self,
         groups: Mapping[str, Mapping[Label, Mapping[str, Estimate]]],
@@ -244,7 +246,7 @@ class Report(Published, ReportValues):
         self,
         path: str | os.PathLike[str] | None = None,
         *,
-        title: str = "Evaluation",
+        title: str | None = None,
         about: Mapping[str, str] | None = None,
         curves: Iterable[Charted] = (),
     ) -> str | None:
@@ -258,7 +260,7 @@ class Report(Published, ReportValues):
         Parameters
         ----------
         path : the file to write, which appears only when it is complete. By default the page is returned.
-        title : the title of the page.
+        title : the title of the page, by default "Evaluation".
         about : facts about the evaluation at the head of the page, {name: text}, such as its date, data set or files.
             The page has no date of its own, so the same numbers give the same page.
         curves : curves of the same rows that the page also shows, after the groups: results of `roc_curve`, `pr_curve`,
@@ -277,7 +279,7 @@ class Report(Published, ReportValues):
         from fastrec.report.pages import sections_of
 
         metrics, groups, *others = self._sections()
-        return self._page(path, title, about, [metrics, groups, *sections_of(curves), *others])
+        return self._write_page(path, title, about, [metrics, groups, *sections_of(curves), *others])
 
     def to_frame(self, kind: str | None = None, *, per_user: bool = False) -> Any:
         """Return `to_rows` as a data frame: "pandas", "polars" or "pyarrow", by default the first installed.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from fastrec.checks import check_choice
 from fastrec.runtime.outputs import atomic_write
@@ -87,6 +87,8 @@ class Charted(ABC):
 class Exported(Shown):
     """Result that is also a LaTeX document, a data frame and a page."""
 
+    _title: ClassVar[str]  # of the page
+
     @abstractmethod
     def to_rows(self) -> list[dict[str, Any]]:
         """Return the numbers as one dict per row."""
@@ -126,17 +128,44 @@ class Exported(Shown):
         """
         return as_frame(self.to_rows(), kind)
 
-    def _page(
+    def to_html(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        title: str | None = None,
+        about: Mapping[str, str] | None = None,
+    ) -> str | None:
+        """Return or write an HTML page: one file that needs no network and no library.
+
+        Its head says the findings in words, and warns. Charts and tables with their intervals, definitions and settings
+        follow. The page of a comparison also shows charts of accuracy against `item_coverage`, `novelty` or `gini`, if
+        the reports have them, and without a baseline a table of all pairs. If segments have very many rows, it keeps
+        those with the smallest corrected p-values, and the caption says so.
+
+        Parameters
+        ----------
+        path : the file to write, which appears only when it is complete. By default the page is returned.
+        title : the title of the page, by default the kind of the result.
+        about : facts about the evaluation at the head of the page, {name: text}, such as its date, data set or files.
+            The page has no date of its own, so the same numbers give the same page.
+
+        Returns
+        -------
+        The page as a string, or None if it was written to `path`.
+        """
+        return self._write_page(path, title, about, self._sections())
+
+    def _write_page(
         self,
         path: str | os.PathLike[str] | None,
-        title: str,
-        about: Mapping[str, str] | None = None,
-        sections: Sequence[Section] | None = None,
+        title: str | None,
+        about: Mapping[str, str] | None,
+        sections: Sequence[Section],
     ) -> str | None:
         """Write the page to a file that appears only when complete, or return it if `path` is None."""
         from fastrec.show.html import html_page
 
-        page = html_page(title, self._sections() if sections is None else sections, self._lead(), about)
+        page = html_page(self._title if title is None else title, sections, self._lead(), about)
         if path is None:
             return page
         with atomic_write(path) as file:

@@ -190,7 +190,7 @@ def _packer(side: str, keys: tuple[str, ...], n_buckets: int) -> Callable[[Itera
 
 @contextlib.contextmanager
 def running_python(session: Any, *, long: bool = True) -> Iterator[None]:
-    """Run Python on workers, with batches by rows if lists are `long`; a package that they lack is one line of error."""
+    """Run Python on workers, with batches by rows if lists are `long`; what they lack is an error of one line."""
     try:
         with batches_by_rows(session) if long else contextlib.nullcontext():
             yield
