@@ -12,7 +12,7 @@ import click
 from click.core import ParameterSource
 
 from fastrec.checks import counted
-from fastrec.cli.completion import complete_metrics, complete_systems
+from fastrec.cli.completion import complete_metrics
 from fastrec.cli.output import check_outputs, name_files, write_comparison
 from fastrec.cli.standard_input import open_inputs
 from fastrec.comparison.tables import CELLS, alpha, least_p_values, what_helps
@@ -60,9 +60,9 @@ from fastrec.cli.options import (
     names_of_metrics,
     output_options,
     planned,
-    read_systems,
     refuse_floor,
     resources_of,
+    systems_argument,
     take_policies,
     with_options,
 )
@@ -71,14 +71,7 @@ __all__ = []
 
 
 @program.command(short_help="Compare systems on the same users, with tests.")
-@click.argument(
-    "systems",
-    nargs=-1,
-    required=True,
-    metavar="[NAME=]RECS|LOG ...",
-    callback=read_systems,
-    shell_complete=complete_systems,
-)
+@systems_argument("systems", "[NAME=]RECS|LOG ...")
 @click.option("--truth", type=click.Path(), metavar="TRUTH", help="Relevant items; without it, systems are LOGs.")
 @click.option("--baseline", metavar="NAME", help="System to compare the others with.  [default: compare every pair]")
 @click.option(

@@ -9,7 +9,6 @@ from typing import Any
 
 import click
 
-from fastrec.cli.completion import complete_systems
 from fastrec.cli.evaluate import column_of, naming_options, open_files, paths_of, quietly
 from fastrec.cli.group import in_options, program, say_warning, showing_progress
 from fastrec.cli.options import (
@@ -20,8 +19,8 @@ from fastrec.cli.options import (
     choose_format,
     column,
     output_options,
-    read_systems,
     resources_of,
+    systems_argument,
     with_options,
 )
 from fastrec.cli.output import check_outputs, write_drift
@@ -39,14 +38,7 @@ SIDES = (
 
 
 @program.command(short_help="Compare lists of several days in order of time.")
-@click.argument(
-    "logs",
-    nargs=-1,
-    required=True,
-    metavar="[NAME=]RECS ...",
-    callback=read_systems,
-    shell_complete=complete_systems,
-)
+@systems_argument("logs", "[NAME=]RECS ...")
 @click.option("-k", "--k", "cutoff", type=click.IntRange(min=1), required=True, metavar="K", help="Cut-off of lists.")
 @with_options(SIDES, tuple(map(column, ("user", "item", "rank", "score"))), (INPUT_FORMAT,))
 @with_options(output_options("drift"), HTML, RESOURCES)

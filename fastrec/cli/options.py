@@ -17,7 +17,7 @@ from fastrec.arguments.calls import FileOptions
 from fastrec.arguments.sampling import Negatives
 from fastrec.arguments.signature import arguments_of
 from fastrec.checks import is_any_url, shown_url, some_names
-from fastrec.cli.completion import complete_metrics, complete_tools
+from fastrec.cli.completion import complete_metrics, complete_systems, complete_tools
 from fastrec.cli.output import FORMATS_OF, OF_PAPERS, SAVED, TITLED, endings_of, format_of
 from fastrec.exceptions import InputError, renamed
 from fastrec.files.formats.recognise import data_endings, input_formats
@@ -59,10 +59,10 @@ __all__ = [
     "names_of_metrics",
     "output_options",
     "planned",
-    "read_systems",
     "refuse_floor",
     "resources_of",
     "sampling_of",
+    "systems_argument",
     "take_policies",
     "with_options",
 ]
@@ -132,6 +132,13 @@ def read_systems(_: click.Context, __: click.Parameter, texts: Sequence[str]) ->
             raise click.BadParameter(f"two systems have the name {name!r}: give each its own, as in {again}")
         systems[name] = path
     return systems
+
+
+def systems_argument(name: str, metavar: str) -> Callable[[Any], Any]:
+    """Return the decorator for the argument that takes files, each with a name or without."""
+    return click.argument(
+        name, nargs=-1, required=True, metavar=metavar, callback=read_systems, shell_complete=complete_systems
+    )
 
 
 class LocalPath(click.Path):

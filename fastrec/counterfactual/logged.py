@@ -14,7 +14,7 @@ from fastrec.counterfactual.sums import MAX_POSITIONS, Fault
 from fastrec.exceptions import Argument, InputError, InputTypeError, RowNumber, Text, shown, shown_number
 from fastrec.inputs.arrow import Frame, open_foreign, read_ids, read_numbers, refuse_other_indexes
 from fastrec.inputs.columns import check_numbers
-from fastrec.inputs.findings.columns import FIRST_ROWS, columns_to_look_at, evidence_of_slates, numbers_of_frame
+from fastrec.inputs.findings.columns import evidence_of_slates, rows_of_frame
 from fastrec.inputs.findings.evidence import findings_of
 from fastrec.inputs.grouping import Grouping, group_rows
 from fastrec.inputs.ids import Ids, Strings
@@ -336,6 +336,5 @@ def _exploded(logged: Logged, slate: int, first: int, last: int, names: list[str
 
 def _hints_of_slates(frame: Frame, ids: Ids, used: set[Any]) -> tuple[str, ...]:
     """Return hints about unused columns that have ranks of slates in another order than the rows."""
-    numbers = numbers_of_frame(frame, columns_to_look_at(frame.columns, used, "rank", None))
-    slates = ids.codes if isinstance(ids, Strings) else ids
-    return tuple(finding.text for finding in findings_of(evidence_of_slates(slates[:FIRST_ROWS], numbers)))
+    rows = rows_of_frame(frame, ids.codes if isinstance(ids, Strings) else ids)
+    return tuple(finding.text for finding in findings_of(evidence_of_slates(frame.columns, used, rows)))

@@ -75,22 +75,15 @@ def _explain_item(failure: Failure, who: str, names: Names, lists: Lists) -> Inp
     code, user, at = failure
     if code in (op.DUPLICATE_REC, op.NEGATIVE_REC):
         item = lists.rec_items[lists.rec_indptr[user] + at]
-        if code == op.DUPLICATE_REC:
-            return InputError(
-                f"recs of user {who}: item {names.item(item)} appears twice, the second time at rank {at + 1}; ",
-                Argument("duplicates", ("first", "miss")),
-                " would accept it",
-            )
-        return InputError(f"recs of user {who}: item ids must not be negative, found {item} at rank {at + 1}")
-    if code in (op.DUPLICATE_TRUTH, op.NEGATIVE_TRUTH):
+        where, again, mend = f"recs of user {who}: item", f", the second time at rank {at + 1}", " would accept it"
+        negative: object = f" at rank {at + 1}"
+    elif code in (op.DUPLICATE_TRUTH, op.NEGATIVE_TRUTH):
         item = lists.truth_items[lists.truth_indptr[user] + at]
-        if code == op.DUPLICATE_TRUTH:
-            return InputError(
-                f"truth of user {who}: item {names.item(item)} appears twice; ",
-                Argument("duplicates", ("first", "miss")),
-                " would merge",
-            )
-        return InputError(
-            f"truth of user {who}: item ids must not be negative, found {item}", RowNumber.at(at, "position")
-        )
-    return None
+        where, again, mend = f"truth of user {who}: item", "", " would merge"
+        negative = RowNumber.at(at, "position")
+    else:
+        return None
+    if code in (op.DUPLICATE_REC, op.DUPLICATE_TRUTH):
+        choices = Argument("duplicates", ("first", "miss"))
+        return InputError(f"{where} {names.item(item)} appears twice{again}; ", choices, mend)
+    return InputError(f"{where} ids must not be negative, found {item}", negative)

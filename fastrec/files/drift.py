@@ -10,8 +10,8 @@ from fastrec.feedback.drift import check_logs, in_log, summarise
 from fastrec.feedback.measure import Measured, Question
 from fastrec.feedback.result import Drift
 from fastrec.files.columns import ITEMS, ListColumns
-from fastrec.files.lists import Path, Watch, evaluate_lists
-from fastrec.files.resources import Resources
+from fastrec.files.lists import evaluate_lists
+from fastrec.files.resources import Path, Resources, Watch
 from fastrec.inputs.items import ItemTable
 
 __all__ = ["drift_of_files"]

@@ -29,7 +29,7 @@ from fastrec.files.formats.recognise import AUTO
 from fastrec.files.job import EVALUATING
 from fastrec.files.lists import evaluate_lists
 from fastrec.files.places import fetched
-from fastrec.files.resources import Resources
+from fastrec.files.resources import Path, Progress, Resources, Watch
 from fastrec.files.tables import has_column
 from fastrec.inputs.frames import read_user_labels
 from fastrec.inputs.items import ITEM_ID, ItemTable
@@ -46,9 +46,6 @@ if TYPE_CHECKING:
 __all__ = ["evaluate_files", "is_of_lists", "maker_of_lists"]
 
 
-Watch = Callable[[str, int, int], Any]  # called with the stage, its rows that are done, and all its rows
-Progress = Callable[[int, int], Any]
-Path = str | os.PathLike[str]
 LOG = "a log, without truth"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote
 
@@ -15,7 +15,7 @@ from fastrec.files.columns import ListColumns, SlateColumns
 from fastrec.files.database import run
 from fastrec.files.formats.base import Source, one_row
 from fastrec.files.tables import BOOLEANS, open_database
-from fastrec.inputs.findings.columns import FIRST_ROWS, columns_to_look_at, evidence_of_columns, evidence_of_slates
+from fastrec.inputs.findings.columns import FIRST_ROWS, FirstRows, evidence_of_columns, evidence_of_slates
 from fastrec.inputs.findings.evidence import Evidence, findings_of
 from fastrec.inputs.hints import LeftOpen, hints_of_columns
 from fastrec.inputs.sides import SIDES
@@ -73,13 +73,16 @@ def hints_of_lists(
             return OpenSides(con, lists.source(con), job.opened["truth"].source(con))
 
         def has_gains(name: str) -> bool:
-            _, _, numbers = _first_rows(opened().con, opened().truth, ids, [name])
+            numbers = _first_rows(lambda: (opened().con, opened().truth), ()).numbers([name])
             return name in numbers and bool((numbers[name] != 1).any())
 
-        format_decides = lists.columns != columns  # what orders lists
-        if wanted := () if format_decides else columns_to_look_at(listed["recs"], used, role, name):
-            evidence += evidence_of_columns(*_first_rows(opened().con, opened().recs, ids, wanted), role, name)
-        for partition in sorted({unquote(key) for keys in lists.files.keys for key in keys} - used - {name}):
+        folders = {unquote(key) for keys in lists.files.keys for key in keys} - used - {name}
+        if lists.columns == columns:  # else the format decides what orders lists
+            rows = _first_rows(lambda: (opened().con, opened().recs), ids)
+            few = name is not None and len(lists.files.paths) > 1  # each is opened once for what evaluates it
+            names = [own for own in listed["recs"] if own in ("rank", "score") or not few]
+            evidence += evidence_of_columns(names, used | folders, role, name, rows)
+        for partition in sorted(folders):
             evidence.append(_evidence_of_folders(opened().con, opened().recs, columns, partition))
         hints = [*hints_of_columns(listed["recs"], listed["truth"], used, left, has_gains)]
     return (*(finding.text for finding in findings_of(evidence)), *hints)
@@ -99,28 +102,38 @@ def _evidence_of_folders(con: DuckDBPyConnection, recs: Source, columns: ListCol
     items = f"SELECT count(*) > 1 AS again, count(DISTINCT {folder}) > 1 AS apart FROM {rows} GROUP BY {item}"
     again, apart = one_row(con, f"SELECT bool_or(again), bool_or(apart) FROM ({items})")
     several = 0 if again and not apart else several
-    return Evidence("several_lists", several, n_users, (), partition)
+    return Evidence("several_lists", several, n_users, (), ("folder", partition))
 
 
 def _first_rows(
-    con: DuckDBPyConnection, source: Source, ids: tuple[Sequence[str], Sequence[str]], names: Sequence[str]
-) -> tuple[Array, Array, dict[str, Array]]:
-    """Return users and items of the first rows as integers, and the values of the columns that hold numbers only."""
-    import duckdb
+    opened: Callable[[], tuple[DuckDBPyConnection, Source]], ids: Sequence[Sequence[str]] = ()
+) -> FirstRows:
+    """Return readers of a file; each of `ids` are columns that make one id together."""
 
-    keys = [", ".join(f"CAST({source.columns[name][0]} AS VARCHAR)" for name in own) for own in ids]
-    hashes = [f"hash({own}) AS id{nth}" for nth, own in enumerate(keys)]
-    values = [f"{_number_sql(source, name)} AS v{nth}" for nth, name in enumerate(names)]
-    try:
-        query = f"SELECT {', '.join([*hashes, *values])} FROM {source.whole_sql} LIMIT {FIRST_ROWS}"
-        found = run(con, query).fetchnumpy()
-    except duckdb.InterruptException:
-        raise
-    except duckdb.Error:  # an unused column may be damaged
-        return np.zeros(0, np.int64), np.zeros(0, np.int64), {}
-    users, items = (np.unique(found[f"id{nth}"], return_inverse=True)[1] for nth in range(2))
-    held = {name: found[f"v{nth}"] for nth, name in enumerate(names)}
-    return users, items, {name: np.asarray(own) for name, own in held.items() if not np.ma.is_masked(own)}
+    def read(columns: Mapping[Any, str]) -> dict[Any, Array]:
+        import duckdb
+
+        con, source = opened()
+        values = [f"{sql} AS v{nth}" for nth, sql in enumerate(columns.values())]
+        try:
+            found = run(con, f"SELECT {', '.join(values)} FROM {source.whole_sql} LIMIT {FIRST_ROWS}").fetchnumpy()
+        except duckdb.InterruptException:
+            raise
+        except duckdb.Error:  # an unused column may be damaged
+            return {}
+        held = {name: found[f"v{nth}"] for nth, name in enumerate(columns)}
+        return {name: np.asarray(own) for name, own in held.items() if not np.ma.is_masked(own)}
+
+    def numbers(columns: Sequence[Any]) -> dict[Any, Array]:
+        return read({name: _number_sql(opened()[1], name) for name in columns}) if columns else {}
+
+    def codes(columns: Sequence[Any]) -> dict[Any, Array]:
+        names = {own: (own,) if isinstance(own, str) else own for own in columns}
+        texts = {own: [f"CAST({opened()[1].columns[name][0]} AS VARCHAR)" for name in names[own]] for own in names}
+        found = read({own: f"hash({', '.join(text)})" for own, text in texts.items()})
+        return {own: np.unique(values, return_inverse=True)[1] for own, values in found.items()}
+
+    return FirstRows(lambda: [*codes(ids).values()], numbers, codes)
 
 
 def _number_sql(source: Source, name: str) -> str:
@@ -136,9 +149,14 @@ def _number_sql(source: Source, name: str) -> str:
 def hints_of_log(job: FileJob[SlateColumns], names: Sequence[str]) -> tuple[str, ...]:
     """Return hints about unused columns of a log of slates; `names` are all its columns."""
     used = job.columns.roles("log", "", names)
-    wanted = columns_to_look_at(names, {*used.values()}, "rank", None)
-    if "user" not in used or "rank" in used or not wanted:
+    if "user" not in used or "rank" in used:
         return ()
-    with open_database(job.resources.n_threads) as con:
-        slates, _, numbers = _first_rows(con, job.opened["log"].source(con), ([used["user"]], [used["user"]]), wanted)
-    return tuple(finding.text for finding in findings_of(evidence_of_slates(slates, numbers)))
+    with contextlib.ExitStack() as stack:
+
+        @functools.cache
+        def opened() -> tuple[DuckDBPyConnection, Source]:
+            con = stack.enter_context(open_database(job.resources.n_threads))
+            return con, job.opened["log"].source(con)
+
+        evidence = evidence_of_slates(names, {*used.values()}, _first_rows(opened, [(used["user"],)]))
+        return tuple(finding.text for finding in findings_of(evidence))

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
     from fastrec.scored.score_counts import ScoreCounts
 from fastrec.files.labels import LabelsOfUsers
-from fastrec.files.resources import Resources
+from fastrec.files.resources import Progress, Resources, Watch
 
 __all__ = [
     "EVALUATING",
@@ -74,8 +74,6 @@ __all__ = [
 Array = np.ndarray[Any, Any]
 T = TypeVar("T")
 AnyColumns = TypeVar("AnyColumns", bound=ListColumns | RowColumns | ImpressionColumns | SlateColumns)
-Progress = Callable[[int, int], Any]
-Watch = Callable[[str, int, int], Any]  # called with the stage, its rows that are done, and all its rows
 Roles = Callable[[Mapping[str, File]], tuple[tuple[str, ...], tuple[str, ...]]]  # -> roles of users, of ids
 COPIES = 4  # of the columns, in memory at once while files are evaluated whole
 BUFFERS_OF_JSON = 64_000_000  # more bytes that DuckDB may need to read long lines

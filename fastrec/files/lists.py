@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -19,7 +18,7 @@ from fastrec.files.items import count_history_of, read_items_of
 from fastrec.files.job import Data, Evaluated, FileJob, batches, roles_of_lists, select_sql
 from fastrec.files.labels import LabelsOfUsers
 from fastrec.files.parts import ROWS_TO_EVALUATE, Parts, cut_in_memory
-from fastrec.files.resources import Resources
+from fastrec.files.resources import Path, Progress, Resources, Watch
 from fastrec.inputs.column_names import Columns
 from fastrec.inputs.history import HistoryCounts
 from fastrec.inputs.items import ItemTable
@@ -28,11 +27,6 @@ from fastrec.inputs.users import UserLabels
 from fastrec.report.report import record
 
 __all__ = ["evaluate_lists"]
-
-
-Watch = Callable[[str, int, int], Any]  # called with the stage, its rows that are done, and all its rows
-Progress = Callable[[int, int], Any]
-Path = str | os.PathLike[str]
 
 
 def evaluate_lists(

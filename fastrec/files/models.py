@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -19,7 +18,7 @@ from fastrec.files.faults import finished, named_as_in
 from fastrec.files.items import read_items_of
 from fastrec.files.job import Data, Evaluated, FileJob, batches, roles_of_lists, select_sql
 from fastrec.files.labels import LabelsOfUsers
-from fastrec.files.resources import Resources
+from fastrec.files.resources import Path, Resources, Watch
 from fastrec.files.tables import File
 from fastrec.inputs.arrow import read_ids
 from fastrec.inputs.ids import Strings
@@ -33,8 +32,6 @@ from fastrec.runtime.extras import require
 __all__ = ["FactorFile", "evaluate_factors", "read_factors", "top_items_of_factors"]
 
 Array = np.ndarray[Any, Any]
-Path = str | os.PathLike[str]
-Watch = Callable[[str, int, int], Any]
 SCORING = "scoring"  # name of a stage
 
 

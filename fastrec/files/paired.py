@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,7 +17,7 @@ from fastrec.files.faults import finished, named_as_in
 from fastrec.files.formats.base import one_row, quoted, string_sql
 from fastrec.files.job import Data, FileJob, batches, roles_of_log, select_sql
 from fastrec.files.labels import LabelsOfUsers
-from fastrec.files.resources import Resources
+from fastrec.files.resources import Path, Progress, Resources, Watch
 from fastrec.files.tables import File, check_label_type, label_sql
 from fastrec.inputs.hints import hints_of_rows
 from fastrec.inputs.users import NO_LABEL
@@ -29,9 +28,6 @@ if TYPE_CHECKING:
 
 __all__ = ["evaluate_paired"]
 
-Watch = Callable[[str, int, int], Any]  # called with the stage, its rows that are done, and all its rows
-Progress = Callable[[int, int], Any]
-Path = str | os.PathLike[str]
 BY_ORDER = ("; rows match by their order unless ", Argument("row_key"), " names columns that identify a row")
 TOO_LARGE = (
     "rows without users are compared in memory, and these do not fit: name the columns of users, or allow more memory"

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from fastrec.counterfactual.estimators import ESTIMATORS
@@ -16,13 +15,11 @@ from fastrec.files.columns import SlateColumns, users_of
 from fastrec.files.faults import named_as_in
 from fastrec.files.hints import hints_of_log
 from fastrec.files.job import Data, FileJob, batches, roles_of_log, select_sql
-from fastrec.files.resources import Resources
+from fastrec.files.resources import Path, Resources, Watch
 from fastrec.runtime.limits import resolve_threads
 
 __all__ = ["policy_value_of_files"]
 
-Path = str | os.PathLike[str]
-Watch = Callable[[str, int, int], Any]
 NUMBERS = ("rank", "reward", "pscore", "new_pscore", "shown", "expected", "baseline_pscore")
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from fastrec.files.database import run
 from fastrec.files.formats.base import quoted
 from fastrec.files.job import FileJob, numbers_sql, roles_of_log
 from fastrec.files.labels import typed_labels
-from fastrec.files.resources import Resources
+from fastrec.files.resources import Path, Resources, Watch
 from fastrec.files.tables import File, check_groupings, first_where, label_sql, labels_are_strings
 from fastrec.inputs.impressions import MAX_RANK
 from fastrec.inputs.users import as_labels
@@ -26,8 +25,6 @@ from fastrec.scored.clusters import MOMENTS
 __all__ = ["bias_of_file", "ctr_of_file"]
 
 Array = np.ndarray[Any, Any]
-Path = str | os.PathLike[str]
-Watch = Callable[[str, int, int], Any]
 COUNTS = "count(*) AS n, CAST(sum(label) AS BIGINT) AS c"
 MOMENTS_OF_USERS = ", ".join(
     f"CAST({of} AS BIGINT) AS m{nth}" for nth, of in enumerate(("sum(n)", "sum(c)", "count(*)", *(

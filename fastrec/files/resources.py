@@ -5,14 +5,17 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from fastrec.runtime.limits import control_groups, resolve_threads
 
-__all__ = ["Resources"]
+__all__ = ["Path", "Progress", "Resources", "Watch"]
 
 
 Path = str | os.PathLike[str]
+Progress = Callable[[int, int], Any]
+Watch = Callable[[str, int, int], Any]  # called with the stage, its rows that are done, and all its rows
 SHARE_OF_DATABASE = 0.6  # of the memory, while sorted rows are streamed
 SHARE_OF_CONTENTS = 0.25  # of the memory, until rows are read: columns take another quarter then
 MIN_DATABASE_BYTES = 100_000_000  # DuckDB cannot sort with less

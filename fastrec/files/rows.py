@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -15,7 +14,7 @@ from fastrec.files.job import Data, Evaluated, FileJob, Whole, batches, roles_of
 from fastrec.files.labels import LabelsOfUsers, segments_sql
 from fastrec.files.parquet import Plain
 from fastrec.files.parts import ROWS_TO_GROUP, Parts, Tick, cut_in_memory
-from fastrec.files.resources import Resources
+from fastrec.files.resources import Path, Progress, Resources, Watch
 from fastrec.files.sorted_logs import SortedLog, read_sorted
 from fastrec.inputs.hints import hints_of_rows
 from fastrec.inputs.rows import Rows
@@ -26,9 +25,6 @@ from fastrec.runtime.limits import resolve_threads
 __all__ = ["evaluate_log"]
 
 
-Watch = Callable[[str, int, int], Any]  # called with the stage, its rows that are done, and all its rows
-Progress = Callable[[int, int], Any]
-Path = str | os.PathLike[str]
 T = TypeVar("T")
 
 

@@ -28,7 +28,7 @@ from fastrec.inputs.arrow import (
 )
 from fastrec.inputs.column_names import Columns, names_of, one_name, user_column
 from fastrec.inputs.columns import LABELS, MAX_EXACT_INTEGER, NUMBER_FIRST, SCORES
-from fastrec.inputs.findings.columns import evidence_of_frame
+from fastrec.inputs.findings.columns import evidence_of_columns, rows_of_frame
 from fastrec.inputs.findings.evidence import Evidence, remark
 from fastrec.inputs.grouping import (
     Grouping,
@@ -206,8 +206,9 @@ def read_frames(
         )
         at = [table.frame.name for table in opened].index("recs")
         codes = items[at].codes if isinstance(items[at], Strings) else items[at]
-        role_and_name = extra_column(recs.frame, columns)
-        evidence += () if recs.lists else evidence_of_frame(recs.frame, keys[at], codes, used, *role_and_name)
+        rows = rows_of_frame(recs.frame, keys[at], codes)
+        ordering = extra_column(recs.frame, columns)
+        evidence += () if recs.lists else evidence_of_columns(recs.frame.columns, used, *ordering, rows)
     return moved, FrameUsers(users.spell(users.ids), order, groups or None, weights, tuple(evidence))
 
 

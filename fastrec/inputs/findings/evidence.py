@@ -103,10 +103,8 @@ def _of_gaps(one: Evidence) -> str:
 
 
 def _of_cells(one: Evidence) -> str:
-    return (
-        f"cells of {one.detail} hold several items: {one.examples[0]}; {counted(one.count, 'cell')} of this "
-        "kind: split them, so that each row has one item"
-    )
+    cells = f"cells of {one.detail} hold several items: {one.examples[0]}; {counted(one.count, 'cell')} of this kind"
+    return f"{cells}: split them, so that each row has one item"
 
 
 def _of_unreachable(one: Evidence) -> str:
@@ -126,10 +124,8 @@ def _of_constant_scores(one: Evidence) -> str:
 
 
 def _of_swapped(one: Evidence) -> str:
-    return (
-        f"truth has fractional gains that differ for {one.count:,} of {counted(one.total, 'user')}, and the scores of "
-        "recs are few whole numbers: are the two swapped?"
-    )
+    users = f"truth has fractional gains that differ for {one.count:,} of {counted(one.total, 'user')}"
+    return f"{users}, and the scores of recs are few whole numbers: are the two swapped?"
 
 
 def _of_order(one: Evidence) -> str:
@@ -155,8 +151,12 @@ def _of_no_gain(one: Evidence) -> str:
 
 
 def _of_several_lists(one: Evidence) -> str:
-    users = f"rows of {one.count:,} of {counted(one.total, 'user')} lie in several folders {one.detail}=..."
-    return f"{users} and make one list: if each folder has lists of its own, evaluate them one by one"
+    where, name = one.detail
+    if where == "folder":
+        users = f"rows of {one.count:,} of {counted(one.total, 'user')} lie in several folders {name}=..."
+        return f"{users} and make one list: if each folder has lists of its own, evaluate them one by one"
+    lists = f"scores of {one.count:,} of {counted(one.total, 'list')} start anew wherever column {name!r} changes"
+    return Text(f"{lists}: if a user has a list for each, name this column, too, in ", Argument("user"))
 
 
 def _of_padding(one: Evidence) -> str:
