@@ -459,14 +459,16 @@ class BaseEvaluator(Shared, ABC):
         data, counts = self._describe_data(state), self._count_users(state)
         marks = describe_sample(self._settings)
         groups, estimates = self._estimate_groups(state), self._estimates(state)
-        apart = doubts(data, ids_match=ids_match) if state.plan.reads_relevance else []
-        known = [one for one in self._evidence.values() if one.code != "apart" or apart]  # it explains these doubts
+        found, doubt = findings_of(self._evidence.values()), []
+        if state.plan.reads_relevance:
+            shown_ids = [f" ({finding.text})" for finding in found if finding.code == "apart"][:1]
+            doubt = ["".join([line, *shown_ids]) for line in doubts(data, ids_match=ids_match)]
         lines = [
             *marks,
-            *apart,
+            *doubt,
             *doubts_of_items({**self._data_counts, **data}, counts["total"] - counts.get("no_truth", 0)),
             *doubts_of_groups({name: own for name, own in groups.items() if name not in state.row_groupings}),
-            *(finding.text for finding in findings_of(known)),
+            *(finding.text for finding in found if finding.code != "apart"),
             *warnings_of_tool(
                 self._like, self._calls, self._settings["ties"], {"values": lambda: values_by_metric(estimates, groups)}
             ),

@@ -150,6 +150,8 @@ def has_rows(value: Any) -> bool:
         return has_rows(value[0])
     if isinstance(value, list | tuple):
         return any(map(has_rows, value))
+    if isinstance(value, np.ndarray):
+        return value.size > 0
     return not hasattr(value, "__len__") or len(value) > 0
 
 

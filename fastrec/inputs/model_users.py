@@ -185,7 +185,7 @@ def chosen_rows(call: ModelCall, given: Mapping[str, Any], *, matched: bool) -> 
 def _users_as_lists(names: Array, given: Mapping[str, Any], about: AboutUsers) -> Any:
     """Return lists that name the users of a model, in the form of the other sides."""
     if not any(isinstance(side, Frame) for side in given.values()):
-        return dict.fromkeys(names.tolist(), ())
+        return dict.fromkeys(names.tolist(), (0,))
     import pyarrow as pa
 
     user, item = user_column(about.columns.user), about.columns.item

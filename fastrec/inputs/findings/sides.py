@@ -169,10 +169,9 @@ def evidence_of_unreachable(truth: FlatSide, excluded: Array, min_gain: MinGain 
 def evidence_of_other_sides(given: Mapping[str, Any], sides: Mapping[str, RawSide]) -> Iterator[Evidence]:
     """Yield evidence that no user of a side besides lists and truth has a list, one for each batch with such rows.
 
-    `given` has the sides as passed, which name their users. Without any list, as with a model, all users count.
+    `given` has the sides as passed, which name their users.
     """
     listed = np.diff(sides["recs"].indptr) > 0
-    listed = listed if listed.any() else ~listed
     for name, side in sides.items():
-        if name in SIDES and not SIDES[name].has_users and has_rows(given[name]):
+        if name in SIDES and not SIDES[name].has_users and listed.any() and has_rows(given[name]):
             yield Evidence("no_list", int(not (listed & (np.diff(side.indptr) > 0)).any()), 1, (), name)
