@@ -256,7 +256,7 @@ def shown(value: Any) -> str:
 
 def shortened(value: Any) -> str:
     """Return a value for a message, a string of more than 40 characters without its end."""
-    return shown(f"{value[:39]}…" if isinstance(value, str) and len(value) > 40 else value)
+    return shown(value if not isinstance(value, str) else str(value) if len(value) <= 40 else f"{value[:39]}…")
 
 
 def shown_number(value: float) -> str:

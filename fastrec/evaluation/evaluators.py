@@ -19,7 +19,7 @@ from fastrec.evaluation.state import GroupSums, State
 from fastrec.evaluation.tools import values_by_metric, warnings_of_tool
 from fastrec.exceptions import Argument, InputError, InputTypeError, MetricError, Text, joined, one_line, shown
 from fastrec.inputs.column_names import Columns
-from fastrec.inputs.findings.evidence import Evidence, add_evidence, findings_of
+from fastrec.inputs.findings.evidence import NO_COMMON_ID, NO_LIST, Evidence, add_evidence, findings_of, read_evidence
 from fastrec.inputs.frames import read_user_labels
 from fastrec.inputs.lists import AboutUsers
 from fastrec.inputs.packed import pack_ids, unpack_ids
@@ -421,8 +421,7 @@ class BaseEvaluator(Shared, ABC):
     def _restore(self, document: dict[str, Any], arrays: dict[str, Array]) -> None:
         """Take over the state in a document and arrays."""
         self._data_counts = {str(name): int(count) for name, count in document["facts"].items()}
-        self._evidence = add_evidence({}, (Evidence(*map(_hashable, saved)) for saved in document["evidence"]))
-        findings_of(self._evidence.values())  # raises if it is damaged
+        self._evidence = add_evidence({}, map(read_evidence, document["evidence"]))
         if "seen" not in document:
             return
         self._state = State.unpack(self._plan(weighted=document["weighted"]), document["seen"], arrays)
@@ -460,15 +459,17 @@ class BaseEvaluator(Shared, ABC):
         marks = describe_sample(self._settings)
         groups, estimates = self._estimate_groups(state), self._estimates(state)
         found, doubt = findings_of(self._evidence.values()), []
+        hidden = {NO_COMMON_ID, *([] if data.get("rec_rows") else [NO_LIST])}
         if state.plan.reads_relevance:
-            shown_ids = [f" ({finding.text})" for finding in found if finding.code == "apart"][:1]
-            doubt = ["".join([line, *shown_ids]) for line in doubts(data, ids_match=ids_match)]
+            by_code = {finding.code: finding.text for finding in reversed(found)}
+            ids = f" ({by_code[NO_COMMON_ID]})" if NO_COMMON_ID in by_code and "ids_differ" not in by_code else ""
+            doubt = [f"{line}{ids}" for line in doubts(data, ids_match=ids_match)]
         lines = [
             *marks,
             *doubt,
             *doubts_of_items({**self._data_counts, **data}, counts["total"] - counts.get("no_truth", 0)),
             *doubts_of_groups({name: own for name, own in groups.items() if name not in state.row_groupings}),
-            *(finding.text for finding in found if finding.code != "apart"),
+            *(finding.text for finding in found if finding.code not in hidden),
             *warnings_of_tool(
                 self._like, self._calls, self._settings["ties"], {"values": lambda: values_by_metric(estimates, groups)}
             ),
@@ -551,11 +552,6 @@ class BaseEvaluator(Shared, ABC):
     def _effects(self, state: State) -> Effects | None:  # noqa: ARG002 - of evaluators of scored rows
         """Return the effects of users on metrics that are no means of users' values; None if they are not kept."""
         return None
-
-
-def _hashable(saved: Any) -> Any:
-    """Return saved evidence or a part of it, in which lists were tuples."""
-    return tuple(map(_hashable, saved)) if isinstance(saved, list) else saved
 
 
 def _added(counts: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]:

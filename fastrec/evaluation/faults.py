@@ -15,6 +15,8 @@ from fastrec.policies import ORDERS
 
 __all__ = ["explain_fault"]
 
+MERGE_LISTS = " would accept it; if a user has several lists, name all columns that tell them apart as the user"
+
 
 def explain_fault(
     error: KernelError,
@@ -75,7 +77,11 @@ def _explain_item(failure: Failure, who: str, names: Names, lists: Lists) -> Inp
     code, user, at = failure
     if code in (op.DUPLICATE_REC, op.NEGATIVE_REC):
         item = lists.rec_items[lists.rec_indptr[user] + at]
-        where, again, mend = f"recs of user {who}: item", f", the second time at rank {at + 1}", " would accept it"
+        where, again, mend = (
+            f"recs of user {who}: item",
+            f", the second time at rank {at + 1}",
+            MERGE_LISTS,
+        )
         negative: object = f" at rank {at + 1}"
     elif code in (op.DUPLICATE_TRUTH, op.NEGATIVE_TRUTH):
         item = lists.truth_items[lists.truth_indptr[user] + at]

@@ -1,4 +1,4 @@
-"""Hints about files: ids that do not match, with examples, and columns that no argument names."""
+"""Hints about columns of files that no argument names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fastrec.files.columns import ListColumns, SlateColumns
 from fastrec.files.database import run
 from fastrec.files.formats.base import Source, one_row
 from fastrec.files.tables import BOOLEANS, open_database
-from fastrec.inputs.findings.columns import FIRST_ROWS, FirstRows, evidence_of_columns, evidence_of_slates
+from fastrec.inputs.findings.columns import FIRST_ROWS, FirstRows, evidence_of_columns, evidence_of_slates, finite
 from fastrec.inputs.findings.evidence import Evidence, findings_of
 from fastrec.inputs.hints import LeftOpen, hints_of_columns
 from fastrec.inputs.sides import SIDES
@@ -25,11 +25,7 @@ if TYPE_CHECKING:
 
 from fastrec.files.job import FileJob
 
-__all__ = [
-    "OpenSides",
-    "hints_of_lists",
-    "hints_of_log",
-]
+__all__ = ["OpenSides", "hints_of_lists", "hints_of_log"]
 
 Array = np.ndarray[Any, Any]
 SAMPLE = 1000
@@ -79,9 +75,7 @@ def hints_of_lists(
         folders = {unquote(key) for keys in lists.files.keys for key in keys} - used - {name}
         if lists.columns == columns:  # else the format decides what orders lists
             rows = _first_rows(lambda: (opened().con, opened().recs), ids)
-            few = name is not None and len(lists.files.paths) > 1  # each is opened once for what evaluates it
-            names = [own for own in listed["recs"] if own in ("rank", "score") or not few]
-            evidence += evidence_of_columns(names, used | folders, role, name, rows)
+            evidence += evidence_of_columns(listed["recs"], used | folders, role, name, rows)
         for partition in sorted(folders):
             evidence.append(_evidence_of_folders(opened().con, opened().recs, columns, partition))
         hints = [*hints_of_columns(listed["recs"], listed["truth"], used, left, has_gains)]
@@ -102,12 +96,10 @@ def _evidence_of_folders(con: DuckDBPyConnection, recs: Source, columns: ListCol
     items = f"SELECT count(*) > 1 AS again, count(DISTINCT {folder}) > 1 AS apart FROM {rows} GROUP BY {item}"
     again, apart = one_row(con, f"SELECT bool_or(again), bool_or(apart) FROM ({items})")
     several = 0 if again and not apart else several
-    return Evidence("several_lists", several, n_users, (), ("folder", partition))
+    return Evidence("several_lists", several, n_users, (), partition)
 
 
-def _first_rows(
-    opened: Callable[[], tuple[DuckDBPyConnection, Source]], ids: Sequence[Sequence[str]] = ()
-) -> FirstRows:
+def _first_rows(opened: Callable[[], tuple[DuckDBPyConnection, Source]], ids: Sequence[Sequence[str]]) -> FirstRows:
     """Return readers of a file; each of `ids` are columns that make one id together."""
 
     def read(columns: Mapping[Any, str]) -> dict[Any, Array]:
@@ -125,15 +117,15 @@ def _first_rows(
         return {name: np.asarray(own) for name, own in held.items() if not np.ma.is_masked(own)}
 
     def numbers(columns: Sequence[Any]) -> dict[Any, Array]:
-        return read({name: _number_sql(opened()[1], name) for name in columns}) if columns else {}
+        return finite(read({name: _number_sql(opened()[1], name) for name in columns})) if columns else {}
 
-    def codes(columns: Sequence[Any]) -> dict[Any, Array]:
-        names = {own: (own,) if isinstance(own, str) else own for own in columns}
-        texts = {own: [f"CAST({opened()[1].columns[name][0]} AS VARCHAR)" for name in names[own]] for own in names}
-        found = read({own: f"hash({', '.join(text)})" for own, text in texts.items()})
-        return {own: np.unique(values, return_inverse=True)[1] for own, values in found.items()}
+    def codes() -> list[Array]:
+        columns = opened()[1].columns
+        texts = [", ".join(f"CAST({columns[name][0]} AS VARCHAR)" for name in own) for own in ids]
+        found = read({nth: f"hash({text})" for nth, text in enumerate(texts)})
+        return [np.unique(found[nth], return_inverse=True)[1] for nth in range(len(ids))]
 
-    return FirstRows(lambda: [*codes(ids).values()], numbers, codes)
+    return FirstRows(codes, numbers)
 
 
 def _number_sql(source: Source, name: str) -> str:

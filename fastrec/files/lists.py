@@ -10,10 +10,7 @@ from typing import Any
 from fastrec.evaluation.lists import Evaluator, evaluate_at_once, review, take_counts
 from fastrec.files.columns import ITEMS, ListColumns
 from fastrec.files.faults import finished, named_as_in
-from fastrec.files.hints import (
-    OpenSides,
-    hints_of_lists,
-)
+from fastrec.files.hints import OpenSides, hints_of_lists
 from fastrec.files.items import count_history_of, read_items_of
 from fastrec.files.job import Data, Evaluated, FileJob, batches, roles_of_lists, select_sql
 from fastrec.files.labels import LabelsOfUsers

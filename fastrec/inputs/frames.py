@@ -40,7 +40,7 @@ from fastrec.inputs.grouping import (
     order_of_ids,
 )
 from fastrec.inputs.hints import LeftOpen, are_gapless, hints_of_columns, users_with_gaps
-from fastrec.inputs.ids import Ids, Strings, encode_strings, integer_ids, kind_of_ids, spell
+from fastrec.inputs.ids import SPELL_ALIKE, Ids, Strings, encode_strings, integer_ids, kind_of_ids, spell
 from fastrec.inputs.sides import READ_SIDES, mixed_forms
 from fastrec.inputs.users import NO_LABEL, UserLabels, as_labels, check_labels, refuse_row_numbers, spelled_labels
 from fastrec.runtime.threads import run_in_threads
@@ -249,7 +249,7 @@ def _join_ids(ids: Sequence[Ids], frames: Sequence[Frame], role: str) -> tuple[l
         found = joined(
             (Text(Argument(frame.name), f": {kind}") for frame, kind in zip(frames, kinds, strict=True)), ", "
         )
-        raise InputTypeError(f"{role} ids must be of one type on all sides, found ", found)
+        raise InputTypeError(f"{role} ids must be of one type on all sides, found ", found, SPELL_ALIKE)
     if set(kinds) <= {"none", "integers"}:
         return [own for own in ids if isinstance(own, np.ndarray)], None
     return encode_strings(own if isinstance(own, Strings) else np.zeros(0, object) for own in ids)

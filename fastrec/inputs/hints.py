@@ -21,6 +21,7 @@ __all__ = [
     "hints_of_ties",
     "marks_rows",
     "numbers_of_lists",
+    "plain_name",
     "users_with_gaps",
 ]
 
@@ -92,7 +93,8 @@ def hints_of_ties(tool: str, items: Array) -> Iterator[str]:
         yield f"{found}: pass strings (in files: JSON lines, Parquet or TREC)"
 
 
-def _spelled(name: Any) -> str:
+def plain_name(name: Any) -> str:
+    """Return the name of a column in lower case, without the characters between words."""
     return "".join(filter(str.isalnum, str(name).lower()))
 
 
@@ -119,7 +121,7 @@ def hints_of_columns(
     swapped = _hint_of_sides(recs, truth) if left.order and left.sides else []
     yield from swapped
     if left.gain and not swapped:
-        likely = (name for name in truth if name not in used and _spelled(name) in GAINS | MARKS and has_gains(name))
+        likely = (name for name in truth if name not in used and plain_name(name) in GAINS | MARKS and has_gains(name))
         if (name := next(likely, None)) is not None:
             found = f"truth has an unused column {name!r}: all gains are 1, each row is relevant; pass "
             gain, least = Argument("gain", (name,)), Argument("min_gain", (...,))
@@ -130,7 +132,7 @@ def hints_of_columns(
 
 def hints_of_rows(found: Collection[Any], used: Collection[Any]) -> list[str]:
     """Return a hint about a column of a log without users that may hold them."""
-    likely = [name for name in found if name not in used and _spelled(name) in USERS]
+    likely = [name for name in found if name not in used and plain_name(name) in USERS]
     if "user_id" in found or len(likely) != 1:
         return []
     text = f"the log has no column 'user_id', so rows are taken as independent, but column {likely[0]!r} may hold users"
@@ -139,7 +141,7 @@ def hints_of_rows(found: Collection[Any], used: Collection[Any]) -> list[str]:
 
 def marks_rows(name: Any) -> bool:
     """Return whether a column has a usual name of marks: all are 1 where a program keeps only relevant rows."""
-    return _spelled(name) in MARKS
+    return plain_name(name) in MARKS
 
 
 def _hint_of_sides(recs: Collection[Any], truth: Collection[Any]) -> list[str]:

@@ -17,6 +17,7 @@ from fastrec.inputs.tensors import as_numpy, is_tensor, plain_values, refuse_unu
 from fastrec.inputs.values import arrow_of, call_arrow, values_of
 
 __all__ = [
+    "SPELL_ALIKE",
     "Ids",
     "Spelled",
     "Strings",
@@ -51,6 +52,8 @@ class Strings:
 
 
 Ids = Array | Strings  # int32, int64, objects (str or bytes), or strings of Arrow columns
+
+SPELL_ALIKE = ": write all as integers, or all as strings"
 
 
 class Spelled(Sequence[Any]):

@@ -19,7 +19,7 @@ from fastrec.inputs.findings.sides import evidence_of_lists, evidence_of_other_s
 from fastrec.inputs.frames import read_frames
 from fastrec.inputs.hints import around_gap, check_first_ranks, hints_of_ties, numbers_of_lists, users_with_gaps
 from fastrec.inputs.history import HistoryCounts
-from fastrec.inputs.ids import Ids, encode_strings, kind_of_ids, match_widths
+from fastrec.inputs.ids import SPELL_ALIKE, Ids, encode_strings, kind_of_ids, match_widths
 from fastrec.inputs.items import ItemTable
 from fastrec.inputs.ragged import longest_row, read_only
 from fastrec.inputs.sides import SIDES
@@ -414,7 +414,7 @@ def _join_ids(sides: Mapping[str, RawSide]) -> tuple[dict[str, FlatSide], Sequen
     if len(set(kinds.values()) - {"none"}) > 1:
         named = {"history" if name == "counts" else name: kind for name, kind in kinds.items()}  # of the same argument
         found = ", ".join(f"{name}: {kind}" for name, kind in named.items())
-        raise InputTypeError(f"item ids must be of one type on all sides, found {found}")
+        raise InputTypeError(f"item ids must be of one type on all sides, found {found}{SPELL_ALIKE}")
     if "truth" not in sides:
         indptr = np.zeros(len(sides["recs"].indptr), np.int64)
         sides = {**sides, "truth": RawSide(np.zeros(0, np.int32), indptr, None)}

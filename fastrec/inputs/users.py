@@ -16,7 +16,7 @@ from fastrec.checks import is_whole, listed, with_article
 from fastrec.exceptions import Argument, InputError, InputTypeError, RowNumber, shown
 from fastrec.inputs.arrow import index_of
 from fastrec.inputs.columns import MAX_WEIGHT, WANTED_WEIGHTS
-from fastrec.inputs.ids import Spelled, spell
+from fastrec.inputs.ids import SPELL_ALIKE, Spelled, spell
 from fastrec.inputs.ragged import as_array
 from fastrec.inputs.tensors import is_tensor, plain_values, refuse_unusual
 
@@ -103,7 +103,7 @@ def check_keys(sides: Mapping[str, Collection[Any]]) -> None:
         kinds[name] = list(dict.fromkeys(map(_kind_of_id, types)))
     if len({kind for own in kinds.values() for kind in own}) > 1:
         listed = ", ".join(f"{name}: {' and '.join(own) or 'none'}" for name, own in kinds.items())
-        raise InputTypeError(f"user ids must be of one type on all sides, found {listed}")
+        raise InputTypeError(f"user ids must be of one type on all sides, found {listed}{SPELL_ALIKE}")
 
 
 def _kind_of_id(kind: type) -> str:

@@ -138,9 +138,7 @@ class Exported(Shown):
         """Return or write an HTML page: one file that needs no network and no library.
 
         Its head says the findings in words, and warns. Charts and tables with their intervals, definitions and settings
-        follow. The page of a comparison also shows charts of accuracy against `item_coverage`, `novelty` or `gini`, if
-        the reports have them, and without a baseline a table of all pairs. If segments have very many rows, it keeps
-        those with the smallest corrected p-values, and the caption says so.
+        follow.
 
         Parameters
         ----------

@@ -147,6 +147,7 @@ def test_ranks_with_another_name(whole: bool, frame: Any, monkeypatch: pytest.Mo
         result = run(path, "-e", "rips")
         assert result.exit_code == 0
         assert "so slates keep row order, but column 'position' implies another for 3" in result.stderr
+        assert "pass --rank-col position to use it" in " ".join(result.stderr.split())
         assert "position" not in run(path, "-e", "iips").stderr
         assert "position" not in run(path, "-e", "rips", "--rank-col", "position").stderr
 

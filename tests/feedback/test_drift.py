@@ -418,7 +418,7 @@ LACKING: dict[str, tuple[Any, str]] = {
     "ties": (lambda: {"logs": frames_of(score=[1.0, 1.0]), "k": 1}, "choose an order with ranks in place of scores$"),
     "duplicates": (
         lambda: {"logs": [[[1, 1]], [[1, 2]]]},
-        "the second time at rank 2; drop it: no argument of drift would accept it$",
+        "the second time at rank 2; drop it: no argument of drift would accept it; ",
     ),
     "unseen": (
         lambda: {"logs": [[[1, 2]], [[1, 3]]], "items": {1: {"popularity": 2}}, "n_items": 9},

@@ -71,15 +71,6 @@ def in_one_cell(rows: Rows, separator: str) -> Rows:
     return [{"user_id": user, "item_id": separator.join(items)} for user, items in lists.items()]
 
 
-def of_two_days(rows: Rows) -> Rows:
-    """Return two lists for each of nine users: on the second day that of the user before."""
-    own = {(row["user_id"], row["item_id"]) for row in rows}
-    second = ({**row, "user_id": f"u{(int(row['user_id'][1:]) + 1) % 9}", "day": "e"} for row in rows)
-    return [{**row, "day": "d"} for row in rows] + [
-        row for row in second if (row["user_id"], row["item_id"]) not in own
-    ]
-
-
 Sides = tuple[Rows, Rows]
 FAULTS: dict[str, tuple[Callable[[Sides], Sides], str]] = {
     "case": (lambda s: (s[0], changed(s[1], item_id=lambda i: i.upper() if int(i[1:]) % 2 else i)), "item ids differ"),
@@ -104,10 +95,6 @@ FAULTS: dict[str, tuple[Callable[[Sides], Sides], str]] = {
         "45 of the 45 rows of lists have the score 0.5",
     ),
     "other ids": (lambda s: (s[0], changed(s[1], item_id=lambda i: f"x{i}{i}")), "item ids look like 'i"),
-    "lists of two days": (
-        lambda s: (of_two_days(s[0]), s[1]),
-        "scores of 9 of 9 lists start anew wherever column 'day' changes",
-    ),
     "no gain": (lambda s: (s[0], changed(s[1], gain=lambda _: -1.0)), "no row of the truth has a gain above 0"),
 }
 

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, NamedTuple
 
 from fastrec.checks import counted
-from fastrec.exceptions import Argument, Text
+from fastrec.exceptions import Argument, InputError, Text, shown
 
-__all__ = ["MAX_EXAMPLES", "Evidence", "Finding", "add_evidence", "findings_of", "remark"]
+__all__ = [
+    "MAX_EXAMPLES",
+    "NO_COMMON_ID",
+    "NO_LIST",
+    "Evidence",
+    "Finding",
+    "add_evidence",
+    "findings_of",
+    "read_evidence",
+    "remark",
+]
 
 MAX_EXAMPLES = 3
+NO_COMMON_ID = "no_common_id"  # only explains another warning
+NO_LIST = "no_list"  # says nothing if there are no lists at all
 NEARLY_ALL, MOST = 0.99, 0.5
 FEWEST_DRAWN = 500  # ids of a side: more are estimated from some of them
 FEW_LISTS = 3  # fewer show nothing
@@ -64,10 +77,27 @@ def add_evidence(
     found = dict(known)
     for one in more:
         other = found.get((one.code, one.detail), one._replace(count=0, total=0))
-        examples = tuple(sorted({*one.examples, *other.examples})[:MAX_EXAMPLES])
+        examples = tuple(sorted({*one.examples, *other.examples}, key=_place)[:MAX_EXAMPLES])
         total = one._replace(count=one.count + other.count, total=one.total + other.total, examples=examples)
         found[one.code, one.detail] = total
     return found
+
+
+def _place(example: Any) -> tuple[str, Any]:
+    """Return what examples are sorted by: users of each type among themselves."""
+    own = example[0] if isinstance(example, tuple) else example
+    return type(own).__name__, own if isinstance(own, int | str) else repr(own)
+
+
+def read_evidence(saved: Any) -> Evidence:
+    """Return evidence from JSON; raise an error if it is damaged."""
+    code, count, total, examples, detail = saved
+    examples = tuple(tuple(own) if isinstance(own, list) else own for own in examples)
+    one = Evidence(code, count, total, examples, tuple(detail) if isinstance(detail, list) else detail)
+    if not (0 <= operator.index(count) <= operator.index(total) and sorted(examples, key=_place) == [*examples]):
+        raise InputError(f"evidence must count from 0 to its total, found {shown(one)}")
+    one._replace(total=max(total, 1), examples=examples or ("",) * MAX_EXAMPLES).text.splitlines()  # raises, too
+    return one
 
 
 def findings_of(evidence: Iterable[Evidence]) -> list[Finding]:
@@ -89,7 +119,7 @@ def _of_ids(one: Evidence) -> str:
     return f"{role} ids differ in {one.examples[0]}; {ids}"
 
 
-def _of_apart(one: Evidence) -> str:
+def _of_no_common_id(one: Evidence) -> str:
     return f"{one.detail} ids look like {one.examples[0]}"
 
 
@@ -109,7 +139,7 @@ def _of_cells(one: Evidence) -> str:
 
 def _of_unreachable(one: Evidence) -> str:
     rows = f" removes {one.count:,} of the {one.total:,} relevant rows of the truth from every list"
-    best = f": no list can have more than {1 - one.count / one.total:.1%} of them"
+    best = f": no list can have more than {1 - one.count / max(one.total, 1):.1%} of them"
     return Text(Argument("exclude"), rows, best)
 
 
@@ -151,12 +181,8 @@ def _of_no_gain(one: Evidence) -> str:
 
 
 def _of_several_lists(one: Evidence) -> str:
-    where, name = one.detail
-    if where == "folder":
-        users = f"rows of {one.count:,} of {counted(one.total, 'user')} lie in several folders {name}=..."
-        return f"{users} and make one list: if each folder has lists of its own, evaluate them one by one"
-    lists = f"scores of {one.count:,} of {counted(one.total, 'list')} start anew wherever column {name!r} changes"
-    return Text(f"{lists}: if a user has a list for each, name this column, too, in ", Argument("user"))
+    users = f"rows of {one.count:,} of {counted(one.total, 'user')} lie in several folders {one.detail}=..."
+    return f"{users} and make one list: if each folder has lists of its own, evaluate them one by one"
 
 
 def _of_padding(one: Evidence) -> str:
@@ -167,8 +193,8 @@ def _of_padding(one: Evidence) -> str:
 KINDS = {
     "remark": _Kind("warning", 0.0, 1, lambda one: one.detail),
     "rank_gaps": _Kind("warning", 0.0, 1, _of_gaps),
-    "no_list": _Kind("warning", 1.0, 1, _of_no_list),
-    "apart": _Kind("warning", 1.0, 1, _of_apart),
+    NO_LIST: _Kind("warning", 1.0, 1, _of_no_list),
+    NO_COMMON_ID: _Kind("warning", 1.0, 1, _of_no_common_id),
     "ids_differ": _Kind("error", 0.01, 2, _of_ids, is_enough_alone=True),
     "several_ids": _Kind("error", 0.01, 2, _of_cells),
     "unreachable": _Kind("warning", 0.0, 1, _of_unreachable),

@@ -1,4 +1,4 @@
-"""Ids of the truth that no list has, because they are spelled otherwise there, or stand with others in one cell."""
+"""Ids of a side that no list has, because they are spelled otherwise there, or stand with others in one cell."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from urllib.parse import unquote
 
 import numpy as np
 
-from fastrec.exceptions import shortened
-from fastrec.inputs.findings.evidence import MAX_EXAMPLES, Evidence
+from fastrec.exceptions import shortened, shown
+from fastrec.inputs.findings.evidence import MAX_EXAMPLES, NO_COMMON_ID, Evidence
 from fastrec.inputs.ids import spell
 
-__all__ = ["evidence_apart", "evidence_of_cells", "evidence_of_ids"]
+__all__ = ["evidence_of_cells", "evidence_of_ids", "evidence_of_no_common_id"]
 
 Array = np.ndarray[Any, Any]
 FEWEST, AT_MOST, ROWS_PER_ID = 2_000, 12_000, 100  # ids to look at: so many, and one in so many rows
@@ -53,13 +53,16 @@ CHANGED = re.compile(r"^[ '\"+]|^-?0|^-?[\d.]+[eE.]|[ '\"]$|\.0+$|%|[^\S\n ]", r
 def evidence_of_ids(
     role: str, side: str, strings: Sequence[str] | Array, own: Array, recs: Array, n_rows: int
 ) -> Iterator[Evidence]:
-    """Yield evidence of ids that differ in spelling alone, among ids of which the number follows that of all rows.
+    """Yield evidence of ids that differ in spelling alone, and of a truth without any id of the lists.
 
-    `own` and `recs` are masks over the distinct `strings` of both sides.
+    `role` is "user" or "item", `side` the side that is compared with the lists. `own` and `recs` are masks over the
+    distinct `strings` of both. How many of them are looked at follows from the number of all rows.
     """
     n, unmatched, others = int(own.sum()), np.flatnonzero(own & ~recs), np.flatnonzero(recs)
     if not (len(unmatched) and len(others)):
         yield Evidence("ids_differ", 0, n, (), (role, side))
+        if n and len(others):
+            yield evidence_of_no_common_id(role, (), ())
         return
     size = to_look_at(n_rows)
     ours, theirs = _sample(strings, unmatched, size // 4), _sample(strings, others, size)
@@ -76,13 +79,13 @@ def evidence_of_ids(
     count = min(round(len(pairs) / drawn), len(unmatched)) if pairs else 0
     yield Evidence("ids_differ", count, n, tuple(sorted(shown)[:MAX_EXAMPLES]), (role, side))
     if side == "truth":
-        yield evidence_apart(role, ours, theirs, is_apart=len(unmatched) == n and not pairs)
+        yield evidence_of_no_common_id(role, *((ours, theirs) if len(unmatched) == n else ((), ())))
 
 
-def evidence_apart(role: str, ours: Sequence[Any], theirs: Sequence[Any], *, is_apart: bool) -> Evidence:
-    """Return evidence of a batch that no id of the truth is one of the lists, with the first ones of some ids."""
-    first = [f"{shortened(min(theirs))} in recs and {shortened(min(ours))} in truth"] if is_apart else []
-    return Evidence("apart", len(first), 1, tuple(first), role)
+def evidence_of_no_common_id(role: str, ours: Sequence[Any], theirs: Sequence[Any]) -> Evidence:
+    """Return evidence of a batch that no id of the truth is one of the lists; without ids, that some are."""
+    first = [f"{shortened(min(theirs))} in recs and {shortened(min(ours))} in truth"] if len(ours) else []
+    return Evidence(NO_COMMON_ID, len(first), 1, tuple(first), role)
 
 
 def to_look_at(n_rows: int) -> int:
@@ -94,8 +97,13 @@ def _sample(strings: Sequence[str] | Array, codes: Array, size: int) -> list[str
     """Return strings of some codes: all, or so many, drawn apart, as two sides may be in one order."""
     if len(codes) > size:
         codes = np.sort(np.random.default_rng(len(codes)).choice(codes, size, replace=False))
-    found: list[str] = strings[codes].tolist() if isinstance(strings, np.ndarray) else spell(strings, codes)
-    return found
+    found = strings[codes].tolist() if isinstance(strings, np.ndarray) else spell(strings, codes)
+    return [own if isinstance(own, str) else " / ".join(map(_shown_id, own)) for own in found]
+
+
+def _shown_id(own: Any) -> str:
+    """Return one of several ids of a user as a string."""
+    return own if isinstance(own, str) else shown(own)
 
 
 def _respelled(ours: list[str], theirs: list[str]) -> tuple[str, list[tuple[str, str]]] | None:

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 
 from fastrec.arguments.groups import MinGain
-from fastrec.exceptions import shown
 from fastrec.inputs.arrays import FlatSide, RawSide, has_rows
-from fastrec.inputs.findings.evidence import FEW_LISTS, Evidence
-from fastrec.inputs.findings.ids import evidence_apart, evidence_of_cells, evidence_of_ids
+from fastrec.inputs.findings.evidence import FEW_LISTS, NO_LIST, Evidence
+from fastrec.inputs.findings.ids import evidence_of_cells, evidence_of_ids, evidence_of_no_common_id
 from fastrec.inputs.ragged import longest_row
 from fastrec.inputs.sides import SIDES
 
@@ -19,6 +18,7 @@ __all__ = ["evidence_of_lists", "evidence_of_other_sides", "evidence_of_unreacha
 
 Array = np.ndarray[Any, Any]
 FIRST = 64  # lists to look at before all others
+FEW_ROWS = 100_000  # of lists: integers of more are not compared, as examples are not worth so much time
 SAMPLE = 1000  # lists or scores to look at first: most inputs show nothing there, and then no more are read
 GRADES = 10  # distinct whole numbers, at most, that look like grades
 RARE = 30  # bits: a chance of 1 to 2^30 that an item stands at the ends of lists alone
@@ -44,28 +44,24 @@ def evidence_of_lists(
     if users is not None and len(users):
         having, listed = (np.diff(own.indptr) > 0 for own in (truth, recs))
         if isinstance(users[0], str | tuple):
-            names = users if isinstance(users[0], str) else [*map(_joined, users.tolist())]
-            yield from evidence_of_ids("user", "truth", names, having, listed, n_rows)
-        elif not (having & listed).any() and having.any() and listed.any():
-            yield evidence_apart("user", users[having].tolist(), users[listed].tolist(), is_apart=True)
-    if strings is None:
-        some = truth.items[:SAMPLE].tolist(), recs.items[:SAMPLE].tolist()
-        yield evidence_apart("item", *some, is_apart=all(some) and {*some[0]}.isdisjoint(some[1]))
-    if strings is None or not len(strings) or not isinstance(strings[0], str):
+            yield from evidence_of_ids("user", "truth", users, having, listed, n_rows)
+        elif having.any() and listed.any():
+            ids = ((), ()) if (having & listed).any() else (users[having].tolist(), users[listed].tolist())
+            yield evidence_of_no_common_id("user", *ids)
+    if strings is None and len(truth.items) and 0 < len(recs.items) <= FEW_ROWS:
+        ids = ((), ()) if np.isin(truth.items, recs.items).any() else (truth.items.tolist(), recs.items.tolist())
+        yield evidence_of_no_common_id("item", *ids)
+    if not strings or not isinstance(strings[0], str):
         return
     in_recs, in_truth = (_among(strings, own) for own in (recs, truth))
     for name, own in sides.items():
-        if name != "recs" and (name in SIDES or name == "items"):
+        is_history = name == "exclude" and "history" in sides and np.array_equal(own.items, sides["history"].items)
+        if name != "recs" and (name in SIDES or name == "items") and not is_history:
             yield from evidence_of_ids("item", name, strings, _among(strings, own), in_recs, n_rows)
     if longest_row(recs.indptr) == 1:
         yield from evidence_of_cells("recs", strings, in_recs, in_truth, n_rows)
     if longest_row(truth.indptr) == 1:
         yield from evidence_of_cells("truth", strings, in_truth, in_recs, n_rows)
-
-
-def _joined(user: tuple[Any, ...]) -> str:
-    """Return a user of several columns as a string, with a space between ids."""
-    return " ".join(own if isinstance(own, str) else shown(own) for own in user)
 
 
 def _among(strings: Sequence[Any], side: FlatSide) -> Array:
@@ -173,5 +169,5 @@ def evidence_of_other_sides(given: Mapping[str, Any], sides: Mapping[str, RawSid
     """
     listed = np.diff(sides["recs"].indptr) > 0
     for name, side in sides.items():
-        if name in SIDES and not SIDES[name].has_users and listed.any() and has_rows(given[name]):
-            yield Evidence("no_list", int(not (listed & (np.diff(side.indptr) > 0)).any()), 1, (), name)
+        if name in SIDES and not SIDES[name].has_users and has_rows(given[name]):
+            yield Evidence(NO_LIST, int(not (listed & (np.diff(side.indptr) > 0)).any()), 1, (), name)
