@@ -37,7 +37,7 @@ from fastrec.report.estimates import NOBODY, Effects, Estimate, GroupEstimate
 from fastrec.report.report import Report, record
 from fastrec.runtime.limits import resolve_threads
 from fastrec.runtime.shared import Shared, synchronized
-from fastrec.runtime.threads import run_in_threads
+from fastrec.runtime.threads import run_in_threads, uninterrupted
 
 __all__ = [
     "DERIVED",
@@ -393,9 +393,17 @@ class BaseEvaluator(Shared, ABC):
         """
         if not isinstance(data, bytes | bytearray | memoryview):
             raise InputTypeError(f"from_bytes takes the bytes of to_bytes, found {type(data).__name__}")
+        return uninterrupted(
+            lambda: cls._from_archive(data, n_threads)
+        )  # what a handler of signals raises is no error of data
+
+    @classmethod
+    def _from_archive(cls, data: bytes, n_threads: int | None) -> Self:
         try:
             document, arrays = read_archive(io.BytesIO(data), "evaluator")
             found = document["kind"], document["state"]
+        except MemoryError:
+            raise
         except Exception as error:  # a damaged archive can fail in the zip, an array, the JSON or the content
             raise InputError(f"not the state of an evaluator: {error}") from error
         if found[0] != cls.__name__:
@@ -412,7 +420,7 @@ class BaseEvaluator(Shared, ABC):
             evaluator._like = document["like"]
             evaluator._no_recs_given = document["no_recs_given"]
             evaluator._restore(document, arrays)
-        except MetricError:
+        except (MetricError, MemoryError):
             raise
         except Exception as error:
             raise InputError(f"not a state that this version reads: {error}") from error

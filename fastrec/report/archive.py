@@ -22,14 +22,24 @@ CHECKSUM = "checksum"  # of all other members: a file that was changed since is 
 MAX_COMPRESSION = 1100  # deflate makes data at most 1,032 times smaller
 
 
+class _Archive(zipfile.ZipFile):
+    """An archive in a file that others close."""
+
+    def __del__(self) -> None:
+        """Do nothing: closing an archive fails, with a message, if the writing of a member was broken off."""
+
+
 def write_archive(file: IO[bytes], name: str, document: object, arrays: Mapping[str, Array], *, small: bool) -> None:
     """Write the document, under a name, and the arrays. `small`: compress them."""
     members = {name: _as_bytes(document), **arrays}
     members[CHECKSUM] = _checksum(members)
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED if small else zipfile.ZIP_STORED) as archive:
-        for member, array in members.items():
-            with archive.open(f"{member}.npy", "w", force_zip64=True) as stream:
-                np.lib.format.write_array(stream, array, allow_pickle=False)
+    try:
+        with _Archive(file, "w", zipfile.ZIP_DEFLATED if small else zipfile.ZIP_STORED) as archive:
+            for member, array in members.items():
+                with archive.open(f"{member}.npy", "w", force_zip64=True) as stream:
+                    np.lib.format.write_array(stream, array, allow_pickle=False)
+    except ValueError as error:  # closing the archive fails, and hides what broke off the writing of a member
+        raise error if error.__context__ is None else error.__context__ from None
 
 
 def holds(path: str, name: str) -> bool:

@@ -51,6 +51,7 @@ from fastrec.report.tables import (
 )
 from fastrec.report.values import Label, ReportValues
 from fastrec.runtime.outputs import atomic_write
+from fastrec.runtime.threads import uninterrupted
 from fastrec.show.frames import frame_of, users_as_columns
 from fastrec.show.numbers import margins
 from fastrec.show.shown import Charted, Published
@@ -543,12 +544,18 @@ def load(path: str | os.PathLike[str]) -> Report:
     """
     found = check_file("path", path)
     check_there(found)
-    with open(found, "rb") as file:
-        try:
-            return _read(file)
-        # A damaged or foreign file can fail in the zip, the array header, the JSON or the content.
-        except Exception as error:
-            raise InputError(found, f" is not a readable fastrec report: {error}") from error
+
+    def read() -> Report:
+        with open(found, "rb") as file:
+            try:
+                return _read(file)
+            except MemoryError:
+                raise
+            # A damaged or foreign file can fail in the zip, the array header, the JSON or the content.
+            except Exception as error:
+                raise InputError(found, f" is not a readable fastrec report: {error}") from error
+
+    return uninterrupted(read)  # a handler of signals may raise other errors
 
 
 def is_saved(path: str) -> bool:

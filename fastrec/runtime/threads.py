@@ -67,9 +67,13 @@ def run_in_threads(
 
     ends = [threading.Event() for _ in range(min(n_threads, len(tasks)))]
     threads = [threading.Thread(target=take_tasks, args=(ended,)) for ended in ends]
+    started: set[threading.Thread] = set()
     try:
-        if not all(map(start_thread, threads)):
-            take_tasks(threading.Event())
+        for thread in threads:
+            if not start_thread(thread):
+                take_tasks(threading.Event())
+                break
+            started.add(thread)
         for thread in threads:
             _join(thread)
     finally:
@@ -77,8 +81,11 @@ def run_in_threads(
         if stop is not None:
             stop.set()
         for thread, ended in zip(threads, ends, strict=True):
-            if thread.ident is not None:
-                ended.wait()  # an interrupted `join` may take a thread that still works for one that has ended
+            # An interrupted `join` may take a thread that still works for one that has ended. But an exception of a
+            # handler of signals in `Thread.start` may end the thread before it works.
+            while thread.ident is not None and not ended.wait(SECONDS_TO_A_SIGNAL):
+                if thread not in started and not thread.is_alive():
+                    break
             _join(thread)
     if errors:
         raise errors[min(errors)]

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -271,3 +272,67 @@ def test_a_program_that_reads_files(large, tmp_path):
         process.send_signal(signal.SIGINT)
         assert process.communicate(timeout=WAIT) == ("stopped\n0.5\n", "")
     assert os.listdir(tmp_path) == []
+
+
+def test_a_thread_that_an_exception_ends_before_its_work_is_not_waited_for(monkeypatch):
+    """A handler of signals may raise within `Thread.start`: the thread then ends on the way to its work."""
+
+    def start(thread):
+        thread.run = lambda: None
+        thread.start()
+        raise TimeoutError("of the caller")
+
+    monkeypatch.setattr("fastrec.runtime.threads.start_thread", start)
+    with pytest.raises(TimeoutError, match="of the caller"):
+        run_in_threads(lambda at: at, range(4), 2)
+
+
+@pytest.fixture
+def alarm():
+    """Set a handler that raises an error, and return what calls it in the main thread."""
+    before = signal.getsignal(signal.SIGALRM)
+
+    def ring(error):
+        def handler(*_):
+            raise error("of the caller")
+
+        signal.signal(signal.SIGALRM, handler)
+        return lambda: signal.pthread_kill(threading.main_thread().ident, signal.SIGALRM)
+
+    yield ring
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.parametrize("error", [TimeoutError, MemoryError])
+@pytest.mark.parametrize("kind", ["report", "state"])
+def test_what_a_handler_raises_is_no_error_of_what_is_read(tmp_path, monkeypatch, alarm, kind, error):
+    evaluator = fastrec.Evaluator("recall@1", per_user=True)
+    evaluator.update([[1]], [[1]])
+    state = evaluator.to_bytes()
+    evaluator.result().save(tmp_path / "report")
+    real, ring = fastrec.report.archive._read_array, alarm(error)
+
+    def read(*arguments):
+        ring()
+        time.sleep(0.2)
+        return real(*arguments)
+
+    monkeypatch.setattr(fastrec.report.archive, "_read_array", read)
+    with pytest.raises(error, match="of the caller"):
+        fastrec.load(tmp_path / "report") if kind == "report" else fastrec.Evaluator.from_bytes(state)
+
+
+@pytest.mark.parametrize("error", [TimeoutError, KeyboardInterrupt])
+def test_what_a_handler_raises_is_no_error_of_what_is_written(tmp_path, monkeypatch, alarm, error):
+    report = fastrec.evaluate([[1]], [[1]], "recall@1")
+    real, ring = zipfile.ZipFile._open_to_write, alarm(error)
+
+    def open_member(*arguments, **options):
+        stream = real(*arguments, **options)
+        ring()  # between the opening and the block of `with`
+        return stream
+
+    monkeypatch.setattr(zipfile.ZipFile, "_open_to_write", open_member)
+    with pytest.raises(error, match="of the caller"):
+        report.save(tmp_path / "report")
+    assert list(tmp_path.iterdir()) == []
