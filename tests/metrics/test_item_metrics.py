@@ -403,7 +403,7 @@ FAULTS: dict[str, tuple[Any, dict[str, Any], str]] = {
     "a history of strings": (
         "novelty@3",
         {"history": [["a"], ["b"], [], []]},
-        r"on all sides, found recs: integers, truth: integers, history: strings: write all as integers, or all as strings$",
+        r"on all sides, found recs: integers, truth: integers, history: strings: write all as",
     ),
     "no such column": (
         "category_entropy(column=genre)@3",

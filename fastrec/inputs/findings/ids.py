@@ -47,6 +47,8 @@ CHANGES: tuple[tuple[str, Callable[[str], str]], ...] = (
     ("the spelling of numbers", _number),
 )
 # what a change may have an effect on in lines of ASCII, besides letters in upper case
+AT_STARTS = re.compile(r"^-?(?:0|\d+[eE])", re.MULTILINE)  # the same if there is no such character as these
+SPECIAL = re.compile(r"[ '\"+%.\t\r\f\v\x1c-\x1f]")
 CHANGED = re.compile(r"^[ '\"+]|^-?0|^-?[\d.]+[eE.]|[ '\"]$|\.0+$|%|[^\S\n ]", re.MULTILINE)
 
 
@@ -67,7 +69,7 @@ def evidence_of_ids(
     size = to_look_at(n_rows)
     ours, theirs = _sample(strings, unmatched, size // 4), _sample(strings, others, size)
     found = _respelled(ours, theirs)
-    if found is None:  # ids that match as they are may well be parts of others
+    if found is None and not _have_one_form([*ours, *theirs]):  # ids that match as they are may be parts of others
         others = others[~own[others]]
         theirs = _sample(strings, others, size)
         found = _with_affixes(ours, theirs)
@@ -98,12 +100,9 @@ def _sample(strings: Sequence[str] | Array, codes: Array, size: int) -> list[str
     if len(codes) > size:
         codes = np.sort(np.random.default_rng(len(codes)).choice(codes, size, replace=False))
     found = strings[codes].tolist() if isinstance(strings, np.ndarray) else spell(strings, codes)
-    return [own if isinstance(own, str) else " / ".join(map(_shown_id, own)) for own in found]
-
-
-def _shown_id(own: Any) -> str:
-    """Return one of several ids of a user as a string."""
-    return own if isinstance(own, str) else shown(own)
+    if not found or isinstance(found[0], str):
+        return found
+    return [" / ".join(own if isinstance(own, str) else shown(own) for own in user) for user in found]
 
 
 def _respelled(ours: list[str], theirs: list[str]) -> tuple[str, list[tuple[str, str]]] | None:
@@ -128,7 +127,7 @@ def _are_plain(ids: list[str]) -> bool:
     lines = "\n".join(ids)
     if not lines.isascii() or lines != lines.lower() or lines.count("\n") >= len(ids):
         return False
-    return CHANGED.search(lines) is None
+    return (AT_STARTS if SPECIAL.search(lines) is None else CHANGED).search(lines) is None
 
 
 def _have_one_form(ids: list[str]) -> bool:
@@ -136,13 +135,11 @@ def _have_one_form(ids: list[str]) -> bool:
     prefix = ids[0].rstrip("0123456789")
     if not (min(ids).startswith(prefix) and max(ids).startswith(prefix)):
         return False
-    return "".join(text[len(prefix) :] for text in ids).isdigit()
+    return "\n".join(["", *ids]).replace(f"\n{prefix}", "").isdigit()
 
 
 def _with_affixes(ours: list[str], theirs: list[str]) -> tuple[str, list[tuple[str, str]]] | None:
     """Return that ids have one prefix or suffix on one side alone, and the pairs of ids that are equal but for it."""
-    if not theirs or _have_one_form([*ours, *theirs]):
-        return None
     cores: dict[str, list[tuple[str, str, str]]] = {}
     for other in theirs:
         if (parts := WITH_AFFIXES.fullmatch(other)) is not None:

@@ -53,22 +53,16 @@ def evidence_of_lists(
         yield evidence_of_no_common_id("item", *ids)
     if not strings or not isinstance(strings[0], str):
         return
-    in_recs, in_truth = (_among(strings, own) for own in (recs, truth))
-    for name, own in sides.items():
-        is_history = name == "exclude" and "history" in sides and np.array_equal(own.items, sides["history"].items)
-        if name != "recs" and (name in SIDES or name == "items") and not is_history:
-            yield from evidence_of_ids("item", name, strings, _among(strings, own), in_recs, n_rows)
-    if longest_row(recs.indptr) == 1:
-        yield from evidence_of_cells("recs", strings, in_recs, in_truth, n_rows)
-    if longest_row(truth.indptr) == 1:
-        yield from evidence_of_cells("truth", strings, in_truth, in_recs, n_rows)
-
-
-def _among(strings: Sequence[Any], side: FlatSide) -> Array:
-    """Return a mask over strings: whether an item of a side is one of them."""
-    mask = np.zeros(len(strings), bool)
-    mask[side.items] = True
-    return mask
+    masks = {name: np.zeros(len(strings), bool) for name in sides if name in SIDES or name == "items"}
+    for name, mask in masks.items():
+        mask[sides[name].items] = True
+    for name, mask in masks.items():
+        is_history = name == "exclude" and "history" in sides and np.array_equal(mask, masks["history"])
+        if name != "recs" and not is_history:
+            yield from evidence_of_ids("item", name, strings, mask, masks["recs"], n_rows)
+    for name, other in (("recs", "truth"), ("truth", "recs")):
+        if longest_row(sides[name].indptr) == 1:
+            yield from evidence_of_cells(name, strings, masks[name], masks[other], n_rows)
 
 
 def _evidence_of_scores(recs: FlatSide) -> Iterator[Evidence]:
