@@ -260,10 +260,7 @@ class Report(Published, ReportValues):
 
         Parameters
         ----------
-        path : the file to write, which appears only when it is complete. By default the page is returned.
-        title : the title of the page, by default "Evaluation".
-        about : facts about the evaluation at the head of the page, {name: text}, such as its date, data set or files.
-            The page has no date of its own, so the same numbers give the same page.
+        path, title, about : the file, by default returned; the title, "Evaluation"; facts, {name: text}, such as a date
         curves : curves of the same rows that the page also shows, after the groups: results of `roc_curve`, `pr_curve`,
             `interpolated_pr_curve`, `calibration_curve`, `ctr_by_rank`, `position_bias`. A report has no rows to draw
             them from.
@@ -273,7 +270,7 @@ class Report(Published, ReportValues):
         The page as a string, or None if it was written to `path`.
 
         >>> import fastrec
-        >>> report = fastrec.evaluate([[1, 2, 3]], [[2, 9]], ["precision@2"])
+        >>> report = fastrec.evaluate([[1, 2, 3]], [[2, 9]], ["hits@2"])
         >>> report.to_html(title="Spring & summer").count("<h1>Spring &amp; summer")
         1
         """
@@ -551,8 +548,7 @@ def load(path: str | os.PathLike[str]) -> Report:
                 return _read(file)
             except MemoryError:
                 raise
-            # A damaged or foreign file can fail in the zip, the array header, the JSON or the content.
-            except Exception as error:
+            except Exception as error:  # a damaged file can fail in the zip, a header, the JSON or the content
                 raise InputError(found, f" is not a readable fastrec report: {error}") from error
 
     return uninterrupted(read)  # a handler of signals may raise other errors
@@ -560,9 +556,7 @@ def load(path: str | os.PathLike[str]) -> Report:
 
 def is_saved(path: str) -> bool:
     """Return whether a file is a saved report, damaged or not, by its ending or its content."""
-    if not os.path.isfile(path):
-        return False
-    return path.lower().endswith(".fastrec") or holds(path, "report")
+    return os.path.isfile(path) and (path.lower().endswith(".fastrec") or holds(path, "report"))
 
 
 def _read(file: IO[bytes]) -> Report:
