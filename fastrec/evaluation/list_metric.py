@@ -114,7 +114,8 @@ class _Formula:
         inputs = [parameter for parameter in parameters if parameter.kind in BY_POSITION]
         if len(inputs) not in (1, 2) or inputs[0].name == "gains":
             found = ", ".join(parameter.name for parameter in inputs) or "none"
-            raise MetricError(f"a list metric takes items, or items and gains, found the arguments: {found}")
+            how = "options are keywords with the strings they may be, as in *, base: Literal['2', '10'] = '2'"
+            raise MetricError(f"a list metric takes items, or items and gains, found the arguments: {found}; {how}")
         if name is None and not hasattr(function, "__name__"):
             raise MetricError(f"a list metric without a name of its own needs name=..., found {shown(function)}")
         functools.update_wrapper(self, function)

@@ -190,6 +190,7 @@ def _named(logs: Any) -> dict[str, Any]:
         found = {f"log {n}": log for n, log in enumerate(logs, 1)}
     else:
         wanted = "logs must be a list of logs in the order of time, or a dict {name: log}"
+        wanted += ", as dict(list(frame.groupby('date'))) of pandas has them" if hasattr(logs, "groupby") else ""
         raise InputTypeError(f"{wanted}; found {with_article(type(logs).__name__)}")
     check_logs(len(found))
     return found

@@ -102,7 +102,8 @@ def _check_text(text: Any) -> str:
     if isinstance(text, str):
         refuse_long(text)
         return text
-    raise MetricError(f"a metric must be a string such as 'ndcg@10', found {shown(text)}")
+    name = f": pass its name, {text.__name__ + '@10'!r}" if callable(text) and hasattr(text, "__name__") else ""
+    raise MetricError(f"a metric must be a string such as 'ndcg@10', found {shown(text)}{name}")
 
 
 @functools.lru_cache(maxsize=4096)

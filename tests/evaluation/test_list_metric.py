@@ -118,6 +118,10 @@ def test_functions_that_are_refused():
     for function in (max, None):
         with pytest.raises(fastrec.MetricError, match="must be a function of items and gains, found"):
             fastrec.list_metric(name="own")(function)
+    with pytest.raises(fastrec.MetricError, match="found the arguments: items, gains, k; options are keywords"):
+        fastrec.list_metric(lambda items, gains, k: 1)
+    with pytest.raises(fastrec.MetricError, match="pass its name, 'plain_recall@10'$"):
+        fastrec.evaluate([[1]], [[1]], [plain_recall])
     with pytest.raises(fastrec.MetricError, match=r"needs name=\.\.\., found functools.partial"):
         fastrec.list_metric(functools.partial(plain_recall))
     with pytest.raises(fastrec.InputTypeError, match=r"range, source and so on are passed by name, found \(0, 1\)"):

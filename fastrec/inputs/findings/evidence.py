@@ -115,7 +115,7 @@ def findings_of(evidence: Iterable[Evidence]) -> list[Finding]:
 def _of_ids(one: Evidence) -> str:
     (role, side), about = one.detail, "about " if one.total > FEWEST_DRAWN else ""
     of = "of the truth" if side == "truth" else f"of {side}"
-    ids = f"{about}{one.count:,} of the {one.total:,} ids {of} match no list for this: spell them alike"
+    ids = f"{about}{one.count:,} of the {one.total:,} ids {of} match no list because of this: spell them alike"
     return f"{role} ids differ in {one.examples[0]}; {ids}"
 
 
