@@ -120,7 +120,7 @@ def test_functions_that_are_refused():
             fastrec.list_metric(name="own")(function)
     with pytest.raises(fastrec.MetricError, match="found the arguments: items, gains, k; options are keywords"):
         fastrec.list_metric(lambda items, gains, k: 1)
-    with pytest.raises(fastrec.MetricError, match="pass its name, 'plain_recall@10'$"):
+    with pytest.raises(fastrec.MetricError, match=r"pass its name, 'plain_recall@10'$"):
         fastrec.evaluate([[1]], [[1]], [plain_recall])
     with pytest.raises(fastrec.MetricError, match=r"needs name=\.\.\., found functools.partial"):
         fastrec.list_metric(functools.partial(plain_recall))
