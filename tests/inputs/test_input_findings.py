@@ -251,3 +251,14 @@ def test_sound_input_has_no_finding(n: int) -> None:
         warnings.simplefilter("error")
         for _ in range(n):
             assert fastrec.evaluate(*sound(rng), metrics=["ndcg@3", "recall"]).warnings == []
+
+
+def test_ranks_in_order_and_prices_leave_the_order_of_rows_alone() -> None:
+    recs, truth = shop(random.Random(0), 60, 5)
+    rows = without(numbered(recs, "place", fault=False), "score")
+    frames = pd.DataFrame(rows), pd.DataFrame(truth)
+    seconds = frames[0].assign(seconds=np.random.default_rng(0).random(len(rows)))
+    assert told(lambda: fastrec.evaluate(seconds, frames[1], "mrr", gain="gain")) == []
+    price = [int(row["item_id"][1:]) * 7 % 97 / 10 for row in rows]
+    plain = frames[0].drop(columns="place").assign(price=price)
+    assert told(lambda: fastrec.evaluate(plain, frames[1], "mrr", gain="gain")) == []

@@ -106,11 +106,11 @@ def _evidence_of_order(rows: FirstRows, unused: Sequence[Any]) -> Iterator[Evide
     lists = _Lists(users)
     for name, own in numbers.items():
         steps = np.diff(own[lists.order])
-        rises = (own == np.floor(own)).all() and not lists.having(steps < 0)  # as numbers of rows, and times
-        if lists.having(steps != 0) <= MOST * lists.total or rises or np.isin(own, (0, 1)).all():
+        if lists.having(steps != 0) <= MOST * lists.total or np.isin(own, (0, 1)).all():
             continue
         role = "rank" if lists.are_ranks(own[lists.order]) else "score"
-        if role == "rank" or not _may_describe_items(items, own):
+        rises = (own == np.floor(own)).all() and not lists.having(steps < 0)  # as numbers of rows, and times
+        if role == "rank" or not (rises or _may_describe_items(items, own)):
             found.append((role, str(name), lists.having(steps < 0 if role == "rank" else steps > 0)))
     if len(found) == 1:
         ((role, name, wrong),) = found
