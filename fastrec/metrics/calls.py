@@ -102,8 +102,9 @@ def _check_text(text: Any) -> str:
     if isinstance(text, str):
         refuse_long(text)
         return text
-    name = f": pass its name, {text.__name__ + '@10'!r}" if callable(text) and hasattr(text, "__name__") else ""
-    raise MetricError(f"a metric must be a string such as 'ndcg@10', found {shown(text)}{name}")
+    name = str(getattr(text, "__name__", "")) if callable(text) else ""
+    hint = f": pass its name, {name + '@10'!r}" if name.isidentifier() else ""  # a lambda has none
+    raise MetricError(f"a metric must be a string such as 'ndcg@10', found {shown(text)}{hint}")
 
 
 @functools.lru_cache(maxsize=4096)

@@ -122,6 +122,8 @@ def test_functions_that_are_refused():
         fastrec.list_metric(lambda items, gains, k: 1)
     with pytest.raises(fastrec.MetricError, match=r"pass its name, 'plain_recall@10'$"):
         fastrec.evaluate([[1]], [[1]], [plain_recall])
+    with pytest.raises(fastrec.MetricError, match=r"found (?!.*pass its name)"):
+        fastrec.evaluate([[1]], [[1]], [lambda items: 1])
     with pytest.raises(fastrec.MetricError, match=r"needs name=\.\.\., found functools.partial"):
         fastrec.list_metric(functools.partial(plain_recall))
     with pytest.raises(fastrec.InputTypeError, match=r"range, source and so on are passed by name, found \(0, 1\)"):
