@@ -3,14 +3,16 @@
 import gc
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from hypothesis import settings
 
 import fastrec
 from fastrec.metrics import declaration
-from fastrec.runtime import compiler
+from fastrec.runtime import launcher
+from fastrec.runtime.launcher import Launcher
 
 try:
     import fcntl
@@ -32,7 +34,7 @@ def pytest_collection_finish() -> None:
     compiler; test_interpreted.py checks that both ways give the same bits. The compiler leaves much garbage, and every
     search for it would visit the many objects of the collected tests.
     """
-    compiler.Entry.eager = True
+    Launcher.way = "compiled"
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000)
@@ -49,16 +51,16 @@ def _one_worker_compiles(tmp_path_factory: pytest.TempPathFactory) -> Iterator[N
         return
     folder = tmp_path_factory.getbasetemp().parent / "compiling"  # the same for all workers of this run
     folder.mkdir(exist_ok=True)
-    load = compiler.Entry._load
+    load = launcher._load
 
-    def load_in_turn(entry: compiler.Entry, arguments: tuple[object, ...]) -> None:
-        with open(folder / entry._variant, "w") as file:
+    def load_in_turn(kernel: Callable[..., Any], variant: str, types: tuple[Any, ...]) -> Any:
+        with open(folder / kernel.__name__, "w") as file:
             fcntl.flock(file, fcntl.LOCK_EX)  # until the file is closed
-            load(entry, arguments)
+            return load(kernel, variant, types)
 
-    compiler.Entry._load = load_in_turn
+    launcher._load = load_in_turn
     yield
-    compiler.Entry._load = load
+    launcher._load = load
 
 
 @pytest.fixture(autouse=True)

@@ -355,6 +355,16 @@ def seconds():
 _, second, third = seconds(), seconds(), seconds()
 print(second / third)
 """
+FEW_METRICS = """
+from time import perf_counter
+from bench import cases, run
+def seconds(log):
+    start = perf_counter()
+    run.evaluate(log, ["ndcg", "recall"])
+    return perf_counter() - start
+"""
+FIRST_CODE = f"{FEW_METRICS}print(seconds(cases.make_log(5_000, 20)))"
+LOADED_CODE = f"{FEW_METRICS}log = cases.make_log(100_000, 20)\nprint(seconds(log) - seconds(log))"
 WARM_UP_CODE = """
 import fastrec
 from time import process_time
@@ -364,20 +374,24 @@ print(process_time())
 
 
 def _cold_rows(log: Path, folder: Path, sizes: Sizes) -> list[Row]:
-    """Measure processor time from an empty cache: the second call against the third, and `fastrec.warmup`."""
-    measured: dict[str, list[float]] = {CALLS_CODE: [], WARM_UP_CODE: []}
-    others = Others()
-    for code, values in measured.items():
+    """Measure processes that start with an empty cache, and one that follows on such a one."""
+    users = compact(sizes.users)
+    measured = (  # number of processes in one folder, the last of which is measured
+        (f"{users} users, empty cache: second call / third call, processor time", CALLS_CODE, 1, "x", 1.1),
+        ("5k users x 20 items, 10 values, empty cache: first call", FIRST_CODE, 1, "s", 2.5),
+        ("100k users x 20 items, 10 values, warm cache: first call beyond the second", LOADED_CODE, 2, "s", 0.7),
+        ("fastrec warmup, empty cache, processor time", WARM_UP_CODE, 1, "s", 60),
+    )
+    rows = []
+    for name, code, n_processes, unit, target in measured:
+        values, others = [], Others()
         for _ in range(max(1, sizes.empty_rounds)):
             with tempfile.TemporaryDirectory(dir=folder) as empty:
                 cache = Path(empty) if sizes.empty_rounds else None
-                values.append(float(run_python(code, str(log), cache=cache)[1]))
-    ratio, seconds = (Spread.of(values, others.share()) for values in measured.values())
-    name = f"{compact(sizes.users)} users, empty cache: second call / third call, processor time"
-    return [
-        Row(name, ratio, "x", 1.1),
-        Row("fastrec warmup, empty cache, processor time", seconds, "s", 45),
-    ]
+                printed = [run_python(code, str(log), cache=cache)[1] for _ in range(n_processes)]
+            values.append(float(printed[-1]))
+        rows.append(Row(name, Spread.of(values, others.share()), unit, target))
+    return rows
 
 
 def _with_empty_cache(code: str, log: Path, folder: Path, rounds: int) -> tuple[Spread, float]:

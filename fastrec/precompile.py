@@ -14,7 +14,8 @@ from fastrec.counterfactual.policy import policy_value
 from fastrec.counterfactual.position import ctr_by_rank, position_bias
 from fastrec.inputs.grouping import ROWS_TO_COUNT, KeyParts, group_rows
 from fastrec.inputs.lines import load_kernels
-from fastrec.runtime.compiler import Entry
+from fastrec.runtime.code_folder import remove_other_code
+from fastrec.runtime.launcher import Launcher
 
 __all__ = ["warmup"]
 
@@ -24,7 +25,7 @@ def warmup(what: str = "all", *, progress: Callable[[int, int], Any] | None = No
 
     Call it (in the shell: `fastrec warmup`) in images that are built once and started often, and before a fork. The
     first time takes about a minute of processor time. Without it, a process first interprets small inputs, which
-    gives the same bits, and compiles when there is enough work.
+    gives the same bits, and compiles when there is enough work. The code of other versions is removed.
 
     Parameters
     ----------
@@ -39,7 +40,8 @@ def warmup(what: str = "all", *, progress: Callable[[int, int], Any] | None = No
     """
     check_choice("what", what, list(_WARMUPS))
     check_progress(progress)
-    Entry.eager = True
+    remove_other_code()
+    Launcher.way = "compiled"
     tasks = [task for part in _WARMUPS[what] for task in part()]
     for done, task in enumerate(tasks):
         if progress is not None:

@@ -466,3 +466,17 @@ def test_an_accumulator() -> None:
     del ACCUMULATORS["item_counts"]
     with pytest.raises(fastrec.MetricError, match="kind 'item_counts' are not registered in this process"):
         fastrec.evaluate([[1, 2]], metrics="distinct_items")
+
+
+def test_a_formula_on_arrays_beside_known_hits_of_many_events() -> None:
+    """The arrays come from users without rows, whose block has room for one event of each user."""
+
+    @ranking_metric(range=(0, 1), source="ours")
+    def bounded_hits(s: Any) -> Any:
+        """Hyperbolic tangent of the number of hits."""
+        return np.tanh(s.hits)
+
+    items = np.arange(40 * 20).reshape(40, 20)
+    report = fastrec.evaluate(items, items, ["bounded_hits@20", "compatibility@20"])
+    assert report["bounded_hits@20"] == pytest.approx(np.tanh(20))
+    assert report["compatibility@20"] == pytest.approx(1)

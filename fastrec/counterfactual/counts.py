@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -15,7 +14,7 @@ from fastrec.inputs.ragged import read_only
 from fastrec.inputs.row_groups import refuse_many
 from fastrec.inputs.rows import Keys, encode_key, number_codes
 from fastrec.kernels import position as kernels
-from fastrec.runtime.compiler import Entry
+from fastrec.runtime.launcher import launch
 from fastrec.runtime.threads import run_in_threads
 from fastrec.scored.clusters import MOMENTS
 
@@ -24,7 +23,6 @@ __all__ = [
     "add_tables",
     "count_pairs",
     "count_rows",
-    "entry",
     "join_pairs",
     "table_by_rank",
 ]
@@ -35,26 +33,22 @@ ROWS_PER_CHUNK = 1 << 15
 MAX_KEYS = 1 << 26  # rows of a table by group and rank: 3 GB
 
 
-@functools.cache
-def entry(name: str, variant: str) -> Entry:
-    """Return a kernel of positions."""
-    return Entry(getattr(kernels, name), f"{name}-{variant}", allocates=True)
-
-
-def _over(n: int, work: Callable[[int, int], Any], n_threads: int) -> list[Any]:
-    """Call work(first, last) for ranges that cover n, in threads."""
+def _edges(n: int, n_threads: int) -> Array:
+    """Return edges of ranges that cover n, one per thread."""
     n_parts = max(1, min(n_threads, n // ROWS_PER_TASK))
-    edges = [n * at // n_parts for at in range(n_parts + 1)]
-    return run_in_threads(lambda at: work(edges[at], edges[at + 1]), range(n_parts), n_parts)
+    return read_only(n * np.arange(n_parts + 1, dtype=np.int64) // n_parts)
 
 
 def _over_chunks(n: int, work: Callable[[int, int], Any], n_threads: int) -> list[Any]:
     """Call work(first, last) for short ranges that cover n, in threads; their rows stay in the cache."""
+    edges = _edges(n, n_threads).tolist()
 
-    def of_range(first: int, last: int) -> list[Any]:
-        return [work(at, min(at + ROWS_PER_CHUNK, last)) for at in range(first, last, ROWS_PER_CHUNK)]
+    def of_range(part: int) -> list[Any]:
+        last = edges[part + 1]
+        return [work(at, min(at + ROWS_PER_CHUNK, last)) for at in range(edges[part], last, ROWS_PER_CHUNK)]
 
-    return [found for part in _over(n, of_range, n_threads) for found in part]
+    n_parts = len(edges) - 1
+    return [found for part in run_in_threads(of_range, range(n_parts), n_parts) for found in part]
 
 
 # By rank
@@ -63,21 +57,16 @@ def _over_chunks(n: int, work: Callable[[int, int], Any], n_threads: int) -> lis
 def count_rows(rows: Impressions, n_threads: int) -> Array:
     """Return impressions and clicks by rank, int64 (highest rank, MOMENTS); the moments of users are 0."""
     clicks, ranks = read_only(rows.clicks), read_only(rows.ranks)
-    run = entry("count_ranks", str(ranks.dtype)).suited_to(len(ranks))
-
-    def count(first: int, last: int) -> tuple[int, Array]:
-        counts = np.zeros((kernels.LANES, MAX_RANK, 2), np.int64)
-        highest = int(run(clicks, ranks, counts, first, last))
-        return highest, counts[:, : max(highest, 0)].sum(axis=0)
-
-    parts = _over(len(ranks), count, n_threads)
-    for highest, _ in parts:
-        if highest < 0:
-            refuse_rank(rows.where, ranks, -1 - highest)
-    table = np.zeros((max(highest for highest, _ in parts), MOMENTS), np.int64)
-    for highest, counts in parts:
-        table[:highest, 0] += counts.sum(axis=1)
-        table[:highest, 1] += counts[:, 1]
+    n, edges = len(ranks), _edges(len(ranks), n_threads)
+    counts = np.zeros((len(edges) - 1, kernels.LANES, MAX_RANK, 2), np.int64)
+    highest = np.empty(len(counts), np.int64)
+    launch(kernels.count_ranks, len(counts), clicks, ranks, counts, highest, edges, work=n, n_threads=n_threads)
+    if highest.min() < 0:
+        refuse_rank(rows.where, ranks, -1 - int(highest[highest < 0][0]))
+    table = np.zeros((highest.max(), MOMENTS), np.int64)
+    for own in counts.reshape(-1, MAX_RANK, 2)[:, : len(table)]:
+        table[:, 0] += own.sum(axis=1)
+        table[:, 1] += own[:, 1]
     return table
 
 
@@ -207,13 +196,9 @@ def _count_cells(packed: Array, indptr: Array, n_ranks: int, n_threads: int) -> 
     n = len(packed)
     lengths = np.zeros(len(indptr) - 1, np.int64)
     cells = np.empty((3, n), np.int32 if n < 1 << 31 else np.int64)
-    run = entry("count_cells", str(cells.dtype)).suited_to(4 * n)
-    packed, indptr = read_only(packed), read_only(indptr)
-
-    def count(first: int, last: int) -> None:
-        run(packed, indptr, n_ranks, lengths, cells, *np.searchsorted(indptr, [first, last]))
-
-    _over(n, count, n_threads)
+    edges = read_only(np.searchsorted(indptr, _edges(n, n_threads)))
+    given = read_only(packed), read_only(indptr), n_ranks, lengths, cells, edges
+    launch(kernels.count_cells, len(edges) - 1, *given, work=4 * n, n_threads=n_threads)
     return lengths, cells
 
 
@@ -232,13 +217,10 @@ def _ordered(
     of_query, of_item = of_query[ascending], of_item[ascending]
     indptr = np.concatenate([[0], np.cumsum(lengths[ascending])])
     moved = np.empty((3, indptr[-1]), np.int64)
-    run = entry("move_cells", str(cells.dtype)).suited_to(3 * int(indptr[-1]))
-    given = read_only(starts), read_only(ascending), read_only(indptr), read_only(cells), moved
-
-    def move(first: int, last: int) -> None:
-        run(*given, *np.searchsorted(indptr, [first, last]))
-
-    _over(int(indptr[-1]), move, n_threads)
+    n = int(indptr[-1])
+    edges = read_only(np.searchsorted(indptr, _edges(n, n_threads)))
+    given = *map(read_only, (starts, ascending, indptr, cells)), moved, edges
+    launch(kernels.move_cells, len(edges) - 1, *given, work=3 * n, n_threads=n_threads)
     begins = np.flatnonzero(np.diff(of_query, prepend=of_query[:1] - 1))
     numbers, items = number_codes(of_item)
     return PairCounts(

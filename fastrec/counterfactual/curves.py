@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.counterfactual.counts import PairCounts, entry
+from fastrec.counterfactual.counts import PairCounts
 from fastrec.inputs.ragged import read_only
 from fastrec.kernels import position as kernels
-from fastrec.runtime.threads import run_in_threads
+from fastrec.runtime.launcher import call, launch
 
 __all__ = ["METHODS", "Curve", "Fitting"]
 
@@ -19,6 +19,7 @@ METHODS = {"ctr": kernels.CTR, "pivot": kernels.PIVOT, "adjacent": kernels.ADJAC
 STEP_BITS = 56  # of the sum of all shares: a query drawn 64 times still fits 63 bits
 BLOCKS = 32  # of queries, with sums of their own; their number is fixed, so that it does not change the bits
 CELLS_PER_TASK = 1 << 17  # fewer are not worth a thread in each round
+NUMBERS_AT_ONCE = 1 << 22  # of draws of queries and their sums
 
 
 class Curve(NamedTuple):
@@ -47,9 +48,10 @@ class Fitting:
 
     def fit(self) -> Curve:
         """Return the curve of all queries."""
-        once = np.ones(self._n_queries, np.int64)
-        sums = self._weigh(once)
-        curve, examination = self._curve(sums, once, self._n_threads)
+        once = np.ones((1, self._n_queries), np.int64)
+        sums = self._weigh(once)[0]
+        examination = None if self._trials is None else self._examination(self._trials, sums, once[0])
+        curve = self._curve(sums, examination)
         pairs = np.zeros(self._n_ranks, np.int64)
         pairs[self._used] = sums[:, 2]
         return Curve(self._of_all_ranks(curve), None if examination is None else self._of_all_ranks(examination), pairs)
@@ -69,21 +71,24 @@ class Fitting:
         places: Array = self._place_of[known]
         key = np.random.SeedSequence(seed).generate_state(1, np.uint64)[0]
 
-        def one(nth: int) -> Array:
-            drawn = np.empty(n, np.int64)
-            entry("draw_queries", "int64").suited_to(4 * n)(key, nth, drawn)
-            return self._curve(self._weigh(drawn), drawn, 1)[0][places]
-
-        found = np.empty((n_samples, len(known)))
-        for nth, curve in enumerate(run_in_threads(one, range(n_samples), self._n_threads)):
-            found[nth] = curve
+        found, at_once = (
+            np.empty((n_samples, len(known))),
+            NUMBERS_AT_ONCE // (n + 3 * len(self._used)) + self._n_threads,
+        )
+        for start in range(0, n_samples, at_once):
+            n_now = min(at_once, n_samples - start)
+            drawn, threads = np.empty((n_now, n), np.int64), self._n_threads
+            launch(kernels.draw_queries, n_now, key, start, drawn, work=4 * n * n_now, n_threads=threads)
+            sums = self._weigh(drawn)
+            fits = None if self._trials is None else self._fits(self._trials, sums, drawn)
+            for nth in range(n_now):
+                found[start + nth] = self._curve(sums[nth], None if fits is None else fits[nth])[places]
         return found
 
-    def _curve(self, sums: Array, drawn: Array, n_threads: int) -> tuple[Array, Array | None]:
-        """Return the curve, and the examination of method "em"."""
-        if self._trials is not None:
-            examination = self._examination(self._trials, sums, drawn, n_threads)
-            return examination / examination[:1], examination
+    def _curve(self, sums: Array, examination: Array | None) -> Array:
+        """Return the curve; `examination` is that of method "em"."""
+        if examination is not None:
+            return examination / examination[:1]
         here, there = sums[:, 0].astype(float), sums[:, 1].astype(float)
         with np.errstate(divide="ignore", invalid="ignore"):
             curve = here / there
@@ -92,7 +97,7 @@ class Fitting:
         if len(curve) and sums[0, 2]:
             curve[0] = 1.0  # by definition, even without a click
         curve[~np.isfinite(curve)] = math.nan  # without a click at the rank compared with
-        return (np.cumprod(curve) if self._method == "adjacent" else curve), None
+        return np.cumprod(curve) if self._method == "adjacent" else curve
 
     def _fill_entries(self) -> tuple[Array, Array, Array]:
         """Return what each query adds to each rank: pointers by query, ranks, numbers."""
@@ -100,42 +105,47 @@ class Fitting:
         indptr, ranks = np.zeros(self._n_queries + 1, np.int64), np.empty(n, np.int64)
         entries, slots = np.empty((n, 3), np.int64), np.full(self._n_ranks, -1, np.int64)
         scale = math.ldexp(1.0, STEP_BITS - n.bit_length())
-        run = entry("fill_entries", "int64").suited_to(8 * n)
-        run(self._cells, METHODS[self._method], scale, slots, indptr, ranks, entries)
+        given = self._cells, METHODS[self._method], scale, slots, indptr, ranks, entries
+        call(kernels.fill_entries, *given, work=8 * n)
         used = int(indptr[-1])
         return read_only(indptr), read_only(self._place_of[ranks[:used]]), read_only(entries[:used].copy())
 
     def _weigh(self, drawn: Array) -> Array:
-        """Return the sums by rank of the entries of queries that are drawn so often."""
-        sums = np.zeros((len(self._used), 3), np.int64)
-        indptr, ranks, entries = self._entries
-        entry("weigh_entries", "int64").suited_to(4 * len(ranks))(indptr, ranks, entries, read_only(drawn), sums)
+        """Return the sums by rank of the entries of queries, for each sample of these: (n_samples, n_ranks, 3)."""
+        sums = np.zeros((len(drawn), len(self._used), 3), np.int64)
+        given, work = (*self._entries, read_only(drawn), sums), 4 * len(self._entries[1]) * len(drawn)
+        launch(kernels.weigh_entries, len(drawn), *given, work=work, n_threads=self._n_threads)
         return sums
 
-    def _examination(self, trials: kernels.Trials, entries: Array, drawn: Array, n_threads: int) -> Array:
+    def _edges(self, trials: kernels.Trials) -> Array:
+        """Return where blocks of queries begin, and the number of queries."""
+        of_queries = trials.indptr[trials.queries]  # where the cells of each query begin
+        edges = np.searchsorted(of_queries, len(trials.ranks) * np.arange(BLOCKS) // BLOCKS)
+        return read_only(np.append(edges, self._n_queries))
+
+    def _examination(self, trials: kernels.Trials, entries: Array, drawn: Array) -> Array:
         """Return the chance of examination of each rank after rounds of expectation maximisation."""
-        n_cells, drawn = len(trials.ranks), read_only(drawn)
+        n_cells, edges = len(trials.ranks), self._edges(trials)
         clicks, shown = 1.0 + entries[:, 0], 2.0 + entries[:, 1]
         attraction, sums = np.full(len(trials.indptr) - 1, 0.5), np.empty((BLOCKS, len(self._used)))
-        of_queries = trials.indptr[trials.queries]  # where the cells of each query begin
-        edges = np.searchsorted(of_queries, n_cells * np.arange(BLOCKS) // BLOCKS)
-        edges = read_only(np.append(edges, self._n_queries))
-        run = entry("expect", str(trials.missed.dtype)).suited_to(8 * n_cells * self._n_rounds)
-        n_parts = max(1, min(n_threads, n_cells // CELLS_PER_TASK, BLOCKS))
+        n_threads = max(1, min(self._n_threads, n_cells // CELLS_PER_TASK))
         examination = np.full(len(self._used), 0.5)
         for _ in range(self._n_rounds):
-            known = read_only(examination)
-
-            def expect(part: int, known: Array = known) -> None:
-                first, last = BLOCKS * part // n_parts, BLOCKS * (part + 1) // n_parts
-                run(trials, drawn, attraction, known, sums, edges, first, last)
-
-            run_in_threads(expect, range(n_parts), n_parts)
+            given = *trials, read_only(drawn), attraction, read_only(examination), sums, edges
+            launch(kernels.expect, BLOCKS, *given, work=8 * n_cells, n_threads=n_threads)
             total = clicks.copy()
             for own in sums:
                 total += own
             examination = total / shown
         examination[entries[:, 1] == 0] = math.nan
+        return examination
+
+    def _fits(self, trials: kernels.Trials, entries: Array, drawn: Array) -> Array:
+        """Return what `_examination` does for each sample of queries."""
+        examination, work = np.empty(entries.shape[:2]), 8 * len(trials.ranks) * self._n_rounds * len(drawn)
+        given = *trials, read_only(drawn), read_only(entries), self._n_rounds, examination, self._edges(trials)
+        launch(kernels.fit_samples, len(drawn), *given, work=work, n_threads=self._n_threads)
+        examination[entries[:, :, 1] == 0] = math.nan
         return examination
 
 

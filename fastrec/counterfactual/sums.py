@@ -19,7 +19,7 @@ from fastrec.inputs.ragged import longest_row
 from fastrec.kernels import weights as kernels
 from fastrec.kernels.codes import BLOCK, DIGITS, GENERAL_SCALE
 from fastrec.metrics.errors import root
-from fastrec.runtime.compiler import Entry
+from fastrec.runtime.launcher import call
 from fastrec.runtime.threads import run_in_threads
 
 __all__ = ["MAX_POSITIONS", "Fault", "SlateNumbers", "SlateSums", "add_slates"]
@@ -31,7 +31,6 @@ MIN_ROWS_OF_THREAD = 1 << 16
 RATIOS_AT_ONCE = 4096  # new / logged propensities; they stay in the first cache
 ROUNDED_BITS = 64
 SMALLEST_WEIGHT = 1e-150  # that has a square
-STEPS_PER_ROW, STEPS_PER_SLATE = 16, 64
 
 
 class Fault(NamedTuple):
@@ -322,12 +321,12 @@ def add_slates(
     ends = np.searchsorted(indptr[edges], np.arange(n_bins + 1) * n_rows // n_bins)
     ends[-1] = len(edges) - 1
     made = [_Adding(name, clip, policies, users, n_bins) for name in names]
-    run = _entry().suited_to(len(names) * len(policies) * (STEPS_PER_ROW * n_rows + STEPS_PER_SLATE * n_slates))
+    made[0].load(work=len(names) * len(policies) * (16 * n_rows + 64 * n_slates))
 
     def add(at: int) -> None:
         for first, last in itertools.pairwise(edges[ends[at] : ends[at + 1] + 1].tolist()):
             for one in made:
-                one.add(run, at, first, last)
+                one.add(at, first, last)
             if any(sums.faults[at, 0] for one in made for sums in one.sums):
                 return
 
@@ -344,11 +343,6 @@ def add_slates(
     return [one.found() for one in made]
 
 
-@functools.cache
-def _entry() -> Entry:
-    return Entry(kernels.weigh_slates, "weigh_slates")
-
-
 class _Adding:
     """The memory of one estimator while the kernel runs."""
 
@@ -361,13 +355,17 @@ class _Adding:
         self._moments: list[Moments | None] = [None] * n_bins
         self.sums = [_memory(n_bins, longest_row(policies[0].indptr)) for _ in policies]
 
-    def add(self, run: Any, at: int, first: int, last: int) -> None:
+    def load(self, *, work: int) -> None:
+        """Load the kernel here, where an interrupt ends that at once, if there is enough work: add no slates."""
+        call(kernels.weigh_slates, self._policies[0], self._form, self.sums[0], np.empty((0, 1, 2)), 0, 0, 0, work=work)
+
+    def add(self, at: int, first: int, last: int) -> None:
         """Add the slates first:last to bin `at`."""
         indptr = self._policies[0].indptr[first : last + 1]
         n, longest = last - first if self._has_moments else 0, longest_row(indptr) if self._form.by_position else 1
         terms = [np.empty((n, longest, 2)) for _ in self._policies]
         for slates, sums, own in zip(self._policies, self.sums, terms, strict=True):
-            run(slates, self._form, sums, own, at, first, last)
+            call(kernels.weigh_slates, slates, self._form, sums, own, at, first, last, work=0)
         if not n or any(sums.faults[at, 0] for sums in self.sums):
             return
         if self._form.by_position:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import threading
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import Any, NamedTuple
@@ -10,22 +11,21 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrec.evaluation.exact import sum_digits
-from fastrec.evaluation.given import NO_EVENTS, GivenRows
-from fastrec.evaluation.run import KernelInput, launch
-from fastrec.evaluation.sources import ListSource, Scores
+from fastrec.evaluation.given import NO_EVENTS, GivenPart, GivenRows
+from fastrec.evaluation.run import UserNumbers, launch_program, steps_of_ties
+from fastrec.evaluation.sources import ListSource, Source
 from fastrec.exceptions import MetricError
+from fastrec.inputs.hits import edges_of_blocks, first_fault
 from fastrec.inputs.ragged import read_only
 from fastrec.inputs.users import Users
 from fastrec.kernels import codes as op
-from fastrec.kernels.lists import UserArrays
 from fastrec.kernels.program import Program
 from fastrec.kernels.sums import Totals, add_values
 from fastrec.metrics.plan import Plan, Policies, call_on_arrays
 from fastrec.metrics.program import Extent
 from fastrec.metrics.statistics import Row, Values
 from fastrec.metrics.sums import Failure, SumList
-from fastrec.runtime.compiler import Entry
-from fastrec.runtime.launch import SMALL_ROWS, STEPS_PER_LAUNCH
+from fastrec.runtime.launcher import SMALL_WORK, launch
 from fastrec.runtime.threads import USERS_PER_RANGE, run_in_threads
 
 __all__ = ["Array", "KernelError", "Outcome", "evaluate_source", "sum_exactly"]
@@ -36,7 +36,8 @@ Array = np.ndarray[Any, Any]
 
 USERS_PER_PART = USERS_PER_RANGE  # users at a time for providers and formulas on arrays
 ROWS_PER_PART = 1 << 22  # of lists and truth: fewer users at a time where these have many rows
-STEPS_PER_VALUE = 32
+STEPS_PER_OPERATION = 16  # for each block, besides one for each user
+STEPS_PER_PART = 1 << 24  # of each thread: enough for a launch, and few enough for progress and interrupts
 REFUSED_VALUES = (op.OUT_OF_LIMITS, op.OUT_OF_RANGE, op.OVERFLOW)
 
 
@@ -62,21 +63,20 @@ class Outcome(NamedTuple):
 def evaluate_source(
     plan: Plan,
     policies: Policies,
-    source: ListSource | Scores,
+    source: Source,
     sides: Mapping[str, Any],
     users: Users,
     n_threads: int,
     progress: Callable[[int, int], Any] | None = None,
 ) -> Outcome:
     """Evaluate a batch of users; providers of statistics read the sides. Raises KernelError."""
-    graded, lowest = _kind_of(source)
-    program = plan.program(Extent(*source.longest), policies, graded=graded, lowest=lowest)
+    program = plan.program(Extent(*source.longest), policies, graded=source.is_graded)
     n_groups = int(users.groups.max()) if users.groups.size else 0
     given = GivenRows(plan, sides, users.weights, source.n_users)
-    batch = Batch(source, read_only(users.groups), given, n_groups, n_threads)
+    batch = Batch(source, users.groups, given, n_groups)
     outcome = _empty_outcome(plan, source.n_users, n_groups)
     run = _run_parts if plan.formulas or given.in_parts else _run_direct
-    for done, part in run(plan, program, batch, outcome.per_user):
+    for done, part in run(plan, program, batch, outcome.per_user, n_threads):
         outcome.totals[...] += part.totals
         outcome.counts[...] += part.counts
         outcome.data_counts[...] += part.data_counts
@@ -85,21 +85,13 @@ def evaluate_source(
     return outcome
 
 
-def _kind_of(source: ListSource | Scores) -> tuple[bool, int]:
-    """Return whether gains differ, and the lowest id that means an item."""
-    if isinstance(source, Scores):
-        return source.graded, 0
-    return source.gains is not None, source.lowest
-
-
 class Batch(NamedTuple):
     """The data of one call."""
 
-    source: KernelInput
+    source: Source
     groups: Array  # int32 (n_groupings, n_users)
     given: GivenRows
     n_groups: int
-    n_threads: int
 
 
 class BatchSums(NamedTuple):
@@ -110,7 +102,7 @@ class BatchSums(NamedTuple):
     data_counts: Array
 
 
-def _over_bins(digits: Array) -> Array:
+def _over_tasks(digits: Array) -> Array:
     """Return the sum over bins, without a copy of a single one."""
     own: Array = digits[0] if len(digits) == 1 else digits.sum(axis=0)
     return own
@@ -125,8 +117,8 @@ class _LaunchSums:
 
     def add(self, *launches: Totals) -> None:
         """Add launches over the same users. Their counts are equal, so only those of the first are added."""
-        own = [_over_bins(digits) for totals in launches for digits in (totals.fixed, totals.general)]
-        own += [_over_bins(launches[0].counts), _over_bins(launches[0].data_counts)]
+        own = [_over_tasks(digits) for totals in launches for digits in (totals.fixed, totals.general)]
+        own += [_over_tasks(launches[0].counts), _over_tasks(launches[0].data_counts)]
         with self._lock:
             if not self._arrays:
                 self._arrays = own
@@ -151,59 +143,88 @@ def _empty_outcome(plan: Plan, n_users: int, n_groups: int) -> Outcome:
     )
 
 
-def _run_direct(plan: Plan, program: Program, batch: Batch, per_user: Array | None) -> Iterator[tuple[int, BatchSums]]:
-    """Compute all metrics in the kernel, in several launches for large inputs."""
-    source = batch.source
+def _run_direct(
+    plan: Plan, program: Program, batch: Batch, per_user: Array | None, n_threads: int
+) -> Iterator[tuple[int, BatchSums]]:
+    """Compute all metrics in kernels, for some users at a time with all threads."""
     stored = np.empty((plan.n_stored, 0)) if per_user is None else per_user
-    users = UserArrays(batch.groups, *map(read_only, (batch.given.whole, *NO_EVENTS)))
-    n_users = source.n_users
-    for blocks in _launches(source, len(program.ops), batch.n_threads):
-        totals = launch(source, program, users, stored, batch.n_groups, blocks, batch.n_threads)
-        _raise_failure(totals, plan.direct, 0)
+    for first, last in _ranges_of_steps(batch.source, len(program.ops), n_threads):
+        part = GivenPart(batch.given.whole[:, first:last], *NO_EVENTS, None)
         sums = _LaunchSums()
-        sums.add(totals)
-        yield min((int(blocks[-1]) + 1) * op.BLOCK, n_users), sums.read()
+        sums.add(_run_part(plan.direct, program, batch, (first, last), part, stored, first, n_threads))
+        yield last, sums.read()
 
 
-def _run_parts(plan: Plan, program: Program, batch: Batch, per_user: Array | None) -> Iterator[tuple[int, BatchSums]]:
-    """Run providers, kernel, formulas on arrays and sums for some thousands of users at a time, in Python threads."""
+def _run_parts(
+    plan: Plan, program: Program, batch: Batch, per_user: Array | None, n_threads: int
+) -> Iterator[tuple[int, BatchSums]]:
+    """Run providers, kernels, formulas on arrays and sums for some thousands of users at a time, in Python threads."""
     array_program = plan.array_program() if plan.formulas else None
-    n_users, size = batch.source.n_users, _users_per_part(batch.source, batch.n_threads)
+    n_users, size = batch.source.n_users, _users_per_part(batch.source, n_threads)
 
     def work(sums: _LaunchSums, at: int) -> None:
         first, last = at * size, min((at + 1) * size, n_users)
-        *given, listed = batch.given.part(first, last)
-        source = batch.source.part(first, last)
-        if isinstance(source, ListSource):
-            source = source.with_hits(listed)
-        users = UserArrays(read_only(batch.groups[:, first:last]), *map(read_only, given))
-        blocks = np.arange(-(-(last - first) // op.BLOCK))
+        part = batch.given.part(first, last)
         stored = np.empty((plan.n_stored, 0 if array_program is None and per_user is None else last - first))
-        totals = launch(source, program, users, stored, batch.n_groups, blocks, 1)
-        _raise_failure(totals, plan.direct, first)
-        launches = [totals]
+        launches = [_run_part(plan.direct, program, batch, (first, last), part, stored, 0, 1)]
         if array_program is not None:
-            users = users._replace(given=read_only(_fill_formulas(plan, stored, users.given)))
-            more = launch(_nothing(last - first), array_program, users, np.empty((0, 0)), batch.n_groups, blocks, 1)
-            _raise_failure(more, plan.arrays, first)
-            launches.append(more)
+            part = part._replace(rows=_fill_formulas(plan, stored, part.rows), hits=None)
+            nothing = batch._replace(source=_nothing(n_users))
+            launches.append(_run_part(plan.arrays, array_program, nothing, (first, last), part, np.empty((0, 0)), 0, 1))
         if per_user is not None:
             per_user[:, first:last] = stored[plan.kept]
         sums.add(*launches)
 
     tasks = -(-n_users // size)
-    per_round = batch.n_threads * 16  # between rounds, a call can be interrupted and reports progress
+    per_round = n_threads * 16  # between rounds, a call can be interrupted and reports progress
     for start in range(0, tasks, per_round):
         end, sums = min(start + per_round, tasks), _LaunchSums()
-        run_in_threads(functools.partial(work, sums), range(start, end), batch.n_threads)
+        run_in_threads(functools.partial(work, sums), range(start, end), n_threads)
         yield min(end * size, n_users), sums.read()
 
 
-def _users_per_part(source: KernelInput, n_threads: int) -> int:
+def _run_part(
+    sums: SumList,
+    program: Program,
+    batch: Batch,
+    span: tuple[int, int],
+    given: GivenPart,
+    stored: Array,
+    offset: int,
+    n_threads: int,
+) -> Totals:
+    """Run a program for the users first..last-1 of a batch; raise KernelError for the first one with a failure."""
+    first, last = span
+    source = batch.source.part(first, last)
+    costs = source.costs()
+    edges = edges_of_blocks(costs, n_threads)
+    own = source.rows(program, given, len(edges) - 1)
+    groups = np.ascontiguousarray(batch.groups[:, first:last])
+    numbers = UserNumbers(groups, own.given, given.events, given.last)
+    n_users, n_blocks = len(costs) - 1, int(edges[-1])
+    steps = own.steps + n_users * (1 + len(program.ops)) + n_blocks * len(program.ops) * STEPS_PER_OPERATION
+    steps += steps_of_ties(program, source)
+    totals = launch_program(own, numbers, edges, stored, batch.n_groups, steps, n_threads, offset)
+    fault = first_fault(totals.errors)
+    if fault is not None:
+        failure = Failure(fault.code, fault.user + first, fault.detail)
+        raise KernelError(failure, *(sums.rejected(failure) if fault.code in REFUSED_VALUES else ()))
+    return totals
+
+
+def _ranges_of_steps(source: Source, steps_of_user: int, n_threads: int) -> Iterator[tuple[int, int]]:
+    """Yield ranges of users, with as much work as one launch should take."""
+    first = np.arange(-(-source.n_users // op.BLOCK)) * op.BLOCK
+    launches = (source.costs()[first] + first * steps_of_user) // (n_threads * STEPS_PER_PART)
+    starts = [0, *(first[1:][np.diff(launches) > 0]).tolist(), source.n_users]
+    yield from itertools.pairwise(starts) if len(first) else ()
+
+
+def _users_per_part(source: Source, n_threads: int) -> int:
     """Return the users of each part: fewer where users have many rows, so that no thread waits for one part."""
-    n_rows = int(source.rows_before(np.array([source.n_users]))[0])
+    n_rows = int(source.costs()[-1])
     n_parts = max(-(-source.n_users // USERS_PER_PART), -(-n_rows // ROWS_PER_PART), 1)
-    n_parts = max(n_parts, min(4 * n_threads, n_rows // SMALL_ROWS))
+    n_parts = max(n_parts, min(4 * n_threads, n_rows // SMALL_WORK))
     return max(-(-source.n_users // (n_parts * op.BLOCK)), 1) * op.BLOCK
 
 
@@ -241,47 +262,19 @@ def sum_exactly(values: Array, groups: Array | None, n_threads: int) -> Array:
     """
     n_rows, n_users = values.shape
     n_groups = 0 if groups is None else int(groups.max(initial=0))
-    n_parts, n_blocks = n_threads if values.size >= SMALL_ROWS else 1, -(-n_users // op.BLOCK)
     # of whole blocks, so that the user who is named for an error is the same for any number of threads
-    edges = [min(n_blocks * at // n_parts * op.BLOCK, n_users) for at in range(n_parts + 1)]
+    edges = np.minimum(edges_of_blocks(np.arange(n_users + 1) * n_rows, n_threads) * op.BLOCK, n_users)
     general = np.zeros((len(edges) - 1, n_groups + 1, n_rows, 2, op.DIGITS), np.int64)
-    add = _adder().suited_to(STEPS_PER_VALUE * values.size)
-
-    def add_part(at: int) -> int:
-        own = slice(edges[at], edges[at + 1])
-        part = read_only(values[:, own])
-        codes = None if groups is None else read_only(groups[own])
-        found = int(add(part, codes, general[at], np.empty(6, np.int64)))
-        return -1 if found < 0 else own.start + found
-
-    failed = [user for user in run_in_threads(add_part, range(len(general)), n_threads) if user >= 0]
-    if failed:
-        raise KernelError(Failure(op.OVERFLOW, min(failed), 0))
+    failed = np.full(len(general), -1)
+    codes = np.zeros(0, np.int32) if groups is None else groups
+    own = map(read_only, (edges, values, codes))
+    launch(add_values, len(general), *own, general, failed, work=32 * values.size, n_threads=n_threads)
+    if (failed >= 0).any():
+        raise KernelError(Failure(op.OVERFLOW, int(failed[failed >= 0].min()), 0))
     return sum_digits(np.zeros((n_groups + 1, 0, 6), np.int64), general.sum(axis=0))
-
-
-@functools.cache
-def _adder() -> Entry:
-    return Entry(add_values, "add_values")
 
 
 def _nothing(n_users: int) -> ListSource:
     """Return users without rows, for programs that only read given numbers."""
     none = np.zeros(n_users + 1, np.int64)
     return ListSource(np.zeros(0, np.int32), none, np.zeros(0, np.int32), none, None)
-
-
-def _launches(source: KernelInput, steps_of_user: int, n_threads: int) -> Iterator[Array]:
-    """Yield blocks of users, as many as one launch should take."""
-    first = np.arange(-(-source.n_users // op.BLOCK)) * op.BLOCK
-    launches = (source.rows_before(first) + first * steps_of_user) // (n_threads * STEPS_PER_LAUNCH)
-    yield from np.split(first // op.BLOCK, np.flatnonzero(np.diff(launches)) + 1) if len(first) else ()
-
-
-def _raise_failure(totals: Totals, sums: SumList, first: int) -> None:
-    """Raise KernelError for the first user with a failure, whatever the number of threads."""
-    failed = totals.errors[totals.errors[:, 0] != op.FINE]
-    if len(failed):
-        code, user, detail = failed[failed[:, 1].argmin()].tolist()
-        failure = Failure(code, user + first, detail)
-        raise KernelError(failure, *(sums.rejected(failure) if code in REFUSED_VALUES else ()))

@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrec.exceptions import MetricError
+from fastrec.inputs.hits import Hits
 from fastrec.inputs.lists import Names
 from fastrec.inputs.parts import take_neighbours
 from fastrec.inputs.slots import BatchSides
-from fastrec.kernels.listed import Listed
 from fastrec.metrics.plan import Plan
 from fastrec.metrics.providers import SIDES_OF_PARTS, Provider, find_provider, load_registered
 
-__all__ = ["NO_EVENTS", "GivenRows"]
+__all__ = ["NO_EVENTS", "GivenPart", "GivenRows"]
 
 Array = np.ndarray[Any, Any]
 ProviderRows = tuple[Provider, list[tuple[Any, ...]], slice]  # the keys of a provider, and where their rows go
@@ -24,12 +24,12 @@ NO_EVENTS = np.zeros((0, 0)), np.zeros((0, 0), np.int32)
 
 
 class GivenPart(NamedTuple):
-    """The given numbers of some users, as in `fastrec.kernels.lists.UserArrays`, and their hits."""
+    """The given numbers of some users, as in `fastrec.kernels.users.evaluate_users`, and their hits."""
 
     rows: Array  # float64 (n_rows, n_users)
     events: Array  # float64 (n_rows_of_events, n_events)
     last: Array  # int32 or int64 (n_cutoffs + 1, n_users)
-    listed: Listed | None  # None if no provider asks for hits, or if the rows of a user are at fault
+    hits: Hits | None  # None if no provider asks for hits
 
 
 class GivenRows:
@@ -70,9 +70,9 @@ class GivenRows:
             for own, keys, at in self._by_event:
                 self._fill(own, keys, sides, events[at], first)
             last_events = sides["last events"](places.cutoffs)
-        listed: Listed | None = sides.get("listed rows")
+        hits: Hits | None = sides.get("hits")
         sides.clear()  # what it made refers to it, and would wait for the collector of garbage
-        return GivenPart(rows, events, last_events, None if listed is None or listed.at_fault[0] else listed)
+        return GivenPart(rows, events, last_events, hits)
 
     def _fill_whole(self, weights: Array | None, n_users: int) -> Array:
         """Return the weights and the statistics that take all users at once, and note where they and the others go."""

@@ -1,129 +1,81 @@
-"""Kernel runs over blocks of users, balanced between threads."""
+"""Runs of row programs over blocks of users, on one thread or several."""
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.kernels.codes import BLOCK, CASCADE, DIGITS, N_DATA_COUNTS, SERIES
-from fastrec.kernels.lists import Task, UserArrays
-from fastrec.kernels.program import Program, deepest_read
-from fastrec.kernels.sums import Totals
-from fastrec.runtime.launch import SMALL_ROWS, Kernel, run_bins
+from fastrec.evaluation.sources import Source, SourceRows
+from fastrec.inputs.ragged import read_only
+from fastrec.kernels.codes import BLOCK, CASCADE, SERIES
+from fastrec.kernels.program import Program, deepest_read, pack
+from fastrec.kernels.row_programs import Sizes, memory_of, run_block
+from fastrec.kernels.sums import Totals, size_of_totals, totals_of
+from fastrec.kernels.users import evaluate_users
+from fastrec.runtime.launcher import launch
 
-__all__ = ["KernelInput", "launch"]
-
+__all__ = ["UserNumbers", "launch_program", "steps_of_ties"]
 
 Array = np.ndarray[Any, Any]
-HEAVY_ROWS = 1 << 17  # from here on, the table of a block outgrows the second cache and a row costs more
-HEAVY_FACTOR = 6
 
 
-class KernelInput(Protocol):
-    """Users and their rows, in the form that a kernel takes."""
+class UserNumbers(NamedTuple):
+    """Numbers of users and events that a program reads; see `fastrec.kernels.users.evaluate_users`."""
 
-    @property
-    def n_users(self) -> int:
-        """The number of users."""
-
-    def rows_before(self, users: Array) -> Array:
-        """Return the number of rows of all users before each given user."""
-
-    def tied_steps(self, k: int) -> int:
-        """Return the most steps of a sum over the ranks within k that each tied row may take."""
-
-    def part(self, first: int, last: int) -> KernelInput:
-        """Return the users first..last-1."""
-
-    def kernel(self) -> Kernel:
-        """Return the kernel for this form and its dtypes."""
-
-    def arguments(self) -> tuple[Any, ...]:
-        """Return the leading arguments of the kernel."""
-
-    def scratch(self, program: Program, n_groupings: int, blocks: Array, n_bins: int) -> tuple[Any, Any]:
-        """Return working memory for the largest block. Pages that no block touches take no memory."""
+    groups: Array  # int32 (n_groupings, n_users)
+    given: Array  # float64 (n_given, n_users)
+    of_events: Array  # float64 (n_given_of_events, n_events)
+    last_events: Array  # int32 or int64 (n_given_cutoffs + 1, n_users)
 
 
-def launch(
-    source: KernelInput,
-    program: Program,
-    users: UserArrays,
+def launch_program(
+    source: SourceRows,
+    numbers: UserNumbers,
+    edges: Array,
     stored: Array,
     n_groups: int,
-    blocks: Array,
+    work: int,
     n_threads: int,
+    offset: int,
 ) -> Totals:
-    """Evaluate some blocks of users and return the totals of all bins."""
-    if n_groups == len(users.groups) == 1 and users.groups.min() == 1:  # the sums of this group are those of all users
-        everyone = users._replace(groups=users.groups[:0])
-        return _of_one_group(launch(source, program, everyone, stored, 0, blocks, n_threads))
-    rows = block_rows(source, blocks)
-    n_users = min(len(blocks) * BLOCK, source.n_users)
-    of_ties = _steps_of_ties(source, program)
-    # a sum costs about as much as a row
-    is_small = max(int(rows.sum()), n_users * program.n_general, of_ties) < SMALL_ROWS
-    n_bins = 1 if is_small or len(blocks) < 2 else min(n_threads, len(blocks))
-    totals = new_totals(program, stored, n_groups, n_bins)
-    bins = fill_bins(blocks, rows, n_bins)
-    scratch, tie_scratch = source.scratch(program, len(users.groups), blocks, n_bins)
-    arguments = (*source.arguments(), Task(program, users, totals, scratch, *bins), tie_scratch)
-    run_bins(source.kernel(), arguments, n_bins, int(rows.sum()) + n_users * len(program.ops) + of_ties)
-    return totals
+    """Run a program over users, and return the totals of all tasks, each of its fields with a row per task.
+
+    Task t takes the blocks edges[t]..edges[t + 1]-1. The values of the first user go to column `offset` of `stored`.
+    """
+    groups = numbers.groups
+    if n_groups == len(groups) == 1 and groups.min() == 1:  # the sums of this group are those of all users
+        everyone = numbers._replace(groups=groups[:0])
+        return _of_one_group(launch_program(source, everyone, edges, stored, 0, work, n_threads, offset))
+    program, n_tasks, is_tied = source.program, len(edges) - 1, source.longest > 0
+    sizes = n_groups, program.n_fixed, program.n_general, len(program.min_gains)
+    totals = np.zeros((n_tasks, size_of_totals(*sizes)), np.int64)
+    n_gains, n_tied = (source.n_events if own else 0 for own in (program.graded, is_tied))
+    memory = Sizes(program.n_rows, len(program.cutoffs), len(groups), source.n_events, n_gains, n_tied, source.longest)
+    hits = (
+        np.empty((n_tasks, 4, BLOCK), np.int64),
+        *(np.empty((n_tasks, 2, source.n_events) if own else 0, np.int32) for own in (True, is_tied)),
+    )
+    own = (source.indptr, source.gains, *numbers, *pack(program, n_groups, offset), np.array(memory))
+    kinds = zip(memory_of(memory), (np.int64, np.int32, np.float64), strict=True)
+    scratch = (np.zeros((n_tasks, size), kind) for size, kind in kinds)  # pages that no block touches take none
+    steps = source.find, run_block, read_only(edges), *hits, source.rows
+    launch(
+        evaluate_users, n_tasks, *steps, *map(read_only, own), *scratch, totals, stored, work=work, n_threads=n_threads
+    )
+    found = [totals_of(each, stored, offset, *sizes) for each in totals]
+    errors, data_counts, fixed, general, counts = map(np.stack, list(zip(*found, strict=True))[:5])
+    return Totals(errors, data_counts, fixed, general, counts, stored, offset)
 
 
-def _steps_of_ties(source: KernelInput, program: Program) -> int:
+def steps_of_ties(program: Program, source: Source) -> int:
     """Return the work of means over orders of ties that takes more than a step per row."""
     codes, kinds = program.ops[:, 0], program.ops[:, 2]
     at = np.flatnonzero((codes == SERIES) & (kinds == CASCADE)) if program.expected else ()
-    return sum(source.tied_steps(int(deepest_read(program, int(each)))) for each in at)
+    return sum(int(np.minimum(source.tied(), deepest_read(program, int(each))).sum()) for each in at)
 
 
 def _of_one_group(totals: Totals) -> Totals:
     """Return totals of all users as those of a group, too."""
     fixed, general, counts = (np.repeat(own, 2, axis=1) for own in (totals.fixed, totals.general, totals.counts))
     return totals._replace(fixed=fixed, general=general, counts=counts)
-
-
-def block_rows(source: KernelInput, blocks: Array) -> Array:
-    """Return the number of rows in each block."""
-    first = blocks * BLOCK
-    last = np.minimum(first + BLOCK, source.n_users)
-    rows: Array = source.rows_before(last) - source.rows_before(first)
-    return rows
-
-
-def fill_bins(blocks: Array, rows: Array, n_bins: int) -> tuple[Array, Array]:
-    """Distribute blocks so that bins cost about the same: heavy blocks first, then ranges of neighbours."""
-    if n_bins == 1:
-        return blocks, np.array([0, len(blocks)])
-    # a block with a user that does not fit into the caches costs more per row
-    costs = rows + (HEAVY_FACTOR - 1) * np.maximum(rows - HEAVY_ROWS, 0) + BLOCK
-    target = costs.sum() / n_bins
-    heavy = np.flatnonzero(costs > target / 4)
-    light = np.flatnonzero(costs <= target / 4)
-    members: list[list[Array]] = [[] for _ in range(n_bins)]
-    load = np.zeros(n_bins)
-    for block in heavy[np.argsort(-costs[heavy], kind="stable")]:
-        least = int(load.argmin())
-        members[least].append(blocks[block : block + 1])
-        load[least] += costs[block]
-    room = np.maximum(costs.sum() / n_bins - load, 0)
-    edges = np.cumsum(room) / room.sum() * costs[light].sum() if room.sum() > 0 else np.zeros(n_bins)
-    cuts = np.searchsorted(np.cumsum(costs[light]), edges[:-1])
-    for own, run in zip(members, np.split(blocks[light], cuts), strict=True):
-        own.append(run)
-    runs = [np.sort(np.concatenate(own)) for own in members]
-    return np.concatenate(runs), np.cumsum([0, *map(len, runs)])
-
-
-def new_totals(program: Program, stored: Array, n_groups: int, n_bins: int) -> Totals:
-    return Totals(
-        fixed=np.zeros((n_bins, n_groups + 1, program.n_fixed, 6), np.int64),
-        general=np.zeros((n_bins, n_groups + 1, program.n_general, 2, DIGITS), np.int64),
-        counts=np.zeros((n_bins, n_groups + 1, len(program.min_gains), 4), np.int64),
-        data_counts=np.zeros((n_bins, N_DATA_COUNTS), np.int64),
-        errors=np.zeros((n_bins, 3), np.int64),
-        stored=stored,
-    )

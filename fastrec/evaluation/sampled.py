@@ -25,7 +25,7 @@ from fastrec.metrics.rank_weights import is_continuous, rank_weights, weight_bet
 from fastrec.metrics.sampled import OF_ALL_HITS, OF_ONE_HIT, SAMPLED
 from fastrec.metrics.statistics import ListStatistics
 from fastrec.policies import CORRECT, SAMPLE, SAMPLING
-from fastrec.runtime.compiler import Entry
+from fastrec.runtime import launcher
 from fastrec.runtime.threads import run_in_threads
 
 __all__ = [
@@ -342,15 +342,12 @@ class SampledRanks:
                 np.array([deepest if cutoff is None else cutoff for cutoff, *_ in asked], np.int64),
             )
             out = np.empty((len(asked), drawn + 1))
-            call = others, drawn, self._side.settings["gamma"], rows, out
-            _entry.suited_to(others * (drawn + 1) * 8, *call)(*call)
+            given = others, drawn, self._side.settings["gamma"], rows, out
+            launcher.call(estimate_functions, *given, work=8 * others * (drawn + 1))
             found[kinds[at]] = dict(zip(asked, out, strict=True))
 
         run_in_threads(fill, range(len(kinds)), self.n_threads)
         return found
-
-
-_entry = Entry(estimate_functions, "estimate_functions", allocates=True)
 
 
 def _mean(rank: Rank, value: Any) -> float:

@@ -2,37 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from fastrec.evaluation.given import GivenPart
+from fastrec.inputs.hits import STEPS_PER_ROW
 from fastrec.inputs.lists import Lists
 from fastrec.inputs.ragged import longest_row, read_only
 from fastrec.kernels import codes as op
-from fastrec.kernels import hits
-from fastrec.kernels.hits import Scratch, TieScratch
-from fastrec.kernels.listed import Listed
+from fastrec.kernels.hits import KnownRows, ListRows, copy_block_hits, find_block_hits, size_of_scratch
+from fastrec.kernels.positives import LANES, MAX_COUNTED
 from fastrec.kernels.program import Program
-from fastrec.runtime.launch import Kernel
-from fastrec.runtime.threads import import_late
+from fastrec.kernels.rows import ScoreRows, memory_of_rows, score_block
 
-__all__ = ["ListSource", "Scores"]
+__all__ = ["ListSource", "Scores", "Source"]
 
 Array = np.ndarray[Any, Any]
 
-POSITIVES = "fastrec.kernels.positives"  # only scored rows need it
 CACHE_LINE = 64  # values that fill at least one cache line, whatever their size
-PADDING = 8  # values between rows: loads wait for stores to addresses that differ by a multiple of 4096 bytes
-NO_HITS = Listed(
-    starts=np.zeros(0, np.int64),
-    counts=np.zeros(0, np.int64),
-    ranks=np.zeros(0, np.int32),
-    sources=np.zeros(0, np.int32),
-    places=np.zeros(0, np.int64),
-    n_rec=np.zeros(0, np.int64),
-    at_fault=np.zeros(1, bool),
-)
-"""Stands for hits that are not known."""
+
+
+class SourceRows(NamedTuple):
+    """What the rows of some users are to a program; see `fastrec.kernels.users.evaluate_users`."""
+
+    program: Program  # to run
+    find: Callable[..., None]
+    rows: NamedTuple
+    n_events: int  # the most of a block of users
+    longest: int  # the longest list with tied scores, or 0
+    indptr: Array  # int64 (n_users + 1,): of the rows of the truth
+    gains: Array  # float64 (1, n_truth_rows), or (0,)
+    given: Array  # float64 (n_given, n_users)
+    steps: int  # to find the hits
 
 
 class ListSource(Lists):
@@ -40,84 +43,62 @@ class ListSource(Lists):
 
     __slots__ = ()
 
-    def rows_before(self, users: Array) -> Array:
-        """Return the number of rows of all users before each given user."""
-        rows: Array = self.rec_indptr[users] + self.truth_indptr[users]
-        return rows
-
-    def tied_steps(self, k: int) -> int:
-        """Return the steps of a sum over the ranks within k that each tied row may take."""
-        if self.blocks is None:
-            return 0
-        tied = self.blocks[1, self.rec_indptr[0] : self.rec_indptr[-1]]
-        return int(np.minimum(tied[tied > 1].astype(np.int64), k).sum())
-
     def part(self, first: int, last: int) -> ListSource:
         """Return the users first..last-1."""
         users = slice(first, last + 1)
         lengths = None if self.lengths is None else self.lengths[first:last]
         return self._replace(rec_indptr=self.rec_indptr[users], truth_indptr=self.truth_indptr[users], lengths=lengths)
 
-    def with_hits(self, listed: Listed | None) -> ListSource:
-        """Return these users with the hits of their whole lists. Lists of a model keep other rows, so ranks differ."""
-        return self if self.lengths is not None else self._replace(listed=listed)
+    def costs(self) -> Array:
+        """Return the number of rows of all users before each, int64 (n_users + 1,)."""
+        rows: Array = (self.rec_indptr - self.rec_indptr[0]) + (self.truth_indptr - self.truth_indptr[0])
+        return rows
 
-    def kernel(self) -> Kernel:
-        """Return the kernel for lists with or without gains and ties. It takes ids of either width."""
-        truth = "plain" if self.gains is None else "graded"
-        tied = "" if self.blocks is None else "-tied"
-        return Kernel("fastrec.kernels.lists", "evaluate_bin", f"{truth}{tied}")
+    def tied(self) -> Array:
+        """Return the number of rows in the tie block of each row that is in one with others."""
+        if self.blocks is None:
+            return np.zeros(0, np.int64)
+        tied = self.blocks[1, self.rec_indptr[0] : self.rec_indptr[-1]]
+        return tied[tied > 1].astype(np.int64)
 
-    def arguments(self) -> tuple[Any, ...]:
-        """Return the leading arguments of the kernel."""
-        known = NO_HITS if self.listed is None else self.listed
-        lists = hits.ListArrays(
-            rec_items=read_only(self.rec_items.view(np.int32)),
-            rec_indptr=read_only(self.rec_indptr),
-            truth_items=read_only(self.truth_items.view(np.int32)),
-            truth_indptr=read_only(self.truth_indptr),
-            wide=self.rec_items.dtype == np.int64,
-            lengths=read_only(np.zeros(0, np.int64) if self.lengths is None else self.lengths),
-            hit_starts=read_only(known.starts),
-            hit_counts=read_only(known.counts),
-            hit_ranks=read_only(known.ranks),
-            hit_sources=read_only(known.sources),
-        )
-        return lists, _maybe(self.blocks), _maybe(self.gains)
+    @property
+    def is_graded(self) -> bool:
+        """Whether gains differ."""
+        return self.gains is not None
 
-    def scratch(
-        self, program: Program, n_groupings: int, blocks: Array, n_bins: int
-    ) -> tuple[Scratch, TieScratch | None]:
-        """Return working memory for the largest block. Pages that no block touches take no memory."""
-        first, last = _edges(blocks, self.n_users)
-        n_truth = int((self.truth_indptr[last] - self.truth_indptr[first]).max()) if program.find else 0
-        n_list, n_relevant = self.longest if program.find else (0, 0)
-        n_rows = n_list if self.lengths is None else longest_row(self.rec_indptr)
-        n_ids = n_rows + n_relevant
-        large = (hits.SLOTS_PER_ID * n_ids - 1).bit_length() if n_ids > hits.SMALL_ROWS else 0
-        n_events = n_truth + op.BLOCK
-        rows = _rows(program, n_bins)
-        return Scratch(
-            table=np.zeros((n_bins, 1 << max(hits.SMALL_TABLE, large)), np.int32),
-            base=np.ones(n_bins, np.int64),
-            positions=np.empty((n_bins, n_events), np.int32),
-            sources=np.empty((n_bins, n_events), np.int32),
-            marks=np.empty((n_bins, n_rows + 1), np.int32),
-            status=np.zeros((n_bins, op.BLOCK), np.int64),
-            rows=rows,
-            ranks=np.empty((n_bins, 2, n_events), np.int32),
-            gains=np.empty((n_bins, 2, 0 if self.gains is None else n_events)),
-            bounds=np.zeros((n_bins, 2, 4, op.BLOCK + 1), np.int64),
-            counts=np.empty((n_bins, len(program.cutoffs) + 1, op.BLOCK), np.int64),
-            sums=np.zeros((n_bins, 3, n_events)),
-            masked=np.empty((n_bins, op.BLOCK)),
-            run_ends=np.empty((n_bins, n_groupings, op.BLOCK), np.int64),
-            digits=np.empty((n_bins, 6), np.int64),
-        ), None if self.blocks is None else _tie_scratch(program, n_bins, n_events, n_list)
+    def rows(self, program: Program, given: GivenPart, n_tasks: int) -> SourceRows:
+        """Return the rows, and the kernel that finds their hits or copies known ones.
+
+        Known hits are not those of the lists of a model, and have none of users at fault.
+        """
+        first, last, longest = self.truth_indptr[0], self.truth_indptr[-1], 0
+        indptr = self.truth_indptr - first
+        hits = given.hits if self.lengths is None and self.blocks is None else None
+        if hits is not None and hits.fault is None:
+            find, steps = copy_block_hits, int(indptr[-1])
+            rows: NamedTuple = KnownRows(read_only(hits.spans), read_only(hits.events))
+        else:
+            n_rec, n_rel = longest_row(self.rec_indptr), longest_row(self.truth_indptr)
+            find, steps = find_block_hits, STEPS_PER_ROW * int(self.costs()[-1])
+            rows = ListRows(
+                read_only(self.rec_items),
+                read_only(self.rec_indptr),
+                read_only(self.truth_items),
+                read_only(self.truth_indptr),
+                read_only(np.zeros((2, 0), np.int32) if self.blocks is None else self.blocks),
+                read_only(np.zeros(0, np.int64) if self.lengths is None else np.ascontiguousarray(self.lengths)),
+                self.lowest,
+                n_rec,
+                n_rel,
+                np.zeros((n_tasks, size_of_scratch(n_rec, n_rel)), np.int32),
+            )
+            longest = 0 if self.blocks is None else self.longest[0] + 1
+        gains = np.zeros(0) if self.gains is None else self.gains[None, first:last]
+        return SourceRows(program, find, rows, _most_events(indptr), longest, indptr, gains, given.rows, steps)
 
 
 class Scores(NamedTuple):
-    """Scored, labelled rows of users; see `fastrec.kernels.rows`."""
+    """Scored, labelled rows of users; see `fastrec.kernels.rows.ScoreRows`."""
 
     labels: Array  # int8 or float64 (n_rows,)
     scores: Array  # float32 or float64 (n_rows,)
@@ -144,45 +125,59 @@ class Scores(NamedTuple):
         rows = longest_row(self.indptr)
         return rows, rows
 
-    def rows_before(self, users: Array) -> Array:
-        """Return the number of rows of all users before each given user."""
-        rows: Array = self.indptr[users]
-        return rows
-
-    def tied_steps(self, k: int) -> int:
-        """Return the most steps of a sum over the ranks within k that each tied row may take."""
-        rows = np.diff(self.indptr)
-        return int((rows * np.minimum(rows, k)).sum()) if self.rank else 0
+    @property
+    def is_graded(self) -> bool:
+        """Whether gains differ."""
+        return self.graded
 
     def part(self, first: int, last: int) -> Scores:
         """Return the users first..last-1."""
         return self._replace(indptr=self.indptr[first : last + 1])
 
-    def kernel(self) -> Kernel:
-        """Return the kernel for these dtypes."""
-        needs = "graded" if self.graded else "ranks" if self.rank else "statistics"
-        parts = [str(self.labels.dtype), str(self.scores.dtype), needs]
-        return Kernel(
-            "fastrec.kernels.rows", "evaluate_score_bin", "-".join(parts + ["weighted"] * (self.weights is not None))
-        )
+    def costs(self) -> Array:
+        """Return the number of rows of all users before each, int64 (n_users + 1,)."""
+        rows: Array = self.indptr - self.indptr[0]
+        return rows
 
-    def arguments(self) -> tuple[Any, ...]:
-        """Return the leading arguments of the kernel."""
-        scores = read_only(self.scores)
-        bits = scores.view(np.uint32 if scores.dtype == np.float32 else np.uint64)
-        extra = import_late("fastrec.kernels.row_statistics").Extra(
-            ids=read_only(self.ids),
-            label_limits=read_only(self.label_limits),
-            score_limits=read_only(self.score_limits),
-            bars=read_only(self.bars),
-            statistics=read_only(self.statistics),
-            parameters=read_only(self.parameters),
-            ties=self.ties,
-            walk=self._walk,
+    def tied(self) -> Array:
+        """Return the most rows in the tie block of each row."""
+        rows = np.diff(self.indptr)
+        return np.repeat(rows, rows) if self.rank else np.zeros(0, np.int64)
+
+    def rows(self, program: Program, given: GivenPart, n_tasks: int) -> SourceRows:
+        """Return what computes the statistics of users, and ranks their positives."""
+        costs, longest, n_given = self.costs(), longest_row(self.indptr), len(given.rows)
+        numbers = np.empty((n_given + len(self.statistics), self.n_users))
+        if given.rows.shape[1]:
+            numbers[:n_given] = given.rows
+        n_packed = longest if longest > 2 * MAX_COUNTED else 0
+        n_sorted = longest if self._walk or (self.rank and self.ties != op.EXPECTED) or longest > MAX_COUNTED else 0
+        settings = np.array([self.ties, self._walk, program.n_items, longest, n_packed, n_sorted])
+        narrow, terms = memory_of_rows(longest, n_sorted)
+        rows = ScoreRows(
+            read_only(self.labels),
+            read_only(self.scores),
+            read_only(self.indptr),
+            read_only(np.zeros(0) if self.weights is None else self.weights[None]),
+            read_only(self.ids),
+            read_only(np.concatenate([self.bars, self.label_limits])),
+            read_only(self.score_limits),
+            read_only(self.statistics),
+            read_only(self.parameters),
+            read_only(settings),
+            facts=numbers[n_given:],
+            lanes=_aligned(2 * n_tasks, longest + LANES, self.scores.dtype).reshape(n_tasks, 2, -1),
+            narrow=np.empty((n_tasks, narrow), np.int32),
+            terms=np.empty((n_tasks, terms)),
+            packed=np.empty((n_tasks, 2 * n_packed), np.uint64),
+            keys=np.empty((n_tasks, 2 * n_sorted), np.uint32 if self.scores.dtype == np.float32 else np.uint64),
         )
-        labels = read_only(self.labels)
-        log = import_late(POSITIVES).ScoreLog(labels, scores, bits, read_only(self.indptr))
-        return log, _maybe(self.weights), extra, labels if self.graded else None
+        own = slice(self.indptr[0], self.indptr[-1])
+        gains = self.labels[own].astype(float)[None] if self.graded else np.zeros(0)
+        program = program._replace(n_items=op.UNCUT)  # checked here
+        steps = int(costs[-1]) * (1 + len(self.statistics))
+        n_events, longest = (_most_events(costs), longest + 1) if self.rank else (op.BLOCK, 0)
+        return SourceRows(program, score_block, rows, n_events, longest, costs, gains, numbers, steps)
 
     @property
     def _walk(self) -> bool:
@@ -191,64 +186,11 @@ class Scores(NamedTuple):
         ordered = bool(((kinds >= op.FIRST_ORDER_STATISTIC) & (kinds <= op.LAST_ORDER_STATISTIC)).any())
         return bool((kinds == op.QUANTILE_GAPS).any()) or (ordered and self.weights is not None)
 
-    def scratch(self, program: Program, n_groupings: int, blocks: Array, n_bins: int) -> tuple[Any, TieScratch | None]:
-        """Return working memory for the largest block."""
-        kernels = import_late(POSITIVES)
-        lanes, radix, most_counted = kernels.LANES, kernels.DIGITS_OF_RADIX, kernels.MAX_COUNTED
-        first, last = _edges(blocks, self.n_users)
-        n_rows = int((self.indptr[last] - self.indptr[first]).max(initial=0))
-        longest = longest_row(self.indptr)
-        decided = self.rank and self.ties != op.EXPECTED
-        sorts = self._walk or decided or longest > most_counted
-        n_events = (n_rows if self.rank else 0) + op.BLOCK
-        rows = _rows(program, n_bins)
-        key = np.uint32 if self.scores.dtype == np.float32 else np.uint64
-        return kernels.ScoreScratch(
-            status=np.zeros((n_bins, op.BLOCK), np.int64),
-            rows=rows,
-            ranks=np.empty((n_bins, 2, n_events), np.int32),
-            gains=np.empty((n_bins, 2, n_events if self.graded else 0)),
-            bounds=np.zeros((n_bins, 2, 4, op.BLOCK + 1), np.int64),
-            counts=np.empty((n_bins, len(program.cutoffs) + 1, op.BLOCK), np.int64),
-            sums=np.zeros((n_bins, 3, max(n_events, n_rows if self.graded else 0))),
-            padded=_aligned(n_bins, longest + lanes, self.scores.dtype),
-            chosen=_aligned(n_bins, longest + lanes, self.scores.dtype),
-            masked=np.empty((n_bins, op.BLOCK)),
-            run_ends=np.empty((n_bins, n_groupings, op.BLOCK), np.int64),
-            digits=np.empty((n_bins, 6), np.int64),
-            terms=np.empty((n_bins, 2, (longest + 1) // 2 + 8)),
-            places=np.empty((n_bins, 3, longest + 1), np.int32),
-            marks=np.empty((n_bins, max(longest + 2, radix)), np.int32),
-            packed=np.empty((n_bins, 2, longest if longest > 2 * most_counted else 0), np.uint64),
-            keys=np.empty((n_bins, 2, longest if sorts else 0), key),
-            order=np.empty((n_bins, 2, longest if sorts else 0), np.int32),
-        ), _tie_scratch(program, n_bins, n_events, longest) if self.rank else None
 
-
-def _maybe(array: Array | None) -> Array | None:
-    return None if array is None else read_only(array)
-
-
-def _edges(blocks: Array, n_users: int) -> tuple[Array, Array]:
-    first = blocks * op.BLOCK
-    return first, np.minimum(first + op.BLOCK, n_users)
-
-
-def _rows(program: Program, n_bins: int) -> Array:
-    rows = np.empty((n_bins, program.n_rows, op.BLOCK + PADDING))
-    rows[:, : len(program.constants)] = program.constants[:, None]
-    return rows
-
-
-def _tie_scratch(program: Program, n_bins: int, n_events: int, longest: int) -> TieScratch:
-    return TieScratch(
-        above=np.empty((n_bins, 2, n_events), np.int32),
-        tied=np.empty((n_bins, 2, n_events), np.int32),
-        users=np.empty((n_bins, op.BLOCK), np.int32),
-        cuts=np.empty((n_bins, len(program.cutoffs), 3, op.BLOCK), np.int32),
-        n_cuts=np.zeros((n_bins, len(program.cutoffs)), np.int64),
-        products=np.empty((n_bins, 2, longest + 1)),
-    )
+def _most_events(indptr: Array) -> int:
+    """Return the most events of a block of users: one of each user, and one of each row."""
+    starts = np.append(indptr[: -1 : op.BLOCK], indptr[-1])
+    return int(np.diff(starts).max(initial=0)) + op.BLOCK
 
 
 def _aligned(n_bins: int, n: int, dtype: np.dtype[Any]) -> Array:
@@ -257,3 +199,6 @@ def _aligned(n_bins: int, n: int, dtype: np.dtype[Any]) -> Array:
     memory = np.empty(n_bins * width + CACHE_LINE, dtype)
     first = -(memory.ctypes.data // memory.itemsize) % CACHE_LINE
     return memory[first : first + n_bins * width].reshape(n_bins, width)
+
+
+Source = ListSource | Scores

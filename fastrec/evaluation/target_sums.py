@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
@@ -15,18 +14,16 @@ from fastrec.evaluation.row_rules import weights_of
 from fastrec.exceptions import InputError
 from fastrec.inputs.ragged import read_only
 from fastrec.inputs.rows import Rows
-from fastrec.kernels import targets as kernels
 from fastrec.kernels.codes import N_TARGET_DIGITS
+from fastrec.kernels.targets import add_targets
 from fastrec.metrics.row_statistics import TARGET_SUMS
 from fastrec.report.archive import pack_integers, unpack_integers
-from fastrec.runtime.compiler import Entry
-from fastrec.runtime.threads import run_in_threads
+from fastrec.runtime.launcher import launch
 
 __all__ = ["TargetSums"]
 
 Array = np.ndarray[Any, Any]
 SHAPE = (4,)  # sums of w, w y, w y^2 and w (s - y)^2
-STEPS_PER_ROW = 600
 ROWS_AT_ONCE = 1 << 26  # each adds less than 2^36 to a digit
 MIN_ROWS = 1 << 14  # fewer are not divided among threads
 FAR = 1 << 20  # mean square of targets over their variance
@@ -82,28 +79,17 @@ class TargetSums:
         return bool(rows * squares > FAR * self._spread)
 
 
-@functools.cache
-def _entry(variant: str) -> Entry:
-    return Entry(kernels.add_targets, f"add_targets-{variant}")
-
-
 def _sums_of_targets(
     labels: Array, scores: Array, weights: Array | None, codes: Array | None, n_codes: int, n_threads: int
 ) -> list[TargetSums]:
     """Return the sums of the rows of each code."""
-    rows = read_only(labels), read_only(scores), None if weights is None else read_only(weights)
-    given = None if codes is None else read_only(codes)
-    kinds = (labels.dtype, scores.dtype, *(own.dtype for own in (weights, codes) if own is not None))
-    add = _entry("-".join(map(str, kinds))).suited_to(STEPS_PER_ROW * len(labels))
+    own, of_rows = np.empty(0) if weights is None else weights, np.empty(0, np.int32) if codes is None else codes
     width = min(ROWS_AT_ONCE, max(MIN_ROWS, -(-len(labels) // n_threads)))
-
-    def add_part(nth: int) -> Array:
-        digits = np.zeros((n_codes, *SHAPE, N_TARGET_DIGITS), np.int64)
-        add(rows, given, nth * width, min((nth + 1) * width, len(labels)), digits)
-        return _joined(digits)
-
-    found = run_in_threads(add_part, range(-(-len(labels) // width)), n_threads)
-    sums = sum(found, np.zeros((n_codes, *SHAPE), object))
+    edges = np.append(np.arange(0, len(labels), width), len(labels))
+    digits = np.zeros((len(edges) - 1, n_codes, *SHAPE, N_TARGET_DIGITS), np.int64)
+    given = (*map(read_only, (labels, scores, own, of_rows, edges)), digits)
+    launch(add_targets, len(digits), *given, work=600 * len(labels), n_threads=n_threads)
+    sums = sum(map(_joined, digits), np.zeros((n_codes, *SHAPE), object))
     return [TargetSums(own, weighted=weights is not None) for own in sums]
 
 

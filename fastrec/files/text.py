@@ -26,8 +26,8 @@ from fastrec.inputs.grouping import loading_kernels
 from fastrec.inputs.lines import count_lines, is_doubtful
 from fastrec.inputs.strings import MANY_STRINGS, MAX_ROWS, CollisionError, Numbering, ascending_numbers
 from fastrec.inputs.values import arrow_of, values_of
-from fastrec.runtime.compiler import may_compile
 from fastrec.runtime.extras import require
+from fastrec.runtime.limits import may_compile
 from fastrec.runtime.threads import run_in_threads
 
 __all__ = ["MIN_BYTES", "TextRows", "find_text", "read_text"]

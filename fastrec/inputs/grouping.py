@@ -6,7 +6,6 @@ import contextlib
 import functools
 import threading
 from collections.abc import Callable, Iterator
-from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -14,8 +13,8 @@ import numpy as np
 from fastrec.exceptions import InputError, RowNumber
 from fastrec.inputs.ragged import read_only
 from fastrec.kernels import grouping
-from fastrec.runtime.compiler import Entry
-from fastrec.runtime.threads import once, run_in_threads, start_thread
+from fastrec.runtime.launcher import call, launch
+from fastrec.runtime.threads import once, start_thread
 
 __all__ = [
     "ROWS_TO_COUNT",
@@ -46,7 +45,6 @@ LONG_RUN = 8  # mean length of runs of one key from which runs move instead of r
 CELL_BITS = 11  # cells of ranges of keys: the table fits the L1 cache
 MULTIPLIER = 0x9E3779B97F4A7C15  # 2^64 / golden ratio: odd, with bits as good as random
 TASKS_PER_THREAD = 4  # buckets differ in size
-STEPS_PER_ROW = 8
 WIDEST_CODE = 1 << 32
 
 
@@ -140,35 +138,32 @@ def group_rows(keys: Array, n_threads: int) -> Grouping:
     changes, falls, lowest, highest = _scan(keys, ranges, n_threads)
     n_runs = int(changes.sum()) + 1
     if falls and n_runs * LONG_RUN > n:
-        return _group_shuffled(keys, int(lowest), int(highest), n_threads)
+        return _group_shuffled(keys, lowest, highest, n_threads)
     starts = _find_runs(keys, changes, ranges, n_threads)
     return _group_runs(keys[starts[:-1]], starts, n_threads, ascending=not falls)
 
 
 def first_of_users(codes: Array, indptr: Array, n_codes: int, n_threads: int) -> Array:
     """Return which rows are the first of their user with their code, int8 (n_rows,); codes are int32, from -1 on."""
-    codes, indptr, found = read_only(codes), read_only(indptr), np.empty(len(codes), np.int8)
-    mark = _kernel("mark_first_rows", codes)
-
-    def mark_range(first: int, last: int) -> None:
-        rows = slice(int(indptr[first]), int(indptr[last]))
-        mark(codes[rows], indptr[first : last + 1], np.full(n_codes + 1, -1, np.int64), found[rows])
-
-    _over(mark_range, _cut(indptr, n_threads), n_threads)
+    found = np.empty(len(codes), np.int8)
+    given = read_only(codes), read_only(indptr), n_codes, found
+    _launch(grouping.mark_first_rows, len(codes), *given, _cut(indptr, n_threads), n_threads=n_threads)
     return found
 
 
 def places_of(chosen: Array) -> Array:
     """Return the positions of chosen rows, given as int8, followed by the number of rows: int64 (n_chosen + 1,)."""
     places = np.empty(int(np.count_nonzero(chosen)) + 1, np.int64)
-    _kernel("write_places", chosen)(read_only(chosen), places)
+    call(grouping.write_places, read_only(chosen), places, work=8 * len(chosen))
     return places
 
 
 @contextlib.contextmanager
 def loading_kernels(n_rows: int) -> Iterator[None]:
     """Load Numba and a first kernel while the `with` block runs, if there are enough rows to need them."""
-    thread = threading.Thread(target=group_rows, args=(np.arange(SMALL_ROWS) // 2, 1))
+    none = read_only(np.zeros(0, np.int64)), np.empty((0, 4), np.int64), _ranges(0, 1)
+    scan = functools.partial(launch, grouping.scan_keys, 0, *none, work=8 * n_rows, n_threads=1)
+    thread = threading.Thread(target=scan)
     if n_rows >= SMALL_ROWS:
         start_thread(thread)
     try:
@@ -178,26 +173,25 @@ def loading_kernels(n_rows: int) -> Iterator[None]:
             thread.join()
 
 
-def _scan(keys: Array, ranges: list[tuple[int, int]], n_threads: int) -> tuple[Array, bool, Any, Any]:
+def _scan(keys: Array, ranges: Array, n_threads: int) -> tuple[Array, bool, int, int]:
     """Return the changes of key per range, whether a key falls, and the lowest and the highest key."""
     if len(keys) < SMALL_ROWS:
-        return np.array([(keys[1:] != keys[:-1]).sum()]), bool((keys[1:] < keys[:-1]).any()), keys.min(), keys.max()
-    kernel = _kernel("scan_keys", keys, keys.dtype)
-    found = _over(lambda first, last: kernel(keys, first, last), ranges, n_threads)
-    changes, falls, lowest, highest = zip(*found, strict=True)
-    return np.array(changes), any(falls), min(lowest), max(highest)
+        changes, falls = np.array([(keys[1:] != keys[:-1]).sum()]), bool((keys[1:] < keys[:-1]).any())
+        return changes, falls, int(keys.min()), int(keys.max())
+    found = np.empty((len(ranges) - 1, 4), np.int64)
+    _launch(grouping.scan_keys, len(keys), keys, found, ranges, n_threads=n_threads)
+    return found[:, 0], bool(found[:, 1].any()), int(found[:, 2].min()), int(found[:, 3].max())
 
 
-def _find_runs(keys: Array, changes: Array, ranges: list[tuple[int, int]], n_threads: int) -> Array:
+def _find_runs(keys: Array, changes: Array, ranges: Array, n_threads: int) -> Array:
     """Return where runs of equal keys begin, followed by the number of rows."""
     n = len(keys)
     if n < SMALL_ROWS:
         return np.concatenate([[0], np.flatnonzero(keys[1:] != keys[:-1]) + 1, [n]]).astype(np.int64)
     starts = np.empty(int(changes.sum()) + 2, np.int64)
     starts[0], starts[-1] = 0, n
-    places = dict(zip(ranges, 1 + np.cumsum(changes) - changes, strict=True))
-    kernel = _kernel("write_changes", keys, keys.dtype)
-    _over(lambda first, last: kernel(keys, starts, places[first, last], first, last), ranges, n_threads)
+    places = 1 + np.cumsum(changes) - changes
+    _launch(grouping.write_changes, n, keys, starts, places, ranges, n_threads=n_threads)
     return starts
 
 
@@ -234,18 +228,18 @@ class KeyParts:
         """Return the part of each key, uint16, and where the rows of each part begin once they are together."""
         keys = read_only(as_keys(keys))
         parts, counts = np.empty(len(keys), np.uint16), np.zeros(self.n_parts, np.int64)
-        _kernel("find_parts", keys, keys.dtype)(keys, self._edges, parts, counts)
+        call(grouping.find_parts, keys, self._edges, parts, counts, work=8 * len(keys))
         return parts, np.append(0, np.cumsum(counts))
 
 
 def scatter_by(codes: Array, starts: Array, column: Array, out: Array) -> None:
     """Write a column to `out` by the codes of its rows; rows of one code keep their order.
 
-    codes : uint16, so that no other variant of the kernel is compiled.
+    codes : uint16, so that the kernel is compiled for no other type.
     starts : int64 (n_codes + 1,): where the rows of each code begin in `out`, and the number of rows.
     """
-    (values, _), places = _as_bits(column), starts[:-1].copy()
-    _kernel("scatter", values, values.dtype)(values, codes, places, out.view(values.dtype), 0, len(values))
+    (values, _), places, n = _as_bits(column), starts[None, :-1].copy(), len(column)
+    _launch(grouping.scatter, n, values, read_only(codes), places, out.view(values.dtype), _ranges(n, 1), n_threads=1)
 
 
 def as_keys(ids: Array) -> Array:
@@ -257,9 +251,8 @@ def take_blocks(column: Array, starts: Array, indptr: Array, n_threads: int) -> 
     """Return the rows that begin at `starts`, with the lengths in `indptr`, end to end."""
     values, kind = _as_bits(column)
     out = np.empty(int(indptr[-1]), values.dtype)
-    kernel = _kernel("copy_blocks", out, values.dtype)
-    starts, indptr = read_only(starts), read_only(indptr)
-    _over(lambda first, last: kernel(values, starts, indptr, out, first, last), _cut(indptr, n_threads), n_threads)
+    given = values, read_only(starts), read_only(indptr), out
+    _launch(grouping.copy_blocks, len(out), *given, _cut(indptr, n_threads), n_threads=n_threads)
     return out.view(kind)
 
 
@@ -303,8 +296,8 @@ def _sort(keys: Array) -> Grouping:
 def _group_by_counting(keys: Array, lowest: int, span: int) -> Grouping:
     """Group at most ROWS_TO_COUNT rows by counting their keys, which are close together. Each row moves once."""
     codes, counts = np.empty(len(keys), np.uint16), np.zeros(span, np.int64)
-    kernel = _kernel("number_dense", keys, keys.dtype, codes.dtype)
-    kernel(keys, np.uint64(lowest % 2**64), codes, counts, 0, len(keys))
+    given = keys, np.uint64(lowest % 2**64), codes, counts[None], _ranges(len(keys), 1)
+    _launch(grouping.number_dense, len(keys), *given, n_threads=1)
     starts, used = np.append(0, np.cumsum(counts)), np.flatnonzero(counts)
     ids = (used + lowest).astype(keys.dtype)
     return Grouping(ids, np.append(starts[used], len(keys)), _Counted(codes, starts, counts))
@@ -325,13 +318,14 @@ class _Counted:
     def by_rank(self, column: Array, ranks: Array) -> Array | None:
         """Return a column by user and rank; None if the ranks of some user are not 1 to n, or 0 to n - 1."""
         n, targets, taken = len(column), np.empty(len(column), np.uint32), np.zeros(len(column), bool)
-        groups = grouping.Groups(read_only(self._starts[:-1]), read_only(self._counts))
-        place = _kernel("place_by_rank", self._codes, self._codes.dtype, ranks.dtype)
-        if not place(self._codes, read_only(ranks), np.int64(ranks.min()), groups, taken, targets, 0, n):
+        edges, fits, places = _ranges(n, 1), np.zeros(1, bool), (read_only(self._starts[:-1]), read_only(self._counts))
+        given = self._codes, read_only(ranks), np.int64(ranks.min()), *places, taken, targets, fits, edges
+        _launch(grouping.place_by_rank, n, *given, n_threads=1)
+        if not fits[0]:
             return None
         out: Array = np.empty(n, column.dtype)
         values, _ = _as_bits(column)
-        _kernel("move", values, values.dtype, targets.dtype)(values, read_only(targets), out.view(values.dtype), 0, n)
+        _launch(grouping.move, n, values, read_only(targets), out.view(values.dtype), edges, n_threads=1)
         return out
 
 
@@ -344,25 +338,24 @@ class _Split:
         self._ranges = _ranges(len(keys), n_threads)
         self._buckets = np.empty(len(keys), np.uint16)
         self._spare: list[Array] = []  # memory that was used before: the system takes long to give new memory
-        counts = np.zeros((len(self._ranges), MAX_BUCKETS), np.int64)
+        counts = np.zeros((len(self._ranges) - 1, MAX_BUCKETS), np.int64)
         low, factor = np.uint64(lowest % 2**64), np.uint64(multiplier)
-        kernel = _kernel("count_buckets", keys, keys.dtype)
-        self._over_ranges(lambda at, a, b: kernel(keys, low, factor, shift, self._buckets, counts[at], a, b))
+        given = keys, low, factor, shift, self._buckets, counts, self._ranges
+        _launch(grouping.count_buckets, len(keys), *given, n_threads=n_threads)
         before = np.cumsum(counts, axis=0) - counts
         self.sizes = counts.sum(axis=0)
         self.starts = np.concatenate([[0], np.cumsum(self.sizes)])
         self._places = self.starts[:-1] + before
+        self.cuts = _cut(self.starts, n_threads)  # ranges of buckets
 
-    def _over_ranges(self, work: Callable[[int, int, int], Any]) -> None:
-        run_in_threads(lambda at: work(at, *self._ranges[at]), range(len(self._ranges)), self._n_threads)
+    def over_buckets(self, driver: Any, *given: Any) -> None:
+        """Run a kernel for ranges of buckets."""
+        _launch(driver, len(self._buckets), *given, self.cuts, n_threads=self._n_threads)
 
-    def over_buckets(self, work: Callable[[int, int], Any]) -> list[Any]:
-        """Call work(first, last) for ranges that cover all buckets."""
-        return _over(work, _cut(self.starts, self._n_threads), self._n_threads)
-
-    def rows(self, first: int, last: int) -> tuple[int, int]:
-        """Return the rows of buckets first..last-1."""
-        return int(self.starts[first]), int(self.starts[last])
+    def over_rows(self, driver: Any, *given: Any) -> None:
+        """Run a kernel for the rows of ranges of buckets."""
+        edges = read_only(self.starts[self.cuts])
+        _launch(driver, len(self._buckets), *given, edges, n_threads=self._n_threads)
 
     @contextlib.contextmanager
     def scattered(self, column: Array) -> Iterator[Array]:
@@ -378,17 +371,16 @@ class _Split:
     def scatter(self, column: Array, out: Array) -> Array:
         """Write a column by bucket to `out`, and return that."""
         (values, _), own = _as_bits(column), out.view(f"u{out.dtype.itemsize}")
-        places, kernel = self._places.copy(), _kernel("scatter", values, values.dtype)
-        self._over_ranges(lambda at, a, b: kernel(values, self._buckets, places[at], own, a, b))
+        given = values, read_only(self._buckets), self._places.copy(), own, self._ranges
+        _launch(grouping.scatter, len(values), *given, n_threads=self._n_threads)
         return out
 
     def move(self, column: Array, targets: Array) -> Array:
         """Return a column moved to the targets of its rows; the targets are by bucket."""
         with self.scattered(column) as by_bucket:
             values, kind = _as_bits(by_bucket)
-            targets, out = read_only(targets), np.empty_like(values)
-            kernel = _kernel("move", values, values.dtype, targets.dtype)
-            self.over_buckets(lambda first, last: kernel(values, targets, out, *self.rows(first, last)))
+            out = np.empty_like(values)
+            self.over_rows(grouping.move, values, read_only(targets), out)
             return out.view(kind)
 
 
@@ -414,9 +406,7 @@ class _Shuffled:
     def _targets(self) -> Array:
         """The target of each row, by bucket, in the memory of the codes: the system takes long to give new memory."""
         targets, places, self._has_codes = self._codes, self._starts.copy(), False
-        codes, split = read_only(targets), self._split
-        kernel = _kernel("place_rows", codes, codes.dtype)
-        split.over_buckets(lambda first, last: kernel(codes, places, targets, *split.rows(first, last)))
+        self._split.over_rows(grouping.place_rows, read_only(targets), places, targets)
         return targets
 
     def __call__(self, column: Array) -> Array:
@@ -432,24 +422,18 @@ class _Shuffled:
         if not self._has_codes:
             return None
         split, targets = self._split, np.empty_like(self._codes)
-        lowest = np.int64(ranks.min())
-        taken = np.zeros(len(targets), bool)
-        groups = grouping.Groups(self._starts, self._counts)
-        kernel = _kernel("place_by_rank", targets, targets.dtype, ranks.dtype)
+        taken, fits = np.zeros(len(targets), bool), np.zeros(len(split.cuts) - 1, bool)
         with split.scattered(ranks) as by_bucket:
-            arguments = (read_only(self._codes), by_bucket, lowest, groups, taken, targets)
-            if not all(split.over_buckets(lambda first, last: kernel(*arguments, *split.rows(first, last)))):
-                return None
-        return split.move(column, targets)
+            given = read_only(self._codes), by_bucket, np.int64(ranks.min()), self._starts, self._counts
+            split.over_rows(grouping.place_by_rank, *given, taken, targets, fits)
+        return split.move(column, targets) if fits.all() else None
 
 
 def _number_dense(split: _Split, keys: Array, lowest: int, span: int) -> tuple[Array, Array]:
     """Return the code of each row, by bucket, and the number of rows of each code."""
     codes, counts = _new_codes(len(keys)), np.zeros(span, np.int64)
-    low = np.uint64(lowest % 2**64)
-    kernel = _kernel("number_dense", keys, keys.dtype, codes.dtype)
     with split.scattered(keys) as by_bucket:
-        split.over_buckets(lambda first, last: kernel(by_bucket, low, codes, counts, *split.rows(first, last)))
+        split.over_rows(grouping.number_dense, by_bucket, np.uint64(lowest % 2**64), codes, counts[None])
     return codes, counts
 
 
@@ -457,11 +441,11 @@ def _number_sparse(split: _Split, keys: Array) -> tuple[Array, Array, Array, Arr
     """Return the code per row, by bucket, rows per code, distinct keys and their codes; None if hashes collide."""
     codes, counts = _new_codes(len(keys)), np.empty(len(keys), np.int64)
     ids, distinct = np.empty_like(keys), np.zeros(MAX_BUCKETS, np.int64)
-    kernel = _kernel("number_sparse", keys, keys.dtype, codes.dtype)
     with split.scattered(keys) as by_bucket:
-        arguments = (by_bucket, read_only(split.starts), codes, counts, ids, distinct)
-        if not all(split.over_buckets(lambda first, last: kernel(*arguments, first, last))):
-            return None
+        given = by_bucket, read_only(split.starts), codes, counts, ids, distinct
+        split.over_buckets(grouping.number_sparse, *given)
+    if (distinct < 0).any():
+        return None
     before = np.cumsum(distinct) - distinct
     used = np.arange(distinct.sum()) + np.repeat(split.starts[:-1] - before, distinct)
     return codes, counts, ids[used], used
@@ -473,26 +457,15 @@ def number_close(keys: Array, lowest: int, span: int, n_threads: int) -> tuple[A
         codes = (keys - keys.dtype.type(lowest)).astype(np.int32)
         return codes, np.bincount(codes, minlength=span)
     keys = read_only(as_keys(keys))
-    codes, low, ranges = np.empty(len(keys), np.uint32), np.uint64(lowest % 2**64), _ranges(len(keys), n_threads)
-    counts = np.zeros((len(ranges), span), np.int64)
-    kernel = _kernel("number_dense", keys, keys.dtype, codes.dtype)
-    run_in_threads(lambda at: kernel(keys, low, codes, counts[at], *ranges[at]), range(len(ranges)), n_threads)
+    codes, ranges = np.empty(len(keys), np.uint32), _ranges(len(keys), n_threads)
+    counts = np.zeros((len(ranges) - 1, span), np.int64)
+    given = keys, np.uint64(lowest % 2**64), codes, counts, ranges
+    _launch(grouping.number_dense, len(keys), *given, n_threads=n_threads)
     return codes.view(np.int32), counts.sum(axis=0)
 
 
 def _new_codes(n: int) -> Array:
     return np.empty(n, np.uint32 if n < WIDEST_CODE else np.uint64)
-
-
-@functools.cache
-def _entry(name: str, *dtypes: Any) -> Entry:
-    allocates = name in ("number_sparse", "order_users")
-    return Entry(getattr(grouping, name), "-".join([name, *map(str, dtypes)]), allocates=allocates)
-
-
-def _kernel(name: str, rows: Array, *dtypes: Any) -> Any:
-    """Return the kernel, compiled or interpreted, for as many rows as these."""
-    return _entry(name, *dtypes).suited_to(STEPS_PER_ROW * len(rows))
 
 
 class Blocks(NamedTuple):
@@ -558,13 +531,13 @@ def order_by_rank(items: Array, ranks: Array, indptr: Array, n_threads: int) -> 
     """Return items of each user by ascending rank, and the (user, rank) of a repeated rank."""
     items, ranks, indptr = map(read_only, (items, ranks, indptr))
     cuts = _cut(indptr, n_threads)
-    finder = _kernel("find_unranked", ranks, ranks.dtype)
-    if max(_over(lambda first, last: finder(ranks, indptr, first, last), cuts, n_threads), default=-1) < 0:
+    unranked, twice = np.empty(len(cuts) - 1, np.int64), np.empty((len(cuts) - 1, 2), np.int64)
+    _launch(grouping.find_unranked, len(ranks), ranks, indptr, unranked, cuts, n_threads=n_threads)
+    if unranked.max(initial=-1) < 0:
         return items, None
     out = np.empty_like(items)
-    kernel = _kernel("order_users", ranks, ranks.dtype, items.dtype)
-    twice = _over(lambda first, last: kernel(ranks, indptr, items, out, first, last), cuts, n_threads)
-    return out, next((found for found in twice if found[0] >= 0), None)
+    _launch(grouping.order_users, len(ranks), ranks, indptr, items, out, twice, cuts, n_threads=n_threads)
+    return out, next(((user, rank) for user, rank in twice.tolist() if user >= 0), None)
 
 
 def _as_bits(column: Array) -> tuple[Array, Any]:
@@ -572,21 +545,20 @@ def _as_bits(column: Array) -> tuple[Array, Any]:
     return read_only(column).view(f"u{column.dtype.itemsize}"), column.dtype
 
 
-def _ranges(n: int, n_threads: int) -> list[tuple[int, int]]:
-    """Return ranges of rows, one per thread."""
+def _ranges(n: int, n_threads: int) -> Array:
+    """Return edges of ranges of rows, one per thread."""
     n_ranges = max(1, min(n_threads, n // ROWS_PER_RANGE))
-    cuts = [n * at // n_ranges for at in range(n_ranges + 1)]
-    return list(pairwise(cuts))
+    return read_only(n * np.arange(n_ranges + 1, dtype=np.int64) // n_ranges)
 
 
-def _cut(indptr: Array, n_threads: int) -> list[tuple[int, int]]:
-    """Return ranges of users (or buckets) with about equally many rows, several per thread."""
+def _cut(indptr: Array, n_threads: int) -> Array:
+    """Return edges of ranges of users (or buckets) with about equally many rows, several per thread."""
     n = int(indptr[-1])
     n_ranges = max(1, min(TASKS_PER_THREAD * n_threads, n // ROWS_PER_RANGE))
     cuts = np.searchsorted(indptr, [n * at // n_ranges for at in range(1, n_ranges)])
-    edges = [0, *cuts.tolist(), len(indptr) - 1]
-    return [(first, last) for first, last in pairwise(edges) if first < last]
+    return read_only(np.unique([0, *cuts.tolist(), len(indptr) - 1]))
 
 
-def _over(work: Callable[[int, int], Any], ranges: list[tuple[int, int]], n_threads: int) -> list[Any]:
-    return run_in_threads(lambda at: work(*ranges[at]), range(len(ranges)), n_threads)
+def _launch(driver: Any, n_rows: int, *given: Any, n_threads: int) -> None:
+    """Run a kernel for all its tasks, of which the last argument has the edges."""
+    launch(driver, len(given[-1]) - 1, *given, work=8 * n_rows, n_threads=n_threads)

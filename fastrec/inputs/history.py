@@ -15,12 +15,11 @@ from fastrec.inputs.ids import Ids, encode_strings, kind_of_ids, spell
 from fastrec.inputs.ragged import read_only
 from fastrec.inputs.slots import Slots
 from fastrec.kernels import items as kernels
-from fastrec.runtime.compiler import Entry
+from fastrec.runtime.launcher import call
 
 __all__ = ["HistoryCounts"]
 
 Array = np.ndarray[Any, Any]
-_count_users = Entry(kernels.count_users, "count_users")
 
 
 class HistoryCounts(NamedTuple):
@@ -55,8 +54,8 @@ class HistoryCounts(NamedTuple):
             raise InputError(f"history: item ids must not be negative, found {items.min()}")
         slots = Slots.of(items.astype(np.int64, copy=False))
         users, rows, latest = np.zeros(slots.n, np.int64), np.zeros(slots.n, np.int64), np.full(slots.n, -1)
-        kernel = _count_users.suited_to(4 * len(items))
-        kernel(read_only(slots.of_rows.astype(np.int64, copy=False)), read_only(side.indptr), users, rows, latest)
+        given = read_only(slots.of_rows.astype(np.int64, copy=False)), read_only(side.indptr)
+        call(kernels.count_users, *given, users, rows, latest, work=4 * len(items))
         known = np.flatnonzero(rows)
         ids = slots.items(known)
         if strings is not None:

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Iterable
 
 import numpy as np
 
 from fastrec.kernels import text as kernels
-from fastrec.runtime.compiler import Entry
+from fastrec.runtime.launcher import call
 
 __all__ = ["count_lines", "ends_in_quotes", "is_doubtful", "load_kernels"]
-
-STEPS_PER_BYTE = 8
 
 
 def count_lines(lines: bytes) -> int:
     """Return the number of line feeds."""
-    return int(_kernel(kernels.count_line_feeds, lines)(np.frombuffer(lines, np.uint8)))
+    return int(call(kernels.count_line_feeds, np.frombuffer(lines, np.uint8), work=8 * len(lines)))
 
 
 def is_doubtful(lines: bytes, delimiter: str, line_break: bytes, *, has_integers: bool) -> bool:
@@ -27,8 +23,8 @@ def is_doubtful(lines: bytes, delimiter: str, line_break: bytes, *, has_integers
     With `has_integers`, forms of integers count too: some readers take `007` and ` 7` for 7.
     """
     data, has_returns = np.frombuffer(lines, np.uint8), line_break != b"\n"
-    kernel = _kernel(kernels.is_doubtful, lines)
-    return bool(kernel(data, np.uint8(ord(delimiter)), has_returns, b'"' in lines, has_integers))
+    given = data, np.uint8(ord(delimiter)), has_returns, b'"' in lines, has_integers
+    return bool(call(kernels.is_doubtful, *given, work=8 * len(lines)))
 
 
 def ends_in_quotes(blocks: Iterable[bytes], delimiter: str) -> bool:
@@ -36,7 +32,8 @@ def ends_in_quotes(blocks: Iterable[bytes], delimiter: str) -> bool:
     state = kernels.BEFORE_FIELD
     for block in blocks:
         if state == kernels.IN_QUOTES or b'"' in block:
-            state = int(_kernel(kernels.state_after, block)(np.frombuffer(block, np.uint8), ord(delimiter), state))
+            data = np.frombuffer(block, np.uint8)
+            state = int(call(kernels.state_after, data, ord(delimiter), state, work=8 * len(block)))
         elif block:
             state = kernels.BEFORE_FIELD if block.endswith((delimiter.encode(), b"\n", b"\r")) else kernels.IN_FIELD
     return state == kernels.IN_QUOTES
@@ -47,13 +44,3 @@ def load_kernels() -> None:
     count_lines(b"1,2\n")
     is_doubtful(b"1,2\n", ",", b"\n", has_integers=True)
     ends_in_quotes([b'"1",2\n'], ",")
-
-
-@functools.cache
-def _entry(function: Callable[..., Any]) -> Entry:
-    return Entry(function, function.__name__)
-
-
-def _kernel(function: Callable[..., Any], lines: bytes) -> Any:
-    """Return the kernel, compiled or interpreted, for so many bytes."""
-    return _entry(function).suited_to(STEPS_PER_BYTE * len(lines))

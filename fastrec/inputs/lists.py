@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -25,10 +24,8 @@ from fastrec.inputs.ragged import longest_row, read_only
 from fastrec.inputs.sides import SIDES
 from fastrec.inputs.users import UserLabels, Users, check_groups, check_order_of_users, check_user_ids, check_weights
 from fastrec.kernels import list_order
-from fastrec.kernels.listed import Listed
 from fastrec.policies import ORDERS, RANK_GAPS, TIES
-from fastrec.runtime.compiler import Entry
-from fastrec.runtime.threads import over_users
+from fastrec.runtime.launcher import edges_of, launch
 
 __all__ = [
     "AboutUsers",
@@ -46,7 +43,6 @@ __all__ = [
 ]
 
 Array = np.ndarray[Any, Any]
-STEPS_PER_ROW = 32  # to sort a row among its user's rows
 PLACES_PER_ROW, MIN_PLACES = 64, 1 << 20  # limits on the places that ranks name
 
 
@@ -104,7 +100,6 @@ class Lists(NamedTuple):
     lowest: int = 0
     blocks: Array | None = None  # int32 (2, n_rec_rows): rows of the list with a higher score, and with the same
     lengths: Array | None = None  # int64 (n_users,) if the rows are only the items of the truth that whole lists have
-    listed: Listed | None = None  # the rows of the truth in the lists, if they are known
 
     @property
     def n_users(self) -> int:
@@ -455,14 +450,10 @@ def refuse_negative_ids(side: FlatSide, name: str, names: Names) -> None:
         raise InputError(found, f" at rank {place + 1}" if name == "recs" else RowNumber.at(place, "position"))
 
 
-@functools.cache
-def _entry(name: str, ids: str) -> Entry:
-    return Entry(getattr(list_order, name), f"{name}-{ids}", allocates=True)
-
-
-def _kernel(name: str, ids: str, *columns: Array) -> Any:
-    """Return the kernel, compiled or interpreted, for columns of this length."""
-    return _entry(name, ids).suited_to(STEPS_PER_ROW * sum(map(len, columns)))
+def _over_users(kernel: Any, n_users: int, *given: Any, n_rows: int, n_threads: int) -> None:
+    """Run a kernel that sorts the rows of users."""
+    edges = edges_of(n_users, n_threads)
+    launch(kernel, len(edges) - 1, *given, edges, work=32 * n_rows, n_threads=n_threads)
 
 
 def _drop_excluded(rec_side: FlatSide, exclude_side: FlatSide, n_threads: int) -> tuple[FlatSide, int]:
@@ -478,10 +469,10 @@ def _drop_unjudged(rec_side: FlatSide, truth_side: FlatSide, n_threads: int) -> 
 def _is_not_in(rec_side: FlatSide, exclude_side: FlatSide, n_threads: int) -> Array:
     """Return which rows hold an item that the other side of the user lacks."""
     keep = np.ones(len(rec_side.items), bool)
-    kernel = _kernel("mark_excluded", str(rec_side.items.dtype), rec_side.items, exclude_side.items)
-    items, indptr = read_only(rec_side.items), read_only(rec_side.indptr)
     known, known_indptr = read_only(exclude_side.items.astype(np.int64)), read_only(exclude_side.indptr)
-    over_users(lambda a, b: kernel(items, indptr, known, known_indptr, keep, a, b), len(indptr) - 1, n_threads)
+    given = read_only(rec_side.items), read_only(rec_side.indptr), known, known_indptr, keep
+    n_users, n_rows = len(rec_side.indptr) - 1, len(keep) + len(known)
+    _over_users(list_order.mark_excluded, n_users, *given, n_rows=n_rows, n_threads=n_threads)
     return keep
 
 
@@ -521,9 +512,8 @@ def _drop_copies(rec_side: FlatSide, n_threads: int, *, blank: bool, below: int 
 
 
 def _mark_copies(side: FlatSide, values: Array, keep: Array, n_threads: int) -> None:
-    kernel = _kernel("mark_copies", str(side.items.dtype), side.items)
-    items, indptr = read_only(side.items), read_only(side.indptr)
-    over_users(lambda a, b: kernel(items, indptr, values, keep, a, b), len(indptr) - 1, n_threads)
+    given = read_only(side.items), read_only(side.indptr), values, keep
+    _over_users(list_order.mark_copies, len(side.indptr) - 1, *given, n_rows=len(keep), n_threads=n_threads)
 
 
 def _compact(side: FlatSide, keep: Array) -> tuple[FlatSide, int]:
@@ -541,33 +531,30 @@ def _order(rec_side: FlatSide, truth_side: FlatSide, names: Names, settings: Set
     assert rec_side.extra is not None
     scores, items, indptr = read_only(rec_side.extra), read_only(rec_side.items), read_only(rec_side.indptr)
     n_users, ties, n_threads = len(indptr) - 1, settings.ties, settings.n_threads
-    finder = _kernel("find_unordered", str(scores.dtype), scores)
-    if max(over_users(lambda a, b: finder(indptr, scores, a, b), n_users, n_threads), default=-1) < 0:
+    n_tasks = len(edges_of(n_users, n_threads)) - 1
+    unordered, found = np.empty(n_tasks, np.int64), np.empty((n_tasks, 4), np.int64)
+    given: tuple[Any, ...] = indptr, scores, unordered
+    _over_users(list_order.find_unordered, n_users, *given, n_rows=len(items), n_threads=n_threads)
+    if unordered.max() < 0:
         return rec_side._replace(extra=None), False
     gains = np.maximum(np.ones(len(truth_side.items)) if truth_side.extra is None else truth_side.extra, 0.0)
-    out = np.empty(len(items), items.dtype)
-    variant = f"{items.dtype}-{scores.dtype}"
-    kernel = _kernel("order_lists", variant, items, truth_side.items)
-    is_interpreted = kernel == _entry("order_lists", variant).interpreted
-    run = list_order.RUN_INTERPRETED if is_interpreted else list_order.RUN
-    recs = list_order.ListSide(items, indptr, scores)
-    truth = list_order.ListSide(read_only(truth_side.items), read_only(truth_side.indptr), read_only(gains))
+    out, n_rows = np.empty(len(items), items.dtype), len(items) + len(truth_side.items)
+    truth = read_only(truth_side.items), read_only(truth_side.indptr), read_only(gains)
 
-    def order(ordered: Array) -> list[Any]:
-        given = (recs, truth, TIES.code(ties), run, out, ordered)
-        return over_users(lambda a, b: kernel(*given, a, b), n_users, n_threads)
+    def order(ordered: Array) -> None:
+        given = items, indptr, scores, *truth, TIES.code(ties), out, ordered, found
+        _over_users(list_order.order_lists, n_users, *given, n_rows=n_rows, n_threads=n_threads)
 
-    found = order(np.empty(0))
-    for _, user, first, second in found:
-        if user >= 0:
-            row = slice(indptr[user], indptr[user + 1])
-            a, b = (names.item(items[row][at]) for at in (first, second))
-            raise InputError(
-                f"recs of user {names.user(user)}: items {a} and {b} have the same score {scores[row][first]}; "
-                "choose a rule with ",
-                Argument("ties", ("expected", *ORDERS)),
-            )
-    is_tied = any(tied for tied, *_ in found)
+    order(np.empty(0))
+    for user, first, second in found[found[:, 1] >= 0, 1:].tolist():
+        row = slice(indptr[user], indptr[user + 1])
+        a, b = (names.item(items[row][at]) for at in (first, second))
+        raise InputError(
+            f"recs of user {names.user(user)}: items {a} and {b} have the same score {scores[row][first]}; "
+            "choose a rule with ",
+            Argument("ties", ("expected", *ORDERS)),
+        )
+    is_tied = bool(found[:, 0].any())
     if ties != "expected" or not is_tied:
         return rec_side._replace(items=out, extra=None), is_tied
     ordered = np.empty(len(items))
@@ -594,7 +581,7 @@ def _find_blocks(rec_side: FlatSide, n_threads: int) -> Array | None:
     if rec_side.extra is None:
         return None
     blocks = np.empty((2, len(rec_side.items)), np.int32)
-    scores, indptr = read_only(rec_side.extra), read_only(rec_side.indptr)
-    kernel = _kernel("find_blocks", "scores", scores)
-    over_users(lambda a, b: kernel(indptr, scores, blocks, a, b), len(indptr) - 1, n_threads)
+    given = read_only(rec_side.indptr), read_only(rec_side.extra), blocks
+    n_users, n_rows = len(rec_side.indptr) - 1, len(rec_side.items)
+    _over_users(list_order.find_blocks, n_users, *given, n_rows=n_rows, n_threads=n_threads)
     return blocks if blocks[1].max(initial=1) > 1 else None

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import numpy as np
 
 from fastrec.inputs.ragged import longest_row, read_only
-from fastrec.kernels import pairs as kernels
-from fastrec.runtime.compiler import Entry
+from fastrec.kernels.pairs import count_pairs_of_users
+from fastrec.runtime.launcher import call
 
 __all__ = ["pairs_of_users"]
 
 Array = np.ndarray[Any, Any]
-STEPS_PER_ROW = 64
-
-
-@functools.cache
-def _entry(variant: str) -> Entry:
-    return Entry(kernels.count_pairs_of_users, f"count_pairs_of_users-{variant}")
 
 
 def pairs_of_users(indptr: Array, labels: Array, scores: Array, weights: Array | None) -> Array:
@@ -35,6 +28,6 @@ def pairs_of_users(indptr: Array, labels: Array, scores: Array, weights: Array |
     longest = longest_row(indptr)
     spare = np.empty(longest), np.empty(longest, own.dtype)
     sums = np.zeros((4, len(indptr) - 1), own.dtype)
-    count = _entry(f"{own.dtype}").suited_to(STEPS_PER_ROW * len(order))
-    count(read_only(indptr), ordered, read_only(scores[order].astype(np.float64)), own, spare, sums)
+    given = (read_only(indptr), ordered, read_only(scores[order].astype(np.float64)), own, spare, sums)
+    call(count_pairs_of_users, *given, work=64 * len(order))
     return sums

@@ -12,12 +12,11 @@ from fastrec.inputs.arrays import FlatSide
 from fastrec.inputs.ids import Spelled
 from fastrec.inputs.ragged import read_only
 from fastrec.inputs.rows import Rows
-from fastrec.kernels.row_digests import HashedColumn, hash_bits
-from fastrec.runtime.launch import Kernel, launch_tasks
+from fastrec.kernels.row_digests import HashedColumn, add_hashes, hash_bits, hash_strings
+from fastrec.runtime.launcher import edges_of, launch
 
 Array = np.ndarray[Any, Any]
 VERSION = 1  # of the hash
-STEPS_PER_ROW, STEPS_PER_STRING = 16, 32
 NO_HASHES = read_only(np.zeros(0, np.uint64))
 NOBODY = HashedColumn(read_only(np.zeros(0, np.int64)), NO_HASHES)
 
@@ -111,11 +110,11 @@ def _digest(
         users = HashedColumn(read_only(np.arange(len(ids))), _hash_strings(texts, n_threads))
         kind_of_users = next((_kind_of(id_) for id_ in ids), None)
     n_users, n_rows = len(indptr) - 1, len(cells.codes)
-    sums = np.zeros((n_threads, 6), np.uint64)
+    edges = edges_of(n_users, n_threads)
+    sums = np.zeros((len(edges) - 1, 6), np.uint64)
     floats = read_only(np.zeros(0) if numbers is None else np.ascontiguousarray(numbers, np.float64))
-    kernel = Kernel("fastrec.kernels.row_digests", "add_hashes", str(cells.codes.dtype))
-    arguments = users, read_only(indptr), cells, floats, in_order, sums
-    launch_tasks(kernel, arguments, n_users, STEPS_PER_ROW * (n_rows + n_users), n_threads)
+    given = *users, read_only(indptr), *cells, floats, in_order, sums, edges
+    launch(add_hashes, len(sums), *given, work=16 * (n_rows + n_users), n_threads=n_threads)
     totals = sums.sum(axis=0).tolist()
     plain, full, placed = (f"{high:016x}{low:016x}" for low, high in zip(totals[::2], totals[1::2], strict=True))
     parts = plain, None if numbers is None else full, placed if in_order else None
@@ -145,7 +144,7 @@ def _hash_strings(strings: Sequence[Any], n_threads: int) -> Array:
         offsets = np.cumsum([0, *map(len, encoded)])
         data = np.frombuffer(b"".join(encoded) or b"\0", np.uint8)
     hashes = np.empty(len(strings), np.uint64)
-    kernel = Kernel("fastrec.kernels.row_digests", "hash_strings", str(offsets.dtype))
-    steps = STEPS_PER_STRING * len(strings)
-    launch_tasks(kernel, (read_only(offsets), read_only(data), hashes), len(strings), steps, n_threads)
+    edges = edges_of(len(strings), n_threads)
+    given = read_only(offsets), read_only(data), hashes, edges
+    launch(hash_strings, len(edges) - 1, *given, work=32 * len(strings), n_threads=n_threads)
     return read_only(hashes)

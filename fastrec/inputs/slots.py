@@ -10,14 +10,13 @@ import numpy as np
 from fastrec.exceptions import Argument, InputError
 from fastrec.inputs.ragged import read_only
 from fastrec.kernels import items as kernels
-from fastrec.runtime.compiler import Entry
+from fastrec.runtime.launcher import call
 
 __all__ = ["MADE", "BatchSides", "Slots"]
 
 Array = np.ndarray[Any, Any]
 MAX_GAP = 4  # unused slots per row, from which on ids are numbered again
 MIN_SLOTS = 1 << 16
-_number_items = Entry(kernels.number_items, "number_items", allocates=False)
 
 
 class BatchSides(dict[str, Any]):
@@ -90,7 +89,7 @@ class Slots(NamedTuple):
         while True:
             found = np.empty(room, np.int64)
             table = np.full(2 * room, -1)
-            n = _number_items.suited_to(8 * len(items))(wide, table, slots, found)
+            n = call(kernels.number_items, wide, table, slots, found, work=8 * len(items))
             if n >= 0:
                 return cls(slots, n, found[:n])
             room *= 4

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import threading
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
@@ -13,7 +12,7 @@ import numpy as np
 from fastrec.inputs.ragged import read_only
 from fastrec.inputs.values import call_arrow, values_of
 from fastrec.kernels import strings as kernels
-from fastrec.runtime.compiler import Entry
+from fastrec.runtime.launcher import call
 from fastrec.runtime.threads import run_in_threads
 
 __all__ = [
@@ -37,7 +36,6 @@ FIXED_AT_ONCE = 1 << 20  # strings of a NumPy array
 GROWTH = 2
 SLOTS_PER_STRING = 2  # of the hash table, at least: most strings are in the first slot that is tried
 MAX_ROWS = 2**31 // (GROWTH * SLOTS_PER_STRING)  # so that numbers stay below 2^31
-STEPS_PER_STRING = 32
 
 
 class CollisionError(Exception):
@@ -74,11 +72,11 @@ class _List:
     def number(self, piece: _Piece, codes: Array) -> None:
         """Write the number of each string to `codes`."""
         offsets, data = read_only(piece.offsets), read_only(piece.data)
-        kernel = _kernel("number_strings", piece.n, str(offsets.dtype))
         done = 0
         while done < piece.n:
             known = kernels.Numbered(self._table, self._keys, self._ends, self._kept, self._ahead)
-            more, self._distinct = kernel(offsets[done:], data, codes[done:], known, self._distinct)
+            given = offsets[done:], data, codes[done:], known, self._distinct
+            more, self._distinct = call(kernels.number_strings, *given, work=32 * (piece.n - done))
             if more < 0:
                 raise CollisionError
             done += more
@@ -93,7 +91,7 @@ class _List:
             self._keys = _grown(self._keys, GROWTH * self._distinct)
             self._ends = _grown(self._ends, len(self._keys) + 1)
             self._table = np.full(SLOTS_PER_STRING * len(self._keys), -1, np.int32)
-            _kernel("fill_table", self._distinct)(self._table, self._keys, self._distinct)
+            call(kernels.fill_table, self._table, self._keys, self._distinct, work=32 * self._distinct)
 
     @property
     def strings(self) -> _Piece:
@@ -279,13 +277,3 @@ def _between(pieces: list[_Piece], first: int, last: int) -> Iterator[tuple[int,
         if start < stop:
             yield at + start, piece.cut(start, stop)
         at += piece.n
-
-
-@functools.cache
-def _entry(name: str, offsets: str) -> Entry:
-    return Entry(getattr(kernels, name), f"{name}-{offsets}" if offsets else name)
-
-
-def _kernel(name: str, n_strings: int, offsets: str = "") -> Any:
-    """Return the kernel, compiled or interpreted, for so many strings."""
-    return _entry(name, offsets).suited_to(STEPS_PER_STRING * n_strings)

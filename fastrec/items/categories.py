@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,21 +11,14 @@ import numpy as np
 from fastrec.inputs.items import ItemTable
 from fastrec.inputs.ragged import chosen_rows, longest_row, read_only
 from fastrec.inputs.slots import BatchSides, Slots
-from fastrec.items.sums import cuts_of, history_of, is_hit, sum_values
+from fastrec.items.sums import cuts_of, history_of, is_hit, launch_users, sum_values
 from fastrec.items.vectors import note_missing, note_unseparated, refuse_missing
 from fastrec.kernels import categories as kernels
 from fastrec.metrics.providers import provider
 from fastrec.metrics.rank_weights import rank_weights
-from fastrec.runtime.compiler import Entry
-from fastrec.runtime.threads import over_users
 
 Array = np.ndarray[Any, Any]
 FORMS = ("kl", "js", "hellinger")  # of divergence, by their codes in the kernel
-
-
-@functools.cache
-def _entry(name: str, variant: str) -> Entry:
-    return Entry(getattr(kernels, name), f"{name}-{variant}", allocates=True)
 
 
 class _OfLists:
@@ -50,7 +42,7 @@ class _OfLists:
         codes, lengths = self._codes[at], np.diff(indptr)
         only = np.where(lengths > 1, kernels.SEVERAL, kernels.NONE).astype(np.int32)
         only[lengths == 1] = codes[indptr[:-1][lengths == 1]]
-        return kernels.CategoriesOfSlots(indptr, codes, self.n, only), lengths > 0
+        return kernels.CategoriesOfSlots(read_only(indptr), read_only(codes), self.n, read_only(only)), lengths > 0
 
     def count_featured(self, slots: Slots, featured: Array, indptr: Array, cuts: Array) -> Array:
         """Return the rows with categories up to each cut-off, (n_cuts, n_users)."""
@@ -58,11 +50,11 @@ class _OfLists:
         counts: Array = sum_values(slots.of_rows, indptr, cuts, values, self.sides["n_threads"])[0]
         return counts
 
-    def run(self, name: str, *arguments: Any, variant: str = "") -> None:
+    def run(self, kernel: Callable[..., Any], *arguments: Any) -> None:
         """Run a kernel over all users."""
-        slots, n_users = self.slots.of_rows, self.sides["recs"].n_users
-        run = _entry(name, f"{slots.dtype}{variant}").suited_to(8 * len(slots) + n_users)
-        over_users(functools.partial(run, *arguments), n_users, self.sides["n_threads"])
+        n_users = self.sides["recs"].n_users
+        work = 8 * len(self.slots.of_rows) + n_users
+        launch_users(kernel, n_users, *arguments, work=work, n_threads=self.sides["n_threads"])
 
 
 def _by_column(keys: Sequence[Any], sides: BatchSides) -> dict[tuple[str, str | None], _OfLists]:
@@ -94,17 +86,19 @@ def fill_categories(sides: BatchSides, keys: Sequence[Any], out: Array) -> None:
         own = by_column[column, sep]
         cuts, at = cuts_of([keys[nth][-1] for nth in wanted])
         found = np.empty((len(cuts), len(indptr) - 1))
-        rows = read_only(own.slots.of_rows), indptr
+        rows = own.slots.of_rows, indptr
         if what == "all":
             found[:] = own.n
         elif what == "featured":
             found = own.count_featured(own.slots, own.featured, indptr, cuts)
         elif what == "distinct":
-            own.run("count_categories", *rows, np.ones(len(rows[0]), bool), cuts, own.categories, found)
+            given = map(read_only, (*rows, np.ones(len(rows[0]), bool), cuts))
+            own.run(kernels.count_categories, *given, *own.categories, found)
         else:
             base, weight = options
             weights = rank_weights(weight, longest_row(indptr))[1:]
-            own.run("entropy_of_categories", *rows, cuts, own.categories, weights, found)
+            given = map(read_only, (*rows, weights, cuts))
+            own.run(kernels.entropy_of_categories, *given, *own.categories, found)
             found = found if base == 2 else found * _nats(base)
         out[wanted] = found[at]
 
@@ -117,7 +111,8 @@ def fill_categories_of_hits(sides: BatchSides, keys: Sequence[Any], out: Array) 
         own = by_column[column, sep]
         cuts, at = cuts_of([keys[nth][-1] for nth in wanted])
         found = np.empty((len(cuts), len(indptr) - 1))
-        own.run("count_categories", own.slots.of_rows, indptr, is_hit(sides, least), cuts, own.categories, found)
+        given = map(read_only, (own.slots.of_rows, indptr, is_hit(sides, least), cuts))
+        own.run(kernels.count_categories, *given, *own.categories, found)
         out[wanted] = found[at]
 
 
@@ -140,9 +135,8 @@ def fill_calibration(sides: BatchSides, keys: Sequence[Any], out: Array) -> None
         found = np.empty((2, len(cuts), recs.n_users))
         weights = rank_weights(weight, longest_row(recs.indptr))[1:]
         arrays = own.slots.of_rows, recs.indptr, past.of_rows, history.indptr, weights
-        lists, code = kernels.ListsAndPast(*map(read_only, arrays)), (FORMS.index(form), alpha)
-        variant = f"-{past.of_rows.dtype}"
-        own.run("miscalibrate", lists, cuts, own.categories, categories, code, found, variant=variant)
+        lists, code = kernels.ListsAndPast(*map(read_only, arrays)), (FORMS.index(form), float(alpha))
+        own.run(kernels.miscalibrate, lists, read_only(cuts), own.categories, categories, *code, found)
         if form == "hellinger":
             np.sqrt(found[0], out=found[0])
         elif base != 2:

@@ -18,8 +18,7 @@ from fastrec.items.exposure import Exposure, Key, fixed_weights
 from fastrec.items.popularity import note_rows_without
 from fastrec.items.sums import cuts_of
 from fastrec.kernels import exposure as kernels
-from fastrec.runtime.compiler import Entry
-from fastrec.runtime.threads import run_in_threads
+from fastrec.runtime.launcher import launch
 
 __all__ = ["collect_exposure"]
 
@@ -117,44 +116,30 @@ class _Counter(NamedTuple):
             names = ("one", "history") if weight == "one" else (weight,)
             at = [nth for nth, key in enumerate(keys) if key[1] in names]
             cuts, columns = cuts_of([keys[nth][0] for nth in at])
-            if weight == "length":
-                tables = self._by_step("add_by_length", cuts, weight)
-            else:
-                tables = (
-                    [self.table("count_lists", cuts)] if weight == "one" else self._by_step("add_weights", cuts, weight)
-                )
+            tables = [self.table(cuts)] if weight == "one" else self._by_step(cuts, weight)
+            if weight != "length":
                 for table in tables:
                     np.cumsum(table, axis=1, out=table)
             for step, table in enumerate(tables):
                 found |= {(nth, step): table[:, column] for nth, column in zip(at, columns, strict=True)}
         return found
 
-    def _by_step(self, name: str, cuts: Array, weight: Any) -> list[Array]:
+    def _by_step(self, cuts: Array, weight: Any) -> list[Array]:
         """Return sums of weights, in two steps."""
-        table = self.table(name, cuts, read_only(fixed_weights(weight, longest_row(self.indptr))))
+        weights = read_only(fixed_weights(weight, longest_row(self.indptr)))
+        table = self.table(cuts, weights, weight == "length")
         return [table[:, :, 0], table[:, :, 1]]
 
-    def table(self, name: str, cuts: Array, *weights: Array) -> Array:
+    def table(self, cuts: Array, *weights: Any) -> Array:
         """Return the table that a kernel fills, in threads with a table each."""
         rows = int(np.diff(self.indptr)[self.users].sum())
         n_parts = min(self.n_threads, max(1, rows // ROWS_PER_TABLE))
         edges = len(self.users) * np.arange(n_parts + 1) // n_parts
-        shape, dtype = ((self.n, len(cuts), 2), np.int64) if weights else ((self.n, len(cuts)), np.int32)
-        run = _entry(name, str(self.of_rows.dtype)).suited_to(rows + len(self.users))
-        given = (*map(read_only, (self.of_rows, self.indptr, self.users, cuts)), *weights)
-
-        def fill(part: int) -> Array:
-            table = np.zeros(shape, dtype)
-            run(*given, table, edges[part], edges[part + 1])
-            return table
-
-        tables = run_in_threads(fill, range(n_parts), n_parts)
+        kernel, dtype = (kernels.add_weights, np.int64) if weights else (kernels.count_lists, np.int32)
+        tables = np.zeros((n_parts, self.n, len(cuts), 2) if weights else (n_parts, self.n, len(cuts)), dtype)
+        given = *map(read_only, (edges, self.of_rows, self.indptr, self.users, cuts)), *weights, tables
+        launch(kernel, n_parts, *given, work=rows + len(self.users), n_threads=self.n_threads)
         total: Array = tables[0].astype(np.int64, copy=False)
         for own in tables[1:]:
             total += own
         return total
-
-
-@functools.cache
-def _entry(name: str, dtype: str) -> Entry:
-    return Entry(getattr(kernels, name), f"{name}-{dtype}", allocates=True)

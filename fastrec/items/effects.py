@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -12,10 +11,8 @@ from fastrec.inputs.ragged import read_only
 from fastrec.inputs.slots import MADE, BatchSides, Slots
 from fastrec.inputs.users import alike, spelled_labels
 from fastrec.items.exposure import Effects, Exposure
-from fastrec.items.sums import AT_ONCE, cuts_of, sum_rows
+from fastrec.items.sums import AT_ONCE, cuts_of, launch_users, sum_rows
 from fastrec.kernels import exposure as kernels
-from fastrec.runtime.compiler import Entry
-from fastrec.runtime.threads import over_users
 
 __all__ = ["add_effects"]
 
@@ -86,10 +83,9 @@ def _add_plain(
             rows[nth, column], offsets[nth, column] = row, 0.0 if own.by_length else own.offset
             values[nth, : len(own.values), column] = own.values
     cuts = np.array([cuts_of([walk.k])[0][0] for walk in walks])
-    run = _entry(f"{slots.of_rows.dtype}-{levels.dtype}").suited_to(len(slots.of_rows) * len(walks))
-    walked = kernels.Walks(*map(read_only, (cuts, levels, values, offsets, rows)))
-    given = read_only(slots.of_rows), read_only(indptr), read_only(users), walked, out
-    over_users(functools.partial(run, *given), len(users), n_threads)
+    given = map(read_only, (slots.of_rows, indptr, users, cuts, levels, values, offsets, rows))
+    work = len(slots.of_rows) * len(walks)
+    launch_users(kernels.add_effects, len(users), *given, out, work=work, n_threads=n_threads)
     for row, own in effects.items():
         if own.by_length:
             lengths = np.minimum(np.diff(indptr)[users], cuts_of([own.k])[0][0])
@@ -114,8 +110,3 @@ def _add_weighted(
     values = own.values[slots.spread(codes, own.levels, 0)][slots.of_rows]
     cuts, _ = cuts_of([own.k])
     out[users] = own.offset + sum_rows(values, indptr, cuts, own.weight, n_threads)[0][users]
-
-
-@functools.cache
-def _entry(variant: str) -> Entry:
-    return Entry(kernels.add_effects, f"add_effects-{variant}", allocates=False)

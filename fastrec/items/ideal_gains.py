@@ -19,15 +19,9 @@ from fastrec.kernels.runs import two_sum
 from fastrec.metrics.graded import ORDERS, PROVIDER
 from fastrec.metrics.providers import provider
 from fastrec.metrics.user_models import COMPATIBILITY
-from fastrec.runtime.compiler import Entry
-from fastrec.runtime.threads import over_users
+from fastrec.runtime.launcher import call
 
 Array = np.ndarray[Any, Any]
-
-
-@functools.cache
-def _entry(name: str) -> Entry:
-    return Entry(getattr(kernels, name), name, allocates=name == "overlap_with_ideal")
 
 
 def _ideal_sums(sides: BatchSides, least: float) -> tuple[kernels.GradedLists, kernels.IdealSums]:
@@ -47,8 +41,7 @@ def _ideal_sums(sides: BatchSides, least: float) -> tuple[kernels.GradedLists, k
     tables = dcg, falls, levels, shares, gains_down_to, counted
     sums = kernels.IdealSums(read_only(starts), discounts, *tables)
     # users count, too: with one best order each part takes few steps, but there may be many parts
-    add = _entry("add_ideals").suited_to(4 * n + truth.n_users, lists, sums, 0, 0)
-    over_users(functools.partial(add, lists, sums), n_orders, sides["n_threads"])
+    call(kernels.add_ideals, lists, sums, work=4 * n + truth.n_users)
     return lists, sums
 
 
@@ -59,9 +52,7 @@ MADE["ideal sums"] = lambda sides: functools.cache(functools.partial(_ideal_sums
 def fill(sides: BatchSides, keys: Sequence[tuple[Any, ...]], out: Array) -> None:
     """Fill statistics; a key has the name of a kernel and the `min_gain` of the formula."""
     for (name, least), values in zip(keys, out, strict=True):
-        given = *sides["ideal sums"](least), values
-        run = _entry(name).suited_to(2 * len(given[0].ranks), *given, 0, 0)
-        over_users(functools.partial(run, *given), sides["truth"].n_users, sides["n_threads"])
+        call(getattr(kernels, name), *sides["ideal sums"](least), values, work=2 * len(values))
 
 
 @provider(ORDERS, sides=["recs", "truth"], is_ordered=False, by_part=True)
@@ -82,8 +73,7 @@ def fill_compatibility(sides: BatchSides, keys: Sequence[tuple[Any, ...]], out: 
         p, is_normalized, least = key
         lists = sides["graded lists"](least, math.nan)
         given = lists, _depths(p, longest_of(*lengths)), is_normalized, cutoffs, found
-        run = _entry("overlap_with_ideal").suited_to(len(lists.ranks) * (1 + len(cutoffs)), *given, 0, 0)
-        over_users(functools.partial(run, *given), truth.n_users, sides["n_threads"])
+        call(kernels.overlap_with_ideal, *given, work=len(lists.ranks) * (1 + len(cutoffs)))
 
     fill_by_cutoffs(keys, out, fill_one)
 

@@ -15,16 +15,9 @@ from fastrec.items.sums import keep_short
 from fastrec.kernels import judgements as kernels
 from fastrec.metrics.judged import PROVIDER
 from fastrec.metrics.providers import provider
-from fastrec.runtime.compiler import Entry
-from fastrec.runtime.threads import over_users
+from fastrec.runtime.launcher import call
 
 Array = np.ndarray[Any, Any]
-ALLOCATING = ("find_median", "mean_precision_of_levels")
-
-
-@functools.cache
-def _entry(name: str) -> Entry:
-    return Entry(getattr(kernels, name), name, allocates=name in ALLOCATING)
 
 
 def _judged(sides: BatchSides, least: float) -> kernels.JudgedLists:
@@ -37,7 +30,7 @@ def _judged(sides: BatchSides, least: float) -> kernels.JudgedLists:
     of_kinds = (kinds == kind for kind in (kernels.RELEVANT, kernels.NOT_RELEVANT))
     counts = (np.diff(starts_among(chosen, truth.indptr)) for chosen in of_kinds)
     own = of_listed(sides, kinds)
-    arrays = (listed.starts, listed.counts, listed.ranks, own, listed.n_rec, *counts, np.zeros(1))
+    arrays = (listed.counts, listed.ranks[: sides["number of events"]], own, listed.n_rec, *counts, np.zeros(1))
     return kernels.JudgedLists(*map(read_only, arrays))
 
 
@@ -61,6 +54,4 @@ def fill(sides: BatchSides, keys: Sequence[tuple[Any, ...]], out: Array) -> None
     for (name, parameters, least), values in zip(keys, out, strict=True):
         judged = known(least)
         judged = judged._replace(weights=_weights(name, parameters, judged))
-        given = judged, parameters, values
-        run = _entry(name).suited_to(len(judged.ranks), *given, 0, 0)
-        over_users(functools.partial(run, *given), len(judged.n_rel), sides["n_threads"])
+        call(getattr(kernels, name), judged, np.array(parameters), values, work=len(values))

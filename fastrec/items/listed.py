@@ -8,51 +8,40 @@ from typing import Any
 
 import numpy as np
 
+from fastrec.inputs.hits import Hits, find_hits
 from fastrec.inputs.ragged import read_only
 from fastrec.inputs.slots import MADE, BatchSides
 from fastrec.items.sums import cuts_of, keep_short
 from fastrec.kernels import listed as kernels
+from fastrec.kernels.codes import COUNT, FIRST_EVENT, LISTED_ROWS, RANK, SOURCE
 from fastrec.kernels.ideal_gains import GradedLists
 from fastrec.metrics.program import UNCUT
 from fastrec.metrics.providers import is_relevant
 from fastrec.metrics.rank_weights import rank_weights
-from fastrec.runtime.compiler import Entry
-from fastrec.runtime.threads import over_users
+from fastrec.runtime.launcher import call
 
 __all__ = ["discounts_of_ranks", "fill_by_cutoffs", "longest_of", "of_listed", "starts_among"]
 
 Array = np.ndarray[Any, Any]
 STEPS_PER_ROW = 8
 MAX_NARROW = 1 << 31  # events whose numbers fit into int32
-_find_last = Entry(kernels.find_last, "find_last", allocates=False)
-_sort_gains = Entry(kernels.sort_gains, "sort_gains", allocates=False)
 
 
-@functools.cache
-def _find_listed(ids: str) -> Entry:
-    return Entry(kernels.find_listed, f"find_listed-{ids}", allocates=True)
+def _hits(sides: BatchSides) -> Hits:
+    """Find the rows of the truth that lists hold."""
+    recs, truth = sides["recs"], sides["truth"]
+    narrow = recs.items.dtype == truth.items.dtype == np.int32
+    items, wanted = (side.items.astype(np.int32 if narrow else np.int64, copy=False) for side in (recs, truth))
+    rows, given = (items, recs.indptr, wanted, truth.indptr), truth.extra is not None
+    return find_hits(*rows, lowest=sides["lowest"], n_threads=1, places=given)  # so that all events touch each other
 
 
 def _listed(sides: BatchSides) -> kernels.Listed:
-    """Find the rows of the truth that lists hold."""
-    recs, truth = sides["recs"], sides["truth"]
-    n, n_events = len(truth.items), len(truth.items) + truth.n_users
-    lengths = np.diff(recs.indptr).astype(np.int64, copy=False)
-    narrow = recs.items.dtype == truth.items.dtype == np.int32
-    items, wanted = (side.items.astype(np.int32 if narrow else np.int64, copy=False) for side in (recs, truth))
-    listed = kernels.Listed(
-        starts=np.empty(truth.n_users, np.int64),
-        counts=np.empty(truth.n_users, np.int64),
-        ranks=np.empty(n_events, np.int32),
-        sources=np.empty(n_events, np.int32),
-        places=np.zeros(0 if truth.extra is None else n_events, np.int64),
-        n_rec=lengths,
-        at_fault=np.zeros(1, bool),
-    )
-    given = *map(read_only, (items, recs.indptr, wanted, truth.indptr)), listed, sides["lowest"]
-    run = _find_listed(str(items.dtype)).suited_to(STEPS_PER_ROW * (len(items) + n), *given, 0, 0)
-    over_users(functools.partial(run, *given), truth.n_users, sides["n_threads"])
-    return listed
+    """Return the rows of the truth that lists hold, each of their numbers by its name."""
+    hits: Hits = sides["hits"]
+    spans, events = hits.spans, hits.events
+    starts, counts, n_rec = spans[FIRST_EVENT], spans[COUNT], spans[LISTED_ROWS]
+    return kernels.Listed(starts, counts, events[RANK], events[SOURCE], hits.places, n_rec)
 
 
 def _last_events(sides: BatchSides, cutoffs: Sequence[int]) -> Array:
@@ -61,24 +50,19 @@ def _last_events(sides: BatchSides, cutoffs: Sequence[int]) -> Array:
     width = np.int32 if len(listed.ranks) < MAX_NARROW else np.int64
     found = np.empty((len(cutoffs) + 1, n_users), width)
     deepest = min(max([k for k in cutoffs if k != UNCUT], default=0), longest_of(listed.n_rec))
-    given = listed, found, np.searchsorted(cutoffs, np.arange(deepest + 2)).astype(np.int64)
-    run = _find_last.suited_to(STEPS_PER_ROW * (len(listed.ranks) + found.size), *given, 0, 0)
-    over_users(functools.partial(run, *given), n_users, sides["n_threads"])
+    bucket = np.searchsorted(cutoffs, np.arange(deepest + 2)).astype(np.int64)
+    call(kernels.find_last, listed, found, bucket, work=8 * (len(listed.ranks) + found.size))
     return found
-
-
-def _n_events(sides: BatchSides) -> int:
-    listed = sides["listed rows"]
-    return int(listed.starts[-1] + listed.counts[-1]) if len(listed.starts) else 0
 
 
 def _constant_events(sides: BatchSides, value: np.generic) -> Array:
     return np.full(sides["number of events"], value, value.dtype)
 
 
+MADE["hits"] = _hits
 MADE["listed rows"] = _listed
 MADE["events of one value"] = lambda sides: functools.lru_cache(typed=True)(functools.partial(_constant_events, sides))
-MADE["number of events"] = _n_events
+MADE["number of events"] = lambda sides: sides["hits"].n_events
 MADE["last events"] = lambda sides: functools.partial(_last_events, sides)
 # Without gains, the arrays that follow from the gains of rows have one value, which is that of all rows.
 MADE["gains of truth"] = lambda sides: np.ones(1) if sides["truth"].extra is None else sides["truth"].extra
@@ -132,10 +116,10 @@ def _graded_lists(sides: BatchSides, least: float, missing: float) -> GradedList
         starts, first = np.array([0, len(ideals)]), np.zeros(truth.n_users, np.int64)
     else:
         ideals = gains[relevant]
-        sort = _sort_gains.suited_to(STEPS_PER_ROW * len(ideals), ideals, read_only(starts), 0, 0)
-        over_users(functools.partial(sort, ideals, read_only(starts)), truth.n_users, sides["n_threads"])
+        call(kernels.sort_gains, ideals, read_only(starts), work=8 * len(ideals))
     own = of_listed(sides, gains if is_whole else np.where(relevant, gains, missing))
-    arrays = (listed.starts, listed.counts, listed.ranks, own, listed.n_rec, n_rel, ideals, first, starts)
+    ranks = listed.ranks[: sides["number of events"]]
+    arrays = (listed.starts, listed.counts, ranks, own, listed.n_rec, n_rel, ideals, first, starts)
     return GradedLists(*map(read_only, arrays))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,10 +10,10 @@ import numpy as np
 from fastrec.inputs.arrays import FlatSide
 from fastrec.inputs.ragged import read_only
 from fastrec.inputs.slots import BatchSides
-from fastrec.items.sums import cuts_of, find_places, is_hit, kernel, rank_biased_overlap, sum_rows
+from fastrec.items.sums import cuts_of, find_places, is_hit, launch_users, rank_biased_overlap, sum_rows
+from fastrec.kernels.items import count_places
 from fastrec.metrics.program import UNCUT
 from fastrec.metrics.providers import provider
-from fastrec.runtime.threads import over_users
 
 Array = np.ndarray[Any, Any]
 
@@ -29,9 +28,8 @@ def _common(places: Array, side: FlatSide, cutoffs: Sequence[int | None], limite
     cuts, at = cuts_of(cutoffs)
     limits = cuts if limited else np.full(len(cuts), UNCUT)
     counts = np.empty((len(cuts), side.n_users))
-    given = read_only(places), side.indptr, read_only(cuts), read_only(limits), counts
-    run = kernel("count_places", len(places) * len(cuts))
-    over_users(partial(run, *given), side.n_users, n_threads)
+    given = *map(read_only, (places, side.indptr, cuts, limits)), counts
+    launch_users(count_places, side.n_users, *given, work=len(places) * len(cuts), n_threads=n_threads)
     found: Array = counts[at]
     return found
 

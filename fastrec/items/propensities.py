@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -15,13 +14,12 @@ from fastrec.inputs.items import ItemTable
 from fastrec.inputs.packed import pack_ids, unpack_ids
 from fastrec.inputs.ragged import longest_row, read_only
 from fastrec.inputs.slots import MADE, BatchSides, Slots
-from fastrec.items.sums import cuts_of, find_places
+from fastrec.items.sums import cuts_of, find_places, launch_users
 from fastrec.kernels import propensities as kernels
 from fastrec.metrics.providers import is_relevant, provider
 from fastrec.metrics.rank_weights import Weight, rank_weights
 from fastrec.metrics.weighted import PROVIDER
-from fastrec.runtime.compiler import Entry
-from fastrec.runtime.threads import over_users
+from fastrec.runtime.launcher import call
 
 __all__ = ["KIND", "Propensities", "WeightSums", "collect_weights", "describe_weights", "unpack_weights"]
 
@@ -157,15 +155,6 @@ def _beside(truth: FlatSide, logged: FlatSide, n_threads: int) -> Array:
     return numbers
 
 
-@functools.cache
-def _entry(name: str, variant: str) -> Entry:
-    return Entry(getattr(kernels, name), f"{name}-{variant}", allocates=True)
-
-
-def _kernel(name: str, steps: int, *arrays: Array) -> Any:
-    return _entry(name, "-".join(str(own.dtype) for own in arrays)).suited_to(steps)
-
-
 def _key_of_sums(key: Sequence[Any]) -> tuple[str, Key]:
     """Return what to collect over all users for a key of the provider."""
     _, column, clip, bounded, *_ = key
@@ -186,8 +175,8 @@ def fill_propensities(sides: BatchSides, keys: Sequence[Any], out: Array) -> Non
     for nth, key in enumerate(keys):
         if key[0] == "weights":
             own = weights[sources.index(key[1:5])]
-            run = functools.partial(_kernel("sum_weights", 4 * len(own)), own, truth.indptr, out[nth])
-            over_users(run, truth.n_users, n_threads)
+            given = own, read_only(truth.indptr), out[nth]
+            launch_users(kernels.sum_weights, truth.n_users, *given, work=4 * len(own), n_threads=n_threads)
     clicks = [nth for nth, key in enumerate(keys) if key[0] == "clicks"]
     if clicks:
         series = list(dict.fromkeys(keys[nth][1:6] for nth in clicks))
@@ -211,18 +200,13 @@ def _sum_clicks(
     """
     deepest = min(int(cuts.max()), longest_row(recs.indptr))
     together = weights[0].reshape(1, -1) if len(weights) == 1 else np.stack(weights)
-    wanted = kernels.ClickSums(
-        read_only(together),
-        read_only(np.array([source for source, _ in series])),
-        read_only(np.array([rank_weights(discount, deepest)[1:] for _, discount in series])),
-        read_only(cuts),
-        np.empty((len(series), len(cuts), truth.n_users)),
-    )
-    sides = kernels.UserItems(recs.items, recs.indptr), kernels.UserItems(truth.items, truth.indptr)
-    steps = min(len(recs.items), deepest * recs.n_users) + 8 * len(truth.items)
-    run = _kernel("sum_clicks", steps, recs.items, truth.items)
-    over_users(functools.partial(run, *sides, wanted), recs.n_users, n_threads)
-    return wanted.sums
+    sums = np.empty((len(series), len(cuts), truth.n_users))
+    sources = np.array([source for source, _ in series])
+    discounts = np.array([rank_weights(discount, deepest)[1:] for _, discount in series])
+    given = recs.items, recs.indptr, truth.items, truth.indptr, together, sources, discounts, cuts
+    work = min(len(recs.items), deepest * recs.n_users) + 8 * len(truth.items)
+    launch_users(kernels.sum_clicks, recs.n_users, *map(read_only, given), sums, work=work, n_threads=n_threads)
+    return sums
 
 
 class WeightSums:
@@ -302,10 +286,10 @@ def collect_weights(
 def exact_sums(values: Array) -> tuple[int, int]:
     """Return the exact sum of doubles from 0, and that of their squares, as integers in steps of 2^-1074."""
     digits = np.zeros((2, kernels.EXPONENTS, 2), np.int64)
-    run = _kernel("add_digits", 4 * len(values))
     for first in range(0, len(values), ROWS_AT_ONCE):
         part = values[first : first + ROWS_AT_ONCE]
-        run(read_only(part.view(np.int64)), read_only((part * part).view(np.int64)), digits)
+        given = read_only(part.view(np.int64)), read_only((part * part).view(np.int64))
+        call(kernels.add_digits, *given, digits, work=4 * len(part))
     return _total(digits[0]), _total(digits[1])
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -12,23 +11,15 @@ from fastrec.exceptions import MetricError
 from fastrec.inputs.arrays import FlatSide
 from fastrec.inputs.ragged import read_only
 from fastrec.inputs.slots import BatchSides
-from fastrec.items.sums import find_places
+from fastrec.items.sums import find_places, launch_users
 from fastrec.kernels import subtopics as kernels
 from fastrec.metrics.program import UNCUT
 from fastrec.metrics.providers import is_relevant, provider
 from fastrec.metrics.rank_weights import Weight, rank_weights
 from fastrec.metrics.subtopics import SUBTOPICS
-from fastrec.runtime.compiler import Entry
-from fastrec.runtime.threads import over_users
 
 Array = np.ndarray[Any, Any]
 MAX_RANKS = 10_000_000  # of a list that covers all subtopics
-SUMS = {"covered": "count_covered", "pairs": "count_pairs"}
-
-
-@functools.cache
-def _entry(name: str) -> Entry:
-    return Entry(getattr(kernels, name), name)
 
 
 class CoveredBatch(NamedTuple):
@@ -145,11 +136,7 @@ def fill(sides: BatchSides, keys: Sequence[tuple[Any, ...]], out: Array) -> None
 def _run(batch: CoveredBatch, kind: str, cutoff: int | None, parameters: list[Any], n_threads: int, out: Array) -> None:
     """Run a kernel over the users of a batch."""
     covered = batch.relevant if kind == "ideal" else batch.lists
-    name = {"novelty": "sum_novelty", "ideal": "sum_greedily", "precisions": "sum_precisions", **SUMS}[kind]
-    room = len(covered.starts) + len(batch.n)
-    spare = {"novelty": np.zeros(room, np.int64), "ideal": np.zeros((2, room), np.int64)}
-    counts = spare.get(kind, read_only(batch.sizes))
-    seen = np.zeros(int(batch.n.sum()), np.int64)
-    given = covered, _novelty(covered, cutoff, *(parameters or (0.0, "one"))), seen, counts, out
-    steps = 16 * (len(covered.subtopics) + room)
-    over_users(functools.partial(_entry(name).suited_to(steps), *given), len(batch.n), n_threads)
+    novelty = _novelty(covered, cutoff, *(parameters or (0.0, "one")))
+    given = kernels.KINDS.index(kind), *covered, *novelty, read_only(batch.sizes), out
+    work = 16 * (len(covered.subtopics) + len(covered.starts) + len(batch.n))
+    launch_users(kernels.sum_subtopics, len(batch.n), *given, work=work, n_threads=n_threads)

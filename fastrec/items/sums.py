@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -17,8 +17,7 @@ from fastrec.kernels import items as kernels
 from fastrec.metrics.program import UNCUT
 from fastrec.metrics.providers import is_relevant
 from fastrec.metrics.rank_weights import Weight, rank_weights
-from fastrec.runtime.compiler import Entry
-from fastrec.runtime.threads import over_users
+from fastrec.runtime.launcher import edges_of, launch
 
 __all__ = [
     "AT_ONCE",
@@ -27,7 +26,7 @@ __all__ = [
     "history_of",
     "is_hit",
     "keep_short",
-    "kernel",
+    "launch_users",
     "rank_biased_overlap",
     "rows_without",
     "sum_rows",
@@ -60,28 +59,23 @@ def keep_short(make: Callable[..., T]) -> Callable[..., T]:
     return kept_or_made
 
 
-@functools.cache
-def _entry(name: str, variant: Hashable) -> Entry:
-    return Entry(getattr(kernels, name), f"{name}-{variant}", allocates=True)
-
-
-def kernel(name: str, steps: int, *arrays: Array) -> Any:
-    """Return a kernel of `kernels.items`, compiled or interpreted, for the dtypes of some arrays."""
-    return _entry(name, "-".join(str(own.dtype) for own in arrays)).suited_to(steps)
+def launch_users(driver: Callable[..., Any], n_users: int, *arguments: Any, work: int, n_threads: int) -> None:
+    """Launch `driver(first, last, edges, *arguments)` over all users: edges[t]..edges[t + 1]-1 are those of task t."""
+    edges = edges_of(n_users, n_threads)
+    launch(driver, len(edges) - 1, edges, *arguments, work=work, n_threads=n_threads)
 
 
 def sum_values(slots: Array, indptr: Array, cuts: Array, values: Array, n_threads: int) -> Array:
     """Return sums of values (n_slots, n_values) along each list up to the cut-offs, (n_values, n_cuts, n_users)."""
     n_users, n_values = len(indptr) - 1, values.shape[1]
-    run = kernel("sum_values", len(slots) * n_values + n_users, slots)
-    parts = []
+    work, parts = (len(slots) + n_users) * min(n_values, AT_ONCE), []
     for first_value in range(0, n_values, AT_ONCE):
         table = np.zeros((len(values), AT_ONCE))
         own = values[:, first_value : first_value + AT_ONCE]
         table[:, : own.shape[1]] = own
         sums = np.empty((AT_ONCE, len(cuts), n_users))
-        given = read_only(slots), read_only(indptr), read_only(cuts), read_only(table), sums
-        over_users(functools.partial(run, *given), n_users, n_threads)
+        given = *map(read_only, (slots, indptr, cuts, table)), sums
+        launch_users(kernels.sum_values, n_users, *given, work=work, n_threads=n_threads)
         parts.append(sums[: own.shape[1]])
     return np.concatenate(parts) if len(parts) > 1 else parts[0]
 
@@ -91,9 +85,8 @@ def sum_rows(values: Array, indptr: Array, cuts: Array, weight: Weight, n_thread
     n_users = len(indptr) - 1
     weights = rank_weights(weight, longest_row(indptr))[1:]
     sums = np.empty((len(cuts), n_users))
-    run = kernel("sum_rows", len(values) + n_users)
-    given = read_only(values), read_only(indptr), read_only(cuts), read_only(weights), sums
-    over_users(functools.partial(run, *given), n_users, n_threads)
+    given = *map(read_only, (values, indptr, cuts, weights)), sums
+    launch_users(kernels.sum_rows, n_users, *given, work=len(values) + n_users, n_threads=n_threads)
     return sums
 
 
@@ -107,8 +100,8 @@ def history_of(sides: BatchSides, *, ordered: bool = True) -> FlatSide:
     if not ordered:
         return side
     items = np.empty(len(side.items), side.items.dtype)
-    run = kernel("order_items", 16 * len(items), side.items)
-    over_users(functools.partial(run, side.items, side.indptr, items), side.n_users, sides["n_threads"])
+    given = read_only(side.items), read_only(side.indptr), items
+    launch_users(kernels.order_items, side.n_users, *given, work=16 * len(items), n_threads=sides["n_threads"])
     return FlatSide(items, side.indptr, None)
 
 
@@ -144,9 +137,9 @@ MADE["gains of rows"] = _gains_of_rows
 def find_places(side: FlatSide, other: FlatSide, n_threads: int) -> Array:
     """Return the rank of each item of a side in the other side of its user, from 1, int64 (n_rows,); 0 without one."""
     places = np.empty(len(side.items), np.int64)
-    run = kernel("find_places", 8 * (len(side.items) + len(other.items)), side.items)
-    given = side.items, side.indptr, read_only(other.items.astype(np.int64, copy=False)), other.indptr, places
-    over_users(functools.partial(run, *given), side.n_users, n_threads)
+    given = side.items, side.indptr, other.items.astype(np.int64, copy=False), other.indptr
+    work = 8 * (len(side.items) + len(other.items))
+    launch_users(kernels.find_places, side.n_users, *map(read_only, given), places, work=work, n_threads=n_threads)
     return places
 
 
@@ -165,8 +158,8 @@ def rank_biased_overlap(
     powers = np.array([math.pow(p, d) for d in range(deepest + 1)])
     upper = powers[:-1]
     sums = np.cumsum(np.append(0.0, upper / np.arange(1, deepest + 1))), np.cumsum(np.append(0.0, upper))
-    depths = kernels.Depths(p, powers, *sums, k if form == "truncated" and k is not None else -1)
+    depths = *map(read_only, (powers, *sums)), k if form == "truncated" and k is not None else -1
     out = np.zeros(len(indptr) - 1)
-    run = kernel("rank_biased_overlap", 8 * len(places) + len(out))
-    over_users(functools.partial(run, places, indptr, lengths, depths, FORMS.index(form), out), len(out), n_threads)
+    given = *map(read_only, (places, indptr, lengths)), p, *depths, FORMS.index(form), out
+    launch_users(kernels.rank_biased_overlap, len(out), *given, work=8 * len(places) + len(out), n_threads=n_threads)
     return out

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
@@ -15,11 +14,9 @@ from fastrec.kernels import user_models as kernels
 from fastrec.metrics.program import UNCUT
 from fastrec.metrics.providers import provider
 from fastrec.metrics.user_models import MODELS
-from fastrec.runtime.compiler import Entry
-from fastrec.runtime.threads import over_users
+from fastrec.runtime.launcher import call
 
 Array = np.ndarray[Any, Any]
-_expect_gain = Entry(kernels.expect_gain, "expect_gain", allocates=True)
 
 
 @provider(MODELS, sides=["recs", "truth"], by_part=True)
@@ -31,8 +28,7 @@ def fill(sides: BatchSides, keys: Sequence[tuple[Any, ...]], out: Array) -> None
         goal = Fraction(parameter) * Fraction(largest)
         exact = float(goal), float(goal - Fraction(float(goal)))
         model = kernels.UserModel(kind, parameter, largest, exact, UNCUT if depth is None else depth)
-        given = sides["graded lists"](least, 0.0), model, cutoffs, found
-        run = _expect_gain.suited_to(8 * len(given[0].ranks) + found.size, *given, 0, 0)
-        over_users(functools.partial(run, *given), found.shape[1], sides["n_threads"])
+        lists = sides["graded lists"](least, 0.0)
+        call(kernels.expect_gain, lists, model, cutoffs, found, work=8 * len(lists.ranks) + found.size)
 
     fill_by_cutoffs(keys, out, fill_one)

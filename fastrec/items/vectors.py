@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,11 +12,9 @@ from fastrec.exceptions import Argument, InputError, Place, Text
 from fastrec.inputs.items import ItemTable
 from fastrec.inputs.ragged import chosen_rows, read_only
 from fastrec.inputs.slots import BatchSides, Slots
-from fastrec.items.sums import cuts_of, history_of, is_hit, sum_rows
+from fastrec.items.sums import cuts_of, history_of, is_hit, launch_users, sum_rows
 from fastrec.kernels import vectors as kernels
 from fastrec.metrics.providers import provider
-from fastrec.runtime.compiler import Entry
-from fastrec.runtime.threads import over_users
 
 Array = np.ndarray[Any, Any]
 MARKS = {  # that often separate categories, and what to do then: no option can hold a comma
@@ -26,11 +23,6 @@ MARKS = {  # that often separate categories, and what to do then: no option can 
     ", ": "pass lists, or replace it by '|' and add the option sep=|",
 }
 MAX_EXPONENT = 400  # of 2, of numbers whose squares and their sums are doubles
-
-
-@functools.cache
-def _entry(name: str, variant: str) -> Entry:
-    return Entry(getattr(kernels, name), f"{name}-{variant}", allocates=True)
 
 
 def _rows_of(table: ItemTable, slots: Slots) -> Array:
@@ -105,10 +97,10 @@ def _sets(sides: BatchSides, slots: Slots, column: str, sep: str | None) -> kern
 
 
 KERNELS = {
-    kernels.Dense: "diversity_of_dense",
-    kernels.Sparse: "diversity_of_sparse",
-    kernels.Coded: "diversity_of_columns",
-    kernels.Sets: "diversity_of_sets",
+    kernels.Dense: kernels.diversity_of_dense,
+    kernels.Sparse: kernels.diversity_of_sparse,
+    kernels.Coded: kernels.diversity_of_columns,
+    kernels.Sets: kernels.diversity_of_sets,
 }
 FEATURES_OF_DISTANCES = (
     "distance=cosine and distance=hamming read vectors, distance=jaccard reads categories; name a column, as in "
@@ -180,15 +172,15 @@ def fill_diversity(sides: BatchSides, keys: Sequence[Any], out: Array) -> None:
                 where = "the lists", column, keys[nth][-1]
                 refuse_missing(sides, slots, has_features(features), recs.indptr, where)
         found = np.empty((2, len(cuts), recs.n_users))
-        run = _entry(KERNELS[type(features)], str(slots.of_rows.dtype)).suited_to(64 * len(slots.of_rows))
-        given = read_only(slots.of_rows), recs.indptr, cuts, type(features)(*map(_as_read_only, features)), found
-        over_users(functools.partial(run, *given), recs.n_users, sides["n_threads"])
+        kernel, work = KERNELS[type(features)], 64 * len(slots.of_rows)
+        given = *map(_as_read_only, (slots.of_rows, recs.indptr, cuts, *features)), found
+        launch_users(kernel, recs.n_users, *given, work=work, n_threads=sides["n_threads"])
         for nth, place in zip(wanted, at, strict=True):
             out[nth] = found[0 if keys[nth][0] == "distance" else 1, place]
 
 
 def _as_read_only(part: Any) -> Any:
-    return read_only(np.ascontiguousarray(part)) if isinstance(part, np.ndarray) else part
+    return read_only(part) if isinstance(part, np.ndarray) else part
 
 
 @provider("distance to history", sides=["recs", "truth", "history", "items"])
@@ -213,10 +205,9 @@ def fill_distance(sides: BatchSides, keys: Sequence[Any], out: Array) -> None:
             refuse_missing(sides, past, of_past.kinds > 0, history.indptr, ("history", column, None))
         distances, counts = np.empty(len(recs.items)), np.empty(recs.n_users)
         past_slots = past.of_rows.astype(slots.of_rows.dtype, copy=False)
-        lists = kernels.Past(*map(read_only, (slots.of_rows, recs.indptr, past_slots, history.indptr)))
-        run = _entry("distance_to_past", str(slots.of_rows.dtype)).suited_to(64 * len(distances))
-        given = lists, *(kernels.Dense(*map(_as_read_only, own)) for own in (vectors, of_past)), distances, counts
-        over_users(functools.partial(run, *given), recs.n_users, sides["n_threads"])
+        rows = slots.of_rows, recs.indptr, past_slots, history.indptr
+        given, work = (*map(read_only, (*rows, *vectors, *of_past)), distances, counts), 64 * len(distances)
+        launch_users(kernels.distance_to_past, recs.n_users, *given, work=work, n_threads=sides["n_threads"])
         cuts, at = cuts_of([keys[nth][-1] for nth in wanted])
         sums = sum_rows(np.where(is_hit(sides, least), distances, 0.0), recs.indptr, cuts, "one", sides["n_threads"])
         listed = sum_rows((vectors.kinds > 0)[slots.of_rows] * 1.0, recs.indptr, cuts, "one", sides["n_threads"])

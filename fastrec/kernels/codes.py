@@ -42,6 +42,20 @@ ADD_UP: Final = 26  # add row a, with 0 where row b is 0, to sum c
 GIVEN_AT: Final = 27  # out = given number a of events, after the last event of each user within given cut-off b
 OP_WIDTH: Final = 5
 
+# rows of the spans of users, int64 (4, n_users)
+FIRST_EVENT: Final = 0  # the first hit of a user among the events, after one of rank 0
+COUNT: Final = 1  # hits
+RELEVANT: Final = 2  # relevant items; with gains, all rows of the truth
+LISTED_ROWS: Final = 3
+
+# rows of the events of users, int32 (2, n_events): their hits in rank order, and before them one of rank 0
+RANK: Final = 0
+SOURCE: Final = 1  # position of the hit among the user's rows of the truth
+
+# rows of their ties, int32 (2, n_events)
+ABOVE: Final = 0  # rows of the list with a higher score
+TIED_ROWS: Final = 1  # rows with this score
+
 # rows of the bounds of a block's events
 START: Final = 0  # where the events of each user start
 N_RELEVANT: Final = 1
@@ -106,7 +120,7 @@ RELATIVE: Final = 21  # sum of w |s - label| / max(|label|, parameter)
 DIFFER: Final = 22  # 1 if two labels of rows with weight differ
 TARGETS: Final = 23  # sum of w label^parameter
 UNEXPLAINED: Final = 24  # sum of w (s - label)^2 over sum of w (label - mean label of the user)^2
-STATISTIC_WIDTH: Final = 4
+STATISTIC_WIDTH: Final = 3
 BIN_BITS: Final = 20
 """Low bits of a parameter: of GAP they hold the bin, below the number of bins; else the bins, below the norm."""
 
@@ -145,7 +159,7 @@ N_NAN: Final = 1
 N_NO_TRUTH: Final = 2
 N_NO_RECS: Final = 3
 
-# counts for the report, kept per bin
+# counts for the report, kept per task
 COUNT_HITS: Final = 0  # relevant items found anywhere in the list of their user
 COUNT_RELEVANT: Final = 1
 COUNT_LISTED: Final = 2  # users with relevant items and a list

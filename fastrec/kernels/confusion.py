@@ -1,43 +1,21 @@
 """Confusion matrices of scored rows at many thresholds, in one pass over the rows.
 
 Thresholds ascend and have the type of the scores; `order` gives the column of each in the result. Labels are 0 or 1.
-Each function works on a range of users, so that ranges can run in threads. A user's numbers depend on its rows alone.
+A user's numbers depend on its rows alone.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 import numpy as np
 
-from fastrec.kernels.runs import two_sum
-from fastrec.runtime.compiler import helper
+from .jit import njit, prange
+from .runs import two_sum
 
 FEW = 32  # up to this many thresholds, comparing all rows with each is faster than a binary search
 SLICE = 1024  # rows that stay in the first-level cache while all thresholds are compared with them
 
 
-Array = np.ndarray[Any, Any]
-
-
-class LabelledRows(NamedTuple):
-    """Scored, labelled rows of users."""
-
-    labels: Array  # bool (n_rows,)
-    scores: Array  # float32 or float64 (n_rows,)
-    indptr: Array  # int64 (n_users + 1,)
-
-
-class Cells(NamedTuple):
-    """The cells of a confusion matrix, of users and thresholds."""
-
-    tp: Array
-    fp: Array
-    fn: Array
-    tn: Array
-
-
-@helper
+@njit
 def find_bins(scores, thresholds, bins):
     """Write how many of the thresholds each score reaches, int32; there is at least one threshold.
 
@@ -57,7 +35,7 @@ def find_bins(scores, thresholds, bins):
         bins[i] = np.int32(bins[i] + np.int32(thresholds[np.uint32(bins[i])] <= scores[i]))
 
 
-@helper
+@njit
 def count_by_comparing(labels, scores, thresholds, reached):
     """Add to `reached[j]` the negatives and the positives that reach at least j thresholds."""
     for start in range(0, len(scores), SLICE):
@@ -80,7 +58,7 @@ def count_by_comparing(labels, scores, thresholds, reached):
             reached[j + 1, 1] += positives
 
 
-@helper
+@njit
 def count_by_search(labels, scores, thresholds, reached, bins):
     """Add to `reached[j]`, which starts at zero, the negatives and the positives that reach at least j thresholds."""
     for start in range(0, len(scores), SLICE):
@@ -93,10 +71,9 @@ def count_by_search(labels, scores, thresholds, reached, bins):
         reached[j, 1] += reached[j + 1, 1]
 
 
-def count_users(rows, thresholds, order, cells, first, last):
-    """Write the four counts, int64 (n_users, n_thresholds), of users first..last-1."""
-    labels, scores, indptr = rows
-    tp, fp, fn, tn = cells
+@njit(allocates=True)
+def count_some(labels, scores, indptr, thresholds, order, tp, fp, fn, tn, first, last):
+    """Do as `count_users` does for users first..last-1."""
     n_thresholds = len(thresholds)
     reached = np.zeros((n_thresholds + 1, 2), np.int64)
     bins = np.empty(SLICE, np.int32)
@@ -118,7 +95,18 @@ def count_users(rows, thresholds, order, cells, first, last):
             fn[u, column] = reached[0, 1] - reached[j + 1, 1]
 
 
-@helper
+@njit(parallel=True, cache=True)
+def count_users(first, last, edges, labels, scores, indptr, thresholds, order, tp, fp, fn, tn):
+    """Write four counts, int64 (n_users, n_thresholds), for the users edges[r]..edges[r + 1]-1 of ranges first..last-1.
+
+    User u has rows indptr[u]..indptr[u + 1]-1, with labels (bool) and scores (float32 or float64).
+    """
+    for task in prange(first, last):
+        own = np.int64(task)
+        count_some(labels, scores, indptr, thresholds, order, tp, fp, fn, tn, edges[own], edges[own + 1])
+
+
+@njit
 def cumulate(sums, lost, label, order, above, below):
     """Write for each threshold the weight of the rows of one label that reach it, and of those that do not.
 
@@ -138,10 +126,9 @@ def cumulate(sums, lost, label, order, above, below):
         below[order[j]] = total + rest
 
 
-def weigh_users(rows, weights, thresholds, order, cells, first, last):
-    """Write the four sums of weights, float64 (n_users, n_thresholds), of users first..last-1."""
-    labels, scores, indptr = rows
-    tp, fp, fn, tn = cells
+@njit(allocates=True)
+def weigh_some(labels, scores, indptr, weights, thresholds, order, tp, fp, fn, tn, first, last):
+    """Do as `weigh_users` does for users first..last-1."""
     n_thresholds = len(thresholds)
     sums = np.zeros((n_thresholds + 1, 2))
     lost = np.zeros((n_thresholds + 1, 2))
@@ -160,3 +147,11 @@ def weigh_users(rows, weights, thresholds, order, cells, first, last):
                 lost[bins[i], label] += error
         cumulate(sums, lost, 0, order, fp[u], tn[u])
         cumulate(sums, lost, 1, order, tp[u], fn[u])
+
+
+@njit(parallel=True, cache=True)
+def weigh_users(first, last, edges, labels, scores, indptr, weights, thresholds, order, tp, fp, fn, tn):
+    """Write the four sums of weights, float64, as `count_users` writes counts."""
+    for task in prange(first, last):
+        own = np.int64(task)
+        weigh_some(labels, scores, indptr, weights, thresholds, order, tp, fp, fn, tn, edges[own], edges[own + 1])

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.kernels.resampling import STEP, random_word
-from fastrec.runtime.compiler import helper
+from .jit import njit
+from .resampling import STEP, random_word
 
 Array = np.ndarray[Any, Any]
 
@@ -25,19 +25,19 @@ class Draw(NamedTuple):
     weights: Array  # int64 (n_items,): an item of weight 0 is not drawn; (0,): each has the same chance
 
 
-@helper
+@njit
 def random_start(seed, row):
     """Return the counter from which the random numbers of a row begin."""
     return random_word(random_word(np.uint64(seed)) + np.uint64(row + 1) * np.uint64(STEP))
 
 
-@helper
+@njit
 def random_below(start, nth, size):
     """Return the nth random number of a row, from 0 to size - 1; their chances differ by at most 1 / 2^64."""
     return np.int64(random_word(start + np.uint64(nth + 1) * np.uint64(STEP)) % np.uint64(size))
 
 
-@helper
+@njit
 def draw_uniform(pool, n_pool, n, start):
     """Move n items, each as likely as any other, to the front of a pool of items (Fisher & Yates 1938)."""
     for nth in range(n):
@@ -45,7 +45,7 @@ def draw_uniform(pool, n_pool, n, start):
         pool[nth], pool[at] = pool[at], pool[nth]
 
 
-@helper
+@njit
 def sum_tree(tree, n):
     """Turn weights in tree[1..n] into a tree of partial sums (Fenwick 1994); return the sum."""
     total = np.int64(0)
@@ -58,7 +58,7 @@ def sum_tree(tree, n):
     return total
 
 
-@helper
+@njit
 def find_in_tree(tree, n, target):
     """Return the item, from 0, in whose share of the sum a number lies."""
     at, step = 0, 1
@@ -72,7 +72,7 @@ def find_in_tree(tree, n, target):
     return at
 
 
-@helper
+@njit
 def draw_weighted(pool, n_pool, n, weights, tree, start):
     """Move n items to the front of a pool, drawn one after the other in proportion to the weights of those left.
 

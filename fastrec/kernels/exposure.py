@@ -6,13 +6,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .jit import njit, prange
+
 Array = np.ndarray[Any, Any]
 USERS_AT_ONCE = 64
 
 
-def count_lists(items, indptr, users, cuts, counts, first, last):
-    """Count the lists of users[first:last] that hold each slot between the cut-offs: into counts (n_slots, n_cuts)."""
-    for u in users[first:last]:
+@njit
+def count_lists_of_users(items, indptr, users, cuts, counts):
+    """Count the lists of some users."""
+    for u in users:
         at = indptr[u]
         for c in range(len(cuts)):
             end = min(indptr[u] + cuts[c], indptr[u + 1])
@@ -21,9 +24,21 @@ def count_lists(items, indptr, users, cuts, counts, first, last):
                 at += 1
 
 
-def add_weights(items, indptr, users, cuts, weights, sums, first, last):
-    """Add the weight of its rank, as integers weights (n_ranks, 2), to each slot: into sums (n_slots, n_cuts, 2)."""
-    for u in users[first:last]:
+@njit(parallel=True, cache=True)
+def count_lists(first, last, edges, items, indptr, users, cuts, counts):
+    """Count the lists that hold each slot between the cut-offs: into counts (n_tasks, n_slots, n_cuts).
+
+    Those of users[edges[task]:edges[task + 1]] go to counts[task], for tasks first..last-1.
+    """
+    for task in prange(first, last):
+        own = users[edges[task] : edges[np.int64(task) + 1]]
+        count_lists_of_users(items, indptr, own, cuts, counts[np.int64(task)])
+
+
+@njit
+def add_by_rank(items, indptr, users, cuts, weights, sums):
+    """Add the weights of ranks in the lists of some users."""
+    for u in users:
         at = indptr[u]
         for c in range(len(cuts)):
             end = min(indptr[u] + cuts[c], indptr[u + 1])
@@ -33,14 +48,30 @@ def add_weights(items, indptr, users, cuts, weights, sums, first, last):
                 at += 1
 
 
-def add_by_length(items, indptr, users, cuts, weights, sums, first, last):
-    """Add the weight of the length of the list up to each cut-off to the slots that it holds; as in `add_weights`."""
-    for u in users[first:last]:
+@njit
+def add_by_length(items, indptr, users, cuts, weights, sums):
+    """Add the weights of the lengths up to each cut-off of the lists of some users."""
+    for u in users:
         for c in range(len(cuts)):
             length = min(cuts[c], indptr[u + 1] - indptr[u])
             for at in range(indptr[u], indptr[u] + length):
                 sums[items[at], c, 0] += weights[length - 1, 0]
                 sums[items[at], c, 1] += weights[length - 1, 1]
+
+
+@njit(parallel=True, cache=True)
+def add_weights(first, last, edges, items, indptr, users, cuts, weights, by_length, sums):
+    """Add to each slot the weight of its rank, or of the length of the list up to each cut-off.
+
+    Weights are integers (n_ranks, 2). Those of users[edges[task]:edges[task + 1]] go to sums[task], int64 (n_tasks,
+    n_slots, n_cuts, 2), for tasks first..last-1.
+    """
+    for task in prange(first, last):
+        own, into = users[edges[task] : edges[np.int64(task) + 1]], sums[np.int64(task)]
+        if by_length:
+            add_by_length(items, indptr, own, cuts, weights, into)
+        else:
+            add_by_rank(items, indptr, own, cuts, weights, into)
 
 
 class Walks(NamedTuple):
@@ -53,8 +84,9 @@ class Walks(NamedTuple):
     rows: Array  # int64 (n_walks, 4): where they go, -1 for nowhere
 
 
-def add_effects(items, indptr, users, walks, effects, first, last):
-    """Sum values along the lists of users[first:last]: into effects (n_rows, n_users).
+@njit
+def add_effects_of_users(items, indptr, users, walks, effects, first, last):
+    """Write the sums of users[first:last].
 
     All walks take some users together, whose lists then stay in the cache.
     """
@@ -76,3 +108,14 @@ def add_effects(items, indptr, users, walks, effects, first, last):
                 for i, total in enumerate((one, two, three, four)):
                     if walks.rows[w, i] >= 0:
                         effects[walks.rows[w, i], u] = total
+
+
+@njit(parallel=True, cache=True)
+def add_effects(first, last, edges, items, indptr, users, cuts, levels, values, offsets, rows, effects):
+    """Sum values along the lists of users, as `Walks` says: into effects (n_rows, n_users).
+
+    Tasks first..last-1 take users[edges[task]:edges[task + 1]].
+    """
+    for task in prange(first, last):
+        walks = Walks(cuts, levels, values, offsets, rows)
+        add_effects_of_users(items, indptr, users, walks, effects, edges[task], edges[np.int64(task) + 1])

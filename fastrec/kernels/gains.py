@@ -6,13 +6,13 @@ import math
 
 import numpy as np
 
-from fastrec.kernels.codes import EXP2, LINEAR, TABLE
-from fastrec.runtime.compiler import helper
+from .codes import EXP2, LINEAR, TABLE
+from .jit import njit
 
 MAX_EXPONENT = 1024.0  # of a double; beyond it, Python raises an error instead of returning infinity
 
 
-@helper
+@njit
 def map_gain(gain, gain_map, tables):
     """Return the mapped gain of a grade; `fastrec.kernels.codes` lists the kinds of gain map."""
     kind = gain_map[0]

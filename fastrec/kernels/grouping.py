@@ -1,8 +1,8 @@
 """Grouping of rows by user, in their order, without sorting all rows.
 
 Rows first go to *buckets*, few enough to write to all of them at once, then to their places within the bucket, which
-fits a cache. Each function works on a range of rows, buckets or users, so that ranges can run in threads. The output
-of a range depends on the rows alone.
+fits a cache. Task t of a driver works on the rows, buckets or users edges[t]..edges[t + 1]-1. What it writes depends on
+the rows alone.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.kernels.list_order import longest_row, sort_by_id
-from fastrec.runtime.compiler import helper
+from .jit import njit, prange
+from .list_order import longest_row, sort_ids
 
 Array = np.ndarray[Any, Any]
 
@@ -31,7 +31,8 @@ class KeyEdges(NamedTuple):
     starts: Array  # int64 (n_cells + 1,): number of edges not above the least key of each cell, then that of all edges
 
 
-def scan_keys(keys, first, last):
+@njit
+def scan_range(keys, first, last):
     """Count the rows whose key differs from the row before, and those whose key is lower; return the key range, too."""
     lowest = keys[first]
     highest = keys[first]
@@ -47,20 +48,40 @@ def scan_keys(keys, first, last):
     return changes, falls, lowest, highest
 
 
-def mark_first_rows(codes, indptr, last_users, is_first):
-    """Write whether each row is the first of its user with its code. Codes begin at -1.
+@njit(parallel=True, cache=True)
+def scan_keys(first, last, keys, found, edges):
+    """Write counts of rows of tasks first..last-1 to `found`, int64 (n_tasks, 4), and their lowest and highest key.
 
-    The first row is that at `indptr[0]`. `last_users` is -1 for each code.
+    They count the rows whose key differs from the row before, and those whose key is lower.
     """
-    row = 0
-    for user in range(len(indptr) - 1):
-        for _ in range(indptr[user + 1] - indptr[user]):
+    for task in prange(first, last):
+        at = np.int64(task)
+        found[at, 0], found[at, 1], found[at, 2], found[at, 3] = scan_range(keys, edges[at], edges[at + 1])
+
+
+@njit(allocates=True)
+def mark_range(codes, indptr, n_codes, is_first, start, stop):
+    """Write whether each row of users start..stop-1 is the first of its user with its code."""
+    last_users = np.full(n_codes + 1, -1, np.int64)
+    for user in range(start, stop):
+        for row in range(indptr[user], indptr[user + 1]):
             code = np.uint64(codes[row] + 1)
             is_first[row] = last_users[code] != user
             last_users[code] = user
-            row += 1
 
 
+@njit(parallel=True, cache=True)
+def mark_first_rows(first, last, codes, indptr, n_codes, is_first, edges):
+    """Write whether each row is the first of its user with its code, int8 (n_rows,), for users of tasks first..last-1.
+
+    Codes are int32, from -1 to n_codes - 1.
+    """
+    for task in prange(first, last):
+        at = np.int64(task)
+        mark_range(codes, indptr, n_codes, is_first, edges[at], edges[at + 1])
+
+
+@njit(cache=True)
 def write_places(is_chosen, places):
     """Write the positions of the chosen rows, and the number of rows."""
     at = np.uint64(0)
@@ -70,8 +91,9 @@ def write_places(is_chosen, places):
     places[at] = len(is_chosen)
 
 
-def write_changes(keys, changes, at, first, last):
-    """Write the positions at which a key differs from the one before to `changes`, from `at` on."""
+@njit
+def changes_of_range(keys, changes, at, first, last):
+    """Write the positions at which a key of a range of rows differs from the one before, from `at` on."""
     for start in range(max(first, 1), last, LANES):
         end = min(start + LANES, last)
         rows = keys[start:end]
@@ -86,7 +108,19 @@ def write_changes(keys, changes, at, first, last):
                     at += 1
 
 
-def count_buckets(keys, lowest, multiplier, shift, buckets, counts, first, last):
+@njit(parallel=True, cache=True)
+def write_changes(first, last, keys, changes, places, edges):
+    """Write the positions at which a key differs from the one before to `changes`, for rows of tasks first..last-1.
+
+    Those of task t begin at places[t].
+    """
+    for task in prange(first, last):
+        at = np.int64(task)
+        changes_of_range(keys, changes, places[at], edges[at], edges[at + 1])
+
+
+@njit
+def buckets_of_range(keys, lowest, multiplier, shift, buckets, counts, first, last):
     """Write the bucket of each row and count the rows of each bucket."""
     lowest = np.uint64(lowest)
     multiplier = np.uint64(multiplier)
@@ -99,7 +133,19 @@ def count_buckets(keys, lowest, multiplier, shift, buckets, counts, first, last)
         counts[bucket] += 1
 
 
-def scatter(values, buckets, places, out, first, last):
+@njit(parallel=True, cache=True)
+def count_buckets(first, last, keys, lowest, multiplier, shift, buckets, counts, edges):
+    """Write the bucket, uint16, of each row of tasks first..last-1.
+
+    Count the rows of task t and bucket b in counts[t, b].
+    """
+    for task in prange(first, last):
+        at = np.int64(task)
+        buckets_of_range(keys, lowest, multiplier, shift, buckets, counts[at], edges[at], edges[at + 1])
+
+
+@njit
+def scatter_range(values, buckets, places, out, first, last):
     """Write each value to the next place of its bucket."""
     rows = values[first:last]
     own = buckets[first:last]
@@ -110,6 +156,15 @@ def scatter(values, buckets, places, out, first, last):
         out[np.uint64(place)] = rows[i]
 
 
+@njit(parallel=True, cache=True)
+def scatter(first, last, values, buckets, places, out, edges):
+    """Write the value of each row of tasks first..last-1 to the next place of its bucket: to out[places[t, b]] on."""
+    for task in prange(first, last):
+        at = np.int64(task)
+        scatter_range(values, buckets, places[at], out, edges[at], edges[at + 1])
+
+
+@njit(cache=True)
 def find_parts(keys, known, parts, counts):
     """Write the part of each key, which is the number of edges not above it, and count the rows of each part."""
     lowest, shift, edges, starts = np.int64(known.lowest), np.uint64(known.shift), known.edges, known.starts
@@ -130,8 +185,9 @@ def find_parts(keys, known, parts, counts):
         counts[part] += 1
 
 
-def number_dense(keys, lowest, codes, counts, first, last):
-    """Number the keys of a dense range by their distance from the lowest, and count the rows of each key."""
+@njit
+def distances_of_range(keys, lowest, codes, counts, first, last):
+    """Number the keys of a range of rows by their distance from the lowest, and count the rows of each key."""
     lowest = np.uint64(lowest)
     rows = keys[first:last]
     own = codes[first:last]
@@ -141,7 +197,18 @@ def number_dense(keys, lowest, codes, counts, first, last):
         counts[code] += 1
 
 
-@helper
+@njit(parallel=True, cache=True)
+def number_dense(first, last, keys, lowest, codes, counts, edges):
+    """Write the distance of each key from the lowest, for rows of tasks first..last-1, and count the rows of each key.
+
+    `counts` are int64 (n_tasks, span), or (1, span) for tasks that share no key.
+    """
+    for task in prange(first, last):
+        at = np.int64(task)
+        distances_of_range(keys, lowest, codes, counts[min(at, len(counts) - 1)], edges[at], edges[at + 1])
+
+
+@njit
 def number_bucket(keys, codes, counts, ids, table, shift, start):
     """Number the distinct keys of one bucket from `start` in order of appearance.
 
@@ -173,11 +240,9 @@ def number_bucket(keys, codes, counts, ids, table, shift, start):
     return distinct
 
 
-def number_sparse(keys, starts, codes, counts, ids, distinct, first, last):
-    """Number the distinct keys of each bucket from the bucket's first row on; return False if keys collide too often.
-
-    `counts` takes the rows of each number, `ids` its key, and `distinct` the number of distinct keys of a bucket.
-    """
+@njit(allocates=True)
+def number_buckets(keys, starts, codes, counts, ids, distinct, first, last):
+    """Number the distinct keys of buckets first..last-1, up to one whose keys collide too often."""
     largest = 1
     for bucket in range(first, last):
         largest = max(largest, starts[bucket + 1] - starts[bucket])
@@ -193,12 +258,24 @@ def number_sparse(keys, starts, codes, counts, ids, distinct, first, last):
         rows = slice(start, end)
         distinct[bucket] = number_bucket(keys[rows], codes[rows], counts[rows], ids[rows], table[:size], shift, start)
         if distinct[bucket] < 0:
-            return False
-    return True
+            return
 
 
-def place_rows(codes, places, targets, first, last):
-    """Give each row the next place of its code."""
+@njit(parallel=True, cache=True)
+def number_sparse(first, last, keys, starts, codes, counts, ids, distinct, edges):
+    """Number the distinct keys of each bucket of tasks first..last-1 from the bucket's first row on.
+
+    `counts` takes the rows of each number, `ids` its key, and `distinct` the number of distinct keys of a bucket, or -1
+    if the keys of one collide too often.
+    """
+    for task in prange(first, last):
+        at = np.int64(task)
+        number_buckets(keys, starts, codes, counts, ids, distinct, edges[at], edges[at + 1])
+
+
+@njit
+def places_of_range(codes, places, targets, first, last):
+    """Give each row of a range the next place of its code."""
     rows = codes[first:last]
     own = targets[first:last]
     for i in range(len(rows)):
@@ -208,27 +285,26 @@ def place_rows(codes, places, targets, first, last):
         own[i] = place
 
 
-class Groups(NamedTuple):
-    """Places of the rows of each user."""
+@njit(parallel=True, cache=True)
+def place_rows(first, last, codes, places, targets, edges):
+    """Give each row of tasks first..last-1 the next place of its code. Tasks share no code."""
+    for task in prange(first, last):
+        at = np.int64(task)
+        places_of_range(codes, places, targets, edges[at], edges[at + 1])
 
-    starts: Array  # by code: the first place
-    counts: Array  # by code: the rows
 
-
-def place_by_rank(codes, ranks, lowest, groups, taken, targets, first, last):
-    """Give each row the place of its rank.
-
-    Returns False unless ranks are distinct and go from `lowest` on without a gap.
-    """
+@njit
+def ranks_of_range(codes, ranks, lowest, starts, counts, taken, targets, first, last):
+    """Give each row of a range the place of its rank; return whether ranks go on from `lowest` without a gap."""
     rows = codes[first:last]
     place_of = ranks[first:last]
     own = targets[first:last]
     for i in range(len(rows)):
         code = np.uint64(rows[i])
         place = np.uint64(place_of[i]) - np.uint64(lowest)  # very large if the rank is below the lowest
-        if place >= np.uint64(groups.counts[code]):
+        if place >= np.uint64(counts[code]):
             return False
-        target = np.uint64(groups.starts[code]) + place
+        target = np.uint64(starts[code]) + place
         if taken[target]:
             return False
         taken[target] = True
@@ -236,16 +312,39 @@ def place_by_rank(codes, ranks, lowest, groups, taken, targets, first, last):
     return True
 
 
-def move(values, targets, out, first, last):
-    """Write each value to its place."""
+@njit(parallel=True, cache=True)
+def place_by_rank(first, last, codes, ranks, lowest, starts, counts, taken, targets, fits, edges):
+    """Write the target of each row of tasks first..last-1: the place of its rank among the rows of its user.
+
+    `starts` and `counts` are the first place and the rows of each code, and `taken`, bool (n_rows,), is False.
+    fits[t] gets whether the ranks of task t are distinct, and go from `lowest` on without a gap.
+    """
+    for task in prange(first, last):
+        at = np.int64(task)
+        start, stop = edges[at], edges[at + 1]
+        fits[at] = ranks_of_range(codes, ranks, lowest, starts, counts, taken, targets, start, stop)
+
+
+@njit
+def move_range(values, targets, out, first, last):
+    """Write each value of a range to its place."""
     rows = values[first:last]
     own = targets[first:last]
     for i in range(len(rows)):
         out[np.uint64(own[i])] = rows[i]
 
 
-def copy_blocks(values, starts, indptr, out, first, last):
-    """Fill the rows of users with the values that begin at `starts`."""
+@njit(parallel=True, cache=True)
+def move(first, last, values, targets, out, edges):
+    """Write the value of each row of tasks first..last-1 to its place."""
+    for task in prange(first, last):
+        at = np.int64(task)
+        move_range(values, targets, out, edges[at], edges[at + 1])
+
+
+@njit
+def copy_some(values, starts, indptr, out, first, last):
+    """Fill the rows of users first..last-1."""
     for u in range(first, last):
         target = out[indptr[u] : indptr[u + 1]]
         source = values[starts[u] : starts[u] + len(target)]
@@ -253,8 +352,17 @@ def copy_blocks(values, starts, indptr, out, first, last):
             target[i] = source[i]
 
 
-def find_unranked(ranks, indptr, first, last):
-    """Return the first user from `first` on whose ranks do not rise strictly, or -1."""
+@njit(parallel=True, cache=True)
+def copy_blocks(first, last, values, starts, indptr, out, edges):
+    """Fill out[indptr[u]:indptr[u + 1]] with the values from starts[u] on, for users u of tasks first..last-1."""
+    for task in prange(first, last):
+        at = np.int64(task)
+        copy_some(values, starts, indptr, out, edges[at], edges[at + 1])
+
+
+@njit
+def first_unranked(ranks, indptr, first, last):
+    """Return the first of users first..last-1 whose ranks do not rise strictly, or -1."""
     for u in range(first, last):
         row = ranks[indptr[u] : indptr[u + 1]]
         falls = np.int64(0)
@@ -265,8 +373,16 @@ def find_unranked(ranks, indptr, first, last):
     return -1
 
 
-@helper
-def order_ranks(ranks, order, spare, none, marks):
+@njit(parallel=True, cache=True)
+def find_unranked(first, last, ranks, indptr, found, edges):
+    """Write to found[t] the first user whose ranks do not rise strictly, or -1, for tasks t in first..last-1."""
+    for task in prange(first, last):
+        at = np.int64(task)
+        found[at] = first_unranked(ranks, indptr, edges[at], edges[at + 1])
+
+
+@njit
+def order_ranks(ranks, order, spare, marks):
     """Write positions by ascending rank to `order`: ranks close together are marked, others are sorted."""
     n = len(ranks)
     if n == 0:
@@ -278,7 +394,7 @@ def order_ranks(ranks, order, spare, none, marks):
         highest = max(highest, np.int64(ranks[i]))
     span = np.uint64(highest) - np.uint64(lowest)  # unsigned, so the difference is right even if it overflows int64
     if span >= np.uint64(WIDE_RANKS * n):
-        sort_by_id(order, spare, ranks, none)
+        sort_ids(order, spare, ranks)
         return
     width = np.int64(span) + 1
     for at in range(width):
@@ -286,7 +402,7 @@ def order_ranks(ranks, order, spare, none, marks):
     for i in range(n):
         place = np.int64(ranks[i]) - lowest
         if marks[place] >= 0:  # two rows share a rank: any order that keeps them together will do
-            sort_by_id(order, spare, ranks, none)
+            sort_ids(order, spare, ranks)
             return
         marks[place] = i
     found = 0
@@ -296,19 +412,30 @@ def order_ranks(ranks, order, spare, none, marks):
             found += 1
 
 
-def order_users(ranks, indptr, items, out, first, last):
-    """Write the items of each user by ascending rank; return (user, rank) of a repeated rank, or (-1, 0)."""
+@njit(allocates=True)
+def order_some(ranks, indptr, items, out, first, last):
+    """Write the items of users first..last-1 by ascending rank; return (user, rank) of a repeated rank, or (-1, 0)."""
     longest = longest_row(indptr, first, last)
     order = np.empty(longest, np.int64)
     spare = np.empty(longest, np.int64)
-    none = np.empty(longest)
     marks = np.empty(WIDE_RANKS * longest + 1, np.int64)
     for u in range(first, last):
         start = indptr[u]
         row = ranks[start : indptr[u + 1]]
-        order_ranks(row, order, spare, none, marks)
+        order_ranks(row, order, spare, marks)
         for i in range(len(row)):
             if i > 0 and row[order[i]] == row[order[i - 1]]:
                 return u, np.int64(row[order[i]])
             out[start + i] = items[start + order[i]]
     return -1, np.int64(0)
+
+
+@njit(parallel=True, cache=True)
+def order_users(first, last, ranks, indptr, items, out, twice, edges):
+    """Write the items of each user of tasks first..last-1 by ascending rank.
+
+    `twice`, int64 (n_tasks, 2), gets the user and rank of a repeated rank, or -1 and 0.
+    """
+    for task in prange(first, last):
+        at = np.int64(task)
+        twice[at, 0], twice[at, 1] = order_some(ranks, indptr, items, out, edges[at], edges[at + 1])

@@ -6,10 +6,33 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.kernels.codes import DUPLICATE_REC, DUPLICATE_TRUTH, FINE, NEGATIVE_REC, NEGATIVE_TRUTH
-from fastrec.runtime.compiler import helper
+from .codes import (
+    ABOVE,
+    BLOCK,
+    COUNT,
+    DUPLICATE_REC,
+    DUPLICATE_TRUTH,
+    FINE,
+    FIRST_EVENT,
+    LISTED_ROWS,
+    NEGATIVE_REC,
+    NEGATIVE_TRUTH,
+    RANK,
+    RELEVANT,
+    SOURCE,
+    TIED_ROWS,
+)
+from .jit import njit, prange
 
-__all__ = ["Scratch", "TieScratch", "find_hits_of_user", "order_by_rank", "sort_descending"]
+__all__ = [
+    "KnownRows",
+    "ListRows",
+    "copy_block_hits",
+    "find_block_hits",
+    "find_top_hits",
+    "size_of_scratch",
+    "sort_descending",
+]
 
 
 Array = np.ndarray[Any, Any]
@@ -22,62 +45,13 @@ FEW_HITS = 24  # up to this many hits are sorted by insertion
 TOO_MANY_STEPS = 16  # steps per id; beyond, a user's ids are hashed again with another multiplier
 
 
-class ListArrays(NamedTuple):
-    """Lists and truth in CSR form; users are the same on both sides."""
-
-    rec_items: Array  # int32 (n_rec_rows,), in rank order; or twice as many, the halves of int64
-    rec_indptr: Array  # int64 (n_users + 1,)
-    truth_items: Array  # as rec_items (n_truth_rows,)
-    truth_indptr: Array  # int64 (n_users + 1,)
-    wide: bool  # ids are int64; one kernel takes both widths, because all else in it is the same
-    lengths: Array  # int64 (n_users,) of whole lists whose further items are not in the truth; else empty
-    hit_starts: Array  # int64 (n_users,) if the hits are known, as in `fastrec.kernels.listed.Listed`; else empty
-    hit_counts: Array  # int64 (n_users,), likewise
-    hit_ranks: Array  # int32 (n_hits,), likewise
-    hit_sources: Array  # int32 (n_hits,), likewise
-
-
-class TieScratch(NamedTuple):
-    """Working memory for tie blocks, one set per bin; see `fastrec.kernels.ties`."""
-
-    above: Array  # int32 (bins, 2, n_events): of events found, of events kept under a condition
-    tied: Array  # int32 (bins, 2, n_events)
-    users: Array  # int32 (bins, BLOCK)
-    cuts: Array  # int32 (bins, n_cutoffs, 3, BLOCK)
-    n_cuts: Array  # int64 (bins, n_cutoffs)
-    products: Array  # float64 (bins, 2, longest list + 1)
-
-
-class Scratch(NamedTuple):
-    """Working memory, one set per bin; see `fastrec.evaluation.run`.
-
-    The events of a block of users are their hits, in rank order; an event of rank 0 opens each user.
-    """
-
-    table: Array  # int32 (bins, slots), zeros
-    base: Array  # int64 (bins,), ones: added to the positions of the next user in the table
-    positions: Array  # int32 (bins, n_events)
-    sources: Array  # int32 (bins, n_events)
-    marks: Array  # int32 (bins, longest list + 1)
-    status: Array  # int64 (bins, BLOCK), zeros
-    rows: Array  # float64 (bins, n_rows, BLOCK or more), constants filled in
-    ranks: Array  # int32 (bins, 2, n_events): events found, events kept under a condition
-    gains: Array  # float64 (bins, 2, n_events), or no events if the truth has no gains
-    bounds: Array  # int64 (bins, 2, 4, BLOCK + 1): START, N_RELEVANT, N_LISTED, SORTED_START
-    counts: Array  # int64 (bins, n_cutoffs + 1, BLOCK): hits within each cut-off; the last row is for those beyond
-    sums: Array  # float64 (bins, 3, n_events): running sums, sorted gains, their running sums
-    masked: Array  # float64 (bins, BLOCK): values under a mask
-    run_ends: Array  # int64 (bins, n_groupings, BLOCK), see `fastrec.kernels.sums.find_runs`
-    digits: Array  # int64 (bins, 6): of a sum
-
-
-@helper
+@njit(forceinline=True)
 def slot_of(item, multiplier, shift):
     """Return the slot of an item by multiply-shift hashing: the top bits of the product."""
     return (np.uint64(item) * multiplier) >> shift
 
 
-@helper
+@njit
 def first_negative(row):
     """Return the position of the first id below 0."""
     at = 0
@@ -86,7 +60,7 @@ def first_negative(row):
     return at
 
 
-@helper
+@njit(forceinline=True)
 def index_list(row, lowest, table, base, multiplier, shift):
     """Put positions of `row` into the hash table as base + position; return (code, position).
 
@@ -117,7 +91,7 @@ def index_list(row, lowest, table, base, multiplier, shift):
     return FINE, 0
 
 
-@helper
+@njit(forceinline=True)
 def probe_truth(row, truth, table, base, multiplier, shift, positions, sources):
     """Look up the truth in the table over the list; return (code, truth position, hits).
 
@@ -156,7 +130,7 @@ def probe_truth(row, truth, table, base, multiplier, shift, positions, sources):
     return FINE, 0, hits
 
 
-@helper
+@njit(forceinline=True)
 def order_by_rank(positions, sources, hits, n, marks):
     """Sort `positions` ascending and `sources` along with them."""
     if hits <= FEW_HITS:
@@ -183,7 +157,7 @@ def order_by_rank(positions, sources, hits, n, marks):
             i += 1
 
 
-@helper
+@njit
 def sort_descending(values):
     """Sort values in place: by insertion if they are few, else by heap sort, which is never quadratic."""
     n = len(values)
@@ -205,7 +179,7 @@ def sort_descending(values):
         sink(values, 0, end)
 
 
-@helper
+@njit
 def sink(values, root, n):
     """Let values[root] sink in a heap that has its smallest value at the top."""
     value = values[root]
@@ -221,7 +195,7 @@ def sink(values, root, n):
     values[root] = value
 
 
-@helper
+@njit(forceinline=True)
 def find_hits(row, truth, lowest, table, base, positions, sources):
     """Find the ranks of the truth items in `row`; return (code, position, hits, base for the next user)."""
     rows = len(row) + len(truth)
@@ -248,22 +222,161 @@ def find_hits(row, truth, lowest, table, base, positions, sources):
         multiplier = (multiplier * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)) | np.uint64(1)
 
 
-@helper
-def find_hits_of_user(lists, u, lowest, table, base, positions, sources, marks):
-    """Call `find_hits` for the list and the truth of user u, and order the hits by rank, unless they are known."""
-    if len(lists.hit_counts) > 0:
-        at, hits = lists.hit_starts[u], lists.hit_counts[u]
-        for nth in range(hits):
-            positions[nth], sources[nth] = lists.hit_ranks[at + nth], lists.hit_sources[at + nth]
-        return FINE, 0, hits, base
-    first, last = lists.rec_indptr[u], lists.rec_indptr[u + 1]
-    held_first, held_last = lists.truth_indptr[u], lists.truth_indptr[u + 1]
-    if lists.wide:
-        row = lists.rec_items[2 * first : 2 * last].view(np.int64)
-        truth = lists.truth_items[2 * held_first : 2 * held_last].view(np.int64)
-        code, position, hits, base = find_hits(row, truth, lowest, table, base, positions, sources)
+def size_of_scratch(n_rec: int, n_rel: int) -> int:
+    """Return the working memory, in numbers of int32, for lists of up to n_rec and truth of up to n_rel rows."""
+    n_ids, bits = n_rec + n_rel, SMALL_TABLE
+    if n_ids > SMALL_ROWS:
+        while (1 << bits) < SLOTS_PER_ID * n_ids:
+            bits += 1
+    return n_rec + 1 + 2 * n_rel + (1 << bits) + 1
+
+
+@njit(forceinline=True)
+def write_events(at, positions, sources, hits, events):
+    """Write the events of a user from `at` on: one of rank 0, then the hits."""
+    events[RANK, at] = 0
+    for j in range(hits):
+        events[RANK, at + 1 + j] = positions[j]
+        events[SOURCE, at + 1 + j] = sources[j]
+
+
+@njit(forceinline=True)
+def rank_in_blocks(ranks, above, first, last):
+    """Write the ranks of a user's events as if the relevant rows of each tie block came first."""
+    for e in range(first, last):
+        ranks[e] = ranks[e - 1] + 1 if e > first and above[e] == above[e - 1] else above[e] + 1
+
+
+@njit(forceinline=True)
+def look_up_ties(tie_blocks, list_start, positions, hits, at, events, ties):
+    """Write how many rows of the list have a higher score than each hit, and how many the same, from `at` on.
+
+    The hits take the first ranks of their tie blocks: lists of a model hold some rows of the whole lists only.
+    """
+    if ties is not None:
+        for j in range(hits):
+            ties[ABOVE, at + j] = tie_blocks[0, list_start + positions[j] - 1]
+            ties[TIED_ROWS, at + j] = tie_blocks[1, list_start + positions[j] - 1]
+        rank_in_blocks(events[RANK], ties[ABOVE], at, at + hits)
+
+
+@njit(forceinline=True)
+def write_places(places, at, truth_start, sources, hits):
+    """Write where hits are among the rows of the truth from `at` on, if asked for."""
+    if places is not None:
+        for j in range(hits if len(places) > 0 else 0):
+            places[at + j] = truth_start + sources[j]
+
+
+@njit
+def find_hits_of_users(users, sides, tie_blocks, lowest, longest, out, scratch):
+    """Find the hits of users first..last-1; return (code, user, position) of the first rows at fault.
+
+    `users` is (first, last, the user of column 0 of the spans, the first event). `longest` has the most rows of a list
+    and of a truth. `scratch` int32 keeps the hash table from call to call; at first it is 0.
+    """
+    recs, indptr, truth, truth_indptr = sides
+    spans, events, ties, places = out
+    first, last, origin, at = users
+    sources_from = longest[0] + 1 + longest[1]
+    marks, positions = scratch[: longest[0] + 1], scratch[longest[0] + 1 : sources_from]
+    sources = scratch[sources_from : sources_from + longest[1]]
+    table = scratch[sources_from + longest[1] : len(scratch) - 1]
+    base = max(np.int64(scratch[len(scratch) - 1]), np.int64(1))
+    fault = (np.int64(FINE), np.int64(0), np.int64(0))
+    for u in range(first, last):
+        row, wanted = recs[indptr[u] : indptr[u + 1]], truth[truth_indptr[u] : truth_indptr[u + 1]]
+        code, position, hits, base = find_hits(row, wanted, lowest, table, base, positions, sources)
+        if code != FINE:
+            if fault[0] == FINE:
+                fault = (np.int64(code), np.int64(u), np.int64(position))
+            hits = 0
+        order_by_rank(positions, sources, hits, len(row), marks)
+        write_events(at, positions, sources, hits, events)
+        at += 1
+        i = u - origin
+        spans[FIRST_EVENT, i], spans[COUNT, i] = at, hits
+        spans[RELEVANT, i], spans[LISTED_ROWS, i] = len(wanted), len(row)
+        look_up_ties(tie_blocks, indptr[u], positions, hits, at, events, ties)
+        write_places(places, at, truth_indptr[u], sources, hits)
+        at += hits
+    scratch[len(scratch) - 1] = base
+    return fault
+
+
+class ListRows(NamedTuple):
+    """Lists and truth of users, and working memory; see `find_top_hits`."""
+
+    recs: Array
+    indptr: Array
+    truth: Array
+    truth_indptr: Array
+    tie_blocks: Array
+    lengths: Array  # int64 (n_users,), the lengths of lists of which some rows are known, or empty
+    lowest: int
+    n_rec: int  # the most rows of a list
+    n_rel: int  # the most rows of a truth
+    scratch: Array  # int32 (n_tasks, size_of_scratch(n_rec, n_rel)), 0 at first
+
+
+@njit(cache=True)
+def find_block_hits(t, b, spans, events, ties, totals, rows):
+    """Find the hits of block b of users in the memory of task t; see `fastrec.kernels.users.evaluate_users`."""
+    if totals[t, 0] != FINE:
+        return
+    if ties.ndim == 3:  # Numba drops the branch that the dimensions rule out
+        blocks, own_ties = rows.tie_blocks, ties[t]
     else:
-        row, truth = lists.rec_items[first:last], lists.truth_items[held_first:held_last]
-        code, position, hits, base = find_hits(row, truth, lowest, table, base, positions, sources)
-    order_by_rank(positions, sources, hits, last - first, marks)
-    return code, position, hits, base
+        blocks, own_ties = None, None
+    sides = rows.recs, rows.indptr, rows.truth, rows.truth_indptr
+    first, last = b * BLOCK, min(b * BLOCK + BLOCK, len(rows.indptr) - 1)
+    users, out = (first, last, first, np.int64(0)), (spans[t], events[t], own_ties, None)
+    longest = rows.n_rec, rows.n_rel
+    fault = find_hits_of_users(users, sides, blocks, rows.lowest, longest, out, rows.scratch[t])
+    totals[t, 0], totals[t, 1], totals[t, 2] = fault
+    if len(rows.lengths) > 0:
+        for u in range(first, last):
+            spans[t, LISTED_ROWS, u - first] = rows.lengths[u]
+
+
+class KnownRows(NamedTuple):
+    """The known hits of users; see `fastrec.inputs.hits.Hits`."""
+
+    spans: Array
+    events: Array
+
+
+@njit(cache=True)
+def copy_block_hits(t, b, spans, events, ties, totals, rows):  # noqa: ARG001 - as `find_block_hits`
+    """Copy the known hits of block b of users, whose events touch each other, into the memory of task t."""
+    first, last = b * BLOCK, min(b * BLOCK + BLOCK, rows.spans.shape[1])
+    begin = rows.spans[FIRST_EVENT, first] - 1
+    for u in range(first, last):
+        for s in range(4):
+            spans[t, s, u - first] = rows.spans[s, u]
+        spans[t, FIRST_EVENT, u - first] -= begin
+    for e in range(begin, rows.spans[FIRST_EVENT, last - 1] + rows.spans[COUNT, last - 1]):
+        events[t, RANK, e - begin], events[t, SOURCE, e - begin] = rows.events[RANK, e], rows.events[SOURCE, e]
+
+
+@njit(parallel=True, cache=True)
+def find_top_hits(
+    first, last, edges, recs, indptr, truth, truth_indptr, lowest, longest, spans, events, places, faults, scratch
+):
+    """Find the items of each user's list that are in the user's truth: the hits, in the order of their ranks.
+
+    Task t takes users edges[t]..edges[t + 1]-1. `recs`, `truth` : int32 or int64 (n_rows,), ids of the lists in rank
+    order, and of the truth; user u has those from indptr[u] to indptr[u + 1]. With `lowest` -1, ids below 0 are places
+    without an item; with 0 they are at fault, as an id that stands twice is. `longest` has the most rows of a list and
+    of a truth.
+
+    Writes `spans`, `events` and `places`, see `fastrec.inputs.hits.Hits`; and `faults`, int64 (n_tasks, 3): the code,
+    user and position of the first fault. Users at fault have no hits. `scratch` : int32 (n_tasks, size_of_scratch),
+    all 0.
+    """
+    for task in prange(first, last):
+        t = np.int64(task)
+        users = edges[t], edges[t + 1], np.int64(0), truth_indptr[edges[t]] - truth_indptr[0] + edges[t]
+        sides, out = (recs, indptr, truth, truth_indptr), (spans, events, None, places)
+        fault = find_hits_of_users(users, sides, None, lowest, longest, out, scratch[t])
+        faults[t, 0], faults[t, 1], faults[t, 2] = fault

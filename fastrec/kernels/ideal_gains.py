@@ -1,7 +1,6 @@
 """Gains of lists against those of the best order, rank by rank: measures of trec_eval for graded judgements.
 
-Each function works on a range of users, so that ranges can run in threads. Most write the measure after each event:
-that of a list which is cut below the event.
+Most kernels write the measure after each event: that of a list which is cut below the event.
 """
 
 from __future__ import annotations
@@ -11,9 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.kernels.listed import events_of
-from fastrec.kernels.runs import NO_SUM, added, two_sum
-from fastrec.runtime.compiler import helper
+from .jit import njit
+from .runs import NO_SUM, added, two_sum
 
 Array = np.ndarray[Any, Any]
 
@@ -52,9 +50,10 @@ class IdealSums(NamedTuple):
     counted: Array  # float64 (3, likewise): sums of gains, of which each counts as at least 1, in the parts of `added`
 
 
-def add_ideals(lists, sums, first, last):
-    """Write the sums along some best orders."""
-    for order in range(first, last):
+@njit(cache=True)
+def add_ideals(lists, sums):
+    """Write the sums along the best orders."""
+    for order in range(len(lists.orders) - 1):
         start, end = lists.orders[order], lists.orders[order + 1]
         dcg, gains, counted = 0.0, 0.0, NO_SUM
         for at in range(start, end + 1):
@@ -75,60 +74,63 @@ def add_ideals(lists, sums, first, last):
             sums.falls[own + rank], sums.levels[own + rank], sums.shares[own + rank] = fall, levels, share
 
 
-def mean_at_hits(lists, sums, values, first, last):
+@njit(cache=True)
+def mean_at_hits(lists, sums, values):
     """Write the mean of nDCG at the ranks of relevant items; those not listed have the DCG of the list's end."""
-    u, hits, dcg, total = first - 1, 0, 0.0, 0.0
-    begin, end = events_of(lists, first, last)
-    ranks, gains, values = lists.ranks[begin:end], lists.gains[begin:end], values[begin:end]
+    u, hits, dcg, total = -1, 0, 0.0, 0.0
+    ranks, gains, n_rels, starts = lists.ranks, lists.gains, lists.n_rel, sums.starts
+    discounts, ideal_dcg = sums.discounts, sums.dcg
     for at in range(len(ranks)):
         is_row, rank = ranks[at] > 0, np.int64(ranks[at])
         is_hit = is_row & (gains[at] > 0.0)
         u += not is_row
-        n_rel, own = lists.n_rel[u], sums.starts[u]
+        n_rel, own = n_rels[u], starts[u]
         hits = (hits if is_row else 0) + is_hit
-        discounted = gains[at] * sums.discounts[rank]
+        discounted = gains[at] * discounts[rank]
         dcg = (dcg if is_row else 0.0) + (discounted if is_hit else 0.0)
-        total = (total if is_row else 0.0) + (dcg if is_hit else 0.0) / sums.dcg[own + min(rank, n_rel)]
-        values[at] = (total + (n_rel - hits) * (dcg / sums.dcg[own + n_rel])) / max(n_rel, 1)
+        total = (total if is_row else 0.0) + (dcg if is_hit else 0.0) / ideal_dcg[own + min(rank, n_rel)]
+        values[at] = (total + (n_rel - hits) * (dcg / ideal_dcg[own + n_rel])) / max(n_rel, 1)
 
 
-def sum_at_levels(lists, sums, values, first, last):
+@njit(cache=True)
+def sum_at_levels(lists, sums, values):
     """Write the sum of nDCG at the ranks where the ideal gain falls, for a list without gain past the event."""
-    u, level, dcg, above = first - 1, 0, 0.0, 0.0  # down to rank `level` the sum is final, and `above`
-    begin, end = events_of(lists, first, last)
-    ranks, gains, values = lists.ranks[begin:end], lists.gains[begin:end], values[begin:end]
+    u, level, dcg, above = -1, 0, 0.0, 0.0  # down to rank `level` the sum is final, and `above`
+    ranks, gains, n_rels, starts = lists.ranks, lists.gains, lists.n_rel, sums.starts
+    discounts, ideal_dcg, falls, levels, shares = sums.discounts, sums.dcg, sums.falls, sums.levels, sums.shares
     for at in range(len(ranks)):
         rank = np.int64(ranks[at])
         if rank == 0:
             u, level, dcg, above = u + 1, 0, 0.0, 0.0
-        n_rel, own = lists.n_rel[u], sums.starts[u]
-        fall = min(sums.falls[own + level], n_rel)
+        n_rel, own = n_rels[u], starts[u]
+        fall = min(falls[own + level], n_rel)
         while level < n_rel and fall < rank:
-            above += dcg / sums.dcg[own + fall]
-            level, fall = fall, min(sums.falls[own + fall], n_rel)
-        dcg += gains[at] * sums.discounts[rank]
+            above += dcg / ideal_dcg[own + fall]
+            level, fall = fall, min(falls[own + fall], n_rel)
+        dcg += gains[at] * discounts[rank]
         if level == n_rel:
             values[at] = above
         elif fall == n_rel:  # divided, so that the best order has exactly 1
-            values[at] = above + dcg / sums.dcg[own + n_rel]
+            values[at] = above + dcg / ideal_dcg[own + n_rel]
         else:
-            share = dcg / sums.dcg[own + 1] * sums.shares[own + level]
-            values[at] = min(above + share, np.float64(sums.levels[own]))  # it may be above by rounding
+            share = dcg / ideal_dcg[own + 1] * shares[own + level]
+            values[at] = min(above + share, np.float64(levels[own]))  # it may be above by rounding
 
 
-def share_of_best_dcg(lists, sums, values, first, last):
+@njit(cache=True)
+def share_of_best_dcg(lists, sums, values):
     """Write the DCG as a share of that of the best order of all relevant items."""
-    u, dcg = first - 1, 0.0
-    begin, end = events_of(lists, first, last)
-    ranks, gains, values = lists.ranks[begin:end], lists.gains[begin:end], values[begin:end]
+    u, dcg = -1, 0.0
+    ranks, gains, n_rels, starts = lists.ranks, lists.gains, lists.n_rel, sums.starts
+    discounts, ideal_dcg = sums.discounts, sums.dcg
     for at in range(len(ranks)):
         is_row = ranks[at] > 0
         u += not is_row
-        dcg = (dcg if is_row else 0.0) + gains[at] * sums.discounts[ranks[at]]
-        values[at] = dcg / sums.dcg[sums.starts[u] + lists.n_rel[u]]
+        dcg = (dcg if is_row else 0.0) + gains[at] * discounts[ranks[at]]
+        values[at] = dcg / ideal_dcg[starts[u] + n_rels[u]]
 
 
-@helper
+@njit
 def discount_past(discounts, lost):
     """Return 1 / log2(2 + the gain that was lost), which the discounts of ranks have for whole numbers."""
     if lost < len(discounts) - 1 and lost == math.floor(lost):
@@ -136,27 +138,28 @@ def discount_past(discounts, lost):
     return 1.0 / math.log2(2.0 + lost)
 
 
-def sum_by_lost_gain(lists, sums, values, first, last):
+@njit(cache=True)
+def sum_by_lost_gain(lists, sums, values):
     """Write the sum over hits of gain / log2(2 + the gain that the list lacks down to there), over all gain.
 
     A rank of the best order counts as at least 1, also past its end.
     """
-    u, found, total = first - 1, NO_SUM, 0.0
-    begin, end = events_of(lists, first, last)
-    ranks, gains, values = lists.ranks[begin:end], lists.gains[begin:end], values[begin:end]
+    u, found, total = -1, NO_SUM, 0.0
+    ranks, gains, n_rels, starts = lists.ranks, lists.gains, lists.n_rel, sums.starts
+    discounts, ideal_gains, counted = sums.discounts, sums.gains, sums.counted
     for at in range(len(ranks)):
         is_row, rank = ranks[at] > 0, np.int64(ranks[at])
         u += not is_row
-        n_rel, own = lists.n_rel[u], sums.starts[u]
+        n_rel, own = n_rels[u], starts[u]
         gain = gains[at] if is_row else 0.0
         found = added(found if is_row else NO_SUM, gain)
         best = own + min(rank, n_rel)
-        lost, error = two_sum(sums.counted[0, best], -found[0])
-        more, rest = two_sum(sums.counted[1, best], -found[1])
-        lacking = lost + (more + (error + (rest + (sums.counted[2, best] - found[2])))) + max(rank - n_rel, 0)
+        lost, error = two_sum(counted[0, best], -found[0])
+        more, rest = two_sum(counted[1, best], -found[1])
+        lacking = lost + (more + (error + (rest + (counted[2, best] - found[2])))) + max(rank - n_rel, 0)
         # not below 0, but for copies of an item
-        total = (total if is_row else 0.0) + gain * discount_past(sums.discounts, max(lacking, 0.0))
-        values[at] = total / sums.gains[own + n_rel]
+        total = (total if is_row else 0.0) + gain * discount_past(discounts, max(lacking, 0.0))
+        values[at] = total / ideal_gains[own + n_rel]
 
 
 class DepthWeights(NamedTuple):
@@ -167,13 +170,13 @@ class DepthWeights(NamedTuple):
     weights: Array  # of p^(j - 1)
 
 
-@helper
+@njit
 def terms_between(depths, first, last):
     """Return the sum of the terms of depths first + 1 to last, without the rounding of running sums."""
     return (depths.terms[last] - depths.terms[first]) + (depths.rest[last] - depths.rest[first])
 
 
-@helper
+@njit
 def place_in_ideal(ideals, gain, taken):
     """Return the next free place, from 1, among those of a gain in falling gains, and note that it is taken."""
     low = 0
@@ -188,7 +191,7 @@ def place_in_ideal(ideals, gain, taken):
     return low + taken[low]
 
 
-@helper
+@njit
 def share_of_best(total, depth, n_rel, depths, is_normalized):
     """Return the overlap of two lists down to a depth: divided by the weights, or by the overlap of the ideal."""
     if not is_normalized:
@@ -197,7 +200,7 @@ def share_of_best(total, depth, n_rel, depths, is_normalized):
     return min(total / best, 1.0)
 
 
-@helper
+@njit
 def place_listed(lists, u, ideals, taken, ranks, places):
     """Write the ranks of the listed relevant items, and their places in the ideal; return how many there are."""
     taken[: len(ideals)] = 0
@@ -210,18 +213,19 @@ def place_listed(lists, u, ideals, taken, ranks, places):
     return n
 
 
-def overlap_with_ideal(lists, depths, is_normalized, cutoffs, out, first, last):
+@njit(cache=True, allocates=True)
+def overlap_with_ideal(lists, depths, is_normalized, cutoffs, out):
     """Write the overlap of lists with ideal lists: relevant items by falling gain, equal gains as in the list.
 
     An item is common to both lists from the deeper of its rank and its place in the ideal on. Writes a number for each
     ascending cut-off and user, into out (n_cutoffs, n_users). The gains of items that are not relevant are NaN.
     """
-    most, most_listed = 0, 0
-    for u in range(first, last):
+    n_users, most, most_listed = len(lists.n_rel), 0, 0
+    for u in range(n_users):
         most, most_listed = max(most, lists.n_rel[u]), max(most_listed, lists.counts[u])
     taken = np.empty(most, np.int64)  # places of the ideal, noted at the first of those with the same gain
     ranks, places = np.empty(most_listed, np.int64), np.empty(most_listed, np.int64)
-    for u in range(first, last):
+    for u in range(n_users):
         n_rel, start = lists.n_rel[u], lists.ideal_starts[u]
         n_hits = place_listed(lists, u, lists.ideals[start : start + n_rel], taken, ranks, places)
         for nth in range(len(cutoffs)):

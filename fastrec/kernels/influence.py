@@ -10,18 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.kernels.sorting import sum_before
-from fastrec.runtime.compiler import helper
+from .jit import njit, prange
+from .sorting import sum_before
 
 Array = np.ndarray[Any, Any]
-
-
-class OwnRows(NamedTuple):
-    """Rows of users of one batch."""
-
-    positive: Array  # bool (n_rows,)
-    scores: Array  # float32 or float64
-    indptr: Array  # int64 (n_users + 1,)
+ROWS_PER_BLOCK = 256  # whose loads from memory overlap
 
 
 class Guide(NamedTuple):
@@ -34,6 +27,7 @@ class Guide(NamedTuple):
     shift: int  # bin b is in part `b >> shift` of the bins
 
 
+@njit(cache=True)
 def write_slopes_of_auc(negatives, positives, sums, area, slopes):
     """Write the slopes of the area under the ROC curve, float64 (n, 2): of negative and positive rows of each score.
 
@@ -50,6 +44,7 @@ def write_slopes_of_auc(negatives, positives, sums, area, slopes):
         slopes[i, 0] = ((above - positives[i] / 2) / n_positives - area) / n_negatives
 
 
+@njit(cache=True)
 def write_pairs(negatives, positives, shift, pairs):
     """Write twice the ordered pairs of each negative and positive row of a score, ties half: float64 (n, 2).
 
@@ -66,7 +61,7 @@ def write_pairs(negatives, positives, shift, pairs):
         above += positives[i]
 
 
-@helper
+@njit
 def effect_on_auc(pairs, negatives, positives, totals):
     """Return the effect of rows that are in so many pairs, counted twice: see `scored.influence.effects_on_auc`.
 
@@ -78,12 +73,14 @@ def effect_on_auc(pairs, negatives, positives, totals):
     return (pairs - 2.0 * twice / size * expected) / size
 
 
+@njit(cache=True)
 def write_effects_on_auc(sums, classes, scale, totals, effects):
     """Write the effects of users; `sums` are their pairs divided by `scale`, `classes` their rows of each class."""
     for i in range(len(sums)):
         effects[i] = effect_on_auc(sums[i] * scale, classes[i, 0], classes[i, 1], totals)
 
 
+@njit(cache=True)
 def sum_slopes(slopes, negatives, positives):
     """Return the sum of the slopes of all rows, whatever their signs; slopes are float64 (n, 2)."""
     total = 0.0
@@ -92,7 +89,7 @@ def sum_slopes(slopes, negatives, positives):
     return total
 
 
-@helper
+@njit
 def bin_of(score, lowest, factor, n_bins):
     """Return the bin of a score; halves of scores have a finite distance."""
     at = (score * 0.5 - lowest) * factor
@@ -101,6 +98,7 @@ def bin_of(score, lowest, factor, n_bins):
     return np.int64(at) if at < n_bins else n_bins - 1
 
 
+@njit(cache=True)
 def write_starts(scores, lowest, factor, starts):
     """Write where the scores of each bin begin."""
     n_bins = len(starts) - 1
@@ -115,7 +113,7 @@ def write_starts(scores, lowest, factor, starts):
         done += 1
 
 
-@helper
+@njit
 def find_scores(known, scores, first, low, high, n):
     """Write the positions of n scores, from the first, to `low`.
 
@@ -142,80 +140,95 @@ def find_scores(known, scores, first, low, high, n):
         low[i] = min(low[i], last)
 
 
-@helper
+@njit
 def part_of(known, score):
     """Return the part of the bins that a score is in."""
     own = bin_of(np.float64(score), known.lowest, known.factor, len(known.starts) - 1)
     return own >> known.shift
 
 
-def count_classes(log, weights, members, classes):
-    """Count the negative and positive rows of users, int64 (n_users, 2); rows of weight 0 are none."""
+@njit
+def count_classes_of_users(positive, indptr, weights, members, classes):
+    """Do as `count_classes` does for some users."""
     for i in range(len(members)):
-        u = members[i]
-        positives = 0
-        rows = 0
-        for row in range(log.indptr[u], log.indptr[u + 1]):
-            counted = 1
-            if weights is not None:
-                counted = 1 if weights[row] > 0.0 else 0
-            rows += counted
-            positives += counted if log.positive[row] else 0
-        classes[i, 0] = rows - positives
-        classes[i, 1] = positives
+        rows, positives = np.int64(0), np.int64(0)
+        for row in range(indptr[members[i]], indptr[members[i] + 1]):
+            if len(weights) == 0 or weights[row] > 0.0:
+                rows += 1
+                positives += positive[row]
+        classes[i, 0], classes[i, 1] = rows - positives, positives
 
 
-@helper
-def count_parts(known, log, weights, members, places):
-    """Count the rows of users in each part of the bins."""
-    for i in range(len(members)):
-        u = members[i]
-        for row in range(log.indptr[u], log.indptr[u + 1]):
-            if weights is not None:
-                if not weights[row] > 0.0:
-                    continue
-            places[part_of(known, log.scores[row])] += 1
+@njit(parallel=True, cache=True)
+def count_classes(first, last, positive, indptr, weights, members, edges, classes):
+    """Count the negative and positive rows of the users edges[r]..edges[r + 1]-1 of ranges first..last-1.
 
-
-@helper
-def move_rows(known, log, weights, members, places, moved):
-    """Move the rows of users to the next place of their part: their scores, `user << 1 | class`, and weights."""
-    scores, owners, own_weights = moved
-    for i in range(len(members)):
-        u = members[i]
-        for row in range(log.indptr[u], log.indptr[u + 1]):
-            if weights is not None:
-                if not weights[row] > 0.0:
-                    continue
-            part = part_of(known, log.scores[row])
-            place = places[part]
-            places[part] = place + 1
-            scores[place] = log.scores[row]
-            owners[place] = i << 1 | (1 if log.positive[row] else 0)
-            if weights is not None:
-                own_weights[place] = weights[row]
-
-
-def add_slopes(known, slopes, factor, log, weights, members, room, sums):
-    """Write the sums of the slopes of the rows of users, times `factor`, as integers: the same for any order of rows.
-
-    `slopes` is float64 (n, 2), by class: 0 for negative rows. `weights` is None or those of rows. User i is
-    `members[i]`; `sums` is int64 (n_users,). `room` has arrays for the places of parts, for the moved rows, and for
-    the positions of some scores. Rows of a part of the bins are looked up together: that part fits a cache.
+    User i is `members[i]` and has a row of `classes`, int64 (n_users, 2). Rows of weight 0 are none; `weights` is of
+    length 0 if all are 1.
     """
-    places, moved, low, high = room
-    scores, owners, own_weights = moved
-    count_parts(known, log, weights, members, places)
-    n_rows = sum_before(places)
-    move_rows(known, log, weights, members, places, moved)
+    for task in prange(first, last):
+        start, end = edges[np.int64(task)], edges[np.int64(task) + 1]
+        count_classes_of_users(positive, indptr, weights, members[start:end], classes[start:end])
+
+
+@njit
+def count_parts(known, scores, indptr, weights, members, places):
+    """Count the rows of users in each part of the bins; return how many there are."""
+    for i in range(len(members)):
+        for row in range(indptr[members[i]], indptr[members[i] + 1]):
+            if len(weights) == 0 or weights[row] > 0.0:
+                places[part_of(known, scores[row])] += 1
+    return sum_before(places)
+
+
+@njit
+def move_rows(known, positive, scores, indptr, weights, members, places, moved):
+    """Move the rows of users to the next place of their part: their scores, `user << 1 | class`, and weights."""
+    to_scores, to_owners, to_weights = moved
+    for i in range(len(members)):
+        for row in range(indptr[members[i]], indptr[members[i] + 1]):
+            if len(weights) == 0 or weights[row] > 0.0:
+                part = part_of(known, scores[row])
+                place = places[part]
+                places[part] = place + 1
+                to_scores[place] = scores[row]
+                to_owners[place] = i << 1 | (1 if positive[row] else 0)
+                if len(weights) > 0:
+                    to_weights[place] = weights[row]
+
+
+@njit(allocates=True)
+def add_slopes_of_users(known, slopes, factor, positive, scores, indptr, weights, members, sums):
+    """Do as `add_slopes` does for some users. Rows of a part of the bins are looked up together: it fits a cache."""
+    n_rows = np.int64(0)
     for i in range(len(members)):
         sums[i] = 0
-    for first in range(0, n_rows, len(low)):
-        n = min(len(low), n_rows - first)
-        find_scores(known, scores, first, low, high, n)
+        n_rows += indptr[members[i] + 1] - indptr[members[i]]
+    own_scores, owners = np.empty(n_rows, scores.dtype), np.empty(n_rows, np.uint32)  # users at once are few
+    own_weights = np.empty(n_rows if len(weights) > 0 else 0, weights.dtype)
+    places = np.zeros(((len(known.starts) - 2) >> known.shift) + 1, np.int64)
+    n_rows = count_parts(known, scores, indptr, weights, members, places)
+    move_rows(known, positive, scores, indptr, weights, members, places, (own_scores, owners, own_weights))
+    low, high = np.empty(ROWS_PER_BLOCK, np.int64), np.empty(ROWS_PER_BLOCK, np.int64)
+    for first in range(0, n_rows, ROWS_PER_BLOCK):
+        n = min(ROWS_PER_BLOCK, n_rows - first)
+        find_scores(known, own_scores, first, low, high, n)
         for i in range(n):
             owner = np.int64(owners[first + i])
             weight = 1.0
-            if weights is not None:
+            if len(weights) > 0:
                 weight = own_weights[first + i]
             sums[owner >> 1] += np.int64(np.rint(weight * slopes[low[i], owner & 1] * factor))
+
+
+@njit(parallel=True, cache=True)
+def add_slopes(first, last, known, slopes, factor, positive, scores, indptr, weights, members, edges, sums):
+    """Write the sums of the slopes of users' rows, times weights and `factor`, as integers: the same in any order.
+
+    They are written for users edges[r]..edges[r + 1]-1 of ranges first..last-1: user i is `members[i]`, and `sums` is
+    int64 (n_users,). `slopes` is float64 (n, 2), by class: 0 for negative rows. `weights` is of length 0 if all are 1.
+    """
+    for task in prange(first, last):
+        start, end = edges[np.int64(task)], edges[np.int64(task) + 1]
+        own, to = members[start:end], sums[start:end]
+        add_slopes_of_users(known, slopes, factor, positive, scores, indptr, weights, own, to)

@@ -1,6 +1,7 @@
 """Values of the items of lists: sums along each list, counts of users, and places in other lists.
 
-Items are *slots*, small integers. Each function works on a range of users, so that ranges can run in threads.
+Items are *slots*, small integers. Kernels that take tasks first..last-1 write what belongs to users
+edges[task]..edges[task + 1]-1 of each task.
 """
 
 from __future__ import annotations
@@ -10,14 +11,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.kernels.list_order import find, longest_row, sort_by_id
+from .jit import njit, prange
+from .list_order import find, longest_row, sort_ids
 
 Array = np.ndarray[Any, Any]
 FEW_ITEMS = 48
+FEW_KNOWN = 64  # items of a row; more are looked up in their order, by halving
+WORDS = 16  # of 64 bits, one for each hash of an item
+GOLDEN = 0x9E3779B97F4A7C15
 
 
-def sum_values(items, indptr, cuts, values, sums, first, last):
-    """Sum four values of each slot, (n_slots, 4), along each list up to the cut-offs: into sums (4, n_cuts, n_users).
+@njit
+def sum_values_of_users(items, indptr, cuts, values, sums, first, last):
+    """Write the sums of some users.
 
     Four sums in registers cost little more than one; a loop over them would cost twice as much.
     """
@@ -39,8 +45,16 @@ def sum_values(items, indptr, cuts, values, sums, first, last):
             sums[3, c, u] = four
 
 
-def sum_rows(values, indptr, cuts, weights, sums, first, last):
-    """Sum values of rows (n_rows,), times the weight of their rank, up to the cut-offs: into sums (n_cuts, n_users)."""
+@njit(parallel=True, cache=True)
+def sum_values(first, last, edges, items, indptr, cuts, values, sums):
+    """Sum four values of each slot, (n_slots, 4), along lists up to the cut-offs: into sums (4, n_cuts, n_users)."""
+    for task in prange(first, last):
+        sum_values_of_users(items, indptr, cuts, values, sums, edges[task], edges[np.int64(task) + 1])
+
+
+@njit
+def sum_rows_of_users(values, indptr, cuts, weights, sums, first, last):
+    """Write the sums of some users."""
     for u in range(first, last):
         total = 0.0
         at = indptr[u]
@@ -52,6 +66,14 @@ def sum_rows(values, indptr, cuts, weights, sums, first, last):
             sums[c, u] = total
 
 
+@njit(parallel=True, cache=True)
+def sum_rows(first, last, edges, values, indptr, cuts, weights, sums):
+    """Sum values of rows (n_rows,), times the weight of their rank, up to the cut-offs: into sums (n_cuts, n_users)."""
+    for task in prange(first, last):
+        sum_rows_of_users(values, indptr, cuts, weights, sums, edges[task], edges[np.int64(task) + 1])
+
+
+@njit(cache=True)
 def count_users(items, indptr, users, rows, latest):
     """Count the users and the rows of each slot. `latest` holds -1 for each slot."""
     for u in range(len(indptr) - 1):
@@ -63,16 +85,15 @@ def count_users(items, indptr, users, rows, latest):
                 users[slot] += 1
 
 
-def order_items(items, indptr, ordered, first, last):
-    """Write the items of each user in ascending order."""
+@njit(allocates=True)
+def order_items_of_users(items, indptr, ordered, first, last):
+    """Write the items of some users in ascending order."""
     n_items = longest_row(indptr, first, last)
-    order = np.empty(n_items, np.int64)
-    spare = np.empty(n_items, np.int64)
-    none = np.empty(n_items)
+    order, spare = np.empty(n_items, np.int64), np.empty(n_items, np.int64)
     for u in range(first, last):
         row = items[indptr[u] : indptr[u + 1]]
         if len(row) > FEW_ITEMS:
-            sort_by_id(order, spare, row, none)
+            sort_ids(order, spare, row)
             for i in range(len(row)):
                 ordered[indptr[u] + i] = row[order[i]]
             continue
@@ -84,27 +105,95 @@ def order_items(items, indptr, ordered, first, last):
             ordered[at] = row[i]
 
 
-def find_places(items, indptr, others, others_indptr, places, first, last):
-    """Write the rank of each item in the other list of its user, from 1; 0 if it is not there."""
-    n_others = longest_row(others_indptr, first, last)
-    order = np.empty(n_others, np.int64)
-    spare = np.empty(n_others, np.int64)
-    none = np.empty(n_others)
+@njit(parallel=True, cache=True)
+def order_items(first, last, edges, items, indptr, ordered):
+    """Write the items of each user in ascending order to ordered (n_rows,)."""
+    for task in prange(first, last):
+        order_items_of_users(items, indptr, ordered, edges[task], edges[np.int64(task) + 1])
+
+
+class Lookup(NamedTuple):
+    """Working memory to look up items of a row."""
+
+    order: Array  # int64 (longest row,)
+    spare: Array  # int64 (longest row,)
+    present: Array  # uint64 (WORDS,): a bit for each hash of an item
+
+
+@njit(allocates=True)
+def new_lookup(longest):
+    """Return working memory for rows up to a length."""
+    return Lookup(np.empty(longest, np.int64), np.empty(longest, np.int64), np.empty(WORDS, np.uint64))
+
+
+@njit(forceinline=True)
+def find_all(items, row, lookup, found, places):
+    """Write the positions of the items that a row holds, and their places in the row; return how many there are."""
+    n, n_found, present = len(row), 0, lookup.present
+    if n > FEW_KNOWN:
+        sort_ids(lookup.order, lookup.spare, row)
+    for word in range(WORDS):
+        present[word] = 0
+    multiplier, low, one = np.uint64(GOLDEN), np.uint64(63), np.uint64(1)
+    for i in range(n):
+        bit = np.uint64(row[i]) * multiplier >> np.uint64(54)  # of WORDS * 64
+        present[bit >> np.uint64(6)] |= one << (bit & low)
+    for j in range(len(items)):
+        item = items[j]
+        bit = np.uint64(item) * multiplier >> np.uint64(54)
+        if present[bit >> np.uint64(6)] >> (bit & low) & one == 0:
+            continue
+        at = -1
+        if n > FEW_KNOWN:
+            at = find(item, row, lookup.order, n)
+        else:
+            for i in range(n):
+                if row[i] == item:
+                    at = i
+                    break
+        if at >= 0:
+            found[n_found], places[n_found] = j, at
+            n_found += 1
+    return n_found
+
+
+@njit(allocates=True)
+def find_places_of_users(items, indptr, others, others_indptr, places, first, last):
+    """Write the ranks of the items of some users."""
+    lookup, longest = new_lookup(longest_row(others_indptr, first, last)), longest_row(indptr, first, last)
+    found, at = np.empty(longest, np.int64), np.empty(longest, np.int64)
     for u in range(first, last):
+        start, end = indptr[u], indptr[u + 1]
         known = others[others_indptr[u] : others_indptr[u + 1]]
-        sort_by_id(order, spare, known, none)
-        for at in range(indptr[u], indptr[u + 1]):
-            places[at] = find(items[at], known, order, len(known)) + 1
+        n_found = find_all(items[start:end], known, lookup, found, at)
+        places[start:end] = 0
+        for i in range(n_found):
+            places[start + found[i]] = at[i] + 1
 
 
-def count_places(places, indptr, cuts, limits, counts, first, last):
-    """Count rows up to each cut-off with a place from 1 to the limit beside it: into counts (n_cuts, n_users)."""
+@njit(parallel=True, cache=True)
+def find_places(first, last, edges, items, indptr, others, others_indptr, places):
+    """Write the rank of each item in the other list of its user to places, int64 (n_rows,): from 1, 0 without one."""
+    for task in prange(first, last):
+        find_places_of_users(items, indptr, others, others_indptr, places, edges[task], edges[np.int64(task) + 1])
+
+
+@njit
+def count_places_of_users(places, indptr, cuts, limits, counts, first, last):
+    """Write the counts of some users."""
     for u in range(first, last):
         for c in range(len(cuts)):
             found = 0.0
             for at in range(indptr[u], min(indptr[u] + cuts[c], indptr[u + 1])):
                 found += 1 <= places[at] <= limits[c]
             counts[c, u] = found
+
+
+@njit(parallel=True, cache=True)
+def count_places(first, last, edges, places, indptr, cuts, limits, counts):
+    """Count rows up to each cut-off with a place from 1 to the limit beside it: into counts (n_cuts, n_users)."""
+    for task in prange(first, last):
+        count_places_of_users(places, indptr, cuts, limits, counts, edges[task], edges[np.int64(task) + 1])
 
 
 class Depths(NamedTuple):
@@ -117,11 +206,9 @@ class Depths(NamedTuple):
     deepest: int  # the depth to look at; -1: the end of the longer list
 
 
-def rank_biased_overlap(places, indptr, lengths, depths, form, out, first, last):
-    """Write the rank-biased overlap of users with two lists; forms: 0 extrapolated, 1 at least, 2 truncated.
-
-    `places` are ranks in the other list; `lengths` (2, n_users) are those of both lists within the cut-off.
-    """
+@njit(allocates=True)
+def overlap_of_users(places, indptr, lengths, depths, form, out, first, last):
+    """Write the rank-biased overlap of some users."""
     most = 0
     for u in range(first, last):
         most = max(most, lengths[0, u], lengths[1, u])
@@ -155,6 +242,19 @@ def rank_biased_overlap(places, indptr, lengths, depths, form, out, first, last)
             out[u] = (total / p + beyond) / depths.weights[end]
 
 
+@njit(parallel=True, cache=True)
+def rank_biased_overlap(first, last, edges, places, indptr, lengths, p, powers, harmonic, weights, deepest, form, out):
+    """Write the rank-biased overlap of users with two lists to out (n_users,).
+
+    Forms: 0 extrapolated, 1 at least, 2 truncated. `places` are ranks in the other list; `lengths` (2, n_users) are
+    those of both lists within the cut-off. The other arguments are those of `Depths`.
+    """
+    for task in prange(first, last):
+        depths = Depths(p, powers, harmonic, weights, deepest)
+        overlap_of_users(places, indptr, lengths, depths, form, out, edges[task], edges[np.int64(task) + 1])
+
+
+@njit(cache=True)
 def number_items(items, table, slots, found):
     """Number distinct items in the order in which they first occur, by hashing; return how many there are.
 
@@ -164,7 +264,7 @@ def number_items(items, table, slots, found):
     n = 0
     for at in range(len(items)):
         item = items[at]
-        place = (np.uint64(item) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(20)) & mask
+        place = (np.uint64(item) * np.uint64(GOLDEN) >> np.uint64(20)) & mask
         while table[place] >= 0 and found[table[place]] != item:
             place = (place + np.uint64(1)) & mask
         if table[place] < 0:

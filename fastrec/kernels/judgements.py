@@ -1,8 +1,7 @@
 """Statistics of the judged items of lists: preferences, inferred and interpolated precision, what is not judged.
 
-Each function works on a range of users, so that ranges can run in threads, and walks once along their events, without
-a branch where a user begins, see `fastrec.kernels.listed.Listed`. It writes the statistic after each event: that of a
-list which is cut below the event.
+Each kernel walks once along the events of all users, without a branch where a user begins, see
+`fastrec.kernels.listed.Listed`. It writes the statistic after each event: that of a list which is cut below the event.
 """
 
 from __future__ import annotations
@@ -12,8 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from fastrec.kernels.listed import events_of
-from fastrec.runtime.compiler import helper
+from .jit import njit
 
 Array = np.ndarray[Any, Any]
 RELEVANT: Final = 1
@@ -26,8 +24,7 @@ NEAREST: Final = 1.0  # how a number of hits is rounded: 0 is up
 class JudgedLists(NamedTuple):
     """The listed rows of the truth as events, with a kind for each, and the judgements of users."""
 
-    starts: Array  # int64 (n_users,)
-    counts: Array  # int64 (n_users,)
+    counts: Array  # int64 (n_users,): listed rows
     ranks: Array  # int32 (n_events,): 0 opens a user, whose ranks ascend
     kinds: Array  # int8 (n_events,): anything for what opens a user
     n_rec: Array  # int64 (n_users,): lengths of the lists
@@ -36,38 +33,38 @@ class JudgedLists(NamedTuple):
     weights: Array  # float64 (longest list + 1,): of ranks, for functions that weigh ranks
 
 
-def count_judged(judged, _, values, first, last):
+@njit(cache=True)
+def count_judged(judged, _, values):
     """Count the judged items within a cut-off."""
     count = 0
-    begin, end = events_of(judged, first, last)
-    ranks, kinds, values = judged.ranks[begin:end], judged.kinds[begin:end], values[begin:end]
+    ranks, kinds = judged.ranks, judged.kinds
     for at in range(len(ranks)):
         is_row = ranks[at] > 0
         count = (count if is_row else 0) + (is_row & (kinds[at] >= NOT_RELEVANT))
         values[at] = count
 
 
-def sum_preferences(judged, parameters, values, first, last):
+@njit(cache=True)
+def sum_preferences(judged, parameters, values):
     """Sum over hits the share of judged others that they are above: of n_rel, or of n_other if fewer (parameter 0)."""
-    u, others, total = first - 1, 0, 0.0
-    begin, end = events_of(judged, first, last)
-    ranks, kinds, values = judged.ranks[begin:end], judged.kinds[begin:end], values[begin:end]
+    u, others, total, by_all = -1, 0, 0.0, parameters[0] > 0.0
+    ranks, kinds, n_rels, n_others = judged.ranks, judged.kinds, judged.n_rel, judged.n_other
     for at in range(len(ranks)):
         is_row, kind = ranks[at] > 0, kinds[at]
         u += not is_row
-        n_rel = judged.n_rel[u]
-        most = n_rel if parameters[0] > 0.0 else min(n_rel, judged.n_other[u])
+        n_rel = n_rels[u]
+        most = n_rel if by_all else min(n_rel, n_others[u])
         others = (others if is_row else 0) + (is_row & (kind == NOT_RELEVANT))
         share = 1.0 - min(others, n_rel) / most if others > 0 else 1.0
         total = (total if is_row else 0.0) + (share if is_row & (kind == RELEVANT) else 0.0)
         values[at] = total
 
 
-def sum_inferred(judged, _, values, first, last):
+@njit(cache=True)
+def sum_inferred(judged, _, values):
     """Sum over hits the precision that the judged items above them let expect."""
     hits, others, pooled, total = 0, 0, 0, 0.0
-    begin, end = events_of(judged, first, last)
-    ranks, kinds, values = judged.ranks[begin:end], judged.kinds[begin:end], values[begin:end]
+    ranks, kinds = judged.ranks, judged.kinds
     for at in range(len(ranks)):
         is_row, kind, rank = ranks[at] > 0, kinds[at], max(np.int64(ranks[at]), np.int64(1))
         is_hit = is_row & (kind == RELEVANT)
@@ -81,7 +78,7 @@ def sum_inferred(judged, _, values, first, last):
         values[at] = total
 
 
-@helper
+@njit
 def hits_of_level(level, n_rel, rounding):
     """Return how many hits have a recall of a level: rounded up as in trec_eval 9, or to the nearest, halves up."""
     least = level * n_rel
@@ -90,17 +87,15 @@ def hits_of_level(level, n_rel, rounding):
     return math.floor(least + 0.9)
 
 
-def mean_precision_of_levels(judged, parameters, values, first, last):
+@njit(cache=True, allocates=True)
+def mean_precision_of_levels(judged, parameters, values):
     """Write the mean, over levels of recall, of the largest precision at the ranks with this recall or more.
 
     The parameters are the rounding and the levels.
     """
-    n_levels, u, hits = len(parameters) - 1, first - 1, 0
-    levels, best = np.empty(n_levels), np.zeros(n_levels)
-    for nth in range(n_levels):
-        levels[nth] = parameters[1 + nth]
-    begin, end = events_of(judged, first, last)
-    ranks, kinds, values = judged.ranks[begin:end], judged.kinds[begin:end], values[begin:end]
+    rounding, levels, u, hits = parameters[0], parameters[1:], -1, 0
+    best = np.zeros(len(levels))
+    ranks, kinds, n_rels = judged.ranks, judged.kinds, judged.n_rel
     for at in range(len(ranks)):
         is_row = ranks[at] > 0
         is_hit = is_row & (kinds[at] == RELEVANT)
@@ -108,21 +103,18 @@ def mean_precision_of_levels(judged, parameters, values, first, last):
         hits = (hits if is_row else 0) + is_hit
         precision = (hits if is_hit else 0) / max(int(ranks[at]), 1)
         total = 0.0
-        for nth in range(n_levels):
-            is_deep = hits >= hits_of_level(levels[nth], judged.n_rel[u], parameters[0])
+        for nth in range(len(levels)):
+            is_deep = hits >= hits_of_level(levels[nth], n_rels[u], rounding)
             best[nth] = max(best[nth] if is_row else 0.0, precision if is_deep else 0.0)
             total += best[nth]
-        values[at] = total / n_levels
+        values[at] = total / len(levels)
 
 
-def find_median(judged, _, values, first, last):
+@njit(cache=True, allocates=True)
+def find_median(judged, _, values):
     """Find the median rank of the hits, 0 without one."""
-    most = 0
-    for u in range(first, last):
-        most = max(most, judged.counts[u])
-    ranks_of_hits, hits = np.empty(most + 1, np.int64), 0
-    begin, end = events_of(judged, first, last)
-    ranks, kinds, values = judged.ranks[begin:end], judged.kinds[begin:end], values[begin:end]
+    ranks_of_hits, hits = np.empty(judged.counts.max() + 1 if len(judged.counts) else 0, np.int64), 0
+    ranks, kinds = judged.ranks, judged.kinds
     for at in range(len(ranks)):
         is_row = ranks[at] > 0
         hits = hits if is_row else 0
@@ -132,31 +124,31 @@ def find_median(judged, _, values, first, last):
         values[at] = middle / 2 if hits > 0 else 0.0
 
 
-def sum_residual(judged, _, values, first, last):
+@njit(cache=True)
+def sum_residual(judged, _, values):
     """Sum the weights (1 - p) p^(r - 1) of ranks that are not judged, and of those past the end; weights[r] is p^r."""
     known, total = np.int64(0), 0.0  # down to which rank all weights are added
-    begin, end = events_of(judged, first, last)
-    ranks, kinds, values = judged.ranks[begin:end], judged.kinds[begin:end], values[begin:end]
+    ranks, kinds, weights = judged.ranks, judged.kinds, judged.weights
     for at in range(len(ranks)):
         is_row, rank = ranks[at] > 0, np.int64(ranks[at])
         is_judged = is_row & (kinds[at] >= NOT_RELEVANT)
         known = known if is_row else np.int64(0)
-        between = judged.weights[known] - judged.weights[max(rank, np.int64(1)) - 1]
+        between = weights[known] - weights[max(rank, np.int64(1)) - 1]
         total = (total if is_row else 0.0) + (between if is_judged else 0.0)
         known = rank if is_judged else known
-        values[at] = total + judged.weights[known]
+        values[at] = total + weights[known]
 
 
-def sum_by_misses(judged, _, values, first, last):
+@njit(cache=True)
+def sum_by_misses(judged, _, values):
     """Sum 1 / log2(2 + m) over hits, with m items above that are not relevant; weights[r] is 1 / log2(r + 1)."""
     hits, total = 0, 0.0
-    begin, end = events_of(judged, first, last)
-    ranks, kinds, values = judged.ranks[begin:end], judged.kinds[begin:end], values[begin:end]
+    ranks, kinds, weights = judged.ranks, judged.kinds, judged.weights
     for at in range(len(ranks)):
         is_row = ranks[at] > 0
         is_hit = is_row & (kinds[at] == RELEVANT)
         hits = hits if is_row else 0
-        weight = judged.weights[ranks[at] - hits]
+        weight = weights[ranks[at] - hits]
         total = (total if is_row else 0.0) + (weight if is_hit else 0.0)
         hits += is_hit
         values[at] = total

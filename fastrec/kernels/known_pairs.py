@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .jit import njit
+
 __all__ = ["BLOCK", "KnownKeys", "add_known_pairs"]
 
 Array = np.ndarray[Any, Any]
@@ -21,6 +23,7 @@ class KnownKeys(NamedTuple):
     above: int  # positives of this range and of higher ones
 
 
+@njit(cache=True)
 def add_known_pairs(keys, owners, known, shift, sums):
     """Do as `add_pairs` does for the pairs of some rows with all rows, which `known` has; it has these rows, too."""
     one = keys.dtype.type(1)

@@ -13,15 +13,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.kernels.influence import effect_on_auc
-from fastrec.kernels.sorting import fill_keys, first_nan, sum_before
-from fastrec.runtime.compiler import helper
+from .influence import effect_on_auc
+from .jit import njit, prange
+from .sorting import KEYS_AT_ONCE, fill_keys, first_nan, sum_before
 
 Array = np.ndarray[Any, Any]
 BIN_BITS = 6  # of an entry of `Ranges`, for the size of bins
 BINS_PER_ROW_BITS = 1  # bins per row, at least, as a power of 2
 LOW_BITS = 21  # of a difference: its square is added in three parts
 ROWS_PER_SUM = 1 << 19  # whose sums of parts fit into 63 bits
+ROWS_AT_ONCE = 1 << 11  # whose sums stay in the L1 cache
 MOVES_PER_ROW = 4  # of rows that insertion sorts
 
 
@@ -40,7 +41,7 @@ class Marks(NamedTuple):
     keys: Array  # uint32 or uint64 (n_marks + 1,): the last is above all keys
 
 
-@helper
+@njit
 def bin_of_key(key, ranges):
     """Return the bin of a key."""
     key = np.uint64(key)
@@ -50,24 +51,34 @@ def bin_of_key(key, ranges):
     return (entry >> np.uint64(BIN_BITS)) + (rest >> (entry & np.uint64((1 << BIN_BITS) - 1)))
 
 
-def choose_keys(bits, labels, label, infinity, keys, block):
-    """Write the keys of the rows that have a label; return how many, or `-1 - i` if row i is the first NaN.
-
-    `keys` has room for one more. `block` is room for some keys.
-    """
-    one = np.int8(1)
+@njit(allocates=True)
+def choose_keys_of_chunk(chunk, bits, labels, cuts, label, infinity, keys):
+    """Do as `choose_keys` does for a chunk; return how many there are, or what it writes for a NaN."""
+    one, block = np.int8(1), np.empty(KEYS_AT_ONCE, keys.dtype)
     at = np.uint64(0)
-    for start in range(0, len(bits), len(block)):
-        rows = bits[start : start + len(block)]
-        own = labels[start : start + len(block)]
+    for start in range(cuts[chunk], cuts[chunk + 1], len(block)):
+        rows = bits[start : min(start + len(block), cuts[chunk + 1])]
         if fill_keys(rows, block) > infinity:
-            return np.int64(-1) - start - first_nan(rows, infinity)
+            return cuts[chunk] - start - first_nan(rows, infinity) - 1
         for i in range(len(rows)):
             keys[at] = block[i]
-            at += np.uint64((own[i] & one) == label)
+            at += np.uint64((labels[start + i] & one) == label)
     return np.int64(at)
 
 
+@njit(parallel=True, cache=True)
+def choose_keys(first, last, bits, labels, cuts, label, infinity, starts, keys, found):
+    """Write the keys of the rows of chunks first..last-1 that have a label: those of chunk c from keys[starts[c]] on.
+
+    There is room for one more for each chunk. `found` tells how many there are, or `-1 - i` if row i of the chunk is
+    its first NaN.
+    """
+    for chunk in prange(first, last):
+        own = np.int64(chunk)
+        found[own] = choose_keys_of_chunk(own, bits, labels, cuts, label, infinity, keys[starts[own] :])
+
+
+@njit(cache=True)
 def plan_bins(keys, ranges):
     """Cut ranges into bins, as many as their share of some keys needs; return how many there are."""
     shift = np.uint64(ranges.shift)
@@ -86,6 +97,7 @@ def plan_bins(keys, ranges):
     return n_bins
 
 
+@njit(cache=True)
 def sort_keys(keys, ranges, starts, ordered, bins):
     """Write keys in ascending order, and the starts of bins among them; return whether few moves were enough.
 
@@ -116,7 +128,7 @@ def sort_keys(keys, ranges, starts, ordered, bins):
     return left > 0 or len(keys) == 0
 
 
-@helper
+@njit
 def all_differ(ordered):
     """Return whether no two sorted keys are equal, comparing many at a time."""
     n = np.int64(0)
@@ -125,6 +137,7 @@ def all_differ(ordered):
     return n == 0
 
 
+@njit(cache=True)
 def write_marks(ordered, marks, below):
     """Write the marks of sorted keys, and how many rows are below each; return how many there are.
 
@@ -157,7 +170,7 @@ def write_marks(ordered, marks, below):
     return n
 
 
-@helper
+@njit
 def first_not_below(key, marks, low, high):
     """Return the first of the marks from low on that is not below a key, or high."""
     while low < high:
@@ -169,7 +182,7 @@ def first_not_below(key, marks, low, high):
     return low
 
 
-@helper
+@njit
 def find_slots(keys, marks, starts, slots):
     """Write the slots of keys. Each loop takes a step for all keys, so that their loads from memory overlap."""
     one = np.uint64(1)
@@ -192,18 +205,31 @@ def find_slots(keys, marks, starts, slots):
             slots[i] = at << one | np.uint64(marks.keys[at] == key)
 
 
-def find_rows(bits, marks, slots, counts, room):
-    """Write the slot of each row, and add up how many rows each slot has. `room` is for some keys and bins."""
-    block, starts = room
-    for start in range(0, len(bits), len(block)):
-        rows = bits[start : start + len(block)]
-        own = slots[start : start + len(block)]
-        fill_keys(rows, block)
+@njit(allocates=True)
+def find_rows_of_chunk(chunk, bits, cuts, marks, slots, counts):
+    """Do as `find_rows` does for a chunk."""
+    block, starts = np.empty(KEYS_AT_ONCE, bits.dtype), np.empty(KEYS_AT_ONCE, np.int32)
+    for start in range(cuts[chunk], cuts[chunk + 1], len(block)):
+        end = min(start + len(block), cuts[chunk + 1])
+        own = slots[start:end]
+        fill_keys(bits[start:end], block)
         find_slots(block, marks, starts, own)
         for i in range(len(own)):
             counts[np.uint64(own[i])] += 1
 
 
+@njit(parallel=True, cache=True)
+def find_rows(first, last, bits, cuts, shift, bins, starts, keys, slots, counts):
+    """Write the slot of each row of chunks first..last-1, and add up how many rows each slot has: counts[chunk, slot].
+
+    Marks have the given `shift` and `bins` of ranges, `starts` and `keys`. Chunk c has rows cuts[c]:cuts[c + 1].
+    """
+    for chunk in prange(first, last):
+        own = np.int64(chunk)
+        find_rows_of_chunk(own, bits, cuts, Marks(Ranges(shift, bins), starts, keys), slots, counts[own])
+
+
+@njit(cache=True)
 def write_pairs_of_slots(counts, below, label, pairs):
     """Write twice the ordered pairs that a row of each slot and label is in, those of a tie counting half.
 
@@ -236,14 +262,22 @@ def write_pairs_of_slots(counts, below, label, pairs):
     return twice
 
 
-def take_pairs(slots, labels, pairs, values):
-    """Write the pairs of each row, given `pairs[2 * slot + label]`. `values` may be `slots`."""
+@njit
+def take_pairs_of_chunk(chunk, slots, labels, cuts, pairs, values):
+    """Do as `take_pairs` does for a chunk."""
     one = np.uint64(1)
-    for row in range(len(slots)):
+    for row in range(cuts[chunk], cuts[chunk + 1]):
         values[row] = pairs[np.uint64(slots[row]) << one | (np.uint64(labels[row]) & one)]
 
 
-@helper
+@njit(parallel=True, cache=True)
+def take_pairs(first, last, slots, labels, cuts, pairs, values):
+    """Write the pairs of each row of chunks first..last-1, given `pairs[2 * slot + label]`. `values` may be `slots`."""
+    for chunk in prange(first, last):
+        take_pairs_of_chunk(np.int64(chunk), slots, labels, cuts, pairs, values)
+
+
+@njit
 def sum_rows(slots, labels, pairs, room):
     """Write the sums of the pairs of rows up to each row, and those of their labels, to `room`."""
     one = np.uint64(1)
@@ -257,34 +291,51 @@ def sum_rows(slots, labels, pairs, room):
         room[1, row + 1] = count
 
 
-def write_effects(slots, labels, pairs, owners, totals, having, room):
-    """Write the effects of owners on the AUC; the pairs of a row are `pairs[2 * slot + label]`.
+@njit(allocates=True)
+def write_effects_of_owners(begin, slots, labels, pairs, indptr, totals, effects, having):
+    """Do as `write_effects` does for some owners; the first of all rows is that at `begin`.
 
-    `totals` are those of `effect_on_auc`. `having` counts the owners that have a row of each class. `room` (2, n) is
-    for sums up to each of some rows: those of owners are their differences, as loops over the few rows of each would
-    end at random.
+    Sums of owners are differences of sums up to each of some rows, as loops over the few rows of each would end at
+    random.
     """
-    at_once = room.shape[1] - 1
-    begin = owners.indptr[0]
+    room, totals = np.zeros((2, ROWS_AT_ONCE + 1), np.int64), (totals[0], totals[1], totals[2])
+    slots, labels = slots[indptr[0] - begin : indptr[-1] - begin], labels[indptr[0] - begin : indptr[-1] - begin]
+    begin = indptr[0]
     owner, sum_before, count_before = 0, np.int64(0), np.int64(0)
-    for first in range(0, max(len(slots), 1), at_once):
-        own = slots[first : first + at_once]
-        sum_rows(own, labels[first : first + at_once], pairs, room)
-        done = owners.indptr[0] + first
-        while owner < len(owners.effects) and owners.indptr[owner + 1] <= done + len(own):
-            end = owners.indptr[owner + 1]
+    for first in range(0, max(len(slots), 1), ROWS_AT_ONCE):
+        own = slots[first : first + ROWS_AT_ONCE]
+        sum_rows(own, labels[first : first + ROWS_AT_ONCE], pairs, room)
+        done = indptr[0] + first
+        while owner < len(effects) and indptr[owner + 1] <= done + len(own):
+            end = indptr[owner + 1]
             total, count = room[0, end - done] - sum_before, room[1, end - done] - count_before
             rest = end - begin - count
             having[0] += rest > 0
             having[1] += count > 0
-            owners.effects[owner] = effect_on_auc(np.float64(total), rest, count, totals)
+            effects[owner] = effect_on_auc(np.float64(total), rest, count, totals)
             owner, begin = owner + 1, end
             sum_before, count_before = room[0, end - done], room[1, end - done]
         sum_before -= room[0, len(own)]
         count_before -= room[1, len(own)]
 
 
-def add_squares(labels, first, second, sums):
+@njit(parallel=True, cache=True)
+def write_effects(first, last, slots, labels, pairs, indptr, edges, totals, effects, having):
+    """Write the effects on the AUC of owners edges[p]..edges[p + 1]-1 for each of the parts p of first..last-1.
+
+    Owner i has rows indptr[i]..indptr[i + 1]-1, the first of which is that at `indptr[0]`. The pairs of a row are
+    `pairs[2 * slot + label]`. `totals` (3,) are those of `effect_on_auc`. `having`, int64 (n_parts, 2), gets the number
+    of owners that have a row of each class.
+    """
+    for part in prange(first, last):
+        own = np.int64(part)
+        start, end = edges[own], edges[own + 1]
+        of_owners, to = indptr[start : end + 1], effects[start:end]
+        write_effects_of_owners(indptr[0], slots, labels, pairs, of_owners, totals, to, having[own])
+
+
+@njit
+def add_squares_of_rows(labels, first, second, sums):
     """Add the squares of the differences of rows, d = high << LOW_BITS | low, to the sums of their label.
 
     `sums` is int64 (2, 3): of low * low, 2 * high * low, and high * high.
@@ -305,3 +356,15 @@ def add_squares(labels, first, second, sums):
     for nth, own in enumerate((low_low, high_low, high_high)):
         sums[0, nth] += totals[nth] - own
         sums[1, nth] += own
+
+
+@njit(parallel=True, cache=True)
+def add_squares(first, last, labels, one, other, cuts, sums):
+    """Add the squared differences of two values of the rows cuts[c]:cuts[c + 1] for each of the chunks first..last-1.
+
+    `sums` is int64 (n_chunks, 2, 3), see `add_squares_of_rows`.
+    """
+    for chunk in prange(first, last):
+        own = np.int64(chunk)
+        start, end = cuts[own], cuts[own + 1]
+        add_squares_of_rows(labels[start:end], one[start:end], other[start:end], sums[own])

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.kernels.draws import Draw, draw_uniform, draw_weighted, random_start
-from fastrec.runtime.compiler import helper
+from .draws import Draw, draw_uniform, draw_weighted, random_start
+from .jit import njit, prange
 
 __all__ = ["Draw", "FirstItems", "ItemRows", "Ranked", "ScoredBlock", "Sides", "visit_block"]
 
@@ -79,7 +79,7 @@ class RowMemory(NamedTuple):
     tree: Array  # int64 (n_items + 1,): of weights; (0,) without any
 
 
-@helper
+@njit
 def count_nan(row):
     """Count the scores that are NaN."""
     found = 0
@@ -92,7 +92,7 @@ def count_nan(row):
     return found
 
 
-@helper
+@njit
 def drop_items(row, columns, first, last):
     """Remove items from a row; return how many were listed."""
     dropped = 0
@@ -104,7 +104,7 @@ def drop_items(row, columns, first, last):
     return dropped
 
 
-@helper
+@njit
 def take_out(row, columns, first, last, spare, places):
     """Move listed items of a row to spare memory, each once; return how many."""
     n = 0
@@ -118,7 +118,7 @@ def take_out(row, columns, first, last, spare, places):
     return n
 
 
-@helper
+@njit
 def put_back(row, spare, places, n):
     """List only the first n items in spare memory."""
     for i in range(len(row)):
@@ -127,7 +127,7 @@ def put_back(row, spare, places, n):
         row[places[i]] = spare[i]
 
 
-@helper
+@njit
 def keep_items(row, columns, first, last, spare, places):
     """Remove all other items from a row; return how many are left."""
     kept = take_out(row, columns, first, last, spare, places)
@@ -135,7 +135,7 @@ def keep_items(row, columns, first, last, spare, places):
     return kept
 
 
-@helper
+@njit
 def keep_sample(row, user, relevant, draw, memory, ranked):
     """Remove all items from a row but those of the truth and a sample of the others; return how many are left."""
     spare, places, pool = memory.wanted, memory.at, memory.pool
@@ -160,7 +160,7 @@ def keep_sample(row, user, relevant, draw, memory, ranked):
     return kept
 
 
-@helper
+@njit
 def list_items(row, user, sides, draw, memory, ranked):
     """Remove the items that are not listed for a user, and count."""
     candidates, exclude = sides.candidates, sides.exclude
@@ -178,13 +178,13 @@ def list_items(row, user, sides, draw, memory, ranked):
     ranked.excluded[user] = dropped
 
 
-@helper
+@njit
 def comes_first(score, item, other_score, other_item):
     """Return whether an item comes before another: a higher score, or the same score and a lower column."""
     return score > other_score or (score == other_score and item < other_item)
 
 
-@helper
+@njit
 def select(scores, items, n, k):
     """Move the first k of n items to the front, in any order, by quickselect; return the lowest score of these."""
     low, high = 0, n - 1
@@ -215,14 +215,14 @@ def select(scores, items, n, k):
     return lowest
 
 
-@helper
+@njit
 def count_peaks(n_ranks, n_items):
     """Return how many peaks tell what is beyond the first ranks; 0 if they would tell too little."""
     n = -(-PEAKS_PER_RANK * n_ranks // CHUNK) * CHUNK
     return n if 2 * n <= n_items else 0
 
 
-@helper
+@njit
 def find_peaks(row, peaks):
     """Find the highest score of the items in each column modulo the number of peaks."""
     n = len(peaks)
@@ -233,7 +233,7 @@ def find_peaks(row, peaks):
             peaks[i] = max(peaks[i], part[i])  # NaN is not above
 
 
-@helper
+@njit
 def bound_of_peaks(row, k, peaks, scores, items):
     """Return a score that at least k items reach, or -inf."""
     find_peaks(row, peaks)
@@ -243,7 +243,7 @@ def bound_of_peaks(row, k, peaks, scores, items):
     return select(scores, items, len(peaks), k)
 
 
-@helper
+@njit
 def gather_top(row, k, peaks, scores, items):
     """Write the first k listed items of a row to the front of the buffers, in any order; return how many there are.
 
@@ -286,7 +286,7 @@ def gather_top(row, k, peaks, scores, items):
     return k
 
 
-@helper
+@njit
 def sort_items(scores, items, n):
     """Sort items, the first one first, by a heap sort, which is never quadratic."""
     for root in range(n // 2 - 1, -1, -1):
@@ -297,7 +297,7 @@ def sort_items(scores, items, n):
         sink_item(scores, items, 0, end)
 
 
-@helper
+@njit
 def sink_item(scores, items, root, n):
     """Let an item sink in a heap that has its last item at the top."""
     score, item = scores[root], items[root]
@@ -314,7 +314,7 @@ def sink_item(scores, items, root, n):
     scores[root], items[root] = score, item
 
 
-@helper
+@njit
 def count_relevant(row, wanted, n, above, tied):
     """Count the items above each wanted score, and those with it."""
     for j in range(n):
@@ -332,7 +332,7 @@ def count_relevant(row, wanted, n, above, tied):
             tied[j] += same
 
 
-@helper
+@njit
 def count_before(row, column):
     """Count the items with the score of an item that come before it."""
     before = 0
@@ -341,7 +341,7 @@ def count_before(row, column):
     return before
 
 
-@helper
+@njit
 def read_relevant(row, columns, first, last, wanted, at, above):
     """Read the scores of relevant items once each; return how many are listed. Others get -1."""
     n = 0
@@ -359,7 +359,7 @@ def read_relevant(row, columns, first, last, wanted, at, above):
     return n
 
 
-@helper
+@njit
 def count_above(scores, score):
     """Count the scores above a score."""
     count = np.int32(0)
@@ -368,7 +368,7 @@ def count_above(scores, score):
     return count
 
 
-@helper
+@njit
 def leave_out_low(wanted, at, n, peaks, depth, ranked):
     """Give the relevant items that `depth` peaks are above ranks beyond `depth`; return how many remain.
 
@@ -385,7 +385,7 @@ def leave_out_low(wanted, at, n, peaks, depth, ranked):
     return kept
 
 
-@helper
+@njit
 def put_beyond(row, above, ranked):
     """Give a relevant item a rank of its own, which no other item has."""
     ranked.above[row] = above
@@ -393,7 +393,7 @@ def put_beyond(row, above, ranked):
     ranked.before[row] = 0
 
 
-@helper
+@njit
 def rank_relevant(row, user, relevant, depth, memory, ranked):
     """Rank the relevant items of a user. Ranks beyond `depth` only need to be beyond it, and distinct."""
     wanted, at, above, tied = memory.wanted, memory.at, memory.above, memory.tied
@@ -414,7 +414,7 @@ def rank_relevant(row, user, relevant, depth, memory, ranked):
         ranked.before[at[j]] = count_before(row, relevant.columns[at[j]]) if tied[j] > 1 else 0
 
 
-@helper
+@njit
 def list_top(row, user, k, memory, first_items):
     """Write the first k items of a user, the best first; return how many there are."""
     n = gather_top(row, k, memory.first_peaks, memory.top, memory.items)
@@ -425,37 +425,10 @@ def list_top(row, user, k, memory, first_items):
     first_items.lengths[user] = n
 
 
-@helper
-def longest_of(side, users):
-    """Return the most items of a user; 0 for a side that is not given."""
-    longest = np.int64(0)
-    if len(side.indptr) > 1:
-        for user in users:
-            longest = max(longest, side.indptr[user + 1] - side.indptr[user])
-    return longest
-
-
-def visit_block(block, sides, draw, depth, k, ranked, first_items):
-    """Rank the relevant items of a block of users, and list the first k items, if k is above 0.
-
-    With a draw, the relevant items are those of the truth. Return the position of a user with a score of NaN, or -1.
-    """
+@njit
+def visit_users(block, sides, draw, depth, k, memory, ranked, first_items):
+    """Visit all users of a block; return the position of one with a score of NaN, or -1."""
     scores, users = block.scores, block.users
-    n_items = scores.shape[1]
-    longest = max(longest_of(sides.relevant, users) + min(draw.n, n_items), longest_of(sides.candidates, users))
-    room = 4 * k + CHUNK
-    memory = RowMemory(
-        np.empty(longest, scores.dtype),
-        np.empty(longest, np.int64),
-        np.empty(longest, np.int64),
-        np.empty(longest, np.int64),
-        np.empty(count_peaks(depth, n_items), scores.dtype),
-        np.empty(count_peaks(k, n_items), scores.dtype),
-        np.empty(room, scores.dtype),
-        np.empty(room, np.int64),
-        np.empty(n_items + min(draw.n, n_items) if draw.n > 0 else 0, np.int64),
-        np.empty(len(draw.weights) + 1, np.int64),
-    )
     for i in range(len(scores)):
         row, user = scores[i], users[i]
         if count_nan(row) > 0:
@@ -466,3 +439,15 @@ def visit_block(block, sides, draw, depth, k, ranked, first_items):
         if k > 0:
             list_top(row, user, k, memory, first_items)
     return -1
+
+
+@njit(parallel=True, cache=True)
+def visit_block(first, last, block, relevant, exclude, candidates, draw, depth, k, memory, ranked, first_items, wrong):
+    """Rank the relevant items of a block of users, and list the first k items, if k is above 0.
+
+    With a draw, the relevant items are those of the truth. `wrong`, int64 (1,), gets the position of a user with a NaN
+    among the scores, or -1. There is one task, 0.
+    """
+    for task in prange(first, last):
+        sides = Sides(relevant, exclude, candidates)
+        wrong[np.int64(task)] = visit_users(block, sides, draw, depth, k, memory, ranked, first_items)

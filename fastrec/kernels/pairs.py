@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from fastrec.kernels.runs import NO_SUM, added
-from fastrec.runtime.compiler import helper
+from .jit import njit
+from .runs import NO_SUM, added
 
 Array = np.ndarray[Any, Any]
 
 
-@helper
+@njit
 def rising_pairs(labels, weights, spare_labels, spare_weights):
     """Return the sum over i < j with labels[i] < labels[j] of the products of their weights, and sort by label.
 
@@ -44,7 +44,7 @@ def rising_pairs(labels, weights, spare_labels, spare_weights):
     return total
 
 
-@helper
+@njit
 def pairs_of_runs(keys, weights, start, stop):
     """Return the sum over pairs of rows with different keys, where equal keys are neighbours, of their weights."""
     total = weights[:0].sum()
@@ -61,6 +61,7 @@ def pairs_of_runs(keys, weights, start, stop):
     return total
 
 
+@njit(cache=True)
 def count_pairs_of_users(indptr, labels, scores, weights, spare, sums):
     """Write for each user the pairs with different labels whose scores rise with them, are tied, and all of them.
 
@@ -86,6 +87,7 @@ def count_pairs_of_users(indptr, labels, scores, weights, spare, sums):
         sums[2, u] = pairs_of_runs(labels, weights, start, stop)
 
 
+@njit(cache=True)
 def rank_rows_of_users(indptr, values, weights, order, ranks):
     """Write the rank of each row among those of its user, less their mean, and twice that; equal values share a rank.
 
@@ -109,6 +111,7 @@ def rank_rows_of_users(indptr, values, weights, order, ranks):
             first = last
 
 
+@njit(cache=True)
 def multiply_ranks_of_users(indptr, labels, scores, weights, sums):
     """Write for each user the weighted sums of the products of two ranks: of label and score, labels, scores.
 

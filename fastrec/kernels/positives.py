@@ -6,10 +6,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.kernels.codes import EXPECTED, INPUT, N_LISTED, N_RELEVANT, OUTSIDE, REFUSE, SMALL_CATALOGUE, START, TIED
-from fastrec.kernels.list_order import sort_positions
-from fastrec.kernels.lists import fail, rank_in_blocks
-from fastrec.runtime.compiler import helper, inlined
+from .codes import (
+    COUNT,
+    EXPECTED,
+    FINE,
+    FIRST_EVENT,
+    INPUT,
+    LISTED_ROWS,
+    OUTSIDE,
+    REFUSE,
+    RELEVANT,
+    SMALL_CATALOGUE,
+    TIED,
+)
+from .jit import njit
+from .list_order import sort_positions
 
 __all__ = [
     "DIGITS_OF_RADIX",
@@ -41,38 +52,47 @@ ROWS_CHECKED = 1 << 15  # at once: enough for long loops, few enough to be in th
 
 
 class ScoreLog(NamedTuple):
-    """Labels and scores of all users, end to end."""
+    """Labels and scores of all users, end to end, and what is asked of them."""
 
     labels: Array  # int8 or float64 (n_rows,)
     scores: Array  # float32 or float64 (n_rows,)
     bits: Array  # uint32 or uint64 (n_rows,): the scores as bits
     indptr: Array  # int64 (n_users + 1,)
+    ids: Array  # int64 (n_rows,): to break ties by id, else empty
+    bars: Array  # as labels (n_conditions + 1,): the smallest positive label under each condition, and under any
+    statistics: Array  # int64 (n_statistics, STATISTIC_WIDTH): kind, parameter, condition
+    parameters: Array  # float64
+    ties: int  # the rule for equal scores
+    walk: bool  # whether statistics need the order of all rows
+    n_items: int  # size of the catalogue
+
+
+class Outcomes(NamedTuple):
+    """What is written for a block of users, see `fastrec.inputs.hits.Hits`, and the statistics of all."""
+
+    first: int  # the first user of the block
+    spans: Array  # int64 (4, BLOCK)
+    ranks: Array  # int32 (n_events,)
+    sources: Array  # int32 (n_events,)
+    above: Array  # int32 (n_events,)
+    tied: Array  # int32 (n_events,)
+    facts: Array  # float64 (n_statistics, n_users)
 
 
 class ScoreScratch(NamedTuple):
-    """Working memory, one set per bin; the first fields are those of `fastrec.kernels.hits.Scratch`."""
+    """Working memory for one user after another."""
 
-    status: Array
-    rows: Array
-    ranks: Array
-    gains: Array
-    bounds: Array
-    counts: Array
-    sums: Array
-    padded: Array  # as scores (bins, longest row + LANES): the scores of a user, or of the negatives
+    padded: Array  # as scores (longest row + LANES,): the scores of a user, or of the negatives
     chosen: Array  # as padded: the scores of one class, or of the positives
-    masked: Array  # float64 (bins, BLOCK)
-    run_ends: Array  # int64 (bins, n_groupings, BLOCK)
-    digits: Array  # int64 (bins, 6)
-    terms: Array  # float64 (bins, 2, longest row / 2 + 8)
-    places: Array  # int32 (bins, 3, longest row + 1): rows of one class, `above` and `tied` of each
-    marks: Array  # int32 (bins, longest row + 2, at least DIGITS_OF_RADIX)
-    packed: Array  # uint64 (bins, 2, longest row whose pairs are counted by sorting)
-    keys: Array  # as bits (bins, 2, longest row that is sorted)
-    order: Array  # int32 (bins, 2, longest row that is sorted)
+    terms: Array  # float64 (2, longest row / 2 + 8)
+    places: Array  # int32 (3, longest row + 1): rows of one class, `above` and `tied` of each
+    marks: Array  # int32 (longest row + 2, at least DIGITS_OF_RADIX)
+    packed: Array  # uint64 (2, longest row whose pairs are counted by sorting)
+    keys: Array  # as bits (2, longest row that is sorted)
+    order: Array  # int32 (2, longest row that is sorted)
 
 
-@helper
+@njit
 def within(values, limits):
     """Return whether all values are within limits and none is NaN."""
     low, high = limits[0], limits[1]
@@ -82,7 +102,7 @@ def within(values, limits):
     return not outside
 
 
-@helper
+@njit
 def choose(labels, scores, bar, chosen, places):
     """Write scores and positions of the positive rows; return how many there are."""
     n = 0
@@ -93,7 +113,7 @@ def choose(labels, scores, bar, chosen, places):
     return n
 
 
-@helper
+@njit
 def count_positives(labels, bar):
     """Count the positive rows of a user."""
     n = np.int32(0)
@@ -102,7 +122,7 @@ def count_positives(labels, bar):
     return np.int64(n)
 
 
-@helper
+@njit
 def pick(labels, scores, bar, positives):
     """Write the scores of the positive rows."""
     n = 0
@@ -111,7 +131,7 @@ def pick(labels, scores, bar, positives):
         n += labels[j] >= bar
 
 
-@helper
+@njit
 def split(labels, scores, bar, positives, negatives):
     """Write the scores of the rows of each class."""
     n = 0
@@ -122,7 +142,7 @@ def split(labels, scores, bar, positives, negatives):
         n += labels[j] >= bar
 
 
-@helper
+@njit
 def pad(scores, padded):
     """Copy a row and pad it; return its new length."""
     n = len(scores)
@@ -131,7 +151,7 @@ def pad(scores, padded):
     return fill_up(padded, n)
 
 
-@helper
+@njit
 def fill_up(padded, n):
     """Pad a row of n scores with NaN, which is neither smaller than a score nor equal; return its new length."""
     length = (n + LANES - 1) // LANES * LANES
@@ -140,7 +160,7 @@ def fill_up(padded, n):
     return length
 
 
-@helper
+@njit
 def count_both(row, chosen, n):
     """Sum over the chosen scores the rows below each and the rows not above it.
 
@@ -161,7 +181,7 @@ def count_both(row, chosen, n):
     return total // np.int64(UNIT)
 
 
-@helper
+@njit
 def count_each(row, chosen, n, n_rows, above, tied):
     """Count for each chosen score the rows above it and the rows that share it, two scores per pass."""
     chosen[n] = np.nan
@@ -178,8 +198,8 @@ def count_each(row, chosen, n, n_rows, above, tied):
         above[first + 1], tied[first + 1] = n_rows - upto_b, upto_b - below_b
 
 
-@helper
-def order_events(places, n, n_rows, marks, labels, above, tied, gains):
+@njit
+def order_events(places, n, n_rows, marks, out, start):
     """Write a user's events in the order of their tie blocks; `places` holds row, above and tied of each."""
     few = n <= FEW_EVENTS
     if few:
@@ -193,16 +213,13 @@ def order_events(places, n, n_rows, marks, labels, above, tied, gains):
             marks[j] += marks[j - 1]
     for i in range(n):
         own = places[1, i]
-        at = np.uint64(marks[i if few else own])
+        at = np.uint64(start) + np.uint64(marks[i if few else own])
         if not few:
             marks[own] += np.int32(1)
-        above[at] = own
-        tied[at] = places[2, i]
-        if len(gains) > 0:
-            gains[at] = labels[places[0, i]]
+        out.sources[at], out.above[at], out.tied[at] = places[0, i], own, places[2, i]
 
 
-@helper
+@njit
 def order_few(values, n, places):
     """Write the place of each value in ascending order, by comparing each with those before; nothing branches."""
     for i in range(n):
@@ -215,7 +232,7 @@ def order_few(values, n, places):
         places[i] = place
 
 
-@helper
+@njit
 def sort_key(score, bits, top):
     """Return an integer that is smaller for a larger score, and the same for 0.0 and -0.0.
 
@@ -225,7 +242,7 @@ def sort_key(score, bits, top):
     return own if own & top else (top - np.uint64(1)) ^ own
 
 
-@helper
+@njit
 def fill_keys(scores, bits, keys, order):
     """Write keys that sort a row from its largest score to its smallest."""
     top = np.uint64(1) << np.uint64(8 * keys.itemsize - 1)
@@ -234,7 +251,7 @@ def fill_keys(scores, bits, keys, order):
         order[j] = np.int32(j)
 
 
-@helper
+@njit
 def pack_rows(labels, scores, bits, bar, packed):
     """Write keys counted from the smallest, with the class of the row as the lowest bit.
 
@@ -254,7 +271,7 @@ def pack_rows(labels, scores, bits, bar, packed):
     return n_bits
 
 
-@helper
+@njit
 def sort_packed(packed, n, n_bits, marks):
     """Sort n packed rows by their keys, digit by digit; return which of the two copies holds them."""
     widest = RADIX_BITS if n >= DIGITS_OF_RADIX else NARROW_BITS
@@ -285,7 +302,7 @@ def sort_packed(packed, n, n_bits, marks):
     return passes % 2
 
 
-@helper
+@njit
 def count_won(packed, n):
     """Return twice the pairs won by positives.
 
@@ -306,7 +323,7 @@ def count_won(packed, n):
     return twice + others * (2 * above + hits)
 
 
-@helper
+@njit
 def radix_sort(keys, order, marks, n):
     """Sort n keys and their rows stably by digits, lowest first; return which of the two copies holds them."""
     source = 0
@@ -338,7 +355,7 @@ def radix_sort(keys, order, marks, n):
     return source
 
 
-@helper
+@njit
 def sort_rows(labels, scores, bits, ids, ties, keys, order, marks):
     """Sort rows of a user from the largest score to the smallest, equal ones by the rule for ties.
 
@@ -352,26 +369,20 @@ def sort_rows(labels, scores, bits, ids, ties, keys, order, marks):
     return 0
 
 
-@helper
-def events_of_order(order, labels, scores, bar, ranks, above, tied, gains):
-    """Write the events of a user whose rows are sorted.
+@njit
+def events_of_order(order, labels, scores, bar, out, first):
+    """Write the events of a user whose rows are sorted, from `first` on.
 
     Returns whether a positive row shares its score with another row.
     """
-    n = len(order)
-    n_events = 0
-    start = 0
-    shared = False
+    n, e, start, shared = len(order), first, 0, False
     for i in range(1, n + 1):
         if i == n or scores[order[i]] != scores[order[start]]:
             for j in range(start, i):
                 if labels[order[j]] >= bar:
-                    ranks[n_events] = np.int32(j + 1)
-                    above[n_events] = np.int32(start)
-                    tied[n_events] = np.int32(i - start)
-                    if len(gains) > 0:
-                        gains[n_events] = labels[order[j]]
-                    n_events += 1
+                    out.ranks[e], out.sources[e] = np.int32(j + 1), order[j]
+                    out.above[e], out.tied[e] = np.int32(start), np.int32(i - start)
+                    e += 1
                     shared = shared or i - start > 1
             start = i
     return shared
@@ -386,155 +397,109 @@ class UserRows(NamedTuple):
     ids: Array  # to break ties by id, else empty
 
 
-class Memory(NamedTuple):
-    """Parts of the scratch for one user: passing all of the scratch for each user costs as much as the user."""
-
-    chosen: Array
-    padded: Array
-    places: Array
-    marks: Array
-    keys: Array
-    order: Array
-
-
-class Events(NamedTuple):
-    """Arrays for the events of a user, with room for all users that come after."""
-
-    ranks: Array
-    above: Array
-    tied: Array
-    gains: Array
-
-
-@inlined
-def collect_user(rows, ties, bar, memory, events):
-    """Write the events of one user; return how many, and whether the rule refuses its ties."""
-    labels, scores, places = rows.labels, rows.scores, memory.places
-    ranks, above, tied, gains = events
-    n = len(scores)
+@njit(forceinline=True)
+def collect_user(rows, ties, bar, memory, out, first):
+    """Write the events of one user from `first` on; return how many, and whether the rule refuses its ties."""
+    labels, scores, places, n = rows.labels, rows.scores, memory.places, len(rows.scores)
     n_events = choose(labels, scores, bar, memory.chosen, places[0])
     counted = n_events <= MAX_COUNTED
     if counted:
         count_each(memory.padded[: pad(scores, memory.padded)], memory.chosen, n_events, n, places[1], places[2])
-        order_events(places, n_events, n, memory.marks, labels, above, tied, gains)
+        order_events(places, n_events, n, memory.marks, out, first)
         shared = False
-        for e in range(n_events):
-            shared = shared or tied[e] > 1
-            ranks[e] = above[e] + 1
+        for e in range(first, first + n_events):
+            shared = shared or out.tied[e] > 1
+            out.ranks[e] = out.above[e] + 1
         if not shared or ties == EXPECTED:
-            if shared:
-                rank_in_blocks(ranks, above, 0, n_events)
             return n_events, False
     else:
         shared = True
     if shared:
         copy = sort_rows(labels, scores, rows.bits, rows.ids, ties, memory.keys, memory.order, memory.marks)
-        shared = events_of_order(memory.order[copy, :n], labels, scores, bar, ranks, above, tied, gains)
-        if ties == EXPECTED:
-            rank_in_blocks(ranks, above, 0, n_events)
+        shared = events_of_order(memory.order[copy, :n], labels, scores, bar, out, first)
     return n_events, shared and ties == REFUSE
 
 
-@inlined
-def check_ahead(log, extra, checked, stop, end):
+@njit(forceinline=True)
+def check_ahead(log, limits, checked, stop, end):
     """Check rows from `checked` on, some users ahead.
 
-    Returns the end of the checked rows, or -1 if one is outside the limits.
+    Returns the end of the checked rows, or -1 if one is outside the limits of labels and scores.
     """
     if checked >= stop:
         return checked
     fresh = slice(checked, max(stop, min(checked + ROWS_CHECKED, end)))
-    if within(log.labels[fresh], extra.label_limits) and within(log.scores[fresh], extra.score_limits):
+    if within(log.labels[fresh], limits[0]) and within(log.scores[fresh], limits[1]):
         return fresh.stop
     return np.int64(-1)
 
 
-@inlined
-def rows_of(log, extra, span):
+@njit(forceinline=True)
+def rows_of(log, span):
     """Return the rows of a user."""
-    ids = extra.ids[span] if len(extra.ids) > 0 else extra.ids
+    ids = log.ids[span] if len(log.ids) > 0 else log.ids
     return UserRows(log.labels[span], log.scores[span], log.bits[span], ids)
 
 
-@helper
-def count_short_users(log, extra, n_items, scratch, users):
+@njit
+def count_short_users(log, limits, out, first_user, last_user):
     """Do as `collect_scores` for users with few rows each, whose positives are counted only.
 
     Return False, to have it done there, if they have more rows, or one is refused. Loops over the few rows of a user
     would end at random, so the first rows of each are counted without a branch.
     """
-    ranks, bounds = scratch.ranks[users.at, 0], scratch.bounds[users.at, 0]
-    bar, last_user = extra.bars[len(extra.bars) - 1], users.first + users.n
-    first, end = log.indptr[users.first], log.indptr[last_user]
-    if first == end or end - first > SHORT_USER * users.n:
+    first, end, bar = log.indptr[first_user], log.indptr[last_user], log.bars[len(log.bars) - 1]
+    spans = out.spans
+    if first == end or end - first > SHORT_USER * (last_user - first_user):
         return False
-    if not (within(log.labels[first:end], extra.label_limits) and within(log.scores[first:end], extra.score_limits)):
+    if not (within(log.labels[first:end], limits[0]) and within(log.scores[first:end], limits[1])):
         return False
     longest = np.int64(0)
-    for i in range(users.n):
-        n_rows = log.indptr[users.first + i + 1] - log.indptr[users.first + i]
-        bounds[N_LISTED, i] = n_rows
-        longest = max(longest, n_rows)
-        bounds[START, i] = i
-        ranks[i] = 0
-    bounds[START, users.n] = users.n
-    for i in range(users.n):
-        row, stop = log.indptr[users.first + i], log.indptr[users.first + i + 1]
+    for u in range(first_user, last_user):
+        row, stop = log.indptr[u], log.indptr[u + 1]
         n_rel = np.int64(0)
         for j in range(SHORT_USER):
             n_rel += (row + j < stop) & (log.labels[np.uint64(min(row + j, end - 1))] >= bar)
         for at in range(row + SHORT_USER, stop):
             n_rel += log.labels[at] >= bar
-        bounds[N_RELEVANT, i] = n_rel
-    return longest <= n_items
+        i = u - out.first
+        spans[RELEVANT, i], spans[LISTED_ROWS, i], spans[COUNT, i] = n_rel, stop - row, 0
+        longest = max(longest, stop - row)
+    return longest <= log.n_items
 
 
-@helper
-def collect_scores(log, extra, n_items, scratch, ties, users, errors):
-    """Write the positives of a span of users in rank order, or only their number; return False on an error.
+@njit
+def collect_scores(log, limits, ranked, memory, out, first_user, last_user):
+    """Write the positives of users in rank order, or only their number.
 
-    Rows are checked here, some users ahead, which saves a separate pass over memory.
+    Return (code, user, number of rows) of the first user at fault. Rows are checked
+    here, some users ahead, which saves a separate pass over memory.
     """
-    at = users.at
-    ranks, gains, bounds = scratch.ranks[at, 0], scratch.gains[at, 0], scratch.bounds[at, 0]
-    bar = extra.bars[len(extra.bars) - 1]
-    memory = Memory(
-        scratch.chosen[at],
-        scratch.padded[at],
-        scratch.places[at],
-        scratch.marks[at],
-        scratch.keys[at],
-        scratch.order[at],
-    )
-    n_events = 0
-    checked, end = log.indptr[users.first], log.indptr[users.first + users.n]
-    for i in range(users.n):
-        u = users.first + i
+    bar, spans = log.bars[len(log.bars) - 1], out.spans
+    checked, end, at = log.indptr[first_user], log.indptr[last_user], np.int64(0)
+    for u in range(first_user, last_user):
         span = slice(log.indptr[u], log.indptr[u + 1])
-        checked = check_ahead(log, extra, checked, span.stop, end)
+        checked = check_ahead(log, limits, checked, span.stop, end)
+        n_rows = span.stop - span.start
         if checked < 0:
-            return fail(errors, OUTSIDE, u, 0)
-        n_rows = log.indptr[u + 1] - log.indptr[u]
-        bounds[START, i] = n_events
-        ranks[n_events] = 0
-        n_events += 1
-        refused = False
-        if ties is None:
+            return np.int64(OUTSIDE), u, np.int64(0)
+        out.ranks[at] = 0
+        at += 1
+        refused, hits = False, np.int64(0)
+        if ranked is None:
             n_rel = count_positives(log.labels[span], bar)
         else:
-            above, tied = ties.above[at, 0, n_events:], ties.tied[at, 0, n_events:]
-            events = Events(ranks[n_events:], above, tied, gains[n_events:])
-            n_rel, refused = collect_user(rows_of(log, extra, span), extra.ties, bar, memory, events)
-            n_events += n_rel
-        if refused or n_rows > n_items:
-            return fail(errors, TIED if refused else SMALL_CATALOGUE, u, n_rows)
-        bounds[N_RELEVANT, i] = n_rel
-        bounds[N_LISTED, i] = n_rows
-    bounds[START, users.n] = n_events
-    return True
+            n_rel, refused = collect_user(rows_of(log, span), log.ties, bar, memory, out, at)
+            hits = np.int64(n_rel)
+        if refused or n_rows > log.n_items:
+            return np.int64(TIED if refused else SMALL_CATALOGUE), u, n_rows
+        i = u - out.first
+        spans[FIRST_EVENT, i], spans[COUNT, i], spans[RELEVANT, i], spans[LISTED_ROWS, i] = at, hits, n_rel, n_rows
+        at += hits
+    return np.int64(FINE), np.int64(0), np.int64(0)
 
 
-@helper
+@njit
 def twice_won(labels, scores, bar, positives, chosen, padded):
     """Return twice the pairs won by a user's positives, comparing each row of the smaller class with the larger."""
     negatives = np.int64(len(scores)) - positives
@@ -551,7 +516,7 @@ def twice_won(labels, scores, bar, positives, chosen, padded):
     return 2 * positives * negatives - count_both(chosen[: fill_up(chosen, positives)], padded, negatives)
 
 
-@helper
+@njit
 def twice_won_in_order(labels, scores, bits, bar, packed, marks):
     """Return twice the pairs won by a user's positives, by sorting.
 
@@ -564,7 +529,7 @@ def twice_won_in_order(labels, scores, bits, bar, packed, marks):
     return count_won(packed[sort_packed(packed, n, n_bits, marks)], n)
 
 
-@helper
+@njit
 def all_equal(scores):
     """Return whether all scores of a user are equal."""
     for j in range(1, len(scores)):

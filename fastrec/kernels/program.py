@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.kernels.codes import (
+from .codes import (
     ADD,
     ADD_UP,
     ANY_HIT,
@@ -50,10 +50,11 @@ from fastrec.kernels.codes import (
     TIED,
     WEIGHT,
 )
-from fastrec.kernels.gains import map_gain
-from fastrec.kernels.hits import sort_descending
-from fastrec.kernels.sums import add_row, has_no_zero
-from fastrec.kernels.ties import (
+from .gains import map_gain
+from .hits import sort_descending
+from .jit import njit
+from .sums import add_row, has_no_zero
+from .ties import (
     Cut,
     Series,
     expected_series,
@@ -66,9 +67,8 @@ from fastrec.kernels.ties import (
     read_expected_series,
     share_of_pairs,
 )
-from fastrec.runtime.compiler import helper
 
-__all__ = ["Block", "Program", "deepest_read", "run_program"]
+__all__ = ["Block", "Program", "deepest_read", "pack", "program_of", "run_program"]
 
 
 Array = np.ndarray[Any, Any]
@@ -83,7 +83,7 @@ class Program(NamedTuple):
     cutoffs: Array  # int64 (n_cutoffs,), ascending
     bucket: Array  # int32 (longest rank + 2,): the first cut-off that includes a rank
     weights: Array  # float64 (n_weight_tables, longest rank + 1): weight of rank r at [r], 0 at [0]
-    ideals: Array  # float64 (n_weight_tables, longest ideal + 1): cumulative weights
+    ideals: Array  # float64 (n_weight_tables, longest ideal + 1): the ideal (IDCG) of i items of gain 1 at [i]
     gain_maps: Array  # float64 (n_gain_maps, 2): kind, parameter
     gain_tables: Array  # float64 (n_gain_tables, longest table)
     constants: Array  # float64 (n_constants,): fill the first rows
@@ -95,10 +95,76 @@ class Program(NamedTuple):
     depth: int  # ranks whose order some operation reads
     find: bool  # find hits, or use given rows only
     n_items: int  # size of the catalogue
-    lowest: int  # 0, or -1 if negative ids blank out ranks of a list
     policies: Array  # int64 (n_conditions, 2): for users without truth, and for users with truth but no list
     expected: bool  # tied rows count with their mean over all orders
     refuse_ties: bool  # a metric has no closed form for tied scores
+    graded: bool  # reads gains of the truth
+
+
+INTEGERS = ("ops", "condition_ops", "cutoffs", "bucket", "stored_rows", "policies")
+FLOATS = ("min_gains", "weights", "ideals", "gain_maps", "gain_tables", "limits", "constants")
+SCALARS = ("n_fixed", "n_general", "n_rows", "depth", "find", "n_items", "expected", "refuse_ties", "graded")
+N_GROUPS, OFFSET = 0, 1  # of the scalars: groups of users, and the column of the first user among stored values
+N_SCALARS, N_TABLES = 2 + len(SCALARS), len(INTEGERS) + len(FLOATS)  # and N_GROUPS, OFFSET
+
+
+def pack(program: Program, n_groups: int, offset: int) -> tuple[Array, Array]:
+    """Return the tables of a program in two arrays, of integers and of floats; the former begin with all shapes."""
+    scalars = [n_groups, offset, *(int(getattr(program, name)) for name in SCALARS)]
+    tables = [getattr(program, name) for name in (*INTEGERS, *FLOATS)]
+    shapes = [size for table in tables for size in (len(table), table.shape[-1] if table.ndim > 1 else 1)]
+    integers, floats = tables[: len(INTEGERS)], tables[len(INTEGERS) :]
+    return (
+        np.concatenate([scalars, shapes, *map(np.ravel, integers)], dtype=np.int64),
+        np.concatenate([np.ravel(table) for table in floats], dtype=np.float64),
+    )
+
+
+@njit
+def rows_at(values, at, n, width):
+    """Return a table of a program, and where the next one starts."""
+    return values[at : at + n * width].reshape((n, width)), at + n * width
+
+
+@njit
+def program_of(integers, floats):
+    """Return the program whose tables `pack` packed."""
+    shape = integers[N_SCALARS : N_SCALARS + 2 * N_TABLES].reshape((N_TABLES, 2))
+    ops, at = rows_at(integers, np.int64(N_SCALARS + 2 * N_TABLES), shape[0, 0], shape[0, 1])
+    condition_ops, at = integers[at : at + shape[1, 0]], at + shape[1, 0]
+    cutoffs, at = integers[at : at + shape[2, 0]], at + shape[2, 0]
+    bucket, at = integers[at : at + shape[3, 0]], at + shape[3, 0]
+    stored_rows, at = rows_at(integers, at, shape[4, 0], shape[4, 1])
+    policies, at = rows_at(integers, at, shape[5, 0], shape[5, 1])
+    weights, begin = rows_at(floats, shape[6, 0], shape[7, 0], shape[7, 1])
+    ideals, begin = rows_at(floats, begin, shape[8, 0], shape[8, 1])
+    gain_maps, begin = rows_at(floats, begin, shape[9, 0], shape[9, 1])
+    gain_tables, begin = rows_at(floats, begin, shape[10, 0], shape[10, 1])
+    limits, begin = rows_at(floats, begin, shape[11, 0], shape[11, 1])
+    return Program(
+        ops,
+        condition_ops,
+        floats[: shape[6, 0]],
+        cutoffs,
+        bucket,
+        weights,
+        ideals,
+        gain_maps,
+        gain_tables,
+        floats[begin:],
+        limits,
+        integers[2],
+        integers[3],
+        stored_rows,
+        integers[4],
+        integers[5],
+        integers[6] > 0,
+        integers[7],
+        policies,
+        integers[8] > 0,
+        integers[9] > 0,
+        integers[10] > 0,
+    )
 
 
 class Block(NamedTuple):
@@ -111,7 +177,7 @@ class Block(NamedTuple):
     n: int  # users
     indptr: Array  # int64 (n_users + 1,): of the truth
     given: Array  # float64 (n_given, n_users)
-    events: Array  # float64 (n_given_of_events, n_events), see `fastrec.kernels.lists.UserArrays`
+    events: Array  # float64 (n_given_of_events, n_events), see `fastrec.kernels.users.evaluate_users`
     last: Array  # int32 or int64 (n_given_cutoffs + 1, n_users), likewise
     ranks: Array  # int32 (n_events,)
     gains: Array  # float64 (n_events,)
@@ -127,7 +193,7 @@ class Block(NamedTuple):
 # Weights of rank 0 are 0.
 
 
-@helper
+@njit
 def rank_series(kind, ranks, weights, sums, n_events):
     """Write running sums, over the hits of each user, of terms that depend on the ranks."""
     total, nth = 0.0, 0
@@ -141,7 +207,7 @@ def rank_series(kind, ranks, weights, sums, n_events):
         sums[e] = total
 
 
-@helper
+@njit
 def gain_series(series, ranks, gains, graded, sums, n_events):
     """Write running sums, over the hits of each user, of terms that depend on ranks and gains; without these, of 1."""
     total = 0.0
@@ -159,7 +225,7 @@ def gain_series(series, ranks, gains, graded, sums, n_events):
         sums[e] = total
 
 
-@helper
+@njit
 def weight_series(ranks, weights, sums, half, n_events):
     """Write running sums of kind WEIGHT, which most metrics use.
 
@@ -179,7 +245,7 @@ def weight_series(ranks, weights, sums, half, n_events):
         sums[e] = other
 
 
-@helper
+@njit
 def sort_gains(block, gains, source, cutoff, min_gain):
     """Sort each user's gains in descending order, from the truth, the list or the first ranks of the list."""
     bounds, sorted_gains = block.bounds, block.sums[1]
@@ -201,7 +267,7 @@ def sort_gains(block, gains, source, cutoff, min_gain):
     bounds[SORTED_START, block.n] = end
 
 
-@helper
+@njit
 def sorted_series(sorted_gains, starts, n, weights, gain_map, tables, sums):
     """Write running sums of mapped gains x weights over the sorted gains of each user."""
     for i in range(n):
@@ -211,7 +277,7 @@ def sorted_series(sorted_gains, starts, n, weights, gain_map, tables, sums):
             sums[j] = total
 
 
-@helper
+@njit
 def read_sorted(sums, starts, limits, out, n):
     """Read the running sum of each user after limits[i] gains, or after all of them."""
     for i in range(n):
@@ -219,7 +285,7 @@ def read_sorted(sums, starts, limits, out, n):
         out[i] = sums[starts[i] + length - 1] if length > 0 else 0.0
 
 
-@helper
+@njit
 def count_within(ranks, start, limits, counts, n):
     """Count hits within the first limits[i] ranks."""
     i, hits = -1, 0
@@ -230,7 +296,7 @@ def count_within(ranks, start, limits, counts, n):
         counts[i] = hits
 
 
-@helper
+@njit
 def hits_at(op, is_counted, program, block, n_tied, ties):
     """Write the hits within limits and a cut-off; `is_counted` says that those within the limits are known."""
     cutoff, limits, out = program.cutoffs[op[2]], block.rows[op[3]], block.rows[op[1]]
@@ -243,7 +309,7 @@ def hits_at(op, is_counted, program, block, n_tied, ties):
         read_expected_hits_at(cutoff, block.bounds, limits, n_tied, ties, out)
 
 
-@helper
+@njit
 def combine(code, x, y, out, n):
     """Apply an arithmetic operation to two rows."""
     if code == ADD:
@@ -271,35 +337,35 @@ def combine(code, x, y, out, n):
             out[i] = y[i] if x[i] != 0.0 else np.nan
 
 
-@helper
+@njit
 def fill_from_whole(values, out, n):
     """Write integers as a row."""
     for i in range(n):
         out[i] = values[i]
 
 
-@helper
+@njit
 def fill_status(status, highest, out, n):
     """Write 1 for users with a status of at most `highest`, else 0."""
     for i in range(n):
         out[i] = 1.0 if status[i] <= highest else 0.0
 
 
-@helper
+@njit
 def read_sums(sums, start, counts, out, n):
     """Read the running sum of each user after its first counts[i] hits."""
     for i in range(n):
         out[i] = sums[np.uint64(start[i] + counts[i])]
 
 
-@helper
+@njit
 def read_means(sums, start, counts, out, n):
     """Read the running sum of each user after its first counts[i] hits, divided by counts[i]."""
     for i in range(n):
         out[i] = sums[start[i] + counts[i]] / counts[i] if counts[i] > 0 else 0.0
 
 
-@helper
+@njit
 def read_pairs(sums, bounds, counts, cutoff, out, n):
     """Read the share of the pairs of hits and other items within a cut-off that are in the right order."""
     for i in range(n):
@@ -307,21 +373,21 @@ def read_pairs(sums, bounds, counts, cutoff, out, n):
         out[i] = share_of_pairs(counts[i], listed, sums[bounds[START, i] + counts[i]])
 
 
-@helper
+@njit
 def fill_any(counts, out, n):
     """Write 1 for users with a hit, else 0."""
     for i in range(n):
         out[i] = 1.0 if counts[i] > 0 else 0.0
 
 
-@helper
+@njit
 def series_of(program, kind, weight, gain_map, deepest):
     """Return a running sum, given the numbers of its tables."""
     weights, cumulative = program.weights[weight], program.ideals[weight]
     return Series(kind, weights, cumulative, program.gain_maps[gain_map], program.gain_tables, deepest)
 
 
-@helper
+@njit
 def deepest_read(program, at):
     """Return the largest cut-off of the reads that follow a series."""
     deepest, at = np.int64(0), at + 1
@@ -331,7 +397,7 @@ def deepest_read(program, at):
     return deepest
 
 
-@helper
+@njit
 def start_series(series, block, n_tied, ties, graded):
     """Write the running sums of a series over the hits of each user."""
     n_events, sums = block.bounds[START, block.n], block.sums[0]
@@ -345,7 +411,7 @@ def start_series(series, block, n_tied, ties, graded):
         expected_series(series, block.bounds, n_tied, ties, block.gains, graded, block.sums)
 
 
-@helper
+@njit
 def read_events(code, cutoff, series, program, block, ties, graded, out):
     """Write a row from the events of a block: a value of the hits within a cut-off."""
     n, bounds, counts, sums = block.n, block.bounds, block.counts[cutoff], block.sums
@@ -371,7 +437,7 @@ def read_events(code, cutoff, series, program, block, ties, graded, out):
             read_expected_over_hits(code, cut, bounds, ties, series.cumulative, sums[0], out)
 
 
-@helper
+@njit
 def read_block(code, a, b, program, block, out):
     """Write a row from the counts, status or given values of users, or from other rows."""
     n, rows = block.n, block.rows
@@ -401,7 +467,7 @@ def read_block(code, a, b, program, block, out):
         combine(code, rows[a], rows[b], out, n)
 
 
-@helper
+@njit
 def read_gains(op, condition, program, block, gains):
     """Sort gains, sum them up, or read a row from their sums."""
     code, a, b, sums = op[0], op[2], op[3], block.sums
@@ -415,7 +481,7 @@ def read_gains(op, condition, program, block, gains):
         read_sorted(sums[2], starts, block.rows[a], block.rows[op[1]], block.n)
 
 
-@helper
+@njit
 def first_beyond(values, limits, n):
     """Return the position of the first value that is not within limits, or -1."""
     low, high = limits[0], limits[1]
@@ -425,11 +491,11 @@ def first_beyond(values, limits, n):
     return -1
 
 
-@helper
+@njit
 def run_program(condition, program, block, gains, ties, room):
     """Run the operations of one condition over a block of users; return False on an error.
 
-    `gains` is None, or the gains of the truth. `ties` is None, or the tie blocks of the events; users with ties that
+    `gains` is None, or has those of the truth. `ties` is None, or the tie blocks of the events; users with ties that
     matter then get expected values. `room` is a `SumRoom`.
     """
     graded, n_tied, series, errors = gains is not None, np.int64(0), series_of(program, WEIGHT, 0, 0, 0), room.errors

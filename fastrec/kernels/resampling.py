@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fastrec.runtime.compiler import helper
+from .jit import njit, prange
 
 STEP = 0x9E3779B97F4A7C15  # from counter to counter: the golden ratio
 WORD = 64  # rounds that share a random number per user, a bit each
@@ -18,7 +18,7 @@ BITS = 12  # bits of a random number for one draw
 DRAWS = 5  # draws from one random number
 
 
-@helper
+@njit
 def random_word(counter):
     """Return 64 random bits, a function of the counter."""
     z = (counter ^ (counter >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -26,32 +26,37 @@ def random_word(counter):
     return z ^ (z >> np.uint64(31))
 
 
-def flip_bin(values, seed, sums, scratch, edges, at):
-    """Write to `sums[r]`, for the rounds of some words, the sum of the values that a random bit chooses.
-
-    The words are edges[at]..edges[at + 1]-1; `scratch` is uint64 (bins, SLICE). With the total t of all values and the
-    sum s, 2 s - t is the sum under random signs.
-    """
-    n = len(values)
-    words = scratch[at]
-    for w in range(edges[at], edges[at + 1]):
-        own = sums[WORD * w : WORD * w + WORD]
+@njit(allocates=True)
+def flip_word(values, seed, sums, w):
+    """Write the sums of the rounds of one word."""
+    n, words = len(values), np.empty(SLICE, np.uint64)
+    own = sums[WORD * w : WORD * w + WORD]
+    for r in range(len(own)):
+        own[r] = 0
+    for start in range(0, n, SLICE):
+        part = values[start : start + SLICE]
+        counter = seed + (np.uint64(w) * np.uint64(n) + np.uint64(start)) * np.uint64(STEP)
+        for i in range(len(part)):
+            words[i] = random_word(counter + np.uint64(i) * np.uint64(STEP))
         for r in range(len(own)):
-            own[r] = 0
-        for start in range(0, n, SLICE):
-            part = values[start : start + SLICE]
-            counter = seed + (np.uint64(w) * np.uint64(n) + np.uint64(start)) * np.uint64(STEP)
+            bit = np.uint64(1) << np.uint64(r)
+            chosen = np.int64(0)
             for i in range(len(part)):
-                words[i] = random_word(counter + np.uint64(i) * np.uint64(STEP))
-            for r in range(len(own)):
-                bit = np.uint64(1) << np.uint64(r)
-                chosen = np.int64(0)
-                for i in range(len(part)):
-                    chosen += part[i] if words[i] & bit else np.int64(0)
-                own[r] += chosen
+                chosen += part[i] if words[i] & bit else np.int64(0)
+            own[r] += chosen
 
 
-@helper
+@njit(parallel=True, cache=True)
+def flip_signs(first, last, values, seed, sums):
+    """Write to `sums[r]` the sum of the values that a random sign keeps in round r, for words first..last-1 of rounds.
+
+    Bit r % WORD of the random number of a user and a word keeps the user's value.
+    """
+    for w in prange(first, last):
+        flip_word(values, seed, sums, np.int64(w))
+
+
+@njit
 def draw_full(part, n_draws, counter):
     """Return the sum of draws with replacement from DRAWN values."""
     low = np.uint64(DRAWN - 1)
@@ -70,7 +75,7 @@ def draw_full(part, n_draws, counter):
     return drawn
 
 
-@helper
+@njit
 def draw_few(part, n_draws, counter):
     """Return the sum of draws with replacement from fewer values, each with the same chance to 2^-32."""
     size = np.uint64(len(part))
@@ -81,21 +86,28 @@ def draw_few(part, n_draws, counter):
     return drawn
 
 
-def resample_bin(values, seed, counts, counters, sums, edges, at):
-    """Write to `sums[r]`, for some rounds, the sum of as many draws with replacement as there are values.
+@njit
+def resample_round(values, seed, counts, counter):
+    """Return the sum of the draws of one round."""
+    counter = seed + counter * np.uint64(STEP)
+    total = np.int64(0)
+    for b in range(len(counts)):
+        part = values[DRAWN * b : DRAWN * b + DRAWN]
+        n_draws = np.int64(counts[b])
+        if len(part) == DRAWN:
+            total += draw_full(part, n_draws, counter)
+            counter += np.uint64(n_draws // DRAWS + 1) * np.uint64(STEP)
+        else:
+            total += draw_few(part, n_draws, counter)
+    return total
 
-    The rounds are edges[at]..edges[at + 1]-1. Of the draws of round r, `counts[r, b]` are from block b of DRAWN values.
-    The random numbers of round r begin at `counters[r]`.
+
+@njit(parallel=True, cache=True)
+def resample(first, last, values, seed, counts, counters, sums):
+    """Write to `sums[r]`, for rounds first..last-1, the sum of as many draws with replacement as there are values.
+
+    Of the draws of round r, `counts[r, b]` are from block b of DRAWN values. The random numbers of round r begin at
+    `counters[r]`.
     """
-    for r in range(edges[at], edges[at + 1]):
-        counter = seed + counters[r] * np.uint64(STEP)
-        total = np.int64(0)
-        for b in range(counts.shape[1]):
-            part = values[DRAWN * b : DRAWN * b + DRAWN]
-            n_draws = np.int64(counts[r, b])
-            if len(part) == DRAWN:
-                total += draw_full(part, n_draws, counter)
-                counter += np.uint64(n_draws // DRAWS + 1) * np.uint64(STEP)
-            else:
-                total += draw_few(part, n_draws, counter)
-        sums[r] = total
+    for r in prange(first, last):
+        sums[r] = resample_round(values, seed, counts[r], counters[r])

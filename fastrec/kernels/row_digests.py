@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.kernels.strings import short_word, word_at
-from fastrec.runtime.compiler import helper
+from .jit import njit, prange
+from .strings import short_word, word_at
 
 Array = np.ndarray[Any, Any]
 LOW, HIGH = 0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F  # odd, with bits as good as random
@@ -25,20 +25,20 @@ class HashedColumn(NamedTuple):
     hashes: Array  # uint64 (n_values,), or (0,)
 
 
-@helper
+@njit
 def mixed(word):
     """Return 64 bits that depend on all bits of a word; others have others."""
     word = (word ^ (word >> np.uint64(32))) * np.uint64(LOW)
     return word ^ (word >> np.uint64(29))
 
 
-@helper
+@njit
 def hash_bits(bits):
     """Return the hash of 64 bits; others have another."""
     return mixed(bits + np.uint64(LOW))
 
 
-@helper
+@njit
 def hash_cell(cells, row):
     """Return the hash of the value in a row."""
     if len(cells.hashes):
@@ -46,7 +46,7 @@ def hash_cell(cells, row):
     return hash_bits(np.uint64(np.int64(cells.codes[row])))
 
 
-@helper
+@njit
 def add_hash(own, part, of_rows, of_user):
     """Add the hash of a user to the sums of a part; others, or other sums of hashes of rows, have another."""
     low = mixed(of_rows * np.uint64(HIGH) + of_user)  # a user is no item
@@ -54,7 +54,7 @@ def add_hash(own, part, of_rows, of_user):
     own[part + 1] += mixed(low + np.uint64(HIGH))
 
 
-@helper
+@njit
 def sum_hashes(items, first, last):
     """Return the sum of the hashes of the items in some rows."""
     total = np.uint64(0)
@@ -63,7 +63,7 @@ def sum_hashes(items, first, last):
     return total
 
 
-@helper
+@njit
 def sum_hashes_in_order(items, first, last):
     """Return the sum of the hashes of the items in some rows, and a polynomial of them, which their order changes."""
     total, polynomial = np.uint64(0), np.uint64(LOW)
@@ -74,7 +74,7 @@ def sum_hashes_in_order(items, first, last):
     return total, polynomial
 
 
-@helper
+@njit
 def sum_hashes_with_numbers(items, numbers, first, last):
     """Return the sum of the hashes of the items in some rows with their numbers; -0.0 is 0.0."""
     total = np.uint64(0)
@@ -84,14 +84,10 @@ def sum_hashes_with_numbers(items, numbers, first, last):
     return total
 
 
-def add_hashes(users, indptr, items, numbers, in_order, sums, edges, at):
-    """Add hashes of users edges[at]..edges[at + 1]-1 to `sums[at]`: of their items, with numbers, and in their order.
-
-    `users` is a HashedColumn, empty without ids; `items` is that of the rows, and `numbers` has their floats, or
-    nothing. The order among the rows of a user counts only if rows are `in_order`.
-    """
-    own = sums[at]
-    for user in range(edges[at], edges[at + 1]):
+@njit
+def add_users(users, indptr, items, numbers, in_order, own, start, stop):
+    """Add hashes of users start..stop-1 to `own`, one of the `sums` of `add_hashes`."""
+    for user in range(start, stop):
         first, last = indptr[user], indptr[user + 1]
         if last == first:
             continue
@@ -106,7 +102,21 @@ def add_hashes(users, indptr, items, numbers, in_order, sums, edges, at):
             add_hash(own, 2, sum_hashes_with_numbers(items, numbers, first, last), of_user)
 
 
-@helper
+@njit(parallel=True, cache=True)
+def add_hashes(first, last, user_codes, user_hashes, indptr, codes, hashes, numbers, in_order, sums, edges):
+    """Add hashes of users edges[t]..edges[t + 1]-1 to `sums[t]`, uint64 (n_tasks, 6), for tasks t in first..last-1.
+
+    A sum has two numbers of the items of users, two of these with numbers, and two of their order. The codes and hashes
+    are those of a `HashedColumn`: of users, without codes if there are no ids, and of the items of rows. `numbers` has
+    the floats of rows, or nothing. The order among the rows of a user counts only if rows are `in_order`.
+    """
+    for task in prange(first, last):
+        users, items = HashedColumn(user_codes, user_hashes), HashedColumn(codes, hashes)
+        at = np.int64(task)
+        add_users(users, indptr, items, numbers, in_order, sums[at], edges[at], edges[at + 1])
+
+
+@njit
 def integer_in(data, at, n):
     """Return whether a string is an integer of int64 as `str` writes it, and the integer."""
     minus = n > 0 and data[at] == np.uint8(ord("-"))
@@ -124,9 +134,10 @@ def integer_in(data, at, n):
     return True, np.uint64(0) - value if minus else value
 
 
-def hash_strings(offsets, data, hashes, edges, at):
-    """Write the hash of each of the strings edges[at]..edges[at + 1]-1; one that spells an integer has its hash."""
-    for i in range(edges[at], edges[at + 1]):
+@njit
+def hash_range(offsets, data, hashes, start, stop):
+    """Write the hashes of strings start..stop-1."""
+    for i in range(start, stop):
         place, n = np.uint64(offsets[i]), np.int64(offsets[i + 1]) - np.int64(offsets[i])
         is_integer, value = integer_in(data, place, n)
         if is_integer:
@@ -136,3 +147,14 @@ def hash_strings(offsets, data, hashes, edges, at):
         for j in range(0, n - n % 8, 8):
             word = mixed((word ^ word_at(data, place + np.uint64(j))) + np.uint64(HIGH))
         hashes[i] = mixed((word ^ short_word(data, place + np.uint64(n - n % 8), n % 8)) + np.uint64(HIGH))
+
+
+@njit(parallel=True, cache=True)
+def hash_strings(first, last, offsets, data, hashes, edges):
+    """Write the hashes, uint64 (n,), of strings edges[t]..edges[t + 1]-1, for tasks t in first..last-1.
+
+    A string that spells an integer has the hash of the integer.
+    """
+    for task in prange(first, last):
+        at = np.int64(task)
+        hash_range(offsets, data, hashes, edges[at], edges[at + 1])

@@ -3,34 +3,35 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from fastrec.kernels.codes import (
+from .codes import (
     ABSOLUTES,
     BELOW,
     BIN_BITS,
     BRIER,
     CONSTANT,
+    COUNT,
     DIFFER,
     ENTROPY,
     EXPECTED,
     FALSE_POSITIVES,
+    FIRST_EVENT,
     FIRST_ORDER_STATISTIC,
     GAP,
     GAPS,
     KOLMOGOROV,
     LAST_ORDER_STATISTIC,
-    N_RELEVANT,
     NEGATIVES,
     POSITIVES,
     QUANTILE_GAPS,
     RELATIVE,
+    RELEVANT,
     ROOT,
     SCORES,
     SQUARES,
-    START,
     SUM,
     TARGETS,
     TRUE_POSITIVES,
@@ -38,12 +39,12 @@ from fastrec.kernels.codes import (
     UNEXPLAINED,
     WEIGHTS,
 )
-from fastrec.kernels.positives import MAX_COUNTED, all_equal, count_positives, sort_rows, twice_won, twice_won_in_order
-from fastrec.kernels.runs import NO_SUM, add_product, added, area_of_run, distance, entropy, log, weight_of
-from fastrec.kernels.targets import sum_of_relative_errors, sum_of_targets, targets_differ, unexplained_share
-from fastrec.runtime.compiler import helper
+from .jit import njit
+from .positives import MAX_COUNTED, all_equal, count_positives, sort_rows, twice_won, twice_won_in_order
+from .runs import NO_SUM, add_product, added, area_of_run, distance, entropy, log, weight_of
+from .targets import sum_of_relative_errors, sum_of_targets, targets_differ, unexplained_share
 
-__all__ = ["Extra", "asks_order", "error_statistics", "order_statistics", "row_statistics"]
+__all__ = ["asks_order", "error_statistics", "order_statistics", "row_statistics"]
 
 
 Array = np.ndarray[Any, Any]
@@ -51,20 +52,7 @@ LEAST_PRODUCT = 2.0**-900  # of probabilities of at least 2^-52: none becomes su
 MAX_ROWS = 1 << 27  # of a user whose pairs are counted: 4 * UNIT * rows stays below 2^31
 
 
-class Extra(NamedTuple):
-    """Limits, conditions and statistics for scored rows."""
-
-    ids: Array  # int64 (n_rows,): to break ties by id, else empty
-    label_limits: Array  # as labels (2,): the smallest and the largest allowed
-    score_limits: Array  # as scores (2,)
-    bars: Array  # as labels (n_conditions + 1,): the smallest positive label under each condition, and under any
-    statistics: Array  # int64 (n_statistics, STATISTIC_WIDTH): kind, parameter, condition, row to fill
-    parameters: Array  # float64
-    ties: int
-    walk: bool  # whether statistics need the order of all rows
-
-
-@helper
+@njit
 def sum_over_rows(kind, parameter, labels, scores, weights, bar):
     """Return one sum over the rows of a user; `fastrec.kernels.codes` lists the kinds of statistics."""
     total = 0.0
@@ -99,7 +87,7 @@ def sum_over_rows(kind, parameter, labels, scores, weights, bar):
     return total
 
 
-@helper
+@njit
 def cross_entropy(clip, labels, scores, weights, bar):
     """Return the cross entropy of scores, each clipped to [clip, 1 - clip].
 
@@ -119,7 +107,7 @@ def cross_entropy(clip, labels, scores, weights, bar):
     return total - log(product)
 
 
-@helper
+@njit
 def sum_pairs(first, second, n):
     """Return the sums of two sets of n terms, halves added to halves: many at a time, always in the same order."""
     while n > 8:
@@ -135,14 +123,14 @@ def sum_pairs(first, second, n):
     return sum_eight(first), sum_eight(second)
 
 
-@helper
+@njit
 def sum_eight(terms):
     """Return the sum of eight terms, halves added to halves."""
     even, odd = (terms[0] + terms[4]) + (terms[2] + terms[6]), (terms[1] + terms[5]) + (terms[3] + terms[7])
     return even + odd
 
 
-@helper
+@njit
 def sum_errors(labels, scores, weights, terms):
     """Return the sums of squared and of absolute differences over the rows of a user."""
     n = len(scores)
@@ -162,29 +150,29 @@ def sum_errors(labels, scores, weights, terms):
     return sum_pairs(squares, absolutes, n - half)
 
 
-@helper
-def error_statistics(condition, log, weights, extra, block, terms):
-    """Fill the rows of squared and absolute differences, both in one pass."""
+@njit
+def error_statistics(condition, log, weights, out, terms, first, last):
+    """Write squared and absolute differences of users first..last-1, both in one pass."""
     squares, absolutes = -1, -1
-    for f in range(len(extra.statistics)):
-        if extra.statistics[f, 2] == condition:
-            squares = extra.statistics[f, 3] if extra.statistics[f, 0] == SQUARES else squares
-            absolutes = extra.statistics[f, 3] if extra.statistics[f, 0] == ABSOLUTES else absolutes
+    for f in range(len(log.statistics)):
+        if log.statistics[f, 2] == condition:
+            squares = f if log.statistics[f, 0] == SQUARES else squares
+            absolutes = f if log.statistics[f, 0] == ABSOLUTES else absolutes
     if squares < 0 and absolutes < 0:
         return
-    for i in range(block.n):
-        span = slice(log.indptr[block.first + i], log.indptr[block.first + i + 1])
+    for u in range(first, last):
+        span = slice(log.indptr[u], log.indptr[u + 1])
         if weights is None:
             sums = sum_errors(log.labels[span], log.scores[span], None, terms)
         else:
             sums = sum_errors(log.labels[span], log.scores[span], weights[span], terms)
         if squares >= 0:
-            block.rows[squares, i] = sums[0]
+            out.facts[squares, u] = sums[0]
         if absolutes >= 0:
-            block.rows[absolutes, i] = sums[1]
+            out.facts[absolutes, u] = sums[1]
 
 
-@helper
+@njit
 def bin_of(score, bins):
     """Return the bin of a probability among equally wide ones.
 
@@ -196,7 +184,7 @@ def bin_of(score, bins):
     return b + 1 if b + 1 < bins and score >= (b + 1) / bins else b
 
 
-@helper
+@njit
 def sum_gaps(kind, parameter, labels, scores, weights, bar):
     """Return the sum of w (s - y) in one of equally wide bins, or the sum of its absolute values over bins."""
     if kind == GAPS and np.int64(parameter) >> BIN_BITS != SUM:
@@ -213,7 +201,7 @@ def sum_gaps(kind, parameter, labels, scores, weights, bar):
     return total
 
 
-@helper
+@njit
 def norm_of_gaps(parameter, labels, scores, weights, bar):
     """Return the mean or the largest gap of equally wide bins, where a gap is the mean of s - y in the bin."""
     norm, bins = np.int64(parameter) >> BIN_BITS, np.int64(parameter) & ((1 << BIN_BITS) - 1)
@@ -229,7 +217,7 @@ def norm_of_gaps(parameter, labels, scores, weights, bar):
     return finished_gaps(norm, total, rows)
 
 
-@helper
+@njit
 def joined_gaps(norm, total, gap, weight):
     """Return the total of a norm with the gap of one more bin, which is a sum over the rows of the bin."""
     if norm == SUM:
@@ -240,7 +228,7 @@ def joined_gaps(norm, total, gap, weight):
     return total + weight * (share * share) if norm == ROOT else max(total, min(abs(share), 1.0))
 
 
-@helper
+@njit
 def finished_gaps(norm, total, rows):
     """Return the norm of the gaps of all bins."""
     if norm != ROOT:
@@ -248,7 +236,7 @@ def finished_gaps(norm, total, rows):
     return min(math.sqrt(total / rows), 1.0) if rows > 0.0 else 0.0
 
 
-@helper
+@njit
 def statistic_of_rows(kind, parameter, labels, scores, weights, bar):
     """Return a statistic that does not depend on the order of rows."""
     if kind == GAP or kind == GAPS:
@@ -267,24 +255,25 @@ def statistic_of_rows(kind, parameter, labels, scores, weights, bar):
     return sum_over_rows(kind, parameter, labels, scores, weights, bar)
 
 
-@helper
-def statistic_of_events(kind, above, tied, first, last, n_rows, n_rel):
+@njit
+def statistic_of_events(kind, above, tied, n_rows, n_rel):
     """Return a statistic of the order of an unweighted user's rows.
 
     It is computed from the tie blocks that hold positives.
     """
+    last = len(above)
     if kind == CONSTANT:
-        return 1.0 if last > first and tied[first] == n_rows else 0.0
+        return 1.0 if last > 0 and tied[0] == n_rows else 0.0
     if kind == TWICE_WON:
-        return np.float64(twice_of_events(above, tied, first, last, n_rows))
+        return np.float64(twice_of_events(above, tied, n_rows))
     negatives = n_rows - n_rel
     value = 0.0
-    e = first
+    e = 0
     while e < last:
         stop = e + 1
         while stop < last and above[stop] == above[e]:
             stop += 1
-        hits, c = e - first, stop - e
+        hits, c = e, stop - e
         others = above[e] - hits
         more = tied[e] - c
         if kind == KOLMOGOROV:
@@ -298,18 +287,18 @@ def statistic_of_events(kind, above, tied, first, last, n_rows, n_rel):
     return value
 
 
-@helper
-def twice_of_events(above, tied, first, last, n_rows):
+@njit
+def twice_of_events(above, tied, n_rows):
     """Return twice the pairs won by the positives: the rows below each and half of those that share its score."""
     lost = np.int64(0)
-    for e in range(first, last):
+    for e in range(len(above)):
         lost += 2 * np.int64(above[e]) + np.int64(tied[e])
-    n = np.int64(last - first)
+    n = np.int64(len(above))
     # pairs within the class and each row with itself: n^2 in all, whatever the scores
     return 2 * n * n_rows - lost - n * n
 
 
-@helper
+@njit
 def one_score(order, scores, weights):
     """Return 1 if all rows with weight have the same score, else 0."""
     first = -1
@@ -321,7 +310,7 @@ def one_score(order, scores, weights):
     return 1.0 if first >= 0 else 0.0
 
 
-@helper
+@njit
 def statistic_of_order(kind, parameter, order, labels, scores, weights, bar):
     """Return a statistic of the order of a user's sorted rows, with weights."""
     n = len(order)
@@ -356,7 +345,7 @@ def statistic_of_order(kind, parameter, order, labels, scores, weights, bar):
     return value
 
 
-@helper
+@njit
 def sum_quantile_gaps(parameter, order, labels, scores, weights, bar):
     """Return a norm of the gaps of bins, by default the sum over bins of |sum of w (s - y)|.
 
@@ -388,7 +377,7 @@ def sum_quantile_gaps(parameter, order, labels, scores, weights, bar):
     return finished_gaps(norm, joined_gaps(norm, value, gap, weight), total[0])
 
 
-@helper
+@njit
 def bin_of_weight(before, total, bins):
     """Return the integer part of before * bins / total, at most bins - 1.
 
@@ -402,7 +391,7 @@ def bin_of_weight(before, total, bins):
     return min(nearest, bins - 1)
 
 
-@helper
+@njit
 def reaches(before, total, bins, cut):
     """Return whether before * bins >= total * cut."""
     exponent = -math.frexp(total[0])[1]
@@ -413,90 +402,98 @@ def reaches(before, total, bins, cut):
     return gap[0] + (gap[1] + gap[2]) >= 0.0
 
 
-@helper
-def asks_order(condition, extra):
+@njit
+def asks_order(condition, log):
     """Return whether a condition has statistics that follow from the order of rows."""
-    for f in range(len(extra.statistics)):
-        kind = extra.statistics[f, 0]
-        if FIRST_ORDER_STATISTIC <= kind <= LAST_ORDER_STATISTIC and extra.statistics[f, 2] == condition:
+    for f in range(len(log.statistics)):
+        kind = log.statistics[f, 0]
+        if FIRST_ORDER_STATISTIC <= kind <= LAST_ORDER_STATISTIC and log.statistics[f, 2] == condition:
             return True
     return False
 
 
-@helper
-def order_statistics(condition, log, weights, extra, block, scratch, ties, place):
-    """Fill the rows of statistics that follow from the order of rows."""
-    at, which = place
-    bar, bounds, first = extra.bars[condition], block.bounds, block.first
-    for i in range(block.n):
-        span = slice(log.indptr[first + i], log.indptr[first + i + 1])
+@njit
+def order_statistics(condition, log, weights, ranked, memory, out, first, last):
+    """Write the statistics of users first..last-1 that follow from the order of rows."""
+    bar = log.bars[condition]
+    for u in range(first, last):
+        span = slice(log.indptr[u], log.indptr[u + 1])
         labels, scores, bits = log.labels[span], log.scores[span], log.bits[span]
-        n_rows = len(scores)
-        won = np.int64(-1)
-        if ties is None and not extra.walk:
-            positives = positives_of(condition, extra, bounds, labels, i)
+        n_rows, won, copy = len(scores), np.int64(-1), -1
+        positives = positives_of(condition, log, out, u)
+        if ranked is None and not log.walk:
             if min(positives, n_rows - positives) <= MAX_COUNTED and n_rows <= MAX_ROWS:
-                won = twice_won(labels, scores, bar, positives, scratch.chosen[at], scratch.padded[at])
+                won = twice_won(labels, scores, bar, positives, memory.chosen, memory.padded)
             else:
-                won = twice_won_in_order(labels, scores, bits, bar, scratch.packed[at], scratch.marks[at])
-        copy = -1
-        if extra.walk or (ties is None and won < 0):
-            copy = sort_rows(
-                labels, scores, bits, labels, EXPECTED, scratch.keys[at], scratch.order[at], scratch.marks[at]
-            )
-        for f in range(len(extra.statistics)):
-            kind, parameter = extra.statistics[f, 0], extra.parameters[extra.statistics[f, 1]]
-            if not FIRST_ORDER_STATISTIC <= kind <= LAST_ORDER_STATISTIC or extra.statistics[f, 2] != condition:
+                won = twice_won_in_order(labels, scores, bits, bar, memory.packed, memory.marks)
+        if log.walk or (ranked is None and won < 0):
+            copy = sort_rows(labels, scores, bits, labels, EXPECTED, memory.keys, memory.order, memory.marks)
+        for f in range(len(log.statistics)):
+            kind, parameter = log.statistics[f, 0], log.parameters[log.statistics[f, 1]]
+            if not FIRST_ORDER_STATISTIC <= kind <= LAST_ORDER_STATISTIC or log.statistics[f, 2] != condition:
                 continue
             if copy >= 0:
-                order = scratch.order[at, copy, :n_rows]
+                order = memory.order[copy, :n_rows]
                 if weights is None:
                     value = statistic_of_order(kind, parameter, order, labels, scores, None, bar)
                 else:
                     value = statistic_of_order(kind, parameter, order, labels, scores, weights[span], bar)
-            elif ties is not None:
-                above, tied = ties.above[at, which], ties.tied[at, which]
-                events = (bounds[START, i] + 1, bounds[START, i + 1])
-                value = statistic_of_events(kind, above, tied, events[0], events[1], n_rows, bounds[N_RELEVANT, i])
+            elif ranked is not None:
+                above, tied = kept_blocks(labels, bar, positives, out, u, memory.places)
+                value = statistic_of_events(kind, above, tied, n_rows, positives)
             elif kind == TWICE_WON:
                 value = np.float64(won)
             else:
                 value = 1.0 if n_rows > 0 and all_equal(scores) else 0.0
-            block.rows[extra.statistics[f, 3], i] = value
+            out.facts[f, u] = value
 
 
-@helper
-def positives_of(condition, extra, bounds, labels, i):
+@njit(forceinline=True)
+def kept_blocks(labels, bar, positives, out, u, places):
+    """Return the tie blocks of the events of a user that are positive under a condition."""
+    start, count = out.spans[FIRST_EVENT, u - out.first], out.spans[COUNT, u - out.first]
+    if positives == count:
+        return out.above[start : start + count], out.tied[start : start + count]
+    kept = 0
+    for e in range(start, start + count):
+        if labels[out.sources[e]] >= bar:
+            places[1, kept], places[2, kept] = out.above[e], out.tied[e]
+            kept += 1
+    return places[1, :kept], places[2, :kept]
+
+
+@njit(forceinline=True)
+def positives_of(condition, log, out, u):
     """Return the number of a user's positive rows; it is known if all metrics share one condition."""
-    if len(extra.bars) == 2:
-        return bounds[N_RELEVANT, i]
-    return count_positives(labels, extra.bars[condition])
+    if len(log.bars) == 2:
+        return out.spans[RELEVANT, u - out.first]
+    return count_positives(log.labels[log.indptr[u] : log.indptr[u + 1]], log.bars[condition])
 
 
-@helper
-def row_statistics(condition, log, weights, extra, block):
-    """Fill the rows of statistics that are sums over the rows of a user."""
-    for f in range(len(extra.statistics)):
-        kind, parameter = extra.statistics[f, 0], extra.parameters[extra.statistics[f, 1]]
+@njit
+def row_statistics(condition, log, weights, out, first, last):
+    """Write the statistics of users first..last-1 that are sums over their rows."""
+    for f in range(len(log.statistics)):
+        kind, parameter = log.statistics[f, 0], log.parameters[log.statistics[f, 1]]
         if FIRST_ORDER_STATISTIC <= kind <= LAST_ORDER_STATISTIC or kind == SQUARES or kind == ABSOLUTES:
             continue
-        if extra.statistics[f, 2] != condition:
+        if log.statistics[f, 2] != condition:
             continue
-        out, bounds, first = block.rows[extra.statistics[f, 3]], block.bounds, block.first
+        facts = out.facts[f]
         if weights is None:
             if kind == WEIGHTS:
-                for i in range(block.n):
-                    out[i] = log.indptr[first + i + 1] - log.indptr[first + i]
+                for u in range(first, last):
+                    facts[u] = log.indptr[u + 1] - log.indptr[u]
                 continue
-        for i in range(block.n):
-            span = slice(log.indptr[first + i], log.indptr[first + i + 1])
+        for u in range(first, last):
+            span = slice(log.indptr[u], log.indptr[u + 1])
             labels, scores = log.labels[span], log.scores[span]
             if weights is None:
                 if kind == POSITIVES:
-                    out[i] = positives_of(condition, extra, bounds, labels, i)
+                    facts[u] = positives_of(condition, log, out, u)
                 elif kind == NEGATIVES:
-                    out[i] = len(scores) - positives_of(condition, extra, bounds, labels, i)
+                    facts[u] = len(scores) - positives_of(condition, log, out, u)
                 else:
-                    out[i] = statistic_of_rows(kind, parameter, labels, scores, None, extra.bars[condition])
+                    facts[u] = statistic_of_rows(kind, parameter, labels, scores, None, log.bars[condition])
             else:
-                out[i] = statistic_of_rows(kind, parameter, labels, scores, weights[span], extra.bars[condition])
+                facts[u] = statistic_of_rows(kind, parameter, labels, scores, weights[span], log.bars[condition])

@@ -1,82 +1,160 @@
-"""Evaluation of scored, labelled rows: rank each user's positives, then go on as for lists.
+"""Evaluation of scored, labelled rows: AUC and other statistics of each user, and the ranks of the user's positives.
 
 A positive needs how many rows of its user have a higher score (`above`) and how many the same (`tied`). Both are
-integers, so the pairs won are exact.
+integers, so the pairs won are exact. Row programs go on with the ranks as with those of lists.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.kernels.codes import (
+from .codes import (
+    ABOVE,
     BLOCK,
     COUNT_CONSTANT,
     COUNT_NO_NEGATIVES,
     COUNT_NO_POSITIVES,
     COUNT_NO_ROWS,
-    N_LISTED,
-    N_RELEVANT,
+    FINE,
+    FIRST_EVENT,
+    LISTED_ROWS,
+    N_DATA_COUNTS,
+    RANK,
+    SOURCE,
+    TIED_ROWS,
 )
-from fastrec.kernels.lists import Span, block_of, evaluate_condition, filter_block, ties_of
-from fastrec.kernels.positives import all_equal, collect_scores, count_short_users
-from fastrec.kernels.row_statistics import asks_order, error_statistics, order_statistics, row_statistics
-from fastrec.runtime.compiler import helper
+from .jit import njit
+from .positives import (
+    DIGITS_OF_RADIX,
+    Outcomes,
+    ScoreLog,
+    ScoreScratch,
+    all_equal,
+    collect_scores,
+    count_short_users,
+)
+from .row_statistics import asks_order, error_statistics, order_statistics, positives_of, row_statistics
+from .sums import N_ERROR
+
+__all__ = ["ScoreRows", "memory_of_rows", "score_block"]
 
 Array = np.ndarray[Any, Any]
+RULE, WALK, N_ITEMS, LONGEST, PACKED, SORTED = range(6)  # of the settings
 
 
-@helper
-def add_classes(block, log, data_counts):
+def memory_of_rows(longest: int, n_sorted: int) -> tuple[int, int]:
+    """Return how many int32 and float64 the working memory of a task takes, beside scores and keys."""
+    return 3 * (longest + 1) + max(longest + 2, DIGITS_OF_RADIX) + 2 * n_sorted, 2 * ((longest + 1) // 2 + 8)
+
+
+@njit
+def scratch_of_rows(settings, lanes, narrow, terms, packed, keys):
+    """Return working memory for one user after another."""
+    longest, n_sorted = settings[LONGEST], settings[SORTED]
+    marks = 3 * (longest + 1)
+    order = marks + max(longest + 2, DIGITS_OF_RADIX)
+    return ScoreScratch(
+        lanes[0],
+        lanes[1],
+        terms.reshape((2, len(terms) // 2)),
+        narrow[:marks].reshape((3, longest + 1)),
+        narrow[marks:order],
+        packed.reshape((2, settings[PACKED])),
+        keys.reshape((2, n_sorted)),
+        narrow[order : order + 2 * n_sorted].reshape((2, n_sorted)),
+    )
+
+
+@njit
+def add_classes(log, out, first, last, counts):
     """Count users without rows, with one class only, and with both classes but equal scores."""
-    n_empty, n_no_positives, n_no_negatives = np.int64(0), np.int64(0), np.int64(0)
-    for i in range(block.n):
-        n_rows, n_rel = block.bounds[N_LISTED, i], block.bounds[N_RELEVANT, i]
-        n_empty += n_rows == 0
-        n_no_positives += (n_rows > 0) & (n_rel == 0)
-        n_no_negatives += (n_rows > 0) & (n_rel == n_rows)
-    data_counts[COUNT_NO_ROWS] += n_empty
-    data_counts[COUNT_NO_POSITIVES] += n_no_positives
-    data_counts[COUNT_NO_NEGATIVES] += n_no_negatives
-    for i in range(block.n):
-        if 0 < block.bounds[N_RELEVANT, i] < block.bounds[N_LISTED, i]:
-            u = block.first + i
-            data_counts[COUNT_CONSTANT] += all_equal(log.scores[log.indptr[u] : log.indptr[u + 1]])
+    for u in range(first, last):
+        n_rows, n_rel = out.spans[LISTED_ROWS, u - out.first], positives_of(0, log, out, u)
+        counts[COUNT_NO_ROWS] += n_rows == 0
+        counts[COUNT_NO_POSITIVES] += (n_rows > 0) & (n_rel == 0)
+        counts[COUNT_NO_NEGATIVES] += (n_rows > 0) & (n_rel == n_rows)
+        if 0 < n_rel < n_rows:
+            counts[COUNT_CONSTANT] += all_equal(log.scores[log.indptr[u] : log.indptr[u + 1]])
 
 
-def evaluate_score_bin(log, weights, extra, gains, task, tie_scratch, at):
-    """Evaluate the users of the blocks of bin `at` into its totals, or write an error there.
+@njit
+def score_users(log, limits, weights, ranked, memory, out, first, last, counts):
+    """Write the positives and statistics of users first..last-1; return what `collect_scores` does."""
+    # Numba drops the branch that the dimensions rule out, and in what is called all that `None` rules out
+    if weights.ndim == 2:
+        own_weights = weights[0]
+    else:
+        own_weights = None
+    if ranked is None:
+        if count_short_users(log, limits, out, first, last):
+            for i in range(last - first):
+                out.ranks[i] = 0
+                out.spans[FIRST_EVENT, i] = i + 1
+            fault = (np.int64(FINE), np.int64(0), np.int64(0))
+        else:
+            fault = collect_scores(log, limits, None, memory, out, first, last)
+    else:
+        fault = collect_scores(log, limits, ranked, memory, out, first, last)
+    if fault[0] != FINE:
+        return fault
+    add_classes(log, out, first, last, counts)
+    for condition in range(len(log.bars) - 1):
+        row_statistics(condition, log, own_weights, out, first, last)
+        error_statistics(condition, log, own_weights, out, memory.terms, first, last)
+        if asks_order(condition, log):
+            order_statistics(condition, log, own_weights, ranked, memory, out, first, last)
+    return fault
 
-    `weights` is None or float64 (n_rows,). `gains` is None if all relevant rows have the same gain, else the labels.
-    `tie_scratch` is None if the ranks of positives are not needed.
-    """
-    program, scratch, totals = task.program, task.scratch, task.totals
-    n_users = len(log.indptr) - 1
-    for b in task.blocks[task.starts[at] : task.starts[at + 1]]:
-        span = Span(at, b * BLOCK, min(BLOCK, n_users - b * BLOCK))
-        done = False
-        if tie_scratch is None:
-            done = count_short_users(log, extra, program.n_items, scratch, span)
-        if not done and not collect_scores(log, extra, program.n_items, scratch, tie_scratch, span, totals.errors[at]):
-            return
-        for condition in range(len(program.min_gains)):
-            which = 0
-            if gains is not None:  # alone in its condition, so that Numba drops the branch
-                if program.min_gains[condition] > 0.0:
-                    which = 1
-                    least = program.min_gains[condition]
-                    filter_block(scratch, tie_scratch, program.expected, log.indptr, gains, span, least)
-            block = block_of(scratch, task.users, log.indptr, span, which)
-            if condition == 0:
-                add_classes(block, log, totals.data_counts[at])
-            row_statistics(condition, log, weights, extra, block)
-            error_statistics(condition, log, weights, extra, block, scratch.terms[at])
-            if asks_order(condition, extra):
-                order_statistics(condition, log, weights, extra, block, scratch, tie_scratch, (at, which))
-            if tie_scratch is not None:
-                ties = ties_of(tie_scratch, at, which)
-            else:
-                ties = None
-            if not evaluate_condition(condition, task, block, gains, ties, at):
-                return
+
+class ScoreRows(NamedTuple):
+    """Scored, labelled rows of users, what is computed of them, and working memory of tasks."""
+
+    labels: Array  # int8 or float64 (n_rows,); user u has those from indptr[u] to indptr[u + 1]
+    scores: Array  # float32 or float64 (n_rows,)
+    indptr: Array  # int64 (n_users + 1,)
+    weights: Array  # float64 (1, n_rows), or (0,) without weights
+    ids: Array  # int64 (n_rows,) to break ties, or (0,)
+    bars: Array  # as labels (n_conditions + 3,): the smallest positive label under each condition and any; limits
+    limits: Array  # as scores (2,)
+    statistics: Array  # int64 (n_statistics, 3): kind, parameter and condition; see `fastrec.kernels.codes`
+    parameters: Array  # float64
+    settings: Array  # int64 (6,): the rule for ties, whether all rows are sorted, the size of the catalogue, sizes
+    facts: Array  # float64 (n_statistics, n_users): written
+    lanes: Array  # as scores (n_tasks, 2, n)
+    narrow: Array  # int32 (n_tasks, n)
+    terms: Array  # float64 (n_tasks, n)
+    packed: Array  # uint64 (n_tasks, n)
+    keys: Array  # unsigned integers as wide as scores (n_tasks, n)
+
+
+@njit(cache=True)
+def score_block(t, b, spans, events, ties, totals, rows):
+    """Compute the statistics of block b of users, and write their positives in rank order to the memory of task t."""
+    if totals[t, 0] != FINE:
+        return
+    if ties.ndim == 3:
+        ranked, above, tied = True, ties[t, ABOVE], ties[t, TIED_ROWS]
+    else:
+        ranked, above, tied = None, ties, ties
+    scores, keys, settings, n_bars = rows.scores, rows.keys, rows.settings, len(rows.bars) - 2
+    log = ScoreLog(
+        rows.labels,
+        scores,
+        scores.view(keys.dtype),
+        rows.indptr,
+        rows.ids,
+        rows.bars[:n_bars],
+        rows.statistics,
+        rows.parameters,
+        settings[RULE],
+        settings[WALK] > 0,
+        settings[N_ITEMS],
+    )
+    first, last = b * BLOCK, min(b * BLOCK + BLOCK, len(rows.indptr) - 1)
+    out = Outcomes(first, spans[t], events[t, RANK], events[t, SOURCE], above, tied, rows.facts)
+    memory = scratch_of_rows(settings, rows.lanes[t], rows.narrow[t], rows.terms[t], rows.packed[t], keys[t])
+    limits, counts = (rows.bars[n_bars:], rows.limits), totals[t, N_ERROR : N_ERROR + N_DATA_COUNTS]
+    fault = score_users(log, limits, rows.weights, ranked, memory, out, first, last, counts)
+    totals[t, 0], totals[t, 1], totals[t, 2] = fault

@@ -9,8 +9,8 @@ import math
 
 import numpy as np
 
-from fastrec.kernels.codes import STEP, TRAPEZOID
-from fastrec.runtime.compiler import helper
+from .codes import STEP, TRAPEZOID
+from .jit import njit
 
 __all__ = [
     "SERIES_BELOW",
@@ -29,7 +29,7 @@ NO_SUM = (0.0, 0.0, 0.0)
 SERIES_BELOW = 1e-3  # from here down, `log_series` is exact and the logarithm loses digits
 
 
-@helper
+@njit
 def two_sum(one, other):
     """Return the rounded sum and its rounding error (Knuth 1997, The Art of Computer Programming 2, 4.2.2)."""
     whole = one + other
@@ -37,7 +37,7 @@ def two_sum(one, other):
     return whole, (one - (whole - new)) + (other - new)
 
 
-@helper
+@njit
 def added(parts, value):
     """Return a sum in three parts with a value added.
 
@@ -48,7 +48,7 @@ def added(parts, value):
     return first, second, parts[2] + rest
 
 
-@helper
+@njit
 def add_product(parts, one, other):
     """Add the product of two numbers of moderate size, and its rounding error."""
     whole = one * other
@@ -60,7 +60,7 @@ def add_product(parts, one, other):
     return added(added(parts, whole), rest)
 
 
-@helper
+@njit
 def weight_of(weights, j):
     """Return the weight of a row, 1 without weights."""
     if weights is None:
@@ -69,20 +69,20 @@ def weight_of(weights, j):
         return weights[j]
 
 
-@helper
+@njit
 def log(x):
     """Return the natural logarithm of a number that is not negative."""
     return math.log(x) if x > 0.0 else -np.inf
 
 
-@helper
+@njit
 def log_of_share(own, others):
     """Return log(own / (own + others)): near 1, only log1p of the other share keeps all digits."""
     rows = own + others
     return log(own / rows) if own < others else math.log1p(-others / rows)
 
 
-@helper
+@njit
 def entropy(positives, negatives):
     """Return the cross entropy of always predicting the base rate, times the rows."""
     if positives == 0.0 or negatives == 0.0:
@@ -90,13 +90,13 @@ def entropy(positives, negatives):
     return -(positives * log_of_share(positives, negatives) + negatives * log_of_share(negatives, positives))
 
 
-@helper
+@njit
 def distance(positives, negatives, hits, others):
     """Return the distance between the distributions of the classes after some positives and negatives."""
     return abs(hits / positives - others / negatives)
 
 
-@helper
+@njit
 def precision_in_run(kind, before, after, own, growth):
     """Return the mean precision while recall rises over a run.
 
@@ -111,13 +111,13 @@ def precision_in_run(kind, before, after, own, growth):
     return (1.0 - growth) * own + growth * before
 
 
-@helper
+@njit
 def log_series(x):
     """Return the first terms of the series of log(1 + x) / x."""
     return 1.0 + x * (-1 / 2 + x * (1 / 3 + x * (-1 / 4 + x * (1 / 5 + x * (-1 / 6)))))
 
 
-@helper
+@njit
 def area_of_run(kind, hits, others, more_hits, more_others):
     """Return the part of the area under precision-recall that a run adds, in units of positives.
 

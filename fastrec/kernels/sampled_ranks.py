@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.runtime.compiler import helper
+from .jit import njit
 
 __all__ = ["Functions", "estimate_functions"]
 
@@ -23,7 +23,7 @@ class Functions(NamedTuple):
     cutoffs: Array  # int64 (n_functions,)
 
 
-@helper
+@njit
 def step_chances(chances, above, n_others, n_drawn):
     """Turn the chances that 0, 1, ... drawn items are above, if `above` of the others are, into those for one more.
 
@@ -36,7 +36,7 @@ def step_chances(chances, above, n_others, n_drawn):
     chances[0] *= (left - n_drawn) / left
 
 
-@helper
+@njit
 def add_rank(chances, low, high, squares, sums):
     """Add the products of the chances of one rank, and the chances themselves."""
     for s in range(low, high):
@@ -46,7 +46,7 @@ def add_rank(chances, low, high, squares, sums):
             squares[s, t] += own * chances[t]
 
 
-@helper
+@njit
 def mirror(squares, sums, n_drawn):
     """Add the sums over ranks in the other half, counted from the last: s drawn items above are n_drawn - s below."""
     for s in range(n_drawn + 1):
@@ -60,7 +60,7 @@ def mirror(squares, sums, n_drawn):
                 squares[n_drawn - t, other] = squares[s, t]
 
 
-@helper
+@njit
 def add_functions(chances, low, high, above, functions, out):
     """Add the chances of one rank times the functions of it."""
     for f in range(len(functions.cutoffs)):
@@ -71,7 +71,7 @@ def add_functions(chances, low, high, above, functions, out):
                 out[f, s] += chances[s] * weight
 
 
-@helper
+@njit
 def add_mirrored(chances, low, high, above, n_drawn, functions, out):
     """Add the chances of a rank in the other half, given those of its mirror, times the functions of it."""
     for f in range(len(functions.cutoffs)):
@@ -82,7 +82,7 @@ def add_mirrored(chances, low, high, above, n_drawn, functions, out):
                 out[f, n_drawn - s] += chances[s] * weight
 
 
-@helper
+@njit
 def decompose(matrix, n):
     """Replace the lower half of a symmetric matrix by that of its Cholesky decomposition."""
     for i in range(n):
@@ -93,7 +93,7 @@ def decompose(matrix, n):
             matrix[i, j] = np.sqrt(total) if i == j else total / matrix[j, j]
 
 
-@helper
+@njit
 def solve(matrix, n, values):
     """Replace values b by the solution of M x = b, given the Cholesky decomposition of M."""
     for i in range(n):
@@ -106,6 +106,7 @@ def solve(matrix, n, values):
         values[i] /= matrix[i, i]
 
 
+@njit(cache=True, allocates=True)
 def estimate_functions(n_others, n_drawn, gamma, functions, out):
     """Write the estimate of each function for 0 to n_drawn drawn items above, float64 (n_functions, n_drawn + 1).
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from fastrec.runtime.compiler import helper
+from .jit import njit
 
 __all__ = ["inverse_squares", "reciprocals"]
 
@@ -13,7 +13,7 @@ FAR: Final = 20  # from here on the series have all digits of a double
 EULER: Final = 0.5772156649015329
 
 
-@helper
+@njit
 def reciprocals(n):
     """Return the sum of 1 / r over r = 1, ..., n."""
     if n < FAR:
@@ -26,7 +26,7 @@ def reciprocals(n):
     return math.log(n) + EULER + 0.5 / n - square * rest
 
 
-@helper
+@njit
 def inverse_squares(start, n):
     """Return the sum of 1 / (start + i)^2 over i = 0, ..., n - 1, for a start above 0.
 
@@ -45,7 +45,7 @@ def inverse_squares(start, n):
     return total + (share * (1.0 + 0.5 * (1.0 / first + 1.0 / end)) + rest)
 
 
-@helper
+@njit
 def _rest_of_inverse_squares(z):
     """Return the trigamma function without 1 / z + 1 / (2 z^2)."""
     square = 1.0 / z / z

@@ -14,24 +14,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.kernels.runs import two_sum
-from fastrec.runtime.compiler import helper
+from .jit import njit, prange
+from .runs import two_sum
 
 Array = np.ndarray[Any, Any]
 LOW_BITS = 20
 LOW_MASK = (1 << LOW_BITS) - 1
 ROWS_PER_CARRY = 1 << 20  # rows below 2^41 each: their sum stays below 2^61
+KEYS_AT_ONCE = 1 << 10  # rows per loop that makes keys: they stay in the L1 cache
 SHORT_TIE = 64  # NumPy sorts longer ties of weights
 
 
-class BucketOfKey(NamedTuple):
-    """Buckets of keys: key k belongs to `bucket_of[k >> shift]`."""
-
-    shift: int
-    bucket_of: Array
-
-
-@helper
+@njit
 def fill_keys(bits, keys):
     """Write the keys of floats given as bits; return the largest bits without their sign, those of a NaN if any.
 
@@ -48,7 +42,7 @@ def fill_keys(bits, keys):
     return largest
 
 
-@helper
+@njit
 def first_nan(bits, infinity):
     """Return the position of the first NaN, whose bits without the sign are above those of infinity."""
     magnitude = (np.uint64(1) << np.uint64(8 * bits.itemsize - 1)) - np.uint64(1)
@@ -58,7 +52,7 @@ def first_nan(bits, infinity):
     return -1
 
 
-@helper
+@njit
 def extremes(keys):
     """Return the lowest and the highest key, comparing many at a time."""
     kind = keys.dtype.type
@@ -70,7 +64,7 @@ def extremes(keys):
     return np.uint64(lowest), np.uint64(highest)
 
 
-@helper
+@njit
 def sum_before(counts):
     """Replace each count by the sum of those before it; return the sum of all."""
     total = 0
@@ -81,77 +75,121 @@ def sum_before(counts):
     return total
 
 
-def count_bins(bits, infinity, shift, counts, block):
-    """Count rows by bin; return the position of the first NaN, or -1. `block` is room for some keys."""
-    shift = np.uint64(shift)
-    for start in range(0, len(bits), len(block)):
-        rows = bits[start : start + len(block)]
+@njit(allocates=True)
+def count_bins_of_chunk(chunk, bits, cuts, infinity, shift, counts):
+    """Count the rows of a chunk by bin; return the position of the first NaN in it, or -1."""
+    shift, counts, block = np.uint64(shift), counts[chunk], np.empty(KEYS_AT_ONCE, bits.dtype)
+    for start in range(cuts[chunk], cuts[chunk + 1], len(block)):
+        rows = bits[start : min(start + len(block), cuts[chunk + 1])]
         if fill_keys(rows, block) > infinity:
-            return start + first_nan(rows, infinity)
+            return start - cuts[chunk] + first_nan(rows, infinity)
         for i in range(len(rows)):
             counts[np.uint64(block[i]) >> shift] += 1
-    return -1
+    return np.int64(-1)
 
 
-def count_classes_by_bin(bits, labels, infinity, shift, counts, span, block):
-    """Count rows by bin and class, `counts[2 * bin + label]`; return the position of the first NaN, or -1.
+@njit(parallel=True, cache=True)
+def count_bins(first, last, bits, cuts, infinity, shift, counts, found):
+    """Count the rows of chunks first..last-1 by bin: `counts[chunk, bin]`, int64. Chunk c has rows cuts[c]:cuts[c + 1].
 
-    `span` is widened to the bins found. `block` is room for some keys.
+    `found` gets the position of the first NaN in each chunk, or -1.
     """
-    shift = np.uint64(shift)
-    one = np.uint64(1)
-    lowest = np.uint64(span[0])
-    end = np.uint64(span[1])
-    for start in range(0, len(bits), len(block)):
-        rows = bits[start : start + len(block)]
-        own = labels[start : start + len(block)]
-        if fill_keys(rows, block) > infinity:
-            return start + first_nan(rows, infinity)
-        least, most = extremes(block[: len(rows)])
+    for chunk in prange(first, last):
+        found[chunk] = count_bins_of_chunk(np.int64(chunk), bits, cuts, infinity, shift, counts)
+
+
+@njit(allocates=True)
+def count_rounded(chunk, labels, scores, cuts, infinity, shift, counts, span):
+    """Count the rows of a chunk by bin and class; return the position of the first NaN in it, or -1."""
+    shift, one = np.uint64(shift), np.uint64(1)
+    lowest, end = np.uint64(span[0]), np.uint64(span[1])
+    rounded, block = np.empty(KEYS_AT_ONCE, np.float32), np.empty(KEYS_AT_ONCE, np.uint32)
+    for start in range(cuts[chunk], cuts[chunk + 1], len(block)):
+        own = labels[start : min(start + len(block), cuts[chunk + 1])]
+        for i in range(len(own)):
+            rounded[i] = np.float32(scores[start + i])
+        bits = rounded[: len(own)].view(np.uint32)
+        if fill_keys(bits, block) > infinity:
+            return start - cuts[chunk] + first_nan(bits, infinity)
+        least, most = extremes(block[: len(own)])
         lowest = min(lowest, least >> shift)
         end = max(end, (most >> shift) + one)
-        for i in range(len(rows)):
+        for i in range(len(own)):
             counts[(np.uint64(block[i]) >> shift) << one | (np.uint64(own[i]) & one)] += 1
-    span[0] = lowest
-    span[1] = end
-    return -1
+    span[0], span[1] = lowest, end
+    return np.int64(-1)
 
 
-def scatter(bits, labels, buckets, places, keys, block):
-    """Write `key << 1 | label` of each row to the next place of its bucket."""
-    shift = np.uint64(buckets.shift)
-    one = np.uint64(1)
-    for start in range(0, len(bits), len(block)):
-        rows = bits[start : start + len(block)]
-        own = labels[start : start + len(block)]
-        fill_keys(rows, block)
-        for i in range(len(rows)):
+@njit(parallel=True, cache=True)
+def count_classes_by_bin(first, last, labels, scores, cuts, infinity, shift, counts, spans, found):
+    """Count the rows of chunks first..last-1 by the bin of their float32 score and by class.
+
+    They are added to `counts[chunk, 2 * bin + label]`, int64. `spans[chunk]` is widened to the bins found. `cuts` and
+    `found` are those of `count_bins`.
+    """
+    for chunk in prange(first, last):
+        own = np.int64(chunk)
+        found[own] = count_rounded(own, labels, scores, cuts, infinity, shift, counts[own], spans[own])
+
+
+@njit(allocates=True)
+def scatter_chunk(chunk, bits, labels, cuts, shift, bucket_of, places, keys):
+    """Do as `scatter` does for a chunk."""
+    shift, one, places = np.uint64(shift), np.uint64(1), places[chunk]
+    block = np.empty(KEYS_AT_ONCE, keys.dtype)
+    for start in range(cuts[chunk], cuts[chunk + 1], len(block)):
+        end = min(start + len(block), cuts[chunk + 1])
+        own = labels[start:end]
+        fill_keys(bits[start:end], block)
+        for i in range(len(own)):
             key = np.uint64(block[i])
-            bucket = buckets.bucket_of[key >> shift]
+            bucket = bucket_of[key >> shift]
             place = places[bucket]
             places[bucket] = place + 1
             keys[place] = key << one | (np.uint64(own[i]) & one)
 
 
-def count_codes(codes, bits, counts):
-    """Count the rows of each code from -1 on, those with a score below 0 first: two counts per code."""
-    one = np.uint64(1)
+@njit(parallel=True, cache=True)
+def scatter(first, last, bits, labels, cuts, shift, bucket_of, places, keys):
+    """Write `key << 1 | label` of each row of chunks first..last-1 to the next of the places of its chunk and bucket.
+
+    Key k belongs to bucket `bucket_of[k >> shift]`; `places` is int64 (n_chunks, n_buckets).
+    """
+    for chunk in prange(first, last):
+        scatter_chunk(np.int64(chunk), bits, labels, cuts, shift, bucket_of, places, keys)
+
+
+@njit
+def count_codes_of_chunk(chunk, codes, bits, cuts, counts):
+    """Do as `count_codes` does for a chunk."""
+    one, counts = np.uint64(1), counts[chunk]
     sign = one << np.uint64(8 * bits.itemsize - 1)
-    for i in range(len(codes)):
+    for i in range(cuts[chunk], cuts[chunk + 1]):
         above = np.uint64(bits[i] <= sign)  # -0.0, the sign alone, is 0.0
         counts[np.uint64(codes[i] + 1) << one | above] += 1
 
 
-def scatter_by_code(bits, labels, codes, places, keys, block):
-    """Write `key << 1 | label` of each row to the next place of its code and its sign, see `count_codes`."""
-    one = np.uint64(1)
+@njit(parallel=True, cache=True)
+def count_codes(first, last, codes, bits, cuts, counts):
+    """Count the rows of each code from -1 on, those with a score below 0 first, for chunks first..last-1.
+
+    `counts` is int64 (n_chunks, 2 * n_codes + 2): two counts per code.
+    """
+    for chunk in prange(first, last):
+        count_codes_of_chunk(np.int64(chunk), codes, bits, cuts, counts)
+
+
+@njit(allocates=True)
+def scatter_chunk_by_code(chunk, bits, labels, codes, cuts, places, keys):
+    """Do as `scatter_by_code` does for a chunk."""
+    one, places = np.uint64(1), places[chunk]
     top = np.uint64(8 * keys.itemsize - 1)
-    for start in range(0, len(bits), len(block)):
-        rows = bits[start : start + len(block)]
-        own = labels[start : start + len(block)]
-        of_rows = codes[start : start + len(block)]
-        fill_keys(rows, block)
-        for i in range(len(rows)):
+    block = np.empty(KEYS_AT_ONCE, keys.dtype)
+    for start in range(cuts[chunk], cuts[chunk + 1], len(block)):
+        end = min(start + len(block), cuts[chunk + 1])
+        own, of_rows = labels[start:end], codes[start:end]
+        fill_keys(bits[start:end], block)
+        for i in range(len(own)):
             key = np.uint64(block[i])
             at = np.uint64(of_rows[i] + 1) << one | key >> top
             place = places[at]
@@ -159,43 +197,68 @@ def scatter_by_code(bits, labels, codes, places, keys, block):
             keys[place] = key << one | (np.uint64(own[i]) & one)
 
 
-def scatter_narrow(bits, labels, weights, buckets, places, keys, block):
-    """Write `key << 32 | label << 31 | weight` of float32 rows with float32 weights (given as bits) to buckets."""
-    shift = np.uint64(buckets.shift)
-    one = np.uint64(1)
-    for start in range(0, len(bits), len(block)):
-        rows = bits[start : start + len(block)]
-        own = labels[start : start + len(block)]
-        weigh = weights[start : start + len(block)]
-        fill_keys(rows, block)
-        for i in range(len(rows)):
+@njit(parallel=True, cache=True)
+def scatter_by_code(first, last, bits, labels, codes, cuts, places, keys):
+    """Write `key << 1 | label` of each row of chunks first..last-1 to the next place of its code and its sign.
+
+    `places` is like the counts of `count_codes`.
+    """
+    for chunk in prange(first, last):
+        scatter_chunk_by_code(np.int64(chunk), bits, labels, codes, cuts, places, keys)
+
+
+@njit(allocates=True)
+def scatter_narrow_chunk(chunk, bits, labels, weights, cuts, shift, bucket_of, places, keys):
+    """Do as `scatter_narrow` does for a chunk."""
+    shift, one, places = np.uint64(shift), np.uint64(1), places[chunk]
+    block = np.empty(KEYS_AT_ONCE, bits.dtype)
+    for start in range(cuts[chunk], cuts[chunk + 1], len(block)):
+        end = min(start + len(block), cuts[chunk + 1])
+        own, weigh = labels[start:end], weights[start:end]
+        fill_keys(bits[start:end], block)
+        for i in range(len(own)):
             key = np.uint64(block[i])
-            bucket = buckets.bucket_of[key >> shift]
+            bucket = bucket_of[key >> shift]
             place = places[bucket]
             places[bucket] = place + 1
             payload = (np.uint64(own[i]) & one) << np.uint64(31) | np.uint64(weigh[i])
             keys[place] = key << np.uint64(32) | payload
 
 
-def scatter_wide(bits, labels, weights, buckets, places, keys, payload, block):
-    """Write keys and, in `payload`, `label << 63 | weight` of rows with float64 weights (given as bits) to buckets."""
-    shift = np.uint64(buckets.shift)
-    one = np.uint64(1)
-    for start in range(0, len(bits), len(block)):
-        rows = bits[start : start + len(block)]
-        own = labels[start : start + len(block)]
-        weigh = weights[start : start + len(block)]
-        fill_keys(rows, block)
-        for i in range(len(rows)):
+@njit(parallel=True, cache=True)
+def scatter_narrow(first, last, bits, labels, weights, cuts, shift, bucket_of, places, keys):
+    """Do as `scatter` does for float32 scores and weights, given as bits: write `key << 32 | label << 31 | weight`."""
+    for chunk in prange(first, last):
+        scatter_narrow_chunk(np.int64(chunk), bits, labels, weights, cuts, shift, bucket_of, places, keys)
+
+
+@njit(allocates=True)
+def scatter_wide_chunk(chunk, bits, labels, weights, cuts, shift, bucket_of, places, keys, payload):
+    """Do as `scatter_wide` does for a chunk."""
+    shift, one, places = np.uint64(shift), np.uint64(1), places[chunk]
+    block = np.empty(KEYS_AT_ONCE, bits.dtype)
+    for start in range(cuts[chunk], cuts[chunk + 1], len(block)):
+        end = min(start + len(block), cuts[chunk + 1])
+        own, weigh = labels[start:end], weights[start:end]
+        fill_keys(bits[start:end], block)
+        for i in range(len(own)):
             key = np.uint64(block[i])
-            bucket = buckets.bucket_of[key >> shift]
+            bucket = bucket_of[key >> shift]
             place = places[bucket]
             places[bucket] = place + 1
             keys[place] = key
             payload[place] = (np.uint64(own[i]) & one) << np.uint64(63) | np.uint64(weigh[i])
 
 
-def count_pairs(keys):
+@njit(parallel=True, cache=True)
+def scatter_wide(first, last, bits, labels, weights, cuts, shift, bucket_of, places, keys, payload):
+    """Do as `scatter` does for float64 weights, given as bits: write keys and, in `payload`, `label << 63 | weight`."""
+    for chunk in prange(first, last):
+        scatter_wide_chunk(np.int64(chunk), bits, labels, weights, cuts, shift, bucket_of, places, keys, payload)
+
+
+@njit
+def pairs_of_keys(keys):
     """Return twice the ordered pairs of sorted rows, those of a tie counting half: (high, low, positives).
 
     In a tie negatives come before positives. A positive adds twice the negatives below it and once those tied with it:
@@ -221,6 +284,18 @@ def count_pairs(keys):
     return high, low, len(keys) - negatives
 
 
+@njit(parallel=True, cache=True)
+def count_pairs(first, last, keys, edges, pairs):
+    """Write the pairs of the sorted rows of parts first..last-1, with ties: `pairs` is int64 (n_parts, 3).
+
+    Part p has rows edges[p]:edges[p + 1], and takes what `pairs_of_keys` returns.
+    """
+    for part in prange(first, last):
+        own = np.int64(part)
+        pairs[own, 0], pairs[own, 1], pairs[own, 2] = pairs_of_keys(keys[edges[own] : edges[own + 1]])
+
+
+@njit(cache=True)
 def sum_pairs(positives, negatives):
     """Return the pairs of `count_pairs` from counts by ascending score, and the pairs inside ties.
 
@@ -245,7 +320,7 @@ def sum_pairs(positives, negatives):
     return high, low, tied_high, tied_low
 
 
-@helper
+@njit
 def place_tie(state, rows, squares, totals, area):
     """Add the squared distances from `area` of the placements of a tie's rows, times their squared weights.
 
@@ -262,7 +337,7 @@ def place_tie(state, rows, squares, totals, area):
     return below + rows[0], positives_below + rows[1], sum_, rest, positive_sum, positive_rest + lost
 
 
-@helper
+@njit
 def place_row(state, positive, totals, area):
     """Do as `place_tie` does for one row of weight 1, whose class has no other sum."""
     below, positives_below, sum_, rest, positive_sum, positive_rest = state
@@ -276,12 +351,13 @@ def place_row(state, positive, totals, area):
     return below, positives_below, sum_, rest + lost, positive_sum, positive_rest + positive_lost
 
 
-@helper
+@njit
 def load_placements(sums):
     """Return the state of `place_tie`."""
     return sums[0], sums[1], sums[2], sums[3], sums[4], sums[5]
 
 
+@njit(cache=True)
 def place_runs(positives, negatives, positive_squares, negative_squares, totals, area, sums):
     """Add the distances of `place_tie` for score counts by ascending score. `totals`: all negatives and positives."""
     state = load_placements(sums)
@@ -292,6 +368,7 @@ def place_runs(positives, negatives, positive_squares, negative_squares, totals,
         sums[at] = state[at]
 
 
+@njit(cache=True)
 def place_keys(keys, totals, area, sums):
     """Add the distances of `place_tie` for the sorted keys of rows without weights: the bits of `place_runs`."""
     one = keys.dtype.type(1)
@@ -315,6 +392,7 @@ def place_keys(keys, totals, area, sums):
         sums[at] = state[at]
 
 
+@njit(cache=True)
 def write_runs(keys, scores, positives, negatives):
     """Write the distinct keys of sorted rows, `key >> 1`, with the counts of each class.
 
@@ -343,6 +421,7 @@ class Merged(NamedTuple):
     negatives: Array  # int64 (n,)
 
 
+@njit(cache=True)
 def merge_runs(first, second, out):
     """Merge two sets of score counts, adding the counts of equal scores; return how many scores there are."""
     i = 0
@@ -368,6 +447,7 @@ def merge_runs(first, second, out):
     return at
 
 
+@njit(cache=True)
 def number_rows(keys, payload, lowest, spare, room):
     """Replace a key by its distance from the lowest, `spare` bits of the payload, and its position in `room` bits.
 
@@ -382,6 +462,7 @@ def number_rows(keys, payload, lowest, spare, room):
         keys[i] = (keys[i] - lowest) << shift | first << room | np.uint64(i)
 
 
+@njit(cache=True)
 def take_rows(keys, lowest, spare, room, payload, taken, starts, ends):
     """Restore the keys and payload of sorted numbered keys, with the payload of each tie in ascending order.
 
@@ -417,6 +498,7 @@ def take_rows(keys, lowest, spare, room, payload, taken, starts, ends):
     return n_long
 
 
+@njit(cache=True)
 def write_weighted_runs(keys, shift, signed, step, scale, scores, columns, sizes):
     """Write the distinct keys of sorted rows, `key >> shift`, with sums of weights and of their squares by class.
 
@@ -460,6 +542,7 @@ def write_weighted_runs(keys, shift, signed, step, scale, scores, columns, sizes
     return at
 
 
+@njit(cache=True)
 def sum_weighted_pairs(positives, negatives, sums):
     """Add score counts, by ascending score, to `sums`.
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.runtime.compiler import helper
+from .jit import njit
 
 Array = np.ndarray[Any, Any]
 MULTIPLIER = 0x9E3779B97F4A7C15  # odd, with bits as good as random: the golden ratio
@@ -20,7 +20,7 @@ AHEAD = 64  # strings whose slots are read before any is compared
 TOO_MANY_STEPS = 8  # per string; more mean that the strings were chosen to collide
 
 
-@helper
+@njit(forceinline=True)
 def word_at(data, at):
     """Return eight bytes as a number; LLVM compiles this to one load."""
     word = np.uint64(data[at])
@@ -29,7 +29,7 @@ def word_at(data, at):
     return word
 
 
-@helper
+@njit(forceinline=True)
 def short_word(data, at, n):
     """Return a string of fewer than eight bytes as a number, distinct among strings of this length."""
     word = np.uint64(0)
@@ -38,14 +38,14 @@ def short_word(data, at, n):
     return word
 
 
-@helper
+@njit
 def mixed(number, word):
     """Return a hash extended by another word."""
     number = (number ^ word) * np.uint64(MULTIPLIER)
     return number ^ (number >> np.uint64(HALF))
 
 
-@helper
+@njit(forceinline=True)
 def hash_string(data, at, n):
     """Return a hash of all bytes of a string of at least sixteen."""
     number = mixed(mixed(np.uint64(n), word_at(data, at)), word_at(data, at + np.uint64(n - 8)))
@@ -54,7 +54,7 @@ def hash_string(data, at, n):
     return mixed(number, np.uint64(MULTIPLIER))
 
 
-@helper
+@njit(forceinline=True)
 def key_of(data, at, n):
     """Return two numbers: all bytes of a string of fewer than sixteen and its length, or a hash and the length."""
     length = np.uint64(n) << np.uint64(LENGTH_AT)
@@ -66,19 +66,19 @@ def key_of(data, at, n):
     return hash_string(data, at, n), (np.uint64(LONG) << np.uint64(LENGTH_AT)) | np.uint64(n)
 
 
-@helper
+@njit
 def is_long(last):
     """Return whether a key is a hash."""
     return last >> np.uint64(LENGTH_AT) == np.uint64(LONG)
 
 
-@helper
+@njit
 def hash_key(first, last):
     """Return a hash of a key."""
     return first if is_long(last) else mixed(mixed(first, last), np.uint64(MULTIPLIER))
 
 
-@helper
+@njit
 def same_bytes(data, at, kept, start, n):
     """Return whether two strings of `n` bytes, at least eight, are equal."""
     for j in range(0, n - 8, 8):
@@ -87,7 +87,7 @@ def same_bytes(data, at, kept, start, n):
     return word_at(data, at + np.uint64(n - 8)) == word_at(kept, start + np.uint64(n - 8))
 
 
-@helper
+@njit
 def shift_of(table):
     """Return how far to shift a hash to get a slot of a table, whose size is a power of two."""
     shift = np.uint64(64)
@@ -108,23 +108,24 @@ class Numbered(NamedTuple):
     ahead: Array  # uint64 (AHEAD, 4): the keys and slots of a block of strings
 
 
-@helper
+@njit
 def look_ahead(offsets, data, start, stop, shift, known):
     """Write the keys and slots of a block of strings to `known.ahead`, and read what the slots hold.
 
     The reads do not depend on each other, so that the processor waits for memory once per block, not once per string.
     """
-    ahead = known.ahead
+    table, keys, ahead = known.table, known.keys, known.ahead
     for i in range(start, stop):
         first, last = key_of(data, np.uint64(offsets[i]), np.int64(offsets[i + 1]) - np.int64(offsets[i]))
         ahead[i - start, 0], ahead[i - start, 1] = first, last
         ahead[i - start, 2] = hash_key(first, last) >> shift
     for i in range(stop - start):
-        ahead[i, 3] = np.uint64(max(known.table[ahead[i, 2]], 0))
+        ahead[i, 3] = np.uint64(max(table[ahead[i, 2]], 0))
     for i in range(stop - start):
-        ahead[i, 3] = known.keys[ahead[i, 3], 0]
+        ahead[i, 3] = keys[ahead[i, 3], 0]
 
 
+@njit(cache=True)
 def number_strings(offsets, data, codes, known, distinct):
     """Number strings until a new one does not fit; return the strings done and the distinct ones.
 
@@ -166,6 +167,7 @@ def number_strings(offsets, data, codes, known, distinct):
     return np.int64(len(codes)), distinct
 
 
+@njit(cache=True)
 def fill_table(table, keys, distinct):
     """Put the numbers of distinct strings into an empty table."""
     shift = shift_of(table)

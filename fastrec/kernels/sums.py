@@ -7,16 +7,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.kernels.codes import (
+from .codes import (
     BLOCK,
     COUNT_HITS,
     COUNT_LISTED,
     COUNT_RELEVANT,
+    DIGITS,
     GENERAL_SCALE,
+    N_DATA_COUNTS,
     OUT_OF_RANGE,
     OVERFLOW,
 )
-from fastrec.runtime.compiler import helper
+from .jit import njit, prange
 
 __all__ = ["SumRoom", "Totals", "add_data_counts", "add_row", "add_values", "find_runs", "has_no_zero", "store_rows"]
 
@@ -29,24 +31,26 @@ HIGH = 24.0  # 1.5 * 2^4: a value up to 8 added to it is rounded to 2^-48, which
 BITS_OF_HIGH = np.uint64(0x4038000000000000)
 LOW = 1.5 * 2.0**-44  # likewise for what is left of the value, rounded to 2^-96
 BITS_OF_LOW = np.uint64(0x3D38000000000000)
+N_ERROR = 3  # code, user, detail
 MAX_BINADES = 20  # between values whose squares have no bit below the digits of `add_fixed`, see `add_many`
 
 
 class Totals(NamedTuple):
-    """Results, one set per bin so that threads never share a cache line."""
+    """The results of one task, which lie one after the other in an array, but for those of users."""
 
-    fixed: Array  # int64 (bins, n_groups + 1, n_fixed, 6)
-    general: Array  # int64 (bins, n_groups + 1, n_general, 2, DIGITS)
-    counts: Array  # int64 (bins, n_groups + 1, n_conditions, 4)
-    data_counts: Array  # int64 (bins, N_DATA_COUNTS)
-    errors: Array  # int64 (bins, 3): code, user, detail
-    stored: Array  # float64 (n_stored, n_users)
+    errors: Array  # int64 (3,): code, user, detail
+    data_counts: Array  # int64 (N_DATA_COUNTS,)
+    fixed: Array  # int64 (n_groups + 1, n_fixed, 6)
+    general: Array  # int64 (n_groups + 1, n_general, 2, DIGITS)
+    counts: Array  # int64 (n_groups + 1, n_conditions, 4)
+    stored: Array  # float64 (n_stored, n_users), of all tasks
+    offset: int  # the column of the first user there
 
 
 class SumRoom(NamedTuple):
-    """The groups of users, the totals of a bin, and working memory to add rows to them."""
+    """The groups of users, the totals of a task, and working memory to add rows to them."""
 
-    groups: Array  # int32 (n_groupings, n_users), see `fastrec.kernels.lists.UserArrays`
+    groups: Array  # int32 (n_groupings, n_users), see `fastrec.kernels.users.evaluate_users`
     run_ends: Array  # int64 (n_groupings, BLOCK), see `find_runs`
     fixed: Array  # int64 (n_groups + 1, n_fixed, 6)
     general: Array  # int64 (n_groups + 1, n_general, 2, DIGITS)
@@ -55,7 +59,29 @@ class SumRoom(NamedTuple):
     digits: Array  # int64 (6,): of a sum
 
 
-@helper
+def size_of_totals(n_groups: int, n_fixed: int, n_general: int, n_conditions: int) -> int:
+    """Return how many numbers the totals of a task take."""
+    return (n_groups + 1) * (n_fixed * 6 + n_general * 2 * DIGITS + n_conditions * 4) + N_DATA_COUNTS + N_ERROR
+
+
+@njit
+def totals_of(own, stored, offset, n_groups, n_fixed, n_general, n_conditions):
+    """Return the totals that the array of a task holds."""
+    n, fixed = n_groups + 1, N_ERROR + N_DATA_COUNTS
+    general = fixed + n * n_fixed * 6
+    counts = general + n * n_general * 2 * DIGITS
+    return Totals(
+        own[:N_ERROR],
+        own[N_ERROR:fixed],
+        own[fixed:general].reshape((n, n_fixed, 6)),
+        own[general:counts].reshape((n, n_general, 2, DIGITS)),
+        own[counts:].reshape((n, n_conditions, 4)),
+        stored,
+        offset,
+    )
+
+
+@njit
 def add_halves(high, low, n, digits):
     """Add the halves of n values, given as sums of bits, to base 2^32 digits after the point."""
     upper = np.uint64(high - n * BITS_OF_HIGH).view(np.int64)  # in steps of 2^-48
@@ -65,7 +91,7 @@ def add_halves(high, low, n, digits):
     digits[2] += lower & 0xFFFFFFFF
 
 
-@helper
+@njit
 def add_fixed(row, scale, total):
     """Add row * scale, which must be in [-1, 1], and its squares, each rounded to 2^-96: exact, in any order.
 
@@ -92,7 +118,7 @@ def add_fixed(row, scale, total):
     return outside
 
 
-@helper
+@njit
 def first_outside(row):
     """Return the position of the first value that is not within [-1, 1]."""
     i = 0
@@ -101,7 +127,7 @@ def first_outside(row):
     return i
 
 
-@helper
+@njit(forceinline=True)
 def add_digits(mantissa, exponent, digits):
     """Add mantissa * 2^exponent to base 2^32 digits (Neal 2015); carries wait until the sum is read."""
     at = exponent + GENERAL_SCALE
@@ -116,7 +142,7 @@ def add_digits(mantissa, exponent, digits):
     digits[digit + 2] += sign * np.int64(high >> np.uint64(32))
 
 
-@helper
+@njit(forceinline=True)
 def add_general(value, bits, total):
     """Add any finite value and its square; return False for NaN and infinities."""
     if value == 0.0:
@@ -135,7 +161,7 @@ def add_general(value, bits, total):
     return True
 
 
-@helper
+@njit
 def add_many(row, bits, digits, total):
     """Add values of similar size and their squares, many at a time; if sizes differ, add nothing and return False."""
     largest, smallest = np.int64(0), np.int64(MAGNITUDE)
@@ -158,7 +184,7 @@ def add_many(row, bits, digits, total):
     return True
 
 
-@helper
+@njit
 def add_values_of_row(row, digits, total):
     """Add values and their squares; return the position of one that is not finite, or -1."""
     bits = row.view(np.int64)
@@ -170,7 +196,7 @@ def add_values_of_row(row, digits, total):
     return -1
 
 
-@helper
+@njit
 def has_no_zero(mask):
     """Return whether a mask is 0 nowhere."""
     zeros = np.int64(0)
@@ -179,7 +205,7 @@ def has_no_zero(mask):
     return zeros == 0
 
 
-@helper
+@njit
 def keep_masked(row, mask, out):
     """Write a row, with 0 where a mask is 0."""
     for i in range(len(row)):
@@ -187,7 +213,7 @@ def keep_masked(row, mask, out):
         out[i] = value if mask[i] != 0.0 else 0.0
 
 
-@helper
+@njit
 def find_runs(groups, first, n, run_ends):
     """Write where the runs of neighbours of one group end, among n users from `first` on."""
     for g in range(len(groups)):
@@ -198,7 +224,7 @@ def find_runs(groups, first, n, run_ends):
                 run += 1
 
 
-@helper
+@njit
 def add_row(rows, n, op, is_masked, room, first):
     """Add a row of n users from `first` on, with 0 where a mask is 0, to a sum of all users and of each group.
 
@@ -230,31 +256,40 @@ def add_row(rows, n, op, is_masked, room, first):
     return True
 
 
-def add_values(values, groups, general, digits):
-    """Add rows of values (n_rows, n_users) to the exact sums of `add_row`.
-
-    Return a user with a value that is not finite, or -1. `groups` is None, or int32 (n_users,). `general` is that of
-    `Totals`, of one bin. `digits` is room for those of a sum.
-    """
-    n_users = values.shape[1]
-    for first in range(0, n_users, BLOCK):
-        last = min(first + BLOCK, n_users)
+@njit(allocates=True)
+def add_values_between(start, stop, values, groups, general):
+    """Add the values of users start..stop-1; return a user with a value that is not finite, or -1."""
+    digits = np.empty(6, np.int64)
+    for first in range(start, stop, BLOCK):
+        last = min(first + BLOCK, stop)
         for row in range(len(values)):
             end = np.int64(first)
             while end < last:
-                start, end, group = end, np.int64(last), np.int64(0)
-                if groups is not None:
-                    group = np.int64(groups[start])
-                    end = start + 1
+                begin, end, group = end, np.int64(last), np.int64(0)
+                if len(groups) > 0:
+                    group = np.int64(groups[begin])
+                    end = begin + 1
                     while end < last and groups[end] == group:
                         end += 1
-                at = add_values_of_row(values[row, start:end], digits, general[group, row])
+                at = add_values_of_row(values[row, begin:end], digits, general[group, row])
                 if at >= 0:
-                    return start + at
+                    return begin + at
     return np.int64(-1)
 
 
-@helper
+@njit(parallel=True, cache=True)
+def add_values(first, last, edges, values, groups, general, failed):
+    """Add rows of values, float64 (n_rows, n_users), to the exact sums of `add_row`.
+
+    Task t adds those of users edges[t]..edges[t + 1]-1 to general[t], as in `Totals`, and writes to failed[t] a user
+    with a value that is not finite, or -1. `groups` is int32 (n_users,), or (0,).
+    """
+    for task in prange(first, last):
+        t = np.int64(task)
+        failed[t] = add_values_between(edges[t], edges[t + 1], values, groups, general[t])
+
+
+@njit
 def store_rows(stored_rows, stored, condition, rows, status, first, n):
     """Store per-user values under one condition, NaN if the user was not counted."""
     for j in range(len(stored_rows)):
@@ -265,7 +300,7 @@ def store_rows(stored_rows, stored, condition, rows, status, first, n):
                 out[i] = np.nan if status[i] >= 2 and stored_rows[j, 2] else row[i]
 
 
-@helper
+@njit
 def add_data_counts(n_rel, n_rec, n_events, n, data_counts):
     """Add to the counts for the report: relevant items, those found, and users with a list and relevant items."""
     n_relevant, n_listed = np.int64(0), np.int64(0)

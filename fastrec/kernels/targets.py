@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 
-from fastrec.kernels.codes import GENERAL_SCALE, TARGET_SCALE
-from fastrec.kernels.runs import NO_SUM, add_product, two_sum, weight_of
-from fastrec.kernels.sums import add_digits
-from fastrec.runtime.compiler import helper
+from .codes import GENERAL_SCALE, TARGET_SCALE
+from .jit import njit, prange
+from .runs import NO_SUM, add_product, two_sum, weight_of
+from .sums import add_digits
 
 __all__ = ["add_targets", "sum_of_relative_errors", "sum_of_targets", "targets_differ", "unexplained_share"]
 
@@ -17,7 +17,7 @@ HALF = 27  # bits of the low half of the mantissa of a double
 LOW = (1 << HALF) - 1
 
 
-@helper
+@njit
 def sum_of_relative_errors(least, labels, scores, weights):
     """Return the sum of w |score - label| / max(|label|, least)."""
     total = 0.0
@@ -27,7 +27,7 @@ def sum_of_relative_errors(least, labels, scores, weights):
     return total
 
 
-@helper
+@njit
 def sum_of_targets(parameter, labels, weights):
     """Return the sum of w label^power; the power is 0, 1 or 2."""
     total = 0.0
@@ -38,7 +38,7 @@ def sum_of_targets(parameter, labels, weights):
     return total
 
 
-@helper
+@njit
 def targets_differ(labels, weights):
     """Return 1 if two rows with weight have different targets, else 0."""
     first = -1
@@ -50,7 +50,7 @@ def targets_differ(labels, weights):
     return 0.0
 
 
-@helper
+@njit
 def mean_target(labels, weights):
     """Return the mean label of rows, a few of which have weight."""
     total, rows = NO_SUM, 0.0
@@ -60,7 +60,7 @@ def mean_target(labels, weights):
     return (total[0] + (total[1] + total[2])) / rows
 
 
-@helper
+@njit
 def unexplained_share(labels, scores, weights):
     """Return the sum of w (score - label)^2 over that of w (label - mean)^2; 0 if all labels are equal.
 
@@ -92,7 +92,7 @@ def unexplained_share(labels, scores, weights):
 # Exact sums
 
 
-@helper
+@njit
 def split(value):
     """Return the halves of the mantissa of a double, both with its sign, and the exponent of the low one."""
     fraction, exponent = math.frexp(value)
@@ -102,12 +102,12 @@ def split(value):
     return sign * (magnitude >> HALF), sign * (magnitude & LOW), np.int64(exponent) - 53
 
 
-@helper
-def add_product_of(one, other, weight, weights, digits):
+@njit
+def add_product_of(one, other, weight, is_weighted, digits):
     """Add the product of two doubles and a weight, which are split, to digits in steps of 2^-TARGET_SCALE."""
     at = one[2] + other[2] + (TARGET_SCALE - GENERAL_SCALE)
     first, second, third = one[1] * other[1], one[0] * other[1] + one[1] * other[0], one[0] * other[0]  # below 2^55
-    if weights is None:
+    if not is_weighted:
         if first != 0 or second != 0:  # not so for numbers of few digits, such as ratings
             add_digits(first, at, digits)
             add_digits(second, at + HALF, digits)
@@ -123,22 +123,33 @@ def add_product_of(one, other, weight, weights, digits):
         add_digits(before, at + 4 * HALF, digits)
 
 
-def add_targets(rows, codes, first, last, digits):
-    """Add the sums of w, w y, w y^2 and w (s - y)^2 over a range of rows to the digits of their code, exactly.
-
-    `codes` is None if there is only code 0. `digits` is int64 (n_codes, 4, N_TARGET_DIGITS).
-    """
-    labels, scores, weights = rows
-    unit = split(1.0)
+@njit
+def add_some_targets(labels, scores, weights, codes, first, last, digits):
+    """Do as `add_targets` does for rows first..last-1, whose digits are (n_codes, 4, N_TARGET_DIGITS)."""
+    unit, is_weighted = split(1.0), len(weights) > 0
     for j in range(first, last):
-        own = digits[0 if codes is None else codes[j]]
+        own = digits[codes[j] if len(codes) > 0 else 0]
         error, rest = two_sum(np.float64(scores[j]), -np.float64(labels[j]))
-        target, gap, weight = split(np.float64(labels[j])), split(error), split(np.float64(weight_of(weights, j)))
-        add_product_of(unit, unit, weight, weights, own[0])
-        add_product_of(target, unit, weight, weights, own[1])
-        add_product_of(target, target, weight, weights, own[2])
-        add_product_of(gap, gap, weight, weights, own[3])
+        target, gap, weight = split(np.float64(labels[j])), split(error), unit
+        if is_weighted:
+            weight = split(np.float64(weights[j]))
+        add_product_of(unit, unit, weight, is_weighted, own[0])
+        add_product_of(target, unit, weight, is_weighted, own[1])
+        add_product_of(target, target, weight, is_weighted, own[2])
+        add_product_of(gap, gap, weight, is_weighted, own[3])
         if rest != 0.0:
             more = split(rest)
-            add_product_of(split(2.0 * error), more, weight, weights, own[3])
-            add_product_of(more, more, weight, weights, own[3])
+            add_product_of(split(2.0 * error), more, weight, is_weighted, own[3])
+            add_product_of(more, more, weight, is_weighted, own[3])
+
+
+@njit(parallel=True, cache=True)
+def add_targets(first, last, labels, scores, weights, codes, edges, digits):
+    """Add the sums of w, w y, w y^2 and w (s - y)^2 over the rows of parts first..last-1 to digits, exactly.
+
+    Part p has rows edges[p]..edges[p + 1]-1. If all weights are 1, or all codes 0, their array is of length 0. `digits`
+    is int64 (n_parts, n_codes, 4, N_TARGET_DIGITS).
+    """
+    for part in prange(first, last):
+        own = np.int64(part)
+        add_some_targets(labels, scores, weights, codes, edges[own], edges[own + 1], digits[own])

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from fastrec.runtime.compiler import helper
+from .jit import njit
 
 NEWLINE, RETURN, QUOTE, SPACE, PLUS, MINUS, POINT, ZERO = map(ord, '\n\r" +-.0')
 BEFORE_FIELD, IN_FIELD, IN_QUOTES, AFTER_QUOTE = range(4)
 
 
-@helper
+@njit
 def ends_field(byte, delimiter):
     """Return whether a byte comes after a field."""
     return (byte == delimiter) | (byte == NEWLINE) | (byte == RETURN)
 
 
-@helper
+@njit
 def is_unusual(before, byte, after, second, delimiter):
     """Return whether a byte begins or ends a field as no integer does: a space, a plus sign, a leading zero, -0."""
     begins = (before == delimiter) | (before == NEWLINE) | (before == QUOTE)
@@ -26,7 +26,7 @@ def is_unusual(before, byte, after, second, delimiter):
     return (begins & ((byte == PLUS) | is_zero | is_negative_zero)) | ((byte == SPACE) & (begins | ends))
 
 
-@helper
+@njit
 def has_unusual_integers(data, delimiter):
     """Return whether a field may be an integer in an unusual form; `data` has at least three bytes."""
     n = len(data)
@@ -37,7 +37,7 @@ def has_unusual_integers(data, delimiter):
     return found | is_unusual(data[n - 3], data[n - 2], data[n - 1], data[n - 1], delimiter)
 
 
-@helper
+@njit
 def has_controls(data, delimiter, has_returns):
     """Return whether there are control characters besides line breaks, which are CR LF with `has_returns`, else LF."""
     found = has_returns & (data[0] == NEWLINE)
@@ -50,7 +50,7 @@ def has_controls(data, delimiter, has_returns):
     return found
 
 
-@helper
+@njit
 def has_stray_quotes(data, delimiter):
     """Return whether a quote is not around a whole field."""
     before, is_open = np.uint8(NEWLINE), False
@@ -68,6 +68,7 @@ def has_stray_quotes(data, delimiter):
     return is_open
 
 
+@njit(cache=True)
 def is_doubtful(data, delimiter, has_returns, has_quotes, has_integers):
     """Return whether readers may take some of these whole lines in different ways; `data` ends with a line feed."""
     if len(data) < 3:
@@ -79,6 +80,7 @@ def is_doubtful(data, delimiter, has_returns, has_quotes, has_integers):
     )
 
 
+@njit(cache=True)
 def state_after(data, delimiter, state):
     """Return the state of a reader after some bytes: before a field, in one, in quotes, or after a quote in quotes.
 
@@ -96,6 +98,7 @@ def state_after(data, delimiter, state):
     return state
 
 
+@njit(cache=True)
 def count_line_feeds(data):
     """Return how many bytes are line feeds."""
     found = 0

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.kernels.codes import CASCADE, FIRST, GAIN_WEIGHT, PRECISION, READ_MEAN, START
-from fastrec.kernels.gains import map_gain
-from fastrec.runtime.compiler import helper, inlined
+from .codes import CASCADE, FIRST, GAIN_WEIGHT, PRECISION, READ_MEAN, START
+from .gains import map_gain
+from .jit import njit
 
 Array = np.ndarray[Any, Any]
 
@@ -49,7 +49,7 @@ class Cut(NamedTuple):
     n: int
 
 
-@helper
+@njit
 def block_end(above, e, end):
     """Return one past the last event of the block of event e."""
     stop = e + 1
@@ -58,7 +58,7 @@ def block_end(above, e, end):
     return stop
 
 
-@helper
+@njit
 def find_tied_users(bounds, gains, graded, depth, ties, n):
     """Write users with a block in which order matters: its rows are not all relevant with the same gain.
 
@@ -84,7 +84,7 @@ def find_tied_users(bounds, gains, graded, depth, ties, n):
     return found
 
 
-@helper
+@njit
 def is_even(first, stop, tied, gains, gained):
     """Return whether the order of a block does not matter: its rows are all relevant, with the same gain if it counts.
 
@@ -99,7 +99,7 @@ def is_even(first, stop, tied, gains, gained):
     return True
 
 
-@helper
+@njit
 def precision_in_slots(above, tied, slots, c, hits_above, harmonic):
     """Return the part of a block's expected sum of precisions that its first `slots` ranks hold."""
     if tied == 1:
@@ -109,7 +109,7 @@ def precision_in_slots(above, tied, slots, c, hits_above, harmonic):
     return c / tied * (slots * share + (1.0 + hits_above - (above + 1.0) * share) * spread)
 
 
-@helper
+@njit
 def weight_in_slots(above, tied, slots, total, cumulative):
     """Return the expected gain x weight that the first `slots` ranks of a block hold.
 
@@ -118,7 +118,7 @@ def weight_in_slots(above, tied, slots, total, cumulative):
     return total / tied * (cumulative[np.uint64(above + slots)] - cumulative[np.uint64(above)])
 
 
-@helper
+@njit
 def first_in_slots(above, tied, slots, c, weights, cumulative):
     """Return the expected weight of the first relevant rank of a block, if within the first `slots`."""
     if c == tied:
@@ -133,7 +133,7 @@ def first_in_slots(above, tied, slots, c, weights, cumulative):
     return value
 
 
-@helper
+@njit
 def cascade_in_slots(above, tied, slots, first, stop, gains, series, products):
     """Return the expected reciprocal rank at which a user who reaches the block stops within its first `slots` ranks.
 
@@ -162,7 +162,7 @@ def cascade_in_slots(above, tied, slots, first, stop, gains, series, products):
     return value
 
 
-@helper
+@njit
 def find_cuts(cutoffs, bounds, counts, n_tied, ties):
     """Write the blocks of tied users that each cut-off cuts.
 
@@ -189,7 +189,7 @@ def find_cuts(cutoffs, bounds, counts, n_tied, ties):
             relevant[at] = stop - e
 
 
-@inlined
+@njit(forceinline=True)
 def gain_of_block(first, stop, gains, gained, series):
     """Return the gain of a block's relevant rows, or their number if gains do not count."""
     if not gained:
@@ -200,7 +200,7 @@ def gain_of_block(first, stop, gains, gained, series):
     return total
 
 
-@helper
+@njit
 def expected_weights(series, bounds, n_tied, ties, gains, gained, sums):
     """Write running sums of gain x weight of tied users.
 
@@ -228,7 +228,7 @@ def expected_weights(series, bounds, n_tied, ties, gains, gained, sums):
             e = stop
 
 
-@helper
+@njit
 def read_expected_weights(series, cut, ties, gains, gained, sums, out):
     """Read the expected sum of gain x weight within a cut-off, for users with a cut block."""
     for at in range(cut.n):
@@ -242,7 +242,7 @@ def read_expected_weights(series, cut, ties, gains, gained, sums, out):
         out[cut.blocks[0, at]] = sums[first - 1] + weight_in_slots(above, tied, slots, gain, series.cumulative)
 
 
-@helper
+@njit
 def expected_precisions(bounds, n_tied, ties, harmonic, sums):
     """Write running sums of precision at hits of tied users.
 
@@ -269,7 +269,7 @@ def expected_precisions(bounds, n_tied, ties, harmonic, sums):
             e = stop
 
 
-@helper
+@njit
 def read_expected_precisions(cut, bounds, ties, harmonic, sums, out):
     """Read the expected sum of precisions at hits within a cut-off, for users with a cut block."""
     for at in range(cut.n):
@@ -282,7 +282,7 @@ def read_expected_precisions(cut, bounds, ties, harmonic, sums, out):
         out[i] = sums[first - 1] + precision_in_slots(above, tied, cut.cutoff - above, c, hits_above, harmonic)
 
 
-@helper
+@njit
 def expected_first(series, bounds, n_tied, ties, sums):
     """Write expected weights of the rank of the first hit of tied users; only their first block matters."""
     last = np.int64(len(series.cumulative) - 1)  # past the largest cut-off nothing is read
@@ -297,7 +297,7 @@ def expected_first(series, bounds, n_tied, ties, sums):
                 sums[j] = value
 
 
-@helper
+@njit
 def read_expected_first(series, cut, bounds, ties, out):
     """Read the expected weight of the rank of the first hit within a cut-off.
 
@@ -312,7 +312,7 @@ def read_expected_first(series, cut, bounds, ties, out):
             )
 
 
-@helper
+@njit
 def expected_cascade(series, bounds, n_tied, ties, gains, sums, ends):
     """Write running expected reciprocal ranks at which a user stops.
 
@@ -343,7 +343,7 @@ def expected_cascade(series, bounds, n_tied, ties, gains, sums, ends):
             e = stop
 
 
-@helper
+@njit
 def read_expected_cascade(series, cut, ties, gains, sums, ends, out):
     """Read the expected reciprocal rank at which a user stops within a cut-off, for users with a cut block."""
     for at in range(cut.n):
@@ -358,7 +358,7 @@ def read_expected_cascade(series, cut, ties, gains, sums, ends, out):
         )
 
 
-@helper
+@njit
 def expected_series(series, bounds, n_tied, ties, gains, graded, sums):
     """Write the running sums of one series for tied users; sums[0] takes them, sums[2] is working memory."""
     if series.kind == PRECISION:
@@ -372,7 +372,7 @@ def expected_series(series, bounds, n_tied, ties, gains, graded, sums):
         expected_weights(series, bounds, n_tied, ties, gains, graded and series.kind == GAIN_WEIGHT, sums[0])
 
 
-@helper
+@njit
 def read_expected_series(series, cut, bounds, ties, gains, graded, sums, out):
     """Read the expected sum of one series within a cut-off, for users with a cut block; keep others."""
     if series.kind == PRECISION:
@@ -386,7 +386,7 @@ def read_expected_series(series, cut, bounds, ties, gains, graded, sums, out):
         read_expected_weights(series, cut, ties, gains, graded and series.kind == GAIN_WEIGHT, sums[0], out)
 
 
-@helper
+@njit
 def read_expected_hits(cut, bounds, ties, out):
     """Read the expected hits within a cut-off, for users with a cut block; keep others."""
     for at in range(cut.n):
@@ -395,7 +395,7 @@ def read_expected_hits(cut, bounds, ties, out):
         out[i] = (first - bounds[START, i] - 1) + cut.blocks[2, at] * slots / ties.tied[first]
 
 
-@helper
+@njit
 def read_expected_any(cut, bounds, ties, out):
     """Read the chance of a hit within a cut-off, for users whose first block it cuts; keep others."""
     for at in range(cut.n):
@@ -409,7 +409,7 @@ def read_expected_any(cut, bounds, ties, out):
             out[i] = 1.0 - miss
 
 
-@helper
+@njit
 def read_expected_hits_at(cutoff, bounds, limits, n_tied, ties, out):
     """Read the expected hits within the first limits[i] ranks and within a cut-off, for tied users."""
     for at in range(n_tied):
@@ -425,7 +425,7 @@ def read_expected_hits_at(cutoff, bounds, limits, n_tied, ties, out):
         out[i] = hits
 
 
-@helper
+@njit
 def share_of_pairs(hits, listed, ranks):
     """Return the share of the pairs (hit, other listed item) with the hit above; hits have this sum of ranks."""
     pairs = hits * (listed - hits)
@@ -433,7 +433,7 @@ def share_of_pairs(hits, listed, ranks):
     return (pairs - above) / pairs if pairs > 0 else 0.0
 
 
-@helper
+@njit
 def read_expected_over_hits(code, cut, bounds, ties, harmonic, sums, out):
     """Read the expected value of a function of the hits within a cut-off, for users with a cut block; keep others."""
     for at in range(cut.n):
@@ -446,7 +446,7 @@ def read_expected_over_hits(code, cut, bounds, ties, harmonic, sums, out):
         out[i] = mean_over_hits(code, (above, tied, slots, c), hits_above, sums[first - 1], harmonic)
 
 
-@helper
+@njit
 def value_with_hits(code, x, above, slots, hits_above, before, harmonic):
     """Return the mean of a value over orders with x hits in the slots of a block."""
     if code != READ_MEAN:
@@ -459,7 +459,7 @@ def value_with_hits(code, x, above, slots, hits_above, before, harmonic):
     return (before + inside) / (hits_above + x)
 
 
-@helper
+@njit
 def mean_over_hits(code, block, hits_above, before, harmonic):
     """Return the mean of a value over the number x of hits in the slots of a block: (above, tied, slots, hits).
 

@@ -1,7 +1,4 @@
-"""Gain per rank of users who read a list downwards and go on with a probability that depends on what they found.
-
-The functions work on a range of users, so that ranges can run in threads.
-"""
+"""Gain per rank of users who read a list downwards and go on with a probability that depends on what they found."""
 
 from __future__ import annotations
 
@@ -10,10 +7,10 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from fastrec.kernels.codes import UNCUT
-from fastrec.kernels.runs import two_sum
-from fastrec.kernels.series import inverse_squares, reciprocals
-from fastrec.runtime.compiler import helper
+from .codes import UNCUT
+from .jit import njit
+from .runs import two_sum
+from .series import inverse_squares, reciprocals
 
 INST: Final = 0  # goes on with ((x - 1) / x)^2, x = r + 2t - the gain so far
 BPM: Final = 1  # goes on below a gain of t, and within k ranks
@@ -36,7 +33,7 @@ class UserModel(NamedTuple):
     depth: int  # ranks past it do not exist
 
 
-@helper
+@njit
 def goes_on(model, rank, gain, found, rest):
     """Return the probability of going on after a rank with a gain; all gains up to it are found + rest."""
     kind, parameter, share = model.kind, model.parameter, gain / model.largest
@@ -55,7 +52,7 @@ def goes_on(model, rank, gain, found, rest):
     return (1.0 - share) * ((x - 1.0) / x * ((x - 1.0) / x))
 
 
-@helper
+@njit(forceinline=True)
 def weight_past(model, n, k, found, known):
     """Return the sum of the weights of the ranks past n that hold no gain; that of the first of them is 1."""
     kind, parameter, end = model.kind, model.parameter, model.depth
@@ -70,7 +67,7 @@ def weight_past(model, n, k, found, known):
     return weight_without_end(start, known) if end >= UNCUT else weight_of_misses(start, end - n)
 
 
-@helper
+@njit
 def start_of_misses(model, n, found):
     """Return s: after rank n, a user with a goal goes on past m ranks without a gain with probability (s / (s + m))^2.
 
@@ -79,13 +76,13 @@ def start_of_misses(model, n, found):
     return n + 2.0 * model.parameter - (found / model.largest if model.kind == INST else 0.0)
 
 
-@helper
+@njit
 def weight_of_misses(start, misses):
     """Return the sum of the weights of so many ranks without a gain, with s = `start`; the first weighs 1."""
     return 1.0 + start * start * inverse_squares(start + 1.0, misses - 1) if misses > 0 else 0.0
 
 
-@helper
+@njit(forceinline=True)
 def weight_without_end(start, known):
     """Return `weight_of_misses` for endless ranks: kept or not, it has the same bits."""
     if start < len(known) and start == math.floor(start):
@@ -93,7 +90,7 @@ def weight_without_end(start, known):
     return weight_of_misses(start, UNCUT)
 
 
-@helper
+@njit(forceinline=True)
 def weight_of_few_misses(model, start, misses, left, known):
     """Return `weight_of_misses` for ranks past which a user goes on with probability `left`^2.
 
@@ -106,14 +103,14 @@ def weight_of_few_misses(model, start, misses, left, known):
     return weight_of_misses(start, misses)
 
 
-@helper
+@njit
 def n_known(model, deepest):
     """Return how many terms of `weight_past` to keep for rows down to a rank."""
     is_kept = model.kind == RECIPROCAL or (model.depth >= UNCUT and (model.kind == INST or model.kind == GOAL))
     return min(deepest + 3, MAX_KNOWN) if is_kept else 0
 
 
-@helper
+@njit
 def fill_known(model, known):
     """Write terms of `weight_past` for 0, 1, ...
 
@@ -124,7 +121,7 @@ def fill_known(model, known):
         known[n] = reciprocals(n) if model.kind == RECIPROCAL else weight_of_misses(np.float64(n), model.depth)
 
 
-@helper
+@njit
 def walk_misses(model, before, n_ranks):
     """Write with what probability a user goes past each rank, and the sum of the weights down to it, without gains."""
     before[0, 0], before[1, 0] = 1.0, 0.0
@@ -133,7 +130,7 @@ def walk_misses(model, before, n_ranks):
         before[0, n] = before[0, n - 1] * goes_on(model, np.float64(n), 0.0, 0.0, 0.0)
 
 
-@helper
+@njit(forceinline=True)
 def mean_gain(model, sums, reach, n, k, found, known):
     """Return the gain per rank, from the sums of gains and of weights down to rank n, which the user leaves at `reach`.
 
@@ -147,7 +144,7 @@ def mean_gain(model, sums, reach, n, k, found, known):
     return min(total / model.largest / weights, 1.0)  # it may be above by rounding
 
 
-@helper
+@njit(forceinline=True)
 def pass_misses(model, n, last, reach, weights, sums, known):
     """Return the probability of going on and the sum of weights after ranks without a gain, past n down to `last`.
 
@@ -165,33 +162,35 @@ def pass_misses(model, n, last, reach, weights, sums, known):
     return reach, weights
 
 
-@helper
-def upper_misses(lists, u, cutoff):
+@njit(forceinline=True)
+def upper_misses(ranks, start, n, cutoff):
     """Return how many ranks within a cut-off are above the first listed row; -1 for a user without such rows."""
-    return min(np.int64(lists.ranks[lists.starts[u]]) - 1, cutoff) if lists.counts[u] > 0 else -1
+    return min(np.int64(ranks[start]) - 1, cutoff) if n > 0 else -1
 
 
-def expect_gain(lists, model, cutoffs, out, first, last):
+@njit(cache=True, allocates=True)
+def expect_gain(lists, model, cutoffs, out):
     """Write the expected gain per rank: the mean of the gains of ranks, weighted by the probability of reaching them.
 
     `lists` has gains of 0 for items that are not relevant. Writes a number for each user and ascending cut-off, into
     out (n_cutoffs, n_users).
     """
+    starts, counts, ranks, gains, n_recs = lists.starts, lists.counts, lists.ranks, lists.gains, lists.n_rec
     most, deepest = 0, 0  # ranks that users read without a gain, and the last rank with one
-    for u in range(first, last):
-        most = max(most, upper_misses(lists, u, cutoffs[-1]))
-        deepest = max(deepest, lists.ranks[lists.starts[u] + lists.counts[u] - 1])
+    for u in range(len(starts)):
+        most = max(most, upper_misses(ranks, starts[u], counts[u], cutoffs[-1]))
+        deepest = max(deepest, ranks[starts[u] + counts[u] - 1])
     misses = np.empty((2, most + 1))
     walk_misses(model, misses, most)
     known = np.empty(n_known(model, deepest))
     fill_known(model, known)
-    for u in range(first, last):
-        at, end, n = lists.starts[u], lists.starts[u] + lists.counts[u], np.int64(0)
+    for u in range(len(starts)):
+        at, end, n = starts[u], starts[u] + counts[u], np.int64(0)
         reach, found, rest, total, weights, mean = 1.0, 0.0, 0.0, 0.0, 0.0, 0.0
         for nth in range(len(cutoffs)):
-            k, before = min(cutoffs[nth] if cutoffs[nth] < UNCUT else lists.n_rec[u], model.depth), at
-            while at < end and lists.ranks[at] <= k and reach > 0.0:
-                rank, gain = np.int64(lists.ranks[at]), lists.gains[at]
+            k, before = min(cutoffs[nth] if cutoffs[nth] < UNCUT else n_recs[u], model.depth), at
+            while at < end and ranks[at] <= k and reach > 0.0:
+                rank, gain = np.int64(ranks[at]), gains[at]
                 if n == 0:
                     reach, weights = misses[0, rank - 1], misses[1, rank - 1]
                 else:

@@ -1,7 +1,8 @@
 """Distances between the items of a list, from their vectors or their sets of categories.
 
-Items are slots. Vectors are normalised to length 1, zeros stay. Each function works on a range of users, so that ranges
-can run in threads.
+Items are slots. Vectors are normalised to length 1, zeros stay. Kernels that take tasks first..last-1 write what
+belongs to users edges[task]..edges[task + 1]-1 of each task. Those of diversity write mean distances of pairs of items
+up to each cut-off, and the items with features: into found (2, n_cuts, n_users).
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.runtime.compiler import helper
+from .jit import njit, prange
 
 Array = np.ndarray[Any, Any]
 
@@ -32,14 +33,15 @@ class Sparse(NamedTuple):
     n: int
 
 
-@helper
+@njit
 def mean_distance(square, n, n_zeros):
     """Return the mean of 1 - cosine over pairs of n vectors, from the square of the length of their sum."""
     return 1 - (square - (n - n_zeros)) / (n * (n - 1)) if n > 1 else 0.0
 
 
-def diversity_of_dense(slots, indptr, cuts, vectors, found, first, last):
-    """Write the mean distance of pairs up to each cut-off, and the items with a vector: found (2, n_cuts, n_users)."""
+@njit(allocates=True)
+def dense_of_users(slots, indptr, cuts, vectors, found, first, last):
+    """Write the diversity of some users."""
     matrix, kinds = vectors
     width = matrix.shape[1]
     total = np.zeros(width)
@@ -63,28 +65,45 @@ def diversity_of_dense(slots, indptr, cuts, vectors, found, first, last):
             found[1, c, u] = n
 
 
-def diversity_of_sparse(slots, indptr, cuts, vectors, found, first, last):
-    """As `diversity_of_dense`, for sparse vectors."""
-    total = np.zeros(vectors.n)
+@njit(parallel=True, cache=True)
+def diversity_of_dense(first, last, edges, slots, indptr, cuts, matrix, kinds, found):
+    """Write 1 - the mean cosine of the vectors of `Dense`."""
+    for task in prange(first, last):
+        dense_of_users(slots, indptr, cuts, Dense(matrix, kinds), found, edges[task], edges[np.int64(task) + 1])
+
+
+@njit(allocates=True)
+def sparse_of_users(slots, indptr, cuts, vectors, found, first, last):
+    """Write the diversity of some users."""
+    ends, columns, values, kinds, n_columns = vectors
+    total = np.zeros(n_columns)
     for u in range(first, last):
         n, n_zeros, at, square = 0, 0, indptr[u], 0.0
         for c in range(len(cuts)):
             end = min(indptr[u] + cuts[c], indptr[u + 1])
             while at < end:
                 slot = slots[at]
-                if vectors.kinds[slot] > 0:
+                if kinds[slot] > 0:
                     n += 1
-                    n_zeros += vectors.kinds[slot] == 1
-                    for i in range(vectors.indptr[slot], vectors.indptr[slot + 1]):
-                        column, value = vectors.columns[i], vectors.values[i]
+                    n_zeros += kinds[slot] == 1
+                    for i in range(ends[slot], ends[slot + 1]):
+                        column, value = columns[i], values[i]
                         square += value * (2 * total[column] + value)
                         total[column] += value
                 at += 1
             found[0, c, u] = mean_distance(square, n, n_zeros)
             found[1, c, u] = n
         for at in range(indptr[u], indptr[u + 1]):
-            for i in range(vectors.indptr[slots[at]], vectors.indptr[slots[at] + 1]):
-                total[vectors.columns[i]] = 0.0
+            for i in range(ends[slots[at]], ends[slots[at] + 1]):
+                total[columns[i]] = 0.0
+
+
+@njit(parallel=True, cache=True)
+def diversity_of_sparse(first, last, edges, slots, indptr, cuts, ends, columns, values, kinds, n, found):
+    """Write 1 - the mean cosine of the vectors of `Sparse`."""
+    for task in prange(first, last):
+        vectors = Sparse(ends, columns, values, kinds, n)
+        sparse_of_users(slots, indptr, cuts, vectors, found, edges[task], edges[np.int64(task) + 1])
 
 
 class Coded(NamedTuple):
@@ -95,19 +114,20 @@ class Coded(NamedTuple):
     n: int  # codes of all columns
 
 
-def diversity_of_columns(slots, indptr, cuts, coded, found, first, last):
-    """Write the mean number of columns in which pairs differ, and the number of items with columns."""
-    counts = np.zeros(coded.n, np.int64)
-    n_columns = coded.codes.shape[1]
+@njit(allocates=True)
+def columns_of_users(slots, indptr, cuts, coded, found, first, last):
+    """Write the diversity of some users."""
+    codes, known, n_codes = coded
+    counts, n_columns = np.zeros(n_codes, np.int64), codes.shape[1]
     for u in range(first, last):
         n, at, differing = 0, indptr[u], 0
         for c in range(len(cuts)):
             end = min(indptr[u] + cuts[c], indptr[u + 1])
             while at < end:
                 slot = slots[at]
-                if coded.known[slot]:
+                if known[slot]:
                     for i in range(n_columns):
-                        code = coded.codes[slot, i]
+                        code = codes[slot, i]
                         differing += n - counts[code]
                         counts[code] += 1
                     n += 1
@@ -115,9 +135,16 @@ def diversity_of_columns(slots, indptr, cuts, coded, found, first, last):
             found[0, c, u] = differing / (n * (n - 1) / 2) if n > 1 else 0.0
             found[1, c, u] = n
         for at in range(indptr[u], indptr[u + 1]):
-            if coded.known[slots[at]]:
+            if known[slots[at]]:
                 for i in range(n_columns):
-                    counts[coded.codes[slots[at], i]] = 0
+                    counts[codes[slots[at], i]] = 0
+
+
+@njit(parallel=True, cache=True)
+def diversity_of_columns(first, last, edges, slots, indptr, cuts, codes, known, n, found):
+    """Write the mean number of columns of `Coded` in which pairs differ."""
+    for task in prange(first, last):
+        columns_of_users(slots, indptr, cuts, Coded(codes, known, n), found, edges[task], edges[np.int64(task) + 1])
 
 
 class Sets(NamedTuple):
@@ -128,38 +155,40 @@ class Sets(NamedTuple):
     codes: Array
 
 
-@helper
-def jaccard_distance(sets, a, b):
+@njit(forceinline=True)
+def jaccard_distance(indptr, codes, a, b):
     """Return 1 - the share of common categories of two sets."""
-    i, j, common = sets.indptr[a], sets.indptr[b], 0
-    end_i, end_j = sets.indptr[a + 1], sets.indptr[b + 1]
+    i, j, common = indptr[a], indptr[b], 0
+    end_i, end_j = indptr[a + 1], indptr[b + 1]
     size = end_i - i + end_j - j
     while i < end_i and j < end_j:
-        if sets.codes[i] == sets.codes[j]:
+        if codes[i] == codes[j]:
             common += 1
             i += 1
             j += 1
-        elif sets.codes[i] < sets.codes[j]:
+        elif codes[i] < codes[j]:
             i += 1
         else:
             j += 1
     return 1 - common / (size - common)
 
 
-def diversity_of_sets(slots, indptr, cuts, sets, found, first, last):
-    """Write the mean Jaccard distance of pairs up to each cut-off, and the number of items with categories."""
-    n_sets = len(sets.indptr) - 1
+@njit(allocates=True)
+def sets_of_users(slots, indptr, cuts, sets, found, first, last):
+    """Write the diversity of some users."""
+    of_slots, ends, codes = sets
+    n_sets = len(ends) - 1
     counts, seen = np.zeros(n_sets, np.int64), np.empty(n_sets, np.int64)
     for u in range(first, last):
         n, n_seen, at, total = 0, 0, indptr[u], 0.0
         for c in range(len(cuts)):
             end = min(indptr[u] + cuts[c], indptr[u + 1])
             while at < end:
-                own = sets.of_slots[slots[at]]
+                own = of_slots[slots[at]]
                 if own >= 0:
                     for i in range(n_seen):
                         if seen[i] != own:
-                            total += counts[seen[i]] * jaccard_distance(sets, own, seen[i])
+                            total += counts[seen[i]] * jaccard_distance(ends, codes, own, seen[i])
                     if counts[own] == 0:
                         seen[n_seen] = own
                         n_seen += 1
@@ -172,6 +201,13 @@ def diversity_of_sets(slots, indptr, cuts, sets, found, first, last):
             counts[seen[i]] = 0
 
 
+@njit(parallel=True, cache=True)
+def diversity_of_sets(first, last, edges, slots, indptr, cuts, of_slots, ends, codes, found):
+    """Write the mean Jaccard distance of `Sets`."""
+    for task in prange(first, last):
+        sets_of_users(slots, indptr, cuts, Sets(of_slots, ends, codes), found, edges[task], edges[np.int64(task) + 1])
+
+
 class Past(NamedTuple):
     """Items of lists and of histories by slot."""
 
@@ -181,28 +217,42 @@ class Past(NamedTuple):
     past_indptr: Array
 
 
-def distance_to_past(lists, vectors, past_vectors, distances, counts, first, last):
-    """Write 1 - the mean cosine of each row to the history of its user; 0 without vectors on one side.
-
-    `counts` (n_users,) takes the rows of histories with a vector.
-    """
-    width = vectors.matrix.shape[1]
+@njit(allocates=True)
+def distance_of_users(lists, vectors, past_vectors, distances, counts, first, last):
+    """Write the distances of some users."""
+    slots, indptr, past_slots, past_indptr = lists
+    (matrix, kinds), (past_matrix, past_kinds) = vectors, past_vectors
+    width = matrix.shape[1]
     total = np.zeros(width)
     for u in range(first, last):
         total[:] = 0.0
         n = 0
-        for at in range(lists.past_indptr[u], lists.past_indptr[u + 1]):
-            slot = lists.past_slots[at]
-            if past_vectors.kinds[slot] > 0:
+        for at in range(past_indptr[u], past_indptr[u + 1]):
+            slot = past_slots[at]
+            if past_kinds[slot] > 0:
                 n += 1
                 for i in range(width):
-                    total[i] += past_vectors.matrix[slot, i]
+                    total[i] += past_matrix[slot, i]
         counts[u] = n
-        for at in range(lists.indptr[u], lists.indptr[u + 1]):
-            slot, dot = lists.slots[at], 0.0
-            if n > 0 and vectors.kinds[slot] > 0:
+        for at in range(indptr[u], indptr[u + 1]):
+            slot, dot = slots[at], 0.0
+            if n > 0 and kinds[slot] > 0:
                 for i in range(width):
-                    dot += vectors.matrix[slot, i] * total[i]
+                    dot += matrix[slot, i] * total[i]
                 distances[at] = 1 - dot / n
             else:
                 distances[at] = 0.0
+
+
+@njit(parallel=True, cache=True)
+def distance_to_past(
+    first, last, edges, slots, indptr, past, past_indptr, matrix, kinds, past_matrix, past_kinds, distances, counts
+):
+    """Write 1 - the mean cosine of each row to the history of its user; 0 without vectors on one side.
+
+    `counts` (n_users,) takes the rows of histories with a vector. The others are those of `Past`, and of two `Dense`.
+    """
+    for task in prange(first, last):
+        lists, vectors = Past(slots, indptr, past, past_indptr), Dense(matrix, kinds)
+        past_vectors = Dense(past_matrix, past_kinds)
+        distance_of_users(lists, vectors, past_vectors, distances, counts, edges[task], edges[np.int64(task) + 1])

@@ -11,9 +11,9 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from fastrec.kernels.codes import BLOCK
-from fastrec.kernels.sums import add_general, add_many
-from fastrec.runtime.compiler import helper, inlined
+from .codes import BLOCK
+from .jit import njit
+from .sums import add_general, add_many
 
 Array = np.ndarray[Any, Any]
 
@@ -93,51 +93,53 @@ class Sums(NamedTuple):
     faults: Array  # int64 (bins, 2): code, slate
 
 
+@njit(cache=True)
 def weigh_slates(slates, form, sums, terms, at, first, last):
     """Add the slates first:last to bin `at`, unless a row is invalid or a weight explodes.
 
     `terms`, float64 (slates, positions, 2), gets what each slate earns, and its part of the divisor: at each position
     if `by_position`, else over all rows, at position 0. It may have no slates otherwise.
     """
-    block, counts, ratios = sums.block[at], sums.counts[at], sums.ratios[at]
-    base, known = slates.indptr[first], slates.indptr[first]  # rows base:known have their ratios
+    block, counts, ratios, indptr = sums.block[at], sums.counts[at], sums.ratios[at], slates.indptr
+    base, known = indptr[first], indptr[first]  # rows base:known have their ratios
     valid, largest = True, 0.0
     for start in range(first, last, BLOCK):
         n = min(BLOCK, last - start)
-        for i in range(n):
-            begin, end = slates.indptr[start + i], slates.indptr[start + i + 1]
-            if end > known:
-                base, known = begin, min(begin + len(ratios), slates.indptr[last])
+        low = 0
+        while low < n:
+            if indptr[start + low + 1] > known:
+                base, known = indptr[start + low], min(indptr[start + low] + len(ratios), indptr[last])
                 valid &= divide(slates, base, known, ratios)
                 if form.weights == OF_ROW and valid:
                     find_largest(sums.ratio_bits[at, : known - base], sums.largest_bits, at)
-            own, rewards = ratios[begin - base : end - base], slates.rewards[begin:end]
+            high = low + 1
+            while high < n and indptr[start + high + 1] <= known:
+                high += 1
+            clipped, highest = 0, 0.0
             if form.is_plain:
-                weigh_plainly(own, rewards, block, i)
+                weigh_plainly(ratios, slates, block, base, start, low, high)
             elif form.weights == OF_SLATE:
-                counts[COUNT_CLIPPED] += weigh_whole(own, rewards, form, block, i)
-                largest = max(largest, block[RAW, i])
+                clipped, highest = weigh_whole(ratios, slates, form, block, base, start, low, high)
             else:
-                clipped, highest = weigh_rows(own, rewards, slates, form, block, i, begin)
-                counts[COUNT_CLIPPED] += clipped
-                largest = max(largest, highest)
+                clipped, highest = weigh_rows(ratios, slates, form, block, base, start, low, high)
+            counts[COUNT_CLIPPED] += clipped
+            largest = max(largest, highest)
+            low = high
         fine = n
         if not (valid and are_moderate(block[VALUE], block[form.raw], n)):
             fine = find_fault(slates, form, block, start, n, sums.faults[at])
         if form.by_position:
-            for i in range(fine):
-                begin, end = slates.indptr[start + i], slates.indptr[start + i + 1]
-                if not (weigh_positions(slates, form, terms[start - first + i], begin, end) <= MAX_VALUE):
-                    sums.faults[at, 0] = EXPLODED
-                    sums.faults[at, 1] = start + i
-                    break
+            weighed = weigh_positions(slates, form, terms[start - first :], start, fine)
+            if weighed < fine:
+                sums.faults[at, 0] = EXPLODED
+                sums.faults[at, 1] = start + weighed
         if sums.faults[at, 0] != 0:
             return
         add_block(slates, form, block, sums, terms[start - first :], at, start, n)
     sums.largest[at] = max(sums.largest[at], largest)
 
 
-@helper
+@njit
 def divide(slates, first, last, ratios):
     """Write new / logged propensity of rows; return whether all are valid."""
     wrong = 0
@@ -148,7 +150,7 @@ def divide(slates, first, last, ratios):
     return wrong == 0
 
 
-@helper
+@njit
 def find_largest(bits, largest, at):
     """Raise largest[at] to the largest number of `bits`. Doubles from 0 are in the order of their bits."""
     found = largest[at]
@@ -157,13 +159,13 @@ def find_largest(bits, largest, at):
     largest[at] = found
 
 
-@inlined
+@njit(forceinline=True)
 def is_moderate(value, weight):
     """Return whether the value and the weight of a slate are at most MAX_VALUE."""
     return (abs(value) <= MAX_VALUE) & (weight <= MAX_VALUE)
 
 
-@helper
+@njit
 def are_moderate(values, weights, n):
     """Return whether the values and the weights of n slates are at most MAX_VALUE."""
     wrong = 0
@@ -172,7 +174,7 @@ def are_moderate(values, weights, n):
     return wrong == 0
 
 
-@helper
+@njit
 def find_fault(slates, form, block, start, n, fault):
     """Write the code and the number of the first slate of a block that cannot be added; return how many can be."""
     for i in range(n):
@@ -190,7 +192,7 @@ def find_fault(slates, form, block, start, n, fault):
     return n
 
 
-@helper
+@njit
 def add_block(slates, form, block, sums, terms, at, start, n):
     """Add what a block of slates earns and weighs."""
     counts, bits = sums.counts[at], sums.bits[at]
@@ -211,93 +213,122 @@ def add_block(slates, form, block, sums, terms, at, start, n):
     counts[COUNT_SQUARES] += squares
     for row in form.sums:
         if not add_many(block[row][:n], bits[row][:n], sums.digits[at], sums.totals[at, row]):
-            for i in range(n):
-                add_general(block[row, i], bits[row, i], sums.totals[at, row])
+            add_each(block[row][:n], bits[row][:n], sums.totals[at, row])
 
 
-@inlined
+@njit
+def add_each(values, bits, total):
+    """Add values of any size, and their squares."""
+    for i in range(len(values)):
+        add_general(values[i], bits[i], total)
+
+
+@njit(forceinline=True)
 def is_valid(reward, logged, new):
     """Return whether a row has a finite reward and propensities; one that was shown is above 0."""
     of_logged = (logged > 0.0) & (logged <= MAX_PROPENSITY)
     return of_logged & (new >= 0.0) & (new <= MAX_PROPENSITY) & (abs(reward) <= MAX_VALUE)
 
 
-@inlined
-def weigh_plainly(ratios, rewards, block, i):
+# These work on all slates of a block whose rows have their ratios, without slices of arrays: each slice, and each array
+# passed to a function, counts a reference to it, which for a slate would take longer than its sums.
+
+
+@njit
+def weigh_plainly(ratios, slates, block, base, start, low, high):
     """Do the work of `weigh_rows` for weights of rows without clip and predictions, in half the time."""
-    value, weight, square = 0.0, 0.0, 0.0
-    for t in range(len(ratios)):
-        own = ratios[t]
-        value += own * rewards[t]
-        weight += own
-        square += own * own
-    block[VALUE, i] = value
-    block[WEIGHT, i] = weight
-    block[SQUARE, i] = square
+    rewards, indptr = slates.rewards, slates.indptr
+    for i in range(low, high):
+        value, weight, square = 0.0, 0.0, 0.0
+        for t in range(indptr[start + i], indptr[start + i + 1]):
+            own = ratios[np.uint64(t - base)]
+            value += own * rewards[np.uint64(t)]
+            weight += own
+            square += own * own
+        block[VALUE, i] = value
+        block[WEIGHT, i] = weight
+        block[SQUARE, i] = square
 
 
-@inlined
-def weigh_rows(ratios, rewards, slates, form, block, i, first):
-    """Write what a slate earns with a weight per row, NaN for wrong predictions; return clipped rows, largest weight.
+@njit
+def weigh_rows(ratios, slates, form, block, base, start, low, high):
+    """Write what slates low..high-1 of a block earn with a weight per row, NaN for wrong predictions.
 
-    `first` is its first row.
+    Return how many rows are clipped, and the largest weight. Ratios begin at row `base`, the block at slate `start`.
     """
-    value, weight, square, raw, largest = 0.0, 0.0, 0.0, 0.0, 0.0
-    running, before = 1.0, 1.0
-    valid, clipped = True, 0
-    for t in range(len(ratios)):
-        own = ratios[t]
-        if form.weights == RUNNING:
-            running *= own
-            own = running
-        used = min(own, form.clip)
-        clipped += own > form.clip
-        raw += own
-        largest = max(largest, own)
-        weight += used
-        square += used * used
-        if form.predicted:
-            shown, expected = slates.shown[first + t], slates.expected[first + t]
-            valid &= (abs(shown) <= MAX_VALUE) & (abs(expected) <= MAX_VALUE)
-            value += used * (rewards[t] - shown) + before * expected
-            if form.weights == RUNNING:
-                before = used
-        else:
-            value += used * rewards[t]
-    block[VALUE, i] = value if valid else math.nan
-    block[WEIGHT, i] = weight
-    block[SQUARE, i] = square
-    block[RAW, i] = raw
+    rewards, indptr, shown, expected = slates.rewards, slates.indptr, slates.shown, slates.expected
+    is_running, predicted, clip = form.weights == RUNNING, form.predicted, form.clip
+    clipped, largest = 0, 0.0
+    for i in range(low, high):
+        value, weight, square, raw = 0.0, 0.0, 0.0, 0.0
+        running, before, valid = 1.0, 1.0, True
+        for t in range(indptr[start + i], indptr[start + i + 1]):
+            row, own = np.uint64(t), ratios[np.uint64(t - base)]
+            if is_running:
+                running *= own
+                own = running
+            used = min(own, clip)
+            clipped += own > clip
+            raw += own
+            largest = max(largest, own)
+            weight += used
+            square += used * used
+            if predicted:
+                valid &= (abs(shown[row]) <= MAX_VALUE) & (abs(expected[row]) <= MAX_VALUE)
+                value += used * (rewards[row] - shown[row]) + before * expected[row]
+                if is_running:
+                    before = used
+            else:
+                value += used * rewards[row]
+        block[VALUE, i] = value if valid else math.nan
+        block[WEIGHT, i] = weight
+        block[SQUARE, i] = square
+        block[RAW, i] = raw
     return clipped, largest
 
 
-@inlined
-def weigh_whole(ratios, rewards, form, block, i):
-    """Write what a slate earns with one weight; return how many of its rows are clipped."""
-    total, own = 0.0, 1.0
-    for t in range(len(ratios)):
-        own *= ratios[t]
-        total += rewards[t]
-    used = min(own, form.clip)
-    block[VALUE, i] = used * total
-    block[WEIGHT, i] = used
-    block[SQUARE, i] = used * used
-    block[RAW, i] = own
-    return len(ratios) * (own > form.clip)
-
-
-@helper
-def weigh_positions(slates, form, terms, first, last):
-    """Write the weighted rewards and the weights of a slate, 0 behind its end; return the largest magnitude."""
-    running, largest = 1.0, 0.0
-    terms[last - first :] = 0.0
-    for t in range(first, last):
-        own = slates.new[t] / slates.logged[t]
-        if form.weights == RUNNING:
-            running *= own
-            own = running
+@njit
+def weigh_whole(ratios, slates, form, block, base, start, low, high):
+    """Write what slates of a block earn with one weight each; return clipped rows and the largest weight."""
+    rewards, indptr = slates.rewards, slates.indptr
+    clipped, largest = 0, 0.0
+    for i in range(low, high):
+        total, own = 0.0, 1.0
+        first, last = indptr[start + i], indptr[start + i + 1]
+        for t in range(first, last):
+            own *= ratios[np.uint64(t - base)]
+            total += rewards[np.uint64(t)]
         used = min(own, form.clip)
-        terms[t - first, 0] = used * slates.rewards[t]
-        terms[t - first, 1] = used
-        largest = max(largest, abs(terms[t - first, 0]))
-    return largest
+        block[VALUE, i] = used * total
+        block[WEIGHT, i] = used
+        block[SQUARE, i] = used * used
+        block[RAW, i] = own
+        clipped += (last - first) * (own > form.clip)
+        largest = max(largest, own)
+    return clipped, largest
+
+
+@njit
+def weigh_positions(slates, form, terms, start, n):
+    """Write the weighted rewards and the weights of n slates by position, 0 behind their ends.
+
+    Return how many come before one with a magnitude above MAX_VALUE.
+    """
+    rewards, logged, new, indptr = slates.rewards, slates.logged, slates.new, slates.indptr
+    for i in range(n):
+        first, last = indptr[start + i], indptr[start + i + 1]
+        running, largest = 1.0, 0.0
+        for place in range(last - first, terms.shape[1]):
+            terms[i, place, 0] = terms[i, place, 1] = 0.0
+        for t in range(first, last):
+            own = new[t] / logged[t]
+            if form.weights == RUNNING:
+                running *= own
+                own = running
+            used = min(own, form.clip)
+            terms[i, t - first, 0] = used * rewards[t]
+            terms[i, t - first, 1] = used
+            largest = max(largest, abs(terms[i, t - first, 0]))
+        if not (largest <= MAX_VALUE):
+            return i
+    return n

@@ -481,7 +481,7 @@ class Plan:
         ]
         return Writer(conditions, graded=graded, expected=self.asked.expected, provided=self.places)
 
-    def program(self, extent: Extent, policies: Policies, *, graded: bool, lowest: int) -> Program:
+    def program(self, extent: Extent, policies: Policies, *, graded: bool) -> Program:
         """Return the kernel's program for data of this extent."""
         writer = self.writers[graded]
         stored = [
@@ -494,7 +494,6 @@ class Plan:
             stored_rows=np.array(stored, np.int64).reshape(-1, 3),
             find=True,
             n_items=self.asked.n_items if self.reads_size and self.asked.n_items else ANY_SIZE,
-            lowest=lowest,
             policies=np.array(
                 [
                     (

@@ -171,7 +171,7 @@ class Writer:
         self._weights: dict[Weight, int] = {"zero": 0}
         self._gain_maps: dict[Any, int] = {"linear": 0}
         self._limits: list[tuple[float, float]] = []
-        self._statistics: list[tuple[int, float, int, int]] = []
+        self._statistics: list[tuple[int, float, int]] = []
         everything = list(walk(row for condition in conditions for row in condition.filled))
         leaves = [row for row in everything if is_leaf(row)]
         self._constants = {
@@ -230,11 +230,11 @@ class Writer:
         """Number rows again, so that a row takes the place of one that no later operation reads.
 
         Fewer rows stay in faster caches. No operation writes to a row that it reads: compilers would make its loop work
-        on one value at a time. Kernels read some rows after all operations, and fill others before them.
+        on one value at a time. Kernels read some rows after all operations.
         """
         own = zip(self._row_of, conditions, strict=True)
         wanted = [{row.identity: known[row.identity] for row in condition.kept} for known, condition in own]
-        filled = [*range(len(self._constants)), *(row for *_, row in self._statistics)]
+        filled = range(len(self._constants))
         places, free = {row: place for place, row in enumerate(filled)}, list[int]()
         last = {row: at for at, operation in enumerate(self._ops) for row in _rows_read(operation)}
         last |= dict.fromkeys([*filled, *(row for rows in wanted for row in rows.values())], len(self._ops))
@@ -247,7 +247,6 @@ class Writer:
             read = places[a] if code in _READS_A else a, places[b] if code in _READS_B else b
             self._ops[at] = (code, places.get(row, 0), *read, c)
         self._row_of = [{name: places[row] for name, row in rows.items()} for rows in wanted]
-        self._statistics = [(kind, number, nth, places[row]) for kind, number, nth, row in self._statistics]
 
     def _write(self, row: Row) -> int:
         """Write the operations that fill a row, and return its number."""
@@ -282,9 +281,8 @@ class Writer:
         elif kind in ("ideal", "cumulative"):
             self._emit(op.CUMULATIVE, name, self._weight(row.key[-1]), self._write(row.parts[0]))
         elif kind == "fact":
-            self._known[name] = self._n_rows
-            self._statistics.append((row.key[1], row.key[2], len(self._row_of) - 1, self._n_rows))
-            self._n_rows += 1
+            self._statistics.append((row.key[1], row.key[2], len(self._row_of) - 1))
+            self._emit(op.GIVEN, name, len(self._provided.rows) + len(self._statistics))  # 0 is the weight of a user
         elif kind == "provided":
             at, cutoff = self._provided.place(row.key)
             self._emit(op.GIVEN if cutoff < 0 else op.GIVEN_AT, name, at, cutoff)
@@ -338,9 +336,9 @@ class Writer:
         return self._gain_maps.setdefault(gain, len(self._gain_maps))
 
     def statistics(self) -> tuple[Array, Array]:
-        """Return the statistics of rows to read (kind, parameter, condition, row), and the parameters."""
-        table = [(kind, i, condition, row) for i, (kind, _, condition, row) in enumerate(self._statistics)]
-        parameters = np.array([parameter for _, parameter, _, _ in self._statistics], float)
+        """Return the statistics of rows to read (kind, parameter, condition), and the parameters."""
+        table = [(kind, i, condition) for i, (kind, _, condition) in enumerate(self._statistics)]
+        parameters = np.array([parameter for _, parameter, _ in self._statistics], float)
         return np.array(table, np.int64).reshape(-1, op.STATISTIC_WIDTH), parameters
 
     def arrays(self, extent: Extent) -> dict[str, Any]:
@@ -361,6 +359,7 @@ class Writer:
             "limits": np.array(self._limits, float).reshape(-1, 2),
             "n_rows": max(self._n_rows, 1),
             "depth": UNCUT if self.depth is None else self.depth,
+            "graded": self.graded,
         }
 
     def _buckets(self, extent: Extent) -> Array:

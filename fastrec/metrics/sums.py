@@ -107,7 +107,6 @@ def program_of_sums(sums: SumList, writer: Writer) -> Program:
         stored_rows=np.zeros((0, 3), np.int64),
         find=False,
         n_items=ANY_SIZE,
-        lowest=0,
         policies=np.full((1, 2), op.SKIP, np.int64),
         expected=False,
         refuse_ties=False,

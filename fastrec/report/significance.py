@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.kernels.resampling import DRAWN, DRAWS, SLICE, WORD
+from fastrec.kernels.resampling import DRAWN, DRAWS, WORD, flip_signs, resample
 from fastrec.metrics.intervals import one_value_interval, quantile_of_p_value, student_p_value, student_quantile
 from fastrec.runtime.extras import require
-from fastrec.runtime.launch import Kernel, launch_tasks
+from fastrec.runtime.launcher import launch
 
 __all__ = [
     "CORRECTIONS",
@@ -40,8 +40,6 @@ BITS = 60  # of the sum of all absolute differences: twice a sum and a total sti
 GRID = 40  # bits of the largest value: makes 0.3 - 0.2 and 0.2 - 0.1 equal
 MAX_SIGNS = 1 << 16  # combinations of signs that are all tried
 CELLS = 1 << 22  # counts of draws in memory at a time
-FLIP = Kernel("fastrec.kernels.resampling", "flip_bin", "int64")
-RESAMPLE = Kernel("fastrec.kernels.resampling", "resample_bin", "int64")
 
 
 class Weighed(NamedTuple):
@@ -234,8 +232,7 @@ def _randomization(values: Array, n_rounds: int, seed: int, n_threads: int) -> f
         return float(np.mean(np.abs(2 * (signs @ values) - total) >= least))
     chosen = np.empty(n_rounds, np.int64)
     n_words = -(-n_rounds // WORD)
-    scratch = np.empty((min(n_threads, n_words), SLICE), np.uint64)
-    launch_tasks(FLIP, (values, np.uint64(_key(seed)), chosen, scratch), n_words, n * n_rounds, n_threads)
+    launch(flip_signs, n_words, values, np.uint64(_key(seed)), chosen, work=n * n_rounds, n_threads=n_threads)
     as_large = int(np.count_nonzero(np.abs(2 * chosen - total) >= least))
     return (as_large + 1) / (n_rounds + 1)
 
@@ -272,7 +269,7 @@ def _bootstrap(
         counters = used + np.append(np.uint64(0), counters[:-1])
         used = counters[-1] + words[-1].sum(dtype=np.uint64)
         arguments = (values, np.uint64(_key(seed)), counts, counters, own)
-        launch_tasks(RESAMPLE, arguments, len(own), n * len(own), n_threads)
+        launch(resample, len(own), *arguments, work=n * len(own), n_threads=n_threads)
     tail = NormalDist().cdf(-math.sqrt(n / (n - 1)) * student_quantile(level, n - 1))
     low, high = np.ldexp(np.quantile(sums.astype(float), [tail, 1 - tail]), -scale) / n
     as_large = int(np.count_nonzero(np.abs(sums - total) >= abs(total) - 2 * n))

@@ -11,13 +11,14 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 from fastrec.checks import whole_number
-from fastrec.exceptions import Argument, InputError, InputTypeError, Text, shown
+from fastrec.exceptions import Argument, InputError, InputTypeError, Text, shown, warn
 
 __all__ = [
     "MIN_SPACE_TO_COMPILE",
     "address_space_left",
     "check_space",
     "control_groups",
+    "may_compile",
     "read_size",
     "resolve_threads",
 ]
@@ -150,3 +151,33 @@ def check_space(package: str, what: str) -> None:
         f"{left // 10**6:,} MB: raise the limit (`ulimit -v unlimited`); to limit memory, use "
     )
     raise MemoryError(Text(why, Argument("memory", (...,)), " or a control group"))
+
+
+def may_compile() -> bool:
+    """Return whether kernels may be compiled: no setting of Numba and no limit of memory forbids it."""
+    return not (_is_told_to_interpret() or _is_space_short())
+
+
+def _is_told_to_interpret() -> bool:
+    """Return whether Numba is told to compile nothing."""
+    loaded = getattr(sys.modules.get("numba"), "config", None)
+    told = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
+    return bool(getattr(loaded, "DISABLE_JIT", told))
+
+
+def _is_space_short() -> bool:
+    """Return whether the limit of the address space leaves too little to compile; warn once if so."""
+    left = address_space_left()
+    if left is None or left >= MIN_SPACE_TO_COMPILE:
+        return False
+    _warn_of_space()
+    return True
+
+
+@functools.cache
+def _warn_of_space() -> None:
+    line = (
+        "the limit of the address space (ulimit -v) leaves too little to compile kernels, which takes "
+        f"{MIN_SPACE_TO_COMPILE >> 20:,} MB: Python runs them, with the same values but slowly; raise the limit"
+    )
+    warn([line])

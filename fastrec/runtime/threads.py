@@ -18,9 +18,9 @@ from typing import Any, Generic, TypeVar
 
 __all__ = [
     "fork_count",
+    "heed",
     "import_late",
     "once",
-    "over_users",
     "refuse_to_load",
     "run_in_threads",
     "run_side_by_side",
@@ -31,10 +31,9 @@ __all__ = [
 ]
 
 T = TypeVar("T")
-USERS_PER_TASK = 16384  # so that many threads have work
 USERS_PER_RANGE = 32768  # of one thread, so that calls from Python take little beside the work
 SECONDS_TO_A_SIGNAL = 0.2
-IMPORTED_LATE = ("numpy.ma", "numpy.random")  # by functions of NumPy, in whichever thread calls them first
+IMPORTED_LATE = ("numpy.ma", "numpy.random", "fastrec.evaluation.row_reports")  # by functions, in any thread
 
 
 def run_in_threads(
@@ -110,6 +109,11 @@ class _OwnThread(threading.local):
 _own_thread = _OwnThread()
 
 
+def heed() -> None:
+    """End the work of this thread if it is one of `run_side_by_side`, and that has to end."""
+    _own_thread.heed()
+
+
 def run_side_by_side(work: Callable[[int], T], tasks: range, n_threads: int) -> list[T] | None:
     """Do long tasks in threads, or return None if one fails or has to load a kernel or a module.
 
@@ -165,13 +169,6 @@ def share_threads(work: Callable[[int, int], T], sizes: Sequence[int], n_threads
     if failed:
         raise failed.pop(min(failed))
     return [found[at] for at in range(len(sizes))]
-
-
-def over_users(work: Callable[[int, int], Any], n_users: int, n_threads: int) -> list[Any]:
-    """Call work(first, last) for ranges that cover all users, in threads."""
-    size = USERS_PER_RANGE if n_threads == 1 else USERS_PER_TASK
-    tasks = range(-(-n_users // size))
-    return run_in_threads(lambda at: work(at * size, min((at + 1) * size, n_users)), tasks, n_threads)
 
 
 def uninterrupted(work: Callable[[], T]) -> T:
@@ -247,8 +244,8 @@ class _Forks:
     """Forks up to this process, and the locks that the next fork waits for."""
 
     count = 0  # since the process that first used fastrec
+    home = os.getpid()  # of the process that imported fastrec
     busy = threading.RLock()  # held by a thread that imports or compiles, and by a thread that forks
-    compiler: Any = None  # the lock of Numba's compiler, during a fork
     hooked_by: dict[str, object] = {}  # noqa: RUF012 - the first call that registers the hooks
 
 
@@ -262,7 +259,8 @@ def was_forked() -> bool:
     """Return whether this process is a forked child, or may be: a pool may have forked before it first used fastrec."""
     # absent while another thread imports the module
     parent = getattr(sys.modules.get("multiprocessing.process"), "parent_process", None)
-    return _Forks.count > 0 or (parent is not None and parent() is not None)
+    is_child = _Forks.count > 0 or os.getpid() != _Forks.home  # of a process that has not called fastrec
+    return is_child or (parent is not None and parent() is not None)
 
 
 def _without_forks(work: Callable[[], T]) -> T:
@@ -287,17 +285,9 @@ def _before_fork() -> None:
     for name in IMPORTED_LATE:  # before our lock, which the thread that imports one may hold
         importlib.import_module(name)
     _Forks.busy.acquire()
-    compiler = sys.modules.get("numba.core.compiler_lock")
-    lock = getattr(compiler, "global_compiler_lock", None)
-    if lock is not None:
-        lock.acquire()
-    _Forks.compiler = lock
 
 
 def _after_fork() -> None:
-    lock, _Forks.compiler = _Forks.compiler, None
-    if lock is not None:
-        lock.release()
     with contextlib.suppress(RuntimeError):  # not acquired: this fork began before the hooks were registered
         _Forks.busy.release()
 

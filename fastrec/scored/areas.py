@@ -13,7 +13,8 @@ from fastrec.inputs.ragged import read_only
 from fastrec.kernels import sorting as kernels
 from fastrec.kernels.codes import DAVIS_GOADRICH, TRAPEZOID
 from fastrec.kernels.runs import SERIES_BELOW, log_series, precision_in_run
-from fastrec.scored.sorting import FORMS, Runs, kernel_for
+from fastrec.runtime.launcher import call, launch
+from fastrec.scored.sorting import Runs
 
 __all__ = [
     "ROUNDING",
@@ -26,6 +27,7 @@ __all__ = [
     "joined_pairs",
     "pairs_of_counts",
     "pairs_of_keys",
+    "pairs_of_parts",
     "pairs_won",
     "partial_of_blocks",
     "precision_area",
@@ -70,8 +72,8 @@ def pairs_won(positives: Array, negatives: Array) -> tuple[int, int]:
     if int(positives.sum()) + int(negatives.sum()) > MAX_COUNTED:  # only merged states have so many rows
         own, others = positives.astype(object), negatives.astype(object)
         return int((own * (2 * np.cumsum(others) - others)).sum()), int((own * others).sum())
-    add = kernel_for("sum_pairs", "plain", len(positives))
-    high, low, tied_high, tied_low = add(read_only(positives), read_only(negatives))
+    columns = read_only(positives), read_only(negatives)
+    high, low, tied_high, tied_low = call(kernels.sum_pairs, *columns, work=8 * len(positives))
     return _whole(high, low), _whole(tied_high, tied_low)
 
 
@@ -82,8 +84,19 @@ def pairs_of_counts(positives: Array, negatives: Array) -> Pairs:
 
 def pairs_of_keys(keys: Array) -> Pairs:
     """Return the pairs of sorted keys of rows."""
-    high, low, positives = kernel_for("count_pairs", FORMS[keys.itemsize].width, len(keys))(keys)
-    return Pairs(_whole(high, low), int(positives), len(keys) - int(positives))
+    return pairs_of_parts(keys, np.array([0, len(keys)]), 1)[0]
+
+
+def pairs_of_parts(keys: Array, edges: Array, n_threads: int) -> list[Pairs]:
+    """Return the pairs of neighbouring parts of keys, each of them sorted; part p is `edges[p]:edges[p + 1]`."""
+    found = np.empty((len(edges) - 1, 3), np.int64)
+    given = (read_only(keys), read_only(edges), found)
+    launch(kernels.count_pairs, len(found), *given, work=8 * len(keys), n_threads=n_threads)
+    sizes = np.diff(edges).tolist()
+    return [
+        Pairs(_whole(high, low), positives, size - positives)
+        for size, (high, low, positives) in zip(sizes, found.tolist(), strict=True)
+    ]
 
 
 def auc_of_pairs(pairs: Pairs) -> float:

@@ -7,7 +7,6 @@ users are integers in steps of 2^-STEP_BITS.
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import Any, NamedTuple
 
@@ -16,10 +15,9 @@ import numpy as np
 from fastrec.inputs.grouping import group_rows
 from fastrec.inputs.ragged import read_only
 from fastrec.inputs.rows import number_codes
-from fastrec.kernels import position as kernels
+from fastrec.kernels.position import add_users
 from fastrec.metrics.errors import root, variance_of_ratio
-from fastrec.runtime.compiler import Entry
-from fastrec.runtime.threads import run_in_threads
+from fastrec.runtime.launcher import launch
 from fastrec.scored.sorting import scale_of
 
 __all__ = ["MOMENTS", "USERS", "RowsByUser", "clustered_error", "count_users", "effective_rows"]
@@ -35,24 +33,15 @@ ROWS_PER_TASK = 1 << 20  # fewer are not worth a thread
 PAIRS_AT_ONCE = 1 << 25  # whose digits of 27 bits add in a double
 
 
-@functools.cache
-def _adder() -> Entry:
-    return Entry(kernels.add_users, "add_users-int64", allocates=True)
-
-
 def count_users(keys: Array, positive: Array, indptr: Array, n_keys: int, n_threads: int) -> Array:
     """Return a table by key, int64 (n_keys, MOMENTS), of rows without weights: keys int64, positive int8 or bool."""
-    moved, hits, pointers = map(read_only, (keys, positive.view(np.int8), indptr))
-    run, n = _adder().suited_to(2 * len(moved)), len(moved)
+    n = len(keys)
     n_parts = max(1, min(n_threads, n // ROWS_PER_TASK))
-    edges = np.searchsorted(pointers, [n * at // n_parts for at in range(n_parts + 1)]).tolist()
-
-    def add(part: int) -> Array:
-        table = np.zeros((n_keys, MOMENTS), np.int64)
-        run(moved, hits, pointers, table, edges[part], edges[part + 1])
-        return table
-
-    return np.asarray(np.sum(run_in_threads(add, range(n_parts), n_parts), axis=0, dtype=np.int64))
+    edges = np.searchsorted(indptr, [n * at // n_parts for at in range(n_parts + 1)])
+    tables = np.zeros((n_parts, n_keys, MOMENTS), np.int64)
+    given = (*map(read_only, (keys, positive.view(np.int8), indptr, edges)), tables)
+    launch(add_users, n_parts, *given, work=2 * n, n_threads=n_parts)
+    return np.asarray(tables.sum(axis=0))
 
 
 def weigh_users(keys: Array, positive: Array, weights: Array, indptr: Array, n_keys: int, n_threads: int) -> Array:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import numpy as np
@@ -23,9 +22,8 @@ from fastrec.inputs.ragged import as_array, check_indptr, read_only
 from fastrec.kernels import confusion
 from fastrec.metrics import confusion as formulas
 from fastrec.metrics.statistics import ratio
-from fastrec.runtime.compiler import Entry
+from fastrec.runtime.launcher import launch
 from fastrec.runtime.limits import resolve_threads
-from fastrec.runtime.threads import run_in_threads
 from fastrec.show.numbers import rate, shown_count
 from fastrec.show.tables import Table
 from fastrec.show.text import as_text
@@ -44,7 +42,6 @@ Floats = NDArray[np.float64]
 Array = np.ndarray[Any, Any]
 MAX_BETA = 1000.0
 MAX_THRESHOLDS = 1 << 24
-STEPS_PER_ROW = 32  # to compare a row with thresholds
 ROWS_PER_BLOCK = 1 << 16
 MAX_BLOCKS = 64
 MAX_BLOCK_CELLS = 1 << 22  # blocks times thresholds
@@ -256,22 +253,15 @@ def _run_kernel(
     """Return tp, fp, fn and tn of each user, (n_users, T); threads take ranges of users."""
     threads = resolve_threads(n_threads)
     shape = len(indptr) - 1, len(thresholds)
-    cells = confusion.Cells(*(np.empty(shape, np.int64 if weights is None else np.float64) for _ in range(4)))
-    rows = confusion.LabelledRows(read_only(labels), read_only(scores), read_only(indptr))
-    given = [thresholds, order] if weights is None else [weights, thresholds, order]
-    arguments = (rows, *map(read_only, given), cells)
+    cells = [np.empty(shape, np.int64 if weights is None else np.float64) for _ in range(4)]
     cost = indptr + np.arange(len(indptr)) * len(thresholds)
-    kernel = _kernel(str(scores.dtype), weighted=weights is not None).suited_to(STEPS_PER_ROW * int(cost[-1]))
     n_ranges = 1 if cost[-1] < ROWS_PER_BLOCK else min(4 * threads, shape[0])
-    cuts = np.searchsorted(cost, cost[-1] * np.arange(n_ranges + 1) // n_ranges)
-    run_in_threads(lambda at: kernel(*arguments, cuts[at], cuts[at + 1]), range(n_ranges), threads)
-    return list(cells)
-
-
-@functools.cache
-def _kernel(scores: str, *, weighted: bool) -> Entry:
-    function = confusion.weigh_users if weighted else confusion.count_users
-    return Entry(function, f"{function.__name__}-{scores}", allocates=True)
+    edges = np.searchsorted(cost, cost[-1] * np.arange(n_ranges + 1) // n_ranges)
+    kernel = confusion.count_users if weights is None else confusion.weigh_users
+    columns = [labels, scores, indptr, *([] if weights is None else [weights]), thresholds, order]
+    given = (*map(read_only, (edges, *columns)), *cells)
+    launch(kernel, n_ranges, *given, work=32 * int(cost[-1]), n_threads=threads)
+    return cells
 
 
 # Ratios

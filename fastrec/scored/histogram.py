@@ -10,11 +10,12 @@ import numpy as np
 from fastrec.checks import whole_number
 from fastrec.exceptions import InputError, InputTypeError, shown
 from fastrec.inputs.ragged import read_only
+from fastrec.kernels.sorting import count_classes_by_bin
+from fastrec.runtime.launcher import launch
 from fastrec.runtime.shared import Shared, synchronized
-from fastrec.runtime.threads import run_in_threads
 from fastrec.scored.areas import ROUNDING, pairs_won
 from fastrec.scored.auc import no_threads_if_small, read_rows
-from fastrec.scored.sorting import BLOCK, FORMS, kernel_for, key_buffer, refuse_found
+from fastrec.scored.sorting import FORMS, chunks_of, refuse_found
 
 __all__ = ["BoundedAuc", "ScoreHistogram", "bounded_auc"]
 
@@ -91,32 +92,19 @@ class ScoreHistogram(Shared):
     @synchronized
     def _add(self, labels: Array, scores: Array, n_threads: int) -> None:
         """Add checked rows: labels (n,) 0 or 1 as int8, scores (n,) float32 or float64, contiguous."""
-        n = len(labels)
-        cuts = [n * at // n_threads for at in range(n_threads + 1)]
-        states = [(self._counts, self._span)]
-        states += [(np.zeros(len(self._counts), np.int64), self._span.copy()) for _ in cuts[2:]]
-
-        def count_chunk(at: int) -> int:
-            return self._count(labels[cuts[at] : cuts[at + 1]], scores[cuts[at] : cuts[at + 1]], *states[at])
-
+        counts, spans = self._counts[None], self._span[None]
+        if n_threads > 1:
+            counts = np.zeros((n_threads, len(self._counts)), np.int64)
+            spans = np.tile([1 << self.bits, 0], (n_threads, 1))
+        cuts, found = chunks_of(len(labels), n_threads), np.empty(n_threads, np.int64)
+        columns = read_only(labels.view(np.int8)), read_only(scores)
+        given = (*columns, cuts, FORMS[4].infinity, 32 - self.bits, counts, spans, found)
         with self._changing():
-            refuse_found(run_in_threads(count_chunk, range(n_threads), n_threads), cuts)
-            for counts, span in states[1:]:
-                self._join(counts[2 * span[0] : 2 * span[1]], span)
-
-    def _count(self, labels: Array, scores: Array, counts: Array, span: Array) -> int:
-        """Count rows; return the position of a NaN, or -1. Rounding to float32 keeps the order of float64 scores."""
-        form = FORMS[4]
-        count = kernel_for("count_classes_by_bin", "plain", len(labels))
-        keys = key_buffer(form)
-        for start in range(0, len(labels), BLOCK):
-            with np.errstate(over="ignore", under="ignore"):
-                block = scores[start : start + BLOCK].astype(np.float32, copy=False)
-            bits, classes = read_only(block.view(np.uint32)), read_only(labels[start : start + BLOCK].view(np.int8))
-            at = count(bits, classes, form.infinity, 32 - self.bits, counts, span, keys)
-            if at >= 0:
-                return start + int(at)
-        return -1
+            launch(count_classes_by_bin, n_threads, *given, work=8 * len(labels), n_threads=n_threads)
+            refuse_found(found, cuts)
+            if n_threads > 1:
+                for own, span in zip(counts, spans, strict=True):
+                    self._join(own[2 * span[0] : 2 * span[1]], span)
 
     def _join(self, counts: Array, span: Array) -> None:
         """Add counts of the bins in span[0]:span[1]."""

@@ -6,7 +6,6 @@ their weights, add to 0.
 
 from __future__ import annotations
 
-import functools
 import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -16,8 +15,8 @@ import numpy as np
 from fastrec.inputs.ragged import read_only
 from fastrec.kernels import influence as kernels
 from fastrec.metrics.intervals import NO_ERROR, RowError
-from fastrec.runtime.compiler import Entry
-from fastrec.runtime.threads import once, over_users, run_in_threads
+from fastrec.runtime.launcher import call, edges_of, launch
+from fastrec.runtime.threads import once
 from fastrec.scored.areas import Pairs
 from fastrec.scored.sorting import Runs
 
@@ -41,8 +40,6 @@ ROWS_AT_ONCE, MOST_ROWS_AT_ONCE = 1 << 20, 1 << 25
 SUM_BITS, LARGEST_EXPONENT = 61, 1000  # of sums in 64 bits; of factors
 PAIR_BITS = 62  # of twice the pairs of all rows
 BINS_IN_CACHE, PART_BITS = 1 << 15, 8  # more bins are cut into 2 ** PART_BITS parts at most
-ROWS_PER_BLOCK = 256  # whose loads from memory overlap
-STEPS_PER_ROW = 8
 
 
 class BatchRows(NamedTuple):
@@ -53,17 +50,9 @@ class BatchRows(NamedTuple):
     weights: Array | None
     indptr: Array  # int64 (n_users + 1,)
 
-    def log(self) -> kernels.OwnRows:
-        """Return the rows in the form that kernels take."""
-        return kernels.OwnRows(read_only(self.positive), read_only(self.scores), read_only(self.indptr))
-
-    def own_weights(self) -> Array | None:
-        """Return the weights in the form that kernels take."""
-        return None if self.weights is None else read_only(self.weights)
-
-    def kind(self) -> str:
-        """Return the name of the type of weights."""
-        return "plain" if self.weights is None else str(self.weights.dtype)
+    def own_weights(self) -> Array:
+        """Return the weights in the form that kernels take: of length 0 if all are 1."""
+        return read_only(np.empty(0) if self.weights is None else self.weights)
 
 
 @dataclass(frozen=True)
@@ -87,19 +76,14 @@ class SummedEffects(NamedTuple):
     squares: int
 
 
-@functools.cache
-def _entry(name: str, variant: str) -> Entry:
-    return Entry(getattr(kernels, name), f"{name}-{variant}")
-
-
 # Slopes
 
 
 def pairs_of_scores(runs: Runs, shift: int) -> Array:
     """Return twice the ordered pairs of negative and positive rows of each score, as `effects_on_auc` takes them."""
     pairs = np.empty((len(runs.scores), 2))
-    write = _entry("write_pairs", "plain").suited_to(STEPS_PER_ROW * len(pairs))
-    write(read_only(runs.negatives), read_only(runs.positives), shift, pairs)
+    given = (read_only(runs.negatives), read_only(runs.positives), shift, pairs)
+    call(kernels.write_pairs, *given, work=8 * len(pairs))
     return pairs
 
 
@@ -107,8 +91,8 @@ def slopes_of_auc(runs: Runs, area: float) -> Array:
     """Return the slopes of the area under the ROC curve in the weights of rows, float64 (n, 2)."""
     slopes = np.empty((len(runs.scores), 2))
     negatives, positives = read_only(runs.negatives), read_only(runs.positives)
-    write = _entry("write_slopes_of_auc", "plain").suited_to(STEPS_PER_ROW * len(slopes))
-    write(negatives, positives, (negatives.sum(), positives.sum()), area, slopes)
+    given = (negatives, positives, (negatives.sum(), positives.sum()), area, slopes)
+    call(kernels.write_slopes_of_auc, *given, work=8 * len(slopes))
     return slopes
 
 
@@ -150,27 +134,24 @@ def guide_to(scores: Array) -> kernels.Guide:
     factor = factor if math.isfinite(factor) else 0.0
     starts = np.empty(n_bins + 1, np.int64)
     scores = read_only(scores)
-    _entry("write_starts", "plain").suited_to(STEPS_PER_ROW * len(scores))(scores, lowest, factor, starts)
+    call(kernels.write_starts, scores, lowest, factor, starts, work=8 * len(scores))
     shift = max(0, n_bins.bit_length() - (PART_BITS if n_bins > BINS_IN_CACHE else 0))
     return kernels.Guide(scores, read_only(starts), lowest, factor, shift)
 
 
 def factor_for(slopes: Array, runs: Runs) -> float:
     """Return a power of 2 that makes the slopes of all rows, whatever their signs, fill most bits of an integer."""
-    total = _entry("sum_slopes", f"{runs.negatives.dtype}").suited_to(STEPS_PER_ROW * len(slopes))
-    bound = total(read_only(slopes), read_only(runs.negatives), read_only(runs.positives))
+    columns = read_only(slopes), read_only(runs.negatives), read_only(runs.positives)
+    bound = call(kernels.sum_slopes, *columns, work=8 * len(slopes))
     return math.ldexp(1.0, min(SUM_BITS - math.frexp(bound)[1], LARGEST_EXPONENT))
 
 
 def count_classes(rows: BatchRows, members: Array, n_threads: int) -> Array:
     """Return the negative and positive rows of users, int64 (n_users, 2); rows of weight 0 are none."""
     classes = np.empty((len(members), 2), np.int64)
-    log, weights, members = rows.log(), rows.own_weights(), read_only(members)
-    entry = _entry("count_classes", f"{rows.scores.dtype}-{rows.kind()}")
-    count = entry.suited_to(len(rows.scores))
-    over_users(
-        lambda first, last: count(log, weights, members[first:last], classes[first:last]), len(members), n_threads
-    )
+    edges = edges_of(len(members), n_threads)
+    given = (*map(read_only, (rows.positive, rows.indptr, rows.own_weights(), members, edges)), classes)
+    launch(kernels.count_classes, len(edges) - 1, *given, work=len(rows.scores), n_threads=n_threads)
     return classes
 
 
@@ -184,9 +165,6 @@ def sums_of_users(known: kernels.Guide, slopes: Array, factor: float, users: Bat
     sums = np.empty(len(members), np.int64)
     lengths = rows.indptr[members + 1] - rows.indptr[members]
     n_rows = int(lengths.sum())
-    log, weights = rows.log(), rows.own_weights()
-    add = _entry("add_slopes", f"{rows.scores.dtype}-{rows.kind()}").suited_to(STEPS_PER_ROW * n_rows)
-    slopes = read_only(slopes)
     n_parts = (len(known.starts) - 2 >> known.shift) + 1
     steps = np.cumsum(lengths + 1)  # a user without rows takes one, too
     at_once = ROWS_AT_ONCE
@@ -194,19 +172,9 @@ def sums_of_users(known: kernels.Guide, slopes: Array, factor: float, users: Bat
         at_once = min(max(at_once, -(-n_rows // users.n_threads)), MOST_ROWS_AT_ONCE)
     cuts = np.searchsorted(steps, np.arange(0, n_rows + len(members), at_once))
     edges = np.unique([*cuts.tolist(), len(members)])
-
-    def work(at: int) -> None:
-        own = slice(int(edges[at]), int(edges[at + 1]))
-        n = int(lengths[own].sum())
-        moved = (
-            np.empty(n, rows.scores.dtype),
-            np.empty(n, np.uint32),  # users at once, and so their numbers, are few
-            np.empty(0 if weights is None else n, np.float64 if weights is None else weights.dtype),
-        )
-        room = np.zeros(n_parts, np.int64), moved, *np.empty((2, ROWS_PER_BLOCK), np.int64)
-        add(known, slopes, factor, log, weights, members[own], room, sums[own])
-
-    run_in_threads(work, range(len(edges) - 1), users.n_threads)
+    columns = map(read_only, (rows.positive, rows.scores, rows.indptr, rows.own_weights(), members, edges))
+    given = (known, read_only(slopes), factor, *columns, sums)
+    launch(kernels.add_slopes, len(edges) - 1, *given, work=8 * n_rows, n_threads=users.n_threads)
     return sums
 
 
@@ -223,6 +191,6 @@ def effects_on_auc(sums: Array, shift: int, classes: Array, pairs: Pairs) -> Arr
     """
     effects = np.empty(len(sums))
     totals = float(pairs.positives), float(pairs.negatives), float(pairs.twice)
-    write = _entry("write_effects_on_auc", "plain").suited_to(STEPS_PER_ROW * len(sums))
-    write(read_only(sums), read_only(classes), math.ldexp(1.0, shift), totals, effects)
+    given = (read_only(sums), read_only(classes), math.ldexp(1.0, shift), totals, effects)
+    call(kernels.write_effects_on_auc, *given, work=8 * len(sums))
     return effects

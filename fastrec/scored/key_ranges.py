@@ -6,7 +6,6 @@ is sorted when a number needs it, and cut when it is large, so that sorting take
 
 from __future__ import annotations
 
-import functools
 import itertools
 from typing import Any, NamedTuple
 
@@ -14,13 +13,12 @@ import numpy as np
 
 from fastrec.inputs.ragged import chosen_rows, read_only
 from fastrec.kernels import known_pairs as kernels
-from fastrec.runtime.compiler import Entry
+from fastrec.runtime.launcher import call
 from fastrec.runtime.threads import run_in_threads
 from fastrec.scored.areas import Pairs, pairs_of_keys
 from fastrec.scored.influence import BatchUsers
 from fastrec.scored.keys import KeyRange, OrderedKeys, SortedKeys
 from fastrec.scored.owned_keys import n_sums, sort_owned_rows
-from fastrec.scored.sorting import FORMS
 
 __all__ = ["KeyRanges"]
 
@@ -29,12 +27,6 @@ ROWS_AT_ONCE, BATCHES_AT_ONCE = 1 << 20, 1 << 8  # that ranges take
 ROWS_PER_RANGE = 1 << 19  # after a cut
 LARGE_RANGE = 1 << 21  # rows from which a range is cut
 BYTES_PER_SCORE = 24  # of score counts
-STEPS_PER_ROW = 64
-
-
-@functools.cache
-def _adder(variant: str) -> Entry:
-    return Entry(kernels.add_known_pairs, f"add_known_pairs-{variant}")
 
 
 class _Side:
@@ -191,12 +183,12 @@ class KeyRanges(OrderedKeys):
         n = len(users.members)
         rows, of_rows = _sorted_rows(users)
         keys, owners, tasks = read_only(rows.keys), read_only(of_rows), self._tasks(rows)
-        add = _adder(f"{FORMS[keys.itemsize].width}-{owners.itemsize}").suited_to(STEPS_PER_ROW * len(keys))
         sums = [np.zeros(n, np.int64) for _ in range(n_sums(len(keys), n, users.n_threads))]
 
         def work(nth: int) -> None:
             for part, known in tasks[nth :: len(sums)]:
-                add(keys[part], owners[part], known, shift, sums[nth])
+                given = (keys[part], owners[part], known, shift, sums[nth])
+                call(kernels.add_known_pairs, *given, work=64 * len(given[0]))
 
         run_in_threads(work, range(len(sums)), users.n_threads)
         for other in sums[1:]:

@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrec.inputs.ragged import read_only
+from fastrec.kernels import sorting as kernels
+from fastrec.runtime.launcher import call, launch
 from fastrec.runtime.threads import run_in_threads
 from fastrec.scored.areas import (
     Pairs,
@@ -22,6 +24,7 @@ from fastrec.scored.areas import (
     auc_of_sums,
     joined_pairs,
     pairs_of_keys,
+    pairs_of_parts,
     partial_of_blocks,
 )
 from fastrec.scored.partial import CurvePart, part_of_weights
@@ -31,9 +34,8 @@ from fastrec.scored.sorting import (
     Runs,
     ScoredRows,
     bucket_runs,
+    chunks_of,
     joined_runs,
-    kernel_for,
-    key_buffer,
     keys_in_buckets,
     plain_runs,
     weighted_runs,
@@ -97,7 +99,7 @@ class OrderedKeys(ABC):
     def add_placements(self, totals: tuple[float, float], area: float, sums: Array) -> None:
         """Add what the kernel `place_runs` adds for the runs."""
         for keys, _ in self.ranges():
-            kernel_for("place_keys", FORMS[keys.itemsize].width, len(keys))(keys, totals, area, sums)
+            call(kernels.place_keys, read_only(keys), totals, area, sums, work=8 * len(keys))
 
 
 @dataclass(frozen=True)
@@ -138,14 +140,9 @@ def sort_rows(labels: Array, scores: Array, n_threads: int) -> SortedKeys:
     """
     keys, buckets = keys_in_buckets(labels, scores, n_threads)
     parts = buckets.parts()
-
-    def sort(at: int) -> Pairs:
-        own = keys[parts[at]]
-        own.sort()
-        return pairs_of_keys(own)
-
-    counted = run_in_threads(sort, range(len(parts)), n_threads)
-    return SortedKeys(keys, buckets.edges, buckets.edges[buckets.n_below], counted)
+    run_in_threads(lambda at: keys[parts[at]].sort(), range(len(parts)), n_threads)
+    counted, edges = pairs_of_parts(keys, buckets.edges, n_threads), buckets.edges.tolist()
+    return SortedKeys(keys, edges, edges[buckets.n_below], counted)
 
 
 def auc_of_rows(
@@ -184,9 +181,9 @@ def _weighted_auc(rows: ScoredRows, max_fpr: float | None, n_threads: int) -> fl
         runs = joined_runs(weighted_runs(rows, n_threads))
         return part_of_weights(runs, CurvePart("fpr", 0.0, max_fpr, "mcclish"))
     sums = np.zeros(6)
-    add = kernel_for("sum_weighted_pairs", "plain", len(rows.scores))
     for runs in weighted_runs(rows, n_threads):
-        add(read_only(runs.positives), read_only(runs.negatives), sums)
+        columns = read_only(runs.positives), read_only(runs.negatives)
+        call(kernels.sum_weighted_pairs, *columns, sums, work=8 * len(runs.scores))
     return auc_of_sums(sums)
 
 
@@ -198,21 +195,14 @@ def sort_by_code(codes: Array, positive: Array, scores: Array, n_codes: int, n_t
     form, n = FORMS[scores.itemsize], len(scores)
     bits, classes, codes = (read_only(own) for own in (scores.view(form.bits), positive.view(np.int8), codes))
     n_chunks = max(1, min(n_threads, n // ROWS_PER_CHUNK))
-    chunks = [slice(n * at // n_chunks, n * (at + 1) // n_chunks) for at in range(n_chunks)]
-    counts = np.zeros((n_chunks, 2 * n_codes + 2), np.int64)
-    count = kernel_for("count_codes", form.width, n)
-    run_in_threads(lambda at: count(codes[chunks[at]], bits[chunks[at]], counts[at]), range(n_chunks), n_threads)
+    cuts, counts = chunks_of(n, n_chunks), np.zeros((n_chunks, 2 * n_codes + 2), np.int64)
+    launch(kernels.count_codes, n_chunks, codes, bits, cuts, counts, work=8 * n, n_threads=n_chunks)
     sizes = counts.sum(axis=0)
     edges = np.concatenate([[0], np.cumsum(sizes)])
     places = edges[:-1] + np.cumsum(counts, axis=0) - counts
     keys = np.empty(n, form.bits)
-    scatter = kernel_for("scatter_by_code", form.width, n)
-
-    def move(at: int) -> None:
-        own = chunks[at]
-        scatter(bits[own], classes[own], codes[own], places[at], keys, key_buffer(form))
-
-    run_in_threads(move, range(n_chunks), n_threads)
+    given = (bits, classes, codes, cuts, places, keys)
+    launch(kernels.scatter_by_code, n_chunks, *given, work=8 * n, n_threads=n_chunks)
     _sort_parts(keys, edges[2:], n_threads)
     starts, middles, ends = (edges[at::2].tolist() for at in (2, 3, 4))
     return [

@@ -5,9 +5,6 @@ If one class is small, only its rows are sorted, and all others are looked up am
 
 from __future__ import annotations
 
-import functools
-import itertools
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -15,20 +12,19 @@ import numpy as np
 
 from fastrec.inputs.ragged import read_only
 from fastrec.kernels import marks as kernels
-from fastrec.runtime.compiler import Entry
-from fastrec.runtime.threads import once, run_in_threads
+from fastrec.runtime.launcher import call, launch
+from fastrec.runtime.threads import once
 from fastrec.scored.areas import Pairs
 from fastrec.scored.influence import BatchRows, BatchUsers, SummedEffects, effects_on_auc, spare_bits
 from fastrec.scored.keys import KeyRange, OrderedKeys, SortedKeys, sort_rows
 from fastrec.scored.owned_keys import pairs_of_owners
-from fastrec.scored.sorting import FORMS, SMALL_ROWS, STEPS_PER_ROW, key_buffer, refuse_found
+from fastrec.scored.sorting import FORMS, SMALL_ROWS, chunks_of, refuse_found
 
 __all__ = ["OwnedRows", "Owners", "owned_rows", "pairs_of_rows", "squared_differences"]
 
 Array = np.ndarray[Any, Any]
 MAX_ROWS_OF_MARKS = 1 << 19  # of the rarer class: they and their bins stay in the caches
 MAX_ROWS = 1 << 30  # 31 bits count them, 32 twice the pairs of a row, and no sum of these needs rounding
-ROWS_AT_ONCE = 1 << 11  # whose sums stay in the L1 cache
 RANGE_BITS = 16  # at most: a table of ranges stays in the caches
 ROWS_PER_RANGE_BITS = 4  # rows per range, at least, as a power of 2
 
@@ -43,10 +39,6 @@ class Owners(NamedTuple):
     def of(cls, indptr: Array) -> Owners:
         """Return owners whose effects `owned_rows` writes."""
         return cls(read_only(indptr), np.empty(len(indptr) - 1))
-
-    def part(self, first: int, last: int) -> Owners:
-        """Return owners first..last-1."""
-        return Owners(self.indptr[first : last + 1], self.effects[first:last])
 
 
 @dataclass(frozen=True)
@@ -127,16 +119,12 @@ def squared_differences(labels: Array, first: Array, second: Array, n_threads: i
     """
     classes, dtype = read_only(labels.view(np.int8)), np.result_type(first, second)
     columns = [read_only(own.astype(dtype, copy=False)) for own in (first, second)]
-    add = _entry("add_squares", 8 * dtype.itemsize).suited_to(STEPS_PER_ROW * len(classes))
-
-    def squares(at: int) -> list[int]:
-        rows = slice(at * kernels.ROWS_PER_SUM, (at + 1) * kernels.ROWS_PER_SUM)
-        sums = np.zeros((2, 3), np.int64)
-        add(classes[rows], columns[0][rows], columns[1][rows], sums)
-        return [sum(int(own) << kernels.LOW_BITS * nth for nth, own in enumerate(line)) for line in sums]
-
-    found = run_in_threads(squares, range(-(-len(classes) // kernels.ROWS_PER_SUM)), n_threads)
-    return [sum(own) for own in zip(*found, strict=True)]
+    n = len(classes)
+    cuts = read_only(np.append(np.arange(0, n, kernels.ROWS_PER_SUM), n))
+    sums = np.zeros((len(cuts) - 1, 2, 3), np.int64)
+    launch(kernels.add_squares, len(sums), classes, *columns, cuts, sums, work=8 * n, n_threads=n_threads)
+    wide = sums.astype(object).sum(axis=0)
+    return [sum(int(own) << kernels.LOW_BITS * nth for nth, own in enumerate(line)) for line in wide]
 
 
 class _LookedUp(NamedTuple):
@@ -146,8 +134,7 @@ class _LookedUp(NamedTuple):
     slots: Array  # int32 (n,)
     pairs: Array  # uint32 (2 * n_slots,): twice the pairs of a row, at `2 * slot + label`
     counted: Pairs
-    chunks: list[slice]  # of rows: a thread takes each
-    kernel: Callable[[str], Any]
+    cuts: Array  # chunk c, of which a thread takes each, has rows cuts[c]:cuts[c + 1]
 
     def write_effects(self, owners: Owners) -> list[int]:
         """Write the effects of owners; return how many have a row of each class, or zeros if all rows are of one."""
@@ -155,34 +142,20 @@ class _LookedUp(NamedTuple):
         if not sizes[0] * sizes[1]:
             owners.effects[:] = 0.0
             return [0, 0]
-        first, write = int(owners.indptr[0]), self.kernel("write_effects")
-        cuts = np.searchsorted(owners.indptr[:-1], [first + own.start for own in self.chunks[1:]]).tolist()
-        edges = list(itertools.pairwise([0, *cuts, len(owners.effects)]))
-
-        def write_part(at: int) -> Array:
-            own, having = owners.part(*edges[at]), np.zeros(2, np.int64)
-            rows = slice(*(own.indptr[[0, -1]] - first).tolist())
-            room = np.zeros((2, ROWS_AT_ONCE + 1), np.int64)
-            write(self.slots[rows], self.labels[rows], self.pairs, own, (*sizes, twice), having, room)
-            return having
-
-        having = np.sum(run_in_threads(write_part, range(len(edges)), len(edges)), axis=0)
-        return [int(own) for own in having]
+        n_parts = len(self.cuts) - 1
+        inner = np.searchsorted(owners.indptr[:-1], owners.indptr[0] + self.cuts[1:-1])
+        edges = read_only(np.concatenate([[0], inner, [len(owners.effects)]]))
+        having, totals = np.zeros((n_parts, 2), np.int64), read_only(np.array([*sizes, twice]))
+        given = (self.labels, self.pairs, owners.indptr, edges, totals, owners.effects, having)
+        launch(kernels.write_effects, n_parts, self.slots, *given, work=8 * len(self.labels), n_threads=n_parts)
+        return [int(own) for own in having.sum(axis=0)]
 
     def pairs_of_rows(self) -> Array:
         """Return twice the pairs that each row is in, which take the place of the slots."""
-        values, take = self.slots.view(np.uint32), self.kernel("take_pairs")
-        run_in_threads(
-            lambda at: take(self.slots[own := self.chunks[at]], self.labels[own], self.pairs, values[own]),
-            range(len(self.chunks)),
-            len(self.chunks),
-        )
+        values, n_chunks = self.slots.view(np.uint32), len(self.cuts) - 1
+        given = (self.slots, self.labels, self.cuts, self.pairs, values)
+        launch(kernels.take_pairs, n_chunks, *given, work=8 * len(values), n_threads=n_chunks)
         return values
-
-
-@functools.cache
-def _entry(name: str, variant: int) -> Entry:
-    return Entry(getattr(kernels, name), f"{name}-{variant}")
 
 
 def _looked_up(labels: Array, scores: Array, n_threads: int) -> _LookedUp | None:
@@ -196,16 +169,15 @@ def _looked_up(labels: Array, scores: Array, n_threads: int) -> _LookedUp | None
     if min(n_positive, n - n_positive) > MAX_ROWS_OF_MARKS or n > MAX_ROWS:
         return None
     n_chunks = 1 if n < SMALL_ROWS else n_threads
-    chunks = [slice(n * at // n_chunks, n * (at + 1) // n_chunks) for at in range(n_chunks)]
-    rows = _ByRarerClass(classes, read_only(scores.view(form.bits)), rarer, chunks)
+    rows = _ByRarerClass(classes, read_only(scores.view(form.bits)), rarer, chunks_of(n, n_chunks))
     if (found := rows.marks()) is None:
         return None
     marks, below = found
     slots, counts = rows.slots(marks)
     pairs = np.empty((len(counts), 2), np.uint32)
-    twice = int(rows.kernel("write_pairs_of_slots")(read_only(counts), below, rarer, pairs))
+    twice = int(call(kernels.write_pairs_of_slots, read_only(counts), below, rarer, pairs, work=8 * n))
     counted = Pairs(twice, n_positive, n - n_positive)
-    return _LookedUp(classes, slots, read_only(pairs.reshape(-1)), counted, chunks, rows.kernel)
+    return _LookedUp(classes, slots, read_only(pairs.reshape(-1)), counted, rows.cuts)
 
 
 class _ByRarerClass(NamedTuple):
@@ -214,49 +186,38 @@ class _ByRarerClass(NamedTuple):
     labels: Array
     bits: Array  # of their scores
     rarer: int
-    chunks: list[slice]
-
-    def kernel(self, name: str) -> Any:
-        """Return the kernel for so many rows."""
-        return _entry(name, FORMS[self.bits.itemsize].width).suited_to(STEPS_PER_ROW * len(self.bits))
+    cuts: Array  # chunk c has rows cuts[c]:cuts[c + 1]
 
     def _chosen(self) -> Array:
         """Return the keys of the rarer class; raise InputError if a score is NaN."""
-        choose, form = self.kernel("choose_keys"), FORMS[self.bits.itemsize]
-
-        def choose_in(at: int) -> tuple[int, Array]:
-            own = self.chunks[at]
-            keys = np.empty(int(np.count_nonzero(self.labels[own] == self.rarer)) + 1, form.bits)
-            n = choose(self.bits[own], self.labels[own], self.rarer, form.infinity, keys, key_buffer(form))
-            return -1 - int(n), keys[:-1]
-
-        found = run_in_threads(choose_in, range(len(self.chunks)), len(self.chunks))
-        refuse_found([at for at, _ in found], [own.start for own in self.chunks])
-        return np.concatenate([keys for _, keys in found])
+        form, n_chunks, cuts = FORMS[self.bits.itemsize], len(self.cuts) - 1, self.cuts.tolist()
+        sizes = [int(np.count_nonzero(self.labels[cuts[at] : cuts[at + 1]] == self.rarer)) for at in range(n_chunks)]
+        starts = np.cumsum([0, *(size + 1 for size in sizes)])
+        keys, found = np.empty(int(starts[-1]), form.bits), np.empty(n_chunks, np.int64)
+        given = (self.bits, self.labels, self.cuts, self.rarer, form.infinity, read_only(starts), keys, found)
+        launch(kernels.choose_keys, n_chunks, *given, work=8 * len(self.bits), n_threads=n_chunks)
+        refuse_found(-1 - found, self.cuts)
+        return np.concatenate([keys[start : start + n] for start, n in zip(starts.tolist(), sizes, strict=False)])
 
     def marks(self) -> tuple[kernels.Marks, Array] | None:
         """Return the marks, and how many rows are below each; None if many scores are close together."""
-        chosen, width = read_only(self._chosen()), FORMS[self.bits.itemsize].width
+        chosen, width, work = read_only(self._chosen()), FORMS[self.bits.itemsize].width, 8 * len(self.bits)
         range_bits = max(1, min(RANGE_BITS, len(self.bits).bit_length() - ROWS_PER_RANGE_BITS))
         ranges = kernels.Ranges(width - range_bits, np.empty(1 << range_bits, np.int64))
-        n_bins = int(self.kernel("plan_bins")(chosen, ranges))
+        n_bins = int(call(kernels.plan_bins, chosen, ranges, work=work))
         ranges = ranges._replace(bins=read_only(ranges.bins))
         keys, starts = np.empty(len(chosen) + 1, chosen.dtype), np.empty(n_bins + 1, np.int32)
-        if not self.kernel("sort_keys")(chosen, ranges, starts, keys, np.empty(len(chosen), np.uint32)):
+        bins = np.empty(len(chosen), np.uint32)
+        if not call(kernels.sort_keys, chosen, ranges, starts, keys, bins, work=work):
             return None
         below = np.empty(len(keys), np.int64)
-        n = int(self.kernel("write_marks")(keys[:-1], kernels.Marks(ranges, starts, keys), below))
+        n = int(call(kernels.write_marks, keys[:-1], kernels.Marks(ranges, starts, keys), below, work=work))
         return kernels.Marks(ranges, read_only(starts), read_only(keys[: n + 1])), read_only(below[: n + 1])
 
     def slots(self, marks: kernels.Marks) -> tuple[Array, Array]:
         """Return the slot of each row, and how many rows each slot has."""
-        slots, find = np.empty(len(self.bits), np.int32), self.kernel("find_rows")
-
-        def find_in(at: int) -> Array:
-            own, block = self.chunks[at], key_buffer(FORMS[self.bits.itemsize])
-            counts = np.zeros(2 * len(marks.keys) - 1, np.int32)
-            find(self.bits[own], marks, slots[own], counts, (block, np.empty(len(block), np.int32)))
-            return counts
-
-        found = run_in_threads(find_in, range(len(self.chunks)), len(self.chunks))
-        return slots, sum(found[1:], start=found[0])
+        n_chunks, slots = len(self.cuts) - 1, np.empty(len(self.bits), np.int32)
+        counts = np.zeros((n_chunks, 2 * len(marks.keys) - 1), np.int32)
+        given = (self.bits, self.cuts, *marks.ranges, marks.starts, marks.keys, slots, counts)
+        launch(kernels.find_rows, n_chunks, *given, work=8 * len(slots), n_threads=n_chunks)
+        return slots, counts[0] if n_chunks == 1 else counts.sum(axis=0, dtype=np.int32)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Hashable, Sequence
 from typing import Any
@@ -13,17 +12,11 @@ from fastrec.exceptions import InputError
 from fastrec.inputs.pairs import pairs_of_users
 from fastrec.inputs.ragged import read_only
 from fastrec.kernels import pairs as kernels
-from fastrec.runtime.compiler import Entry
+from fastrec.runtime.launcher import call
 
 __all__ = ["GradedRows", "fill_pairs", "fill_ranks", "products_of_ranks"]
 
 Array = np.ndarray[Any, Any]
-STEPS_PER_ROW = 64
-
-
-@functools.cache
-def _entry(name: str) -> Entry:
-    return Entry(getattr(kernels, name), name)
 
 
 def _order(indptr: Array, *columns: Array | None) -> Array:
@@ -72,16 +65,16 @@ def products_of_ranks(indptr: Array, labels: Array, scores: Array, weights: Arra
     order = _order(indptr, scores, labels, weights)
     labels, scores = labels[order].astype(np.float64), scores[order].astype(np.float64)
     own = np.ones(len(order)) if weights is None else _near_one(weights[order].astype(np.float64), indptr)
-    indptr, own, steps = read_only(np.asarray(indptr, np.int64)), read_only(own), STEPS_PER_ROW * len(order)
-    rank = _entry("rank_rows_of_users").suited_to(steps)
+    indptr, own, work = read_only(np.asarray(indptr, np.int64)), read_only(own), 64 * len(order)
     ranks = np.zeros(len(order)), np.zeros(len(order))
     for values, ordered, out in (
         (labels, _order(indptr, labels, scores, own), ranks[0]),
         (scores, np.arange(len(order)), ranks[1]),
     ):
-        rank(indptr, read_only(values), own, read_only(ordered.astype(np.int64)), out)
+        given = (indptr, read_only(values), own, read_only(ordered.astype(np.int64)), out)
+        call(kernels.rank_rows_of_users, *given, work=work)
     sums = np.zeros((3, len(indptr) - 1))
-    _entry("multiply_ranks_of_users").suited_to(steps)(indptr, *map(read_only, ranks), own, sums)
+    call(kernels.multiply_ranks_of_users, indptr, *map(read_only, ranks), own, sums, work=work)
     return sums
 
 

@@ -12,9 +12,11 @@ import numpy as np
 from fastrec.exceptions import InputError
 from fastrec.inputs.columns import refuse_nan
 from fastrec.inputs.ragged import read_only
+from fastrec.kernels import sorting as kernels
 from fastrec.kernels.influence import Guide
 from fastrec.kernels.runs import distance
 from fastrec.metrics.intervals import NO_ERROR, RowError, welch_degrees
+from fastrec.runtime.launcher import call
 from fastrec.scored.areas import (
     Interpolation,
     Pairs,
@@ -47,7 +49,6 @@ from fastrec.scored.sorting import (
     Runs,
     ScoredRows,
     joined_runs,
-    kernel_for,
     merged_runs,
     plain_runs,
     scale_of,
@@ -261,8 +262,8 @@ class ScoreCounts:
             return auc_of_pairs(self._pairs())
         runs = self.runs()
         sums = np.zeros(6)
-        add = kernel_for("sum_weighted_pairs", "plain", len(runs.scores))
-        add(read_only(runs.positives), read_only(runs.negatives), sums)
+        columns = read_only(runs.positives), read_only(runs.negatives)
+        call(kernels.sum_weighted_pairs, *columns, sums, work=8 * len(runs.scores))
         return auc_of_sums(sums)
 
     def _pairs(self) -> Pairs:
@@ -298,8 +299,7 @@ class ScoreCounts:
             runs = self.runs()
             m, n = runs.positive_rows, runs.negative_rows
             totals = float(runs.negatives.sum()), float(runs.positives.sum())
-            place = kernel_for("place_runs", runs.positives.dtype, len(runs.scores))
-            place(*map(read_only, runs[1:5]), totals, area, sums)
+            call(kernels.place_runs, *map(read_only, runs[1:5]), totals, area, sums, work=8 * len(runs.scores))
         if min(m, n) < 2:
             return NO_ERROR
         spread = float((sums[2] + sums[3]) / totals[0] / totals[0] * (n / (n - 1)))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import functools
+import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,23 +13,19 @@ from fastrec.exceptions import InputError, RowNumber
 from fastrec.inputs.columns import SCORES
 from fastrec.inputs.ragged import read_only
 from fastrec.kernels import sorting as kernels
-from fastrec.runtime.compiler import Entry
+from fastrec.runtime.launcher import call, launch
 from fastrec.runtime.threads import run_in_threads
 
 __all__ = [
-    "BLOCK",
     "FORMS",
     "N_BUCKETS",
     "SMALL_ROWS",
-    "STEPS_PER_ROW",
     "Buckets",
     "Form",
     "Runs",
     "ScoredRows",
     "bucket_runs",
     "joined_runs",
-    "kernel_for",
-    "key_buffer",
     "keys_in_buckets",
     "merged_runs",
     "plain_runs",
@@ -41,15 +37,12 @@ __all__ = [
 
 
 Array = np.ndarray[Any, Any]
-STEPS_PER_ROW = 8
 SMALL_ROWS = 1 << 17  # fewer are counted in one chunk
 FEW_ROWS = 1 << 15  # fewer are sorted in one piece: they fit the L2 cache
 N_BUCKETS = 256  # enough that a bucket of 100M rows fits a cache, few enough to write to all at the same time
 N_WIDE_BUCKETS = 512  # of rows of 16 bytes
 ROWS_PER_BUCKET = 1 << 14  # at least: each bucket takes some calls of Python
 BUCKETS_AT_ONCE = 8  # per thread: this many buckets keep their runs until they are added up
-KEYS_AT_ONCE = 1 << 10  # rows per loop that makes keys: they stay in the L1 cache
-BLOCK = 1 << 20  # rows turned into float32 at a time
 
 
 class Form(NamedTuple):
@@ -89,47 +82,27 @@ class ScoredRows(NamedTuple):
     weights: Array | None
 
 
-@functools.cache
-def _entry(name: str, variant: str) -> Entry:
-    return Entry(getattr(kernels, name), f"{name}-{variant}")
-
-
-def kernel_for(name: str, variant: object, n_rows: int) -> Any:
-    """Return the kernel, compiled or interpreted, for so many rows."""
-    return _entry(name, str(variant)).suited_to(STEPS_PER_ROW * n_rows)
-
-
-def key_buffer(form: Form) -> Array:
-    """Return a buffer for the keys of some rows."""
-    return np.empty(KEYS_AT_ONCE, form.bits)
-
-
 # Order
 
 
 class Buckets(NamedTuple):
     """Where each chunk of rows writes its share of each bucket; buckets ascend."""
 
-    cuts: list[int]  # chunk c holds rows cuts[c]:cuts[c + 1]
-    shift: int
-    bucket_of: Array  # of each bin
+    cuts: Array  # chunk c holds rows cuts[c]:cuts[c + 1]
+    shift: int  # key k belongs to bucket `bucket_of[k >> shift]`
+    bucket_of: Array
     places: Array  # (chunks, buckets)
-    edges: list[int]  # bucket b fills edges[b]:edges[b + 1]
+    edges: Array  # bucket b fills edges[b]:edges[b + 1]
     n_below: int  # buckets of scores below 0
 
-    @property
-    def of_key(self) -> kernels.BucketOfKey:
-        """The bucket of a key, as kernels look it up."""
-        return kernels.BucketOfKey(self.shift, self.bucket_of)
-
-    def in_chunks(self, work: Callable[[slice, Array], Any]) -> None:
-        """Call `work(rows, places)` for all chunks, in threads."""
-        chunks = [slice(*cut) for cut in zip(self.cuts, self.cuts[1:], strict=False)]
-        run_in_threads(lambda at: work(chunks[at], self.places[at]), range(len(chunks)), len(chunks))
+    def scatter(self, driver: Callable[..., None], columns: Sequence[Array], out: Sequence[Array]) -> None:
+        """Move rows to their buckets by a kernel like `scatter`, a thread for each chunk."""
+        given = (*columns, self.cuts, self.shift, self.bucket_of, self.places, *out)
+        launch(driver, len(self.places), *given, work=8 * len(columns[0]), n_threads=len(self.places))
 
     def parts(self) -> list[slice]:
         """Return the rows of each bucket."""
-        return [slice(*cut) for cut in zip(self.edges, self.edges[1:], strict=False)]
+        return list(itertools.starmap(slice, itertools.pairwise(self.edges.tolist())))
 
 
 def plan_buckets(bits: Array, form: Form, n_threads: int, n_buckets: int = N_BUCKETS) -> Buckets:
@@ -139,14 +112,11 @@ def plan_buckets(bits: Array, form: Form, n_threads: int, n_buckets: int = N_BUC
     bin_bits = 1 if few else min(form.bin_bits, n.bit_length() - 4)  # far fewer bins than rows
     shift = form.width - bin_bits
     n_chunks = 1 if n < SMALL_ROWS else n_threads
-    cuts = [n * at // n_chunks for at in range(n_chunks + 1)]
-    counts = np.zeros((n_chunks, 1 << bin_bits), np.int64)
-    count = kernel_for("count_bins", form.width, n)
-
-    def count_chunk(at: int) -> int:
-        return int(count(bits[cuts[at] : cuts[at + 1]], form.infinity, shift, counts[at], key_buffer(form)))
-
-    refuse_found(run_in_threads(count_chunk, range(n_chunks), n_chunks), cuts)
+    cuts = chunks_of(n, n_chunks)
+    counts, found = np.zeros((n_chunks, 1 << bin_bits), np.int64), np.empty(n_chunks, np.int64)
+    given = (bits, cuts, form.infinity, shift, counts, found)
+    launch(kernels.count_bins, n_chunks, *given, work=8 * n, n_threads=n_chunks)
+    refuse_found(found, cuts)
     total = counts.sum(axis=0)
     before = np.cumsum(total) - total
     bucket = before // max(n // n_buckets, 1 if few else ROWS_PER_BUCKET)
@@ -161,14 +131,19 @@ def plan_buckets(bits: Array, form: Form, n_threads: int, n_buckets: int = N_BUC
         shift=shift,
         bucket_of=np.repeat(np.arange(len(starts), dtype=np.uint16), np.diff(starts, append=len(bucket))),
         places=np.ascontiguousarray(ends - sizes + np.cumsum(shares, axis=0) - shares),
-        edges=[0, *ends.tolist()],
+        edges=read_only(np.concatenate([[0], ends])),
         n_below=int(np.searchsorted(starts, middle)),
     )
 
 
-def refuse_found(found: list[int], cuts: list[int]) -> None:
+def chunks_of(n: int, n_chunks: int) -> Array:
+    """Return where chunks of rows begin, and their number: int64 (n_chunks + 1,)."""
+    return read_only(n * np.arange(n_chunks + 1) // n_chunks)
+
+
+def refuse_found(found: Array, cuts: Array) -> None:
     """Reject the first NaN that was found in a chunk; `found` is relative to the start of the chunk, or -1."""
-    for start, at in zip(cuts, found, strict=False):
+    for start, at in zip(cuts.tolist(), found.tolist(), strict=False):
         if at >= 0:
             raise InputError(SCORES, " must not be NaN, found NaN", RowNumber.at(start + at))
 
@@ -177,11 +152,8 @@ def keys_in_buckets(labels: Array, scores: Array, n_threads: int) -> tuple[Array
     """Return rows as `key << 1 | label` by bucket, unsorted within buckets. Keys take as many bytes as scores."""
     form = FORMS[scores.itemsize]
     bits, classes = read_only(scores.view(form.bits)), read_only(labels.view(np.int8))
-    buckets = plan_buckets(bits, form, n_threads)
-    keys, scatter = np.empty(len(bits), form.bits), kernel_for("scatter", form.width, len(bits))
-    buckets.in_chunks(
-        lambda rows, places: scatter(bits[rows], classes[rows], buckets.of_key, places, keys, key_buffer(form))
-    )
+    buckets, keys = plan_buckets(bits, form, n_threads), np.empty(len(bits), form.bits)
+    buckets.scatter(kernels.scatter, (bits, classes), (keys,))
     return keys, buckets
 
 
@@ -202,7 +174,7 @@ def bucket_runs(keys: Array, form: Form, *, below: bool) -> tuple[Array, Array, 
     """Return scores, positives and negatives of the runs in one sorted bucket."""
     scores = np.empty(len(keys), np.uint64)
     positives, negatives = np.empty((2, len(keys)), np.int64)
-    n = kernel_for("write_runs", form.width, len(keys))(keys, scores, positives, negatives)
+    n = call(kernels.write_runs, read_only(keys), scores, positives, negatives, work=8 * len(keys))
     found = scores[:n].copy()
     if not below:
         found += np.uint64(form.sign)
@@ -219,9 +191,8 @@ def merged_runs(first: Runs, second: Runs) -> Runs:
     n = len(first.scores) + len(second.scores)
     scores = np.empty(n)
     positives, negatives = np.empty((2, n), np.int64)
-    merge = kernel_for("merge_runs", "plain", n)
     given = (kernels.Merged(*map(read_only, runs[:3])) for runs in (first, second))
-    size = merge(*given, kernels.Merged(scores, positives, negatives))
+    size = call(kernels.merge_runs, *given, kernels.Merged(scores, positives, negatives), work=8 * n)
     return plain_runs(scores[:size].copy(), positives[:size].copy(), negatives[:size].copy())
 
 
@@ -255,7 +226,6 @@ def weighted_runs(rows: ScoredRows, n_threads: int) -> Iterator[Runs]:
     narrow = rows.scores.dtype == np.float32 and _fits_float32(rows.weights)
     form, shift = FORMS[rows.scores.itemsize], 32 if narrow else 0
     keys, payload, buckets = (_scatter_narrow if narrow else _scatter_wide)(rows, n_threads)
-    write = kernel_for("write_weighted_runs", "narrow" if narrow else "wide", len(keys))
 
     def runs_in(part: slice) -> Runs:
         if narrow:
@@ -266,7 +236,8 @@ def weighted_runs(rows: ScoredRows, n_threads: int) -> Iterator[Runs]:
         columns = np.empty((4, part.stop - part.start))
         scores = np.empty(part.stop - part.start, np.uint64)
         sizes = np.zeros(2, np.int64)
-        n = write(keys[part], shift, signed, 2 if narrow else 1, scale, scores, columns, sizes)
+        given = (keys[part], shift, signed, 2 if narrow else 1, scale, scores, columns, sizes)
+        n = call(kernels.write_weighted_runs, *given, work=8 * len(signed))
         return Runs(_scores_of(scores[:n], form), *columns[:, :n], *sizes[::-1].tolist())
 
     parts = buckets.parts()
@@ -284,10 +255,7 @@ def _scatter_narrow(rows: ScoredRows, n_threads: int) -> tuple[Array, Array, Buc
     weights = read_only(rows.weights.astype(np.float32, copy=False).view(np.uint32))
     buckets = plan_buckets(bits, form, n_threads)
     keys = np.empty(len(bits), np.uint64)
-    scatter = kernel_for("scatter_narrow", "plain", len(bits))
-    buckets.in_chunks(
-        lambda at, places: scatter(bits[at], labels[at], weights[at], buckets.of_key, places, keys, key_buffer(form))
-    )
+    buckets.scatter(kernels.scatter_narrow, (bits, labels, weights), (keys,))
     return keys, keys, buckets
 
 
@@ -299,12 +267,7 @@ def _scatter_wide(rows: ScoredRows, n_threads: int) -> tuple[Array, Array, Bucke
     weights = read_only(rows.weights.astype(np.float64, copy=False).view(np.uint64))
     buckets = plan_buckets(bits, form, n_threads, N_WIDE_BUCKETS)
     keys, payload = np.empty((2, len(bits)), np.uint64)
-    scatter = kernel_for("scatter_wide", form.width, len(bits))
-    buckets.in_chunks(
-        lambda at, places: scatter(
-            bits[at], labels[at], weights[at], buckets.of_key, places, keys, payload, key_buffer(form)
-        )
-    )
+    buckets.scatter(kernels.scatter_wide, (bits, labels, weights), (keys, payload))
     return keys, payload, buckets
 
 
@@ -320,7 +283,7 @@ def _sort_pairs(keys: Array, payload: Array) -> Array:
     room = (len(keys) - 1).bit_length()
     spare = min(64 - (int(keys.max()) - lowest).bit_length(), 63) - room
     if spare >= 0:
-        kernel_for("number_rows", "plain", len(keys))(keys, payload, np.uint64(lowest), spare, room)
+        call(kernels.number_rows, keys, payload, np.uint64(lowest), spare, room, work=8 * len(keys))
         keys.sort()
     else:
         order = np.argsort(keys)
@@ -329,9 +292,8 @@ def _sort_pairs(keys: Array, payload: Array) -> Array:
         lowest = spare = room = 0
     taken = np.empty_like(payload)
     starts, ends = np.empty((2, len(keys) // kernels.SHORT_TIE + 1), np.int64)
-    n_long = kernel_for("take_rows", "plain", len(keys))(
-        keys, np.uint64(lowest), spare, room, payload, taken, starts, ends
-    )
+    given = (keys, np.uint64(lowest), spare, room, payload, taken, starts, ends)
+    n_long = call(kernels.take_rows, *given, work=8 * len(keys))
     for start, end in zip(starts[:n_long].tolist(), ends[:n_long].tolist(), strict=True):
         taken[start:end].sort()
     return taken

@@ -595,6 +595,7 @@ def test_scores_that_are_clipped_alike_or_not_at_all_are_not_warned_of() -> None
 
 def test_students_test_does_not_load_scipy() -> None:
     code = """
+Launcher.way = ""  # Numba loads SciPy
 row = fastrec.compare_scores([0, 1, 0, 1], {"a": [1, 2, 3, 4], "b": [2, 1, 3, 4]}, "auc", test="t").rows[0]
 import sys
 print(row.p_value > 0, "scipy" in sys.modules)

@@ -18,7 +18,7 @@ import fastrec
 from fastrec import FastrecWarning, InputError, InputTypeError, PolicyEstimate, PolicyEstimates
 from fastrec.counterfactual.estimators import ESTIMATORS
 from fastrec.kernels.weights import MAX_VALUE
-from fastrec.runtime.compiler import Entry
+from fastrec.runtime.launcher import Launcher
 from support import policy_oracle
 from support.policy_logs import check, draw_slates, flat
 from support.policy_oracle import Slate
@@ -155,17 +155,10 @@ def test_threads_change_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_interpreted_and_compiled_code_give_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
     slates = draw_slates(7, n=50)
-    monkeypatch.setattr("fastrec.counterfactual.sums._entry", lambda: Entry(_kernel(), "interpreted"))
+    monkeypatch.setattr(Launcher, "way", "interpreted")
     plain = bits(quietly(slates))
-    monkeypatch.undo()
-    monkeypatch.setattr(Entry, "eager", True)
+    monkeypatch.setattr(Launcher, "way", "compiled")
     assert bits(quietly(slates)) == plain
-
-
-def _kernel() -> Any:
-    from fastrec.kernels.weights import weigh_slates
-
-    return weigh_slates
 
 
 def test_values_of_any_size_add_exactly() -> None:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from fastrec.evaluation import engine
+from fastrec.inputs import hits
 from fastrec.kernels.codes import GENERAL_SCALE, OVERFLOW
 
 DRAW = np.random.default_rng(8)
@@ -35,7 +36,7 @@ def in_steps(value: float) -> int:
 @pytest.mark.parametrize("n_threads", [1, 3])
 @pytest.mark.parametrize("groups", GROUPS)
 def test_sums_are_exact(groups: str, n_threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "SMALL_ROWS", 1)
+    monkeypatch.setattr(hits, "SMALL_WORK", 1)
     codes, values = GROUPS[groups], np.stack(list(VALUES.values()))
     found = engine.sum_exactly(values, codes, n_threads)
     for code in [0] if codes is None else np.unique(codes[codes > 0]).tolist():
@@ -53,7 +54,7 @@ def test_sums_are_exact(groups: str, n_threads: int, monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize("n_threads", [1, 3])
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 def test_a_value_that_is_not_finite_is_refused(value: float, n_threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "SMALL_ROWS", 1)
+    monkeypatch.setattr(hits, "SMALL_WORK", 1)
     values = np.stack(list(VALUES.values()))
     values[1, [700, 1_500]] = value
     values[0, [710, 1_400]] = value

@@ -8,6 +8,7 @@ import pytest
 import fastrec
 from fastrec.evaluation import engine
 from fastrec.evaluation.sources import ListSource
+from fastrec.kernels.codes import COUNT
 from support.bits import mean_bits, user_bits
 
 OWN = ["hits", "ndcg", "map", "mrr"]  # kernels of their own find these hits
@@ -96,12 +97,12 @@ def test_tables_of_gains_may_have_one_entry() -> None:
 
 def test_hits_are_handed_over(monkeypatch: pytest.MonkeyPatch) -> None:
     given = []
-    with_hits = ListSource.with_hits
-    monkeypatch.setattr(ListSource, "with_hits", lambda own, listed: given.append(listed) or with_hits(own, listed))
+    rows = ListSource.rows
+    monkeypatch.setattr(ListSource, "rows", lambda own, *others: given.append(others[1].hits) or rows(own, *others))
     fastrec.evaluate([[1, 2], [3, 4]], [[1], [5]], ["bpref@2", "ndcg@2"])
     fastrec.evaluate([[1, 2], [3, 4]], [[1], [5]], ["ndcg@2"])
-    (listed,) = given
-    assert listed.counts.tolist() == [1, 0]
+    known, unknown = given
+    assert known.spans[COUNT].tolist() == [1, 0] and unknown is None
 
 
 @pytest.mark.parametrize("n_threads", [1, 2])

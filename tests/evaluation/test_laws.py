@@ -19,7 +19,7 @@ from scipy import sparse
 import fastrec
 from fastrec.evaluation.state import State
 from fastrec.metrics.calls import parse
-from fastrec.runtime.launch import SMALL_ROWS
+from fastrec.runtime.launcher import SMALL_WORK
 from support import strategies
 from support.bits import Bits, group_bits, mean_bits, number_bits, user_bits
 from support.known import OF_ITEMS
@@ -183,7 +183,7 @@ def large() -> dict[str, Any]:
     truth, truth_indptr = np.concatenate(held).astype(np.int32), np.cumsum([0, *map(len, held)])
     gains = draw.choice([0.0, 1.0, 2.0, 3.0, 4.0], len(truth))
     labels, weights = draw.integers(0, 5, 4000), draw.choice([0.0, 1.0, 3.3], 4000)
-    assert len(items) + len(truth) > SMALL_ROWS
+    assert len(items) + len(truth) > SMALL_WORK
     return {
         "plain": {"recs": (items, indptr), "truth": (truth, truth_indptr)},
         "integer": {"recs": (items, indptr), "truth": (truth, truth_indptr, gains)},

@@ -15,7 +15,7 @@ import fastrec
 from fastrec.files import job
 from fastrec.inputs.row_digests import Digest
 from fastrec.report.archive import read_archive, write_archive
-from fastrec.runtime import compiler
+from fastrec.runtime.launcher import Launcher
 
 pd = pytest.importorskip("pandas")
 pytestmark = pytest.mark.filterwarnings("ignore::fastrec.FastrecWarning")
@@ -103,10 +103,10 @@ def test_compiled_and_threaded_sums_have_the_same_bits(monkeypatch: pytest.Monke
     numbers = make_rows(3000)
     strings = [(f"{user}" * 9, "x" * item, gain) for user, item, gain in numbers]
     for rows in (numbers, strings):
-        monkeypatch.setattr(compiler.Entry, "suited_to", lambda entry, *_: entry.interpreted)
+        monkeypatch.setattr(Launcher, "way", "interpreted")
         interpreted = of_dicts(rows[:300])
         monkeypatch.undo()
-        monkeypatch.setattr(compiler.Entry, "suited_to", lambda entry, *_: entry.compiled)
+        monkeypatch.setattr(Launcher, "way", "compiled")
         assert of_dicts(rows[:300]) == interpreted
         assert of_dicts(rows, n_threads=1) == of_dicts(rows, n_threads=3)
         monkeypatch.undo()

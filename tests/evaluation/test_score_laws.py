@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import fastrec
 from fastrec.evaluation.rows import review
-from fastrec.runtime.launch import SMALL_ROWS
+from fastrec.runtime.launcher import SMALL_WORK
 from support import strategies
 from support.bits import group_bits, mean_bits, number_bits, user_bits
 from support.list_calls import CI, flat, recs_of, truth_of
@@ -220,7 +220,7 @@ def large() -> dict[str, Any]:
     lengths = draw.integers(0, 200, 5500)
     lengths[3000] = 120_000
     n = int(lengths.sum())
-    assert n > SMALL_ROWS
+    assert n > SMALL_WORK
     return {
         "labels": draw.random(n) < 0.3,
         "scores": np.round(draw.random(n), 3).astype(np.float32),

@@ -15,6 +15,7 @@ import pytest
 
 import fastrec
 from fastrec.evaluation.state import State
+from fastrec.scored import histogram as histograms
 from fastrec.scored.histogram import ScoreHistogram
 
 ROOT = Path(__file__).parents[2]
@@ -71,12 +72,12 @@ def histogram() -> tuple[Any, Callable[[Any], None], Callable[[Any], list[Any]]]
 
 
 # How to make an object, change it and read it, and the function in the middle of a change.
-KINDS: dict[str, Any] = {"lists": (lists, State), "rows": (rows, State), "histogram": (histogram, ScoreHistogram)}
+KINDS: dict[str, Any] = {"lists": (lists, State), "rows": (rows, State), "histogram": (histogram, histograms)}
 
 
 def hold(monkeypatch: pytest.MonkeyPatch, kind: str, pause: Pause) -> None:
     """Stop changes half way from now on."""
-    owner, name = KINDS[kind][1], "_count" if kind == "histogram" else "add"
+    owner, name = KINDS[kind][1], "refuse_found" if kind == "histogram" else "add"
     whole = getattr(owner, name)
 
     def half(*arguments: Any) -> Any:
@@ -311,7 +312,8 @@ def test_a_child_is_told_of_a_histogram_that_it_has_half() -> None:
 seen = ScoreHistogram(16)
 add = lambda: seen.add(np.array([0, 1], np.int8), np.array([0.25, 0.5]))
 add()
-ScoreHistogram._count = stopping(ScoreHistogram._count)
+from fastrec.scored import histogram
+histogram.refuse_found = stopping(histogram.refuse_found)
 print(while_held(lambda: says_that_it_is_torn(seen.auc) and says_that_it_is_torn(add), add), seen.auc())
 """
     assert run(code) == ["0 1.0"]

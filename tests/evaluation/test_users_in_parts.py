@@ -14,7 +14,7 @@ from fastrec.evaluation.given import GivenRows
 from fastrec.evaluation.sources import ListSource
 from fastrec.kernels.codes import BLOCK
 from fastrec.metrics.providers import PROVIDERS, SIDES_OF_PARTS, load_registered, provider
-from fastrec.runtime.threads import USERS_PER_RANGE, USERS_PER_TASK
+from fastrec.runtime.threads import USERS_PER_RANGE
 from support.bits import mean_bits
 from support.list_calls import random_log
 from support.processes import check, run
@@ -184,8 +184,8 @@ def test_parts_leave_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_ranges_of_users_are_whole_blocks() -> None:
-    assert USERS_PER_TASK % BLOCK == USERS_PER_RANGE % BLOCK == 0
-    assert engine.USERS_PER_PART == USERS_PER_RANGE  # so that events of a part touch each other
+    assert engine.USERS_PER_PART == USERS_PER_RANGE
+    assert USERS_PER_RANGE % BLOCK == 0
 
 
 def test_parts_have_fewer_users_where_users_have_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:

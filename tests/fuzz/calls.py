@@ -19,8 +19,9 @@ import numpy as np
 
 import fastrec
 from fastrec.evaluation import evaluators
-from fastrec.evaluation import run as lists_and_rows
-from fastrec.runtime import compiler, launch
+from fastrec.inputs import hits as lists_and_rows
+from fastrec.runtime import launcher
+from fastrec.runtime.launcher import Launcher
 from support import list_calls, oracle, row_calls, score_oracle, strategies
 from support.list_calls import Ask, flat
 from support.oracle import Result
@@ -940,12 +941,10 @@ def run_case(seed: int) -> bool:
 
 def run(case: Case, interpreted: bool) -> bool:
     """Make a call, and compare it with its expected result."""
-    suited, small = compiler.Entry.suited_to, launch.SMALL_ROWS
-    compiler.Entry.eager = True
-    if interpreted:
-        compiler.Entry.suited_to = lambda entry, steps, *_: entry.interpreted  # type: ignore[method-assign, assignment]
-    else:
-        launch.SMALL_ROWS = lists_and_rows.SMALL_ROWS = 8  # few rows run on several threads too
+    way, small = Launcher.way, launcher.SMALL_WORK
+    Launcher.way = "interpreted" if interpreted else "compiled"
+    if not interpreted:
+        launcher.SMALL_WORK = lists_and_rows.SMALL_WORK = 8  # few rows run on several threads too
     try:
         found = case.function(**case.arguments)
     except fastrec.FastrecError as error:
@@ -955,8 +954,8 @@ def run(case: Case, interpreted: bool) -> bool:
     except Exception as error:
         raise Finding("foreign error", f"{type(error).__name__}: {error} ({case.why})") from error
     finally:
-        compiler.Entry.suited_to = suited  # type: ignore[method-assign]
-        launch.SMALL_ROWS = lists_and_rows.SMALL_ROWS = small
+        Launcher.way = way
+        launcher.SMALL_WORK = lists_and_rows.SMALL_WORK = small
     if case.verdict == REFUSED:
         raise Finding("wrong value", f"a wrong {case.why} was taken")
     try:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
 import fastrec
-from fastrec.runtime import compiler
+from fastrec.runtime.launcher import Launcher
 from fuzz import calls as fuzz_calls
 from fuzz.calls import KINDS, OF_LISTS, POLICIES, TIED, WEIGHTS, Draw, Finding, ListsCall, ScoresCall, one_in, set_up
 from support import row_calls, strategies
@@ -116,10 +116,7 @@ class Evaluators(RuleBasedStateMachine):
     def call(self, function: Callable[[], Any]) -> Any:
         """Return the result of a call, with compiled or interpreted kernels as drawn."""
         Evaluators.steps += 1
-        suited = compiler.Entry.suited_to
-        compiler.Entry.eager = not self.interpreted
-        if self.interpreted:
-            compiler.Entry.suited_to = lambda entry, steps, *_: entry.interpreted  # type: ignore[method-assign, assignment]
+        way, Launcher.way = Launcher.way, "interpreted" if self.interpreted else "compiled"
         try:
             return function()
         except fastrec.FastrecError:
@@ -127,7 +124,7 @@ class Evaluators(RuleBasedStateMachine):
         except Exception as error:
             raise Finding("foreign error", f"{type(error).__name__}: {error}") from error
         finally:
-            compiler.Entry.suited_to = suited  # type: ignore[method-assign]
+            Launcher.way = way
 
     def make(self) -> Any:
         kind = fastrec.ScoreEvaluator if self.settings.scored else fastrec.Evaluator

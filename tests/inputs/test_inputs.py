@@ -15,7 +15,7 @@ from scipy import sparse
 
 import fastrec
 from fastrec.inputs.ragged import read_only
-from fastrec.runtime.launch import SMALL_ROWS
+from fastrec.runtime.launcher import SMALL_WORK
 from support import oracle, strategies
 from support.arrays import STRINGS
 from support.list_calls import CI, Ask, check_estimate, check_user_values, flat, recs_of, truth_of, write
@@ -435,7 +435,7 @@ def test_rows_of_a_ragged() -> None:
 
 
 def many_rows() -> tuple[Any, Any]:
-    assert SMALL_ROWS < 4000 * 100 * 2
+    assert SMALL_WORK < 4000 * 100 * 2
     return np.tile(np.arange(100), 4000), np.arange(4001) * 100
 
 

@@ -10,25 +10,26 @@ import pytest
 import fastrec
 from fastrec.kernels import list_order
 from fastrec.kernels.codes import EXPECTED, ID_ASC, ID_DESC
-from fastrec.runtime.compiler import Entry
+from fastrec.runtime.launcher import edges_of, launch
 
-RUN = list_order.RUN
+RUN = 128  # scores that compiled code orders by comparing all pairs
 LENGTHS = [0, 1, 2, 3, RUN - 1, RUN, RUN + 1, 2 * RUN, 2 * RUN + 1, 5 * RUN + 7]
 KINDS = (np.float32, np.float64)
-ENTRIES = {kind: Entry(list_order.order_lists, f"test-of-order-{kind.__name__}", allocates=True) for kind in KINDS}
 
 
 def order(scores, items, ties, *, compiled):
     """Return items by score, the scores in that order, and how many lists have ties."""
     indptr = np.array([0, len(scores)])
-    recs = list_order.ListSide(items, indptr, scores)
-    truth = list_order.ListSide(items[:0], np.zeros(2, np.int64), np.zeros(0))
-    out, ordered = np.empty_like(items), np.empty(len(items))
-    entry = ENTRIES[scores.dtype.type]
-    kernel, run = (entry.compiled, RUN) if compiled else (entry.interpreted, list_order.RUN_INTERPRETED)
+    truth = items[:0], np.zeros(2, np.int64), np.zeros(0)
+    out, ordered, found = np.empty_like(items), np.empty(len(items)), np.empty((1, 4), np.int64)
     for array in (items, indptr, scores, *truth):
         array.setflags(write=False)
-    tied, *refused = kernel(recs, truth, ties, run, out, ordered, 0, 1)
+    given = items, indptr, scores, *truth, ties, out, ordered, found, edges_of(1, 1)
+    if compiled:
+        launch(list_order.order_lists, 1, *given, work=1, n_threads=1)
+    else:
+        list_order.order_lists(0, 1, *given)
+    (tied, *refused) = found[0].tolist()
     assert refused == [-1, 0, 0]
     return out, ordered, tied
 

@@ -14,9 +14,11 @@ import numpy as np
 import pytest
 
 import fastrec
+from fastrec.evaluation import run as evaluation_run
 from fastrec.kernels.codes import BLOCK
 from fastrec.report.significance import run_test
-from fastrec.runtime import compiler
+from fastrec.runtime import launcher
+from fastrec.runtime.launcher import Launcher
 from support.bits import mean_bits, user_bits
 from support.list_calls import for_kind, random_log, recs_of, truth_of
 from support.row_users import N_ITEMS, ORDER_OF_ROWS, TEXTS, USERS
@@ -34,9 +36,9 @@ def assert_same_bits(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], 
     """Check that a call gives the same report compiled and interpreted."""
 
     def check(call: Callable[[], fastrec.Report]) -> None:
-        monkeypatch.setattr(compiler.Entry, "eager", True)
+        monkeypatch.setattr(Launcher, "way", "compiled")
         compiled = call()
-        monkeypatch.setattr(compiler.Entry, "suited_to", lambda entry, steps, *_: entry.interpreted)
+        monkeypatch.setattr(Launcher, "way", "interpreted")
         found = call()
         monkeypatch.undo()
         assert mean_bits(found.estimates) == mean_bits(compiled.estimates)
@@ -107,7 +109,7 @@ def test_thresholds(monkeypatch: pytest.MonkeyPatch, weighted: bool) -> None:
     weights = USERS.call(slice(40), row_weights=True)["sample_weight"] if weighted else None
     arguments = call["labels"], call["scores"], [0.25, 0.5, 0.1]
     compiled = fastrec.confusion_matrix(*arguments, indptr=call["indptr"], sample_weight=weights)
-    monkeypatch.setattr(compiler.Entry, "suited_to", lambda entry, steps, *_: entry.interpreted)
+    monkeypatch.setattr(Launcher, "way", "interpreted")
     found = fastrec.confusion_matrix(*arguments, indptr=call["indptr"], sample_weight=weights)
     for name in ("tp", "fp", "fn", "tn"):
         assert np.array_equal(getattr(found, name), getattr(compiled, name))
@@ -130,7 +132,7 @@ def test_all_rows_together(monkeypatch: pytest.MonkeyPatch, n_rows: int, dtype: 
         return [np.asarray(value).tobytes() for value in found]
 
     compiled = values()
-    monkeypatch.setattr(compiler.Entry, "suited_to", lambda entry, steps, *_: entry.interpreted)
+    monkeypatch.setattr(Launcher, "way", "interpreted")
     assert values() == compiled
 
 
@@ -161,22 +163,24 @@ def test_a_large_input_is_compiled(tmp_path: Path) -> None:
 
 
 def test_a_kernel_is_compiled_once_interpreting_it_has_cost_as_much(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiler.Entry, "eager", False)
-    monkeypatch.setattr(compiler, "STEPS_INTERPRETED", 100)
-    entry = compiler.Entry(lambda: 1, "test")
-    assert [entry.suited_to(40) == entry.interpreted for _ in range(2)] == [True, True]
-    assert entry.suited_to(40) == entry.compiled
-    assert entry.suited_to(1) == entry.compiled  # from now on
-    assert compiler.Entry(lambda: 2, "test").suited_to(101)() == 2
+    """Python runs a kernel longer if its code is not on disk."""
+    monkeypatch.setattr(Launcher, "way", "")
+    monkeypatch.setattr(launcher, "LOADING", 100)
+    monkeypatch.setattr(launcher, "COMPILING", 200)
+    for on_disk, ways in (True, [True, True, False, False]), (False, [True, True, True, False]):
+        monkeypatch.setattr(launcher, "_is_on_disk", lambda kernel, on_disk=on_disk: on_disk)
+        monkeypatch.setattr(launcher, "_work_done", {})
+        assert [launcher._is_interpreted((print,), work) for work in (40, 60, 100, 1)] == ways
+        assert not launcher._is_interpreted((max, print), 201)
 
 
 @pytest.mark.parametrize("test", ["randomization", "bootstrap"])
 def test_resampling(monkeypatch: pytest.MonkeyPatch, test: str) -> None:
     differences = np.random.default_rng(0).normal(size=4_100)
     options = {"level": 0.95, "n_rounds": 3, "seed": 5, "n_threads": 1}
-    monkeypatch.setattr(compiler.Entry, "eager", True)
+    monkeypatch.setattr(Launcher, "way", "compiled")
     compiled = run_test(differences, test, **options)
-    monkeypatch.setattr(compiler.Entry, "suited_to", lambda entry, steps, *_: entry.interpreted)
+    monkeypatch.setattr(Launcher, "way", "interpreted")
     assert run_test(differences, test, **options) == compiled
 
 
@@ -225,11 +229,11 @@ def test_expected_err_of_tied_items(tied: int, n_gains: int, k: int) -> None:
 def test_work_on_ties_decides_what_is_interpreted(metric: str, more: int, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
 
-    def suited_to(entry: compiler.Entry, steps: int, *_: Any) -> Any:
-        asked.extend([steps] if "evaluate_bin" in entry._variant else [])
-        return entry.interpreted
+    def launch(driver: Any, n_tasks: int, *arguments: Any, work: int, n_threads: int) -> None:
+        asked.append(work)
+        launcher.launch(driver, n_tasks, *arguments, work=work, n_threads=n_threads)
 
-    monkeypatch.setattr(compiler.Entry, "suited_to", suited_to)
+    monkeypatch.setattr(evaluation_run, "launch", launch)
     for scores in (-np.arange(400.0), np.zeros(400)):
         fastrec.evaluate((np.arange(400), [0, 400], scores), ([5], [0, 1]), metric)
     assert asked[1] - asked[0] == more

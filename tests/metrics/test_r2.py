@@ -9,6 +9,7 @@ import pytest
 import fastrec
 from fastrec.evaluation import target_sums
 from fastrec.exceptions import InputError
+from fastrec.runtime.launcher import Launcher
 from support import score_oracle
 
 TEXTS = ["r2", "r2(average=user)"]
@@ -103,7 +104,7 @@ def test_threads_and_compiled_code_leave_the_sums(monkeypatch: pytest.MonkeyPatc
         rows = log.targets, log.predictions, log.weights
         found = []
         for entry in ("interpreted", "compiled"):
-            monkeypatch.setattr(target_sums.Entry, "suited_to", lambda own, *_, entry=entry: getattr(own, entry))
+            monkeypatch.setattr(Launcher, "way", entry)
             for codes in (None, log.groups.astype(np.int32)):
                 for n_threads in (1, 3):
                     sums = target_sums._sums_of_targets(*rows, codes, 3, n_threads)

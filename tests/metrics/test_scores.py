@@ -19,7 +19,7 @@ import fastrec
 from fastrec.kernels.codes import BLOCK
 from fastrec.metrics.calls import parse
 from fastrec.metrics.declaration import DECLARED
-from fastrec.runtime import compiler
+from fastrec.runtime.launcher import Launcher
 from support import oracle, score_oracle, strategies, worked_cases
 from support.known import COUNTS_ALL, OF_ITEMS, OF_JUDGEMENTS
 from support.list_calls import CI, Ask, flat, recs_of, same, truth_of, write
@@ -1003,7 +1003,7 @@ def test_long_users_are_sorted(n_rows: int, spread: str, dtype: Any) -> None:
 @pytest.mark.parametrize("ties", ["id_asc", "id_desc"])
 def test_rows_without_item_ids_need_none_where_no_list_is_asked_for(ties: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Kernels read past the end of an array here, which only interpreted kernels notice."""
-    monkeypatch.setattr(compiler.Entry, "suited_to", lambda entry, steps, *_: entry.interpreted)
+    monkeypatch.setattr(Launcher, "way", "interpreted")
     rows = random_rows("binary", "unit", 40, seed=3)
     asks = [ask for ask in OF_ROWS if takes(ask, "binary", "unit")][::5]
     check_call(rows, asks, ties=ties)

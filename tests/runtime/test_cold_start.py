@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -17,11 +18,11 @@ ROOT = Path(__file__).parents[2]
 FORMS = """
 import json, sys
 import numpy as np, fastrec
-from fastrec.runtime.compiler import Entry
 from fastrec.report.significance import run_test
 from numba.core import event
+from fastrec.runtime.launcher import Launcher
 
-Entry.eager = True
+Launcher.way = "compiled"
 compiled = []
 
 class Listener(event.Listener):
@@ -80,10 +81,10 @@ PLAIN = """{
 def test_lists_compile_once_whatever_the_ids_threads_users_and_metrics(tmp_path: Path) -> None:
     found = compiled_by(PLAIN, tmp_path)
     (first, second), *others = found.values()
-    assert "evaluate_bin" in first and not second
+    assert {"find_block_hits", "run_block", "evaluate_users"} <= set(first) and not second
     *others, (of_values, again) = others
-    assert others == [[[], []]] * 4
-    assert "add_hashes" in of_values and "evaluate_bin" not in of_values and not again
+    assert all("run_block" not in own and not more for own, more in others)  # ids of another width are found anew
+    assert "add_hashes" in of_values and "run_block" not in of_values and not again
 
 
 EXPOSURE = """{
@@ -96,7 +97,7 @@ EXPOSURE = """{
 def test_standard_errors_of_exposure_need_no_kernel_of_their_own_to_be_added(tmp_path: Path) -> None:
     _, (first, second) = compiled_by(EXPOSURE, tmp_path).values()
     assert {"count_lists", "add_effects"} <= set(first) and not second
-    assert "evaluate_bin" not in first
+    assert "run_block" not in first
 
 
 KERNELS = """
@@ -160,7 +161,7 @@ def test_compilation_is_told_of(tmp_path: Path, setting: str | None, more: str, 
     environment = os.environ | {"PYTHONPATH": str(ROOT), "FASTREC_CACHE_DIR": str(tmp_path)}
     del environment["FASTREC_NOTICE"]
     environment |= {} if setting is None else {"FASTREC_NOTICE": setting}
-    at_once = f"import sys\nfrom fastrec.runtime import compiler; compiler.NOTICE_AFTER = 0\n{more}\n"
+    at_once = f"import sys\nfrom fastrec.runtime import announcement; announcement.NOTICE_AFTER = 0\n{more}\n"
     for expected in (lines, 0):
         command = [sys.executable, "-c", at_once + LARGE, "1"]
         told = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
@@ -231,9 +232,9 @@ assert told == [(done, len(told) - 1) for done in range(len(told))], told
 def test_a_part_is_compiled_ahead(tmp_path: Path) -> None:
     environment = os.environ | {"PYTHONPATH": str(ROOT), "FASTREC_CACHE_DIR": str(tmp_path)}
     subprocess.run([sys.executable, "-c", WARM_UP], check=True, env=environment)
-    kept = {path.parent.name for path in tmp_path.rglob("*.nbc")}
-    assert {"evaluate_bin-plain", "evaluate_bin-graded", "evaluate_bin-plain-tied"} <= kept
-    assert not any(name.startswith("evaluate_score_bin") for name in kept)
+    kept = Counter(path.name.partition("-")[0] for path in tmp_path.rglob("*.nbc"))
+    assert kept["row_programs.run_block"] >= 3 and kept["hits.find_block_hits"] >= 2
+    assert not kept["rows.score_block"]
     with pytest.raises(fastrec.InputError, match="what must be"):
         fastrec.warmup("everything")
 
@@ -242,8 +243,8 @@ KEPT_AFTER = """
 import os, sys
 import fastrec, numpy as np
 def kept():
-    found = os.walk(sys.argv[1])
-    return {os.path.basename(folder) for folder, _, files in found if any(own.endswith(".nbc") for own in files)}
+    found = [name for _, _, files in os.walk(sys.argv[1]) for name in files if name.endswith(".nbc")]
+    return {name.partition(".")[2].rpartition(".py")[0] for name in found}
 fastrec.warmup(sys.argv[2])
 before = kept()
 """
@@ -324,7 +325,7 @@ def test_kernels_of_pairs_of_users_are_compiled_ahead(tmp_path: Path) -> None:
     found = compiled(tmp_path, "scores", EVALUATE_ROWS)
     before, after = ({name.partition("-")[0] for name in names} for names in found)
     assert before >= PAIRS_OF_USERS | {"add_hashes"}
-    assert not after & {*PAIRS_OF_USERS, "evaluate_score_bin"}
+    assert not after & {*PAIRS_OF_USERS, "score_block"}
 
 
 @pytest.mark.thorough

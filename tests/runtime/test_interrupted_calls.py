@@ -10,7 +10,7 @@ import pytest
 
 import fastrec
 from fastrec.evaluation import engine
-from fastrec.runtime import launch
+from fastrec.runtime import launcher
 from support.processes import run
 
 WAIT = 10  # seconds; the promise is one second, but other programs may use the machine
@@ -109,7 +109,7 @@ print(value, table.num_rows, len(told) > 5, waited > 0)
 """
 
 
-LOADER = ["fastrec.runtime.code_cache", "llvmlite", "llvmlite.binding", "llvmlite.binding.orcjit"]
+LOADER = ["fastrec.kernels.jit", "llvmlite", "llvmlite.binding"]
 COMPILER = ["numba", "numba.core.types", "numba.core.typing", "numba.core.cpu", "numba.cpython", "numba.parfors"]
 
 
@@ -158,7 +158,7 @@ def test_a_launch_is_short_however_short_the_lists(monkeypatch):
         return len(done)
 
     items, indptr = np.zeros(20_000, np.int32), np.arange(20_001)
-    monkeypatch.setattr(engine, "STEPS_PER_LAUNCH", 100_000)
+    monkeypatch.setattr(engine, "STEPS_PER_PART", 100_000)
     few, many = launches(["mrr"], 1), launches([f"ndcg@{k}" for k in range(1, 41)], 1)
     assert 1 <= few < many, (few, many)
     assert launches([f"ndcg@{k}" for k in range(1, 41)], 4) < many
@@ -178,7 +178,7 @@ def test_rounds_in_pieces_have_the_same_bits(monkeypatch, test):
 
     whole = compare(1)
     for steps in (1, 200_000, 1_000_000):
-        monkeypatch.setattr(launch, "STEPS_PER_LAUNCH", steps)
+        monkeypatch.setattr(launcher, "WORK_PER_LAUNCH", steps)
         assert compare(1) == compare(2) == whole
 
 

@@ -28,8 +28,8 @@ def test_no_cache_at_all():
 def test_what_one_process_compiled_serves_the_next_however_it_is_called(tmp_path):
     for code in ("few()", "many(n_threads=2)", "few()"):
         check(run(code, FASTREC_CACHE_DIR=str(tmp_path), NUMBA_NUM_THREADS="2"), "")
-    kept = Counter(path.parent.name for path in tmp_path.rglob("*.nbc"))
-    assert kept == {"evaluate_bin-plain": 1}
+    kept = Counter(path.name.partition("-")[0] for path in tmp_path.rglob("*.nbc"))
+    assert kept == dict.fromkeys(("hits.find_block_hits", "row_programs.run_block", "users.evaluate_users"), 1)
 
 
 def test_where_numba_is_told_not_to_compile():
@@ -150,6 +150,25 @@ def test_a_forked_child_evaluates(layer):
     check(run(FORK, NUMBA_THREADING_LAYER=layer, NUMBA_NUM_THREADS="2"), "0 True")
 
 
+FORK_BEFORE_A_CALL = """
+import numba, os
+@numba.njit(parallel=True)
+def double(values):
+    for i in numba.prange(len(values)):
+        values[i] *= 2
+double(np.ones(10**6))
+child = os.fork()
+if child == 0:
+    os._exit(0 if many(n_threads=2)["ndcg@10"] == 1.0 else 3)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_a_forked_child_of_a_process_that_used_the_threads_of_numba_but_not_fastrec():
+    check(run(FORK_BEFORE_A_CALL, NUMBA_NUM_THREADS="2"), "0")
+
+
 FORK_AND_COMPILE = """
 import numba, os, threading, warnings
 warnings.simplefilter("ignore")
@@ -173,9 +192,12 @@ def test_any_thread_of_a_forked_child_compiles():
 
 FORK_DURING = """
 import numba, os, threading, time, warnings
+from fastrec.runtime import launcher
 warnings.simplefilter("ignore")
 def call():
-    return many(n_threads=2).to_json(), few(), numba.njit(lambda number: number + 1)(1)  # compiled each time
+    launcher._compiled.clear()
+    launcher._load.cache_clear()  # so that kernels are loaded each time
+    return many(n_threads=2).to_json(), few()
 wanted, going = call(), True
 def keep_calling():
     while going:
@@ -216,7 +238,7 @@ def test_a_fork_during_a_call_of_another_thread(layer):
 
 FORKS_AT_ONCE = """
 import os, threading, time, warnings
-from numba.core.compiler_lock import global_compiler_lock
+from fastrec.runtime.threads import _Forks
 warnings.simplefilter("ignore")
 few()
 def fork():
@@ -229,7 +251,7 @@ def end(threads):
         thread.join(30)
     return not any(thread.is_alive() for thread in threads)
 threads = [threading.Thread(target=work, daemon=True) for work in (fork, fork, fork, many)]
-with global_compiler_lock:  # as if this thread compiled
+with _Forks.busy:  # as if this thread compiled
     for thread in threads[:3]:
         thread.start()
     time.sleep(0.3)
@@ -250,9 +272,9 @@ def test_threads_that_fork_at_once():
 LOADING = """
 import os, signal, sys, threading, time, warnings
 warnings.simplefilter("ignore")
-Entry.eager = False
+Launcher.way = ""
 few()
-Entry.eager = True
+Launcher.way = "compiled"
 class Slowly:
     def find_spec(self, name, *_):
         if name == "llvmlite.binding":
@@ -280,19 +302,21 @@ def test_a_fork_while_another_thread_loads_the_compiler():
 
 IMPORTING = """
 import os, signal, sys, threading, time
-Entry.eager = False  # the compiler imports all parts of NumPy
+from importlib.machinery import SourceFileLoader
+Launcher.way = ""  # the compiler imports all parts of NumPy
 begun = threading.Event()
 def array():
     return len(np.ma.array([2, 1]))  # as np.unique and others do in some versions
 def score():
     return 2 * int(fastrec.evaluate_scores([1, 0], [0.5, 0.25], [0, 2], ["gauc"])["gauc"])
-class Slow:
-    def find_spec(name, path, target=None):
-        if name == LATE:
-            begun.set()
-            time.sleep(1)
+execute = SourceFileLoader.exec_module
+def slowly(self, module):
+    if module.__name__ == LATE:
+        begun.set()
+        time.sleep(1)
+    execute(self, module)
 few()
-sys.meta_path.insert(0, Slow)
+SourceFileLoader.exec_module = slowly
 assert LATE not in sys.modules
 threading.Thread(target=WORK).start()
 begun.wait()
@@ -312,7 +336,7 @@ def test_a_fork_while_another_thread_imports_a_part_of_numpy():
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 def test_a_fork_while_another_thread_imports_kernels():
-    check(run(IMPORTING.replace("LATE", "'fastrec.kernels.row_statistics'").replace("WORK", "score")), "2")
+    check(run(IMPORTING.replace("LATE", "'fastrec.kernels.sorting'").replace("WORK", "score")), "2")
 
 
 OUTLIVING = """
@@ -402,8 +426,8 @@ def test_pools_of_processes(tmp_path, method):
 
 SUITE = """
 import fastrec, pytest
-from fastrec.runtime.compiler import Entry
-Entry.eager = True
+from fastrec.runtime.launcher import Launcher
+Launcher.way = "compiled"
 @pytest.mark.parametrize("i", range(8))
 def test_evaluates(i):
     assert fastrec.evaluate([[i, 10, 11]], [[i, 12]], ["recall@3"])["recall@3"] == 0.5
@@ -589,12 +613,12 @@ def state():
     layers = (numba.threading_layer(), numba.config.THREADING_LAYER, numba.get_num_threads(), numba.config.CACHE_DIR)
     return layers, np.geterr(), threading.active_count(), dict(os.environ)
 before = state()
-Entry.eager = False  # Python runs small calls, and NumPy's error state applies there
+Launcher.way = ""  # Python runs small calls, and NumPy's error state applies there
 for ours in (np.geterr(), dict.fromkeys(np.geterr(), "raise")):
     with np.errstate(**ours):
         few()
         print(np.geterr() == ours)
-Entry.eager = True
+Launcher.way = "compiled"
 many(n_threads=2); few(); many(per_user=True, n_threads=1)
 print(before == state())
 items[-1] = 0  # it is twice in the last user's list and truth, which the kernel finds
@@ -627,7 +651,7 @@ def test_the_default_number_of_threads(value, exit_code):
 
 AS_TOLD = """
 from fastrec.evaluation import engine
-engine.STEPS_PER_LAUNCH = 100_000  # of each thread, so that the number of threads shows
+engine.STEPS_PER_PART = 100_000  # of each thread, so that the number of threads shows
 def launches(n_threads):
     done = []
     many(n_threads=n_threads, progress=lambda *at: done.append(at))

@@ -10,7 +10,7 @@ import pytest
 
 import fastrec
 from fastrec.evaluation.rows import review
-from fastrec.runtime import compiler
+from fastrec.runtime.launcher import Launcher
 from fastrec.scored import key_ranges
 from fastrec.scored.key_ranges import KeyRanges
 from fastrec.scored.keys import sort_by_code, sort_rows
@@ -118,7 +118,7 @@ def test_effects_of_users_are_those_of_one_batch(
     if n_ranges == "many":
         request.getfixturevalue("small")
     run = "compiled" if compiled else "interpreted"
-    monkeypatch.setattr(compiler.Entry, "suited_to", lambda entry, steps, *_: getattr(entry, run))
+    monkeypatch.setattr(Launcher, "way", run)
     draw = np.random.default_rng(4)
     labels, scores = make_rows(1200, dtype)
     indptr = np.r_[0, np.sort(draw.integers(0, 1200, 99)), 1200]

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fastrec.runtime import compiler
+from fastrec.runtime.launcher import Launcher
 from fastrec.scored import keys
 from fastrec.scored.score_counts import ScoreCounts
 
@@ -92,7 +92,7 @@ def test_interpreted_and_compiled(monkeypatch: pytest.MonkeyPatch, dtype: Any) -
     def found() -> list[Any]:
         return [numbers(ScoreCounts.of_keys(own)) for own in keys.sort_by_code(*rows, 3, 1)]
 
-    monkeypatch.setattr(compiler.Entry, "suited_to", lambda entry, steps, *_: entry.compiled)
+    monkeypatch.setattr(Launcher, "way", "compiled")
     compiled = found()
-    monkeypatch.setattr(compiler.Entry, "suited_to", lambda entry, steps, *_: entry.interpreted)
+    monkeypatch.setattr(Launcher, "way", "interpreted")
     assert found() == compiled

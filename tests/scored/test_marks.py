@@ -10,7 +10,7 @@ import pytest
 import fastrec
 from fastrec.exceptions import InputError
 from fastrec.inputs import rows
-from fastrec.runtime.compiler import Entry
+from fastrec.runtime.launcher import Launcher
 from fastrec.scored import auc, influence, marks
 from fastrec.scored.keys import sort_rows
 from fastrec.scored.owned_keys import pairs_of_owners
@@ -66,7 +66,8 @@ def test_pairs_of_rows_are_those_of_comparing_all(kind: str, share: float, dtype
 def test_effects_of_owners_are_those_of_sorted_rows(
     kind: str, lengths: str, n_threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(marks, "ROWS_AT_ONCE", 7)
+    monkeypatch.setattr(marks.kernels, "ROWS_AT_ONCE", 7)
+    monkeypatch.setattr(Launcher, "way", "interpreted")
     labels, scores = make_rows(kind, 0.2, np.float64)
     draw = np.random.default_rng(5)
     some = draw.integers(0, N + 1, 150)
@@ -89,7 +90,7 @@ def test_effects_of_owners_are_those_of_sorted_rows(
 def test_compiled_and_interpreted_kernels_agree(compiled: bool, dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     labels, scores = make_rows("ties", 0.3, dtype)
     way = "compiled" if compiled else "interpreted"
-    monkeypatch.setattr(Entry, "suited_to", lambda entry, *_: getattr(entry, way))
+    monkeypatch.setattr(Launcher, "way", way)
     assert marks.pairs_of_rows(labels, scores, 1)[1].tolist() == twice_pairs(labels, scores)
     owners = marks.Owners.of(np.arange(0, N + 1, 8))
     found = marks.owned_rows(labels, scores, owners, 1)

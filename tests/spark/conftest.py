@@ -5,7 +5,7 @@ import sys
 import numpy as np
 import pytest
 
-from fastrec.runtime.code_cache import cache_root
+from fastrec.runtime.code_folder import cache_root
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 MANY = """
 import numpy as np, fastrec
-from fastrec.runtime.compiler import Entry
-Entry.eager = True
+from fastrec.runtime.launcher import Launcher
+Launcher.way = "compiled"
 n = 6000
 items = np.tile(np.arange(100, dtype=np.int32), n)
 indptr = np.arange(n + 1) * 100
