@@ -24,7 +24,7 @@ def warmup(what: str = "all", *, progress: Callable[[int, int], Any] | None = No
     """Compile kernels now, into the disk cache if there is one.
 
     Call it (in the shell: `fastrec warmup`) in images that are built once and started often, and before a fork. The
-    first time takes about a minute of processor time. Without it, a process first interprets small inputs, which
+    first time takes some minutes of processor time. Without it, a process first interprets small inputs, which
     gives the same bits, and compiles when there is enough work. The code of other versions is removed.
 
     Parameters
