@@ -53,10 +53,10 @@ def _one_worker_compiles(tmp_path_factory: pytest.TempPathFactory) -> Iterator[N
     folder.mkdir(exist_ok=True)
     load = launcher._load
 
-    def load_in_turn(kernel: Callable[..., Any], variant: str, types: tuple[Any, ...]) -> Any:
+    def load_in_turn(kernel: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
         with open(folder / kernel.__name__, "w") as file:
             fcntl.flock(file, fcntl.LOCK_EX)  # until the file is closed
-            return load(kernel, variant, types)
+            return load(kernel, *arguments, **options)
 
     launcher._load = load_in_turn
     yield

@@ -12,7 +12,7 @@ import numpy as np
 
 from fastrec.evaluation.exact import sum_digits
 from fastrec.evaluation.given import NO_EVENTS, GivenPart, GivenRows
-from fastrec.evaluation.run import UserNumbers, launch_program, steps_of_ties
+from fastrec.evaluation.run import launch_program, steps_of_ties
 from fastrec.evaluation.sources import ListSource, Source
 from fastrec.exceptions import MetricError
 from fastrec.inputs.hits import edges_of_blocks, first_fault
@@ -20,6 +20,7 @@ from fastrec.inputs.ragged import read_only
 from fastrec.inputs.users import Users
 from fastrec.kernels import codes as op
 from fastrec.kernels.program import Program
+from fastrec.kernels.row_programs import Users
 from fastrec.kernels.sums import Totals, add_values
 from fastrec.metrics.plan import Plan, Policies, call_on_arrays
 from fastrec.metrics.program import Extent
@@ -200,11 +201,11 @@ def _run_part(
     edges = edges_of_blocks(costs, n_threads)
     own = source.rows(program, given, len(edges) - 1)
     groups = np.ascontiguousarray(batch.groups[:, first:last])
-    numbers = UserNumbers(groups, own.given, given.events, given.last)
+    users = Users(own.indptr, own.gains, groups, own.given, given.events, given.last)
     n_users, n_blocks = len(costs) - 1, int(edges[-1])
     steps = own.steps + n_users * (1 + len(program.ops)) + n_blocks * len(program.ops) * STEPS_PER_OPERATION
     steps += steps_of_ties(program, source)
-    totals = launch_program(own, numbers, edges, stored, batch.n_groups, steps, n_threads, offset)
+    totals = launch_program(own, users, edges, stored, batch.n_groups, steps, n_threads, offset)
     fault = first_fault(totals.errors)
     if fault is not None:
         failure = Failure(fault.code, fault.user + first, fault.detail)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -10,28 +10,20 @@ from fastrec.evaluation.sources import Source, SourceRows
 from fastrec.inputs.ragged import read_only
 from fastrec.kernels.codes import BLOCK, CASCADE, SERIES
 from fastrec.kernels.program import Program, deepest_read, pack
-from fastrec.kernels.row_programs import Sizes, memory_of, run_block
+from fastrec.kernels.hits import BlockHits
+from fastrec.kernels.row_programs import Memory, Sizes, Tables, Users, memory_of, run_block
 from fastrec.kernels.sums import Totals, size_of_totals, totals_of
 from fastrec.kernels.users import evaluate_users
 from fastrec.runtime.launcher import launch
 
-__all__ = ["UserNumbers", "launch_program", "steps_of_ties"]
+__all__ = ["launch_program", "steps_of_ties"]
 
 Array = np.ndarray[Any, Any]
 
 
-class UserNumbers(NamedTuple):
-    """Numbers of users and events that a program reads; see `fastrec.kernels.users.evaluate_users`."""
-
-    groups: Array  # int32 (n_groupings, n_users)
-    given: Array  # float64 (n_given, n_users)
-    of_events: Array  # float64 (n_given_of_events, n_events)
-    last_events: Array  # int32 or int64 (n_given_cutoffs + 1, n_users)
-
-
 def launch_program(
     source: SourceRows,
-    numbers: UserNumbers,
+    users: Users,
     edges: Array,
     stored: Array,
     n_groups: int,
@@ -43,26 +35,27 @@ def launch_program(
 
     Task t takes the blocks edges[t]..edges[t + 1]-1. The values of the first user go to column `offset` of `stored`.
     """
-    groups = numbers.groups
+    groups = users.groups
     if n_groups == len(groups) == 1 and groups.min() == 1:  # the sums of this group are those of all users
-        everyone = numbers._replace(groups=groups[:0])
+        everyone = users._replace(groups=groups[:0])
         return _of_one_group(launch_program(source, everyone, edges, stored, 0, work, n_threads, offset))
     program, n_tasks, is_tied = source.program, len(edges) - 1, source.longest > 0
     sizes = n_groups, program.n_fixed, program.n_general, len(program.min_gains)
     totals = np.zeros((n_tasks, size_of_totals(*sizes)), np.int64)
     n_gains, n_tied = (source.n_events if own else 0 for own in (program.graded, is_tied))
-    memory = Sizes(program.n_rows, len(program.cutoffs), len(groups), source.n_events, n_gains, n_tied, source.longest)
-    hits = (
+    of_memory = Sizes(
+        program.n_rows, len(program.cutoffs), len(groups), source.n_events, n_gains, n_tied, source.longest
+    )
+    hits = BlockHits(
         np.empty((n_tasks, 4, BLOCK), np.int64),
         *(np.empty((n_tasks, 2, source.n_events) if own else 0, np.int32) for own in (True, is_tied)),
     )
-    own = (source.indptr, source.gains, *numbers, *pack(program, n_groups, offset), np.array(memory))
-    kinds = zip(memory_of(memory), (np.int64, np.int32, np.float64), strict=True)
-    scratch = (np.zeros((n_tasks, size), kind) for size, kind in kinds)  # pages that no block touches take none
-    steps = source.find, run_block, read_only(edges), *hits, source.rows
-    launch(
-        evaluate_users, n_tasks, *steps, *map(read_only, own), *scratch, totals, stored, work=work, n_threads=n_threads
-    )
+    tables = Tables(*pack(program, n_groups, offset), np.array(of_memory))
+    kinds = zip(memory_of(of_memory), (np.int64, np.int32, np.float64), strict=True)
+    memory = Memory(*(np.zeros((n_tasks, size), kind) for size, kind in kinds))  # pages that no block touches take none
+    only_read = Users(*map(read_only, users)), Tables(*map(read_only, tables))
+    steps = source.find, run_block, read_only(edges), hits, source.rows
+    launch(evaluate_users, n_tasks, *steps, *only_read, memory, totals, stored, work=work, n_threads=n_threads)
     found = [totals_of(each, stored, offset, *sizes) for each in totals]
     errors, data_counts, fixed, general, counts = map(np.stack, list(zip(*found, strict=True))[:5])
     return Totals(errors, data_counts, fixed, general, counts, stored, offset)

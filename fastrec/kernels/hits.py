@@ -25,6 +25,7 @@ from .codes import (
 from .jit import njit, prange
 
 __all__ = [
+    "BlockHits",
     "KnownRows",
     "ListRows",
     "copy_block_hits",
@@ -304,6 +305,14 @@ def find_hits_of_users(users, sides, tie_blocks, lowest, longest, out, scratch):
     return fault
 
 
+class BlockHits(NamedTuple):
+    """The hits of one block of users after another in the memory of each task, see `fastrec.inputs.hits.Hits`."""
+
+    spans: Array  # int64 (n_tasks, 4, BLOCK)
+    events: Array  # int32 (n_tasks, 2, n_events)
+    ties: Array  # int32 as events, rows ABOVE and TIED_ROWS; or (0,) without tied scores
+
+
 class ListRows(NamedTuple):
     """Lists and truth of users, and working memory; see `find_top_hits`."""
 
@@ -319,24 +328,32 @@ class ListRows(NamedTuple):
     scratch: Array  # int32 (n_tasks, size_of_scratch(n_rec, n_rel)), 0 at first
 
 
+@njit
+def row_of(rows, t):
+    """Return row t, or None for an array without rows, as the one value of a tuple: functions must return no arrays.
+
+    Numba drops branches that the dimensions of an argument rule out, and in what is called all that None rules out.
+    """
+    if rows.ndim > 1:
+        return (rows[t],)
+    return (None,)
+
+
 @njit(cache=True)
-def find_block_hits(t, b, spans, events, ties, totals, rows):
+def find_block_hits(t, b, hits, totals, rows):
     """Find the hits of block b of users in the memory of task t; see `fastrec.kernels.users.evaluate_users`."""
     if totals[t, 0] != FINE:
         return
-    if ties.ndim == 3:  # Numba drops the branch that the dimensions rule out
-        blocks, own_ties = rows.tie_blocks, ties[t]
-    else:
-        blocks, own_ties = None, None
+    spans, (ties,) = hits.spans[t], row_of(hits.ties, t)
     sides = rows.recs, rows.indptr, rows.truth, rows.truth_indptr
     first, last = b * BLOCK, min(b * BLOCK + BLOCK, len(rows.indptr) - 1)
-    users, out = (first, last, first, np.int64(0)), (spans[t], events[t], own_ties, None)
+    users, out = (first, last, first, np.int64(0)), (spans, hits.events[t], ties, None)
     longest = rows.n_rec, rows.n_rel
-    fault = find_hits_of_users(users, sides, blocks, rows.lowest, longest, out, rows.scratch[t])
+    fault = find_hits_of_users(users, sides, rows.tie_blocks, rows.lowest, longest, out, rows.scratch[t])
     totals[t, 0], totals[t, 1], totals[t, 2] = fault
     if len(rows.lengths) > 0:
         for u in range(first, last):
-            spans[t, LISTED_ROWS, u - first] = rows.lengths[u]
+            spans[LISTED_ROWS, u - first] = rows.lengths[u]
 
 
 class KnownRows(NamedTuple):
@@ -347,16 +364,17 @@ class KnownRows(NamedTuple):
 
 
 @njit(cache=True)
-def copy_block_hits(t, b, spans, events, ties, totals, rows):  # noqa: ARG001 - as `find_block_hits`
+def copy_block_hits(t, b, hits, totals, rows):  # noqa: ARG001 - as `find_block_hits`
     """Copy the known hits of block b of users, whose events touch each other, into the memory of task t."""
+    spans, events = hits.spans[t], hits.events[t]
     first, last = b * BLOCK, min(b * BLOCK + BLOCK, rows.spans.shape[1])
     begin = rows.spans[FIRST_EVENT, first] - 1
     for u in range(first, last):
         for s in range(4):
-            spans[t, s, u - first] = rows.spans[s, u]
-        spans[t, FIRST_EVENT, u - first] -= begin
+            spans[s, u - first] = rows.spans[s, u]
+        spans[FIRST_EVENT, u - first] -= begin
     for e in range(begin, rows.spans[FIRST_EVENT, last - 1] + rows.spans[COUNT, last - 1]):
-        events[t, RANK, e - begin], events[t, SOURCE, e - begin] = rows.events[RANK, e], rows.events[SOURCE, e]
+        events[RANK, e - begin], events[SOURCE, e - begin] = rows.events[RANK, e], rows.events[SOURCE, e]
 
 
 @njit(parallel=True, cache=True)

@@ -7,11 +7,12 @@ interpreted, without an import of Numba. As `fastrec.compiled_kernels` it is com
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["anew", "njit", "prange"]
+__all__ = ["compile_kernel", "njit", "prange"]
 
 VARIANT = (__package__ or "").rpartition(".")[2]
 
@@ -38,35 +39,48 @@ else:
         rows are short, counting those of slices would take longer than the work on the rows. A function that counts
         must not call one that does not and returns arrays, nor the other way round.
 
-        Numba keeps code by the text of one file only: an older kernel would go on calling an older function of another
-        file. So the folder of the code has a name that all files decide.
         """
         if not functions:
-            return lambda function: _compile(function, options)
-        return _compile(functions[0], options)
+            return lambda function: _decorate(function, options)
+        return _decorate(functions[0], options)
 
-    def anew(dispatcher: Any, *, kept: bool) -> Any:
-        """Return a kernel that nothing is compiled for yet, and whose code is kept or not."""
-        options = {name: value for name, value in dispatcher.targetoptions.items() if name != "nopython"}
-        return _keep(dispatcher.py_func, options) if kept else numba.njit(**options)(dispatcher.py_func)
+    def compile_kernel(kernel: Any, types: tuple[Any, ...], *, is_callback: bool) -> Any:
+        """Return the code of a kernel for arguments of some types: from disk, or else compiled and kept there.
 
-    def _compile(function: Callable[..., Any], options: dict[str, Any]) -> Any:
+        A callback is a C function for other kernels to call; Python has its address, and takes no lock to pass it on.
+
+        Numba keeps code by the text of one file only: an older kernel would go on calling an older function of another
+        file. So the folder has a name that all files decide. In it each kernel has a folder for these types alone:
+        of two processes that keep code at once in one folder, one may give the other's a name of its own.
+        """
+        options, function = kernel.targetoptions, kernel.py_func
+        of_dispatcher = {name: value for name, value in options.items() if name != "nopython"}
+
+        def compile_it(*, cache: bool) -> Any:
+            if is_callback:
+                return numba.cfunc(numba.void(*types), cache=cache, **options)(function)
+            dispatcher = numba.njit(cache=cache, **of_dispatcher)(function)
+            dispatcher.compile(types)
+            return dispatcher
+
+        if (folder := code_folder()) is not None:
+            own = hashlib.sha256(f"{is_callback} {types}".encode()).hexdigest()[:16]
+            before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, os.path.join(folder, VARIANT, own)
+            try:
+                path = numba.njit(cache=True, **of_dispatcher)(function).stats.cache_path
+                if str(path).startswith(folder):  # else Numba has taken a folder inside the package
+                    return compile_it(cache=True)
+            except MemoryError:
+                raise
+            except Exception:  # noqa: BLE001, S110 - damaged code, a full disk; other causes raise it again
+                pass
+            finally:
+                numba.config.CACHE_DIR = before
+        return compile_it(cache=False)
+
+    def _decorate(function: Callable[..., Any], options: dict[str, Any]) -> Any:
         own = {name: value for name, value in options.items() if name not in ("cache", "allocates")} | ALWAYS
         own["_nrt"] = options.get("allocates", False)
         if VARIANT == "serial_kernels":
             own.pop("parallel", None)
-        return _keep(function, own) if options.get("cache") else numba.njit(**own, **INSIDE_ONLY)(function)
-
-    def _keep(function: Callable[..., Any], options: dict[str, Any]) -> Any:
-        if (folder := code_folder()) is None:
-            return numba.njit(**options)(function)
-        before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, os.path.join(folder, VARIANT)
-        try:
-            kept = numba.njit(cache=True, **options)(function)
-            if str(kept.stats.cache_path).startswith(folder):  # else Numba has taken a folder inside the package
-                return kept
-        except RuntimeError:  # nothing can be written anywhere
-            pass
-        finally:
-            numba.config.CACHE_DIR = before
-        return numba.njit(**options)(function)
+        return numba.njit(**own, **({} if options.get("cache") else INSIDE_ONLY))(function)

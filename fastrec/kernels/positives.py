@@ -442,12 +442,14 @@ def rows_of(log, span):
 
 
 @njit
-def count_short_users(log, limits, out, first_user, last_user):
+def count_short_users(log, limits, ranked, out, first_user, last_user):
     """Do as `collect_scores` for users with few rows each, whose positives are counted only.
 
     Return False, to have it done there, if they have more rows, or one is refused. Loops over the few rows of a user
     would end at random, so the first rows of each are counted without a branch.
     """
+    if ranked is not None:
+        return False
     first, end, bar = log.indptr[first_user], log.indptr[last_user], log.bars[len(log.bars) - 1]
     spans = out.spans
     if first == end or end - first > SHORT_USER * (last_user - first_user):
@@ -463,7 +465,8 @@ def count_short_users(log, limits, out, first_user, last_user):
         for at in range(row + SHORT_USER, stop):
             n_rel += log.labels[at] >= bar
         i = u - out.first
-        spans[RELEVANT, i], spans[LISTED_ROWS, i], spans[COUNT, i] = n_rel, stop - row, 0
+        spans[FIRST_EVENT, i], spans[COUNT, i], spans[RELEVANT, i], spans[LISTED_ROWS, i] = i + 1, 0, n_rel, stop - row
+        out.ranks[i] = 0
         longest = max(longest, stop - row)
     return longest <= log.n_items
 

@@ -36,24 +36,51 @@ from .codes import (
     USER_NO_TRUTH,
     ZERO,
 )
-from .hits import rank_in_blocks
+from .hits import rank_in_blocks, row_of
 from .jit import njit
 from .program import N_GROUPS, OFFSET, Block, program_of, run_program
 from .sums import SumRoom, add_data_counts, find_runs, store_rows, totals_of
 from .ties import Ties
 
-__all__ = ["Sizes", "memory_of", "run_block"]
+__all__ = ["Memory", "Sizes", "Tables", "Users", "memory_of", "run_block"]
 
 Array = np.ndarray[Any, Any]
 PADDING = 8  # values between rows: loads wait for stores to addresses that differ by a multiple of 4096 bytes
 
 
+class Users(NamedTuple):
+    """What a program reads of users, beside their hits."""
+
+    indptr: Array  # int64 (n_users + 1,), where the rows of the truth of each user start among `gains`
+    gains: Array  # float64 (1, n_truth_rows), or (0,) if all rows of the truth have the gain 1
+    groups: Array  # int32 (n_groupings, n_users), the group of each user in each grouping, from 1
+    given: Array  # float64 (n_given, n_users), numbers of users
+    of_events: Array  # float64 (n_given_of_events, n_events), numbers of events
+    last_events: Array  # int32 or int64 (n_given_cutoffs + 1, n_users), the last event within each cut-off, of all
+
+
+class Tables(NamedTuple):
+    """A program."""
+
+    integers: Array  # int64, see `fastrec.kernels.program.pack`
+    floats: Array  # float64, likewise
+    sizes: Array  # int64 (7,), see `Sizes`
+
+
+class Memory(NamedTuple):
+    """Working memory of all tasks, see `memory_of`."""
+
+    wide: Array  # int64 (n_tasks, n)
+    narrow: Array  # int32 (n_tasks, n)
+    floats: Array  # float64 (n_tasks, n)
+
+
 class UserEvents(NamedTuple):
-    """The hits of a block of users, see `fastrec.kernels.users.evaluate_users`, and the rows of the truth of all."""
+    """The hits of a block of users, see `fastrec.kernels.hits.BlockHits`, and the rows of the truth of all."""
 
     spans: Array
     events: Array
-    ties: Array
+    ties: Array | None
     indptr: Array
 
 
@@ -92,6 +119,12 @@ def memory_of(sizes: Sizes) -> tuple[int, int, int]:
 
 
 @njit
+def sizes_of(own):
+    """Return the sizes that an array holds."""
+    return Sizes(own[0], own[1], own[2], own[3], own[4], own[5], own[6])
+
+
+@njit
 def scratch_for(sizes, wide, floats):
     """Return working memory for one block after another."""
     n_counts, n, width = sizes.n_cutoffs + 1, sizes.n_events, BLOCK + PADDING
@@ -113,8 +146,10 @@ def scratch_for(sizes, wide, floats):
 
 
 @njit
-def ties_for(sizes, wide, narrow, floats):
-    """Return working memory for the tie blocks of a block of users."""
+def ties_for(sizes, wide, narrow, floats, ties):
+    """Return working memory for the tie blocks of a block of users, or None without ties."""
+    if ties is None:
+        return None
     n, m, c = sizes.n_events, sizes.n_tied, sizes.n_cutoffs
     cuts, end = n + 2 * m + BLOCK, len(floats)
     return Ties(
@@ -143,15 +178,6 @@ def count_relevant(gains, min_gain):
 
 
 @njit
-def fail(errors, code, user, detail):
-    """Write an error for Python to read; return False, for the caller to return."""
-    errors[0] = code
-    errors[1] = user
-    errors[2] = detail
-    return False
-
-
-@njit
 def check_catalogue(users, gains, program, first, n, errors):
     """Return whether no list and truth of a block of users hold more items than the catalogue; else write an error.
 
@@ -169,7 +195,8 @@ def check_catalogue(users, gains, program, first, n, errors):
             for e in range(start, start + spans[COUNT, i]):
                 hits += is_relevant(own[users.events[SOURCE, e]], least)
         if spans[LISTED_ROWS, i] + n_rel - hits > n_items:
-            return fail(errors, SMALL_CATALOGUE, first + i, spans[LISTED_ROWS, i] + n_rel - hits)
+            errors[0], errors[1], errors[2] = SMALL_CATALOGUE, first + i, spans[LISTED_ROWS, i] + n_rel - hits
+            return False
     return True
 
 
@@ -295,75 +322,53 @@ def least_gain(min_gains):
     return least
 
 
-@njit
-def block_of(first, n, indptr, given, of_events, last_events, ranks, scratch):
-    """Return a block of users with the events of one condition."""
-    bounds, counts, sums, status, rows = scratch.bounds, scratch.counts, scratch.sums, scratch.status, scratch.rows
-    return Block(
-        first, n, indptr, given, of_events, last_events, ranks, scratch.gains, bounds, counts, sums, status, rows
-    )
-
-
 @njit(cache=True)
-def run_block(
-    t,
-    b,
-    edges,
-    spans,
-    events,
-    ties,
-    indptr,
-    gains,
-    groups,
-    given,
-    of_events,
-    last_events,
-    integers,
-    floats,
-    sizes,
-    wide,
-    narrow,
-    floating,
-    totals,
-    stored,
-):
+def run_block(t, b, edges, hits, users, tables, memory, totals, stored):
     """Run a program for block b of users, whose hits are in the memory of task t; see `evaluate_users`."""
     if totals[t, 0] != FINE:
         return
-    # Numba drops the branch that the dimensions rule out, and in what is called all that `None` rules out
-    if gains.ndim == 2:
-        own_gains = gains[0]
-    else:
-        own_gains = None
-    memory = Sizes(sizes[0], sizes[1], sizes[2], sizes[3], sizes[4], sizes[5], sizes[6])
-    if ties.ndim == 3:
-        tied, own_ties = ties_for(memory, wide[t], narrow[t], floating[t]), ties[t]
-    else:
-        tied, own_ties = None, ties
-    program, scratch = program_of(integers, floats), scratch_for(memory, wide[t], floating[t])
+    integers, (ties,), (gains,) = tables.integers, row_of(hits.ties, t), row_of(users.gains, 0)
+    wide, narrow, floats = memory.wide[t], memory.narrow[t], memory.floats[t]
+    sizes = sizes_of(tables.sizes)
+    tied = ties_for(sizes, wide, narrow, floats, ties)
+    program, scratch = program_of(integers, tables.floats), scratch_for(sizes, wide, floats)
     n_groups, n_conditions = integers[N_GROUPS], len(program.min_gains)
     own = totals_of(totals[t], stored, integers[OFFSET], n_groups, program.n_fixed, program.n_general, n_conditions)
     if b == edges[t]:
         for r in range(len(program.constants)):
             scratch.rows[r, :] = program.constants[r]
-    first, n = b * BLOCK, min(BLOCK, len(indptr) - 1 - b * BLOCK)
-    users = UserEvents(spans[t], events[t], own_ties, indptr)
-    if program.find and not check_catalogue(users, own_gains, program, first, n, own.errors):
+    first, n = b * BLOCK, min(BLOCK, len(users.indptr) - 1 - b * BLOCK)
+    found = UserEvents(hits.spans[t], hits.events[t], ties, users.indptr)
+    if program.find and not check_catalogue(found, gains, program, first, n, own.errors):
         return
-    room = SumRoom(groups, scratch.run_ends, own.fixed, own.general, own.errors, scratch.masked, scratch.digits)
-    find_runs(groups, first, n, scratch.run_ends)
-    ranks, n_events = narrow[t, : memory.n_events], np.int64(0)
+    room = SumRoom(users.groups, scratch.run_ends, own.fixed, own.general, own.errors, scratch.masked, scratch.digits)
+    find_runs(users.groups, first, n, scratch.run_ends)
+    ranks, n_events = narrow[: sizes.n_events], np.int64(0)
     for condition in range(n_conditions):
         if program.find and (condition == 0 or program.graded):  # without gains, conditions have the same hits
             least, span = program.min_gains[condition], (first, n)
-            ranks, n_events = take_events(least, users, own_gains, span, ranks, scratch, tied, program.expected)
+            ranks, n_events = take_events(least, found, gains, span, ranks, scratch, tied, program.expected)
             scratch.bounds[START, n] = n_events
             count_hits(ranks, n_events, program.bucket, scratch.counts, n)
-        block = block_of(first, n, indptr, given, of_events, last_events, ranks, scratch)
-        if program.find and not judge_users(condition, block, program.policies, own, groups):
+        block = Block(
+            first,
+            n,
+            users.indptr,
+            users.given,
+            users.of_events,
+            users.last_events,
+            ranks,
+            scratch.gains,
+            scratch.bounds,
+            scratch.counts,
+            scratch.sums,
+            scratch.status,
+            scratch.rows,
+        )
+        if program.find and not judge_users(condition, block, program.policies, own, users.groups):
             return
         if program.find and condition == 0:
             add_data_counts(block.bounds[N_RELEVANT], block.bounds[N_LISTED], n_events, n, own.data_counts)
-        if not run_program(condition, program, block, own_gains, tied, room):
+        if not run_program(condition, program, block, gains, tied, room):
             return
         store_rows(program.stored_rows, stored, condition, block.rows, block.status, first + own.offset, n)

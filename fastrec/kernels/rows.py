@@ -18,13 +18,13 @@ from .codes import (
     COUNT_NO_POSITIVES,
     COUNT_NO_ROWS,
     FINE,
-    FIRST_EVENT,
     LISTED_ROWS,
     N_DATA_COUNTS,
     RANK,
     SOURCE,
     TIED_ROWS,
 )
+from .hits import row_of
 from .jit import njit
 from .positives import (
     DIGITS_OF_RADIX,
@@ -80,32 +80,11 @@ def add_classes(log, out, first, last, counts):
 
 
 @njit
-def score_users(log, limits, weights, ranked, memory, out, first, last, counts):
-    """Write the positives and statistics of users first..last-1; return what `collect_scores` does."""
-    # Numba drops the branch that the dimensions rule out, and in what is called all that `None` rules out
-    if weights.ndim == 2:
-        own_weights = weights[0]
-    else:
-        own_weights = None
-    if ranked is None:
-        if count_short_users(log, limits, out, first, last):
-            for i in range(last - first):
-                out.ranks[i] = 0
-                out.spans[FIRST_EVENT, i] = i + 1
-            fault = (np.int64(FINE), np.int64(0), np.int64(0))
-        else:
-            fault = collect_scores(log, limits, None, memory, out, first, last)
-    else:
-        fault = collect_scores(log, limits, ranked, memory, out, first, last)
-    if fault[0] != FINE:
-        return fault
-    add_classes(log, out, first, last, counts)
-    for condition in range(len(log.bars) - 1):
-        row_statistics(condition, log, own_weights, out, first, last)
-        error_statistics(condition, log, own_weights, out, memory.terms, first, last)
-        if asks_order(condition, log):
-            order_statistics(condition, log, own_weights, ranked, memory, out, first, last)
-    return fault
+def rows_of_ties(ties, t):
+    """Return the rows that rank positives: `above` and `tied`, or arrays that nothing uses."""
+    if ties.ndim == 3:
+        return ties[t, ABOVE], ties[t, TIED_ROWS]
+    return ties, ties
 
 
 class ScoreRows(NamedTuple):
@@ -130,14 +109,12 @@ class ScoreRows(NamedTuple):
 
 
 @njit(cache=True)
-def score_block(t, b, spans, events, ties, totals, rows):
+def score_block(t, b, hits, totals, rows):
     """Compute the statistics of block b of users, and write their positives in rank order to the memory of task t."""
     if totals[t, 0] != FINE:
         return
-    if ties.ndim == 3:
-        ranked, above, tied = True, ties[t, ABOVE], ties[t, TIED_ROWS]
-    else:
-        ranked, above, tied = None, ties, ties
+    events, (ranked,), (weights,) = hits.events[t], row_of(hits.ties, t), row_of(rows.weights, 0)
+    above, tied = rows_of_ties(hits.ties, t)
     scores, keys, settings, n_bars = rows.scores, rows.keys, rows.settings, len(rows.bars) - 2
     log = ScoreLog(
         rows.labels,
@@ -153,8 +130,17 @@ def score_block(t, b, spans, events, ties, totals, rows):
         settings[N_ITEMS],
     )
     first, last = b * BLOCK, min(b * BLOCK + BLOCK, len(rows.indptr) - 1)
-    out = Outcomes(first, spans[t], events[t, RANK], events[t, SOURCE], above, tied, rows.facts)
+    out = Outcomes(first, hits.spans[t], events[RANK], events[SOURCE], above, tied, rows.facts)
     memory = scratch_of_rows(settings, rows.lanes[t], rows.narrow[t], rows.terms[t], rows.packed[t], keys[t])
-    limits, counts = (rows.bars[n_bars:], rows.limits), totals[t, N_ERROR : N_ERROR + N_DATA_COUNTS]
-    fault = score_users(log, limits, rows.weights, ranked, memory, out, first, last, counts)
+    limits, fault = (rows.bars[n_bars:], rows.limits), (np.int64(FINE), np.int64(0), np.int64(0))
+    if not count_short_users(log, limits, ranked, out, first, last):
+        fault = collect_scores(log, limits, ranked, memory, out, first, last)
     totals[t, 0], totals[t, 1], totals[t, 2] = fault
+    if fault[0] != FINE:
+        return
+    add_classes(log, out, first, last, totals[t, N_ERROR : N_ERROR + N_DATA_COUNTS])
+    for condition in range(len(log.bars) - 1):
+        row_statistics(condition, log, weights, out, first, last)
+        error_statistics(condition, log, weights, out, memory.terms, first, last)
+        if asks_order(condition, log):
+            order_statistics(condition, log, weights, ranked, memory, out, first, last)

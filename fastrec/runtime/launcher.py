@@ -168,7 +168,7 @@ def _compile(kernel: Callable[..., Any], arguments: tuple[Any, ...], *, is_drive
         for name, argument in zip(types, arguments, strict=True):
             if callable(argument):
                 own = [types.get(each, numba.int64) for each in inspect.signature(argument).parameters]
-                inner.append(_load(argument, "compiled_kernels", tuple(own)))
+                inner.append(_load(argument, "compiled_kernels", tuple(own), is_callback=True))
                 types[name] = numba.types.FunctionType(numba.void(*own))
         dispatcher = _load(kernel, variant, tuple(types.values()))
     if inner:
@@ -177,23 +177,10 @@ def _compile(kernel: Callable[..., Any], arguments: tuple[Any, ...], *, is_drive
 
 
 @functools.cache
-def _load(kernel: Callable[..., Any], variant: str, types: tuple[Any, ...]) -> Any:
-    """Return a dispatcher of a kernel for some types alone: from disk, or else compile it and keep it there."""
-    jit = _import_twin("fastrec.kernels.jit", variant)
-    function = getattr(_import_twin(kernel.__module__, variant), kernel.__name__)
-    dispatcher = jit.anew(function, kept=True)
-    try:
-        dispatcher.compile(types)
-    except MemoryError:
-        raise
-    except Exception:  # noqa: BLE001 - what is on disk may be damaged, or the disk full; else it is raised again
-        is_sound = False
-    else:  # of two processes that keep code at once, one may give the other's a name of its own
-        is_sound = types in dispatcher.signatures
-    if not is_sound:
-        dispatcher = jit.anew(function, kept=False)
-        dispatcher.compile(types)
-    return dispatcher
+def _load(kernel: Callable[..., Any], variant: str, types: tuple[Any, ...], *, is_callback: bool = False) -> Any:
+    """Return the compiled code of a kernel for some types alone."""
+    twin = getattr(_import_twin(kernel.__module__, variant), kernel.__name__)
+    return _import_twin("fastrec.kernels.jit", variant).compile_kernel(twin, types, is_callback=is_callback)
 
 
 def _import_twin(module: str, variant: str) -> ModuleType:

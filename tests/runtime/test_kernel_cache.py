@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 import fastrec
-from fastrec.kernels.resampling import flip_signs
-from fastrec.runtime import code_folder, launcher
+from fastrec.runtime import code_folder
 from support.processes import ROOT, check, run
 
 pytest.importorskip("resource", reason="no limits of processes on this system")
@@ -139,21 +138,11 @@ def test_folders_of_other_versions_are_removed(tmp_path, monkeypatch):
     assert list((tmp_path / "fastrec").iterdir()) == [own]
 
 
-class Code:
-    """Stands for a dispatcher whose file on disk has the code of another signature, unless it is compiled anew."""
-
-    def __init__(self, *, kept):
-        self.kept, self.signatures = kept, []
-
-    def compile(self, types):
-        self.signatures.append(() if self.kept else types)
-
-
-def test_code_of_another_signature_is_not_run(monkeypatch):
-    """Two processes that compile at once may give their code one name."""
-    jit = launcher._import_twin("fastrec.kernels.jit", "compiled_kernels")
-    monkeypatch.setattr(jit, "anew", lambda _, kept: Code(kept=kept))
-    assert not launcher._load(flip_signs, "compiled_kernels", ("a type",)).kept
+def test_code_of_each_signature_lies_in_a_folder_of_its_own(tmp_path):
+    """Of two processes that keep code in one folder at once, one may give the other's a name of its own."""
+    narrow = ASK.replace("np.arange(5)", "np.arange(5, dtype=np.int32)")
+    assert ask(tmp_path) == ask(tmp_path, narrow + "print(*ask())") == [VALUE, "compiled"]
+    assert len({path.parent.parent for path in tmp_path.rglob("*.nbi")}) == 2
 
 
 @pytest.mark.thorough
