@@ -7,9 +7,10 @@ interpreted, without an import of Numba. As `fastrec.compiled_kernels` it is com
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
-import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 __all__ = ["compile_kernel", "njit", "prange"]
@@ -27,6 +28,7 @@ else:
     import numba
     from numba import prange  # type: ignore[no-redef]
 
+    from fastrec.runtime.announcement import announced
     from fastrec.runtime.code_folder import code_folder
 
     ALWAYS = {"nogil": True, "error_model": "numpy"}
@@ -64,19 +66,21 @@ else:
             return dispatcher
 
         if (folder := code_folder()) is not None:
-            own = hashlib.sha256(f"{is_callback} {types}".encode()).hexdigest()[:16]
-            before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, os.path.join(folder, VARIANT, own)
+            own = Path(folder, VARIANT, hashlib.sha256(f"{is_callback} {types}".encode()).hexdigest()[:16])
+            before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, str(own)
             try:
                 path = numba.njit(cache=True, **of_dispatcher)(function).stats.cache_path
                 if str(path).startswith(folder):  # else Numba has taken a folder inside the package
-                    return compile_it(cache=True)
+                    with contextlib.nullcontext() if any(own.rglob("*.nbi")) else announced():
+                        return compile_it(cache=True)
             except MemoryError:
                 raise
             except Exception:  # noqa: BLE001, S110 - damaged code, a full disk; other causes raise it again
                 pass
             finally:
                 numba.config.CACHE_DIR = before
-        return compile_it(cache=False)
+        with announced():
+            return compile_it(cache=False)
 
     def _decorate(function: Callable[..., Any], options: dict[str, Any]) -> Any:
         own = {name: value for name, value in options.items() if name not in ("cache", "allocates")} | ALWAYS

@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.runtime.announcement import announced
 from fastrec.runtime.code_folder import code_folder
 from fastrec.runtime.limits import may_compile
 from fastrec.runtime.threads import heed, refuse_to_load, run_in_threads, uninterrupted, was_forked
@@ -164,13 +163,12 @@ def _compile(kernel: Callable[..., Any], arguments: tuple[Any, ...], *, is_drive
         name: None if callable(argument) else numba.typeof(argument)
         for name, argument in zip(inspect.signature(kernel).parameters, arguments, strict=True)
     }
-    with announced():
-        for name, argument in zip(types, arguments, strict=True):
-            if callable(argument):
-                own = [types.get(each, numba.int64) for each in inspect.signature(argument).parameters]
-                inner.append(_load(argument, "compiled_kernels", tuple(own), is_callback=True))
-                types[name] = numba.types.FunctionType(numba.void(*own))
-        dispatcher = _load(kernel, variant, tuple(types.values()))
+    for name, argument in zip(types, arguments, strict=True):
+        if callable(argument):
+            own = [types.get(each, numba.int64) for each in inspect.signature(argument).parameters]
+            inner.append(_load(argument, "compiled_kernels", tuple(own), is_callback=True))
+            types[name] = numba.types.FunctionType(numba.void(*own))
+    dispatcher = _load(kernel, variant, tuple(types.values()))
     if inner:
         dispatcher.disable_compile()  # so that a call converts the kernels to the types of functions
     return Twin(dispatcher, is_compiled=True, is_parallel=is_parallel, inner=tuple(inner))
