@@ -20,7 +20,7 @@ from fastrec.inputs.ragged import read_only
 from fastrec.inputs.users import Users
 from fastrec.kernels import codes as op
 from fastrec.kernels.program import Program
-from fastrec.kernels.row_programs import Users
+from fastrec.kernels.row_programs import UserNumbers
 from fastrec.kernels.sums import Totals, add_values
 from fastrec.metrics.plan import Plan, Policies, call_on_arrays
 from fastrec.metrics.program import Extent
@@ -201,7 +201,7 @@ def _run_part(
     edges = edges_of_blocks(costs, n_threads)
     own = source.rows(program, given, len(edges) - 1)
     groups = np.ascontiguousarray(batch.groups[:, first:last])
-    users = Users(own.indptr, own.gains, groups, own.given, given.events, given.last)
+    users = UserNumbers(own.indptr, own.gains, groups, own.given, given.events, given.last)
     n_users, n_blocks = len(costs) - 1, int(edges[-1])
     steps = own.steps + n_users * (1 + len(program.ops)) + n_blocks * len(program.ops) * STEPS_PER_OPERATION
     steps += steps_of_ties(program, source)

@@ -24,7 +24,7 @@ NO_EVENTS = np.zeros((0, 0)), np.zeros((0, 0), np.int32)
 
 
 class GivenPart(NamedTuple):
-    """The given numbers of some users, as in `fastrec.kernels.row_programs.Users`, and their hits."""
+    """The given numbers of some users, as in `fastrec.kernels.row_programs.UserNumbers`, and their hits."""
 
     rows: Array  # float64 (n_rows, n_users)
     events: Array  # float64 (n_rows_of_events, n_events)

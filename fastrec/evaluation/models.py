@@ -182,14 +182,13 @@ def _visit(walk: _Walk, n_users: int, sides: kernels.Sides, depth: int, k: int, 
     top = kernels.FirstItems(np.zeros(shape, np.int32), np.zeros(shape, model.dtype), n_first)
     longest = max(longest_row(sides.relevant.indptr) + min(draw.n, model.n_items), longest_row(sides.candidates.indptr))
 
-    def visit(block: kernels.ScoredBlock, n_tasks: int = 1, work: int = 0) -> int:
-        memory, wrong = _memory(model, longest, min(depth, model.n_items), shape[1], draw), np.full(1, -1)
-        given = *sides, draw, min(depth, model.n_items), shape[1], memory, ranked, top, wrong
-        launcher.launch(kernels.visit_block, n_tasks, block, *given, work=work, n_threads=1)
-        return int(wrong[0])
+    def visit(block: kernels.ScoredBlock, work: int = 0) -> int:
+        memory = _memory(model, longest, min(depth, model.n_items), shape[1], draw)
+        given = block, sides, draw, min(depth, model.n_items), shape[1], memory, ranked, top
+        return int(launcher.call(kernels.visit_block, *given, work=work))
 
     none = kernels.ScoredBlock(np.empty((0, model.n_items), model.dtype), read_only(np.zeros(0, np.int64)))
-    visit(none, 0, len(walk.rows) * model.n_items)  # here, where an interrupt ends the loading of the kernel at once
+    visit(none, len(walk.rows) * model.n_items)  # here, where an interrupt ends the loading of the kernel at once
     walk.run(visit)
     return _Visit(ranked, top)
 

@@ -9,9 +9,9 @@ import numpy as np
 from fastrec.evaluation.sources import Source, SourceRows
 from fastrec.inputs.ragged import read_only
 from fastrec.kernels.codes import BLOCK, CASCADE, SERIES
-from fastrec.kernels.program import Program, deepest_read, pack
 from fastrec.kernels.hits import BlockHits
-from fastrec.kernels.row_programs import Memory, Sizes, Tables, Users, memory_of, run_block
+from fastrec.kernels.program import Program, deepest_read, pack
+from fastrec.kernels.row_programs import Memory, Sizes, Tables, UserNumbers, memory_of, run_block
 from fastrec.kernels.sums import Totals, size_of_totals, totals_of
 from fastrec.kernels.users import evaluate_users
 from fastrec.runtime.launcher import launch
@@ -23,7 +23,7 @@ Array = np.ndarray[Any, Any]
 
 def launch_program(
     source: SourceRows,
-    users: Users,
+    users: UserNumbers,
     edges: Array,
     stored: Array,
     n_groups: int,
@@ -53,7 +53,7 @@ def launch_program(
     tables = Tables(*pack(program, n_groups, offset), np.array(of_memory))
     kinds = zip(memory_of(of_memory), (np.int64, np.int32, np.float64), strict=True)
     memory = Memory(*(np.zeros((n_tasks, size), kind) for size, kind in kinds))  # pages that no block touches take none
-    only_read = Users(*map(read_only, users)), Tables(*map(read_only, tables))
+    only_read = UserNumbers(*map(read_only, users)), Tables(*map(read_only, tables))
     steps = source.find, run_block, read_only(edges), hits, source.rows
     launch(evaluate_users, n_tasks, *steps, *only_read, memory, totals, stored, work=work, n_threads=n_threads)
     found = [totals_of(each, stored, offset, *sizes) for each in totals]

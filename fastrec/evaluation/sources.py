@@ -31,7 +31,7 @@ class SourceRows(NamedTuple):
     find: Callable[..., None]
     rows: NamedTuple
     n_events: int  # the most of a block of users
-    longest: int  # the longest list with tied scores, or 0
+    longest: int  # one more than the rows of the longest list with tied scores, or 0
     indptr: Array  # int64 (n_users + 1,): of the rows of the truth
     gains: Array  # float64 (1, n_truth_rows), or (0,)
     given: Array  # float64 (n_given, n_users)

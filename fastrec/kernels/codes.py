@@ -112,7 +112,7 @@ STEP: Final = 16  # average precision x sum of w y, without interpolation
 TRAPEZOID: Final = 17
 DAVIS_GOADRICH: Final = 18
 KOLMOGOROV: Final = 19  # largest distance between the score distributions of the classes
-QUANTILE_GAPS: Final = 20  # the same over bins of equal weight
+QUANTILE_GAPS: Final = 20  # as GAPS, over bins of equal weight
 FIRST_ORDER_STATISTIC: Final = 14
 LAST_ORDER_STATISTIC: Final = 20
 # statistics of targets (labels as they are) and predictions (scores)

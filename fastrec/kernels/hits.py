@@ -44,6 +44,7 @@ SLOTS_PER_ID = 4  # slots per id if there are more ids
 MAX_BASE = 2**31 - 2
 FEW_HITS = 24  # up to this many hits are sorted by insertion
 TOO_MANY_STEPS = 16  # steps per id; beyond, a user's ids are hashed again with another multiplier
+CROWDED = -1  # the code for that
 
 
 @njit(forceinline=True)
@@ -85,7 +86,7 @@ def index_list(row, lowest, table, base, multiplier, shift):
             slot = (slot + one) & top
             steps_left -= 1
             if steps_left < 0:
-                return -1, j
+                return CROWDED, j
         table[slot] = np.int32(base + j)
     if signs < 0 and lowest == 0:
         return NEGATIVE_REC, first_negative(row)
@@ -124,7 +125,7 @@ def probe_truth(row, truth, table, base, multiplier, shift, positions, sources):
             slot = (slot + one) & top
             steps_left -= 1
             if steps_left < 0:
-                return -1, i, 0
+                return CROWDED, i, 0
         table[slot] = np.int32(base + n + i)
     if signs < 0:
         return NEGATIVE_TRUTH, first_negative(truth), 0
@@ -197,13 +198,20 @@ def sink(values, root, n):
 
 
 @njit(forceinline=True)
+def bits_of_table(n_ids):
+    """Return log2 of the slots of a hash table for a list and a truth of n_ids rows together."""
+    bits = SMALL_TABLE
+    if n_ids > SMALL_ROWS:
+        while (1 << bits) < SLOTS_PER_ID * n_ids:
+            bits += 1
+    return bits
+
+
+@njit(forceinline=True)
 def find_hits(row, truth, lowest, table, base, positions, sources):
     """Find the ranks of the truth items in `row`; return (code, position, hits, base for the next user)."""
     rows = len(row) + len(truth)
-    bits = SMALL_TABLE
-    if rows > SMALL_ROWS:
-        while (1 << bits) < SLOTS_PER_ID * rows:
-            bits += 1
+    bits = bits_of_table(rows)
     slots = table[: 1 << bits]
     shift = np.uint64(64 - bits)
     multiplier = np.uint64(GOLDEN)
@@ -217,7 +225,7 @@ def find_hits(row, truth, lowest, table, base, positions, sources):
         if code == FINE:
             code, position, hits = probe_truth(row, truth, slots, base, multiplier, shift, positions, sources)
         base += rows
-        if code != -1:
+        if code != CROWDED:
             return code, position, hits, base
         # ids that crowd under one multiplier spread under another; it must be odd to keep all bits
         multiplier = (multiplier * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)) | np.uint64(1)
@@ -225,11 +233,7 @@ def find_hits(row, truth, lowest, table, base, positions, sources):
 
 def size_of_scratch(n_rec: int, n_rel: int) -> int:
     """Return the working memory, in numbers of int32, for lists of up to n_rec and truth of up to n_rel rows."""
-    n_ids, bits = n_rec + n_rel, SMALL_TABLE
-    if n_ids > SMALL_ROWS:
-        while (1 << bits) < SLOTS_PER_ID * n_ids:
-            bits += 1
-    return n_rec + 1 + 2 * n_rel + (1 << bits) + 1
+    return n_rec + 1 + 2 * n_rel + (1 << bits_of_table(n_rec + n_rel)) + 1
 
 
 @njit(forceinline=True)

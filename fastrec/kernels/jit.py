@@ -35,12 +35,11 @@ else:
     INSIDE_ONLY = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}  # a third less time to compile
 
     def njit(*functions: Callable[..., Any], **options: Any) -> Any:
-        """Compile functions that kernels call, or with `cache=True` kernels that Python calls.
+        """Compile functions that kernels call, or with `cache=True` kernels: what `compile_kernel` compiles and keeps.
 
         Functions that make arrays say `allocates=True`: Numba counts references to arrays there, and frees them. Where
         rows are short, counting those of slices would take longer than the work on the rows. A function that counts
         must not call one that does not and returns arrays, nor the other way round.
-
         """
         if not functions:
             return lambda function: _decorate(function, options)

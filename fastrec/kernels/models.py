@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .draws import Draw, draw_uniform, draw_weighted, random_start
-from .jit import njit, prange
+from .jit import njit
 
 __all__ = ["Draw", "FirstItems", "ItemRows", "Ranked", "ScoredBlock", "Sides", "visit_block"]
 
@@ -425,9 +425,13 @@ def list_top(row, user, k, memory, first_items):
     first_items.lengths[user] = n
 
 
-@njit
-def visit_users(block, sides, draw, depth, k, memory, ranked, first_items):
-    """Visit all users of a block; return the position of one with a score of NaN, or -1."""
+@njit(cache=True)
+def visit_block(block, sides, draw, depth, k, memory, ranked, first_items):
+    """Rank the relevant items of a block of users, and list the first k items, if k is above 0.
+
+    With a draw, the relevant items are those of the truth. Return the position of a user with a NaN among the scores,
+    or -1.
+    """
     scores, users = block.scores, block.users
     for i in range(len(scores)):
         row, user = scores[i], users[i]
@@ -439,15 +443,3 @@ def visit_users(block, sides, draw, depth, k, memory, ranked, first_items):
         if k > 0:
             list_top(row, user, k, memory, first_items)
     return -1
-
-
-@njit(parallel=True, cache=True)
-def visit_block(first, last, block, relevant, exclude, candidates, draw, depth, k, memory, ranked, first_items, wrong):
-    """Rank the relevant items of a block of users, and list the first k items, if k is above 0.
-
-    With a draw, the relevant items are those of the truth. `wrong`, int64 (1,), gets the position of a user with a NaN
-    among the scores, or -1. There is one task, 0.
-    """
-    for task in prange(first, last):
-        sides = Sides(relevant, exclude, candidates)
-        wrong[np.int64(task)] = visit_users(block, sides, draw, depth, k, memory, ranked, first_items)

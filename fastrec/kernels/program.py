@@ -177,7 +177,7 @@ class Block(NamedTuple):
     n: int  # users
     indptr: Array  # int64 (n_users + 1,): of the truth
     given: Array  # float64 (n_given, n_users)
-    events: Array  # float64 (n_given_of_events, n_events), see `fastrec.kernels.row_programs.Users`
+    events: Array  # float64 (n_given_of_events, n_events), see `fastrec.kernels.row_programs.UserNumbers`
     last: Array  # int32 or int64 (n_given_cutoffs + 1, n_users), likewise
     ranks: Array  # int32 (n_events,)
     gains: Array  # float64 (n_events,)

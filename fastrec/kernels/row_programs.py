@@ -42,13 +42,13 @@ from .program import N_GROUPS, OFFSET, Block, program_of, run_program
 from .sums import SumRoom, add_data_counts, find_runs, store_rows, totals_of
 from .ties import Ties
 
-__all__ = ["Memory", "Sizes", "Tables", "Users", "memory_of", "run_block"]
+__all__ = ["Memory", "Sizes", "Tables", "UserNumbers", "memory_of", "run_block"]
 
 Array = np.ndarray[Any, Any]
 PADDING = 8  # values between rows: loads wait for stores to addresses that differ by a multiple of 4096 bytes
 
 
-class Users(NamedTuple):
+class UserNumbers(NamedTuple):
     """What a program reads of users, beside their hits."""
 
     indptr: Array  # int64 (n_users + 1,), where the rows of the truth of each user start among `gains`
@@ -107,7 +107,7 @@ class Sizes(NamedTuple):
     n_events: int  # the most of any block, or rows of its truth if these have gains
     n_gains: int  # as many, or 0 without gains
     n_tied: int  # as many, or 0 without tied scores
-    longest: int  # list with tied scores
+    longest: int  # one more than the rows of the longest list with tied scores, or 0
 
 
 def memory_of(sizes: Sizes) -> tuple[int, int, int]:
@@ -315,7 +315,7 @@ def judge_users(condition, block, policies, totals, groups):
 
 @njit
 def least_gain(min_gains):
-    """Return the smallest of the gains from which rows are relevant under some condition."""
+    """Return the smallest of the gains from which rows are relevant under some condition, or 0 if all are above."""
     least = 0.0
     for condition in range(len(min_gains)):
         least = min(least, min_gains[condition])

@@ -50,7 +50,7 @@ class Totals(NamedTuple):
 class SumRoom(NamedTuple):
     """The groups of users, the totals of a task, and working memory to add rows to them."""
 
-    groups: Array  # int32 (n_groupings, n_users), see `fastrec.kernels.row_programs.Users`
+    groups: Array  # int32 (n_groupings, n_users), see `fastrec.kernels.row_programs.UserNumbers`
     run_ends: Array  # int64 (n_groupings, BLOCK), see `find_runs`
     fixed: Array  # int64 (n_groups + 1, n_fixed, 6)
     general: Array  # int64 (n_groups + 1, n_general, 2, DIGITS)
