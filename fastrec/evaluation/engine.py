@@ -208,6 +208,8 @@ def _run_part(
     totals = launch_program(own, users, edges, stored, batch.n_groups, steps, n_threads, offset)
     fault = first_fault(totals.errors)
     if fault is not None:
+        if fault.code == op.UNFINISHED:
+            raise RuntimeError("a kernel failed, which is a fault of fastrec: stderr has its error")
         failure = Failure(fault.code, fault.user + first, fault.detail)
         raise KernelError(failure, *(sums.rejected(failure) if fault.code in REFUSED_VALUES else ()))
     return totals

@@ -152,6 +152,7 @@ SMALL_CATALOGUE: Final = 10  # list and truth hold more items than the catalogue
 OUT_OF_RANGE: Final = 9  # a value outside [-1, 1]
 TIED: Final = 11  # tied scores that the rule refuses, or a metric without a closed form for their mean
 OUTSIDE: Final = 12  # a label or a score outside the limits of the metrics
+UNFINISHED: Final = 13  # a kernel began a block: what it raises within another kernel does not reach Python
 
 # columns of the counts of users, kept per group and condition
 N_EVALUATED: Final = 0

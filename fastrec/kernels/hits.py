@@ -21,6 +21,7 @@ from .codes import (
     RELEVANT,
     SOURCE,
     TIED_ROWS,
+    UNFINISHED,
 )
 from .jit import njit, prange
 
@@ -233,7 +234,8 @@ def find_hits(row, truth, lowest, table, base, positions, sources):
 
 def size_of_scratch(n_rec: int, n_rel: int) -> int:
     """Return the working memory, in numbers of int32, for lists of up to n_rec and truth of up to n_rel rows."""
-    return n_rec + 1 + 2 * n_rel + (1 << bits_of_table(n_rec + n_rel)) + 1
+    bits: int = bits_of_table(n_rec + n_rel)
+    return n_rec + 1 + 2 * n_rel + (1 << bits) + 1
 
 
 @njit(forceinline=True)
@@ -348,6 +350,7 @@ def find_block_hits(t, b, hits, totals, rows):
     """Find the hits of block b of users in the memory of task t; see `fastrec.kernels.users.evaluate_users`."""
     if totals[t, 0] != FINE:
         return
+    totals[t, 0] = UNFINISHED
     spans, (ties,) = hits.spans[t], row_of(hits.ties, t)
     sides = rows.recs, rows.indptr, rows.truth, rows.truth_indptr
     first, last = b * BLOCK, min(b * BLOCK + BLOCK, len(rows.indptr) - 1)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,7 @@ else:
     from numba import prange  # type: ignore[no-redef]
 
     from fastrec.runtime.announcement import announced
-    from fastrec.runtime.code_folder import code_folder
+    from fastrec.runtime.code_folder import are_sources_of, code_folder
 
     ALWAYS = {"nogil": True, "error_model": "numpy"}
     INSIDE_ONLY = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}  # a third less time to compile
@@ -54,32 +55,41 @@ else:
         file. So the folder has a name that all files decide. In it each kernel has a folder for these types alone:
         of two processes that keep code at once in one folder, one may give the other's a name of its own.
         """
-        options, function = kernel.targetoptions, kernel.py_func
-        of_dispatcher = {name: value for name, value in options.items() if name != "nopython"}
-
-        def compile_it(*, cache: bool) -> Any:
-            if is_callback:
-                return numba.cfunc(numba.void(*types), cache=cache, **options)(function)
-            dispatcher = numba.njit(cache=cache, **of_dispatcher)(function)
-            dispatcher.compile(types)
-            return dispatcher
-
-        if (folder := code_folder()) is not None:
-            own = Path(folder, VARIANT, hashlib.sha256(f"{is_callback} {types}".encode()).hexdigest()[:16])
-            before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, str(own)
+        folder = code_folder()
+        if folder is not None and are_sources_of(folder):
+            name = f"{kernel.py_func.__module__}.{kernel.py_func.__name__} {is_callback} {types}"
+            own = Path(folder, VARIANT, hashlib.sha256(name.encode()).hexdigest()[:16])
             try:
-                path = numba.njit(cache=True, **of_dispatcher)(function).stats.cache_path
-                if str(path).startswith(folder):  # else Numba has taken a folder inside the package
-                    with contextlib.nullcontext() if any(own.rglob("*.nbi")) else announced():
-                        return compile_it(cache=True)
+                with contextlib.nullcontext() if any(own.rglob("*.nbi")) else announced():
+                    return _compile_in(own, kernel, types, is_callback=is_callback)
             except MemoryError:
                 raise
-            except Exception:  # noqa: BLE001, S110 - damaged code, a full disk; other causes raise it again
-                pass
-            finally:
-                numba.config.CACHE_DIR = before
+            except Exception:  # noqa: BLE001 - damaged code, a full disk; other causes raise it again
+                shutil.rmtree(own, ignore_errors=True)
         with announced():
-            return compile_it(cache=False)
+            return _compile(kernel, types, cache=False, is_callback=is_callback)
+
+    def _compile_in(folder: Path, kernel: Any, types: tuple[Any, ...], *, is_callback: bool) -> Any:
+        """Compile a kernel, or read its code, where Numba keeps code in a folder."""
+        before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, str(folder)
+        try:
+            path = _decorated(kernel, cache=True).stats.cache_path  # Numba may have taken a folder inside the package
+            return _compile(kernel, types, cache=str(path).startswith(str(folder)), is_callback=is_callback)
+        finally:
+            if numba.config.CACHE_DIR == str(folder):  # else the user has set it meanwhile
+                numba.config.CACHE_DIR = before
+
+    def _compile(kernel: Any, types: tuple[Any, ...], *, cache: bool, is_callback: bool) -> Any:
+        if is_callback:
+            return numba.cfunc(numba.void(*types), cache=cache, **kernel.targetoptions)(kernel.py_func)
+        dispatcher = _decorated(kernel, cache=cache)
+        dispatcher.compile(types)
+        return dispatcher
+
+    def _decorated(kernel: Any, *, cache: bool) -> Any:
+        """Return a dispatcher of a kernel that nothing is compiled for yet."""
+        options = {name: value for name, value in kernel.targetoptions.items() if name != "nopython"}
+        return numba.njit(cache=cache, **options)(kernel.py_func)
 
     def _decorate(function: Callable[..., Any], options: dict[str, Any]) -> Any:
         own = {name: value for name, value in options.items() if name not in ("cache", "allocates")} | ALWAYS

@@ -31,6 +31,7 @@ from .codes import (
     SOURCE,
     START,
     TIED_ROWS,
+    UNFINISHED,
     UNREAD,
     USER_NO_RECS,
     USER_NO_TRUTH,
@@ -327,6 +328,7 @@ def run_block(t, b, edges, hits, users, tables, memory, totals, stored):
     """Run a program for block b of users, whose hits are in the memory of task t; see `evaluate_users`."""
     if totals[t, 0] != FINE:
         return
+    totals[t, 0] = UNFINISHED
     integers, (ties,), (gains,) = tables.integers, row_of(hits.ties, t), row_of(users.gains, 0)
     wide, narrow, floats = memory.wide[t], memory.narrow[t], memory.floats[t]
     sizes = sizes_of(tables.sizes)
@@ -341,7 +343,9 @@ def run_block(t, b, edges, hits, users, tables, memory, totals, stored):
     found = UserEvents(hits.spans[t], hits.events[t], ties, users.indptr)
     if program.find and not check_catalogue(found, gains, program, first, n, own.errors):
         return
-    room = SumRoom(users.groups, scratch.run_ends, own.fixed, own.general, own.errors, scratch.masked, scratch.digits)
+    of_sums = SumRoom(
+        users.groups, scratch.run_ends, own.fixed, own.general, own.errors, scratch.masked, scratch.digits
+    )
     find_runs(users.groups, first, n, scratch.run_ends)
     ranks, n_events = narrow[: sizes.n_events], np.int64(0)
     for condition in range(n_conditions):
@@ -350,25 +354,13 @@ def run_block(t, b, edges, hits, users, tables, memory, totals, stored):
             ranks, n_events = take_events(least, found, gains, span, ranks, scratch, tied, program.expected)
             scratch.bounds[START, n] = n_events
             count_hits(ranks, n_events, program.bucket, scratch.counts, n)
-        block = Block(
-            first,
-            n,
-            users.indptr,
-            users.given,
-            users.of_events,
-            users.last_events,
-            ranks,
-            scratch.gains,
-            scratch.bounds,
-            scratch.counts,
-            scratch.sums,
-            scratch.status,
-            scratch.rows,
-        )
+        room = scratch.gains, scratch.bounds, scratch.counts, scratch.sums, scratch.status, scratch.rows
+        block = Block(first, n, users.indptr, users.given, users.of_events, users.last_events, ranks, *room)
         if program.find and not judge_users(condition, block, program.policies, own, users.groups):
             return
         if program.find and condition == 0:
             add_data_counts(block.bounds[N_RELEVANT], block.bounds[N_LISTED], n_events, n, own.data_counts)
-        if not run_program(condition, program, block, gains, tied, room):
+        if not run_program(condition, program, block, gains, tied, of_sums):
             return
         store_rows(program.stored_rows, stored, condition, block.rows, block.status, first + own.offset, n)
+    totals[t, 0] = FINE

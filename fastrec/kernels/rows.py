@@ -23,6 +23,7 @@ from .codes import (
     RANK,
     SOURCE,
     TIED_ROWS,
+    UNFINISHED,
 )
 from .hits import row_of
 from .jit import njit
@@ -113,6 +114,7 @@ def score_block(t, b, hits, totals, rows):
     """Compute the statistics of block b of users, and write their positives in rank order to the memory of task t."""
     if totals[t, 0] != FINE:
         return
+    totals[t, 0] = UNFINISHED
     events, (ranked,), (weights,) = hits.events[t], row_of(hits.ties, t), row_of(rows.weights, 0)
     above, tied = rows_of_ties(hits.ties, t)
     scores, keys, settings, n_bars = rows.scores, rows.keys, rows.settings, len(rows.bars) - 2
@@ -135,8 +137,8 @@ def score_block(t, b, hits, totals, rows):
     limits, fault = (rows.bars[n_bars:], rows.limits), (np.int64(FINE), np.int64(0), np.int64(0))
     if not count_short_users(log, limits, ranked, out, first, last):
         fault = collect_scores(log, limits, ranked, memory, out, first, last)
-    totals[t, 0], totals[t, 1], totals[t, 2] = fault
     if fault[0] != FINE:
+        totals[t, 0], totals[t, 1], totals[t, 2] = fault
         return
     add_classes(log, out, first, last, totals[t, N_ERROR : N_ERROR + N_DATA_COUNTS])
     for condition in range(len(log.bars) - 1):
@@ -144,3 +146,4 @@ def score_block(t, b, hits, totals, rows):
         error_statistics(condition, log, weights, out, memory.terms, first, last)
         if asks_order(condition, log):
             order_statistics(condition, log, weights, ranked, memory, out, first, last)
+    totals[t, 0] = FINE

@@ -17,7 +17,7 @@ import numpy as np
 from fastrec._version import __version__
 from fastrec.runtime.threads import import_late
 
-__all__ = ["cache_root", "code_folder", "remove_other_code"]
+__all__ = ["are_sources_of", "cache_root", "code_folder", "remove_other_code"]
 
 KERNELS = Path(__file__).parent.parent / "kernels"
 ROOT = 0  # user id
@@ -32,7 +32,7 @@ def cache_root() -> Path | None:
         return None
     for variable in ("FASTREC_CACHE_DIR", "NUMBA_CACHE_DIR"):
         if folder := os.environ.get(variable):
-            return Path(folder) / "fastrec"
+            return Path(folder).absolute() / "fastrec"
     if sys.platform == "win32":
         base = os.environ.get("LOCALAPPDATA")
     elif sys.platform == "darwin":
@@ -60,6 +60,11 @@ def code_folder() -> str | None:
         return None
 
 
+def are_sources_of(folder: str) -> bool:
+    """Return whether the kernels on disk are still those of the folder: they may have been replaced, and come back."""
+    return Path(folder).name == _version.__wrapped__()
+
+
 def remove_other_code() -> None:
     """Remove the code of other versions and settings from the folder for compiled code."""
     root = cache_root()
@@ -85,7 +90,10 @@ def _copy(folder: Path) -> Path:
     """Return a copy of a folder that only others may write: Numba reads code only where it may write."""
     own = tempfile.TemporaryDirectory(prefix="fastrec-", ignore_cleanup_errors=True)
     _COPIES.append(own)
-    return Path(shutil.copytree(folder, Path(own.name) / folder.name))
+    copy = Path(shutil.copytree(folder, Path(own.name) / folder.name))
+    for path in (copy, *copy.rglob("*")):
+        path.chmod(path.stat().st_mode | stat.S_IWUSR)
+    return copy
 
 
 _COPIES: list[tempfile.TemporaryDirectory[str]] = []  # removed when Python exits

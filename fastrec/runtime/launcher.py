@@ -140,8 +140,14 @@ def _is_interpreted(kernels: tuple[Callable[..., Any], ...], work: int) -> bool:
 
 def _is_on_disk(kernel: Callable[..., Any]) -> bool:
     """Return whether compiled code of a kernel is on disk, whatever its types."""
-    folder, module = code_folder(), kernel.__module__.rpartition(".")[2]
-    return folder is not None and any(Path(folder).rglob(f"{module}.{kernel.__name__}-*.nbi"))
+    return f"{kernel.__module__.rpartition('.')[2]}.{kernel.__name__}" in _names_on_disk()
+
+
+@functools.cache
+def _names_on_disk() -> set[str]:
+    """Return the names of the kernels that have compiled code on disk."""
+    folder = code_folder()
+    return set() if folder is None else {path.name.partition("-")[0] for path in Path(folder).rglob("*.nbi")}
 
 
 def _keep_twin(
