@@ -37,7 +37,7 @@ def _is_read() -> bool:
 @functools.cache
 def _announce_compilation() -> None:
     line = (
-        "fastrec compiles the kernels that this call needs, once on this machine, which takes 10 to 30 seconds; "
+        "fastrec compiles the kernels that this call needs, once on this machine, which takes 10 to 60 seconds; "
         "`fastrec warmup` compiles all"
     )
     logging.getLogger("fastrec").info(line)

@@ -21,7 +21,7 @@ FENCE = re.compile(r"^( *)```.*?^\1```$", re.MULTILINE | re.DOTALL)
 NAME = re.compile(r"(?<!\[)`(fastrec\.[A-Za-z_]+)(\([^`]*\))?`(?!\])")
 BLOCK = re.compile(r'<div class="([^"]*)highlight">(.*?)</div>', re.DOTALL)
 BLOCKS = re.compile(r"(<pre.*?</pre>)", re.DOTALL)
-LONG = re.compile(r"<(code|h1)\b[^>]*>[^<]{20,}")  # too long for what is left of a line on a phone
+LONG = re.compile(r"<(code|h[1-3])\b[^>]*>[^<]{20,}")  # too long for what is left of a line on a phone
 JOINT = re.compile(r"(?:[./=(_]|::)(?=\w)(?![^<]*>)")  # after it, a name may go on in the next line
 PICTURES = speed.CHARTS | drawings.DRAWINGS
 
