@@ -55,8 +55,9 @@ def test_a_damaged_file_is_compiled_again(tmp_path, name, content):
     (path,) = tmp_path.rglob(name)
     path.write_bytes(path.read_bytes()[:100] if content is None else content)
     assert ask(tmp_path)[0] == VALUE
-    path.unlink()
-    assert ask(tmp_path)[0] == VALUE
+    assert not list(tmp_path.rglob("*.nb?"))
+    assert ask(tmp_path) == [VALUE, "compiled"]
+    assert ask(tmp_path) == [VALUE, "read"]
 
 
 @pytest.mark.thorough
