@@ -12,8 +12,7 @@ from fastrec.api import evaluate, evaluate_model, evaluate_scores
 from fastrec.checks import check_choice, check_progress
 from fastrec.counterfactual.policy import policy_value
 from fastrec.counterfactual.position import ctr_by_rank, position_bias
-from fastrec.inputs.grouping import ROWS_TO_COUNT, KeyParts, group_rows
-from fastrec.inputs.lines import load_kernels
+from fastrec.inputs.grouping import ROWS_TO_COUNT, group_rows
 from fastrec.runtime.code_folder import remove_other_code
 from fastrec.runtime.launcher import Launcher
 
@@ -95,8 +94,8 @@ def _count_pairs_of_users(scores: Any) -> None:
 
 
 def _warm_up_grouping() -> list[Callable[[], Any]]:
-    """Return calls that compile the kernels that group rows by user and read text."""
-    return [_group_everything, load_kernels]
+    """Return the call that compiles the kernels that group rows by user."""
+    return [_group_everything]
 
 
 def _group_everything() -> None:
@@ -114,7 +113,6 @@ def _group_everything() -> None:
     many = np.arange(ROWS_TO_COUNT + 1) * 7919 % 100_003  # too many rows to group by counting
     for width in (np.int32, np.int64):
         group_rows(many.astype(width), 1).take(many)
-        KeyParts(np.array([5, 9])).find(many.astype(width))
         blocks = group_rows(np.repeat(users[::-1], 64).astype(width), 1)
         blocks.take(np.repeat(rows, 64).astype(width))
 

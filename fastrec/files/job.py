@@ -1,4 +1,4 @@
-"""Files as tables: whole in memory, cut by user, in a database, or sorted on disk and read in batches of users."""
+"""Files as tables: whole in memory, in a database, or sorted on disk and read in batches of users."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import numpy as np
 from fastrec.exceptions import FastrecError
 from fastrec.files.columns import (
     ITEMS,
-    DoubtError,
     ImpressionColumns,
     ListColumns,
     RowColumns,
@@ -22,10 +21,9 @@ from fastrec.files.columns import (
 )
 from fastrec.files.database import read_table
 from fastrec.files.formats.base import one_row, quoted
+from fastrec.files.in_memory import is_readable, read_tables
 from fastrec.files.items import ID_TYPES, read_items_of
-from fastrec.files.opened import Opened, forget_contents, open_files, size_of_sides
-from fastrec.files.parquet import Plain, find_plain, read_plain, size_of_plain
-from fastrec.files.parts import Parts, Tick, cut_by_user
+from fastrec.files.opened import Opened, open_files, size_of_sides
 from fastrec.files.paths import unchanged
 from fastrec.files.sizes import Size, size_of_rows
 from fastrec.files.sorting import ranges_to_sort, sort_rows
@@ -40,10 +38,8 @@ from fastrec.files.tables import (
     string_bytes,
     used_bytes,
 )
-from fastrec.files.text import find_text, read_text
 from fastrec.inputs.grouping import loading_kernels
 from fastrec.inputs.items import ItemTable
-from fastrec.inputs.sides import SIDES
 from fastrec.inputs.users import UserLabels
 from fastrec.report.report import Report
 from fastrec.runtime.limits import resolve_threads
@@ -190,8 +186,8 @@ class FileJob(NamedTuple, Generic[AnyColumns]):
         input_format: str,
         labels_by_user: UserLabels | None = None,
     ) -> FileJob[AnyColumns]:
-        """Find and recognise the files of each table, and keep the contents of small ones until they are read."""
-        opened = open_files(paths, columns, input_format, resources.of_contents())
+        """Find and recognise the files of each table."""
+        opened = open_files(paths, columns, input_format)
         return cls(opened, columns, resources, watch, labels_by_user)
 
     def database(self, roles: Roles) -> contextlib.AbstractContextManager[_Loaded]:
@@ -200,79 +196,22 @@ class FileJob(NamedTuple, Generic[AnyColumns]):
 
     def read_whole(self) -> Whole | None:
         """Read tables that fit in memory and need no database; return None if they need one."""
-        return self.read_in_memory(lambda *_: None)
-
-    def read_in_memory(self, read_large: Callable[[Mapping[str, Plain], int, Tick], T | None]) -> Whole | T | None:
-        """Read tables as `read_whole` does, unless they are plain and `read_large` returns them in another form.
-
-        That is called with the columns to read, the number of threads, and a callback for the rows that are sorted.
-        """
         keep_freed_memory()
-        with self._unchanged():
-            sides = {table: side for table, side in self.opened.items() if table != ITEMS}
-            plain, text = find_plain(sides), find_text(sides)
-            found = plain or text
-            if not found:
-                return None
-            size = size_of_plain(plain.values()) if plain else size_of_sides(sides.values())
-            if COPIES * size.n_bytes > self.resources.limit():
-                forget_contents(self.opened)  # other ways need the memory
-                return None
-            items = None
-            if ITEMS in self.opened:
-                items = self._read_items(are_strings=found["recs"].is_string("item"))
-                if items is None:
-                    return None
-            n_threads, limit = resolve_threads(self.resources.n_threads), self.resources.limit()
-            if plain and "history" not in plain and items is None:
-                large = read_large(plain, n_threads, self._sorting(plain))
-                if large is not None:
-                    forget_contents(self.opened)
-                    return large
-            if plain:
-                with loading_kernels(sum(side.rows for side in plain.values())):
-                    tables = read_plain(plain, n_threads, size, limit // COPIES)
-            else:
-                tables = read_text(text or {}, n_threads, limit // COPIES)
-        if tables is None:
-            return None
-        forget_contents(self.opened)
-        return Whole(tables, {table: side.listed for table, side in found.items()}, items)
-
-    def cut_by_user(self, stack: contextlib.ExitStack) -> Parts | None:
-        """Cut tables of more rows than fit in memory, in a folder that `stack` removes; None if a database must."""
-        if not {*self.opened} <= {*SIDES, "log"}:
+        sides = {table: side for table, side in self.opened.items() if table != ITEMS}
+        if not is_readable(sides):
             return None
         with self._unchanged():
-            plain = find_plain(self.opened) or {}
-            parts = cut_by_user(stack, plain, self.resources, self._sorting(plain))
-        if parts is not None:
-            forget_contents(self.opened)
-        return parts
-
-    def evaluate_parts(
-        self, parts: Parts, evaluator: Any, add: Callable[[Any], Any], again: Callable[[Any], Any]
-    ) -> bool:
-        """Pass the rows of each part to `add`, then to `again` if the evaluator needs a second pass.
-
-        Return whether that worked. Else the evaluator is as new, and DuckDB finds the fault.
-        """
-        try:
-            for tables in parts.batches(lambda done: self.watch(EVALUATING, done, parts.n_rows)):
-                add(tables)
-            evaluator._check_all()  # noqa: SLF001 - not an attribute for users
-            if evaluator._needs_review:  # noqa: SLF001 - not an attribute for users
-                for tables in parts.batches(lambda _: None):
-                    again(tables)
-        except (FastrecError, DoubtError):
-            evaluator.reset()
-            return False
-        return True
-
-    def _sorting(self, plain: Mapping[str, Plain]) -> Callable[[int], Any]:
-        """Return a function that tells how many rows of all tables are sorted."""
-        n_rows = sum(side.rows for side in plain.values())
-        return lambda done: self.watch(SORTING, done, n_rows)
+            limit, size, items = self.resources.limit() // COPIES, size_of_sides(sides.values()), None
+            if size.n_bytes > limit:
+                return None
+            with loading_kernels(size.values):
+                tables = read_tables(sides, resolve_threads(self.resources.n_threads), limit)
+            if tables is not None and ITEMS in self.opened:
+                items = self._read_items(are_strings=tables["recs"].is_string("item"))
+        if tables is None or (items is None and ITEMS in self.opened):
+            return None
+        listed = {table: own.listed for table, own in tables.items()}
+        return Whole({table: own.rows for table, own in tables.items()}, listed, items)
 
     def _unchanged(self) -> contextlib.AbstractContextManager[None]:
         return unchanged({path: stamp for side in self.opened.values() for path, stamp in side.stamps.items()})
@@ -344,7 +283,6 @@ def _database(
                 loaded = _load_on_disk(stack, read, resources, n_threads)
             except TooLargeError:  # each reading thread has its own buffers, and those for JSON are large
                 loaded = _load_on_disk(stack, read, resources, 1, BUFFERS_OF_JSON)
-        forget_contents(opened)
         yield loaded
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -14,7 +12,6 @@ from fastrec.files.hints import OpenSides, hints_of_lists
 from fastrec.files.items import count_history_of, read_items_of
 from fastrec.files.job import Data, Evaluated, FileJob, batches, roles_of_lists, select_sql
 from fastrec.files.labels import LabelsOfUsers
-from fastrec.files.parts import ROWS_TO_EVALUATE, Parts, cut_in_memory
 from fastrec.files.resources import Path, Progress, Resources, Watch
 from fastrec.inputs.column_names import Columns
 from fastrec.inputs.history import HistoryCounts
@@ -44,7 +41,7 @@ def evaluate_lists(
     shared = shared_rows(paths)
     own = {table: path for table, path in paths.items() if table not in shared}
     job = FileJob.open(own, columns, resources, watch, input_format, labels_by_user)
-    found = _evaluate_whole_lists(make_evaluator, job, shared) or _evaluate_parts_of_lists(make_evaluator, job, shared)
+    found = _evaluate_whole_lists(make_evaluator, job, shared)
     if found is not None:
         return found
     with job.database(roles_of_lists) as loaded:
@@ -82,9 +79,7 @@ def _evaluate_whole_lists(
     make_evaluator: Callable[[ItemTable | None], Evaluator], job: FileJob[ListColumns], shared: Mapping[str, str]
 ) -> Evaluated | None:
     """Evaluate files that fit in memory and need no database; return None if they need one."""
-    whole = job.read_in_memory(functools.partial(cut_in_memory, rows_per_part=ROWS_TO_EVALUATE))
-    if isinstance(whole, Parts):
-        return _evaluate_parts(make_evaluator, job, shared, whole)
+    whole = job.read_whole()
     if whole is None:
         return None
     tables, evaluator = whole.tables, make_evaluator(whole.items)
@@ -102,47 +97,8 @@ def _evaluate_whole_lists(
     names = whole.names
     for held in (tables, sides):
         held.clear()  # a database may need the memory
-    return _finish(evaluator, job, names, whole.listed)
-
-
-def _evaluate_parts_of_lists(
-    make_evaluator: Callable[[ItemTable | None], Evaluator], job: FileJob[ListColumns], shared: Mapping[str, str]
-) -> Evaluated | None:
-    """Evaluate files of more rows than fit in memory, part by part; return None if they need a database."""
-    with contextlib.ExitStack() as stack:
-        parts = job.cut_by_user(stack)
-        return None if parts is None else _evaluate_parts(make_evaluator, job, shared, parts)
-
-
-def _evaluate_parts(
-    make_evaluator: Callable[[ItemTable | None], Evaluator],
-    job: FileJob[ListColumns],
-    shared: Mapping[str, str],
-    parts: Parts,
-) -> Evaluated | None:
-    """Evaluate part by part; return None if a database must read the files."""
-    evaluator, given = make_evaluator(None), _arguments(tuple(job.columns.roles_of_users), job.labels_by_user, None)
-
-    def add(batch: dict[str, Any]) -> None:
-        evaluator.update_sides({**batch, **shared}, **given)
-
-    def again(batch: dict[str, Any]) -> None:
-        review(evaluator, {**batch, **shared}, given)
-
-    if not job.evaluate_parts(parts, evaluator, add, again):
-        return None
-    return _finish(evaluator, job, parts.names, parts.listed)
-
-
-def _finish(
-    evaluator: Evaluator,
-    job: FileJob[ListColumns],
-    names: Mapping[str, Sequence[str]],
-    listed: Mapping[str, tuple[str, ...]],
-) -> Evaluated:
-    """Return the result for files that needed no database; `names` are the roles of columns, `listed` all columns."""
     found = finished(evaluator.result(), job.columns.roles_of_users, LabelsOfUsers((), (), {}, None))
-    record(found.report, hints_of_lists(job, evaluator, names, listed))
+    record(found.report, hints_of_lists(job, evaluator, names, whole.listed))
     return found
 
 

@@ -19,7 +19,6 @@ from fastrec.files.columns import (
     RowColumns,
     SlateColumns,
 )
-from fastrec.files.contents import Contents
 from fastrec.files.formats.base import Format, Source
 from fastrec.files.formats.recognise import AUTO, recognise
 from fastrec.files.formats.registry import FORMATS
@@ -30,7 +29,7 @@ from fastrec.inputs.items import ITEM_ID
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-__all__ = ["Opened", "forget_contents", "open_files", "size_of_sides"]
+__all__ = ["Opened", "open_files", "size_of_sides"]
 
 
 @dataclass(frozen=True)
@@ -82,24 +81,13 @@ def size_of_sides(sides: Iterable[Opened]) -> Size:
     return size
 
 
-def forget_contents(opened: Mapping[str, Opened]) -> None:
-    """Free the contents of small files once they are read."""
-    for side in opened.values():
-        side.files.contents.forget()
-
-
 def open_files(
     paths: Mapping[str, str | os.PathLike[str]],
     columns: ListColumns | RowColumns | ImpressionColumns | SlateColumns,
     input_format: str,
-    n_kept: int = 0,
 ) -> dict[str, Opened]:
-    """Find the files of each table, and recognise their format; raise for those that cannot be read together.
-
-    The contents of small files are kept, up to `n_kept` bytes.
-    """
-    contents = Contents(n_kept)
-    found = {table: find_files(os.fspath(path))._replace(contents=contents) for table, path in paths.items()}
+    """Find the files of each table, and recognise their format; raise for those that cannot be read together."""
+    found = {table: find_files(os.fspath(path)) for table, path in paths.items()}
     stamps = {table: stamps_of(files.paths) for table, files in found.items()}
     unlabelled = [name for name, format_ in FORMATS.items() if not format_.has_labels]
     opened = {}

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from typing import IO, Any, BinaryIO, NamedTuple
 
 from fastrec.exceptions import InputError
-from fastrec.files.contents import NOTHING_KEPT, Contents
 from fastrec.runtime.extras import require
 
 __all__ = ["ENDINGS", "packing_in", "start_of_packed", "unpacked"]
@@ -41,9 +40,9 @@ def packing_in(file: BinaryIO) -> str:
 
 
 @contextlib.contextmanager
-def unpacked(path: str, contents: Contents = NOTHING_KEPT) -> Iterator[tuple[IO[bytes], str]]:
+def unpacked(path: str) -> Iterator[tuple[IO[bytes], str]]:
     """Open a file for reading its bytes, unpacked, and name its packing; raise InputError where it is damaged."""
-    with contents.open(path) as file:
+    with open(path, "rb") as file:
         packing = packing_in(file)
         if not packing:
             yield file, packing

@@ -7,11 +7,10 @@ import glob
 import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from fastrec.checks import check_there, shown_url
 from fastrec.exceptions import FastrecError, InputError, MissingFileError
-from fastrec.files.contents import NOTHING_KEPT, Contents
 from fastrec.files.lakes import check_apart, partitions_of, read_version
 from fastrec.inputs.table_folders import find_table
 
@@ -26,21 +25,11 @@ class Files(NamedTuple):
     keys: tuple[tuple[str, ...], ...]  # of each file: the names of its Hive partitions, as its folders spell them
     unwritten: frozenset[str] = frozenset()  # columns of a table that no file has
     types: Mapping[str, str] = {}  # of the partitions of a table, in SQL; the values of others have no type
-    contents: Contents = NOTHING_KEPT  # of those files that are small
 
     def each(self) -> Iterator[Files]:
         """Yield every file by itself."""
         for path, keys in zip(self.paths, self.keys, strict=True):
             yield self._replace(path=path, paths=(path,), keys=(keys,), unwritten=frozenset())
-
-    def source(self, path: str) -> Any:
-        """Return one of the files as PyArrow reads it: its bytes, if they are kept, or else its name."""
-        kept = self.contents.kept(path)
-        if kept is None:
-            return utf8_path(path)
-        import pyarrow as pa
-
-        return pa.BufferReader(kept)
 
 
 def utf8_path(path: str) -> str:

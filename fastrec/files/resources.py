@@ -17,7 +17,6 @@ Path = str | os.PathLike[str]
 Progress = Callable[[int, int], Any]
 Watch = Callable[[str, int, int], Any]  # called with the stage, its rows that are done, and all its rows
 SHARE_OF_DATABASE = 0.6  # of the memory, while sorted rows are streamed
-SHARE_OF_CONTENTS = 0.25  # of the memory, until rows are read: columns take another quarter then
 MIN_DATABASE_BYTES = 100_000_000  # DuckDB cannot sort with less
 MIN_READING_BYTES = 32_000_000  # DuckDB cannot read sorted rows with less
 MERGED_BYTES = 2_000_000  # that merging needs per sorted run, found by experiment
@@ -50,10 +49,6 @@ class Resources(NamedTuple):
     def of_reading(self) -> int:
         """Return the bytes that DuckDB may use to read sorted rows: few, as the evaluation needs the memory."""
         return max(self.of_database() // 4, MIN_READING_BYTES)
-
-    def of_contents(self) -> int:
-        """Return the bytes of small files that may be kept until they are read."""
-        return int(SHARE_OF_CONTENTS * self.limit())
 
     def batch_rows(self, text: float = 0.0) -> int:
         """Return the rows of one side to evaluate at once, if a row has `text` bytes of strings on all sides."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
@@ -10,17 +9,13 @@ from typing import Any, TypeVar
 from fastrec.evaluation.rows import ScoreEvaluator, add_and_review, read_batch, review
 from fastrec.files.columns import RowColumns, users_of
 from fastrec.files.faults import finished, named_as_in
-from fastrec.files.job import Data, Evaluated, FileJob, Whole, batches, roles_of_log, select_sql
+from fastrec.files.job import Data, Evaluated, FileJob, batches, roles_of_log, select_sql
 from fastrec.files.labels import LabelsOfUsers, segments_sql
-from fastrec.files.parquet import Plain
-from fastrec.files.parts import ROWS_TO_GROUP, Parts, Tick, cut_in_memory
 from fastrec.files.resources import Path, Progress, Resources, Watch
-from fastrec.files.sorted_logs import SortedLog, read_sorted
 from fastrec.inputs.hints import hints_of_rows
 from fastrec.inputs.rows import Rows
 from fastrec.inputs.users import UserLabels
 from fastrec.report.report import record
-from fastrec.runtime.limits import resolve_threads
 
 __all__ = ["evaluate_log"]
 
@@ -44,7 +39,7 @@ def evaluate_log(
     """
     label, score = columns.values
     job = FileJob.open(paths, columns, resources, watch, input_format, labels_by_user)
-    found = _evaluate_log_in_memory(make_evaluator, job) or _evaluate_parts_of_log(make_evaluator, job)
+    found = _evaluate_log_in_memory(make_evaluator, job)
     if found is not None:
         return found
     with job.database(roles_of_log) as loaded:
@@ -79,44 +74,21 @@ def _evaluate_log_in_memory(
     make_evaluator: Callable[[bool], ScoreEvaluator], job: FileJob[RowColumns]
 ) -> Evaluated | None:
     """Evaluate a file that fits in memory; return None if it needs a database."""
-    held: Whole | Parts | SortedLog | None = job.read_in_memory(_read_by_user)
-    if held is None:
+    whole = job.read_whole()
+    if whole is None:
         return None
-    users, listed = users_of(held.names["log"]), held.listed["log"]
+    users = users_of(whole.names["log"])
     evaluator = make_evaluator(bool(users))
 
     def update(progress: Progress) -> None:
         """Read the rows, free the memory they were read into, and evaluate them."""
-        if isinstance(held, Whole):
-            rows = _read_log(evaluator, held.tables, job.columns, job.labels_by_user)
-        else:
-            rows = _group_log(evaluator, held, job)
-        add_and_review(evaluator, rows, progress)
+        add_and_review(evaluator, _read_log(evaluator, whole.tables, job.columns, job.labels_by_user), progress)
 
-    if not job.take_whole(held.n_rows, update):
+    if not job.take_whole(whole.n_rows, update):
         return None
-    return _hinted(_finished_alone(evaluator, users, job.columns), job.columns, listed)
-
-
-def _read_by_user(found: Mapping[str, Plain], n_threads: int, tick: Tick) -> Parts | SortedLog | None:
-    return cut_in_memory(found, n_threads, tick, rows_per_part=ROWS_TO_GROUP, if_grouped=read_sorted)
-
-
-def _group_log(evaluator: ScoreEvaluator, held: Parts | SortedLog, job: FileJob[RowColumns]) -> Rows:
-    """Take the log out of `held` and return its checked rows, by user."""
-    grouped = held.take_grouped(resolve_threads(job.resources.n_threads))
-    label, score = (grouped.columns[role] for role in job.columns.values)
-    return read_batch(
-        evaluator,
-        label,
-        score,
-        grouped.indptr,
-        user_ids=grouped.ids,
-        item_ids=grouped.columns.get("item"),
-        sample_weight=grouped.columns.get("weight"),
-        row_groups={role: grouped.columns[role] for role in _segments_of(job.columns)} or None,
-        by=job.labels_by_user or None,
-    )
+    names = dict(zip(users, job.columns.users or ("user_id",) * len(users), strict=True))
+    found = _finished(evaluator, names, LabelsOfUsers((), (), {}, None), job.columns)
+    return _hinted(found, job.columns, whole.listed["log"])
 
 
 def _finished(
@@ -133,30 +105,6 @@ def _finished(
 
     found = finished(evaluator.result(), users, labels, segments)
     return found._replace(score_counts=named(evaluator.score_counts), users_by_bin=named(evaluator.users_by_bin))
-
-
-def _finished_alone(evaluator: ScoreEvaluator, users: Sequence[str], columns: RowColumns) -> Evaluated:
-    """Return the result of files that needed no database; `users` are the roles of columns of users."""
-    names = dict(zip(users, columns.users or ("user_id",) * len(users), strict=True))
-    return _finished(evaluator, names, LabelsOfUsers((), (), {}, None), columns)
-
-
-def _evaluate_parts_of_log(
-    make_evaluator: Callable[[bool], ScoreEvaluator], job: FileJob[RowColumns]
-) -> Evaluated | None:
-    """Evaluate a file of more rows than fit in memory, part by part; return None if it needs a database."""
-    with contextlib.ExitStack() as stack:
-        parts = job.cut_by_user(stack)
-        if parts is None:
-            return None
-        evaluator = make_evaluator(True)  # noqa: FBT003 - a callable that is passed
-        add, again = (
-            lambda batch, take=take: _pass_log(take, batch["log"], job.columns, job.labels_by_user, None)
-            for take in (evaluator.update, functools.partial(review, evaluator))
-        )
-        if not job.evaluate_parts(parts, evaluator, add, again):
-            return None
-        return _finished_alone(evaluator, parts.found["log"].users, job.columns)
 
 
 def _segments_of(columns: RowColumns) -> dict[str, str]:

@@ -12,9 +12,9 @@ from typing import NamedTuple
 from fastrec.files.packing import packing_in, start_of_packed
 from fastrec.files.paths import Files
 
-__all__ = ["SAMPLED_BYTES", "WIDEST", "Size", "size_of_rows", "size_of_text"]
+__all__ = ["SAMPLED_BYTES", "Size", "size_of_rows", "size_of_text"]
 
-BYTES_PER_VALUE, WIDEST = 12, 8  # of all that a column takes; of the values alone
+BYTES_PER_VALUE = 12  # of all that a column takes
 STRING_COPIES, DISTINCT_COPIES = 0.35, 1.0  # of strings, and of distinct ones, beside each copy of the values
 SAMPLED_BYTES, UNPACKED_BYTES = 1 << 16, 1 << 22
 SIZE_OF_MEMBER = 4  # bytes at the end of a gzip file with the unpacked length of its last member
@@ -27,7 +27,7 @@ class Size(NamedTuple):
     values: int = 0
     text: int = 0  # bytes of all strings
     distinct: int = 0  # bytes of the distinct strings, at most
-    spared: int = 0  # bytes that values narrower than WIDEST do without
+    spared: int = 0  # bytes that values narrower than 8 bytes do without
 
     @property
     def n_bytes(self) -> int:
@@ -49,16 +49,16 @@ def size_of_text(files: Files, wanted: Collection[str]) -> Size:
     """Estimate the size of the wanted columns of CSV, JSON lines or TREC files, from the first lines of each."""
     total = Size()
     for path in files.paths:
-        total = total.plus(_size_of_text(files, path, wanted))
+        total = total.plus(_size_of_text(path, wanted))
     return total
 
 
-def _size_of_text(files: Files, path: str, wanted: Collection[str]) -> Size:
-    with files.contents.open(path) as file:
+def _size_of_text(path: str, wanted: Collection[str]) -> Size:
+    with open(path, "rb") as file:
         packing, sample, n_bytes = packing_in(file), file.read(SAMPLED_BYTES), file.seek(0, os.SEEK_END)
     if packing:
         sample, factor = start_of_packed(sample, packing, UNPACKED_BYTES)
-        n_bytes = max(int(n_bytes * factor), _size_of_last_member(files, path) if packing == "gzip" else 0)
+        n_bytes = max(int(n_bytes * factor), _size_of_last_member(path) if packing == "gzip" else 0)
     lines = max(sample.count(b"\n"), sample.count(b"\r"), 1)
     head = sample.splitlines()[0] if sample else b""
     columns = max(2, sum(name.encode(errors="surrogatepass") in head for name in wanted))
@@ -66,7 +66,7 @@ def _size_of_text(files: Files, path: str, wanted: Collection[str]) -> Size:
     return Size(values, max(0, n_bytes - USUAL_STRING * values))
 
 
-def _size_of_last_member(files: Files, path: str) -> int:
-    with files.contents.open(path) as file:
+def _size_of_last_member(path: str) -> int:
+    with open(path, "rb") as file:
         file.seek(max(0, file.seek(0, os.SEEK_END) - SIZE_OF_MEMBER))
         return int.from_bytes(file.read(), "little")

@@ -20,8 +20,6 @@ __all__ = [
     "ROWS_TO_COUNT",
     "Blocks",
     "Grouping",
-    "KeyParts",
-    "as_keys",
     "find_blocks",
     "find_users",
     "group_rows",
@@ -31,7 +29,6 @@ __all__ = [
     "one_per_user",
     "order_by_rank",
     "order_of_ids",
-    "scatter_by",
     "take_blocks",
 ]
 
@@ -42,7 +39,6 @@ ROWS_PER_BUCKET = 1 << 15  # of several columns: they fit the L2 cache
 ROWS_TO_COUNT, MAX_COUNTED = 1 << 19, 1 << 16  # rows that fit a cache, keys that 16 bits number
 MAX_BUCKETS = 1024  # writing to more at the same time is slow
 LONG_RUN = 8  # mean length of runs of one key from which runs move instead of rows
-CELL_BITS = 11  # cells of ranges of keys: the table fits the L1 cache
 MULTIPLIER = 0x9E3779B97F4A7C15  # 2^64 / golden ratio: odd, with bits as good as random
 TASKS_PER_THREAD = 4  # buckets differ in size
 WIDEST_CODE = 1 << 32
@@ -210,29 +206,7 @@ def _group_runs(ids: Array, starts: Array, n_threads: int, *, ascending: bool) -
     return Grouping(ordered[new], np.append(pointers[:-1][new], pointers[-1]), mover)
 
 
-class KeyParts:
-    """Parts of rows by ranges of keys."""
-
-    def __init__(self, edges: Array) -> None:
-        """Make the parts. `edges` (int64, ascending) has the least key of each part but the first."""
-        self.n_parts = len(edges) + 1
-        lowest = int(edges[0]) if len(edges) else 0
-        beyond = edges.astype(np.uint64) - np.uint64(lowest % 2**64)  # wraps around, as the kernel does
-        span = int(beyond[-1]) if len(edges) else 0
-        shift = max(0, span.bit_length() - CELL_BITS)
-        cells = np.arange((span >> shift) + 1, dtype=np.uint64) << np.uint64(shift)
-        starts = np.append(np.searchsorted(beyond, cells, side="right"), len(edges))
-        self._edges = grouping.KeyEdges(read_only(edges), np.int64(lowest), np.int64(shift), read_only(starts))
-
-    def find(self, keys: Array) -> tuple[Array, Array]:
-        """Return the part of each key, uint16, and where the rows of each part begin once they are together."""
-        keys = read_only(as_keys(keys))
-        parts, counts = np.empty(len(keys), np.uint16), np.zeros(self.n_parts, np.int64)
-        call(grouping.find_parts, keys, self._edges, parts, counts, work=8 * len(keys))
-        return parts, np.append(0, np.cumsum(counts))
-
-
-def scatter_by(codes: Array, starts: Array, column: Array, out: Array) -> None:
+def _scatter_by(codes: Array, starts: Array, column: Array, out: Array) -> None:
     """Write a column to `out` by the codes of its rows; rows of one code keep their order.
 
     codes : uint16, so that the kernel is compiled for no other type.
@@ -242,7 +216,7 @@ def scatter_by(codes: Array, starts: Array, column: Array, out: Array) -> None:
     _launch(grouping.scatter, n, values, read_only(codes), places, out.view(values.dtype), _ranges(n, 1), n_threads=1)
 
 
-def as_keys(ids: Array) -> Array:
+def _as_keys(ids: Array) -> Array:
     """Return integers in a type that kernels take as keys: int32 or int64."""
     return ids if ids.dtype == np.int32 else ids.astype(np.int64, copy=False)
 
@@ -312,7 +286,7 @@ class _Counted:
 
     def __call__(self, column: Array) -> Array:
         out = np.empty(len(column), column.dtype)
-        scatter_by(self._codes, self._starts, column, out)
+        _scatter_by(self._codes, self._starts, column, out)
         return out
 
     def by_rank(self, column: Array, ranks: Array) -> Array | None:
@@ -456,7 +430,7 @@ def number_close(keys: Array, lowest: int, span: int, n_threads: int) -> tuple[A
     if len(keys) < SMALL_ROWS:
         codes = (keys - keys.dtype.type(lowest)).astype(np.int32)
         return codes, np.bincount(codes, minlength=span)
-    keys = read_only(as_keys(keys))
+    keys = read_only(_as_keys(keys))
     codes, ranges = np.empty(len(keys), np.uint32), _ranges(len(keys), n_threads)
     counts = np.zeros((len(ranges) - 1, span), np.int64)
     given = keys, np.uint64(lowest % 2**64), codes, counts, ranges

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
-import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from fastrec.inputs.ragged import read_only
-from fastrec.inputs.values import call_arrow, values_of
 from fastrec.kernels import strings as kernels
 from fastrec.runtime.launcher import call
 from fastrec.runtime.threads import run_in_threads
@@ -19,8 +16,6 @@ __all__ = [
     "MANY_STRINGS",
     "MAX_ROWS",
     "CollisionError",
-    "Numbering",
-    "ascending_numbers",
     "bytes_of",
     "decoded",
     "number_column",
@@ -165,55 +160,6 @@ def number_fixed(strings: Array) -> tuple[Array, Array]:
         distinct, numbers = np.unique(strings, return_inverse=True)
         return numbers.astype(np.int32), distinct
     return codes, found.strings.data.view(strings.dtype)
-
-
-class Numbering:
-    """Numbers for strings that threads read in pieces, of one column or of several whose strings may match."""
-
-    def __init__(self) -> None:
-        self._lists: list[_List] = []
-        self._idle: list[int] = []
-        self._lock = threading.Lock()
-
-    @contextlib.contextmanager
-    def list_of_thread(self) -> Iterator[int]:
-        """Lend the number of a list that no other thread uses meanwhile."""
-        with self._lock:
-            if not self._idle:
-                self._idle.append(len(self._lists))
-                self._lists.append(_List())
-            nth = self._idle.pop()
-        try:
-            yield nth
-        finally:
-            with self._lock:
-                self._idle.append(nth)
-
-    def number(self, nth: int, strings: Any, codes: Array) -> None:
-        """Write the numbers that the nth list gives to the strings of a PyArrow array without nulls."""
-        self._lists[nth].number(strings_of(without_views(strings)), codes)
-
-    def ascending(self) -> tuple[list[Array], Any]:
-        """Return the final number of each string of each list, and all distinct strings in the order of their bytes.
-
-        Raise ArrowInvalid for a string that is not UTF-8.
-        """
-        import pyarrow as pa
-
-        whole, numbers = _joined(self._lists)
-        strings = whole.as_arrow(pa.large_string())
-        strings.validate(full=True)
-        order = call_arrow("array_sort_indices", strings)
-        ranks = np.empty(len(strings), np.int32)
-        ranks[values_of(order)] = np.arange(len(strings), dtype=np.int32)
-        return [ranks[own] for own in numbers], call_arrow("take", strings, order)
-
-
-def ascending_numbers(numbered: Mapping[str, Numbering], n_threads: int) -> dict[str, tuple[list[Array], Any]]:
-    """Return what `Numbering.ascending` returns for each name; threads take one each."""
-    names = list(numbered)
-    found = run_in_threads(lambda at: numbered[names[at]].ascending(), range(len(names)), n_threads)
-    return dict(zip(names, found, strict=True))
 
 
 def without_views(strings: Any) -> Any:

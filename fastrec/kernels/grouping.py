@@ -7,7 +7,7 @@ the rows alone.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -20,15 +20,6 @@ SECOND_MULTIPLIER = 0xD6E8FEB86659FD93  # keys of one bucket agree in the top bi
 LANES = 64  # rows compared together
 TOO_MANY_STEPS = 8  # per key of a bucket; more mean that the keys were chosen to collide
 WIDE_RANKS = 4  # ranks that spread over more places per row are sorted
-
-
-class KeyEdges(NamedTuple):
-    """Edges of parts, looked up by cells of equal width from the first edge on."""
-
-    edges: Array  # int64: the least key of each part but the first, ascending
-    lowest: Any  # the first edge
-    shift: Any  # the width of a cell is 2 ** shift
-    starts: Array  # int64 (n_cells + 1,): number of edges not above the least key of each cell, then that of all edges
 
 
 @njit
@@ -162,27 +153,6 @@ def scatter(first, last, values, buckets, places, out, edges):
     for task in prange(first, last):
         at = np.int64(task)
         scatter_range(values, buckets, places[at], out, edges[at], edges[at + 1])
-
-
-@njit(cache=True)
-def find_parts(keys, known, parts, counts):
-    """Write the part of each key, which is the number of edges not above it, and count the rows of each part."""
-    lowest, shift, edges, starts = np.int64(known.lowest), np.uint64(known.shift), known.edges, known.starts
-    last_cell = np.uint64(len(starts) - 2)
-    for i in range(len(keys)):
-        key = np.int64(keys[i])
-        part = np.int64(0)
-        if key >= lowest:
-            cell = min((np.uint64(key) - np.uint64(lowest)) >> shift, last_cell)
-            part, end = starts[cell], starts[cell + np.uint64(1)]
-            while part < end:  # some edges are within the cell
-                middle = (part + end) >> 1
-                if edges[middle] <= key:
-                    part = middle + 1
-                else:
-                    end = middle
-        parts[i] = part
-        counts[part] += 1
 
 
 @njit

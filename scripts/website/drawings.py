@@ -36,7 +36,7 @@ FLOWS = {
         (
             ("Parquet, CSV, JSON lines, TREC", "recognised by their first bytes"),
             ("does it fit?", "yes: read as a whole, with the same numbers"),
-            ("cut or sorted by user", "on disk, within its share of memory"),
+            ("sorted by user", "on disk, within its share of memory"),
             ("streams", "recs, truth, history: one per file, all sorted by user"),
             ("batches of whole users", "cut at the same user in every stream"),
             ("Evaluator.update", "as for any batch, then one report"),

@@ -7,7 +7,6 @@ import re
 import pytest
 
 import fastrec
-from fastrec.inputs.lines import ends_in_quotes
 
 pytest.importorskip("pyarrow")
 pytest.importorskip("duckdb")
@@ -55,30 +54,3 @@ def test_quotes_that_are_closed_are_no_fault(tmp_path, value):
     pattern = write(tmp_path, 5, 2, f"{value},1,0.5\n{value},0,0.7\n", packed=False)
     found = [fastrec.evaluate_files(pattern, metrics=["auc"], n_threads=n_threads) for n_threads in (1, 2, 5)]
     assert {report.data["rows"] for report in found} == {10} and len({report["auc"] for report in found}) == 1
-
-
-@pytest.mark.parametrize(
-    ("text", "is_open"),
-    [
-        ("", False),
-        ("a,b\n", False),
-        ('"', True),
-        ('""', False),
-        ('"""', True),
-        ('a,"b', True),
-        ('a,"b"', False),
-        ('a,b"', False),
-        ('a,b"c\n"', True),
-        ('"a\n"', False),
-        ('a;"', False),
-        ('"a"b,"', True),
-        (f'{"x" * 40}\n"y', True),
-        (f'{"x" * 40}"y', False),
-    ],
-)
-def test_open_quotes(text, is_open):
-    data = text.encode()
-    for size in (1, 2, 3, 1000):
-        blocks = [data[at : at + size] for at in range(0, len(data), size)]
-        assert ends_in_quotes(blocks, ",") is is_open
-    assert ends_in_quotes([data, b'"' if is_open else b""], ",") is False

@@ -672,11 +672,17 @@ print([evaluate_files(path, truth, "mrr", temp_directory=name("temporary \\xe9")
     assert done.stdout == f"False {values}\n['\\xfc']\n{values}\n", done.stderr
 
 
-@pytest.mark.parametrize("package", ["duckdb", "pyarrow"])
-def test_the_extra_of_a_missing_package_is_named(write, monkeypatch, package):
-    monkeypatch.setitem(__import__("sys").modules, package, None)
-    with pytest.raises(MissingExtraError, match=rf"reading files needs {package}: pip install 'fastrec-eval\[cli\]'"):
-        read_logs(write(LISTS), write(TRUTH))
+@pytest.mark.parametrize("content", [LISTS, {"user_id": [1], "item_id": [6]}], ids=["CSV", "Parquet"])
+def test_the_extra_of_a_missing_package_is_named(write, monkeypatch, content):
+    """PyArrow reads plain files without DuckDB."""
+    recs, truth = write(content), write(TRUTH)
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    assert evaluate_files(recs, truth, "hit_rate").users["evaluated"] > 0
+    with pytest.raises(MissingExtraError, match=r"reading files needs duckdb: pip install 'fastrec-eval\[cli\]'"):
+        evaluate_files(recs, truth, "hit_rate", by="item_id")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(MissingExtraError, match=r"reading files needs pyarrow[^ ]*: pip install 'fastrec-eval\[cli\]'"):
+        evaluate_files(recs, truth, "hit_rate")
 
 
 def test_an_interrupted_query_is_an_interrupt():

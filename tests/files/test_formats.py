@@ -19,7 +19,6 @@ from fastrec import evaluate_files
 from fastrec.arguments.calls import FileOptions
 from fastrec.arguments.signature import arguments_of
 from fastrec.exceptions import FastrecError, InputError, InputTypeError
-from fastrec.files import text as text_files
 from fastrec.files.columns import ColumnError, ListColumns, RowColumns
 from fastrec.files.formats import heads
 from fastrec.files.formats.recognise import input_formats
@@ -660,7 +659,6 @@ def test_a_column_in_the_file_is_that_of_its_folder(tmp_path, fails, write, form
 @pytest.mark.parametrize("form", ["parquet", "csv"])
 def test_partitions_may_hold_the_usual_columns(tmp_path, monkeypatch, form):
     """Whichever way the files are read: a label to group by leaves only DuckDB."""
-    monkeypatch.setattr(text_files, "MIN_BYTES", 0)
     recs, truth = tmp_path / "recs", tmp_path / "truth"
     for rank in (1, 2, 3):
         rows = pa.table({"user_id": range(40), "item_id": [(user + rank) % 7 for user in range(40)]})
@@ -687,7 +685,6 @@ def save(rows, folder, form):
 
 @pytest.mark.parametrize("form", ["parquet", "csv"])
 def test_a_folder_above_a_link_is_that_of_its_target(tmp_path, monkeypatch, form):
-    monkeypatch.setattr(text_files, "MIN_BYTES", 0)
     for folder, item in (("a", 1), ("b", 2)):
         save(pa.table({"user_id": [1], "item_id": [item]}), tmp_path / folder / "in", form)
         (tmp_path / folder / "in" / "deep").mkdir()
@@ -782,9 +779,9 @@ def test_a_file_that_changes_while_it_is_read(write, monkeypatch, change, format
 
 def test_a_file_that_changes_between_two_reads(write, monkeypatch):
     path = Path(write(LISTS, "recs"))
-    monkeypatch.setattr("fastrec.files.job.find_plain", lambda _: path.write_text(LISTS + "9,9\n") and None)
+    monkeypatch.setattr("fastrec.files.job.is_readable", lambda _: bool(path.write_text(LISTS + "9,9\n")) and False)
     with pytest.raises(InputError, match=f"^{path}: changed while it was read; evaluate it when it is complete$"):
-        read_logs(path, write(TRUTH))
+        evaluate_files(path, write(TRUTH), "mrr")
 
 
 # The same values

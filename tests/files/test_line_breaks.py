@@ -173,7 +173,7 @@ def test_a_file_of_which_no_row_is_read_is_an_error(tmp_path, monkeypatch, forma
             data = CONTENTS[format_].encode()
             path.write_bytes(gzip.compress(data) if packed else data)
     replace_readers(monkeypatch, losing)
-    monkeypatch.setattr(job, "find_plain", lambda *_: None)
+    monkeypatch.setattr(job, "is_readable", lambda _: False)
 
     def evaluate(path):
         if side == "log":

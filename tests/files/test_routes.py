@@ -1,4 +1,4 @@
-"""The same rows give the same bits on every route: frames, each format, read straight or by DuckDB, whole or sorted."""
+"""The same rows give the same bits on every route: frames, each format, read by PyArrow or DuckDB, whole or sorted."""
 
 import itertools
 import json
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fastrec import evaluate, evaluate_files
-from fastrec.files import job, lists, parquet, parts, text
+from fastrec.files import job
 
 pa = pytest.importorskip("pyarrow")
 pytest.importorskip("duckdb")
@@ -22,7 +22,7 @@ BATCHED = ("arrow", "arrows", "feather")  # DuckDB always reads these
 FILES = [f"{form}, {way}" for form in FORMS for way in ("whole", "by DuckDB", "sorted on disk")]
 FILES += [f"{form}, {way}" for form in BATCHED for way in ("whole", "sorted on disk")]
 FRAMES = ["PyArrow", "PyArrow dictionaries", "pandas", "Polars"]
-ROUTES = [*FRAMES, *FILES, "parquet, strings numbered", "parquet, cut by user", "parquet, cut in memory"]
+ROUTES = [*FRAMES, *FILES]
 ROUTES += ["trec, whole", "trec, sorted on disk"]
 KINDS = ["integers", "strings", "tied scores"]
 
@@ -88,19 +88,10 @@ def in_files(route, tables, folder):
     paths = [write(table, folder / f"{name}.{form}", form) for name, table in zip(names, tables, strict=True)]
     with pytest.MonkeyPatch.context() as patch:
         if way == "by DuckDB":
-            patch.setattr(job, "find_plain", lambda _: None)
-        if way in ("sorted on disk", "cut by user"):
-            patch.setattr(job, "COPIES", 10**9)
+            patch.setattr(job, "is_readable", lambda _: False)
         if way == "sorted on disk":
-            patch.setattr(job, "cut_by_user", lambda *_: None)
-        if way == "cut by user":
-            patch.setattr(parts, "BYTES_PER_ROW", 300_000)
-        if way == "cut in memory":
-            patch.setattr(lists, "ROWS_TO_EVALUATE", 300)
-        if way == "strings numbered":
-            patch.setattr(parquet, "MANY_STRINGS", 1)
-            patch.setattr(text, "MANY_STRINGS", 1)
-        return evaluate_files(*paths, **OPTIONS, memory="64MB" if "by user" in way or "on disk" in way else None)
+            patch.setattr(job, "COPIES", 10**9)
+        return evaluate_files(*paths, **OPTIONS, memory="64MB" if way == "sorted on disk" else None)
 
 
 @pytest.fixture(scope="module")

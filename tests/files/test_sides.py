@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import fastrec
-from fastrec.files import job, text
+from fastrec.files import job
 from fastrec.runtime.limits import MIN_MEMORY
 from support.bits import user_bits
 from support.side_metrics import ALONE, register
@@ -87,10 +87,8 @@ def route(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
     monkeypatch.setattr(job.FileJob, "take_whole", watched("whole"))
     monkeypatch.setattr(job, "_load_in_memory", watched("load"))
     monkeypatch.setattr(job, "_load_on_disk", watched("disk"))
-    monkeypatch.setattr(text, "MIN_BYTES", 0)
     if request.param != "whole":
-        monkeypatch.setattr(job, "find_plain", lambda _: None)
-        monkeypatch.setattr(job, "find_text", lambda _: None)
+        monkeypatch.setattr(job, "is_readable", lambda _: False)
     if request.param == "streamed":
         monkeypatch.setattr(job, "COPIES", 1 << 40)
         monkeypatch.setattr("fastrec.files.resources.MIN_BATCH", 200)

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 import fastrec
 from fastrec.files import job, resources
 from fastrec.files.columns import ListColumns, RowColumns
+from fastrec.files.in_memory import read_tables
 from fastrec.files.lists import evaluate_lists
 from fastrec.files.opened import open_files
-from fastrec.files.parquet import find_plain, read_plain, size_of_plain
 from fastrec.files.resources import Resources
 from fastrec.files.rows import evaluate_log
 from fastrec.files.sorting import sort_rows
@@ -98,9 +98,8 @@ def test_rows_of_nobody_are_handed_out_as_they_come() -> None:
 
 
 def stream_everything(monkeypatch: pytest.MonkeyPatch, batch_rows: int) -> None:
-    """Let nothing fit in memory from here on, make batches small, and let DuckDB sort what could be cut by user."""
+    """Let nothing fit in memory from here on, and make batches small."""
     monkeypatch.setattr(job, "COPIES", 1 << 40)
-    monkeypatch.setattr(job, "cut_by_user", lambda *_: None)
     monkeypatch.setattr(resources, "MIN_BATCH", batch_rows)
     monkeypatch.setattr(resources, "MAX_BATCH", batch_rows)
 
@@ -347,11 +346,11 @@ def test_texts_that_are_longer_than_a_sample_says(tmp_path: Path) -> None:
     table = pa.table({"user_id": [f"u{row // 10}" for row in rows.tolist()], "item_id": texts})
     path = tmp_path / "lists.parquet"
     pq.write_table(table, path, row_group_size=10_000)
-    found = find_plain(open_files({"recs": path}, ListColumns(), "auto"))
-    size = size_of_plain(found.values())
+    opened = open_files({"recs": path}, ListColumns(), "auto")
+    size = opened["recs"].size()
     assert size.text < table.nbytes / 4
-    assert read_plain(found, 2, size, size.n_bytes) is None
-    assert read_plain(found, 2, size, 1 << 40)["recs"].num_rows == 40_000
+    assert read_tables(opened, 2, size.n_bytes) is None
+    assert len(read_tables(opened, 2, 1 << 40)["recs"].rows) == 40_000
 
 
 def test_a_field_of_a_struct_is_not_counted_as_the_column_of_its_name(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import fastrec
-from fastrec.files import job, text
+from fastrec.files import job
 from fuzz.calls import Draw, Finding, one_in, set_up
 
 __all__ = ["describe", "draw_case", "run_case", "set_up"]
@@ -291,10 +291,7 @@ def by_route(route: str) -> Iterator[None]:
         if route == "streamed":
             stack.enter_context(mock.patch.object(job, "COPIES", 1 << 60))
         elif route == "database":
-            stack.enter_context(mock.patch.object(job, "find_plain", return_value=None))
-            stack.enter_context(mock.patch.object(job, "find_text", return_value=None))
-        else:
-            stack.enter_context(mock.patch.object(text, "MIN_BYTES", 0))
+            stack.enter_context(mock.patch.object(job, "is_readable", return_value=False))
         yield
 
 

@@ -9,14 +9,12 @@ from hypothesis import strategies as st
 
 from fastrec.inputs import grouping
 from fastrec.inputs.grouping import (
-    KeyParts,
     find_blocks,
     find_users,
     group_rows,
     join_users,
     order_by_rank,
     order_of_ids,
-    scatter_by,
     take_blocks,
 )
 
@@ -288,47 +286,3 @@ def test_the_order_of_ids() -> None:
     order = order_of_ids(np.array([5, 1, 2]))
     assert order is not None
     assert order.tolist() == [1, 2, 0]
-
-
-@pytest.mark.parametrize("n", [0, 1, 1000, 50_000])
-@pytest.mark.parametrize("n_parts", [1, 3, 256])
-def test_rows_by_part_keep_their_order(n, n_parts):
-    rng = np.random.default_rng(n + n_parts)
-    keys = rng.integers(0, n_parts, n)
-    parts, starts = KeyParts(np.arange(1, n_parts)).find(keys)
-    assert parts.dtype == np.uint16 and parts.tolist() == keys.tolist()
-    assert starts.tolist() == [int((keys < part).sum()) for part in range(n_parts + 1)]
-    order = np.argsort(parts, kind="stable")
-    for kind in (np.int8, np.int32, np.int64, np.float32, np.float64):
-        column, out = rng.integers(-9, 9, n).astype(kind), np.empty(n, kind)
-        scatter_by(parts, starts, column, out)
-        assert np.array_equal(out, column[order])
-
-
-@pytest.mark.parametrize("n", [40, 40_000])  # interpreted, and compiled
-@pytest.mark.parametrize(
-    "edges",
-    [
-        [],
-        [LOW],
-        [HIGH],
-        [LOW, HIGH],
-        [LOW, -1, 0, 1, HIGH],
-        [-5, 0, 5],
-        [*range(250), 2**62],  # nearly all edges are within one cell
-        [2**62 - 1, 2**62, 2**62 + 4096],
-        list(range(LOW, HIGH, 2**57)),
-        list(range(-(2**31), 2**31, 2**25)),
-    ],
-    ids=["none", "lowest", "highest", "both ends", "all over", "few", "far", "close", "even", "narrow"],
-)
-def test_parts_of_keys(n, edges):
-    rng = np.random.default_rng(8)
-    near = np.array([0, LOW, HIGH, *edges], np.int64)[rng.integers(0, len(edges) + 3, n)]
-    keys = np.clip(near.astype(object) + rng.integers(-2, 3, n), LOW, HIGH).astype(np.int64)
-    keys = np.where(rng.random(n) < 0.5, keys, rng.integers(LOW, HIGH, n))
-    for own in (keys, keys.astype(np.int32), keys.astype(np.uint8)):
-        parts, starts = KeyParts(np.array(edges, np.int64)).find(own)
-        wanted = np.searchsorted(np.array(edges, np.int64), own.astype(np.int64), side="right")
-        assert parts.tolist() == wanted.tolist()
-        assert np.diff(starts).tolist() == np.bincount(wanted, minlength=len(edges) + 1).tolist()

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType, SimpleNamespace
 from typing import Any, NamedTuple
+from unittest import mock
 
 import numpy as np
 
+from fastrec.files import job
 from fastrec.files.columns import ListColumns, RowColumns
 from fastrec.files.lists import evaluate_lists
 from fastrec.files.resources import Resources
@@ -116,6 +118,11 @@ def ascending(values: Any) -> list[Any]:
     return sorted(values, key=bits)
 
 
+def by_duckdb() -> Any:
+    """Let DuckDB read all files: it checks what evaluators check, and a `Keeper` does not."""
+    return mock.patch.object(job, "is_readable", return_value=False)
+
+
 def read_logs(
     recs: Any,
     truth: Any,
@@ -129,7 +136,8 @@ def read_logs(
     keeper = Keeper()
     paths = {"recs": recs, "truth": truth} | ({} if exclude is None else {"exclude": exclude})
     limits = Resources(**resources)
-    found = evaluate_lists(lambda _: keeper, paths, columns or ListColumns(), limits, input_format=input_format)  # type: ignore[arg-type]
+    with by_duckdb():
+        found = evaluate_lists(lambda _: keeper, paths, columns or ListColumns(), limits, input_format=input_format)  # type: ignore[arg-type]
     users, codes = keeper.users(), keeper.item_codes()
 
     def side(table: str, *values: str) -> tuple[Any, ...]:
@@ -155,7 +163,8 @@ def read_logs(
 def read_scores(path: Any, columns: RowColumns | None = None, **resources: Any) -> ScoredLog:
     """Return the input that `evaluate_log` reads."""
     keeper = Keeper()
-    found = evaluate_log(lambda _: keeper, {"log": path}, columns or RowColumns(), Resources(**resources))  # type: ignore[arg-type, return-value]
+    with by_duckdb():
+        found = evaluate_log(lambda _: keeper, {"log": path}, columns or RowColumns(), Resources(**resources))  # type: ignore[arg-type, return-value]
     users, names, codes = keeper.users(), keeper.call["user"], keeper.item_codes()
     keys: list[Any] = [None] * len(keeper.column("log", keeper.call["label"]))
     if isinstance(names, str):

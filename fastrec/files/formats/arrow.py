@@ -6,7 +6,6 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from fastrec.files.contents import Contents
 from fastrec.files.formats.batches import BatchedFormat
 from fastrec.files.formats.heads import Beginning
 from fastrec.files.paths import utf8_path
@@ -30,14 +29,14 @@ class _Arrow(BatchedFormat):
     def has_magic(self, start: Beginning) -> bool:
         return super().has_magic(start) or start.first.startswith(STREAM)
 
-    def head(self, path: str, contents: Contents) -> tuple[Any, int]:
-        with _reader(path, (), contents) as (reader, _, _):
+    def head(self, path: str) -> tuple[Any, int]:
+        with _reader(path, ()) as (reader, _, _):
             schema = reader.schema
         narrowest = min(range(len(schema)), key=lambda at: _width(schema.field(at).type), default=None)
-        return schema, 0 if narrowest is None else sum(map(len, self.batches(path, [narrowest], contents)))
+        return schema, 0 if narrowest is None else sum(map(len, self.batches(path, [narrowest])))
 
-    def batches(self, path: str, at: Sequence[int], contents: Contents) -> Iterator[Any]:
-        with _reader(path, at, contents) as (reader, source, is_stream):
+    def batches(self, path: str, at: Sequence[int]) -> Iterator[Any]:
+        with _reader(path, at) as (reader, source, is_stream):
             yield from reader if is_stream else map(reader.get_batch, range(reader.num_record_batches))
             if is_stream:
                 _check_end(source)
@@ -51,12 +50,11 @@ def _width(kind: Any) -> int:
 
 
 @contextlib.contextmanager
-def _reader(path: str, at: Sequence[int], contents: Contents) -> Iterator[tuple[Any, Any, bool]]:
+def _reader(path: str, at: Sequence[int]) -> Iterator[tuple[Any, Any, bool]]:
     """Open a file with the columns at some positions, or all; return its reader, itself, and whether it is a stream."""
     pa = require("pyarrow", "cli", what="reading files")
     options = pa.ipc.IpcReadOptions(included_fields=list(at), use_threads=False)
-    kept = contents.kept(path)
-    with pa.OSFile(utf8_path(path)) if kept is None else pa.BufferReader(kept) as source:
+    with pa.OSFile(utf8_path(path)) as source:
         if source.read(len(STREAM)) == STREAM:
             source.seek(0)
             yield pa.ipc.open_stream(source, options=options), source, True

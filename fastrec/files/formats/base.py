@@ -72,8 +72,8 @@ class Format(ABC):
     def open(self, con: DuckDBPyConnection, files: Files, columns: FileColumns, attempt: int) -> Source:
         """Return the SQL source of files."""
 
-    def form(self, start: Beginning, columns: FileColumns, n_samples: int) -> RowForm | None:
-        """Return the form of a file that Arrow reads as DuckDB does, with its first `n_samples` rows; None in doubt."""
+    def form(self, start: Beginning, columns: FileColumns) -> RowForm | None:
+        """Return the form of a file that PyArrow reads as DuckDB does; None in doubt."""
         return None
 
     def size(self, files: Files, names: Collection[str]) -> Size:

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
     from fastrec.files.columns import FileColumns
-from fastrec.files.contents import NOTHING_KEPT, Contents
 from fastrec.files.formats.base import FILE, Format, Source, quoted, with_partitions
 from fastrec.files.formats.foreign import one_line
 from fastrec.files.paths import Files, utf8_path
@@ -53,16 +52,16 @@ class BatchedFormat(Format):
     """
 
     @abstractmethod
-    def head(self, path: str, contents: Contents) -> tuple[Any, int]:
+    def head(self, path: str) -> tuple[Any, int]:
         """Return the schema and the number of rows of a file, at little cost."""
 
     @abstractmethod
-    def batches(self, path: str, at: Sequence[int], contents: Contents) -> Iterator[Batch]:
+    def batches(self, path: str, at: Sequence[int]) -> Iterator[Batch]:
         """Yield the batches of a file with only the columns at these positions, in ascending order."""
 
     def open(self, con: DuckDBPyConnection, files: Files, columns: FileColumns, attempt: int) -> Source:
         """Return the SQL source of files: a stream of the wanted columns, which are checked as they are read."""
-        heads = [self._head_of(path, files.contents) for path in files.paths]
+        heads = [self._head_of(path) for path in files.paths]
         schemas = [head.schema.remove_metadata() for head in heads]  # PyArrow before 22 hashes none with metadata
         variants, untyped = [], set()
         types: dict[Any, list[_Type]] = {}
@@ -103,7 +102,7 @@ class BatchedFormat(Format):
         size, sampled = Size(), []
         for path in files.paths:
             try:
-                schema, rows = self.head(path, files.contents)
+                schema, rows = self.head(path)
                 wanted = [at for at, name in enumerate(schema.names) if name in names]
             except self._damages():  # reading the file explains what is wrong
                 continue
@@ -112,22 +111,22 @@ class BatchedFormat(Format):
             if strings and rows:
                 sampled.append((path, strings, rows))
         some = sampled[:: max(1, len(sampled) // SAMPLED_FILES)]
-        means = [self._mean_strings(path, at, files.contents) for path, at, _ in some]
+        means = [self._mean_strings(path, at) for path, at, _ in some]
         text = int(sum(rows for *_, rows in sampled) * sum(means) / max(len(means), 1))
         return size.plus(Size(text=text, distinct=text))
 
     def reason(self, path: str) -> str:
         """Return what PyArrow says about a damaged file."""
         try:
-            schema, rows = self.head(path, NOTHING_KEPT)
-            found = sum(len(_checked(batch)) for batch in self.batches(path, range(len(schema)), NOTHING_KEPT))
+            schema, rows = self.head(path)
+            found = sum(len(_checked(batch)) for batch in self.batches(path, range(len(schema))))
         except self._damages() as error:
             return one_line(error)
         return "" if found == rows else f"it has {found} rows, its metadata say {rows}"
 
-    def _head_of(self, path: str, contents: Contents) -> _Head:
+    def _head_of(self, path: str) -> _Head:
         try:
-            schema, rows = self.head(path, contents)
+            schema, rows = self.head(path)
             _ = schema.names  # raises if they are not UTF-8
             return _Head(schema, rows)
         except self._damages() as error:
@@ -136,11 +135,11 @@ class BatchedFormat(Format):
     def _damaged(self, path: str, error: Exception) -> InputError:
         return InputError(path, f": cannot be read as {self.title}: {one_line(error)}")
 
-    def _mean_strings(self, path: str, at: Sequence[int], contents: Contents) -> float:
+    def _mean_strings(self, path: str, at: Sequence[int]) -> float:
         """Return the mean bytes of the strings of a row, from the first rows of a file."""
         damages: tuple[type[Exception], ...] = (*self._damages(), StopIteration)
         try:
-            batch = _checked(next(iter(self.batches(path, at, contents)))).slice(0, SAMPLED_ROWS)
+            batch = _checked(next(iter(self.batches(path, at)))).slice(0, SAMPLED_ROWS)
         except damages:
             return 0.0
         return float(sum(bytes_of(decoded(each)) for each in batch.columns) / max(len(batch), 1))
@@ -188,7 +187,7 @@ class _Rows:
         for path, schema in zip(self._files.paths, self._schemas, strict=True):
             own = [_position(schema, field, nth) for nth, (_, field) in enumerate(self._picked)]
             at = sorted({position for position in own if position is not None})
-            for batch in self._format.batches(path, at, self._files.contents):
+            for batch in self._format.batches(path, at):
                 for start in range(0, len(_checked(batch)), ROWS_AT_ONCE):
                     yield self._named(
                         batch.slice(start, ROWS_AT_ONCE), [p if p is None else at.index(p) for p in own], path

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import itertools
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
 from fastrec.files.formats.base import FILE, Format, Source, names_files, quoted, reader_sql, string_sql, text_source
 from fastrec.files.formats.heads import Beginning, Head, RowForm, compression_of, read_heads
 from fastrec.files.paths import Files, utf8_path
-from fastrec.inputs.lines import ends_in_quotes
 
 __all__ = ["CSV"]
 
@@ -44,7 +42,7 @@ def _open_csv(con: DuckDBPyConnection, files: Files, columns: FileColumns, attem
 
     DuckDB loses all rows if a line break in the header differs from the line endings, and fails on some line breaks in
     values. Of several files, it leaves out what follows an unclosed quote, without an error, if there are fewer
-    threads than files. Python's parser reads those files, or says what is wrong; it is slower.
+    threads than files. Python's parser reads those files, and several that have quotes; it is slower.
     """
     heads = read_heads(files)
     headers = [_csv_header(head, columns.names) for head in heads]
@@ -56,7 +54,7 @@ def _open_csv(con: DuckDBPyConnection, files: Files, columns: FileColumns, attem
         _check_header(head, other, headers[0], heads[0].path)
     found = {name: (f"c{n}", "VARCHAR") for n, name in enumerate(header)}
     filled = [head.path for head, own in zip(heads, headers, strict=True) if not own.is_all]
-    if attempt or any(one.n_lines > 1 for one in headers) or _has_open_quotes(heads, delimiter):
+    if attempt or any(one.n_lines > 1 for one in headers) or _may_hide_rows(heads):
         sql, n_rows = _copy_rows(con, files, headers[0])
         return replace(text_source(files, CSV, sql, found, filled), n_rows=n_rows, is_copy=True)
     types = ", ".join(f"c{n}: 'VARCHAR'" for n in range(len(header)))
@@ -83,9 +81,9 @@ def _copy_rows(con: DuckDBPyConnection, files: Files, header: Header) -> tuple[s
     return table, n_rows
 
 
-def _has_open_quotes(heads: list[Head], delimiter: str) -> bool:
-    """Return whether one of several files ends in quotes."""
-    return len(heads) > 1 and any(ends_in_quotes(head.blocks(), delimiter) for head in heads)
+def _may_hide_rows(heads: list[Head]) -> bool:
+    """Return whether one of several files has quotes, one of which may be open."""
+    return len(heads) > 1 and any(b'"' in block for head in heads for block in head.blocks())
 
 
 def _csv_header(head: Head, wanted: set[str]) -> Header:
@@ -130,25 +128,14 @@ def _check_header(head: Head, found: Header, wanted: Header, first: str) -> None
     raise InputError(head.path, f": the header differs from that of {first}: {what}")
 
 
-def _form(head: Head, columns: FileColumns, n_samples: int) -> RowForm | None:
-    """Return the form of a file with a header of one line, with its first `n_samples` rows; None in doubt."""
+def _form(head: Head, columns: FileColumns) -> RowForm | None:
+    """Return the form of a file with a header of one line; None in doubt, and for packed files."""
     header = _csv_header(head, columns.names)
-    line, ending, rest = head.text.partition("\n")
-    if header.n_lines > 1 or not ending or "\r" in line.rstrip("\r"):
+    line, ending, _ = head.text.partition("\n")
+    if head.packing or header.n_lines > 1 or not ending or "\r" in line.rstrip("\r"):
         return None
-    rows = csv.reader(io.StringIO(rest[: rest.rfind("\n") + 1], newline=""), delimiter=header.delimiter)
-    try:
-        sample = [row for row in itertools.islice(rows, n_samples) if len(row) == len(header.names)]
-    except csv.Error:
-        return None
-    return RowForm(
-        tuple(header.names),
-        header.delimiter,
-        b"\r\n" if line.endswith("\r") else b"\n",
-        head.mark + len(f"{line}\n".encode()),
-        tuple(zip(*sample, strict=True)) or ((),) * len(header.names),
-        head.packing,
-    )
+    line_break = b"\r\n" if line.endswith("\r") else b"\n"
+    return RowForm(tuple(header.names), header.delimiter, line_break, head.mark + len(f"{line}\n".encode()))
 
 
 class _Csv(Format):
@@ -161,8 +148,8 @@ class _Csv(Format):
     def open(self, con: DuckDBPyConnection, files: Files, columns: FileColumns, attempt: int) -> Source:
         return _open_csv(con, files, columns, attempt)
 
-    def form(self, start: Beginning, columns: FileColumns, n_samples: int) -> RowForm | None:
-        return _form(start.head, columns, n_samples)
+    def form(self, start: Beginning, columns: FileColumns) -> RowForm | None:
+        return _form(start.head, columns)
 
 
 CSV = _Csv()

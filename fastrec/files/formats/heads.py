@@ -11,13 +11,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from fastrec.exceptions import InputError
-from fastrec.files.contents import NOTHING_KEPT, Contents
 from fastrec.files.formats.registry import FORMATS
 from fastrec.files.packing import ENDINGS, unpacked
 from fastrec.files.paths import Files
 
 __all__ = [
-    "SAMPLED_ROWS",
     "Beginning",
     "Head",
     "RowForm",
@@ -29,7 +27,6 @@ __all__ = [
 ]
 
 HEAD_BYTES = 1 << 20
-SAMPLED_ROWS = 1000  # that tell the form of all rows
 MAGIC_BYTES = 16  # the longest magic
 OTHER_PACKINGS = {"zip, as Excel files are": b"PK\x03\x04", "bz2": b"BZh", "xz": b"\xfd7zXZ\0"}
 
@@ -37,22 +34,21 @@ OTHER_PACKINGS = {"zip, as Excel files are": b"PK\x03\x04", "bz2": b"BZh", "xz":
 class Beginning:
     """First bytes and ending of a file, which tell its format."""
 
-    def __init__(self, path: str, contents: Contents = NOTHING_KEPT) -> None:
+    def __init__(self, path: str) -> None:
         self.path = path
-        self._contents = contents
         name, ending = os.path.splitext(path.lower())
         self.ending = os.path.splitext(name)[1] if ending in ENDINGS else ending
 
     @functools.cached_property
     def first(self) -> bytes:
         """First bytes, enough for each magic."""
-        with self._contents.open(self.path) as stream:
+        with open(self.path, "rb") as stream:
             return stream.read(MAGIC_BYTES)
 
     @functools.cached_property
     def head(self) -> Head:
         """First megabyte as text; raises if the file is not text."""
-        return read_head(self.path, self._contents)
+        return read_head(self.path)
 
 
 class Head(NamedTuple):
@@ -63,11 +59,10 @@ class Head(NamedTuple):
     packing: str  # "gzip", "zstd" or empty
     mark: int  # bytes of the byte order mark
     is_whole: bool  # whether the text is that of the whole file
-    contents: Contents
 
     def blocks(self) -> Iterable[bytes]:
         """Return the bytes of the file, unpacked, in blocks, without a byte order mark."""
-        return (self.text.encode(),) if self.is_whole else _blocks_of(self.path, self.contents)
+        return (self.text.encode(),) if self.is_whole else _blocks_of(self.path)
 
     @property
     def first_line(self) -> str:
@@ -81,24 +76,22 @@ class Head(NamedTuple):
 
 
 class RowForm(NamedTuple):
-    """How the rows of a file of delimited text are written, judged by the first ones."""
+    """How the rows of a file of delimited text are written."""
 
     names: tuple[str, ...]  # of the columns
     delimiter: str
     line_break: bytes
     header: int  # bytes before the first row
-    samples: tuple[Sequence[str], ...]  # first values of each column
-    packing: str  # "gzip", "zstd" or empty
 
     @property
     def layout(self) -> tuple[object, ...]:
         """What files that are read together have in common."""
-        return self.names, self.delimiter, self.line_break, self.packing
+        return self.names, self.delimiter, self.line_break
 
 
-def read_head(path: str, contents: Contents = NOTHING_KEPT) -> Head:
+def read_head(path: str) -> Head:
     """Return the first megabyte of a file as text; raise if it is not text."""
-    with unpacked(path, contents) as (stream, packing):
+    with unpacked(path) as (stream, packing):
         start = stream.read(HEAD_BYTES)
     try:
         text = codecs.getincrementaldecoder("utf-8-sig")().decode(start)
@@ -107,7 +100,7 @@ def read_head(path: str, contents: Contents = NOTHING_KEPT) -> Head:
     if "\0" in text:
         raise InputError(path, f": {_no_text(start)}: it has zero bytes")
     mark = len(codecs.BOM_UTF8) if start.startswith(codecs.BOM_UTF8) else 0
-    return Head(path, text, packing, mark, len(start) < HEAD_BYTES, contents)
+    return Head(path, text, packing, mark, len(start) < HEAD_BYTES)
 
 
 def _no_text(start: bytes) -> str:
@@ -120,7 +113,7 @@ def _no_text(start: bytes) -> str:
 
 def read_heads(files: Files) -> list[Head]:
     """Return the beginning of each text file; raise unless all or none are packed, and packed ones are whole."""
-    heads = [read_head(path, files.contents) for path in files.paths]
+    heads = [read_head(path) for path in files.paths]
     for head in heads:
         if head.packing != heads[0].packing:
             one, other = (heads[0], head) if heads[0].packing else (head, heads[0])
@@ -129,14 +122,14 @@ def read_heads(files: Files) -> list[Head]:
                 "together in one way, or none"
             )
         if head.packing:
-            for _ in _blocks_of(head.path, files.contents):
+            for _ in _blocks_of(head.path):
                 pass  # DuckDB does not check the checksum
     return heads
 
 
-def _blocks_of(path: str, contents: Contents) -> Iterator[bytes]:
+def _blocks_of(path: str) -> Iterator[bytes]:
     """Yield the bytes of a file, unpacked, in blocks, without a byte order mark."""
-    with unpacked(path, contents) as (stream, _):
+    with unpacked(path) as (stream, _):
         block = stream.read(HEAD_BYTES).removeprefix(codecs.BOM_UTF8)
         while block:
             yield block

@@ -17,12 +17,13 @@ if TYPE_CHECKING:
 
     from fastrec.files.columns import FileColumns
 from fastrec.files.formats.base import FILE, Format, Source, names_files, paths_sql, quoted, string_sql, with_partitions
-from fastrec.files.paths import Files
+from fastrec.files.paths import Files, utf8_path
 from fastrec.files.sizes import SAMPLED_BYTES, Size
 
-__all__ = ["PARQUET", "damages_of_parquet", "size_of_parquet"]
+__all__ = ["PARQUET", "damages_of_parquet"]
 
 SAMPLED_GROUPS, SAMPLED_ROWS = 4, 1024
+SPARED = {"BOOLEAN": 7, "INT32": 4, "FLOAT": 4}  # bytes that a value takes less than the widest
 
 
 def _open_parquet(con: DuckDBPyConnection, files: Files, columns: FileColumns, *, binary_as_string: bool) -> Source:
@@ -31,7 +32,7 @@ def _open_parquet(con: DuckDBPyConnection, files: Files, columns: FileColumns, *
     Columns are named by position: names in SQL ignore case, and DuckDB renames columns that it cannot tell apart.
     """
     reader = functools.partial(_parquet_reader, binary_as_string=binary_as_string)
-    footers = [_footer_of(files, path) for path in files.paths]
+    footers = [_footer_of(path) for path in files.paths]
     schemas = [footer.schema for footer in footers]
     first: dict[tuple[str, frozenset[str]], int] = {}
     for n, keys in enumerate(files.keys):
@@ -39,7 +40,7 @@ def _open_parquet(con: DuckDBPyConnection, files: Files, columns: FileColumns, *
     variants, untyped, found = [], set(), {}
     for (schema, _), n in first.items():
         path = files.paths[n]
-        own_names = _names_of(files, path)
+        own_names = _names_of(path)
         # DuckDB calls nameless columns C0, C1, ..., and rejects another column of such a name, unless we name all
         rows = con.execute(f"DESCRIBE SELECT * FROM {reader([path], own_names)}").fetchall()
         listed = own_names or [name for name, *_ in rows]
@@ -101,22 +102,22 @@ class _Footer(NamedTuple):
     n_rows: int
 
 
-def _footer_of(files: Files, path: str) -> _Footer:
+def _footer_of(path: str) -> _Footer:
     """Return the footer of a file. A damaged one has a schema of its own: DuckDB reports the damage if it matters."""
     parquet = require("pyarrow.parquet", "cli", what="reading files")
     try:
-        metadata = parquet.read_metadata(files.source(path))
+        metadata = parquet.read_metadata(utf8_path(path))
         text = str(metadata.schema).partition("\n")[2]  # without the first line, which has an address
         return _Footer(hashlib.sha256(text.encode()).hexdigest(), metadata.num_rows)  # texts may fill the memory
     except damages_of_parquet():
         return _Footer(path, 0)
 
 
-def _names_of(files: Files, path: str) -> list[str]:
+def _names_of(path: str) -> list[str]:
     """Return the names of columns as spelled in a file, some of which DuckDB changes; empty for a damaged file."""
     parquet = require("pyarrow.parquet", "cli", what="reading files")
     try:
-        names: list[str] = parquet.read_schema(files.source(path)).names
+        names: list[str] = parquet.read_schema(utf8_path(path)).names
     except damages_of_parquet():
         return []
     return names
@@ -132,21 +133,23 @@ def damages_of_parquet() -> tuple[type[Exception], ...]:
 # Size
 
 
-def size_of_parquet(files: Files, metadata_of: Iterable[tuple[str, Any]], wanted: Collection[str]) -> Size:
-    """Return the size of the wanted columns of some Parquet files, given as (path, metadata)."""
+def _size_of_parquet(read_metadata: Callable[[str], Any], paths: Iterable[str], wanted: Collection[str]) -> Size:
+    """Return the size of the wanted columns of files."""
     groups, size = [], Size()
-    for path, metadata in metadata_of:
+    for path in paths:
+        metadata = read_metadata(utf8_path(path))
         leaves = [metadata.schema.column(at) for at in range(len(metadata.schema))]
-        columns = [at for at, leaf in enumerate(leaves) if _is_in(leaf, wanted)]
-        size = size.plus(Size(metadata.num_rows * len(columns)))
-        strings = [leaves[at].path for at in columns if leaves[at].physical_type == "BYTE_ARRAY"]
+        columns = [leaf for leaf in leaves if _is_in(leaf, wanted)]
+        spared = sum(SPARED.get(leaf.physical_type, 0) for leaf in columns)
+        size = size.plus(Size(metadata.num_rows * len(columns), spared=metadata.num_rows * spared))
+        strings = [leaf.path for leaf in columns if leaf.physical_type == "BYTE_ARRAY"]
         for nth in range(metadata.num_row_groups if strings else 0):
             group = metadata.row_group(nth)  # not of its columns: with a damaged footer PyArrow ends the process
             if group.num_rows:
                 groups.append((path, metadata, nth, strings))
                 size = size.plus(Size(distinct=group.total_byte_size))
     rows = sum(metadata.row_group(nth).num_rows for _, metadata, nth, _ in groups)
-    return size.plus(Size(text=int(rows * _mean_strings(files, groups)))) if rows else size
+    return size.plus(Size(text=int(rows * _mean_strings(groups)))) if rows else size
 
 
 def _is_in(leaf: Any, wanted: Collection[str]) -> bool:
@@ -156,21 +159,21 @@ def _is_in(leaf: Any, wanted: Collection[str]) -> bool:
     return any(leaf.path.startswith(f"{name}.") for name in wanted)
 
 
-def _mean_strings(files: Files, groups: Sequence[tuple[str, Any, int, list[str]]]) -> float:
+def _mean_strings(groups: Sequence[tuple[str, Any, int, list[str]]]) -> float:
     """Return the mean bytes of the strings of a row, from the first rows of some row groups."""
     step = max(1, len(groups) // SAMPLED_GROUPS)
-    found = [_first_strings(files, *group) for group in groups[::step]]
+    found = [_first_strings(*group) for group in groups[::step]]
     require("pyarrow", "cli", what="reading files").default_memory_pool().release_unused()
     rows = sum(rows for rows, _ in found)
     return sum(n_bytes for _, n_bytes in found) / rows if rows else 0.0
 
 
-def _first_strings(files: Files, path: str, metadata: Any, nth: int, names: list[str]) -> tuple[int, int]:
+def _first_strings(path: str, metadata: Any, nth: int, names: list[str]) -> tuple[int, int]:
     """Return the number of rows sampled from the beginning of a row group, and the bytes of their strings."""
     parquet = require("pyarrow.parquet", "cli", what="reading files")
     try:
         with parquet.ParquetFile(
-            files.source(path), metadata=metadata, buffer_size=SAMPLED_BYTES, pre_buffer=False
+            utf8_path(path), metadata=metadata, buffer_size=SAMPLED_BYTES, pre_buffer=False
         ) as file:
             batches = file.iter_batches(SAMPLED_ROWS, row_groups=[nth], columns=names, use_threads=False)
             batch = next(iter(batches), None)
@@ -193,8 +196,7 @@ class _Parquet(Format):
     def size(self, files: Files, names: Collection[str]) -> Size:
         parquet = require("pyarrow.parquet", "cli", what="reading files")
         try:
-            found = [(path, parquet.read_metadata(files.source(path))) for path in files.paths]
-            return size_of_parquet(files, found, names)
+            return _size_of_parquet(parquet.read_metadata, files.paths, names)
         except damages_of_parquet():
             return Size()  # reading the file explains what is wrong
 

@@ -36,7 +36,7 @@ def data_endings() -> set[str]:
 def recognise(files: Files, names: set[str], input_format: str) -> Format:
     """Return the format of files: `input_format` or, for "auto", the one that first bytes and endings indicate."""
     check_choice("input_format", input_format, input_formats())
-    found = [_recognise(Beginning(path, files.contents), names, input_format) for path in files.paths]
+    found = [_recognise(Beginning(path), names, input_format) for path in files.paths]
     for path, format_ in zip(files.paths, found, strict=True):
         if format_ is not found[0]:
             raise InputError(

@@ -1,0 +1,247 @@
+"""Files that fit in memory: PyArrow reads their columns into tables, which take the way of data frames.
+
+A fault, and whatever PyArrow may take in another way than DuckDB, is left to DuckDB, which says what is wrong and in
+which row (fastrec.files.tables).
+"""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fastrec.exceptions import InputError
+from fastrec.files.columns import USERS, DoubtError
+from fastrec.files.formats.heads import Beginning, RowForm
+from fastrec.files.formats.parquet import damages_of_parquet
+from fastrec.files.opened import Opened
+from fastrec.files.paths import utf8_path
+from fastrec.inputs.columns import MAX_EXACT_INTEGER
+from fastrec.inputs.strings import bytes_of
+from fastrec.inputs.values import call_arrow, values_of
+from fastrec.runtime.extras import require
+
+__all__ = ["TableInMemory", "is_readable", "read_tables"]
+
+INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32")
+STRINGS = ("string", "large_string", "string_view")
+NUMBERS = ("float", "double", *INTEGERS)
+BYTES_AT_ONCE = 1 << 20  # they stay in a cache
+MOST_DIGITS = 19  # of an int64
+LIKE_NUMBER = re.compile(r"\s*[+-]?[0-9.]+([eE][+-]?[0-9]+)?\s*")  # a string that DuckDB may take for a number
+
+
+class TableInMemory(NamedTuple):
+    """The columns of a table."""
+
+    rows: Any  # pyarrow.Table, columns named by role
+    listed: tuple[str, ...]  # all columns of the first file
+
+    def is_string(self, role: str) -> bool:
+        """Return whether a column holds strings."""
+        return str(self.rows.schema.field(role).type) in STRINGS
+
+
+def is_readable(opened: Mapping[str, Opened]) -> bool:
+    """Return whether PyArrow may read the files of each table."""
+    if USERS in opened or any(side.columns.by or side.may_read_folders for side in opened.values()):
+        return False
+    return all(side.format.name in READERS for side in opened.values())
+
+
+def read_tables(opened: Mapping[str, Opened], n_threads: int, n_bytes: int) -> dict[str, TableInMemory] | None:
+    """Read the files of each table, of at most `n_bytes` each; return None if DuckDB must read them."""
+    try:
+        tables = {table: READERS[side.format.name](side, n_threads, n_bytes) for table, side in opened.items()}
+        _check_tables(list(tables.values()))
+    except (DoubtError, InputError):
+        return None
+    return tables
+
+
+def _is_id(role: str) -> bool:
+    return role == "item" or role.startswith(("user", "row_by"))
+
+
+def _check_tables(tables: list[TableInMemory]) -> None:
+    """Raise DoubtError unless tables have rows and no nulls, and ids of a role are of one kind, so that they match."""
+    names = {role for table in tables for role in table.rows.column_names if _is_id(role)}
+    for role in names:
+        if len({table.is_string(role) for table in tables if role in table.rows.column_names}) > 1:
+            raise DoubtError
+    if any(not len(table.rows) or any(own.null_count for own in table.rows.columns) for table in tables):
+        raise DoubtError
+
+
+# Parquet
+
+
+def _read_parquet(side: Opened, n_threads: int, n_bytes: int) -> TableInMemory:
+    """Read files that all have the wanted columns, of the same usual types."""
+    datasets = require("pyarrow.dataset", "cli", what="reading files")
+    import pyarrow as pa
+
+    files = {utf8_path(path): path for path in side.files.paths}
+    listed: tuple[str, ...] = ()
+    wanted: dict[str, Any] = {}
+    checked, batches = None, []
+    try:
+        options = datasets.ParquetFragmentScanOptions(pre_buffer=False)
+        format_ = datasets.ParquetFileFormat(default_fragment_scan_options=options)
+        found = datasets.dataset(list(files), format=format_, ignore_prefixes=[])
+        for fragment in found.get_fragments():
+            if fragment.physical_schema != checked:
+                checked = fragment.physical_schema
+                own = _usual_columns(side, files[fragment.path], checked)
+                wanted, listed = wanted or own, listed or tuple(checked.names)
+                if own != wanted:
+                    raise DoubtError
+        columns = {role: datasets.field(name) for role, (name, _) in wanted.items()}
+        for batch in found.to_batches(columns=columns, use_threads=n_threads > 1):
+            n_bytes -= sum(map(bytes_of, batch.columns))
+            if n_bytes < 0:
+                raise DoubtError
+            batches.append(batch)
+        return TableInMemory(pa.Table.from_batches(batches), listed)
+    except damages_of_parquet() as error:
+        raise DoubtError from error
+
+
+def _usual_columns(side: Opened, path: str, schema: Any) -> dict[str, tuple[str, Any]]:
+    """Return {role: (column, type)} of a file; raise DoubtError for types that are converted."""
+    found = {}
+    for role, name in side.roles(path, schema.names).items():
+        if schema.names.count(name) != 1:
+            raise DoubtError
+        kind = schema.field(name).type
+        usual = (*INTEGERS, *(STRINGS if _is_id(role) else () if role == "rank" else (*NUMBERS, "bool")))
+        if str(kind) not in usual:
+            raise DoubtError
+        found[role] = name, kind
+    return found
+
+
+# Delimited text
+
+
+def _read_text(side: Opened, n_threads: int, _: int) -> TableInMemory:
+    """Read CSV files of one form; the strings of ids are integers if all of them spell integers."""
+    pa = require("pyarrow", "cli", what="reading files")
+    forms = [side.format.form(Beginning(path), side.columns) for path in side.files.paths]
+    first, tables = forms[0], []
+    for path, form in zip(side.files.paths, forms, strict=True):
+        if form is None or first is None or form.layout != first.layout:
+            raise DoubtError
+        names = side.roles(path, form.names)
+        if len({*form.names}) < len(form.names) or len({*names.values()}) < len(names):
+            raise DoubtError
+        with open(path, "rb") as stream:
+            stream.seek(form.header)
+            text = stream.read()
+        _check_bytes(text, form)
+        tables.append(_parse(text, form, names, n_threads))
+    whole = pa.concat_tables(tables)
+    for at, role in enumerate(whole.column_names):
+        if _is_id(role):
+            whole = whole.set_column(at, role, _integers_of(whole.column(role)))
+        elif role != "rank":
+            _check_exact(whole.column(role))
+    return TableInMemory(whole, first.names if first is not None else ())
+
+
+def _check_bytes(text: bytes, form: RowForm) -> None:
+    """Raise DoubtError for text with several kinds of line breaks, quotes within values or bytes that are not UTF-8."""
+    import pyarrow as pa
+
+    n_breaks = text.count(b"\r\n") if form.line_break == b"\r\n" else 0
+    if b"\0" in text or text.startswith(codecs.BOM_UTF8) or _has_stray_quotes(text, form.delimiter):
+        raise DoubtError
+    if text.count(b"\r") != n_breaks or (n_breaks and text.count(b"\n") != n_breaks):
+        raise DoubtError
+    if not text.isascii():
+        ends = pa.py_buffer(np.array([0, len(text)]))
+        try:
+            pa.Array.from_buffers(pa.large_string(), 1, [None, ends, pa.py_buffer(text)]).validate(full=True)
+        except pa.ArrowInvalid:
+            raise DoubtError from None
+
+
+def _has_stray_quotes(text: bytes, delimiter: str) -> bool:
+    """Return whether a quote is not around a whole value."""
+    if b'"' not in text:
+        return False
+    data, is_open = np.frombuffer(text, np.uint8), False
+    before, after = np.zeros(256, bool), np.zeros(256, bool)
+    before[[ord(delimiter), ord("\n")]] = after[[ord(delimiter), ord("\n"), ord("\r")]] = True
+    for start in range(0, len(data), BYTES_AT_ONCE):
+        quotes = np.flatnonzero(data[start : start + BYTES_AT_ONCE] == ord('"')) + start
+        opening, closing = quotes[int(is_open) :: 2], quotes[1 - int(is_open) :: 2]
+        starts, ends = data[opening[opening > 0] - 1], data[closing[closing < len(data) - 1] + 1]
+        if not (before[starts].all() and after[ends].all()):
+            return True
+        is_open ^= len(quotes) % 2 == 1
+    return is_open
+
+
+def _parse(text: bytes, form: RowForm, names: Mapping[str, str], n_threads: int) -> Any:
+    """Return the wanted columns of rows: ids as strings, ranks as integers, other numbers as floats."""
+    import pyarrow as pa
+    from pyarrow import csv
+
+    kinds = {name: _kind_of(role) for role, name in names.items()}
+    read = csv.ReadOptions(use_threads=n_threads > 1, column_names=list(form.names))
+    parse = csv.ParseOptions(delimiter=form.delimiter, newlines_in_values=b'"' in text, ignore_empty_lines=False)
+    convert = csv.ConvertOptions(column_types=kinds, include_columns=list(kinds), null_values=[])
+    try:
+        return csv.read_csv(pa.BufferReader(text), read, parse, convert).rename_columns(list(names))
+    except pa.ArrowInvalid as error:
+        raise DoubtError from error
+
+
+def _kind_of(role: str) -> Any:
+    import pyarrow as pa
+
+    return pa.string() if _is_id(role) else pa.int64() if role == "rank" else pa.float64()
+
+
+def _integers_of(strings: Any) -> Any:
+    """Return ids as integers if all of them are written so, without spaces or leading zeros; else as they are.
+
+    Raise DoubtError for empty strings, and if the first one may be a number.
+    """
+    import pyarrow as pa
+
+    with contextlib.suppress(pa.ArrowInvalid):
+        integers = strings.cast(pa.int64())
+        written = sum(call_arrow("sum", call_arrow("binary_length", chunk)).as_py() for chunk in strings.chunks)
+        if written == sum(_n_characters(values_of(chunk)) for chunk in integers.chunks):
+            return integers
+    shortest = call_arrow("min", call_arrow("binary_length", strings)).as_py()
+    if LIKE_NUMBER.fullmatch(strings[0].as_py()) or not shortest:
+        raise DoubtError
+    return strings
+
+
+def _n_characters(integers: np.ndarray[Any, Any]) -> int:
+    """Return the number of characters that integers take, in their usual form."""
+    sizes, n_characters = np.abs(integers), len(integers) + int(np.count_nonzero(integers < 0))
+    for exponent in range(1, MOST_DIGITS):
+        n_longer = int(np.count_nonzero(sizes >= 10**exponent))
+        if not n_longer:
+            break
+        n_characters += n_longer
+    return n_characters
+
+
+def _check_exact(column: Any) -> None:
+    """Raise DoubtError for NaN, and for numbers so large that a float may round an integer."""
+    for values in map(values_of, column.chunks):
+        if len(values) and not (values.min() > -MAX_EXACT_INTEGER and values.max() < MAX_EXACT_INTEGER):
+            raise DoubtError
+
+
+READERS: dict[str, Callable[[Opened, int, int], TableInMemory]] = {"parquet": _read_parquet, "csv": _read_text}

@@ -1,0 +1,464 @@
+"""Files that PyArrow reads into memory: the same bits as by DuckDB, which reads the files that need it."""
+
+import math
+import os
+import random
+import re
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fastrec import FastrecError, InputError, InputTypeError, evaluate_files
+from fastrec.files import in_memory, job
+from fastrec.files.columns import ListColumns, RowColumns
+from fastrec.files.job import Data, FileJob, batches, roles_of_lists, select_sql
+from fastrec.files.opened import open_files
+from fastrec.files.resources import Resources
+from fuzz.readers import change
+
+pa = pytest.importorskip("pyarrow")
+pytest.importorskip("duckdb")
+pq = pytest.importorskip("pyarrow.parquet")
+
+LISTED = ListColumns()
+LISTS = "user_id,item_id,score\n1,5,0.5\n1,6,0.25\n2,7,1\n"
+NAMED = "user_id,item_id,score\nann,5-a,0.5\nann,ü,0.25\nbob,x y,1\n"
+METRICS = ["ndcg@3", "recall@2", "map", "mrr"]
+LOG_METRICS = ["gauc", "auc", "ndcg@2", "log_loss"]
+
+
+@pytest.fixture
+def both(monkeypatch):
+    """Evaluate files by PyArrow and by DuckDB; return whether PyArrow read them, and their common report."""
+
+    def evaluate_both(*args, **options):
+        read = []
+
+        def watch(*arguments):
+            read.append(in_memory.read_tables(*arguments))
+            return read[-1]
+
+        monkeypatch.setattr(job, "read_tables", watch)
+        ours = evaluate_files(*args, **options)
+        monkeypatch.setattr(job, "is_readable", lambda _: False)
+        theirs = evaluate_files(*args, **options)
+        monkeypatch.undo()
+        assert ours.to_dict() == theirs.to_dict()
+        for name in ours.per_user if options.get("per_user") else ():
+            np.testing.assert_array_equal(ours.per_user[name], theirs.per_user[name])
+        return bool(read) and read[0] is not None, ours
+
+    return evaluate_both
+
+
+# Text
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Write a file; return its path."""
+
+    def write_file(content, name="recs.csv"):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    return write_file
+
+
+def in_arrow(path, columns=LISTED, table="recs", n_threads=1, n_bytes=1 << 40):
+    """Return {role: values} of a file that PyArrow reads; None if DuckDB must read it."""
+    opened = open_files({table: path}, columns, "auto")
+    tables = in_memory.read_tables(opened, n_threads, n_bytes) if in_memory.is_readable(opened) else None
+    return tables and {role: tables[table].rows.column(role).to_pylist() for role in tables[table].rows.column_names}
+
+
+def by_duckdb(path, columns=LISTED):
+    """Return {role: values} of a file that DuckDB reads."""
+    side = FileJob(
+        open_files({"recs": path}, columns, "auto"), columns, Resources(None, None, 1), lambda *_: None, None
+    )
+    with side.database(roles_of_lists) as loaded:
+        select = select_sql(loaded.files["recs"], ("rank", "score"), loaded.ids, loaded.labels)
+        (found,) = batches(Data(loaded, {"recs": select}, side.watch), ("user",))
+        return {role: found["recs"].column(role).to_pylist() for role in found["recs"].column_names}
+
+
+def read_both(path):
+    """Return what PyArrow reads, None if that is left to DuckDB, and what DuckDB then reads; as text, with all bits.
+
+    Text tells -0.0 and 0.0 apart.
+    """
+    try:
+        ours = in_arrow(path)
+    except FastrecError:
+        ours = None
+    return (None, None) if ours is None else (repr(ours), repr(by_duckdb(path)))
+
+
+CLEAN = {
+    "quotes": 'user_id,"item_id",score\n"1","5","0.5"\n1,6,0.25\n',
+    "quoted delimiters": 'user_id,item_id,score\n"a,b",",",0.5\nb,c,1\n',
+    "integers": LISTS,
+    "strings": NAMED,
+    "without a last line break": LISTS[:-1],
+    "CRLF": LISTS.replace("\n", "\r\n"),
+    "CRLF without a last line break": LISTS.replace("\n", "\r\n")[:-2],
+    "tabs": LISTS.replace(",", "\t"),
+    "semicolons": NAMED.replace(",", ";"),
+    "bars": NAMED.replace(",", "|"),
+    "byte order mark": "\ufeff" + NAMED,
+    "large integers": f"user_id,item_id\n{2**63 - 1},{2**53 + 1}\n{1 - 2**63},0\n",
+    "negative users": "user_id,item_id\n-5,1\n5,2\n",
+    "another column": "user_id,date,item_id\n1,1/2/2020,5\n1,,6\n",
+    "ranks": "user_id,item_id,rank\n1,5,2\n1,6,1\n",
+    "exponents": "user_id,item_id,score\n1,5,1e5\n1,6,-1.5E-7\n1,7,2e+3\n",
+}
+
+
+@pytest.mark.parametrize("content", CLEAN.values(), ids=CLEAN)
+def test_clean_text_is_read_by_arrow(write, content):
+    ours, theirs = read_both(write(content))
+    assert ours is not None and ours == theirs
+
+
+UNUSUAL = {
+    "leading zeros of strings": "user_id,item_id\n007,a\nx,b\n",
+    "leading zeros after strings": "user_id,item_id\nx,b\n007,a\n",
+    "spaces in strings": "user_id,item_id\n 7,a \nx , b\n",
+    "signs of strings": "user_id,item_id\n+7,-0\nx,b\n",
+    "a string after integers": LISTS.replace("2,7", "x,7"),
+    "an underscore": LISTS.replace("2,7", "2,1_0"),
+    "a hexadecimal number": LISTS.replace("2,7", "2,0x7"),
+    "another column with leading zeros": "user_id,date,item_id\n1,01/02/2020,5\n1,,6\n",
+    "a blank line": LISTS.replace("1,6", "\n1,6"),
+    "a ragged row": LISTS.replace("0.25", "0.25,1"),
+    "a short row": LISTS.replace(",0.25", ""),
+    "an empty value": LISTS.replace("1,6", ",6"),
+    "an empty number": LISTS.replace("0.25", ""),
+    "an empty quoted value": NAMED.replace("bob", '""'),
+    "a quote in a value": NAMED.replace("bob", 'b"b'),
+    "a doubled quote": NAMED.replace("bob", '"b""b"'),
+    "an open quote": NAMED.replace("bob", '"bob'),
+    "a line break in a value": NAMED.replace("bob", '"b\nb"'),
+    "a line break in the header": LISTS.replace("user_id,", 'user_id,"x\ny",').replace("\n1,", "\n1,2,"),
+    "a lone carriage return": NAMED.replace("bob", "bob\r"),
+    "old Macintosh": LISTS.replace("\n", "\r"),
+    "a zero byte": NAMED.replace("bob", "b\0b"),
+    "no UTF-8": NAMED.encode().replace("ü".encode(), b"\xfc"),
+    "a leading zero": LISTS.replace("2,7", "2,07"),
+    "a plus": LISTS.replace("2,7", "+2,7"),
+    "a space": LISTS.replace("2,7", "2, 7"),
+    "minus zero": LISTS.replace("2,7", "-0,7"),
+    "a decimal id": LISTS.replace("2,7", "2,7.0"),
+    "only decimal ids": "user_id,item_id\n1.0,a\n2.0,b\n",
+    "2^63": LISTS.replace("2,7", f"{2**63},7"),
+    "-(2^63)": LISTS.replace("2,7", f"{-(2**63)},7"),
+    "2^64 + 7": LISTS.replace("2,7", f"{2**64 + 7},7"),
+    "a score of 2^53 + 1": LISTS.replace("0.25", str(2**53 + 1)),
+    "a score with a space": LISTS.replace("0.25", " 0.25"),
+    "a score with a point only": LISTS.replace("0.25", "."),
+    "a score without a digit before the point": LISTS.replace("0.25", ".25"),
+    "a score without a digit after the point": LISTS.replace("0.25", "25."),
+    "a score without an exponent": LISTS.replace("0.25", "1e"),
+    "an infinite score": LISTS.replace("0.25", "1e999"),
+    "NaN": LISTS.replace("0.25", "nan"),
+    "inf": LISTS.replace("0.25", "inf"),
+    "booleans": LISTS.replace("0.25", "true"),
+    "a decimal rank": "user_id,item_id,rank\n1,5,2\n1,6,1.0\n",
+    "no rows": "user_id,item_id,score\n",
+    "no line break": "user_id,item_id,score",
+    "two columns of one name": "user_id,item_id,item_id\n1,2,3\n",
+    "no column": "user,item_id\n1,2\n",
+}
+
+
+@pytest.mark.parametrize("content", UNUSUAL.values(), ids=UNUSUAL)
+def test_unusual_files_are_read_as_by_duckdb_or_left_to_it(write, content):
+    path = write(content)
+    ours, theirs = read_both(path)
+    assert ours == theirs
+
+
+LEFT = [
+    "a hexadecimal number",
+    "a leading zero",
+    "a plus",
+    "a space",
+    "minus zero",
+    "a decimal id",
+    "2^63",
+    "NaN",
+    "inf",
+    "a ragged row",
+    "2^64 + 7",
+]
+
+
+@pytest.mark.parametrize("name", LEFT)
+def test_values_that_arrow_takes_in_another_way_are_left_to_duckdb(write, name):
+    assert in_arrow(write(UNUSUAL[name])) is None
+
+
+def test_ids_of_two_kinds_are_left_to_duckdb(write):
+    paths = {"recs": write(NAMED), "truth": write("user_id,item_id\n1,5\n2,6\n", "truth.csv")}
+    assert in_memory.read_tables(open_files(paths, LISTED, "auto"), 1, 1 << 30) is None
+
+
+def test_several_files_are_one(write):
+    for name in ("a", "b"):
+        write(LISTS, f"parts/{name}.csv")
+    folder = write(LISTS.replace("5", "8"), "parts/c.csv").parent
+    assert in_arrow(folder)["item"] == [5, 6, 7, 5, 6, 7, 8, 6, 7]
+    write(LISTS.replace(",", ";"), "parts/d.csv")
+    assert in_arrow(folder) is None
+
+
+@pytest.mark.parametrize("ends", [('1,"5', '6",0.5'), ("1,5", "6,7,0.5"), ("1,5,", "0.5"), ("1,5,0.25,", "2,6,0.5")])
+def test_faults_of_two_files_do_not_make_a_row(write, ends):
+    write(f"{LISTS}{ends[0]}\n", "parts/a.csv")
+    path = write(f"user_id,item_id,score\n{ends[1]}\n{LISTS.partition(chr(10))[2]}", "parts/b.csv")
+    assert in_arrow(path.parent) is None
+
+
+def test_a_log(write):
+    content = "user_id,label,score,weight\n1,1,0.5,2\n1,0,0.25,1\n2,1,1,1\n"
+    found = in_arrow(write(content), RowColumns(weight="weight"), "log")
+    assert found == {"user0": [1, 1, 2], "label": [1, 0, 1], "score": [0.5, 0.25, 1], "weight": [2, 1, 1]}
+
+
+@pytest.mark.parametrize("form", [LISTS, NAMED])
+def test_evaluations_of_text_agree(write, both, form):
+    truth = write("\n".join(line.rpartition(",")[0] for line in form.splitlines()), "truth.csv")
+    assert both(write(form), truth, metrics=["ndcg@2", "mrr", "hits@1"], per_user=True)[0]
+
+
+def floats(r, n):
+    """Return the text of floats, also of ones that are hard to round."""
+    from decimal import Decimal, localcontext
+
+    def any_float():
+        value = struct.unpack("d", struct.pack("Q", r.getrandbits(64)))[0]
+        return value if abs(value) < 1e15 else r.random()
+
+    def halfway():
+        value = abs(any_float())
+        with localcontext() as context:
+            context.prec = 900
+            middle = (Decimal(value) + Decimal(math.nextafter(value, math.inf))) / 2
+            return format(middle * (1 + r.choice([-1, 0, 1]) * Decimal(10) ** -r.randrange(15, 60)), "e")
+
+    kinds = [
+        lambda: repr(any_float()),
+        lambda: repr(r.random()),
+        lambda: str(np.float32(r.random())),
+        lambda: f"{r.random():.{r.randrange(1, 30)}f}",
+        lambda: f"{r.uniform(-1e6, 1e6):.{r.randrange(25)}f}",
+        lambda: str(r.randrange(-(10**15), 10**15)),
+        lambda: f"{r.randrange(10 ** r.randrange(1, 25))}e{r.randrange(-340, -25)}",
+        lambda: r.choice(["0", "-0", "0.0", "-0.0", "5e-324", "2.2250738585072011e-308", "1e-400", "9007199254740991"]),
+        halfway,
+    ]
+    return [r.choice(kinds)() for _ in range(n)]
+
+
+@pytest.mark.parametrize("n", [200, pytest.param(300_000, marks=pytest.mark.thorough)])
+def test_floats_are_read_exactly(write, n):
+    spelled = floats(random.Random(n), n)
+    found = in_arrow(write("user_id,item_id,score\n" + "".join(f"u,i{i},{x}\n" for i, x in enumerate(spelled))))
+    wanted = np.array(list(map(float, spelled)))
+    assert np.array_equal(np.array(found["score"]).view(np.int64), wanted.view(np.int64))
+
+
+@pytest.mark.parametrize(
+    "seed", [*range(150), *(pytest.param(n, marks=pytest.mark.thorough) for n in range(150, 1500))]
+)
+def test_changed_files_are_read_as_by_duckdb(write, seed):
+    r = random.Random(seed)
+    ours, theirs = read_both(write(change(r, r.choice([*CLEAN.values()]).encode())))
+    assert ours == theirs
+
+
+# Parquet
+
+
+@pytest.fixture
+def write_parquet(tmp_path):
+    """Write columns as Parquet, with this many rows per group; return the path as a string."""
+
+    def write_file(columns, name=None, group=4):
+        path = tmp_path / (name or f"file{len(os.listdir(tmp_path))}.parquet")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(columns if isinstance(columns, pa.Table) else pa.table(columns), path, row_group_size=group)
+        return str(path)
+
+    return write_file
+
+
+def make_lists(rng, *, texts=False, wide=None, n=60):
+    """Return lists and truth with rows in any order."""
+    users, items = rng.integers(0, 7, n), rng.integers(0, 9, n)
+    pairs = np.unique(np.stack([users, items], axis=1), axis=0)
+    recs, truth = rng.permutation(pairs), rng.permutation(pairs)[: n // 3]
+
+    def column(values, name):
+        return pa.array([f"{name}{value:03}" for value in values.tolist()]) if texts else pa.array(values, wide)
+
+    ranks = np.zeros(len(recs), np.int64)
+    for user in np.unique(recs[:, 0]):
+        own = recs[:, 0] == user
+        ranks[own] = rng.permutation(own.sum()) + 1
+    lists = {"user_id": column(recs[:, 0], "u"), "item_id": column(recs[:, 1], "i"), "rank": ranks}
+    held = {"user_id": column(truth[:, 0], "u"), "item_id": column(truth[:, 1], "i")}
+    return lists, held | {"gain": rng.integers(1, 4, len(truth))}
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("texts", [False, True])
+@pytest.mark.parametrize("group", [1, 4, 1000])
+def test_lists_in_parquet(write_parquet, both, texts, group):
+    rng = np.random.default_rng(group + texts)
+    lists, held = make_lists(rng, texts=texts)
+    options = {"per_user": True, "ties": "expected"}
+    by_arrow, report = both(write_parquet(lists, group=group), write_parquet(held, group=group), METRICS, **options)
+    assert by_arrow and 0 < report["ndcg@3"] < 1
+    scored = {name: lists[name] for name in ("user_id", "item_id")} | {"score": rng.integers(0, 3, len(lists["rank"]))}
+    by_arrow, _ = both(write_parquet(scored, group=group), write_parquet(held), METRICS, **options)
+    assert by_arrow
+    by_arrow, _ = both(
+        write_parquet(lists),
+        write_parquet(held),
+        METRICS,
+        exclude=write_parquet({n: lists[n][:3] for n in ("user_id", "item_id")}),
+    )
+    assert by_arrow
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("kind", [pa.int8(), pa.int16(), pa.uint8(), pa.uint16(), pa.int32(), pa.uint32()])
+def test_integers_of_any_width(write_parquet, both, kind):
+    rng = np.random.default_rng(3)
+    lists, held = make_lists(rng, wide=kind)
+    wide = {name: column.cast(pa.int64()) if name != "gain" else column for name, column in held.items()}
+    assert both(write_parquet(lists), write_parquet(held), METRICS, ties="expected")[0]
+    assert both(write_parquet(lists), write_parquet(wide), METRICS, ties="expected")[0]
+
+
+OLD = int(pa.__version__.split(".")[0]) < 20
+VIEWS = pytest.param(pa.string_view(), marks=pytest.mark.skipif(OLD, reason="this PyArrow casts to no views of texts"))
+
+
+@pytest.mark.parametrize("kind", [pa.large_string(), VIEWS])
+def test_texts_of_any_width(write_parquet, both, kind):
+    lists, held = make_lists(np.random.default_rng(4), texts=True)
+    for name in ("user_id", "item_id"):
+        lists[name] = lists[name].cast(kind)
+    assert both(write_parquet(lists), write_parquet(held), METRICS, per_user=True)[0]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("label", [pa.bool_(), pa.int8(), pa.int64(), pa.float32(), pa.float64()])
+@pytest.mark.parametrize("score", [pa.float32(), pa.float64(), pa.int32()])
+def test_logs_in_parquet(write_parquet, both, label, score):
+    rng = np.random.default_rng(5)
+    n = 50
+    log = {
+        "user_id": rng.integers(0, 6, n),
+        "label": pa.array(rng.integers(0, 2, n)).cast(label),
+        "score": pa.array(rng.random(n) if pa.types.is_floating(score) else rng.integers(0, 2, n)).cast(score),
+        "w": rng.random(n) + 0.5,
+        "place": pa.array([f"p{place}" for place in rng.integers(0, 2, n).tolist()]),
+    }
+    path = write_parquet(log)
+    assert both(path, metrics=LOG_METRICS, per_user=True)[0]
+    assert both(path, metrics=LOG_METRICS, user=["user_id", "place"])[0]
+    assert both(path, metrics=["auc", "log_loss"], sample_weight="w")[0]
+    assert both(path, metrics=["rmse", "mae"])[0]
+
+
+def test_several_parquet_files_are_one(write_parquet, both, tmp_path):
+    lists, held = make_lists(np.random.default_rng(6))
+    table = pa.table(lists)
+    for part in range(3):
+        write_parquet(table.slice(20 * part, 20), f"lists/part{part}.parquet")
+    assert both(str(tmp_path / "lists"), write_parquet(held, "truth.parquet"), METRICS, per_user=True)[0]
+
+
+def test_what_is_not_as_usual_goes_by_way_of_duckdb(write_parquet, both, tmp_path):
+    lists, held = make_lists(np.random.default_rng(7))
+    truth = write_parquet(held)
+    ranks = {**lists, "rank": lists["rank"] * 1.0}
+    assert not both(write_parquet(ranks), truth, METRICS)[0]
+    decimals = {**lists, "user_id": lists["user_id"].cast(pa.decimal128(30, 0))}
+    assert not both(write_parquet(decimals), truth, METRICS)[0]
+    first = pa.table(lists).filter(pa.array(np.asarray(lists["rank"]) == 1))
+    write_parquet(first, "days/rank=1/part.parquet")  # the column may be in the name of the folder, too
+    assert not both(str(tmp_path / "days"), truth, METRICS)[0]
+    labelled = {**held, "plan": pa.array(["a"] * len(held["gain"]))}
+    assert not both(write_parquet(lists), write_parquet(labelled), METRICS, by="plan")[0]
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "match"),
+    [
+        ("item_id", pa.array([1, None, 3]), r"'item_id' has no value \(null\) in row 2 of 3"),
+        ("item_id", pa.array([1, -2, 3]), r"'item_id' holds -2: item ids must not be negative"),
+        ("item_id", pa.array([1, 2, 2**63], pa.uint64()), r"'item_id' holds 9223372036854775808, above 2\^63 - 1"),
+        ("rank", pa.array([1, 1, 2]), r"column 'rank' holds a rank twice for one user"),
+        ("score", pa.array([0.5, float("nan"), 1.0]), r"'score' is NaN in 1 row, the first is row 2 of 3"),
+        ("score", pa.array([1, 2**60, 3]), r"'score' holds an integer past 2\*\*53.* in row 2 of 3"),
+        ("user_id", pa.array(["a", "b", "c"]), r"user ids cannot be matched"),
+    ],
+)
+def test_errors_name_files_columns_and_rows(write_parquet, column, values, match):
+    lists = {"user_id": pa.array([1, 1, 1]), "item_id": pa.array([1, 2, 3]), column: values}
+    path = write_parquet(lists, "lists.parquet", group=2)
+    with pytest.raises((InputError, InputTypeError), match=rf"lists\.parquet: column {match}|{match}"):
+        evaluate_files(path, write_parquet({"user_id": [1], "item_id": [2]}), METRICS)
+
+
+@pytest.mark.skipif(OLD, reason="this PyArrow writes the encodings of a footer in another way")
+def test_statistics_of_a_column_whose_type_is_damaged(write_parquet):
+    """PyArrow ends the process on reading them; DuckDB reads the file."""
+    lists, held = make_lists(np.random.default_rng(12))
+    path, truth = Path(write_parquet(lists, group=1000)), write_parquet(held)
+    mrr = evaluate_files(path, truth, "mrr")["mrr"]
+    type_of_chunk = rb"\x15\x04(?=\x19[\x15\x25\x35\x45])"  # in the footer: INT64, before a list of encodings
+    damaged, chunks = re.subn(type_of_chunk, b"\x15\x0c", path.read_bytes())  # BYTE_ARRAY
+    assert chunks == len(lists)
+    path.write_bytes(damaged)
+    code = "import sys, fastrec; print(fastrec.evaluate_files(sys.argv[1], sys.argv[2], 'mrr')['mrr'])"
+    done = subprocess.run([sys.executable, "-c", code, path, truth], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.strip()) == (0, repr(mrr)), done.stderr
+
+
+@pytest.mark.thorough
+def test_no_damaged_bit_of_a_footer_ends_the_process(write_parquet):
+    """PyArrow ends it on reading the metadata of a damaged column."""
+    lists, held = make_lists(np.random.default_rng(12))
+    path, truth = Path(write_parquet(lists, group=1000)), write_parquet(held)
+    code = """
+import pathlib, sys, fastrec
+path, truth = sys.argv[1:]
+whole = pathlib.Path(path).read_bytes()
+end = len(whole) - 8
+begin = end - int.from_bytes(whole[end:end + 4], "little")
+for at in range(begin, end, 5):
+    damaged = bytearray(whole)
+    damaged[at] ^= 1 << (at // 5 % 8)
+    pathlib.Path(path).write_bytes(damaged)
+    try:
+        fastrec.evaluate_files(path, truth, "mrr")
+    except fastrec.FastrecError:
+        pass
+print("done")
+"""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code, path, truth], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout.strip()) == (0, "done"), done.stderr[-2000:]
