@@ -82,9 +82,7 @@ def _check_tables(tables: list[TableInMemory]) -> None:
 
 def _read_parquet(side: Opened, n_threads: int, n_bytes: int) -> TableInMemory:
     """Read files that all have the wanted columns, of the same usual types."""
-    datasets = require("pyarrow.dataset", "cli", what="reading files")
-    import pyarrow as pa
-
+    pa, datasets = (require(name, "cli", what="reading files") for name in ("pyarrow", "pyarrow.dataset"))
     files = {utf8_path(path): path for path in side.files.paths}
     listed: tuple[str, ...] = ()
     wanted: dict[str, Any] = {}
