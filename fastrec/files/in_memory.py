@@ -22,11 +22,14 @@ from fastrec.files.opened import Opened
 from fastrec.files.paths import utf8_path
 from fastrec.inputs.columns import MAX_EXACT_INTEGER
 from fastrec.inputs.strings import bytes_of
-from fastrec.inputs.values import call_arrow, values_of
+from fastrec.inputs.values import arrow_of, call_arrow, values_of
 from fastrec.runtime.extras import require
+from fastrec.runtime.threads import run_in_threads
 
 __all__ = ["TableInMemory", "is_readable", "read_tables"]
 
+Array = np.ndarray[Any, Any]
+ROWS_AT_ONCE = 1 << 16  # larger pieces take new memory from the system each time
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32")
 STRINGS = ("string", "large_string", "string_view")
 NUMBERS = ("float", "double", *INTEGERS)
@@ -80,47 +83,98 @@ def _check_tables(tables: list[TableInMemory]) -> None:
 # Parquet
 
 
+class _RowGroup(NamedTuple):
+    """A row group of a file."""
+
+    path: str
+    metadata: Any  # of the file
+    nth: int
+    first: int  # of its rows among those of all files
+
+
 def _read_parquet(side: Opened, n_threads: int, n_bytes: int) -> TableInMemory:
     """Read files that all have the wanted columns, of the same usual types."""
-    pa, datasets = (require(name, "cli", what="reading files") for name in ("pyarrow", "pyarrow.dataset"))
-    files = {utf8_path(path): path for path in side.files.paths}
-    listed: tuple[str, ...] = ()
-    wanted: dict[str, Any] = {}
-    checked, batches = None, []
+    pa, parquet = (require(name, "cli", what="reading files") for name in ("pyarrow", "pyarrow.parquet"))
+    listed: list[str] = []
+    wanted: dict[str, tuple[str, Any]] = {}
+    checked, groups, n_rows = None, [], 0
     try:
-        options = datasets.ParquetFragmentScanOptions(pre_buffer=False)
-        format_ = datasets.ParquetFileFormat(default_fragment_scan_options=options)
-        found = datasets.dataset(list(files), format=format_, ignore_prefixes=[])
-        for fragment in found.get_fragments():
-            if fragment.physical_schema != checked:
-                checked = fragment.physical_schema
-                own = _usual_columns(side, files[fragment.path], checked)
-                wanted, listed = wanted or own, listed or tuple(checked.names)
+        for path in map(utf8_path, side.files.paths):
+            metadata = parquet.read_metadata(path)
+            schema = metadata.schema.to_arrow_schema()
+            if schema != checked:
+                own = _usual_columns(side, path, metadata, schema)
+                wanted, listed, checked = wanted or own, listed or schema.names, schema
                 if own != wanted:
                     raise DoubtError
-        columns = {role: datasets.field(name) for role, (name, _) in wanted.items()}
-        for batch in found.to_batches(columns=columns, use_threads=n_threads > 1):
-            n_bytes -= sum(map(bytes_of, batch.columns))
-            if n_bytes < 0:
+            for nth in range(metadata.num_row_groups):
+                groups.append(_RowGroup(path, metadata, nth, n_rows))
+                n_rows += metadata.row_group(nth).num_rows
+        columns = {role: _Column(kind, n_rows) for role, (_, kind) in wanted.items()}
+
+        def read(at: int) -> None:
+            group = groups[at]
+            with parquet.ParquetFile(group.path, metadata=group.metadata, pre_buffer=False) as file:
+                done, names = group.first, [name for name, _ in wanted.values()]
+                for batch in file.iter_batches(ROWS_AT_ONCE, row_groups=[group.nth], columns=names, use_threads=False):
+                    for name, column in zip(names, columns.values(), strict=True):
+                        column.put(done, batch.column(name))
+                    if sum(column.n_bytes for column in columns.values()) > n_bytes:
+                        raise DoubtError
+                    done += len(batch)
+            if done != group.first + group.metadata.row_group(group.nth).num_rows:
                 raise DoubtError
-            batches.append(batch)
-        return TableInMemory(pa.Table.from_batches(batches), listed)
+
+        run_in_threads(read, range(len(groups)), n_threads)
+        return TableInMemory(pa.table({role: column.whole() for role, column in columns.items()}), tuple(listed))
     except damages_of_parquet() as error:
         raise DoubtError from error
 
 
-def _usual_columns(side: Opened, path: str, schema: Any) -> dict[str, tuple[str, Any]]:
+def _usual_columns(side: Opened, path: str, metadata: Any, schema: Any) -> dict[str, tuple[str, Any]]:
     """Return {role: (column, type)} of a file; raise DoubtError for types that are converted."""
+    leaves = [metadata.schema.column(at).path for at in range(len(metadata.schema))]
     found = {}
     for role, name in side.roles(path, schema.names).items():
-        if schema.names.count(name) != 1:
-            raise DoubtError
+        if leaves.count(name) != 1:
+            raise DoubtError  # PyArrow reads the column "a.b" and the field b of a column a by the same name
         kind = schema.field(name).type
         usual = (*INTEGERS, *(STRINGS if _is_id(role) else () if role == "rank" else (*NUMBERS, "bool")))
         if str(kind) not in usual:
             raise DoubtError
         found[role] = name, kind
     return found
+
+
+class _Column:
+    """A column that threads write in pieces: numbers to one array, strings as they are read."""
+
+    def __init__(self, kind: Any, n_rows: int) -> None:
+        self._kind, self.n_bytes = kind, 0
+        self._values: Array | None = None if str(kind) in STRINGS else np.empty(n_rows, _dtype_of(kind))
+        self._strings: dict[int, Any] = {}  # first row -> strings
+
+    def put(self, first: int, chunk: Any) -> None:
+        """Write a chunk of values from a row on; raise DoubtError for nulls."""
+        if chunk.null_count:
+            raise DoubtError
+        if self._values is None:
+            self._strings[first] = chunk
+            self.n_bytes += bytes_of(chunk)
+        else:
+            self._values[first : first + len(chunk)] = values_of(chunk)
+
+    def whole(self) -> Any:
+        """Return all values as an Arrow array or column."""
+        import pyarrow as pa
+
+        if self._values is not None:
+            return arrow_of(self._values)
+        return pa.chunked_array([self._strings[first] for first in sorted(self._strings)], self._kind)
+
+
+def _dtype_of(kind: Any) -> np.dtype[Any]:
+    return np.dtype(np.int8) if str(kind) == "bool" else np.dtype(kind.to_pandas_dtype())
 
 
 # Delimited text
@@ -224,7 +278,7 @@ def _integers_of(strings: Any) -> Any:
     return strings
 
 
-def _n_characters(integers: np.ndarray[Any, Any]) -> int:
+def _n_characters(integers: Array) -> int:
     """Return the number of characters that integers take, in their usual form."""
     sizes, n_characters = np.abs(integers), len(integers) + int(np.count_nonzero(integers < 0))
     for exponent in range(1, MOST_DIGITS):
