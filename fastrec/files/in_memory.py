@@ -21,7 +21,7 @@ from fastrec.files.formats.parquet import damages_of_parquet
 from fastrec.files.opened import Opened
 from fastrec.files.paths import utf8_path
 from fastrec.inputs.columns import MAX_EXACT_INTEGER
-from fastrec.inputs.strings import bytes_of
+from fastrec.inputs.strings import bytes_of, strings_of
 from fastrec.inputs.values import arrow_of, call_arrow, values_of
 from fastrec.runtime.extras import require
 from fastrec.runtime.threads import run_in_threads
@@ -34,7 +34,6 @@ INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32")
 STRINGS = ("string", "large_string", "string_view")
 NUMBERS = ("float", "double", *INTEGERS)
 BYTES_AT_ONCE = 1 << 20  # they stay in a cache
-MOST_DIGITS = 19  # of an int64
 LIKE_NUMBER = re.compile(r"\s*[+-]?[0-9.]+([eE][+-]?[0-9]+)?\s*")  # a string that DuckDB may take for a number
 
 
@@ -197,12 +196,19 @@ def _read_text(side: Opened, n_threads: int, _: int) -> TableInMemory:
         _check_bytes(text, form)
         tables.append(_parse(text, form, names, n_threads))
     whole = pa.concat_tables(tables)
-    for at, role in enumerate(whole.column_names):
-        if _is_id(role):
-            whole = whole.set_column(at, role, _integers_of(whole.column(role)))
-        elif role != "rank":
-            _check_exact(whole.column(role))
-    return TableInMemory(whole, first.names if first is not None else ())
+    columns = run_in_threads(
+        lambda at: _converted(whole.column_names[at], whole.column(at)), range(len(names)), n_threads
+    )
+    return TableInMemory(pa.table(columns, whole.column_names), first.names if first is not None else ())
+
+
+def _converted(role: str, column: Any) -> Any:
+    """Return a column of text as it is evaluated."""
+    if _is_id(role):
+        return _integers_of(column)
+    if role != "rank":
+        _check_exact(column)
+    return column
 
 
 def _check_bytes(text: bytes, form: RowForm) -> None:
@@ -246,12 +252,15 @@ def _parse(text: bytes, form: RowForm, names: Mapping[str, str], n_threads: int)
 
     kinds = {name: _kind_of(role) for role, name in names.items()}
     read = csv.ReadOptions(use_threads=n_threads > 1, column_names=list(form.names))
-    parse = csv.ParseOptions(delimiter=form.delimiter, newlines_in_values=b'"' in text, ignore_empty_lines=False)
+    parse = csv.ParseOptions(delimiter=form.delimiter, ignore_empty_lines=False)
     convert = csv.ConvertOptions(column_types=kinds, include_columns=list(kinds), null_values=[])
     try:
-        return csv.read_csv(pa.BufferReader(text), read, parse, convert).rename_columns(list(names))
+        rows = csv.read_csv(pa.BufferReader(text), read, parse, convert).rename_columns(list(names))
     except pa.ArrowInvalid as error:
         raise DoubtError from error
+    if len(rows) != text.count(b"\n") + (not text.endswith(b"\n")):
+        raise DoubtError  # a line break in quotes
+    return rows
 
 
 def _kind_of(role: str) -> Any:
@@ -268,25 +277,21 @@ def _integers_of(strings: Any) -> Any:
     import pyarrow as pa
 
     with contextlib.suppress(pa.ArrowInvalid):
-        integers = strings.cast(pa.int64())
-        written = sum(call_arrow("sum", call_arrow("binary_length", chunk)).as_py() for chunk in strings.chunks)
-        if written == sum(_n_characters(values_of(chunk)) for chunk in integers.chunks):
-            return integers
+        integers = [values_of(chunk.cast(pa.int64())) for chunk in strings.chunks]
+        if not any(map(_has_leading_zeros, strings.chunks)):
+            return arrow_of(np.concatenate(integers))
     shortest = call_arrow("min", call_arrow("binary_length", strings)).as_py()
     if LIKE_NUMBER.fullmatch(strings[0].as_py()) or not shortest:
         raise DoubtError
     return strings
 
 
-def _n_characters(integers: Array) -> int:
-    """Return the number of characters that integers take, in their usual form."""
-    sizes, n_characters = np.abs(integers), len(integers) + int(np.count_nonzero(integers < 0))
-    for exponent in range(1, MOST_DIGITS):
-        n_longer = int(np.count_nonzero(sizes >= 10**exponent))
-        if not n_longer:
-            break
-        n_characters += n_longer
-    return n_characters
+def _has_leading_zeros(chunk: Any) -> bool:
+    """Return whether one of the strings, which spell integers, has a zero that none would write: as in 07, -0, 0x7."""
+    offsets, data = strings_of(chunk)
+    is_negative = data[offsets[:-1]] == ord("-")
+    is_zero = data[offsets[:-1] + is_negative] == ord("0")
+    return bool((is_zero & (np.diff(offsets) > 1)).any())
 
 
 def _check_exact(column: Any) -> None:

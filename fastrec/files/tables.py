@@ -507,8 +507,8 @@ def _check_id_range(con: DuckDBPyConnection, file: File, role: str) -> None:
         raise InputError(file.at(role), f" holds {high}, above 2^63 - 1: write these ids as strings")
     if low < 0 and role == "item":
         raise InputError(file.at(role), f" holds {low}: item ids must not be negative; write these ids as strings")
-    if low < -MAX_ID:
-        raise InputError(file.at(role), f" holds {low}, below -(2^63 - 1): write these ids as strings")
+    if low < -MAX_ID - 1:
+        raise InputError(file.at(role), f" holds {low}, below -(2^63): write these ids as strings")
 
 
 def number_sql(file: File, role: str) -> str:
