@@ -29,6 +29,7 @@ from fastrec.runtime.threads import run_in_threads
 __all__ = ["TableInMemory", "is_readable", "read_tables"]
 
 Array = np.ndarray[Any, Any]
+SHARED_ROWS = 1 << 11  # of a row group, on average: between smaller ones, threads would wait
 ROWS_AT_ONCE = 1 << 16  # larger pieces take new memory from the system each time
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32")
 STRINGS = ("string", "large_string", "string_view")
@@ -99,7 +100,7 @@ def _read_parquet(side: Opened, n_threads: int, n_bytes: int) -> TableInMemory:
     checked, groups, n_rows = None, [], 0
     try:
         for path in map(utf8_path, side.files.paths):
-            metadata = parquet.read_metadata(path)
+            metadata = parquet.read_metadata(pa.OSFile(path))
             schema = metadata.schema.to_arrow_schema()
             if schema != checked:
                 own = _usual_columns(side, path, metadata, schema)
@@ -113,7 +114,7 @@ def _read_parquet(side: Opened, n_threads: int, n_bytes: int) -> TableInMemory:
 
         def read(at: int) -> None:
             group = groups[at]
-            with parquet.ParquetFile(group.path, metadata=group.metadata, pre_buffer=False) as file:
+            with parquet.ParquetFile(pa.OSFile(group.path), metadata=group.metadata, pre_buffer=False) as file:
                 done, names = group.first, [name for name, _ in wanted.values()]
                 for batch in file.iter_batches(ROWS_AT_ONCE, row_groups=[group.nth], columns=names, use_threads=False):
                     for name, column in zip(names, columns.values(), strict=True):
@@ -124,6 +125,7 @@ def _read_parquet(side: Opened, n_threads: int, n_bytes: int) -> TableInMemory:
             if done != group.first + group.metadata.row_group(group.nth).num_rows:
                 raise DoubtError
 
+        n_threads = n_threads if n_rows >= SHARED_ROWS * len(groups) else 1
         run_in_threads(read, range(len(groups)), n_threads)
         return TableInMemory(pa.table({role: column.whole() for role, column in columns.items()}), tuple(listed))
     except damages_of_parquet() as error:
@@ -149,8 +151,9 @@ class _Column:
     """A column that threads write in pieces: numbers to one array, strings as they are read."""
 
     def __init__(self, kind: Any, n_rows: int) -> None:
-        self._kind, self.n_bytes = kind, 0
+        self._kind = kind
         self._values: Array | None = None if str(kind) in STRINGS else np.empty(n_rows, _dtype_of(kind))
+        self.n_bytes = 0 if self._values is None else self._values.nbytes
         self._strings: dict[int, Any] = {}  # first row -> strings
 
     def put(self, first: int, chunk: Any) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import hashlib
 import itertools
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+import os
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fastrec.exceptions import InputError
@@ -22,7 +23,7 @@ from fastrec.files.sizes import SAMPLED_BYTES, Size
 
 __all__ = ["PARQUET", "damages_of_parquet"]
 
-SAMPLED_GROUPS, SAMPLED_ROWS = 4, 1024
+SAMPLED_FILES, SAMPLED_GROUPS, SAMPLED_ROWS = 64, 4, 1024
 SPARED = {"BOOLEAN": 7, "INT32": 4, "FLOAT": 4}  # bytes that a value takes less than the widest
 
 
@@ -133,10 +134,10 @@ def damages_of_parquet() -> tuple[type[Exception], ...]:
 # Size
 
 
-def _size_of_parquet(read_metadata: Callable[[str], Any], paths: Iterable[str], wanted: Collection[str]) -> Size:
-    """Return the size of the wanted columns of files."""
-    groups, size = [], Size()
-    for path in paths:
+def _size_of_parquet(read_metadata: Callable[[str], Any], paths: Sequence[str], wanted: Collection[str]) -> Size:
+    """Estimate the size of the wanted columns of files, from some of them if they are many."""
+    sampled, groups, size = paths[:: -(-len(paths) // SAMPLED_FILES)], [], Size()
+    for path in sampled:
         metadata = read_metadata(utf8_path(path))
         leaves = [metadata.schema.column(at) for at in range(len(metadata.schema))]
         columns = [leaf for leaf in leaves if _is_in(leaf, wanted)]
@@ -149,7 +150,9 @@ def _size_of_parquet(read_metadata: Callable[[str], Any], paths: Iterable[str], 
                 groups.append((path, metadata, nth, strings))
                 size = size.plus(Size(distinct=group.total_byte_size))
     rows = sum(metadata.row_group(nth).num_rows for _, metadata, nth, _ in groups)
-    return size.plus(Size(text=int(rows * _mean_strings(groups)))) if rows else size
+    size = size.plus(Size(text=int(rows * _mean_strings(groups)))) if rows else size
+    n_bytes, n_sampled = (sum(map(os.path.getsize, some)) for some in (paths, sampled))
+    return Size(*(value * n_bytes // n_sampled for value in size))
 
 
 def _is_in(leaf: Any, wanted: Collection[str]) -> bool:
