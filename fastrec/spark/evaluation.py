@@ -16,7 +16,7 @@ from fastrec.arguments.calls import RowSettings, SparkListOptions, SparkRowOptio
 from fastrec.arguments.groups import RowColumnNames
 from fastrec.arguments.signature import pick, takes
 from fastrec.engines.job import Job, error_of
-from fastrec.engines.lists import ListPlan, plan_lists, settings_of_tasks
+from fastrec.engines.lists import plan_lists, settings_of_tasks
 from fastrec.engines.side import check_partitions, check_ties, or_usual, user_columns
 from fastrec.evaluation.rows import ScoreEvaluator, usual_of_rows
 from fastrec.exceptions import MetricError
@@ -40,7 +40,7 @@ from fastrec.spark.side import (
     values_of_users,
 )
 
-__all__ = ["SparkReport", "bounded_auc", "evaluate", "evaluate_moved", "evaluate_scores", "report_of"]
+__all__ = ["SparkReport", "bounded_auc", "evaluate", "evaluate_scores"]
 
 
 Batch = Any  # pyarrow.RecordBatch
@@ -106,20 +106,11 @@ def evaluate(
     """
     n_partitions = check_partitions(given["n_partitions"])
     plan = plan_lists((recs, truth), metrics, given, FrameSide.open, collect, count_history)
-    return evaluate_moved(plan, n_partitions, per_user=given["per_user"])
-
-
-def evaluate_moved(plan: ListPlan[FrameSide], n_partitions: int | None, *, per_user: bool) -> SparkReport:
-    """Move all rows of a user into one task, and evaluate them there."""
     packed = pack_sides(plan.sides, plan.job, n_partitions)
-    return report_of(plan, packed, states_of(packed, plan.job, Job.states), per_user=per_user)
-
-
-def report_of(plan: ListPlan[FrameSide], rows: DataFrame, states: Iterable[Any], *, per_user: bool) -> SparkReport:
-    """Merge what tasks made of the rows of the plan's job, and return the report."""
-    plan.job.merge(states, plan.evaluator)
+    plan.job.merge(states_of(packed, plan.job), plan.evaluator)
     report = plan.report()
-    return SparkReport(report, values_of_users(rows, plan.job, report, plan.sides["recs"]) if per_user else None)
+    values = values_of_users(packed, plan.job, report, plan.sides["recs"]) if given["per_user"] else None
+    return SparkReport(report, values)
 
 
 @takes(SparkRowOptions)
@@ -191,7 +182,7 @@ def evaluate_scores(
         job = job._replace(order=(*values, *([] if weights["sample_weight"] is None else [weights["sample_weight"]])))
     job = job._replace(empty={"log": side.empty})
     packed = pack_sides({"log": side}, job, n_partitions) if job.keys else side.frame
-    job.merge(states_of(packed, job, Job.states), evaluator)
+    job.merge(states_of(packed, job), evaluator)
     if evaluator.ordered:
         evaluator.add_order(order_of_rows(side, values, columns.groupings(), of_rows, evaluator.ordered))
     report = evaluator.result()

@@ -1,4 +1,4 @@
-"""Parquet files on a Spark cluster: tasks read them, and shuffle nothing if they are in buckets of users."""
+"""Parquet files on a Spark cluster: Spark reads them, and their data frames are evaluated."""
 
 from __future__ import annotations
 
@@ -10,17 +10,11 @@ from fastrec.arguments.calls import SparkFileOptions
 from fastrec.arguments.groups import Path
 from fastrec.arguments.signature import takes
 from fastrec.checks import check_path, shown_url
-from fastrec.engines.lists import plan_lists
-from fastrec.engines.side import check_partitions
 from fastrec.exceptions import Argument, InputError, InputTypeError, MissingFileError
 from fastrec.inputs.sides import NAMED, SIDES
 from fastrec.inputs.table_folders import ENDINGS, MARKS, METADATA, find_inside
 from fastrec.runtime.extras import require
-from fastrec.spark.buckets import find_buckets
-from fastrec.spark.evaluation import SparkReport, evaluate_moved, report_of
-from fastrec.spark.mounted import MOUNTED, OtherReaderError, states_or_refusal
-from fastrec.spark.side import FrameSide, collect, count_history, states_of, usual_partitions
-from fastrec.spark.spans import find_spans, move_spans, tables_or_refusal
+from fastrec.spark.evaluation import SparkReport, evaluate
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,16 +33,11 @@ def evaluate_files(
 ) -> SparkReport:
     """Evaluate recommended lists in Parquet files against held-out truth, on a Spark cluster.
 
-    If Spark has written the files of all sides in buckets of users, each task reads the files of a bucket, and Spark
-    shuffles no lists and no truth. The least number of buckets must divide the others. Tasks check the bucket of every
-    user. Otherwise the rows may be in any order: tasks read the files, and Spark brings the rows of each user together.
+    Spark reads the files, as ``spark.read.parquet`` does, and `evaluate` takes their data frames.
 
     Parameters
     ----------
     recs, truth : paths of Parquet files, as ``spark.read.parquet`` takes them; rows as in `evaluate`
-        Tasks read files that the driver and all executors see under the same local path. Spark reads all others, and
-        columns of other types than integers, floats, booleans, strings and lists of these. With buckets, a task has one
-        in memory at a time, and ``n_partitions`` is by default, and at most, their number.
     metrics : as in `fastrec.evaluate`
 
     Returns
@@ -64,39 +53,16 @@ def evaluate_files(
 
     Examples
     --------
-    >>> recs.write.bucketBy(64, "user_id").saveAsTable(
-    ...     "recs", path="/logs/recs"
-    ... )  # doctest: +SKIP
-    >>> truth.write.bucketBy(64, "user_id").saveAsTable(
-    ...     "truth", path="/logs/truth"
-    ... )  # doctest: +SKIP
     >>> report = fastrec.spark.evaluate_files(
     ...     "/logs/recs", "/logs/truth", "ndcg@10"
     ... )  # doctest: +SKIP
     >>> report["ndcg@10"]  # doctest: +SKIP
     0.3214
     """
-    n_partitions = check_partitions(given["n_partitions"])
     session = _active_session()
     asked: dict[str, Any] = {"recs": recs, "truth": truth, **given}
-    asked |= {name: _read(session, name, asked[name]) for name in (*SIDES, "items") if name in asked}
-    frames = asked.pop("recs"), asked.pop("truth")
-    plan = plan_lists(frames, metrics, asked, FrameSide.open, collect, count_history)
-    buckets = find_buckets(plan.sides, *plan.job.keys)
-    if buckets is not None:
-        job = plan.job._replace(read=buckets.tables)
-        rows = session.range(0, buckets.number, 1, min(n_partitions or buckets.number, buckets.number))
-        states = states_of(rows, job, states_or_refusal)
-        if all(own["error"] is None for own in states):  # else rows may be in buckets that are not theirs
-            return report_of(plan._replace(job=job), rows, states, per_user=given["per_user"])
-    spans = find_spans(plan.sides, usual_partitions(session, None))
-    if spans is not None:
-        job = plan.job._replace(read=tables_or_refusal)
-        rows = move_spans(session, spans, plan.sides, job, n_partitions)
-        states = states_of(rows, job, states_or_refusal)
-        if all(own["error"] != OtherReaderError.__name__ for own in states):
-            return report_of(plan._replace(job=job), rows, states, per_user=given["per_user"])
-    return evaluate_moved(plan, n_partitions, per_user=given["per_user"])
+    frames = {name: _read(session, name, asked[name]) for name in (*SIDES, "items") if name in asked}
+    return evaluate(metrics=metrics, **asked | frames)
 
 
 def _active_session() -> SparkSession:
@@ -137,7 +103,7 @@ def _read(session: SparkSession, name: str, path: Any) -> Any:
 
 def _is_table(session: SparkSession, place: str, uris: Sequence[str]) -> bool:
     """Return whether the files of a path are in the folder of a table with versions."""
-    if uris and all(uri.startswith(MOUNTED) for uri in uris):
+    if uris and all(uri.startswith("file:") for uri in uris):
         return find_inside(unquote(urlsplit(uri).path) for uri in uris) is not None
     marks = ",".join([*MARKS, *(f"{METADATA}/*{ending}" for ending in ENDINGS)])
     try:

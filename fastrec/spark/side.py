@@ -27,24 +27,19 @@ from fastrec.runtime.installed import installing
 from fastrec.runtime.memory import keep_freed_memory, keep_modules
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame
 
 
 __all__ = [
-    "PACKETS",
     "FrameSide",
-    "batches_by_rows",
-    "co_locate",
     "collect",
     "column_of",
     "count_history",
-    "number_of_buckets",
     "pack_sides",
     "read_column",
     "running_python",
     "start_task",
     "states_of",
-    "usual_partitions",
     "values_of_users",
 ]
 
@@ -151,27 +146,13 @@ def count_history(side: FrameSide, user: str, item: str) -> HistoryCounts:
     return HistoryCounts(read_ids(found.column("item"), where), users, counts, int(n_users), int(counts.sum()))
 
 
-def usual_partitions(session: SparkSession, n_partitions: int | None) -> int:
-    """Return the given number of partitions, or about what Spark will make."""
-    usual = str(session.conf.get("spark.sql.shuffle.partitions"))
-    return n_partitions or (int(usual) if usual.isdecimal() else DEFAULT_PARTITIONS)
-
-
-def number_of_buckets(n_partitions: int) -> int:
-    """Return the number of buckets to pack users in."""
-    return max(MIN_BUCKETS, BUCKETS_PER_PARTITION * n_partitions)
-
-
 def pack_sides(sides: Mapping[str, FrameSide], job: Job, n_partitions: int | None) -> DataFrame:
-    """Return packets of all sides, moved as by `co_locate`."""
+    """Return packets of all sides, those of a bucket next to each other in one partition."""
     session = next(iter(sides.values())).frame.sparkSession
-    n_buckets = number_of_buckets(usual_partitions(session, n_partitions))
+    usual = str(session.conf.get("spark.sql.shuffle.partitions"))
+    number = n_partitions or (int(usual) if usual.isdecimal() else DEFAULT_PARTITIONS)
+    n_buckets = max(MIN_BUCKETS, BUCKETS_PER_PARTITION * number)
     parts = [side.selected().mapInArrow(_packer(side.name, job.keys, n_buckets), PACKETS) for side in sides.values()]
-    return co_locate(parts, n_partitions)
-
-
-def co_locate(parts: Iterable[DataFrame], n_partitions: int | None) -> DataFrame:
-    """Return all packets, those of a bucket next to each other in one partition."""
     packets = functools.reduce(lambda packets, part: packets.union(part), parts)
     # without a given number, Spark joins small partitions
     given = () if n_partitions is None else (n_partitions,)
@@ -237,13 +218,13 @@ def _limit_batches(session: Any) -> None:
             session.conf.set(BATCH_LIMIT, before)
 
 
-def states_of(rows: DataFrame, job: Job, work: Work) -> list[Any]:
+def states_of(rows: DataFrame, job: Job) -> list[Any]:
     """Let tasks evaluate all partitions, and return the rows that they make: states or errors."""
     from pyarrow import types
 
     long = not any(types.is_nested(kind) for table in job.empty.values() for kind in table.schema.types)
     with running_python(rows.sparkSession, long=long):
-        states: list[Any] = rows.mapInArrow(_in_task(job, work), STATES).collect()
+        states: list[Any] = rows.mapInArrow(_in_task(job, Job.states), STATES).collect()
     return states
 
 

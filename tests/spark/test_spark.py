@@ -867,7 +867,7 @@ def test_faults_of_logs_of_slates(on_spark):
         fastrec.spark.policy_value(on_spark(zero))
 
 
-def test_the_program_of_the_documentation(session, on_spark, tmp_path):
+def test_the_program_of_the_documentation(on_spark, tmp_path):
     program, of_files = programs(DOCS / "guides" / "spark.md")
     recs, truth = make_lists()
     log = make_log()
@@ -879,5 +879,3 @@ def test_the_program_of_the_documentation(session, on_spark, tmp_path):
     assert list(tmp_path.glob("values/*.parquet"))
     exec(of_files, names)
     assert_same(names["report"], fastrec.evaluate(recs, truth, ["ndcg@10", "recall@20"]))
-    for name in ("recs", "truth"):
-        session.sql(f"DROP TABLE {name}")
