@@ -20,16 +20,19 @@ from fastrec.scored.clusters import MOMENTS
 
 __all__ = [
     "PairCounts",
+    "RankTables",
     "add_tables",
     "count_pairs",
     "count_rows",
     "join_pairs",
+    "join_tables",
     "table_by_rank",
 ]
 
 Array = np.ndarray[Any, Any]
 ROWS_PER_TASK = 1 << 20  # fewer are not worth a thread
 ROWS_PER_CHUNK = 1 << 15
+RankTables = tuple[Array, dict[str, dict[Any, Array]]]  # of all rows, {grouping: {label: table}}
 MAX_KEYS = 1 << 26  # rows of a table by group and rank: 3 GB
 
 
@@ -91,6 +94,20 @@ def add_tables(tables: Sequence[Array]) -> Array:
     for table in tables:
         total[: len(table)] += table
     return total
+
+
+def join_tables(parts: Sequence[RankTables]) -> RankTables:
+    """Return the sums of tables by rank of all rows, and of the labels of each grouping, up to the highest rank."""
+    whole = add_tables([table for table, _ in parts])
+    blank = np.zeros_like(whole)
+    joined: dict[str, dict[Any, Array]] = {}
+    for grouping in parts[0][1]:
+        labels = {label for _, groups in parts for label in groups[grouping]}
+        joined[grouping] = {
+            label: add_tables([blank, *(groups[grouping][label] for _, groups in parts if label in groups[grouping])])
+            for label in sorted(labels, key=lambda label: (isinstance(label, str), label))
+        }
+    return whole, joined
 
 
 # By query, item and rank

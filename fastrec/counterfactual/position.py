@@ -8,18 +8,18 @@ from typing import Any
 import numpy as np
 
 from fastrec.checks import check_choice, check_level
-from fastrec.counterfactual.counts import check_keys, count_keys, count_pairs, count_rows
+from fastrec.counterfactual.counts import RankTables, check_keys, count_keys, count_pairs, count_rows
 from fastrec.counterfactual.curves import METHODS
 from fastrec.counterfactual.result import CtrByRank, PositionBias, check_count
 from fastrec.exceptions import Argument, InputError, InputTypeError, renaming, shown
 from fastrec.inputs.column_names import Columns
 from fastrec.inputs.grouping import group_rows
-from fastrec.inputs.impressions import read_impressions
+from fastrec.inputs.impressions import Impressions, read_impressions
 from fastrec.inputs.rows import encode_keys
 from fastrec.runtime.limits import resolve_threads
 from fastrec.scored.clusters import MOMENTS, count_users
 
-__all__ = ["bias_settings", "ctr_by_rank", "position_bias"]
+__all__ = ["bias_settings", "ctr_by_rank", "position_bias", "tables_by_rank"]
 
 Array = np.ndarray[Any, Any]
 N_ROUNDS = 50  # of PyClick
@@ -94,14 +94,19 @@ def ctr_by_rank(
     level, threads = check_level(level), resolve_threads(n_threads)
     columns = Columns(user=user, rank=rank, label=label, row_by=row_by)
     rows = read_impressions(labels, ranks, {"user_ids": user_ids}, row_groups, columns, {})
+    return CtrByRank(*tables_by_rank(rows, threads), level, by_user=bool(rows.keys))
+
+
+def tables_by_rank(rows: Impressions, n_threads: int) -> RankTables:
+    """Return the counts by rank of all rows, and of each label of each grouping."""
     n = len(rows.ranks)
-    table = count_rows(rows, threads)
+    table = count_rows(rows, n_threads)
     n_ranks = len(table)
     users = None
     at = rows.ranks.astype(np.int64) - 1 if rows.groups or rows.keys else rows.ranks
     if rows.keys:
-        users = group_rows(encode_keys(rows.keys["user_ids"], n).codes, threads)
-        table = count_users(users.take(at), users.take(rows.clicks), users.indptr, n_ranks, threads)
+        users = group_rows(encode_keys(rows.keys["user_ids"], n).codes, n_threads)
+        table = count_users(users.take(at), users.take(rows.clicks), users.indptr, n_ranks, n_threads)
     tables: dict[str, dict[Any, Array]] = {}
     for grouping in rows.groups:
         n_groups = len(grouping.labels)
@@ -111,10 +116,10 @@ def ctr_by_rank(
         if users is None:
             found = count_keys(keys, rows.clicks, size)
         else:
-            found = count_users(users.take(keys), users.take(rows.clicks), users.indptr, size, threads)
+            found = count_users(users.take(keys), users.take(rows.clicks), users.indptr, size, n_threads)
         by_group = found.reshape(n_groups + 1, n_ranks, MOMENTS)[1:]
         tables[grouping.name] = dict(zip(grouping.labels, by_group, strict=True))
-    return CtrByRank(table, tables, level, by_user=users is not None)
+    return table, tables
 
 
 def position_bias(

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from fastrec._version import __version__
 from fastrec.checks import check_level, counted, whole_number
-from fastrec.counterfactual.counts import PairCounts, add_tables, join_pairs
+from fastrec.counterfactual.counts import PairCounts, RankTables, join_pairs, join_tables
 from fastrec.counterfactual.curves import Fitting
 from fastrec.counterfactual.tables import brief, chart_of, curve_table, page_of_settings, rank_table
 from fastrec.exceptions import Argument, InputError, InputTypeError, shown
@@ -93,18 +93,15 @@ class CtrByRank(Exported, Charted):
             raise InputError(f"results must have the same groupings to be merged, found {found}")
         if self.level != other.level:
             raise InputError(f"results must have the same level to be merged: {self.level}, {other.level}")
-        whole = add_tables([self._table, other._table])
-        blank = np.zeros_like(whole)  # groups reach up to the highest rank of all, as in one call
-        joined: dict[str, dict[Any, Array]] = {}
-        for grouping, own in self.groups.items():
-            theirs = other.groups[grouping]
-            joined[grouping] = {
-                label: add_tables([blank, *(by[label]._table for by in (own, theirs) if label in by)])  # noqa: SLF001
-                for label in _in_order([*own, *theirs])
-            }
-        merged = CtrByRank(whole, joined, self.level, by_user=self._by_user)
+        merged = CtrByRank(
+            *join_tables([self._tables_by_rank(), other._tables_by_rank()]), self.level, by_user=self._by_user
+        )
         merged._is_merged = True
         return merged
+
+    def _tables_by_rank(self) -> RankTables:
+        groups = {name: {label: own._table for label, own in by.items()} for name, by in self.groups.items()}  # noqa: SLF001
+        return self._table, groups
 
     def to_rows(self) -> list[dict[str, Any]]:
         """Return a dict per rank, over all rows and for each group.
@@ -357,11 +354,6 @@ def check_count(name: str, value: Any, least: int) -> int:
     if number < least:
         raise InputError(Argument(name), f" must be at least {least}, found {shown(number)}")
     return number
-
-
-def _in_order(labels: Iterable[Any]) -> list[Any]:
-    """Return distinct labels in the order of a single call: integers, then strings."""
-    return sorted(set(labels), key=lambda label: (isinstance(label, str), label))
 
 
 def _spoken(ranks: Array) -> str:
