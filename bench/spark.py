@@ -136,7 +136,7 @@ def query(recs: Any, truth: Any) -> Callable[[], dict[str, float]]:
 
 def hand_over(frame: Any, *, is_long: bool) -> Callable[[], Any]:
     """Return a call that hands all rows to a Python function that only counts them, in the batches of fastrec."""
-    from fastrec.spark.side import BATCH_LIMIT, NO_LIMIT
+    from fastrec.clusters.spark import BATCH_LIMIT, NO_LIMIT
 
     conf = frame.sparkSession.conf
 

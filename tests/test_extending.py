@@ -17,7 +17,7 @@ import pytest
 import fastrec
 import fastrec.evaluation.item_rules
 import fastrec.evaluation.rows  # both register statistics
-from fastrec.engines.job import Job
+from fastrec.clusters.job import Job
 from fastrec.evaluation.accumulators import ACCUMULATORS, AccumulatorKind
 from fastrec.files import job
 from fastrec.files.database import run

@@ -5,8 +5,8 @@ import pyarrow as pa
 import pytest
 
 import fastrec
-from fastrec.engines import packets
-from fastrec.engines.packets import Packet, batches_of_buckets, pack
+from fastrec.clusters import packets
+from fastrec.clusters.packets import from_bytes, pack, tables_of_packets
 from fastrec.exceptions import InputTypeError
 
 WIDE = 2**40
@@ -30,8 +30,7 @@ def make_rows(n=10_000, seed=0):
 
 def unpacked(batches):
     """Return the packets of packed batches, in the order of buckets as a cluster delivers them."""
-    found = [Packet(*row.values()) for batch in batches for row in batch.to_pylist()]
-    return sorted(found, key=lambda packet: packet.bucket)
+    return pa.Table.from_batches(batches).sort_by("bucket").to_batches()
 
 
 def in_order(table):
@@ -47,7 +46,7 @@ def test_rows_come_out_as_they_went_in(monkeypatch, packed, handed_out):
     empty = {"recs": table.slice(0, 0), "truth": table.select(["user"]).slice(0, 0)}
     given = [*pack(iter(batches), "recs", ["user"], 50)]
     given += pack(table.select(["user"]).to_batches(), "truth", ["user"], 50)
-    out = list(batches_of_buckets(unpacked(given), empty))
+    out = list(tables_of_packets(unpacked(given), empty))
     assert (len(out) == 1) == (handed_out == 1 << 25)
     assert len(out) <= 50
     for side, columns in (("recs", empty["recs"].column_names), ("truth", ["user"])):
@@ -64,8 +63,7 @@ def test_rows_come_out_as_they_went_in(monkeypatch, packed, handed_out):
 def test_integers_that_fit_travel_narrow():
     _, batches = make_rows()
     (packed,) = pack(batches, "recs", ["user"], 50)
-    schema = pa.ipc.read_schema(pa.py_buffer(packed.column("schema")[0].as_py()))
-    kinds = {field.name: field.type for field in schema}
+    kinds = {field.name: field.type for field in from_bytes(packed.column("rows")[0].as_py()).schema}
     assert kinds["user"] == pa.int16() and kinds["wide"] == pa.int64() and kinds["list"] == pa.list_(pa.int16())
 
 
@@ -76,7 +74,7 @@ def test_the_narrowest_integers_hold_all_values(kind):
         column = pa.array([values] if hasattr(kind, "value_type") else values, kind)
         table = pa.table({"user": [1] * len(column), "own": column})
         if len(table):
-            (out,) = batches_of_buckets(unpacked(pack(table.to_batches(), "recs", ["user"], 1)), {"recs": table})
+            (out,) = tables_of_packets(unpacked(pack(table.to_batches(), "recs", ["user"], 1)), {"recs": table})
             assert out["recs"]["own"].to_pylist() == column.to_pylist()
 
 
@@ -85,7 +83,7 @@ def test_rows_beside_a_slice_do_not_matter():
     table = pa.table({"user": [1, 2, 3, 4], "own": lists})
     for first, n_rows in ((0, 1), (2, 2)):
         part = table.slice(first, n_rows)
-        (out,) = batches_of_buckets(unpacked(pack(part.to_batches(), "recs", ["user"], 1)), {"recs": table})
+        (out,) = tables_of_packets(unpacked(pack(part.to_batches(), "recs", ["user"], 1)), {"recs": table})
         assert out["recs"]["own"].to_pylist() == part["own"].to_pylist()
 
 
@@ -93,16 +91,16 @@ def test_widths_that_differ_between_blocks_are_joined(monkeypatch):
     monkeypatch.setattr(packets, "PACKED_BYTES", 1)
     table = pa.table({"user": [1, WIDE, 2], "other": [1, 2, 3]})
     empty = {"recs": table.slice(0, 0)}
-    (out,) = batches_of_buckets(unpacked(pack(table.to_batches(max_chunksize=1), "recs", ["user"], 1)), empty)
+    (out,) = tables_of_packets(unpacked(pack(table.to_batches(max_chunksize=1), "recs", ["user"], 1)), empty)
     assert sorted(out["recs"]["user"].to_pylist()) == [1, 2, WIDE]
 
 
 def test_a_side_without_rows_has_its_columns():
     table, _ = make_rows(100)
     empty = {"recs": table.slice(0, 0), "truth": table.select(["user"]).slice(0, 0)}
-    for tables in batches_of_buckets(unpacked(pack(table.to_batches(), "recs", ["user"], 70_000)), empty):
+    for tables in tables_of_packets(unpacked(pack(table.to_batches(), "recs", ["user"], 70_000)), empty):
         assert tables["truth"] is empty["truth"]
-    assert list(batches_of_buckets([], empty)) == []
+    assert list(tables_of_packets([], empty)) == []
     assert list(pack([], "recs", ["user"], 5)) == []
 
 
@@ -126,56 +124,47 @@ def test_dictionaries_are_packed_as_their_values():
         packed = list(pack(table.to_batches(), "recs", users, 4))
         assert list(pack(encoded.to_batches(), "recs", users, 4)) == packed
         assert packets.pack_rows([encoded], "recs", table.slice(0, 0), users, 4).to_batches() == packed
-    (out,) = batches_of_buckets(unpacked(packed), {"recs": encoded.slice(0, 0)})
+    (out,) = tables_of_packets(unpacked(packed), {"recs": encoded.slice(0, 0)})
     assert sorted(map(str, out["recs"].to_pylist())) == sorted(map(str, table.to_pylist()))
 
 
-@pytest.mark.parametrize(
-    ("found", "wanted", "fits"),
-    [
-        (pa.int32(), pa.int64(), True),
-        (pa.uint8(), pa.float64(), True),
-        (pa.float32(), pa.float64(), True),
-        (pa.float64(), pa.float32(), False),
-        (pa.float64(), pa.int64(), False),
-        (pa.string(), pa.int64(), False),
-        (pa.int64(), pa.string(), False),
-        (pa.float64(), pa.string(), False),
-        (pa.bool_(), pa.int64(), False),
-        (pa.date32(), pa.string(), False),
-        (pa.binary(), pa.string(), False),
-        (pa.large_string(), pa.string(), True),
-        (pa.dictionary(pa.int8(), pa.large_string()), pa.string(), True),
-        (pa.dictionary(pa.int8(), pa.string()), pa.int64(), False),
-        (pa.null(), pa.int64(), True),
-        (pa.list_(pa.null()), pa.list_(pa.string()), True),
-        (pa.large_list(pa.int32()), pa.list_(pa.int64()), True),
-        (pa.list_(pa.string()), pa.list_(pa.int64()), False),
-        (pa.list_(pa.int64()), pa.int64(), False),
-        (pa.timestamp("us"), pa.timestamp("ns"), True),
-        (pa.timestamp("us", "UTC"), pa.timestamp("us"), False),
-        (pa.date32(), pa.date64(), True),
-        (pa.string_view(), pa.string(), True),
-        (pa.list_(pa.int64(), 2), pa.list_(pa.int64()), True),
-        (pa.list_(pa.int64(), 2), pa.list_(pa.string()), False),
-    ],
-    ids=str,
-)
-def test_parts_of_other_kinds_are_an_error(found, wanted, fits):
-    rows, empty = (pa.table({"user": [1], "own": pa.nulls(1, kind)}) for kind in (found, wanted))
-    if fits:
-        assert packets.pack_rows([rows], "recs", empty.slice(0, 0), ["user"], 4).num_rows == 1
-        return
-    with pytest.raises(InputTypeError) as raised:
-        packets.pack_rows([rows], "recs", empty.slice(0, 0), ["user"], 4)
-    told = f"recs: a part of the rows has columns own {found}, expected own {wanted}: cast them to one type"
-    assert str(raised.value) == told
+FITTING = {
+    pa.int64(): [pa.int32(), pa.null()],
+    pa.float64(): [pa.uint8(), pa.float32()],
+    pa.string(): [pa.large_string(), pa.dictionary(pa.int8(), pa.large_string()), pa.string_view()],
+    pa.list_(pa.int64()): [pa.large_list(pa.int32()), pa.list_(pa.int64(), 2)],
+    pa.list_(pa.string()): [pa.list_(pa.null())],
+    pa.timestamp("ns"): [pa.timestamp("us")],
+    pa.date64(): [pa.date32()],
+}
+OTHERS = {
+    pa.float32(): [pa.float64()],
+    pa.int64(): [pa.float64(), pa.string(), pa.bool_(), pa.dictionary(pa.int8(), pa.string()), pa.list_(pa.int64())],
+    pa.string(): [pa.int64(), pa.float64(), pa.date32(), pa.binary()],
+    pa.list_(pa.int64()): [pa.list_(pa.string())],
+    pa.list_(pa.string()): [pa.list_(pa.int64(), 2)],
+    pa.timestamp("us"): [pa.timestamp("us", "UTC")],
+}
+
+
+@pytest.mark.parametrize("fits", [True, False])
+def test_parts_of_other_kinds_are_an_error(fits):
+    for wanted, kinds in (FITTING if fits else OTHERS).items():
+        for found in kinds:
+            rows, empty = (pa.table({"user": [1], "own": pa.nulls(1, kind)}) for kind in (found, wanted))
+            if fits:
+                assert packets.pack_rows([rows], "recs", empty.slice(0, 0), ["user"], 4).num_rows == 1
+                continue
+            with pytest.raises(InputTypeError) as raised:
+                packets.pack_rows([rows], "recs", empty.slice(0, 0), ["user"], 4)
+            told = f"recs: a part of the rows has columns own {found}, expected own {wanted}: cast them to one type"
+            assert str(raised.value) == told
 
 
 def test_labels_of_integers_are_read_as_strings():
     rows = pa.table({"user": [1, 2], "label": [7, None]})
     empty = pa.schema({"user": pa.int64(), "label": pa.string()}).empty_table()
-    (out,) = batches_of_buckets(unpacked(pack(rows.to_batches(), "recs", ["user"], 1)), {"recs": empty})
+    (out,) = tables_of_packets(unpacked(pack(rows.to_batches(), "recs", ["user"], 1)), {"recs": empty})
     assert out["recs"].to_pylist() == [{"user": 1, "label": "7"}, {"user": 2, "label": None}]
 
 
@@ -184,48 +173,14 @@ def test_the_state_of_a_part_does_not_grow_with_users(kind):
     sizes = []
     for n_users in (10, 20_000):
         users = np.repeat(np.arange(n_users), 2)
-        rng = np.random.default_rng(n_users)
-        if kind == "lists":
-            evaluator = fastrec.Evaluator(["ndcg@2", "recall@1"]).as_part()
-            recs = pa.table({"user_id": users, "item_id": np.arange(len(users)) % 2, "rank": np.arange(len(users))})
-            evaluator.update(recs, recs.select(["user_id", "item_id"]))
-        else:
-            metrics = ["auc", "log_loss"] + ["gauc"] * (kind == "rows")
-            evaluator = fastrec.ScoreEvaluator(metrics).as_part()
-            log = pa.table({"user_id": users, "label": rng.integers(0, 2, len(users)), "score": rng.random(len(users))})
-            evaluator.update(log if kind == "rows" else log.drop(["user_id"]))
+        rows = {"user_id": users, "item_id": users % 2 + np.tile([0, 2], n_users), "rank": np.arange(len(users))}
+        log = pa.table(rows | {"label": users % 2, "score": np.random.default_rng(0).random(len(users))})
+        evaluator = fastrec.Evaluator("ndcg@2") if kind == "lists" else fastrec.ScoreEvaluator(["auc", "log_loss"])
+        evaluator = evaluator.as_part()
+        log = log.drop(["user_id"]) if kind == "rows without users" else log
+        evaluator.update(*([log.drop(["score"]), log.select(["user_id", "item_id"])] if kind == "lists" else [log]))
         sizes.append(len(evaluator.to_bytes()))
     assert sizes[1] < sizes[0] + 100
-
-
-def test_parts_without_ids_and_order_add_up():
-    rng = np.random.default_rng(1)
-    log = pa.table({"user_id": np.arange(200) // 4, "label": rng.integers(0, 2, 200), "score": rng.random(200)})
-    whole = fastrec.ScoreEvaluator(["gauc", "auc"]).as_part()
-    for part in (log.slice(0, 80), log.slice(80)):
-        other = fastrec.ScoreEvaluator(["gauc", "auc"]).as_part()
-        other.update(part)
-        whole.merge(fastrec.ScoreEvaluator.from_bytes(other.to_bytes()))
-    report = whole.result()
-    again = fastrec.ScoreEvaluator(["gauc", "auc"]).as_part()
-    again.update(log.slice(0, 80))
-    again.update(log.slice(80))
-    assert again.result().to_dict() == report.to_dict()
-    assert report["gauc"] == fastrec.evaluate_scores(log, metrics="gauc")["gauc"]
-    assert np.isnan(report["auc"]) and report.user_ids is None  # another route brings the order of all rows
-
-
-def test_bins_of_a_histogram_add_up():
-    rng = np.random.default_rng(2)
-    labels, scores = rng.integers(0, 2, 1000), rng.normal(size=1000)
-    whole = fastrec.ScoreHistogram(16)
-    for part in (slice(0, 300), slice(300, 1000)):
-        seen = fastrec.ScoreHistogram(16)
-        seen.add(labels[part].astype(np.int8), scores[part])
-        whole.add_bins(**seen.pack())
-    assert whole.estimate() == fastrec.bounded_auc(labels, scores, bits=16)
-    whole.add_bins(**fastrec.ScoreHistogram(16).pack())
-    assert whole.estimate() == fastrec.bounded_auc(labels, scores, bits=16)
 
 
 def test_buckets_know_values_and_not_their_types():

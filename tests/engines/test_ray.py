@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import fastrec
+from fastrec.clusters import ray
 from fastrec.exceptions import InputError, InputTypeError
 from support.engines import OnRay, make_lists
 
@@ -115,7 +116,7 @@ def test_categories_in_parquet(engine, tmp_path):
 
 @pytest.mark.parametrize("size", [1, 1000, 3000])
 def test_small_blocks_are_packed_together(engine, monkeypatch, size):
-    monkeypatch.setattr(fastrec.ray, "TASK_BYTES", size)
+    monkeypatch.setattr(ray, "TASK_BYTES", size)
     recs, truth = make_lists(50)
     wanted = fastrec.evaluate(recs, truth, METRICS)
     for n_partitions in (None, 1, 4):

@@ -28,7 +28,7 @@ LAYERS = (
     ("cli",),
     ("demo", "explanation"),
     ("files", "spark", "dask", "ray", "precompile"),
-    ("engines",),
+    ("clusters",),
     ("api", "feedback", "counterfactual"),
     ("evaluation", "comparison"),
     ("report",),

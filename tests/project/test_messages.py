@@ -18,7 +18,7 @@ FOREIGN = {  # modules that read messages of other libraries, which have no code
     "files/formats/foreign.py",  # DuckDB, Python's csv
     "files/lakes.py",  # deltalake: colours, and a trace of its calls
     "inputs/arrow.py",  # PyArrow: strings that are not UTF-8
-    "spark/side.py",  # Spark: traces of its tasks
+    "clusters/spark.py",  # Spark: traces of its tasks
 }
 READS = {"sub", "split", "search", "match", "fullmatch", "findall", "finditer", "replace", "partition", "rpartition"}
 READS |= {"startswith", "endswith", "removeprefix", "removesuffix", "find", "index", "count", "rsplit", "splitlines"}

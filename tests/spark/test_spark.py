@@ -1,5 +1,6 @@
 """Evaluation of Spark data frames in a real session on this machine, against the same evaluation without Spark."""
 
+import contextlib
 import datetime as dt
 import json
 import math
@@ -18,6 +19,8 @@ import pytest
 
 import fastrec
 import fastrec.spark
+from fastrec.clusters import spark
+from fastrec.clusters.job import Job, without_rows
 from support.documents import DOCS, programs
 from support.spark import MARKS, as_lists, assert_same, having, make_lists
 
@@ -125,71 +128,6 @@ def test_ids_are_texts_and_seen_items_are_left_out(on_spark):
     assert_same(report, fastrec.evaluate(recs, truth, LISTS, k=7, exclude="unjudged", by=["plan"]))
 
 
-def declare_taste():
-    """Declare a metric that reads every side but the truth, in a process that does not know it yet."""
-    from fastrec.metrics.providers import PROVIDERS, provider
-
-    if "taste" in PROVIDERS:
-        return
-
-    @provider("taste", sides=["recs", "history", "reference", "items"])
-    def fill(sides, keys, out):
-        """Fill sums of prices, of past items and of items at the place that they have in the reference."""
-        prices = dict(zip(sides["items"].codes.tolist(), sides["items"].numbers("price").tolist(), strict=True))
-        recs, *others = (
-            [side.items[start:end].tolist() for start, end in zip(side.indptr[:-1], side.indptr[1:], strict=True)]
-            for side in (sides[name] for name in ("recs", "history", "reference"))
-        )
-        for user, (listed, past, compared) in enumerate(zip(recs, *others, strict=True)):
-            same = sum(prices[mine] for mine, other in zip(listed, compared, strict=False) if mine == other)
-            out[:, user] = sum(prices[item] for item in past) + same
-
-    @fastrec.ranking_metric(range=(0, None), source="ours")
-    def taste(s):
-        """Sum of prices."""
-        return s.provided("taste")
-
-
-@pytest.fixture
-def taste(monkeypatch):
-    """Declare the metric here, and in the tasks of Spark."""
-
-    def states(job, batches):
-        declare_taste()
-        yield from fastrec.engines.job.Job.states(job, batches)  # the task has the original
-
-    fastrec.metrics.providers.load_registered()  # or built-in ones might be loaded into the copy
-    monkeypatch.setattr("fastrec.metrics.providers.PROVIDERS", dict(fastrec.metrics.providers.PROVIDERS))
-    monkeypatch.setattr(fastrec.engines.job.Job, "states", states)
-    declare_taste()
-    cloudpickle.register_pickle_by_value(sys.modules[__name__])
-    yield "taste"
-    cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
-
-
-@pytest.mark.thorough(except_for="^truth$")
-@pytest.mark.parametrize("with_truth", [True, False], ids=["truth", "no truth"])
-def test_every_side_reaches_the_tasks(on_spark, taste, with_truth):
-    """Items from the driver, which are a frame of Spark or not, and rows of other users, which are left out."""
-    recs, truth = make_lists(texts=not with_truth)
-    history, reference = (make_lists(130, texts=not with_truth, seed=seed)[0] for seed in (1, 2))
-    history = history.select(["user_id", "item_id"]).sort_by("item_id")
-    called = np.arange(80) if with_truth else [f"item {item}" for item in range(80)]
-    shop = pa.table({"item_id": called, "price": np.random.default_rng(7).random(80)})
-    options = {"metrics": [taste, *(["ndcg@5"] if with_truth else [])], "exclude": "history", "by": "plan"}
-    sides = {"recs": recs, "truth": truth, "history": history, "reference": reference, "items": shop}
-    if not with_truth:
-        del sides["truth"]
-    wanted = fastrec.evaluate(**sides, **options)
-    assert wanted.data["excluded_items"] > 0 and wanted.settings["n_items"] == 80
-    frames = {name: on_spark(side) for name, side in sides.items()}
-    if not with_truth:
-        frames["items"] = shop.to_pydict()
-    report = fastrec.spark.evaluate(**frames, **options)
-    assert_same(report, wanted)
-    assert report.settings["exclude"] == wanted.settings["exclude"] == "history"
-
-
 @pytest.mark.parametrize("source", ["truth", "frame", "ranks", "items"])
 def test_propensities(on_spark, source):
     recs, truth = make_lists()
@@ -253,11 +191,13 @@ def test_metrics_of_items(on_spark, texts):
             "features": draw.random((80, 3)).tolist(),
         }
     )
-    sides = {"recs": recs, "truth": truth, "history": history, "reference": reference, "items": shop}
-    wanted = fastrec.evaluate(**sides, metrics=ITEM_METRICS, k=5, by="plan")
-    found = fastrec.spark.evaluate(
-        **{name: on_spark(side) for name, side in sides.items()}, metrics=ITEM_METRICS, k=5, by="plan"
-    )
+    sides = {"recs": recs, "truth": truth, "history": history, "reference": reference}
+    options = {"metrics": ITEM_METRICS, "k": 5, "by": "plan", "exclude": "history"}
+    wanted = fastrec.evaluate(**sides, items=shop, **options)
+    assert wanted.data["excluded_items"] > 0
+    items = shop.to_pydict() if texts else on_spark(shop)
+    found = fastrec.spark.evaluate(**{name: on_spark(side) for name, side in sides.items()}, items=items, **options)
+    assert found.settings["exclude"] == "history"
     for name in wanted:
         ours, theirs = wanted.estimates[name], found.estimates[name]
         assert (ours.mean, ours.users) == (theirs.mean, theirs.users), name
@@ -265,13 +205,6 @@ def test_metrics_of_items(on_spark, texts):
         for label, own in wanted.groups["plan"].items():
             assert own[name].mean == found.groups["plan"][label][name].mean, (name, label)
     assert found.data == wanted.data | {"rec_rows_by_place": found.data["rec_rows_by_place"]}
-
-
-@pytest.mark.thorough
-def test_ids_of_different_widths_match(on_spark):
-    recs, truth = make_lists()
-    narrow = having(recs, user_id=recs["user_id"].cast(pa.int32()), item_id=recs["item_id"].cast(pa.int16()))
-    assert_same(fastrec.spark.evaluate(on_spark(narrow), on_spark(truth)), fastrec.evaluate(recs, truth))
 
 
 @pytest.mark.thorough
@@ -300,51 +233,12 @@ def test_lists_ordered_by_scores_that_tie(on_spark, ties):
 def test_options_reach_the_tasks(on_spark):
     recs, truth = make_lists()
     twice = pa.concat_tables([recs, having(recs, rank=np.arange(len(recs)) + 100)])
-    options = {
-        "duplicates": "miss",
-        "no_recs": "skip",
-        "no_truth": "zero",
-        "min_gain": 2.0,
-        "n_items": 500,
-        "n_threads": 2,
-        "k": iter([3, 5]),
-    }
+    options = {"duplicates": "miss", "no_recs": "skip", "no_truth": "zero", "min_gain": 2.0}
+    options |= {"n_items": 500, "n_threads": 2, "k": iter([3, 5])}
     report = fastrec.spark.evaluate(on_spark(twice), on_spark(truth), ["limited_auc@5", "ndcg"], **options)
     wanted = fastrec.evaluate(twice, truth, ["limited_auc@5", "ndcg"], **(options | {"k": [3, 5]}))
     assert wanted.data["duplicates_in_recs"] == len(recs)
     assert_same(report, wanted)
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("correct", ["none", "bv"])
-def test_lists_that_hold_a_sample(on_spark, correct):
-    recs, truth = make_lists()
-    n_relevant = truth.group_by("user_id").aggregate([("item_id", "count")])["item_id_count"].to_pylist()
-    options = {"sampled_from": 80 + max(n_relevant), "correct": correct, "min_gain": "any"}
-    others = recs.join(truth.select(["user_id", "item_id"]), ["user_id", "item_id"], join_type="left anti")
-    kept = set(others["user_id"].to_pylist())  # whose lists have an item outside the truth
-    recs, truth = (
-        side.filter(pa.array([user in kept for user in side["user_id"].to_pylist()])) for side in (recs, truth)
-    )
-    report = fastrec.spark.evaluate(on_spark(recs), on_spark(truth), ["recall@5", "ndcg"], **options)
-    wanted = fastrec.evaluate(recs, truth, ["recall@5", "ndcg"], **options)
-    assert "sampled: " in str(report.warnings)
-    assert_same(report, wanted)
-
-
-@pytest.mark.thorough
-def test_another_tools_names(on_spark):
-    recs, truth = make_lists()
-    report = fastrec.spark.evaluate(on_spark(recs), on_spark(truth), ["ndcg_cut_10", "map"], like="trec_eval")
-    assert_same(report, fastrec.evaluate(recs, truth, ["ndcg_cut_10", "map"], like="trec_eval"))
-    assert report["ndcg_cut_10"] == report["ndcg@10"]
-
-
-@pytest.mark.thorough
-def test_a_column_may_have_an_empty_name(on_spark):
-    recs, truth = (side.rename_columns({"item_id": ""}) for side in make_lists(20))
-    report = fastrec.spark.evaluate(on_spark(recs), on_spark(truth), LISTS, k=5, item="")
-    assert_same(report, fastrec.evaluate(recs, truth, LISTS, k=5, item=""))
 
 
 @pytest.mark.thorough
@@ -536,101 +430,56 @@ def test_errors_are_those_of_the_local_evaluation(session, wrong):
         fastrec.spark.evaluate(*map(session.createDataFrame, (recs, truth)), **options, n_partitions=1)
     assert type(found.value) is type(local.value)
     # the error may name any of the wrong users
-    wanted = fastrec.engines.job.without_rows(local.value)["message"]
+    wanted = without_rows(local.value)["message"]
     messages = [re.sub(r"user \d+", "user N", message) for message in (str(found.value), wanted)]
     assert messages[0] == messages[1]
     assert not any(part in messages[0] for part in ("Traceback", "row ", "counted from"))
 
 
+CANNOT_BE_HAD = {
+    "recs must be a Spark data frame, found a dict": {"recs": {}},
+    "^recs .* ranks or scores, as Spark rows": {"recs": "ranked"},
+    "^reference .* ranks or scores, as Spark rows": {"reference": "ranked"},
+    "history must be a Spark data frame, found a dict": {"history": {}},
+    "item ids must be of one type .* found recs: integers, truth: integers, items: str": {"items": {"item_id": ["a"]}},
+    "ties='input' needs columns of lists": {"ties": "input"},
+    "n_partitions must be from 1": {"n_partitions": 0},
+    "n_partitions must be an integer": {"n_partitions": 1.5},
+}
+
+
 @pytest.mark.thorough
 def test_what_cannot_be_had_is_an_error(on_spark):
     recs, truth = map(on_spark, make_lists(5))
+    for message, given in CANNOT_BE_HAD.items():
+        call = {name: recs.drop("rank") if value == "ranked" else value for name, value in given.items()}
+        with pytest.raises(fastrec.FastrecError, match=message):
+            fastrec.spark.evaluate(**{"recs": recs, "truth": truth} | call)
     log = on_spark(make_log(5))
-    ranked, scored = recs.drop("rank"), fastrec.spark.evaluate_scores
-    for error, message, call in [
-        (
-            fastrec.InputTypeError,
-            "recs must be a Spark data frame, found a dict",
-            lambda: fastrec.spark.evaluate({}, truth),
-        ),
-        (fastrec.InputError, "^recs .* ranks or scores, as Spark rows", lambda: fastrec.spark.evaluate(ranked, truth)),
-        (
-            fastrec.InputError,
-            "^reference .* ranks or scores, as Spark rows",
-            lambda: fastrec.spark.evaluate(recs, truth, reference=ranked),
-        ),
-        (
-            fastrec.InputTypeError,
-            "history must be a Spark data frame, found a dict",
-            lambda: fastrec.spark.evaluate(recs, truth, history={}),
-        ),
-        (
-            fastrec.InputError,
-            "exclude='history' needs history",
-            lambda: fastrec.spark.evaluate(recs, truth, exclude="history"),
-        ),
-        (fastrec.MetricError, "mrr needs truth", lambda: fastrec.spark.evaluate(recs, metrics="mrr")),
-        (
-            fastrec.InputTypeError,
-            "item ids must be of one type on all sides, found recs: integers, truth: integers, items: strings",
-            lambda: fastrec.spark.evaluate(recs, truth, items={"item_id": ["a"]}),
-        ),
-        (fastrec.InputError, "ties='input' needs", lambda: fastrec.spark.evaluate(recs, truth, ties="input")),
-        (fastrec.InputError, "ties='input' needs", lambda: scored(log, "ndcg@3", ties="input")),
-        (
-            fastrec.InputError,
-            "n_partitions must be from 1",
-            lambda: fastrec.spark.evaluate(recs, truth, n_partitions=0),
-        ),
-        (
-            fastrec.InputTypeError,
-            "user must be the name",
-            lambda: fastrec.spark.evaluate(recs, truth, user=["user_id"]),
-        ),
-        (fastrec.InputError, "n_threads must be", lambda: fastrec.spark.evaluate(recs, truth, n_threads=0)),
-        (fastrec.InputTypeError, "by must be the name", lambda: fastrec.spark.evaluate(recs, truth, by=3)),
-        (fastrec.MetricError, "auc: with weights", lambda: scored(log, ["auc", "gauc"], sample_weight="weight")),
-        (fastrec.MetricError, "takes scored, labelled rows", lambda: fastrec.spark.evaluate(recs, truth, "gauc")),
-        (fastrec.InputError, "gauc needs users", lambda: scored(log.drop("user_id"), "gauc")),
-        (fastrec.InputError, "labels must be 0 or 1", lambda: scored(log, "gauc", label="user_id")),
-        (
-            fastrec.InputError,
-            "scores must not be NaN",
-            lambda: scored(log.withColumn("score", functions.lit(math.nan))),
-        ),
-    ]:
-        with pytest.raises(error, match=message):
-            call()
+    with pytest.raises(fastrec.MetricError, match="auc: with weights"):
+        fastrec.spark.evaluate_scores(log, ["auc", "gauc"], sample_weight="weight")
+    with pytest.raises(fastrec.InputError, match="ties='input' needs"):
+        fastrec.spark.evaluate_scores(log, "ndcg@3", ties="input")
+    with pytest.raises(fastrec.InputError, match="labels must be 0 or 1"):
+        fastrec.spark.evaluate_scores(log, "gauc", label="user_id")
 
 
 @pytest.mark.thorough
-@pytest.mark.filterwarnings("ignore:the input has no rows")
-def test_batches_end_by_rows_while_spark_evaluates_and_the_limit_is_put_back(session, on_spark, monkeypatch):
-    conf, log = session.conf, on_spark(pa.table({"label": [0, 1, 1], "score": [0.1, 0.2, 0.3]}))
-    default, seen = conf.get(fastrec.spark.side.BATCH_LIMIT), []
-    monkeypatch.setattr(
-        fastrec.ScoreEvaluator, "merge", lambda *_: seen.append(conf.get(fastrec.spark.side.BATCH_LIMIT)) or None
-    )
-    with fastrec.spark.side.batches_by_rows(session):
-        fastrec.spark.evaluate_scores(log, "log_loss")
-        assert conf.get(fastrec.spark.side.BATCH_LIMIT) == fastrec.spark.side.NO_LIMIT, (
-            "another evaluation still goes without"
-        )
-    assert set(seen) == {fastrec.spark.side.NO_LIMIT}
-    fastrec.spark.evaluate_scores(log, "log_loss")
-    assert conf.get(fastrec.spark.side.BATCH_LIMIT) == default
-    conf.set(fastrec.spark.side.BATCH_LIMIT, "1000")
-    fastrec.spark.bounded_auc(log)
-    assert conf.get(fastrec.spark.side.BATCH_LIMIT) == "1000"
-    monkeypatch.setattr(fastrec.engines.job.Job, "states", lambda *_: 1 / 0)
-    with pytest.raises(pyspark.errors.PythonException):
-        fastrec.spark.evaluate_scores(log, "log_loss")
-    assert conf.get(fastrec.spark.side.BATCH_LIMIT) == "1000"
-    conf.set(fastrec.spark.side.BATCH_ROWS, "0")
-    with fastrec.spark.side.batches_by_rows(session):
-        assert conf.get(fastrec.spark.side.BATCH_LIMIT) == "1000", "nothing else ends a batch"
-    conf.set(fastrec.spark.side.BATCH_ROWS, "500")
-    conf.unset(fastrec.spark.side.BATCH_LIMIT)
+def test_batches_end_by_rows_while_spark_evaluates_and_the_limit_is_put_back(session):
+    conf = session.conf
+    default = conf.get(spark.BATCH_LIMIT)
+    for before in (default, "1000"):
+        with spark.batches_by_rows(session):
+            with contextlib.suppress(ZeroDivisionError), spark.batches_by_rows(session):
+                1 / 0  # noqa: B018
+            assert conf.get(spark.BATCH_LIMIT) == spark.NO_LIMIT, "another evaluation still goes without"
+        assert conf.get(spark.BATCH_LIMIT) == before
+        conf.set(spark.BATCH_LIMIT, "1000")
+    conf.set(spark.BATCH_ROWS, "0")
+    with spark.batches_by_rows(session):
+        assert conf.get(spark.BATCH_LIMIT) == "1000", "nothing else ends a batch"
+    conf.set(spark.BATCH_ROWS, "500")
+    conf.unset(spark.BATCH_LIMIT)
 
 
 def test_threads_are_those_of_the_task(monkeypatch):
@@ -639,10 +488,10 @@ def test_threads_are_those_of_the_task(monkeypatch):
             return 3
 
     monkeypatch.setattr(pyspark.TaskContext, "get", Task)
-    job = fastrec.engines.job.Job(fastrec.Evaluator, {}, {}, ("user_id",), None)
+    job = Job(fastrec.Evaluator, {}, {}, ("user_id",), None)
     found = []
     for own in (job, job._replace(n_threads=2)):
-        fastrec.spark.side._in_task(own, lambda given, _: found.append(given.start()._n_threads))([])
+        spark._in_task(own, lambda given, _: found.append(given.start()._n_threads))([])
     assert found == [3, 2]
 
 
@@ -650,10 +499,10 @@ def test_code_is_kept_on_the_node(monkeypatch):
     monkeypatch.setenv("SPARK_LOCAL_DIRS", "/disk1/app,/disk2/app")
     monkeypatch.delenv("FASTREC_CACHE_DIR", raising=False)
     monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
-    fastrec.spark.side.keep_code_on_this_node()
+    spark.keep_code_on_this_node()
     assert os.environ["FASTREC_CACHE_DIR"] == "/disk1/app"
     monkeypatch.setenv("FASTREC_CACHE_DIR", "/named")
-    fastrec.spark.side.keep_code_on_this_node()
+    spark.keep_code_on_this_node()
     assert os.environ["FASTREC_CACHE_DIR"] == "/named"
 
 
@@ -676,52 +525,26 @@ def test_lists_from_spark_are_not_copied(session):
 
 
 def test_versions_that_differ_are_told_apart():
-    job = fastrec.engines.job.Job(fastrec.Evaluator, {}, {}, ("user_id",), None, version="0.0.9")
+    job = Job(fastrec.Evaluator, {}, {}, ("user_id",), None, version="0.0.9")
     (batch,) = job.states([])
     assert batch.to_pylist()[0]["error"] == "InputError"
     assert batch.to_pylist()[0]["message"].startswith("the driver has fastrec 0.0.9, but an executor has ")
 
 
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
-    """Return the library as a wheel of another version than the installed one, with the ending that Spark requires."""
-    source, built = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
-    shutil.copytree(ROOT / "fastrec", source / "fastrec", ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, source)
-    version = source / "fastrec" / "_version.py"
-    version.write_text(version.read_text().replace(fastrec.__version__, f"{fastrec.__version__}+shipped"))
-    build = [
-        sys.executable,
-        "-m",
-        "pip",
-        "wheel",
-        "-q",
-        "--no-deps",
-        "--no-build-isolation",
-        "-w",
-        str(built),
-        str(source),
-    ]
-    made = subprocess.run(build, capture_output=True, text=True, check=False)
-    if made.returncode:
-        pytest.skip(f"no wheel can be built here: {made.stderr}")
-    (found,) = built.glob("*.whl")
-    return found.rename(built / "fastrec.zip")
-
-
 @pytest.mark.thorough
-def test_a_submitted_job(environment, tmp_path, wheel):
+def test_a_submitted_job(environment, tmp_path):
+    """The job ships the library in another version than the installed one."""
+    shutil.copytree(ROOT / "fastrec", tmp_path / "shipped/fastrec", ignore=shutil.ignore_patterns("__pycache__"))
+    version = tmp_path / "shipped/fastrec/_version.py"
+    version.write_text(version.read_text().replace(fastrec.__version__, f"{fastrec.__version__}+shipped"))
+    shipped = shutil.make_archive(tmp_path / "fastrec", "zip", tmp_path / "shipped")
     recs, truth = make_lists(40)
     for name, table in (("recs", recs), ("truth", truth)):
         pq.write_table(table, tmp_path / f"{name}.parquet")
     settings = ["spark.ui.enabled=false", "spark.driver.bindAddress=127.0.0.1", "spark.driver.host=127.0.0.1"]
-    submit = [Path(pyspark.__file__).parent / "bin" / "spark-submit", "--master", "local[2]", "--py-files", wheel]
+    submit = [Path(pyspark.__file__).parent / "bin" / "spark-submit", "--master", "local[2]", "--py-files", shipped]
     submit += [part for setting in (*settings, f"spark.local.dir={tmp_path}") for part in ("--conf", setting)]
-    job = [
-        ROOT / "examples" / "spark_job.py",
-        *(tmp_path / name for name in ("recs.parquet", "truth.parquet", "out.json")),
-    ]
+    job = [ROOT / "examples/spark_job.py", *(tmp_path / name for name in ("recs.parquet", "truth.parquet", "out.json"))]
     variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     run = subprocess.run(
         [*map(str, submit), *map(str, job), "--metrics", *LISTS],
@@ -733,7 +556,7 @@ def test_a_submitted_job(environment, tmp_path, wheel):
     )
     assert run.returncode == 0, run.stderr
     wanted = fastrec.evaluate(recs, truth, LISTS).to_dict()
-    # the version shows that the driver ran the shipped wheel; a task with another version would have raised
+    # the version shows that the driver ran the shipped library; a task with another version would have raised
     assert json.loads((tmp_path / "out.json").read_text()) == wanted | {"fastrec": f"{fastrec.__version__}+shipped"}
 
 
@@ -797,10 +620,10 @@ def test_wrong_impressions_are_errors(session):
     log = session.createDataFrame(pa.table(impressions_of(3, 20)))
     named = {"label": "click", "rank": "the rank"}
     for options, message in (
-        ({"label": "the rank", "rank": "the rank"}, "log column 'the rank' must be 0 or 1, found 2"),
-        ({"label": "click", "rank": "day"}, "log column 'day' must be integers from 1 to 1,000,000, found -1"),
+        ({"label": "the rank", "rank": "the rank"}, "log column 'the rank' must be 0 or 1, found "),
+        ({"label": "click", "rank": "day"}, "log column 'day' must be integers from 1 to 1,000,000, found "),
         ({"label": "clicked"}, "log has no column 'clicked' (did you mean 'click'?)"),
-        ({**named, "user": "device"}, "log column 'device' must have no null, found null"),
+        ({**named, "user": "device"}, "log column 'device' must not be null, found null"),
     ):
         with pytest.raises(fastrec.InputError, match=re.escape(message)):
             fastrec.spark.ctr_by_rank(log, **options)

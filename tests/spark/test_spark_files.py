@@ -9,7 +9,7 @@ import pytest
 
 import fastrec
 import fastrec.spark
-from support.spark import MARKS, as_lists, assert_same, having, make_lists
+from support.spark import MARKS, assert_same, having, make_lists
 
 pytestmark = MARKS
 pyspark = pytest.importorskip("pyspark", reason="no PySpark: pip install 'fastrec-eval[spark]'")
@@ -62,13 +62,6 @@ def test_every_side_may_be_in_files(in_files):
     assert fastrec.spark.evaluate_files(in_files(recs), None, "item_coverage@5", n_items=80)
 
 
-def test_columns_of_lists(in_files):
-    recs, truth = map(as_lists, make_lists(40))
-    recs = recs.select(["user_id", "item_id"])
-    report = fastrec.spark.evaluate_files(in_files(recs), in_files(truth), LISTS)
-    assert_same(report, fastrec.evaluate(recs, truth, LISTS))
-
-
 def test_files_in_buckets_and_folders_with_labels(session, in_files, tmp_path):
     """Files that Spark has written in buckets of users, with labels in the names of folders, spaces and signs."""
     recs, truth = make_lists(40)
@@ -100,25 +93,6 @@ def test_files_that_differ_are_read_as_spark_reads_them(session, in_files):
     last.write_bytes(whole[:4] + bytes(len(whole) // 2) + whole[4 + len(whole) // 2 :])
     with pytest.raises(Exception, match="part-2"):
         fastrec.spark.evaluate_files(*places, LISTS)
-
-
-WRONG = {
-    "a null user": lambda recs: having(recs, user_id=pa.array([None, *recs["user_id"].to_pylist()[1:]], pa.int64())),
-    "a rank twice": lambda recs: having(recs, rank=[1] * len(recs)),
-    "no such column": lambda recs: recs.rename_columns({"item_id": "itemid"}),
-}
-
-
-@pytest.mark.parametrize("wrong", WRONG)
-def test_errors_are_those_of_one_machine(in_files, wrong):
-    recs, truth = make_lists(20)
-    recs = WRONG[wrong](recs)
-    with pytest.raises(fastrec.FastrecError) as local:
-        fastrec.evaluate(recs, truth, LISTS)
-    with pytest.raises(fastrec.FastrecError) as found:
-        fastrec.spark.evaluate_files(in_files(recs), in_files(truth), LISTS)
-    assert type(found.value) is type(local.value)
-    assert str(found.value).split(" ")[:4] == str(local.value).split(" ")[:4]
 
 
 def test_paths_that_cannot_be_read_are_errors(session, tmp_path, monkeypatch):

@@ -1,4 +1,4 @@
-"""A toy engine: Arrow tables evaluated in partitions by processes, with the functions of `fastrec.engines.job`."""
+"""A toy engine: Arrow tables evaluated in partitions by processes, with the functions of `fastrec.clusters.job`."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 
 import fastrec
-from fastrec.engines.job import Job
-from fastrec.engines.packets import pack
+from fastrec.clusters.job import Job
+from fastrec.clusters.packets import pack
 
 PROCESSES = 2
 BUCKETS = 64

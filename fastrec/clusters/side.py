@@ -3,38 +3,21 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
-from fastrec.checks import listed_in_order, whole_number
-from fastrec.engines.packets import is_string
+from fastrec.checks import whole_number, with_article
+from fastrec.clusters.job import Job, Work, rows_of_states, states_of_rows
+from fastrec.clusters.packets import Table, is_string, plain_types
 from fastrec.evaluation.lists import Evaluator
 from fastrec.evaluation.rows import ScoreEvaluator
 from fastrec.exceptions import InputError, InputTypeError
 from fastrec.inputs.arrow import Frame
-from fastrec.inputs.column_names import Columns, user_column
-from fastrec.inputs.frames import extra_column
-from fastrec.inputs.ids import kind_of_ids
-from fastrec.inputs.items import ItemTable
-from fastrec.inputs.sides import SIDES
-from fastrec.inputs.users import NO_LABEL
+from fastrec.inputs.column_names import Columns
+from fastrec.runtime.extras import require
 
-__all__ = [
-    "EngineSide",
-    "check_partitions",
-    "check_same_types",
-    "check_ties",
-    "columns_of_lists",
-    "listed_names",
-    "numbered_labels",
-    "or_usual",
-    "spelled",
-    "user_columns",
-    "with_strings",
-]
-
-Table = Any  # pyarrow.Table
+Count = Callable[[Table, int | None], bytes]  # of rows, on some threads
 MAX_PARTITIONS = 1 << 20
 
 
@@ -43,14 +26,32 @@ class EngineSide(ABC):
     """A data frame of an engine, and an Arrow table of its needed columns without rows."""
 
     engine: ClassVar[str]  # in messages
+    form: ClassVar[str]  # the name of its data in messages
+    module: ClassVar[str]  # the module to import
     name: str
     frame: Any
     empty: Table = None
 
-    def once(self, names: Iterable[Any]) -> list[str]:
-        """Return those of some columns that exist once, in the order of the data frame."""
-        wanted, columns = list(names), self.columns
-        return [name for name in columns if name in wanted and columns.count(name) == 1]
+    @classmethod
+    def open(cls, name: str, frame: Any) -> Self:
+        """Return the side of a data frame; raise for anything else."""
+        extra = cls.engine.lower()
+        for module in ("pyarrow", cls.module):
+            require(module, extra, what=f"fastrec.{extra}")
+        if not cls.is_frame(frame):
+            found = with_article(type(frame).__name__)
+            raise InputTypeError(f"{name} must be a {cls.form}, found {found}; fastrec.evaluate takes other data")
+        return cls(name, frame)
+
+    @staticmethod
+    @abstractmethod
+    def is_frame(frame: Any) -> bool:
+        """Return whether an argument is a data frame of the engine."""
+
+    @staticmethod
+    @abstractmethod
+    def to_memory(frame: Any) -> Any:
+        """Return all rows of a data frame in a form that `fastrec.evaluate` takes."""
 
     @property
     @abstractmethod
@@ -58,12 +59,30 @@ class EngineSide(ABC):
         """The names of all columns."""
 
     @abstractmethod
+    def first_rows(self, names: list[str]) -> Table:
+        """Return some columns as a table with their types, and with rows only if the engine does not know these."""
+
+    @classmethod
+    @abstractmethod
+    def run(cls, sides: Sequence[Self], job: Job, work: Work, n_partitions: int | None) -> Iterable[Any]:
+        """Return all rows that tasks make of the packets of sides; one task has all packets of its users."""
+
     def having(self, names: Iterable[Any]) -> Self:
         """Return the side with the needed columns: the named ones that exist once."""
+        wanted, columns = list(names), self.columns
+        rows = self.first_rows([name for name in columns if name in wanted and columns.count(name) == 1])
+        return replace(self, empty=plain_types(rows.schema).empty_table())
 
-    @abstractmethod
     def holds_numbers(self, name: str) -> bool:
         """Return whether a column, needed or not, holds numbers or lists of numbers, by its type."""
+        from pyarrow import types
+
+        try:
+            kind = self.first_rows([name]).schema.field(0).type
+        except InputTypeError:
+            return False
+        kind = getattr(kind, "value_type", kind)
+        return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind))
 
     def as_frame(self) -> Frame:
         """Return a `Frame` of the column names, for code that reads no values."""
@@ -96,23 +115,24 @@ class EngineSide(ABC):
         return not (types.is_list(kind) or types.is_large_list(kind))
 
 
-def listed_names(value: Any, name: str) -> Any:
-    """Return an argument that may be an iterator as a list, so that several readers get its values."""
-    return listed_in_order(value, name) if isinstance(value, Iterable) and not isinstance(value, str) else value
+def states_of_side(
+    side: EngineSide, keys: tuple[str, ...], count: Count, n_partitions: int | None = None, n_threads: int | None = None
+) -> Iterator[bytes]:
+    """Yield what `count` makes of a side without rows, which checks its columns, and of parts with whole users."""
+    yield count(side.all_columns(), 1)
+    job = Job(Evaluator, {}, {}, keys, n_threads, empty={side.name: side.empty})
+
+    def work(job: Job, batches: Iterable[Any]) -> Iterator[Any]:
+        return rows_of_states(
+            count(table, job.n_threads) for tables in job.tables(batches) for table in tables.values()
+        )
+
+    yield from states_of_rows(side.run([side], job, work, n_partitions))
 
 
 def or_usual(name: str | None, usual: str) -> str:
     """Return the named column, or the usual one for None. A name may be an empty string."""
     return usual if name is None else name
-
-
-def columns_of_lists(side: EngineSide, columns: Columns, user_weight: str | None) -> list[str]:
-    """Return the columns that a side of lists may need."""
-    extra = extra_column(side.as_frame(), columns)[1]
-    judged = SIDES[side.name].judgement_column(columns, side.as_frame().has)
-    of_users = (*columns.groupings(), user_weight) if SIDES[side.name].has_users else ()
-    needed = (user_column(columns.user), or_usual(columns.item, "item_id"), extra, judged, *of_users)
-    return [name for name in needed if name is not None]
 
 
 def user_columns(side: EngineSide, columns: Columns) -> tuple[str, ...]:
@@ -122,49 +142,10 @@ def user_columns(side: EngineSide, columns: Columns) -> tuple[str, ...]:
     return (columns.user,) if isinstance(columns.user, str) else tuple(columns.user)
 
 
-def check_same_types(sides: Mapping[str, EngineSide], roles: Mapping[str, str], items: ItemTable | None) -> None:
-    """Raise if ids of a role have different types, so that they cannot match."""
-    of_table = {} if items is None else {"item": {"items": kind_of_ids(items.ids)}}
-    for role, name in roles.items():
-        kinds = {side.name: side.kind_of_ids(name) for side in sides.values()} | of_table.get(role, {})
-        if len(set(kinds.values())) > 1 and all(kinds.values()):
-            found = ", ".join(f"{name}: {kind}" for name, kind in kinds.items())
-            raise InputTypeError(f"{role} ids must be of one type on all sides, found {found}")
-
-
 def check_ties(evaluator: Evaluator | ScoreEvaluator, engine: str) -> None:
     """Raise if ties should keep the order of rows, which no engine has."""
     if evaluator.settings["ties"] == "input":
         raise InputError(f"ties='input' needs columns of lists, as {engine} rows have no order")
-
-
-def numbered_labels(sides: Mapping[str, EngineSide], columns: Columns) -> set[str]:
-    """Return the columns to group by that hold integers.
-
-    Tasks read labels of these as strings: else a partition in which a user lacks a label would do so by itself.
-    """
-    from pyarrow import types
-
-    found = {}
-    for name in columns.groupings():
-        kinds = [side.empty.schema.field(name).type for side in sides.values() if name in side.empty.column_names]
-        found[name] = all(map(types.is_integer, kinds))
-    return {name for name, numbered in found.items() if numbered}
-
-
-def with_strings(empty: Table, names: Collection[str]) -> Table:
-    """Return a table without rows with some columns of strings."""
-    import pyarrow as pa
-
-    kinds = [own.with_type(pa.string()) if own.name in names else own for own in empty.schema]
-    return pa.schema(kinds).empty_table()
-
-
-def spelled(groups: Mapping[Any, Any], *, numbered: bool) -> dict[Any, Any]:
-    """Return groups with their integer labels restored, if every user has a label."""
-    if not numbered or NO_LABEL in groups:
-        return dict(groups)
-    return dict(sorted((int(label), estimates) for label, estimates in groups.items()))
 
 
 def check_partitions(n_partitions: int | None) -> int | None:

@@ -1,4 +1,9 @@
-"""Parquet files on a Spark cluster: Spark reads them, and their data frames are evaluated."""
+"""Lists in Spark data frames and files, evaluated on their cluster: the driver collects no rows of users.
+
+Tasks pack rows into packets by user, and Spark moves packets so that all rows of a user meet
+(`fastrec.clusters.packets`). There each partition becomes one row, the state of an evaluator, and the driver merges
+these states (`fastrec.clusters.job`).
+"""
 
 from __future__ import annotations
 
@@ -6,22 +11,66 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 from urllib.parse import unquote, urlsplit
 
-from fastrec.arguments.calls import SparkFileOptions
+from fastrec.arguments.calls import SparkFileOptions, SparkListOptions
 from fastrec.arguments.groups import Path
 from fastrec.arguments.signature import takes
 from fastrec.checks import check_path, shown_url
+from fastrec.clusters.lists import evaluate_lists
+from fastrec.clusters.spark import FrameSide, SparkReport, report_of
 from fastrec.exceptions import Argument, InputError, InputTypeError, MissingFileError
 from fastrec.inputs.sides import NAMED, SIDES
 from fastrec.inputs.table_folders import ENDINGS, MARKS, METADATA, find_inside
 from fastrec.runtime.extras import require
-from fastrec.spark.evaluation import SparkReport, evaluate
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-__all__ = ["evaluate_files"]
+    from pyspark.sql import DataFrame, SparkSession
 
 NOT_FOUND = "PATH_NOT_FOUND"  # Spark's name of the condition
+
+
+@takes(SparkListOptions)
+def evaluate(
+    recs: DataFrame,
+    truth: DataFrame | None = None,
+    metrics: str | Iterable[str] | None = None,
+    **given: Unpack[SparkListOptions],
+) -> SparkReport:
+    """Evaluate recommended lists in Spark data frames against held-out truth: `fastrec.evaluate` on a cluster.
+
+    Parameters
+    ----------
+    recs, truth : data frames with one row per user and item, or one row per user with columns of lists
+        Users and items are integers or strings. Spark rows have no order: lists with one row per item need a column of
+        ranks or scores, and ``ties='input'`` needs columns of lists. A warning names an unused column of numbers in the
+        truth with a name like a gain (``rating``). Unlike `fastrec.evaluate` it looks at the type only, as reading the
+        values would take another Spark job. Metrics that read no truth need none. With ``per_user``,
+        `SparkReport.per_user` is a data frame.
+    metrics : as in `fastrec.evaluate`
+
+    Returns
+    -------
+    SparkReport
+        Has the bits of `fastrec.evaluate` on the same rows, for any partitions. If the order of rows matters, as in
+        sums of fractional gains of items with equal scores or of the numbers of a user's history, rows are in the
+        order of the items.
+
+    Raises
+    ------
+    InputError, InputTypeError, MetricError
+        As in `fastrec.evaluate`, also for faults that a task finds; without row numbers, as Spark rows have no order.
+    MissingExtraError
+        If PySpark or PyArrow is not installed; the extra ``spark`` installs both.
+
+    Examples
+    --------
+    >>> report = fastrec.spark.evaluate(
+    ...     recs, truth, ["ndcg@10", "recall@20"], by="plan"
+    ... )  # doctest: +SKIP
+    >>> report["ndcg@10"]  # doctest: +SKIP
+    0.3214
+    """
+    report, plan = evaluate_lists(FrameSide, (recs, truth), metrics, given)
+    return report_of(report, list(plan.sides.values()), plan.job, given)
 
 
 @takes(SparkFileOptions)

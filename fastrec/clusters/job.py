@@ -1,4 +1,4 @@
-"""Evaluation by partitions, for any engine that moves rows by user: it knows nothing of Spark.
+"""Evaluation by partitions, for any engine that moves rows by user: it knows none of them.
 
 Sums in the states of evaluators are exact, so neither the number of partitions nor a task that runs twice changes a
 result.
@@ -7,42 +7,33 @@ result.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from fastrec import exceptions
 from fastrec._version import __version__
-from fastrec.engines.packets import BATCH_BYTES, Packet, batches_of_buckets, tables_of
+from fastrec.clusters.packets import (
+    BATCH_BYTES,
+    Batch,
+    Table,
+    packet_schema,
+    tables_of,
+    tables_of_packets,
+)
 from fastrec.evaluation.lists import Evaluator
 from fastrec.evaluation.rows import ScoreEvaluator
 from fastrec.exceptions import FastrecError, FastrecWarning, InputError, RowNumber
 from fastrec.inputs.sides import SIDES
 
-__all__ = ["Job", "error_of", "error_within", "without_rows"]
-
-Table = Any  # pyarrow.Table
-Batch = Any  # pyarrow.RecordBatch
-
-
-def tables_of_packets(batches: Iterable[Batch], empty: Mapping[str, Table]) -> Iterator[dict[str, Table]]:
-    """Yield {side: rows of whole users} of a partition of packets, which it reads one by one: all may fill the memory.
-
-    `empty` has the columns and types of each side.
-    """
-    packets = (
-        Packet(*(batch.column(nth)[row].as_py() for nth in range(len(Packet._fields))))
-        for batch in batches
-        for row in range(batch.num_rows)
-    )
-    yield from batches_of_buckets(packets, empty)
-
 
 class Job(NamedTuple):
     """The instructions of a task: how to make an evaluator, and which arguments to give it.
 
-    The user's engine moves the packets of all sides (`fastrec.engines.packets.pack`) so that each bucket is in one
+    The user's engine moves the packets of all sides (`fastrec.clusters.packets.pack`) so that each bucket is in one
     partition, next to each other. A task turns a partition into the state of an evaluator (`states`), or into the
-    values of its users (`values`). The driver merges states (`merge`).
+    values of its users (`values`). The driver merges states (`merge`). Other work of tasks makes states of `tables`.
     """
 
     make: type[Evaluator | ScoreEvaluator]
@@ -57,17 +48,13 @@ class Job(NamedTuple):
     def check(self, tables: Mapping[str, Table], *, per_user: bool) -> Evaluator | ScoreEvaluator:
         """Check arguments and columns, given as tables without rows, and return the evaluator of the driver."""
         if per_user:
-            self.update(self.make(**self.options, per_user=True), tables)
-        evaluator = self.make(**self.options, n_threads=self.n_threads).as_part()
+            self.update(self.start(per_user=True), tables)
+        evaluator = self.start().as_part()
         self.update(evaluator, tables)
         return evaluator
 
     def start(self, *, per_user: bool = False) -> Evaluator | ScoreEvaluator:
-        """Return a new evaluator in a task."""
-        if self.version != __version__:
-            raise InputError(
-                f"the driver has fastrec {self.version}, but an executor has {__version__}: install one version"
-            )
+        """Return a new evaluator."""
         return self.make(**self.options, per_user=per_user, n_threads=self.n_threads)
 
     def update(self, evaluator: Any, tables: Mapping[str, Table]) -> None:
@@ -81,25 +68,28 @@ class Job(NamedTuple):
 
     def tables(self, batches: Iterable[Batch]) -> Iterator[dict[str, Table]]:
         """Yield the rows of a partition in tables of whole users."""
+        if self.version != __version__:
+            raise InputError(
+                f"the driver has fastrec {self.version}, but an executor has {__version__}: install one version"
+            )
         if not self.keys:
-            yield from ({"log": table} for table in tables_of(batches, BATCH_BYTES))
+            yield from ({name: table} for name in self.empty for table in tables_of(batches, BATCH_BYTES))
             return
         for tables in tables_of_packets(batches, self.empty):
             yield {name: _in_order(table, self.order) for name, table in tables.items()}
 
     def states(self, batches: Iterable[Batch]) -> Iterator[Batch]:
         """Yield one row: the state of an evaluator after a partition, or its error; nothing for an empty partition."""
-        has_rows = False
-        try:
-            evaluator = self.start().as_part()
+
+        def evaluate() -> Iterator[bytes]:
+            evaluator = None
             for tables in self.tables(batches):
+                evaluator = self.start().as_part() if evaluator is None else evaluator
                 self.update(evaluator, tables)
-                has_rows = True
-        except FastrecError as error:
-            yield _one_row(state=None, **without_rows(error))
-            return
-        if has_rows:
-            yield _one_row(state=evaluator.to_bytes(), error=None, message=None)
+            if evaluator is not None:
+                yield evaluator.to_bytes()
+
+        yield from rows_of_states(evaluate())
 
     def values(self, batches: Iterable[Batch]) -> Iterator[Batch]:
         """Yield the values of the users of a partition."""
@@ -117,20 +107,55 @@ class Job(NamedTuple):
             columns += [pa.array(values, from_pandas=True) for values in report.per_user.values()]
             yield from pa.table(list(map(pa.array, columns)), [*self.keys, *report.per_user]).to_batches()
 
-    def merge(self, states: Iterable[Any], evaluator: Any) -> None:
+    def merge(self, rows: Iterable[Any], evaluator: Any) -> None:
         """Merge the rows of `states` of all partitions into the evaluator of the driver; raise the first error."""
-        for found in states:
-            if found["error"] is not None:
-                raise error_of(found["error"], found["message"])
-            evaluator.merge(self.make.from_bytes(bytes(found["state"])))
+        for state in states_of_rows(rows):
+            evaluator.merge(self.make.from_bytes(state))
 
 
-def _one_row(**values: Any) -> Batch:
-    """Return the row of a task: the state of its evaluator, or its error and message."""
+Work = Callable[[Job, Iterable[Batch]], Iterator[Batch]]  # of a task, on its partition
+
+
+def work_on(job: Job, work: Work, *tables: Table) -> list[dict[str, Any]]:
+    """Return the rows that a task makes of its packets, which it reads one by one."""
     import pyarrow as pa
 
-    kinds = {"state": pa.binary(), "error": pa.string(), "message": pa.string()}
-    return pa.record_batch({name: pa.array([values[name]], kind) for name, kind in kinds.items()})
+    packets = pa.concat_tables([packet_schema().empty_table(), *tables])
+    order = np.argsort(packets.column("bucket").to_numpy(), kind="stable").tolist()
+    batches = (batch for at in order for batch in packets.slice(at, 1).to_batches())
+    return [row for batch in work(job, batches) for row in batch.to_pylist()]
+
+
+def rows_of_states(states: Iterable[bytes]) -> Iterator[Batch]:
+    """Yield the rows that a task sends to the driver: one per state, or its error."""
+    import pyarrow as pa
+
+    columns = pa.schema([("state", pa.binary()), ("error", pa.string()), ("message", pa.string())])
+    try:
+        for state in states:
+            yield pa.RecordBatch.from_pylist([{"state": state}], columns)
+    except FastrecError as error:
+        yield pa.RecordBatch.from_pylist([without_rows(error)], columns)
+
+
+def states_of_rows(rows: Iterable[Any]) -> Iterator[bytes]:
+    """Yield the states in the rows of all tasks; raise the first error."""
+    for row in rows:
+        check_errors([row])
+        yield bytes(row["state"])
+
+
+def check_errors(rows: Iterable[Any]) -> None:
+    """Raise the first error of tasks."""
+    for row in rows:
+        if row["error"] is not None:
+            raise getattr(exceptions, row["error"])(row["message"])
+
+
+def without_rows(error: FastrecError) -> dict[str, str]:
+    """Return the class and the message of an error, without the numbers of rows: partitions have no order."""
+    message = error.renamed(lambda name: name.unnumbered if isinstance(name, RowNumber) else name)
+    return {"error": type(error).__name__, "message": str(message)}
 
 
 def _in_order(table: Table, names: Sequence[str]) -> Table:
@@ -140,23 +165,3 @@ def _in_order(table: Table, names: Sequence[str]) -> Table:
     keys = [(name, "ascending") for name in names if name in table.column_names]
     lists = any(types.is_nested(table.schema.field(name).type) for name, _ in keys)
     return table if lists or not keys else table.sort_by(keys)
-
-
-def without_rows(error: FastrecError) -> dict[str, str]:
-    """Return the class and the message of an error, without the numbers of rows: partitions have no order."""
-    message = error.renamed(lambda name: name.unnumbered if isinstance(name, RowNumber) else name)
-    return {"error": type(error).__name__, "message": str(message)}
-
-
-def error_within(error: Any) -> BaseException:
-    """Return the error of fastrec that an engine has wrapped, maybe several times; the error itself without one."""
-    cause = error
-    while (inner := getattr(cause, "cause", None)) is not None:
-        cause = inner
-    return cause if isinstance(cause, FastrecError) else error
-
-
-def error_of(error: str, message: str) -> FastrecError:
-    """Return an error of a task, from what `without_rows` returned."""
-    found: FastrecError = getattr(exceptions, error)(message)
-    return found

@@ -1,0 +1,1 @@
+"""Evaluation on clusters: users packed and moved by an engine, evaluated in its tasks, and merged by the driver."""
