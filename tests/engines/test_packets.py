@@ -4,7 +4,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-import fastrec
 from fastrec.clusters import packets
 from fastrec.clusters.packets import from_bytes, pack, tables_of_packets
 from fastrec.exceptions import InputTypeError
@@ -67,17 +66,6 @@ def test_integers_that_fit_travel_narrow():
     assert kinds["user"] == pa.int16() and kinds["wide"] == pa.int64() and kinds["list"] == pa.list_(pa.int16())
 
 
-@pytest.mark.parametrize("kind", [pa.int64(), pa.uint64(), pa.list_(pa.int64())], ids=str)
-def test_the_narrowest_integers_hold_all_values(kind):
-    for ends in ([0, 127], [-128, 0], [0, 128], [-(2**15), 0], [0, 2**15], [-(2**31), 0], [0, 2**31], [None, None], []):
-        values = [None if end is None else abs(end) if kind == pa.uint64() else end for end in ends]
-        column = pa.array([values] if hasattr(kind, "value_type") else values, kind)
-        table = pa.table({"user": [1] * len(column), "own": column})
-        if len(table):
-            (out,) = tables_of_packets(unpacked(pack(table.to_batches(), "recs", ["user"], 1)), {"recs": table})
-            assert out["recs"]["own"].to_pylist() == column.to_pylist()
-
-
 def test_rows_beside_a_slice_do_not_matter():
     lists = pa.array([[1, 2], [WIDE], None, [3]])
     table = pa.table({"user": [1, 2, 3, 4], "own": lists})
@@ -85,14 +73,6 @@ def test_rows_beside_a_slice_do_not_matter():
         part = table.slice(first, n_rows)
         (out,) = tables_of_packets(unpacked(pack(part.to_batches(), "recs", ["user"], 1)), {"recs": table})
         assert out["recs"]["own"].to_pylist() == part["own"].to_pylist()
-
-
-def test_widths_that_differ_between_blocks_are_joined(monkeypatch):
-    monkeypatch.setattr(packets, "PACKED_BYTES", 1)
-    table = pa.table({"user": [1, WIDE, 2], "other": [1, 2, 3]})
-    empty = {"recs": table.slice(0, 0)}
-    (out,) = tables_of_packets(unpacked(pack(table.to_batches(max_chunksize=1), "recs", ["user"], 1)), empty)
-    assert sorted(out["recs"]["user"].to_pylist()) == [1, 2, WIDE]
 
 
 def test_a_side_without_rows_has_its_columns():
@@ -166,21 +146,6 @@ def test_labels_of_integers_are_read_as_strings():
     empty = pa.schema({"user": pa.int64(), "label": pa.string()}).empty_table()
     (out,) = tables_of_packets(unpacked(pack(rows.to_batches(), "recs", ["user"], 1)), {"recs": empty})
     assert out["recs"].to_pylist() == [{"user": 1, "label": "7"}, {"user": 2, "label": None}]
-
-
-@pytest.mark.parametrize("kind", ["lists", "rows", "rows without users"])
-def test_the_state_of_a_part_does_not_grow_with_users(kind):
-    sizes = []
-    for n_users in (10, 20_000):
-        users = np.repeat(np.arange(n_users), 2)
-        rows = {"user_id": users, "item_id": users % 2 + np.tile([0, 2], n_users), "rank": np.arange(len(users))}
-        log = pa.table(rows | {"label": users % 2, "score": np.random.default_rng(0).random(len(users))})
-        evaluator = fastrec.Evaluator("ndcg@2") if kind == "lists" else fastrec.ScoreEvaluator(["auc", "log_loss"])
-        evaluator = evaluator.as_part()
-        log = log.drop(["user_id"]) if kind == "rows without users" else log
-        evaluator.update(*([log.drop(["score"]), log.select(["user_id", "item_id"])] if kind == "lists" else [log]))
-        sizes.append(len(evaluator.to_bytes()))
-    assert sizes[1] < sizes[0] + 100
 
 
 def test_buckets_know_values_and_not_their_types():

@@ -62,22 +62,13 @@ def test_blocks_of_pandas_and_of_arrow_in_one_dataset(engine):
         assert [found[name] for name in METRICS] == [wanted[name] for name in METRICS]
 
 
-def test_types_that_differ_between_blocks_are_an_error(engine):
-    recs, truth = make_lists(20)
-    named = recs.assign(user_id="user " + recs["user_id"].astype(str))
-    mixed = engine.make(recs).union(engine.make(named))
-    message = r"^recs: a part of the rows has columns user_id \w*string, expected user_id int64: cast them to one type$"
-    with pytest.raises(InputTypeError, match=message):
-        fastrec.ray.evaluate(mixed, engine.make(truth), METRICS)
-
-
 def test_ids_of_other_kinds_do_not_match(engine):
     """A cast would make user 20 of "020" and of 20.0."""
     recs, truth = make_lists(30)
     first, rest = recs[recs["user_id"] < 20], recs[recs["user_id"] >= 20]
     for users in ("0" + rest["user_id"].astype(str), rest["user_id"].astype(float), rest["user_id"] + 0.5):
         mixed = engine.make(first, 1).union(engine.make(rest.assign(user_id=users), 1))
-        with pytest.raises(InputTypeError, match=r"^recs: a part of the rows has columns user_id "):
+        with pytest.raises(InputTypeError, match=r"^recs: a part of the rows has columns user_id .* to one type$"):
             fastrec.ray.evaluate(mixed, engine.make(truth), METRICS)
     labelled = engine.make(first, 1).union(engine.make(rest.assign(plan="0" + rest["plan"].astype(str)), 1))
     with pytest.raises(InputTypeError, match=r"plan \w*string.*, expected .*plan int64"):
