@@ -21,7 +21,7 @@ from fastrec.inputs.column_names import Columns, user_column
 from fastrec.inputs.frames import extra_column
 from fastrec.inputs.hints import LeftOpen, hints_of_columns, marks_rows
 from fastrec.inputs.history import HistoryCounts
-from fastrec.inputs.ids import kind_of_ids
+from fastrec.inputs.ids import SPELL_ALIKE, kind_of_ids
 from fastrec.inputs.items import ItemTable, read_items
 from fastrec.inputs.sides import NAMED, SIDES, with_logged
 from fastrec.inputs.users import NO_LABEL
@@ -165,7 +165,7 @@ def _check_same_types(sides: Mapping[str, EngineSide], roles: Mapping[str, str],
         kinds = {side.name: side.kind_of_ids(name) for side in sides.values()} | of_table.get(role, {})
         if len(set(kinds.values())) > 1 and all(kinds.values()):
             found = ", ".join(f"{name}: {kind}" for name, kind in kinds.items())
-            raise InputTypeError(f"{role} ids must be of one type on all sides, found {found}")
+            raise InputTypeError(f"{role} ids must be of one type on all sides, found {found}{SPELL_ALIKE}")
 
 
 def _numbered_labels(sides: Mapping[str, EngineSide], columns: Columns) -> set[str]:

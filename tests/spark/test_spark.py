@@ -70,7 +70,6 @@ def test_lists_have_the_same_bits_in_any_number_of_partitions(on_spark, n_partit
     wanted = fastrec.evaluate(recs, truth, LISTS, exclude=seen, **options)
     options |= {"n_partitions": n_partitions, "exclude": on_spark(seen)}
     report = fastrec.spark.evaluate(on_spark(recs, 5), on_spark(truth, 4), LISTS, **options)
-    assert report.data["excluded_items"] > 0
     assert_same(report, wanted)
 
 
@@ -210,7 +209,7 @@ def test_columns_of_lists(session, sides):
 def test_lists_ordered_by_scores_that_tie(on_spark, ties):
     recs, truth = make_lists()
     rng = np.random.default_rng(3)
-    recs = recs.append_column("points", pa.array(rng.integers(0, 5, len(recs)) / 3)).sort_by("item_id")
+    recs = recs.set_column(4, "points", pa.array(rng.integers(0, 5, len(recs)) / 3)).sort_by("item_id")
     truth = truth.append_column("worth", pa.array(rng.random(len(truth)))).sort_by("item_id")
     names = {"score": "points", "gain": "worth", "ties": ties, "k": 5}
     report = fastrec.spark.evaluate(on_spark(recs), on_spark(truth), LISTS, **names)
@@ -362,6 +361,7 @@ WRONG_LISTS = {
     "a rank twice": (lambda recs: having(recs, rank=[1] * len(recs)), {}),
     "a null": (lambda recs: having(recs, weight=[None, *recs["weight"].to_pylist()[1:]]), {"user_weight": "weight"}),
     "floats for users": (lambda recs: having(recs, user_id=recs["user_id"].cast(pa.float64())), {}),
+    "texts for items": (lambda recs: having(recs, item_id=recs["item_id"].cast(pa.string())), {}),
     "no such column": (lambda recs: recs.rename_columns({"user_id": "userid"}), {}),
     "groups that differ": (lambda recs: having(recs, plan=range(len(recs))), {"by": "plan"}),
     "a user without a list": (lambda recs: recs, {"no_recs": "error"}),
