@@ -68,14 +68,14 @@ class Work(NamedTuple):
 
 
 FULL = (
-    Work("sorted", "parquet", 200_000, 0.6),
-    Work("shuffled", "parquet", 200_000, 0.6),
-    Work("strings", "parquet", 200_000, 1.0),
-    Work("shuffled", "csv", 50_000, 1.0),
-    Work("strings", "csv", 50_000, 1.0),
-    Work("sorted", "parquet", 100_000, 1.0, n_files=10_000),
-    Work("sorted", "parquet", 1_000_000, 0.5, log=True),
-    Work("shuffled", "parquet", 1_000_000, 0.5, log=True),
+    Work("sorted", "parquet", 200_000, 0.7),
+    Work("shuffled", "parquet", 200_000, 0.9),
+    Work("strings", "parquet", 200_000, 1.1),
+    Work("shuffled", "csv", 50_000, 1.2),
+    Work("strings", "csv", 50_000, 1.2),
+    Work("sorted", "parquet", 100_000, 1.5, n_files=10_000),
+    Work("sorted", "parquet", 1_000_000, 0.8, log=True),
+    Work("shuffled", "parquet", 1_000_000, 0.8, log=True),
 )
 SMALL = tuple(work._replace(users=300, n_files=min(work.n_files, 30)) for work in FULL)
 
