@@ -9,8 +9,9 @@ from __future__ import annotations
 import codecs
 import contextlib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
+from urllib.parse import unquote
 
 import numpy as np
 
@@ -34,6 +35,7 @@ ROWS_AT_ONCE = 1 << 16  # larger pieces take new memory from the system each tim
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32")
 STRINGS = ("string", "large_string", "string_view")
 NUMBERS = ("float", "double", *INTEGERS)
+WIDEST = 8  # bytes of a value
 BYTES_AT_ONCE = 1 << 20  # they stay in a cache
 LIKE_NUMBER = re.compile(r"\s*[+-]?[0-9.]+([eE][+-]?[0-9]+)?\s*")  # a string that DuckDB may take for a number
 
@@ -78,6 +80,14 @@ def _check_tables(tables: list[TableInMemory]) -> None:
             raise DoubtError
     if any(not len(table.rows) or any(own.null_count for own in table.rows.columns) for table in tables):
         raise DoubtError
+    for table in (table for table in tables if "item" in table.rows.column_names and not table.is_string("item")):
+        if any(values_of(chunk).min() < 0 for chunk in table.rows.column("item").chunks if len(chunk)):
+            raise DoubtError
+
+
+def _with_folders(side: Opened, names: Sequence[str]) -> tuple[str, ...]:
+    """Return the columns of the first file, and those in the names of its folders."""
+    return tuple(dict.fromkeys((*names, *map(unquote, side.files.keys[0]))))
 
 
 # Parquet
@@ -107,9 +117,12 @@ def _read_parquet(side: Opened, n_threads: int, n_bytes: int) -> TableInMemory:
                 wanted, listed, checked = wanted or own, listed or schema.names, schema
                 if own != wanted:
                     raise DoubtError
+            before = n_rows
             for nth in range(metadata.num_row_groups):
                 groups.append(_RowGroup(path, metadata, nth, n_rows))
                 n_rows += metadata.row_group(nth).num_rows
+            if n_rows != before + metadata.num_rows:
+                raise DoubtError  # PyArrow reads no more rows than a row group claims
         columns = {role: _Column(kind, n_rows) for role, (_, kind) in wanted.items()}
 
         def read(at: int) -> None:
@@ -127,7 +140,8 @@ def _read_parquet(side: Opened, n_threads: int, n_bytes: int) -> TableInMemory:
 
         n_threads = n_threads if n_rows >= SHARED_ROWS * len(groups) else 1
         run_in_threads(read, range(len(groups)), n_threads)
-        return TableInMemory(pa.table({role: column.whole() for role, column in columns.items()}), tuple(listed))
+        whole = pa.table({role: column.whole() for role, column in columns.items()})
+        return TableInMemory(whole, _with_folders(side, listed))
     except damages_of_parquet() as error:
         raise DoubtError from error
 
@@ -182,7 +196,7 @@ def _dtype_of(kind: Any) -> np.dtype[Any]:
 # Delimited text
 
 
-def _read_text(side: Opened, n_threads: int, _: int) -> TableInMemory:
+def _read_text(side: Opened, n_threads: int, n_bytes: int) -> TableInMemory:
     """Read CSV files of one form; the strings of ids are integers if all of them spell integers."""
     pa = require("pyarrow", "cli", what="reading files")
     forms = [side.format.form(Beginning(path), side.columns) for path in side.files.paths]
@@ -196,13 +210,16 @@ def _read_text(side: Opened, n_threads: int, _: int) -> TableInMemory:
         with open(path, "rb") as stream:
             stream.seek(form.header)
             text = stream.read()
+        n_bytes -= WIDEST * len(names) * text.count(b"\n")
+        if n_bytes < 0 or ("rank" in names and (b"0x" in text or b"0X" in text)):
+            raise DoubtError  # PyArrow takes 0x7 for an integer
         _check_bytes(text, form)
         tables.append(_parse(text, form, names, n_threads))
     whole = pa.concat_tables(tables)
     columns = run_in_threads(
         lambda at: _converted(whole.column_names[at], whole.column(at)), range(len(names)), n_threads
     )
-    return TableInMemory(pa.table(columns, whole.column_names), first.names if first is not None else ())
+    return TableInMemory(pa.table(columns, whole.column_names), _with_folders(side, first.names if first else ()))
 
 
 def _converted(role: str, column: Any) -> Any:

@@ -93,6 +93,7 @@ def _evaluate_whole_lists(
         evaluate_at_once(evaluator, sides, _arguments(users, job.labels_by_user, progress))
 
     if not job.take_whole(whole.n_rows, update):
+        evaluator.reset()
         return None
     names = whole.names
     for held in (tables, sides):

@@ -85,6 +85,7 @@ def _evaluate_log_in_memory(
         add_and_review(evaluator, _read_log(evaluator, whole.tables, job.columns, job.labels_by_user), progress)
 
     if not job.take_whole(whole.n_rows, update):
+        evaluator.reset()
         return None
     names = dict(zip(users, job.columns.users or ("user_id",) * len(users), strict=True))
     found = _finished(evaluator, names, LabelsOfUsers((), (), {}, None), job.columns)

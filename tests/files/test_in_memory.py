@@ -462,3 +462,57 @@ print("done")
         [sys.executable, "-W", "ignore", "-c", code, path, truth], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout.strip()) == (0, "done"), done.stderr[-2000:]
+
+
+def test_row_groups_that_claim_other_rows_than_their_file_are_left_to_duckdb(tmp_path):
+    """PyArrow reads as many rows as a row group claims; here each byte of the footer says less, one at a time."""
+    path, columns = tmp_path / "lists.parquet", {"user_id": [0, 0, 1], "item_id": [1, 2, 3], "score": [0.5, 1.0, 2.0]}
+    plain = {"compression": "none", "use_dictionary": False, "write_statistics": False, "store_schema": False}
+    pq.write_table(pa.table(columns), path, row_group_size=2, **plain)
+    whole, n_told = path.read_bytes(), 0
+    for at in range(len(whole) - 8 - int.from_bytes(whole[-8:-4], "little"), len(whole) - 8):
+        path.write_bytes(whole[:at] + bytes([whole[at] - 2 & 255]) + whole[at + 1 :])  # integers are zigzag numbers
+        try:
+            metadata = pq.read_metadata(path)
+            claims = [metadata.row_group(nth).num_rows for nth in range(metadata.num_row_groups)]
+        except (OSError, ValueError):
+            continue
+        if sum(claims) < metadata.num_rows:
+            n_told += 1
+            assert in_memory.read_tables(open_files({"recs": path}, LISTED, "auto"), 1, 1 << 30) is None
+    assert n_told >= 2
+
+
+@pytest.mark.parametrize(
+    ("rows", "options", "match"),
+    [
+        (
+            "user_id,label,score,w\n1,1,0.9,0\n1,0,0.2,0\n",
+            {"sample_weight": "w"},
+            "'w': weights must not be 0 for all rows",
+        ),
+        ("user_id,item_id,label,score\n1,-6,1,0.5\n1,2,0,0.25\n", {"item": "item_id"}, "item ids must not be negative"),
+    ],
+)
+def test_faults_that_a_second_reading_explains(write, rows, options, match):
+    """DuckDB gets an evaluator without rows."""
+    with pytest.raises(InputError, match=match):
+        evaluate_files(write(rows), metrics=["auc"], **options)
+
+
+def test_ranks_are_not_hexadecimal(write):
+    assert in_arrow(write("user_id,item_id,rank\n1,5,0x1\n1,6,2\n")) is None
+
+
+def test_text_that_takes_more_memory_than_it_may_is_left_to_duckdb(write):
+    path = write(LISTS)
+    assert in_arrow(path, n_bytes=60) is None
+    assert in_arrow(path, n_bytes=1 << 10) is not None
+
+
+def test_columns_in_the_names_of_folders_are_listed(write):
+    for rating in (3, 4):
+        write(LISTS, f"rating={rating}/a.csv")
+    folder = write(LISTS, "rating=5/a.csv").parent.parent
+    tables = in_memory.read_tables(open_files({"truth": folder}, LISTED, "auto"), 1, 1 << 30)
+    assert tables["truth"].listed == ("user_id", "item_id", "score", "rating")
