@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import fastrec
-from fastrec.files import job, resources, rows
+from fastrec.files import job, resources
 
 Array = np.ndarray[Any, Any]
 OF_ORDER = ["auc", "average_precision"]
@@ -178,12 +178,8 @@ def test_all_routes_give_the_same_bits(tmp_path: Path, weighted: bool, scores: A
     parquet.write_table(mixed, tmp_path / "log.parquet")
     assert bits(fastrec.evaluate_files(tmp_path / "log.parquet", **call)) == wanted
     by_user = call | {"by": pa.table({"user_id": np.arange(120), "plan": np.arange(120) % 3})}  # no column of the log
-    cut = mock.Mock(wraps=rows.cut_in_memory)
-    for rows_of_part in (50, 10**6):
-        with mock.patch.object(rows, "ROWS_TO_GROUP", rows_of_part), mock.patch.object(rows, "cut_in_memory", cut):
-            assert bits(fastrec.evaluate_files(tmp_path / "log.parquet", **by_user)) == wanted
-    assert cut.call_count == 2
-    with mock.patch.object(job.FileJob, "read_in_memory", return_value=None):
+    assert bits(fastrec.evaluate_files(tmp_path / "log.parquet", **by_user)) == wanted
+    with mock.patch.object(job, "is_readable", return_value=False):
         assert bits(fastrec.evaluate_files(tmp_path / "log.parquet", **call)) == wanted
     for batch_rows in (50, 10_000):
         with (

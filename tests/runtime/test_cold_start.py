@@ -191,10 +191,10 @@ def test_the_command_in_a_small_address_space(tmp_path: Path, megabytes: int) ->
     """DuckDB and PyArrow would end the process with a signal, or fail with errors of the dynamic loader."""
     resource = pytest.importorskip("resource", reason="no limits of processes on this system")
     pytest.importorskip("duckdb")
-    (tmp_path / "log.csv").write_text("user_id,item_id\n1,2\n2,3\n")
+    (tmp_path / "log.jsonl").write_text('{"user_id": 1, "item_id": 2}\n')  # DuckDB reads it
     limit = megabytes << 20
     done = subprocess.run(
-        [sys.executable, "-m", "fastrec", "evaluate", "log.csv", "log.csv", "-m", "mrr", "--threads", "1"],
+        [sys.executable, "-m", "fastrec", "evaluate", "log.jsonl", "log.jsonl", "-m", "mrr", "--threads", "1"],
         capture_output=True,
         text=True,
         check=False,
