@@ -227,7 +227,7 @@ def test_files_are_compared_on_the_same_values(tmp_path, capsys):
     assert capsys.readouterr().out.count("\n") == 3
     lines = files.table_of_files(found).splitlines()
     assert len(lines) == 7 and lines[2].startswith("| parquet, integers, sorted, 30k rows | the same 30 values | ")
-    assert "≤ 0.6" in lines[2] and "≤" not in lines[3]
+    assert "≤ 0.7" in lines[2] and "≤" not in lines[3]
 
 
 def test_a_rival_of_files_with_other_values_is_found_out(tmp_path, monkeypatch):
