@@ -23,7 +23,7 @@ from fastrec.files.opened import Opened
 from fastrec.files.paths import utf8_path
 from fastrec.inputs.columns import MAX_EXACT_INTEGER
 from fastrec.inputs.strings import bytes_of, strings_of
-from fastrec.inputs.values import arrow_of, call_arrow, values_of
+from fastrec.inputs.values import arrow_of, call_arrow, fixed_width, values_of
 from fastrec.runtime.extras import require
 from fastrec.runtime.threads import run_in_threads
 
@@ -73,12 +73,12 @@ def _is_id(role: str) -> bool:
 
 
 def _check_tables(tables: list[TableInMemory]) -> None:
-    """Raise DoubtError unless tables have rows and no nulls, and ids of a role are of one kind, so that they match."""
+    """Raise DoubtError for a table without rows, ids of a role of two kinds, which cannot match, and negative items."""
     names = {role for table in tables for role in table.rows.column_names if _is_id(role)}
     for role in names:
         if len({table.is_string(role) for table in tables if role in table.rows.column_names}) > 1:
             raise DoubtError
-    if any(not len(table.rows) or any(own.null_count for own in table.rows.columns) for table in tables):
+    if not all(len(table.rows) for table in tables):
         raise DoubtError
     for table in (table for table in tables if "item" in table.rows.column_names and not table.is_string("item")):
         if any(values_of(chunk).min() < 0 for chunk in table.rows.column("item").chunks if len(chunk)):
@@ -166,7 +166,8 @@ class _Column:
 
     def __init__(self, kind: Any, n_rows: int) -> None:
         self._kind = kind
-        self._values: Array | None = None if str(kind) in STRINGS else np.empty(n_rows, _dtype_of(kind))
+        width = np.int8 if str(kind) == "bool" else fixed_width(kind)
+        self._values: Array | None = None if width is None else np.empty(n_rows, width)
         self.n_bytes = 0 if self._values is None else self._values.nbytes
         self._strings: dict[int, Any] = {}  # first row -> strings
 
@@ -187,10 +188,6 @@ class _Column:
         if self._values is not None:
             return arrow_of(self._values)
         return pa.chunked_array([self._strings[first] for first in sorted(self._strings)], self._kind)
-
-
-def _dtype_of(kind: Any) -> np.dtype[Any]:
-    return np.dtype(np.int8) if str(kind) == "bool" else np.dtype(kind.to_pandas_dtype())
 
 
 # Delimited text
