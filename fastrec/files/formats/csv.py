@@ -42,7 +42,7 @@ def _open_csv(con: DuckDBPyConnection, files: Files, columns: FileColumns, attem
 
     DuckDB loses all rows if a line break in the header differs from the line endings, and fails on some line breaks in
     values. Of several files, it leaves out what follows an unclosed quote, without an error, if there are fewer
-    threads than files. Python's parser reads those files, and several that have quotes; it is slower.
+    threads than files. Python's parser reads those files, and several files of which one has quotes. It is slower.
     """
     heads = read_heads(files)
     headers = [_csv_header(head, columns.names) for head in heads]
