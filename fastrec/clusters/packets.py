@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from fastrec.exceptions import InputTypeError
-from fastrec.inputs.strings import bytes_of
+from fastrec.inputs.strings import bytes_of, hashes_of
 from fastrec.kernels.resampling import random_word
 
 Array = np.ndarray[Any, Any]
@@ -69,11 +68,16 @@ def tables_of(batches: Iterable[Batch], n_bytes: int) -> Iterator[Table]:
         yield pa.Table.from_batches(waiting)
 
 
-def pack(batches: Iterable[Batch], side: str, users: Sequence[str], n_buckets: int) -> Iterator[Batch]:
-    """Pack the rows of batches and yield one row per packet; `users` are the columns that make a user."""
+def pack(
+    batches: Iterable[Batch], side: str, users: Sequence[str], n_buckets: int, n_bytes: int | None = None
+) -> Iterator[Batch]:
+    """Pack the rows of batches and yield one row per packet; `users` are the columns that make a user.
+
+    Rows of about `n_bytes` are packed together.
+    """
     import pyarrow as pa
 
-    for encoded in tables_of(batches, PACKED_BYTES):
+    for encoded in tables_of(batches, n_bytes or PACKED_BYTES):
         table = with_plain_types(encoded).combine_chunks()
         buckets = _buckets([table.column(name) for name in users], n_buckets)
         order = np.argsort(buckets, kind="stable")
@@ -166,17 +170,15 @@ def _buckets(columns: Sequence[Any], n_buckets: int) -> Array:
 
 
 def _words_of(column: Any) -> Array:
-    """Return ids as uint64 (n,): integers, or checksums of distinct strings; 0 for nulls."""
+    """Return ids as uint64 (n,): integers, or hashes of strings; 0 for nulls."""
     from pyarrow import types
 
     if types.is_integer(column.type):
         column = column.fill_null(0) if column.null_count else column
         ids: Array = column.to_numpy().astype(np.int64, copy=False).view(np.uint64)
         return ids
-    encoded = column.combine_chunks().dictionary_encode()
-    sums = [zlib.crc32(str(value).encode()) for value in encoded.dictionary.to_pylist()]
-    words: Array = np.array([*sums, 0], np.uint64)[encoded.indices.fill_null(len(sums)).to_numpy()]
-    return words
+    strings = column if is_string(column.type) else column.cast("string")
+    return np.concatenate([np.zeros(0, np.uint64), *map(hashes_of, strings.chunks)])
 
 
 def _narrow(table: Table) -> Table:
@@ -196,7 +198,7 @@ def _narrow(table: Table) -> Table:
     return table
 
 
-def _join_batches(batches: Sequence[Batch], empty: Table) -> Table:
+def join_batches(batches: Sequence[Batch], empty: Table) -> Table:
     """Return batches as one table, with the types of `empty` if widths of batches differ or it has other kinds."""
     import pyarrow as pa
 
@@ -216,7 +218,7 @@ def tables_of_packets(batches: Iterable[Batch], empty: Mapping[str, Table]) -> I
     size, bucket = 0, -1
 
     def tables() -> dict[str, Table]:
-        return {side: _join_batches(waiting[side], none) if side in waiting else none for side, none in empty.items()}
+        return {side: join_batches(waiting[side], none) if side in waiting else none for side, none in empty.items()}
 
     for packet in (batch.slice(at, 1).to_pydict() for batch in batches for at in range(batch.num_rows)):
         (side,), (own_bucket,), (rows,) = packet.values()

@@ -57,7 +57,7 @@ def evaluate_files(
 
     Without ``truth``, a file without a column of labels holds lists if no metric reads a truth.
 
-    Files that fit in ``memory`` are read whole; others are sorted by user on disk, with the same bits.
+    Files that fit in ``memory`` are read whole; others are put into parts by user on disk, with the same bits.
 
     Parameters
     ----------

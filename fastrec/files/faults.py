@@ -14,7 +14,7 @@ from fastrec.files.tables import File
 from fastrec.inputs.sides import SIDES
 from fastrec.inputs.users import as_labels
 from fastrec.report.doubts import doubts_of_groups
-from fastrec.report.report import Report, record
+from fastrec.report.report import Report, record, sorted_by_user
 
 __all__ = ["finished", "named_as_in"]
 
@@ -29,6 +29,7 @@ def finished(
 
     `segments` are the columns to segment rows by: {role: column}.
     """
+    report = sorted_by_user(report)
     of_rows = {name: report.groups[role] for role, name in (segments or {}).items() if role in report.groups}
     groups = {} if labels.names else {name: own for name, own in report.groups.items() if name not in (segments or {})}
     for nth, (name, strings) in enumerate(zip(labels.names, labels.strings, strict=True)):

@@ -1,10 +1,11 @@
-"""Files as tables: whole in memory, in a database, or sorted on disk and read in batches of users."""
+"""Files as tables: whole in memory, in a database, or in parts of users on disk."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -20,14 +21,13 @@ from fastrec.files.columns import (
     users_of,
 )
 from fastrec.files.database import read_table
-from fastrec.files.formats.base import one_row, quoted
+from fastrec.files.formats.base import quoted
 from fastrec.files.in_memory import is_readable, read_tables
 from fastrec.files.items import ID_TYPES, read_items_of
 from fastrec.files.opened import Opened, open_files, size_of_sides
+from fastrec.files.parted import PartedRows
 from fastrec.files.paths import unchanged
 from fastrec.files.sizes import Size, size_of_rows
-from fastrec.files.sorting import ranges_to_sort, sort_rows
-from fastrec.files.streams import batches_of_users
 from fastrec.files.tables import (
     File,
     check_groupings,
@@ -72,9 +72,9 @@ T = TypeVar("T")
 AnyColumns = TypeVar("AnyColumns", bound=ListColumns | RowColumns | ImpressionColumns | SlateColumns)
 Roles = Callable[[Mapping[str, File]], tuple[tuple[str, ...], tuple[str, ...]]]  # -> roles of users, of ids
 COPIES = 4  # of the columns, in memory at once while files are evaluated whole
+ROWS_AT_ONCE = 1 << 16
 BUFFERS_OF_JSON = 64_000_000  # more bytes that DuckDB may need to read long lines
 SORTING, EVALUATING = "sorting", "evaluating"  # names of stages
-ROWS_TO_WEIGH = 1 << 13  # neighbouring rows measured together, to find where strings are longest
 
 
 def _begin(watch: Watch, n_rows: int) -> Progress:
@@ -102,32 +102,31 @@ class _Loaded(NamedTuple):
     files: dict[str, File]
     ids: dict[str, str]  # role -> type in SQL
     labels: LabelsOfUsers
-    streamed: Resources | None = None  # limits while rows are sorted and streamed; None: read all rows at once
+    streamed: Resources | None = None  # limits while rows are parted and streamed; None: read all rows at once
+    folder: str = ""  # for temporary files, if rows are streamed
 
-    @property
-    def strings(self) -> list[str]:
-        """The roles of ids that are strings."""
-        return [role for role, type_ in self.ids.items() if type_ == "VARCHAR"]
-
-    def strings_of(self, file: File) -> list[str]:
-        """Return the roles of ids that are strings, of those that a file has."""
-        return [role for role in self.strings if role in file.names]
+    def text_of(self, file: File) -> int:
+        """Return the bytes of the ids of a file that are strings."""
+        roles = [role for role, type_ in self.ids.items() if type_ == "VARCHAR" and role in file.names]
+        return string_bytes(self.con, file.table, roles)
 
     def size(self) -> Size:
         """Return the size of the rows to evaluate."""
         total = Size()
         for file in self.files.values():
-            text = string_bytes(self.con, file.table, self.strings_of(file))
-            total = total.plus(size_of_rows(file.rows, len(file.names), text))
+            total = total.plus(size_of_rows(file.rows, len(file.names), self.text_of(file)))
         return total
 
 
-class Data(NamedTuple):
+@dataclass
+class Data:
     """Checked tables, and the SQL that reads their rows."""
 
     loaded: _Loaded
     selects: dict[str, str]  # table -> SQL of its rows, columns named by role
     watch: Watch
+    cursor: Any = None
+    parted: PartedRows | None = None  # all rows, once they were read for the first time, if they are streamed
 
     @property
     def con(self) -> DuckDBPyConnection:
@@ -266,19 +265,19 @@ def _database(
     removed afterwards.
     """
 
-    def read(con: DuckDBPyConnection, streamed: Resources | None) -> _Loaded:
+    def read(con: DuckDBPyConnection, streamed: Resources | None, folder: str) -> _Loaded:
         files = {table: load(con, side) for table, side in opened.items()}
         users, of_ids = roles(files)
         check_groupings(files, by)
         ids = _types_of_ids(con, files, of_ids)
         labels = LabelsOfUsers.make(con, list(files.values()), by, {role: ids[role] for role in users})
-        return _Loaded(con, files, ids, labels, streamed)
+        return _Loaded(con, files, ids, labels, streamed, folder)
 
     n_bytes = size_of_sides(opened.values()).n_bytes
     with contextlib.ExitStack() as stack:
         loaded = _load_in_memory(stack, read, resources) if COPIES * n_bytes <= resources.limit() else None
         if loaded is None:
-            n_threads = resources.sorting_threads(n_bytes)
+            n_threads = resolve_threads(resources.n_threads)
             try:
                 loaded = _load_on_disk(stack, read, resources, n_threads)
             except TooLargeError:  # each reading thread has its own buffers, and those for JSON are large
@@ -288,7 +287,7 @@ def _database(
 
 def _load_on_disk(
     stack: contextlib.ExitStack,
-    read: Callable[[DuckDBPyConnection, Resources], _Loaded],
+    read: Callable[[DuckDBPyConnection, Resources, str], _Loaded],
     resources: Resources,
     n_threads: int,
     more: int = 0,
@@ -297,19 +296,19 @@ def _load_on_disk(
     with contextlib.ExitStack() as attempt:
         folder = attempt.enter_context(temporary_folder(resources.temp_directory))
         con = attempt.enter_context(open_database(n_threads, folder, resources.of_database() + more))
-        loaded = read(con, resources)
+        loaded = read(con, resources, folder)
         stack.push(attempt.pop_all())
         return loaded
 
 
 def _load_in_memory(
-    stack: contextlib.ExitStack, read: Callable[[DuckDBPyConnection, None], _Loaded], resources: Resources
+    stack: contextlib.ExitStack, read: Callable[[DuckDBPyConnection, None, str], _Loaded], resources: Resources
 ) -> _Loaded | None:
     """Load tables into memory, which `stack` closes; return None if they do not fit."""
     try:
         with contextlib.ExitStack() as attempt:
             con = attempt.enter_context(open_database(resources.n_threads, memory=resources.of_database()))
-            loaded = read(con, None)
+            loaded = read(con, None, "")
             if used_bytes(con) + COPIES * loaded.size().n_bytes > resources.limit():
                 return None
             con.execute(f"SET memory_limit = '{resources.limit()}B'")
@@ -331,70 +330,66 @@ def _types_of_ids(con: DuckDBPyConnection, files: Mapping[str, File], roles: Seq
 def select_sql(
     file: File, numbers: Sequence[str], ids: Mapping[str, str], labels: LabelsOfUsers, more: Sequence[str] = ()
 ) -> str:
-    """Return the SQL of the rows of a file: columns named by role, and `place`, the position of the row.
+    """Return the SQL of the rows of a file, columns named by role.
 
-    `more` is the SQL of further columns.
+    `more` is the SQL of further columns. With labels, `place` is the position of a row.
     """
     picked = [f"CAST(t.{quoted(role)} AS {type_}) AS {quoted(role)}" for role, type_ in ids.items()]
-    return labels.join(f"SELECT {', '.join([*picked, *numbers_sql(file, numbers), *more])}, t.rowid AS place", file)
+    place = ["t.rowid AS place"] if labels.names else []
+    return labels.join(f"SELECT {', '.join([*picked, *numbers_sql(file, numbers), *more, *place])}", file)
 
 
 def batches(data: Data, users: tuple[str, ...], *, again: bool = False) -> Iterator[dict[str, Any]]:
     """Yield batches {table: rows}; each batch has all rows of its users. `again`: not for the first time."""
+    import pyarrow as pa
+
     resources = data.loaded.streamed
-    if resources is None:  # a join does not keep the order
-        order = " ORDER BY place" if data.loaded.labels.names else ""
-        yield {
-            table: read_table(data.con, f"SELECT * EXCLUDE (place) FROM ({select}){order}")
-            for table, select in data.selects.items()
-        }
+    if resources is None:
+        yield {table: _in_order(read_table(data.con, select)) for table, select in data.selects.items()}
         return
-    if not again:
-        _sort(data, users, resources)
-    batch_rows = resources.batch_rows(_longest_strings(data))
-    (limit,) = one_row(data.con, "SELECT current_setting('memory_limit')")
-    data.con.execute(f"SET memory_limit = '{resources.of_reading()}B'")
-    cursors = {
-        table: data.con.cursor() for table in data.selects
-    }  # an older DuckDB closes a cursor that has no reference
-    streams = {table: cursor.sql(f"SELECT * FROM sorted_{table}") for table, cursor in cursors.items()}
-    # DuckDB renamed the method in version 2
-    read = "to_arrow_reader" if hasattr(next(iter(streams.values())), "to_arrow_reader") else "fetch_arrow_reader"
-    readers = {table: getattr(stream, read)(batch_rows) for table, stream in streams.items()}
-    done = 0
+    text = sum(data.loaded.text_of(data.loaded.files[table]) / max(rows, 1) for table, rows in data.rows.items())
+    n_rows, done = resources.batch_rows(text), 0
+    if users and not (again and data.parted):
+        data.parted = _part(data, users, resources, n_rows)
+    read: Iterator[dict[str, Any]]
+    if data.parted is None:
+        read = ({table: pa.table(rows)} for table in data.selects for rows in _rows(data, table, n_rows))
+    else:
+        read = data.parted.batches(n_rows)
     data.watch(EVALUATING, done, data.n_rows)
-    for batch in batches_of_users(readers, users):
-        yield batch
+    for batch in read:
+        yield {table: _in_order(rows) for table, rows in batch.items()}
         done += sum(len(rows) for rows in batch.values())
         data.watch(EVALUATING, done, data.n_rows)
     if not done:  # as rows that are read at once
-        yield {table: reader.schema.empty_table() for table, reader in readers.items()}
-    data.con.execute(f"SET memory_limit = '{limit}'")  # hints read files again
+        yield {table: _in_order(_rows(data, table, 1).schema.empty_table()) for table in data.selects}
 
 
-def _sort(data: Data, users: tuple[str, ...], resources: Resources) -> None:
-    """Make sorted tables, one after the other: a sort takes all available memory."""
-    done, memory = 0, resources.of_database()
-    for table, select in data.selects.items():
+def _part(data: Data, users: Sequence[str], resources: Resources, n_rows: int) -> PartedRows:
+    """Put the rows of all tables into parts of whole users, for batches of `n_rows` rows."""
+    n_batches, done = -(-max(data.rows.values(), default=0) // n_rows), 0
+    parted = PartedRows(data.loaded.folder, users, n_batches, resources.of_packing())
+    for table in data.selects:
 
-        def tick(share: float, before: int = done, rows: int = data.rows[table]) -> None:
-            data.watch(SORTING, before + int(share * rows), data.n_rows)
+        def tick(added: int, before: int = done) -> None:
+            data.watch(SORTING, before + added, data.n_rows)
 
         tick(0)
-        file = data.loaded.files[table]
-        n_ranges = ranges_to_sort(string_bytes(data.con, table, data.loaded.strings_of(file)), memory)
-        sort_rows(data.con, f"sorted_{table}", select, users, n_ranges, tick)
+        rows = _rows(data, table, ROWS_AT_ONCE)
+        parted.add(table, rows.schema.empty_table(), rows, tick)
         done += data.rows[table]
+    return parted
 
 
-def _longest_strings(data: Data) -> float:
-    """Return the mean bytes of the strings of a row where strings are longest, summed over the tables."""
-    longest = []
-    for table in data.selects:
-        roles = data.loaded.strings_of(data.loaded.files[table])
-        if roles:
-            lengths = " + ".join(f"strlen({quoted(role)})" for role in roles)
-            blocks = f"SELECT sum({lengths}) AS n FROM sorted_{table} GROUP BY rowid // {ROWS_TO_WEIGH}"
-            (found,) = one_row(data.con, f"SELECT coalesce(max(n), 0) FROM ({blocks})")
-            longest.append(float(found) / ROWS_TO_WEIGH)
-    return sum(longest)
+def _rows(data: Data, table: str, n_rows: int) -> Any:
+    """Return an Arrow reader of the rows of a table, about `n_rows` at once."""
+    data.cursor = data.con.cursor()  # an older DuckDB closes a cursor that has no reference
+    rows = data.cursor.sql(data.selects[table])
+    # DuckDB renamed the method in version 2
+    read = "to_arrow_reader" if hasattr(rows, "to_arrow_reader") else "fetch_arrow_reader"
+    return getattr(rows, read)(n_rows)
+
+
+def _in_order(rows: Any) -> Any:
+    """Return rows in the order of the file, if a join has lost it."""
+    return rows.sort_by("place").drop_columns("place") if "place" in rows.column_names else rows

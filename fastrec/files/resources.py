@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import os
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from fastrec.runtime.limits import control_groups, resolve_threads
+from fastrec.runtime.limits import control_groups
 
 __all__ = ["Path", "Progress", "Resources", "Watch"]
 
@@ -17,9 +16,8 @@ Path = str | os.PathLike[str]
 Progress = Callable[[int, int], Any]
 Watch = Callable[[str, int, int], Any]  # called with the stage, its rows that are done, and all its rows
 SHARE_OF_DATABASE = 0.6  # of the memory, while sorted rows are streamed
-MIN_DATABASE_BYTES = 100_000_000  # DuckDB cannot sort with less
-MIN_READING_BYTES = 32_000_000  # DuckDB cannot read sorted rows with less
-MERGED_BYTES = 2_000_000  # that merging needs per sorted run, found by experiment
+MIN_DATABASE_BYTES = 60_000_000  # DuckDB cannot copy rows with less
+PACKED_SHARE, MIN_PACKED_BYTES, MAX_PACKED_BYTES = 16, 1 << 22, 1 << 26  # of rows that are packed at once
 BYTES_PER_ROW = 256  # that the evaluation of a batch takes per row
 COPIES_OF_STRINGS = 16  # of the strings of a batch, while it is evaluated
 MIN_BATCH, MAX_BATCH = 1 << 16, 1 << 21
@@ -38,17 +36,12 @@ class Resources(NamedTuple):
         return self.memory if self.memory is not None else installed_memory() // 2
 
     def of_database(self) -> int:
-        """Return the bytes that DuckDB may use while it sorts."""
+        """Return the bytes that DuckDB may use."""
         return max(int(SHARE_OF_DATABASE * self.limit()), MIN_DATABASE_BYTES)
 
-    def sorting_threads(self, n_bytes: int) -> int:
-        """Return the threads that can sort `n_bytes`: each sorts runs in its share of memory and merges all."""
-        most = int(self.of_database() / math.sqrt(MERGED_BYTES * max(n_bytes, 1)))
-        return max(1, min(resolve_threads(self.n_threads), most))
-
-    def of_reading(self) -> int:
-        """Return the bytes that DuckDB may use to read sorted rows: few, as the evaluation needs the memory."""
-        return max(self.of_database() // 4, MIN_READING_BYTES)
+    def of_packing(self) -> int:
+        """Return the bytes of rows to pack at once, of which there are several copies."""
+        return min(max(self.limit() // PACKED_SHARE, MIN_PACKED_BYTES), MAX_PACKED_BYTES)
 
     def batch_rows(self, text: float = 0.0) -> int:
         """Return the rows of one side to evaluate at once, if a row has `text` bytes of strings on all sides."""

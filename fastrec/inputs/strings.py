@@ -18,6 +18,7 @@ __all__ = [
     "CollisionError",
     "bytes_of",
     "decoded",
+    "hashes_of",
     "number_column",
     "number_fixed",
     "strings_of",
@@ -213,6 +214,17 @@ def strings_of(chunk: Any) -> _Piece:
     _, offsets, data = chunk.buffers()
     own = np.frombuffer(offsets, kind, len(chunk) + 1, chunk.offset * kind.itemsize)
     return _Piece(own, np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8))
+
+
+def hashes_of(strings: Any) -> Array:
+    """Return a hash of each string of an Arrow array, uint64 (n,), the same for each width of offsets; 0 for nulls."""
+    piece = strings_of(without_views(strings))
+    words = np.zeros(piece.n, np.uint64)
+    if len(piece.data):
+        call(kernels.hash_strings, read_only(piece.offsets), read_only(piece.data), words, work=16 * piece.n)
+    if strings.null_count:
+        words[strings.is_null().to_numpy(zero_copy_only=False)] = 0
+    return words
 
 
 def _between(pieces: list[_Piece], first: int, last: int) -> Iterator[tuple[int, _Piece]]:

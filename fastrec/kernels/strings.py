@@ -177,3 +177,11 @@ def fill_table(table, keys, distinct):
         while table[slot] >= 0:
             slot = (slot + np.uint64(1)) & top
         table[slot] = own
+
+
+@njit(cache=True)
+def hash_strings(offsets, data, words):
+    """Write a hash of each string to `words`."""
+    for i in range(len(words)):
+        first, last = key_of(data, np.uint64(offsets[i]), np.int64(offsets[i + 1]) - np.int64(offsets[i]))
+        words[i] = hash_key(first, last)

@@ -1,7 +1,6 @@
-"""Files that do not fit in memory: sorted on disk and streamed, with the same bits; batches that hold users whole."""
+"""Files that do not fit in memory: put into parts on disk, with the same bits; batches that hold users whole."""
 
 import gzip
-import itertools
 import json
 import os
 import subprocess
@@ -20,16 +19,14 @@ from fastrec.files.columns import ListColumns, RowColumns
 from fastrec.files.in_memory import read_tables
 from fastrec.files.lists import evaluate_lists
 from fastrec.files.opened import open_files
+from fastrec.files.parted import PartedRows
 from fastrec.files.resources import Resources
 from fastrec.files.rows import evaluate_log
-from fastrec.files.sorting import sort_rows
-from fastrec.files.streams import batches_of_users
-from fastrec.files.tables import open_database
 from fastrec.runtime.limits import MIN_MEMORY
 from support.bits import group_bits, mean_bits, user_bits
 from support.logs import write_large
 
-duckdb = pytest.importorskip("duckdb")
+pytest.importorskip("duckdb")
 
 pa = pytest.importorskip("pyarrow")
 compute = pytest.importorskip("pyarrow.compute")
@@ -42,56 +39,43 @@ LIST_METRICS = ["ndcg@5", "recall", "map@3", "mrr", "f1(average=pooled)@5"]
 LOG_METRICS = ["auc", "gauc", "ndcg@3", "log_loss", "average_precision", "rmse(average=user)", "brier"]
 
 
-# Batches
+# Parts
 
 
 @st.composite
-def sorted_streams(draw: st.DrawFn) -> tuple[dict[str, list[list[Any]]], bool]:
-    """Draw the users of each stream, cut into Arrow batches, some of them empty."""
-    texts = draw(st.booleans())
-    user = st.sampled_from(["a", "b", "é", "z", "\U0001f600", "\uffff"]) if texts else st.integers(-3, 6)
-    streams = {}
+def tables(draw: st.DrawFn) -> dict[str, Any]:
+    """Draw tables of users and numbered rows."""
+    texts = st.sampled_from(["a", "", "é", "\U0001f600", "\uffff", "z" * 40])
+    user = draw(st.sampled_from([st.integers(-3, 6), texts]))
+    kind = pa.string() if isinstance(draw(user), str) else pa.int64()
+    found = {}
     for name in draw(st.sampled_from([["recs"], ["recs", "truth"], ["recs", "truth", "exclude"]])):
-        users = sorted(draw(st.lists(user, max_size=25)), key=lambda u: u.encode() if isinstance(u, str) else u)
-        cuts = sorted(draw(st.lists(st.integers(0, len(users)), max_size=6)))
-        streams[name] = [users[a:b] for a, b in itertools.pairwise([0, *cuts, len(users)])]
-    return streams, texts
-
-
-def reader(parts: list[list[Any]], *, texts: bool) -> Any:
-    schema = pa.schema([("user", pa.string() if texts else pa.int64()), ("row", pa.int64())])
-    starts = np.cumsum([0, *map(len, parts)])
-    batches = [
-        pa.record_batch([pa.array(part, schema.field(0).type), np.arange(start, start + len(part))], schema=schema)
-        for part, start in zip(parts, starts, strict=False)
-    ]
-    return pa.RecordBatchReader.from_batches(schema, batches)
+        users = draw(st.lists(user, max_size=25))
+        found[name] = pa.table({"user": pa.array(users, kind), "row": np.arange(len(users))})
+    return found
 
 
 @settings(deadline=None)
-@given(sorted_streams())
-def test_batches_hold_users_whole_and_lose_nothing(drawn: tuple[dict[str, list[list[Any]]], bool]) -> None:
-    streams, texts = drawn
-    readers = {name: reader(parts, texts=texts) for name, parts in streams.items()}
-    batches = list(batches_of_users(readers, ("user",)))
-    for name, parts in streams.items():
-        rows = [row for batch in batches for row in batch[name].column("row").to_pylist()]
-        assert rows == list(range(sum(map(len, parts))))
+@given(tables(), st.integers(1, 9), st.integers(1, 9), st.integers(1, 200))
+def test_parts_hold_users_whole_and_in_order(
+    tmp_path_factory: pytest.TempPathFactory, drawn: dict[str, Any], n_batches: int, n_rows: int, n_bytes: int
+) -> None:
+    parted = PartedRows(str(tmp_path_factory.mktemp("parts")), ["user"], n_batches, n_bytes)
+    for name, rows in drawn.items():
+        parted.add(name, rows.slice(0, 0), rows.to_batches(max_chunksize=4), lambda _: None)
+    batches = list(parted.batches(n_rows))
+    for name, rows in drawn.items():
+        parts = [batch[name].cast(rows.schema) for batch in batches]
+        assert pa.concat_tables([rows.slice(0, 0), *parts]).sort_by("row").equals(rows)
+        for batch in batches:
+            for user in set(batch[name]["user"].to_pylist()):
+                of_user = compute.equal(batch[name]["user"], user)
+                assert batch[name].filter(of_user)["row"].to_pylist() == sorted(
+                    batch[name].filter(of_user)["row"].to_pylist()
+                )
     users = [{user for table in batch.values() for user in table.column("user").to_pylist()} for batch in batches]
     assert all(users)
-    for one, other in itertools.combinations(users, 2):
-        assert not one & other
-
-
-def test_a_user_larger_than_any_batch() -> None:
-    parts = [[1, 2], [2, 2], [2], [2, 3]]
-    found = list(batches_of_users({"recs": reader(parts, texts=False)}, ("user",)))
-    assert [batch["recs"].column("user").to_pylist() for batch in found] == [[1], [2] * 5, [3]]
-
-
-def test_rows_of_nobody_are_handed_out_as_they_come() -> None:
-    found = list(batches_of_users({"log": reader([[5, 1], [], [4]], texts=False)}, ()))
-    assert [batch["log"].column("row").to_pylist() for batch in found] == [[0, 1], [2]]
+    assert sum(map(len, users)) == len(set().union(*users))
 
 
 # The same bits
@@ -260,20 +244,10 @@ def test_files_eight_times_as_large_as_the_memory(tmp_path: Path) -> None:
 
 
 @pytest.mark.thorough
-def test_many_threads_sort_in_little_memory(tmp_path: Path) -> None:
+def test_many_threads_read_in_little_memory(tmp_path: Path) -> None:
     recs, truth = write_large(tmp_path, 4_000_000)
     report = fastrec.evaluate_files(recs, truth, ["mrr"], memory=MIN_MEMORY, n_threads=64)
     assert report.data["rec_rows"] == 4_000_000
-
-
-def test_threads_that_sort() -> None:
-    def threads(memory: int, n_bytes: int) -> int:
-        return Resources(memory, n_threads=64).sorting_threads(n_bytes)
-
-    assert threads(64_000_000, 0) == 64
-    assert [threads(64_000_000, n_bytes) for n_bytes in (10**8, 10**9, 10**10, 10**13)] == [7, 2, 1, 1]
-    assert threads(16_000_000_000, 10**11) == 21
-    assert Resources(16_000_000_000, n_threads=3).sorting_threads(10**11) == 3
 
 
 def test_nothing_is_left_after_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -364,32 +338,3 @@ def test_a_field_of_a_struct_is_not_counted_as_the_column_of_its_name(tmp_path: 
 
     assert size("nested") == size("flat")
     assert size("nested", "more") > 2_000 * 1_500
-
-
-@pytest.mark.parametrize("keys", [("user",), ("user", "other"), ()])
-def test_rows_sorted_in_ranges_stand_as_if_sorted_at_once(keys: tuple[str, ...]) -> None:
-    draw = np.random.default_rng(5)
-    users = (draw.integers(0, 60, 5_000) ** 2 // 50).tolist()
-    columns = [[f"é{'x' * (n % 9)}{n}" for n in users], draw.integers(0, 3, 5_000).tolist(), list(range(5_000))]
-    source = pa.table(dict(zip(("user", "other", "row"), columns, strict=True)))
-    with duckdb.connect() as con:
-        con.register("source", source)
-        con.execute("CREATE TABLE rows AS SELECT * FROM source")
-        for n_ranges in (1, 2, 7, 200):
-            sort_rows(con, f"sorted_{n_ranges}", "SELECT *, rowid AS place FROM rows", keys, n_ranges, lambda _: None)
-            found = con.execute(f"SELECT * FROM sorted_{n_ranges}").fetchall()
-            assert found == sorted(zip(*columns, strict=True), key=lambda row: (row[: len(keys)], row[2]))
-
-
-@pytest.mark.thorough
-def test_what_cannot_be_sorted_at_once_is_sorted_in_ranges(tmp_path: Path) -> None:
-    """DuckDB cannot merge such strings in so little memory."""
-    source = long_texts(150_000, 1000)
-    with open_database(2, str(tmp_path), 100_000_000) as con:
-        con.register("source", source)
-        con.execute("CREATE TABLE texts AS SELECT user_id AS user, item_id AS item FROM source")
-        select = "SELECT *, rowid AS place FROM texts"
-        sort_rows(con, "sorted_texts", select, ("user",), 1, lambda _: None)
-        reader = con.execute("SELECT item FROM sorted_texts")
-        items = [item for _ in range(30) for (item,) in reader.fetchmany(5_000)]
-    assert items == source["item_id"].to_pylist()
