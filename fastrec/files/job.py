@@ -375,7 +375,7 @@ def _part(data: Data, users: Sequence[str], resources: Resources, n_rows: int) -
             data.watch(SORTING, before + added, data.n_rows)
 
         tick(0)
-        rows = _rows(data, table, ROWS_AT_ONCE)
+        rows = _rows(data, table, min(n_rows, ROWS_AT_ONCE))
         parted.add(table, rows.schema.empty_table(), rows, tick)
         done += data.rows[table]
     return parted
