@@ -44,7 +44,7 @@ HINTS = {
     "label": "--label-col names the column of clicks",
     "rank": "--rank-col names the column of ranks",
     "query": "--query-col names the column of queries",
-    "by": "--row-by names columns of groups",
+    "row_by": "--row-by names columns of groups",
 }
 
 

@@ -246,7 +246,7 @@ class ImpressionColumns:
         return {self.label, self.rank, *keys}
 
     def roles(self, table: str, path: str, found: Sequence[str]) -> dict[str, str]:  # noqa: ARG002 - as other columns
-        """Return {role: column}; raise if the file lacks one."""
+        """Return {role: column}; raise if the file lacks one. The role of queries is "user"."""
         wanted = {"label": self.label, "rank": self.rank}
         if self.query is not None:
             wanted |= {"query": self.query, "item": self.item}
@@ -255,9 +255,9 @@ class ImpressionColumns:
             if users is None:
                 users = ("user_id",) if "user_id" in found else ()
             wanted |= {f"user{n}": name for n, name in enumerate(users)}
-            wanted |= {f"by{n}": name for n, name in enumerate(self.groupings)}
+            wanted |= {f"row_by{n}": name for n, name in enumerate(self.groupings)}
         _check_found(wanted, path, found)
-        return wanted
+        return {"user" if role == "query" else role: name for role, name in wanted.items()}
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,11 @@ from fastrec.counterfactual.policy import hints_of, sums_of
 from fastrec.counterfactual.sums import SlateSums
 from fastrec.counterfactual.value import PolicyEstimates, estimates_of
 from fastrec.exceptions import Argument, InputError
-from fastrec.files.columns import SlateColumns, users_of
-from fastrec.files.faults import named_as_in
+from fastrec.files.columns import SlateColumns
 from fastrec.files.hints import hints_of_log
-from fastrec.files.job import Data, FileJob, batches, roles_of_log, select_sql
+from fastrec.files.job import FileJob
 from fastrec.files.resources import Path, Resources, Watch
+from fastrec.files.rows import map_log
 from fastrec.runtime.limits import resolve_threads
 
 __all__ = ["policy_value_of_files"]
@@ -43,22 +43,7 @@ def policy_value_of_files(
         raise InputError(f"{needing} needs ", Argument("predictions"), ": two columns of predicted rewards")
     job = FileJob.open({"log": path}, columns, resources, watch, input_format)
     threads = resolve_threads(resources.n_threads)
-    found: list[list[SlateSums]] = []
-
-    def add(rows: Any) -> None:
-        found.append(_sums_of_rows(rows, list(names), clip, threads))
-
-    whole = job.read_whole()
-    if whole is not None and job.take_whole(whole.n_rows, lambda _: add(whole.tables["log"])):
-        return estimates_of(found[0]), hints_of(names, hints_of_log(job, whole.listed["log"]))
-    with job.database(roles_of_log) as loaded:
-        file = loaded.files["log"]
-        select = select_sql(file, NUMBERS, loaded.ids, loaded.labels)
-        for batch in batches(Data(loaded, {"log": select}, watch), users_of(file.names)):
-            with named_as_in({"log": file}, streamed=loaded.streamed is not None):
-                add(batch["log"])
-        listed = list(file.source.columns)
-    first, *rest = found
+    (first, *rest), listed = map_log(job, NUMBERS, lambda rows: _sums_of_rows(rows, list(names), clip, threads))
     for part in rest:
         first = [one.add(other) for one, other in zip(first, part, strict=True)]
     return estimates_of(first), hints_of(names, hints_of_log(job, listed))

@@ -17,10 +17,28 @@ from fastrec.inputs.rows import Rows
 from fastrec.inputs.users import UserLabels
 from fastrec.report.report import record
 
-__all__ = ["evaluate_log"]
+__all__ = ["evaluate_log", "map_log"]
 
 
 T = TypeVar("T")
+
+
+def map_log(job: FileJob[Any], numbers: Sequence[str], work: Callable[[Any], T]) -> tuple[list[T], Sequence[str]]:
+    """Return what `work` makes of the rows of a log, or of parts of whole users if they are many, and all columns.
+
+    `numbers` are roles of columns of numbers.
+    """
+    found: list[T] = []
+    whole = job.read_whole()
+    if whole is not None and job.take_whole(whole.n_rows, lambda _: found.append(work(whole.tables["log"]))):
+        return found, whole.listed["log"]
+    with job.database(roles_of_log) as loaded:
+        file = loaded.files["log"]
+        select = select_sql(file, numbers, loaded.ids, loaded.labels, segments_sql(loaded.con, file))
+        for batch in batches(Data(loaded, {"log": select}, job.watch), users_of(file.names)):
+            with named_as_in({"log": file}, streamed=loaded.streamed is not None):
+                found.append(work(batch["log"]))
+        return found, list(file.source.columns)
 
 
 def evaluate_log(

@@ -70,13 +70,13 @@ def test_files_give_the_bits_of_frames(path: str, frame: Any) -> None:
 
 @pytest.mark.filterwarnings("ignore::fastrec.exceptions.FastrecWarning")
 def test_streams_give_the_bits_of_frames(frame: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Batches of whole slates, sorted on disk."""
+    """Batches of whole slates, kept on disk."""
     monkeypatch.setattr(job.FileJob, "read_whole", lambda _: None)
     monkeypatch.setattr(job, "_load_in_memory", lambda *_: None)
     batches = []
     monkeypatch.setattr(resources.Resources, "batch_rows", lambda *_: 20)
-    plain = job.batches_of_users
-    monkeypatch.setattr(job, "batches_of_users", lambda *given: (batches.append(1) or one for one in plain(*given)))
+    plain = job.PartedRows.batches
+    monkeypatch.setattr(job.PartedRows, "batches", lambda *given: (batches.append(1) or one for one in plain(*given)))
     wanted = fastrec.policy_value(frame, estimator=NAMES, predictions=("q", "q_new"))
     assert document("log.csv", *ALL) == wanted.to_dict()
     assert len(batches) > 2

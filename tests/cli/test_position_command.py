@@ -143,7 +143,10 @@ def test_outputs(log: Columns) -> None:
         (["position-bias", "log.csv", *NAMED], "--query-col names the column of queries"),
         (["position-bias", "log.csv", *NAMED, "--query-col", "q"], "--item-col names the column of items"),
         (["position-bias", "log.csv", *NAMED, *KEYS, "--rounds", "3"], "--rounds is an option of method 'em'"),
-        (["ctr", "log.csv", "--label-col", "position", "--rank-col", "position"], "column 'position' must be 0 or 1"),
+        (
+            ["ctr", "log.csv", "--label-col", "position", "--rank-col", "position"],
+            "'position': labels must be 0 or 1",
+        ),
         (["ctr", "log.csv", "--label-col", "click", "--rank-col", "click"], "must be integers from 1 to 1,000,000"),
         (["ctr", "log.csv", *NAMED, "--plot", "x.doc"], "the name must end in .png, .pdf or .svg"),
         (["ctr", "log.csv", *NAMED, "-o", "x.fastrec"], "a curve has no format with the ending .fastrec"),
