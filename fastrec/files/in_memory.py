@@ -16,7 +16,7 @@ from urllib.parse import unquote
 import numpy as np
 
 from fastrec.exceptions import InputError
-from fastrec.files.columns import USERS, DoubtError
+from fastrec.files.columns import DoubtError
 from fastrec.files.formats.heads import Beginning, RowForm
 from fastrec.files.formats.parquet import damages_of_parquet
 from fastrec.files.opened import Opened
@@ -43,19 +43,22 @@ LIKE_NUMBER = re.compile(r"\s*[+-]?[0-9.]+([eE][+-]?[0-9]+)?\s*")  # a string th
 class TableInMemory(NamedTuple):
     """The columns of a table."""
 
-    rows: Any  # pyarrow.Table, columns named by role
+    rows: Any  # pyarrow.Table, columns named as in the files
+    names: Mapping[str, str]  # {role: column}
     listed: tuple[str, ...]  # all columns of the first file
+
+    def column(self, role: str) -> Any:
+        """Return the column of a role."""
+        return self.rows.column(self.names[role])
 
     def is_string(self, role: str) -> bool:
         """Return whether a column holds strings."""
-        return str(self.rows.schema.field(role).type) in STRINGS
+        return str(self.column(role).type) in STRINGS
 
 
 def is_readable(opened: Mapping[str, Opened]) -> bool:
     """Return whether PyArrow may read the files of each table."""
-    if USERS in opened or any(side.columns.by or side.may_read_folders for side in opened.values()):
-        return False
-    return all(side.format.name in READERS for side in opened.values())
+    return all(side.format.name in READERS and not side.may_read_folders for side in opened.values())
 
 
 def read_tables(opened: Mapping[str, Opened], n_threads: int, n_bytes: int) -> dict[str, TableInMemory] | None:
@@ -69,19 +72,18 @@ def read_tables(opened: Mapping[str, Opened], n_threads: int, n_bytes: int) -> d
 
 
 def _is_id(role: str) -> bool:
-    return role == "item" or role.startswith(("user", "row_by"))
+    return role == "item" or role.startswith(("user", "by", "row_by"))
 
 
 def _check_tables(tables: list[TableInMemory]) -> None:
     """Raise DoubtError for a table without rows, ids of a role of two kinds, which cannot match, and negative items."""
-    names = {role for table in tables for role in table.rows.column_names if _is_id(role)}
-    for role in names:
-        if len({table.is_string(role) for table in tables if role in table.rows.column_names}) > 1:
+    for role in {role for table in tables for role in table.names if _is_id(role)}:
+        if len({table.is_string(role) for table in tables if role in table.names}) > 1:
             raise DoubtError
     if not all(len(table.rows) for table in tables):
         raise DoubtError
-    for table in (table for table in tables if "item" in table.rows.column_names and not table.is_string("item")):
-        if any(values_of(chunk).min() < 0 for chunk in table.rows.column("item").chunks if len(chunk)):
+    for table in (table for table in tables if "item" in table.names and not table.is_string("item")):
+        if any(values_of(chunk).min() < 0 for chunk in table.column("item").chunks if len(chunk)):
             raise DoubtError
 
 
@@ -140,8 +142,9 @@ def _read_parquet(side: Opened, n_threads: int, n_bytes: int) -> TableInMemory:
 
         n_threads = n_threads if n_rows >= SHARED_ROWS * len(groups) else 1
         run_in_threads(read, range(len(groups)), n_threads)
-        whole = pa.table({role: column.whole() for role, column in columns.items()})
-        return TableInMemory(whole, _with_folders(side, listed))
+        names = {role: name for role, (name, _) in wanted.items()}
+        whole = pa.table({names[role]: column.whole() for role, column in columns.items()})
+        return TableInMemory(whole, names, _with_folders(side, listed))
     except damages_of_parquet() as error:
         raise DoubtError from error
 
@@ -213,10 +216,10 @@ def _read_text(side: Opened, n_threads: int, n_bytes: int) -> TableInMemory:
         _check_bytes(text, form)
         tables.append(_parse(text, form, names, n_threads))
     whole = pa.concat_tables(tables)
-    columns = run_in_threads(
-        lambda at: _converted(whole.column_names[at], whole.column(at)), range(len(names)), n_threads
-    )
-    return TableInMemory(pa.table(columns, whole.column_names), _with_folders(side, first.names if first else ()))
+    roles = list(names)
+    columns = run_in_threads(lambda at: _converted(roles[at], whole.column(at)), range(len(names)), n_threads)
+    listed = _with_folders(side, first.names if first else ())
+    return TableInMemory(pa.table(columns, list(names.values())), names, listed)
 
 
 def _converted(role: str, column: Any) -> Any:
