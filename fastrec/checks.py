@@ -16,6 +16,7 @@ from fastrec.exceptions import Argument, InputError, InputTypeError, Known, List
 
 __all__ = [
     "MAX_ITEMS",
+    "URL_PACKAGES",
     "check_choice",
     "check_file",
     "check_flag",
@@ -43,7 +44,14 @@ __all__ = [
 ]
 
 
-URL = re.compile(r"(https?|s3|gs)://", re.IGNORECASE)
+URL_PACKAGES = {  # {scheme of URLs that fastrec reads: the package that fsspec needs for it}
+    **dict.fromkeys(("http", "https"), "aiohttp"),
+    "s3": "s3fs",
+    "gs": "gcsfs",
+    **dict.fromkeys(("az", "abfs", "abfss"), "adlfs"),
+    "hf": "huggingface_hub",
+}
+URL = re.compile(rf"({'|'.join(URL_PACKAGES)})://", re.IGNORECASE)
 ANY_URL = re.compile(r"[a-z][a-z0-9+.-]{0,30}://", re.IGNORECASE)  # any other, too; the bound keeps a search short
 MAX_ITEMS = 2**53  # numbers of items are exact in a double
 MAX_NAME_LENGTH = 200  # longer names get no suggestion
@@ -146,7 +154,7 @@ def check_there(path: str) -> os.stat_result:
         if is_url(path):
             why = ": a URL is not read here; copy it to a file first"
         else:
-            why = ": no such file" + ("; URLs begin with http, https, s3 or gs" if "://" in path else "")
+            why = f": no such file; URLs begin with {', '.join(URL_PACKAGES)}" if "://" in path else ": no such file"
         raise MissingFileError(shown_url(path), why) from None
 
 

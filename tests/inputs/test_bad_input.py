@@ -4,6 +4,7 @@ Tests of one function check its particular faults (`test_inputs.py`, `test_score
 module has the faults that all arguments of a kind share.
 """
 
+import contextlib
 import functools
 import math
 import os
@@ -76,6 +77,8 @@ def _used() -> None:
         path = Path(folder, "lists.csv")
         path.write_text("user_id,item_id\n1,1\n")
         fastrec.evaluate_files(path, path, "mrr", memory="64MB")
+        with contextlib.suppress(fastrec.FastrecError):  # fsspec starts a thread
+            fastrec.evaluate_files("http://127.0.0.1:9/recs.csv", path, "mrr")
     assert settings_of_process() == before
 
 
@@ -806,8 +809,8 @@ PATHS: dict[str, tuple[Callable[[], Any], str]] = {
     "nothing": (lambda: "", "must be a valid file name"),
     "a NUL in the name": (lambda: "a\0b.csv", "must be a valid file name"),
     "a long name": (lambda: "a" * 5000, "File name too long"),
-    "a URL of another kind": (lambda: "ftp://place/recs.csv", "no such file; URLs begin with http, https, s3 or gs"),
-    "a URL of no server": (lambda: "http://127.0.0.1:9/recs.csv", "cannot be read: .*Connection refused"),
+    "a URL of another kind": (lambda: "ftp://place/recs.csv", "no such file; URLs begin with http, https, s3, gs, az,"),
+    "a URL of no server": (lambda: "http://127.0.0.1:9/recs.csv", "cannot be read: Cannot connect to host 127.0.0.1:9"),
     "a link to itself": (loop, "Too many levels of symbolic links"),
     "below a file": (lambda: write_recs("recs.csv") + "/recs.csv", "no such file"),
     "an empty folder": (lambda: emptied("folder"), "no files in this folder"),

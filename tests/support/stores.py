@@ -1,70 +1,52 @@
-"""Local servers of S3 and of Google Cloud Storage with one bucket, `shop`."""
+"""Object stores in memory, which fsspec takes for those of a scheme."""
 
 import contextlib
-import socket
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-WHY = "not installed: .ci/full places installs it"
+
+@contextlib.contextmanager
+def store_of(scheme: str, patch: pytest.MonkeyPatch) -> Iterator["Store"]:
+    """Have fsspec open a new store with one bucket, `shop`, for all URLs of a scheme."""
+    registry = pytest.importorskip("fsspec.registry", reason="no fsspec: .ci/full places installs it")
+    from fsspec.implementations.memory import MemoryFile, MemoryFileSystem
+
+    from fastrec.checks import URL_PACKAGES
+
+    class Files(MemoryFileSystem):
+        protocol = scheme
+        store, pseudo_dirs, copied = {}, [], []
+
+        @classmethod
+        def _strip_protocol(cls, path):
+            return path.removeprefix(f"{scheme}://").rstrip("/")
+
+        def get_file(self, rpath, lpath, **options):
+            self.copied.append(rpath)
+            super().get_file(rpath, lpath, **options)
+
+    def put(key: str, body: bytes) -> None:
+        Files.store[f"shop/{key}"] = MemoryFile(None, f"shop/{key}", body)
+
+    patch.setitem(URL_PACKAGES, scheme, "fsspec")
+    patch.setitem(registry._registry, scheme, Files)
+    yield Store(scheme, put, Files.copied)
 
 
-class Store(NamedTuple):
-    """A running server of a store: how to put an object there, and how to name it."""
+class Store:
+    """A store: how to put an object there, how to name it, and which were copied."""
 
-    scheme: str
-    user: str  # the part of a URL before @
-    options: str  # the query of every URL
-    put: Callable[[str, bytes], object]
+    def __init__(self, scheme, put, copied):
+        self.scheme, self.put, self.copied = scheme, put, copied
+        self.user = {"s3": "ann:secret@", "gs": "anonymous@"}.get(scheme, "")
+        self.options = {"s3": "?scheme=http&endpoint_override=127.0.0.1:1&region=secret"}.get(scheme, "")
 
     def url(self, key, bucket="shop"):
-        return f"{self.scheme}://{self.user}@{bucket}/{key}?{self.options}"
+        return f"{self.scheme}://{self.user}{bucket}/{key}{self.options}"
 
-    def upload(self, folder):
+    def upload(self, folder: Path):
         for path in sorted(folder.rglob("*")):
             if path.is_file():
                 self.put(path.relative_to(folder).as_posix(), path.read_bytes())
-
-
-@contextlib.contextmanager
-def s3() -> Iterator[Store]:
-    server = pytest.importorskip("moto.server", reason=WHY)
-    boto3 = pytest.importorskip("boto3", reason=WHY)
-    running = server.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    running.start()
-    try:
-        place = "{}:{}".format(*running.get_host_and_port())
-        keys = {"aws_access_key_id": "ann", "aws_secret_access_key": "secret"}
-        client = boto3.client("s3", endpoint_url=f"http://{place}", region_name="us-east-1", **keys)
-        client.create_bucket(Bucket="shop")
-        options = f"scheme=http&endpoint_override={place}&region=us-east-1"
-        yield Store("s3", "ann:secret", options, lambda key, body: client.put_object(Bucket="shop", Key=key, Body=body))
-    finally:
-        running.stop()
-
-
-@contextlib.contextmanager
-def gs() -> Iterator[Store]:
-    server = pytest.importorskip("gcp_storage_emulator.server", reason=WHY)
-    from pyarrow.fs import GcsFileSystem
-
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    running = server.create_server("127.0.0.1", port, in_memory=True, default_bucket="shop")
-    running.start()
-    try:
-        place = f"127.0.0.1:{port}"
-        files = GcsFileSystem(anonymous=True, scheme="http", endpoint_override=place)
-
-        def put(key: str, body: bytes) -> None:
-            with files.open_output_stream(f"shop/{key}", compression=None) as stream:
-                stream.write(body)
-
-        yield Store("gs", "anonymous", f"scheme=http&endpoint_override={place}", put)
-    finally:
-        running.stop()
-
-
-STORES = {"s3": s3, "gs": gs}

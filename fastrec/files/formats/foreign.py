@@ -57,7 +57,7 @@ def reason_of_csv(error: csv.Error) -> str:
 
 def reason_of_url(error: Exception, url: str) -> str:
     """Return the message of an error in one line, or only its kind if it repeats the user or the query of a URL."""
-    reason = re.sub(r"^google::cloud::Status\(\w+: (.*?)\W+error_info=.*", r"\1", one_line(error))
+    reason = one_line(error)
     place = re.split(r"[/?#]", url.partition("://")[2], maxsplit=1)[0]
     secrets = re.split(r"[:@&=?]", f"{place.rpartition('@')[0]}&{url.partition('?')[2]}")
     if any(secret and (secret in reason or unquote(secret) in reason) for secret in secrets):
