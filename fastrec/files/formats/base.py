@@ -12,7 +12,7 @@ from urllib.parse import unquote
 from fastrec.exceptions import InputError
 from fastrec.files.columns import FileColumns
 from fastrec.files.database import run
-from fastrec.files.formats.heads import Beginning, RowForm
+from fastrec.files.formats.heads import Beginning
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -72,9 +72,9 @@ class Format(ABC):
     def open(self, con: DuckDBPyConnection, files: Files, columns: FileColumns, attempt: int) -> Source:
         """Return the SQL source of files."""
 
-    def form(self, start: Beginning, columns: FileColumns) -> RowForm | None:
-        """Return the form of a file that PyArrow reads as DuckDB does; None in doubt."""
-        return None
+    def bound(self, columns: FileColumns) -> Format:
+        """Return this format for files of which some columns are read."""
+        return self
 
     def size(self, files: Files, names: Collection[str]) -> Size:
         """Estimate the size of the wanted columns."""
