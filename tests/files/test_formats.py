@@ -746,9 +746,7 @@ def test_a_file_packed_with_zstd(write, format_):
 def test_a_file_packed_with_zstd_beside_one_with_gzip(write):
     lines = jsonl({"user_id": 1, "item_id": 5}).encode()
     folder = parts(write, [in_zstd(lines), gzip.compress(lines)], "logs/part#.jsonl")
-    with pytest.raises(
-        FastrecError, match=r"part0.* is packed with zstd and .*part1.* is not: pack all files that are"
-    ):
+    with pytest.raises(FastrecError, match=r"part0.* is packed with zstd and .*part1.* is not: pack all"):
         read_logs(folder, write(TRUTH))
 
 

@@ -57,7 +57,6 @@ class Head(NamedTuple):
     text: str
     packing: str  # "gzip", "zstd" or empty
     mark: int  # bytes of the byte order mark
-    is_whole: bool  # whether the text is that of the whole file
 
     @property
     def first_line(self) -> str:
@@ -81,7 +80,7 @@ def read_head(path: str) -> Head:
     if "\0" in text:
         raise InputError(path, f": {_no_text(start)}: it has zero bytes")
     mark = len(codecs.BOM_UTF8) if start.startswith(codecs.BOM_UTF8) else 0
-    return Head(path, text, packing, mark, len(start) < HEAD_BYTES)
+    return Head(path, text, packing, mark)
 
 
 def _no_text(start: bytes) -> str:

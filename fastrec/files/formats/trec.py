@@ -91,7 +91,7 @@ class _Trec(TextFormat):
     has_labels = False
     ids_are_strings = True
 
-    def __init__(self, names: Mapping[str | None, str]) -> None:
+    def __init__(self, names: Mapping[str, str]) -> None:
         self._names = names
 
     def begins(self, start: Beginning, names: Collection[str]) -> bool:
@@ -107,7 +107,7 @@ class _Trec(TextFormat):
         return columns
 
     def bound(self, columns: FileColumns) -> _Trec:
-        return _Trec({**columns.usual})
+        return _Trec(columns.usual)
 
     def head(self, path: str) -> tuple[Any, int | None]:
         pa = require("pyarrow", "cli", what="reading files")
@@ -137,7 +137,11 @@ class _Trec(TextFormat):
                 f": the first line has {count} columns; "
                 "a TREC run has 6 (qid Q0 docid rank score tag), TREC judgements have 4 (qid iter docid rel)",
             )
-        return [(nth, self._names[role]) for nth, role in enumerate(ROLES[count]) if role in self._names]
+        return [
+            (nth, self._names[role])
+            for nth, role in enumerate(ROLES[count])
+            if role is not None and role in self._names
+        ]
 
     def place(self, path: str, position: int) -> str:
         return line_of(path, position, lambda line: _is_comment(_words(line.decode(errors="replace"))))
