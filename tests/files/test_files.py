@@ -565,7 +565,7 @@ def test_lists_without_rows_have_no_users(write, monkeypatch, streamed):
             r"no column 'user_id' \(did you mean 'userId'\?\); its columns are 'userId', 'movie'",
         ),
         ("1,2\n3,4\n", "no column 'user_id'; its columns are '1', '2'"),
-        ("user_id,item_id,user_id\n1,2,3\n", "the header has the column 'user_id' 2 times"),
+        ("user_id,item_id,user_id\n1,2,3\n", "the file has the column 'user_id' 2 times"),
         ("user_id,item_id\n1,2\n3\n", "cannot be read as CSV: line 3: 2 columns expected, 1 found"),
         ("user_id,item_id\n1,2\n3,4,5\n", "cannot be read as CSV: line 3: 2 columns expected, 3 found"),
         ('user_id,item_id\n"1,2\n3,4\n', "cannot be read as CSV: line 2: a quote is not closed"),

@@ -41,7 +41,7 @@ def as_conda(lines: list[str]) -> list[str]:
     found = []
     for line in lines:
         name, extra, bound = re.fullmatch(r"([\w-]+)(\[\w+\])?(>=[\d.]+)", line).groups()  # type: ignore[union-attr]
-        assert extra in (None, "[sql]", "[dataframe]", "[pyarrow]", "[data]"), line
+        assert extra in (None, "[sql]", "[dataframe]", "[pyarrow]", "[data]", "[http]"), line
         found.append(f"{NAMES_OF_CONDA.get(name, name)} {bound}")
     return found
 
