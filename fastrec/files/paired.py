@@ -134,9 +134,10 @@ def _evaluate_whole(
     if any(users_of(own) != users_of(names) for own in of_others):
         return None
     users = tuple(names[role] for role in users_of(names))
-    same = [name for role, name in names.items() if not role.startswith((job.columns.values[1], "by"))]
+    same = [name for role, name in names.items() if not role.startswith(job.columns.values[1])]
     for nth, other in enumerate(others, 1):
-        if not all(rows.column(name).equals(other.column(name)) for name in same):
+        groups = {*job.columns.by}.difference(other.column_names)  # which further logs may lack
+        if not all(rows.column(name).equals(other.column(name)) for name in same if name not in groups):
             return None
         rows = rows.append_column(_name_of_merged(nth), other.column(job.columns.score))
     reports: list[Report] = []

@@ -361,6 +361,7 @@ def test_further_words_are_for_runs_only(fails):
     ("content", "message"),
     [
         (RUN + "\n q3 Q0 d1 1 2.5\n", "PATH: cannot be read as TREC: line 5: 6 columns expected, 5 found"),
+        (RUN + "#u Q0 d2 2 0.4\n" + RUN, "PATH: cannot be read as TREC: line 4: 6 columns expected, 5 found"),
         (
             "# made by hand\n" + RUN + "q3 Q0 d1 1\n",
             "PATH: cannot be read as TREC: line 5: 6 columns expected, 4 found",

@@ -28,7 +28,7 @@ NUMBER = {RUN: 4, 4: 3}  # the place of the score and of the gain
 
 def _is_comment(words: Sequence[str], n_columns: Collection[int] = (RUN, 4)) -> bool:
     """Return whether a line is no row of a file of so many columns."""
-    places = [NUMBER[n] for n in n_columns if len(words) >= n]
+    places = [NUMBER[n] for n in n_columns if len(words) > NUMBER[n]]
     if not words or not words[0].startswith(COMMENT):
         return False
     return words[0] == COMMENT or not any(is_number(words[at]) for at in places)
