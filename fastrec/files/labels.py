@@ -44,14 +44,16 @@ def with_labels(tables: Mapping[str, Table], users: Sequence[str]) -> dict[str, 
 def _of_users(known: Table, name: str, rows: Table, users: Sequence[str]) -> Any:
     """Return the first known label of the user of each row; null for users without."""
     import pyarrow as pa
-    from pyarrow import compute
+    from pyarrow import compute, types
 
     keys, wanted = np.zeros(len(known), np.int64), np.zeros(len(rows), np.int64)
     for user in users:
-        ids = compute.unique(pa.chunked_array([*known.column(user).chunks, *rows.column(user).chunks]))
+        kind = pa.int64() if types.is_integer(rows.column(user).type) else pa.large_string()  # widths may differ
+        columns = [table.column(user).cast(kind) for table in (known, rows)]
+        ids = compute.unique(pa.chunked_array([chunk for column in columns for chunk in column.chunks], kind))
         keys, wanted = (
-            codes * len(ids) + compute.index_in(table.column(user), ids).to_numpy()
-            for codes, table in ((keys, known), (wanted, rows))
+            codes * len(ids) + compute.index_in(column, ids).to_numpy()
+            for codes, column in zip((keys, wanted), columns, strict=True)
         )
         _, codes = np.unique(np.concatenate([keys, wanted]), return_inverse=True)
         keys, wanted = codes[: len(keys)], codes[len(keys) :]
@@ -61,10 +63,13 @@ def _of_users(known: Table, name: str, rows: Table, users: Sequence[str]) -> Any
 
 def _having(rows: Table, name: str, given: Any, users: Sequence[str]) -> Table:
     """Return rows with labels, some of which they may have already."""
+    from pyarrow import compute
+
     if name not in rows.column_names:
         return rows.append_column(name, given)
     _check_same(rows, name, given, users)
-    return rows.set_column(rows.column_names.index(name), name, rows.column(name).combine_chunks().fill_null(given))
+    filled = compute.coalesce(rows.column(name), given)
+    return rows.set_column(rows.column_names.index(name), name, filled)
 
 
 def _check_same(rows: Table, name: str, given: Any, users: Sequence[str]) -> None:

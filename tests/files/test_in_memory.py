@@ -405,8 +405,11 @@ def test_what_is_not_as_usual_goes_by_way_of_duckdb(write_parquet, both, tmp_pat
 def test_labels_of_users(write_parquet, both):
     lists, held = make_lists(np.random.default_rng(7))
     labelled = write_parquet({**held, "plan": pa.array(["a"] * len(held["gain"]))})
-    users = write_parquet({"user_id": held["user_id"], "age": pa.array([7] * len(held["gain"]))})
+    of_users = {"user_id": held["user_id"].cast(pa.int32()), "age": pa.array([7] * len(held["gain"]), pa.int8())}
+    users = write_parquet(of_users)
     assert both(write_parquet(lists), labelled, METRICS, by=["plan", "age"], users=users)[0]
+    aged = write_parquet({**held, "age": pa.array([7] * len(held["gain"]))})
+    assert both(write_parquet(lists), aged, METRICS, by="age", users=users)[0]
 
 
 @pytest.mark.parametrize(
