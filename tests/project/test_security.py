@@ -103,7 +103,7 @@ def test_nothing_is_sent_or_fetched(
     assert fastrec.evaluate_files(tmp_path / "recs" / f"0.{form}", truth, "mrr", by="by", memory=memory)["mrr"] == 1.0
     with pytest.raises(fastrec.InputError, match="has no value"):
         fastrec.evaluate_files(tmp_path / "recs", truth, "mrr", memory=memory)
-    assert len(may) >= 2
+    assert may
     assert may == [[("false",), ("false",)]] * len(may)
 
 
