@@ -66,7 +66,7 @@ def evaluate_files(
         and item, or per impression, in any order. Or a TREC run and judgements; scores order a run. A folder, or a
         pattern such as ``"logs/*.parquet"``, is read as one file. Folders in it named like ``date=2024-01-01`` become
         columns. The folder of a Delta or Iceberg table is read as its current version. Any path may be a URL of
-        ``https``, ``s3`` or ``gs``: its files are copied to ``temp_directory`` first.
+        ``https``, ``s3``, ``gs``, ``az``, ``abfss`` or ``hf``: its files are copied to ``temp_directory`` first.
     truth : path of the relevant items
     metrics : as in `evaluate` and `evaluate_scores`
 
@@ -80,7 +80,8 @@ def evaluate_files(
         If a file cannot be read, or a column is missing or holds unusable values. Messages name files and rows; rows
         count from 1, without a header.
     MissingExtraError
-        If DuckDB or PyArrow (extra ``cli``) or the package of a table (``delta``, ``iceberg``) is not installed.
+        If DuckDB or PyArrow (extra ``cli``), the package of a table (``delta``, ``iceberg``) or that of a URL (``remote``)
+        is not installed.
 
     Examples
     --------

@@ -70,8 +70,12 @@ def _copy_from_server(url: str, root: str) -> str:
     name = re.sub(r"[/\\\0]", "_", unquote(re.split("[?#]", url)[0].rpartition("/")[2]))
     is_name = name not in ("", ".", "..") and len(os.fsencode(name)) <= LONGEST_NAME
     path = os.path.join(root, name if is_name else "file")
-    with _explained(url, shown_url(url)):
-        server.get_file(url, path)
+    session = fsspec.asyn.sync(server.loop, server.set_session)
+    try:
+        with _explained(url, shown_url(url)):
+            server.get_file(url, path)
+    finally:
+        server.close_session(server.loop, session)  # else connections stay open until Python collects the server
     return path
 
 
@@ -102,7 +106,7 @@ def _copy_from_store(url: str, root: str) -> str:
     log = [local for local in keys if kind == DELTA and local.startswith(os.path.join(path, LOG, ""))]
     for local in log:
         _fetch(store, url, keys[local], local)
-    for local in find_files(path).paths:
+    for local in find_files(path).on_disk:
         _fetch(store, url, keys[local], local)
     return path
 
