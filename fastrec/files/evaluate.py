@@ -80,8 +80,8 @@ def evaluate_files(
         If a file cannot be read, or a column is missing or holds unusable values. Messages name files and rows; rows
         count from 1, without a header.
     MissingExtraError
-        If DuckDB or PyArrow (extra ``cli``), the package of a table (``delta``, ``iceberg``) or that of a URL
-        (``remote``) is not installed.
+        If DuckDB or PyArrow (extra ``cli``), a package for URLs (``remote``) or one for tables (``delta``,
+        ``iceberg``) is not installed.
 
     Examples
     --------

@@ -6,7 +6,6 @@ which row (fastrec.files.tables).
 
 from __future__ import annotations
 
-import codecs
 import contextlib
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -16,14 +15,15 @@ from urllib.parse import unquote
 import numpy as np
 
 from fastrec.exceptions import InputError
-from fastrec.files.columns import USERS, DoubtError
-from fastrec.files.formats.heads import Beginning, RowForm
+from fastrec.files.columns import DoubtError
+from fastrec.files.formats.csv import read_header
 from fastrec.files.formats.parquet import damages_of_parquet
+from fastrec.files.formats.text import chunks, parse_csv
 from fastrec.files.opened import Opened
 from fastrec.files.paths import utf8_path
 from fastrec.inputs.columns import MAX_EXACT_INTEGER
 from fastrec.inputs.strings import bytes_of, strings_of
-from fastrec.inputs.values import arrow_of, call_arrow, fixed_width, values_of
+from fastrec.inputs.values import arrow_of, fixed_width, values_of
 from fastrec.runtime.extras import require
 from fastrec.runtime.threads import run_in_threads
 
@@ -36,26 +36,28 @@ INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32")
 STRINGS = ("string", "large_string", "string_view")
 NUMBERS = ("float", "double", *INTEGERS)
 WIDEST = 8  # bytes of a value
-BYTES_AT_ONCE = 1 << 20  # they stay in a cache
 LIKE_NUMBER = re.compile(r"\s*[+-]?[0-9.]+([eE][+-]?[0-9]+)?\s*")  # a string that DuckDB may take for a number
 
 
 class TableInMemory(NamedTuple):
     """The columns of a table."""
 
-    rows: Any  # pyarrow.Table, columns named by role
+    rows: Any  # pyarrow.Table, columns named as in the files
+    names: Mapping[str, str]  # {role: column}
     listed: tuple[str, ...]  # all columns of the first file
+
+    def column(self, role: str) -> Any:
+        """Return the column of a role."""
+        return self.rows.column(self.names[role])
 
     def is_string(self, role: str) -> bool:
         """Return whether a column holds strings."""
-        return str(self.rows.schema.field(role).type) in STRINGS
+        return str(self.column(role).type) in STRINGS
 
 
 def is_readable(opened: Mapping[str, Opened]) -> bool:
     """Return whether PyArrow may read the files of each table."""
-    if USERS in opened or any(side.columns.by or side.may_read_folders for side in opened.values()):
-        return False
-    return all(side.format.name in READERS for side in opened.values())
+    return all(side.format.name in READERS and not side.may_read_folders for side in opened.values())
 
 
 def read_tables(opened: Mapping[str, Opened], n_threads: int, n_bytes: int) -> dict[str, TableInMemory] | None:
@@ -69,19 +71,18 @@ def read_tables(opened: Mapping[str, Opened], n_threads: int, n_bytes: int) -> d
 
 
 def _is_id(role: str) -> bool:
-    return role == "item" or role.startswith(("user", "row_by"))
+    return role == "item" or role.startswith(("user", "by", "row_by"))
 
 
 def _check_tables(tables: list[TableInMemory]) -> None:
     """Raise DoubtError for a table without rows, ids of a role of two kinds, which cannot match, and negative items."""
-    names = {role for table in tables for role in table.rows.column_names if _is_id(role)}
-    for role in names:
-        if len({table.is_string(role) for table in tables if role in table.rows.column_names}) > 1:
+    for role in {role for table in tables for role in table.names if _is_id(role)}:
+        if len({table.is_string(role) for table in tables if role in table.names}) > 1:
             raise DoubtError
     if not all(len(table.rows) for table in tables):
         raise DoubtError
-    for table in (table for table in tables if "item" in table.rows.column_names and not table.is_string("item")):
-        if any(values_of(chunk).min() < 0 for chunk in table.rows.column("item").chunks if len(chunk)):
+    for table in (table for table in tables if "item" in table.names and not table.is_string("item")):
+        if any(values_of(chunk).min() < 0 for chunk in table.column("item").chunks if len(chunk)):
             raise DoubtError
 
 
@@ -140,8 +141,9 @@ def _read_parquet(side: Opened, n_threads: int, n_bytes: int) -> TableInMemory:
 
         n_threads = n_threads if n_rows >= SHARED_ROWS * len(groups) else 1
         run_in_threads(read, range(len(groups)), n_threads)
-        whole = pa.table({role: column.whole() for role, column in columns.items()})
-        return TableInMemory(whole, _with_folders(side, listed))
+        names = {role: name for role, (name, _) in wanted.items()}
+        whole = pa.table({names[role]: column.whole() for role, column in columns.items()})
+        return TableInMemory(whole, names, _with_folders(side, listed))
     except damages_of_parquet() as error:
         raise DoubtError from error
 
@@ -196,27 +198,32 @@ class _Column:
 def _read_text(side: Opened, n_threads: int, n_bytes: int) -> TableInMemory:
     """Read CSV files of one form; the strings of ids are integers if all of them spell integers."""
     pa = require("pyarrow", "cli", what="reading files")
-    forms = [side.format.form(Beginning(path), side.columns) for path in side.files.paths]
-    first, tables = forms[0], []
-    for path, form in zip(side.files.paths, forms, strict=True):
-        if form is None or first is None or form.layout != first.layout:
+    first, tables = read_header(side.files.paths[0], side.columns.names), []
+    for path in side.files.paths:
+        header = read_header(path, side.columns.names)
+        names = side.roles(path, header.names)
+        if (header.names, header.delimiter) != (first.names, first.delimiter):
             raise DoubtError
-        names = side.roles(path, form.names)
-        if len({*form.names}) < len(form.names) or len({*names.values()}) < len(names):
+        if len({*header.names}) < len(header.names) or len({*names.values()}) < len(names):
             raise DoubtError
-        with open(path, "rb") as stream:
-            stream.seek(form.header)
-            text = stream.read()
-        n_bytes -= WIDEST * len(names) * text.count(b"\n")
-        if n_bytes < 0 or ("rank" in names and (b"0x" in text or b"0X" in text)):
-            raise DoubtError  # PyArrow takes 0x7 for an integer
-        _check_bytes(text, form)
-        tables.append(_parse(text, form, names, n_threads))
+        kinds = {header.names.index(name): _kind_of(role) for role, name in names.items()}
+        try:
+            for chunk in chunks(path, header.start, header.delimiter):
+                if "rank" in names and (b"0x" in chunk or b"0X" in chunk):
+                    raise DoubtError  # PyArrow takes 0x7 for an integer
+                rows = parse_csv(chunk, header.delimiter, len(header.names), kinds, use_threads=n_threads > 1)
+                n_bytes -= WIDEST * len(names) * len(rows)
+                if n_bytes < 0 or any(column.null_count for column in rows.columns):
+                    raise DoubtError
+                tables.append(rows.rename_columns(list(names)))
+        except ValueError as error:  # of which pa.ArrowInvalid is one
+            raise DoubtError from error
+    if not tables:
+        raise DoubtError
     whole = pa.concat_tables(tables)
-    columns = run_in_threads(
-        lambda at: _converted(whole.column_names[at], whole.column(at)), range(len(names)), n_threads
-    )
-    return TableInMemory(pa.table(columns, whole.column_names), _with_folders(side, first.names if first else ()))
+    roles = list(names)
+    columns = run_in_threads(lambda at: _converted(roles[at], whole.column(at)), range(len(names)), n_threads)
+    return TableInMemory(pa.table(columns, list(names.values())), names, _with_folders(side, first.names))
 
 
 def _converted(role: str, column: Any) -> Any:
@@ -228,58 +235,6 @@ def _converted(role: str, column: Any) -> Any:
     return column
 
 
-def _check_bytes(text: bytes, form: RowForm) -> None:
-    """Raise DoubtError for text with several kinds of line breaks, quotes within values or bytes that are not UTF-8."""
-    import pyarrow as pa
-
-    n_breaks = text.count(b"\r\n") if form.line_break == b"\r\n" else 0
-    if b"\0" in text or text.startswith(codecs.BOM_UTF8) or _has_stray_quotes(text, form.delimiter):
-        raise DoubtError
-    if text.count(b"\r") != n_breaks or (n_breaks and text.count(b"\n") != n_breaks):
-        raise DoubtError
-    if not text.isascii():
-        ends = pa.py_buffer(np.array([0, len(text)]))
-        try:
-            pa.Array.from_buffers(pa.large_string(), 1, [None, ends, pa.py_buffer(text)]).validate(full=True)
-        except pa.ArrowInvalid:
-            raise DoubtError from None
-
-
-def _has_stray_quotes(text: bytes, delimiter: str) -> bool:
-    """Return whether a quote is not around a whole value."""
-    if b'"' not in text:
-        return False
-    data, is_open = np.frombuffer(text, np.uint8), False
-    before, after = np.zeros(256, bool), np.zeros(256, bool)
-    before[[ord(delimiter), ord("\n")]] = after[[ord(delimiter), ord("\n"), ord("\r")]] = True
-    for start in range(0, len(data), BYTES_AT_ONCE):
-        quotes = np.flatnonzero(data[start : start + BYTES_AT_ONCE] == ord('"')) + start
-        opening, closing = quotes[int(is_open) :: 2], quotes[1 - int(is_open) :: 2]
-        starts, ends = data[opening[opening > 0] - 1], data[closing[closing < len(data) - 1] + 1]
-        if not (before[starts].all() and after[ends].all()):
-            return True
-        is_open ^= len(quotes) % 2 == 1
-    return is_open
-
-
-def _parse(text: bytes, form: RowForm, names: Mapping[str, str], n_threads: int) -> Any:
-    """Return the wanted columns of rows: ids as strings, ranks as integers, other numbers as floats."""
-    import pyarrow as pa
-    from pyarrow import csv
-
-    kinds = {name: _kind_of(role) for role, name in names.items()}
-    read = csv.ReadOptions(use_threads=n_threads > 1, column_names=list(form.names))
-    parse = csv.ParseOptions(delimiter=form.delimiter, ignore_empty_lines=False)
-    convert = csv.ConvertOptions(column_types=kinds, include_columns=list(kinds), null_values=[])
-    try:
-        rows = csv.read_csv(pa.BufferReader(text), read, parse, convert).rename_columns(list(names))
-    except pa.ArrowInvalid as error:
-        raise DoubtError from error
-    if len(rows) != text.count(b"\n") + (not text.endswith(b"\n")):
-        raise DoubtError  # a line break in quotes
-    return rows
-
-
 def _kind_of(role: str) -> Any:
     import pyarrow as pa
 
@@ -289,7 +244,7 @@ def _kind_of(role: str) -> Any:
 def _integers_of(strings: Any) -> Any:
     """Return ids as integers if all of them are written so, without spaces or leading zeros; else as they are.
 
-    Raise DoubtError for empty strings, and if the first one may be a number.
+    Raise DoubtError if the first one may be a number.
     """
     import pyarrow as pa
 
@@ -297,8 +252,7 @@ def _integers_of(strings: Any) -> Any:
         integers = [values_of(chunk.cast(pa.int64())) for chunk in strings.chunks]
         if not any(map(_has_leading_zeros, strings.chunks)):
             return arrow_of(np.concatenate(integers))
-    shortest = call_arrow("min", call_arrow("binary_length", strings)).as_py()
-    if LIKE_NUMBER.fullmatch(strings[0].as_py()) or not shortest:
+    if LIKE_NUMBER.fullmatch(strings[0].as_py()):
         raise DoubtError
     return strings
 

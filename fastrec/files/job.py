@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
@@ -13,6 +13,8 @@ import numpy as np
 from fastrec.exceptions import FastrecError
 from fastrec.files.columns import (
     ITEMS,
+    LABELLED,
+    USERS,
     ImpressionColumns,
     ListColumns,
     RowColumns,
@@ -32,6 +34,8 @@ from fastrec.files.tables import (
     File,
     check_groupings,
     joint_kind,
+    label_sql,
+    labels_are_strings,
     load,
     number_sql,
     open_database,
@@ -50,7 +54,7 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
     from fastrec.scored.score_counts import ScoreCounts
-from fastrec.files.labels import LabelsOfUsers
+from fastrec.files.labels import segment_sql, with_labels
 from fastrec.files.resources import Progress, Resources, Watch
 
 __all__ = [
@@ -60,10 +64,8 @@ __all__ = [
     "FileJob",
     "Whole",
     "batches",
-    "numbers_sql",
     "roles_of_lists",
     "roles_of_log",
-    "select_sql",
 ]
 
 
@@ -101,7 +103,8 @@ class _Loaded(NamedTuple):
     con: DuckDBPyConnection
     files: dict[str, File]
     ids: dict[str, str]  # role -> type in SQL
-    labels: LabelsOfUsers
+    users: tuple[str, ...]  # the columns that make users
+    numbered: frozenset[str]  # the columns of labels of users that are integers if all labels spell integers
     streamed: Resources | None = None  # limits while rows are parted and streamed; None: read all rows at once
     folder: str = ""  # for temporary files, if rows are streamed
 
@@ -118,15 +121,28 @@ class _Loaded(NamedTuple):
         return total
 
 
+class _Select(NamedTuple):
+    """The SQL of the rows of a table, with columns c0, c1, ...: names in SQL ignore case and may not be empty."""
+
+    sql: str
+    names: list[str]  # of the columns
+
+
 @dataclass
 class Data:
     """Checked tables, and the SQL that reads their rows."""
 
     loaded: _Loaded
-    selects: dict[str, str]  # table -> SQL of its rows, columns named by role
+    selects: dict[str, _Select]
     watch: Watch
     cursor: Any = None
     parted: PartedRows | None = None  # all rows, once they were read for the first time, if they are streamed
+
+    @classmethod
+    def of(cls, loaded: _Loaded, tables: Iterable[str], numbers: Sequence[str], watch: Watch) -> Data:
+        """Return the rows of tables, with labels of users; `numbers` are roles of columns of numbers."""
+        files = {table: file for table, file in loaded.files.items() if table in {*tables, USERS}}
+        return cls(loaded, {table: _select(loaded, file, numbers) for table, file in files.items()}, watch)
 
     @property
     def con(self) -> DuckDBPyConnection:
@@ -151,7 +167,8 @@ class Data:
 class Whole(NamedTuple):
     """Files that were read without a database."""
 
-    tables: dict[str, Any]  # columns named by role
+    tables: dict[str, Any]  # columns named as in the files
+    names: dict[str, Mapping[str, str]]  # {role: column} of each table
     listed: dict[str, tuple[str, ...]]  # all columns of the files of each table
     items: ItemTable | None  # the table of items, read by a database of its own
 
@@ -159,11 +176,6 @@ class Whole(NamedTuple):
     def n_rows(self) -> int:
         """The number of rows of all tables."""
         return sum(map(len, self.tables.values()))
-
-    @property
-    def names(self) -> dict[str, list[str]]:
-        """The roles of the columns of each table."""
-        return {table: rows.column_names for table, rows in self.tables.items()}
 
 
 class FileJob(NamedTuple, Generic[AnyColumns]):
@@ -209,8 +221,15 @@ class FileJob(NamedTuple, Generic[AnyColumns]):
                 items = self._read_items(are_strings=tables["recs"].is_string("item"))
         if tables is None or (items is None and ITEMS in self.opened):
             return None
-        listed = {table: own.listed for table, own in tables.items()}
-        return Whole({table: own.rows for table, own in tables.items()}, listed, items)
+        rows, names, listed = (
+            {table: getattr(own, part) for table, own in tables.items()} for part in ("rows", "names", "listed")
+        )
+        columns = next(iter(names.values()))
+        try:
+            rows = with_labels(rows, [columns[role] for role in users_of(columns)])
+        except FastrecError:  # reading the files again raises it with their names
+            return None
+        return Whole(rows, names, listed, items)
 
     def _unchanged(self) -> contextlib.AbstractContextManager[None]:
         return unchanged({path: stamp for side in self.opened.values() for path, stamp in side.stamps.items()})
@@ -250,11 +269,6 @@ def roles_of_log(files: Mapping[str, File]) -> tuple[tuple[str, ...], tuple[str,
     return users, (*users, "item") if "item" in names else users
 
 
-def numbers_sql(file: File, roles: Sequence[str]) -> list[str]:
-    """Return the SQL of the columns of numbers that a file has."""
-    return [f"{number_sql(file, role)} AS {quoted(role)}" for role in roles if role in file.names]
-
-
 @contextlib.contextmanager
 def _database(
     opened: Mapping[str, Opened], by: tuple[str, ...], resources: Resources, roles: Roles
@@ -270,8 +284,10 @@ def _database(
         users, of_ids = roles(files)
         check_groupings(files, by)
         ids = _types_of_ids(con, files, of_ids)
-        labels = LabelsOfUsers.make(con, list(files.values()), by, {role: ids[role] for role in users})
-        return _Loaded(con, files, ids, labels, streamed, folder)
+        having = [file for table, file in files.items() if table in LABELLED]
+        numbered = {name for nth, name in enumerate(by) if not labels_are_strings(con, having, f"by{nth}")}
+        named = next(iter(files.values())).names
+        return _Loaded(con, files, ids, tuple(named[role] for role in users), frozenset(numbered), streamed, folder)
 
     n_bytes = size_of_sides(opened.values()).n_bytes
     with contextlib.ExitStack() as stack:
@@ -327,48 +343,59 @@ def _types_of_ids(con: DuckDBPyConnection, files: Mapping[str, File], roles: Seq
     return types
 
 
-def select_sql(
-    file: File, numbers: Sequence[str], ids: Mapping[str, str], labels: LabelsOfUsers, more: Sequence[str] = ()
-) -> str:
-    """Return the SQL of the rows of a file, columns named by role.
+def _select(loaded: _Loaded, file: File, numbers: Sequence[str]) -> _Select:
+    """Return what reads the rows of a file; `numbers` are roles of columns of numbers."""
+    picked: dict[str, str] = {}
+    for role, name in file.names.items():
+        if role in loaded.ids:
+            sql = f"CAST(t.{quoted(role)} AS {loaded.ids[role]})"
+        elif role in numbers:
+            sql = number_sql(file, role)
+        elif role.startswith("by"):
+            sql = label_sql(file, role, "t.")
+        elif role.startswith("row_by"):
+            sql = segment_sql(loaded.con, file, role)
+        else:
+            continue
+        picked.setdefault(name, sql)
+    listed = ", ".join(f"{sql} AS c{nth}" for nth, sql in enumerate(picked.values()))
+    return _Select(f"SELECT {listed} FROM {quoted(file.table)} AS t", list(picked))
 
-    `more` is the SQL of further columns. With labels, `place` is the position of a row.
-    """
-    picked = [f"CAST(t.{quoted(role)} AS {type_}) AS {quoted(role)}" for role, type_ in ids.items()]
-    place = ["t.rowid AS place"] if labels.names else []
-    return labels.join(f"SELECT {', '.join([*picked, *numbers_sql(file, numbers), *more, *place])}", file)
 
-
-def batches(data: Data, users: tuple[str, ...], *, again: bool = False) -> Iterator[dict[str, Any]]:
+def batches(data: Data, *, again: bool = False) -> Iterator[dict[str, Any]]:
     """Yield batches {table: rows}; each batch has all rows of its users. `again`: not for the first time."""
-    import pyarrow as pa
-
-    resources = data.loaded.streamed
+    resources, users = data.loaded.streamed, data.loaded.users
     if resources is None:
-        yield {table: _in_order(read_table(data.con, select)) for table, select in data.selects.items()}
+        read = (
+            (table, read_table(data.con, sql).rename_columns(names)) for table, (sql, names) in data.selects.items()
+        )
+        yield with_labels(dict(read), users)
         return
     text = sum(data.loaded.text_of(data.loaded.files[table]) / max(rows, 1) for table, rows in data.rows.items())
     n_rows, done = resources.batch_rows(text), 0
     if users and not (again and data.parted):
-        data.parted = _part(data, users, resources, n_rows)
-    read: Iterator[dict[str, Any]]
-    if data.parted is None:
-        read = ({table: pa.table(rows)} for table in data.selects for rows in _rows(data, table, n_rows))
-    else:
-        read = data.parted.batches(n_rows)
+        data.parted = _part(data, resources, n_rows)
+    parts = _plain_batches(data, n_rows) if data.parted is None else data.parted.batches(n_rows)
     data.watch(EVALUATING, done, data.n_rows)
-    for batch in read:
-        yield {table: _in_order(rows) for table, rows in batch.items()}
+    for batch in parts:
         done += sum(len(rows) for rows in batch.values())
+        yield with_labels(batch, users)
         data.watch(EVALUATING, done, data.n_rows)
     if not done:  # as rows that are read at once
-        yield {table: _in_order(_rows(data, table, 1).schema.empty_table()) for table in data.selects}
+        yield with_labels({table: _rows(data, table, 1).schema.empty_table() for table in data.selects}, users)
 
 
-def _part(data: Data, users: Sequence[str], resources: Resources, n_rows: int) -> PartedRows:
+def _plain_batches(data: Data, n_rows: int) -> Iterator[dict[str, Any]]:
+    """Yield the rows of nobody as they come."""
+    import pyarrow as pa
+
+    return ({table: pa.table(rows)} for table in data.selects for rows in _rows(data, table, n_rows))
+
+
+def _part(data: Data, resources: Resources, n_rows: int) -> PartedRows:
     """Put the rows of all tables into parts of whole users, for batches of `n_rows` rows."""
     n_batches, done = -(-max(data.rows.values(), default=0) // n_rows), 0
-    parted = PartedRows(data.loaded.folder, users, n_batches, resources.of_packing())
+    parted = PartedRows(data.loaded.folder, data.loaded.users, n_batches, resources.of_packing())
     for table in data.selects:
 
         def tick(added: int, before: int = done) -> None:
@@ -383,13 +410,13 @@ def _part(data: Data, users: Sequence[str], resources: Resources, n_rows: int) -
 
 def _rows(data: Data, table: str, n_rows: int) -> Any:
     """Return an Arrow reader of the rows of a table, about `n_rows` at once."""
+    import pyarrow as pa
+
     data.cursor = data.con.cursor()  # an older DuckDB closes a cursor that has no reference
-    rows = data.cursor.sql(data.selects[table])
+    rows, names = data.cursor.sql(data.selects[table].sql), data.selects[table].names
     # DuckDB renamed the method in version 2
     read = "to_arrow_reader" if hasattr(rows, "to_arrow_reader") else "fetch_arrow_reader"
-    return getattr(rows, read)(n_rows)
-
-
-def _in_order(rows: Any) -> Any:
-    """Return rows in the order of the file, if a join has lost it."""
-    return rows.sort_by("place").drop_columns("place") if "place" in rows.column_names else rows
+    reader = getattr(rows, read)(n_rows)
+    schema = pa.schema([field.with_name(name) for field, name in zip(reader.schema, names, strict=True)])
+    named = (pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in reader)
+    return pa.RecordBatchReader.from_batches(schema, named)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from fastrec.evaluation.lists import Evaluator, evaluate_at_once, review, take_counts
@@ -10,8 +10,7 @@ from fastrec.files.columns import ITEMS, ListColumns
 from fastrec.files.faults import finished, named_as_in
 from fastrec.files.hints import OpenSides, hints_of_lists
 from fastrec.files.items import count_history_of, read_items_of
-from fastrec.files.job import Data, Evaluated, FileJob, batches, roles_of_lists, select_sql
-from fastrec.files.labels import LabelsOfUsers
+from fastrec.files.job import Data, Evaluated, FileJob, batches, roles_of_lists
 from fastrec.files.resources import Path, Progress, Resources, Watch
 from fastrec.inputs.column_names import Columns
 from fastrec.inputs.history import HistoryCounts
@@ -45,28 +44,24 @@ def evaluate_lists(
     if found is not None:
         return found
     with job.database(roles_of_lists) as loaded:
-        con, files, labels = loaded.con, loaded.files, loaded.labels
+        con, files = loaded.con, loaded.files
         items = None
         if ITEMS in files:
             with named_as_in(files, streamed=False):
                 items = read_items_of(con, files[ITEMS], loaded.ids["item"])
         evaluator = make_evaluator(items)
         numbers = list(dict.fromkeys(role for side in SIDES.values() for role in side.columns))
-        selects = {
-            table: select_sql(file, numbers, loaded.ids, labels) for table, file in files.items() if table in SIDES
-        }
-        data = Data(loaded, selects, watch)
+        data = Data.of(loaded, SIDES, numbers, watch)
         if "history" in files:
             take_counts(evaluator, lambda: count_history_of(con, files["history"], loaded.ids))
-        users = tuple(columns.roles_of_users)
-        given = _arguments(users, labels_by_user or labels.columns, data.progress())
-        for batch in batches(data, users):
+        given = _arguments(job, data.progress())
+        for batch in batches(data):
             with named_as_in(files, streamed=loaded.streamed is not None):
                 evaluator.update_sides({**batch, **shared}, **given)
         if evaluator._needs_review:  # noqa: SLF001 - not an attribute for users
-            for batch in batches(data, users, again=True):
+            for batch in batches(data, again=True):
                 review(evaluator, {**batch, **shared}, given)
-        found = finished(evaluator.result(), columns.roles_of_users, labels)
+        found = finished(evaluator.result(), columns.users, loaded.numbered)
         if "truth" in files:
             roles = {table: file.names for table, file in files.items()}
             listed = {table: [*file.source.columns] for table, file in files.items()}
@@ -83,28 +78,28 @@ def _evaluate_whole_lists(
     if whole is None:
         return None
     tables, evaluator = whole.tables, make_evaluator(whole.items)
-    users = tuple(job.columns.roles_of_users)
     sides = {**tables, **shared}
 
     def update(progress: Progress | None) -> None:
         if "history" in tables:
-            columns = Columns(user=users, item="item")
+            columns = Columns(user=list(job.columns.users), item=job.columns.item)
             take_counts(evaluator, lambda: HistoryCounts.read(tables["history"], columns, 1))
-        evaluate_at_once(evaluator, sides, _arguments(users, job.labels_by_user, progress))
+        evaluate_at_once(evaluator, sides, _arguments(job, progress))
 
     if not job.take_whole(whole.n_rows, update):
         evaluator.reset()
         return None
-    names = whole.names
     for held in (tables, sides):
         held.clear()  # a database may need the memory
-    found = finished(evaluator.result(), job.columns.roles_of_users, LabelsOfUsers((), (), {}, None))
-    record(found.report, hints_of_lists(job, evaluator, names, whole.listed))
+    found = finished(evaluator.result(), job.columns.users)
+    record(found.report, hints_of_lists(job, evaluator, whole.names, whole.listed))
     return found
 
 
-def _arguments(
-    users: tuple[str, ...], by: UserLabels | Sequence[str] | None, progress: Progress | None
-) -> dict[str, Any]:
-    """Return the arguments of `update_sides` for tables with columns named by role."""
-    return {"user": users, "item": "item", "by": by or None, "progress": progress}
+def _arguments(job: FileJob[ListColumns], progress: Progress | None) -> dict[str, Any]:
+    """Return the arguments of `update_sides`."""
+    columns = job.opened["recs"].columns  # as the format has them
+    assert isinstance(columns, ListColumns)
+    roles = ("item", "rank", "score", "gain", "propensity", "logged_rank", "subtopic")
+    named = {role: getattr(columns, role) for role in roles}
+    return {**named, "user": list(columns.users), "by": job.labels_by_user or columns.by or None, "progress": progress}

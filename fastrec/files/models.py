@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -16,10 +16,8 @@ from fastrec.exceptions import Argument, InputError, InputTypeError, Name, renam
 from fastrec.files.columns import ITEMS, ListColumns
 from fastrec.files.faults import finished, named_as_in
 from fastrec.files.items import read_items_of
-from fastrec.files.job import Data, Evaluated, FileJob, batches, roles_of_lists, select_sql
-from fastrec.files.labels import LabelsOfUsers
+from fastrec.files.job import Data, Evaluated, FileJob, batches, roles_of_lists
 from fastrec.files.resources import Path, Resources, Watch
-from fastrec.files.tables import File
 from fastrec.inputs.arrow import read_ids
 from fastrec.inputs.ids import Strings
 from fastrec.inputs.items import ItemTable
@@ -115,9 +113,8 @@ def _call_of(users: FactorFile, items: FactorFile) -> dict[str, Any]:
 
 class _Read(NamedTuple):
     tables: dict[str, Any]
-    labels: LabelsOfUsers
+    numbered: Collection[str]  # see `finished`
     items: ItemTable | None
-    files: dict[str, File]
 
 
 @contextmanager
@@ -131,14 +128,10 @@ def _reading_sides(
         files = loaded.files
         with named_as_in(files, streamed=False):
             items = read_items_of(loaded.con, files[ITEMS], loaded.ids["item"]) if ITEMS in files else None
-        selects = {
-            name: select_sql(file, ["gain"] if name == "truth" else [], loaded.ids, loaded.labels)
-            for name, file in files.items()
-            if name in SIDES
-        }
-        tables = next(batches(Data(loaded, selects, watch), tuple(columns.roles_of_users))) if selects else {}
+        sides = [name for name in files if name in SIDES]
+        tables = next(batches(Data.of(loaded, sides, ["gain"], watch))) if sides else {}
         with named_as_in(files, streamed=False), renaming(_in_files):
-            yield _Read(tables, loaded.labels, items, files)
+            yield _Read(tables, loaded.numbered, items)
 
 
 def evaluate_factors(
@@ -161,14 +154,14 @@ def evaluate_factors(
     with _reading_sides(own, columns, resources, watch, input_format) as read:
         evaluator = make_evaluator(items=read.items, history=read.tables.get("history"), n_items=call.n_items)
         sides = {**read.tables, **shared}
-        _refuse_other_ids(factors[0].ids, sides)
+        _refuse_other_ids(factors[0].ids, sides, columns.users[0])
         given = dict.fromkeys(("groups", "user_weight", "exclude", "reference", "rank", "score", "gain"))
         given |= {name: side for name, side in sides.items() if name not in ("truth", "history")}
-        given |= {"user": "user", "item": "item", "by": read.labels.columns or None}
+        given |= {"user": columns.users[0], "item": columns.item, "by": columns.by or None, "gain": columns.gain}
         progress = lambda done, total: watch(SCORING, done, total)  # noqa: E731 - one line
         given |= {"memory": resources.memory, "progress": progress}
         evaluate_model_at_once(evaluator, call, sides["truth"], given)
-        return finished(evaluator.result(), columns.roles_of_users, read.labels)
+        return finished(evaluator.result(), columns.users, read.numbered)
 
 
 def _in_files(name: Name) -> object:
@@ -177,13 +170,13 @@ def _in_files(name: Name) -> object:
     return f"ids in the file of {kinds[name]} factors (.npz or .parquet)" if name in kinds else name
 
 
-def _refuse_other_ids(ids: Any, sides: Mapping[str, Any]) -> None:
+def _refuse_other_ids(ids: Any, sides: Mapping[str, Any], user: str) -> None:
     """Raise InputTypeError if users of files are named in another way than those of the factors."""
     import pyarrow as pa
 
     strings = ids is not None and np.asarray(ids).dtype.kind not in "iu"
     for name, side in sides.items():
-        if not isinstance(side, str) and pa.types.is_integer(side.schema.field("user").type) == strings:
+        if not isinstance(side, str) and pa.types.is_integer(side.schema.field(user).type) == strings:
             found = ("strings", "integers") if strings else ("integers", "strings")
             raise InputTypeError(
                 f"the ids of users must be of one type, found {found[0]} in the factors and {found[1]} in {name}; "
@@ -212,12 +205,11 @@ def top_items_of_factors(
         items, indptr, scores = top_items(model, k, **call)
     else:
         with _reading_sides({"exclude": exclude}, columns, resources, watch, input_format) as read:
-            _refuse_other_ids(factors[0].ids, read.tables)
-            items, indptr, scores = top_items(
-                model, k, exclude=read.tables["exclude"], user="user", item="item", **call
-            )
-    names = np.arange(len(indptr) - 1) if factors[0].ids is None else np.asarray(factors[0].ids)
-    users = np.repeat(np.arange(len(names)), np.diff(indptr))
+            _refuse_other_ids(factors[0].ids, read.tables, columns.users[0])
+            call |= {"exclude": read.tables["exclude"], "user": columns.users[0], "item": columns.item}
+            items, indptr, scores = top_items(model, k, **call)
+    ids = np.arange(len(indptr) - 1) if factors[0].ids is None else np.asarray(factors[0].ids)
+    users = np.repeat(np.arange(len(ids)), np.diff(indptr))
     ranks = np.arange(1, len(items) + 1) - indptr[users]
-    columns_of_table = {columns.users[0]: names[users], columns.item: items, "rank": ranks, "score": scores}
+    columns_of_table = {columns.users[0]: ids[users], columns.item: items, "rank": ranks, "score": scores}
     return pa.table({name: pa.array(values) for name, values in columns_of_table.items()})

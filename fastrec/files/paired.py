@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,8 +15,7 @@ from fastrec.files.columns import USERS, ColumnError, PairedColumns, users_of
 from fastrec.files.database import run
 from fastrec.files.faults import finished, named_as_in
 from fastrec.files.formats.base import one_row, quoted, string_sql
-from fastrec.files.job import Data, FileJob, batches, roles_of_log, select_sql
-from fastrec.files.labels import LabelsOfUsers
+from fastrec.files.job import Data, FileJob, batches, roles_of_log
 from fastrec.files.resources import Path, Progress, Resources, Watch
 from fastrec.files.tables import File, check_label_type, label_sql
 from fastrec.inputs.hints import hints_of_rows
@@ -67,36 +66,35 @@ def evaluate_paired(
         ids = {role: type_ for role, type_ in loaded.ids.items() if not _is_key(role)}
         label, score = columns.values
         numbers = [label, "weight", *(_numbered(score, nth) for nth in range(len(sources)))]
-        select = select_sql(sources[0], numbers, ids, loaded.labels)
-        data = Data(loaded._replace(files={**files, "log": sources[0]}, ids=ids), {"log": select}, watch)
+        data = Data.of(loaded._replace(files={**files, "log": sources[0]}, ids=ids), ["log"], numbers, watch)
         evaluators = [make_evaluator(bool(of_users)) for _ in sources]
         reports: list[Report] = []
-        for batch in batches(data, of_users):
+        for batch in batches(data):
             for nth, (evaluator, source) in enumerate(zip(evaluators, sources, strict=True)):
                 numbered = loaded.streamed is None and not (nth and columns.keys)  # by key, the place is of the first
                 with named_as_in({"log": source}, streamed=not numbered):
-                    given = _arguments(batch["log"], columns, nth, loaded.labels, data.progress())
+                    rows = _rows_of_model(batch["log"], columns, nth, sources[0].names[_numbered(score, nth)])
+                    given = _arguments(columns, loaded.users, nth, data.progress())
                     if loaded.streamed is None:
-                        reports.append(evaluate_rows_at_once(evaluator, batch["log"], None, None, given, alone=True))
+                        reports.append(evaluate_rows_at_once(evaluator, rows, None, None, given, alone=True))
                     else:
-                        evaluator.update(batch["log"], **given)
-        names = {role: first.names[role] for role in of_users}
+                        evaluator.update(rows, **given)
         if loaded.streamed is not None:
             for evaluator, source in zip(evaluators, sources, strict=True):
                 with named_as_in({"log": source}, streamed=True):  # weights may be 0 in all batches
                     reports.append(evaluator.result())
-        return _finished(reports, names, loaded.labels, columns, list(files["log"].source.columns))
+        return _finished(reports, loaded.users, columns, list(files["log"].source.columns), loaded.numbered)
 
 
 def _finished(
     reports: Iterable[Report],
-    users: Mapping[str, str],
-    labels: LabelsOfUsers,
+    users: Sequence[str],
     columns: PairedColumns,
     names: Sequence[str],
+    numbered: Collection[str] = (),
 ) -> list[Report]:
     """Return reports on the log of all models, with hints; `names` are all columns of the first file."""
-    found = [finished(report, users, labels).report for report in reports]
+    found = [finished(report, users, numbered).report for report in reports]
     for report in found:
         record(report, hints_of_rows(names, columns.names) if columns.users is None else ())
     return found
@@ -132,42 +130,50 @@ def _evaluate_whole(
     if whole is None:
         return None
     rows, *others = whole.tables.values()
-    label, score = job.columns.values
-    users = users_of(rows.column_names)
+    names, *of_others = whole.names.values()
+    if any(users_of(own) != users_of(names) for own in of_others):
+        return None
+    users = tuple(names[role] for role in users_of(names))
+    same = [name for role, name in names.items() if not role.startswith(job.columns.values[1])]
     for nth, other in enumerate(others, 1):
-        if users_of(other.column_names) != users:
+        groups = {*job.columns.by}.difference(other.column_names)  # which further logs may lack
+        if not all(rows.column(name).equals(other.column(name)) for name in same if name not in groups):
             return None
-        same = (role for role in (*users, "item", label, "weight") if role in rows.column_names)
-        if not all(rows.column(role).equals(other.column(role)) for role in same):
-            return None
-        rows = rows.append_column(_numbered(score, nth), other.column(score))
+        rows = rows.append_column(_name_of_merged(nth), other.column(job.columns.score))
     reports: list[Report] = []
-    labels = LabelsOfUsers((), (), {}, None)
 
     def update(progress: Progress) -> None:
         for nth in range(len(job.columns.others) + len(whole.tables)):
-            given = _arguments(rows, job.columns, nth, labels, progress)
-            reports.append(evaluate_rows_at_once(make_evaluator(bool(users)), rows, None, None, given, alone=True))
+            own = _rows_of_model(rows, job.columns, nth, _name_of_merged(nth))
+            given = _arguments(job.columns, users, nth, progress)
+            reports.append(evaluate_rows_at_once(make_evaluator(bool(users)), own, None, None, given, alone=True))
 
     if not job.take_whole(len(rows), update):
         return None
-    names = dict(zip(users, job.columns.users or ("user_id",) * len(users), strict=True))
-    return _finished(reports, names, labels, job.columns, whole.listed["log"])
+    return _finished(reports, users, job.columns, whole.listed["log"])
 
 
-def _arguments(
-    rows: Any, columns: PairedColumns, nth: int, labels: LabelsOfUsers, progress: Progress | None
-) -> dict[str, Any]:
-    """Return the arguments for the rows of a model, columns named by role."""
-    label, score = columns.values
-    users = users_of(rows.column_names)
+def _name_of_merged(nth: int) -> str:
+    """Return the name of the scores of a further file, which no column of a file has."""
+    return f"\1{nth}"
+
+
+def _rows_of_model(rows: Any, columns: PairedColumns, nth: int, merged: str) -> Any:
+    """Return the rows of a model: its scores take the place of those of the first file if they are of another."""
+    if not nth or columns.others:
+        return rows
+    return rows.set_column(rows.column_names.index(columns.score), columns.score, rows.column(merged))
+
+
+def _arguments(columns: PairedColumns, users: Sequence[str], nth: int, progress: Progress | None) -> dict[str, Any]:
+    """Return the arguments for the rows of a model; `users` are the columns that make a user."""
     return dict.fromkeys(arguments_of(RowBatch)) | {
-        "user": (users if len(users) > 1 else users[0]) if users else None,
-        "label": label,
-        "score": _numbered(score, nth),
-        "sample_weight": "weight" if "weight" in rows.column_names else None,
-        "item": "item" if "item" in rows.column_names else None,
-        "by": labels.columns or None,
+        "user": (list(users) if len(users) > 1 else users[0]) if users else None,
+        "label": columns.label,
+        "score": (columns.score, *columns.others)[nth if columns.others else 0],
+        "sample_weight": columns.weight,
+        "item": columns.item,
+        "by": columns.by or None,
         "progress": progress,
     }
 
@@ -291,10 +297,12 @@ def _merge(con: DuckDBPyConnection, logs: Sequence[File], columns: PairedColumns
         for table in (first.table, other.table):
             run(con, f"DROP TABLE {quoted(table)}")
         run(con, f"ALTER TABLE merged RENAME TO {quoted(first.table)}")
-        names[role], types[role] = other.names[score], other.types[score]
+        names[role], types[role] = _name_of_merged(nth), other.types[score]
     log = replace(first, names=names, types=types)
     own = [log, *others] + [log] * len(columns.others)
     return [
-        replace(log, path=file.path, source=file.source, names=names | {score: names[_numbered(score, nth)]})
+        replace(log, path=file.path, source=file.source, names=names | {score: columns.others[nth - 1]})
+        if nth and columns.others
+        else replace(log, path=file.path, source=file.source)
         for nth, file in enumerate(own)
     ]

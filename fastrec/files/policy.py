@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fastrec.counterfactual.estimators import ESTIMATORS
@@ -43,17 +43,22 @@ def policy_value_of_files(
         raise InputError(f"{needing} needs ", Argument("predictions"), ": two columns of predicted rewards")
     job = FileJob.open({"log": path}, columns, resources, watch, input_format)
     threads = resolve_threads(resources.n_threads)
-    (first, *rest), listed = map_log(job, NUMBERS, lambda rows: _sums_of_rows(rows, list(names), clip, threads))
+    (first, *rest), listed = map_log(
+        job, NUMBERS, lambda rows, roles: _sums_of_rows(rows, roles, list(names), clip, threads)
+    )
     for part in rest:
         first = [one.add(other) for one, other in zip(first, part, strict=True)]
     return estimates_of(first), hints_of(names, hints_of_log(job, listed))
 
 
-def _sums_of_rows(rows: Any, names: list[str], clip: float | None, n_threads: int) -> list[SlateSums]:
-    """Return the sums over rows of a table whose columns are named by role."""
-    having = rows.column_names
-    roles = {"slate": ("item", "user"), "rank": ("rank",), "user": ("user1",)}
-    named = {role: next((name for name in names if name in having), None) for role, names in roles.items()}
-    predictions = ("shown", "expected") if "shown" in having else None
-    logged = read_logged(rows, None, None, None, predictions, None, {"reward": None, **named}, n_threads)
+def _sums_of_rows(
+    rows: Any, roles: Mapping[str, str], names: list[str], clip: float | None, n_threads: int
+) -> list[SlateSums]:
+    """Return the sums over rows of a table; `roles` are {role: column}."""
+    columns = {"slate": roles.get("item", roles.get("user")), "user": roles.get("user1")}
+    columns |= {role: roles.get(role) for role in ("rank", "reward")}
+    predictions = (roles["shown"], roles["expected"]) if "shown" in roles else None
+    scores = roles["pscore"], roles["new_pscore"]
+    baseline = roles.get("baseline_pscore")
+    logged = read_logged(rows, *scores, None, predictions, None, columns, n_threads, baseline_pscore=baseline)
     return sums_of(logged, names, clip, n_threads)

@@ -18,6 +18,8 @@ from fastrec.runtime.limits import resolve_threads
 
 __all__ = ["bias_of_file", "ctr_of_file"]
 
+NUMBERS = ("rank", "label")
+
 
 def ctr_of_file(
     path: Path,
@@ -33,15 +35,12 @@ def ctr_of_file(
     threads = resolve_threads(resources.n_threads)
     by_user: set[bool] = set()
 
-    def count(rows: Any) -> Any:
-        read = _read(rows, {})
-        by_user.add(bool(read.keys))
-        return tables_by_rank(read, threads)
+    def count(rows: Any, names: Mapping[str, str]) -> Any:
+        by_user.add(bool(users_of(names)))
+        return tables_by_rank(_read(rows, names, columns), threads)
 
-    parts, _ = map_log(job, ("rank", "label"), count)
-    table, groups = join_tables(parts)
-    named = {name: groups[f"row_by{nth}"] for nth, name in enumerate(columns.groupings)}
-    return CtrByRank(table, named, level, by_user=True in by_user)
+    parts, _ = map_log(job, NUMBERS, count)
+    return CtrByRank(*join_tables(parts), level, by_user=True in by_user)
 
 
 def bias_of_file(
@@ -56,13 +55,20 @@ def bias_of_file(
     """Return the `position_bias` of a file, with settings of `bias_settings`."""
     job = FileJob.open({"log": path}, columns, resources, watch, input_format)
     threads = resolve_threads(resources.n_threads)
-    keys = {"query": "user", "item": "item"}
-    parts, _ = map_log(job, ("rank", "label"), lambda rows: count_pairs(_read(rows, keys), threads).columns())
+
+    def count(rows: Any, names: Mapping[str, str]) -> Any:
+        keys = {"query": names["user"], "item": names["item"]}
+        return count_pairs(_read(rows, names, columns, keys), threads).columns()
+
+    parts, _ = map_log(job, NUMBERS, count)
     return PositionBias(join_pairs(parts, threads), settings, threads)
 
 
-def _read(rows: Any, keys: Mapping[str, str]) -> Impressions:
-    """Return the rows of a table whose columns are named by role; `keys` are columns of ids other than users."""
-    users, groups = users_of(rows.column_names), [name for name in rows.column_names if name.startswith("row_by")]
-    columns = Columns(user=list(users) or None, rank="rank", label="label", row_by=groups or None)
-    return read_impressions(rows, None, {}, None, columns, keys)
+def _read(
+    rows: Any, names: Mapping[str, str], columns: ImpressionColumns, keys: Mapping[str, str] | None = None
+) -> Impressions:
+    """Return the rows of a table, with users unless `keys` name the columns of other ids."""
+    users = [names[role] for role in users_of(names)]
+    groups = list(columns.groupings) or None
+    named = Columns(user=users or None, rank=names["rank"], label=names["label"], row_by=groups)
+    return read_impressions(rows, None, {}, None, named, keys or {})

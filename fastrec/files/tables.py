@@ -166,7 +166,6 @@ def load(con: DuckDBPyConnection, opened: Opened) -> File:
         raise InputError(
             f"{lost}: DuckDB read no row, but the file has more than a header; write it as Parquet instead"
         )
-    source.trim(con)
     types = {role: source.columns[name][1] for role, name in names.items()}
     types |= _convert_booleans(con, table, [role for role, name in names.items() if name in source.untyped])
     file = File(table, opened.files.path, replace(source, n_rows=n_rows), sum(n_rows.values()), names, types)

@@ -387,6 +387,7 @@ class Labels(NamedTuple):
 
     ids: Array | Strings  # of the rows that have one
     valid: Array | None  # whether a row has one; None if all do
+    where: str  # the name of the column, for errors
 
     def spread(self, codes: Array) -> Array:
         """Return the codes of labels at the rows that have a label, and 0 at the others."""
@@ -411,7 +412,7 @@ def read_labels(column: Column, where: str, n_threads: int = 1) -> Labels:
     if types.is_dictionary(column.type) and _kind_of_strings(held) is None:
         column = column.cast(held)
     ids = read_ids(_labels_as_strings(column, where), where, n_threads)
-    return Labels(ids, ~null if null.any() else None)
+    return Labels(ids, ~null if null.any() else None, where)
 
 
 def _labels_as_strings(column: Column, where: str) -> Column:

@@ -259,6 +259,7 @@ def _users_of_rows(keys: Keys, grouping: Grouping, groups: Any, user_weight: Any
     named = groups if isinstance(groups, Mapping) else {"group": groups}
     for name, given in named.items() if groups is not None else ():
         where = f"groups[{name!r}]" if isinstance(groups, Mapping) else "groups"
+        where = given.where if isinstance(given, Labels) else where
         of_rows, valid = encode_labels(given, where, n)
         found, present = one_per_user(of_rows.codes, valid, grouping, keys.name_of, where, VARYING)
         labels[name] = spell_labels(of_rows.name_of(found[present]), present)

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from fastrec.checks import check_file, check_path, check_text, check_there, counted
 from fastrec.exceptions import InputError, InputTypeError, located, one_line, shown, warn
-from fastrec.inputs.grouping import order_of_ids
 from fastrec.inputs.packed import pack_ids, unpack_ids
 from fastrec.inputs.row_digests import read_digest
 from fastrec.inputs.users import NO_LABEL, check_saved_ids
@@ -498,26 +497,6 @@ def record(report: Report, lines: Iterable[str], *, silent: Collection[str] = ()
     more = [line for line in map(located, lines) if line not in report.warnings]
     report._warnings += more  # noqa: SLF001 - of this module
     warn([line for line in more if line not in silent])
-
-
-def sorted_by_user(report: Report) -> Report:
-    """Return a report with values of users in the ascending order of their ids."""
-    ids = report.user_ids
-    order = order_of_ids(ids) if ids is not None and report.has_values else None
-    if order is None:
-        return report
-    effects = {metric: {name: own[order] for name, own in by.items()} for metric, by in report.effects.items()}
-    found = Report(
-        **report._parts()  # noqa: SLF001 - of this module
-        | {
-            "per_user": {name: values[order] for name, values in report.per_user.items()},
-            "user_ids": None if ids is None else ids[order],
-            "labels": {name: own[order] for name, own in report.labels.items()},
-            "effects": effects,
-        }
-    )
-    note_clips(found, clips_of(report))
-    return found
 
 
 def note_clips(report: Report, clips: Mapping[float, bool]) -> None:

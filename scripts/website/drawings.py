@@ -36,8 +36,8 @@ FLOWS = {
         (
             ("Parquet, CSV, JSON lines, TREC", "recognised by their first bytes"),
             ("does it fit?", "yes: read as a whole, with the same numbers"),
-            ("sorted by user", "on disk, within its share of memory"),
-            ("streams", "recs, truth, history: one per file, all sorted by user"),
+            ("parts of users", "on disk, by a hash of users"),
+            ("streams", "recs, truth, history: the rows of the same users"),
             ("batches of whole users", "cut at the same user in every stream"),
             ("Evaluator.update", "as for any batch, then one report"),
         ),

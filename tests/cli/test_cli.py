@@ -548,9 +548,7 @@ def test_several_user_columns_make_a_user(logs):
     lines = (logs / "users.csv").read_text().splitlines()
     assert lines == ['"user_id","position","gauc"', "1,1,1", "1,2,1", "2,1,1", "2,2,0", "3,1,"]
     result = run("evaluate", "log.csv", "-m", "gauc", "--by", "position")
-    assert_log_fails(
-        result, "column 'position': expected one value per user.* with several --user-col, each combination"
-    )
+    assert_log_fails(result, "log.csv: column 'position' must agree within a user, .* as row_groups or --row-by")
 
 
 def test_values_of_each_user_of_a_log(logs):

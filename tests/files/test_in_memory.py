@@ -15,7 +15,7 @@ import pytest
 from fastrec import FastrecError, InputError, InputTypeError, evaluate_files
 from fastrec.files import in_memory, job
 from fastrec.files.columns import ListColumns, RowColumns
-from fastrec.files.job import Data, FileJob, batches, roles_of_lists, select_sql
+from fastrec.files.job import Data, FileJob, batches, roles_of_lists
 from fastrec.files.opened import open_files
 from fastrec.files.resources import Resources
 from fuzz.readers import change
@@ -75,7 +75,7 @@ def in_arrow(path, columns=LISTED, table="recs", n_threads=1, n_bytes=1 << 40):
     """Return {role: values} of a file that PyArrow reads; None if DuckDB must read it."""
     opened = open_files({table: path}, columns, "auto")
     tables = in_memory.read_tables(opened, n_threads, n_bytes) if in_memory.is_readable(opened) else None
-    return tables and {role: tables[table].rows.column(role).to_pylist() for role in tables[table].rows.column_names}
+    return tables and {role: tables[table].column(role).to_pylist() for role in tables[table].names}
 
 
 def by_duckdb(path, columns=LISTED):
@@ -84,9 +84,8 @@ def by_duckdb(path, columns=LISTED):
         open_files({"recs": path}, columns, "auto"), columns, Resources(None, None, 1), lambda *_: None, None
     )
     with side.database(roles_of_lists) as loaded:
-        select = select_sql(loaded.files["recs"], ("rank", "score"), loaded.ids, loaded.labels)
-        (found,) = batches(Data(loaded, {"recs": select}, side.watch), ("user",))
-        return {role: found["recs"].column(role).to_pylist() for role in found["recs"].column_names}
+        (found,) = batches(Data.of(loaded, ["recs"], ("rank", "score"), side.watch))
+        return {role: found["recs"].column(name).to_pylist() for role, name in loaded.files["recs"].names.items()}
 
 
 def read_both(path):
@@ -399,8 +398,18 @@ def test_what_is_not_as_usual_goes_by_way_of_duckdb(write_parquet, both, tmp_pat
     first = pa.table(lists).filter(pa.array(np.asarray(lists["rank"]) == 1))
     write_parquet(first, "days/rank=1/part.parquet")  # the column may be in the name of the folder, too
     assert not both(str(tmp_path / "days"), truth, METRICS)[0]
-    labelled = {**held, "plan": pa.array(["a"] * len(held["gain"]))}
-    assert not both(write_parquet(lists), write_parquet(labelled), METRICS, by="plan")[0]
+    days = pa.array([20_000] * len(held["gain"]), pa.date32())
+    assert not both(write_parquet(lists), write_parquet({**held, "day": days}), METRICS, by="day")[0]
+
+
+def test_labels_of_users(write_parquet, both):
+    lists, held = make_lists(np.random.default_rng(7))
+    labelled = write_parquet({**held, "plan": pa.array(["a"] * len(held["gain"]))})
+    of_users = {"user_id": held["user_id"].cast(pa.int32()), "age": pa.array([7] * len(held["gain"]), pa.int8())}
+    users = write_parquet(of_users)
+    assert both(write_parquet(lists), labelled, METRICS, by=["plan", "age"], users=users)[0]
+    aged = write_parquet({**held, "age": pa.array([7] * len(held["gain"]))})
+    assert both(write_parquet(lists), aged, METRICS, by="age", users=users)[0]
 
 
 @pytest.mark.parametrize(

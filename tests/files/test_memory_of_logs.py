@@ -17,17 +17,17 @@ def test_the_table_is_free_before_its_rows_are_evaluated(tmp_path, monkeypatch):
     columns = {"user_id": np.arange(n) // 9, "label": np.arange(n) % 2, "score": np.arange(n) % 7 / 7}
     pq.write_table(pa.table(columns), tmp_path / "log.parquet")
     tables, is_free = [], []
-    pass_log, add_and_review = rows._pass_log, rows.add_and_review
+    read_batch, add_and_review = rows.read_batch, rows.add_and_review
 
-    def pass_watched(take, table, *more):
+    def read_watched(evaluator, table, **given):
         tables.append(weakref.ref(table))
-        return pass_log(take, table, *more)
+        return read_batch(evaluator, table, **given)
 
     def add_watched(*given):
         is_free.extend(table() is None for table in tables)
         add_and_review(*given)
 
-    monkeypatch.setattr(rows, "_pass_log", pass_watched)
+    monkeypatch.setattr(rows, "read_batch", read_watched)
     monkeypatch.setattr(rows, "add_and_review", add_watched)
     evaluate_files(tmp_path / "log.parquet", metrics=["auc", "gauc"])
     assert is_free == [True]

@@ -126,7 +126,7 @@ def test_labels_that_vary_within_a_user_need_row_by(tmp_path: Any) -> None:
         with pytest.raises(fastrec.InputError, match=r"must agree within a user.* as row_groups or row_by"):
             call()
     refused = run_fastrec("evaluate", str(path), "-m", "auc", "--by", "device")
-    assert refused.exit_code == 2 and "labels that vary within a user as --row-by" in refused.output
+    assert refused.exit_code == 2 and "labels that vary within a user as row_groups or --row-by" in refused.output
 
 
 def test_the_command_draws_the_first_of_many_segments(tmp_path: Any) -> None:

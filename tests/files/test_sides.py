@@ -407,7 +407,7 @@ FAULTS = {
     ),
     "a column twice": (
         {"items": "item_id,price,price\n5,1,2\n"},
-        "PATH/items.csv: the header has the column 'price' 2",
+        "PATH/items.csv: the file has the column 'price' 2",
     ),
     "no column of items": (
         {"items": "item_id,cost\n5,1\n6,2\n"},

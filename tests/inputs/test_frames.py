@@ -812,7 +812,7 @@ def test_what_is_refused_of_scored_rows(change: Table, says: list[str], library:
 
 def test_labels_must_agree_within_a_user_where_they_are_groups() -> None:
     frame = pl.DataFrame({"label": [1, 0], "score": [0.5, 0.4], "user_id": [1, 1], "country": ["x", "y"]})
-    wanted = r"groups\['country'\] must agree within a user, but rows of user 1 .* as row_groups or row_by"
+    wanted = r"the frame column 'country' must agree within a user, but rows of user 1 .* as row_groups or row_by"
     with pytest.raises(fastrec.InputError, match=wanted):
         fastrec.evaluate_scores(frame, metrics="gauc", by="country")
     with pytest.raises(fastrec.InputTypeError, match=r"must be all integers or all strings, found NaN, str"):

@@ -41,7 +41,7 @@ def as_conda(lines: list[str]) -> list[str]:
     found = []
     for line in lines:
         name, extra, bound = re.fullmatch(r"([\w-]+)(\[\w+\])?(>=[\d.]+)", line).groups()  # type: ignore[union-attr]
-        assert extra in (None, "[sql]", "[dataframe]", "[pyarrow]", "[data]"), line
+        assert extra in (None, "[sql]", "[dataframe]", "[pyarrow]", "[data]", "[http]"), line
         found.append(f"{NAMES_OF_CONDA.get(name, name)} {bound}")
     return found
 
@@ -51,7 +51,7 @@ def test_the_recipe_has_the_requirements_of_the_project(recipe: Any) -> None:
     python = f"python {METADATA['requires-python']}"
     assert needs["run"] == [python, *as_conda(METADATA["dependencies"] + extras["cli"])]
     assert needs["host"] == [python, "pip", *as_conda(PROJECT["build-system"]["requires"])]
-    names = ("frames", "plot", "stats", "models", "spark", "dask", "ray", "delta", "iceberg")
+    names = ("frames", "plot", "stats", "models", "spark", "dask", "ray", "remote", "delta", "iceberg")
     others = [line for name in names for line in as_conda(extras[name])]
     assert needs["run_constrained"] == [line for line in others if line not in needs["run"]]
     assert {"cli", "arrow", "frames", "plot", "stats", "models", "spark"} == set(

@@ -15,6 +15,7 @@ from fastrec.files.lists import evaluate_lists
 from fastrec.files.resources import Resources
 from fastrec.files.rows import evaluate_log
 from fastrec.inputs.sides import SIDES
+from fastrec.inputs.users import NO_LABEL
 from fastrec.report.report import Report
 
 
@@ -58,8 +59,12 @@ class Keeper:
         self.update_sides({"log": log}, **call)
 
     def update_sides(self, sides: Mapping[str, Any], **call: Any) -> None:
+        roles = {} if "log" in sides else {role: call.get(role) or role for role in ("item", "rank", "score", "gain")}
+        roles |= {"user": call["user"][0]} if roles else {}
         for name, table in sides.items():
-            self.tables[name].append(table)
+            columns = {own: table.column(own) for own in table.column_names}
+            columns |= {role: table.column(own) for role, own in roles.items() if own in table.column_names}
+            self.tables[name].append(type(table).from_pydict(columns))
         self.call = call
 
     def _read(self, log: Any, scores: Any, indptr: Any, call: Mapping[str, Any]) -> None:
@@ -93,19 +98,27 @@ class Keeper:
         return ascending({*self.column("recs", "user"), *self.column("truth", "user")})
 
     def result(self) -> Report:
-        groups = {}
+        groups, labels = {}, {}
         for name in self.call.get("by") or []:
-            codes = {code for table in ("recs", "truth", "log") for code in self.column(table, name)}
-            groups[name] = {code: {} for code in codes}
+            of_users: dict[Any, Any] = {}
+            for table in (table for table in ("recs", "truth", "log") if self.has(table, name)):
+                who = self.call["user"] if table == "log" else "user"
+                columns = [self.column(table, own) for own in ([who] if isinstance(who, str) else who)]
+                keys = columns[0] if len(columns) == 1 else zip(*columns, strict=True)
+                pairs = zip(keys, self.column(table, name), strict=True)
+                of_users |= {user: label for user, label in pairs if label is not None}
+            labels[name] = np.array([of_users.get(user, NO_LABEL) for user in self.users()], object)
+            groups[name] = {label: {} for label in labels[name].tolist()}
         ids = np.empty(len(self.users()), dtype=object)
         ids[:] = self.users()
         data = {"truth_users_with_recs": 1, "truth_items_in_recs": 1.0}  # as if ids matched
         empty: dict[str, Any] = {"estimates": {}, "users": {}, "data": data, "settings": {}, "fastrec_version": ""}
-        return Report(groups=groups, per_user={}, user_ids=ids, **empty)
+        return Report(groups=groups, labels=labels, per_user={}, user_ids=ids, **empty)
 
     def item_codes(self) -> dict[Any, Any]:
-        having = [table for table in ("recs", "truth", "log") if self.has(table, "item")]
-        found = {item for table in having for item in self.column(table, "item")}
+        of_log = [] if self.call.get("item") is None else [("log", self.call["item"])]
+        having = [(table, name) for table, name in (("recs", "item"), ("truth", "item"), *of_log) if self.tables[table]]
+        found = {item for table, name in having for item in self.column(table, name)}
         texts = any(isinstance(item, str) for item in found)
         return {item: code if texts else item for code, item in enumerate(ascending(found))}
 
@@ -182,7 +195,7 @@ def read_scores(path: Any, columns: RowColumns | None = None, **resources: Any) 
 
     items = None
     if keeper.call["item"] is not None:
-        items = np.array([codes[item] for item in keeper.column("log", "item")])[order]
+        items = np.array([codes[item] for item in keeper.column("log", keeper.call["item"])])[order]
     ids = np.empty(len(users), dtype=object)
     ids[:] = users
     return ScoredLog(

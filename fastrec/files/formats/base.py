@@ -12,7 +12,7 @@ from urllib.parse import unquote
 from fastrec.exceptions import InputError
 from fastrec.files.columns import FileColumns
 from fastrec.files.database import run
-from fastrec.files.formats.heads import Beginning, RowForm
+from fastrec.files.formats.heads import Beginning
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -22,7 +22,6 @@ from fastrec.files.sizes import Size, size_of_text
 __all__ = [
     "FILE",
     "NO_EXTENSIONS",
-    "ROWS_TO_ASK",
     "Format",
     "Source",
     "names_files",
@@ -40,7 +39,6 @@ __all__ = [
 AnyColumns = TypeVar("AnyColumns", bound=FileColumns)
 # DuckDB would download an extension, or load one that it finds in a folder.
 NO_EXTENSIONS: dict[str, Any] = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
-ROWS_TO_ASK = 100_000  # that hints look at, to tell whether an unused column may have been meant
 COMPARED = ("DOUBLE", "TIMESTAMP")  # types in which a value may be equal to that in the name of a folder
 FILE = "fastrec file"  # the column in which DuckDB names the file of a row, if it reads several files
 
@@ -72,9 +70,9 @@ class Format(ABC):
     def open(self, con: DuckDBPyConnection, files: Files, columns: FileColumns, attempt: int) -> Source:
         """Return the SQL source of files."""
 
-    def form(self, start: Beginning, columns: FileColumns) -> RowForm | None:
-        """Return the form of a file that PyArrow reads as DuckDB does; None in doubt."""
-        return None
+    def bound(self, columns: FileColumns) -> Format:
+        """Return this format for files of which some columns are read."""
+        return self
 
     def size(self, files: Files, names: Collection[str]) -> Size:
         """Estimate the size of the wanted columns."""
@@ -103,7 +101,6 @@ class Source:
     untyped: frozenset[str]  # columns of strings in a format without types
     filled: frozenset[str]  # the files that have more than a header
     n_rows: Mapping[str, int] = field(default_factory=dict)  # {path: rows}, if the rows were counted
-    is_copy: bool = False  # whether `sql` is a table that has all rows
     all_columns: str = ""  # SQL that reads all columns, if `sql` has only the wanted ones
     again: Callable[[], str] | None = None  # returns SQL for one more reading, if `sql` is a stream
     unreadable: frozenset[str] = frozenset()  # columns of types that DuckDB lacks; they are null
@@ -143,11 +140,6 @@ class Source:
         return next(
             (path for path in self.files.paths if path in self.filled and not n_rows.get(utf8_path(path))), None
         )
-
-    def trim(self, con: DuckDBPyConnection) -> None:
-        """Drop copied rows except those that hints look at."""
-        if self.is_copy:
-            run(con, f"CREATE OR REPLACE TABLE {self.sql} AS SELECT * FROM {self.sql} LIMIT {ROWS_TO_ASK}")
 
     def _in_file(self, position: int) -> tuple[str, int]:
         """Return the file of a row, and the position of the row in it."""

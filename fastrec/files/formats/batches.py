@@ -34,7 +34,7 @@ class _Head(NamedTuple):
     """The columns and the number of rows of a file."""
 
     schema: Any  # pyarrow.Schema
-    rows: int
+    rows: int | None  # None: some, counted as they are read
 
 
 class _Type(NamedTuple):
@@ -51,9 +51,11 @@ class BatchedFormat(Format):
     PyArrow itself trusts the lengths and codes that a file holds.
     """
 
+    has_types: bool = True  # whether columns have types; if not, all are strings
+
     @abstractmethod
-    def head(self, path: str) -> tuple[Any, int]:
-        """Return the schema and the number of rows of a file, at little cost."""
+    def head(self, path: str) -> tuple[Any, int | None]:
+        """Return the schema and the number of rows of a file, at little cost; None for rows to count while read."""
 
     @abstractmethod
     def batches(self, path: str, at: Sequence[int]) -> Iterator[Batch]:
@@ -79,21 +81,22 @@ class BatchedFormat(Format):
             found = {name: (f"c{at}" if kind.is_readable else "NULL", kind.name) for at, (name, kind) in kinds}
             found, partitions = with_partitions(found, files.keys[n])
             variants.append((files.paths[n], found))
-            untyped |= partitions
+            untyped |= partitions if self.has_types else set(found)
         names, kinds_of_first = schemas[0].names, types[schemas[0]]
         readable = [at for at, kind in enumerate(kinds_of_first) if kind.is_readable]
-        everything = _Rows(self, files, heads, readable)
+        n_rows = {utf8_path(path): head.rows or 0 for path, head in zip(files.paths, heads, strict=True)}
+        everything = _Rows(self, files, heads, readable, n_rows)
         wanted = [at for at in readable if columns.reads_all or names[at] in columns.names]
         return Source(
             files,
             self,
-            _view(con, _Rows(self, files, heads, wanted)),
+            _view(con, _Rows(self, files, heads, wanted, n_rows)),
             tuple(variants),
             frozenset(untyped),
-            frozenset(path for path, head in zip(files.paths, heads, strict=True) if head.rows),
-            {utf8_path(path): head.rows for path, head in zip(files.paths, heads, strict=True)},
+            frozenset(path for path, head in zip(files.paths, heads, strict=True) if head.rows != 0),
+            n_rows,
             all_columns=_view(con, everything),
-            again=functools.partial(_view, con, _Rows(self, files, heads, wanted)),
+            again=functools.partial(_view, con, _Rows(self, files, heads, wanted, n_rows)),
             unreadable=frozenset(names).difference(names[at] for at in readable),
         )
 
@@ -106,6 +109,7 @@ class BatchedFormat(Format):
                 wanted = [at for at, name in enumerate(schema.names) if name in names]
             except self._damages():  # reading the file explains what is wrong
                 continue
+            rows = rows or 0
             size = size.plus(Size(rows * len(wanted)))
             strings = [at for at in wanted if _holds_strings(schema.field(at).type)]
             if strings and rows:
@@ -129,6 +133,8 @@ class BatchedFormat(Format):
             schema, rows = self.head(path)
             _ = schema.names  # raises if they are not UTF-8
             return _Head(schema, rows)
+        except InputError:
+            raise
         except self._damages() as error:
             raise self._damaged(path, error) from error
 
@@ -155,12 +161,20 @@ class _Rows:
     """The rows of files as columns c0, c1, ..., numbered as in the first; DuckDB before version 2 reads them once.
 
     A column that a file lacks, or has in another type, is null, as it cannot be used. With Hive partitions, a column
-    names the file.
+    names the file. `n_rows` gets the rows of each file that has been read to its end.
     """
 
-    def __init__(self, format_: BatchedFormat, files: Files, heads: Sequence[_Head], at: Sequence[int]) -> None:
+    def __init__(
+        self,
+        format_: BatchedFormat,
+        files: Files,
+        heads: Sequence[_Head],
+        at: Sequence[int],
+        n_rows: dict[str, int],
+    ) -> None:
         import pyarrow as pa
 
+        self._n_rows = n_rows
         self._format, self._files, self._schemas = format_, files, [head.schema for head in heads]
         first = heads[0].schema
         self._picked = [(f"c{nth}", first.field(nth)) for nth in at]
@@ -186,12 +200,14 @@ class _Rows:
     def _batches(self) -> Iterator[Batch]:
         for path, schema in zip(self._files.paths, self._schemas, strict=True):
             own = [_position(schema, field, nth) for nth, (_, field) in enumerate(self._picked)]
-            at = sorted({position for position in own if position is not None})
+            at, n_rows = sorted({position for position in own if position is not None}), 0
             for batch in self._format.batches(path, at):
                 for start in range(0, len(_checked(batch)), ROWS_AT_ONCE):
                     yield self._named(
                         batch.slice(start, ROWS_AT_ONCE), [p if p is None else at.index(p) for p in own], path
                     )
+                n_rows += len(batch)
+            self._n_rows[utf8_path(path)] = n_rows
 
     def _named(self, batch: Batch, at: Sequence[int | None], path: str) -> Batch:
         """Return a batch with the columns of the stream, from those at some positions of the batch."""
@@ -247,18 +263,18 @@ def _types_of(con: DuckDBPyConnection, schema: Any) -> list[_Type]:
     import duckdb
     import pyarrow as pa
 
-    found = []
-    for field in schema:
+    found: dict[Any, _Type] = {}
+    for kind in (field.type for field in schema if field.type not in found):
         try:
-            con.register("no rows", pa.schema([pa.field("c", _read_as(field.type))]).empty_table())
-            found.append(_Type(run(con, 'DESCRIBE SELECT * FROM "no rows"').fetchall()[0][1], is_readable=True))
+            con.register("no rows", pa.schema([pa.field("c", _read_as(kind))]).empty_table())
+            found[kind] = _Type(run(con, 'DESCRIBE SELECT * FROM "no rows"').fetchall()[0][1], is_readable=True)
         except duckdb.InterruptException:
             raise
         except (duckdb.Error, NotImplementedError):
-            found.append(_Type(str(field.type), is_readable=False))
+            found[kind] = _Type(str(kind), is_readable=False)
         finally:
             con.unregister("no rows")
-    return found
+    return [found[field.type] for field in schema]
 
 
 def _read_as(kind: Any) -> Any:

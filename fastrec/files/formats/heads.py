@@ -7,7 +7,7 @@ import functools
 import itertools
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from fastrec.exceptions import InputError
@@ -18,7 +18,6 @@ from fastrec.files.paths import Files
 __all__ = [
     "Beginning",
     "Head",
-    "RowForm",
     "compression_of",
     "line_of",
     "lines_of",
@@ -58,11 +57,6 @@ class Head(NamedTuple):
     text: str
     packing: str  # "gzip", "zstd" or empty
     mark: int  # bytes of the byte order mark
-    is_whole: bool  # whether the text is that of the whole file
-
-    def blocks(self) -> Iterable[bytes]:
-        """Return the bytes of the file, unpacked, in blocks, without a byte order mark."""
-        return (self.text.encode(),) if self.is_whole else _blocks_of(self.path)
 
     @property
     def first_line(self) -> str:
@@ -73,20 +67,6 @@ class Head(NamedTuple):
         """Yield the lines that are not blank."""
         lines = (found[0] for found in re.finditer(r"[^\r\n]+", self.text))
         return (line for line in lines if line.strip())
-
-
-class RowForm(NamedTuple):
-    """How the rows of a file of delimited text are written."""
-
-    names: tuple[str, ...]  # of the columns
-    delimiter: str
-    line_break: bytes
-    header: int  # bytes before the first row
-
-    @property
-    def layout(self) -> tuple[object, ...]:
-        """What files that are read together have in common."""
-        return self.names, self.delimiter, self.line_break
 
 
 def read_head(path: str) -> Head:
@@ -100,7 +80,7 @@ def read_head(path: str) -> Head:
     if "\0" in text:
         raise InputError(path, f": {_no_text(start)}: it has zero bytes")
     mark = len(codecs.BOM_UTF8) if start.startswith(codecs.BOM_UTF8) else 0
-    return Head(path, text, packing, mark, len(start) < HEAD_BYTES)
+    return Head(path, text, packing, mark)
 
 
 def _no_text(start: bytes) -> str:

@@ -1,20 +1,18 @@
-"""SQL sources of TREC runs and judgements."""
+"""TREC runs (qid Q0 docid rank score tag) and judgements (qid iter docid rel)."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import Any
 
 from fastrec.exceptions import InputError
 from fastrec.files.columns import FileColumns, ListColumns, is_number
-from fastrec.files.formats.base import FILE, AnyColumns, Format, Source, names_files, quoted, reader_sql, text_source
-from fastrec.files.formats.heads import Beginning, Head, compression_of, line_of, lines_of, read_heads
-from fastrec.files.paths import Files
-
-if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
+from fastrec.files.formats.base import AnyColumns
+from fastrec.files.formats.heads import Beginning, Head, line_of, lines_of, read_head
+from fastrec.files.formats.text import TextFormat, chunks
+from fastrec.runtime.extras import require
 
 __all__ = ["TREC"]
 
@@ -24,52 +22,13 @@ ROLES = {  # the role of each column of a run and of judgements; None: ignored
     RUN: ("user", None, "item", "rank", "score", None),
     4: ("user", None, "item", "gain"),
 }
+WORD, BLANKS, MORE_WORDS = "[^ \t]+", "[ \t]+", "(?:[ \t].*)?"
 NUMBER = {RUN: 4, 4: 3}  # the place of the score and of the gain
-
-
-def _open_trec(files: Files, names: Mapping[str, str]) -> Source:
-    """Return the SQL source of a run (qid Q0 docid rank score tag) or judgements (qid iter docid rel).
-
-    Spaces and tabs separate columns. As in trec_eval, a tag may have several words. A line that begins with # is a
-    comment, but that of a query whose id does is a row.
-    """
-    heads = read_heads(files)
-    counts = [len(_first_row(head)) for head in heads]
-    for head, count in zip(heads, counts, strict=True):
-        if count not in ROLES:
-            raise InputError(
-                head.path,
-                f": the first line has {count} columns; "
-                "a TREC run has 6 (qid Q0 docid rank score tag), TREC judgements have 4 (qid iter docid rel)",
-            )
-        if count != counts[0]:
-            raise InputError(head.path, f": {count} columns, but {counts[0]} in {heads[0].path}")
-    options = (
-        "auto_detect=false, header=false, comment='', delim='', quote='', escape='', strict_mode=false, "
-        f"{compression_of(heads)}, columns={{line: 'VARCHAR'}}"
-    )
-    naming = f", {quoted(FILE)}" if names_files(files) else ""
-    lines = reader_sql("read_csv", files.paths, options, name_files=names_files(files))
-    blank = "' \t\r'"
-    rows = (
-        f"SELECT string_split_regex(trim(line, {blank}), '[ \t]+') AS fields{naming} FROM {lines} "
-        f"WHERE trim(line, {blank}) <> ''"
-    )
-    no_number = f"TRY_CAST(fields[{NUMBER[counts[0]] + 1}] AS DOUBLE) IS NULL"
-    is_comment = f"fields[1] = {COMMENT!r} OR (starts_with(fields[1], {COMMENT!r}) AND {no_number})"
-    sql = f"(FROM ({rows}) WHERE NOT ({is_comment}))"
-    fits = f"len(fields) {'>=' if counts[0] == RUN else '='} {counts[0]}"
-    found = {
-        names[role]: (f"CASE WHEN {fits} THEN fields[{n}] ELSE error('columns') END", "VARCHAR")
-        for n, role in enumerate(ROLES[counts[0]], 1)
-        if role is not None and role in names
-    }
-    return text_source(files, TREC, sql, found, [head.path for head in heads if head.first_line])
 
 
 def _is_comment(words: Sequence[str], n_columns: Collection[int] = (RUN, 4)) -> bool:
     """Return whether a line is no row of a file of so many columns."""
-    places = [NUMBER[n] for n in n_columns if len(words) >= n]
+    places = [NUMBER[n] for n in n_columns if len(words) > NUMBER[n]]
     if not words or not words[0].startswith(COMMENT):
         return False
     return words[0] == COMMENT or not any(is_number(words[at]) for at in places)
@@ -79,7 +38,10 @@ def _trec_reason(path: str) -> str:
     """Return what is wrong with the first line that is not TREC; "" if all lines are."""
     wanted = 0
     for number, line in enumerate(lines_of(path), 1):
-        words = _words(line.decode(errors="replace"))
+        try:
+            words = _words(line.decode())
+        except UnicodeDecodeError:
+            return f"line {number}: not UTF-8"
         if _is_comment(words):
             continue
         found = len(words)
@@ -93,19 +55,44 @@ def _words(line: str) -> list[str]:
     return re.findall(r"[^ \t\r\n]+", line)
 
 
+def _lines(chunk: bytes, n_columns: int) -> Any:
+    """Return the lines of a chunk that are rows, as Arrow strings without blanks around them."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    text = pa.array([chunk.replace(b"\r", b"\n")], pa.binary()).cast(pa.string())
+    lines = compute.ascii_trim(compute.split_pattern(text, "\n").flatten(), " \t")
+    lines = lines.filter(compute.not_equal(lines, ""))
+    may_be_comment = compute.starts_with(lines, COMMENT)
+    if not compute.any(may_be_comment).as_py():
+        return lines
+    begun = zip(lines, may_be_comment.to_pylist(), strict=True)
+    is_comment = [is_so and _is_comment(_words(str(line)), [n_columns]) for line, is_so in begun]
+    return lines.filter(compute.invert(pa.array(is_comment)))
+
+
+def _pattern(n_columns: int, at: Sequence[int]) -> str:
+    """Return the regular expression of a row, with groups c0, c1, ... for the columns at some positions."""
+    words = [f"(?P<c{nth}>{WORD})" if nth in at else WORD for nth in range(n_columns)]
+    return f"^{BLANKS.join(words)}{MORE_WORDS if n_columns == RUN else ''}$"
+
+
 def _first_row(head: Head) -> list[str]:
     """Return the columns of the first row, if the file is TREC; empty if it has only comments."""
     lines = (words for words in map(_words, head.lines()) if not _is_comment(words))
     return next(lines, [])[:RUN]
 
 
-class _Trec(Format):
+class _Trec(TextFormat):
     """TREC runs and judgements. Their columns have no names, and the ranks in a run do not count."""
 
     name, title = "trec", "TREC"
     endings = (".run", ".trec")
     has_labels = False
     ids_are_strings = True
+
+    def __init__(self, names: Mapping[str, str]) -> None:
+        self._names = names
 
     def begins(self, start: Beginning, names: Collection[str]) -> bool:
         """Return whether a first row can only be TREC: its second column is a fixed filler."""
@@ -119,8 +106,42 @@ class _Trec(Format):
             return replace(columns, score=columns.usual["score"])
         return columns
 
-    def open(self, con: DuckDBPyConnection, files: Files, columns: FileColumns, attempt: int) -> Source:
-        return _open_trec(files, columns.usual)
+    def bound(self, columns: FileColumns) -> _Trec:
+        return _Trec(columns.usual)
+
+    def head(self, path: str) -> tuple[Any, int | None]:
+        pa = require("pyarrow", "cli", what="reading files")
+        head = read_head(path)
+        names = [name for _, name in self._columns(head)]
+        return pa.schema([pa.field(name, pa.string()) for name in names]), None if head.first_line else 0
+
+    def batches(self, path: str, at: Sequence[int]) -> Iterator[Any]:
+        import pyarrow as pa
+        from pyarrow import compute
+
+        head = read_head(path)
+        n_columns, columns = len(_first_row(head)), self._columns(head)
+        pattern = _pattern(n_columns, [columns[nth][0] for nth in at])
+        for chunk in chunks(path, head.mark):
+            rows = compute.extract_regex(_lines(chunk, n_columns), pattern)
+            if rows.null_count:
+                raise ValueError(f"a line has not {n_columns} columns")
+            yield pa.RecordBatch.from_struct_array(rows)
+
+    def _columns(self, head: Head) -> list[tuple[int, str]]:
+        """Return the position and the name of each column that may be read."""
+        count = len(_first_row(head))
+        if count not in ROLES:
+            raise InputError(
+                head.path,
+                f": the first line has {count} columns; "
+                "a TREC run has 6 (qid Q0 docid rank score tag), TREC judgements have 4 (qid iter docid rel)",
+            )
+        return [
+            (nth, self._names[role])
+            for nth, role in enumerate(ROLES[count])
+            if role is not None and role in self._names
+        ]
 
     def place(self, path: str, position: int) -> str:
         return line_of(path, position, lambda line: _is_comment(_words(line.decode(errors="replace"))))
@@ -129,4 +150,4 @@ class _Trec(Format):
         return _trec_reason(path)
 
 
-TREC = _Trec()
+TREC = _Trec({})
