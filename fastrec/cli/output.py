@@ -141,7 +141,7 @@ def check_outputs(inputs: Sequence[str | None], options: Mapping[str, Any]) -> N
             raise click.UsageError(f"--{option.replace('_', '-')} {path}: the name must end in {_either(endings)}")
     if options.get("save") is not None:
         refuse_ending(options["save"], by_command=True)
-    files = [file for path in inputs if path is not None for file in find_files(path).paths]
+    files = [file for path in inputs if path is not None for file in find_files(path).on_disk]
     taken = {os.path.realpath(path): path for path in files}
     for path in map(options.get, FILES):
         if path is None:

@@ -1,47 +1,50 @@
-"""Tables that keep the files of earlier versions: the files of the current version of a Delta or Iceberg table."""
+"""Tables that keep the files of earlier versions: the rows of the current version, which the libraries of them read."""
 
 from __future__ import annotations
 
 import contextlib
+import functools
+import glob
+import json
 import os
 import re
-from collections.abc import Container, Iterable, Mapping
-from typing import Any, NamedTuple
+from abc import ABC, abstractmethod
+from collections.abc import Container, Iterable, Iterator, Sequence
+from typing import Any
 from urllib.parse import unquote
 
 from fastrec.checks import shown_url, with_article
 from fastrec.exceptions import FastrecError, InputError, MissingFileError
-from fastrec.inputs.table_folders import DELTA, ENDINGS, HUDI, METADATA, find_inside
+from fastrec.inputs.table_folders import DELTA, ENDINGS, HUDI, LOG, METADATA, find_inside
 from fastrec.runtime.extras import require
 
-__all__ = ["Version", "check_apart", "partitions_of", "read_version"]
+__all__ = ["Version", "check_apart", "read_version"]
 
-NO_VALUE = "__HIVE_DEFAULT_PARTITION__"  # in the name of a folder
-# Delta features under which the Parquet files alone have the table's rows, or which `_read_delta` checks
-KNOWN_FEATURES = frozenset(("columnMapping", "deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"))
-
-# Types of Delta, and those of the columns that DuckDB reads from files of these types; decimals have the same names
-TYPES = {
-    "string": "VARCHAR",
-    "boolean": "BOOLEAN",
-    "byte": "TINYINT",
-    "short": "SMALLINT",
-    "integer": "INTEGER",
-    "long": "BIGINT",
-    "float": "FLOAT",
-    "double": "DOUBLE",
-    "date": "DATE",
-    "timestamp": "TIMESTAMP WITH TIME ZONE",
-    "timestamp_ntz": "TIMESTAMP",
-}
+MANY_BITS = 1 << 10
+ONE_PARTITION = {"datafusion.execution.target_partitions": "1"}  # else threads give the rows in any order
+READ_FORMATS = ("PARQUET", "PUFFIN")  # PyArrow's reader of ORC ends the process for some damaged files
 
 
-class Version(NamedTuple):
-    """The current version of a table."""
+class Version(ABC):
+    """The current version of a table, whose files were checked: none is outside the folder of the table."""
 
-    files: Mapping[str, tuple[str, ...]]  # {file below the folder: names of its Hive partitions, as folders spell them}
-    unwritten: frozenset[str] = frozenset()  # columns of the table that no file has
-    types: Mapping[str, str] = {}  # of the partitions, in SQL
+    title: str  # in messages
+    files: tuple[str, ...]  # that have the rows, or delete some of them; absolute
+    schema: Any  # pyarrow.Schema
+
+    @abstractmethod
+    def batches(self, names: Sequence[str]) -> Iterator[Any]:
+        """Yield the rows of some columns as Arrow batches, always in the same order."""
+
+    @functools.cached_property
+    def n_rows(self) -> int:
+        """The number of rows, counted in the narrowest column: logs may tell another number."""
+        from pyarrow import types
+
+        def width(field: Any) -> int:
+            return field.type.bit_width if types.is_primitive(field.type) else MANY_BITS
+
+        return sum(map(len, self.batches([min(self.schema, key=width).name]))) if self.files else 0
 
 
 def check_apart(path: str, files: Iterable[str]) -> None:
@@ -51,31 +54,33 @@ def check_apart(path: str, files: Iterable[str]) -> None:
         raise InputError(path, f": {found.file} is in {found.folder}, {why}: name that folder, or single files")
 
 
-def partitions_of(name: str) -> list[tuple[str, str]]:
-    """Return the name and the text of each Hive partition in the path of a file, as its folders spell them."""
-    folders = (folder.partition("=") for folder in os.path.dirname(name).split(os.sep))
-    return [(key, text) for key, equals, text in folders if key and equals]
-
-
-# The current version of a table
-
-
 def read_version(path: str, kind: str, folder: str, metadata: str) -> Version:
-    """Return the current version of a table; raise if reading its Parquet files would give other rows.
+    """Return the current version of a table; raise for files that are gone or not in its folder.
 
     `path` is as it was given, `folder` absolute and in UTF-8. `metadata` is the metadata file of Iceberg, if given.
     """
     if kind == HUDI:
         raise _refused(path, "Hudi tables are not read")
     try:
-        return _read_delta(path, folder) if kind == DELTA else _read_iceberg(path, folder, metadata)
+        return _Delta(path, folder) if kind == DELTA else _Iceberg(path, folder, metadata)
     except FastrecError:
         raise
     except Exception as error:  # of the library: logs and manifests may be damaged in many ways
-        why = str(error)
-        if kind == DELTA:  # its messages may have colours and, below the first line, what called what
-            why = re.sub(r"\x1b\[[0-9;]*m", "", why).strip().partition("\n")[0]
-        raise InputError(path, f": cannot be read as {with_article(kind)} table: {why}") from error
+        raise InputError(path, f": cannot be read as {with_article(kind)} table: {_first_line(error)}") from error
+
+
+@contextlib.contextmanager
+def _one_kind_of_error() -> Iterator[None]:
+    """Raise the errors of a library as ValueError."""
+    try:
+        yield
+    except Exception as error:
+        raise ValueError(_first_line(error)) from error
+
+
+def _first_line(error: Exception) -> str:
+    """Return the first line of a message without colours: deltalake tells below it what called what."""
+    return re.sub(r"\x1b\[[0-9;]*m", "", str(error)).strip().partition("\n")[0]
 
 
 def _refused(path: str, why: str) -> InputError:
@@ -99,116 +104,114 @@ def _name_below(path: str, folder: str, place: str, found: Container[str] = ()) 
     return name
 
 
-def _schema(path: str, folder: str, name: str) -> Any:
-    """Return the schema of a Parquet file of a table."""
-    pa, parquet = (require(name, "cli", what="reading files") for name in ("pyarrow", "pyarrow.parquet"))
-    try:
-        return parquet.read_schema(os.path.join(folder, name))
-    except (OSError, ValueError, pa.ArrowException) as error:
-        raise InputError(path, f": {name} cannot be read as Parquet: {error}") from error
-
-
 # Delta
 
 
-def _read_delta(path: str, folder: str) -> Version:
-    real = os.path.realpath(folder).replace(os.sep, "/")
-    if unquote(real) != real or re.search(r"[\\\x00-\x1f\x7f]", real):  # deltalake would read a folder of another name
-        why = "a Delta table is not read if its path, without links, has a backslash, a control character or %XX"
-        raise InputError(path, f": {why}: rename the folder")
-    table = require("deltalake", "delta", what="reading Delta tables").DeltaTable(folder)
-    actions = require("pyarrow", "cli", what="reading files").table(table.get_add_actions(flatten=True))
-    metadata = table.metadata()
-    features = {*(table.protocol().reader_features or ())}
-    kinds = {field.name: field.type for field in table.schema().fields}
-    types = {name: TYPES.get(kinds[name].type, kinds[name].type.upper()) for name in metadata.partition_columns}
-    found = [f"the feature {name}" for name in sorted(features - KNOWN_FEATURES)]
-    found += [f"the binary partition {name!r}" for name in types if types[name] == "BINARY"]  # folders escape its bytes
-    if metadata.configuration.get("delta.columnMapping.mode", "none") != "none":
-        found.append("column mapping")
-    if not found and _has_vectors(table, features):
-        found.append("deletion vectors")
-    if found:
-        raise _refused(path, f"version {table.version()} of this Delta table has {' and '.join(found)}")
-    files: dict[str, tuple[str, ...]] = {}
-    unwritten = kinds.keys() - types.keys()
-    for at, place in enumerate(actions["path"].to_pylist()):
-        name = _name_below(path, folder, unquote(place), files)
-        parts = partitions_of(name)
-        texts = {unquote(key): unquote(text) for key, text in parts}
-        values = {column: actions[f"partition.{column}"][at] for column in metadata.partition_columns}
-        if texts.keys() != values.keys() or not all(_is_value(texts[column], values[column]) for column in values):
-            raise _refused(path, f"the folder of {name} is not the partition that the log of the Delta table has")
-        files[name] = tuple(key for key, _ in parts)
-        if unwritten or values:
-            columns: set[str] = set()
-            with contextlib.suppress(InputError):  # reading rows says why; the first copies of a store have no bytes
-                columns.update(_schema(path, folder, name).names)
-            for column in sorted(values.keys() & columns):
-                raise _refused(path, f"the partition {column!r} of the Delta table is also a column of {name}")
-            unwritten.difference_update(columns)
-    return Version(files, frozenset(unwritten), types)
+class _Delta(Version):
+    """The current version of a Delta table; the rows of its newest files come first."""
+
+    title = "a Delta table"
+
+    def __init__(self, path: str, folder: str) -> None:
+        real = os.path.realpath(folder).replace(os.sep, "/")
+        if unquote(real) != real or re.search(r"[\\\x00-\x1f\x7f]", real):  # deltalake would read another folder
+            why = "a Delta table is not read if its path, without links, has a backslash, a control character or %XX"
+            raise InputError(path, f": {why}: rename the folder")
+        deltalake = require("deltalake", "delta", what="reading Delta tables")
+        pa = require("pyarrow", "cli", what="reading files")
+        for file in _files_of_log(folder, "*"):
+            _name_below(path, folder, file)  # before it is opened: it may be a link to anywhere
+        self._table, self._query = deltalake.DeltaTable(folder), deltalake.QueryBuilder
+        self.schema = pa.schema(self._table.schema())
+        names: dict[str, None] = {}
+        for place in pa.table(self._table.get_add_actions())["path"].to_pylist():
+            names[_name_below(path, folder, unquote(place), names)] = None
+        for vector in _vectors(path, folder) if names else ():
+            names[_name_below(path, folder, vector)] = None
+        self.files = tuple(os.path.join(folder, name) for name in names)
+
+    def batches(self, names: Sequence[str]) -> Iterator[Any]:
+        pa = require("pyarrow", "cli", what="reading files")
+        columns = ", ".join('"{}"'.format(name.replace('"', '""')) for name in names)
+        with _one_kind_of_error():
+            rows = self._query(ONE_PARTITION).register("rows", self._table).execute(f"SELECT {columns} FROM rows")
+            yield from pa.RecordBatchReader.from_stream(rows)
 
 
-def _has_vectors(table: Any, features: set[str]) -> bool:
-    """Return whether the log deletes rows by vectors; some logs do so without naming the feature."""
-    try:
-        return bool(table.deletion_vectors().read_all().num_rows)
-    except Exception:  # of the library, which knows fewer features here than it does for files
-        if "deletionVectors" in features:
-            raise
-        return False
+def _files_of_log(folder: str, pattern: str) -> list[str]:
+    return glob.glob(os.path.join(glob.escape(folder), LOG, "**", pattern), recursive=True)
 
 
-def _is_value(text: str, value: Any) -> bool:
-    """Return whether a text in the name of a folder is the value of a partition, a scalar of Arrow."""
-    pa = require("pyarrow", "cli", what="reading files")
-    if text == NO_VALUE or not value.is_valid:
-        return text == NO_VALUE and not value.is_valid
-    try:
-        return bool(pa.scalar(text).cast(value.type) == value)
-    except pa.ArrowException:
-        return False
+def _vectors(path: str, folder: str) -> list[str]:
+    """Return the files that may have deletion vectors; raise if the log names one by another path than these have.
+
+    deltalake does not tell where vectors are, and would open them anywhere.
+    """
+    parquet = require("pyarrow.parquet", "cli", what="reading files")
+    found = []
+    for file in _files_of_log(folder, "*.json"):
+        with open(file, "rb") as lines:
+            found += [json.loads(line).get("add", {}).get("deletionVector") for line in lines if line.strip()]
+    for file in _files_of_log(folder, "*.parquet"):  # checkpoints
+        with parquet.ParquetFile(file) as checkpoint:
+            rows = checkpoint.read(["add.deletionVector"])
+        found += rows["add"].combine_chunks().field("deletionVector").to_pylist() if rows.num_columns else []
+    found = [vector for vector in found if vector]
+    for vector in found:
+        place = vector["pathOrInlineDv"]
+        if vector["storageType"] == "p" or (vector["storageType"] == "u" and re.search(r"^/|\.\.|[\\:]", place[:-20])):
+            raise _refused(path, "the table has a deletion vector that may not be in its folder")
+    return glob.glob(os.path.join(glob.escape(folder), "**", "deletion_vector_*.bin"), recursive=True) if found else []
 
 
 # Iceberg
 
 
-def _read_iceberg(path: str, folder: str, file: str) -> Version:
-    what = "reading Iceberg tables"
-    io = require("pyiceberg.io.pyarrow", "iceberg", what=what).PyArrowFileIO()
-    file = file or _newest_metadata(path, folder)
-    _name_below(path, folder, file)  # before it is opened: it may be a link to anywhere
-    if file.endswith(".gz"):
-        name = os.path.basename(file)
-        raise _refused(path, f"PyIceberg reads compressed metadata only from *.gz.metadata.json, not {name}")
-    table = _read_metadata(path, io, file)
-    snapshot = table.current_snapshot()
-    if snapshot is None:
-        if table.current_snapshot_id is not None:
-            raise InputError(path, f": its metadata names no snapshot {table.current_snapshot_id}, which is current")
-        return Version({})
-    _absolute_below(path, folder, snapshot.manifest_list)  # before it is opened: it may be anywhere
-    for manifest in snapshot.manifests(io):
-        _absolute_below(path, folder, manifest.manifest_path)
-    fields = {field.field_id: field.name for field in table.schema().fields}
-    mapped = {name: each.field_id for each in table.name_mapping() or () for name in each.names}
-    files: dict[str, tuple[str, ...]] = {}
-    unwritten = {*fields.values()}
-    for task in require("pyiceberg.table", "iceberg", what=what).DataScan(table, io).plan_files():
-        name = _absolute_below(path, folder, task.file.file_path, files)
-        if task.file.file_format != "PARQUET":
-            raise _refused(path, f"{name} is not in Parquet")
-        if task.delete_files:
-            raise _refused(path, f"rows of {name} are deleted in other files")
-        files[name] = ()  # all columns are in the files
-        schema = _schema(path, folder, name)
-        unwritten.difference_update(schema.names)
-        for column in schema:
-            known = (column.metadata or {}).get(b"PARQUET:field_id")
-            if fields.get(mapped.get(column.name) if known is None else int(known)) != column.name:
-                raise _refused(path, f"the table no longer has the column {column.name!r} of {name} under this name")
-    return Version(files, frozenset(unwritten))
+class _Iceberg(Version):
+    """The current version of an Iceberg table; its files come in the order of their names."""
+
+    title = "an Iceberg table"
+
+    def __init__(self, path: str, folder: str, file: str) -> None:
+        what = "reading Iceberg tables"
+        arrow = require("pyiceberg.io.pyarrow", "iceberg", what=what)
+        self._io = arrow.PyArrowFileIO()  # not the one that the metadata name
+        file = file or _newest_metadata(path, folder)
+        _name_below(path, folder, file)  # before it is opened: it may be a link to anywhere
+        if file.endswith(".gz"):
+            name = os.path.basename(file)
+            raise _refused(path, f"PyIceberg reads compressed metadata only from *.gz.metadata.json, not {name}")
+        self._metadata = _read_metadata(path, self._io, file)
+        self.schema = arrow.schema_to_pyarrow(self._metadata.schema(), include_field_ids=False)
+        self._tasks: list[Any] = []
+        snapshot = self._metadata.current_snapshot()
+        if snapshot is None:
+            if (number := self._metadata.current_snapshot_id) is not None:
+                raise InputError(path, f": its metadata names no snapshot {number}, which is current")
+            self.files = ()
+            return
+        _absolute_below(path, folder, snapshot.manifest_list)  # before it is opened: it may be anywhere
+        for manifest in snapshot.manifests(self._io):
+            _absolute_below(path, folder, manifest.manifest_path)
+        tasks: dict[str, Any] = {}
+        deletes: set[str] = set()
+        for task in require("pyiceberg.table", "iceberg", what=what).DataScan(self._metadata, self._io).plan_files():
+            tasks[_absolute_below(path, folder, task.file.file_path, tasks)] = task
+            for each in (task.file, *task.delete_files):
+                name = _absolute_below(path, folder, each.file_path)
+                if each.file_format not in READ_FORMATS:
+                    raise _refused(path, f"{name} is not in Parquet")
+            deletes.update(_absolute_below(path, folder, each.file_path) for each in task.delete_files)
+        self._tasks = [tasks[name] for name in sorted(tasks)]
+        self.files = tuple(os.path.join(folder, name) for name in (*tasks, *deletes))
+
+    def batches(self, names: Sequence[str]) -> Iterator[Any]:
+        scan = require("pyiceberg.io.pyarrow", "iceberg", what="reading Iceberg tables").ArrowScan
+        always = require("pyiceberg.expressions", "iceberg", what="reading Iceberg tables").AlwaysTrue()
+        with _one_kind_of_error():
+            rows = scan(self._metadata, self._io, self._metadata.schema().select(*names), always)
+            for task in self._tasks:  # one by one: a scan reads all its files at once
+                yield from rows.to_record_batches([task])
 
 
 def _read_metadata(path: str, io: Any, file: str) -> Any:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from fastrec.exceptions import InputError
 from fastrec.files.columns import (
     ITEMS,
     USERS,
@@ -48,25 +47,16 @@ class Opened:
         return not self.columns.names.isdisjoint(unquote(key) for keys in self.files.keys for key in keys)
 
     def roles(self, path: str, found: Sequence[str]) -> dict[str, str]:
-        """Return {role: column} of a file; raise if it lacks one, or if the table has one that no file has."""
-        unwritten = self.files.unwritten & self.columns.names
-        wanted = self.columns.roles(self.table, path, [*found, *unwritten])
-        for name in sorted(unwritten.intersection(wanted.values())):
-            raise InputError(self.files.path, f": no file of this table has its column {name!r}")
-        return wanted
+        """Return {role: column} of a file; raise if it lacks one."""
+        return self.columns.roles(self.table, path, found)
 
     def size(self) -> Size:
         """Estimate the size of the wanted columns."""
         return self.format.size(self.files, self.columns.names)
 
     def source(self, con: DuckDBPyConnection, attempt: int = 0) -> Source:
-        """Return the SQL source of the files, in which the partitions of a table have its types."""
-        source, types = self.format.open(con, self.files, self.columns, attempt), self.files.types
-        variants = []
-        for path, found in source.variants:
-            typed = {name: (f"CAST({found[name][0]} AS {types[name]})", types[name]) for name in types if name in found}
-            variants.append((path, {**found, **typed}))
-        return replace(source, variants=tuple(variants), untyped=source.untyped.difference(types))
+        """Return the SQL source of the files."""
+        return self.format.open(con, self.files, self.columns, attempt)
 
     def each(self) -> Iterator[Opened]:
         """Yield every file by itself."""
@@ -88,7 +78,7 @@ def open_files(
 ) -> dict[str, Opened]:
     """Find the files of each table, and recognise their format; raise for those that cannot be read together."""
     found = {table: find_files(os.fspath(path)) for table, path in paths.items()}
-    stamps = {table: stamps_of(files.paths) for table, files in found.items()}
+    stamps = {table: stamps_of(files.on_disk) for table, files in found.items()}
     unlabelled = [name for name, format_ in FORMATS.items() if not format_.has_labels]
     opened = {}
     for table, files in found.items():

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from fastrec.checks import check_there, shown_url
 from fastrec.exceptions import FastrecError, InputError, MissingFileError
-from fastrec.files.lakes import check_apart, partitions_of, read_version
+from fastrec.files.lakes import Version, check_apart, read_version
 from fastrec.inputs.table_folders import find_table
 
 __all__ = ["Files", "Stamp", "find_files", "stamps_of", "the_same_files", "unchanged", "utf8_path"]
@@ -23,13 +23,17 @@ class Files(NamedTuple):
     path: str  # as it was given
     paths: tuple[str, ...]
     keys: tuple[tuple[str, ...], ...]  # of each file: the names of its Hive partitions, as its folders spell them
-    unwritten: frozenset[str] = frozenset()  # columns of a table that no file has
-    types: Mapping[str, str] = {}  # of the partitions of a table, in SQL; the values of others have no type
+    version: Version | None = None  # if the path, which is the only one, stands for a Delta or Iceberg table
+
+    @property
+    def on_disk(self) -> tuple[str, ...]:
+        """The regular files that have the rows."""
+        return self.paths if self.version is None else self.version.files
 
     def each(self) -> Iterator[Files]:
         """Yield every file by itself."""
         for path, keys in zip(self.paths, self.keys, strict=True):
-            yield self._replace(path=path, paths=(path,), keys=(keys,), unwritten=frozenset())
+            yield self._replace(path=path, paths=(path,), keys=(keys,))
 
 
 def utf8_path(path: str) -> str:
@@ -78,7 +82,7 @@ def find_files(path: str) -> Files:
     folder = utf8_path(base or ".")
     folders = [os.path.dirname(file) for file in ordered]
     below = {own: os.path.relpath(utf8_path(own or "."), folder) for own in set(folders)}
-    keys = {own: tuple(key for key, _ in partitions_of(os.path.join(name, ""))) for own, name in below.items()}
+    keys = {own: _partitions_of(name) for own, name in below.items()}
     return Files(path, ordered, tuple(keys[own] for own in folders))
 
 
@@ -86,12 +90,17 @@ def _files_of_table(path: str, folder: str, kind: str) -> Files:
     """Return the files of the current version of a table of a kind."""
     _check_name(path)
     version = read_version(path, kind, utf8_path(folder), "" if folder == path else utf8_path(path))
-    keys = {os.path.join(folder, name): own for name, own in sorted(version.files.items())}
-    if not keys:
+    if not version.files:
         raise InputError(path, ": no files in this folder")
-    for file in keys:
+    for file in version.files:
         _check_file(file)
-    return Files(path, tuple(keys), tuple(keys.values()), version.unwritten, version.types)
+    return Files(path, (path,), ((),), version)
+
+
+def _partitions_of(folder: str) -> tuple[str, ...]:
+    """Return the name of each Hive partition in the path of a folder, as it is spelled there."""
+    names = (name.partition("=") for name in folder.split(os.sep))
+    return tuple(key for key, equals, _ in names if key and equals)
 
 
 def _check_name(path: str) -> None:
@@ -163,10 +172,10 @@ def unchanged(stamps: Mapping[str, Stamp]) -> Iterator[None]:
 @contextlib.contextmanager
 def the_same_files(paths: Iterable[str]) -> Iterator[None]:
     """Raise if paths stand for other files at the end of a block that reads them repeatedly, or if these changed."""
-    before = {path: stamps_of(find_files(path).paths) for path in paths}
+    before = {path: stamps_of(find_files(path).on_disk) for path in paths}
     yield
     for path, stamps in before.items():
-        if stamps_of(find_files(path).paths) != stamps:
+        if stamps_of(find_files(path).on_disk) != stamps:
             raise InputError(path, CHANGED)
 
 

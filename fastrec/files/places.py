@@ -106,7 +106,7 @@ def _copy_from_store(url: str, root: str) -> str:
     log = [local for local in keys if kind == DELTA and local.startswith(os.path.join(path, LOG, ""))]
     for local in log:
         _fetch(store, url, keys[local], local)
-    for local in find_files(path).paths:
+    for local in find_files(path).on_disk:
         _fetch(store, url, keys[local], local)
     return path
 

@@ -219,11 +219,10 @@ def with_partitions(
 def refuse_other_folders(con: DuckDBPyConnection, source: Source, names: Iterable[str]) -> None:
     """Raise if a file has one of these columns, its folder is named like it, and their values differ.
 
-    Some programs write the column into the files, too. Numbers, dates and booleans may be spelled in two ways. The
-    partitions of a table have their types, and nothing to compare: no file has such a column.
+    Some programs write the column into the files, too. Numbers, dates and booleans may be spelled in two ways.
     """
     spelled = {(key, unquote(key)) for keys in source.files.keys for key in keys}
-    for key, name in sorted((key, name) for key, name in spelled if name in {*names} - {*source.files.types}):
+    for key, name in sorted((key, name) for key, name in spelled if name in {*names}):
         folder, own = _partitions([key])[name][0], source.columns[name][0]
         if own == folder:
             continue

@@ -1,0 +1,28 @@
+"""Tables of Delta and Iceberg: their libraries read the rows in batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from fastrec.files.formats.batches import BatchedFormat
+from fastrec.files.lakes import Version
+
+__all__ = ["TableFormat"]
+
+
+class TableFormat(BatchedFormat):
+    """The format of one table; its path stands for the rows of a version."""
+
+    name = "table"
+
+    def __init__(self, version: Version) -> None:
+        self.title, self._version = version.title, version
+
+    def head(self, path: str) -> tuple[Any, int]:
+        """Return the schema and the number of rows of the table."""
+        return self._version.schema, self._version.n_rows
+
+    def batches(self, path: str, at: Sequence[int]) -> Iterator[Any]:
+        """Yield the batches of the table with only the columns at these positions."""
+        return self._version.batches([self._version.schema.names[nth] for nth in at])
