@@ -65,7 +65,7 @@ class NumpyFiles(Format):
         run(con, f'CREATE OR REPLACE TABLE {rows} AS FROM "rows of NumPy"').fetchall()
         con.unregister("rows of NumPy")
         found = {name: (quoted(name), type_) for name, type_, *_ in run(con, f"DESCRIBE {rows}").fetchall()}
-        return replace(text_source(files, self, rows, found, files.paths, typed=True), n_rows=counted, is_copy=True)
+        return replace(text_source(files, self, rows, found, files.paths, typed=True), n_rows=counted)
 
 
 @pytest.fixture

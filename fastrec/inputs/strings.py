@@ -220,8 +220,7 @@ def hashes_of(strings: Any) -> Array:
     """Return a hash of each string of an Arrow array, uint64 (n,), the same for each width of offsets; 0 for nulls."""
     piece = strings_of(without_views(strings))
     words = np.zeros(piece.n, np.uint64)
-    if len(piece.data):
-        call(kernels.hash_strings, read_only(piece.offsets), read_only(piece.data), words, work=16 * piece.n)
+    call(kernels.hash_strings, read_only(piece.offsets), read_only(piece.data), words, work=16 * piece.n)
     if strings.null_count:
         words[strings.is_null().to_numpy(zero_copy_only=False)] = 0
     return words

@@ -22,6 +22,7 @@ from fastrec.files.opened import open_files
 from fastrec.files.parted import PartedRows
 from fastrec.files.resources import Resources
 from fastrec.files.rows import evaluate_log
+from fastrec.inputs.strings import hashes_of
 from fastrec.runtime.limits import MIN_MEMORY
 from support.bits import group_bits, mean_bits, user_bits
 from support.logs import write_large
@@ -76,6 +77,15 @@ def test_parts_hold_users_whole_and_in_order(
     users = [{user for table in batch.values() for user in table.column("user").to_pylist()} for batch in batches]
     assert all(users)
     assert sum(map(len, users)) == len(set().union(*users))
+
+
+def test_a_string_has_one_hash_whatever_is_beside_it() -> None:
+    texts = pa.array(["", "a", None, "z" * 20, ""])
+    alone = [
+        hashes_of(texts.slice(at, 1).cast(kind))[0] for at, kind in enumerate((pa.string(), pa.large_string()) * 2)
+    ]
+    assert hashes_of(texts).tolist()[:4] == alone and hashes_of(texts)[4] == alone[0]
+    assert hashes_of(pa.array([""]))[0] == alone[0]
 
 
 # The same bits
