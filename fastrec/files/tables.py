@@ -115,7 +115,7 @@ def open_database(
         if not (isinstance(error, duckdb.InterruptException) or was_interrupted(error)):
             raise
         raise KeyboardInterrupt from None
-    except duckdb.Error as error:
+    except (duckdb.Error, OSError) as error:
         if folder is not None and disk_is_full(error):
             advice = "name another folder (temp_directory, --temp-dir)"
             raise FastrecError(f"the folder for temporary files is full: {folder}; {advice}") from error

@@ -31,7 +31,7 @@ def one_line(error: Exception) -> str:
 
 
 def disk_is_full(error: Exception) -> bool:
-    """Return whether DuckDB had no disk space left for its temporary files."""
+    """Return whether no disk space was left for temporary files, of DuckDB or of parts of rows."""
     return "No space left on device" in str(error) or "max_temp_directory_size" in str(error)
 
 
