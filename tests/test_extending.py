@@ -6,7 +6,6 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,10 +19,8 @@ import fastrec.evaluation.rows  # both register statistics
 from fastrec.clusters.job import Job
 from fastrec.evaluation.accumulators import ACCUMULATORS, AccumulatorKind
 from fastrec.files import job
-from fastrec.files.database import run
-from fastrec.files.formats.base import Format, Source, names_files, quoted, reader_sql, text_source
+from fastrec.files.formats.base import FileHead, Format
 from fastrec.files.formats.registry import FORMATS, register
-from fastrec.files.paths import Files, utf8_path
 from fastrec.inputs import arrays
 from fastrec.inputs.arrays import InputForm, RawSide, read_side, register_form
 from fastrec.metrics.declaration import ranking_metric, score_metric
@@ -41,12 +38,21 @@ class MovieLens(Format):
     name, title = "movielens", "MovieLens"
     endings = (".dat",)
 
-    def open(self, con: Any, files: Files, columns: Any, attempt: int) -> Source:
-        kinds = "{c0: 'BIGINT', c1: 'BIGINT', c2: 'DOUBLE', c3: 'BIGINT'}"
-        options = f"auto_detect=false, header=false, delim='::', columns={kinds}"
-        sql = reader_sql("read_csv", files.paths, options, name_files=names_files(files))
-        found = {columns.usual["user"]: ("c0", "BIGINT"), columns.usual["item"]: ("c1", "BIGINT")}
-        return text_source(files, self, sql, found, files.paths, typed=True)
+    def __init__(self, columns: Any = None) -> None:
+        self._columns = columns
+
+    def bound(self, columns: Any) -> MovieLens:
+        return MovieLens(columns)
+
+    def head(self, path: str) -> FileHead:
+        names = (self._columns.usual["user"], self._columns.usual["item"])
+        schema = pa.schema([pa.field(name, pa.int64()) for name in names])
+        return FileHead(schema, Path(path).read_text().count("\n"))
+
+    def batches(self, path: str, wanted: Mapping[int, Any]) -> Iterator[Any]:
+        rows = [line.split("::") for line in Path(path).read_text().splitlines()]
+        columns = [pa.array([row[at] for row in rows]).cast(kind) for at, kind in wanted.items()]
+        yield pa.RecordBatch.from_arrays(columns, names=[f"c{at}" for at in wanted])
 
 
 class NumpyFiles(Format):
@@ -56,16 +62,15 @@ class NumpyFiles(Format):
     endings = (".npy",)
     magic = b"\x93NUMPY"
 
-    def open(self, con: Any, files: Files, columns: Any, attempt: int) -> Source:
-        arrays = map(np.load, files.paths)
-        tables = [pa.table({name: rows[name] for name in rows.dtype.names}) for rows in arrays]
-        counted = {utf8_path(path): len(table) for path, table in zip(files.paths, tables, strict=True)}
-        con.register("rows of NumPy", pa.concat_tables(tables))
-        rows = quoted(f"rows of {files.path}")
-        run(con, f'CREATE OR REPLACE TABLE {rows} AS FROM "rows of NumPy"').fetchall()
-        con.unregister("rows of NumPy")
-        found = {name: (quoted(name), type_) for name, type_, *_ in run(con, f"DESCRIBE {rows}").fetchall()}
-        return replace(text_source(files, self, rows, found, files.paths, typed=True), n_rows=counted)
+    def head(self, path: str) -> FileHead:
+        rows = np.load(path)
+        kinds = [pa.from_numpy_dtype(rows.dtype[name]) for name in rows.dtype.names]
+        return FileHead(pa.schema(zip(rows.dtype.names, kinds, strict=True)), len(rows))
+
+    def batches(self, path: str, wanted: Mapping[int, Any]) -> Iterator[Any]:
+        rows = np.load(path)
+        names = [rows.dtype.names[at] for at in wanted]
+        yield pa.RecordBatch.from_arrays([pa.array(rows[name]) for name in names], names=names)
 
 
 @pytest.fixture

@@ -94,8 +94,8 @@ def _calibration(found: Evaluated) -> Charted:
 def _clicks(path: str, options: dict[str, Any], label: str) -> list[Charted]:
     """Return the clicks by rank of a log that has a column of ranks."""
     from fastrec.files.columns import ImpressionColumns
+    from fastrec.files.opened import has_column
     from fastrec.files.positions import ctr_of_file
-    from fastrec.files.tables import has_column
 
     form = options["input_format"]
     rank = next((name for name in RANKS if has_column(path, name, form)), None)

@@ -59,6 +59,9 @@ def tables_of(batches: Iterable[Batch], n_bytes: int) -> Iterator[Table]:
     size = 0
     for batch in batches:
         if batch.num_rows:
+            if waiting and not batch.schema.equals(waiting[0].schema):
+                yield pa.Table.from_batches(waiting)
+                waiting, size = [], 0
             waiting.append(batch)
             size += sum(map(bytes_of, batch.columns))
         if size >= n_bytes:
@@ -73,13 +76,14 @@ def pack(
 ) -> Iterator[Batch]:
     """Pack the rows of batches and yield one row per packet; `users` are the columns that make a user.
 
-    Rows of about `n_bytes` are packed together.
+    Rows of about `n_bytes` are packed together. Without users, the rows packed together have one bucket.
     """
     import pyarrow as pa
 
-    for encoded in tables_of(batches, n_bytes or PACKED_BYTES):
+    for nth, encoded in enumerate(tables_of(batches, n_bytes or PACKED_BYTES)):
         table = with_plain_types(encoded).combine_chunks()
-        buckets = _buckets([table.column(name) for name in users], n_buckets)
+        columns = [table.column(name) for name in users]
+        buckets = _buckets(columns, n_buckets) if users else np.full(len(table), nth % n_buckets, np.int32)
         order = np.argsort(buckets, kind="stable")
         buckets = buckets[order].astype(np.int32)
         (whole,) = _narrow(table).take(pa.array(order)).combine_chunks().to_batches()

@@ -1,16 +1,19 @@
-"""DuckDB statements that an interrupt stops at once.
+"""DuckDB, which reads JSON lines. An interrupt stops its statements at once.
 
-DuckDB itself checks for signals only in the main thread and between its tasks, and one sorting task takes seconds.
-So statements run in another thread while the main thread waits and can tell DuckDB to stop.
+DuckDB itself checks for signals only in the main thread and between its tasks. So statements run in another thread
+while the main thread waits and can tell DuckDB to stop.
 """
 
 from __future__ import annotations
 
-import functools
+import contextlib
 import threading
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
+from fastrec.files.formats.foreign import was_interrupted
+from fastrec.runtime.extras import require
+from fastrec.runtime.limits import resolve_threads
 from fastrec.runtime.threads import start_thread
 
 if TYPE_CHECKING:
@@ -18,39 +21,43 @@ if TYPE_CHECKING:
 
     from duckdb import DuckDBPyConnection
 
-__all__ = ["Tick", "interruptible", "read_table", "run"]
+__all__ = ["open_database", "run"]
 
-T = TypeVar("T")
-Tick = Callable[[float], Any]  # called now and then with the share of a statement that is done
 PATIENCE = 0.1  # seconds; on some systems an interrupt does not end a wait
+OWN: dict[str, Any] = {  # nothing is installed, loaded from a folder, or written
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "temp_directory": "",
+    "preserve_insertion_order": "true",
+}
 
 
-def run(
-    con: DuckDBPyConnection, query: str, tick: Tick | None = None, values: Sequence[Any] = ()
-) -> DuckDBPyConnection:
-    """Execute a statement, with values for its question marks, and return the connection, which holds the result."""
-    return interruptible(con, functools.partial(con.execute, query, *([values] if values else [])), tick)
+@contextlib.contextmanager
+def open_database() -> Iterator[DuckDBPyConnection]:
+    """Open a database in memory."""
+    duckdb = require("duckdb", "cli", what="reading JSON lines")
+    con = duckdb.connect(":memory:", config={**OWN, "threads": resolve_threads(None)})
+    try:
+        yield con
+    except (duckdb.InterruptException, RuntimeError) as error:
+        if isinstance(error, duckdb.InterruptException) or was_interrupted(error):
+            raise KeyboardInterrupt from None
+        raise
+    finally:
+        con.close()
 
 
-def read_table(con: DuckDBPyConnection, query: str) -> Any:
-    """Return the rows of a query as an Arrow table."""
-    cursor = con.cursor()  # DuckDB 1 closes a cursor that has no reference
-    return interruptible(cursor, cursor.sql(query).to_arrow_table)
-
-
-def interruptible(con: DuckDBPyConnection, work: Callable[[], T], tick: Tick | None = None) -> T:
-    """Run `work` on a connection and return its result. An interrupt, or an error in `tick`, stops the work."""
+def run(con: DuckDBPyConnection, query: str) -> DuckDBPyConnection:
+    """Execute a statement and return the connection, which holds the result. An interrupt stops the statement."""
     from concurrent.futures import Future, wait
 
-    task: Future[T] = Future()
-    thread = threading.Thread(target=_fulfil, args=(task, work))
+    task: Future[DuckDBPyConnection] = Future()
+    thread = threading.Thread(target=_fulfil, args=(task, con, query))
     try:
         if not start_thread(thread):  # without a thread, no interrupt
-            return work()
+            return con.execute(query)
         while not task.done():
             wait([task], PATIENCE)
-            if tick is not None:
-                tick(max(con.query_progress(), 0) / 100)  # -1 if no statement runs
     except BaseException:
         while not (task.cancel() or task.done()):  # a statement that has not begun ignores an interrupt
             con.interrupt()
@@ -62,10 +69,10 @@ def interruptible(con: DuckDBPyConnection, work: Callable[[], T], tick: Tick | N
     return task.result()
 
 
-def _fulfil(task: Future[T], work: Callable[[], T]) -> None:
+def _fulfil(task: Future[DuckDBPyConnection], con: DuckDBPyConnection, query: str) -> None:
     if not task.set_running_or_notify_cancel():
         return
     try:
-        task.set_result(work())
+        task.set_result(con.execute(query))
     except BaseException as error:  # noqa: BLE001 - `task.result()` raises it
         task.set_exception(error)

@@ -28,9 +28,9 @@ from fastrec.files.columns import ITEMS, USERS, ListColumns, RowColumns
 from fastrec.files.formats.recognise import AUTO
 from fastrec.files.job import EVALUATING
 from fastrec.files.lists import evaluate_lists
+from fastrec.files.opened import has_column
 from fastrec.files.places import fetched
 from fastrec.files.resources import Path, Progress, Resources, Watch
-from fastrec.files.tables import has_column
 from fastrec.inputs.frames import read_user_labels
 from fastrec.inputs.items import ITEM_ID, ItemTable
 from fastrec.inputs.row_groups import check_apart
@@ -80,8 +80,8 @@ def evaluate_files(
         If a file cannot be read, or a column is missing or holds unusable values. Messages name files and rows; rows
         count from 1, without a header.
     MissingExtraError
-        If DuckDB or PyArrow (extra ``cli``), a package for URLs (``remote``) or one for tables (``delta``,
-        ``iceberg``) is not installed.
+        If PyArrow or, for JSON lines, DuckDB (extra ``cli``), a package for URLs (``remote``) or one for tables
+        (``delta``, ``iceberg``) is not installed.
 
     Examples
     --------

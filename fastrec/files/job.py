@@ -1,11 +1,12 @@
-"""Files as tables: whole in memory, in a database, or in parts of users on disk."""
+"""The rows of the files of a call: whole in memory, or in parts of users on disk."""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -13,7 +14,6 @@ import numpy as np
 from fastrec.exceptions import FastrecError
 from fastrec.files.columns import (
     ITEMS,
-    LABELLED,
     USERS,
     ImpressionColumns,
     ListColumns,
@@ -22,67 +22,37 @@ from fastrec.files.columns import (
     TooLargeError,
     users_of,
 )
-from fastrec.files.database import read_table
-from fastrec.files.formats.base import quoted
-from fastrec.files.in_memory import is_readable, read_tables
-from fastrec.files.items import ID_TYPES, read_items_of
+from fastrec.files.faults import named_as_in
+from fastrec.files.ids import check_groupings, groupings_of_integers, joint_types
+from fastrec.files.in_memory import read_parquet
+from fastrec.files.items import read_items_of
+from fastrec.files.labels import with_labels
 from fastrec.files.opened import Opened, open_files, size_of_sides
 from fastrec.files.partitions import RowPartitions
 from fastrec.files.paths import unchanged
-from fastrec.files.sizes import Size, size_of_rows
-from fastrec.files.tables import (
-    File,
-    check_groupings,
-    joint_kind,
-    label_sql,
-    labels_are_strings,
-    load,
-    number_sql,
-    open_database,
-    string_bytes,
-    used_bytes,
-)
+from fastrec.files.reader import TableReader
+from fastrec.files.resources import Progress, Resources, Watch
 from fastrec.inputs.grouping import loading_kernels
 from fastrec.inputs.items import ItemTable
-from fastrec.inputs.users import UserLabels
+from fastrec.inputs.strings import bytes_of
+from fastrec.inputs.users import UserLabels, as_labels
+from fastrec.report.order import sorted_by_user
 from fastrec.report.report import Report
 from fastrec.runtime.limits import resolve_threads
 from fastrec.runtime.memory import keep_freed_memory
 from fastrec.runtime.outputs import temporary_folder
 
 if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
-
     from fastrec.scored.score_counts import ScoreCounts
-from fastrec.files.labels import segment_sql, with_labels
-from fastrec.files.resources import Progress, Resources, Watch
 
-__all__ = [
-    "EVALUATING",
-    "Data",
-    "Evaluated",
-    "FileJob",
-    "Whole",
-    "batches",
-    "roles_of_lists",
-    "roles_of_log",
-]
-
+__all__ = ["EVALUATING", "Evaluated", "FileJob", "FileRows", "finished"]
 
 Array = np.ndarray[Any, Any]
-T = TypeVar("T")
+Table = Any  # pyarrow.Table
 AnyColumns = TypeVar("AnyColumns", bound=ListColumns | RowColumns | ImpressionColumns | SlateColumns)
-Roles = Callable[[Mapping[str, File]], tuple[tuple[str, ...], tuple[str, ...]]]  # -> roles of users, of ids
+INTEGER = re.compile(r"-?[0-9]+")
 COPIES = 4  # of the columns, in memory at once while files are evaluated whole
-ROWS_AT_ONCE = 1 << 16
-BUFFERS_OF_JSON = 64_000_000  # more bytes that DuckDB may need to read long lines
 PARTITIONING, EVALUATING = "partitioning", "evaluating"  # names of stages
-
-
-def _begin(watch: Watch, n_rows: int) -> Progress:
-    """Return a callback that turns progress in users into progress in rows, when all users are evaluated at once."""
-    watch(EVALUATING, 0, n_rows)
-    return lambda done, total: watch(EVALUATING, n_rows * done // total, n_rows)
 
 
 class Evaluated(NamedTuple):
@@ -97,85 +67,75 @@ class Evaluated(NamedTuple):
     users_by_bin: Mapping[tuple[str, Any] | None, Array] = {}  # tables of `fastrec.scored.clusters`, likewise
 
 
-class _Loaded(NamedTuple):
-    """Checked tables of a database, and the types of their ids."""
-
-    con: DuckDBPyConnection
-    files: dict[str, File]
-    ids: dict[str, str]  # role -> type in SQL
-    users: tuple[str, ...]  # the columns that make users
-    numbered: frozenset[str]  # the columns of labels of users that are integers if all labels spell integers
-    streamed: Resources | None = None  # limits while rows are streamed; None: read all rows at once
-    folder: str = ""  # for temporary files, if rows are streamed
-
-    def text_of(self, file: File) -> int:
-        """Return the bytes of the ids of a file that are strings."""
-        roles = [role for role, type_ in self.ids.items() if type_ == "VARCHAR" and role in file.names]
-        return string_bytes(self.con, file.table, roles)
-
-    def size(self) -> Size:
-        """Return the size of the rows to evaluate."""
-        total = Size()
-        for file in self.files.values():
-            total = total.plus(size_of_rows(file.rows, len(file.names), self.text_of(file)))
-        return total
+def finished(report: Report, rows: FileRows) -> Evaluated:
+    """Return a report with the columns of its users."""
+    report, users = _with_numbers(sorted_by_user(report), rows.numbered), rows.users
+    ids = report.user_ids
+    if ids is None or not report.has_values:
+        return Evaluated(report, {}, {})
+    columns = [ids] if len(users) == 1 else [as_labels(list(column)) for column in zip(*ids.tolist(), strict=True)]
+    return Evaluated(report, dict(zip(users, columns, strict=True)), dict(report.labels))
 
 
-class _Select(NamedTuple):
-    """The SQL of the rows of a table, with columns c0, c1, ...: names in SQL ignore case and may not be empty."""
+def _with_numbers(report: Report, names: Collection[str]) -> Report:
+    """Return a report with integers in place of the labels of some groupings, if all of them spell integers."""
+    numbers = {
+        name: {label: int(label) for label in own}
+        for name, own in report.groups.items()
+        if name in names and all(INTEGER.fullmatch(str(label)) for label in own)
+    }
+    if not numbers:
+        return report
+    groups: dict[str, Any] = {
+        name: dict(sorted((numbers[name][label], own) for label, own in by.items())) if name in numbers else by
+        for name, by in report.groups.items()
+    }
+    labels = {name: own.astype(np.int64) if name in numbers else own for name, own in report.labels.items()}
+    return report.with_groups(groups, labels, {name: name for name in labels})
 
-    sql: str
-    names: list[str]  # of the columns
 
+class FileRows(NamedTuple):
+    """The rows of the files of a call."""
 
-@dataclass
-class Data:
-    """Checked tables, and the SQL that reads their rows."""
-
-    loaded: _Loaded
-    selects: dict[str, _Select]
+    readers: Mapping[str, TableReader]  # of each table
+    items: ItemTable | None
+    is_streamed: bool  # whether there are several batches
+    n_rows: int  # of all tables
+    parts: Callable[[Collection[str]], Iterator[dict[str, Table]]]  # returns batches {table: rows of whole users}
     watch: Watch
-    cursor: Any = None
-    partitions: RowPartitions | None = None  # all rows, once they were read for the first time, if they are streamed
-
-    @classmethod
-    def of(cls, loaded: _Loaded, tables: Iterable[str], numbers: Sequence[str], watch: Watch) -> Data:
-        """Return the rows of tables, with labels of users; `numbers` are roles of columns of numbers."""
-        files = {table: file for table, file in loaded.files.items() if table in {*tables, USERS}}
-        return cls(loaded, {table: _select(loaded, file, numbers) for table, file in files.items()}, watch)
+    numbered: frozenset[str] = frozenset()  # groupings of integers whose labels are strings, as a batch may lack some
 
     @property
-    def con(self) -> DuckDBPyConnection:
-        """The connection to the database."""
-        return self.loaded.con
+    def users(self) -> tuple[str, ...]:
+        """The columns that make users."""
+        names = next(iter(self.readers.values())).names
+        return tuple(names[role] for role in users_of(names))
 
-    @property
-    def rows(self) -> dict[str, int]:
-        """{table: number of rows}."""
-        return {table: self.loaded.files[table].rows for table in self.selects}
+    def batches(self) -> Iterator[dict[str, Table]]:
+        """Yield batches of all tables of rows, with labels of users."""
+        done, tables = 0, [table for table in self.readers if table != ITEMS]
+        for batch in self.parts(tables):
+            n_rows = sum(map(len, batch.values()))
+            with self.named():
+                labelled = with_labels(batch, self.users)
+            batch.clear()
+            if self.is_streamed:
+                self.watch(EVALUATING, done, self.n_rows)
+            yield labelled
+            done += n_rows
+            if self.is_streamed:
+                self.watch(EVALUATING, done, self.n_rows)
 
-    @property
-    def n_rows(self) -> int:
-        """The number of rows of all tables."""
-        return sum(self.rows.values())
+    def named(self) -> contextlib.AbstractContextManager[None]:
+        """Make the errors of a block name files."""
+        return named_as_in(self.readers, streamed=self.is_streamed)
 
     def progress(self) -> Progress | None:
-        """Return the callback for the users of a batch; None if rows are streamed."""
-        return None if self.loaded.streamed else _begin(self.watch, self.n_rows)
-
-
-class Whole(NamedTuple):
-    """Files that were read without a database."""
-
-    tables: dict[str, Any]  # columns named as in the files
-    names: dict[str, Mapping[str, str]]  # {role: column} of each table
-    listed: dict[str, tuple[str, ...]]  # all columns of the files of each table
-    items: ItemTable | None  # the table of items, read by a database of its own
-
-    @property
-    def n_rows(self) -> int:
-        """The number of rows of all tables."""
-        return sum(map(len, self.tables.values()))
+        """Return the callback for the users of a batch; None if there are several batches."""
+        if self.is_streamed:
+            return None
+        self.watch(EVALUATING, 0, self.n_rows)
+        return lambda done, total: self.watch(EVALUATING, self.n_rows * done // total, self.n_rows)
 
 
 class FileJob(NamedTuple, Generic[AnyColumns]):
@@ -201,222 +161,122 @@ class FileJob(NamedTuple, Generic[AnyColumns]):
         opened = open_files(paths, columns, input_format)
         return cls(opened, columns, resources, watch, labels_by_user)
 
-    def database(self, roles: Roles) -> contextlib.AbstractContextManager[_Loaded]:
-        """Open the files as tables of a database; `roles` as in `_database`."""
-        return _database(self.opened, self.columns.by, self.resources, roles)
+    @contextlib.contextmanager
+    def rows(self, *, numbered: bool = False) -> Iterator[FileRows]:
+        """Read the files: whole if they and their evaluation fit in memory, else into parts on disk.
 
-    def read_whole(self) -> Whole | None:
-        """Read tables that fit in memory and need no database; return None if they need one."""
+        With `numbered`, a column has the position of each row.
+        """
         keep_freed_memory()
-        sides = {table: side for table, side in self.opened.items() if table != ITEMS}
-        if not is_readable(sides):
-            return None
         with self._unchanged():
-            limit, size, items = self.resources.limit() // COPIES, size_of_sides(sides.values()), None
-            if size.n_bytes > limit:
-                return None
-            with loading_kernels(size.values):
-                tables = read_tables(sides, resolve_threads(self.resources.n_threads), limit)
-            if tables is not None and ITEMS in self.opened:
-                items = self._read_items(are_strings=tables["recs"].is_string("item"))
-        if tables is None or (items is None and ITEMS in self.opened):
-            return None
-        rows, names, listed = (
-            {table: getattr(own, part) for table, own in tables.items()} for part in ("rows", "names", "listed")
-        )
-        columns = next(iter(names.values()))
-        try:
-            rows = with_labels(rows, [columns[role] for role in users_of(columns)])
-        except FastrecError:  # reading the files again raises it with their names
-            return None
-        return Whole(rows, names, listed, items)
+            readers = {table: TableReader(side, numbered=numbered) for table, side in self.opened.items()}
+            check_groupings(readers, self.columns.by)
+            size, limit = size_of_sides(self.opened.values()), self.resources.limit() // COPIES
+            found = None
+            if size.n_bytes <= limit:
+                with loading_kernels(size.values), contextlib.suppress(TooLargeError):
+                    found = self._read_whole(readers, limit)
+        if found is not None:
+            yield found
+            return
+        with temporary_folder(self.resources.temp_directory) as folder:
+            with self._unchanged(), _naming_full_disks(folder):
+                streamed = self._partition(readers, folder)
+            yield streamed
 
     def _unchanged(self) -> contextlib.AbstractContextManager[None]:
         return unchanged({path: stamp for side in self.opened.values() for path, stamp in side.stamps.items()})
 
-    def _read_items(self, *, are_strings: bool) -> ItemTable | None:
-        """Return the table of items; None if it is large, or if its ids may match those of the lists in another way."""
-        try:
-            with open_database(self.resources.n_threads, memory=self.resources.of_database()) as con:
-                file = load(con, self.opened[ITEMS])
-                kind = joint_kind(con, "item", [file])
-                return read_items_of(con, file, ID_TYPES[kind]) if (kind == "string") == are_strings else None
-        except TooLargeError:
-            return None
+    def _read_whole(self, readers: Mapping[str, TableReader], limit: int) -> FileRows:
+        """Read all rows; raise TooLargeError for a table with more bytes than the limit."""
+        n_threads = resolve_threads(self.resources.n_threads)
+        plain = {table: read_parquet(reader, n_threads, limit) for table, reader in readers.items() if table != ITEMS}
+        held = {table: _read_batches(reader, limit) for table, reader in readers.items() if plain.get(table) is None}
+        kinds = joint_types(readers)
+        tables = {table: own for table, own in plain.items() if own is not None}
+        tables |= {table: readers[table].table_of(held.pop(table), kinds[table]) for table in list(held)}
+        tables = {table: tables[table] for table in readers}
+        plain.clear()
+        items = read_items_of(readers[ITEMS], tables.pop(ITEMS)) if ITEMS in readers else None
+        n_rows = sum(len(rows) for table, rows in tables.items() if table != USERS)
 
-    def take_whole(self, n_rows: int, update: Callable[[Progress], Any]) -> bool:
-        """Add tables of so many rows with `update` and return whether that worked.
+        def parts(wanted: Collection[str]) -> Iterator[dict[str, Table]]:
+            found = {table: rows for table, rows in tables.items() if table in wanted}
+            if len(found) == len(tables):
+                tables.clear()  # an evaluator may need the memory
+            yield found
 
-        If it fails, reading the files again with DuckDB raises the error, with the file and the row.
-        """
-        try:
-            update(_begin(self.watch, n_rows))
-        except FastrecError:
-            return False
-        return True
+        return FileRows(readers, items, False, n_rows, parts, self.watch)  # noqa: FBT003 - a field
+
+    def _partition(self, readers: Mapping[str, TableReader], folder: str) -> FileRows:
+        """Put the rows of all tables into parts of whole users; read the table of items whole."""
+        import pyarrow as pa
+
+        sizes = {table: side.size() for table, side in self.opened.items() if table != ITEMS}
+        n_rows = {table: size.values // max(len(readers[table].schema), 1) for table, size in sizes.items()}
+        text = sum(size.text / max(n_rows[table], 1) for table, size in sizes.items())
+        of_batch, total = self.resources.batch_rows(text), sum(n_rows.values())
+        n_batches = -(-max(n_rows.values()) // of_batch)
+        items = _read_batches(readers[ITEMS], self.resources.limit()) if ITEMS in readers else []
+        users = FileRows(readers, None, True, 0, lambda _: iter(()), self.watch).users  # noqa: FBT003 - a field
+        partitions = RowPartitions(folder, users, n_batches, self.resources)
+        done = 0
+        for table in n_rows:
+
+            def tick(added: int, before: int = done) -> None:
+                self.watch(PARTITIONING, before + added, max(total, before + added))
+
+            tick(0)
+            partitions.add(table, readers[table].batches(checked=True), tick)
+            done += partitions.n_rows[table]
+        kinds = joint_types(readers)
+        numbered = groupings_of_integers(readers, kinds, self.columns.by)
+        for table, reader in readers.items():
+            kinds[table] |= {name: pa.string() for name in numbered if name in reader.schema}
+        table_of_items = None
+        if ITEMS in readers:
+            table_of_items = read_items_of(readers[ITEMS], readers[ITEMS].table_of(items, kinds[ITEMS]))
+
+        def parts(wanted: Collection[str]) -> Iterator[dict[str, Table]]:
+            found = False
+            for batch in partitions.batches(of_batch, wanted):
+                found = True
+                yield {table: readers[table].table_of(rows, kinds[table], packed=True) for table, rows in batch.items()}
+            if not found:  # as rows that are read at once
+                yield {table: readers[table].table_of([], kinds[table], packed=True) for table in wanted}
+
+        return FileRows(readers, table_of_items, True, done, parts, self.watch, numbered)  # noqa: FBT003 - a field
 
 
-def roles_of_lists(files: Mapping[str, File]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the roles of the columns that make users, and those of all ids."""
-    users = users_of(dict.fromkeys(role for file in files.values() for role in file.names))
-    return users, (*users, "item")
+def _read_batches(reader: TableReader, limit: int) -> list[Any]:
+    """Return all rows of a table; raise TooLargeError if they have more bytes than the limit."""
+    found, n_bytes = [], 0
+    dictionaries: set[int] = set()
+    for batch in reader.batches():
+        n_bytes += sum(_own_bytes(column, dictionaries) for column in batch.columns)
+        if n_bytes > limit:
+            raise TooLargeError(reader.path, ": the rows do not fit in memory")
+        found.append(batch)
+    return found
 
 
-def roles_of_log(files: Mapping[str, File]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the roles of the columns that make users, and those of all ids, of a log, which may lack both."""
-    names = files["log"].names
-    users = users_of(names)
-    return users, (*users, "item") if "item" in names else users
+def _own_bytes(column: Any, dictionaries: set[int]) -> int:
+    """Return the bytes of a column; a dictionary that several batches share counts once."""
+    if not hasattr(column, "dictionary"):
+        return bytes_of(column)
+    place = next((buffer.address for buffer in column.dictionary.buffers()[::-1] if buffer is not None), 0)
+    is_known = place in dictionaries
+    dictionaries.add(place)
+    return bytes_of(column.indices) + (0 if is_known else bytes_of(column.dictionary))
 
 
 @contextlib.contextmanager
-def _database(
-    opened: Mapping[str, Opened], by: tuple[str, ...], resources: Resources, roles: Roles
-) -> Iterator[_Loaded]:
-    """Open files as tables of a database: in memory if they and their evaluation fit there, else on disk.
-
-    `roles` checks the tables and returns the columns that make users and those that are ids. The database on disk is
-    removed afterwards.
-    """
-
-    def read(con: DuckDBPyConnection, streamed: Resources | None, folder: str) -> _Loaded:
-        files = {table: load(con, side) for table, side in opened.items()}
-        users, of_ids = roles(files)
-        check_groupings(files, by)
-        ids = _types_of_ids(con, files, of_ids)
-        having = [file for table, file in files.items() if table in LABELLED]
-        numbered = {name for nth, name in enumerate(by) if not labels_are_strings(con, having, f"by{nth}")}
-        named = next(iter(files.values())).names
-        return _Loaded(con, files, ids, tuple(named[role] for role in users), frozenset(numbered), streamed, folder)
-
-    n_bytes = size_of_sides(opened.values()).n_bytes
-    with contextlib.ExitStack() as stack:
-        loaded = _load_in_memory(stack, read, resources) if COPIES * n_bytes <= resources.limit() else None
-        if loaded is None:
-            n_threads = resolve_threads(resources.n_threads)
-            try:
-                loaded = _load_on_disk(stack, read, resources, n_threads)
-            except TooLargeError:  # each reading thread has its own buffers, and those for JSON are large
-                loaded = _load_on_disk(stack, read, resources, 1, BUFFERS_OF_JSON)
-        yield loaded
-
-
-def _load_on_disk(
-    stack: contextlib.ExitStack,
-    read: Callable[[DuckDBPyConnection, Resources, str], _Loaded],
-    resources: Resources,
-    n_threads: int,
-    more: int = 0,
-) -> _Loaded:
-    """Load tables into a database on disk, which `stack` closes and removes."""
-    with contextlib.ExitStack() as attempt:
-        folder = attempt.enter_context(temporary_folder(resources.temp_directory))
-        con = attempt.enter_context(open_database(n_threads, folder, resources.of_database() + more))
-        loaded = read(con, resources, folder)
-        stack.push(attempt.pop_all())
-        return loaded
-
-
-def _load_in_memory(
-    stack: contextlib.ExitStack, read: Callable[[DuckDBPyConnection, None, str], _Loaded], resources: Resources
-) -> _Loaded | None:
-    """Load tables into memory, which `stack` closes; return None if they do not fit."""
+def _naming_full_disks(folder: str) -> Iterator[None]:
+    """Name the folder of temporary files in an error of a disk that is full."""
     try:
-        with contextlib.ExitStack() as attempt:
-            con = attempt.enter_context(open_database(resources.n_threads, memory=resources.of_database()))
-            loaded = read(con, None, "")
-            if used_bytes(con) + COPIES * loaded.size().n_bytes > resources.limit():
-                return None
-            con.execute(f"SET memory_limit = '{resources.limit()}B'")
-            stack.push(attempt.pop_all())
-            return loaded
-    except TooLargeError:
-        return None
-
-
-def _types_of_ids(con: DuckDBPyConnection, files: Mapping[str, File], roles: Sequence[str]) -> dict[str, str]:
-    """Return {role: SQL type of its ids}, the same in all files."""
-    types = {}
-    for role in roles:
-        kind = joint_kind(con, role, [file for file in files.values() if role in file.names])
-        types[role] = ID_TYPES[kind]
-    return types
-
-
-def _select(loaded: _Loaded, file: File, numbers: Sequence[str]) -> _Select:
-    """Return what reads the rows of a file; `numbers` are roles of columns of numbers."""
-    picked: dict[str, str] = {}
-    for role, name in file.names.items():
-        if role in loaded.ids:
-            sql = f"CAST(t.{quoted(role)} AS {loaded.ids[role]})"
-        elif role in numbers:
-            sql = number_sql(file, role)
-        elif role.startswith("by"):
-            sql = label_sql(file, role, "t.")
-        elif role.startswith("row_by"):
-            sql = segment_sql(loaded.con, file, role)
-        else:
-            continue
-        picked.setdefault(name, sql)
-    listed = ", ".join(f"{sql} AS c{nth}" for nth, sql in enumerate(picked.values()))
-    return _Select(f"SELECT {listed} FROM {quoted(file.table)} AS t", list(picked))
-
-
-def batches(data: Data, *, again: bool = False) -> Iterator[dict[str, Any]]:
-    """Yield batches {table: rows}; each batch has all rows of its users. `again`: not for the first time."""
-    resources, users = data.loaded.streamed, data.loaded.users
-    if resources is None:
-        read = (
-            (table, read_table(data.con, sql).rename_columns(names)) for table, (sql, names) in data.selects.items()
-        )
-        yield with_labels(dict(read), users)
-        return
-    text = sum(data.loaded.text_of(data.loaded.files[table]) / max(rows, 1) for table, rows in data.rows.items())
-    n_rows, done = resources.batch_rows(text), 0
-    if users and not (again and data.partitions):
-        data.partitions = _part(data, resources, n_rows)
-    parts = _plain_batches(data, n_rows) if data.partitions is None else data.partitions.batches(n_rows)
-    data.watch(EVALUATING, done, data.n_rows)
-    for batch in parts:
-        done += sum(len(rows) for rows in batch.values())
-        yield with_labels(batch, users)
-        data.watch(EVALUATING, done, data.n_rows)
-    if not done:  # as rows that are read at once
-        yield with_labels({table: _rows(data, table, 1).schema.empty_table() for table in data.selects}, users)
-
-
-def _plain_batches(data: Data, n_rows: int) -> Iterator[dict[str, Any]]:
-    """Yield the rows of nobody as they come."""
-    import pyarrow as pa
-
-    return ({table: pa.table(rows)} for table in data.selects for rows in _rows(data, table, n_rows))
-
-
-def _part(data: Data, resources: Resources, n_rows: int) -> RowPartitions:
-    """Put the rows of all tables into parts of whole users, for batches of `n_rows` rows."""
-    n_batches, done = -(-max(data.rows.values(), default=0) // n_rows), 0
-    partitions = RowPartitions(data.loaded.folder, data.loaded.users, n_batches, resources.of_packing())
-    for table in data.selects:
-
-        def tick(added: int, before: int = done) -> None:
-            data.watch(PARTITIONING, before + added, data.n_rows)
-
-        tick(0)
-        rows = _rows(data, table, min(n_rows, ROWS_AT_ONCE))
-        partitions.add(table, rows.schema.empty_table(), rows, tick)
-        done += data.rows[table]
-    return partitions
-
-
-def _rows(data: Data, table: str, n_rows: int) -> Any:
-    """Return an Arrow reader of the rows of a table, about `n_rows` at once."""
-    import pyarrow as pa
-
-    data.cursor = data.con.cursor()  # an older DuckDB closes a cursor that has no reference
-    rows, names = data.cursor.sql(data.selects[table].sql), data.selects[table].names
-    # DuckDB renamed the method in version 2
-    read = "to_arrow_reader" if hasattr(rows, "to_arrow_reader") else "fetch_arrow_reader"
-    reader = getattr(rows, read)(n_rows)
-    schema = pa.schema([field.with_name(name) for field, name in zip(reader.schema, names, strict=True)])
-    named = (pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in reader)
-    return pa.RecordBatchReader.from_batches(schema, named)
+        yield
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        advice = "name another folder (temp_directory, --temp-dir)"
+        raise FastrecError(f"the folder for temporary files is full: {folder}; {advice}") from error

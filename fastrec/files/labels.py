@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from fastrec.exceptions import Place, shown
 from fastrec.files.columns import LABELLED, USERS, ColumnError
-from fastrec.files.database import run
-from fastrec.files.formats.base import one_row, quoted
-from fastrec.files.tables import File, check_label_type, label_sql, labels_are_strings
-from fastrec.inputs.row_groups import MAX_SEGMENTS, refuse_many
-from fastrec.inputs.users import as_labels
 
-if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
-
-__all__ = ["segment_sql", "typed_labels", "with_labels"]
+__all__ = ["with_labels"]
 
 Array = np.ndarray[Any, Any]
 Table = Any  # pyarrow.Table
@@ -83,31 +75,3 @@ def _check_same(rows: Table, name: str, given: Any, users: Sequence[str]) -> Non
         labels = " and ".join(shown(column[at].as_py()) for column in (given, rows.column(name)))
         whose = f" must agree within a user, but user {who[0] if len(who) == 1 else who!r} has {labels}"
         raise ColumnError(Place(USERS, name), whose, role="by")
-
-
-def segment_sql(con: DuckDBPyConnection, file: File, role: str) -> str:
-    """Return the SQL of a column to segment rows by: integers, or strings as an enumeration of their labels."""
-    check_label_type(file, role)
-    label, column = label_sql(file, role), quoted(role)
-    table = f"FROM {quoted(file.table)} WHERE {column} IS NOT NULL"
-    found = run(con, f"SELECT DISTINCT {label} {table} LIMIT {MAX_SEGMENTS + 1}").fetchall()
-    many = len(found) > MAX_SEGMENTS
-    refuse_many(file.at(role), *one_row(con, f"SELECT count(DISTINCT {label}) {table}") if many else (len(found),))
-    labels = [spelled for (spelled,) in found]
-    is_integer = not labels_are_strings(con, [file], role) and typed_labels(labels).dtype.kind == "i"
-    if is_integer or not labels:
-        return f"CAST({column} AS BIGINT)"
-    run(con, f"CREATE TYPE {role}_labels AS ENUM (SELECT DISTINCT {label} {table})")
-    return f"CAST({label} AS {role}_labels)"
-
-
-def typed_labels(strings: list[str]) -> Array:
-    """Return labels as integers if all of them are, else as strings."""
-    labels = as_labels(strings)
-    if labels.dtype == object:  # strings that end in NUL
-        return labels
-    try:
-        integers = labels.astype(np.int64)
-    except (ValueError, OverflowError):
-        return labels
-    return integers if np.array_equal(integers.astype(np.str_), labels) else labels

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -14,16 +14,13 @@ from fastrec.checks import check_file
 from fastrec.evaluation.lists import Evaluator, evaluate_model_at_once
 from fastrec.exceptions import Argument, InputError, InputTypeError, Name, renaming
 from fastrec.files.columns import ITEMS, ListColumns
-from fastrec.files.faults import finished, named_as_in
-from fastrec.files.items import read_items_of
-from fastrec.files.job import Data, Evaluated, FileJob, batches, roles_of_lists
+from fastrec.files.job import Evaluated, FileJob, FileRows, finished
 from fastrec.files.resources import Path, Resources, Watch
 from fastrec.inputs.arrow import read_ids
 from fastrec.inputs.ids import Strings
-from fastrec.inputs.items import ItemTable
 from fastrec.inputs.models import read_call
 from fastrec.inputs.nulls import find_nulls
-from fastrec.inputs.sides import SIDES, shared_rows
+from fastrec.inputs.sides import shared_rows
 from fastrec.inputs.values import values_of
 from fastrec.runtime.extras import require
 
@@ -112,9 +109,8 @@ def _call_of(users: FactorFile, items: FactorFile) -> dict[str, Any]:
 
 
 class _Read(NamedTuple):
+    rows: FileRows
     tables: dict[str, Any]
-    numbered: Collection[str]  # see `finished`
-    items: ItemTable | None
 
 
 @contextmanager
@@ -122,16 +118,12 @@ def _reading_sides(
     paths: Mapping[str, Path], columns: ListColumns, resources: Resources, watch: Watch, input_format: str
 ) -> Iterator[_Read]:
     """Read files of sides whole; the errors of the block name files."""
-    with FileJob.open(paths, columns, resources, watch, input_format).database(roles_of_lists) as loaded:
-        if loaded.streamed is not None:
+    with FileJob.open(paths, columns, resources, watch, input_format).rows() as rows:
+        if rows.is_streamed:
             raise InputError("the rows beside the factors do not fit in the memory of this call: raise --memory")
-        files = loaded.files
-        with named_as_in(files, streamed=False):
-            items = read_items_of(loaded.con, files[ITEMS], loaded.ids["item"]) if ITEMS in files else None
-        sides = [name for name in files if name in SIDES]
-        tables = next(batches(Data.of(loaded, sides, ["gain"], watch))) if sides else {}
-        with named_as_in(files, streamed=False), renaming(_in_files):
-            yield _Read(tables, loaded.numbered, items)
+        tables = next(rows.batches()) if {*rows.readers} - {ITEMS} else {}
+        with rows.named(), renaming(_in_files):
+            yield _Read(rows, tables)
 
 
 def evaluate_factors(
@@ -152,7 +144,7 @@ def evaluate_factors(
     own = {name: path for name, path in paths.items() if name not in shared}
     call = read_call((factors[0].factors, factors[1].factors), _call_of(*factors))
     with _reading_sides(own, columns, resources, watch, input_format) as read:
-        evaluator = make_evaluator(items=read.items, history=read.tables.get("history"), n_items=call.n_items)
+        evaluator = make_evaluator(items=read.rows.items, history=read.tables.get("history"), n_items=call.n_items)
         sides = {**read.tables, **shared}
         _refuse_other_ids(factors[0].ids, sides, columns.users[0])
         given = dict.fromkeys(("groups", "user_weight", "exclude", "reference", "rank", "score", "gain"))
@@ -161,7 +153,7 @@ def evaluate_factors(
         progress = lambda done, total: watch(SCORING, done, total)  # noqa: E731 - one line
         given |= {"memory": resources.memory, "progress": progress}
         evaluate_model_at_once(evaluator, call, sides["truth"], given)
-        return finished(evaluator.result(), columns.users, read.numbered)
+        return finished(evaluator.result(), read.rows)
 
 
 def _in_files(name: Name) -> object:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from urllib.parse import unquote
 
 from fastrec.files.columns import (
@@ -18,17 +17,14 @@ from fastrec.files.columns import (
     RowColumns,
     SlateColumns,
 )
-from fastrec.files.formats.base import Format, Source
+from fastrec.files.formats.base import Format
 from fastrec.files.formats.recognise import AUTO, recognise
 from fastrec.files.formats.registry import FORMATS
 from fastrec.files.paths import Files, Stamp, find_files, stamps_of, unchanged
 from fastrec.files.sizes import Size
 from fastrec.inputs.items import ITEM_ID
 
-if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
-
-__all__ = ["Opened", "open_files", "size_of_sides"]
+__all__ = ["Opened", "has_column", "open_files", "size_of_sides"]
 
 
 @dataclass(frozen=True)
@@ -41,11 +37,6 @@ class Opened:
     columns: FileColumns  # as the format has them
     stamps: Mapping[str, Stamp]  # of each file; readers raise if these have changed
 
-    @property
-    def may_read_folders(self) -> bool:
-        """Return whether a column that may be read is in the names of folders, as a Hive partition."""
-        return not self.columns.names.isdisjoint(unquote(key) for keys in self.files.keys for key in keys)
-
     def roles(self, path: str, found: Sequence[str]) -> dict[str, str]:
         """Return {role: column} of a file; raise if it lacks one."""
         return self.columns.roles(self.table, path, found)
@@ -54,13 +45,14 @@ class Opened:
         """Estimate the size of the wanted columns."""
         return self.format.size(self.files, self.columns.names)
 
-    def source(self, con: DuckDBPyConnection, attempt: int = 0) -> Source:
-        """Return the SQL source of the files."""
-        return self.format.open(con, self.files, self.columns, attempt)
 
-    def each(self) -> Iterator[Opened]:
-        """Yield every file by itself."""
-        return (replace(self, files=file) for file in self.files.each())
+def has_column(path: str | os.PathLike[str], name: str, input_format: str) -> bool:
+    """Return whether a file has a column; False for a damaged file, of which reading the rows says what is wrong."""
+    opened = open_files({"log": path}, RowColumns(), input_format)["log"]
+    try:
+        return name in (*opened.format.head(opened.files.paths[0]).schema.names, *map(unquote, opened.files.keys[0]))
+    except opened.format.damages():
+        return False
 
 
 def size_of_sides(sides: Iterable[Opened]) -> Size:

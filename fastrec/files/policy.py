@@ -20,8 +20,6 @@ from fastrec.runtime.limits import resolve_threads
 
 __all__ = ["policy_value_of_files"]
 
-NUMBERS = ("rank", "reward", "pscore", "new_pscore", "shown", "expected", "baseline_pscore")
-
 
 def policy_value_of_files(
     path: Path,
@@ -43,12 +41,10 @@ def policy_value_of_files(
         raise InputError(f"{needing} needs ", Argument("predictions"), ": two columns of predicted rewards")
     job = FileJob.open({"log": path}, columns, resources, watch, input_format)
     threads = resolve_threads(resources.n_threads)
-    (first, *rest), listed = map_log(
-        job, NUMBERS, lambda rows, roles: _sums_of_rows(rows, roles, list(names), clip, threads)
-    )
+    (first, *rest), log = map_log(job, lambda rows, roles: _sums_of_rows(rows, roles, list(names), clip, threads))
     for part in rest:
         first = [one.add(other) for one, other in zip(first, part, strict=True)]
-    return estimates_of(first), hints_of(names, hints_of_log(job, listed))
+    return estimates_of(first), hints_of(names, hints_of_log(log))
 
 
 def _sums_of_rows(

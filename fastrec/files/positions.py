@@ -18,8 +18,6 @@ from fastrec.runtime.limits import resolve_threads
 
 __all__ = ["bias_of_file", "ctr_of_file"]
 
-NUMBERS = ("rank", "label")
-
 
 def ctr_of_file(
     path: Path,
@@ -39,7 +37,7 @@ def ctr_of_file(
         by_user.add(bool(users_of(names)))
         return tables_by_rank(_read(rows, names, columns), threads)
 
-    parts, _ = map_log(job, NUMBERS, count)
+    parts, _ = map_log(job, count)
     return CtrByRank(*join_tables(parts), level, by_user=True in by_user)
 
 
@@ -60,7 +58,7 @@ def bias_of_file(
         keys = {"query": names["user"], "item": names["item"]}
         return count_pairs(_read(rows, names, columns, keys), threads).columns()
 
-    parts, _ = map_log(job, NUMBERS, count)
+    parts, _ = map_log(job, count)
     return PositionBias(join_pairs(parts, threads), settings, threads)
 
 

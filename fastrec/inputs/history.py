@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,6 +42,17 @@ class HistoryCounts(NamedTuple):
         if isinstance(opened, Frame):
             return cls.of(read_frame(opened._replace(name="history"), columns, n_threads))
         return cls.of(read_lists(opened, "history"))
+
+    @classmethod
+    def joined(cls, parts: Sequence[HistoryCounts]) -> HistoryCounts:
+        """Return the counts of several histories without users in common."""
+        having = [own for own in parts if own.n_rows] or parts[:1]
+        if len(having) == 1:
+            return having[0]
+        ids, codes = np.unique(np.concatenate([own.ids for own in having]), return_inverse=True)
+        columns = ([getattr(own, name) for own in having] for name in ("users", "rows"))
+        users, rows = (np.bincount(codes, weights=np.concatenate(own)).astype(np.int64) for own in columns)
+        return cls(ids, users, rows, sum(own.n_users for own in having), sum(own.n_rows for own in having))
 
     @classmethod
     def of(cls, side: RawSide) -> HistoryCounts:

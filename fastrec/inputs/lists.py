@@ -9,7 +9,7 @@ import numpy as np
 
 from fastrec.arguments.groups import MinGain
 from fastrec.checks import refuse_path
-from fastrec.exceptions import Argument, InputError, InputTypeError, RowNumber, shown
+from fastrec.exceptions import Argument, InputError, InputTypeError, RowNumber, Text, joined, shown
 from fastrec.inputs.arrays import FlatSide, RawSide, find_tied_user, finite_gains, read_sides, refuse_model
 from fastrec.inputs.arrow import Frame, open_foreign, refuse_other_indexes
 from fastrec.inputs.column_names import Columns, refuse_columns
@@ -408,8 +408,8 @@ def _join_ids(sides: Mapping[str, RawSide]) -> tuple[dict[str, FlatSide], Sequen
     kinds = {name: kind_of_ids(side.items) for name, side in sides.items()}
     if len(set(kinds.values()) - {"none"}) > 1:
         named = {"history" if name == "counts" else name: kind for name, kind in kinds.items()}  # of the same argument
-        found = ", ".join(f"{name}: {kind}" for name, kind in named.items())
-        raise InputTypeError(f"item ids must be of one type on all sides, found {found}{SPELL_ALIKE}")
+        found = joined((Text(Argument(name), f": {kind}") for name, kind in named.items()), ", ")
+        raise InputTypeError("item ids must be of one type on all sides, found ", found, SPELL_ALIKE)
     if "truth" not in sides:
         indptr = np.zeros(len(sides["recs"].indptr), np.int64)
         sides = {**sides, "truth": RawSide(np.zeros(0, np.int32), indptr, None)}

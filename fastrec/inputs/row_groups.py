@@ -57,7 +57,7 @@ def read_row_groups(row_groups: Any, n_rows: int, n_threads: int = 1) -> tuple[R
         where = f"row_groups[{name!r}]" if is_named else "row_groups"
         encode = _encode_column if isinstance(labels, Labels) else _encode
         codes, own = encode(labels, where, n_rows, n_threads)
-        refuse_many(where, len(own))
+        refuse_many(labels.where if isinstance(labels, Labels) else where, len(own))
         found.append(RowGroups(name, codes, own))
     return tuple(found)
 

@@ -220,7 +220,9 @@ def hashes_of(strings: Any) -> Array:
     """Return a hash of each string of an Arrow array, uint64 (n,), the same for each width of offsets; 0 for nulls."""
     piece = strings_of(without_views(strings))
     words = np.zeros(piece.n, np.uint64)
-    call(kernels.hash_strings, read_only(piece.offsets), read_only(piece.data), words, work=16 * piece.n)
+    n_bytes = int(piece.offsets[-1]) - int(piece.offsets[0])
+    given = read_only(piece.offsets), read_only(piece.data), words
+    call(kernels.hash_strings, *given, work=16 * piece.n + n_bytes)
     if strings.null_count:
         words[strings.is_null().to_numpy(zero_copy_only=False)] = 0
     return words

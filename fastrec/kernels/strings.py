@@ -17,6 +17,8 @@ HALF = 32  # bits
 LONG = 16  # bytes: the key of a shorter string holds all its bytes
 LENGTH_AT = 56  # of the bits of a key
 AHEAD = 64  # strings whose slots are read before any is compared
+MINUS, ZERO = 45, 48  # characters
+MOST_DIGITS, MAX_INTEGER = 19, 2**63 - 1  # of 64 bits; 19 digits fit an unsigned one
 TOO_MANY_STEPS = 8  # per string; more mean that the strings were chosen to collide
 
 
@@ -179,9 +181,33 @@ def fill_table(table, keys, distinct):
         table[slot] = own
 
 
+@njit(forceinline=True)
+def integer_at(data, at, n):
+    """Return whether a string spells an integer of 64 bits as it is written, without spare zeros, and the integer."""
+    is_negative = n > 0 and data[at] == MINUS
+    first = np.int64(is_negative)
+    leading_zero = n > first and data[at + np.uint64(first)] == ZERO
+    if n == first or n > first + MOST_DIGITS or (leading_zero and n > 1):
+        return False, np.uint64(0)
+    value = np.uint64(0)
+    for j in range(first, n):
+        digit = np.uint64(data[at + np.uint64(j)]) - np.uint64(ZERO)
+        if digit > np.uint64(9):
+            return False, np.uint64(0)
+        value = value * np.uint64(10) + digit
+    if value > np.uint64(MAX_INTEGER) + np.uint64(is_negative):
+        return False, np.uint64(0)
+    return True, np.uint64(0) - value if is_negative else value
+
+
 @njit(cache=True)
 def hash_strings(offsets, data, words):
-    """Write a hash of each string to `words`."""
+    """Write a hash of each string to `words`: the integer that it spells, as integers are not hashed."""
     for i in range(len(words)):
-        first, last = key_of(data, np.uint64(offsets[i]), np.int64(offsets[i + 1]) - np.int64(offsets[i]))
-        words[i] = hash_key(first, last)
+        at, n = np.uint64(offsets[i]), np.int64(offsets[i + 1]) - np.int64(offsets[i])
+        is_integer, value = integer_at(data, at, n)
+        if is_integer:
+            words[i] = value
+        else:
+            first, last = key_of(data, at, n)
+            words[i] = hash_key(first, last)

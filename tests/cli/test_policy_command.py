@@ -71,8 +71,7 @@ def test_files_give_the_bits_of_frames(path: str, frame: Any) -> None:
 @pytest.mark.filterwarnings("ignore::fastrec.exceptions.FastrecWarning")
 def test_streams_give_the_bits_of_frames(frame: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches of whole slates, kept on disk."""
-    monkeypatch.setattr(job.FileJob, "read_whole", lambda _: None)
-    monkeypatch.setattr(job, "_load_in_memory", lambda *_: None)
+    monkeypatch.setattr(job, "COPIES", 1 << 40)
     batches = []
     monkeypatch.setattr(resources.Resources, "batch_rows", lambda *_: 20)
     plain = job.RowPartitions.batches
@@ -94,8 +93,7 @@ def test_users_and_a_baseline_have_the_bits_of_frames(
     frame = frame if has_slates else frame.drop(columns=["slate_id", "rank"])
     frame.to_csv("log.csv", index=False)
     if streamed:
-        monkeypatch.setattr(job.FileJob, "read_whole", lambda _: None)
-        monkeypatch.setattr(job, "_load_in_memory", lambda *_: None)
+        monkeypatch.setattr(job, "COPIES", 1 << 40)
         monkeypatch.setattr(resources.Resources, "batch_rows", lambda *_: 20)
     wanted = fastrec.policy_value(frame, user="member", baseline_pscore="old", estimator=NAMES[:8])
     assert wanted["ips"].users == 13 and wanted["ips"].difference is not None
@@ -141,7 +139,7 @@ def test_a_warning_is_printed(frame: Any) -> None:
 @pytest.mark.parametrize("whole", [True, False])
 def test_ranks_with_another_name(whole: bool, frame: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     if not whole:
-        monkeypatch.setattr(job.FileJob, "read_whole", lambda _: None)
+        monkeypatch.setattr(job, "COPIES", 1 << 40)
     renamed = frame.rename(columns={"rank": "position"})
     renamed.to_csv("log.csv", index=False)
     renamed.to_parquet("log.parquet")
@@ -163,7 +161,7 @@ FAULTS = {
     "no predictions": (["log.csv", "-e", "dr"], "dr needs --predictions"),
     "a clip of 0": (["log.csv", "--clip", "0"], "--clip must be above 0"),
     "a bad propensity": (["zero.csv"], "zero.csv: column 'pscore' must be a probability above 0", "found 0 in row 4"),
-    "a missing reward": (["missing.csv"], "missing.csv: column 'reward' has no value (null) in row 3"),
+    "a missing reward": (["missing.csv"], "missing.csv: column 'reward' must not be null, found null in row 3"),
     "a repeated rank": (["twice.csv"], "twice.csv: column 'rank' holds rank 1 twice in slate 's"),
     "overwriting": (["log.csv", "-o", "log.csv"], "log.csv would overwrite log.csv"),
 }

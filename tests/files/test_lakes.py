@@ -240,7 +240,7 @@ def test_partitions_of_numbers_and_dates(delta, tmp_path, truth):
     delta.write_deltalake(tmp_path / "recs", rows, partition_by=list(columns))
     check(tmp_path / "recs", rows, truth, by=["whole", "date", "is_new", "time", "code", "week"])
     for name in ("share", "price"):
-        assert f"column {name!r} holds D" in fails(tmp_path / "recs", truth, by=name)
+        assert f"column {name!r} holds d" in fails(tmp_path / "recs", truth, InputTypeError, by=name)
 
 
 def test_partitions_match_columns_of_other_files(delta, tmp_path):
@@ -255,7 +255,7 @@ def test_partitions_match_columns_of_other_files(delta, tmp_path):
     assert bits_of(evaluate_files(tmp_path / "recs", tmp_path / "held", METRICS, by="is_new")) == bits_of(wanted)
     texts = rows.set_column(0, "user_id", rows["user_id"].cast(pa.string()))
     delta.write_deltalake(tmp_path / "texts", texts, partition_by=["user_id"])
-    assert "user ids cannot be matched" in fails(tmp_path / "texts", tmp_path / "held", InputTypeError)
+    assert "user ids must be of one type" in fails(tmp_path / "texts", tmp_path / "held", InputTypeError)
 
 
 def test_a_column_that_was_added_to_a_delta_table(delta, tmp_path, truth):
@@ -265,11 +265,11 @@ def test_a_column_that_was_added_to_a_delta_table(delta, tmp_path, truth):
     check(table, pa.concat_tables([lists(), new.drop_columns("plan")]), truth)
     delta.DeltaTable(table).alter.add_columns([delta.Field("score", "double"), delta.Field("gain", "double")])
     told = fails(table, truth, score="score")
-    assert told == f"{table}: column 'score' has no value (null) in 480 rows, the first is row 1 of 480"
+    assert told == f"{table}: column 'score' must not be null, found null in row 1"
     check(table, pa.concat_tables([lists(), new.drop_columns("plan")]), truth)  # neither is read beside the ranks
     delta.write_deltalake(tmp_path / "held", TRUTH)
     delta.DeltaTable(tmp_path / "held").alter.add_columns(delta.Field("gain", "double"))
-    assert "column 'gain' has no value (null) in 360 rows" in fails(table, tmp_path / "held")
+    assert "column 'gain' must not be null, found null" in fails(table, tmp_path / "held")
 
 
 FEATURES = {"minReaderVersion": 3, "minWriterVersion": 7}
@@ -323,7 +323,7 @@ def change(table, case, place):
         ("bucket", "the table has the file s3://shop/part-"),
         ("above", "the table has the file ../other/part-"),
         ("gone", "no.parquet is gone, but the current version of this table has it"),
-        ("partition", "column 'user_id' has no value (null) in 240 rows"),
+        ("partition", "column 'user_id' must not be null, found null"),
         ("damaged", "cannot be read as a Delta table: Kernel error: Json error"),
     ],
 )
@@ -389,13 +389,6 @@ def test_a_file_that_a_delta_table_has_twice(delta, tmp_path, truth, has_link):
     commit(table, {"add": {**add, "path": other}})
     assert delta.DeltaTable(table).count() == 2 * len(lists())
     assert fails(table, truth).startswith(f"{table}: the table has the rows of {own} twice; write the rows as Parquet")
-
-
-def test_a_partition_of_bytes(delta, tmp_path, truth):
-    rows = lists().append_column("key", pa.array([b"x"] * 240))
-    delta.write_deltalake(tmp_path / "recs", rows, partition_by=["key"])
-    told = fails(tmp_path / "recs", truth, by="key")
-    assert told.startswith(f"{tmp_path}/recs: column 'key' holds BLOB; labels to group by")
 
 
 @pytest.mark.parametrize("name", ["my%20recs", "my\\recs", "my\nrecs"])
@@ -518,10 +511,10 @@ def test_a_column_that_was_added_to_an_iceberg_table(catalog, truth):
     with table.update_schema() as schema:
         schema.add_column("score", types.DoubleType())
     told = fails(folder, truth, score="score")
-    assert told == f"{folder}: column 'score' has no value (null) in 240 rows, the first is row 1 of 240"
+    assert told == f"{folder}: column 'score' must not be null, found null in row 1"
     new = lists(40).append_column("score", pa.array(np.arange(240.0)))
     table.append(new)
-    assert ": column 'score' has no value (null) in 240 rows, the first is row" in fails(folder, truth, score="score")
+    assert ": column 'score' must not be null, found null in row" in fails(folder, truth, score="score")
     check(folder, pa.concat_tables([lists(), new.drop_columns("score")]), truth, rank="rank")
 
 
@@ -554,10 +547,7 @@ def test_columns_that_were_renamed_or_dropped(catalog, truth, change, has_ids):
         check(folder, lists(), truth)
     change(table)
     if change is replace:
-        assert (
-            fails(folder, truth)
-            == f"{folder}: column 'rank' has no value (null) in 240 rows, the first is row 1 of 240"
-        )
+        assert fails(folder, truth) == f"{folder}: column 'rank' must not be null, found null in row 1"
     elif change is rename:
         check(folder, lists().rename_columns(["user_id", "item_id", "place"]), truth, rank="place")
     else:

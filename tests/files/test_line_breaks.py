@@ -11,13 +11,10 @@ import re
 import pytest
 
 from fastrec import InputError, evaluate_files
-from fastrec.files import job, tables
-from fastrec.files.columns import ListColumns
-from fastrec.files.formats import base, jsonl, parquet, text
+from fastrec.files import job
+from fastrec.files.formats import text
 from fastrec.files.formats.csv import CSV
-from fastrec.files.formats.trec import TREC
-from fastrec.files.opened import open_files
-from fastrec.files.tables import load, open_database
+from fastrec.files.formats.registry import FORMATS
 
 pa = pytest.importorskip("pyarrow")
 pytest.importorskip("duckdb")
@@ -48,7 +45,6 @@ def write(tmp_path):
 @pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize(("end", "inside"), PAIRS)
 def test_a_line_break_in_a_header_loses_no_rows(write, monkeypatch, end, inside, packed):
-    """DuckDB read four of the nine pairs as files without rows, and failed on two more."""
     kind = {"end": BREAKS[end], "inside": BREAKS[inside], "packed": packed}
     ids = ["user_id", "item_id"]
     recs, truth, seen = (write(*side, **kind) for side in (("r", ids, ROWS), ("t", ids, TRUTH), ("s", ids, SEEN)))
@@ -68,7 +64,7 @@ def test_line_breaks_in_the_headers_of_several_files(write, tmp_path):
     truth = write("truth.csv", ["user_id", "item_id"], TRUTH)
     assert evaluate_files(tmp_path / "recs", truth, "recall@5")["recall@5"] == 1.0
     write("recs/1.csv", ["user_id", "item_id"], [(1, 5), ("", 6)], "\n", "\r\n")
-    with pytest.raises(InputError, match=re.escape("no value (null) in row 2 of ") + ".*1.csv"):
+    with pytest.raises(InputError, match=r"must not be null, found null in row 2 of .*1\.csv"):
         evaluate_files(tmp_path / "recs", truth, "recall@5")
 
 
@@ -89,25 +85,11 @@ def test_what_is_wrong_below_a_header_with_a_line_break(tmp_path, rows, message)
         evaluate_files(path, path, "mrr")
 
 
-MODULES = (base, jsonl, parquet)
-
-
-def replace_readers(monkeypatch, wrap):
-    """Wrap the function that gives the SQL of DuckDB's readers, for every format."""
-    for module in MODULES:
-        if hasattr(module, "reader_sql"):
-            monkeypatch.setattr(module, "reader_sql", wrap(base_reader))
-    monkeypatch.setattr(parquet, "_parquet_reader", wrap(parquet._parquet_reader))
-    for kind in map(type, (CSV, TREC)):
-        monkeypatch.setattr(kind, "batches", losing_batches(kind.batches))
-
-
 def losing_batches(batches):
     """Read no rows from a file called lost."""
-    return lambda self, path, at: iter(()) if path.endswith("lost") else batches(self, path, at)
+    return lambda self, path, wanted: iter(()) if path.endswith("lost") else batches(self, path, wanted)
 
 
-base_reader = base.reader_sql
 JUNK = ["plain", "a,b", 'x"y', "m\nl", "1,2,3\n4,5,6\n", '"', "\n", '""', '"\n"', "5,junk,7\n", '\n7,"', '",1\n2,"x']
 
 
@@ -150,18 +132,8 @@ CONTENTS = {
     "trec": "1 Q0 2 1 0.5 tag\n",
 }
 SIDES = ["recs", "truth", "exclude", "users", "log"]
-LOST = [*itertools.product(["csv", "jsonl"], SIDES, [False, True]), *itertools.product(["parquet"], SIDES, [False])]
+LOST = [*itertools.product(["csv", "jsonl"], SIDES, [False, True])]
 LOST += itertools.product(["trec"], SIDES[:3], [False, True])
-
-
-def losing(reader):
-    """Read no rows from a file called lost."""
-
-    def read(*args, **options):
-        sql = reader(*args, **options)
-        return f"(FROM {sql} LIMIT 0)" if re.search(r"\['[^,]*lost'\]", sql) else sql
-
-    return read
 
 
 @pytest.mark.thorough(except_for="recs-False|csv-log-True")
@@ -176,8 +148,8 @@ def test_a_file_of_which_no_row_is_read_is_an_error(tmp_path, monkeypatch, forma
         else:
             data = CONTENTS[format_].encode()
             path.write_bytes(gzip.compress(data) if packed else data)
-    replace_readers(monkeypatch, losing)
-    monkeypatch.setattr(job, "is_readable", lambda _: False)
+    kind = type(FORMATS[format_])
+    monkeypatch.setattr(kind, "batches", losing_batches(kind.batches))
 
     def evaluate(path):
         if side == "log":
@@ -187,7 +159,10 @@ def test_a_file_of_which_no_row_is_read_is_an_error(tmp_path, monkeypatch, forma
         return evaluate_files(sides.pop("recs"), sides.pop("truth"), "mrr", by=by, **sides)
 
     evaluate(tmp_path / "good")
-    with pytest.raises(InputError, match="lost: DuckDB read no row, but the file has more than a header"):
+    with pytest.raises(
+        InputError,
+        match=r"lost: (no row was read, but the file has more than a header|it has 0 rows, its metadata say 1)",
+    ):
         evaluate(tmp_path / "lost")
 
 
@@ -200,40 +175,10 @@ def test_one_file_of_several_of_which_no_row_is_read(tmp_path, monkeypatch):
 
     own = type(CSV).batches
     monkeypatch.setattr(
-        type(CSV), "batches", lambda self, path, at: iter(()) if path.endswith("b.csv") else own(self, path, at)
+        type(CSV), "batches", lambda self, path, at: () if path.endswith("b.csv") else own(self, path, at)
     )
-    monkeypatch.setattr(job, "is_readable", lambda _: False)
-    with pytest.raises(InputError, match=r"b\.csv: DuckDB read no row"):
+    with pytest.raises(InputError, match=r"b\.csv: no row was read"):
         evaluate_files(tmp_path / "recs", tmp_path / "truth.csv", "mrr", duplicates="first")
-
-
-@pytest.mark.parametrize(("format_", "reads"), [("csv", 0), ("jsonl", 2), ("parquet", 1)])
-def test_whether_rows_were_lost_is_found_without_reading_again(tmp_path, monkeypatch, format_, reads):
-    """A second read of JSON lines finds the kinds of values; the table counts the rows of each file."""
-    asked, own = [], base.run
-    for module in (module for module in (*MODULES, tables) if hasattr(module, "run")):
-        monkeypatch.setattr(module, "run", lambda con, query, *rest: asked.append(query) or own(con, query, *rest))
-    table, counts = pa.table({"user_id": [1], "item_id": [2]}), []
-    for n_files in (2, 20):
-        folder = tmp_path / str(n_files)
-        folder.mkdir()
-        for nth in range(n_files):
-            if format_ == "parquet":
-                pq.write_table(table, folder / f"{nth}.parquet")
-            else:
-                (folder / f"{nth}.{format_}").write_text(CONTENTS[format_])
-        asked.clear()
-        with open_database(1) as con:
-            file = load(con, open_files({"recs": folder}, ListColumns(), "auto")["recs"])
-            assert (
-                con.execute('SELECT CAST("user" AS INTEGER), CAST(item AS INTEGER) FROM recs').fetchall()
-                == [(1, 2)] * n_files
-            )
-            assert set(con.table("recs").columns) == set(file.names)
-        assert list(file.source.n_rows.values()) == [1] * n_files
-        assert sum("read_" in query for query in asked) == reads
-        counts.append(len(asked))
-    assert counts[0] == counts[1]
 
 
 @pytest.mark.parametrize("packed", [False, True])

@@ -358,7 +358,7 @@ def test_errors_of_a_store_name_no_credentials(store, tmp_path):
         f"{store.scheme}://shop/bad/c*.parquet: no"
     )
     assert fails(store.url("bad"), given).startswith(
-        f"{store.scheme}://shop/bad: column 'rank' has no value (null) in "
+        f"{store.scheme}://shop/bad: column 'rank' must not be null, found null in "
     )
     assert f"row 1 of {store.scheme}://shop/bad/a.parquet" in fails(store.url("bad"), given)
     assert "the file is empty" in fails(store.url("void"), given)

@@ -1,4 +1,4 @@
-"""The same rows give the same bits on every route: frames, each format, read by PyArrow or DuckDB, whole or sorted."""
+"""The same rows give the same bits on every route: frames, and files of each format, whole or in parts on disk."""
 
 import itertools
 import json
@@ -17,13 +17,11 @@ csv = pytest.importorskip("pyarrow.csv")
 METRICS = ["ndcg", "recall", "map", "mrr", "hit_rate"]
 CUTOFFS = [1, 3, 10]
 OPTIONS = {"metrics": METRICS, "k": CUTOFFS, "per_user": True}
-FORMS = ("parquet", "csv", "csv.gz", "csv.zst", "jsonl")
-BATCHED = ("arrow", "arrows", "feather")  # DuckDB always reads these
-FILES = [f"{form}, {way}" for form in FORMS for way in ("whole", "by DuckDB", "sorted on disk")]
-FILES += [f"{form}, {way}" for form in BATCHED for way in ("whole", "sorted on disk")]
+FORMS = ("parquet", "csv", "csv.gz", "csv.zst", "jsonl", "arrow", "arrows", "feather")
+FILES = [f"{form}, {way}" for form in FORMS for way in ("whole", "in parts")]
 FRAMES = ["PyArrow", "PyArrow dictionaries", "pandas", "Polars"]
 ROUTES = [*FRAMES, *FILES]
-ROUTES += ["trec, whole", "trec, sorted on disk"]
+ROUTES += ["trec, whole", "trec, in parts"]
 KINDS = ["integers", "strings", "tied scores"]
 
 
@@ -87,11 +85,9 @@ def in_files(route, tables, folder):
     names = ("recs", "truth")
     paths = [write(table, folder / f"{name}.{form}", form) for name, table in zip(names, tables, strict=True)]
     with pytest.MonkeyPatch.context() as patch:
-        if way == "by DuckDB":
-            patch.setattr(job, "is_readable", lambda _: False)
-        if way == "sorted on disk":
+        if way == "in parts":
             patch.setattr(job, "COPIES", 10**9)
-        return evaluate_files(*paths, **OPTIONS, memory="64MB" if way == "sorted on disk" else None)
+        return evaluate_files(*paths, **OPTIONS, memory="64MB" if way == "in parts" else None)
 
 
 @pytest.fixture(scope="module")

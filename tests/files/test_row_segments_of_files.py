@@ -154,7 +154,7 @@ def test_wrong_segments(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(fastrec.FastrecError, match=match):
             fastrec.evaluate_files(path, None, ["auc"], **options)
     log.to_parquet(tmp_path / "log.parquet")
-    with pytest.raises(fastrec.InputError, match="column 'score' holds DOUBLE; labels to group by must be"):
+    with pytest.raises(fastrec.InputTypeError, match="column 'score' holds double; labels to group by must be"):
         fastrec.evaluate_files(tmp_path / "log.parquet", None, ["auc"], row_by="score")
     with pytest.raises(fastrec.InputError, match="row_by does not apply to lists, with truth"):
         fastrec.evaluate_files(path, path, ["mrr"], row_by="device")

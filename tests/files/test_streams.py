@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,11 +17,12 @@ from hypothesis import strategies as st
 
 import fastrec
 from fastrec.files import job, resources
-from fastrec.files.columns import ListColumns, RowColumns
-from fastrec.files.in_memory import read_tables
+from fastrec.files.columns import ListColumns, RowColumns, TooLargeError
+from fastrec.files.job import _read_batches
 from fastrec.files.lists import evaluate_lists
 from fastrec.files.opened import open_files
 from fastrec.files.partitions import RowPartitions
+from fastrec.files.reader import TableReader
 from fastrec.files.resources import Resources
 from fastrec.files.rows import evaluate_log
 from fastrec.inputs.strings import hashes_of
@@ -62,10 +64,18 @@ def tables(draw: st.DrawFn) -> dict[str, Any]:
 def test_parts_hold_users_whole_and_in_order(
     tmp_path_factory: pytest.TempPathFactory, drawn: dict[str, Any], n_batches: int, n_rows: int, n_bytes: int
 ) -> None:
-    partitions = RowPartitions(str(tmp_path_factory.mktemp("parts")), ["user"], n_batches, n_bytes)
+    limits: Any = SimpleNamespace(of_packing=lambda: n_bytes, limit=lambda: 1 << 40)
+    partitions = RowPartitions(str(tmp_path_factory.mktemp("parts")), ["user"], n_batches, limits)
     for name, rows in drawn.items():
-        partitions.add(name, rows.slice(0, 0), rows.to_batches(max_chunksize=4), lambda _: None)
-    batches = list(partitions.batches(n_rows))
+        partitions.add(name, rows.to_batches(max_chunksize=4), lambda _: None)
+    read = list(partitions.batches(n_rows, drawn))
+    batches = [
+        {
+            name: pa.concat_tables([rows.slice(0, 0), *(pa.table(own).cast(rows.schema) for own in part[name])])
+            for name, rows in drawn.items()
+        }
+        for part in read
+    ]
     for name, rows in drawn.items():
         parts = [batch[name].cast(rows.schema) for batch in batches]
         assert pa.concat_tables([rows.slice(0, 0), *parts]).sort_by("row").equals(rows)
@@ -349,8 +359,10 @@ def test_texts_that_are_longer_than_a_sample_says(tmp_path: Path) -> None:
     opened = open_files({"recs": path}, ListColumns(), "auto")
     size = opened["recs"].size()
     assert size.text < table.nbytes / 4
-    assert read_tables(opened, 2, size.n_bytes) is None
-    assert len(read_tables(opened, 2, 1 << 40)["recs"].rows) == 40_000
+    reader = TableReader(opened["recs"])
+    with pytest.raises(TooLargeError):
+        _read_batches(reader, size.n_bytes)
+    assert sum(map(len, _read_batches(reader, 1 << 40))) == 40_000
 
 
 def test_a_field_of_a_struct_is_not_counted_as_the_column_of_its_name(tmp_path: Path) -> None:

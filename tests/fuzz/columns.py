@@ -1,6 +1,6 @@
 """Random names of columns in files of every format, with the values of plain dicts on every route.
 
-Names differ only in case, are empty, hold quotes or line breaks, occur twice or look like names that a database makes.
+Names differ only in case, are empty, hold quotes or line breaks, occur twice or look like names that a query makes.
 `scripts/fuzz --target columns` makes them by the thousand, `test_fuzz` for a few seconds.
 """
 
@@ -145,7 +145,7 @@ def draw_case(seed: int) -> Case:
     formats = r.choice([["parquet"], ["parquet"], ["csv"], ["jsonl"], ["parquet", "csv", "jsonl"]])
     users: list[Any] = r.choice([[1, 2, 3, 4], [7, -3, 2**40, 0], ["a", "B", "ü", "b"], ["a\nb", "x\r", 'q"', " s "]])
     case = (lists_case if one_in(r, 2) else rows_case)(r, formats, users)
-    route = r.choice(["whole", "database", "streamed"])
+    route = r.choice(["whole", "streamed"])
     return case._replace(route=route, style=random.Random(seed))
 
 
@@ -286,12 +286,8 @@ def content(r: Draw, side: Side, columns: list[int], rows: Rows, dialect: tuple[
 
 @contextlib.contextmanager
 def by_route(route: str) -> Iterator[None]:
-    """Evaluate in memory without a database if possible, with one, or sorted by one and in batches."""
-    with contextlib.ExitStack() as stack:
-        if route == "streamed":
-            stack.enter_context(mock.patch.object(job, "COPIES", 1 << 60))
-        elif route == "database":
-            stack.enter_context(mock.patch.object(job, "is_readable", return_value=False))
+    """Evaluate in memory, or in batches of parts on disk."""
+    with mock.patch.object(job, "COPIES", 1 << 60) if route == "streamed" else contextlib.nullcontext():
         yield
 
 

@@ -749,13 +749,17 @@ class FileFault(NamedTuple):
 FILE_FAULTS: dict[str, FileFault] = {
     "no such column": FileFault({"user_id": None, "User": [1, 1, 2]}, r"no column 'user_id' \(did you mean 'User'\?\)"),
     "a null": FileFault(
-        {"user_id": pd.array([1, None, 2], "Int64")}, r"column 'user_id' has no value \(null\) in (row|line) 2"
+        {"user_id": pd.array([1, None, 2], "Int64")}, r"column 'user_id' must not be null, found null in (row|line) 2"
     ),
     "a text among numbers": FileFault(
-        {"score": ["0.5", "many", "1"]}, "column 'score' must hold numbers; (row|line) 2 holds 'many'"
+        {"score": ["0.5", "many", "1"]}, "column 'score' must hold numbers, found 'many' in (row|line) 2"
     ),
-    "texts against integers": FileFault({"user_id": ["a", "b", "c"]}, "user ids cannot be matched"),
-    "decimals as ids": FileFault({"user_id": [1.5, 2.5, 3.5]}, "column 'user_id' holds (decimal numbers|DOUBLE)"),
+    "texts against integers": FileFault(
+        {"user_id": ["a", "b", "c"]}, "user ids (cannot be matched|must be of one type)"
+    ),
+    "decimals as ids": FileFault(
+        {"user_id": [1.5, 2.5, 3.5]}, "column 'user_id' (holds decimal numbers|must hold .*found double)"
+    ),
 }
 
 

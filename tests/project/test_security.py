@@ -101,9 +101,9 @@ def test_nothing_is_sent_or_fetched(
         write(tmp_path / "recs" / f"{at}.{form}", {"user_id": ["u", "v"], "item_id": ["b", item]})
     truth = write(tmp_path / f"truth.{form}", {"user_id": ["u", "v"], "item_id": ["b", "a"], "by": ["x", "y"]})
     assert fastrec.evaluate_files(tmp_path / "recs" / f"0.{form}", truth, "mrr", by="by", memory=memory)["mrr"] == 1.0
-    with pytest.raises(fastrec.InputError, match="has no value"):
+    with pytest.raises(fastrec.InputError, match="must not be null"):
         fastrec.evaluate_files(tmp_path / "recs", truth, "mrr", memory=memory)
-    assert may
+    assert bool(may) == (form == "jsonl")
     assert may == [[("false",), ("false",)]] * len(may)
 
 

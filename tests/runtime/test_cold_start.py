@@ -207,7 +207,7 @@ def test_the_command_in_a_small_address_space(tmp_path: Path, megabytes: int) ->
         return
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     says = (
-        r"fastrec: error: not enough memory: reading files needs about 1,300 MB of address space for duckdb and "
+        r"fastrec: error: not enough memory: reading JSON lines needs about 1,300 MB of address space for duckdb and "
         r"pyarrow, but `ulimit -v` leaves \d+ MB: raise the limit \(`ulimit -v unlimited`\); to limit memory, use "
         r"--memory or a control group\n"
     )

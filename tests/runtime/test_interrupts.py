@@ -14,7 +14,6 @@ import pytest
 
 import fastrec
 from fastrec.files.database import run
-from fastrec.files.tables import open_database
 from fastrec.runtime.threads import run_in_threads
 from support.logs import write_large
 
@@ -139,23 +138,6 @@ def test_threads_of_a_call_have_ended_when_its_interrupt_is_raised():
     assert threading.active_count() <= others + 1  # one may be about to end
 
 
-@pytest.mark.thorough
-def test_a_statement_tells_how_far_it_is():
-    shares = []
-    query = "CREATE TABLE numbers AS SELECT hash(range) AS number FROM range(20000000) ORDER BY number"
-    with open_database(1) as con:
-        run(con, query, shares.append)
-    assert all(0 <= share <= 1 for share in shares)
-    assert any(0 < share < 1 for share in shares)
-
-
-def test_no_statement_outlives_an_error_of_who_watches():
-    began = time.monotonic()
-    with pytest.raises(ZeroDivisionError), open_database(None) as con:
-        run(con, ENDLESS, lambda _: 1 / 0)
-    assert time.monotonic() - began < WAIT
-
-
 def test_an_error_of_a_statement_is_passed_on():
     with duckdb.connect() as con, pytest.raises(duckdb.CatalogException, match="nowhere"):
         run(con, "SELECT * FROM nowhere")
@@ -186,14 +168,13 @@ def wait_for(pattern, folder, process):
         time.sleep(0.01)
 
 
-@pytest.mark.thorough(except_for="SIGINT-1-rows|SIGTERM-1-rows")
-@pytest.mark.parametrize("seen", ["rows.duckdb", "duckdb_temp*"])
+@pytest.mark.thorough(except_for="SIGINT-1|SIGTERM-1")
 @pytest.mark.parametrize(("number", "times"), [("SIGINT", 1), ("SIGINT", 5), ("SIGTERM", 1), ("SIGHUP", 2)])
-def test_the_command_while_it_reads_and_sorts(large, tmp_path, seen, number, times):
+def test_the_command_while_it_reads(large, tmp_path, number, times):
     ending = getattr(signal, number)
     paths = large / "recs.parquet", large / "truth.parquet"
     with started("evaluate", *paths, "--memory", "64MB", "--temp-dir", tmp_path, code=HEED + COMMAND) as process:
-        wait_for(f"*/{seen}", tmp_path, process)
+        wait_for("*/parts", tmp_path, process)
         for _ in range(times):  # like a key held down
             process.send_signal(ending)
             time.sleep(0.01)
@@ -207,7 +188,7 @@ def test_the_command_in_the_background_goes_on(large, tmp_path):
     paths = large / "recs.parquet", large / "truth.parquet"
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # like a shell
     with started("evaluate", *paths, "-m", "mrr", "--memory", "64MB", "--temp-dir", tmp_path) as process:
-        wait_for("*/rows.duckdb", tmp_path, process)
+        wait_for("*/parts", tmp_path, process)
         process.send_signal(signal.SIGINT)
         assert process.communicate(timeout=60)[0].startswith("metric")
     assert process.returncode == 0
@@ -237,7 +218,7 @@ program.main()
 @pytest.mark.parametrize(
     ("place", "number"),
     [
-        ("job.batches_of_users", "SIGINT"),
+        ("job.RowPartitions.batches", "SIGINT"),
         ("pyarrow.parquet.write_table", "SIGINT"),
         ("pyarrow.parquet.write_table", "SIGTERM"),
     ],
@@ -268,7 +249,7 @@ print(fastrec.evaluate([[1, 2]], [[2]], "mrr")["mrr"])
 
 def test_a_program_that_reads_files(large, tmp_path):
     with started(large, tmp_path, code=FROM_PYTHON) as process:
-        wait_for("*/rows.duckdb", tmp_path, process)
+        wait_for("*/parts", tmp_path, process)
         process.send_signal(signal.SIGINT)
         assert process.communicate(timeout=WAIT) == ("stopped\n0.5\n", "")
     assert os.listdir(tmp_path) == []

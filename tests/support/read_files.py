@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from types import MappingProxyType, SimpleNamespace
 from typing import Any, NamedTuple
@@ -9,6 +10,8 @@ from unittest import mock
 
 import numpy as np
 
+from fastrec.evaluation.lists import Evaluator
+from fastrec.evaluation.rows import ScoreEvaluator
 from fastrec.files import job
 from fastrec.files.columns import ListColumns, RowColumns
 from fastrec.files.lists import evaluate_lists
@@ -131,9 +134,21 @@ def ascending(values: Any) -> list[Any]:
     return sorted(values, key=bits)
 
 
-def by_duckdb() -> Any:
-    """Let DuckDB read all files: it checks what evaluators check, and a `Keeper` does not."""
-    return mock.patch.object(job, "is_readable", return_value=False)
+def in_parts() -> Any:
+    """Put all rows into parts: readers then check what evaluators check, and a `Keeper` does not."""
+    return mock.patch.object(job, "COPIES", 1 << 40)
+
+
+def evaluate_logs(recs: Any, truth: Any, columns: ListColumns | None = None, *, input_format: str = "auto") -> None:
+    """Evaluate files of lists, to see the error."""
+    make, paths = (lambda _: Evaluator(["mrr"])), {"recs": recs, "truth": truth}
+    with warnings.catch_warnings(action="ignore"):
+        evaluate_lists(make, paths, columns or ListColumns(), Resources(), input_format=input_format)
+
+
+def evaluate_scored(path: Any, columns: RowColumns | None = None) -> None:
+    """Evaluate a file of scored rows, to see the error."""
+    evaluate_log(lambda _: ScoreEvaluator(["mae"]), {"log": path}, columns or RowColumns(), Resources())
 
 
 def read_logs(
@@ -149,7 +164,7 @@ def read_logs(
     keeper = Keeper()
     paths = {"recs": recs, "truth": truth} | ({} if exclude is None else {"exclude": exclude})
     limits = Resources(**resources)
-    with by_duckdb():
+    with in_parts():
         found = evaluate_lists(lambda _: keeper, paths, columns or ListColumns(), limits, input_format=input_format)  # type: ignore[arg-type]
     users, codes = keeper.users(), keeper.item_codes()
 
@@ -176,7 +191,7 @@ def read_logs(
 def read_scores(path: Any, columns: RowColumns | None = None, **resources: Any) -> ScoredLog:
     """Return the input that `evaluate_log` reads."""
     keeper = Keeper()
-    with by_duckdb():
+    with in_parts():
         found = evaluate_log(lambda _: keeper, {"log": path}, columns or RowColumns(), Resources(**resources))  # type: ignore[arg-type, return-value]
     users, names, codes = keeper.users(), keeper.call["user"], keeper.item_codes()
     keys: list[Any] = [None] * len(keeper.column("log", keeper.call["label"]))

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import itertools
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from fastrec.exceptions import InputError
 from fastrec.files.columns import FileColumns
+from fastrec.files.formats.base import FileHead
 from fastrec.files.formats.foreign import reason_of_csv
 from fastrec.files.formats.heads import Head, lines_of, read_head
 from fastrec.files.formats.text import StrayQuoteError, TextFormat, chunks, parse_csv
 from fastrec.files.packing import unpacked
+from fastrec.inputs.columns import MAX_EXACT_INTEGER
 from fastrec.runtime.extras import require
 
 __all__ = ["CSV", "Header", "read_header"]
@@ -80,6 +83,32 @@ def _checked(row: list[str], n_columns: int) -> list[str]:
     return row
 
 
+def _parse(chunk: bytes, header: Header, wanted: Mapping[int, Any]) -> Any:
+    """Return rows as a table: with numbers if all are plain, else with their strings."""
+    import pyarrow as pa
+
+    def parsed(kinds: Mapping[int, Any]) -> Any:
+        return parse_csv(chunk, header.delimiter, len(header.names), kinds)
+
+    may_be_hexadecimal = b"0x" in chunk or b"0X" in chunk  # which PyArrow takes for integers
+    if not may_be_hexadecimal or pa.int64() not in wanted.values():
+        with contextlib.suppress(pa.ArrowInvalid):
+            rows = parsed(wanted)
+            if all(map(_are_exact, rows.columns)):
+                return rows
+    return parsed(dict.fromkeys(wanted, pa.string()))
+
+
+def _are_exact(column: Any) -> bool:
+    """Return whether no number is so large that a double may have rounded an integer."""
+    from pyarrow import compute
+
+    if str(column.type) != "double":
+        return True
+    most = compute.max(compute.abs(column)).as_py()
+    return most is None or most < MAX_EXACT_INTEGER
+
+
 class _Csv(TextFormat):
     """CSV, which is any text that no other format recognises. `wanted` are the columns that may be read."""
 
@@ -92,27 +121,27 @@ class _Csv(TextFormat):
     def bound(self, columns: FileColumns) -> _Csv:
         return _Csv(columns.names)
 
-    def head(self, path: str) -> tuple[Any, int | None]:
+    def head(self, path: str) -> FileHead:
         pa = require("pyarrow", "cli", what="reading files")
         header = read_header(path, self._wanted)
-        return pa.schema([pa.field(name, pa.string()) for name in header.names]), 0 if header.is_all else None
+        schema = pa.schema([pa.field(name, pa.string()) for name in header.names])
+        return FileHead(schema, 0 if header.is_all else None)
 
-    def batches(self, path: str, at: Sequence[int]) -> Iterator[Any]:
+    def batches(self, path: str, wanted: Mapping[int, Any]) -> Iterator[Any]:
         import pyarrow as pa
 
         header, n_rows = read_header(path, self._wanted), 0
         try:
             for chunk in chunks(path, header.start, header.delimiter):
-                kinds = dict.fromkeys(at, pa.string())
-                rows = parse_csv(chunk, header.delimiter, len(header.names), kinds, use_threads=False)
+                rows = _parse(chunk, header, wanted)
                 yield from rows.to_batches()
                 n_rows += len(rows)
         except StrayQuoteError:
             others = itertools.islice(_rows(path, header), n_rows, None)
             while some := list(itertools.islice(others, ROWS_AT_ONCE)):
                 values = list(zip(*some, strict=True))
-                columns = [pa.array([value or None for value in values[nth]], pa.string()) for nth in at]
-                yield pa.RecordBatch.from_arrays(columns, names=[f"c{nth}" for nth in at])
+                columns = [pa.array([value or None for value in values[nth]], pa.string()) for nth in wanted]
+                yield pa.RecordBatch.from_arrays(columns, names=[f"c{nth}" for nth in wanted])
 
     def reason(self, path: str) -> str:
         try:

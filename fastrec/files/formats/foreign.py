@@ -6,33 +6,12 @@ import csv
 import re
 from urllib.parse import unquote
 
-from fastrec.exceptions import Text, joined
-from fastrec.files.paths import utf8_path
-
-__all__ = ["disk_is_full", "first_sentence", "one_line", "reason_of_csv", "reason_of_url", "was_interrupted"]
-
-
-def first_sentence(error: Exception, path: str = "") -> Text:
-    """Return DuckDB's message without its class, its advice, the query and the line; `path` as it was given."""
-    text = re.split(r"\n(?:Possible |Try |LINE 1:)", str(error))[0]
-    text = re.sub(r"^[A-Z][A-Za-z ]* Error: (?:CSV Error on Line: )?", "", text)
-    text = re.sub(r'^JSON transform error in file ".*", in (?=line \d+: )', "", text, flags=re.DOTALL)
-    text = re.sub(
-        r"^(\d+)\nOriginal Line: .*?\n(?=Expected|Value|Invalid|Maximum)", r"line \1: ", text, flags=re.DOTALL
-    )
-    text = re.sub(r"Expected Number of Columns: (\d+) Found: (\d+)", r"\1 columns expected, \2 found", text)
-    text = " ".join(text.split())
-    return joined(text.split(utf8_path(path)), path) if path else Text(text)
+__all__ = ["one_line", "reason_of_csv", "reason_of_url", "was_interrupted"]
 
 
 def one_line(error: Exception) -> str:
     """Return the message of an error in one line."""
     return " ".join(str(error).split())
-
-
-def disk_is_full(error: Exception) -> bool:
-    """Return whether no disk space was left for temporary files, of DuckDB or of parts of rows."""
-    return "No space left on device" in str(error) or "max_temp_directory_size" in str(error)
 
 
 def was_interrupted(error: Exception) -> bool:

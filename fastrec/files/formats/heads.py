@@ -7,22 +7,20 @@ import functools
 import itertools
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from fastrec.exceptions import InputError
 from fastrec.files.formats.registry import FORMATS
 from fastrec.files.packing import ENDINGS, unpacked
-from fastrec.files.paths import Files
 
 __all__ = [
     "Beginning",
     "Head",
-    "compression_of",
+    "check_packed",
     "line_of",
     "lines_of",
     "read_head",
-    "read_heads",
 ]
 
 HEAD_BYTES = 1 << 20
@@ -91,40 +89,18 @@ def _no_text(start: bytes) -> str:
     return f"neither {', '.join(titles)} nor text in UTF-8"
 
 
-def read_heads(files: Files) -> list[Head]:
-    """Return the beginning of each text file; raise unless all or none are packed, and packed ones are whole."""
-    heads = [read_head(path) for path in files.paths]
-    for head in heads:
-        if head.packing != heads[0].packing:
-            one, other = (heads[0], head) if heads[0].packing else (head, heads[0])
-            raise InputError(
-                f"{one.path} is packed with {one.packing} and {other.path} is not: pack all files that are read "
-                "together in one way, or none"
-            )
-        if head.packing:
-            for _ in _blocks_of(head.path):
-                pass  # DuckDB does not check the checksum
-    return heads
-
-
-def _blocks_of(path: str) -> Iterator[bytes]:
-    """Yield the bytes of a file, unpacked, in blocks, without a byte order mark."""
-    with unpacked(path) as (stream, _):
-        block = stream.read(HEAD_BYTES).removeprefix(codecs.BOM_UTF8)
-        while block:
-            yield block
-            block = stream.read(HEAD_BYTES)
+def check_packed(head: Head) -> None:
+    """Raise unless a packed file is whole: DuckDB does not look at the checksum."""
+    if head.packing:
+        with unpacked(head.path) as (stream, _):
+            while stream.read(HEAD_BYTES):
+                pass
 
 
 def lines_of(path: str) -> Iterator[bytes]:
     """Yield the lines of a file, unpacked."""
     with unpacked(path) as (stream, _):
         yield from stream
-
-
-def compression_of(heads: Sequence[Head]) -> str:
-    """Return the argument of DuckDB's readers for packed files."""
-    return f"compression={heads[0].packing or 'uncompressed'!r}"
 
 
 def line_of(path: str, position: int, is_comment: Callable[[bytes], bool] = lambda _: False) -> str:

@@ -1,8 +1,7 @@
-"""SQL sources of JSON lines files.
+"""JSON lines, which DuckDB reads.
 
-DuckDB reads them. PyArrow's reader of JSON, with the types given, took twice the processor time that DuckDB takes to
-read the same values as JSON (0.49 s against 0.24 s for 500,000 rows of three numbers). It also takes NaN for a number,
-and several objects in a line.
+PyArrow's reader of JSON took twice the processor time that DuckDB takes to read the same values (0.49 s against 0.24 s
+for 500,000 rows of three numbers). It also takes NaN for a number, and several objects in a line.
 """
 
 from __future__ import annotations
@@ -10,100 +9,159 @@ from __future__ import annotations
 import codecs
 import contextlib
 import json
-from collections.abc import Collection, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fastrec.exceptions import InputError, InputTypeError
-from fastrec.files.database import run
+from fastrec.files.columns import FileColumns
+from fastrec.files.database import open_database, run
+from fastrec.files.formats.base import FileHead
+from fastrec.files.formats.heads import Beginning, Head, check_packed, line_of, lines_of, read_head
+from fastrec.files.formats.text import TextFormat
+from fastrec.files.paths import utf8_path
+from fastrec.files.types import FAULT
+from fastrec.runtime.extras import require
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-    from fastrec.files.columns import FileColumns
-from fastrec.files.formats.base import (
-    FILE,
-    Format,
-    Source,
-    names_files,
-    one_row,
-    quoted,
-    reader_sql,
-    string_sql,
-    text_source,
-)
-from fastrec.files.formats.heads import Beginning, Head, compression_of, line_of, lines_of, read_heads
-from fastrec.files.paths import Files
-
 __all__ = ["JSON_LINES"]
 
-
-def _open_json(con: DuckDBPyConnection, files: Files, columns: FileColumns) -> Source:
-    """Return the SQL source of JSON lines files.
-
-    Each column has the one type of all its values; a key that a line lacks is null.
-    """
-    heads = read_heads(files)
-    wanted = sorted(columns.names | (_all_keys(con, files, heads) if columns.reads_all else set()))
-    sql = _json_sql(files, heads, wanted)
-    kinds_sql = (f"list(DISTINCT {_json_kind(f'c{n}')})" for n in range(len(wanted)))
-    kinds = one_row(con, f"SELECT {', '.join(kinds_sql)} FROM {sql}")
-    keys = dict.fromkeys(_json_keys(heads))
-    every = [*wanted, *(key for key in keys if key not in wanted)]
-    found = {key: (_json_text(f"c{every.index(key)}"), "VARCHAR") for key in keys}
-    filled = [head.path for head in heads if head.first_line]
-    source = text_source(files, JSON_LINES, sql, found, filled, typed=True)
-    for n, (name, values) in enumerate(zip(wanted, kinds, strict=True)):
-        having = {kind for kind in values or () if kind is not None}
-        if having or name in found:
-            found[name] = _json_column(con, source, f"c{n}", name, having, lists=columns.reads_all)
-    source = text_source(files, JSON_LINES, sql, found, filled, typed=True)
-    return replace(source, all_columns=_json_sql(files, heads, every))
+ROWS_AT_ONCE = 1 << 15
+NESTED = ("an object", "a list")
+MIXED = {FAULT: "holds objects or values of several kinds: expected values, or lists of values, of one kind"}
 
 
-def _json_text(value: str) -> str:
-    """Return the SQL of a value of any kind as a string, with 1 and 0 for true and false."""
-    mark = f"CASE WHEN CAST({value} AS BOOLEAN) THEN '1' ELSE '0' END"
-    return f"CASE json_type({value}) WHEN 'BOOLEAN' THEN {mark} ELSE {value} ->> '$' END"
+class _JsonLines(TextFormat):
+    """One JSON object per line. Each column has the one type of all its values; a key that a line lacks is null."""
+
+    name, title = "jsonl", "JSON lines"
+    endings = (".json", ".jsonl", ".ndjson")
+    has_types = True
+
+    def __init__(self, columns: FileColumns | None = None) -> None:
+        self._columns = columns
+        self._schemas: dict[str, Any] = {}  # of each file whose head was read
+
+    def begins(self, start: Beginning, names: Collection[str]) -> bool:
+        if start.ending in (".jsonl", ".ndjson") or start.head.first_line.lstrip().startswith("{"):
+            return True
+        if start.ending in self.endings:
+            raise InputError(
+                start.path, ": not JSON lines: expected one object per line, such as {'user_id': 1, 'item_id': 2}"
+            )
+        return False
+
+    def bound(self, columns: FileColumns) -> _JsonLines:
+        return _JsonLines(columns)
+
+    def head(self, path: str) -> FileHead:
+        """Return the schema of a file: columns that may be read have types, other ones of its first line are text."""
+        pa = require("pyarrow", "cli", what="reading files")
+        head = read_head(path)
+        check_packed(head)
+        assert self._columns is not None
+        with open_database() as con:
+            keys = dict.fromkeys(_keys_of_line(head.first_line))
+            wanted = sorted(self._columns.names | (_all_keys(con, head) if self._columns.reads_all else set()))
+            every = [*keys, *(name for name in wanted if name not in keys)]
+            fields = {name: pa.field(name, pa.string()) for name in keys}
+            for name, kinds in zip(wanted, _kinds_of(con, head, wanted), strict=True):
+                if kinds or name in keys:
+                    kind = self._type_of(con, head, name, kinds)
+                    fields[name] = pa.field(name, pa.string(), metadata=MIXED) if kind is None else pa.field(name, kind)
+        self._schemas[path] = pa.schema([fields[name] for name in every if name in fields])
+        return FileHead(self._schemas[path], None if head.first_line else 0)
+
+    def _type_of(self, con: DuckDBPyConnection, head: Head, name: str, kinds: set[str]) -> Any:
+        """Return the type of a column with values of these kinds; raise if there is none, unless in a table of items.
+
+        None is an error there if a metric asks for the column.
+        """
+        import pyarrow as pa
+
+        found = _plain_type(kinds)
+        if found is None and kinds == {"a list"}:
+            values = f"SELECT unnest(CAST(c0 AS JSON[])) AS item FROM {_rows_sql(head, [name])}"
+            ((own,),) = run(con, f"SELECT list(DISTINCT {_json_kind('item')}) FROM ({values})").fetchall()
+            held = _plain_type({kind for kind in own or () if kind is not None})
+            found = None if held is None else pa.list_(held)
+        if found is None and not self._columns.reads_all:  # type: ignore[union-attr] # of a bound format
+            _reject_kinds(con, head, name)
+        return found
+
+    def batches(self, path: str, wanted: Mapping[int, Any]) -> Iterator[Any]:
+        import pyarrow as pa
+
+        names = [self._schemas[path].names[at] for at in wanted]
+        picked = ", ".join(_value_sql(f"c{nth}", kind) for nth, kind in enumerate(wanted.values()))
+        with open_database() as con:
+            rows = con.sql(f"SELECT {picked} FROM {_rows_sql(read_head(path), names)}")
+            # DuckDB renamed the method in version 2
+            read = "to_arrow_reader" if hasattr(rows, "to_arrow_reader") else "fetch_arrow_reader"
+            for batch in getattr(rows, read)(ROWS_AT_ONCE):
+                found = zip(batch.columns, wanted.values(), strict=True)
+                columns = [pa.nulls(len(own)) if kind == pa.null() else own.cast(kind) for own, kind in found]
+                yield pa.RecordBatch.from_arrays(columns, names=names)
+
+    def place(self, path: str, position: int) -> str:
+        return line_of(path, position)
+
+    def reason(self, path: str) -> str:
+        return _json_reason(path)
+
+    @staticmethod
+    def damages() -> tuple[type[Exception], ...]:
+        duckdb = require("duckdb", "cli", what="reading JSON lines")
+        return (*TextFormat.damages(), duckdb.Error)
 
 
-def _json_keys(heads: Sequence[Head]) -> list[str]:
-    """Return the keys in the first line of each file."""
-    keys: list[str] = []
-    for head in heads:
-        with contextlib.suppress(ValueError, RecursionError):
-            line = json.loads(head.first_line)
-            keys += line if isinstance(line, dict) else []
-    return keys
+def _keys_of_line(line: str) -> list[str]:
+    """Return the keys of an object in a line; none if it has another form."""
+    with contextlib.suppress(ValueError, RecursionError):
+        found = json.loads(line)
+        return list(found) if isinstance(found, dict) else []
+    return []
 
 
-def _all_keys(con: DuckDBPyConnection, files: Files, heads: Sequence[Head]) -> set[str]:
+def _reader_sql(function: str, head: Head, options: str = "") -> str:
+    """Return the SQL of a reader of DuckDB for a file, whose name may have characters of patterns."""
+    path = "".join(f"[{c}]" if c in "[*?" else c for c in utf8_path(head.path))
+    packing = f"compression='{head.packing or 'uncompressed'}'"
+    return f"{function}([{_string_sql(path)}], {packing}, hive_partitioning=false{options})"
+
+
+def _string_sql(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"
+
+
+def _all_keys(con: DuckDBPyConnection, head: Head) -> set[str]:
     """Return the keys of all objects."""
-    objects = reader_sql("read_ndjson_objects", files.paths, compression_of(heads), name_files=False)
     keys = "CASE json_type(json) WHEN 'OBJECT' THEN json_keys(json) ELSE [] END"
-    return {key for (key,) in run(con, f"SELECT DISTINCT unnest({keys}) FROM {objects}").fetchall()}
+    rows = run(con, f"SELECT DISTINCT unnest({keys}) FROM {_reader_sql('read_ndjson_objects', head)}")
+    return {key for (key,) in rows.fetchall()}
 
 
-def _json_sql(files: Files, heads: Sequence[Head], names: Sequence[str]) -> str:
+def _rows_sql(head: Head, names: Sequence[str]) -> str:
     """Return the SQL of the values of keys as JSON columns c0, c1, ..."""
-    naming = names_files(files)
-    columns = [f"c{n}" for n in range(len(names))] + [quoted(FILE)] * naming
-    if "" not in names and len({name.lower() for name in (*names, FILE)}) > len(names):
-        types = ", ".join(f"{quoted(name)}: 'JSON'" for name in names)
-        options = f"records=true, {compression_of(heads)}, columns={{{types}}}"
-        return f"{reader_sql('read_ndjson', files.paths, options, name_files=naming)} AS t({', '.join(columns)})"
+    if "" not in names and len({name.lower() for name in names}) == len(names):
+        types = ", ".join(f"{_quoted(name)}: 'JSON'" for name in names)
+        columns = ", ".join(f"c{nth}" for nth in range(len(names)))
+        return f"{_reader_sql('read_ndjson', head, f', records=true, columns={{{types}}}')} AS t({columns})"
     # DuckDB's columns ignore case: extract the values from whole objects
-    objects = reader_sql("read_ndjson_objects", files.paths, compression_of(heads), name_files=naming)
-    keys = "json_keys(json)"
     row = (
-        f"CASE WHEN json_type(json) <> 'OBJECT' THEN error('expected one object') "
-        f"WHEN len(list_distinct({keys})) < len({keys}) THEN error('duplicate key in an object') ELSE json END"
+        "CASE WHEN json_type(json) <> 'OBJECT' THEN error('expected one object') "
+        "WHEN len(list_distinct(json_keys(json))) < len(json_keys(json)) "
+        "THEN error('duplicate key in an object') ELSE json END"
     )
     pointers = [name.replace("~", "~0").replace("/", "~1") for name in names]
-    values = [f"json_extract(row, {string_sql('/' + pointer)}) AS c{n}" for n, pointer in enumerate(pointers)]
-    picked = ", ".join(values + [quoted(FILE)] * naming)
-    inner = ", ".join([f"{row} AS row"] + [quoted(FILE)] * naming)
-    return f"(SELECT {picked} FROM (SELECT {inner} FROM {objects}))"
+    values = [f"json_extract(row, {_string_sql('/' + pointer)}) AS c{n}" for n, pointer in enumerate(pointers)]
+    objects = _reader_sql("read_ndjson_objects", head)
+    return f"(SELECT {', '.join(values)} FROM (SELECT {row} AS row FROM {objects}))"
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
 
 
 def _json_kind(value: str) -> str:
@@ -119,48 +177,55 @@ def _json_kind(value: str) -> str:
     )
 
 
-JSON_TYPES = (  # a column has the first type that covers all its kinds
-    ({"a string"}, "VARCHAR"),
-    ({"true or false"}, "BOOLEAN"),
-    ({"an integer", "a long integer"}, "BIGINT"),
-    ({"an integer", "a long integer", "a huge integer"}, "HUGEINT"),
-    ({"an integer", "a decimal number"}, "DOUBLE"),
-)
+def _kinds_of(con: DuckDBPyConnection, head: Head, names: Sequence[str]) -> list[set[str]]:
+    """Return the kinds of the values of each key."""
+    picked = ", ".join(f"list(DISTINCT {_json_kind(f'c{nth}')})" for nth in range(len(names)))
+    (found,) = run(con, f"SELECT {picked} FROM {_rows_sql(head, names)}").fetchall()
+    return [{kind for kind in own or () if kind is not None} for own in found]
 
 
-def _json_column(
-    con: DuckDBPyConnection, source: Source, value: str, name: str, kinds: set[str], *, lists: bool
-) -> tuple[str, str]:
-    """Return the SQL and the type of a column with values of these kinds; with `lists` it may have lists of them.
+def _plain_type(kinds: set[str]) -> Any:
+    """Return the type of Arrow that covers all kinds; None if there is none."""
+    import pyarrow as pa
 
-    Then a column of other values is JSON: an error only if a metric asks for it.
-    """
-    type_ = next((type_ for known, type_ in JSON_TYPES if kinds <= known), None)
-    if type_ is not None:
-        return f"CAST({value} ->> '$' AS {type_})", type_
-    if not lists:
-        _reject_kinds(con, source, value, name)
-    if kinds == {"a list"}:
-        items = f"SELECT unnest(CAST({value} AS JSON[])) AS item FROM {source.sql}"
-        (found,) = one_row(con, f"SELECT list(DISTINCT {_json_kind('item')}) FROM ({items})")
-        own = {kind for kind in found or () if kind is not None}
-        type_ = next((type_ for known, type_ in JSON_TYPES if own <= known), None)
-        if type_ is not None:
-            return f"CAST({value} AS {type_}[])", f"{type_}[]"
-    return value, "JSON"
+    types: tuple[tuple[set[str], Any], ...] = (
+        (set(), pa.null()),
+        ({"a string"}, pa.string()),
+        ({"true or false"}, pa.bool_()),
+        ({"an integer", "a long integer"}, pa.int64()),
+        ({"an integer", "a long integer", "a huge integer"}, pa.decimal128(38, 0)),
+        ({"an integer", "a decimal number"}, pa.float64()),
+    )
+    return next((kind for known, kind in types if kinds <= known), None)
 
 
-def _reject_kinds(con: DuckDBPyConnection, source: Source, value: str, name: str) -> None:
+def _value_sql(value: str, kind: Any) -> str:
+    """Return the SQL of a JSON value as one of a type of Arrow; text has 1 and 0 for true and false."""
+    from pyarrow import types
+
+    if types.is_list(kind):
+        return f"CAST({value} AS {_type_sql(kind.value_type)}[])"
+    if not types.is_string(kind):
+        return f"CAST({value} ->> '$' AS {_type_sql(kind)})"
+    return f"CASE CAST({value} AS VARCHAR) WHEN 'true' THEN '1' WHEN 'false' THEN '0' ELSE {value} ->> '$' END"
+
+
+def _type_sql(kind: Any) -> str:
+    names = {"bool": "BOOLEAN", "int64": "BIGINT", "decimal128(38, 0)": "DECIMAL(38, 0)", "double": "DOUBLE"}
+    return names.get(str(kind), "VARCHAR")
+
+
+def _reject_kinds(con: DuckDBPyConnection, head: Head, name: str) -> None:
     """Raise for a column with nested values or values of several kinds; name the first row of each."""
     rows = run(
         con,
-        f"SELECT kind, min(position) FROM (SELECT {_json_kind(value)} AS kind, row_number() OVER () - 1 AS position "
-        f"FROM {source.sql}) WHERE kind IS NOT NULL GROUP BY kind ORDER BY 2",
+        f"SELECT kind, min(position) FROM (SELECT {_json_kind('c0')} AS kind, row_number() OVER () - 1 AS position "
+        f"FROM {_rows_sql(head, [name])}) WHERE kind IS NOT NULL GROUP BY kind ORDER BY 2",
     ).fetchall()
-    nested = [(kind, row) for kind, row in rows if kind in ("an object", "a list")]
-    found = ", ".join(f"{kind} in {source.place(row)}" for kind, row in nested[:1] or rows)
-    wanted = "expected plain values" if nested else "expected values of one kind"
-    raise InputTypeError(source.files.path, f": column {name!r} holds {found}: {wanted}")
+    nested = [(kind, row) for kind, row in rows if kind in NESTED]
+    found = ", ".join(f"{kind} in {line_of(head.path, row)}" for kind, row in nested[:1] or rows)
+    wanted = "expected plain values, or lists of them" if nested else "expected values of one kind"
+    raise InputTypeError(head.path, f": column {name!r} holds {found}: {wanted}")
 
 
 def _json_reason(path: str) -> str:
@@ -199,31 +264,6 @@ def _json_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         raise ValueError(f"duplicate key in an object with the keys {', '.join(repr(name) for name, _ in pairs)}")
     return found
-
-
-class _JsonLines(Format):
-    """One JSON object per line."""
-
-    name, title = "jsonl", "JSON lines"
-    endings = (".json", ".jsonl", ".ndjson")
-
-    def begins(self, start: Beginning, names: Collection[str]) -> bool:
-        if start.ending in (".jsonl", ".ndjson") or start.head.first_line.lstrip().startswith("{"):
-            return True
-        if start.ending in self.endings:
-            raise InputError(
-                start.path, ": not JSON lines: expected one object per line, such as {'user_id': 1, 'item_id': 2}"
-            )
-        return False
-
-    def open(self, con: DuckDBPyConnection, files: Files, columns: FileColumns, attempt: int) -> Source:
-        return _open_json(con, files, columns)
-
-    def place(self, path: str, position: int) -> str:
-        return line_of(path, position)
-
-    def reason(self, path: str) -> str:
-        return _json_reason(path)
 
 
 JSON_LINES = _JsonLines()

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from fastrec.files.formats.batches import BatchedFormat
+from fastrec.files.formats.base import FileHead, Format
 from fastrec.files.lakes import Version
 
 __all__ = ["TableFormat"]
 
 
-class TableFormat(BatchedFormat):
+class TableFormat(Format):
     """The format of one table; its path stands for the rows of a version."""
 
     name = "table"
@@ -19,10 +19,10 @@ class TableFormat(BatchedFormat):
     def __init__(self, version: Version) -> None:
         self.title, self._version = version.title, version
 
-    def head(self, path: str) -> tuple[Any, int]:
+    def head(self, path: str) -> FileHead:
         """Return the schema and the number of rows of the table."""
-        return self._version.schema, self._version.n_rows
+        return FileHead(self._version.schema, self._version.n_rows)
 
-    def batches(self, path: str, at: Sequence[int]) -> Iterator[Any]:
+    def batches(self, path: str, wanted: Mapping[int, Any]) -> Iterator[Any]:
         """Yield the batches of the table with only the columns at these positions."""
-        return self._version.batches([self._version.schema.names[nth] for nth in at])
+        return self._version.batches([self._version.schema.names[nth] for nth in wanted])

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
-from fastrec.files.formats.batches import BatchedFormat
+from fastrec.files.formats.base import Format
 from fastrec.files.packing import unpacked
 from fastrec.files.paths import Files
 from fastrec.files.sizes import Size, size_of_text
@@ -23,7 +23,7 @@ class StrayQuoteError(ValueError):
     """A text with a quote that is not around a whole value."""
 
 
-class TextFormat(BatchedFormat):
+class TextFormat(Format):
     """A format of text. The number of rows is known when they have been read."""
 
     has_types = False
@@ -93,18 +93,17 @@ def _has_stray_quotes(text: bytes, delimiter: str) -> bool:
     return False
 
 
-def parse_csv(text: bytes, delimiter: str, n_columns: int, kinds: dict[int, Any], *, use_threads: bool) -> Any:
+def parse_csv(text: bytes, delimiter: str, n_columns: int, kinds: Mapping[int, Any]) -> Any:
     """Return the columns at some positions of rows of CSV as a table; `kinds` are {position: type}. Empty: null."""
     import pyarrow as pa
     from pyarrow import csv
 
     names = [f"c{at}" for at in range(n_columns)]
-    block = {} if use_threads else {"block_size": len(text) + 1}
     # PyArrow drops a byte order mark that begins a text, here a value; it skips a blank line
     text = b"\n" + text if text.startswith(b"\xef\xbb\xbf") else text
     return csv.read_csv(
         pa.BufferReader(text),
-        csv.ReadOptions(use_threads=use_threads, column_names=names, **block),
+        csv.ReadOptions(column_names=names),
         csv.ParseOptions(delimiter=delimiter, newlines_in_values=b'"' in text),
         csv.ConvertOptions(
             column_types={names[at]: kind for at, kind in kinds.items()},

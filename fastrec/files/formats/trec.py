@@ -9,7 +9,7 @@ from typing import Any
 
 from fastrec.exceptions import InputError
 from fastrec.files.columns import FileColumns, ListColumns, is_number
-from fastrec.files.formats.base import AnyColumns
+from fastrec.files.formats.base import AnyColumns, FileHead
 from fastrec.files.formats.heads import Beginning, Head, line_of, lines_of, read_head
 from fastrec.files.formats.text import TextFormat, chunks
 from fastrec.runtime.extras import require
@@ -109,19 +109,20 @@ class _Trec(TextFormat):
     def bound(self, columns: FileColumns) -> _Trec:
         return _Trec(columns.usual)
 
-    def head(self, path: str) -> tuple[Any, int | None]:
+    def head(self, path: str) -> FileHead:
         pa = require("pyarrow", "cli", what="reading files")
         head = read_head(path)
         names = [name for _, name in self._columns(head)]
-        return pa.schema([pa.field(name, pa.string()) for name in names]), None if head.first_line else 0
+        schema = pa.schema([pa.field(name, pa.string()) for name in names])
+        return FileHead(schema, None if head.first_line else 0)
 
-    def batches(self, path: str, at: Sequence[int]) -> Iterator[Any]:
+    def batches(self, path: str, wanted: Mapping[int, Any]) -> Iterator[Any]:
         import pyarrow as pa
         from pyarrow import compute
 
         head = read_head(path)
         n_columns, columns = len(_first_row(head)), self._columns(head)
-        pattern = _pattern(n_columns, [columns[nth][0] for nth in at])
+        pattern = _pattern(n_columns, [columns[nth][0] for nth in wanted])
         for chunk in chunks(path, head.mark):
             rows = compute.extract_regex(_lines(chunk, n_columns), pattern)
             if rows.null_count:

@@ -1,0 +1,84 @@
+"""Types of columns of files: which are refused, and which one holds the values of several files without loss."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastrec.inputs.strings import decoded, without_views
+
+__all__ = ["FAULT", "common_type", "refusal_of", "with_common_type"]
+
+EXTENSION = b"ARROW:extension:name"
+FAULT = "fastrec:fault"  # in the metadata of a field: why its values are not read
+
+
+def refusal_of(field: Any) -> str:
+    """Return what is wrong with the type of a column, as an extension type; "" for others.
+
+    Libraries that do not know the type would read its storage: months as the number of months since 1970.
+    """
+    import pyarrow as pa
+
+    if fault := (field.metadata or {}).get(FAULT.encode()):
+        return str(fault.decode())
+    name = (field.metadata or {}).get(EXTENSION, b"").decode(errors="replace")
+    name = getattr(field.type, "extension_name", name)
+    storage = getattr(field.type, "storage_type", field.type)
+    if not name or pa.types.is_string(storage) or name == "arrow.uuid":
+        return ""
+    return f"holds {name}, an extension type stored as {storage}: write its values as numbers or as strings"
+
+
+def common_type(one: Any, other: Any, *, as_text: bool) -> Any:
+    """Return the type that holds the values of both types without loss; None if there is none.
+
+    Strings of any form are alike; `as_text`: bytes, too.
+    """
+    import pyarrow as pa
+    from pyarrow import types
+
+    if one == other or types.is_null(other):
+        return one
+    if types.is_null(one):
+        return other
+    plain = [kind.value_type if types.is_dictionary(kind) else kind for kind in (one, other)]
+    if all(_is_text(kind, as_text=as_text) for kind in plain):
+        return pa.large_string()
+    if plain[0] == plain[1]:
+        return plain[0]
+    if all(map(types.is_integer, plain)):
+        # uint64 may hold values past int64: a cast says so
+        return pa.int64()
+    if all(types.is_integer(kind) or types.is_floating(kind) for kind in plain):
+        return pa.float64()
+    return None
+
+
+def _is_text(kind: Any, *, as_text: bool) -> bool:
+    from pyarrow import types
+
+    checks = [types.is_string, types.is_large_string, types.is_string_view]
+    checks += [types.is_binary, types.is_large_binary] if as_text else []
+    return any(check(kind) for check in checks)
+
+
+def with_common_type(column: Any, kind: Any) -> Any:
+    """Return a column of a file in the type of all files; raise ArrowInvalid for values that it cannot hold."""
+    from pyarrow import types
+
+    if hasattr(column, "storage") and column.type.extension_name == "arrow.uuid":
+        return _spelled_uuids(column)
+    if column.type == kind:
+        return column
+    if types.is_null(column.type):
+        return column.cast(kind)
+    return without_views(decoded(column)).cast(kind)
+
+
+def _spelled_uuids(column: Any) -> Any:
+    import uuid
+
+    import pyarrow as pa
+
+    values = column.storage.to_pylist()
+    return pa.array([None if value is None else str(uuid.UUID(bytes=value)) for value in values], pa.string())
