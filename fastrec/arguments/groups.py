@@ -5,7 +5,7 @@ So an argument is added to one group, and every function that takes the group ha
 """
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal, TypedDict
 
 from fastrec.policies import (
@@ -481,6 +481,15 @@ class InputFormat(TypedDict, total=False):
         str,
         """format of all files; ``"auto"``: detect the format of each file from its beginning
         The others are ``"parquet"``, ``"arrow"``, ``"csv"``, ``"jsonl"`` and ``"trec"``.
+        """,
+    ]
+    csv: Annotated[
+        Mapping[str, str] | None,
+        """how the values of CSV files are written, as ``{"delimiter": ";", "decimal": ","}``; all files are then CSV
+        Further names are ``"quote"`` (``""``: quotes are characters like others), ``"escape"``, the character before
+        a quote within a value, and ``"encoding"``. What is not named is as the file shows: one of four delimiters, or
+        the one after ``sep=`` in the first line; commas as decimal points where semicolons separate; backslashes
+        before quotes; UTF-16 with a byte order mark, else UTF-8.
         """,
     ]
 

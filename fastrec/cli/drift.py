@@ -13,7 +13,7 @@ from fastrec.cli.evaluate import column_of, naming_options, open_files, paths_of
 from fastrec.cli.group import in_options, program, say_warning, showing_progress
 from fastrec.cli.options import (
     HTML,
-    INPUT_FORMAT,
+    INPUT_OPTIONS,
     RESOURCES,
     argument,
     choose_format,
@@ -40,7 +40,7 @@ SIDES = (
 @program.command(short_help="Compare lists of several days in order of time.")
 @systems_argument("logs", "[NAME=]RECS ...")
 @click.option("-k", "--k", "cutoff", type=click.IntRange(min=1), required=True, metavar="K", help="Cut-off of lists.")
-@with_options(SIDES, tuple(map(column, ("user", "item", "rank", "score"))), (INPUT_FORMAT,))
+@with_options(SIDES, tuple(map(column, ("user", "item", "rank", "score"))), INPUT_OPTIONS)
 @with_options(output_options("drift"), HTML, RESOURCES)
 def drift(logs: dict[str, str], **options: Any) -> None:
     """Compare lists in the order of time: does the recommender narrow what it shows?

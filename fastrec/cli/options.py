@@ -20,7 +20,7 @@ from fastrec.checks import is_any_url, shown_url, some_names
 from fastrec.cli.completion import complete_metrics, complete_systems, complete_tools
 from fastrec.cli.output import FORMATS_OF, OF_PAPERS, SAVED, TITLED, endings_of, format_of
 from fastrec.exceptions import InputError, renamed
-from fastrec.files.formats.recognise import data_endings, input_formats
+from fastrec.files.formats.recognise import data_endings, format_asked, input_formats
 from fastrec.files.packing import ENDINGS
 from fastrec.policies import ITEM_POLICIES, SAMPLING
 from fastrec.policies import POLICIES as POLICIES_OF_CALLS
@@ -37,7 +37,7 @@ __all__ = [
     "FAIL_UNDER",
     "GROUPS",
     "HTML",
-    "INPUT_FORMAT",
+    "INPUT_OPTIONS",
     "ITEM_OPTIONS",
     "METRIC_OPTIONS",
     "MORE_OUTPUT",
@@ -167,6 +167,17 @@ class InputFormats(click.Choice):  # type: ignore[type-arg] # generic since clic
         """Ignore the formats at the time of the import."""
 
 
+def _keep_dialect(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
+    """Keep an option about CSV for `_read_format`, which is called later."""
+    if value is not None:
+        ctx.meta.setdefault(DIALECT, {})[param.name] = value
+
+
+def _read_format(ctx: click.Context, _: click.Parameter, name: str) -> Any:
+    """Return the format of input files: its name, or CSV as other options say."""
+    return format_asked(ctx.meta.get(DIALECT), name)
+
+
 def _name_of_file(path: str) -> str:
     """Return the name of a file or folder without .gz or .zst and its ending; empty for standard input."""
     if path == "-":
@@ -211,6 +222,7 @@ def _read_size(_: click.Context, __: click.Parameter, text: str | None) -> int |
 
 
 ARGUMENTS = arguments_of(FileOptions) | arguments_of(Negatives)
+DIALECT = "fastrec.csv"  # of the options about CSV in the context of a command
 PLAIN = re.compile(r'`+"?(\w+)(=?)"?`+')  # names, values and arguments in documentation
 
 
@@ -320,7 +332,24 @@ DRAW_OPTIONS = (
     argument("sample"),
 )
 INPUT_FORMAT = argument(
-    "input_format", type=InputFormats(), default=ARGUMENTS["input_format"].default, show_default=True
+    "input_format",
+    type=InputFormats(),
+    default=ARGUMENTS["input_format"].default,
+    show_default=True,
+    callback=_read_format,
+)
+INPUT_OPTIONS = (
+    INPUT_FORMAT,
+    *(
+        click.option(f"--{name}", metavar=metavar, is_eager=True, expose_value=False, callback=_keep_dialect, help=text)
+        for name, metavar, text in (
+            ("delimiter", "CHAR", "CSV: what separates values.  [default: as the header shows]"),
+            ("quote", "CHAR", "CSV: what is around values; '' if quotes are characters like others."),
+            ("escape", "CHAR", "CSV: what comes before a quote within a value, such as a backslash."),
+            ("decimal", "CHAR", "CSV: the decimal point of numbers, a point or a comma."),
+            ("encoding", "NAME", "CSV: the encoding.  [default: UTF-8, or UTF-16 with its mark]"),
+        )
+    ),
 )
 POLICIES = (
     *map(argument, ("ties", "no_truth", "no_recs", "one_class", "duplicates")),
@@ -328,7 +357,7 @@ POLICIES = (
     argument("n_items", type=click.IntRange(min=1), metavar="N"),
     *(argument(name, type=click.Path(), metavar="FILE") for name in FILES_OF_LISTS),
     argument("examination", callback=_read_curve, metavar="P,P,..."),
-    INPUT_FORMAT,
+    *INPUT_OPTIONS,
 )
 
 

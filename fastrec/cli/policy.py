@@ -10,7 +10,7 @@ from fastrec.cli.evaluate import column_of, naming_options, open_files, quietly
 from fastrec.cli.group import program, say_warning, showing_progress
 from fastrec.cli.options import (
     HTML,
-    INPUT_FORMAT,
+    INPUT_OPTIONS,
     RESOURCES,
     choose_format,
     output_options,
@@ -66,7 +66,7 @@ COLUMNS = (
     help="ips, snips, sips, iips, rips, snsips, sniips, snrips, dr or cascade_dr; may be repeated.",
 )
 @click.option("--clip", type=float, metavar="NUMBER", help="Largest weight; larger ones count as this.")
-@with_options(COLUMNS, (INPUT_FORMAT,), output_options("policy"), HTML, RESOURCES)
+@with_options(COLUMNS, INPUT_OPTIONS, output_options("policy"), HTML, RESOURCES)
 def policy_value(log: str, **options: Any) -> None:
     """Estimate what a new policy would have earned, from a LOG of another policy with propensities.
 

@@ -11,7 +11,7 @@ from fastrec.cli.evaluate import naming_options, open_files
 from fastrec.cli.group import program, showing_progress
 from fastrec.cli.options import (
     HTML,
-    INPUT_FORMAT,
+    INPUT_OPTIONS,
     RESOURCES,
     choose_format,
     column,
@@ -54,7 +54,7 @@ HINTS = {
 @click.option(
     "--row-by", multiple=True, metavar="NAME", help="Column of groups of rows, such as a device; may be repeated."
 )
-@with_options((LEVEL, INPUT_FORMAT), OUTPUT, RESOURCES)
+@with_options((LEVEL, *INPUT_OPTIONS), OUTPUT, RESOURCES)
 def ctr(log: str, **options: Any) -> None:
     """Count impressions and clicks by rank.
 
@@ -101,7 +101,7 @@ def ctr(log: str, **options: Any) -> None:
 @click.option(
     "--seed", type=click.IntRange(min=0), default=0, show_default=True, metavar="N", help="Seed of the draws."
 )
-@with_options((LEVEL, INPUT_FORMAT), OUTPUT, RESOURCES)
+@with_options((LEVEL, *INPUT_OPTIONS), OUTPUT, RESOURCES)
 def position_bias(log: str, **options: Any) -> None:
     """Estimate how much each rank is examined, relative to rank 1.
 

@@ -9,7 +9,7 @@ import click
 from fastrec.cli.evaluate import column_of, has_factors, naming_options, paths_of, quietly
 from fastrec.cli.group import program, showing_progress
 from fastrec.cli.options import (
-    INPUT_FORMAT,
+    INPUT_OPTIONS,
     MODEL_OPTIONS,
     RESOURCES_IN_MEMORY,
     LocalPath,
@@ -39,7 +39,7 @@ __all__ = []
     metavar="FILE",
     help="Write the lists to FILE, which ends in .parquet.",
 )
-@with_options((INPUT_FORMAT,), RESOURCES_IN_MEMORY)
+@with_options(INPUT_OPTIONS, RESOURCES_IN_MEMORY)
 def top_items(**options: Any) -> None:
     """List the K items with the highest scores of each user, exactly, from factors.
 

@@ -10,6 +10,7 @@ from fastrec.feedback.drift import check_logs, in_log, summarise
 from fastrec.feedback.measure import Measured, Question
 from fastrec.feedback.result import Drift
 from fastrec.files.columns import ITEMS, ListColumns
+from fastrec.files.formats.base import Format
 from fastrec.files.lists import evaluate_lists
 from fastrec.files.resources import Path, Resources, Watch
 from fastrec.inputs.items import ItemTable
@@ -25,7 +26,7 @@ def drift_of_files(
     resources: Resources,
     watch: Watch = lambda *_: None,
     *,
-    input_format: str = "auto",
+    input_format: str | Format = "auto",
 ) -> Drift:
     """Return the drift of files of lists, each of any size; `others` are the files "history" and "items" if given."""
     check_logs(len(logs))

@@ -25,7 +25,8 @@ from fastrec.evaluation.list_rules import read_no_truth
 from fastrec.evaluation.lists import Evaluator
 from fastrec.exceptions import Argument, InputError, InputTypeError, shown
 from fastrec.files.columns import ITEMS, USERS, ListColumns, RowColumns
-from fastrec.files.formats.recognise import AUTO
+from fastrec.files.formats.base import Format
+from fastrec.files.formats.recognise import AUTO, format_asked
 from fastrec.files.job import EVALUATING
 from fastrec.files.lists import evaluate_lists
 from fastrec.files.opened import has_column
@@ -127,7 +128,8 @@ def evaluate_files(
     metrics, asked["k"] = _kept(metrics), _kept(asked["k"])
     given["k"] = asked["k"]
     tables = {name: path for name, path in paths.items() if path is not None}
-    common: dict[str, Any] = {"input_format": given.get("input_format", "auto"), "labels_by_user": labels}
+    input_format = format_asked(asked["csv"], given.get("input_format", AUTO))
+    common: dict[str, Any] = {"input_format": input_format, "labels_by_user": labels}
     with contextlib.ExitStack() as places:
         if truth is None:
             tables = places.enter_context(fetched(tables, folder))
@@ -173,10 +175,10 @@ def is_of_lists(recs: Path, metrics: Any, asked: Mapping[str, Any]) -> bool:
     of_lists = any(asked.get(name) is not None for name in (*SIDES, ITEMS) if name not in ("recs", "truth"))
     if not read_no_truth(metrics, *(asked.get(name) for name in ("like", "k", "min_gain")), of_lists=of_lists):
         return False
-    return not has_column(recs, RowColumns().label, asked.get("input_format") or AUTO)
+    return not has_column(recs, RowColumns().label, format_asked(asked.get("csv"), asked.get("input_format") or AUTO))
 
 
-def _item_of_log(log: Path, evaluator: ScoreEvaluator, input_format: str) -> str | None:
+def _item_of_log(log: Path, evaluator: ScoreEvaluator, input_format: str | Format) -> str | None:
     """Return the usual column of items of a log if ties need it and the log has it, as for frames."""
     return ITEM_ID if evaluator.settings["ties"] in BY_ID and has_column(log, ITEM_ID, input_format) else None
 

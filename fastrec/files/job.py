@@ -23,6 +23,7 @@ from fastrec.files.columns import (
     users_of,
 )
 from fastrec.files.faults import named_as_in
+from fastrec.files.formats.base import Format
 from fastrec.files.ids import check_groupings, groupings_of_integers, joint_types
 from fastrec.files.in_memory import read_parquet
 from fastrec.files.items import read_items_of
@@ -37,7 +38,7 @@ from fastrec.inputs.items import ItemTable
 from fastrec.inputs.strings import bytes_of
 from fastrec.inputs.users import UserLabels, as_labels
 from fastrec.report.order import sorted_by_user
-from fastrec.report.report import Report
+from fastrec.report.report import Report, record
 from fastrec.runtime.limits import resolve_threads
 from fastrec.runtime.memory import keep_freed_memory
 from fastrec.runtime.outputs import temporary_folder
@@ -70,6 +71,7 @@ class Evaluated(NamedTuple):
 def finished(report: Report, rows: FileRows) -> Evaluated:
     """Return a report with the columns of its users."""
     report, users = _with_numbers(sorted_by_user(report), rows.numbered), rows.users
+    record(report, [remark for reader in rows.readers.values() for remark in reader.format.remarks])
     ids = report.user_ids
     if ids is None or not report.has_values:
         return Evaluated(report, {}, {})
@@ -154,7 +156,7 @@ class FileJob(NamedTuple, Generic[AnyColumns]):
         columns: AnyColumns,
         resources: Resources,
         watch: Watch,
-        input_format: str,
+        input_format: str | Format,
         labels_by_user: UserLabels | None = None,
     ) -> FileJob[AnyColumns]:
         """Find and recognise the files of each table."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from fastrec.evaluation.lists import Evaluator, evaluate_at_once, review, take_counts
 from fastrec.files.columns import ListColumns
+from fastrec.files.formats.base import Format
 from fastrec.files.hints import hints_of_lists
 from fastrec.files.job import Evaluated, FileJob, FileRows, finished
 from fastrec.files.resources import Path, Resources, Watch
@@ -27,7 +28,7 @@ def evaluate_lists(
     resources: Resources,
     watch: Watch = lambda *_: None,
     *,
-    input_format: str = "auto",
+    input_format: str | Format = "auto",
     labels_by_user: UserLabels | None = None,
 ) -> Evaluated:
     """Evaluate the files of sides, "recs" at least, with the files "items" (columns) and "users" (labels) if given.

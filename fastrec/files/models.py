@@ -14,6 +14,7 @@ from fastrec.checks import check_file
 from fastrec.evaluation.lists import Evaluator, evaluate_model_at_once
 from fastrec.exceptions import Argument, InputError, InputTypeError, Name, renaming
 from fastrec.files.columns import ITEMS, ListColumns
+from fastrec.files.formats.base import Format
 from fastrec.files.job import Evaluated, FileJob, FileRows, finished
 from fastrec.files.resources import Path, Resources, Watch
 from fastrec.inputs.arrow import read_ids
@@ -115,7 +116,7 @@ class _Read(NamedTuple):
 
 @contextmanager
 def _reading_sides(
-    paths: Mapping[str, Path], columns: ListColumns, resources: Resources, watch: Watch, input_format: str
+    paths: Mapping[str, Path], columns: ListColumns, resources: Resources, watch: Watch, input_format: str | Format
 ) -> Iterator[_Read]:
     """Read files of sides whole; the errors of the block name files."""
     with FileJob.open(paths, columns, resources, watch, input_format).rows() as rows:
@@ -134,7 +135,7 @@ def evaluate_factors(
     resources: Resources,
     watch: Watch = lambda *_: None,
     *,
-    input_format: str = "auto",
+    input_format: str | Format = "auto",
 ) -> Evaluated:
     """Evaluate factors of users and items against files of sides, "truth" at least; see `evaluate_lists`.
 
@@ -184,7 +185,7 @@ def top_items_of_factors(
     resources: Resources,
     watch: Watch = lambda *_: None,
     *,
-    input_format: str = "auto",
+    input_format: str | Format = "auto",
 ) -> Any:
     """Return the first k items of each user as an Arrow table with columns of users, items, ranks and scores."""
     import pyarrow as pa

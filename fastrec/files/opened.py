@@ -46,7 +46,7 @@ class Opened:
         return self.format.size(self.files, self.columns.names)
 
 
-def has_column(path: str | os.PathLike[str], name: str, input_format: str) -> bool:
+def has_column(path: str | os.PathLike[str], name: str, input_format: str | Format) -> bool:
     """Return whether a file has a column; False for a damaged file, of which reading the rows says what is wrong."""
     opened = open_files({"log": path}, RowColumns(), input_format)["log"]
     try:
@@ -66,7 +66,7 @@ def size_of_sides(sides: Iterable[Opened]) -> Size:
 def open_files(
     paths: Mapping[str, str | os.PathLike[str]],
     columns: ListColumns | RowColumns | ImpressionColumns | SlateColumns,
-    input_format: str,
+    input_format: str | Format,
 ) -> dict[str, Opened]:
     """Find the files of each table, and recognise their format; raise for those that cannot be read together."""
     found = {table: find_files(os.fspath(path)) for table, path in paths.items()}

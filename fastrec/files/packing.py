@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import gzip
 import io
@@ -15,6 +16,7 @@ from fastrec.runtime.extras import require
 __all__ = ["ENDINGS", "packing_in", "start_of_packed", "unpacked"]
 
 BLOCK = 1 << 16
+UTF16_MARKS, MOST_BYTES = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE), 4  # of a character in UTF-8
 
 
 class _Packing(NamedTuple):
@@ -40,18 +42,44 @@ def packing_in(file: BinaryIO) -> str:
 
 
 @contextlib.contextmanager
-def unpacked(path: str) -> Iterator[tuple[IO[bytes], str]]:
-    """Open a file for reading its bytes, unpacked, and name its packing; raise InputError where it is damaged."""
+def unpacked(path: str, encoding: str = "") -> Iterator[tuple[IO[bytes], str]]:
+    """Open a file for reading its bytes, unpacked, and name its packing; raise InputError where it is damaged.
+
+    Text in an encoding, or in UTF-16 with a byte order mark, becomes UTF-8.
+    """
     with open(path, "rb") as file:
         packing = packing_in(file)
         if not packing:
-            yield file, packing
+            yield _as_utf8(file, encoding), packing
             return
         try:
             with _OPEN[packing](file) as stream:
-                yield stream, packing
+                yield _as_utf8(stream, encoding), packing
         except (EOFError, zlib.error, OSError) as error:
             raise InputError(path, f": damaged {packing} file: {error}") from error
+
+
+def _as_utf8(stream: Any, encoding: str) -> Any:
+    """Return a stream of text in UTF-8; bytes that are no UTF-16 stay as they are."""
+    stream = stream if hasattr(stream, "peek") else io.BufferedReader(stream)
+    if not encoding and stream.peek(len(codecs.BOM_UTF16))[: len(codecs.BOM_UTF16)] not in UTF16_MARKS:
+        return stream
+    return io.BufferedReader(_Transcoded(io.TextIOWrapper(stream, encoding or "utf-16", newline="")))
+
+
+class _Transcoded(io.RawIOBase):
+    """The characters of a text, in UTF-8."""
+
+    def __init__(self, text: io.TextIOWrapper) -> None:
+        self._text = text
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._text.read(max(len(buffer) // MOST_BYTES, 1)).encode()
+        buffer[: len(data)] = data
+        return len(data)
 
 
 def _open_zstd(source: Any) -> Any:

@@ -14,6 +14,7 @@ from fastrec.evaluation.rows import ScoreEvaluator, evaluate_rows_at_once
 from fastrec.exceptions import Argument, InputError, Text, joined
 from fastrec.files.columns import USERS, ColumnError, PairedColumns, users_of
 from fastrec.files.faults import named_as_in
+from fastrec.files.formats.base import Format
 from fastrec.files.job import FileJob, finished
 from fastrec.files.reader import ROW_NUMBER, TableReader
 from fastrec.files.resources import Path, Progress, Resources, Watch
@@ -39,7 +40,7 @@ def evaluate_paired(
     resources: Resources,
     watch: Watch = lambda *_: None,
     *,
-    input_format: str = "auto",
+    input_format: str | Format = "auto",
 ) -> list[Report]:
     """Return a report per model: for each column of scores of the only log, or for each log.
 

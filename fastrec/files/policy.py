@@ -12,6 +12,7 @@ from fastrec.counterfactual.sums import SlateSums
 from fastrec.counterfactual.value import PolicyEstimates, estimates_of
 from fastrec.exceptions import Argument, InputError
 from fastrec.files.columns import SlateColumns
+from fastrec.files.formats.base import Format
 from fastrec.files.hints import hints_of_log
 from fastrec.files.job import FileJob
 from fastrec.files.resources import Path, Resources, Watch
@@ -29,7 +30,7 @@ def policy_value_of_files(
     resources: Resources,
     watch: Watch = lambda *_: None,
     *,
-    input_format: str = "auto",
+    input_format: str | Format = "auto",
 ) -> tuple[PolicyEstimates, Sequence[str]]:
     """Return the results of estimators for a log of any size, and hints; slates of rows anywhere in the file.
 

@@ -9,6 +9,7 @@ from fastrec.counterfactual.counts import count_pairs, join_pairs, join_tables
 from fastrec.counterfactual.position import tables_by_rank
 from fastrec.counterfactual.result import CtrByRank, PositionBias
 from fastrec.files.columns import ImpressionColumns, users_of
+from fastrec.files.formats.base import Format
 from fastrec.files.job import FileJob
 from fastrec.files.resources import Path, Resources, Watch
 from fastrec.files.rows import map_log
@@ -26,7 +27,7 @@ def ctr_of_file(
     resources: Resources,
     watch: Watch = lambda *_: None,
     *,
-    input_format: str = "auto",
+    input_format: str | Format = "auto",
 ) -> CtrByRank:
     """Return the `ctr_by_rank` of a file."""
     job = FileJob.open({"log": path}, columns, resources, watch, input_format)
@@ -48,7 +49,7 @@ def bias_of_file(
     resources: Resources,
     watch: Watch = lambda *_: None,
     *,
-    input_format: str = "auto",
+    input_format: str | Format = "auto",
 ) -> PositionBias:
     """Return the `position_bias` of a file, with settings of `bias_settings`."""
     job = FileJob.open({"log": path}, columns, resources, watch, input_format)

@@ -24,7 +24,7 @@ from fastrec.files.formats.foreign import one_line
 from fastrec.files.opened import Opened
 from fastrec.files.paths import utf8_path
 from fastrec.files.text_values import Spellings, as_numbers, decimals_refused
-from fastrec.files.types import common_type, refusal_of, with_common_type
+from fastrec.files.types import common_type, is_uuid, refusal_of, with_common_type
 from fastrec.inputs.columns import refuse_nan
 from fastrec.inputs.nulls import refuse_nulls
 from fastrec.inputs.strings import bytes_of, decoded
@@ -215,8 +215,8 @@ class TableReader:
         if fault is not None:
             self.faults[name] = fault
             return None
-        is_binary = pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
-        return pa.large_string() if is_id(role) and is_binary else kind  # some programs write strings so
+        is_binary = pa.types.is_binary(kind) or pa.types.is_large_binary(kind)  # some programs write strings so
+        return pa.large_string() if (is_id(role) and is_binary) or is_uuid(kind) else kind
 
     # Rows
 

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from fastrec.evaluation.rows import ScoreEvaluator, add_and_review, read_batch, review
 from fastrec.files.columns import RowColumns
+from fastrec.files.formats.base import Format
 from fastrec.files.job import Evaluated, FileJob, finished
 from fastrec.files.reader import TableReader
 from fastrec.files.resources import Path, Resources, Watch
@@ -39,7 +40,7 @@ def evaluate_log(
     resources: Resources,
     watch: Watch = lambda *_: None,
     *,
-    input_format: str = "auto",
+    input_format: str | Format = "auto",
     labels_by_user: UserLabels | None = None,
 ) -> Evaluated:
     """Evaluate labels and scores (or targets and predictions) of the file "log", with group labels also from "users".

@@ -6,8 +6,9 @@ from typing import Any
 
 from fastrec.inputs.strings import decoded, without_views
 
-__all__ = ["FAULT", "common_type", "refusal_of", "with_common_type"]
+__all__ = ["FAULT", "common_type", "is_uuid", "refusal_of", "with_common_type"]
 
+UUID = "arrow.uuid"
 EXTENSION = b"ARROW:extension:name"
 FAULT = "fastrec:fault"  # in the metadata of a field: why its values are not read
 
@@ -24,7 +25,7 @@ def refusal_of(field: Any) -> str:
     name = (field.metadata or {}).get(EXTENSION, b"").decode(errors="replace")
     name = getattr(field.type, "extension_name", name)
     storage = getattr(field.type, "storage_type", field.type)
-    if not name or pa.types.is_string(storage) or name == "arrow.uuid":
+    if not name or pa.types.is_string(storage) or name == UUID:
         return ""
     return f"holds {name}, an extension type stored as {storage}: write its values as numbers or as strings"
 
@@ -66,8 +67,8 @@ def with_common_type(column: Any, kind: Any) -> Any:
     """Return a column of a file in the type of all files; raise ArrowInvalid for values that it cannot hold."""
     from pyarrow import types
 
-    if hasattr(column, "storage") and column.type.extension_name == "arrow.uuid":
-        return _spelled_uuids(column)
+    if is_uuid(column.type):
+        return _spelled_uuids(column, kind)
     if column.type == kind:
         return column
     if types.is_null(column.type):
@@ -75,10 +76,15 @@ def with_common_type(column: Any, kind: Any) -> Any:
     return without_views(decoded(column)).cast(kind)
 
 
-def _spelled_uuids(column: Any) -> Any:
+def is_uuid(kind: Any) -> bool:
+    """Return whether a type is that of UUIDs, which are read as strings."""
+    return getattr(kind, "extension_name", "") == UUID
+
+
+def _spelled_uuids(column: Any, kind: Any) -> Any:
     import uuid
 
     import pyarrow as pa
 
     values = column.storage.to_pylist()
-    return pa.array([None if value is None else str(uuid.UUID(bytes=value)) for value in values], pa.string())
+    return pa.array([None if value is None else str(uuid.UUID(bytes=value)) for value in values], kind)

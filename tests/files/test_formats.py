@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+import uuid
 from pathlib import Path
 
 import numpy as np
@@ -586,6 +587,69 @@ def test_folders_and_patterns_without_files(write, fails, tmp_path):
         evaluate_logs(tmp_path / "x*.csv", write(TRUTH))
     with pytest.raises(InputError, match=r"x\.csv: no such file$"):
         evaluate_logs(tmp_path / "x.csv", write(TRUTH))
+
+
+# Types
+
+
+@pytest.mark.skipif(not hasattr(pa, "uuid"), reason="this PyArrow has no type of UUIDs")
+def test_uuids_are_strings(tmp_path, monkeypatch):
+    users = [uuid.UUID(int=n) for n in (1, 2)]
+    table = pa.table({"user_id": pa.array([user.bytes for user in users], pa.uuid()), "item_id": [5, 6]})
+    pq.write_table(table, tmp_path / "recs.parquet")
+    (tmp_path / "truth.csv").write_text("user_id,item_id\n" + "".join(f"{user},5\n" for user in users))
+    for copies in (fastrec.files.job.COPIES, 1 << 40):
+        monkeypatch.setattr("fastrec.files.job.COPIES", copies)
+        report = evaluate_files(tmp_path / "recs.parquet", tmp_path / "truth.csv", "mrr", per_user=True)
+        assert report["mrr"] == 0.5 and report.user_ids.tolist() == list(map(str, users))
+
+
+def test_types_of_parts_that_hold_all_values(tmp_path, monkeypatch):
+    """The numbers are those of one frame; integers that a double would round are an error."""
+    parts = [
+        {"user_id": pa.array([1, 1], pa.int32()), "label": pa.array([1, 0], pa.int8()), "score": [0.9, 0.2]},
+        {"user_id": pa.array([2, 2], pa.uint8()), "label": [1.0, 0.0], "score": pa.array([0.25, 0.5], pa.float32())},
+        {"user_id": pa.nulls(0), "label": pa.nulls(0), "score": pa.nulls(0)},
+    ]
+    (tmp_path / "log").mkdir()
+    for nth, part in enumerate(parts):
+        pq.write_table(pa.table(part), tmp_path / "log" / f"{nth}.parquet")
+    for copies in (fastrec.files.job.COPIES, 1 << 40):
+        monkeypatch.setattr("fastrec.files.job.COPIES", copies)
+        assert evaluate_files(tmp_path / "log", metrics=["auc", "gauc"]).estimates.keys() == {"auc", "gauc"}
+        assert evaluate_files(tmp_path / "log", metrics="gauc")["gauc"] == 0.5
+    pq.write_table(pa.table({**parts[0], "label": [2**60, 1]}), tmp_path / "log" / "3.parquet")
+    with pytest.raises(FastrecError, match="column 'label' cannot be read as double in all files"):
+        evaluate_files(tmp_path / "log", metrics="gauc")
+
+
+@pytest.mark.parametrize("form", ["parquet", "arrow", "jsonl"])
+def test_columns_of_lists_are_those_of_frames(tmp_path, monkeypatch, form):
+    lists = pa.table({"user_id": ["a", "b"], "item_id": [[1, 2], [3, 4]], "score": [[0.25, 0.5], [0.75, 0.5]]})
+    truth = pa.table({"user_id": ["b", "a"], "item_id": [[4], [2]]})
+    wanted = fastrec.evaluate(lists, truth, ["mrr", "ndcg@2"])
+    for name, table in (("recs", lists), ("truth", truth)):
+        if form == "jsonl":
+            (tmp_path / name).write_text(jsonl(*table.to_pylist()))
+        else:
+            {"parquet": pq.write_table, "arrow": feather.write_feather}[form](table, str(tmp_path / name))
+    for copies in (fastrec.files.job.COPIES, 1 << 40):
+        monkeypatch.setattr("fastrec.files.job.COPIES", copies)
+        found = evaluate_files(tmp_path / "recs", tmp_path / "truth", ["mrr", "ndcg@2"])
+        assert found.estimates == wanted.estimates
+
+
+def test_extension_types_stored_as_integers_are_an_error(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    log = pandas.DataFrame({"user_id": [1, 1], "label": [1, 0], "score": [0.5, 0.25]})
+    log["month"] = pandas.period_range("2024-01", periods=2, freq="M")
+    log["spent"] = pandas.to_timedelta([1, 2], unit="s")
+    log.to_parquet(tmp_path / "log.parquet")
+    assert evaluate_files(tmp_path / "log.parquet", metrics="auc")["auc"] == 1.0
+    with pytest.raises(InputTypeError, match=r"column 'month' holds pandas\.period, an extension type stored as int64"):
+        evaluate_files(tmp_path / "log.parquet", metrics="auc", row_by="month")
+    with pytest.raises(InputTypeError, match="column 'spent' must hold numbers, found duration"):
+        evaluate_files(tmp_path / "log.parquet", metrics="mae", label="label", score="spent")
 
 
 # Hive partitions

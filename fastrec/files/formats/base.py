@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from fastrec.files.columns import FileColumns
@@ -38,6 +38,7 @@ class Format(ABC):
     magic: bytes = b""  # begins each of its files; b"": text
     has_types: bool = True  # whether columns have types; if not, all are strings
     has_labels: bool = True  # whether a file can hold the labels of users
+    remarks: Sequence[str] = ()  # about files that were read
     ids_are_strings: bool = False  # whether ids are strings, even digits, unless other files have integers
 
     def has_magic(self, start: Beginning) -> bool:

@@ -7,72 +7,37 @@ import csv
 import io
 import itertools
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from fastrec.exceptions import InputError
 from fastrec.files.columns import FileColumns
 from fastrec.files.formats.base import FileHead
+from fastrec.files.formats.dialect import QUOTE, Dialect, Header, dialect_of, parser_of, read_header
 from fastrec.files.formats.foreign import reason_of_csv
-from fastrec.files.formats.heads import Head, lines_of, read_head
+from fastrec.files.formats.heads import lines_of
 from fastrec.files.formats.text import StrayQuoteError, TextFormat, chunks, parse_csv
 from fastrec.files.packing import unpacked
 from fastrec.inputs.columns import MAX_EXACT_INTEGER
 from fastrec.runtime.extras import require
 
-__all__ = ["CSV", "Header", "read_header"]
+__all__ = ["CSV", "csv_of"]
 
 ROWS_AT_ONCE = 1 << 13  # of Python's parser
+AS_SHOWN = Dialect()
 
 
-class Header(NamedTuple):
-    """The first row of a CSV, and how its values are written."""
-
-    names: list[str]
-    delimiter: str
-    start: int  # bytes before the first row
-    is_all: bool  # whether no rows follow
-
-
-def read_header(path: str, wanted: Collection[str]) -> Header:
-    """Read the header with the delimiter that gives most of the wanted names or, if equal, most columns."""
-    return _header_of(read_head(path), wanted)
-
-
-def _header_of(head: Head, wanted: Collection[str]) -> Header:
-    best: tuple[tuple[int, int], Header] | None = None
-    failure: csv.Error | None = None
-    stream = io.StringIO(head.text, newline="")
-    for delimiter in ",\t;|":
-        stream.seek(0)
-        try:
-            names = next(csv.reader(stream, delimiter=delimiter), [])
-        except csv.Error as error:  # with the wrong delimiter the header may be one field that is too long
-            failure = error
-            continue
-        merit = (len(set(wanted).intersection(names)), len(names))
-        if best is None or merit > best[0]:
-            start = head.mark + len(head.text[: stream.tell()].encode())
-            best = merit, Header(names, delimiter, start, not any(map(str.strip, stream)))
-    if best is None:
-        assert failure is not None
-        raise InputError(head.path, f": the header cannot be read as CSV: {reason_of_csv(failure)}") from failure
-    if not best[1].names:
-        raise InputError(head.path, ": the first line is empty; expected a header with the column names")
-    return best[1]
-
-
-def _rows(path: str, header: Header) -> Iterator[list[str]]:
+def _rows(path: str, header: Header, encoding: str) -> Iterator[list[str]]:
     """Yield the rows that Python's parser finds; raise ValueError with the line where a wrong row begins."""
     line = 1
-    with unpacked(path) as (stream, _), io.TextIOWrapper(stream, "utf-8-sig", newline="") as text:
-        rows = csv.reader(text, delimiter=header.delimiter, strict=True)
+    with unpacked(path, encoding) as (stream, _), io.TextIOWrapper(stream, "utf-8-sig", newline="") as text:
+        rows = parser_of(text, header)
         try:
             next(rows, None)
-            line = rows.line_num + 1
+            line = header.n_before + rows.line_num + 1
             for row in rows:
                 if row:
                     yield _checked(row, len(header.names))
-                line = rows.line_num + 1
+                line = header.n_before + rows.line_num + 1
         except csv.Error as error:
             raise ValueError(f"line {line}: {reason_of_csv(error)}") from error
 
@@ -87,16 +52,30 @@ def _parse(chunk: bytes, header: Header, wanted: Mapping[int, Any]) -> Any:
     """Return rows as a table: with numbers if all are plain, else with their strings."""
     import pyarrow as pa
 
-    def parsed(kinds: Mapping[int, Any]) -> Any:
-        return parse_csv(chunk, header.delimiter, len(header.names), kinds)
-
     may_be_hexadecimal = b"0x" in chunk or b"0X" in chunk  # which PyArrow takes for integers
     if not may_be_hexadecimal or pa.int64() not in wanted.values():
         with contextlib.suppress(pa.ArrowInvalid):
-            rows = parsed(wanted)
+            rows = parse_csv(chunk, header, wanted)
             if all(map(_are_exact, rows.columns)):
                 return rows
-    return parsed(dict.fromkeys(wanted, pa.string()))
+    strings = parse_csv(chunk, header, dict.fromkeys(wanted, pa.string()))
+    return pa.table(
+        [_with_points(own, header, kind) for own, kind in zip(strings.columns, wanted.values(), strict=True)],
+        strings.column_names,
+    )
+
+
+def _with_points(strings: Any, header: Header, kind: Any) -> Any:
+    """Return strings of numbers with decimal points; raise ValueError where a comma is decimal and one has a point."""
+    from pyarrow import compute, types
+
+    if header.decimal == "." or types.is_string(kind):
+        return strings
+    having = strings.filter(compute.match_substring(strings, "."))
+    if len(having):
+        found = having[0].as_py()
+        raise ValueError(f"{found!r} has a point, but commas are decimal: is csv={{'decimal': '.'}} (--decimal) right?")
+    return compute.replace_substring(strings, ",", ".")
 
 
 def _are_exact(column: Any) -> bool:
@@ -115,50 +94,75 @@ class _Csv(TextFormat):
     name, title = "csv", "CSV"
     endings = (".csv", ".tsv", ".txt")
 
-    def __init__(self, wanted: Collection[str] = ()) -> None:
-        self._wanted = wanted
+    def __init__(self, wanted: Collection[str] = (), dialect: Dialect = AS_SHOWN) -> None:
+        self._wanted, self._dialect = wanted, dialect
+        self._encoding = dialect.encoding or ""
+        self.remarks: list[str] = []
 
     def bound(self, columns: FileColumns) -> _Csv:
-        return _Csv(columns.names)
+        return _Csv(columns.names, self._dialect)
 
     def head(self, path: str) -> FileHead:
         pa = require("pyarrow", "cli", what="reading files")
-        header = read_header(path, self._wanted)
+        header = self._header(path)
         schema = pa.schema([pa.field(name, pa.string()) for name in header.names])
         return FileHead(schema, 0 if header.is_all else None)
+
+    def _header(self, path: str) -> Header:
+        return read_header(path, self._wanted, self._dialect)
 
     def batches(self, path: str, wanted: Mapping[int, Any]) -> Iterator[Any]:
         import pyarrow as pa
 
-        header, n_rows = read_header(path, self._wanted), 0
+        header, n_rows, n_lines = self._header(path), 0, 0
+        by_python = header.escape is not None or header.quote not in ("", QUOTE)
         try:
-            for chunk in chunks(path, header.start, header.delimiter):
+            delimiter = header.delimiter if header.quote else ""
+            for chunk in () if by_python else chunks(path, header.start, delimiter, self._encoding):
                 rows = _parse(chunk, header, wanted)
                 yield from rows.to_batches()
-                n_rows += len(rows)
+                n_rows, n_lines = n_rows + len(rows), n_lines + _lines_of(chunk)
         except StrayQuoteError:
-            others = itertools.islice(_rows(path, header), n_rows, None)
-            while some := list(itertools.islice(others, ROWS_AT_ONCE)):
-                values = list(zip(*some, strict=True))
-                columns = [pa.array([value or None for value in values[nth]], pa.string()) for nth in wanted]
-                yield pa.RecordBatch.from_arrays(columns, names=[f"c{nth}" for nth in wanted])
+            by_python = True
+        others = itertools.islice(_rows(path, header, self._encoding), n_rows, None) if by_python else iter(())
+        while some := list(itertools.islice(others, ROWS_AT_ONCE)):
+            values = list(zip(*some, strict=True))
+            texts = [pa.array([value or None for value in values[nth]], pa.string()) for nth in wanted]
+            columns = [_with_points(own, header, kind) for own, kind in zip(texts, wanted.values(), strict=True)]
+            yield pa.RecordBatch.from_arrays(columns, names=[f"c{nth}" for nth in wanted])
+        if header.delimiter == "\t" and header.quote and n_lines > n_rows:
+            self.remarks.append(
+                f"{path}: quotes join {n_lines} lines to {n_rows} rows, which is rare where tabs separate: if quotes "
+                "are characters like others, pass csv={'quote': ''} (--quote '')"
+            )
 
     def reason(self, path: str) -> str:
         try:
-            for _ in _rows(path, read_header(path, self._wanted)):
+            for _ in _rows(path, self._header(path), self._encoding):
                 pass
         except InputError:  # the file is damaged
             raise
         except UnicodeDecodeError:
-            return f"line {_first_undecodable(path)}: not UTF-8"
+            number = _first_undecodable(path, self._encoding)
+            return f"line {number}: not UTF-8: csv={{'encoding': ...}} (--encoding) names another encoding"
         except ValueError as error:
             return str(error)
         return ""
 
 
-def _first_undecodable(path: str) -> int:
+def csv_of(options: Any) -> _Csv:
+    """Return the format of CSV files as the argument `csv` says."""
+    return _Csv((), dialect_of(options))
+
+
+def _lines_of(chunk: bytes) -> int:
+    """Return the number of lines that are not blank."""
+    return sum(map(bool, chunk.splitlines()))
+
+
+def _first_undecodable(path: str, encoding: str) -> int:
     """Return the number of the first line that is not UTF-8, from 1."""
-    return next(number for number, line in enumerate(lines_of(path), 1) if not _is_text(line))
+    return next(number for number, line in enumerate(lines_of(path, encoding), 1) if not _is_text(line))
 
 
 def _is_text(line: bytes) -> bool:

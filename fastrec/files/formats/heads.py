@@ -67,14 +67,15 @@ class Head(NamedTuple):
         return (line for line in lines if line.strip())
 
 
-def read_head(path: str) -> Head:
+def read_head(path: str, encoding: str = "") -> Head:
     """Return the first megabyte of a file as text; raise if it is not text."""
-    with unpacked(path) as (stream, packing):
+    with unpacked(path, encoding) as (stream, packing):
         start = stream.read(HEAD_BYTES)
     try:
         text = codecs.getincrementaldecoder("utf-8-sig")().decode(start)
     except UnicodeDecodeError as error:
-        raise InputError(path, f": {_no_text(start)}: {error.reason}, byte {error.start}") from error
+        mend = "; csv={'encoding': ...} (--encoding) names another encoding of text"
+        raise InputError(path, f": {_no_text(start)}: {error.reason}, byte {error.start}", mend) from error
     if "\0" in text:
         raise InputError(path, f": {_no_text(start)}: it has zero bytes")
     mark = len(codecs.BOM_UTF8) if start.startswith(codecs.BOM_UTF8) else 0
@@ -97,9 +98,9 @@ def check_packed(head: Head) -> None:
                 pass
 
 
-def lines_of(path: str) -> Iterator[bytes]:
+def lines_of(path: str, encoding: str = "") -> Iterator[bytes]:
     """Yield the lines of a file, unpacked."""
-    with unpacked(path) as (stream, _):
+    with unpacked(path, encoding) as (stream, _):
         yield from stream
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from fastrec.checks import check_choice, with_article
-from fastrec.exceptions import InputError
+from fastrec.exceptions import Argument, InputError
 from fastrec.files.formats.arrow import ARROW
 from fastrec.files.formats.base import Format
-from fastrec.files.formats.csv import CSV
+from fastrec.files.formats.csv import CSV, csv_of
 from fastrec.files.formats.heads import Beginning
 from fastrec.files.formats.jsonl import JSON_LINES
 from fastrec.files.formats.lakes import TableFormat
@@ -15,7 +17,7 @@ from fastrec.files.formats.registry import FORMATS, register
 from fastrec.files.formats.trec import TREC
 from fastrec.files.paths import Files
 
-__all__ = ["AUTO", "data_endings", "input_formats", "recognise"]
+__all__ = ["AUTO", "data_endings", "format_asked", "input_formats", "recognise"]
 
 AUTO = "auto"
 OTHER_ENDINGS = (".avro", ".orc", ".xlsx", ".npz")
@@ -34,8 +36,19 @@ def data_endings() -> set[str]:
     return {ending for format_ in FORMATS.values() for ending in format_.endings}
 
 
-def recognise(files: Files, names: set[str], input_format: str) -> Format:
+def format_asked(csv: Mapping[str, str] | None, input_format: str) -> str | Format:
+    """Return the format that a call asks for: CSV if it says how values are written, else `input_format`."""
+    if csv is None:
+        return input_format
+    if input_format not in (AUTO, CSV.name):
+        raise InputError(Argument("csv"), " says how CSV is written, but ", Argument("input_format", (input_format,)))
+    return csv_of(csv)
+
+
+def recognise(files: Files, names: set[str], input_format: str | Format) -> Format:
     """Return the format of files: `input_format` or, for "auto", the one that first bytes and endings indicate."""
+    if isinstance(input_format, Format):
+        return input_format
     check_choice("input_format", input_format, input_formats())
     if files.version is not None:
         return TableFormat(files.version)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from fastrec.files.formats.base import Format
+from fastrec.files.formats.dialect import Header
 from fastrec.files.packing import unpacked
 from fastrec.files.paths import Files
 from fastrec.files.sizes import Size, size_of_text
@@ -33,12 +34,12 @@ class TextFormat(Format):
         return size_of_text(files, names)
 
 
-def chunks(path: str, start: int, delimiter: str = "") -> Iterator[bytes]:
+def chunks(path: str, start: int, delimiter: str = "", encoding: str = "") -> Iterator[bytes]:
     """Yield a file from a byte on, unpacked, in chunks of whole lines; with a delimiter, quotes may hold line breaks.
 
     Raise StrayQuoteError before a chunk that has a stray quote.
     """
-    with unpacked(path) as (stream, _):
+    with unpacked(path, encoding) as (stream, _):
         stream.read(start)
         rest = b""
         while block := stream.read(CHUNK_BYTES):
@@ -93,22 +94,23 @@ def _has_stray_quotes(text: bytes, delimiter: str) -> bool:
     return False
 
 
-def parse_csv(text: bytes, delimiter: str, n_columns: int, kinds: Mapping[int, Any]) -> Any:
+def parse_csv(text: bytes, header: Header, kinds: Mapping[int, Any]) -> Any:
     """Return the columns at some positions of rows of CSV as a table; `kinds` are {position: type}. Empty: null."""
     import pyarrow as pa
     from pyarrow import csv
 
-    names = [f"c{at}" for at in range(n_columns)]
+    names = [f"c{at}" for at in range(len(header.names))]
     # PyArrow drops a byte order mark that begins a text, here a value; it skips a blank line
     text = b"\n" + text if text.startswith(b"\xef\xbb\xbf") else text
     return csv.read_csv(
         pa.BufferReader(text),
         csv.ReadOptions(column_names=names),
-        csv.ParseOptions(delimiter=delimiter, newlines_in_values=b'"' in text),
+        csv.ParseOptions(delimiter=header.delimiter, quote_char=header.quote or False, newlines_in_values=b'"' in text),
         csv.ConvertOptions(
             column_types={names[at]: kind for at, kind in kinds.items()},
             include_columns=[names[at] for at in kinds],
             null_values=[""],
             strings_can_be_null=True,
+            decimal_point=header.decimal,
         ),
     )

@@ -1,0 +1,147 @@
+"""How the values of a CSV are written: what a call says, and what the beginning of a file shows."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import itertools
+import re
+from collections.abc import Collection, Mapping
+from typing import Any, NamedTuple
+
+from fastrec.checks import nearest
+from fastrec.exceptions import Argument, InputError, InputTypeError, shown
+from fastrec.files.formats.foreign import reason_of_csv
+from fastrec.files.formats.heads import Head, read_head
+
+__all__ = ["QUOTE", "Dialect", "Header", "dialect_of", "parser_of", "read_header"]
+
+DELIMITERS, QUOTE, BACKSLASH = ",\t;|", '"', "\\"
+SAMPLED_ROWS = 1000
+MARK = re.compile(r"sep=(.)\r?\n")  # the first line of a CSV of Excel
+DECIMAL_COMMA, DECIMAL_POINT = re.compile(r"[+-]?\d+,\d+", re.ASCII), re.compile(r"[+-]?\d*\.\d+", re.ASCII)
+
+
+class Dialect(NamedTuple):
+    """What a call says about CSV files; None: as the file shows."""
+
+    delimiter: str | None = None
+    quote: str | None = None  # "": none
+    escape: str | None = None  # begins a quote within a value
+    decimal: str | None = None
+    encoding: str | None = None
+
+
+def dialect_of(csv_options: Any) -> Dialect:
+    """Return the dialect of the argument `csv`; raise for unknown names and values."""
+    if not isinstance(csv_options, Mapping):
+        example = {"delimiter": ";", "decimal": ","}
+        raise InputTypeError(Argument("csv"), f" must be a dict such as {example}, found {shown(csv_options)}")
+    for name, value in csv_options.items():
+        if name not in Dialect._fields:
+            names = ", ".join(Dialect._fields)
+            raise InputError(Argument("csv"), f" takes {names}, found {name!r}{nearest(name, Dialect._fields)}")
+        if not isinstance(value, str) or (name != "encoding" and len(value) != 1 and (name, value) != ("quote", "")):
+            wanted = "one character" + (", or '' for none" if name == "quote" else "")
+            wanted = "the name of an encoding" if name == "encoding" else wanted
+            raise InputTypeError(Argument("csv"), f": {name} must be {wanted}, found {shown(value)}")
+    found = Dialect(**csv_options)
+    try:
+        codecs.lookup(found.encoding or "utf-8")
+    except LookupError:
+        raise InputError(Argument("csv"), f": {found.encoding!r} is no encoding that Python knows") from None
+    if found.decimal not in (None, ".", ","):
+        raise InputError(Argument("csv"), f": decimal must be '.' or ',', found {found.decimal!r}")
+    return found
+
+
+class Header(NamedTuple):
+    """The first row of a CSV, and how its values are written."""
+
+    names: list[str]
+    delimiter: str
+    start: int  # bytes before the first row
+    is_all: bool  # whether no rows follow
+    quote: str
+    escape: str | None
+    decimal: str
+    n_before: int  # lines before the names
+
+
+def read_header(path: str, wanted: Collection[str], dialect: Dialect) -> Header:
+    """Read the header with the delimiter that gives most of the wanted names or, if equal, most columns."""
+    head = read_head(path, dialect.encoding or "")
+    mark = MARK.match(head.text)
+    skipped = mark.end() if mark else 0
+    delimiters = dialect.delimiter or (mark[1] if mark else DELIMITERS)
+    quote = QUOTE if dialect.quote is None else dialect.quote
+    best: tuple[tuple[int, int], Header] | None = None
+    failure: csv.Error | None = None
+    stream = io.StringIO(head.text, newline="")
+    for delimiter in delimiters:
+        stream.seek(skipped)
+        try:
+            names = next(csv.reader(stream, delimiter=delimiter, **_quoting(quote, None)), [])
+        except csv.Error as error:  # with the wrong delimiter the header may be one field that is too long
+            failure = error
+            continue
+        merit = (len(set(wanted).intersection(names)), len(names))
+        if best is None or merit > best[0]:
+            start = head.mark + len(head.text[: stream.tell()].encode())
+            is_all = not any(map(str.strip, stream))
+            best = merit, Header(names, delimiter, start, is_all, quote, dialect.escape, "", 1 if mark else 0)
+    if best is None:
+        assert failure is not None
+        raise InputError(head.path, f": the header cannot be read as CSV: {reason_of_csv(failure)}") from failure
+    header = best[1]
+    if not header.names:
+        raise InputError(head.path, ": the first line is empty; expected a header with the column names")
+    if header.escape is None and quote and BACKSLASH + quote in head.text:
+        header = header._replace(escape=_escape_of(head, header))
+    return header._replace(decimal=dialect.decimal or _decimal_of(head, header))
+
+
+def parser_of(lines: Any, header: Header) -> Any:
+    """Return Python's parser of a text from its first line on, without the lines before the names."""
+    for _ in range(header.n_before):
+        next(lines, None)
+    return csv.reader(lines, delimiter=header.delimiter, strict=True, **_quoting(header.quote, header.escape))
+
+
+def _quoting(quote: str, escape: str | None) -> dict[str, Any]:
+    if not quote:
+        return {"quoting": csv.QUOTE_NONE, "escapechar": escape}
+    return {"quotechar": quote, "escapechar": escape, "doublequote": escape is None}
+
+
+def _first_rows(head: Head, header: Header) -> list[list[str]]:
+    """Return some rows; raise csv.Error. The last row may be cut where the head ends."""
+    rows = parser_of(io.StringIO(head.text, newline=""), header)
+    next(rows, None)
+    found = list(itertools.islice(rows, SAMPLED_ROWS))
+    return found[:-1] or found
+
+
+def _escape_of(head: Head, header: Header) -> str | None:
+    """Return the backslash if rows have their columns with it before quotes only, as Spark writes them."""
+    for escape in (None, BACKSLASH):
+        try:
+            rows = _first_rows(head, header._replace(escape=escape))
+        except csv.Error:
+            continue
+        if all(len(row) == len(header.names) for row in rows if row):
+            return escape
+    return None
+
+
+def _decimal_of(head: Head, header: Header) -> str:
+    """Return the comma if numbers have one in a file whose values semicolons separate, else the point."""
+    if header.delimiter != ";":
+        return "."
+    try:
+        values = [value.strip() for row in _first_rows(head, header) for value in row]
+    except csv.Error:
+        return "."
+    has_commas, has_points = (any(map(one.fullmatch, values)) for one in (DECIMAL_COMMA, DECIMAL_POINT))
+    return "," if has_commas and not has_points else "."
