@@ -78,6 +78,6 @@ def open_files(
         asked = AUTO if table in (ITEMS, USERS) and input_format in unlabelled else input_format
         with unchanged(stamps[table]):
             format_ = recognise(files, own.names, asked)
-        own = format_.columns(own)
+        own = format_.columns(own, files)
         opened[table] = Opened(table, files, format_.bound(own), own, stamps[table])
     return opened

@@ -163,7 +163,7 @@ def test_a_format_that_is_not_known(fails):
         ({"user_id": [1], "item_id": [5]}, "x", "jsonl", "neither Parquet, Arrow nor text in UTF-8: "),
         ({"user_id": [1], "item_id": [5]}, "x", "trec", "neither Parquet, Arrow nor text in UTF-8: "),
         (LISTS, "x", "trec", "the first line has 1 columns; a TREC run has 6 (qid Q0 docid rank score tag), "),
-        ("a b c d e\n", "x", "trec", "the first line has 5 columns; a TREC run has 6 (qid Q0 docid rank score tag), "),
+        ("a b\n", "x", "trec", "the first line has 2 columns; a TREC run has 6 (qid Q0 docid rank score tag), "),
     ],
 )
 def test_files_that_are_not_in_the_format(write, fails, content, name, input_format, message):
@@ -873,6 +873,17 @@ def test_every_format_gives_the_same_bits_whole_and_streamed(write, monkeypatch)
             found = evaluate_files(path, truth, **options)
             assert found.estimates == wanted.estimates and found.groups == wanted.groups
             assert np.array_equal(found.per_user["ndcg@5"], wanted.per_user["ndcg@5"], equal_nan=True)
+
+
+@pytest.mark.parametrize(
+    "run", ["q1\td1\t1\nq1\td2\t2\nq2\td3\t1\n", "q1 Q0 d1 9 2.5\nq1 Q0 d2 2 1.5\nq2 Q0 d3 1 .5\n"]
+)
+def test_runs_of_three_and_five_columns(write, monkeypatch, run):
+    """Ranks order the lists of three columns, and scores those of five."""
+    truth = write("q1 0 d2 1\nq2 0 d3 1\n")
+    for copies in (fastrec.files.job.COPIES, 1 << 40):
+        monkeypatch.setattr("fastrec.files.job.COPIES", copies)
+        assert evaluate_files(write(run), truth, "mrr", input_format="trec")["mrr"] == 0.75
 
 
 def test_labels_of_users_beside_trec(write):

@@ -49,8 +49,8 @@ class Format(ABC):
         """Return whether a text file is in this format; `names` are the columns that may be read."""
         return start.ending in self.endings
 
-    def columns(self, columns: AnyColumns) -> AnyColumns:
-        """Return the columns to read, from those that a call names."""
+    def columns(self, columns: AnyColumns, files: Files) -> AnyColumns:
+        """Return the columns to read of files, from those that a call names."""
         return columns
 
     def bound(self, columns: FileColumns) -> Format:

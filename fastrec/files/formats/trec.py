@@ -12,18 +12,21 @@ from fastrec.files.columns import FileColumns, ListColumns, is_number
 from fastrec.files.formats.base import AnyColumns, FileHead
 from fastrec.files.formats.heads import Beginning, Head, line_of, lines_of, read_head
 from fastrec.files.formats.text import TextFormat, chunks
+from fastrec.files.paths import Files
 from fastrec.runtime.extras import require
 
 __all__ = ["TREC"]
 
 COMMENT = "#"  # begins a line that is not a row, unless there is a number where a row has one
 RUN = 6  # columns; the last one may have several words
-ROLES = {  # the role of each column of a run and of judgements; None: ignored
+ROLES = {  # the role of each column, by their number; None: ignored
     RUN: ("user", None, "item", "rank", "score", None),
-    4: ("user", None, "item", "gain"),
+    5: ("user", None, "item", "rank", "score"),  # a run without a tag
+    4: ("user", None, "item", "gain"),  # judgements
+    3: ("user", "item", "rank"),  # as MS MARCO has them
 }
 WORD, BLANKS, MORE_WORDS = "[^ \t]+", "[ \t]+", "(?:[ \t].*)?"
-NUMBER = {RUN: 4, 4: 3}  # the place of the score and of the gain
+NUMBER = {RUN: 4, 5: 4, 4: 3, 3: 2}  # the place of the score, the gain or the rank
 
 
 def _is_comment(words: Sequence[str], n_columns: Collection[int] = (RUN, 4)) -> bool:
@@ -97,12 +100,13 @@ class _Trec(TextFormat):
     def begins(self, start: Beginning, names: Collection[str]) -> bool:
         """Return whether a first row can only be TREC: its second column is a fixed filler."""
         fields = _first_row(start.head)
-        if len(fields) not in ROLES or fields[1].upper() not in ("Q0", "0") or not {*fields}.isdisjoint(names):
+        if len(fields) not in (RUN, 4) or fields[1].upper() not in ("Q0", "0") or not {*fields}.isdisjoint(names):
             return False
         return all(map(is_number, fields[3:5]))
 
-    def columns(self, columns: AnyColumns) -> AnyColumns:
-        if isinstance(columns, ListColumns) and columns.rank is None:
+    def columns(self, columns: AnyColumns, files: Files) -> AnyColumns:
+        has_scores = len(_first_row(read_head(files.paths[0]))) != len(ROLES[3])
+        if isinstance(columns, ListColumns) and columns.rank is None and has_scores:
             return replace(columns, score=columns.usual["score"])
         return columns
 
@@ -136,7 +140,8 @@ class _Trec(TextFormat):
             raise InputError(
                 head.path,
                 f": the first line has {count} columns; "
-                "a TREC run has 6 (qid Q0 docid rank score tag), TREC judgements have 4 (qid iter docid rel)",
+                "a TREC run has 6 (qid Q0 docid rank score tag), 5 without the tag, or 3 (qid docid rank); TREC "
+                "judgements have 4 (qid iter docid rel)",
             )
         return [
             (nth, self._names[role])
