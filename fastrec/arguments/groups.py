@@ -257,6 +257,12 @@ LoggedRank = Annotated[
     str | None,
     "name of the column in ``logged`` with the ranks that items had, from 1; default: ``logged_rank``, if present",
 ]
+ItemSep = Annotated[
+    str | None,
+    """what separates ids in cells of the column of items, as in ``"0706 0372"``; default: a cell has one id
+    Each row is then the list of a user, in the order of its cell, and ids are strings. An empty cell has none.
+    """,
+]
 Subtopic = Annotated[str | None, "name of the column of subtopics in ``subtopics``; default: ``subtopic``, if present"]
 
 
@@ -281,6 +287,7 @@ class ListColumnNames(IdColumnNames, total=False):
     propensity: Propensity
     logged_rank: LoggedRank
     subtopic: Subtopic
+    item_sep: ItemSep
 
 
 class RowColumnNames(TypedDict, total=False):
@@ -415,6 +422,7 @@ class FileColumnNames(TypedDict, total=False):
     propensity: Propensity
     logged_rank: LoggedRank
     subtopic: Subtopic
+    item_sep: ItemSep
     label: Annotated[
         str | None,
         """name of the column of labels in a log; default: ``label``
@@ -480,7 +488,8 @@ class InputFormat(TypedDict, total=False):
     input_format: Annotated[
         str,
         """format of all files; ``"auto"``: detect the format of each file from its beginning
-        The others are ``"parquet"``, ``"arrow"``, ``"csv"``, ``"jsonl"`` and ``"trec"``.
+        The others are ``"parquet"``, ``"arrow"``, ``"csv"``, ``"jsonl"`` and ``"trec"``; lines of the last may also
+        have three words: query, document and rank.
         """,
     ]
     csv: Annotated[

@@ -297,6 +297,7 @@ def _columns_of_lists(options: dict[str, Any]) -> ListColumns:
         propensity=options["propensity_col"],
         logged_rank=options["logged_rank_col"],
         subtopic=options["subtopic_col"],
+        item_sep=options["item_sep"],
         by=tuple(dict.fromkeys(options["by"])),
         ordered_by=order_of(options["like"]),
     )

@@ -58,6 +58,7 @@ LIST_OPTIONS = (
     "propensity_col",
     "logged_rank_col",
     "subtopic_col",
+    "item_sep",
     "no_recs",
     "duplicates",
     *OF_ITEMS,

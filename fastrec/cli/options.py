@@ -275,6 +275,7 @@ def _column_options(more: str = "", *, multiple: bool = False) -> tuple[Callable
         *map(column, ("gain", "label", "propensity")),
         column("logged_rank", "--logged-rank-col"),
         column("subtopic"),
+        argument("item_sep", metavar="CHAR"),
         click.option(
             "--target-col",
             metavar="NAME",

@@ -86,7 +86,7 @@ def _plan_lists(
     options = settings_of_tasks(ListSettings, metrics, given) | {"items": items}
     counts = None
     if "history" in opened and reads_popularity(options):
-        counts = _count_history(opened["history"], user, item, n_partitions)
+        counts = _count_history(opened["history"], columns, n_partitions)
     arguments = {**pick(ListColumnNames, given), "by": given["by"], **named, "user_weight": weight}
     job = Job(Evaluator, options | {"history": counts}, arguments, (user,), given["n_threads"])
     columns = columns._replace(ordered_by=order_of(given["like"]))
@@ -96,7 +96,7 @@ def _plan_lists(
     _check_same_types(sides, {"user": user, "item": item}, items)
     roles = {name: extra_column(side.as_frame(), columns) for name, side in sides.items()}
     for name, side in sides.items():
-        if SIDES[name].is_ordered and side.is_long(item):
+        if SIDES[name].is_ordered and side.is_long(item) and columns.item_sep is None:
             if roles[name][1] is None:
                 raise InputError(f"{name} must have a column of ranks or scores, as {side.engine} rows have no order")
             check_ties(evaluator, side.engine)
@@ -110,12 +110,15 @@ def _plan_lists(
     return ListPlan(sides, job, evaluator, numbered, (user, item, *columns.groupings(), weight), left)
 
 
-def _count_history(side: EngineSide, user: str, item: str, n_partitions: int | None) -> HistoryCounts:
+def _count_history(side: EngineSide, columns: Columns, n_partitions: int | None) -> HistoryCounts:
     """Return the users and rows of each item of a history."""
     import pyarrow as pa
 
+    user, item = user_column(columns.user), or_usual(columns.item, "item_id")
+    named = Columns(user=user, item=item, item_sep=columns.item_sep)
+
     def count(table: Table, n_threads: int | None) -> bytes:
-        counts = HistoryCounts.read(table, Columns(user=user, item=item), n_threads or 1)
+        counts = HistoryCounts.read(table, named, n_threads or 1)
         n_users = np.where(np.arange(len(counts.users)) == 0, counts.n_users, 0)  # all of them beside the first item
         columns = {"item": pa.array(counts.ids), "users": counts.users, "rows": counts.rows, "n_users": n_users}
         return to_bytes(pa.record_batch(columns))

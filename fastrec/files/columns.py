@@ -76,6 +76,7 @@ class ListColumns:
     propensity: str | None = None
     logged_rank: str | None = None
     subtopic: str | None = None
+    item_sep: str | None = None  # what separates ids in a cell of items
     by: tuple[str, ...] = ()
     ordered_by: str = "rank"  # which of `rank` and `score` goes first, if both are found and neither is named
     reads_all: ClassVar[bool] = False  # whether columns without a role are read

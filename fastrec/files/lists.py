@@ -64,7 +64,7 @@ def evaluate_lists(
 
 def _count_history(rows: FileRows, columns: ListColumns) -> HistoryCounts:
     """Return the users and rows of each item of a history, from parts of whole users."""
-    named = Columns(user=list(columns.users), item=columns.item)
+    named = Columns(user=list(columns.users), item=columns.item, item_sep=columns.item_sep)
     with rows.named():
         return HistoryCounts.joined([HistoryCounts.read(part["history"], named, 1) for part in rows.parts(["history"])])
 
@@ -73,6 +73,6 @@ def _arguments(job: FileJob[ListColumns]) -> dict[str, Any]:
     """Return the arguments of `update_sides`."""
     columns = job.opened["recs"].columns  # as the format has them
     assert isinstance(columns, ListColumns)
-    roles = ("item", "rank", "score", "gain", "propensity", "logged_rank", "subtopic")
+    roles = ("item", "rank", "score", "gain", "propensity", "logged_rank", "subtopic", "item_sep")
     named = {role: getattr(columns, role) for role in roles}
     return {**named, "user": list(columns.users), "by": job.labels_by_user or columns.by or None}

@@ -151,6 +151,7 @@ def evaluate_factors(
         given = dict.fromkeys(("groups", "user_weight", "exclude", "reference", "rank", "score", "gain"))
         given |= {name: side for name, side in sides.items() if name not in ("truth", "history")}
         given |= {"user": columns.users[0], "item": columns.item, "by": columns.by or None, "gain": columns.gain}
+        given["item_sep"] = columns.item_sep
         progress = lambda done, total: watch(SCORING, done, total)  # noqa: E731 - one line
         given |= {"memory": resources.memory, "progress": progress}
         evaluate_model_at_once(evaluator, call, sides["truth"], given)

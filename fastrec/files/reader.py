@@ -86,7 +86,13 @@ class TableReader:
     @functools.cached_property
     def open_ids(self) -> dict[str, str]:
         """{column: role} of the ids without a type."""
-        return {name: role for name, role in self.roles.items() if is_id(role) and self.is_untyped(name)}
+        ids = {name: role for name, role in self.roles.items() if is_id(role) and self.is_untyped(name)}
+        return {name: role for name, role in ids.items() if role != "item" or not self.has_cells}
+
+    @property
+    def has_cells(self) -> bool:
+        """Return whether the column of items has cells of several ids."""
+        return getattr(self.opened.columns, "item_sep", None) is not None
 
     @functools.cached_property
     def roles(self) -> dict[str, str]:
@@ -300,7 +306,7 @@ class TableReader:
         import pyarrow as pa
 
         for role, name in self.names.items():
-            if is_label(role):
+            if is_label(role) or (role == "item" and self.has_cells):
                 continue
             column = rows.column(name)
             with self._rows_from(first):
@@ -363,7 +369,9 @@ class TableReader:
 
     def has_lists(self, name: str) -> bool:
         """Return whether each row of a column holds a list."""
-        return hasattr(self.schema[name], "value_type") and not hasattr(self.schema[name], "index_type")
+        return self.has_cells or (
+            hasattr(self.schema[name], "value_type") and not hasattr(self.schema[name], "index_type")
+        )
 
     def first_rows(self, names: Sequence[str], n_rows: int, files: Sequence[int] = ()) -> Table:
         """Return the first rows of some columns, as the files have them: of all files together, or of each given one.

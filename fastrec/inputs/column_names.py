@@ -25,11 +25,12 @@ class Columns(NamedTuple):
     label: str | None = None
     by: Any = None
     row_by: Any = None
+    item_sep: str | None = None  # what separates ids in a cell of items
     ordered_by: Any = "rank"  # the role that orders lists if no name is given and a frame has both
 
     def given(self) -> list[str]:
         """Return the arguments that name a column."""
-        return [f"{role}={shown(name)}" for role, name in [*self._asdict().items()][:-1] if name is not None]
+        return [f"{role}={shown(name)}" for role, name in [*self._asdict().items()][:-2] if name is not None]
 
     def groupings(self) -> list[str]:
         """Return the columns to group users by."""
@@ -60,6 +61,8 @@ def refuse_columns(columns: Columns, why: str) -> None:
     """Reject named columns if the input has no columns."""
     if given := columns.given():
         raise InputError(f"{given[0]} names a column, but {why}")
+    if columns.item_sep is not None:
+        raise InputError(f"item_sep={shown(columns.item_sep)} is about cells of a column, but {why}")
 
 
 def one_name(name: Any, role: str) -> str:

@@ -26,6 +26,7 @@ from fastrec.inputs.arrow import (
     read_numbers,
     split_lists,
 )
+from fastrec.inputs.cells import split_cells
 from fastrec.inputs.column_names import Columns, names_of, one_name, user_column
 from fastrec.inputs.columns import LABELS, MAX_EXACT_INTEGER, NUMBER_FIRST, SCORES
 from fastrec.inputs.findings.columns import evidence_of_columns, rows_of_frame
@@ -289,7 +290,9 @@ def _open(frame: Frame, columns: Columns) -> _Opened:
     user = tuple(names_of("user_id" if columns.user is None else columns.user, "user"))
     item = "item_id" if columns.item is None else one_name(columns.item, "item")
     users = [_scalars(frame, name, argument="user") for name in user]
-    items, indptr = frame.read(item, argument="item"), None
+    items, indptr = frame.read(item, argument="item", nulls=columns.item_sep is not None), None
+    if columns.item_sep is not None:
+        items = split_cells(items, columns.item_sep, frame.where(item))
     if list_column(items):
         ordered = READ_SIDES[frame.name].is_ordered
         if item in frame.unordered and (ordered or extra_column(frame, columns)[1] is not None):

@@ -134,7 +134,9 @@ def _of_gaps(one: Evidence) -> str:
 
 def _of_cells(one: Evidence) -> str:
     cells = f"cells of {one.detail} hold several items: {one.examples[0]}; {counted(one.count, 'cell')} of this kind"
-    return f"{cells}: split them, so that each row has one item"
+    return (
+        f"{cells}: split them, so that each row has one item, or pass item_sep= (--item-sep) if each user has one row"
+    )
 
 
 def _of_unreachable(one: Evidence) -> str:
