@@ -51,22 +51,30 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
                 why = "it is a URL; expected a path on this machine"
             raise InputError(f"cannot write {shown_url(name)}: {why}") from None
         found = None
-    if found is not None:
-        if not _can_be_replaced(found, target):
+    with _naming(name):
+        if found is not None and not _can_be_replaced(found, target):
             with tempfile.SpooledTemporaryFile(IN_MEMORY) as whole:  # formats are written out of order, devices are not
                 yield whole
                 whole.seek(0)
                 with open(os.dup(STANDARD_OUTPUT) if _is_standard_output(found) else name, "wb") as file:
                     shutil.copyfileobj(whole, file)
             return
-        os.close(os.open(name, os.O_WRONLY))  # raises if this user may not write to it
-    try:
+        if found is not None:
+            os.close(os.open(name, os.O_WRONLY))  # raises if this user may not write to it
         with replacing(target) as file:
             if found is not None:
                 _keep_owner_and_mode(file, found)
             yield file
+
+
+@contextlib.contextmanager
+def _naming(name: str) -> Iterator[None]:
+    """Name a file in errors of the system about the temporary one, or about none, as those of a full disk are."""
+    try:
+        yield
     except OSError as error:
-        if error.filename is None or not os.path.basename(error.filename).startswith(TEMPORARY):
+        is_temporary = isinstance(error.filename, str) and os.path.basename(error.filename).startswith(TEMPORARY)
+        if error.errno is None or not (error.filename is None or is_temporary):
             raise
         raise OSError(error.errno, error.strerror, name) from error
 

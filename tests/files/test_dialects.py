@@ -120,6 +120,17 @@ def test_faults_name_the_option(tmp_path: Path) -> None:
     path = tmp_path / "log.csv"
     with pytest.raises(fastrec.InputError, match=r"nor text in UTF-8.*\(--encoding\) names another encoding"):
         auc_of(path, text_of().encode("latin-1"))
+    for content, options in (
+        (text_of()[:-1].encode("utf-16") + b"\0", {}),
+        (text_of().encode("latin-1"), {"encoding": "cp932"}),
+    ):
+        with pytest.raises(fastrec.InputError, match="encoding"):
+            auc_of(path, content, csv=options or None)
+    late = text_of([ROWS[0]] * 200_000).encode() + b"\xe9,0,0.5,x\n"
+    with pytest.raises(fastrec.InputError, match=r"line 200002: not UTF-8: csv=\{'encoding': \.\.\.\}"):
+        auc_of(path, late, user="user_id")
+    with pytest.raises(fastrec.InputError, match=r"after line 199\d+: not ascii"):
+        auc_of(path, late, user="user_id", csv={"encoding": "ascii"})
     with pytest.raises(fastrec.InputError, match=r"'0.9' has a point, but commas are decimal"):
         auc_of(path, text_of(), csv={"decimal": ","})
     with pytest.raises(fastrec.InputError, match="csv says how CSV is written, but input_format='parquet'"):

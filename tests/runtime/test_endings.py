@@ -430,3 +430,21 @@ def test_many_runs_may_remove_one_folder_at_once(tmp_path):
         thread.join()
     assert done == [True] * 8
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no device that is always full")
+def test_a_full_disk_names_the_file(tmp_path, monkeypatch):
+    report = fastrec.evaluate([[1, 2]], [[2]], "mrr")
+    with pytest.raises(OSError, match="'/dev/full'") as error:
+        report.save("/dev/full")
+    assert error.value.errno == errno.ENOSPC
+
+    def fail(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("fastrec.runtime.outputs._keep_owner_and_mode", fail)
+    path = tmp_path / "report.fastrec"
+    path.write_bytes(b"before")
+    with pytest.raises(OSError, match=r"No space left on device: .*report\.fastrec"):
+        report.save(path)
+    assert path.read_bytes() == b"before" and os.listdir(tmp_path) == [path.name]

@@ -144,7 +144,9 @@ class _Csv(TextFormat):
             raise
         except UnicodeDecodeError:
             number = _first_undecodable(path, self._encoding)
-            return f"line {number}: not UTF-8: csv={{'encoding': ...}} (--encoding) names another encoding"
+            mend = "csv={'encoding': ...} (--encoding) names another encoding"
+            where = f"after line {number - 1}" if self._encoding else f"line {number}"  # characters come in blocks
+            return f"{where}: not {self._encoding or 'UTF-8'}: {mend}"
         except ValueError as error:
             return str(error)
         return ""
@@ -161,8 +163,13 @@ def _lines_of(chunk: bytes) -> int:
 
 
 def _first_undecodable(path: str, encoding: str) -> int:
-    """Return the number of the first line that is not UTF-8, from 1."""
-    return next(number for number, line in enumerate(lines_of(path, encoding), 1) if not _is_text(line))
+    """Return the number of the first line that is not text, from 1."""
+    number = 0
+    with contextlib.suppress(UnicodeDecodeError):  # of another encoding than UTF-8
+        for number, line in enumerate(lines_of(path, encoding), 1):
+            if not _is_text(line):
+                return number
+    return number + 1
 
 
 def _is_text(line: bytes) -> bool:

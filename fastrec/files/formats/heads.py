@@ -69,9 +69,10 @@ class Head(NamedTuple):
 
 def read_head(path: str, encoding: str = "") -> Head:
     """Return the first megabyte of a file as text; raise if it is not text."""
-    with unpacked(path, encoding) as (stream, packing):
-        start = stream.read(HEAD_BYTES)
+    start = b""
     try:
+        with unpacked(path, encoding) as (stream, packing):
+            start = stream.read(HEAD_BYTES)
         text = codecs.getincrementaldecoder("utf-8-sig")().decode(start)
     except UnicodeDecodeError as error:
         mend = "; csv={'encoding': ...} (--encoding) names another encoding of text"
