@@ -9,6 +9,7 @@ import itertools
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
+from fastrec.checks import counted
 from fastrec.exceptions import InputError
 from fastrec.files.columns import FileColumns
 from fastrec.files.formats.base import FileHead
@@ -114,14 +115,16 @@ class _Csv(TextFormat):
     def batches(self, path: str, wanted: Mapping[int, Any]) -> Iterator[Any]:
         import pyarrow as pa
 
-        header, n_rows, n_lines = self._header(path), 0, 0
+        header, n_rows, n_joined = self._header(path), 0, 0
         by_python = header.escape is not None or header.quote not in ("", QUOTE)
         try:
             delimiter = header.delimiter if header.quote else ""
             for chunk in () if by_python else chunks(path, header.start, delimiter, self._encoding):
                 rows = _parse(chunk, header, wanted)
                 yield from rows.to_batches()
-                n_rows, n_lines = n_rows + len(rows), n_lines + _lines_of(chunk)
+                n_rows += len(rows)
+                if delimiter == "\t" and QUOTE.encode() in chunk:
+                    n_joined += sum(map(bool, chunk.splitlines())) - len(rows)
         except StrayQuoteError:
             by_python = True
         others = itertools.islice(_rows(path, header, self._encoding), n_rows, None) if by_python else iter(())
@@ -130,9 +133,9 @@ class _Csv(TextFormat):
             texts = [pa.array([value or None for value in values[nth]], pa.string()) for nth in wanted]
             columns = [_with_points(own, header, kind) for own, kind in zip(texts, wanted.values(), strict=True)]
             yield pa.RecordBatch.from_arrays(columns, names=[f"c{nth}" for nth in wanted])
-        if header.delimiter == "\t" and header.quote and n_lines > n_rows:
+        if n_joined:
             self.remarks.append(
-                f"{path}: quotes join {n_lines} lines to {n_rows} rows, which is rare where tabs separate: if quotes "
+                f"{path}: quotes hold {counted(n_joined, 'line break')}, which is rare where tabs separate: if quotes "
                 "are characters like others, pass csv={'quote': ''} (--quote '')"
             )
 
@@ -155,11 +158,6 @@ class _Csv(TextFormat):
 def csv_of(options: Any) -> _Csv:
     """Return the format of CSV files as the argument `csv` says."""
     return _Csv((), dialect_of(options))
-
-
-def _lines_of(chunk: bytes) -> int:
-    """Return the number of lines that are not blank."""
-    return sum(map(bool, chunk.splitlines()))
 
 
 def _first_undecodable(path: str, encoding: str) -> int:
