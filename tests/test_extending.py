@@ -41,7 +41,7 @@ class MovieLens(Format):
     def __init__(self, columns: Any = None) -> None:
         self._columns = columns
 
-    def bound(self, columns: Any) -> MovieLens:
+    def bound(self, columns: Any, n_threads: int) -> MovieLens:
         return MovieLens(columns)
 
     def head(self, path: str) -> FileHead:

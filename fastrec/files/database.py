@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from fastrec.files.formats.foreign import was_interrupted
 from fastrec.runtime.extras import require
-from fastrec.runtime.limits import resolve_threads
 from fastrec.runtime.threads import start_thread
 
 if TYPE_CHECKING:
@@ -33,10 +32,10 @@ OWN: dict[str, Any] = {  # nothing is installed, loaded from a folder, or writte
 
 
 @contextlib.contextmanager
-def open_database() -> Iterator[DuckDBPyConnection]:
-    """Open a database in memory."""
+def open_database(n_threads: int) -> Iterator[DuckDBPyConnection]:
+    """Open a database in memory, which so many threads read."""
     duckdb = require("duckdb", "cli", what="reading JSON lines")
-    con = duckdb.connect(":memory:", config={**OWN, "threads": resolve_threads(None)})
+    con = duckdb.connect(":memory:", config={**OWN, "threads": n_threads})
     try:
         yield con
     except (duckdb.InterruptException, RuntimeError) as error:

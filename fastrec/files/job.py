@@ -160,7 +160,7 @@ class FileJob(NamedTuple, Generic[AnyColumns]):
         labels_by_user: UserLabels | None = None,
     ) -> FileJob[AnyColumns]:
         """Find and recognise the files of each table."""
-        opened = open_files(paths, columns, input_format)
+        opened = open_files(paths, columns, input_format, resources.n_threads)
         return cls(opened, columns, resources, watch, labels_by_user)
 
     @contextlib.contextmanager

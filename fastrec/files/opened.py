@@ -23,6 +23,7 @@ from fastrec.files.formats.registry import FORMATS
 from fastrec.files.paths import Files, Stamp, find_files, stamps_of, unchanged
 from fastrec.files.sizes import Size
 from fastrec.inputs.items import ITEM_ID
+from fastrec.runtime.limits import resolve_threads
 
 __all__ = ["Opened", "has_column", "open_files", "size_of_sides"]
 
@@ -67,6 +68,7 @@ def open_files(
     paths: Mapping[str, str | os.PathLike[str]],
     columns: ListColumns | RowColumns | ImpressionColumns | SlateColumns,
     input_format: str | Format,
+    n_threads: int | None = None,
 ) -> dict[str, Opened]:
     """Find the files of each table, and recognise their format; raise for those that cannot be read together."""
     found = {table: find_files(os.fspath(path)) for table, path in paths.items()}
@@ -79,5 +81,5 @@ def open_files(
         with unchanged(stamps[table]):
             format_ = recognise(files, own.names, asked)
         own = format_.columns(own, files)
-        opened[table] = Opened(table, files, format_.bound(own), own, stamps[table])
+        opened[table] = Opened(table, files, format_.bound(own, resolve_threads(n_threads)), own, stamps[table])
     return opened

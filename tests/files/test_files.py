@@ -12,6 +12,7 @@ from fastrec import Evaluator, evaluate, evaluate_files, evaluate_scores
 from fastrec.exceptions import FastrecError, FastrecWarning, InputError, InputTypeError, MissingExtraError
 from fastrec.files.columns import ListColumns, RowColumns
 from fastrec.files.database import open_database
+from fastrec.files.formats import jsonl
 from fastrec.files.lists import evaluate_lists
 from fastrec.files.resources import Resources
 from fastrec.inputs.users import NO_LABEL
@@ -687,10 +688,10 @@ def test_the_extra_of_a_missing_package_is_named(write, monkeypatch, content):
 
 
 def test_an_interrupted_query_is_an_interrupt():
-    with pytest.raises(KeyboardInterrupt), open_database():
+    with pytest.raises(KeyboardInterrupt), open_database(1):
         raise RuntimeError("Query interrupted")
     duckdb = pytest.importorskip("duckdb")
-    with pytest.raises(KeyboardInterrupt), open_database():
+    with pytest.raises(KeyboardInterrupt), open_database(1):
         raise duckdb.InterruptException("INTERRUPT Error: Interrupted!")
 
 
@@ -722,10 +723,17 @@ def test_errors_of_who_watches_are_passed_on(tmp_path, error, memory):
     assert caught.value is error
 
 
-def test_duckdb_uses_the_threads_that_are_granted(monkeypatch):
+def test_duckdb_uses_the_threads_that_are_granted(write, monkeypatch):
+    lines, granted, plain = write('{"user_id": 1, "item_id": 6}\n', "recs.jsonl"), [], jsonl.open_database
+    monkeypatch.setattr(jsonl, "open_database", lambda n_threads: (granted.append(n_threads), plain(n_threads))[1])
     monkeypatch.setenv("FASTREC_NUM_THREADS", "3")
-    with open_database() as con:
-        assert con.execute("SELECT current_setting('threads')").fetchone() == (3,)
+    evaluate_files(lines, lines, "hit_rate")
+    assert {*granted} == {3}
+    granted.clear()
+    evaluate_files(lines, lines, "hit_rate", n_threads=1)
+    assert {*granted} == {1}
+    with open_database(5) as con:
+        assert con.execute("SELECT current_setting('threads')").fetchone() == (5,)
 
 
 # The function

@@ -53,8 +53,8 @@ class Format(ABC):
         """Return the columns to read of files, from those that a call names."""
         return columns
 
-    def bound(self, columns: FileColumns) -> Format:
-        """Return this format for files of which some columns are read."""
+    def bound(self, columns: FileColumns, n_threads: int) -> Format:
+        """Return this format for files of which so many threads read some columns."""
         return self
 
     @abstractmethod

@@ -49,17 +49,17 @@ def _checked(row: list[str], n_columns: int) -> list[str]:
     return row
 
 
-def _parse(chunk: bytes, header: Header, wanted: Mapping[int, Any]) -> Any:
+def _parse(chunk: bytes, header: Header, wanted: Mapping[int, Any], n_threads: int) -> Any:
     """Return rows as a table: with numbers if all are plain, else with their strings."""
     import pyarrow as pa
 
     may_be_hexadecimal = b"0x" in chunk or b"0X" in chunk  # which PyArrow takes for integers
     if not may_be_hexadecimal or pa.int64() not in wanted.values():
         with contextlib.suppress(pa.ArrowInvalid):
-            rows = parse_csv(chunk, header, wanted)
+            rows = parse_csv(chunk, header, wanted, n_threads)
             if all(map(_are_exact, rows.columns)):
                 return rows
-    strings = parse_csv(chunk, header, dict.fromkeys(wanted, pa.string()))
+    strings = parse_csv(chunk, header, dict.fromkeys(wanted, pa.string()), n_threads)
     return pa.table(
         [_with_points(own, header, kind) for own, kind in zip(strings.columns, wanted.values(), strict=True)],
         strings.column_names,
@@ -95,13 +95,13 @@ class _Csv(TextFormat):
     name, title = "csv", "CSV"
     endings = (".csv", ".tsv", ".txt")
 
-    def __init__(self, wanted: Collection[str] = (), dialect: Dialect = AS_SHOWN) -> None:
-        self._wanted, self._dialect = wanted, dialect
+    def __init__(self, wanted: Collection[str] = (), dialect: Dialect = AS_SHOWN, n_threads: int = 1) -> None:
+        self._wanted, self._dialect, self._n_threads = wanted, dialect, n_threads
         self._encoding = dialect.encoding or ""
         self.remarks: list[str] = []
 
-    def bound(self, columns: FileColumns) -> _Csv:
-        return _Csv(columns.names, self._dialect)
+    def bound(self, columns: FileColumns, n_threads: int) -> _Csv:
+        return _Csv(columns.names, self._dialect, n_threads)
 
     def head(self, path: str) -> FileHead:
         pa = require("pyarrow", "cli", what="reading files")
@@ -120,7 +120,7 @@ class _Csv(TextFormat):
         try:
             delimiter = header.delimiter if header.quote else ""
             for chunk in () if by_python else chunks(path, header.start, delimiter, self._encoding):
-                rows = _parse(chunk, header, wanted)
+                rows = _parse(chunk, header, wanted, self._n_threads)
                 yield from rows.to_batches()
                 n_rows += len(rows)
                 if delimiter == "\t" and QUOTE.encode() in chunk:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["JSON_LINES"]
 
-ROWS_AT_ONCE = 1 << 15
+ROWS_AT_ONCE, BYTES_AT_ONCE = 1 << 15, 1 << 23
 NESTED = ("an object", "a list")
 MIXED = {FAULT: "holds objects or values of several kinds: expected values, or lists of values, of one kind"}
 
@@ -39,8 +39,8 @@ class _JsonLines(TextFormat):
     endings = (".json", ".jsonl", ".ndjson")
     has_types = True
 
-    def __init__(self, columns: FileColumns | None = None) -> None:
-        self._columns = columns
+    def __init__(self, columns: FileColumns | None = None, n_threads: int = 1) -> None:
+        self._columns, self._n_threads = columns, n_threads
         self._schemas: dict[str, Any] = {}  # of each file whose head was read
 
     def begins(self, start: Beginning, names: Collection[str]) -> bool:
@@ -52,8 +52,8 @@ class _JsonLines(TextFormat):
             )
         return False
 
-    def bound(self, columns: FileColumns) -> _JsonLines:
-        return _JsonLines(columns)
+    def bound(self, columns: FileColumns, n_threads: int) -> _JsonLines:
+        return _JsonLines(columns, n_threads)
 
     def head(self, path: str) -> FileHead:
         """Return the schema of a file: columns that may be read have types, other ones of its first line are text."""
@@ -61,7 +61,7 @@ class _JsonLines(TextFormat):
         head = read_head(path)
         check_packed(head)
         assert self._columns is not None
-        with open_database() as con:
+        with open_database(self._n_threads) as con:
             keys = dict.fromkeys(_keys_of_line(head.first_line))
             wanted = sorted(self._columns.names | (_all_keys(con, head) if self._columns.reads_all else set()))
             every = [*keys, *(name for name in wanted if name not in keys)]
@@ -95,11 +95,13 @@ class _JsonLines(TextFormat):
 
         names = [self._schemas[path].names[at] for at in wanted]
         picked = ", ".join(_value_sql(f"c{nth}", kind) for nth, kind in enumerate(wanted.values()))
-        with open_database() as con:
-            rows = con.sql(f"SELECT {picked} FROM {_rows_sql(read_head(path), names)}")
+        head = read_head(path)
+        n_rows = BYTES_AT_ONCE // max(len(head.text) // (head.text.count("\n") or 1), 1)
+        with open_database(self._n_threads) as con:
+            rows = con.sql(f"SELECT {picked} FROM {_rows_sql(head, names)}")
             # DuckDB renamed the method in version 2
             read = "to_arrow_reader" if hasattr(rows, "to_arrow_reader") else "fetch_arrow_reader"
-            for batch in getattr(rows, read)(ROWS_AT_ONCE):
+            for batch in getattr(rows, read)(min(ROWS_AT_ONCE, n_rows + 1)):
                 found = zip(batch.columns, wanted.values(), strict=True)
                 columns = [pa.nulls(len(own)) if kind == pa.null() else own.cast(kind) for own, kind in found]
                 yield pa.RecordBatch.from_arrays(columns, names=names)

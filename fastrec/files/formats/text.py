@@ -15,7 +15,7 @@ from fastrec.files.sizes import Size, size_of_text
 
 __all__ = ["StrayQuoteError", "TextFormat", "chunks", "parse_csv"]
 
-CHUNK_BYTES = 1 << 24
+CHUNK_BYTES = 1 << 23
 LONGEST_LINE = 1 << 26  # bytes; what follows a quote that is not closed is one line
 BYTES_AT_ONCE = 1 << 20  # they stay in a cache
 
@@ -94,7 +94,7 @@ def _has_stray_quotes(text: bytes, delimiter: str) -> bool:
     return False
 
 
-def parse_csv(text: bytes, header: Header, kinds: Mapping[int, Any]) -> Any:
+def parse_csv(text: bytes, header: Header, kinds: Mapping[int, Any], n_threads: int) -> Any:
     """Return the columns at some positions of rows of CSV as a table; `kinds` are {position: type}. Empty: null."""
     import pyarrow as pa
     from pyarrow import csv
@@ -104,7 +104,7 @@ def parse_csv(text: bytes, header: Header, kinds: Mapping[int, Any]) -> Any:
     text = b"\n" + text if text.startswith(b"\xef\xbb\xbf") else text
     return csv.read_csv(
         pa.BufferReader(text),
-        csv.ReadOptions(column_names=names),
+        csv.ReadOptions(column_names=names, use_threads=n_threads > 1),
         csv.ParseOptions(delimiter=header.delimiter, quote_char=header.quote or False, newlines_in_values=b'"' in text),
         csv.ConvertOptions(
             column_types={names[at]: kind for at, kind in kinds.items()},

@@ -110,7 +110,7 @@ class _Trec(TextFormat):
             return replace(columns, score=columns.usual["score"])
         return columns
 
-    def bound(self, columns: FileColumns) -> _Trec:
+    def bound(self, columns: FileColumns, n_threads: int) -> _Trec:
         return _Trec(columns.usual)
 
     def head(self, path: str) -> FileHead:
