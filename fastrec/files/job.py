@@ -217,7 +217,8 @@ class FileJob(NamedTuple, Generic[AnyColumns]):
         sizes = {table: side.size() for table, side in self.opened.items() if table != ITEMS}
         n_rows = {table: size.values // max(len(readers[table].schema), 1) for table, size in sizes.items()}
         text = sum(size.text / max(n_rows[table], 1) for table, size in sizes.items())
-        of_batch, total = self.resources.batch_rows(text), sum(n_rows.values())
+        longest = max(readers[table].values_per_row() for table in n_rows)
+        of_batch, total = max(int(self.resources.batch_rows(text) / longest), 1), sum(n_rows.values())
         n_batches = -(-max(n_rows.values()) // of_batch)
         items = _read_batches(readers[ITEMS], self.resources.limit()) if ITEMS in readers else []
         users = FileRows(readers, None, True, 0, lambda _: iter(()), self.watch).users  # noqa: FBT003 - a field

@@ -24,7 +24,7 @@ from fastrec.files.formats.foreign import one_line
 from fastrec.files.opened import Opened
 from fastrec.files.paths import utf8_path
 from fastrec.files.text_values import Spellings, as_numbers, decimals_refused
-from fastrec.files.types import common_type, is_uuid, refusal_of, with_common_type
+from fastrec.files.types import common_type, holds_lists, is_uuid, refusal_of, with_common_type
 from fastrec.inputs.columns import refuse_nan
 from fastrec.inputs.nulls import refuse_nulls
 from fastrec.inputs.strings import bytes_of, decoded
@@ -34,6 +34,7 @@ __all__ = ["ROW_NUMBER", "TableReader", "is_id", "is_label"]
 
 Batch = Any  # pyarrow.RecordBatch
 Table = Any  # pyarrow.Table
+SAMPLED_ROWS = 1000
 BYTES_AT_ONCE = 1 << 24  # of decoded strings
 ROW_NUMBER = "\1row"  # the column of positions of rows, which no column of a file is called
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
@@ -369,9 +370,15 @@ class TableReader:
 
     def has_lists(self, name: str) -> bool:
         """Return whether each row of a column holds a list."""
-        return self.has_cells or (
-            hasattr(self.schema[name], "value_type") and not hasattr(self.schema[name], "index_type")
-        )
+        return self.has_cells or holds_lists(self.schema[name])
+
+    def values_per_row(self) -> float:
+        """Return the mean number of values in lists of a row, from the first rows; 1 without lists."""
+        lists = [name for name, kind in self.schema.items() if holds_lists(kind)]
+        if not lists:
+            return 1.0
+        rows = self.first_rows(lists[:1], SAMPLED_ROWS).column(lists[0]).drop_null()
+        return max(len(rows.combine_chunks().flatten()) / max(len(rows), 1), 1.0)
 
     def first_rows(self, names: Sequence[str], n_rows: int, files: Sequence[int] = ()) -> Table:
         """Return the first rows of some columns, as the files have them: of all files together, or of each given one.

@@ -47,7 +47,15 @@ def as_numbers(strings: Any, kind: Any, where: Text, role: str, table: str) -> A
         most = compute.max(compute.abs(numbers)).as_py() if types.is_floating(kind) else 0
         if most is None or most < MAX_EXACT_INTEGER:
             return numbers
-    values = [_number(text, where, row, role, table) for row, text in enumerate(strings.to_pylist())]
+    texts = strings.to_pylist()
+    values = [_number(text, where, row, role, table) for row, text in enumerate(texts)]
+    marked = [text.strip(" \t") in BOOLEANS for text in texts if text is not None]
+    if any(marked) and not all(marked):
+        known = [row for row, text in enumerate(texts) if text is not None]
+        row = known[marked.index(not marked[0])]
+        raise InputTypeError(
+            where, f" must hold numbers or booleans, not both, found {shortened(texts[row])}", RowNumber.at(row)
+        )
     return pa.array(values, kind)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from fastrec.inputs.strings import decoded, without_views
 
-__all__ = ["FAULT", "common_type", "is_uuid", "refusal_of", "with_common_type"]
+__all__ = ["FAULT", "common_type", "holds_lists", "is_uuid", "refusal_of", "with_common_type"]
 
 UUID = "arrow.uuid"
 EXTENSION = b"ARROW:extension:name"
@@ -74,6 +74,11 @@ def with_common_type(column: Any, kind: Any) -> Any:
     if types.is_null(column.type):
         return column.cast(kind)
     return without_views(decoded(column)).cast(kind)
+
+
+def holds_lists(kind: Any) -> bool:
+    """Return whether a type is of lists, of any form."""
+    return hasattr(kind, "value_type") and not hasattr(kind, "index_type")
 
 
 def is_uuid(kind: Any) -> bool:

@@ -105,10 +105,14 @@ def test_quotes_that_join_lines_between_tabs_are_told(tmp_path: Path) -> None:
     [
         ("semicolons", "csv must be a dict such as {'delimiter': ';', 'decimal': ','}, found 'semicolons'"),
         ({"seperator": ";"}, "csv takes delimiter, quote, escape, decimal, encoding, found 'seperator'"),
-        ({"quote": "''"}, "csv: quote must be one character, or '' for none, found \"''\""),
-        ({"delimiter": ""}, "csv: delimiter must be one character, found ''"),
+        ({"quote": "''"}, "csv: quote must be one character of ASCII, or '' for none, found \"''\""),
+        ({"delimiter": ""}, "csv: delimiter must be one character of ASCII, found ''"),
         ({"decimal": ";"}, "csv: decimal must be '.' or ',', found ';'"),
-        ({"encoding": "utf-9"}, "csv: 'utf-9' is no encoding that Python knows"),
+        ({"delimiter": "\n"}, "csv: delimiter must be one character of ASCII, found '\\n'"),
+        ({"delimiter": "§"}, "csv: delimiter must be one character of ASCII, found '§'"),
+        ({"delimiter": "'", "quote": "'"}, "csv: delimiter, quote and escape must differ"),
+        ({"encoding": "utf-9"}, "csv: encoding must be an encoding of text that Python knows, found 'utf-9'"),
+        ({"encoding": "rot13"}, "csv: encoding must be an encoding of text that Python knows, found 'rot13'"),
     ],
 )
 def test_dialects_that_there_are_not(tmp_path: Path, given: Any, says: str) -> None:

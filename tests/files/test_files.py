@@ -348,9 +348,14 @@ def test_several_columns_make_a_user(read_log, write):
 def test_labels_in_any_type_of_numbers(write, kind):
     log = write({"label": pa.array([1, 0], pa.int8()).cast(kind), "score": [0.5, 0.25]})
     assert evaluate_files(log, metrics="mae", label="label")["mae"] == 0.375
-    if pa.types.is_boolean(kind):
-        log = write("label,score\nTrue,0.5\nfalse,0.25\n")
-        assert evaluate_files(log, metrics="mae")["mae"] == 0.375
+
+
+def test_labels_in_text_are_booleans_or_numbers(write):
+    assert evaluate_files(write("label,score\nTrue,0.5\nfalse,0.25\n"), metrics="mae")["mae"] == 0.375
+    with pytest.raises(
+        InputTypeError, match="column 'label' must hold numbers or booleans, not both, found '1' in row 3"
+    ):
+        evaluate_files(write("label,score\nTrue,0.5\nfalse,0.25\n1,0.5\n"), metrics="mae")
 
 
 def test_scores_keep_their_type(read_log):

@@ -821,7 +821,10 @@ PATHS: dict[str, tuple[Callable[[], Any], str]] = {
     "an empty folder": (lambda: emptied("folder"), "no files in this folder"),
     "an empty file": (lambda: write_recs("empty.csv", b""), "empty, not even a header"),
     "a name that is not UTF-8": (lambda: write_recs(os.fsdecode(b"a\xff.csv")), "the name is not UTF-8"),
-    "UTF-16": (lambda: write_recs("wide.csv", "user_id,item_id\n1,10\n".encode("utf-16")), "nor text in UTF-8|neither"),
+    "UTF-32": (
+        lambda: write_recs("wide.csv", "user_id,item_id\n1,10\n".encode("utf-32-be")),
+        "nor text in UTF-8|neither",
+    ),
     "a column twice": (twice, "has the column 'item_id' 2 times"),
     "nested without end": (
         lambda: write_recs("deep.jsonl", b'{"user_id": 1, "item_id": ' + b"[" * 100_000 + b"]" * 100_000 + b"}\n"),

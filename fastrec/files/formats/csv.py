@@ -134,10 +134,9 @@ class _Csv(TextFormat):
             columns = [_with_points(own, header, kind) for own, kind in zip(texts, wanted.values(), strict=True)]
             yield pa.RecordBatch.from_arrays(columns, names=[f"c{nth}" for nth in wanted])
         if n_joined:
-            self.remarks.append(
-                f"{path}: quotes hold {counted(n_joined, 'line break')}, which is rare where tabs separate: if quotes "
-                "are characters like others, pass csv={'quote': ''} (--quote '')"
-            )
+            mend = "if quotes are characters like others, pass csv={'quote': ''} (--quote '')"
+            remark = f"{path}: quotes hold {counted(n_joined, 'line break')}, which is rare where tabs separate: {mend}"
+            self.remarks += [remark] if remark not in self.remarks else []
 
     def reason(self, path: str) -> str:
         try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import csv
 import io
 import itertools
@@ -42,18 +41,36 @@ def dialect_of(csv_options: Any) -> Dialect:
         if name not in Dialect._fields:
             names = ", ".join(Dialect._fields)
             raise InputError(Argument("csv"), f" takes {names}, found {name!r}{nearest(name, Dialect._fields)}")
-        if not isinstance(value, str) or (name != "encoding" and len(value) != 1 and (name, value) != ("quote", "")):
-            wanted = "one character" + (", or '' for none" if name == "quote" else "")
-            wanted = "the name of an encoding" if name == "encoding" else wanted
+        if wanted := _wanted(name, value):
             raise InputTypeError(Argument("csv"), f": {name} must be {wanted}, found {shown(value)}")
     found = Dialect(**csv_options)
-    try:
-        codecs.lookup(found.encoding or "utf-8")
-    except LookupError:
-        raise InputError(Argument("csv"), f": {found.encoding!r} is no encoding that Python knows") from None
-    if found.decimal not in (None, ".", ","):
-        raise InputError(Argument("csv"), f": decimal must be '.' or ',', found {found.decimal!r}")
+    marks = [found.delimiter, QUOTE if found.quote is None else found.quote, found.escape]
+    if len({*marks} - {None, ""}) < sum(map(bool, marks)):
+        raise InputError(Argument("csv"), ": delimiter, quote and escape must differ")
     return found
+
+
+def _wanted(name: str, value: Any) -> str:
+    """Return what a part of a dialect must be; "" if it is."""
+    if name == "encoding":
+        return "" if isinstance(value, str) and _is_encoding(value) else "an encoding of text that Python knows"
+    if name == "decimal":
+        return "" if value in (".", ",") else "'.' or ','"
+    if isinstance(value, str) and ((len(value) == 1 and _is_mark(value)) or (name == "quote" and not value)):
+        return ""
+    return "one character of ASCII" + (", or '' for none" if name == "quote" else "")
+
+
+def _is_mark(character: str) -> bool:
+    return character.isascii() and character not in "\r\n\0"
+
+
+def _is_encoding(name: str) -> bool:
+    try:
+        "".encode(name)
+    except (LookupError, ValueError):  # codecs of other things than text
+        return False
+    return True
 
 
 class Header(NamedTuple):
@@ -73,6 +90,7 @@ def read_header(path: str, wanted: Collection[str], dialect: Dialect) -> Header:
     """Read the header with the delimiter that gives most of the wanted names or, if equal, most columns."""
     head = read_head(path, dialect.encoding or "")
     mark = MARK.match(head.text)
+    mark = mark if mark and _is_mark(mark[1]) and mark[1] != QUOTE else None
     skipped = mark.end() if mark else 0
     delimiters = dialect.delimiter or (mark[1] if mark else DELIMITERS)
     quote = QUOTE if dialect.quote is None else dialect.quote
@@ -99,7 +117,7 @@ def read_header(path: str, wanted: Collection[str], dialect: Dialect) -> Header:
         raise InputError(head.path, ": the first line is empty; expected a header with the column names")
     if header.escape is None and quote and BACKSLASH + quote in head.text:
         header = header._replace(escape=_escape_of(head, header))
-    return header._replace(decimal=dialect.decimal or _decimal_of(head, header))
+    return header._replace(decimal=dialect.decimal or _decimal_of(head, header, wanted))
 
 
 def parser_of(lines: Any, header: Header) -> Any:
@@ -135,13 +153,14 @@ def _escape_of(head: Head, header: Header) -> str | None:
     return None
 
 
-def _decimal_of(head: Head, header: Header) -> str:
+def _decimal_of(head: Head, header: Header, wanted: Collection[str]) -> str:
     """Return the comma if numbers have one in a file whose values semicolons separate, else the point."""
     if header.delimiter != ";":
         return "."
     try:
-        values = [value.strip() for row in _first_rows(head, header) for value in row]
+        rows = [dict(zip(header.names, row, strict=False)) for row in _first_rows(head, header)]
     except csv.Error:
         return "."
+    values = [value.strip() for row in rows for name, value in row.items() if name in wanted]
     has_commas, has_points = (any(map(one.fullmatch, values)) for one in (DECIMAL_COMMA, DECIMAL_POINT))
     return "," if has_commas and not has_points else "."

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from fastrec.files.formats.base import FileHead, Format, holds_strings
+from fastrec.files.formats.base import FileHead, Format
 from fastrec.files.paths import Files, utf8_path
 from fastrec.files.sizes import SAMPLED_BYTES, Size
 from fastrec.inputs.strings import bytes_of
@@ -16,6 +16,7 @@ __all__ = ["PARQUET", "ROWS_AT_ONCE"]
 
 ROWS_AT_ONCE = 1 << 16  # larger pieces take new memory from the system each time
 BYTES_AT_ONCE, FIRST_ROWS = 1 << 24, 64
+BUFFER = 1 << 20  # bytes of a column that are read at once, in place of the whole column of a row group
 SAMPLED_FILES, SAMPLED_GROUPS, SAMPLED_ROWS = 64, 4, 1024
 SPARED = {"BOOLEAN": 7, "INT32": 4, "FLOAT": 4}  # bytes that a value takes less than the widest
 
@@ -34,10 +35,10 @@ class _Parquet(Format):
 
     def batches(self, path: str, wanted: Mapping[int, Any]) -> Iterator[Any]:
         pa, parquet = (require(name, "cli", what="reading files") for name in ("pyarrow", "pyarrow.parquet"))
-        with parquet.ParquetFile(pa.OSFile(utf8_path(path)), pre_buffer=False) as file:
+        with parquet.ParquetFile(pa.OSFile(utf8_path(path)), pre_buffer=False, buffer_size=BUFFER) as file:
             schema = file.schema_arrow
             names = [schema.names[at] for at in wanted]
-            rows = _rows_at_once(file, [name for name in names if holds_strings(schema.field(name).type)])
+            rows = _rows_at_once(file, [name for name in names if not _is_narrow(schema.field(name).type)])
             for group in range(file.num_row_groups):  # PyArrow reads no more rows than a row group claims
                 for batch in file.iter_batches(rows, row_groups=[group], columns=names, use_threads=False):
                     yield batch.select(names)  # "a.b" reads the field b of a column a, too
@@ -50,11 +51,18 @@ class _Parquet(Format):
             return Size()  # reading the file explains what is wrong
 
 
-def _rows_at_once(file: Any, strings: list[str]) -> int:
-    """Return how many rows to read at once: fewer of long strings, some of which the first rows show."""
-    if not strings:
+def _is_narrow(kind: Any) -> bool:
+    """Return whether values of a type have few bytes each."""
+    from pyarrow import types
+
+    return bool(types.is_primitive(kind))
+
+
+def _rows_at_once(file: Any, wide: list[str]) -> int:
+    """Return how many rows to read at once: fewer of long strings and lists, some of which the first rows show."""
+    if not wide:
         return ROWS_AT_ONCE
-    batch = next(file.iter_batches(FIRST_ROWS, columns=strings, use_threads=False), None)
+    batch = next(file.iter_batches(FIRST_ROWS, columns=wide, use_threads=False), None)
     n_bytes = 0 if batch is None else sum(map(bytes_of, batch.columns)) // max(len(batch), 1)
     return min(ROWS_AT_ONCE, 1 + BYTES_AT_ONCE // max(n_bytes, 1))
 
