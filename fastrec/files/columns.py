@@ -17,7 +17,6 @@ __all__ = [
     "OF_ITEM",
     "USERS",
     "ColumnError",
-    "DoubtError",
     "FileColumns",
     "ImpressionColumns",
     "ItemColumns",
@@ -51,12 +50,8 @@ class ColumnError(InputError):
         self.role = role
 
 
-class DoubtError(Exception):
-    """Files that DuckDB must read: a shorter way might take them in another way, or cannot explain a fault."""
-
-
 class TooLargeError(FastrecError):
-    """DuckDB needs more memory than its limit."""
+    """Rows that do not fit in the memory of a call."""
 
 
 @dataclass(frozen=True)

@@ -30,11 +30,6 @@ class Files(NamedTuple):
         """The regular files that have the rows."""
         return self.paths if self.version is None else self.version.files
 
-    def each(self) -> Iterator[Files]:
-        """Yield every file by itself."""
-        for path, keys in zip(self.paths, self.keys, strict=True):
-            yield self._replace(path=path, paths=(path,), keys=(keys,))
-
 
 def utf8_path(path: str) -> str:
     """Return an absolute path in UTF-8, as DuckDB and PyArrow expect it, also if the locale is C.

@@ -15,8 +15,7 @@ __all__ = ["Path", "Progress", "Resources", "Watch"]
 Path = str | os.PathLike[str]
 Progress = Callable[[int, int], Any]
 Watch = Callable[[str, int, int], Any]  # called with the stage, its rows that are done, and all its rows
-SHARE_OF_DATABASE = 0.6  # of the memory, while sorted rows are streamed
-MIN_DATABASE_BYTES = 60_000_000  # DuckDB cannot copy rows with less
+SHARE_OF_BATCH = 0.4  # of the memory
 PACKED_SHARE, MIN_PACKED_BYTES, MAX_PACKED_BYTES = 16, 1 << 22, 1 << 26  # of rows that are packed at once
 BYTES_PER_ROW = 256  # that the evaluation of a batch takes per row
 COPIES_OF_STRINGS = 16  # of the strings of a batch, while it is evaluated
@@ -35,17 +34,13 @@ class Resources(NamedTuple):
         """Return the limit of memory, in bytes."""
         return self.memory if self.memory is not None else installed_memory() // 2
 
-    def of_database(self) -> int:
-        """Return the bytes that DuckDB may use."""
-        return max(int(SHARE_OF_DATABASE * self.limit()), MIN_DATABASE_BYTES)
-
     def of_packing(self) -> int:
         """Return the bytes of rows to pack at once, of which there are several copies."""
         return min(max(self.limit() // PACKED_SHARE, MIN_PACKED_BYTES), MAX_PACKED_BYTES)
 
     def batch_rows(self, text: float = 0.0) -> int:
         """Return the rows of one side to evaluate at once, if a row has `text` bytes of strings on all sides."""
-        room = int((1 - SHARE_OF_DATABASE) * self.limit())
+        room = int(SHARE_OF_BATCH * self.limit())
         wanted = min(max(room // BYTES_PER_ROW, MIN_BATCH), MAX_BATCH)
         return min(wanted, max(int(room / (BYTES_PER_ROW + COPIES_OF_STRINGS * text)), MIN_BATCH_OF_STRINGS))
 

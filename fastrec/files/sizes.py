@@ -12,7 +12,7 @@ from typing import NamedTuple
 from fastrec.files.packing import packing_in, start_of_packed
 from fastrec.files.paths import Files
 
-__all__ = ["SAMPLED_BYTES", "Size", "size_of_rows", "size_of_text"]
+__all__ = ["SAMPLED_BYTES", "Size", "size_of_text"]
 
 BYTES_PER_VALUE = 12  # of all that a column takes
 STRING_COPIES, DISTINCT_COPIES = 0.35, 1.0  # of strings, and of distinct ones, beside each copy of the values
@@ -38,11 +38,6 @@ class Size(NamedTuple):
     def plus(self, other: Size) -> Size:
         """Return the sum of both sizes."""
         return Size(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
-
-
-def size_of_rows(rows: int, columns: int, text: int) -> Size:
-    """Return the size of rows with `text` bytes of strings, all of which may be distinct."""
-    return Size(rows * columns, text, text)
 
 
 def size_of_text(files: Files, wanted: Collection[str]) -> Size:
