@@ -84,7 +84,8 @@ class _JsonLines(TextFormat):
         if found is None and kinds == {"a list"}:
             values = f"SELECT unnest(CAST(c0 AS JSON[])) AS item FROM {_rows_sql(head, [name])}"
             ((own,),) = run(con, f"SELECT list(DISTINCT {_json_kind('item')}) FROM ({values})").fetchall()
-            held = _plain_type({kind for kind in own or () if kind is not None})
+            items = {kind for kind in own or () if kind is not None}
+            held = _plain_type(items) if items else pa.string()  # lists of nulls alone
             found = None if held is None else pa.list_(held)
         if found is None and not self._columns.reads_all:  # type: ignore[union-attr] # of a bound format
             _reject_kinds(con, head, name)
