@@ -15,7 +15,7 @@ from fastrec.runtime.extras import require
 __all__ = ["PARQUET", "ROWS_AT_ONCE"]
 
 ROWS_AT_ONCE = 1 << 16  # larger pieces take new memory from the system each time
-BYTES_AT_ONCE, FIRST_ROWS = 1 << 24, 64
+BYTES_AT_ONCE, FIRST_ROWS = 1 << 22, 64
 BUFFER = 1 << 20  # bytes of a column that are read at once, in place of the whole column of a row group
 SAMPLED_FILES, SAMPLED_GROUPS, SAMPLED_ROWS = 64, 4, 1024
 SPARED = {"BOOLEAN": 7, "INT32": 4, "FLOAT": 4}  # bytes that a value takes less than the widest
