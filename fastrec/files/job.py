@@ -96,6 +96,11 @@ def _with_numbers(report: Report, names: Collection[str]) -> Report:
     return report.with_groups(groups, labels, {name: name for name in labels})
 
 
+def _columns_of_users(readers: Mapping[str, TableReader]) -> tuple[str, ...]:
+    names = next(iter(readers.values())).names
+    return tuple(names[role] for role in users_of(names))
+
+
 class FileRows(NamedTuple):
     """The rows of the files of a call."""
 
@@ -110,8 +115,7 @@ class FileRows(NamedTuple):
     @property
     def users(self) -> tuple[str, ...]:
         """The columns that make users."""
-        names = next(iter(self.readers.values())).names
-        return tuple(names[role] for role in users_of(names))
+        return _columns_of_users(self.readers)
 
     def batches(self) -> Iterator[dict[str, Table]]:
         """Yield batches of all tables of rows, with labels of users."""
@@ -208,7 +212,7 @@ class FileJob(NamedTuple, Generic[AnyColumns]):
                 tables.clear()  # an evaluator may need the memory
             yield found
 
-        return FileRows(readers, items, False, n_rows, parts, self.watch)  # noqa: FBT003 - a field
+        return FileRows(readers, items, is_streamed=False, n_rows=n_rows, parts=parts, watch=self.watch)
 
     def _partition(self, readers: Mapping[str, TableReader], folder: str) -> FileRows:
         """Put the rows of all tables into parts of whole users; read the table of items whole."""
@@ -221,8 +225,7 @@ class FileJob(NamedTuple, Generic[AnyColumns]):
         of_batch, total = max(int(self.resources.batch_rows(text) / longest), 1), sum(n_rows.values())
         n_batches = -(-max(n_rows.values()) // of_batch)
         items = _read_batches(readers[ITEMS], self.resources.limit()) if ITEMS in readers else []
-        users = FileRows(readers, None, True, 0, lambda _: iter(()), self.watch).users  # noqa: FBT003 - a field
-        partitions = RowPartitions(folder, users, n_batches, self.resources)
+        partitions = RowPartitions(folder, _columns_of_users(readers), n_batches, self.resources)
         done = 0
         for table in n_rows:
 
@@ -248,7 +251,8 @@ class FileJob(NamedTuple, Generic[AnyColumns]):
             if not found:  # as rows that are read at once
                 yield {table: readers[table].table_of([], kinds[table], packed=True) for table in wanted}
 
-        return FileRows(readers, table_of_items, True, done, parts, self.watch, numbered)  # noqa: FBT003 - a field
+        given: dict[str, Any] = {"n_rows": done, "parts": parts, "watch": self.watch, "numbered": numbered}
+        return FileRows(readers, table_of_items, is_streamed=True, **given)
 
 
 def _read_batches(reader: TableReader, limit: int) -> list[Any]:

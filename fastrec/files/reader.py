@@ -393,7 +393,7 @@ class TableReader:
             left = n_rows if files else n_rows - sum(map(len, found))
             schema = self._heads[nth].schema
             if left <= 0 or not {*names} <= {*self._columns_of(nth)}:
-                break
+                continue
             at = {schema.get_field_index(name): name for name in names if not self._is_in_folders(name, nth)}
             wanted = {n: schema.field(n).type for n in sorted(at)}
             for batch in self.format.batches(self.opened.files.paths[nth], wanted):

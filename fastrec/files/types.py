@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from fastrec.files.formats.base import holds_strings
 from fastrec.inputs.strings import decoded, without_views
 
 __all__ = ["FAULT", "common_type", "holds_lists", "is_uuid", "refusal_of", "with_common_type"]
@@ -43,24 +44,16 @@ def common_type(one: Any, other: Any, *, as_text: bool) -> Any:
     if types.is_null(one):
         return other
     plain = [kind.value_type if types.is_dictionary(kind) else kind for kind in (one, other)]
-    if all(_is_text(kind, as_text=as_text) for kind in plain):
+    is_bytes = [types.is_binary(kind) or types.is_large_binary(kind) for kind in plain]
+    if all(holds_strings(kind) or (as_text and own) for kind, own in zip(plain, is_bytes, strict=True)):
         return pa.large_string()
     if plain[0] == plain[1]:
         return plain[0]
     if all(map(types.is_integer, plain)):
-        # uint64 may hold values past int64: a cast says so
-        return pa.int64()
+        return pa.int64()  # a cast fails for larger values of uint64
     if all(types.is_integer(kind) or types.is_floating(kind) for kind in plain):
         return pa.float64()
     return None
-
-
-def _is_text(kind: Any, *, as_text: bool) -> bool:
-    from pyarrow import types
-
-    checks = [types.is_string, types.is_large_string, types.is_string_view]
-    checks += [types.is_binary, types.is_large_binary] if as_text else []
-    return any(check(kind) for check in checks)
 
 
 def with_common_type(column: Any, kind: Any) -> Any:
