@@ -250,7 +250,7 @@ class TableReader:
         """Yield the rows of a file, cut so that decoded strings fit in memory."""
         schema = self._heads[nth].schema
         at = sorted(schema.get_field_index(name) for name in self.schema if not self._is_in_folders(name, nth))
-        wanted = {n: self.schema[schema.names[n]] if not self.format.has_types else schema.field(n).type for n in at}
+        wanted = {n: schema.field(n).type if self.format.has_types else self._hoped(schema.names[n]) for n in at}
         if not wanted and len(schema):  # all columns are in the names of folders
             wanted = {0: schema.field(0).type}
         names = [schema.names[n] for n in wanted]
@@ -267,6 +267,13 @@ class TableReader:
             raise TooLargeError(path, f": its rows do not fit in memory: {one_line(error)}") from error
         except self.format.damages() as error:
             raise self._damaged(path, error) from error
+
+    def _hoped(self, name: str) -> Any:
+        """Return the type to ask for of a column without a type: ids may be integers."""
+        import pyarrow as pa
+
+        may_be_integers = name in self.spellings and self.spellings[name].all_integers
+        return pa.int64() if may_be_integers else self.schema[name]
 
     def _converted(self, batch: Batch, nth: int, first: int) -> Batch:
         """Return rows with the columns and types of the table; `first` is the position of the first row."""

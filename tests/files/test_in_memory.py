@@ -18,6 +18,8 @@ import pytest
 from fastrec import FastrecError, InputError, InputTypeError, evaluate_files
 from fastrec.files import in_memory, job
 from fastrec.files.columns import ListColumns, RowColumns
+from fastrec.files.formats import csv as csv_format
+from fastrec.files.formats import text
 from fastrec.files.job import FileJob
 from fastrec.files.opened import open_files
 from fastrec.files.reader import TableReader
@@ -525,6 +527,19 @@ def test_faults_of_all_rows(write, rows, options, match):
 def test_ranks_are_not_hexadecimal(write):
     with pytest.raises(InputTypeError, match="'rank' must hold numbers, found '0x1' in row 1"):
         columns_of(write("user_id,item_id,rank\n1,5,0x1\n1,6,2\n"))
+
+
+@pytest.mark.parametrize("odd", ["07", "-0", "-07", "0x7", "0X7", " 7", "7 ", "\t7", '"07"', '" 7"', "+7", "x"])
+def test_what_is_not_written_as_an_integer_is_none(write, monkeypatch, odd):
+    monkeypatch.setattr(csv_format, "SAMPLED_BYTES", 8)
+    for n_bytes in (4, 7):
+        monkeypatch.setattr(text, "BYTES_AT_ONCE", n_bytes)
+        for at in (1, 5, 8, 11):
+            rows = [f"{n + 10},{n + 20},0.{n}5e-05,-0.5,10:00 00" for n in range(12)]
+            for before, after in ((f"{at + 10},", f"{odd},"), (f",{at + 20},", f",{odd},")):
+                changed = [row.replace(before, after, 1) if n == at else row for n, row in enumerate(rows)]
+                ours, wanted = read_both(write("\n".join(["user_id,item_id,score,a,b", *changed]), "odd.csv"))
+                assert ours == wanted is not None
 
 
 def test_columns_in_the_names_of_folders_are_listed(write):

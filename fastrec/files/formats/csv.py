@@ -16,14 +16,16 @@ from fastrec.files.formats.base import FileHead
 from fastrec.files.formats.dialect import QUOTE, Dialect, Header, dialect_of, parser_of, read_header
 from fastrec.files.formats.foreign import reason_of_csv
 from fastrec.files.formats.heads import lines_of
-from fastrec.files.formats.text import StrayQuoteError, TextFormat, chunks, parse_csv
+from fastrec.files.formats.text import StrayQuoteError, TextFormat, chunks, may_hold_odd_integers, parse_csv
 from fastrec.files.packing import unpacked
+from fastrec.files.text_values import Spellings
 from fastrec.inputs.columns import MAX_EXACT_INTEGER
 from fastrec.runtime.extras import require
 
 __all__ = ["CSV", "csv_of"]
 
 ROWS_AT_ONCE = 1 << 13  # of Python's parser
+SAMPLED_BYTES = 1 << 14
 AS_SHOWN = Dialect()
 
 
@@ -53,10 +55,11 @@ def _parse(chunk: bytes, header: Header, wanted: Mapping[int, Any], n_threads: i
     """Return rows as a table: with numbers if all are plain, else with their strings."""
     import pyarrow as pa
 
-    may_be_hexadecimal = b"0x" in chunk or b"0X" in chunk  # which PyArrow takes for integers
-    if not may_be_hexadecimal or pa.int64() not in wanted.values():
+    without_integers = {nth: pa.string() if kind == pa.int64() else kind for nth, kind in wanted.items()}
+    is_odd = wanted != without_integers and may_hold_odd_integers(chunk, header.delimiter)
+    for kinds in (without_integers,) if is_odd else (wanted, without_integers):
         with contextlib.suppress(pa.ArrowInvalid):
-            rows = parse_csv(chunk, header, wanted, n_threads)
+            rows = parse_csv(chunk, header, kinds, n_threads)
             if all(map(_are_exact, rows.columns)):
                 return rows
     strings = parse_csv(chunk, header, dict.fromkeys(wanted, pa.string()), n_threads)
@@ -64,6 +67,19 @@ def _parse(chunk: bytes, header: Header, wanted: Mapping[int, Any], n_threads: i
         [_with_points(own, header, kind) for own, kind in zip(strings.columns, wanted.values(), strict=True)],
         strings.column_names,
     )
+
+
+def _plain(chunk: bytes, header: Header, wanted: Mapping[int, Any]) -> dict[int, Any]:
+    """Return the types to read, strings in place of integers where the first values are none."""
+    import pyarrow as pa
+
+    kinds = dict(wanted)
+    with contextlib.suppress(pa.ArrowInvalid):  # quotes may hold the line break
+        some = chunk[: chunk.find(b"\n", SAMPLED_BYTES) + 1]
+        first = parse_csv(some, header, dict.fromkeys(kinds, pa.string()), n_threads=1)
+        for strings, (nth, kind) in zip(first.columns, wanted.items(), strict=True):
+            kinds[nth] = Spellings().add(strings.combine_chunks()).type if kind == pa.int64() else kind
+    return kinds
 
 
 def _with_points(strings: Any, header: Header, kind: Any) -> Any:
@@ -115,12 +131,13 @@ class _Csv(TextFormat):
     def batches(self, path: str, wanted: Mapping[int, Any]) -> Iterator[Any]:
         import pyarrow as pa
 
-        header, n_rows, n_joined = self._header(path), 0, 0
+        header, n_rows, n_joined, kinds = self._header(path), 0, 0, dict[int, Any]()
         by_python = header.escape is not None or header.quote not in ("", QUOTE)
         try:
             delimiter = header.delimiter if header.quote else ""
             for chunk in () if by_python else chunks(path, header.start, delimiter, self._encoding):
-                rows = _parse(chunk, header, wanted, self._n_threads)
+                kinds = kinds or _plain(chunk, header, wanted)
+                rows = _parse(chunk, header, kinds, self._n_threads)
                 yield from rows.to_batches()
                 n_rows += len(rows)
                 if delimiter == "\t" and QUOTE.encode() in chunk:

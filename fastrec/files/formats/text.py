@@ -13,11 +13,12 @@ from fastrec.files.packing import unpacked
 from fastrec.files.paths import Files
 from fastrec.files.sizes import Size, size_of_text
 
-__all__ = ["StrayQuoteError", "TextFormat", "chunks", "parse_csv"]
+__all__ = ["StrayQuoteError", "TextFormat", "chunks", "may_hold_odd_integers", "parse_csv"]
 
 CHUNK_BYTES = 1 << 23
 LONGEST_LINE = 1 << 26  # bytes; what follows a quote that is not closed is one line
 BYTES_AT_ONCE = 1 << 20  # they stay in a cache
+IN_INTEGERS = np.array([chr(code) in "0123456789xX" for code in range(256)])
 
 
 class StrayQuoteError(ValueError):
@@ -91,6 +92,24 @@ def _has_stray_quotes(text: bytes, delimiter: str) -> bool:
         if not (ends[before].all() and ends[after].all()):
             return True
         is_open ^= len(quotes) % 2 == 1
+    return False
+
+
+def may_hold_odd_integers(text: bytes, delimiter: str) -> bool:
+    """Return whether PyArrow may read a value as an integer that is not written as one: 07, -0, 0x7, 7 and a blank."""
+    data, has_blanks = np.frombuffer(b"\n" + text + b"\n", np.uint8), b" " in text or b"\t" in text
+    for start in range(0, len(data), BYTES_AT_ONCE):
+        piece = data[max(start - 3, 0) : start + BYTES_AT_ONCE]  # a fault has at most four bytes
+        is_end = (piece == ord(delimiter)) | (piece == ord("\n")) | (piece == ord("\r")) | (piece == ord('"'))
+        is_zero, is_minus = piece == ord("0"), piece == ord("-")
+        first = np.flatnonzero(is_end[:-2] & is_zero[1:-1]) + 2  # what follows a zero that begins a value
+        after = np.flatnonzero(is_end[:-3] & is_minus[1:-2] & is_zero[2:-1]) + 3
+        if IN_INTEGERS[piece[first]].any() or (piece[after] != ord(".")).any():
+            return True
+        if has_blanks:
+            is_blank = (piece == ord(" ")) | ((piece == ord("\t")) & ~is_end)
+            if (is_end[:-1] & is_blank[1:]).any() or (is_blank[:-1] & is_end[1:]).any():
+                return True
     return False
 
 
