@@ -231,15 +231,23 @@ def test_sizes_are_estimated_before_rows_are_read(write, form):
     assert size.text == pytest.approx(sum(map(len, rows["item_id"])), rel=0.5)
 
 
-def test_batches_too_large_for_memory_are_mapped(write, monkeypatch):
+@pytest.mark.parametrize("compression", [None, "lz4", "zstd"])
+def test_batches_too_large_for_memory_are_mapped(tmp_path, monkeypatch, compression):
     monkeypatch.setattr(arrow, "MAPPED_BATCH", 1)
     monkeypatch.setattr(arrow, "ROWS_AT_ONCE", 1)
     opened = []
     mapped = arrow.mmap.mmap
     monkeypatch.setattr(arrow.mmap, "mmap", lambda *file, **options: opened.append(file) or mapped(*file, **options))
-    paths = write(LISTS, "recs.arrow"), write(TRUTH, "truth.arrow")
+    paths = tmp_path / "recs.arrow", tmp_path / "truth.arrow"
+    for path, rows in zip(paths, (LISTS, TRUTH), strict=True):
+        table, options = pa.table(rows), pa.ipc.IpcWriteOptions(compression=compression)
+        with pa.ipc.new_file(path, table.schema, options=options) as file:
+            file.write(table)
     assert bits_of(evaluate_files(*paths, METRICS)) == bits_of(evaluate(pa.table(LISTS), pa.table(TRUTH), METRICS))
     assert opened
+    before = pa.total_allocated_bytes()
+    rows = next(arrow.ARROW.batches(str(paths[0]), {0: pa.int64()}))
+    assert rows and (pa.total_allocated_bytes() == before) == (compression is None)
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import mmap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from fastrec.files.formats.base import FileHead, Format
@@ -18,6 +18,9 @@ STREAM = b"\xff\xff\xff\xff"  # begins each message of a stream
 END = STREAM + bytes(4)  # of a stream
 MANY_BITS = 1 << 10
 ROWS_AT_ONCE = 1 << 16
+MARK_BYTES = 8  # of a file, before the messages of a stream
+LENGTH_BYTES, NOT_COMPRESSED = 8, b"\xff" * 8  # of a buffer of a compressed batch, and in place of its length
+COMPRESSORS = (b"\x28\xb5\x2f\xfd", b"\x04\x22\x4d\x18")  # first bytes of a frame of zstd and of LZ4
 MAPPED_BATCH = 1 << 26  # bytes; batches of larger mean size are mapped, as one may not fit in memory
 
 
@@ -32,20 +35,20 @@ class _Arrow(Format):
         return super().has_magic(start) or start.first.startswith(STREAM)
 
     def head(self, path: str) -> FileHead:
-        with _reader(path, ()) as (reader, *_):
-            schema = reader.schema
+        with _opened(path, ()) as (schema, *_):
+            pass
         narrowest = min(range(len(schema)), key=lambda at: _width(schema.field(at).type), default=None)
         n_rows = 0
         if narrowest is not None:
-            with _reader(path, [narrowest]) as (reader, source, free):
-                n_rows = sum(len(batch) for batch in _batches(reader, source))
+            with _opened(path, [narrowest]) as (_, batches, free):
+                n_rows = sum(map(len, batches))
                 if free:
                     free()
         return FileHead(schema, n_rows)
 
     def batches(self, path: str, wanted: Mapping[int, Any]) -> Iterator[Any]:
-        with _reader(path, list(wanted)) as (reader, source, free):
-            for batch in _batches(reader, source):
+        with _opened(path, list(wanted)) as (_, batches, free):
+            for batch in batches:
                 n_rows = ROWS_AT_ONCE if free else len(batch)
                 for start in range(0, len(batch), n_rows or 1):
                     rows = batch.slice(start, n_rows)
@@ -62,35 +65,51 @@ def _width(kind: Any) -> int:
     return kind.bit_width if types.is_primitive(kind) else MANY_BITS
 
 
-def _batches(reader: Any, source: Any) -> Iterator[Any]:
-    """Yield the batches of an open file or stream."""
-    if hasattr(reader, "get_batch"):
-        yield from map(reader.get_batch, range(reader.num_record_batches))
-        return
-    yield from reader
-    _check_end(source)
-
-
 @contextlib.contextmanager
-def _reader(path: str, at: Sequence[int]) -> Iterator[tuple[Any, Any, Callable[[], Any] | None]]:
-    """Open a file with the columns at some positions, or all; return its reader, itself, what frees mapped memory."""
+def _opened(path: str, at: Sequence[int]) -> Iterator[tuple[Any, Iterator[Any], Callable[[], Any] | None]]:
+    """Open a file; return its schema, its batches with the columns at some positions, and what frees mapped memory.
+
+    The schema is that of all columns if there are no positions.
+    """
     pa = require("pyarrow", "cli", what="reading files")
     options = pa.ipc.IpcReadOptions(included_fields=list(at), use_threads=False)
     with pa.OSFile(utf8_path(path)) as source:
         if source.read(len(STREAM)) == STREAM:
             source.seek(0)
-            yield pa.ipc.open_stream(source, options=options), source, None
+            reader = pa.ipc.open_stream(source, options=options)
+            yield reader.schema, _batches_of_stream(reader, source), None
             return
         reader = pa.ipc.open_file(source, options=options)
         if source.size() <= MAPPED_BATCH * reader.num_record_batches:
-            yield reader, source, None
+            yield reader.schema, map(reader.get_batch, range(reader.num_record_batches)), None
             return
     with open(path, "rb") as file:
         # not closed here: rows that are still in use point into it
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     source = pa.BufferReader(pa.py_buffer(mapped))
     free = (lambda: mapped.madvise(mmap.MADV_DONTNEED)) if hasattr(mapped, "madvise") else lambda: None
-    yield pa.ipc.open_file(source, options=options), source, free
+    if _is_compressed(pa.ipc.MessageReader.open_stream(pa.BufferReader(pa.py_buffer(mapped).slice(MARK_BYTES)))):
+        reader = pa.ipc.open_file(source, options=options)
+        yield reader.schema, map(reader.get_batch, range(reader.num_record_batches)), free
+    else:
+        reader = pa.ipc.open_file(source)  # some columns would be copied, all are not
+        batches = (reader.get_batch(nth).select(list(at)) for nth in range(reader.num_record_batches))
+        yield reader.schema, batches, free
+
+
+def _is_compressed(messages: Iterable[Any]) -> bool:
+    """Return whether the buffers of the first batch begin with their length, and then as the compressors mark them."""
+    for message in messages:
+        if message.type == "record batch":
+            start = message.body.slice(0, LENGTH_BYTES + MARK_BYTES).to_pybytes()
+            return start.startswith(NOT_COMPRESSED) or start[LENGTH_BYTES:].startswith(COMPRESSORS)
+    return False
+
+
+def _batches_of_stream(reader: Any, source: Any) -> Iterator[Any]:
+    """Yield the batches of a stream."""
+    yield from reader
+    _check_end(source)
 
 
 def _check_end(source: Any) -> None:
