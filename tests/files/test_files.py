@@ -859,8 +859,7 @@ def test_why_ids_do_not_match(write, role, ours, theirs, difference):
     with pytest.warns(FastrecWarning) as caught:
         evaluate_files(recs, truth, ["mrr"])
     found = [str(warning.message) for warning in caught]
-    assert len(found) == 2
-    assert re.search(f"^{role} ids (differ in|look) {difference} ", found[1]), found
+    assert re.search(f"{role} ids (differ in|look) {difference} ", found[-1]), found
 
 
 def test_ids_that_match_are_not_said_to_differ(write):

@@ -12,7 +12,7 @@ import pytest
 
 from fastrec import InputError, evaluate_files
 from fastrec.files import job
-from fastrec.files.formats import text
+from fastrec.files.formats import csv as csv_format
 from fastrec.files.formats.csv import CSV
 from fastrec.files.formats.registry import FORMATS
 
@@ -75,7 +75,7 @@ def test_line_breaks_in_the_headers_of_several_files(write, tmp_path):
         ('1,x,2\n1,"y\ny",3\n\n4,5\n', "line 7: 3 columns expected, 2 found"),
         ('1,"x\r\r",2\n1,"y,3\n', "line 6: a quote is not closed"),
         ('1,"x"y,2\n', "line 3: ',' expected after '\"'"),
-        ("1,x,2\n" * 200_000 + "1,\udcff,2\n", "line 200003: not UTF-8"),
+        ("1,x,2\n" * 200_000 + "1,x,\udcff\n", "line 200003: not UTF-8"),
     ],
 )
 def test_what_is_wrong_below_a_header_with_a_line_break(tmp_path, rows, message):
@@ -108,8 +108,8 @@ def table_of_junk(end, inside, n):
 @pytest.mark.thorough(except_for="^(LF-CRLF|CR-LF|CRLF-CR)$")
 @pytest.mark.parametrize(("end", "inside"), PAIRS)
 def test_quoted_line_breaks_where_pieces_of_a_file_are_read_at_once(tmp_path, monkeypatch, end, inside):
-    """Set small pieces; they have 8 MB."""
-    monkeypatch.setattr(text, "CHUNK_BYTES", 16_000)
+    """Set small pieces; they have 2 MB."""
+    monkeypatch.setattr(csv_format, "BLOCK_BYTES", 16_000)
     (tmp_path / "recs.csv").write_bytes(table_of_junk(BREAKS[end], BREAKS[inside], 2000))
     truth = tmp_path / "truth.csv"
     truth.write_text("user_id,item_id\n" + "".join(f"{user},{(user * 3 + 1) % 1000}\n" for user in range(2000)))
