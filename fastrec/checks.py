@@ -140,6 +140,8 @@ def shown_url(path: str) -> str:
     if not (found := ANY_URL.search(path)):
         return path
     place, slash, file = re.split(r"[?#]", path[found.end() :], maxsplit=1)[0].partition("/")
+    if "@" not in place and re.search(r":(?!\d*$)", place) and "@" in file:  # a password with a slash
+        place, slash, file = file.rpartition("@")[2].partition("/")
     return f"{path[: found.start()]}{found[0].lower()}{place.rpartition('@')[2]}{slash}{file}"
 
 

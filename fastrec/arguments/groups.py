@@ -494,7 +494,7 @@ class InputFormat(TypedDict, total=False):
     ]
     csv: Annotated[
         Mapping[str, str] | None,
-        """how the values of CSV files are written, as ``{"delimiter": ";", "decimal": ","}``; all files are then CSV
+        """how the values of CSV files are written, as ``{"delimiter": ";", "decimal": ","}``; all text is then CSV
         Further names are ``"quote"`` (``""``: quotes are characters like others), ``"escape"``, the character before
         a quote within a value, and ``"encoding"``. What is not named is as the file shows: one of four delimiters, or
         the one after ``sep=`` in the first line; commas as decimal points where semicolons separate; backslashes

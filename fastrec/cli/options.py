@@ -170,7 +170,7 @@ class InputFormats(click.Choice):  # type: ignore[type-arg] # generic since clic
 def _keep_dialect(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
     """Keep an option about CSV for `_read_format`, which is called later."""
     if value is not None:
-        ctx.meta.setdefault(DIALECT, {})[param.name] = value
+        ctx.meta.setdefault(DIALECT, {})[param.name] = "\t" if value == r"\t" else value
 
 
 def _read_format(ctx: click.Context, _: click.Parameter, name: str) -> Any:
@@ -344,7 +344,7 @@ INPUT_OPTIONS = (
     *(
         click.option(f"--{name}", metavar=metavar, is_eager=True, expose_value=False, callback=_keep_dialect, help=text)
         for name, metavar, text in (
-            ("delimiter", "CHAR", "CSV: what separates values.  [default: as the header shows]"),
+            ("delimiter", "CHAR", "CSV: what separates values, \\t for tabs.  [default: as the header shows]"),
             ("quote", "CHAR", "CSV: what is around values; '' if quotes are characters like others."),
             ("escape", "CHAR", "CSV: what comes before a quote within a value, such as a backslash."),
             ("decimal", "CHAR", "CSV: the decimal point of numbers, a point or a comma."),

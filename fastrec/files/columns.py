@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -324,7 +325,10 @@ def _check_found(wanted: Mapping[str, str], path: str, found: Sequence[str]) -> 
             is_truth = kind in ("rank", "score") and "gain" in found
             hint = several or (swapped if is_truth else suggest_name(name, found))
             is_named = {*wanted.values()} & {*found} or "did you mean" in hint
-            if any(map(is_number, map(str, found))) or not is_named:
+            if len(found) == 1 and (around := re.search(rf"{re.escape(name)}(\W)|(\W){re.escape(name)}", found[0])):
+                between = around[1] or around[2]
+                hint = f"; if {between!r} separates the columns, pass csv={{'delimiter': {between!r}}} (--delimiter)"
+            elif any(map(is_number, map(str, found))) or not is_named:
                 hint += "; is this the first row? A file begins with a line of names, such as user_id,item_id,score"
             raise ColumnError(path, f": no column {name!r}", hint, role="" if several else kind)
 

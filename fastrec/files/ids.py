@@ -16,6 +16,7 @@ __all__ = ["check_groupings", "groupings_of_integers", "joint_types"]
 def joint_types(readers: Mapping[str, TableReader]) -> dict[str, dict[str, Any]]:
     """Return {table: {column: type}} of ids without a type, once all rows were read; raise if ids cannot match."""
     import pyarrow as pa
+    from pyarrow.types import is_integer
 
     found: dict[str, dict[str, Any]] = {table: {} for table in readers}
     for reader in readers.values():
@@ -31,7 +32,7 @@ def joint_types(readers: Mapping[str, TableReader]) -> dict[str, dict[str, Any]]
         if not as_strings and len(typed) == 0:
             as_strings = not is_label(role) and any(reader.format.ids_are_strings for reader in integers)
         if not is_label(role):
-            others = [reader for reader in typed if "int" in str(reader.schema[reader.names[role]])] or integers
+            others = [reader for reader in typed if is_integer(reader.schema[reader.names[role]])] or integers
             _refuse_apart(role, others, strings if not of_strings else [])
         for reader in opened:
             found[reader.table][reader.names[role]] = pa.string() if as_strings else pa.int64()
@@ -42,12 +43,14 @@ def groupings_of_integers(
     readers: Mapping[str, TableReader], kinds: Mapping[str, Mapping[str, Any]], by: Sequence[str]
 ) -> frozenset[str]:
     """Return the columns of labels, not of users, that are integers in all tables; `kinds` as of `joint_types`."""
-    found: dict[str, list[str]] = {name: [] for name in by}
+    from pyarrow.types import is_integer
+
+    found: dict[str, list[Any]] = {name: [] for name in by}
     for table, reader in readers.items():
         for name in by:
             if name in reader.schema and not any(role.startswith("user") for role in reader.roles_of(name)):
-                found[name].append(str(kinds[table].get(name, reader.schema[name])))
-    return frozenset(name for name, own in found.items() if own and all("int" in kind for kind in own))
+                found[name].append(kinds[table].get(name, reader.schema[name]))
+    return frozenset(name for name, own in found.items() if own and all(map(is_integer, own)))
 
 
 def _refuse_apart(role: str, integers: Sequence[TableReader], strings: Sequence[TableReader]) -> None:

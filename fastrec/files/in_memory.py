@@ -20,7 +20,7 @@ __all__ = ["read_parquet"]
 Array = np.ndarray[Any, Any]
 Table = Any  # pyarrow.Table
 SHARED_ROWS = 1 << 11  # of a row group, on average: between smaller ones, threads would wait
-STRINGS = ("string", "large_string", "string_view")
+STRINGS = ("string", "large_string")
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32")
 
 
@@ -76,8 +76,12 @@ def read_parquet(reader: TableReader, n_threads: int, n_bytes: int) -> Table | N
 def _are_usual(reader: TableReader) -> bool:
     """Return whether all columns have types that an array holds, or are strings of ids."""
     for role, name in reader.names.items():
-        usual = (*INTEGERS, *STRINGS) if is_id(role) else (*INTEGERS, "bool", "float", "double")
-        if str(reader.schema[name]) not in usual:
+        usual = (
+            (*INTEGERS, *STRINGS)
+            if is_id(role)
+            else (*INTEGERS, "float", "double", *(() if role == "rank" else ("bool",)))
+        )
+        if str(reader.heads[0].schema.field(name).type) not in usual:
             return False
     return True
 

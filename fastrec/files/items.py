@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
-from fastrec.exceptions import FastrecError, InputError, Name, Place, RowNumber, Text, shown
+from fastrec.exceptions import InputError
+from fastrec.files.columns import ITEMS
+from fastrec.files.faults import named_as_in
 from fastrec.files.reader import TableReader
 from fastrec.inputs.items import ItemTable, read_items
 
@@ -28,32 +30,9 @@ def read_items_of(reader: TableReader, rows: Any) -> ItemTable:
     typed = {name: rows.column(name) if name == item else _typed(reader, name, rows.column(name)) for name in names}
     import pyarrow as pa
 
-    def placed(name: Name) -> object:
-        if isinstance(name, RowNumber):
-            return f" in {reader.place(name.position)}"
-        if not isinstance(name, Place) or name.side != "items":
-            return name
-        return reader.path if name.column is None else Text(reader.path, f": column {name.column!r}")
-
-    _refuse_copies(reader, rows.column(item))
-    try:
+    with named_as_in({ITEMS: reader}, streamed=False):
         read = read_items(pa.table(typed), item)
-    except FastrecError as error:
-        raise error.renamed(placed) from error.__cause__
     return read._replace(columns={**read.columns, **reader.faults})
-
-
-def _refuse_copies(reader: TableReader, ids: Any) -> None:
-    """Raise if an item has two rows."""
-    from pyarrow import compute
-
-    counts = compute.value_counts(ids)
-    twice = counts.filter(compute.greater(counts.field("counts"), 1))
-    if len(twice):
-        item = twice.field("values")[0]
-        first, second, *_ = compute.indices_nonzero(compute.equal(ids, item)).to_pylist()
-        places = f"{reader.place(first)} and {reader.place(second)}"
-        raise InputError(reader.at("item"), f" must have each item once, found {shown(item.as_py())} in {places}")
 
 
 def _typed(reader: TableReader, name: str, column: Any) -> Any:

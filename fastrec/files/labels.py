@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from fastrec.exceptions import Place, shown
+from fastrec.exceptions import InputTypeError, Place, shown
 from fastrec.files.columns import LABELLED, USERS, ColumnError
+from fastrec.inputs.ids import SPELL_ALIKE
 
 __all__ = ["with_labels"]
 
@@ -40,6 +41,7 @@ def _of_users(known: Table, name: str, rows: Table, users: Sequence[str]) -> Any
 
     keys, wanted = np.zeros(len(known), np.int64), np.zeros(len(rows), np.int64)
     for user in users:
+        _check_kinds(known.column(user), rows.column(user), f"user ids in {user!r}")
         kind = pa.int64() if types.is_integer(rows.column(user).type) else pa.large_string()  # widths may differ
         columns = [table.column(user).cast(kind) for table in (known, rows)]
         ids = compute.unique(pa.chunked_array([chunk for column in columns for chunk in column.chunks], kind))
@@ -60,14 +62,32 @@ def _having(rows: Table, name: str, given: Any, users: Sequence[str]) -> Table:
     if name not in rows.column_names:
         return rows.append_column(name, given)
     _check_same(rows, name, given, users)
-    filled = compute.coalesce(rows.column(name), given)
+    filled = compute.coalesce(rows.column(name), given.cast(rows.column(name).type))
     return rows.set_column(rows.column_names.index(name), name, filled)
+
+
+def _check_kinds(of_users: Any, of_rows: Any, what: str) -> None:
+    """Raise if integers are beside strings."""
+    from pyarrow import types
+
+    kinds = [
+        "integers" if types.is_integer(own.type) else "strings"
+        for own in (of_users, of_rows)
+        if own.null_count < len(own)
+    ]
+    if len({*kinds}) > 1:
+        found = f": {what} must be of one type in all files, found {kinds[0]}, and {kinds[1]} in the rows"
+        raise InputTypeError(Place(USERS), found, SPELL_ALIKE)
 
 
 def _check_same(rows: Table, name: str, given: Any, users: Sequence[str]) -> None:
     """Raise if a user has one label in a row, and another in the table of users."""
     from pyarrow import compute
 
+    _check_kinds(given, rows.column(name), f"labels in {name!r}")
+    if given.null_count == len(given):
+        return
+    given = given.cast(rows.column(name).type)  # of another width, or null
     wrong = compute.fill_null(compute.not_equal(rows.column(name), given), False).to_numpy()  # noqa: FBT003
     if wrong.any():
         at = int(wrong.argmax())

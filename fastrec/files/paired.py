@@ -117,6 +117,12 @@ class _Log(NamedTuple):
         """Return how errors name a row."""
         return self.reader.place(self.rows.column(ROW_NUMBER)[at].as_py())
 
+    def refuse_null(self, name: str, column: Any) -> None:
+        """Raise for a null in a column."""
+        if column.null_count:
+            place = self.place(int(find_nulls(column).argmax()))
+            raise InputError(Text(self.reader.path, f": column {name!r}"), f" must not be null, found null in {place}")
+
     def numbers(self) -> Array:
         """Return the position of each row among those of the file."""
         positions: Array = self.rows.column(ROW_NUMBER).to_numpy()
@@ -180,11 +186,14 @@ class _Pair(NamedTuple):
     def _keys(self) -> tuple[Array, Array]:
         """Return an integer for the key of each row of both logs."""
         import pyarrow as pa
+        from pyarrow import types
 
         keys = np.zeros(len(self.first.rows) + len(self.other.rows), np.int64)
         for name in self.columns.keys:
             columns = [log.rows.column(name) for log in (self.first, self.other)]
-            kind = "int64" if all("int" in str(own.type) for own in columns) else "large_string"
+            for log, own in zip((self.first, self.other), columns, strict=True):
+                log.refuse_null(name, own)
+            kind = "int64" if all(types.is_integer(own.type) for own in columns) else "large_string"
             ids = columns[0].cast(kind).chunks + columns[1].cast(kind).chunks
             own = pa.chunked_array(ids, kind).combine_chunks().dictionary_encode().indices.to_numpy()
             keys = np.unique(keys * (int(own.max(initial=0)) + 1) + own, return_inverse=True)[1]
@@ -206,12 +215,8 @@ class _Pair(NamedTuple):
         """Raise for users, items, labels, weights or groups that differ in matching rows."""
         for name in self._same():
             mine, theirs = self.first.rows.column(name), other.rows.column(name)
-            for log, own in ((self.first, mine), (other, theirs)):
-                if own.null_count and name not in self.columns.by:
-                    place = log.place(int(find_nulls(own).argmax()))
-                    raise InputError(
-                        Text(log.reader.path, f": column {name!r}"), f" must not be null, found null in {place}"
-                    )
+            for log, own in () if name in self.columns.by else ((self.first, mine), (other, theirs)):
+                log.refuse_null(name, own)
             wrong = np.flatnonzero(_differences(mine, theirs))
             if not len(wrong):
                 continue

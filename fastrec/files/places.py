@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import glob
+import http.client
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -205,5 +206,5 @@ def _explained(url: str, shown: str) -> Iterator[None]:
             raise InputError(found, Argument("temp_directory", (...,))) from None
         why = f"cannot be read: {'no answer' if isinstance(error, TimeoutError) else reason_of_url(error, url)}"
         if status := getattr(error, "status", 0):  # of aiohttp, whose messages have the URL
-            why = f"the server answers {status} {getattr(error, 'message', '')}"
+            why = f"the server answers {status} {http.client.responses.get(status, '')}"
         raise InputError(shown, f": {why}") from None

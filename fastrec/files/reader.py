@@ -7,7 +7,6 @@ integers. Errors name the file and the row.
 from __future__ import annotations
 
 import contextlib
-import datetime as dt
 import functools
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,20 +17,23 @@ import numpy as np
 
 from fastrec.clusters.packets import plain_types
 from fastrec.exceptions import FastrecError, InputError, InputTypeError, Name, RowNumber, Text
-from fastrec.files.columns import OF_ITEM, ColumnError, TooLargeError
+from fastrec.files.columns import ITEMS, OF_ITEM, ColumnError, TooLargeError
 from fastrec.files.formats.base import FileHead, holds_strings
 from fastrec.files.formats.foreign import one_line
 from fastrec.files.opened import Opened
 from fastrec.files.paths import utf8_path
 from fastrec.files.text_values import Spellings, as_numbers, decimals_refused
-from fastrec.files.types import common_type, holds_lists, is_uuid, refusal_of, with_common_type
+from fastrec.files.types import common_type, holds_bytes, holds_lists, is_uuid, refusal_of, with_common_type
+from fastrec.inputs.arrow import column_of_ids, column_of_labels, read_numbers
 from fastrec.inputs.columns import refuse_nan
+from fastrec.inputs.ids import integer_ids
 from fastrec.inputs.nulls import refuse_nulls
-from fastrec.inputs.strings import bytes_of, decoded
+from fastrec.inputs.strings import bytes_of, decoded, without_views
 from fastrec.inputs.values import values_of
 
 __all__ = ["ROW_NUMBER", "TableReader", "is_id", "is_label"]
 
+Array = np.ndarray[Any, Any]
 Batch = Any  # pyarrow.RecordBatch
 Table = Any  # pyarrow.Table
 SAMPLED_ROWS = 1000
@@ -58,9 +60,11 @@ class TableReader:
         self.faults: dict[str, FastrecError] = {}  # of columns of items, which matter if a metric asks for them
         self.spellings: dict[str, Spellings] = {}  # of ids without a type, once all rows were read
         self.n_rows: list[int] = []  # of each file, as far as they were read
+        self._seen: dict[str, set[bool]] = {}  # whether values of columns of numbers without a type are booleans
         self._heads = list(self._read_heads())
         self._numbered = numbered  # whether rows get their positions
         self.names, self.listed = self._find_names()  # {role: column}; all columns of the first file
+        self._common: dict[str, Any] = {}  # {column: type that holds its values in all files}
         self.schema = self._common_schema()
 
     @property
@@ -193,9 +197,9 @@ class TableReader:
             if self.is_untyped(name):
                 kind = (pa.int64() if role == "rank" else pa.float64()) if is_number else pa.string()
             else:
-                kind = self._common_type(role, name)
-                if is_number and holds_strings(kind):
-                    kind = pa.int64() if role == "rank" else pa.float64()
+                kind = self._common[name] = self._common_type(role, name)
+                with contextlib.suppress(FastrecError):  # which values raise, too, if there are any
+                    kind = None if kind is None else self._as_in_frames(pa.nulls(0, kind), role).type
             if kind is not None:
                 found[name] = kind
         return found
@@ -222,14 +226,14 @@ class TableReader:
         if fault is not None:
             self.faults[name] = fault
             return None
-        is_binary = pa.types.is_binary(kind) or pa.types.is_large_binary(kind)  # some programs write strings so
-        return pa.large_string() if (is_id(role) and is_binary) or is_uuid(kind) else kind
+        return pa.large_string() if (is_id(role) and holds_bytes(kind)) or is_uuid(kind) else kind
 
     # Rows
 
     def batches(self, *, checked: bool = False) -> Iterator[Batch]:
         """Yield all rows. With `checked`, errors name the rows of nulls and NaN, which readers of frames name later."""
         self.n_rows, self.spellings = [], {name: Spellings() for name in self.open_ids}
+        self._seen = {}
         for nth, path in enumerate(self.opened.files.paths):
             first, here = sum(self.n_rows), 0
             self.n_rows.append(0)
@@ -296,18 +300,46 @@ class TableReader:
         import pyarrow as pa
 
         role = self.roles[name]
-        spells_numbers = holds_strings(column.type) and not holds_strings(kind)
-        if not self.is_untyped(name) and not spells_numbers:
+        if not self.is_untyped(name):
             try:
-                return with_common_type(column, kind)
+                column = with_common_type(column, self._common[name])
             except pa.ArrowInvalid as error:
-                raise InputError(self.at(role), f" cannot be read as {kind} in all files: {one_line(error)}") from None
+                raise InputError(
+                    self.at(role), f" cannot be read as {self._common[name]} in all files: {one_line(error)}"
+                ) from None
+            with self._rows_from(first):
+                return self._as_in_frames(column, role)
         if name in self.spellings:
             return self.spellings[name].add(column)
-        if column.type == kind or role.startswith(OF_ITEM):
+        if role.startswith(OF_ITEM):
             return column
         with self._rows_from(first):
-            return as_numbers(decoded(column), kind, self.at(role), role, self.table)
+            return as_numbers(
+                decoded(column), kind, self.at(role), role, self.table, self._seen.setdefault(name, set())
+            )
+
+    def _as_in_frames(self, column: Any, role: str) -> Any:
+        """Return values of a type that data frames may hold, ids and labels as integers or strings."""
+        import pyarrow as pa
+        from pyarrow import types
+
+        kind = column.type
+        may_hold_lists = not is_id(role) or (role == "item" and self.table != ITEMS)
+        if role.startswith(OF_ITEM) or (may_hold_lists and holds_lists(kind)):
+            return column
+        if not is_id(role):
+            if not types.is_null(kind):
+                read_numbers(pa.chunked_array([column.slice(0, 1)]), self.at(role))
+            return column
+        column = column if holds_strings(kind) else decoded(column)
+        if is_label(role):
+            column = column_of_labels(column, self.at(role))
+        if not types.is_dictionary(column.type):
+            column = column_of_ids(column, self.at(role))
+        try:
+            return column.cast(pa.int64()) if column.type == pa.uint64() else column
+        except pa.ArrowInvalid:
+            return integer_ids(values_of(column.drop_null()), self.at(role))  # raises
 
     def _check(self, rows: Batch, first: int) -> None:
         """Raise for nulls and NaN."""
@@ -351,10 +383,10 @@ class TableReader:
         if name not in map(unquote, self.opened.files.keys[nth]):
             return
         said = self._folder_value(nth, name)
-        for value in decoded(column).unique().to_pylist():
-            if said != "" and not _are_alike(value, said):
-                path = self.opened.files.paths[nth]
-                raise InputError(path, f": column {name!r} holds {value!r}, but the name of its folder says {said!r}")
+        wrong = np.flatnonzero(~_equal(column, said))
+        if len(wrong) and said != "":
+            found = f" holds {column[wrong[0]].as_py()!r}, but the name of its folder says {said!r}"
+            raise InputError(self.opened.files.paths[nth], f": column {name!r}", found)
 
     def finish(self) -> None:
         """Raise for ids without a type that look like floats, once all rows were read."""
@@ -435,15 +467,15 @@ def _decoded_bytes(batch: Batch) -> int:
     return total
 
 
-def _are_alike(value: Any, said: str | None) -> bool:
-    """Return whether a value of a column is the one that the name of a folder says."""
-    if value is None or said is None:
-        return value is said
-    if str(value).lower() == said.lower():
-        return True
-    with contextlib.suppress(ValueError):
-        return float(value) == float(said)
-    with contextlib.suppress(ValueError, TypeError):
-        day = value if isinstance(value, dt.datetime) else dt.datetime.fromisoformat(str(value))
-        return day == dt.datetime.fromisoformat(said)
-    return False
+def _equal(column: Any, said: str | None) -> Array:
+    """Return whether each value of a column is the one that the name of a folder says."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    if said is None:
+        return np.asarray(column.is_null())
+    values = without_views(decoded(column))
+    try:
+        return np.asarray(compute.equal(values, pa.scalar(said).cast(values.type)).fill_null(False))  # noqa: FBT003
+    except pa.ArrowException:  # of another type
+        return np.zeros(len(column), bool)

@@ -27,36 +27,43 @@ NUMERIC = np.array([chr(code) in "+-0123456789" for code in range(256)])
 NOT_FLOATS = "write ids as integers (missing values turn them into floats: drop those rows first) or as strings"
 
 
-def as_numbers(strings: Any, kind: Any, where: Text, role: str, table: str) -> Any:
+def as_numbers(strings: Any, kind: Any, where: Text, role: str, table: str, seen: set[bool] | None = None) -> Any:
     """Return strings as an array of numbers; errors have the row among them. Null stays null.
 
-    Booleans are 1 and 0. A double must hold each integer exactly, and ranks must be integers.
+    Booleans are 1 and 0. A double must hold each integer exactly, and ranks must be integers. `seen` tells, and gets,
+    whether values are booleans: all must be, or none.
     """
+    import pyarrow as pa
+
+    seen = set() if seen is None else seen
+    numbers = strings if strings.type == kind else _plain_numbers(strings.cast(pa.string()), kind)
+    if numbers is None:
+        texts = strings.to_pylist()
+        numbers = pa.array([_number(text, where, row, role, table) for row, text in enumerate(texts)], kind)
+        marked = [(row, text.strip(" \t") in BOOLEANS) for row, text in enumerate(texts) if text is not None]
+    else:
+        marked = [(numbers.is_valid().index(True).as_py(), False)] if numbers.null_count < len(numbers) else []
+    for row, is_boolean in marked:
+        seen.add(is_boolean)
+        if len(seen) > 1:
+            found = f" must hold numbers or booleans, not both, found {shortened(str(strings[row]))}"
+            raise InputTypeError(where, found, RowNumber.at(row))
+    return numbers
+
+
+def _plain_numbers(strings: Any, kind: Any) -> Any:
+    """Return strings that Arrow reads as numbers; None if it does not, or may read others than are meant."""
     import pyarrow as pa
     from pyarrow import compute, types
 
-    strings = strings.cast(pa.string())
-    is_hexadecimal = types.is_integer(kind) and bool(
-        compute.any(compute.match_substring_regex(strings, "[xX]")).as_py()
-    )
+    if types.is_integer(kind) and compute.any(compute.match_substring_regex(strings, "[xX]")).as_py():
+        return None
     try:
         numbers = strings.cast(kind)
     except pa.ArrowInvalid:
-        numbers = None
-    if numbers is not None and not is_hexadecimal:
-        most = compute.max(compute.abs(numbers)).as_py() if types.is_floating(kind) else 0
-        if most is None or most < MAX_EXACT_INTEGER:
-            return numbers
-    texts = strings.to_pylist()
-    values = [_number(text, where, row, role, table) for row, text in enumerate(texts)]
-    marked = [text.strip(" \t") in BOOLEANS for text in texts if text is not None]
-    if any(marked) and not all(marked):
-        known = [row for row, text in enumerate(texts) if text is not None]
-        row = known[marked.index(not marked[0])]
-        raise InputTypeError(
-            where, f" must hold numbers or booleans, not both, found {shortened(texts[row])}", RowNumber.at(row)
-        )
-    return pa.array(values, kind)
+        return None
+    most = compute.max(compute.abs(numbers)).as_py() if types.is_floating(kind) else 0
+    return numbers if most is None or most < MAX_EXACT_INTEGER else None
 
 
 def _number(text: str | None, where: Text, row: int, role: str, table: str) -> float | int | None:

@@ -7,7 +7,7 @@ from typing import Any
 from fastrec.files.formats.base import holds_strings
 from fastrec.inputs.strings import decoded, without_views
 
-__all__ = ["FAULT", "common_type", "holds_lists", "is_uuid", "refusal_of", "with_common_type"]
+__all__ = ["FAULT", "common_type", "holds_bytes", "holds_lists", "is_uuid", "refusal_of", "with_common_type"]
 
 UUID = "arrow.uuid"
 EXTENSION = b"ARROW:extension:name"
@@ -23,6 +23,8 @@ def refusal_of(field: Any) -> str:
 
     if fault := (field.metadata or {}).get(FAULT.encode()):
         return str(fault.decode())
+    if pa.types.is_run_end_encoded(field.type):
+        return f"holds runs of {field.type.value_type}, which are not read: write each value"
     name = (field.metadata or {}).get(EXTENSION, b"").decode(errors="replace")
     name = getattr(field.type, "extension_name", name)
     storage = getattr(field.type, "storage_type", field.type)
@@ -44,8 +46,7 @@ def common_type(one: Any, other: Any, *, as_text: bool) -> Any:
     if types.is_null(one):
         return other
     plain = [kind.value_type if types.is_dictionary(kind) else kind for kind in (one, other)]
-    is_bytes = [types.is_binary(kind) or types.is_large_binary(kind) for kind in plain]
-    if all(holds_strings(kind) or (as_text and own) for kind, own in zip(plain, is_bytes, strict=True)):
+    if all(holds_strings(kind) or (as_text and holds_bytes(kind)) for kind in plain):
         return pa.large_string()
     if plain[0] == plain[1]:
         return plain[0]
@@ -67,6 +68,14 @@ def with_common_type(column: Any, kind: Any) -> Any:
     if types.is_null(column.type):
         return column.cast(kind)
     return without_views(decoded(column)).cast(kind)
+
+
+def holds_bytes(kind: Any) -> bool:
+    """Return whether a type is of bytes, encoded or not; some programs write strings so."""
+    from pyarrow import types
+
+    kind = kind.value_type if types.is_dictionary(kind) else kind
+    return any(is_kind(kind) for is_kind in (types.is_binary, types.is_large_binary, types.is_binary_view))
 
 
 def holds_lists(kind: Any) -> bool:

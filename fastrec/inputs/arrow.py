@@ -26,6 +26,8 @@ __all__ = [
     "Labels",
     "check_same_lengths",
     "chunked",
+    "column_of_ids",
+    "column_of_labels",
     "index_of",
     "is_column",
     "is_numeric",
@@ -367,15 +369,24 @@ def read_ids(column: Column, where: str, n_threads: int = 1) -> Array | Strings:
         return np.zeros(0, np.int64)
     if types.is_dictionary(column.type):
         return _read_dictionary(column, where)
-    if types.is_integer(column.type):
-        return integer_ids(_flat(column), where)
-    if _is_whole_decimal(column.type):
-        return integer_ids(_flat(_decimals_as_numbers(column, where)), where)
     if (name := _kind_of_strings(column.type)) is not None:
         numbered = number_column(column, n_threads) if len(column) >= MANY_STRINGS else None
         if numbered is not None:
             return Strings(*numbered, name)
         return _strings_of(without_views(column).dictionary_encode(), name)  # one dictionary for all chunks
+    return integer_ids(_flat(column_of_ids(column, where)), where)
+
+
+def column_of_ids(column: Column, where: str) -> Column:
+    """Return ids as integers or strings; anything else is an error."""
+    from pyarrow import types
+
+    if types.is_integer(column.type) or types.is_null(column.type):
+        return column
+    if _kind_of_strings(column.type) is not None:
+        return without_views(column)
+    if _is_whole_decimal(column.type):
+        return _decimals_as_numbers(column, where)
     advice = f"; {NOT_FLOATS}" if types.is_floating(column.type) else ""
     if types.is_date(column.type) or types.is_timestamp(column.type):
         advice = ": write days as strings, such as '2024-01-31'"
@@ -411,11 +422,11 @@ def read_labels(column: Column, where: str, n_threads: int = 1) -> Labels:
         raise InputTypeError(where, " holds ranges of numbers, as of pd.cut; ", INSTEAD_OF_RANGES)
     if types.is_dictionary(column.type) and _kind_of_strings(held) is None:
         column = column.cast(held)
-    ids = read_ids(_labels_as_strings(column, where), where, n_threads)
+    ids = read_ids(column_of_labels(column, where), where, n_threads)
     return Labels(ids, ~null if null.any() else None, where)
 
 
-def _labels_as_strings(column: Column, where: str) -> Column:
+def column_of_labels(column: Column, where: str) -> Column:
     """Turn booleans and dates into strings; leave integers and strings as they are."""
     import pyarrow as pa
     from pyarrow import compute, types

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from itertools import compress
@@ -319,7 +318,7 @@ def read_items(value: Any, item: str | None = None) -> ItemTable:
         raise InputTypeError(f"items must be {FORMS}; found {with_article(type(value).__name__)}")
     if not len(table.ids):
         raise InputError("items must have at least one row, found none")
-    _refuse_copies(table.ids)
+    _refuse_copies(table.ids, Text(Place("items", table.item)))
     return table
 
 
@@ -377,10 +376,10 @@ def _is_id(value: Any, item: Any) -> bool:
     return isinstance(value, str | bytes | int | np.integer) and bool(value == item)
 
 
-def _refuse_copies(ids: Ids) -> None:
+def _refuse_copies(ids: Ids, where: Text) -> None:
     values = ids if isinstance(ids, np.ndarray) else ids.codes
-    order = values.tolist()
-    if len(set(order)) < len(order):
-        twice = Counter(order).most_common(1)[0][0]
-        spelled = twice if isinstance(ids, np.ndarray) else ids.values[twice].as_py()
-        raise InputError(f"items must have each item once, found {shown(spelled)} twice")
+    distinct, first = np.unique(values, return_index=True)
+    if len(distinct) < len(values):
+        at = int(np.setdiff1d(np.arange(len(values)), first)[0])
+        spelled = int(values[at]) if isinstance(ids, np.ndarray) else ids.values[int(values[at])].as_py()
+        raise InputError(where, f" must have each item once, found {shown(spelled)} again", RowNumber.at(at))

@@ -17,7 +17,7 @@ from fastrec import evaluate_files
 from fastrec.files import job
 from support.command_line import run_fastrec
 
-pytest.importorskip("pyarrow")
+pa = pytest.importorskip("pyarrow")
 
 HEAD = ["user_id", "label", "score", "title"]
 ROWS = [["1", "1", "0.9", "a"], ["1", "0", "0.2", "b c"], ["2", "1", "0.3", "é"], ["2", "0", "0.4", ""]]
@@ -118,6 +118,32 @@ def test_quotes_that_join_lines_between_tabs_are_told(tmp_path: Path) -> None:
 def test_dialects_that_there_are_not(tmp_path: Path, given: Any, says: str) -> None:
     with pytest.raises(fastrec.FastrecError, match=re.escape(says)):
         auc_of(tmp_path / "log.csv", text_of(), csv=given)
+
+
+def test_a_dialect_is_that_of_text(tmp_path: Path) -> None:
+    content = 'user_id;item_id;score\n1;"5 ""inch""";0,5\n1;"6 \\"inch\\"";0,25\n'
+    (tmp_path / "recs.csv").write_text(content)
+    rows = pa.table({"user_id": [1], "item_id": ['5 "inch"']})
+    pytest.importorskip("pyarrow.parquet").write_table(rows, tmp_path / "truth.parquet")
+    options = {"delimiter": ";", "decimal": ",", "escape": "\\"}
+    for dialect in (None, options):
+        assert fastrec.evaluate_files(tmp_path / "recs.csv", tmp_path / "truth.parquet", "mrr", csv=dialect)["mrr"] == 1
+    (tmp_path / "tabs.csv").write_text('user_id\titem_id\n1\t5 "inch"\n')
+    paths = str(tmp_path / "tabs.csv"), str(tmp_path / "truth.parquet")
+    told = run_fastrec("evaluate", *paths, "-m", "mrr", "--delimiter", r"\t", "--quote", "")
+    assert told.exit_code == 0
+    (tmp_path / "colons.csv").write_text("user_id:item_id\n1:5\n")
+    with pytest.raises(fastrec.InputError, match=r"if ':' separates the columns, pass csv=\{'delimiter': ':'\}"):
+        fastrec.evaluate_files(tmp_path / "colons.csv", tmp_path / "truth.parquet", "mrr")
+
+
+def test_booleans_and_numbers_of_one_column_are_told_apart_in_all_files(tmp_path: Path) -> None:
+    for name, labels in (("a", "true,.9\nfalse,.1"), ("b", "0,.5\n1,.4")):
+        (tmp_path / f"{name}.csv").write_text(f"label,score\n{labels}\n")
+    with pytest.raises(
+        fastrec.InputTypeError, match=r"numbers or booleans, not both, found '0\.0' in row 1 of .*b\.csv"
+    ):
+        fastrec.evaluate_files(str(tmp_path / "*.csv"), metrics="auc")
 
 
 def test_faults_name_the_option(tmp_path: Path) -> None:

@@ -19,7 +19,6 @@ from fastrec import FastrecError, InputError, InputTypeError, evaluate_files
 from fastrec.files import in_memory, job
 from fastrec.files.columns import ListColumns, RowColumns
 from fastrec.files.formats import csv as csv_format
-from fastrec.files.formats import text
 from fastrec.files.job import FileJob
 from fastrec.files.opened import open_files
 from fastrec.files.reader import TableReader
@@ -377,15 +376,10 @@ def test_integers_of_any_width(write_parquet, both, kind):
     assert both(write_parquet(lists), write_parquet(wide), METRICS, ties="expected")[0]
 
 
-OLD = int(pa.__version__.split(".")[0]) < 20
-VIEWS = pytest.param(pa.string_view(), marks=pytest.mark.skipif(OLD, reason="this PyArrow casts to no views of texts"))
-
-
-@pytest.mark.parametrize("kind", [pa.large_string(), VIEWS])
-def test_texts_of_any_width(write_parquet, both, kind):
+def test_texts_of_any_width(write_parquet, both):
     lists, held = make_lists(np.random.default_rng(4), texts=True)
     for name in ("user_id", "item_id"):
-        lists[name] = lists[name].cast(kind)
+        lists[name] = lists[name].cast(pa.large_string())
     assert both(write_parquet(lists), write_parquet(held), METRICS, per_user=True)[0]
 
 

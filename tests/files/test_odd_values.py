@@ -4,6 +4,7 @@ Data frames and files give the same values for them, or the same kind of error.
 """
 
 import csv
+import importlib.util
 import json
 import sys
 import warnings
@@ -19,6 +20,7 @@ import pytest
 import fastrec
 from fastrec.exceptions import warn
 from fastrec.metrics import calls
+from support.command_line import run_fastrec
 
 ODD = {
     "timedelta64": np.array([1, 2], "m8[s]"),
@@ -408,3 +410,83 @@ def test_users_of_two_columns_may_end_in_nul(tmp_path: Path) -> None:
         Resources(),
     )
     assert {name: users.tolist() for name, users in found.users.items()} == {"a": ["x", "x\0"], "b": [1, 2]}
+
+
+def write_arrow(path: Path, rows: Any) -> str:
+    with pytest.importorskip("pyarrow").ipc.new_file(str(path), rows.schema) as file:
+        file.write(rows)
+    return str(path)
+
+
+def odd_types() -> dict[str, Any]:
+    """Return columns of two values in types that ids, labels or numbers rarely have."""
+    pa = pytest.importorskip("pyarrow")
+    days = pa.array([0, 86_400_000_000])
+    return {
+        "lists": pa.array([[1], [2]]),
+        "lists of one length": pa.array([[1], [2]], pa.list_(pa.int64(), 1)),
+        "maps": pa.array([[(1, 2)], []], pa.map_(pa.int64(), pa.int64())),
+        "structs": pa.array([{"a": 1}, {"a": 2}]),
+        "bytes": pa.array([b"1", b"2"]),
+        "views of bytes": pa.array([b"1", b"2"]).cast(pa.binary_view()),
+        "views of strings": pa.array(["1", "2"]).cast(pa.string_view()),
+        "runs": pa.RunEndEncodedArray.from_arrays(pa.array([1, 2], pa.int32()), pa.array([1, 2])),
+        "times": days.cast(pa.timestamp("us")),
+        "times of a zone": days.cast(pa.timestamp("us", "Europe/Berlin")),
+        "categories of times": days.cast(pa.timestamp("us")).dictionary_encode(),
+        "categories of bytes": pa.array([b"1", b"2"]).dictionary_encode(),
+        "categories of integers": pa.array([1, 2]).dictionary_encode(),
+        "past 64 bits": pa.array([2**63, 2**63 + 1], pa.uint64()),
+        "booleans": pa.array([True, False]),
+        "floats": pa.array([1.0, 2.0]),
+        "decimals": pa.array([Decimal("1.5"), Decimal("2.5")]),
+        "strings": pa.array(["1", "2"]),
+        "zeros": pa.array(["01", "2"]),
+        "nulls": pa.nulls(2),
+        "a null": pa.array([1, None]),
+    }
+
+
+TYPES = tuple(odd_types()) if importlib.util.find_spec("pyarrow") else ()
+IN_LOGS = {"user_id": {}, "label": {}, "score": {}, "w": {"sample_weight": "w"}, "by": {"by": "by"}}
+
+
+@pytest.mark.parametrize("place", [*IN_LOGS, "users: user_id", "users: by", "items: item_id"])
+@pytest.mark.parametrize("kind", TYPES)
+def test_types_are_read_alike_whole_and_in_parts(
+    kind: str, place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pa, odd = pytest.importorskip("pyarrow"), odd_types()[kind]
+    side, _, name = place.rpartition(": ")
+    plain = {"user_id": [1, 1, 2, 2], "item_id": [1, 2, 1, 2], "label": [0, 1, 1, 0], "score": [0.1, 0.2, 0.3, 0.4]}
+    tables = {"log": pa.table(plain), "users": pa.table({"user_id": [1, 2], "by": ["a", "b"]})}
+    tables["items"] = pa.table({"item_id": [1, 2], "price": [1, 2]})
+    own = tables[side or "log"].to_pydict()
+    values = odd if side in ("users", "items") else pa.concat_arrays([odd, odd])
+    tables[side or "log"] = pa.table({**own, name: values})
+    paths = {table: write_arrow(tmp_path / f"{table}.arrow", rows) for table, rows in tables.items()}
+
+    def read() -> Any:
+        if side == "items":
+            recs, truth = str(tmp_path / "recs.arrow"), paths["log"]
+            write_arrow(tmp_path / "recs.arrow", tables["log"].drop_columns(["label", "score"]))
+            return fastrec.evaluate_files(recs, truth, "own_price", items=paths["items"])
+        users = {"users": paths["users"], "by": "by"} if side == "users" else IN_LOGS[name]
+        return fastrec.evaluate_files(paths["log"], metrics=["auc", "log_loss"], user=["user_id"], **users)
+
+    whole = found_in(read)
+    if side == "" and not isinstance(whole, type):
+        assert whole == found_in(
+            lambda: fastrec.evaluate_scores(tables["log"], metrics=["auc", "log_loss"], **IN_LOGS[name])
+        )
+    monkeypatch.setattr("fastrec.files.job.COPIES", 10**9)
+    assert found_in(read) == whole
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_keys_of_any_type_match_or_are_refused(kind: str, tmp_path: Path) -> None:
+    odd = odd_types()[kind]
+    table = pytest.importorskip("pyarrow").table({"key": odd, "label": [0, 1], "score": [0.25, 0.5]})
+    paths = [write_arrow(tmp_path / f"{name}.arrow", table) for name in "ab"]
+    told = run_fastrec("compare", *paths, "-m", "auc", "--row-key", "key")
+    assert told.exit_code == 0 or "column 'key'" in told.stderr

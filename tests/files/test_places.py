@@ -189,7 +189,13 @@ def test_other_functions_say_that_they_read_no_url(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "url", ["ftp://ann:secret@host/x{}?token=secret", "FTP://ann:secret@host/*{}", "s3a://secret@h{}"]
+    "url",
+    [
+        "ftp://ann:secret@host/x{}?token=secret",
+        "FTP://ann:secret@host/*{}",
+        "s3a://secret@h{}",
+        "ftp://ann:pass/secret@host/x{}",
+    ],
 )
 def test_urls_that_are_not_read_are_shown_without_credentials(url, tmp_path, monkeypatch):
     """Also where one is given as a file to write, as a folder or with the name of a system."""

@@ -399,7 +399,7 @@ FAULTS = {
     ),
     "an item twice": (
         {"items": "item_id,price\n5,1\n6,2\n5,1\n"},
-        "PATH/items.csv: column 'item_id' must have each item once, found 5 in row 1 and row 3",
+        "PATH/items.csv: column 'item_id' must have each item once, found 5 again in row 3",
     ),
     "a column twice": (
         {"items": "item_id,price,price\n5,1,2\n"},

@@ -61,14 +61,20 @@ def test_cells_of_files(
     assert history.estimates == plain.estimates
 
 
+def test_cells_beside_lists_and_beside_rows_of_one_item(wanted: fastrec.Report) -> None:
+    recs, lists = cells(LISTS, " "), pa.table({"user_id": USERS, "item_id": pa.array(HELD)})
+    rows = pa.table({"user_id": ["c1", "c2", "c2"], "item_id": ["0706", "0841", "0372"]})
+    assert fastrec.evaluate(recs, lists, METRICS, item_sep=" ", n_items=10).estimates == wanted.estimates
+    lists = pa.table({"user_id": ["c1", "c2"], "item_id": [["0706"], ["0841", "0372"]]})
+    found, own = (fastrec.evaluate(recs, truth, "recall@2", item_sep=" ") for truth in (rows, lists))
+    assert found.estimates == own.estimates
+
+
 def test_what_item_sep_does_not_apply_to() -> None:
     recs, truth = cells(LISTS, " "), cells(HELD, " ")
     with pytest.raises(fastrec.InputError, match="item_sep=' ' is about cells of a column, but recs and truth are not"):
         fastrec.evaluate([[1]], [[1]], "mrr", item_sep=" ")
     with pytest.raises(fastrec.InputTypeError, match="item_sep must be a string with at least one character, found ''"):
         fastrec.evaluate(recs, truth, "mrr", item_sep="")
-    lists = pa.table({"user_id": USERS, "item_id": pa.array(LISTS)})
-    with pytest.raises(fastrec.InputTypeError, match="'item_id' holds lists, and item_sep is about cells"):
-        fastrec.evaluate(lists, truth, "mrr", item_sep=" ")
     with pytest.warns(fastrec.FastrecWarning, match=r"cells of recs hold several items: '0706 0372'.*pass item_sep="):
         fastrec.evaluate(recs, truth, "mrr")

@@ -259,8 +259,11 @@ def test_another_column_may_hold_the_ids() -> None:
 FAULTS: dict[str, tuple[Any, str]] = {
     "a number": (3, r"items must be a data frame or a dict of columns with 'item_id', .*; found an int"),
     "a path": ("items.csv", r"items must be data, found a str"),
-    "twice": ({"item_id": [1, 2, 1]}, r"items must have each item once, found 1 twice"),
-    "twice a string": (pl.DataFrame({"item_id": ["a", "a"]}), r"items must have each item once, found 'a' twice"),
+    "twice": ({"item_id": [1, 2, 1]}, r"items column 'item_id' must have each item once, found 1 again at row 2"),
+    "twice a string": (
+        pl.DataFrame({"item_id": ["a", "a"]}),
+        r"items column 'item_id' must have each item once, found 'a' again at row 1",
+    ),
     "floats": ({"item_id": [0.5]}, r"items column 'item_id' must be integers or strings"),
     "a row that is no dict": ({1: {"p": 1}, 2: 3}, r"items must be .* found a row that is 3"),
 }

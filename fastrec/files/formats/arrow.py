@@ -101,7 +101,7 @@ def _is_compressed(messages: Iterable[Any]) -> bool:
     """Return whether the buffers of the first batch begin with their length, and then as the compressors mark them."""
     for message in messages:
         if message.type == "record batch":
-            start = message.body.slice(0, LENGTH_BYTES + MARK_BYTES).to_pybytes()
+            start: bytes = message.body.slice(0, LENGTH_BYTES + MARK_BYTES).to_pybytes()
             return start.startswith(NOT_COMPRESSED) or start[LENGTH_BYTES:].startswith(COMPRESSORS)
     return False
 

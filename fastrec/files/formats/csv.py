@@ -148,7 +148,7 @@ def _with_points(rows: Any, header: Header, wanted: Mapping[int, Any]) -> Any:
         if types.is_string(columns[nth].type) and not types.is_string(kind):
             having = columns[nth].filter(compute.match_substring(columns[nth], "."))
             if len(having):
-                mend = "but commas are decimal: is csv={'decimal': '.'} (--decimal) right?"
+                mend = "but commas are decimal: write it without, or pass csv={'decimal': '.'} (--decimal)"
                 raise ValueError(f"{having[0].as_py()!r} has a point, {mend}")
             columns[nth] = compute.replace_substring(columns[nth], ",", ".")
     return pa.RecordBatch.from_arrays(columns, rows.schema.names)

@@ -130,7 +130,7 @@ def parser_of(lines: Any, header: Header) -> Any:
 def _quoting(quote: str, escape: str | None) -> dict[str, Any]:
     if not quote:
         return {"quoting": csv.QUOTE_NONE, "escapechar": escape}
-    return {"quotechar": quote, "escapechar": escape, "doublequote": escape is None}
+    return {"quotechar": quote, "escapechar": escape, "doublequote": True}
 
 
 def _first_rows(head: Head, header: Header) -> list[list[str]]:

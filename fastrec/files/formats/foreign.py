@@ -39,6 +39,6 @@ def reason_of_url(error: Exception, url: str) -> str:
     reason = one_line(error)
     place = re.split(r"[/?#]", url.partition("://")[2], maxsplit=1)[0]
     secrets = re.split(r"[:@&=?]", f"{place.rpartition('@')[0]}&{url.partition('?')[2]}")
-    if any(secret and (secret in reason or unquote(secret) in reason) for secret in secrets):
+    if "://" in reason or any(secret and (secret in reason or unquote(secret) in reason) for secret in secrets):
         return type(error).__name__
     return reason

@@ -75,20 +75,20 @@ def read_head(path: str, encoding: str = "") -> Head:
             start = stream.read(HEAD_BYTES)
         text = codecs.getincrementaldecoder("utf-8-sig")().decode(start)
     except UnicodeDecodeError as error:
-        mend = "; csv={'encoding': ...} (--encoding) names another encoding of text"
-        raise InputError(path, f": {_no_text(start)}: {error.reason}, byte {error.start}", mend) from error
+        raise InputError(path, f": {_no_text(start, f'{error.reason}, byte {error.start}')}") from error
     if "\0" in text:
-        raise InputError(path, f": {_no_text(start)}: it has zero bytes")
+        raise InputError(path, f": {_no_text(start, 'it has zero bytes')}")
     mark = len(codecs.BOM_UTF8) if start.startswith(codecs.BOM_UTF8) else 0
     return Head(path, text, packing, mark)
 
 
-def _no_text(start: bytes) -> str:
+def _no_text(start: bytes, why: str) -> str:
     for packing, magic in OTHER_PACKINGS.items():
         if start.startswith(magic):
             return f"packed with {packing}, which is not read: unpack it, or pack it with gzip or zstd"
     titles = [format_.title for format_ in FORMATS.values() if format_.magic]
-    return f"neither {', '.join(titles)} nor text in UTF-8"
+    mend = "csv={'encoding': ...} (--encoding) names another encoding of text"
+    return f"neither {', '.join(titles)} nor text in UTF-8: {why}; {mend}"
 
 
 def check_packed(head: Head) -> None:

@@ -175,7 +175,8 @@ def _json_kind(value: str) -> str:
         f"WHEN 'OBJECT' THEN 'an object' WHEN 'ARRAY' THEN 'a list' ELSE CASE "
         f"WHEN regexp_full_match({text}, '-?[0-9]{{1,15}}') THEN 'an integer' "
         f"WHEN regexp_full_match({text}, '-?[0-9]{{16,18}}') THEN 'a long integer' "
-        f"WHEN regexp_full_match({text}, '-?[0-9]+') THEN 'a huge integer' "
+        f"WHEN regexp_full_match({text}, '-?[0-9]{{19,38}}') THEN 'a huge integer' "
+        f"WHEN regexp_full_match({text}, '-?[0-9]+') THEN 'an integer of more than 38 digits' "
         f"WHEN {value} IS NOT NULL THEN 'a decimal number' END END"
     )
 
@@ -226,8 +227,8 @@ def _reject_kinds(con: DuckDBPyConnection, head: Head, name: str) -> None:
         f"FROM {_rows_sql(head, [name])}) WHERE kind IS NOT NULL GROUP BY kind ORDER BY 2",
     ).fetchall()
     nested = [(kind, row) for kind, row in rows if kind in NESTED]
-    found = ", ".join(f"{kind} in {line_of(head.path, row)}" for kind, row in nested[:1] or rows)
-    wanted = "expected plain values, or lists of them" if nested else "expected values of one kind"
+    found = ", ".join(f"{kind} in {line_of(head.path, row)}" for kind, row in rows)
+    wanted = "expected plain values, or lists of them" if nested and len(rows) == 1 else "expected values of one kind"
     raise InputTypeError(head.path, f": column {name!r} holds {found}: {wanted}")
 
 

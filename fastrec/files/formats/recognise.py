@@ -46,10 +46,12 @@ def format_asked(csv: Mapping[str, str] | None, input_format: str) -> str | Form
 
 
 def recognise(files: Files, names: set[str], input_format: str | Format) -> Format:
-    """Return the format of files: `input_format` or, for "auto", the one that first bytes and endings indicate."""
-    if isinstance(input_format, Format):
-        return input_format
-    check_choice("input_format", input_format, input_formats())
+    """Return the format of files: `input_format` or, for "auto", the one that first bytes and endings indicate.
+
+    A format in place of a name is that of all text.
+    """
+    if not isinstance(input_format, Format):
+        check_choice("input_format", input_format, input_formats())
     if files.version is not None:
         return TableFormat(files.version)
     found = [_recognise(Beginning(path), names, input_format) for path in files.paths]
@@ -63,8 +65,13 @@ def recognise(files: Files, names: set[str], input_format: str | Format) -> Form
     return found[0]
 
 
-def _recognise(start: Beginning, names: set[str], input_format: str) -> Format:
-    """Return the format of a file; raise if the ending of its name, or the caller, promises a format that it lacks."""
+def _recognise(start: Beginning, names: set[str], input_format: str | Format) -> Format:
+    """Return the format of a file; raise if the ending of its name, or the caller, promises a format that it lacks.
+
+    A format in place of a name is that of all text.
+    """
+    if isinstance(input_format, Format):
+        return next((each for each in FORMATS.values() if each.magic and each.has_magic(start)), input_format)
     asked: Format | None = FORMATS.get(input_format)
     if asked is None:
         binary = [format_ for format_ in FORMATS.values() if format_.magic]
