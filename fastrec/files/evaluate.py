@@ -81,8 +81,8 @@ def evaluate_files(
         If a file cannot be read, or a column is missing or holds unusable values. Messages name files and rows; rows
         count from 1, without a header.
     MissingExtraError
-        If PyArrow or, for JSON lines, DuckDB (extra ``cli``), a package for URLs (``remote``) or one for tables
-        (``delta``, ``iceberg``) is not installed.
+        If PyArrow (extra ``cli`` or ``arrow``), a package for URLs (``remote``) or one for tables (``delta``,
+        ``iceberg``) is not installed.
 
     Examples
     --------

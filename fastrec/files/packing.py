@@ -20,7 +20,7 @@ UTF16_MARKS, MOST_BYTES = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE), 4  # of a 
 
 
 class _Packing(NamedTuple):
-    name: str  # as DuckDB calls it
+    name: str
     magic: bytes  # its first bytes
     ending: str
 
@@ -42,19 +42,19 @@ def packing_in(file: BinaryIO) -> str:
 
 
 @contextlib.contextmanager
-def unpacked(path: str, encoding: str = "") -> Iterator[tuple[IO[bytes], str]]:
-    """Open a file for reading its bytes, unpacked, and name its packing; raise InputError where it is damaged.
+def unpacked(path: str, encoding: str = "") -> Iterator[IO[bytes]]:
+    """Open a file for reading its bytes, unpacked; raise InputError where it is damaged.
 
     Text in an encoding, or in UTF-16 with a byte order mark, becomes UTF-8.
     """
     with open(path, "rb") as file:
         packing = packing_in(file)
         if not packing:
-            yield _as_utf8(file, encoding), packing
+            yield _as_utf8(file, encoding)
             return
         try:
             with _OPEN[packing](file) as stream:
-                yield _as_utf8(stream, encoding), packing
+                yield _as_utf8(stream, encoding)
         except (EOFError, zlib.error, OSError) as error:
             raise InputError(path, f": damaged {packing} file: {error}") from error
 

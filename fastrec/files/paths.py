@@ -32,7 +32,7 @@ class Files(NamedTuple):
 
 
 def utf8_path(path: str) -> str:
-    """Return an absolute path in UTF-8, as DuckDB and PyArrow expect it, also if the locale is C.
+    """Return an absolute path in UTF-8, as PyArrow expects it, also if the locale is C.
 
     A folder before `..` may be a link: the system goes up from its target, and `abspath` would go up from the link.
     """

@@ -26,8 +26,7 @@ __all__ = [
 OWN_GROUPS, CONTROL_GROUPS = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
 # bytes of address space that packages take when they are imported and used on a few rows, libraries and threads
 # included; with less they end the process, or fail with errors of the dynamic loader
-SPACE = {"pyarrow": 400_000_000, "duckdb": 900_000_000, "pandas": 400_000_000, "polars": 500_000_000}
-ALSO_IMPORTED = {"duckdb": ("duckdb", "pyarrow")}
+SPACE = {"pyarrow": 400_000_000, "pandas": 400_000_000, "polars": 500_000_000}
 # bytes of address space to compile kernels; LLVM took 420 MB, and ends the process if it gets none
 MIN_SPACE_TO_COMPILE = 1 << 30
 SPACE_PER_THREAD = 1 << 27  # bytes of address space for a stack and an arena of `malloc`
@@ -142,12 +141,11 @@ def check_space(package: str, what: str) -> None:
 
     `what` is the feature that needs the package, as the subject of the message.
     """
-    new = [name for name in ALSO_IMPORTED.get(package, (package,)) if name in SPACE and name not in sys.modules]
-    left = address_space_left()
-    if left is None or left >= (needed := sum(SPACE[name] for name in new)):
+    left, needed = address_space_left(), 0 if package in sys.modules else SPACE.get(package, 0)
+    if left is None or left >= needed:
         return
     why = (
-        f"{what} needs about {needed // 10**6:,} MB of address space for {' and '.join(new)}, but `ulimit -v` leaves "
+        f"{what} needs about {needed // 10**6:,} MB of address space for {package}, but `ulimit -v` leaves "
         f"{left // 10**6:,} MB: raise the limit (`ulimit -v unlimited`); to limit memory, use "
     )
     raise MemoryError(Text(why, Argument("memory", (...,)), " or a control group"))

@@ -29,7 +29,6 @@ from support.pages import Page
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
-pytest.importorskip("duckdb")
 pytest.importorskip("click")
 Console = pytest.importorskip("rich.console").Console
 

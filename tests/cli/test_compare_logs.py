@@ -14,7 +14,7 @@ import fastrec
 from fastrec.files import job, resources
 from support.command_line import run_fastrec
 
-pytest.importorskip("duckdb")
+pytest.importorskip("pyarrow")
 pytest.importorskip("click")
 pd = pytest.importorskip("pandas")
 

@@ -13,7 +13,6 @@ import pytest
 import fastrec
 from support.command_line import run_fastrec
 
-pytest.importorskip("duckdb")
 pytest.importorskip("click")
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")

@@ -16,7 +16,7 @@ import pytest
 import fastrec
 from support.command_line import run_fastrec
 
-pytest.importorskip("duckdb")
+pytest.importorskip("pyarrow")
 pytest.importorskip("click")
 
 from fastrec.cli import output

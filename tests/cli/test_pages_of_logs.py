@@ -13,7 +13,6 @@ from support.command_line import Done, run_fastrec
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 pq = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
-pytest.importorskip("duckdb", reason="duckdb is not installed")
 
 Columns = dict[str, Any]
 

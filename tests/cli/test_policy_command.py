@@ -15,7 +15,7 @@ import fastrec
 from support.command_line import run_fastrec
 
 pd = pytest.importorskip("pandas")
-pytest.importorskip("duckdb")
+pytest.importorskip("pyarrow")
 pytest.importorskip("click")
 
 from fastrec.files import job, resources  # noqa: E402 - needs DuckDB

@@ -14,7 +14,7 @@ import pytest
 import fastrec
 from support.command_line import run_fastrec
 
-pytest.importorskip("duckdb")
+pytest.importorskip("pyarrow")
 pytest.importorskip("click")
 
 from fastrec.files import job

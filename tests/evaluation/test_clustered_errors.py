@@ -154,7 +154,7 @@ def bits(report: fastrec.Report) -> Any:
 def test_all_routes_give_the_same_bits(tmp_path: Path, weighted: bool, scores: Any) -> None:
     """Threads, the order of users, arrays, frames, files in memory, in a database and streamed."""
     pa, parquet, csv = (pytest.importorskip(name) for name in ("pyarrow", "pyarrow.parquet", "pyarrow.csv"))
-    pytest.importorskip("duckdb")
+    pytest.importorskip("pyarrow")
     draw = np.random.default_rng(6)
     log = make_log(draw, 120, 9, 3)
     log = log._replace(scores=log.scores.astype(scores))
@@ -193,7 +193,7 @@ def test_all_routes_give_the_same_bits(tmp_path: Path, weighted: bool, scores: A
 
 
 def test_reports_of_files_can_be_compared(tmp_path: Path) -> None:
-    pytest.importorskip("duckdb")
+    pytest.importorskip("pyarrow")
     pandas = pytest.importorskip("pandas")
     draw = np.random.default_rng(7)
     one = make_log(draw, 100, 6)

@@ -72,7 +72,6 @@ def test_what_is_warned_of_is_in_the_report(way: str, tmp_path: Path, monkeypatc
 
 
 def test_why_ids_do_not_match_is_in_the_report(tmp_path: Path) -> None:
-    pytest.importorskip("duckdb")
     recs = pa.table({"user_id": [1], "item_id": ["A"]})
     paths = write(tmp_path, recs, pa.table({"user_id": [1], "item_id": ["a"]}))
     report, lines = given(lambda: fastrec.evaluate_files(*paths, "mrr"))
@@ -145,7 +144,6 @@ def test_an_explanation_has_the_warnings_of_its_data() -> None:
 
 @pytest.mark.parametrize("format_", ["json", "table", "md", "csv"])
 def test_the_command_line_says_each_once(format_: str, tmp_path: Path) -> None:
-    pytest.importorskip("duckdb")
     recs, truth = map(str, write(tmp_path))
     done = run_fastrec("evaluate", recs, truth, "-m", "mrr", "--format", format_)
     assert done.exit_code == 0 and done.stderr.count(ORDER) == 1

@@ -208,7 +208,6 @@ def test_data_that_can_be_read_only_once_are_an_error():
 
 def test_frames_and_files_give_the_same(tmp_path):
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    pytest.importorskip("duckdb")
     recs, truth = some_lists(4)
     lists = [(f"u{user}", item, score) for user, held in recs.items() for item, score in held.items()]
     held = [(f"u{user}", item, gain) for user, gains in truth.items() for item, gain in gains.items()]
@@ -227,7 +226,6 @@ def test_frames_and_files_give_the_same(tmp_path):
 
 
 def test_files_of_scored_rows(tmp_path):
-    pytest.importorskip("duckdb")
     labels, scores, users = some_rows(6)
     log = tmp_path / "log.csv"
     lines = [f"{user},{label},{score!r}" for user, label, score in zip(users, labels, scores, strict=True)]

@@ -14,7 +14,6 @@ from fastrec.files.opened import open_files
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
-pytest.importorskip("duckdb")
 
 FORMS = ("arrow", "arrows", "feather")
 LISTS = {"user_id": [1, 1, 2, 3], "item_id": ["a", "b", "a", "c"], "rank": [1, 2, 1, 1]}

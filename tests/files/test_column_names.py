@@ -15,7 +15,6 @@ from fastrec import InputError, evaluate_files
 from fastrec.files import job
 
 pa = pytest.importorskip("pyarrow")
-pytest.importorskip("duckdb")
 pq = pytest.importorskip("pyarrow.parquet")
 
 METRICS = ["ndcg@3", "recall@1", "mrr"]

@@ -9,7 +9,6 @@ import pytest
 import fastrec
 
 pytest.importorskip("pyarrow")
-pytest.importorskip("duckdb")
 
 HEADER, ROWS = "user_id,label,score\n", "{0},1,0.9\n{0},0,0.2\n"
 FAULTS = {

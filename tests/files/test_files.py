@@ -11,8 +11,6 @@ import pytest
 from fastrec import Evaluator, evaluate, evaluate_files, evaluate_scores
 from fastrec.exceptions import FastrecError, FastrecWarning, InputError, InputTypeError, MissingExtraError
 from fastrec.files.columns import ListColumns, RowColumns
-from fastrec.files.database import open_database
-from fastrec.files.formats import jsonl
 from fastrec.files.lists import evaluate_lists
 from fastrec.files.resources import Resources
 from fastrec.inputs.users import NO_LABEL
@@ -21,7 +19,6 @@ from support.logs import LISTS, STRANGE, TRUTH, lists, rows
 from support.read_files import evaluate_logs, evaluate_scored, read_logs, read_scores
 
 pa = pytest.importorskip("pyarrow")
-pytest.importorskip("duckdb")
 pq = pytest.importorskip("pyarrow.parquet")
 
 
@@ -681,23 +678,10 @@ print([evaluate_files(path, truth, "mrr", temp_directory=name("temporary \\xe9")
 
 @pytest.mark.parametrize("content", [LISTS, {"user_id": [1], "item_id": [6]}], ids=["CSV", "Parquet"])
 def test_the_extra_of_a_missing_package_is_named(write, monkeypatch, content):
-    """Only JSON lines need DuckDB."""
-    recs, truth, lines = write(content), write(TRUTH), write('{"user_id": 1, "item_id": 6}\n')
-    monkeypatch.setitem(sys.modules, "duckdb", None)
-    assert evaluate_files(recs, truth, "hit_rate").users["evaluated"] > 0
-    with pytest.raises(MissingExtraError, match=r"reading JSON lines needs duckdb: pip install 'fastrec-eval\[cli\]'"):
-        evaluate_files(lines, truth, "hit_rate")
+    recs, truth = write(content), write(TRUTH)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(MissingExtraError, match=r"reading files needs pyarrow[^ ]*: pip install 'fastrec-eval\[cli\]'"):
         evaluate_files(recs, truth, "hit_rate")
-
-
-def test_an_interrupted_query_is_an_interrupt():
-    with pytest.raises(KeyboardInterrupt), open_database(1):
-        raise RuntimeError("Query interrupted")
-    duckdb = pytest.importorskip("duckdb")
-    with pytest.raises(KeyboardInterrupt), open_database(1):
-        raise duckdb.InterruptException("INTERRUPT Error: Interrupted!")
 
 
 class OwnError(RuntimeError):
@@ -726,19 +710,6 @@ def test_errors_of_who_watches_are_passed_on(tmp_path, error, memory):
     with pytest.raises(type(error)) as caught:
         evaluate_files(tmp_path / "recs.csv", tmp_path / "truth.csv", "mrr", memory=memory, progress=fail)
     assert caught.value is error
-
-
-def test_duckdb_uses_the_threads_that_are_granted(write, monkeypatch):
-    lines, granted, plain = write('{"user_id": 1, "item_id": 6}\n', "recs.jsonl"), [], jsonl.open_database
-    monkeypatch.setattr(jsonl, "open_database", lambda n_threads: (granted.append(n_threads), plain(n_threads))[1])
-    monkeypatch.setenv("FASTREC_NUM_THREADS", "3")
-    evaluate_files(lines, lines, "hit_rate")
-    assert {*granted} == {3}
-    granted.clear()
-    evaluate_files(lines, lines, "hit_rate", n_threads=1)
-    assert {*granted} == {1}
-    with open_database(5) as con:
-        assert con.execute("SELECT current_setting('threads')").fetchone() == (5,)
 
 
 # The function

@@ -29,7 +29,6 @@ from support.logs import LISTS, STRANGE, TRUTH, lists, rows
 from support.read_files import evaluate_logs, read_logs, read_scores
 
 pa = pytest.importorskip("pyarrow")
-pytest.importorskip("duckdb")
 pq = pytest.importorskip("pyarrow.parquet")
 arrow_csv = pytest.importorskip("pyarrow.csv")
 feather = pytest.importorskip("pyarrow.feather")
@@ -235,7 +234,7 @@ def test_digits_in_quotes_are_text_in_json_lines(write, fails, text):
         ),
         (
             [{"user_id": 1, "item_id": 2, "score": 2**60}, {"user_id": 1, "item_id": 3, "score": 0.5}],
-            "column 'score' holds a huge integer in line 1, a decimal number in line 2: expected values of one kind",
+            "column 'score' holds a long integer in line 1, a decimal number in line 2: expected values of one kind",
         ),
         (
             [{"user_id": 1, "item_id": 2, "score": 2**60}],
@@ -445,24 +444,6 @@ def test_files_are_read_in_the_order_of_their_names(write, format_):
     assert lists(read_logs(os.path.dirname(paths[0]), write({"user_id": [1], "item_id": [1]})).recs) == [
         [*reversed(numbers)]
     ]
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("format_", ["parquet", "csv", "jsonl"])
-def test_order_holds_in_files_of_many_blocks(write, tmp_path, format_):
-    import duckdb
-
-    (tmp_path / "logs").mkdir()
-    made, n = [], 150_000
-    for part, copy in (("a", "x"), ("b", "y"), ("c", "z")):
-        values = np.arange(n) + n * len(made)
-        made.append(values)
-        options = {"parquet": "parquet, row_group_size 10000", "csv": "csv, header", "jsonl": "json"}[format_]
-        query = f"SELECT range % 7 AS user_id, range AS item_id FROM range({values[0]}, {values[-1] + 1})"
-        duckdb.execute(f"COPY ({query}) TO '{tmp_path}/logs/{part}{copy}.{format_}' (FORMAT {options})")
-    logs = read_logs(tmp_path / "logs", write({"user_id": [1], "item_id": [5]}))
-    items = np.concatenate(made)
-    assert np.array_equal(logs.recs[0], items[np.argsort(items % 7, kind="stable")])
 
 
 def test_a_pattern_reaches_any_depth(write, tmp_path):

@@ -26,7 +26,6 @@ from fastrec.files.resources import Resources
 from fuzz.readers import change
 
 pa = pytest.importorskip("pyarrow")
-pytest.importorskip("duckdb")
 pq = pytest.importorskip("pyarrow.parquet")
 
 LISTED = ListColumns()

@@ -17,7 +17,6 @@ from fastrec.exceptions import InputError, InputTypeError, MissingExtraError, Mi
 from fastrec.files import job, opened, paths
 
 pa = pytest.importorskip("pyarrow")
-pytest.importorskip("duckdb")
 pc = pytest.importorskip("pyarrow.compute")
 pq = pytest.importorskip("pyarrow.parquet")
 

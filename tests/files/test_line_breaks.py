@@ -17,7 +17,6 @@ from fastrec.files.formats.csv import CSV
 from fastrec.files.formats.registry import FORMATS
 
 pa = pytest.importorskip("pyarrow")
-pytest.importorskip("duckdb")
 pq = pytest.importorskip("pyarrow.parquet")
 
 BREAKS = {"LF": "\n", "CRLF": "\r\n", "CR": "\r"}

@@ -328,7 +328,6 @@ def odd_table(pa: Any, columns: dict[str, list[Any]]) -> Any:
 def in_files_and_frames(case: Any, route: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, Any]:
     """Return what files give, and what data frames give."""
     pa = pytest.importorskip("pyarrow")
-    pytest.importorskip("duckdb")
     tables, options = case
     kind, _, streamed = route.partition(", ")
     if streamed:
@@ -375,7 +374,6 @@ def test_decimals_are_rounded_once_in_frames() -> None:
 
 
 def test_ranks_in_a_csv_are_exact_however_they_are_written(tmp_path: Path) -> None:
-    pytest.importorskip("duckdb")
     truth = write_odd(tmp_path / "truth.csv", {"user_id": [1], "item_id": [8]}, "csv")
     for first, second in (("9007199254740993", "9007199254740992"), ("9007199254740993.0", "9007199254740992.0")):
         recs = tmp_path / "recs.csv"
@@ -386,7 +384,6 @@ def test_ranks_in_a_csv_are_exact_however_they_are_written(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("number", [str(INEXACT), f"+{INEXACT}", f" {INEXACT}", "1" + "0" * 50])
 def test_an_integer_in_a_csv_is_not_rounded_beside_decimals(number: str, tmp_path: Path) -> None:
-    pytest.importorskip("duckdb")
     log = tmp_path / "log.csv"
     log.write_text(f"label,score\n0,0.5\n1,{number}\n")
     with pytest.raises(fastrec.InputError, match=r"'score' holds an integer past 2\*\*53.* in row 2"):
@@ -396,7 +393,6 @@ def test_an_integer_in_a_csv_is_not_rounded_beside_decimals(number: str, tmp_pat
 
 
 def test_users_of_two_columns_may_end_in_nul(tmp_path: Path) -> None:
-    pytest.importorskip("duckdb")
     from fastrec.files.columns import RowColumns
     from fastrec.files.resources import Resources
     from fastrec.files.rows import evaluate_log

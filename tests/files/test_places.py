@@ -20,7 +20,6 @@ from support.stores import store_of
 
 pa = pytest.importorskip("pyarrow")
 pytest.importorskip("click")
-pytest.importorskip("duckdb")
 compute = pytest.importorskip("pyarrow.compute")
 csv = pytest.importorskip("pyarrow.csv")
 pq = pytest.importorskip("pyarrow.parquet")

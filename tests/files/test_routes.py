@@ -10,7 +10,6 @@ from fastrec import evaluate, evaluate_files
 from fastrec.files import job
 
 pa = pytest.importorskip("pyarrow")
-pytest.importorskip("duckdb")
 pq = pytest.importorskip("pyarrow.parquet")
 csv = pytest.importorskip("pyarrow.csv")
 

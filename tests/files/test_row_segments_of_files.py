@@ -12,7 +12,6 @@ from support.command_line import run_fastrec
 
 pa = pytest.importorskip("pyarrow")
 pd = pytest.importorskip("pandas")
-pytest.importorskip("duckdb")
 
 METRICS = ["auc", "gauc", "log_loss", "calibration", "average_precision", "ndcg@3"]
 METRICS += ["auc(min_tpr=0.4)", "eer", "recall_at_precision(at=0.6)", "ece(norm=l2)", "g_mean(threshold=0.5)"]

@@ -30,8 +30,6 @@ from fastrec.runtime.limits import MIN_MEMORY
 from support.bits import group_bits, mean_bits, user_bits
 from support.logs import write_large
 
-pytest.importorskip("duckdb")
-
 pa = pytest.importorskip("pyarrow")
 compute = pytest.importorskip("pyarrow.compute")
 csv = pytest.importorskip("pyarrow.csv")

@@ -33,7 +33,6 @@ sparse = pytest.importorskip("scipy.sparse")
 pd = pytest.importorskip("pandas")
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
-pytest.importorskip("duckdb")
 pytest.importorskip("matplotlib").use("Agg")
 pytest.importorskip("click")
 

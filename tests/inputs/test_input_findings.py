@@ -14,7 +14,6 @@ import fastrec
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
-pytest.importorskip("duckdb")
 
 Rows = list[dict[str, Any]]
 

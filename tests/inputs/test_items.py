@@ -355,7 +355,7 @@ def test_errors_name_the_row_of_a_number(kind: str, column: Any, row: int) -> No
 
 @pytest.mark.parametrize("column", [WITH_NAN, WITH_LARGE])
 def test_errors_of_files_name_the_row_of_a_vector(column: Any, tmp_path: Path) -> None:
-    pytest.importorskip("duckdb")
+    pytest.importorskip("pyarrow")
     lists, items = tmp_path / "lists.csv", tmp_path / "items.parquet"
     lists.write_text("user_id,item_id\n1,1\n1,2\n1,3\n")
     parquet.write_table(pa.table({"item_id": [1, 2, 3], "c": column}), items)

@@ -46,7 +46,6 @@ def test_they_are_the_lists_without_those_items(kind: str) -> None:
 
 def test_frames_and_files(tmp_path: Path) -> None:
     pa, csv = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.csv")
-    pytest.importorskip("duckdb")
     log = random_log("integer", 60, seed=5)
     (recs, starts), (truth, ends) = flat(log.recs), flat([[item for item, _ in rows] for rows in log.truth])
     gains = flat([[gain for _, gain in rows] for rows in log.truth], np.float64)[0]

@@ -10,7 +10,6 @@ import fastrec
 
 pa = pytest.importorskip("pyarrow")
 pd = pytest.importorskip("pandas")
-pytest.importorskip("duckdb")
 
 RECS = pa.table({"user_id": ["a", "a", "b", "c", "d"], "item_id": [1, 2, 1, 3, 4], "rank": [1, 2, 1, 1, 1]})
 TRUTH = pa.table({"user_id": ["a", "b", "c", "d"], "item_id": [2, 1, 9, 4]})

@@ -13,7 +13,6 @@ import fastrec
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")
 pa = pytest.importorskip("pyarrow")
-pytest.importorskip("duckdb")
 pq = pytest.importorskip("pyarrow.parquet")
 
 USERS = [1, 2, 3, 1]  # of the rows of the truth

@@ -11,7 +11,6 @@ import fastrec
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
-pytest.importorskip("duckdb")
 
 ORDERS = ("rec_rows_by_rank", "rec_rows_by_score", "rec_rows_by_place")
 RECS = pd.DataFrame(

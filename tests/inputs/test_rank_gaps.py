@@ -70,7 +70,6 @@ WAYS = {
 @pytest.mark.parametrize("way", WAYS)
 def test_gaps_are_closed_and_said(way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if way == "streamed":
-        pytest.importorskip("duckdb")
         monkeypatch.setattr("fastrec.files.job.COPIES", 10**9)
         monkeypatch.setattr("fastrec.files.resources.MIN_BATCH", 2)
         monkeypatch.setattr("fastrec.files.resources.MAX_BATCH", 2)

@@ -8,7 +8,6 @@ import pytest
 import fastrec
 
 pa = pytest.importorskip("pyarrow")
-pytest.importorskip("duckdb")
 
 RECS = pa.table({"user_id": [1, 1, 2], "item_id": [5, 6, 7], "rank": [1, 2, 1]})
 TRUTH = pa.table({"user_id": [1, 2], "item_id": [5, 7], "rating": [5.0, 0.5], "timestamp": [3, 4]})

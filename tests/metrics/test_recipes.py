@@ -1,6 +1,5 @@
 """Recipes against the answers of the real tools from `tests/rivals/run.py`: every number, or the reason for none."""
 
-import importlib.util
 import itertools
 import math
 import os
@@ -359,11 +358,10 @@ def test_a_tool_of_scores_reads_scores_beside_ranks(tmp_path, like, metric, want
         assert named[metric] == 1.0  # what the call says goes before the tool
         with pytest.raises(fastrec.InputError, match="ordered_by is 'score' here and 'rank' there"):
             evaluator.merge(fastrec.Evaluator(metric, **(find_recipe(like).policies)))
-    if importlib.util.find_spec("duckdb") is not None:
-        for name, table in (("recs.csv", recs), ("truth.csv", truth)):
-            csv.write_csv(table, tmp_path / name)
-        paths = tmp_path / "recs.csv", tmp_path / "truth.csv"
-        assert fastrec.evaluate_files(*paths, metric, like=like)[metric] == wanted
+    for name, table in (("recs.csv", recs), ("truth.csv", truth)):
+        csv.write_csv(table, tmp_path / name)
+    paths = tmp_path / "recs.csv", tmp_path / "truth.csv"
+    assert fastrec.evaluate_files(*paths, metric, like=like)[metric] == wanted
 
 
 @pytest.mark.parametrize("like", ["rectools", "lenskit"])

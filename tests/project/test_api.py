@@ -16,7 +16,6 @@ import fastrec
 from fastrec._version import DISTRIBUTION
 
 pytest.importorskip("click")
-pytest.importorskip("duckdb")
 pytest.importorskip("pyarrow")
 describe_api = pytest.importorskip("describe_api")
 typed_program = pytest.importorskip("support.typed_program")

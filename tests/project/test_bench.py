@@ -219,7 +219,7 @@ def test_the_table_of_features_marks_what_is_documented():
 
 def test_files_are_compared_on_the_same_values(tmp_path, capsys):
     pytest.importorskip("polars")
-    pytest.importorskip("duckdb")
+    pytest.importorskip("pyarrow")
     path = tmp_path / "files.json"
     files.main(["--small", "--rounds", "1", "--wait", "0", "--only", "parquet, integers, sorted", "--json", str(path)])
     found = json.loads(path.read_text())
@@ -232,7 +232,7 @@ def test_files_are_compared_on_the_same_values(tmp_path, capsys):
 
 def test_a_rival_of_files_with_other_values_is_found_out(tmp_path, monkeypatch):
     pytest.importorskip("polars")
-    pytest.importorskip("duckdb")
+    pytest.importorskip("pyarrow")
     monkeypatch.setattr(file_rivals, "POLARS_LOG", "print('{\"gauc\": 0.5}')")
     with pytest.raises(AssertionError, match=r"gauc of Polars is 0\.5, of fastrec 0\."):
         files.compare(tmp_path, files.SMALL[-1], 1)

@@ -13,14 +13,12 @@ from pathlib import Path
 import pytest
 
 import fastrec
-from fastrec.files.database import run
 from fastrec.runtime.threads import run_in_threads
 from support.logs import write_large
 
-duckdb = pytest.importorskip("duckdb")
+pytest.importorskip("pyarrow")
 pytest.importorskip("pyarrow")
 
-ENDLESS = "SELECT sum(hash(a.range, b.range)) FROM range(10000000) AS a, range(10000000) AS b"
 WAIT = 10  # seconds; the promise is one second, but other programs may use the machine
 
 
@@ -67,59 +65,6 @@ def started(*arguments, code=COMMAND):
             process.kill()
 
 
-def test_an_interrupt_reaches_a_statement():
-    class Deaf:
-        """Connection that checks for no signals."""
-
-        told = threading.Event()
-
-        def execute(self, query):
-            signal.raise_signal(signal.SIGINT)
-            assert self.told.wait(WAIT)
-
-        def interrupt(self):
-            self.told.set()
-
-    with pytest.raises(KeyboardInterrupt):
-        run(Deaf(), "SELECT 1")
-    assert Deaf.told.is_set()
-
-
-def test_an_interrupt_while_the_thread_starts(monkeypatch):
-    start = threading.Thread.start
-
-    def interrupted(thread):
-        start(thread)
-        raise KeyboardInterrupt
-
-    with duckdb.connect() as con:
-        monkeypatch.setattr(threading.Thread, "start", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            run(con, ENDLESS)
-        monkeypatch.undo()
-        assert run(con, "SELECT 7").fetchone() == (7,)
-
-
-def test_an_interrupt_before_the_thread_starts(monkeypatch):
-    monkeypatch.setattr(threading.Thread, "start", lambda _: signal.raise_signal(signal.SIGINT))
-    with duckdb.connect() as con, pytest.raises(KeyboardInterrupt):
-        run(con, ENDLESS)
-
-
-def test_nothing_runs_on_after_an_interrupt():
-    threads = threading.active_count()
-    with duckdb.connect() as con:
-        timer = threading.Timer(0.2, signal.raise_signal, [signal.SIGINT])
-        timer.start()
-        began = time.monotonic()
-        with pytest.raises(KeyboardInterrupt):
-            run(con, ENDLESS)
-        assert time.monotonic() - began < WAIT
-        timer.join()
-        assert threading.active_count() == threads
-        assert run(con, "SELECT 7").fetchone() == (7,)
-
-
 def test_threads_of_a_call_have_ended_when_its_interrupt_is_raised():
     """Also one that works on while the main thread, interrupted as it joins it, takes it for ended."""
     working, others = set(), threading.active_count()
@@ -136,11 +81,6 @@ def test_threads_of_a_call_have_ended_when_its_interrupt_is_raised():
     assert not working
     timer.join()
     assert threading.active_count() <= others + 1  # one may be about to end
-
-
-def test_an_error_of_a_statement_is_passed_on():
-    with duckdb.connect() as con, pytest.raises(duckdb.CatalogException, match="nowhere"):
-        run(con, "SELECT * FROM nowhere")
 
 
 INTERRUPTED = """

@@ -40,7 +40,7 @@ AS_SHOWN = Dialect()
 def _rows(path: str, header: Header, encoding: str) -> Iterator[list[str]]:
     """Yield the rows that Python's parser finds; raise ValueError with the line where a wrong row begins."""
     line = 1
-    with unpacked(path, encoding) as (stream, _), io.TextIOWrapper(stream, "utf-8-sig", newline="") as text:
+    with unpacked(path, encoding) as stream, io.TextIOWrapper(stream, "utf-8-sig", newline="") as text:
         rows = parser_of(text, header)
         try:
             next(rows, None)
@@ -236,7 +236,7 @@ class _Csv(TextFormat):
         from pyarrow import csv
 
         names = [f"c{at}" for at in range(len(header.names))]
-        with unpacked(path, self._encoding) as (stream, _):
+        with unpacked(path, self._encoding) as stream:
             own = {"may_have_quotes": may_have_quotes, "has_integers": pa.int64() in kinds.values()}
             text = _CheckedText(stream, header, **own)
             with contextlib.closing(text):
@@ -264,7 +264,7 @@ class _Csv(TextFormat):
         """Note line breaks in quotes where tabs separate."""
         if header.delimiter != "\t" or not header.quote:
             return
-        with unpacked(path, self._encoding) as (stream, _):
+        with unpacked(path, self._encoding) as stream:
             stream.read(header.start)
             n_joined = sum(1 for line in stream if line.strip(b"\r\n")) - n_rows
         if n_joined > 0:

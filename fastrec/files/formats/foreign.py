@@ -1,4 +1,4 @@
-"""Reasons for errors of DuckDB, PyArrow and Python, from their messages: these errors have no codes."""
+"""Reasons for errors of PyArrow, fsspec and Python, from their messages: these errors have no codes."""
 
 from __future__ import annotations
 
@@ -6,17 +6,12 @@ import csv
 import re
 from urllib.parse import unquote
 
-__all__ = ["one_line", "reason_of_csv", "reason_of_url", "was_interrupted"]
+__all__ = ["one_line", "reason_of_csv", "reason_of_url"]
 
 
 def one_line(error: Exception) -> str:
     """Return the message of an error in one line."""
     return " ".join(str(error).split())
-
-
-def was_interrupted(error: Exception) -> bool:
-    """Return whether DuckDB raised RuntimeError for a signal while a query ran in the main thread."""
-    return type(error) is RuntimeError and str(error) == "Query interrupted"
 
 
 def reason_of_csv(error: csv.Error) -> str:

@@ -17,7 +17,6 @@ from fastrec.files.packing import ENDINGS, unpacked
 __all__ = [
     "Beginning",
     "Head",
-    "check_packed",
     "line_of",
     "lines_of",
     "read_head",
@@ -53,7 +52,6 @@ class Head(NamedTuple):
 
     path: str
     text: str
-    packing: str  # "gzip", "zstd" or empty
     mark: int  # bytes of the byte order mark
 
     @property
@@ -71,7 +69,7 @@ def read_head(path: str, encoding: str = "") -> Head:
     """Return the first megabyte of a file as text; raise if it is not text."""
     start = b""
     try:
-        with unpacked(path, encoding) as (stream, packing):
+        with unpacked(path, encoding) as stream:
             start = stream.read(HEAD_BYTES)
         text = codecs.getincrementaldecoder("utf-8-sig")().decode(start)
     except UnicodeDecodeError as error:
@@ -79,7 +77,7 @@ def read_head(path: str, encoding: str = "") -> Head:
     if "\0" in text:
         raise InputError(path, f": {_no_text(start, 'it has zero bytes')}")
     mark = len(codecs.BOM_UTF8) if start.startswith(codecs.BOM_UTF8) else 0
-    return Head(path, text, packing, mark)
+    return Head(path, text, mark)
 
 
 def _no_text(start: bytes, why: str) -> str:
@@ -91,17 +89,9 @@ def _no_text(start: bytes, why: str) -> str:
     return f"neither {', '.join(titles)} nor text in UTF-8: {why}; {mend}"
 
 
-def check_packed(head: Head) -> None:
-    """Raise unless a packed file is whole: DuckDB does not look at the checksum."""
-    if head.packing:
-        with unpacked(head.path) as (stream, _):
-            while stream.read(HEAD_BYTES):
-                pass
-
-
 def lines_of(path: str, encoding: str = "") -> Iterator[bytes]:
     """Yield the lines of a file, unpacked."""
-    with unpacked(path, encoding) as (stream, _):
+    with unpacked(path, encoding) as stream:
         yield from stream
 
 

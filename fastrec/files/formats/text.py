@@ -27,7 +27,7 @@ class TextFormat(Format):
 
 def chunks(path: str, start: int) -> Iterator[bytes]:
     """Yield a file from a byte on, unpacked, in chunks of whole lines."""
-    with unpacked(path) as (stream, _):
+    with unpacked(path) as stream:
         stream.read(start)
         rest = b""
         while block := stream.read(CHUNK_BYTES):
