@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import contextlib
+import itertools
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
@@ -20,6 +21,7 @@ from fastrec.runtime.extras import require
 __all__ = ["JSON_LINES"]
 
 Kinds = dict[str, dict[str, int]]  # of each key: kind of values -> number of the first line with one
+SAMPLED_ROWS = 1 << 12
 LIST, OF = "a list", " of "
 HUGE, LONGEST = "a huge integer", 38  # digits
 MIXED = {FAULT: "holds objects or values of several kinds: expected values, or lists of values, of one kind"}
@@ -53,7 +55,7 @@ class _JsonLines(TextFormat):
         pa = require("pyarrow", "cli", what="reading files")
         assert self._columns is not None
         head = read_head(path)
-        kinds = _kinds_of(enumerate(_first_objects(head.lines()), 1))
+        kinds = _kinds_of(enumerate(_first_objects(itertools.islice(head.lines(), SAMPLED_ROWS)), 1))
         first_keys = next(_first_objects([head.first_line]), {})
         if self._columns.reads_all or not self._has_kinds(path, head.mark, kinds):
             kinds = _kinds_of(_objects(path))
@@ -110,7 +112,8 @@ def _parsed(path: str, start: int, types: Mapping[str, Any]) -> Iterator[Any]:
         if not chunk.isspace():
             reading = json.ReadOptions(use_threads=False, block_size=len(chunk))
             rows = json.read_json(pa.BufferReader(chunk), reading, options)
-            if len(rows) != sum(not line.isspace() and line != b"" for line in chunk.splitlines()):
+            n_lines = chunk.count(b"\n") + (not chunk.endswith(b"\n"))
+            if len(rows) != n_lines and len(rows) != sum(map(bool, map(bytes.strip, chunk.splitlines()))):
                 raise ValueError("expected one object per line")
             rows.validate(full=True)  # PyArrow takes any bytes for strings
             yield from rows.to_batches()
