@@ -28,7 +28,7 @@ from fastrec.files.ids import check_groupings, groupings_of_integers, joint_type
 from fastrec.files.in_memory import read_parquet
 from fastrec.files.items import read_items_of
 from fastrec.files.labels import with_labels
-from fastrec.files.opened import Opened, open_files, size_of_sides
+from fastrec.files.opened import Opened, open_files
 from fastrec.files.partitions import RowPartitions
 from fastrec.files.paths import unchanged
 from fastrec.files.reader import TableReader
@@ -177,10 +177,10 @@ class FileJob(NamedTuple, Generic[AnyColumns]):
         with self._unchanged():
             readers = {table: TableReader(side, numbered=numbered) for table, side in self.opened.items()}
             check_groupings(readers, self.columns.by)
-            size, limit = size_of_sides(self.opened.values()), self.resources.limit() // COPIES
+            sizes, limit = [reader.size for reader in readers.values()], self.resources.limit() // COPIES
             found = None
-            if size.n_bytes <= limit:
-                with loading_kernels(size.values), contextlib.suppress(TooLargeError):
+            if sum(size.n_bytes for size in sizes) <= limit:
+                with loading_kernels(sum(size.values for size in sizes)), contextlib.suppress(TooLargeError):
                     found = self._read_whole(readers, limit)
         if found is not None:
             yield found
@@ -218,7 +218,7 @@ class FileJob(NamedTuple, Generic[AnyColumns]):
         """Put the rows of all tables into parts of whole users; read the table of items whole."""
         import pyarrow as pa
 
-        sizes = {table: side.size() for table, side in self.opened.items() if table != ITEMS}
+        sizes = {table: reader.size for table, reader in readers.items() if table != ITEMS}
         n_rows = {table: size.values // max(len(readers[table].schema), 1) for table, size in sizes.items()}
         text = sum(size.text / max(n_rows[table], 1) for table, size in sizes.items())
         longest = max(readers[table].values_per_row() for table in n_rows)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import unquote
 
@@ -21,11 +21,10 @@ from fastrec.files.formats.base import Format
 from fastrec.files.formats.recognise import AUTO, recognise
 from fastrec.files.formats.registry import FORMATS
 from fastrec.files.paths import Files, Stamp, find_files, stamps_of, unchanged
-from fastrec.files.sizes import Size
 from fastrec.inputs.items import ITEM_ID
 from fastrec.runtime.limits import resolve_threads
 
-__all__ = ["Opened", "has_column", "open_files", "size_of_sides"]
+__all__ = ["Opened", "has_column", "open_files"]
 
 
 @dataclass(frozen=True)
@@ -42,10 +41,6 @@ class Opened:
         """Return {role: column} of a file; raise if it lacks one."""
         return self.columns.roles(self.table, path, found)
 
-    def size(self) -> Size:
-        """Estimate the size of the wanted columns."""
-        return self.format.size(self.files, self.columns.names)
-
 
 def has_column(path: str | os.PathLike[str], name: str, input_format: str | Format) -> bool:
     """Return whether a file has a column; False for a damaged file, of which reading the rows says what is wrong."""
@@ -54,14 +49,6 @@ def has_column(path: str | os.PathLike[str], name: str, input_format: str | Form
         return name in (*opened.format.head(opened.files.paths[0]).schema.names, *map(unquote, opened.files.keys[0]))
     except opened.format.damages():
         return False
-
-
-def size_of_sides(sides: Iterable[Opened]) -> Size:
-    """Estimate the size of the wanted columns of tables."""
-    size = Size()
-    for side in sides:
-        size = size.plus(side.size())
-    return size
 
 
 def open_files(

@@ -22,6 +22,7 @@ from fastrec.files.formats.base import FileHead, holds_strings
 from fastrec.files.formats.foreign import one_line
 from fastrec.files.opened import Opened
 from fastrec.files.paths import utf8_path
+from fastrec.files.sizes import Size
 from fastrec.files.text_values import Spellings, as_numbers, decimals_refused
 from fastrec.files.types import common_type, holds_bytes, holds_lists, is_uuid, refusal_of, with_common_type
 from fastrec.inputs.arrow import column_of_ids, column_of_labels, read_numbers
@@ -82,6 +83,11 @@ class TableReader:
     def total(self) -> int:
         """The number of rows, as far as it is known."""
         return sum(self.n_rows) or sum(head.rows or 0 for head in self._heads)
+
+    @functools.cached_property
+    def size(self) -> Size:
+        """An estimate of the size of the columns."""
+        return self.opened.format.size(self.opened.files, self._heads, self.schema)
 
     @property
     def format(self) -> Any:

@@ -1,4 +1,4 @@
-"""Estimates of the memory that the columns of files take, from their footers and a sample, before they are read.
+"""Estimates of the memory that the columns of files take, from their heads and a sample, before they are read.
 
 An estimate from a sample may be wrong: the readers count the bytes that they read, and stop when these are too many.
 """
@@ -12,10 +12,10 @@ from typing import NamedTuple
 from fastrec.files.packing import packing_in, start_of_packed
 from fastrec.files.paths import Files
 
-__all__ = ["SAMPLED_BYTES", "Size", "size_of_text"]
+__all__ = ["Size", "size_of_text"]
 
 BYTES_PER_VALUE = 12  # of all that a column takes
-STRING_COPIES, DISTINCT_COPIES = 0.35, 1.0  # of strings, and of distinct ones, beside each copy of the values
+STRING_COPIES = 1.35  # beside each copy of the values
 SAMPLED_BYTES, UNPACKED_BYTES = 1 << 16, 1 << 22
 SIZE_OF_MEMBER = 4  # bytes at the end of a gzip file with the unpacked length of its last member
 USUAL_STRING = 12  # bytes of a string and its delimiter that BYTES_PER_VALUE covers
@@ -26,14 +26,12 @@ class Size(NamedTuple):
 
     values: int = 0
     text: int = 0  # bytes of all strings
-    distinct: int = 0  # bytes of the distinct strings, at most
     spared: int = 0  # bytes that values narrower than 8 bytes do without
 
     @property
     def n_bytes(self) -> int:
         """Bytes of one copy of the columns; an evaluation makes several."""
-        of_strings = STRING_COPIES * self.text + DISTINCT_COPIES * min(self.text, self.distinct)
-        return BYTES_PER_VALUE * self.values - self.spared + int(of_strings)
+        return BYTES_PER_VALUE * self.values - self.spared + int(STRING_COPIES * self.text)
 
     def plus(self, other: Size) -> Size:
         """Return the sum of both sizes."""

@@ -42,7 +42,8 @@ def as_numbers(strings: Any, kind: Any, where: Text, role: str, table: str, seen
         numbers = pa.array([_number(text, where, row, role, table) for row, text in enumerate(texts)], kind)
         marked = [(row, text.strip(" \t") in BOOLEANS) for row, text in enumerate(texts) if text is not None]
     else:
-        marked = [(numbers.is_valid().index(True).as_py(), False)] if numbers.null_count < len(numbers) else []
+        nulls = numbers.is_null().to_pylist() if numbers.null_count else [False]  # `to_numpy` would import pandas
+        marked = [] if all(nulls) else [(nulls.index(False), False)]
     for row, is_boolean in marked:
         seen.add(is_boolean)
         if len(seen) > 1:

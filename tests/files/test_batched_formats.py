@@ -11,6 +11,7 @@ from fastrec.exceptions import InputError, InputTypeError
 from fastrec.files.columns import ListColumns
 from fastrec.files.formats import arrow
 from fastrec.files.opened import open_files
+from fastrec.files.reader import TableReader
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -224,8 +225,7 @@ def test_texts_as_polars_writes_them(write, kind):
 def test_sizes_are_estimated_before_rows_are_read(write, form):
     n = 20_000
     rows = {"user_id": np.arange(n), "item_id": [f"item with a long name {n}" for n in range(n)], "other": np.zeros(n)}
-    side = open_files({"recs": write(rows, f"recs.{form}")}, ListColumns(), "auto")["recs"]
-    size = side.size()
+    size = TableReader(open_files({"recs": write(rows, f"recs.{form}")}, ListColumns(), "auto")["recs"]).size
     assert size.values == 2 * n
     assert size.text == pytest.approx(sum(map(len, rows["item_id"])), rel=0.5)
 

@@ -107,7 +107,7 @@ def table_of_junk(end, inside, n):
 @pytest.mark.thorough(except_for="^(LF-CRLF|CR-LF|CRLF-CR)$")
 @pytest.mark.parametrize(("end", "inside"), PAIRS)
 def test_quoted_line_breaks_where_pieces_of_a_file_are_read_at_once(tmp_path, monkeypatch, end, inside):
-    """Set small pieces; they have 2 MB."""
+    """Set small pieces; they have 1 MB."""
     monkeypatch.setattr(csv_format, "BLOCK_BYTES", 16_000)
     (tmp_path / "recs.csv").write_bytes(table_of_junk(BREAKS[end], BREAKS[inside], 2000))
     truth = tmp_path / "truth.csv"

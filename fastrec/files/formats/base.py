@@ -69,24 +69,27 @@ class Format(ABC):
         has strings in their place if some of them are not plain.
         """
 
-    def size(self, files: Files, names: Collection[str]) -> Size:
-        """Estimate the size of the wanted columns, strings from the first rows of some files."""
-        size, sampled = Size(), []
-        for path in files.paths:
-            try:
-                head = self.head(path)
-                wanted = {at: head.schema.field(at).type for at, name in enumerate(head.schema.names) if name in names}
-            except self.damages():  # reading the file explains what is wrong
-                continue
+    def size(self, files: Files, heads: Sequence[FileHead], names: Collection[str]) -> Size:
+        """Estimate the size of some columns, that of strings from the first rows of some files."""
+        from pyarrow import types
+
+        size, with_strings = Size(), []
+        kinds: dict[int, dict[int, Any]] = {}  # of each schema
+        for path, head in zip(files.paths, heads, strict=True):
+            own = kinds.get(id(head.schema))
+            if own is None:
+                own = {at: head.schema.field(at).type for at, name in enumerate(head.schema.names) if name in names}
+                kinds[id(head.schema)] = own
             rows = head.rows or 0
-            size = size.plus(Size(rows * len(wanted)))
-            strings = {at: kind for at, kind in wanted.items() if holds_strings(kind)}
+            spared = sum(max(8 - kind.bit_width // 8, 0) for kind in own.values() if types.is_primitive(kind))
+            size = size.plus(Size(rows * len(own), spared=rows * spared))
+            strings = {at: kind for at, kind in own.items() if holds_strings(kind)}
             if strings and rows:
-                sampled.append((path, strings, rows))
-        some = sampled[:: max(1, len(sampled) // SAMPLED_FILES)]
+                with_strings.append((path, strings, rows))
+        some = with_strings[:: max(1, len(with_strings) // SAMPLED_FILES)]
         means = [self._mean_strings(path, at) for path, at, _ in some]
-        text = int(sum(rows for *_, rows in sampled) * sum(means) / max(len(means), 1))
-        return size.plus(Size(text=text, distinct=text))
+        text = int(sum(rows for *_, rows in with_strings) * sum(means) / max(len(means), 1))
+        return size.plus(Size(text=text))
 
     def _mean_strings(self, path: str, wanted: Mapping[int, Any]) -> float:
         """Return the mean bytes of the strings of a row, from the first rows of a file; each code has 4 bytes."""

@@ -31,7 +31,7 @@ __all__ = ["CSV", "csv_of"]
 
 Array = np.ndarray[Any, Any]
 ROWS_AT_ONCE = 1 << 13  # of Python's parser
-BLOCK_BYTES = 1 << 21  # of a text; PyArrow reads no longer rows
+BLOCK_BYTES = 1 << 20  # of a text; PyArrow reads no longer rows
 SAMPLED_ROWS = 1 << 10
 IN_INTEGERS = np.array([chr(code) in "0123456789xX" for code in range(256)])
 AS_SHOWN = Dialect()

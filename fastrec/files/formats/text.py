@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 
-from fastrec.files.formats.base import Format
+from fastrec.files.formats.base import FileHead, Format
 from fastrec.files.packing import unpacked
 from fastrec.files.paths import Files
 from fastrec.files.sizes import Size, size_of_text
@@ -20,7 +20,7 @@ class TextFormat(Format):
 
     has_types = False
 
-    def size(self, files: Files, names: Collection[str]) -> Size:
+    def size(self, files: Files, heads: Sequence[FileHead], names: Collection[str]) -> Size:
         """Estimate the size of the wanted columns, from the first lines of each file."""
         return size_of_text(files, names)
 
