@@ -260,7 +260,7 @@ class TableReader:
         """Yield the rows of a file, cut so that decoded strings fit in memory."""
         schema = self._heads[nth].schema
         at = sorted(schema.get_field_index(name) for name in self.schema if not self._is_in_folders(name, nth))
-        wanted = {n: schema.field(n).type if self.format.has_types else self._hoped(schema.names[n]) for n in at}
+        wanted = {n: schema.field(n).type if self.format.has_types else self.schema[schema.names[n]] for n in at}
         if not wanted and len(schema):  # all columns are in the names of folders
             wanted = {0: schema.field(0).type}
         names = [schema.names[n] for n in wanted]
@@ -277,13 +277,6 @@ class TableReader:
             raise TooLargeError(path, f": its rows do not fit in memory: {one_line(error)}") from error
         except self.format.damages() as error:
             raise self._damaged(path, error) from error
-
-    def _hoped(self, name: str) -> Any:
-        """Return the type to ask for of a column without a type: ids may be integers."""
-        import pyarrow as pa
-
-        may_be_integers = name in self.spellings and self.spellings[name].all_integers
-        return pa.int64() if may_be_integers else self.schema[name]
 
     def _converted(self, batch: Batch, nth: int, first: int) -> Batch:
         """Return rows with the columns and types of the table; `first` is the position of the first row."""
@@ -480,8 +473,11 @@ def _equal(column: Any, said: str | None) -> Array:
 
     if said is None:
         return np.asarray(column.is_null())
-    values = without_views(decoded(column))
-    try:
-        return np.asarray(compute.equal(values, pa.scalar(said).cast(values.type)).fill_null(False))  # noqa: FBT003
-    except pa.ArrowException:  # of another type
-        return np.zeros(len(column), bool)
+    values, found = without_views(decoded(column)), np.zeros(len(column), bool)
+    with contextlib.suppress(pa.ArrowException):  # of another type
+        found = np.asarray(compute.equal(values, pa.scalar(said).cast(values.type)).fill_null(False))  # noqa: FBT003
+    if holds_strings(values.type):
+        with contextlib.suppress(pa.ArrowException):  # 04 is 4
+            integers = compute.equal(values.cast(pa.int64()), pa.scalar(said).cast(pa.int64()))
+            found = np.asarray(integers.fill_null(False))  # noqa: FBT003
+    return found

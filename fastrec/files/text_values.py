@@ -102,13 +102,10 @@ class Spellings:
         self.example = ""  # an id that spells no integer
 
     def add(self, strings: Any) -> Any:
-        """Return ids as int64 if all of a batch are or spell integers as these are written, else as they are."""
+        """Return ids as int64 if all of a batch spell integers as these are written, else as they are."""
         import pyarrow as pa
         from pyarrow import compute
 
-        if strings.type == pa.int64():
-            self.any_integer = self.any_integer or len(strings) > strings.null_count
-            return strings
         integers = None
         with contextlib.suppress(pa.ArrowInvalid):
             strings.slice(0, FIRST).cast(pa.int64())  # PyArrow takes long to say that many strings are no integers

@@ -811,14 +811,14 @@ def test_arguments_that_do_not_go_together(write, truth, options, match):
 @pytest.mark.parametrize(
     ("ours", "theirs", "difference"),
     [
-        (["u1", "u22"], ["1", "x"], "characters before or after the digits: 'u1' in .*, '1' in"),
+        (["u1", "u22"], ["1", "x"], "like 'u1' in .* and '1' in"),
         (["007", "012"], ["7a", "7", "12"], "leading zeros: '007' in .*, '7' in"),
         (["ab", "Cd"], ["AB", "CD"], "upper and lower case: 'Cd' in .*, 'CD' in"),
         (["a ", "b "], ["a", "b"], "spaces around them: 'a ' in .*, 'a' in"),
         (["1.0x", "5.0", "6.0"], ["5", "6", "y"], r"a trailing '\.0': '5.0' in .*, '5' in"),
         (["caf\u00e9", "\u00fc"], ["cafe\u0301", "u\u0308"], "Unicode composition: 'caf\u00e9' in .*, 'cafe\u0301' in"),
         (["'q'", "'r'"], ["q", "r"], r"quotes around them: \"'q'\" in .*, 'q' in"),
-        ([5, 6], [70, 80], "like '5' in .* and '70' in"),
+        ([5, 6], [70, 80], "like 5 in .* and 70 in"),
         (["red", "blue"], ["rot", "blau"], "like 'blue' in .* and 'blau' in"),
     ],
 )

@@ -18,7 +18,7 @@ import pytest
 from fastrec import FastrecError, InputError, InputTypeError, evaluate_files
 from fastrec.files import in_memory, job
 from fastrec.files.columns import ListColumns, RowColumns
-from fastrec.files.formats import csv as csv_format
+from fastrec.files.formats import text
 from fastrec.files.job import FileJob
 from fastrec.files.opened import open_files
 from fastrec.files.reader import TableReader
@@ -85,16 +85,16 @@ def columns_of(path, columns=LISTED, table="recs", memory=None):
 
 def by_python(path):
     """Return {role: values} of a CSV of lists; raise ValueError for one that Python's parser and casts refuse."""
-    text = path.read_bytes().decode("utf-8-sig")
-    if "\0" in text:
+    content = path.read_bytes().decode("utf-8-sig")
+    if "\0" in content:
         raise ValueError
     best = None
     for delimiter in ",\t;|":
-        names = next(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter), [])
+        names = next(csv.reader(io.StringIO(content, newline=""), delimiter=delimiter), [])
         merit = len({"user_id", "item_id", "rank", "score"} & {*names}), len(names)
         best = max(best or ((0, 0), ","), (merit, delimiter), key=lambda own: own[0])
     try:
-        header, *rows = filter(None, csv.reader(io.StringIO(text, newline=""), delimiter=best[1], strict=True))
+        header, *rows = filter(None, csv.reader(io.StringIO(content, newline=""), delimiter=best[1], strict=True))
     except csv.Error as error:
         raise ValueError from error
     found = {}
@@ -524,9 +524,8 @@ def test_ranks_are_not_hexadecimal(write):
 
 @pytest.mark.parametrize("odd", ["07", "-0", "-07", "0x7", "0X7", " 7", "7 ", "\t7", '"07"', '" 7"', "+7", "x"])
 def test_what_is_not_written_as_an_integer_is_none(write, monkeypatch, odd):
-    monkeypatch.setattr(csv_format, "SAMPLED_ROWS", 0)
     for n_bytes in (64, 71):
-        monkeypatch.setattr(csv_format, "BLOCK_BYTES", n_bytes)
+        monkeypatch.setattr(text, "CHUNK_BYTES", n_bytes)
         for at in range(12):
             rows = [f"{n + 10},{n + 20},0.{n}5e-05,-0.5,10:00 00" for n in range(12)]
             for before, after in ((f"{at + 10},", f"{odd},"), (f",{at + 20},", f",{odd},")):

@@ -12,7 +12,7 @@ import pytest
 
 from fastrec import InputError, evaluate_files
 from fastrec.files import job
-from fastrec.files.formats import csv as csv_format
+from fastrec.files.formats import text
 from fastrec.files.formats.csv import CSV
 from fastrec.files.formats.registry import FORMATS
 
@@ -107,8 +107,8 @@ def table_of_junk(end, inside, n):
 @pytest.mark.thorough(except_for="^(LF-CRLF|CR-LF|CRLF-CR)$")
 @pytest.mark.parametrize(("end", "inside"), PAIRS)
 def test_quoted_line_breaks_where_pieces_of_a_file_are_read_at_once(tmp_path, monkeypatch, end, inside):
-    """Set small pieces; they have 1 MB."""
-    monkeypatch.setattr(csv_format, "BLOCK_BYTES", 16_000)
+    """Set small pieces; they have 8 MB."""
+    monkeypatch.setattr(text, "CHUNK_BYTES", 16_000)
     (tmp_path / "recs.csv").write_bytes(table_of_junk(BREAKS[end], BREAKS[inside], 2000))
     truth = tmp_path / "truth.csv"
     truth.write_text("user_id,item_id\n" + "".join(f"{user},{(user * 3 + 1) % 1000}\n" for user in range(2000)))

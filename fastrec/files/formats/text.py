@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
 
 from fastrec.files.formats.base import FileHead, Format
+from fastrec.files.formats.dialect import Header
 from fastrec.files.packing import unpacked
 from fastrec.files.paths import Files
 from fastrec.files.sizes import Size, size_of_text
 
-__all__ = ["TextFormat", "chunks"]
+__all__ = ["StrayQuoteError", "TextFormat", "chunks", "parse_csv"]
 
 CHUNK_BYTES = 1 << 23
-LONGEST_LINE = 1 << 26  # bytes
+LONGEST_LINE = 1 << 26  # bytes; what follows a quote that is not closed is one line
+BYTES_AT_ONCE = 1 << 20  # they stay in a cache
+
+
+class StrayQuoteError(ValueError):
+    """A text with a quote that is not around a whole value."""
 
 
 class TextFormat(Format):
@@ -25,18 +34,83 @@ class TextFormat(Format):
         return size_of_text(files, names)
 
 
-def chunks(path: str, start: int) -> Iterator[bytes]:
-    """Yield a file from a byte on, unpacked, in chunks of whole lines."""
-    with unpacked(path) as stream:
+def chunks(path: str, start: int, delimiter: str = "", encoding: str = "") -> Iterator[bytes]:
+    """Yield a file from a byte on, unpacked, in chunks of whole lines; with a delimiter, quotes may hold line breaks.
+
+    Raise StrayQuoteError before a chunk that has a stray quote.
+    """
+    with unpacked(path, encoding) as stream:
         stream.read(start)
         rest = b""
         while block := stream.read(CHUNK_BYTES):
             rest += block
-            end = max(rest.rfind(b"\n"), rest.rfind(b"\r")) + 1
+            if delimiter and _has_stray_quotes(rest, delimiter):
+                raise StrayQuoteError
+            end = _end_of_lines(rest, may_be_quoted=bool(delimiter))
             if end:
                 yield rest[:end]
                 rest = rest[end:]
             elif len(rest) > LONGEST_LINE:
-                raise ValueError(f"a line has more than {LONGEST_LINE:,} bytes")
+                raise ValueError(f"a line has more than {LONGEST_LINE:,} bytes: is a quote not closed?")
         if rest:
+            if delimiter and _is_open(rest):
+                raise StrayQuoteError
             yield rest
+
+
+def _end_of_lines(text: bytes, *, may_be_quoted: bool) -> int:
+    """Return where the last whole line of a text ends."""
+    end = _last_break(text, len(text))
+    is_open = may_be_quoted and _is_open(text[:end])
+    while is_open:
+        before = _last_break(text, text.rindex(b'"', 0, end))
+        is_open ^= _is_open(text[before:end])
+        end = before
+    return end
+
+
+def _last_break(text: bytes, end: int) -> int:
+    return max(text.rfind(b"\n", 0, end), text.rfind(b"\r", 0, end)) + 1
+
+
+def _is_open(text: bytes) -> bool:
+    return text.count(b'"') % 2 == 1
+
+
+def _has_stray_quotes(text: bytes, delimiter: str) -> bool:
+    """Return whether a quote is neither around a whole value nor doubled in one; the last may be open."""
+    if b'"' not in text:
+        return False
+    data, is_open = np.frombuffer(text, np.uint8), False
+    ends = np.zeros(256, bool)  # what may be beside a quote: ends of values, or the other of two quotes in a value
+    ends[[ord(delimiter), *b'\r\n"']] = True
+    for start in range(0, len(data), BYTES_AT_ONCE):
+        quotes = np.flatnonzero(data[start : start + BYTES_AT_ONCE] == ord('"')) + start
+        opening, closing = quotes[int(is_open) :: 2], quotes[1 - int(is_open) :: 2]
+        before, after = data[opening[opening > 0] - 1], data[closing[closing < len(data) - 1] + 1]
+        if not (ends[before].all() and ends[after].all()):
+            return True
+        is_open ^= len(quotes) % 2 == 1
+    return False
+
+
+def parse_csv(text: bytes, header: Header, kinds: Mapping[int, Any], n_threads: int) -> Any:
+    """Return the columns at some positions of rows of CSV as a table; `kinds` are {position: type}. Empty: null."""
+    import pyarrow as pa
+    from pyarrow import csv
+
+    names = [f"c{at}" for at in range(len(header.names))]
+    # PyArrow drops a byte order mark that begins a text, here a value; it skips a blank line
+    text = b"\n" + text if text.startswith(b"\xef\xbb\xbf") else text
+    return csv.read_csv(
+        pa.BufferReader(text),
+        csv.ReadOptions(column_names=names, use_threads=n_threads > 1),
+        csv.ParseOptions(delimiter=header.delimiter, quote_char=header.quote or False, newlines_in_values=b'"' in text),
+        csv.ConvertOptions(
+            column_types={names[at]: kind for at, kind in kinds.items()},
+            include_columns=[names[at] for at in kinds],
+            null_values=[""],
+            strings_can_be_null=True,
+            decimal_point=header.decimal,
+        ),
+    )
