@@ -45,30 +45,6 @@ from fastrec.arguments.sides import FilesOfUsers, OtherFrames, Reference
 from fastrec.arguments.slates import Baseline, Clipping, Predictions, PropensityColumnNames, SlateColumnNames, SlateIds
 from fastrec.arguments.tasks import EngineTasks, SparkTasks
 
-__all__ = [
-    "EngineListOptions",
-    "ExplainOptions",
-    "ExplainRowOptions",
-    "FileOptions",
-    "ListBatch",
-    "ListCurveOptions",
-    "ListOptions",
-    "ListSettings",
-    "ModelBatch",
-    "ModelOptions",
-    "PairedRowOptions",
-    "PolicyOptions",
-    "RowBatch",
-    "RowOptions",
-    "RowSettings",
-    "SegmentOptions",
-    "SideBatch",
-    "SparkListOptions",
-    "SparkPolicyOptions",
-    "SparkRowOptions",
-    "TopOptions",
-]
-
 
 class ListSettings(
     Cutoffs,

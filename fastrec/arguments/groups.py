@@ -30,48 +30,6 @@ from fastrec.policies import (
     Unseen,
 )
 
-__all__ = [
-    "DEFAULTS",
-    "ArraysOfUsers",
-    "Catalogue",
-    "Classes",
-    "Cutoffs",
-    "Examination",
-    "FileColumnNames",
-    "FileOfItems",
-    "FileOfSeen",
-    "FileOfUsers",
-    "FileRelevance",
-    "FileSegments",
-    "FrameGroupings",
-    "FrameOfWeights",
-    "FrameSegments",
-    "FrameWeights",
-    "Groupings",
-    "IdColumnNames",
-    "InputFormat",
-    "ItemData",
-    "ItemPolicies",
-    "Like",
-    "Limits",
-    "ListColumnNames",
-    "ListPolicies",
-    "MinGain",
-    "PerUser",
-    "Relevance",
-    "RowColumnNames",
-    "RowIds",
-    "RowPolicies",
-    "RowRelevance",
-    "RowSegments",
-    "Seen",
-    "SeenAlone",
-    "Threads",
-    "UserIds",
-    "Watched",
-    "WatchedRows",
-]
-
 MinGain = float | Literal["any"]
 Path = str | os.PathLike[str]
 Progress = Callable[[int, int], Any]

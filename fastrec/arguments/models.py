@@ -2,8 +2,6 @@
 
 from typing import Annotated, Any, TypedDict
 
-__all__ = ["ModelCatalogue", "ModelNames", "WorkingMemory"]
-
 
 class ModelNames(TypedDict, total=False):
     """Rows and columns of a model."""

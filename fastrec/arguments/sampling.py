@@ -4,8 +4,6 @@ from typing import Annotated, TypedDict
 
 from fastrec.policies import SAMPLING, Correct, Sample
 
-__all__ = ["Corrected", "Negatives", "Sampled"]
-
 
 class Negatives(TypedDict, total=False):
     """Samples of the catalogue of a model."""

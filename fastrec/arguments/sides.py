@@ -4,8 +4,6 @@ from typing import Annotated, Any, TypedDict
 
 from fastrec.arguments.groups import Path
 
-__all__ = ["FilesOfUsers", "OtherFrames", "Reference"]
-
 
 class Reference(TypedDict, total=False):
     """Other lists to compare with."""

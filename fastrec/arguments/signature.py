@@ -14,8 +14,6 @@ from fastrec.checks import nearest
 from fastrec.exceptions import InputTypeError
 from fastrec.policies import Policy
 
-__all__ = ["Documented", "arguments_of", "pick", "takes"]
-
 Function = TypeVar("Function", bound=Callable[..., Any])
 Group = TypeVar("Group")
 SECTION = "Parameters\n----------\n"

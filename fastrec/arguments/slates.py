@@ -2,8 +2,6 @@
 
 from typing import Annotated, Any, TypedDict
 
-__all__ = ["Baseline", "Clipping", "Predictions", "PropensityColumnNames", "SlateColumnNames", "SlateIds"]
-
 
 class Baseline(TypedDict, total=False):
     """Another policy on the same logged slates."""

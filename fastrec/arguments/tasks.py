@@ -2,8 +2,6 @@
 
 from typing import Annotated, TypedDict
 
-__all__ = ["EngineTasks", "SparkTasks"]
-
 
 class EngineTasks(TypedDict, total=False):
     """Threads and tasks of Dask and Ray."""

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 from fastrec.cli.group import program, showing_progress
 
-__all__ = []
-
 
 @program.command()
 @click.argument("name", required=False, shell_complete=complete_metrics)

@@ -67,8 +67,6 @@ from fastrec.cli.options import (
     with_options,
 )
 
-__all__ = []
-
 
 @program.command(short_help="Compare systems on the same users, with tests.")
 @systems_argument("systems", "[NAME=]RECS|LOG ...")

@@ -16,8 +16,6 @@ from click.shell_completion import (
     split_arg_string,
 )
 
-__all__ = ["SHELLS", "complete_metrics", "complete_systems", "complete_tools", "script"]
-
 SHELLS = ("bash", "zsh", "fish")
 VARIABLE = "_FASTREC_COMPLETE"  # a shell sets it to ask; click derives it from the name of the program
 CUTOFFS = (5, 10, 20, 50, 100)

@@ -18,8 +18,6 @@ from fastrec.show.tables import Section
 if TYPE_CHECKING:
     from fastrec.files.job import Evaluated
 
-__all__ = ["curves_of_page", "makes_page", "write_curves"]
-
 LEVEL = 0.95  # of intervals
 RANKS = ("rank", "position")  # columns of a log that hold ranks, whatever the options are
 

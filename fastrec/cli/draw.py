@@ -50,21 +50,6 @@ if TYPE_CHECKING:
     from fastrec.feedback.result import Drift
     from fastrec.report.report import Report
 
-__all__ = [
-    "counts",
-    "draw_comparison",
-    "draw_curve",
-    "draw_demo",
-    "draw_drift",
-    "draw_explanation",
-    "draw_metrics",
-    "draw_one_metric",
-    "draw_policy",
-    "draw_report",
-    "legend_of",
-    "tables_of_comparison",
-]
-
 KINDS = {"ranking": "lists", "scores": "scored rows"}
 POLICIES = ("ties", "no_truth", "no_recs")
 MAX_LABELS = 100  # of a grouping that are drawn

@@ -26,8 +26,6 @@ from fastrec.cli.options import (
 from fastrec.cli.output import check_outputs, write_drift
 from fastrec.exceptions import InputError
 
-__all__ = []
-
 SIDES = (
     *(argument(name, type=click.Path(), metavar="FILE") for name in ("history", "items")),
     argument("n_items", type=click.IntRange(min=1), metavar="N"),

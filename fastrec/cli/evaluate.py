@@ -71,25 +71,6 @@ from fastrec.cli.options import (
     with_options,
 )
 
-__all__ = [
-    "check_groupings",
-    "check_kind",
-    "column_of",
-    "columns_of_log",
-    "evaluate_any",
-    "has_ratings",
-    "hints_of_log",
-    "holds_log",
-    "make_scorer",
-    "naming_options",
-    "open_files",
-    "paths_of",
-    "quietly",
-    "usual_metrics",
-    "write_evaluated",
-]
-
-
 RATING_METRICS = ("mae", "rmse", "mse")
 
 

@@ -18,8 +18,6 @@ from fastrec.cli.evaluate import check_kind, column_of, has_ratings, holds_log, 
 from fastrec.cli.group import ARGUMENTS, in_options, program, showing_progress
 from fastrec.cli.options import COLUMN_OPTIONS, POLICIES, RESOURCES, WEIGHT, choose_format, output_options, with_options
 
-__all__ = []
-
 
 @program.command()
 @click.argument("metric", shell_complete=complete_metrics)

@@ -23,24 +23,6 @@ from fastrec.runtime.installed import other_distribution
 from fastrec.runtime.signals import exit_code, undone_by
 from fastrec.show.terminal import wrap
 
-__all__ = [
-    "ARGUMENTS",
-    "CONTENTS_OF_ROLES",
-    "FILES_OF_LISTS",
-    "LIST_OPTIONS",
-    "LOG_OPTIONS",
-    "OF_ITEMS",
-    "OF_SAMPLES",
-    "PASSED_ON",
-    "REPORT_OPTIONS",
-    "in_options",
-    "program",
-    "say",
-    "say_warning",
-    "showing_progress",
-]
-
-
 PIPE_CLOSED = 141
 NO_MEMORY = "the system gives this process no more; try fewer threads, a smaller --memory, or a higher `ulimit -v`"
 HANG = "  "  # indent of the second and later lines of a message in a terminal

@@ -31,43 +31,6 @@ if TYPE_CHECKING:
     from fastrec.report.report import Report
 from fastrec.cli.group import FILES_OF_LISTS, OF_SAMPLES, say
 
-__all__ = [
-    "COLUMN_OPTIONS",
-    "DRAW_OPTIONS",
-    "FAIL_UNDER",
-    "GROUPS",
-    "HTML",
-    "INPUT_OPTIONS",
-    "ITEM_OPTIONS",
-    "METRIC_OPTIONS",
-    "MORE_OUTPUT",
-    "PAIRED_COLUMN_OPTIONS",
-    "PAPER",
-    "POLICIES",
-    "RESOURCES",
-    "RESOURCES_IN_MEMORY",
-    "RESOURCES_WITH_MODELS",
-    "SAMPLED_OPTIONS",
-    "WEIGHT",
-    "LocalPath",
-    "argument",
-    "check_named",
-    "check_thresholds",
-    "choose_format",
-    "column",
-    "missed_floors",
-    "names_of_metrics",
-    "output_options",
-    "planned",
-    "refuse_floor",
-    "resources_of",
-    "sampling_of",
-    "systems_argument",
-    "take_policies",
-    "with_options",
-]
-
-
 CHOICES = POLICIES_OF_CALLS | ITEM_POLICIES | SAMPLING
 REPORT_ENDINGS = (f".{SAVED}", ".npz")
 

@@ -44,29 +44,6 @@ if TYPE_CHECKING:
     from fastrec.report.report import Report
     from fastrec.show.shown import Charted
 
-__all__ = [
-    "FORMATS_OF",
-    "OF_PAPERS",
-    "SAVED",
-    "TITLED",
-    "TREC",
-    "check_outputs",
-    "console",
-    "csv_text",
-    "emit",
-    "endings_of",
-    "format_of",
-    "name_files",
-    "names_of_tool",
-    "save_report",
-    "write_comparison",
-    "write_curve",
-    "write_drift",
-    "write_explanation",
-    "write_policy",
-    "write_report",
-]
-
 Text = str | Callable[["Console"], None]  # a string, or a function that draws on a console
 Forms = dict[str, Callable[[], Text]]  # by format, without the last newline
 ALL_USERS = "all"  # as trec_eval calls them

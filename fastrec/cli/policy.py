@@ -19,8 +19,6 @@ from fastrec.cli.options import (
 )
 from fastrec.cli.output import check_outputs, write_policy
 
-__all__ = []
-
 HINTS = {
     "reward": "--reward-col names the column of rewards, such as clicks",
     "pscore": "--pscore-col names the column of logged propensities",

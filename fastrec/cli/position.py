@@ -21,8 +21,6 @@ from fastrec.cli.options import (
 )
 from fastrec.cli.output import check_outputs, write_curve
 
-__all__ = []
-
 LEVEL = click.option(
     "--level",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),

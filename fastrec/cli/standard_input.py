@@ -14,8 +14,6 @@ import click
 from fastrec.exceptions import Name, Text, renamed
 from fastrec.runtime.outputs import temporary_folder
 
-__all__ = ["STANDARD_INPUT", "StandardInput", "open_inputs", "without_paths"]
-
 MARK = "-"
 STANDARD_INPUT = "standard input"  # the name of its file in messages
 

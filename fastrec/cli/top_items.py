@@ -21,8 +21,6 @@ from fastrec.cli.output import check_outputs
 from fastrec.runtime.extras import require
 from fastrec.runtime.outputs import atomic_write
 
-__all__ = []
-
 
 @program.command("top-items", short_help="List the best K items of each user from factors.")
 @with_options(MODEL_OPTIONS)

@@ -14,8 +14,6 @@ from fastrec.show.charts import Estimated, Interval, interval_chart
 from fastrec.show.numbers import one_figure, percent, relative
 from fastrec.show.tables import Chart
 
-__all__ = ["charts_of", "charts_of_segments", "how_to_read"]
-
 Rows = Sequence[ComparisonRow]
 MAX_CHARTS = 6  # of a grouping
 MAX_GROUPS = 24  # in a chart

@@ -19,9 +19,6 @@ from fastrec.report.significance import CORRECTIONS, TESTS, correct, detectable_
 from fastrec.report.values import check_resampling
 from fastrec.runtime.limits import resolve_threads
 
-__all__ = ["compare", "truth_warnings"]
-
-
 MISSING = ("drop", "zero", "error")
 FEW_USERS = 20  # for the bootstrap
 MANY_USERS = 1_000  # for Wilcoxon's test (Ihemelandu & Ekstrand 2023)

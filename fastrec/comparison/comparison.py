@@ -39,9 +39,6 @@ from fastrec.show.numbers import percent
 from fastrec.show.shown import Published
 from fastrec.show.tables import Lead, Section, Table, warning_lines, with_notes, with_warnings
 
-__all__ = ["Comparison", "Correction", "Missing", "Test"]
-
-
 Array = np.ndarray[Any, Any]
 Test = Literal["randomization", "bootstrap", "t", "wilcoxon"]
 Correction = Literal["holm", "bonferroni", "bh", "none"]

@@ -12,8 +12,6 @@ from fastrec.report.estimates import Estimate
 from fastrec.report.plans import known_calls, sides_of_settings
 from fastrec.show.numbers import Gap, one_figure, relative, shown_difference
 
-__all__ = ["findings"]
-
 MAX_LINES = 8  # about single systems; the table has all of them
 ANY_SIZE = 1 << 40  # of a catalogue: the sides of a metric do not depend on it
 MAX_NAMES, MAX_LISTED = 3, 5  # of metrics, of anything, in a sentence

@@ -27,9 +27,6 @@ from fastrec.report.significance import (
 )
 from fastrec.report.values import why_no_mean
 
-__all__ = ["PairedValues", "estimate_in", "listed_names"]
-
-
 Array = np.ndarray[Any, Any]
 NO_MEAN = "is not a plain mean of users' values, which compare needs"
 PLAIN_MEAN_OPTIONS = {"average": "user", "weight": "equal"}  # options that make a metric such a mean

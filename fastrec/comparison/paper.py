@@ -14,8 +14,6 @@ from fastrec.report.estimates import Estimate
 from fastrec.show.numbers import figures
 from fastrec.show.tables import Cell, Styled, Table
 
-__all__ = ["paper_table"]
-
 TESTS = {
     "randomization": "paired randomization test",
     "bootstrap": "paired bootstrap test",

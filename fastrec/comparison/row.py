@@ -10,9 +10,6 @@ from fastrec.metrics.directions import Kind, Verdict
 from fastrec.report.estimates import Estimate
 from fastrec.show.numbers import one_figure
 
-__all__ = ["ComparisonRow", "means_of", "reverse"]
-
-
 REVERSE: dict[Verdict | None, Verdict] = {"better": "worse", "worse": "better"}
 
 

@@ -17,24 +17,6 @@ from fastrec.show.charts import whisker
 from fastrec.show.numbers import DASH, Gap, one_figure, p_value, percent, relative, shown_count, shown_difference
 from fastrec.show.tables import Brief, Cell, Drawn, Section, Table
 
-__all__ = [
-    "CELLS",
-    "alpha",
-    "compared",
-    "differences",
-    "is_at_floor",
-    "is_significant",
-    "least_p_values",
-    "matrices",
-    "meaning_of_mark",
-    "outcome",
-    "printed",
-    "row_cells",
-    "shown_rounds",
-    "unit_of",
-    "what_helps",
-]
-
 MAX_ROWS = 14_000  # of differences on a page, to keep it below 3 MB; rows over all users count twice
 MIN_ROWS = 1_000  # of a grouping, even if there are very many over all users
 RESAMPLING = ("randomization", "bootstrap")

@@ -11,8 +11,6 @@ from fastrec.show.charts import Estimated, scatter
 from fastrec.show.numbers import percent
 from fastrec.show.tables import Chart, Section, Table
 
-__all__ = ["TradeOffs", "trade_offs"]
-
 OF_CATALOGUE = ("item_coverage", "novelty", "gini")
 TITLE = "Accuracy and catalogue"
 

@@ -18,17 +18,6 @@ from fastrec.runtime.launcher import launch
 from fastrec.runtime.threads import run_in_threads
 from fastrec.scored.clusters import MOMENTS
 
-__all__ = [
-    "PairCounts",
-    "RankTables",
-    "add_tables",
-    "count_pairs",
-    "count_rows",
-    "join_pairs",
-    "join_tables",
-    "table_by_rank",
-]
-
 Array = np.ndarray[Any, Any]
 ROWS_PER_TASK = 1 << 20  # fewer are not worth a thread
 ROWS_PER_CHUNK = 1 << 15

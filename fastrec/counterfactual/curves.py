@@ -12,8 +12,6 @@ from fastrec.inputs.ragged import read_only
 from fastrec.kernels import position as kernels
 from fastrec.runtime.launcher import call, launch
 
-__all__ = ["METHODS", "Curve", "Fitting"]
-
 Array = np.ndarray[Any, Any]
 METHODS = {"ctr": kernels.CTR, "pivot": kernels.PIVOT, "adjacent": kernels.ADJACENT, "em": kernels.CTR}
 STEP_BITS = 56  # of the sum of all shares: a query drawn 64 times still fits 63 bits

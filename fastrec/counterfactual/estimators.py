@@ -9,8 +9,6 @@ import numpy as np
 
 from fastrec.kernels import weights as kernels
 
-__all__ = ["ESTIMATORS", "Estimator"]
-
 
 class Estimator(NamedTuple):
     """An estimator: how it weighs rows, what it divides by, and what it is for."""

@@ -22,8 +22,6 @@ from fastrec.inputs.ragged import check_indptr, longest_row, read_only
 from fastrec.inputs.rows import encode_keys
 from fastrec.kernels import weights as kernels
 
-__all__ = ["ROLES", "Logged", "check_clip", "check_estimators", "check_lengths_of", "read_logged", "refuse"]
-
 Array = np.ndarray[Any, Any]
 ROLES = {role: role for role in ("reward", "pscore", "new_pscore", "rank", "baseline_pscore")}
 ROLES |= {"slate": "slate_id", "user": "user_id"}

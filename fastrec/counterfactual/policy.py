@@ -15,8 +15,6 @@ from fastrec.counterfactual.value import PolicyEstimate, PolicyEstimates, estima
 from fastrec.exceptions import Argument, InputError, warn
 from fastrec.runtime.limits import resolve_threads
 
-__all__ = ["hints_of", "policy_value", "sums_of"]
-
 
 @overload
 def policy_value(

@@ -19,8 +19,6 @@ from fastrec.inputs.rows import encode_keys
 from fastrec.runtime.limits import resolve_threads
 from fastrec.scored.clusters import MOMENTS, count_users
 
-__all__ = ["bias_settings", "ctr_by_rank", "position_bias", "tables_by_rank"]
-
 Array = np.ndarray[Any, Any]
 N_ROUNDS = 50  # of PyClick
 N_SAMPLES = {"em": 200}  # fewer where each takes many passes

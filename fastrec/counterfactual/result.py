@@ -21,8 +21,6 @@ from fastrec.show.plots import check_target, draw_band
 from fastrec.show.shown import Charted, Exported
 from fastrec.show.tables import Lead, Section, Table, with_notes
 
-__all__ = ["CtrByRank", "PositionBias", "check_count"]
-
 Array = np.ndarray[Any, Any]
 NOT_BIAS = "a falling curve alone is not bias: items differ by rank (see position_bias)"
 BOOTSTRAP = "bootstrap of queries"

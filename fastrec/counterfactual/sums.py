@@ -22,8 +22,6 @@ from fastrec.metrics.errors import root
 from fastrec.runtime.launcher import call
 from fastrec.runtime.threads import run_in_threads
 
-__all__ = ["MAX_POSITIONS", "Fault", "SlateNumbers", "SlateSums", "add_slates"]
-
 Array = np.ndarray[Any, Any]
 MAX_POSITIONS = 128  # rows of a slate for sniips and snrips, which keep products of positions
 SLATES_AT_ONCE = 16384  # between two checks for signals; their rows stay in the cache for all estimators

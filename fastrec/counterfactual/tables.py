@@ -9,8 +9,6 @@ from fastrec.show.charts import line_chart
 from fastrec.show.numbers import DASH, one_figure, shown_count, span
 from fastrec.show.tables import Chart, Table
 
-__all__ = ["brief", "chart_of", "curve_table", "page_of_settings", "rank_table"]
-
 SHOWN = 30  # rows of `repr`
 MAX_POINTS = 100  # of a chart
 MEANINGS = {

@@ -21,8 +21,6 @@ from fastrec.show.plots import draw_values
 from fastrec.show.shown import Exported
 from fastrec.show.tables import Chart, Lead, Section, Table, warning_lines, with_notes
 
-__all__ = ["PolicyEstimate", "PolicyEstimates", "estimates_of", "printed"]
-
 MIN_SLATES = 30  # fewer say little about their weights
 MAX_Z = 5.0  # standard errors between the mean weight and 1
 MIN_GAP = 0.01  # between the mean weight and 1

@@ -17,8 +17,6 @@ from fastrec.inputs.items import ITEM_ID
 from fastrec.inputs.users import alike, as_labels
 from fastrec.runtime.limits import resolve_threads
 
-__all__ = ["popularity_propensity"]
-
 Array = np.ndarray[Any, Any]
 MAX_POWER = 100.0
 

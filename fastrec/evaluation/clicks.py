@@ -13,8 +13,6 @@ from fastrec.exceptions import Argument, InputError, InputTypeError, shown
 from fastrec.inputs.arrow import Frame, open_foreign
 from fastrec.inputs.ragged import as_array
 
-__all__ = ["as_frame_of_clicks", "check_examination"]
-
 Array = np.ndarray[Any, Any]
 
 

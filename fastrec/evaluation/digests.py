@@ -17,19 +17,6 @@ from fastrec.inputs.ids import Ids, kind_of_ids, spell
 from fastrec.inputs.items import ItemTable
 from fastrec.inputs.ragged import chosen_rows
 
-__all__ = [
-    "COLUMN",
-    "EXAMINATION",
-    "HISTORY",
-    "N_USERS",
-    "ReadColumns",
-    "check_same",
-    "check_type_of_ids",
-    "digest_of_column",
-    "digest_of_counts",
-    "digest_of_curve",
-]
-
 Array = np.ndarray[Any, Any]
 HISTORY, N_USERS, EXAMINATION, COLUMN = "history", "n_users", "examination", "items column "
 BYTES = 16  # of a digest

@@ -16,8 +16,6 @@ from fastrec.evaluation.engine import sum_exactly
 from fastrec.evaluation.state import EffectSums, State
 from fastrec.inputs.users import Users, positions_by_code
 
-__all__ = ["GroupEffects", "Written", "add_group_effects", "effects_of_groups", "scaled"]
-
 Array = np.ndarray[Any, Any]
 
 

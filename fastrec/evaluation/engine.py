@@ -29,9 +29,6 @@ from fastrec.metrics.sums import Failure, SumList
 from fastrec.runtime.launcher import SMALL_WORK, launch
 from fastrec.runtime.threads import USERS_PER_RANGE, run_in_threads
 
-__all__ = ["Array", "KernelError", "Outcome", "evaluate_source", "sum_exactly"]
-
-
 Array = np.ndarray[Any, Any]
 
 

@@ -39,15 +39,6 @@ from fastrec.runtime.limits import resolve_threads
 from fastrec.runtime.shared import Shared, synchronized
 from fastrec.runtime.threads import run_in_threads, uninterrupted
 
-__all__ = [
-    "DERIVED",
-    "MAX_ROWS_OF_USER",
-    "BaseEvaluator",
-    "about_users",
-    "refuse_arrays",
-    "wanted_metrics",
-]
-
 Array = np.ndarray[Any, Any]
 DERIVED = {"popularity": ("history", "items"), "propensity": ("items", "logged")}  # what gives them, by name
 STATE_FORMAT = 2  # of the bytes of `to_bytes`

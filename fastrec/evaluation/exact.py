@@ -18,8 +18,6 @@ from fastrec.metrics.errors import root, variance_of_ratio
 
 SQUARE_BITS = 52  # a square is rounded to 53 bits
 
-__all__ = ["as_fraction", "combined_error", "mean_and_error", "sum_digits", "weighted_mean_and_error"]
-
 Array = np.ndarray[Any, Any]
 
 

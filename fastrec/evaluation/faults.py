@@ -13,8 +13,6 @@ from fastrec.metrics.plan import Plan
 from fastrec.metrics.sums import Failure
 from fastrec.policies import ORDERS
 
-__all__ = ["explain_fault"]
-
 MERGE_LISTS = " would accept it; if a user has several lists, name all columns that tell them apart as the user"
 
 

@@ -16,8 +16,6 @@ from fastrec.inputs.slots import BatchSides
 from fastrec.metrics.plan import Plan
 from fastrec.metrics.providers import SIDES_OF_PARTS, Provider, find_provider, load_registered
 
-__all__ = ["NO_EVENTS", "GivenPart", "GivenRows"]
-
 Array = np.ndarray[Any, Any]
 ProviderRows = tuple[Provider, list[tuple[Any, ...]], slice]  # the keys of a provider, and where their rows go
 NO_EVENTS = np.zeros((0, 0)), np.zeros((0, 0), np.int32)

@@ -16,8 +16,6 @@ from fastrec.inputs.users import Users
 from fastrec.items.effects import add_effects
 from fastrec.items.exposure import Effects
 
-__all__ = ["find_effects_on_exposure"]
-
 Array = np.ndarray[Any, Any]
 
 

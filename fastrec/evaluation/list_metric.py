@@ -19,8 +19,6 @@ from fastrec.metrics.declaration import DECLARED, ranking_metric
 from fastrec.metrics.directions import Declared
 from fastrec.metrics.providers import is_relevant, provider
 
-__all__ = ["list_metric"]
-
 Array = np.ndarray[Any, Any]
 Formula = TypeVar("Formula", bound=Callable[..., Any])
 BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)

@@ -21,18 +21,6 @@ from fastrec.metrics.declaration import LISTS, Call
 from fastrec.metrics.plan import Asked, Plan, make_plan
 from fastrec.policies import ITEM_POLICIES
 
-__all__ = [
-    "check_min_gain_of_lists",
-    "check_n_users",
-    "check_sizes",
-    "history_of_one_batch",
-    "item_policies",
-    "largest_cutoff",
-    "length_up_to",
-    "read_no_truth",
-    "with_shared",
-]
-
 
 def item_policies(given: Mapping[str, Any]) -> dict[str, str]:
     """Return the policies of items and histories that a call gives, checked."""

@@ -90,15 +90,6 @@ if TYPE_CHECKING:
     from fastrec.evaluation.models import ModelParts, Reads, Working
     from fastrec.inputs.models import ModelCall
 
-__all__ = [
-    "Evaluator",
-    "evaluate_at_once",
-    "evaluate_model_at_once",
-    "reads_popularity",
-    "review",
-    "take_counts",
-]
-
 Array = np.ndarray[Any, Any]
 register_later(functools.partial(importlib.import_module, "fastrec.evaluation.item_rules"))
 

@@ -11,8 +11,6 @@ from fastrec.inputs.arrays import FlatSide
 from fastrec.inputs.lists import Lists, Names
 from fastrec.kernels import models as kernels
 
-__all__ = ["find_tied", "flat_top", "place"]
-
 Array = np.ndarray[Any, Any]
 USERS_AT_ONCE = 1 << 16
 

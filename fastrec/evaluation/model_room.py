@@ -9,8 +9,6 @@ from fastrec.exceptions import Argument, InputError
 from fastrec.inputs.arrays import FlatSide
 from fastrec.inputs.models import Model
 
-__all__ = ["Room", "find_room", "users_of_block"]
-
 DEFAULT_MEMORY = 1 << 29
 SHARE_OF_PART = 4  # of the memory: one in so many bytes is for the users that are ranked together
 MAX_USERS_OF_BLOCK, MIN_USERS_OF_BLOCK = 128, 8

@@ -24,8 +24,6 @@ from fastrec.runtime import launcher
 from fastrec.runtime.blas import one_blas_thread
 from fastrec.runtime.threads import run_in_threads
 
-__all__ = ["ModelParts", "Reads", "Working", "find_top"]
-
 Array = np.ndarray[Any, Any]
 Watch = Callable[[int, int], Any]
 BLOCKS_PER_ROUND = 16  # of each thread; between rounds a call can be interrupted and reports progress

@@ -13,8 +13,6 @@ from fastrec.exceptions import InputError
 from fastrec.inputs.rows import Rows
 from fastrec.report.archive import pack_integers, unpack_integers
 
-__all__ = ["BINS", "USERS_BY_BIN", "SumsByBin"]
-
 Array = np.ndarray[Any, Any]
 USERS_BY_BIN = "users_by_bin"
 BINS = 15  # as by default in the metric ece

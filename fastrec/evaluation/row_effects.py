@@ -21,8 +21,6 @@ from fastrec.inputs.users import Users, positions_by_code
 from fastrec.report.estimates import Effects
 from fastrec.scored.influence import BatchRows, BatchUsers, SummedEffects
 
-__all__ = ["effects_in_segments", "effects_on_ratios", "find_effects_on_order"]
-
 Array = np.ndarray[Any, Any]
 
 

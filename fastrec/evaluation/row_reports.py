@@ -28,8 +28,6 @@ from fastrec.report.report import Report, record
 from fastrec.runtime.limits import resolve_threads
 from fastrec.runtime.threads import run_side_by_side
 
-__all__ = ["check_models", "report_of_rows", "reports_of_models"]
-
 
 class _RowsOfModel(NamedTuple):
     """The checked rows of a model, and the evaluator they are for."""

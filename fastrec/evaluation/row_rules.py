@@ -23,23 +23,6 @@ from fastrec.policies import BY_ID
 if TYPE_CHECKING:
     from fastrec.scored.score_counts import ScoreCounts
 
-__all__ = [
-    "check_classes_for",
-    "check_grades",
-    "check_no_users_needed",
-    "check_reads_scores",
-    "check_row_metrics",
-    "check_values",
-    "clips_of",
-    "count_by_code",
-    "has_grades",
-    "make_source",
-    "positive_rows",
-    "score_counts_by_code",
-    "score_counts_by_group",
-    "weights_of",
-]
-
 Array = np.ndarray[Any, Any]
 SOME_ITEMS = 1000  # stand for a catalogue whose size the call does not give
 

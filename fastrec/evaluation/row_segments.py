@@ -27,8 +27,6 @@ from fastrec.runtime.threads import share_threads
 if TYPE_CHECKING:
     from fastrec.scored.score_counts import ScoreCounts
 
-__all__ = ["CutRows", "SegmentError", "Segmented", "evaluate_segments", "over_segments"]
-
 T = TypeVar("T")
 Array = np.ndarray[Any, Any]
 SEGMENTS_AT_ONCE = 256  # kernels keep sums of each: a few KB per sum and thread

@@ -56,20 +56,6 @@ from fastrec.runtime.shared import synchronized
 if TYPE_CHECKING:
     from fastrec.scored.score_counts import ScoreCounts
 
-__all__ = [
-    "ScoreEvaluator",
-    "add_and_review",
-    "add_at_once",
-    "evaluate_rows_at_once",
-    "has_only_builtin_metrics",
-    "read_at_once",
-    "read_batch",
-    "report_at_once",
-    "review",
-    "usual_of_rows",
-]
-
-
 Array = np.ndarray[Any, Any]
 for name in ("graded_rows", "target_sums"):
     register_later(functools.partial(importlib.import_module, f"fastrec.evaluation.{name}"))

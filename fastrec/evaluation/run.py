@@ -16,8 +16,6 @@ from fastrec.kernels.sums import Totals, size_of_totals, totals_of
 from fastrec.kernels.users import evaluate_users
 from fastrec.runtime.launcher import launch
 
-__all__ = ["launch_program", "steps_of_ties"]
-
 Array = np.ndarray[Any, Any]
 
 

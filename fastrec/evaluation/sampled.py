@@ -28,20 +28,6 @@ from fastrec.policies import CORRECT, SAMPLE, SAMPLING
 from fastrec.runtime import launcher
 from fastrec.runtime.threads import run_in_threads
 
-__all__ = [
-    "Sample",
-    "SampledSide",
-    "as_weights",
-    "check_catalogue",
-    "check_lengths",
-    "functions_of",
-    "popularity_of",
-    "read_sampling",
-    "refuse_setting",
-    "sample_of",
-    "used_by",
-]
-
 Array = np.ndarray[Any, Any]
 MAX_SEED = 2**63 - 1
 MIN_GAMMA = 1e-6  # with less, the equations of correct="bv" are too close to singular

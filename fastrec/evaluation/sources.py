@@ -17,8 +17,6 @@ from fastrec.kernels.positives import LANES, MAX_COUNTED
 from fastrec.kernels.program import Program
 from fastrec.kernels.rows import ScoreRows, memory_of_rows, score_block
 
-__all__ = ["ListSource", "Scores", "Source"]
-
 Array = np.ndarray[Any, Any]
 
 CACHE_LINE = 64  # values that fill at least one cache line, whatever their size

@@ -31,8 +31,6 @@ from fastrec.metrics.statistics import Over, Ratio
 from fastrec.report.archive import pack_integers, unpack_integers
 from fastrec.report.estimates import Estimate, IntervalKind
 
-__all__ = ["EffectSums", "GroupSums", "SegmentSums", "State"]
-
 Array = np.ndarray[Any, Any]
 NO_VARIANCE = 2.0**-24  # of the mean: what the rounding of squares may leave of the deviation of equal values
 EQUAL = 2**45  # weights are equal if the effective number of users is theirs but for a part of this

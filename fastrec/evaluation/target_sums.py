@@ -20,8 +20,6 @@ from fastrec.metrics.row_statistics import TARGET_SUMS
 from fastrec.report.archive import pack_integers, unpack_integers
 from fastrec.runtime.launcher import launch
 
-__all__ = ["TargetSums"]
-
 Array = np.ndarray[Any, Any]
 SHAPE = (4,)  # sums of w, w y, w y^2 and w (s - y)^2
 ROWS_AT_ONCE = 1 << 26  # each adds less than 2^36 to a digit

@@ -17,9 +17,6 @@ from fastrec.report.estimates import Estimate
 from fastrec.report.report import Report
 from fastrec.report.values import is_plain_mean
 
-__all__ = ["Numbers"]
-
-
 Array = np.ndarray[Any, Any]
 LISTS_BY_RANK = {"ordered_by": "rank", "rank_gaps": "close"}  # what fastrec does with ranks
 TOLERANCE = 1e-12  # between equal values: equal formulas may round differently

@@ -18,9 +18,6 @@ from fastrec.explanation.meanings import meanings_of
 from fastrec.metrics.recipe import NoMetricError
 from fastrec.report.report import Report
 
-__all__ = ["explain", "explain_scores"]
-
-
 USERS_SHOWN = 5  # per tool, where tools are named
 
 
@@ -150,6 +147,7 @@ def explain_side(
     kind: str | None,
     options: Mapping[str, Any],
 ) -> Explanation:
+    """Explain what one side, or each of several tools, makes of data that `evaluate_data` evaluates."""
     if not isinstance(metric, str):
         raise InputTypeError(f"explain takes one metric, a string such as 'ndcg@10', found {shown(metric)}")
     n_shown = _check_n_users(n_users, USERS_SHOWN if like is not None else 0)

@@ -16,9 +16,6 @@ from fastrec.show.numbers import change, effect, one_figure, shown_count
 from fastrec.show.shown import Shown
 from fastrec.show.tables import Table, warning_lines
 
-__all__ = ["ARITHMETIC", "OURS", "POLICIES", "Explanation", "Side", "UserDifference"]
-
-
 Array = np.ndarray[Any, Any]
 OURS = "fastrec"
 POLICIES = ("no_truth", "no_recs")  # a metric may have its own

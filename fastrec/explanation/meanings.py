@@ -20,8 +20,6 @@ from fastrec.metrics.spelling import print_value
 from fastrec.metrics.statistics import UnseenRule
 from fastrec.policies import NO_FEATURES, NO_HISTORY
 
-__all__ = ["Meaning", "meanings_of"]
-
 
 class Meaning(NamedTuple):
     """Meaning of a metric in one tool."""

@@ -15,8 +15,6 @@ from fastrec.items.exposure import Exposure, Key
 from fastrec.metrics.intervals import welch_degrees
 from fastrec.report.estimates import Estimate
 
-__all__ = ["find_step", "find_trend"]
-
 Array = np.ndarray[Any, Any]
 
 

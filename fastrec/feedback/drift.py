@@ -20,8 +20,6 @@ from fastrec.inputs.items import read_items, read_once
 from fastrec.inputs.lists import Prepared
 from fastrec.inputs.users import is_hashable
 
-__all__ = ["check_logs", "drift", "in_log", "summarise"]
-
 Array = np.ndarray[Any, Any]
 
 

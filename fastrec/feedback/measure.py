@@ -21,8 +21,6 @@ from fastrec.metrics.declaration import Call
 from fastrec.report.estimates import Estimate
 from fastrec.report.report import Report, record
 
-__all__ = ["Measured", "Question", "mean_of"]
-
 Array = np.ndarray[Any, Any]
 MAX_GROWTH = 1.1  # of the number of users
 MIN_PLACES = 5  # of lists, per item: with fewer, errors of first order are too small

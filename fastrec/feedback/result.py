@@ -16,8 +16,6 @@ from fastrec.report.plain import plain_document
 from fastrec.show.shown import Exported
 from fastrec.show.tables import Lead, Section, Table, warning_lines, with_notes
 
-__all__ = ["Drift"]
-
 
 @dataclass(frozen=True, repr=False)
 class Drift(Exported):

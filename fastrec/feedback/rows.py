@@ -8,8 +8,6 @@ from typing import NamedTuple
 
 from fastrec.report.estimates import Estimate
 
-__all__ = ["MIN_LOGS", "OF_USERS", "PAIRS", "DriftLog", "DriftStep", "Share", "Trend", "metric_of"]
-
 MIN_LOGS = 3  # of a trend with a standard error
 OF_USERS = ("popularity", "aplt", "miscalibration")  # columns that are means over users
 PAIRS = "pair_overlap"  # the column that is a mean over pairs of users

@@ -13,8 +13,6 @@ from fastrec.show.charts import line_chart
 from fastrec.show.numbers import DASH, Gap, figures, one_figure, shown_count, shown_difference
 from fastrec.show.tables import Chart, Table
 
-__all__ = ["MARK", "definitions_of", "levels", "notes", "pages", "printed", "shares", "steps", "trends", "whole"]
-
 WIDTH = 80  # of `repr`
 MARK = "*: the 95 % interval of the change excludes 0"
 MAX_NAME = 16  # characters of the name of a log below a chart

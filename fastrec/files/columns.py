@@ -12,25 +12,6 @@ from fastrec.exceptions import Argument, FastrecError, InputError, Text
 from fastrec.inputs.items import ITEM_ID
 from fastrec.inputs.sides import SIDES
 
-__all__ = [
-    "ITEMS",
-    "LABELLED",
-    "OF_ITEM",
-    "USERS",
-    "ColumnError",
-    "FileColumns",
-    "ImpressionColumns",
-    "ItemColumns",
-    "ListColumns",
-    "PairedColumns",
-    "RowColumns",
-    "SlateColumns",
-    "TooLargeError",
-    "is_number",
-    "several_names",
-    "users_of",
-]
-
 USERS, ITEMS = "users", "items"  # tables besides sides and logs: labels of users, columns of items
 LABELLED = frozenset((*(side.name for side in SIDES.values() if side.has_users), "log", USERS))  # may have labels
 TREC = {4: "TREC judgements", 6: "lines of a TREC run"}  # by the number of columns

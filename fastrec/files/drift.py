@@ -15,8 +15,6 @@ from fastrec.files.lists import evaluate_lists
 from fastrec.files.resources import Path, Resources, Watch
 from fastrec.inputs.items import ItemTable
 
-__all__ = ["drift_of_files"]
-
 
 def drift_of_files(
     logs: Mapping[str, Path],

@@ -44,9 +44,6 @@ from fastrec.runtime.limits import read_size
 if TYPE_CHECKING:
     from fastrec.evaluation.rows import ScoreEvaluator
 
-__all__ = ["evaluate_files", "is_of_lists", "maker_of_lists"]
-
-
 LOG = "a log, without truth"
 
 

@@ -11,8 +11,6 @@ from fastrec.files.columns import ITEMS, USERS
 from fastrec.files.reader import TableReader
 from fastrec.inputs.sides import SIDES
 
-__all__ = ["named_as_in"]
-
 TABLES = {**{name: name for name in (*SIDES, ITEMS, USERS)}, "the frame": "log"}  # of data frames in messages
 ROLES = {"labels": ("label", "target"), "scores": ("score", "prediction"), "sample_weight": ("weight",)}
 

@@ -24,8 +24,6 @@ from fastrec.inputs.sides import SIDES
 from fastrec.inputs.strings import decoded
 from fastrec.inputs.values import values_of
 
-__all__ = ["hints_of_lists", "hints_of_log"]
-
 Array = np.ndarray[Any, Any]
 SAMPLED_FILES = 64
 

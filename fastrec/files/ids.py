@@ -10,8 +10,6 @@ from fastrec.files.columns import LABELLED, USERS, ColumnError, several_names
 from fastrec.files.formats.base import holds_strings
 from fastrec.files.reader import TableReader, is_label
 
-__all__ = ["check_groupings", "groupings_of_integers", "joint_types"]
-
 
 def joint_types(readers: Mapping[str, TableReader]) -> dict[str, dict[str, Any]]:
     """Return {table: {column: type}} of ids without a type, once all rows were read; raise if ids cannot match."""

@@ -15,8 +15,6 @@ from fastrec.inputs.values import arrow_of, fixed_width, values_of
 from fastrec.runtime.extras import require
 from fastrec.runtime.threads import run_in_threads
 
-__all__ = ["read_parquet"]
-
 Array = np.ndarray[Any, Any]
 Table = Any  # pyarrow.Table
 SHARED_ROWS = 1 << 11  # of a row group, on average: between smaller ones, threads would wait

@@ -11,8 +11,6 @@ from fastrec.files.faults import named_as_in
 from fastrec.files.reader import TableReader
 from fastrec.inputs.items import ItemTable, read_items
 
-__all__ = ["read_items_of"]
-
 LONG_INTEGER = r"^\s*[+-]?[0-9]{16,}\s*$"  # a double may round it
 LEADING_ZERO = r"^\s*[+-]?0[0-9].*$"  # in codes, not in numbers
 

@@ -46,8 +46,6 @@ from fastrec.runtime.outputs import temporary_folder
 if TYPE_CHECKING:
     from fastrec.scored.score_counts import ScoreCounts
 
-__all__ = ["EVALUATING", "Evaluated", "FileJob", "FileRows", "finished"]
-
 Array = np.ndarray[Any, Any]
 Table = Any  # pyarrow.Table
 AnyColumns = TypeVar("AnyColumns", bound=ListColumns | RowColumns | ImpressionColumns | SlateColumns)

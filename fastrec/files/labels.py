@@ -11,8 +11,6 @@ from fastrec.exceptions import InputTypeError, Place, shown
 from fastrec.files.columns import LABELLED, USERS, ColumnError
 from fastrec.inputs.ids import SPELL_ALIKE
 
-__all__ = ["with_labels"]
-
 Array = np.ndarray[Any, Any]
 Table = Any  # pyarrow.Table
 

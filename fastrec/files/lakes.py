@@ -18,8 +18,6 @@ from fastrec.exceptions import FastrecError, InputError, MissingFileError
 from fastrec.inputs.table_folders import DELTA, ENDINGS, HUDI, LOG, METADATA, find_inside
 from fastrec.runtime.extras import require
 
-__all__ = ["Version", "check_apart", "read_version"]
-
 MANY_BITS = 1 << 10
 ONE_PARTITION = {"datafusion.execution.target_partitions": "1"}  # else threads give the rows in any order
 READ_FORMATS = ("PARQUET", "PUFFIN")  # PyArrow's reader of ORC ends the process for some damaged files

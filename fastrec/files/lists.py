@@ -18,8 +18,6 @@ from fastrec.inputs.sides import shared_rows, with_logged
 from fastrec.inputs.users import UserLabels
 from fastrec.report.report import record
 
-__all__ = ["evaluate_lists"]
-
 
 def evaluate_lists(
     make_evaluator: Callable[[ItemTable | None], Evaluator],

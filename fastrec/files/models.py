@@ -25,8 +25,6 @@ from fastrec.inputs.sides import shared_rows
 from fastrec.inputs.values import values_of
 from fastrec.runtime.extras import require
 
-__all__ = ["FactorFile", "evaluate_factors", "read_factors", "top_items_of_factors"]
-
 Array = np.ndarray[Any, Any]
 SCORING = "scoring"  # name of a stage
 

@@ -24,8 +24,6 @@ from fastrec.files.paths import Files, Stamp, find_files, stamps_of, unchanged
 from fastrec.inputs.items import ITEM_ID
 from fastrec.runtime.limits import resolve_threads
 
-__all__ = ["Opened", "has_column", "open_files"]
-
 
 @dataclass(frozen=True)
 class Opened:

@@ -13,8 +13,6 @@ from typing import IO, Any, BinaryIO, NamedTuple
 from fastrec.exceptions import InputError
 from fastrec.runtime.extras import require
 
-__all__ = ["ENDINGS", "packing_in", "start_of_packed", "unpacked"]
-
 BLOCK = 1 << 16
 UTF16_MARKS, MOST_BYTES = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE), 4  # of a character in UTF-8
 

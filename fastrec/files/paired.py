@@ -23,8 +23,6 @@ from fastrec.inputs.nulls import find_nulls
 from fastrec.inputs.users import NO_LABEL
 from fastrec.report.report import Report, record
 
-__all__ = ["evaluate_paired"]
-
 Array = np.ndarray[Any, Any]
 BY_ORDER = ("; rows match by their order unless ", Argument("row_key"), " names columns that identify a row")
 TOO_LARGE = (

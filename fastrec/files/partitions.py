@@ -14,8 +14,6 @@ from fastrec.clusters.packets import from_bytes, pack
 from fastrec.exceptions import Argument, InputError
 from fastrec.files.resources import Resources
 
-__all__ = ["RowPartitions"]
-
 Batch = Any  # pyarrow.RecordBatch
 PARTS_PER_BATCH = 2  # users differ in length, so that parts do, too: several fill a batch better than one
 MOST_SHARE = 4  # of the memory, for the rows of users that are read at once

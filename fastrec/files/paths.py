@@ -14,8 +14,6 @@ from fastrec.exceptions import FastrecError, InputError, MissingFileError
 from fastrec.files.lakes import Version, check_apart, read_version
 from fastrec.inputs.table_folders import find_table
 
-__all__ = ["Files", "Stamp", "find_files", "stamps_of", "the_same_files", "unchanged", "utf8_path"]
-
 
 class Files(NamedTuple):
     """The files that a path stands for, sorted by name."""

@@ -20,8 +20,6 @@ from fastrec.inputs.table_folders import DELTA, ICEBERG, LOG, MARKS, METADATA, f
 from fastrec.runtime.extras import require
 from fastrec.runtime.outputs import temporary_folder
 
-__all__ = ["fetched"]
-
 SECONDS = 60  # without an answer, after which a web server is given up; the stores have limits of their own
 LONGEST_NAME = 255  # bytes, in the file systems of Linux, macOS and Windows
 OPTIONS = {"s3": ("endpoint_override", "scheme", "region"), "gs": ("endpoint_override", "scheme")}  # in a query

@@ -19,8 +19,6 @@ from fastrec.files.resources import Path, Resources, Watch
 from fastrec.files.rows import map_log
 from fastrec.runtime.limits import resolve_threads
 
-__all__ = ["policy_value_of_files"]
-
 
 def policy_value_of_files(
     path: Path,

@@ -17,8 +17,6 @@ from fastrec.inputs.column_names import Columns
 from fastrec.inputs.impressions import Impressions, read_impressions
 from fastrec.runtime.limits import resolve_threads
 
-__all__ = ["bias_of_file", "ctr_of_file"]
-
 
 def ctr_of_file(
     path: Path,

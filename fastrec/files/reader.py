@@ -32,8 +32,6 @@ from fastrec.inputs.nulls import refuse_nulls
 from fastrec.inputs.strings import bytes_of, decoded, without_views
 from fastrec.inputs.values import values_of
 
-__all__ = ["ROW_NUMBER", "TableReader", "is_id", "is_label"]
-
 Array = np.ndarray[Any, Any]
 Batch = Any  # pyarrow.RecordBatch
 Table = Any  # pyarrow.Table

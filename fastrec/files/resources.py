@@ -9,9 +9,6 @@ from typing import Any, NamedTuple
 
 from fastrec.runtime.limits import control_groups
 
-__all__ = ["Path", "Progress", "Resources", "Watch"]
-
-
 Path = str | os.PathLike[str]
 Progress = Callable[[int, int], Any]
 Watch = Callable[[str, int, int], Any]  # called with the stage, its rows that are done, and all its rows

@@ -15,9 +15,6 @@ from fastrec.inputs.hints import hints_of_rows
 from fastrec.inputs.users import UserLabels
 from fastrec.report.report import Report, record
 
-__all__ = ["evaluate_log", "map_log"]
-
-
 T = TypeVar("T")
 
 

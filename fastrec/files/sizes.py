@@ -12,8 +12,6 @@ from typing import NamedTuple
 from fastrec.files.packing import packing_in, start_of_packed
 from fastrec.files.paths import Files
 
-__all__ = ["Size", "size_of_text"]
-
 BYTES_PER_VALUE = 12  # of all that a column takes
 STRING_COPIES = 1.35  # beside each copy of the values
 SAMPLED_BYTES, UNPACKED_BYTES = 1 << 16, 1 << 22

@@ -14,8 +14,6 @@ from fastrec.inputs.columns import EXACT_BITS, MAX_EXACT_INTEGER, NUMBER_FIRST, 
 from fastrec.inputs.sides import SIDES
 from fastrec.inputs.strings import strings_of
 
-__all__ = ["Spellings", "as_numbers", "decimals_refused"]
-
 Array = np.ndarray[Any, Any]
 BOOLEANS = {"true": "1", "True": "1", "TRUE": "1", "false": "0", "False": "0", "FALSE": "0"}
 NUMBER = re.compile(r"[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|inf|infinity|nan)", re.IGNORECASE | re.ASCII)

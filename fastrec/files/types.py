@@ -7,8 +7,6 @@ from typing import Any
 from fastrec.files.formats.base import holds_strings
 from fastrec.inputs.strings import decoded, without_views
 
-__all__ = ["FAULT", "common_type", "holds_bytes", "holds_lists", "is_uuid", "refusal_of", "with_common_type"]
-
 UUID = "arrow.uuid"
 EXTENSION = b"ARROW:extension:name"
 FAULT = "fastrec:fault"  # in the metadata of a field: why its values are not read

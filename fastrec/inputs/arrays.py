@@ -20,22 +20,6 @@ from fastrec.inputs.sides import READ_SIDES, kind_of, mixed_forms
 from fastrec.inputs.tensors import as_numpy, holds_tensors, is_tensor, refuse_unusual, why_unusual
 from fastrec.inputs.users import check_keys
 
-__all__ = [
-    "FlatSide",
-    "InputForm",
-    "RawSide",
-    "check_judgements",
-    "check_numbers",
-    "find_tied_user",
-    "finite_gains",
-    "has_rows",
-    "read_lists",
-    "read_side",
-    "read_sides",
-    "refuse_model",
-    "register_form",
-]
-
 Array = np.ndarray[Any, Any]
 READ_AT_ONCE = frozenset((list, tuple))  # Python reads these without letting another thread in
 

@@ -21,26 +21,6 @@ from fastrec.inputs.strings import MANY_STRINGS, number_column, without_views
 from fastrec.inputs.values import values_of
 from fastrec.runtime.extras import require
 
-__all__ = [
-    "Frame",
-    "Labels",
-    "check_same_lengths",
-    "chunked",
-    "column_of_ids",
-    "column_of_labels",
-    "index_of",
-    "is_column",
-    "is_numeric",
-    "is_other_order",
-    "list_column",
-    "open_foreign",
-    "read_ids",
-    "read_labels",
-    "read_numbers",
-    "refuse_other_indexes",
-    "split_lists",
-]
-
 Array = np.ndarray[Any, Any]
 Column = Any  # a pyarrow.ChunkedArray
 MAX_CODES = 2**31  # that an int32 can hold

@@ -9,8 +9,6 @@ import numpy as np
 from fastrec.exceptions import InputTypeError, shown
 from fastrec.inputs.arrow import list_column, read_ids
 
-__all__ = ["split_cells"]
-
 Column = Any  # a pyarrow.ChunkedArray
 
 

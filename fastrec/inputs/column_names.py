@@ -8,8 +8,6 @@ from typing import Any, NamedTuple
 from fastrec.checks import listed
 from fastrec.exceptions import InputError, InputTypeError, shown
 
-__all__ = ["Columns", "names_of", "one_name", "refuse_columns", "user_column"]
-
 
 class Columns(NamedTuple):
     """Names of the columns of a frame; None takes the column of the usual name if there is one."""

@@ -11,26 +11,6 @@ from fastrec.checks import is_whole
 from fastrec.exceptions import InputError, InputTypeError, Place, RowNumber, Text
 from fastrec.inputs.ragged import as_array
 
-__all__ = [
-    "EXACT_BITS",
-    "LABELS",
-    "MAX_EXACT_INTEGER",
-    "MAX_WEIGHT",
-    "SAMPLE_WEIGHT",
-    "SCORES",
-    "WANTED_WEIGHTS",
-    "check_classes",
-    "check_floats",
-    "check_lengths",
-    "check_numbers",
-    "check_row_weights",
-    "check_scores",
-    "refuse_nan",
-    "refuse_rounded",
-    "refuse_rounded_list",
-    "says_rounded",
-]
-
 Array = np.ndarray[Any, Any]
 EXACT_BITS = 53  # of a double
 MAX_EXACT_INTEGER = 2**EXACT_BITS  # a double holds every integer up to here

@@ -46,17 +46,6 @@ from fastrec.inputs.sides import READ_SIDES, mixed_forms
 from fastrec.inputs.users import NO_LABEL, UserLabels, as_labels, check_labels, refuse_row_numbers, spelled_labels
 from fastrec.runtime.threads import run_in_threads
 
-__all__ = [
-    "FrameUsers",
-    "ScoredFrame",
-    "extra_column",
-    "read_frame",
-    "read_frames",
-    "read_scored_frame",
-    "read_user_labels",
-    "spell_labels",
-]
-
 Array = np.ndarray[Any, Any]
 
 

@@ -16,22 +16,6 @@ from fastrec.kernels import grouping
 from fastrec.runtime.launcher import call, launch
 from fastrec.runtime.threads import once, start_thread
 
-__all__ = [
-    "ROWS_TO_COUNT",
-    "Blocks",
-    "Grouping",
-    "find_blocks",
-    "find_users",
-    "group_rows",
-    "join_users",
-    "loading_kernels",
-    "number_close",
-    "one_per_user",
-    "order_by_rank",
-    "order_of_ids",
-    "take_blocks",
-]
-
 Array = np.ndarray[Any, Any]
 SMALL_ROWS = 1 << 15  # fewer are sorted, which needs no compiled code
 ROWS_PER_RANGE = 1 << 18  # fewer are not worth a thread

@@ -11,20 +11,6 @@ from fastrec.arguments.groups import MinGain
 from fastrec.exceptions import Argument, InputError, Text
 from fastrec.inputs.arrays import FlatSide
 
-__all__ = [
-    "LeftOpen",
-    "are_gapless",
-    "around_gap",
-    "check_first_ranks",
-    "hints_of_columns",
-    "hints_of_rows",
-    "hints_of_ties",
-    "marks_rows",
-    "numbers_of_lists",
-    "plain_name",
-    "users_with_gaps",
-]
-
 Array = np.ndarray[Any, Any]
 # usual names of columns, regardless of case and of characters between words
 USERS = frozenset(("user", "users", "userid", "uid", "customer", "customerid", "member", "memberid", "visitorid"))

@@ -18,8 +18,6 @@ from fastrec.inputs.slots import Slots
 from fastrec.kernels import items as kernels
 from fastrec.runtime.launcher import call
 
-__all__ = ["HistoryCounts"]
-
 Array = np.ndarray[Any, Any]
 
 

@@ -11,8 +11,6 @@ from fastrec.kernels.codes import BLOCK, COUNT, FINE, FIRST_EVENT
 from fastrec.kernels.hits import find_top_hits, size_of_scratch
 from fastrec.runtime.launcher import SMALL_WORK, launch
 
-__all__ = ["Hits", "RowFault", "edges_of_blocks", "find_hits", "first_fault"]
-
 Array = np.ndarray[Any, Any]
 STEPS_PER_ROW = 4
 

@@ -16,19 +16,6 @@ from fastrec.inputs.strings import strings_of
 from fastrec.inputs.tensors import as_numpy, is_tensor, plain_values, refuse_unusual
 from fastrec.inputs.values import arrow_of, call_arrow, values_of
 
-__all__ = [
-    "SPELL_ALIKE",
-    "Ids",
-    "Spelled",
-    "Strings",
-    "check_ids",
-    "encode_strings",
-    "integer_ids",
-    "kind_of_ids",
-    "match_widths",
-    "spell",
-]
-
 Array = np.ndarray[Any, Any]
 MAX_ASCII = 127
 MAX_WIDTH = 4  # times the mean length: a wider array is mostly padding

@@ -24,8 +24,6 @@ from fastrec.inputs.ids import Ids
 from fastrec.inputs.ragged import read_only
 from fastrec.inputs.row_groups import RowGroups, read_row_groups
 
-__all__ = ["MAX_RANK", "Impressions", "read_impressions", "refuse_rank"]
-
 Array = np.ndarray[Any, Any]
 MAX_RANK = 1_000_000  # counts are a table by rank
 

@@ -32,8 +32,6 @@ from fastrec.inputs.nulls import find_nulls
 from fastrec.inputs.ragged import check_indptr
 from fastrec.inputs.tensors import refuse_unusual
 
-__all__ = ["ITEM_ID", "Categories", "ItemTable", "Vectors", "read_items", "read_once"]
-
 Array = np.ndarray[Any, Any]
 USUAL_CATEGORY = "category"
 FOR_CATEGORIES = "; for categories, intra_list_diversity takes distance=jaccard"

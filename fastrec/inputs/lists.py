@@ -27,21 +27,6 @@ from fastrec.kernels import list_order
 from fastrec.policies import ORDERS, RANK_GAPS, TIES
 from fastrec.runtime.launcher import edges_of, launch
 
-__all__ = [
-    "AboutUsers",
-    "JoinedSides",
-    "Names",
-    "Prepared",
-    "Settings",
-    "arrange",
-    "join_sides",
-    "known_items",
-    "look_at_truth",
-    "prepare",
-    "read_given",
-    "refuse_negative_ids",
-]
-
 Array = np.ndarray[Any, Any]
 PLACES_PER_ROW, MIN_PLACES = 64, 1 << 20  # limits on the places that ranks name
 

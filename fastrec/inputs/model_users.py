@@ -21,8 +21,6 @@ from fastrec.inputs.sides import READ_SIDES, mixed_forms
 from fastrec.inputs.users import check_keys
 from fastrec.kernels import models as kernels
 
-__all__ = ["NO_ROWS", "ModelUsers", "as_columns", "chosen_rows", "read_users"]
-
 Array = np.ndarray[Any, Any]
 ROWS_AT_ONCE = 1 << 20
 NO_ROWS = kernels.ItemRows(read_only(np.zeros(0, np.int32)), read_only(np.zeros(1, np.int64)))

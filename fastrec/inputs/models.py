@@ -27,8 +27,6 @@ from fastrec.inputs.ragged import as_array
 from fastrec.inputs.sides import kind_of
 from fastrec.inputs.users import check_user_ids, is_hashable
 
-__all__ = ["Model", "ModelCall", "plain_ids", "read_call", "read_model"]
-
 Array = np.ndarray[Any, Any]
 ROWS_CHECKED = 1 << 14  # rows of factors that are checked at a time
 LOAD = "numpy.load reads arrays, and the command `fastrec evaluate --user-factors` takes files"

@@ -8,8 +8,6 @@ import numpy as np
 
 from fastrec.exceptions import InputError, RowNumber
 
-__all__ = ["find_nulls", "refuse_nulls"]
-
 Array = np.ndarray[Any, Any]
 
 

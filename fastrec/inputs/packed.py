@@ -11,8 +11,6 @@ import numpy as np
 from fastrec.checks import is_whole
 from fastrec.exceptions import InputError
 
-__all__ = ["pack_ids", "unpack_ids"]
-
 Array = np.ndarray[Any, Any]
 KINDS_OF_IDS = "iuU"
 

@@ -10,8 +10,6 @@ from fastrec.inputs.ragged import longest_row, read_only
 from fastrec.kernels.pairs import count_pairs_of_users
 from fastrec.runtime.launcher import call
 
-__all__ = ["pairs_of_users"]
-
 Array = np.ndarray[Any, Any]
 
 

@@ -11,8 +11,6 @@ from fastrec.inputs.lists import JoinedSides
 from fastrec.inputs.sides import READ_SIDES
 from fastrec.inputs.users import Users
 
-__all__ = ["part_of_users", "take_neighbours", "take_rows"]
-
 Array = np.ndarray[Any, Any]
 
 

@@ -10,8 +10,6 @@ import numpy as np
 from fastrec.exceptions import InputError, InputTypeError
 from fastrec.inputs.tensors import as_numpy, is_tensor, plain_values, refuse_unusual
 
-__all__ = ["Ragged", "as_array", "check_indptr", "chosen_rows", "longest_row", "read_only"]
-
 Array = np.ndarray[Any, Any]
 ROWS_AT_ONCE = 1 << 16  # of which lengths stay in the cache
 

@@ -14,8 +14,6 @@ from fastrec.inputs.ids import Strings, encode_strings
 from fastrec.inputs.strings import MANY_STRINGS, number_fixed
 from fastrec.inputs.users import check_labels_of_rows, spelled_labels
 
-__all__ = ["MAX_SEGMENTS", "RowGroups", "check_apart", "read_row_groups", "refuse_many"]
-
 Array = np.ndarray[Any, Any]
 MAX_SEGMENTS = 100_000  # of one grouping: each has sums, score counts and estimates of its own
 NO_SEGMENT = -1

@@ -27,20 +27,6 @@ from fastrec.inputs.users import (
     spelled_labels,
 )
 
-__all__ = [
-    "ROWS_WITHOUT_USERS",
-    "Keys",
-    "Rows",
-    "encode_key",
-    "encode_keys",
-    "encode_labels",
-    "go_side_by_side",
-    "number_codes",
-    "one_by_one",
-    "read_frame",
-    "read_rows",
-]
-
 Array = np.ndarray[Any, Any]
 ROWS_WITHOUT_USERS = 4096  # rows without users are summed this many at a time
 ROWS_SIDE_BY_SIDE = 1 << 21  # of all models at most: one after the other takes less memory

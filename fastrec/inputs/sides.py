@@ -8,20 +8,6 @@ from typing import Any, NamedTuple
 from fastrec.checks import with_article
 from fastrec.exceptions import Argument, InputError, InputTypeError
 
-__all__ = [
-    "EXCLUDES",
-    "NAMED",
-    "READ_SIDES",
-    "SIDES",
-    "UNJUDGED",
-    "SideKind",
-    "joined_exclude",
-    "kind_of",
-    "mixed_forms",
-    "shared_rows",
-    "with_logged",
-]
-
 
 class SideKind(NamedTuple):
     """A side: the name of its argument, and what the numbers beside its items are."""

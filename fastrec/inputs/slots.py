@@ -12,8 +12,6 @@ from fastrec.inputs.ragged import read_only
 from fastrec.kernels import items as kernels
 from fastrec.runtime.launcher import call
 
-__all__ = ["MADE", "BatchSides", "Slots"]
-
 Array = np.ndarray[Any, Any]
 MAX_GAP = 4  # unused slots per row, from which on ids are numbered again
 MIN_SLOTS = 1 << 16

@@ -12,19 +12,6 @@ from fastrec.kernels import strings as kernels
 from fastrec.runtime.launcher import call
 from fastrec.runtime.threads import run_in_threads
 
-__all__ = [
-    "MANY_STRINGS",
-    "MAX_ROWS",
-    "CollisionError",
-    "bytes_of",
-    "decoded",
-    "hashes_of",
-    "number_column",
-    "number_fixed",
-    "strings_of",
-    "without_views",
-]
-
 Array = np.ndarray[Any, Any]
 MANY_STRINGS = 1 << 17  # fewer are left to PyArrow, which needs no compiled code
 FIRST_ROOM, FIRST_BYTES = 1 << 12, 1 << 16  # of a list of strings

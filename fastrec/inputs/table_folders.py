@@ -9,20 +9,6 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-__all__ = [
-    "DELTA",
-    "ENDINGS",
-    "HUDI",
-    "ICEBERG",
-    "LOG",
-    "MARKS",
-    "METADATA",
-    "Inside",
-    "find_inside",
-    "find_table",
-    "is_metadata",
-]
-
 DELTA, ICEBERG, HUDI = "Delta", "Iceberg", "Hudi"
 LOG, METADATA = "_delta_log", "metadata"
 MARKS = {LOG: DELTA, ".hoodie": HUDI}  # what is in the folders of these tables only

@@ -11,8 +11,6 @@ import numpy as np
 from fastrec.checks import whole_number
 from fastrec.exceptions import InputTypeError, RowNumber, Text, shown
 
-__all__ = ["as_numpy", "holds_tensors", "is_tensor", "plain_values", "refuse_unusual", "why_unusual"]
-
 Array = np.ndarray[Any, Any]
 ON_HOST = (1, 3, 11)  # DLPack devices with memory that the CPU reads: CPU, pinned for CUDA, pinned for ROCm
 OF_FRAMES = frozenset(

@@ -20,28 +20,6 @@ from fastrec.inputs.ids import SPELL_ALIKE, Spelled, spell
 from fastrec.inputs.ragged import as_array
 from fastrec.inputs.tensors import is_tensor, plain_values, refuse_unusual
 
-__all__ = [
-    "NO_LABEL",
-    "SeenUsers",
-    "UserLabels",
-    "Users",
-    "alike",
-    "as_labels",
-    "check_groups",
-    "check_keys",
-    "check_labels",
-    "check_labels_of_rows",
-    "check_order_of_users",
-    "check_saved_ids",
-    "check_user_ids",
-    "check_weights",
-    "is_hashable",
-    "join_ids",
-    "positions_by_code",
-    "refuse_row_numbers",
-    "spelled_labels",
-]
-
 Array = np.ndarray[Any, Any]
 INT64, UINT64 = np.iinfo(np.int64), np.iinfo(np.uint64)
 NO_IDS = (type(None), np.bool_, Number)

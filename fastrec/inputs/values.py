@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["arrow_of", "call_arrow", "fixed_width", "values_of"]
-
 Array = np.ndarray[Any, Any]
 
 

@@ -20,8 +20,6 @@ from fastrec.items.sums import cuts_of
 from fastrec.kernels import exposure as kernels
 from fastrec.runtime.launcher import launch
 
-__all__ = ["collect_exposure"]
-
 Array = np.ndarray[Any, Any]
 ROWS_PER_TABLE = 1 << 20  # from which on a thread with a table of its own pays
 

@@ -19,8 +19,6 @@ from fastrec.items.sums import find_places, is_hit
 from fastrec.metrics.providers import is_relevant
 from fastrec.metrics.statistics import SIZES
 
-__all__ = ["SegmentRates", "collect_rates", "unpack_rates"]
-
 Array = np.ndarray[Any, Any]
 Key = tuple[Any, ...]  # what, whether seen items are left out, column, min_gain, k, n_items, no_recs of the metric
 

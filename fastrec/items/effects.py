@@ -14,8 +14,6 @@ from fastrec.items.exposure import Effects, Exposure
 from fastrec.items.sums import AT_ONCE, cuts_of, launch_users, sum_rows
 from fastrec.kernels import exposure as kernels
 
-__all__ = ["add_effects"]
-
 Array = np.ndarray[Any, Any]
 
 

@@ -13,8 +13,6 @@ from fastrec.inputs.packed import pack_ids, unpack_ids
 from fastrec.inputs.users import alike
 from fastrec.metrics.rank_weights import Weight, is_table, rank_weights
 
-__all__ = ["Effects", "Exposure", "Key", "Levels", "fixed_weights", "unpack_exposure"]
-
 Array = np.ndarray[Any, Any]
 Key = tuple[int | None, Any]  # a cut-off, and the weight of a rank, "length" or "history"
 PLACES = 26  # bits of the lower of the two integers that hold a weight

@@ -20,8 +20,6 @@ from fastrec.metrics.providers import is_relevant
 from fastrec.metrics.rank_weights import rank_weights
 from fastrec.runtime.launcher import call
 
-__all__ = ["discounts_of_ranks", "fill_by_cutoffs", "longest_of", "of_listed", "starts_among"]
-
 Array = np.ndarray[Any, Any]
 STEPS_PER_ROW = 8
 MAX_NARROW = 1 << 31  # events whose numbers fit into int32

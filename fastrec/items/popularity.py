@@ -18,16 +18,6 @@ from fastrec.metrics.providers import provider
 from fastrec.metrics.statistics import UnseenRule
 from fastrec.segments import segments_of_counts
 
-__all__ = [
-    "SEGMENT",
-    "Popularity",
-    "has_tail",
-    "note_rows_without",
-    "note_unseen",
-    "refuse_unknown",
-    "table_of_segments",
-]
-
 Array = np.ndarray[Any, Any]
 USUAL = "popularity"
 SEGMENT, TAIL = "segment", "tail"

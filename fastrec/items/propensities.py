@@ -21,8 +21,6 @@ from fastrec.metrics.rank_weights import Weight, rank_weights
 from fastrec.metrics.weighted import PROVIDER
 from fastrec.runtime.launcher import call
 
-__all__ = ["KIND", "Propensities", "WeightSums", "collect_weights", "describe_weights", "unpack_weights"]
-
 Array = np.ndarray[Any, Any]
 Key = tuple[str | None, float, bool]  # the column of items, the clip, and whether propensities must be at most 1
 KIND = "weights of clicks"

@@ -23,8 +23,6 @@ from fastrec.metrics.declaration import LISTS, Call, Metric
 from fastrec.metrics.directions import Direction, Kind
 from fastrec.metrics.statistics import ListStatistics, Over
 
-__all__ = ["Labelled", "labels_of_ids"]
-
 Array = np.ndarray[Any, Any]
 
 

@@ -19,20 +19,6 @@ from fastrec.metrics.providers import is_relevant
 from fastrec.metrics.rank_weights import Weight, rank_weights
 from fastrec.runtime.launcher import edges_of, launch
 
-__all__ = [
-    "AT_ONCE",
-    "cuts_of",
-    "find_places",
-    "history_of",
-    "is_hit",
-    "keep_short",
-    "launch_users",
-    "rank_biased_overlap",
-    "rows_without",
-    "sum_rows",
-    "sum_values",
-]
-
 T = TypeVar("T")
 Array = np.ndarray[Any, Any]
 AT_ONCE = 4  # values that kernels sum in one walk along the lists

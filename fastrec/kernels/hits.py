@@ -25,18 +25,6 @@ from .codes import (
 )
 from .jit import njit, prange
 
-__all__ = [
-    "BlockHits",
-    "KnownRows",
-    "ListRows",
-    "copy_block_hits",
-    "find_block_hits",
-    "find_top_hits",
-    "size_of_scratch",
-    "sort_descending",
-]
-
-
 Array = np.ndarray[Any, Any]
 GOLDEN = 0x9E3779B97F4A7C15
 SMALL_TABLE = 13  # log2 of the slots for a list and a truth with up to SMALL_ROWS ids together

@@ -8,8 +8,6 @@ import numpy as np
 
 from .jit import njit
 
-__all__ = ["BLOCK", "KnownKeys", "add_known_pairs"]
-
 Array = np.ndarray[Any, Any]
 BLOCK = 64  # keys that are passed over at once
 

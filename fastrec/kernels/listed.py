@@ -12,8 +12,6 @@ import numpy as np
 from .hits import sort_descending
 from .jit import njit
 
-__all__ = ["Listed", "find_last", "sort_gains"]
-
 Array = np.ndarray[Any, Any]
 
 

@@ -22,22 +22,6 @@ from .codes import (
 from .jit import njit
 from .list_order import sort_positions
 
-__all__ = [
-    "DIGITS_OF_RADIX",
-    "LANES",
-    "MAX_COUNTED",
-    "ScoreLog",
-    "ScoreScratch",
-    "all_equal",
-    "collect_scores",
-    "count_positives",
-    "count_short_users",
-    "sort_rows",
-    "twice_won",
-    "twice_won_in_order",
-]
-
-
 Array = np.ndarray[Any, Any]
 UNIT, NOTHING = np.int32(3), np.int32(0)  # not 1, so that LLVM adds under a mask instead of making it numbers
 MANY_TO_ONE = 4  # with this many negatives per positive, comparing positives, too, is faster than a split

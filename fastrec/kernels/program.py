@@ -68,9 +68,6 @@ from .ties import (
     share_of_pairs,
 )
 
-__all__ = ["Block", "Program", "deepest_read", "pack", "program_of", "run_program"]
-
-
 Array = np.ndarray[Any, Any]
 
 

@@ -43,8 +43,6 @@ from .program import N_GROUPS, OFFSET, Block, program_of, run_program
 from .sums import SumRoom, add_data_counts, find_runs, store_rows, totals_of
 from .ties import Ties
 
-__all__ = ["Memory", "Sizes", "Tables", "UserNumbers", "memory_of", "run_block"]
-
 Array = np.ndarray[Any, Any]
 PADDING = 8  # values between rows: loads wait for stores to addresses that differ by a multiple of 4096 bytes
 

@@ -44,9 +44,6 @@ from .positives import MAX_COUNTED, all_equal, count_positives, sort_rows, twice
 from .runs import NO_SUM, add_product, added, area_of_run, distance, entropy, log, weight_of
 from .targets import sum_of_relative_errors, sum_of_targets, targets_differ, unexplained_share
 
-__all__ = ["asks_order", "error_statistics", "order_statistics", "row_statistics"]
-
-
 Array = np.ndarray[Any, Any]
 LEAST_PRODUCT = 2.0**-900  # of probabilities of at least 2^-52: none becomes subnormal, and loses digits
 MAX_ROWS = 1 << 27  # of a user whose pairs are counted: 4 * UNIT * rows stays below 2^31

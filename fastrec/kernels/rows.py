@@ -39,8 +39,6 @@ from .positives import (
 from .row_statistics import asks_order, error_statistics, order_statistics, positives_of, row_statistics
 from .sums import N_ERROR
 
-__all__ = ["ScoreRows", "memory_of_rows", "score_block"]
-
 Array = np.ndarray[Any, Any]
 RULE, WALK, N_ITEMS, LONGEST, PACKED, SORTED = range(6)  # of the settings
 

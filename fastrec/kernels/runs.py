@@ -12,18 +12,6 @@ import numpy as np
 from .codes import STEP, TRAPEZOID
 from .jit import njit
 
-__all__ = [
-    "SERIES_BELOW",
-    "area_of_run",
-    "distance",
-    "entropy",
-    "log",
-    "log_of_share",
-    "log_series",
-    "precision_in_run",
-    "two_sum",
-]
-
 SPLIT = 2.0**27 + 1  # factor that splits a double into two halves of its digits
 NO_SUM = (0.0, 0.0, 0.0)
 SERIES_BELOW = 1e-3  # from here down, `log_series` is exact and the logarithm loses digits

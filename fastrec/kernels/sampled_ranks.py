@@ -8,8 +8,6 @@ import numpy as np
 
 from .jit import njit
 
-__all__ = ["Functions", "estimate_functions"]
-
 Array = np.ndarray[Any, Any]
 NEGLIGIBLE = 2.0**-70  # a chance that changes no bit of a sum of chances
 

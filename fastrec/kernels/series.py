@@ -7,8 +7,6 @@ from typing import Final
 
 from .jit import njit
 
-__all__ = ["inverse_squares", "reciprocals"]
-
 FAR: Final = 20  # from here on the series have all digits of a double
 EULER: Final = 0.5772156649015329
 

@@ -20,9 +20,6 @@ from .codes import (
 )
 from .jit import njit, prange
 
-__all__ = ["SumRoom", "Totals", "add_data_counts", "add_row", "add_values", "find_runs", "has_no_zero", "store_rows"]
-
-
 Array = np.ndarray[Any, Any]
 MAX_FIXED = 1.0 + 1e-9  # a ratio may round past its bound
 MAGNITUDE = 0x7FFFFFFFFFFFFFFF  # the bits of a double without its sign

@@ -11,8 +11,6 @@ from .jit import njit, prange
 from .runs import NO_SUM, add_product, two_sum, weight_of
 from .sums import add_digits
 
-__all__ = ["add_targets", "sum_of_relative_errors", "sum_of_targets", "targets_differ", "unexplained_share"]
-
 HALF = 27  # bits of the low half of the mantissa of a double
 LOW = (1 << HALF) - 1
 

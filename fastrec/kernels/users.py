@@ -9,8 +9,6 @@ import numpy as np
 
 from .jit import njit, prange
 
-__all__ = ["evaluate_users"]
-
 
 @njit(parallel=True, cache=True)
 def evaluate_users(first, last, find, run, edges, hits, rows, users, tables, memory, totals, stored):

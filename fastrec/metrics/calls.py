@@ -15,19 +15,6 @@ from fastrec.metrics.declaration import LISTS, ROWS, Call, Changes, Family, Metr
 from fastrec.metrics.kinds import COLUMN, SEPARATOR, TABLE
 from fastrec.metrics.spelling import plain_spelling, split_outside_brackets
 
-__all__ = [
-    "DEFAULT_K",
-    "catalogue",
-    "expand",
-    "make_call",
-    "of_lists_instead",
-    "parse",
-    "read_cutoffs",
-    "read_k",
-    "refuse_long",
-]
-
-
 MAX_LENGTH = 10_000  # of a metric string with all its options
 # name(options)@k; possessive parts never backtrack, so time grows linearly with the length of the string
 METRIC_STRING = re.compile(r"\s*+([^\s(@]++)\s*+(?>\((.*)\))?\s*+(?:@\s*+(\S++)\s*+)?", re.DOTALL)

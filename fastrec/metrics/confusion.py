@@ -10,19 +10,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = [
-    "CountedCells",
-    "SummedCells",
-    "accuracy",
-    "error_rate",
-    "f_beta",
-    "f_of_rates",
-    "fpr",
-    "precision",
-    "recall",
-    "specificity",
-]
-
 Share = tuple[Any, Any]
 
 

@@ -20,25 +20,6 @@ from fastrec.metrics.spelling import plain_spelling, print_value, read_value, sp
 from fastrec.policies import NO_RECS, NO_TRUTH, NoRecs
 from fastrec.runtime.threads import once
 
-__all__ = [
-    "COMMON_OPTIONS",
-    "DECLARED",
-    "FAMILIES",
-    "LISTS",
-    "ROWS",
-    "Call",
-    "Changes",
-    "Family",
-    "Metric",
-    "Option",
-    "check_declaration",
-    "known_metrics",
-    "ranking_metric",
-    "read_options",
-    "score_metric",
-]
-
-
 Formula = typing.TypeVar("Formula", bound=Callable[..., Any])
 
 

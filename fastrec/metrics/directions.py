@@ -10,8 +10,6 @@ import numpy as np
 from fastrec.checks import is_number
 from fastrec.exceptions import MetricError, shown
 
-__all__ = ["Declared", "Direction", "Kind", "Verdict", "read_direction"]
-
 Kind = Literal["higher", "lower", "target", "none"]
 Declared = Literal["higher", "lower", "none"] | float
 Verdict = Literal["better", "worse", "not clear"]

@@ -17,8 +17,6 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
-__all__ = ["Dual", "differentiable", "slopes"]
-
 Number = int | float | Fraction
 Slopes = tuple[Number, ...]
 

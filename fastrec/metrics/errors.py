@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-__all__ = ["root", "variance_of_ratio"]
-
 Exact = int | Fraction
 
 

@@ -11,8 +11,6 @@ from fastrec.metrics.declaration import Call
 from fastrec.metrics.dual import differentiable
 from fastrec.metrics.statistics import Combined, Ratio, Row, constant, maximum
 
-__all__ = ["FLOOR", "geometric_mean", "refuse_geometric"]
-
 FLOOR = 1e-5  # of a user's value, as in trec_eval
 
 

@@ -10,27 +10,6 @@ import sys
 from collections.abc import Callable
 from typing import Annotated, Final
 
-__all__ = [
-    "ABOVE_ZERO",
-    "COLUMN",
-    "KINDS",
-    "NUMBERS",
-    "SEPARATOR",
-    "TABLE",
-    "AboveOne",
-    "AboveZero",
-    "Column",
-    "Count",
-    "Finite",
-    "Fraction",
-    "Goal",
-    "NotNegative",
-    "Rate",
-    "Separator",
-    "Table",
-    "UpTo1000",
-]
-
 TABLE: Final = "a table"
 COLUMN: Final = "the name of a column of items"
 SEPARATOR: Final = "the text between two categories, such as |"

@@ -38,16 +38,6 @@ from fastrec.metrics.sums import ANY_SIZE, Check, Sum, SumList, program_of_sums,
 from fastrec.policies import CORRECT, NO_RECS, NO_TRUTH, ONE_CLASS
 from fastrec.runtime.threads import once
 
-__all__ = [
-    "Accumulated",
-    "Asked",
-    "Plan",
-    "Policies",
-    "Value",
-    "call_on_arrays",
-    "make_plan",
-]
-
 Array = np.ndarray[Any, Any]
 
 

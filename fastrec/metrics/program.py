@@ -14,8 +14,6 @@ from fastrec.metrics.providers import Provided, find_provider
 from fastrec.metrics.rank_weights import Weight, rank_weights
 from fastrec.metrics.statistics import Row
 
-__all__ = ["UNCUT", "ConditionRows", "Extent", "Writer", "counts_all", "is_linear", "sides_of", "vanishes", "walk"]
-
 Array = np.ndarray[Any, Any]
 UNCUT = op.UNCUT
 MAX_IDEAL_RANKS = 10_000_000
@@ -57,6 +55,7 @@ def walk(rows: Iterable[Row]) -> Iterator[Row]:
 
 
 def is_leaf(row: Row) -> bool:
+    """Return whether a row has no parts."""
     return isinstance(row.key, tuple)
 
 

@@ -15,19 +15,6 @@ from fastrec.exceptions import InputError, InputTypeError, MetricError
 from fastrec.kernels.codes import UNCUT
 from fastrec.metrics.declaration import forget_parsed
 
-__all__ = [
-    "PROVIDERS",
-    "SIDES_OF_PARTS",
-    "Provided",
-    "Provider",
-    "find_provider",
-    "gains_in_lists",
-    "is_relevant",
-    "load_registered",
-    "provider",
-    "register_later",
-]
-
 Array = np.ndarray[Any, Any]
 Key = tuple[Hashable, ...]
 Fill = Callable[[Any, Sequence[Key], Array], None]

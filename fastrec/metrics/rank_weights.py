@@ -12,8 +12,6 @@ import numpy as np
 
 from fastrec.kernels.series import inverse_squares
 
-__all__ = ["FAMILIES", "WEIGHTS", "Weight", "is_continuous", "is_table", "rank_weights", "weight_between"]
-
 Array = np.ndarray[Any, Any]
 Weight = Any  # one of WEIGHTS, a family of FAMILIES and its parameters, or a table: a tuple of floats
 FAMILIES = ("geometric", "inverse_square", "multiple")

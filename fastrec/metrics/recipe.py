@@ -17,8 +17,6 @@ from fastrec.metrics.calls import DEFAULT_K, parse, read_cutoffs, read_k, refuse
 from fastrec.metrics.declaration import FAMILIES, Call
 from fastrec.policies import DUPLICATES, NO_RECS, NO_TRUTH, TIES
 
-__all__ = ["ABOVE_0", "DEFAULT_POLICIES", "EXTREME_SCORES", "Limit", "NoMetricError", "Recipe", "sample_of"]
-
 Array = np.ndarray[Any, Any]
 WORDS = {"lists": "lists", "rows": "scored rows"}
 FORMS = {"lists": "", "rows": " (one log of labels and scores)"}

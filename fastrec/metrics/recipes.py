@@ -15,8 +15,6 @@ from fastrec.metrics.recipe import Recipe
 from fastrec.metrics.recipes_of_accuracy import LIBRARIES, RETRIEVAL
 from fastrec.metrics.recipes_of_items import MONITORS, RECOMMENDERS
 
-__all__ = ["RECIPES", "find_recipe", "order_of"]
-
 RECIPES: dict[str, Recipe] = {recipe.name: recipe for recipe in (*RETRIEVAL, *RECOMMENDERS, *LIBRARIES, *MONITORS)}
 
 

@@ -6,8 +6,6 @@ import numpy as np
 
 from fastrec.metrics.recipe import EXTREME_SCORES, Limit, Recipe
 
-__all__ = ["LIBRARIES", "RETRIEVAL"]
-
 _SAME = {name: name for name in ("precision", "recall", "f1", "hit_rate", "mrr")}
 _BINARY_NDCG = {"ndcg": "ndcg(gain=binary)"}
 _ERRORS = {name: name for name in ("mae", "mse", "rmse")}

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from fastrec.metrics.recipe import ABOVE_0, EXTREME_SCORES, Limit, Recipe
 
-__all__ = ["MONITORS", "RECOMMENDERS"]
-
 _SAME = {name: name for name in ("precision", "recall", "f1", "hit_rate", "mrr")}
 _BINARY_NDCG = {"ndcg": "ndcg(gain=binary)"}
 _RANKED = {name: name for name in ("precision", "recall", "hit_rate", "mrr", "map")} | _BINARY_NDCG

@@ -10,8 +10,6 @@ from fastrec.metrics.confusion import SummedCells
 from fastrec.metrics.intervals import RowError
 from fastrec.metrics.statistics import Measure, Over, Ratio, Row, Statistics, over
 
-__all__ = ["GRADED_ROWS", "SCORE_COUNTS", "TARGET_SUMS", "RowStatistics"]
-
 # accumulators of all rows, see `fastrec.evaluation.accumulators`
 SCORE_COUNTS = "score_counts"  # counts of rows by distinct score
 GRADED_ROWS = "graded_rows"  # the rows themselves, with any labels

@@ -10,8 +10,6 @@ from fastrec.metrics.program import is_linear, sides_of
 from fastrec.metrics.statistics import Combined, Row, constant
 from fastrec.policies import CORRECT
 
-__all__ = ["OF_ALL_HITS", "OF_ONE_HIT", "SAMPLED", "arrays_refused", "of_whole_catalogue"]
-
 OF_ALL_HITS, OF_ONE_HIT = "ranks in the catalogue", "the rank in the catalogue"  # providers; see `evaluation.sampled`
 SAMPLED = "sampled"  # the side that they read
 

@@ -6,8 +6,6 @@ import itertools
 import re
 from typing import Any
 
-__all__ = ["plain_spelling", "print_value", "read_value", "split_outside_brackets", "unquoted"]
-
 
 def plain_spelling(name: str) -> str:
     """Return a name in lower case, without the characters between words."""

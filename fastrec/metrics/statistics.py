@@ -20,24 +20,6 @@ from fastrec.kernels import codes as op
 from fastrec.metrics.intervals import RowError
 from fastrec.metrics.rank_weights import FAMILIES, WEIGHTS, Weight
 
-__all__ = [
-    "Combined",
-    "Exact",
-    "ListStatistics",
-    "Measure",
-    "Over",
-    "Ratio",
-    "Row",
-    "Statistics",
-    "UnseenRule",
-    "UntraceableError",
-    "maximum",
-    "minimum",
-    "over",
-    "ratio",
-    "sqrt",
-]
-
 Array = np.ndarray[Any, Any]
 Measure = Callable[[Any], float]  # of an accumulator
 Gain = Any  # "linear", "exp2" or a table: a tuple of floats

@@ -12,8 +12,6 @@ from fastrec.kernels.program import Program
 from fastrec.metrics.program import Extent, Writer
 from fastrec.metrics.statistics import Row
 
-__all__ = ["ANY_SIZE", "Check", "Failure", "Sum", "SumList", "program_of_sums", "rows_of_condition"]
-
 Array = np.ndarray[Any, Any]
 ANY_SIZE = 1 << 62
 

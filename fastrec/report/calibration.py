@@ -23,8 +23,6 @@ from fastrec.show.plots import check_target
 from fastrec.show.shown import Charted, Exported
 from fastrec.show.tables import Chart, Lead, Section, Table, with_notes
 
-__all__ = ["CalibrationCurve", "calibration_curve", "calibration_of_counts"]
-
 Array = np.ndarray[Any, Any]
 GroupKey = tuple[str, Any]
 MAX_CHARTS = 6  # of the groups of a grouping

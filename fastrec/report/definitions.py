@@ -14,8 +14,6 @@ from fastrec.policies import POLICIES, SAMPLING
 from fastrec.show.numbers import DASH
 from fastrec.show.tables import Table
 
-__all__ = ["definitions", "known_call", "settings_table"]
-
 ARGUMENTS = arguments_of(ListSettings)
 SETTINGS = {
     **{name: policy.case for name, policy in POLICIES.items()},

@@ -9,17 +9,6 @@ from fastrec.checks import counted
 from fastrec.inputs.users import NO_LABEL
 from fastrec.policies import SAMPLING
 
-__all__ = [
-    "NOTES",
-    "NO_TRUTH",
-    "describe_one_class",
-    "describe_sample",
-    "doubts",
-    "doubts_of_groups",
-    "doubts_of_items",
-]
-
-
 NOTES = (
     ("no_truth", "without a relevant item", ("no_truth", "one_class")),
     ("no_recs", "without a list", ("no_recs",)),

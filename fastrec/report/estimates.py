@@ -15,9 +15,6 @@ from fastrec.metrics.calls import parse
 from fastrec.metrics.intervals import one_value_interval, student_quantile, welch_degrees, wilson
 from fastrec.show.numbers import with_interval
 
-__all__ = ["NOBODY", "ByMetric", "Effects", "Estimate", "GroupEstimate", "IntervalKind", "with_intervals"]
-
-
 Label = str | int
 MAX_LOGARITHM = 700.0  # whose exponential is a finite number
 IntervalKind = Literal["student", "wilson", "one value", "log"]

@@ -13,8 +13,6 @@ from fastrec.report.estimates import Estimate
 from fastrec.report.report import Report
 from fastrec.scored.curves import InterpolatedPrCurve
 
-__all__ = ["curve_of_report", "metrics_of_levels"]
-
 MAX_LEVELS = 1001
 
 

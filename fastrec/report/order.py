@@ -5,8 +5,6 @@ from __future__ import annotations
 from fastrec.inputs.grouping import order_of_ids
 from fastrec.report.report import Report, clips_of, note_clips
 
-__all__ = ["sorted_by_user"]
-
 
 def sorted_by_user(report: Report) -> Report:
     """Return a report with values of users in the ascending order of their ids."""

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from fastrec.report.estimates import Estimate
     from fastrec.report.values import ReportValues
 
-__all__ = ["findings", "paper_table", "sections_of", "segments", "summary"]
-
 MAX_CHARTS = 6  # of a grouping
 MAX_GROUPS = 24  # in a chart
 

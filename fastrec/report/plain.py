@@ -15,19 +15,6 @@ from fastrec.checks import shown_url
 from fastrec.exceptions import InputError
 from fastrec.report.estimates import Estimate, GroupEstimate
 
-__all__ = [
-    "OTHER_FORMATS",
-    "group_rows",
-    "number_of",
-    "plain_data",
-    "plain_document",
-    "refuse_ending",
-    "rows_of",
-    "scalar_name",
-    "with_rest",
-]
-
-
 Label = str | int
 SCALAR_CHARACTERS = {"@": "_at_", "(": ".", "=": "-", ")": "", "[": "", "]": "", "+": "", " ": ""}
 OTHER_FORMATS = {  # by ending: the method that writes the format, and its name

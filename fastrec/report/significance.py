@@ -19,20 +19,6 @@ from fastrec.metrics.intervals import one_value_interval, quantile_of_p_value, s
 from fastrec.runtime.extras import require
 from fastrec.runtime.launcher import launch
 
-__all__ = [
-    "CORRECTIONS",
-    "TESTS",
-    "Weighed",
-    "correct",
-    "detectable_difference",
-    "levels_of_steps",
-    "pair_differences",
-    "run_test",
-    "smallest_p_value",
-    "student_test",
-    "tries_all_signs",
-]
-
 Array = np.ndarray[Any, Any]
 TESTS = ("randomization", "bootstrap", "t", "wilcoxon")
 CORRECTIONS = ("holm", "bonferroni", "bh", "none")

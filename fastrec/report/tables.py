@@ -29,21 +29,6 @@ from fastrec.show.tables import Chart, Drawn, Section, Table
 if TYPE_CHECKING:
     from fastrec.report.values import ReportValues
 
-__all__ = [
-    "about_intervals",
-    "count_tables",
-    "cutoff_families",
-    "distributions",
-    "estimated",
-    "group_tables",
-    "in_several",
-    "lines_of_notes",
-    "notes_on_data",
-    "order_of_lists",
-    "scales_of",
-    "size_of_groups",
-]
-
 Array = np.ndarray[Any, Any]
 Row = Mapping[str, Any]  # of `Report.to_rows`
 BINS = 20

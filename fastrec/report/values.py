@@ -17,8 +17,6 @@ from fastrec.report.estimates import ByMetric, Effects, Estimate
 from fastrec.report.plain import with_rest
 from fastrec.report.plans import NAN_POLICIES, known_calls, values_of_settings, with_effects_of_settings
 
-__all__ = ["Label", "ReportValues", "check_resampling", "is_plain_mean", "why_no_mean"]
-
 Label = str | int
 INTERVALS = ("standard", "bootstrap")
 MAX_ROUNDS = 10**7

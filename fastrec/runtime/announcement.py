@@ -12,8 +12,6 @@ from collections.abc import Iterator
 
 from fastrec.runtime.threads import start_thread
 
-__all__ = ["announced"]
-
 NOTICE_AFTER = 1.0  # seconds of compilation
 
 

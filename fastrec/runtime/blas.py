@@ -8,8 +8,6 @@ from collections.abc import Iterator
 
 from fastrec.runtime.threads import import_late
 
-__all__ = ["one_blas_thread"]
-
 
 @contextlib.contextmanager
 def one_blas_thread() -> Iterator[None]:

@@ -17,8 +17,6 @@ import numpy as np
 from fastrec._version import __version__
 from fastrec.runtime.threads import import_late
 
-__all__ = ["are_sources_of", "cache_root", "code_folder", "remove_other_code"]
-
 KERNELS = Path(__file__).parent.parent / "kernels"
 ROOT = 0  # user id
 FOLDER_MODE = 0o755  # others may read, as users of an image that root built, but not write

@@ -11,8 +11,6 @@ from fastrec.runtime.installed import installing
 from fastrec.runtime.limits import check_space
 from fastrec.runtime.threads import uninterrupted
 
-__all__ = ["require"]
-
 
 def require(module: str, extra: str, *, what: str = "this") -> ModuleType:
     """Import an optional module, or raise an error of one line that names the extra to install.

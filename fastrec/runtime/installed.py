@@ -10,8 +10,6 @@ import sys
 
 from fastrec._version import DISTRIBUTION, __version__
 
-__all__ = ["installing", "other_distribution", "other_package"]
-
 NAMESAKE = "fastrec"
 
 

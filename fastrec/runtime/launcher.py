@@ -22,8 +22,6 @@ from fastrec.runtime.code_folder import code_folder
 from fastrec.runtime.limits import may_compile
 from fastrec.runtime.threads import heed, refuse_to_load, run_in_threads, uninterrupted, was_forked
 
-__all__ = ["SMALL_WORK", "Launcher", "call", "edges_of", "launch"]
-
 Array = np.ndarray[Any, Any]
 # `work` counts simple steps; Python takes 1 to 5 microseconds for one, compiled code about a nanosecond
 LOADING = 100_000  # work of a kernel in a process that costs about as much as importing Numba and loading its code

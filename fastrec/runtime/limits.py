@@ -13,16 +13,6 @@ from pathlib import Path, PurePosixPath
 from fastrec.checks import whole_number
 from fastrec.exceptions import Argument, InputError, InputTypeError, Text, shown, warn
 
-__all__ = [
-    "MIN_SPACE_TO_COMPILE",
-    "address_space_left",
-    "check_space",
-    "control_groups",
-    "may_compile",
-    "read_size",
-    "resolve_threads",
-]
-
 OWN_GROUPS, CONTROL_GROUPS = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
 # bytes of address space that packages take when they are imported and used on a few rows, libraries and threads
 # included; with less they end the process, or fail with errors of the dynamic loader

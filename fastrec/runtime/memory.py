@@ -8,8 +8,6 @@ import sys
 
 import numpy as np
 
-__all__ = ["keep_freed_memory", "keep_modules"]
-
 KEPT_BYTES = 31 << 20  # below the 32 MB up to which glibc raises its threshold
 _n_kept = 0
 

@@ -22,9 +22,6 @@ try:
 except ImportError:  # Windows has none
     fcntl = None
 
-__all__ = ["atomic_write", "replacing", "temporary_folder"]
-
-
 STANDARD_OUTPUT = 1
 TEMPORARY = ".fastrec-"
 FOLDER, OWNED = "fastrec-", "fastrec-owner"  # prefix of folders, and the file in them that their owner keeps locked

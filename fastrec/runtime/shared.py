@@ -12,8 +12,6 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 from fastrec.exceptions import FastrecError
 from fastrec.runtime.threads import fork_count
 
-__all__ = ["Shared", "synchronized"]
-
 P = ParamSpec("P")
 R = TypeVar("R")
 S = TypeVar("S", bound="Shared")

@@ -13,9 +13,6 @@ from typing import TYPE_CHECKING, Any, NoReturn
 if TYPE_CHECKING:
     from socket import socket
 
-__all__ = ["end_on_signals", "exit_code", "undone_by"]
-
-
 # Ctrl-C, the request to end, the end of the terminal; Windows lacks some of them.
 ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 DEFAULT_HANDLERS = (signal.SIG_DFL, signal.default_int_handler)

@@ -16,20 +16,6 @@ from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any, Generic, TypeVar
 
-__all__ = [
-    "fork_count",
-    "heed",
-    "import_late",
-    "once",
-    "refuse_to_load",
-    "run_in_threads",
-    "run_side_by_side",
-    "share_threads",
-    "start_thread",
-    "uninterrupted",
-    "was_forked",
-]
-
 T = TypeVar("T")
 USERS_PER_RANGE = 32768  # of one thread, so that calls from Python take little beside the work
 SECONDS_TO_A_SIGNAL = 0.2

@@ -16,26 +16,6 @@ from fastrec.kernels.runs import SERIES_BELOW, log_series, precision_in_run
 from fastrec.runtime.launcher import call, launch
 from fastrec.scored.sorting import Runs
 
-__all__ = [
-    "ROUNDING",
-    "Interpolation",
-    "Pairs",
-    "area_up_to",
-    "auc_of_pairs",
-    "auc_of_sums",
-    "cumulative",
-    "joined_pairs",
-    "pairs_of_counts",
-    "pairs_of_keys",
-    "pairs_of_parts",
-    "pairs_won",
-    "partial_of_blocks",
-    "precision_area",
-    "standardised",
-    "step_area",
-]
-
-
 Array = np.ndarray[Any, Any]
 Interpolation = Literal["step", "trapezoid", "davis_goadrich"]
 ROUNDING = 2.0**-53  # rounding two values in [0, 1] to doubles moves them apart by at most this

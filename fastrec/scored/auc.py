@@ -27,9 +27,6 @@ from fastrec.scored.keys import auc_of_rows
 from fastrec.scored.marks import pairs_of_rows, squared_differences
 from fastrec.scored.sorting import SMALL_ROWS, ScoredRows
 
-__all__ = ["AucTest", "auc", "auc_test", "no_threads_if_small", "read_rows"]
-
-
 Array = np.ndarray[Any, Any]
 
 

@@ -18,8 +18,6 @@ from fastrec.scored.auc import no_threads_if_small
 from fastrec.scored.clusters import USERS, RowsByUser, effective_rows
 from fastrec.scored.score_counts import STRATEGIES, BinSums, ScoreCounts
 
-__all__ = ["Binned", "RowsToBin", "bin_counts", "bin_rows", "check_bins", "read_rows_to_bin", "user_sums_by_bin"]
-
 Array = np.ndarray[Any, Any]
 Floats = NDArray[np.float64]
 MAX_BINS = 1 << 20

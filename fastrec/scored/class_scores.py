@@ -18,8 +18,6 @@ from fastrec.scored.auc import no_threads_if_small
 from fastrec.scored.classes import as_classes, encode_classes
 from fastrec.scored.keys import auc_of_rows
 
-__all__ = ["multiclass_auc", "multiclass_log_loss"]
-
 Array = np.ndarray[Any, Any]
 AVERAGES = ("macro", "weighted", "micro", "none")
 SCHEMES = ("ovr", "ovo")

@@ -27,9 +27,6 @@ from fastrec.show.numbers import rate, shown_count
 from fastrec.show.tables import Table
 from fastrec.show.text import text_lines
 
-__all__ = ["ClassCounts", "as_classes", "count_classes", "encode_classes"]
-
-
 Array = np.ndarray[Any, Any]
 Floats = NDArray[np.float64]
 MAX_CELLS = 1 << 28  # of a matrix of classes: 2 GB

@@ -20,8 +20,6 @@ from fastrec.metrics.errors import root, variance_of_ratio
 from fastrec.runtime.launcher import launch
 from fastrec.scored.sorting import scale_of
 
-__all__ = ["MOMENTS", "USERS", "RowsByUser", "clustered_error", "count_users", "effective_rows"]
-
 Array = np.ndarray[Any, Any]
 MOMENTS = 6
 USERS = 2  # the column of the numbers of users

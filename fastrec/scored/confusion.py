@@ -28,16 +28,6 @@ from fastrec.show.numbers import rate, shown_count
 from fastrec.show.tables import Table
 from fastrec.show.text import as_text
 
-__all__ = [
-    "SHOWN",
-    "Confusion",
-    "check_beta",
-    "confusion_matrix",
-    "more_rows",
-    "share_of",
-]
-
-
 Floats = NDArray[np.float64]
 Array = np.ndarray[Any, Any]
 MAX_BETA = 1000.0

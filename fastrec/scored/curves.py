@@ -20,22 +20,6 @@ from fastrec.show.numbers import rate
 from fastrec.show.shown import Charted
 from fastrec.show.tables import Chart, Section
 
-__all__ = [
-    "CurveComparison",
-    "InterpolatedPrCurve",
-    "PrCurve",
-    "RocCurve",
-    "break_even_point",
-    "compare_curves",
-    "named_area",
-    "pr_curve",
-    "pr_of_runs",
-    "roc_curve",
-    "roc_of_runs",
-    "visible",
-]
-
-
 Array = np.ndarray[Any, Any]
 CURVES = "Curves"  # section of a page
 PLACES = 1024  # columns of a chart of a page: a quarter of a unit of its width

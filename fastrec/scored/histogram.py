@@ -17,9 +17,6 @@ from fastrec.scored.areas import ROUNDING, pairs_won
 from fastrec.scored.auc import no_threads_if_small, read_rows
 from fastrec.scored.sorting import FORMS, chunks_of, refuse_found
 
-__all__ = ["BoundedAuc", "ScoreHistogram", "bounded_auc"]
-
-
 Array = np.ndarray[Any, Any]
 
 

@@ -20,21 +20,6 @@ from fastrec.runtime.threads import once
 from fastrec.scored.areas import Pairs
 from fastrec.scored.sorting import Runs
 
-__all__ = [
-    "BatchRows",
-    "BatchUsers",
-    "SummedEffects",
-    "effects_on_auc",
-    "error_of_rows",
-    "factor_for",
-    "guide_to",
-    "pairs_of_scores",
-    "slopes_of_auc",
-    "slopes_of_precision",
-    "spare_bits",
-    "sums_of_users",
-]
-
 Array = np.ndarray[Any, Any]
 ROWS_AT_ONCE, MOST_ROWS_AT_ONCE = 1 << 20, 1 << 25
 SUM_BITS, LARGEST_EXPONENT = 61, 1000  # of sums in 64 bits; of factors

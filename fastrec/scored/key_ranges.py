@@ -20,8 +20,6 @@ from fastrec.scored.influence import BatchUsers
 from fastrec.scored.keys import KeyRange, OrderedKeys, SortedKeys
 from fastrec.scored.owned_keys import n_sums, sort_owned_rows
 
-__all__ = ["KeyRanges"]
-
 Array = np.ndarray[Any, Any]
 ROWS_AT_ONCE, BATCHES_AT_ONCE = 1 << 20, 1 << 8  # that ranges take
 ROWS_PER_RANGE = 1 << 19  # after a cut

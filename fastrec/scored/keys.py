@@ -41,16 +41,6 @@ from fastrec.scored.sorting import (
     weighted_runs,
 )
 
-__all__ = [
-    "MAX_CODES",
-    "KeyRange",
-    "OrderedKeys",
-    "SortedKeys",
-    "auc_of_rows",
-    "sort_by_code",
-    "sort_rows",
-]
-
 Array = np.ndarray[Any, Any]
 MAX_CODES = 512  # writing to more places at the same time is slow
 ROWS_PER_CHUNK = 1 << 18  # fewer are not worth a thread

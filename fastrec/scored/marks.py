@@ -20,8 +20,6 @@ from fastrec.scored.keys import KeyRange, OrderedKeys, SortedKeys, sort_rows
 from fastrec.scored.owned_keys import pairs_of_owners
 from fastrec.scored.sorting import FORMS, SMALL_ROWS, chunks_of, refuse_found
 
-__all__ = ["OwnedRows", "Owners", "owned_rows", "pairs_of_rows", "squared_differences"]
-
 Array = np.ndarray[Any, Any]
 MAX_ROWS_OF_MARKS = 1 << 19  # of the rarer class: they and their bins stay in the caches
 MAX_ROWS = 1 << 30  # 31 bits count them, 32 twice the pairs of a row, and no sum of these needs rounding

@@ -18,8 +18,6 @@ from fastrec.scored.areas import Pairs, joined_pairs
 from fastrec.scored.keys import SortedKeys
 from fastrec.scored.sorting import FORMS, N_BUCKETS, Buckets, plan_buckets
 
-__all__ = ["n_sums", "pairs_of_owners", "sort_owned_rows"]
-
 Array = np.ndarray[Any, Any]
 ROWS_AT_ONCE = 1 << 25  # of a range: fewer take less memory, and more passes over all rows
 MAX_COUNTS = 1 << 22  # of the possible keys of a bucket: more are not worth counting each

@@ -14,8 +14,6 @@ from fastrec.inputs.ragged import read_only
 from fastrec.kernels import pairs as kernels
 from fastrec.runtime.launcher import call
 
-__all__ = ["GradedRows", "fill_pairs", "fill_ranks", "products_of_ranks"]
-
 Array = np.ndarray[Any, Any]
 
 

@@ -14,8 +14,6 @@ import numpy as np
 from fastrec.scored.areas import area_up_to, cumulative, standardised
 from fastrec.scored.sorting import Runs
 
-__all__ = ["CurvePart", "log_area", "part_of_counts", "part_of_weights", "slopes_of_part"]
-
 Array = np.ndarray[Any, Any]
 ROUNDING = 2.0**-40  # relative, of areas of weighted rows: more than any has
 

@@ -13,8 +13,6 @@ from fastrec.scored.curves import InterpolatedPrCurve, PrCurve, named_area, pr_c
 from fastrec.show.numbers import rate
 from fastrec.show.plots import COLOURS, STYLES, check_target, own_axes, with_grid
 
-__all__ = ["draw_calibration", "plot_calibration", "plot_pr", "plot_roc"]
-
 Array = np.ndarray[Any, Any]
 COLUMNS = 2000  # more than the pixels across a picture
 CURVE = "fastrec curve"  # marks our curves on axes that may hold others

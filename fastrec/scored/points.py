@@ -11,8 +11,6 @@ import numpy as np
 
 from fastrec.metrics.confusion import SummedCells, precision, recall, specificity
 
-__all__ = ["CumulativeRows", "equal_error_rate", "rate_where"]
-
 Array = np.ndarray[Any, Any]
 RATES = {"precision": precision, "recall": recall, "specificity": specificity}
 ROUNDING = 2.0**-50  # relative bound per row: sums of weights and a quotient of them

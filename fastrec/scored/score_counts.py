@@ -55,9 +55,6 @@ from fastrec.scored.sorting import (
     weighted_runs,
 )
 
-__all__ = ["STRATEGIES", "BinSums", "ScoreCounts"]
-
-
 Array = np.ndarray[Any, Any]
 SUM_ROUNDING = 2.0**-51  # relative bound per row: two sums of weights and their quotient
 DIGIT_BITS = 31  # of weights that are added as integers

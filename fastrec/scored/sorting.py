@@ -16,26 +16,6 @@ from fastrec.kernels import sorting as kernels
 from fastrec.runtime.launcher import call, launch
 from fastrec.runtime.threads import run_in_threads
 
-__all__ = [
-    "FORMS",
-    "N_BUCKETS",
-    "SMALL_ROWS",
-    "Buckets",
-    "Form",
-    "Runs",
-    "ScoredRows",
-    "bucket_runs",
-    "joined_runs",
-    "keys_in_buckets",
-    "merged_runs",
-    "plain_runs",
-    "plan_buckets",
-    "refuse_found",
-    "scale_of",
-    "weighted_runs",
-]
-
-
 Array = np.ndarray[Any, Any]
 SMALL_ROWS = 1 << 17  # fewer are counted in one chunk
 FEW_ROWS = 1 << 15  # fewer are sorted in one piece: they fit the L2 cache

@@ -9,18 +9,6 @@ from typing import NamedTuple
 from fastrec.show.html import escaped
 from fastrec.show.labels import Box, Label, cut, place_names, width_of
 
-__all__ = [
-    "Estimated",
-    "Interval",
-    "curve_chart",
-    "histogram",
-    "interval_chart",
-    "line_chart",
-    "reliability_chart",
-    "scatter",
-    "whisker",
-]
-
 WIDTH, HEIGHT = 320, 190
 TALL, HEAD, EDGE = 270, 24, 302  # height of a scatter, its top, and its right end with room for half a number
 LEFT, RIGHT, TOP, BOTTOM = 46, 8, 10, 34  # margins of a chart

@@ -9,8 +9,6 @@ from fastrec.exceptions import InputError, MissingExtraError
 from fastrec.runtime.extras import require
 from fastrec.runtime.installed import installing
 
-__all__ = ["as_frame", "frame_of", "users_as_columns"]
-
 FRAME_KINDS = ("pandas", "polars", "pyarrow")
 
 

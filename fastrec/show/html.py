@@ -15,8 +15,6 @@ from fastrec.checks import check_text
 from fastrec.exceptions import InputTypeError, shown
 from fastrec.show.tables import Brief, Cell, Chart, Drawn, Lead, Section, Table, text_of, warning_lines
 
-__all__ = ["as_html", "escaped", "html_page"]
-
 CONTROLS = {n: f"\\x{n:02x}" for n in (*range(32), *range(127, 160)) if chr(n) not in "\t\n\r"}
 MAX_UNBROKEN = 24  # characters of a string; longer ones wrap
 MAX_LINE = 16  # characters of a line of a name with "_"; shorter names do not wrap

@@ -7,8 +7,6 @@ import json
 from fastrec.checks import whole_number
 from fastrec.exceptions import InputTypeError, shown
 
-__all__ = ["dump_json"]
-
 
 def dump_json(value: object, indent: int | None = None) -> str:
     """Return a value as strict JSON. Floats keep all their digits."""

@@ -7,8 +7,6 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-__all__ = ["Box", "Label", "cut", "place_names", "width_of"]
-
 Point = tuple[float, float]
 MAX_CHARACTERS = 18
 WIDTHS = {False: 7.0, True: 11.0}  # of a character of 11 px: a wide letter, or a sign of East Asia

@@ -8,8 +8,6 @@ from fastrec.exceptions import one_line
 from fastrec.show.numbers import DASH
 from fastrec.show.tables import Cell, Styled, Table, text_of
 
-__all__ = ["as_latex", "as_latex_float"]
-
 SPECIAL = str.maketrans(
     {character: f"\\{character}" for character in "&%$#_{}"}
     | {

@@ -7,8 +7,6 @@ from collections.abc import Iterable
 from fastrec.exceptions import one_line
 from fastrec.show.tables import Cell, Styled, Table, text_of
 
-__all__ = ["as_markdown", "as_markdown_with_caption", "bullets", "heading"]
-
 SPECIAL = str.maketrans({character: f"\\{character}" for character in "\\|[`"} | {"<": "&lt;"})
 
 

@@ -6,25 +6,6 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple, SupportsFloat
 
-__all__ = [
-    "DASH",
-    "Gap",
-    "change",
-    "effect",
-    "figures",
-    "margins",
-    "one_figure",
-    "p_value",
-    "percent",
-    "rate",
-    "relative",
-    "share",
-    "shown_count",
-    "shown_difference",
-    "span",
-    "with_interval",
-]
-
 DASH = "–"  # for a number that is not known
 LARGE = 1e6  # more has four digits, not four decimals
 SMALL = 5e-5  # less would vanish in four decimals

@@ -13,18 +13,6 @@ from fastrec.exceptions import InputError, InputTypeError
 from fastrec.metrics.directions import Direction
 from fastrec.runtime.extras import require
 
-__all__ = [
-    "COLOURS",
-    "STYLES",
-    "check_target",
-    "draw_band",
-    "draw_differences",
-    "draw_estimates",
-    "draw_values",
-    "own_axes",
-    "with_grid",
-]
-
 Floats = NDArray[np.float64]
 Families = Mapping[str, Sequence[tuple[int, Mapping[str, Any]]]]  # metrics at several cut-offs: (k, row), ascending
 # distinct for every kind of colour vision (Okabe & Ito 2008)

@@ -16,8 +16,6 @@ from fastrec.show.markdown import as_markdown, as_markdown_with_caption
 from fastrec.show.tables import Lead, Section, Table
 from fastrec.show.text import as_text
 
-__all__ = ["Charted", "Exported", "Form", "Published", "Shown"]
-
 Form = Literal["full", "paper"]
 FORMS = ("full", "paper")
 

@@ -5,21 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-__all__ = [
-    "Brief",
-    "Cell",
-    "Chart",
-    "Drawn",
-    "Lead",
-    "Section",
-    "Styled",
-    "Table",
-    "text_of",
-    "warning_lines",
-    "with_notes",
-    "with_warnings",
-]
-
 
 class Drawn(NamedTuple):
     """Table cell with a picture of its text."""

@@ -13,8 +13,6 @@ from fastrec.show.tables import Table
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["Fitted", "Sheet", "code_lines", "fit", "shell_lines", "wrap"]
-
 GAP = 3  # spaces between columns
 INDENT = "  "
 KEPT = "\0"  # stands for a space that does not break a line

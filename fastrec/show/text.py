@@ -7,8 +7,6 @@ from collections.abc import Iterable
 from fastrec.exceptions import one_line
 from fastrec.show.tables import Table
 
-__all__ = ["as_text", "text_lines"]
-
 
 def as_text(tables: Iterable[Table]) -> str:
     """Return tables as aligned text, with their titles above and their notes below."""

@@ -7,8 +7,6 @@ from typing import Any
 
 from fastrec.exceptions import InputError
 
-__all__ = ["as_trec", "lines_of_users", "names_there"]
-
 
 def names_there(metrics: Iterable[str], names: Mapping[str, str]) -> list[tuple[str, str]]:
     """Return the name of each metric in another tool, and the metric: {name: metric} has those that differ.

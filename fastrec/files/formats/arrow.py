@@ -12,8 +12,6 @@ from fastrec.files.formats.heads import Beginning
 from fastrec.files.paths import utf8_path
 from fastrec.runtime.extras import require
 
-__all__ = ["ARROW"]
-
 STREAM = b"\xff\xff\xff\xff"  # begins each message of a stream
 END = STREAM + bytes(4)  # of a stream
 MANY_BITS = 1 << 10

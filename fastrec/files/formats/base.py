@@ -14,8 +14,6 @@ from fastrec.files.sizes import Size
 from fastrec.inputs.strings import bytes_of
 from fastrec.runtime.extras import require
 
-__all__ = ["FileHead", "Format", "holds_strings"]
-
 AnyColumns = TypeVar("AnyColumns", bound=FileColumns)
 Batch = Any  # pyarrow.RecordBatch
 SAMPLED_FILES, SAMPLED_ROWS = 4, 1024

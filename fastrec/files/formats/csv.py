@@ -21,8 +21,6 @@ from fastrec.files.packing import unpacked
 from fastrec.inputs.columns import MAX_EXACT_INTEGER
 from fastrec.runtime.extras import require
 
-__all__ = ["CSV", "csv_of"]
-
 ROWS_AT_ONCE = 1 << 13  # of Python's parser
 AS_SHOWN = Dialect()
 

@@ -14,8 +14,6 @@ from fastrec.exceptions import Argument, InputError, InputTypeError, shown
 from fastrec.files.formats.foreign import reason_of_csv
 from fastrec.files.formats.heads import Head, read_head
 
-__all__ = ["QUOTE", "Dialect", "Header", "dialect_of", "parser_of", "read_header"]
-
 DELIMITERS, QUOTE, BACKSLASH = ",\t;|", '"', "\\"
 SAMPLED_ROWS = 1000
 MARK = re.compile(r"sep=(.)\r?\n")  # the first line of a CSV of Excel

@@ -6,8 +6,6 @@ import csv
 import re
 from urllib.parse import unquote
 
-__all__ = ["one_line", "reason_of_csv", "reason_of_url"]
-
 
 def one_line(error: Exception) -> str:
     """Return the message of an error in one line."""

@@ -14,14 +14,6 @@ from fastrec.exceptions import InputError
 from fastrec.files.formats.registry import FORMATS
 from fastrec.files.packing import ENDINGS, unpacked
 
-__all__ = [
-    "Beginning",
-    "Head",
-    "line_of",
-    "lines_of",
-    "read_head",
-]
-
 HEAD_BYTES = 1 << 20
 MAGIC_BYTES = 16  # the longest magic
 OTHER_PACKINGS = {"zip, as Excel files are": b"PK\x03\x04", "bz2": b"BZh", "xz": b"\xfd7zXZ\0"}

@@ -18,8 +18,6 @@ from fastrec.files.types import FAULT
 from fastrec.inputs.columns import MAX_EXACT_INTEGER
 from fastrec.runtime.extras import require
 
-__all__ = ["JSON_LINES"]
-
 Kinds = dict[str, dict[str, int]]  # of each key: kind of values -> number of the first line with one
 SAMPLED_ROWS = 1 << 12
 LIST, OF = "a list", " of "

@@ -8,8 +8,6 @@ from typing import Any
 from fastrec.files.formats.base import FileHead, Format
 from fastrec.files.lakes import Version
 
-__all__ = ["TableFormat"]
-
 
 class TableFormat(Format):
     """The format of one table; its path stands for the rows of a version."""

@@ -10,8 +10,6 @@ from fastrec.files.paths import utf8_path
 from fastrec.inputs.strings import bytes_of
 from fastrec.runtime.extras import require
 
-__all__ = ["PARQUET", "ROWS_AT_ONCE"]
-
 ROWS_AT_ONCE = 1 << 16  # larger pieces take new memory from the system each time
 BYTES_AT_ONCE, FIRST_ROWS = 1 << 22, 64
 BUFFER = 1 << 20  # bytes of a column that are read at once, in place of the whole column of a row group

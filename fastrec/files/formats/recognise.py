@@ -17,8 +17,6 @@ from fastrec.files.formats.registry import FORMATS, register
 from fastrec.files.formats.trec import TREC
 from fastrec.files.paths import Files
 
-__all__ = ["AUTO", "data_endings", "format_asked", "input_formats", "recognise"]
-
 AUTO = "auto"
 OTHER_ENDINGS = (".avro", ".orc", ".xlsx", ".npz")
 

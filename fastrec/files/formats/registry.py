@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["FORMATS", "register"]
-
 FORMATS: dict[str, Any] = {}
 """{value of `input_format`: its `Format`}; see `fastrec.files.formats.base`."""
 

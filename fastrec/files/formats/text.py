@@ -13,8 +13,6 @@ from fastrec.files.packing import unpacked
 from fastrec.files.paths import Files
 from fastrec.files.sizes import Size, size_of_text
 
-__all__ = ["StrayQuoteError", "TextFormat", "chunks", "parse_csv"]
-
 CHUNK_BYTES = 1 << 23
 LONGEST_LINE = 1 << 26  # bytes; what follows a quote that is not closed is one line
 BYTES_AT_ONCE = 1 << 20  # they stay in a cache

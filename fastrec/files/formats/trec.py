@@ -15,8 +15,6 @@ from fastrec.files.formats.text import TextFormat, chunks
 from fastrec.files.paths import Files
 from fastrec.runtime.extras import require
 
-__all__ = ["TREC"]
-
 COMMENT = "#"  # begins a line that is not a row, unless there is a number where a row has one
 RUN = 6  # columns; the last one may have several words
 ROLES = {  # the role of each column, by their number; None: ignored

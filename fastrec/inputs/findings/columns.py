@@ -13,8 +13,6 @@ from fastrec.inputs.arrow import Frame, is_numeric, read_numbers
 from fastrec.inputs.findings.evidence import MOST, Evidence
 from fastrec.inputs.hints import plain_name
 
-__all__ = ["FIRST_ROWS", "FirstRows", "evidence_of_columns", "evidence_of_slates", "finite", "rows_of_frame"]
-
 Array = np.ndarray[Any, Any]
 FIRST_ROWS = 100_000  # that are looked at
 MOST_COLUMNS = 20  # of wider lists none is looked at: one of them alone will hardly differ within lists

@@ -9,18 +9,6 @@ from typing import Any, Literal, NamedTuple
 from fastrec.checks import counted
 from fastrec.exceptions import Argument, InputError, Text, shown
 
-__all__ = [
-    "MAX_EXAMPLES",
-    "NO_COMMON_ID",
-    "NO_LIST",
-    "Evidence",
-    "Finding",
-    "add_evidence",
-    "findings_of",
-    "read_evidence",
-    "remark",
-]
-
 MAX_EXAMPLES = 3
 NO_COMMON_ID = "no_common_id"  # only explains another warning
 NO_LIST = "no_list"  # says nothing if there are no lists at all

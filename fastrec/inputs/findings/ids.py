@@ -14,8 +14,6 @@ from fastrec.exceptions import shortened, shown
 from fastrec.inputs.findings.evidence import MAX_EXAMPLES, NO_COMMON_ID, Evidence
 from fastrec.inputs.ids import spell
 
-__all__ = ["evidence_of_cells", "evidence_of_ids", "evidence_of_no_common_id"]
-
 Array = np.ndarray[Any, Any]
 FEWEST, AT_MOST, ROWS_PER_ID = 2_000, 12_000, 100  # ids to look at: so many, and one in so many rows
 FEW_PAIRS = 5  # of samples, which show nothing

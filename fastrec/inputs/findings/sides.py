@@ -14,8 +14,6 @@ from fastrec.inputs.findings.ids import evidence_of_cells, evidence_of_ids, evid
 from fastrec.inputs.ragged import longest_row
 from fastrec.inputs.sides import SIDES
 
-__all__ = ["evidence_of_lists", "evidence_of_other_sides", "evidence_of_unreachable"]
-
 Array = np.ndarray[Any, Any]
 FIRST = 64  # lists to look at before all others
 FEW_ROWS = 100_000  # of lists: integers of more are not compared, as examples are not worth so much time
