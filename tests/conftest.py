@@ -21,7 +21,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Run every test that is named by `::`, thorough or not: `pytest tests/files/test_streams.py::test_lists`."""
+    """Run every test that is named by `::`, thorough or not: `pytest tests/files/test_streams.py::test_logs`."""
     if config.option.markexpr == DEFAULT and any("::" in argument for argument in config.args):
         config.option.markexpr = ""
 

@@ -8,10 +8,7 @@ import pytest
 import fastrec
 from fastrec import evaluate, evaluate_files
 from fastrec.exceptions import InputError, InputTypeError
-from fastrec.files.columns import ListColumns
 from fastrec.files.formats import arrow
-from fastrec.files.opened import open_files
-from fastrec.files.reader import TableReader
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -192,19 +189,6 @@ def test_a_column_with_a_dot_is_no_field_of_a_struct(write, form):
     assert bits_of(evaluate_files(*paths, METRICS, user="a.b")) == wanted
 
 
-def test_types_that_only_arrow_has(write):
-    recs = pa.table(
-        {
-            "user_id": pa.array(["ann", "ann", "bob"]).dictionary_encode(),
-            "item_id": pa.array(["x", "y", "x"], pa.string_view()),
-            "rank": pa.array([1, 2, 1], pa.uint8()),
-        }
-    )
-    truth = {"user_id": pa.array(["ann", "bob"], pa.large_string()), "item_id": ["y", "x"]}
-    found = evaluate_files(write(recs, "recs.arrow"), write(truth, "truth.arrow"), METRICS)
-    assert bits_of(found) == bits_of(evaluate(recs, pa.table(truth), METRICS))
-
-
 @pytest.mark.parametrize("kind", [pa.string_view(), pa.dictionary(pa.int32(), pa.string_view())])
 def test_texts_as_polars_writes_them(write, kind):
     texts = {"user_id": ["ann", "ann", "bob"], "item_id": ["x", "y", "x"]}
@@ -219,15 +203,6 @@ def test_texts_as_polars_writes_them(write, kind):
     table = pa.table(columns).replace_schema_metadata({"source": "a test"})
     paths = write(table, "recs.arrow"), write(plain, "truth.arrow")
     assert bits_of(evaluate_files(*paths, METRICS)) == bits_of(evaluate(pa.table(plain), pa.table(plain), METRICS))
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_sizes_are_estimated_before_rows_are_read(write, form):
-    n = 20_000
-    rows = {"user_id": np.arange(n), "item_id": [f"item with a long name {n}" for n in range(n)], "other": np.zeros(n)}
-    size = TableReader(open_files({"recs": write(rows, f"recs.{form}")}, ListColumns(), "auto")["recs"]).size
-    assert size.values == 2 * n
-    assert size.text == pytest.approx(sum(map(len, rows["item_id"])), rel=0.5)
 
 
 @pytest.mark.parametrize("compression", [None, "lz4", "zstd"])

@@ -80,33 +80,6 @@ def test_every_route_reads_the_same_columns_whatever_their_names(tmp_path_factor
         assert [report[name] for name in METRICS] == [expected[name] for name in METRICS], route
 
 
-@pytest.mark.parametrize("more", [{}, {"by": "seg"}])
-@pytest.mark.parametrize(
-    "names",
-    [("Rank", "rank"), ("RANK", "rank", "rank_1"), ("rank", "Rank", "rank_1", "Rank"), ("rank_1", "Rank", "rank")],
-)
-def test_a_column_of_parquet_is_the_one_of_that_name(tmp_path, monkeypatch, names, more):
-    """DuckDB calls the second of two names that differ only in case "rank_1"."""
-    columns = [[5] * 4 if name != "rank" else [2, 1, 2, 1] for name in names]
-    rows = list(zip([1, 1, 2, 2], [5, 6, 5, 6], *columns, strict=True))
-    recs = write(tmp_path / "recs", "parquet", ["user_id", "item_id", *names], rows)
-    truth = write(tmp_path / "truth", "parquet", ["user_id", "item_id", "seg"], [(1, 6, "a"), (2, 6, "b")])
-    for route, report in by_every_route(monkeypatch, recs, truth, **more):
-        assert (report["recall@1"], report.data["rec_rows_by_rank"]) == (1.0, 4), route
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("name", ["score_1", "Score", "score"])
-def test_a_score_is_the_one_of_that_name(tmp_path, monkeypatch, name):
-    names = ["user_id", "item_id", "Score", "score", "score_1"]
-    rows = [(1, 5, 9, 9, 9), (1, 6, 8, 8, 8)]
-    rows[0] = tuple(1 if column == name else value for column, value in zip(names, rows[0], strict=True))
-    recs = write(tmp_path / "recs", "parquet", names, rows)
-    truth = write(tmp_path / "truth", "parquet", ["user_id", "item_id", "Gain", "gain"], [(1, 6, 1, 3)])
-    for route, report in by_every_route(monkeypatch, recs, truth, score=name):
-        assert report["recall@1"] == 1.0, route
-
-
 def test_files_of_several_schemas_keep_the_order_of_their_rows(tmp_path, monkeypatch):
     """Files with names that differ only in case are read by their own schemas; lists in the order of rows stay so."""
     rng, n = np.random.default_rng(1), 30_000
@@ -135,19 +108,6 @@ def test_a_field_of_a_nested_column_is_not_a_column(tmp_path, monkeypatch):
         truth = write(tmp_path / "truth", "parquet", ["user_id", "item_id"], [(1, 6)])
         for route, report in by_every_route(monkeypatch, tmp_path / "recs", truth, rank="a.b"):
             assert report["recall@1"] == 1.0, (route, order)
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("format_", ["parquet", "csv", "jsonl"])
-def test_names_that_look_like_those_of_the_database(tmp_path, monkeypatch, format_):
-    names = ["user_id", "item_id", "fastrec file", "Fastrec File", "fastrec file_", "rank"]
-    for nth in range(2):
-        rows = [(1 + nth, 5, 2, 4, 4, 1), (1 + nth, 6, 1, 5, 5, 2)]
-        write(tmp_path / "recs" / f"day={nth}" / f"part.{format_}", format_, names, rows)
-    truth = write(tmp_path / f"truth.{format_}", format_, ["user_id", "item_id"], [(1, 6), (2, 6)])
-    for route, report in by_every_route(monkeypatch, tmp_path / "recs", truth, rank="fastrec file", by="day"):
-        assert report["recall@1"] == 1.0, route
-        assert list(report.groups["day"]) == [0, 1]
 
 
 def test_a_key_twice_in_an_object_of_json_lines(tmp_path):

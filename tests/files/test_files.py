@@ -126,13 +126,6 @@ def test_ids_up_to_the_largest_int64(read):
     assert lists(logs.recs) == lists(logs.truth) == [[largest]]
 
 
-@pytest.mark.parametrize("column", ["user_id", "item_id"])
-def test_larger_unsigned_ids_are_an_error(write, column):
-    content = {"user_id": [1], "item_id": [1]} | {column: pa.array([2**63], pa.uint64())}
-    with pytest.raises(InputError, match=rf"column '{column}' must not exceed 2\*\*63 - 1, found {2**63} in row 1"):
-        evaluate_logs(write(content), write(TRUTH))
-
-
 def test_numbers_too_long_for_an_integer_are_text_in_a_csv(read):
     content = f"user_id,item_id\n1,{2**64}\n1,{2**64 + 1}\n1,5\n"
     assert lists(read(content, content).truth) == [[0, 1, 2]]
@@ -380,17 +373,6 @@ def test_users_that_are_text_keep_their_zeros(read_log):
     assert log.user_ids.tolist() == ["01", "1"] and log.indptr.tolist() == [0, 2, 3]
 
 
-@pytest.mark.thorough
-def test_order_holds_in_a_log_of_many_blocks(read_log):
-    rng = np.random.default_rng(2)
-    users, n = rng.integers(0, 3_000, 300_000), 300_000
-    log = read_log({"user_id": users, "label": np.arange(n) % 2, "score": np.arange(n)})
-    order = np.argsort(users, kind="stable")
-    assert np.array_equal(log.scores, order)
-    log = read_log({"label": np.arange(n) % 2, "score": np.arange(n)})
-    assert np.array_equal(log.scores, np.arange(n))
-
-
 @pytest.mark.parametrize(
     ("content", "columns", "message", "role"),
     [
@@ -463,14 +445,6 @@ def test_relative_paths_and_the_folder_stays_as_it_was(write, tmp_path, monkeypa
     assert sorted(os.listdir(tmp_path)) == ["recs.csv", "~truth.csv"]
 
 
-def test_a_csv_packed_with_gzip(tmp_path, write):
-    import gzip
-
-    path = tmp_path / "recs.csv.gz"
-    path.write_bytes(gzip.compress(LISTS.encode()))
-    assert lists(read_logs(path, write(TRUTH)).recs) == [[5, 6], [7]]
-
-
 def test_values_with_quotes_delimiters_and_line_ends(read):
     text = 'user_id,item_id\n"a,b","x ""y"""\n#1,"two\nlines"\n'
     logs = read(text, text)
@@ -483,17 +457,6 @@ def test_names_of_csv_columns_may_differ_in_case_alone(read):
     logs = read(content, content, users=("User_Id",), item="ITEM_ID")
     assert logs.user_ids.tolist() == [2]
     assert lists(logs.recs) == [[3]]
-
-
-@pytest.mark.thorough
-def test_order_holds_in_a_file_of_many_blocks(read):
-    rng = np.random.default_rng(1)
-    n = 300_000
-    columns = {"user_id": rng.integers(0, 5_000, n), "item_id": np.arange(n), "score": rng.random(n)}
-    logs = read(columns, {"user_id": [1], "item_id": [5]})
-    order = np.argsort(columns["user_id"], kind="stable")
-    assert np.array_equal(logs.recs[0], order)
-    assert np.array_equal(logs.recs[2], columns["score"][order])
 
 
 # Bad input

@@ -11,7 +11,6 @@ import sys
 import uuid
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import fastrec
@@ -546,14 +545,6 @@ def test_csv_files_of_other_forms_are_read_together_by_the_names_of_their_column
     assert logs.user_ids.tolist() == [1, 2] and lists(logs.recs) == [[5, 6], [9, 7]]
 
 
-@pytest.mark.parametrize("cut", [4, 200, -1])
-def test_the_truncated_file_of_several_is_named(write, fails, cut):
-    folder = parts(write, [{"user_id": list(range(1000)), "item_id": list(range(1000))}] * 3)
-    path = Path(folder, "part1")
-    path.write_bytes(path.read_bytes()[:cut])
-    assert fails(folder).startswith("PATH/part1: cannot be read as Parquet: ")
-
-
 def test_rows_of_a_log_in_several_files(write):
     folder = parts(write, ["user_id,label,score\n2,1,1\n1,0,1\n", "user_id,label,score\n1,1,1\n"])
     assert read_scores(folder).labels.tolist() == [0, 1, 1]
@@ -786,12 +777,6 @@ def test_packed_files_in_parts_are_whole(write, pack):
     assert lists(read_logs(write(content), write(TRUTH)).recs) == [[5, 6], [7], [9]]
 
 
-@pytest.mark.parametrize("format_", ["csv", "jsonl", "trec"])
-def test_a_file_packed_with_zstd(write, format_):
-    found = read_logs(write(in_zstd(MANY[format_][0].encode())), write(TRUTH)).recs
-    assert lists(found) == lists(read_logs(write(MANY[format_][0]), write(TRUTH)).recs)
-
-
 def test_a_file_packed_with_zstd_beside_one_with_gzip(write):
     lines = [jsonl({"user_id": 1, "item_id": item}).encode() for item in (5, 6)]
     folder = parts(write, [in_zstd(lines[0]), gzip.compress(lines[1])], "logs/part#.jsonl")
@@ -829,32 +814,6 @@ def test_a_file_that_changes_between_two_reads(write, monkeypatch):
 
 
 # The same values
-
-
-@pytest.mark.thorough
-def test_every_format_gives_the_same_bits_whole_and_streamed(write, monkeypatch):
-    rng = np.random.default_rng(3)
-    users, items = np.repeat(np.arange(60), 9), np.concatenate([rng.permutation(40)[:9] for _ in range(60)])
-    scores, relevant = rng.integers(0, 5, 540) / 4, rng.random(540) < 0.3
-    rows = [(f"u{user}", f"i{item}", score) for user, item, score in zip(users, items, scores, strict=True)]
-    truth = write({"user_id": [f"u{u}" for u in users[relevant]], "item_id": [f"i{i}" for i in items[relevant]]})
-    plans = write({"user_id": [f"u{user}" for user in range(60)], "plan": ["a", "b", "c"] * 20})
-    written = {
-        "parquet": dict(zip(("user_id", "item_id", "score"), map(list, zip(*rows, strict=True)), strict=True)),
-        "csv": "user_id,item_id,score\n" + "".join(f"{user},{item},{score}\n" for user, item, score in rows),
-        "jsonl": jsonl(*({"user_id": user, "item_id": item, "score": score} for user, item, score in rows)),
-        "trec": "".join(f"{user} Q0 {item} 0 {score} t\n" for user, item, score in rows),
-    }
-    paths = [write(content) for content in written.values()]
-    options = {"metrics": ["ndcg@5", "map@5"], "ties": "id_desc", "by": "plan", "users": plans, "per_user": True}
-    wanted = evaluate_files(paths[0], truth, **options)
-    assert 0.1 < wanted["ndcg@5"] < 0.9
-    for copies in (fastrec.files.job.COPIES, 1 << 40):
-        monkeypatch.setattr("fastrec.files.job.COPIES", copies)
-        for path in paths:
-            found = evaluate_files(path, truth, **options)
-            assert found.estimates == wanted.estimates and found.groups == wanted.groups
-            assert np.array_equal(found.per_user["ndcg@5"], wanted.per_user["ndcg@5"], equal_nan=True)
 
 
 @pytest.mark.parametrize(
@@ -901,15 +860,6 @@ def test_formats_on_the_command_line(write, tmp_path):
     found = command(tmp_path, "evaluate", "logs", "truth.jsonl", "-m", "mrr", "--input-format", "csv")
     assert found.returncode == 2 and found.stdout == "" and found.stderr.count("\n") == 1
     assert "neither Parquet, Arrow nor text" in found.stderr
-
-
-def test_rows_of_several_files_on_the_command_line(write, tmp_path):
-    write("label,score\n1,1\n0,2\n", "logs/a")
-    write("label,score\n1,1\n3,2\n", "logs/b")
-    found = command(tmp_path, "evaluate", "logs", "-m", "auc")
-    assert found.stderr.startswith(
-        "fastrec: error: logs: column 'label': labels must be 0 or 1 for auc, found 3 in row 2 of logs/b"
-    )
 
 
 @pytest.mark.thorough

@@ -17,7 +17,7 @@ import pytest
 
 from fastrec import FastrecError, InputError, InputTypeError, evaluate_files
 from fastrec.files import in_memory, job
-from fastrec.files.columns import ListColumns, RowColumns
+from fastrec.files.columns import ListColumns
 from fastrec.files.formats import text
 from fastrec.files.job import FileJob
 from fastrec.files.opened import open_files
@@ -250,12 +250,6 @@ def test_faults_of_two_files_do_not_make_a_row(write, ends):
         assert any(None in values for values in columns_of(path.parent).values())
 
 
-def test_a_log(write):
-    content = "user_id,label,score,weight\n1,1,0.5,2\n1,0,0.25,1\n2,1,1,1\n"
-    found = columns_of(write(content), RowColumns(weight="weight"), "log")
-    assert found == {"user0": [1, 1, 2], "label": [1, 0, 1], "score": [0.5, 0.25, 1], "weight": [2, 1, 1]}
-
-
 @pytest.mark.parametrize("form", [LISTS, NAMED])
 def test_evaluations_of_text_agree(write, both, form):
     truth = write("\n".join(line.rpartition(",")[0] for line in form.splitlines()), "truth.csv")
@@ -420,16 +414,6 @@ def test_what_is_not_as_usual_is_not_read_into_flat_arrays(write_parquet, both, 
     assert not both(str(tmp_path / "days"), truth, METRICS)[0]
     days = pa.array([20_000] * len(held["gain"]), pa.date32())
     assert not both(write_parquet(lists), write_parquet({**held, "day": days}), METRICS, by="day")[0]
-
-
-def test_labels_of_users(write_parquet, both):
-    lists, held = make_lists(np.random.default_rng(7))
-    labelled = write_parquet({**held, "plan": pa.array(["a"] * len(held["gain"]))})
-    of_users = {"user_id": held["user_id"].cast(pa.int32()), "age": pa.array([7] * len(held["gain"]), pa.int8())}
-    users = write_parquet(of_users)
-    assert both(write_parquet(lists), labelled, METRICS, by=["plan", "age"], users=users)[0]
-    aged = write_parquet({**held, "age": pa.array([7] * len(held["gain"]))})
-    assert both(write_parquet(lists), aged, METRICS, by="age", users=users)[0]
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ import pytest
 from fastrec import InputError, evaluate_files
 from fastrec.files import job
 from fastrec.files.formats import text
-from fastrec.files.formats.csv import CSV
 from fastrec.files.formats.registry import FORMATS
 
 pa = pytest.importorskip("pyarrow")
@@ -116,15 +115,6 @@ def test_quoted_line_breaks_where_pieces_of_a_file_are_read_at_once(tmp_path, mo
         assert evaluate_files(tmp_path / "recs.csv", truth, "recall@2", n_threads=n_threads)["recall@2"] == 1.0
 
 
-@pytest.mark.thorough
-def test_a_large_file_of_quoted_line_breaks(tmp_path):
-    (tmp_path / "recs.csv").write_bytes(table_of_junk("\n", "\n", 80_000))
-    truth = tmp_path / "truth.csv"
-    truth.write_text("user_id,item_id\n" + "".join(f"{user},{(user * 3 + 1) % 1000}\n" for user in range(80_000)))
-    for n_threads in (1, 2):
-        assert evaluate_files(tmp_path / "recs.csv", truth, "recall@2", n_threads=n_threads)["recall@2"] == 1.0
-
-
 CONTENTS = {
     "csv": "user_id,item_id,label,score\n1,2,1,0.5\n",
     "jsonl": json.dumps({"user_id": 1, "item_id": 2, "label": 1, "score": 0.5}) + "\n",
@@ -163,21 +153,6 @@ def test_a_file_of_which_no_row_is_read_is_an_error(tmp_path, monkeypatch, forma
         match=r"lost: (no row was read, but the file has more than a header|it has 0 rows, its metadata say 1)",
     ):
         evaluate(tmp_path / "lost")
-
-
-def test_one_file_of_several_of_which_no_row_is_read(tmp_path, monkeypatch):
-    for name in ("a.csv", "b.csv", "empty.csv"):
-        (tmp_path / "recs").mkdir(exist_ok=True)
-        (tmp_path / "recs" / name).write_text("user_id,item_id\n" + "1,2\n" * (name != "empty.csv"))
-    (tmp_path / "truth.csv").write_text("user_id,item_id\n1,2\n")
-    evaluate_files(tmp_path / "recs", tmp_path / "truth.csv", "mrr", duplicates="first")
-
-    own = type(CSV).batches
-    monkeypatch.setattr(
-        type(CSV), "batches", lambda self, path, at: () if path.endswith("b.csv") else own(self, path, at)
-    )
-    with pytest.raises(InputError, match=r"b\.csv: no row was read"):
-        evaluate_files(tmp_path / "recs", tmp_path / "truth.csv", "mrr", duplicates="first")
 
 
 @pytest.mark.parametrize("packed", [False, True])

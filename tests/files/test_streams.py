@@ -37,7 +37,6 @@ pq = pytest.importorskip("pyarrow.parquet")
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastrec.exceptions.FastrecWarning")
 
-LIST_METRICS = ["ndcg@5", "recall", "map@3", "mrr", "f1(average=pooled)@5"]
 LOG_METRICS = ["auc", "gauc", "ndcg@3", "log_loss", "average_precision", "rmse(average=user)", "brier"]
 
 
@@ -120,16 +119,15 @@ def assert_same(found: Any, expected: Any) -> None:
         assert all(columns[0][key].tolist() == columns[1][key].tolist() for key in columns[1])
 
 
-def write_lists(folder: Path, *, texts: bool) -> dict[str, Path]:
+def write_lists(folder: Path) -> dict[str, Path]:
     """Write shuffled rows: users on only one side, ties, seen items, labels that some users lack."""
     draw = np.random.default_rng(12)
     n_users, n_items = 300, 400
-    word = (lambda ids: [f"é{i:05d}" for i in ids]) if texts else (lambda ids: ids)
     tables = {}
     for name, length in (("recs", 20), ("truth", 6), ("exclude", 3)):
         users = np.repeat(draw.permutation(n_users)[:260], length)
         items = np.concatenate([draw.permutation(n_items)[:length] for _ in range(260)])
-        columns: dict[str, Any] = {"user_id": word(users * 7 - 900), "item_id": word(items)}
+        columns: dict[str, Any] = {"user_id": users * 7 - 900, "item_id": items}
         if name == "recs":
             columns |= {"score": draw.integers(0, 9, len(users)) / 8, "plan": np.array(["free", "paid"])[users % 2]}
         if name == "truth":
@@ -139,25 +137,6 @@ def write_lists(folder: Path, *, texts: bool) -> dict[str, Path]:
     for name, table in tables.items():
         pq.write_table(table, folder / f"{name}.parquet", row_group_size=1000)
     return {name: folder / f"{name}.parquet" for name in tables}
-
-
-@pytest.mark.thorough(except_for="False-input")
-@pytest.mark.parametrize("ties", ["expected", "input", "id_desc"])
-@pytest.mark.parametrize("texts", [False, True])
-def test_lists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, texts: bool, ties: Any) -> None:
-    paths = write_lists(tmp_path, texts=texts)
-
-    def evaluate() -> Any:
-        evaluator = fastrec.Evaluator(LIST_METRICS, per_user=True, ties=ties)
-        return evaluate_lists(
-            lambda _: evaluator, paths, ListColumns(by=("plan", "year")), Resources(temp_directory=tmp_path)
-        )
-
-    whole = evaluate()
-    for batch_rows in (50, 2048):
-        stream_everything(monkeypatch, batch_rows)
-        assert_same(evaluate(), whole)
-    assert sorted(os.listdir(tmp_path)) == ["exclude.parquet", "recs.parquet", "truth.parquet"]
 
 
 @pytest.mark.parametrize("users", [(), ("user",), ("user", "page")])
@@ -190,7 +169,7 @@ def test_logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, users: tuple[str,
 
 
 def test_stages_count_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    paths = write_lists(tmp_path, texts=False)
+    paths = write_lists(tmp_path)
     n_rows = 260 * 29
     told: list[tuple[str, int, int]] = []
 
@@ -214,7 +193,7 @@ def test_stages_count_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 def test_progress_counts_rows_that_are_evaluated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, streamed: bool
 ) -> None:
-    paths = write_lists(tmp_path, texts=False)
+    paths = write_lists(tmp_path)
     if streamed:
         stream_everything(monkeypatch, 500)
     told: list[tuple[int, int]] = []
@@ -271,7 +250,7 @@ def test_many_threads_read_in_little_memory(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no device that is full")
 def test_a_full_disk_names_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    paths = write_lists(tmp_path, texts=False)
+    paths = write_lists(tmp_path)
     stream_everything(monkeypatch, 50)
 
     def on_a_full_disk(*given: Any) -> RowPartitions:
