@@ -275,8 +275,7 @@ def _evaluate_logs(paths: list[str], models: list[str], options: dict[str, Any])
         own = columns_of_log(options, calls)
         columns = PairedColumns(**vars(own), others=tuple(models[1:]), keys=tuple(dict.fromkeys(options["row_key"])))
         make = make_scorer(named, options, per_user=lambda _: True)
-        settings = resources_of(options), watch
-        return evaluate_paired(make, paths, options["users"], columns, *settings, input_format=options["input_format"])
+        return evaluate_paired(make, paths, options["users"], columns, resources_of(options, watch))
 
 
 def _refuse_evaluating(ctx: click.Context) -> None:

@@ -105,6 +105,6 @@ def _clicks(path: str, options: dict[str, Any], label: str) -> list[Charted]:
     users = tuple(dict.fromkeys(options["user_col"])) or None
     columns = ImpressionColumns(label=label, rank=rank, users=users)
     try:
-        return [ctr_of_file(path, columns, LEVEL, resources_of(options), input_format=form)]
+        return [ctr_of_file(path, columns, LEVEL, resources_of(options))]
     except (InputError, InputTypeError) as error:
         return [Remark("Clicks by rank", f"No clicks by rank: {error}")]

@@ -73,8 +73,7 @@ def drift(logs: dict[str, str], **options: Any) -> None:
         )
         with showing_progress() as watch, quietly(), naming_options():
             watch("reading")
-            format_ = options["input_format"]
-            found = drift_of_files(paths, others, wanted, columns, resources_of(options), watch, input_format=format_)
+            found = drift_of_files(paths, others, wanted, columns, resources_of(options, watch))
         found = dataclasses.replace(found, warnings=tuple(map(in_options, found.warnings)))
         write_drift(found, options)
         for warning in found.warnings:

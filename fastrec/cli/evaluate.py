@@ -260,8 +260,7 @@ def _evaluate_model(truth: str | None, options: dict[str, Any]) -> Evaluated:
             read_factors(options["item_factors"], columns.item),
         )
         paths = {"truth": truth} | _inputs_of(options)
-        resources, format_ = resources_of(options), options["input_format"]
-        return evaluate_factors(make, factors, paths, columns, resources, watch, input_format=format_)
+        return evaluate_factors(make, factors, paths, columns, resources_of(options, watch))
 
 
 def _columns_of_lists(options: dict[str, Any]) -> ListColumns:
@@ -303,8 +302,7 @@ def _evaluate_lists(recs: str, truth: str | None, options: dict[str, Any], *, pe
         settings |= sampling_of(options)
         make = maker_of_lists(list(named), {**settings, "per_user": per_user, "n_threads": options["threads"]})
         paths = {"recs": recs} | ({} if truth is None else {"truth": truth}) | _inputs_of(options)
-        resources, format_ = resources_of(options), options["input_format"]
-        return evaluate_lists(make, paths, columns, resources, watch, input_format=format_)
+        return evaluate_lists(make, paths, columns, resources_of(options, watch))
 
 
 @contextlib.contextmanager
@@ -327,8 +325,7 @@ def _evaluate_log(path: str, options: dict[str, Any], *, per_user: bool) -> Eval
         watch("reading")
         columns = columns_of_log(options, calls)
         paths = {"log": path} | ({} if options["users"] is None else {"users": options["users"]})
-        resources, format_ = resources_of(options), options["input_format"]
-        return evaluate_log(make_evaluator, paths, columns, resources, watch, input_format=format_)
+        return evaluate_log(make_evaluator, paths, columns, resources_of(options, watch))
 
 
 def make_scorer(

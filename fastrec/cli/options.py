@@ -26,7 +26,7 @@ from fastrec.policies import ITEM_POLICIES, SAMPLING
 from fastrec.policies import POLICIES as POLICIES_OF_CALLS
 
 if TYPE_CHECKING:
-    from fastrec.files.resources import Resources
+    from fastrec.files.resources import Resources, Watch
     from fastrec.metrics.declaration import Call
     from fastrec.report.report import Report
 from fastrec.cli.group import FILES_OF_LISTS, OF_SAMPLES, say
@@ -457,11 +457,13 @@ def take_policies(ctx: click.Context, options: dict[str, Any]) -> None:
         }
 
 
-def resources_of(options: dict[str, Any]) -> Resources:
-    """Return the resources that options ask for."""
+def resources_of(options: dict[str, Any], watch: Watch | None = None) -> Resources:
+    """Return how options say that files are read."""
     from fastrec.files.resources import Resources
 
-    return Resources(options["memory"], options.get("temp_dir"), options["threads"])
+    found = Resources(options["memory"], options.get("temp_dir"), options["threads"])
+    found = found._replace(input_format=options.get("input_format", found.input_format))
+    return found if watch is None else found._replace(watch=watch)
 
 
 def sampling_of(options: dict[str, Any]) -> dict[str, Any]:

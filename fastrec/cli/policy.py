@@ -100,8 +100,7 @@ def policy_value(log: str, **options: Any) -> None:
         )
         with showing_progress() as watch, quietly(), naming_options(HINTS):
             watch("reading")
-            resources, format_ = resources_of(options), options["input_format"]
-            found, hints = policy_value_of_files(path, names, clip, columns, resources, watch, input_format=format_)
+            found, hints = policy_value_of_files(path, names, clip, columns, resources_of(options, watch))
         write_policy(found, options)
         for warning in (*hints, *found.warnings):
             say_warning(warning)

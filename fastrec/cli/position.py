@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -20,6 +20,9 @@ from fastrec.cli.options import (
     with_options,
 )
 from fastrec.cli.output import check_outputs, write_curve
+
+if TYPE_CHECKING:
+    from fastrec.files.resources import Resources
 
 LEVEL = click.option(
     "--level",
@@ -73,7 +76,7 @@ def ctr(log: str, **options: Any) -> None:
         users=tuple(dict.fromkeys(options["user_col"])) or None,
         groupings=tuple(dict.fromkeys(options["row_by"])),
     )
-    _write(log, options, lambda path, more: ctr_of_file(path, columns, options["level"], *more[:2], **more[2]))
+    _write(log, options, lambda path, resources: ctr_of_file(path, columns, options["level"], resources))
 
 
 @program.command("position-bias", short_help="Estimate how much each rank is examined.")
@@ -119,10 +122,10 @@ def position_bias(log: str, **options: Any) -> None:
     columns = ImpressionColumns(
         label=options["label_col"], rank=options["rank_col"], query=options["query_col"], item=options["item_col"]
     )
-    _write(log, options, lambda path, more: bias_of_file(path, columns, settings, *more[:2], **more[2]))
+    _write(log, options, lambda path, resources: bias_of_file(path, columns, settings, resources))
 
 
-def _write(log: str, options: dict[str, Any], count: Callable[[str, tuple[Any, ...]], Any]) -> None:
+def _write(log: str, options: dict[str, Any], count: Callable[[str, Resources], Any]) -> None:
     """Count a file, and write the result as the options ask."""
     choose_format(options, "curve")
     with open_files({"LOG": log}, options) as inputs:
@@ -131,7 +134,7 @@ def _write(log: str, options: dict[str, Any], count: Callable[[str, tuple[Any, .
         check_outputs([path], options)
         with showing_progress() as watch, naming_options(HINTS):
             watch("reading")
-            found = count(path, (resources_of(options), watch, {"input_format": options["input_format"]}))
+            found = count(path, resources_of(options, watch))
     if options["plot"] is not None:
         found.plot().figure.savefig(options["plot"])
     write_curve(found, options)

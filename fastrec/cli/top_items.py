@@ -71,9 +71,7 @@ def top_items(**options: Any) -> None:
             options["cutoff"],
             options["exclude"],
             ListColumns(users=(user,), item=item),
-            resources_of(options),
-            watch,
-            input_format=options["input_format"],
+            resources_of(options, watch),
         )
         with atomic_write(options["output"]) as stream:
             parquet.write_table(found, stream)

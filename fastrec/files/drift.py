@@ -10,9 +10,8 @@ from fastrec.feedback.drift import check_logs, in_log, summarise
 from fastrec.feedback.measure import Measured, Question
 from fastrec.feedback.result import Drift
 from fastrec.files.columns import ITEMS, ListColumns
-from fastrec.files.formats.base import Format
 from fastrec.files.lists import evaluate_lists
-from fastrec.files.resources import Path, Resources, Watch
+from fastrec.files.resources import Path, Resources
 from fastrec.inputs.items import ItemTable
 
 
@@ -22,9 +21,6 @@ def drift_of_files(
     wanted: Question,
     columns: ListColumns,
     resources: Resources,
-    watch: Watch = lambda *_: None,
-    *,
-    input_format: str | Format = "auto",
 ) -> Drift:
     """Return the drift of files of lists, each of any size; `others` are the files "history" and "items" if given."""
     check_logs(len(logs))
@@ -42,7 +38,7 @@ def drift_of_files(
 
             paths = {"recs": path, **before, **others}
             with in_log(name), renaming(lambda found: _name_of_items(found, others)):
-                report = evaluate_lists(make, paths, columns, resources, watch, input_format=input_format).report
+                report = evaluate_lists(make, paths, columns, resources).report
                 measured = wanted.measure(name, made[-1], report)
             yield measured
             before = {"reference": path}

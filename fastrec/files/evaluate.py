@@ -106,8 +106,8 @@ def evaluate_files(
             kind = with_article(type(path).__name__)
             raise InputTypeError(f"{name} must be a path, found {kind}: evaluate takes data frames")
     folder = asked["temp_directory"]
-    resources = Resources(read_size(asked["memory"]), folder, asked["n_threads"])
-    watch = _watch_for(asked["progress"])
+    watch, input_format = _watch_for(asked["progress"]), format_asked(asked["csv"], given.get("input_format", AUTO))
+    resources = Resources(read_size(asked["memory"]), folder, asked["n_threads"], watch, input_format)
     labels = read_user_labels(asked["by"], asked["user"])
     groupings = () if labels is not None else _names(asked["by"], "by") or ()
     row_by = _names(asked["row_by"], "row_by") or ()
@@ -125,8 +125,6 @@ def evaluate_files(
     metrics, asked["k"] = _kept(metrics), _kept(asked["k"])
     given["k"] = asked["k"]
     tables = {name: path for name, path in paths.items() if path is not None}
-    input_format = format_asked(asked["csv"], given.get("input_format", AUTO))
-    common: dict[str, Any] = {"input_format": input_format, "labels_by_user": labels}
     with contextlib.ExitStack() as places:
         if truth is None:
             tables = places.enter_context(fetched(tables, folder))
@@ -138,13 +136,13 @@ def evaluate_files(
                 tables = {"log": tables.pop("recs"), **tables}
                 make = _maker(metrics, settings, weighted=asked["sample_weight"] is not None)
                 if columns["item"] is None:
-                    columns["item"] = _item_of_log(tables["log"], make(has_users=True), common["input_format"])
+                    columns["item"] = _item_of_log(tables["log"], make(has_users=True), input_format)
                 of_log = {**columns, "users": users, "weight": columns["sample_weight"]}
                 of_rows = RowColumns(
                     **_given(of_log, RowColumns), ratings=make(has_users=True).needs_targets, by=groupings
                 )
                 of_rows = dataclasses.replace(of_rows, row_by=tuple(dict.fromkeys(row_by)))
-                return evaluate_log(make, tables, of_rows, resources, watch, **common).report
+                return evaluate_log(make, tables, of_rows, resources, labels).report
         _reject(asked, ("label", "sample_weight", "row_by"), "lists, with truth")
         settings = _settings(ListSettings, "lists, with truth", given)
         if users == ():
@@ -153,7 +151,7 @@ def evaluate_files(
         of_lists = dataclasses.replace(of_lists, ordered_by=order_of(asked["like"]))
         make_lists = maker_of_lists(metrics, settings)
         tables = places.enter_context(fetched(tables, folder))
-        return evaluate_lists(make_lists, tables, of_lists, resources, watch, **common).report
+        return evaluate_lists(make_lists, tables, of_lists, resources, labels).report
 
 
 def _kept(values: Any) -> Any:

@@ -23,7 +23,6 @@ from fastrec.files.columns import (
     users_of,
 )
 from fastrec.files.faults import named_as_in
-from fastrec.files.formats.base import Format
 from fastrec.files.ids import check_groupings, groupings_of_integers, joint_types
 from fastrec.files.in_memory import read_parquet
 from fastrec.files.items import read_items_of
@@ -148,7 +147,6 @@ class FileJob(NamedTuple, Generic[AnyColumns]):
     opened: Mapping[str, Opened]
     columns: AnyColumns
     resources: Resources
-    watch: Watch
     labels_by_user: UserLabels | None
 
     @classmethod
@@ -157,13 +155,11 @@ class FileJob(NamedTuple, Generic[AnyColumns]):
         paths: Mapping[str, str | os.PathLike[str]],
         columns: AnyColumns,
         resources: Resources,
-        watch: Watch,
-        input_format: str | Format,
         labels_by_user: UserLabels | None = None,
     ) -> FileJob[AnyColumns]:
         """Find and recognise the files of each table."""
-        opened = open_files(paths, columns, input_format, resources.n_threads)
-        return cls(opened, columns, resources, watch, labels_by_user)
+        opened = open_files(paths, columns, resources.input_format, resources.n_threads)
+        return cls(opened, columns, resources, labels_by_user)
 
     @contextlib.contextmanager
     def rows(self, *, numbered: bool = False) -> Iterator[FileRows]:
@@ -210,7 +206,7 @@ class FileJob(NamedTuple, Generic[AnyColumns]):
                 tables.clear()  # an evaluator may need the memory
             yield found
 
-        return FileRows(readers, items, is_streamed=False, n_rows=n_rows, parts=parts, watch=self.watch)
+        return FileRows(readers, items, is_streamed=False, n_rows=n_rows, parts=parts, watch=self.resources.watch)
 
     def _partition(self, readers: Mapping[str, TableReader], folder: str) -> FileRows:
         """Put the rows of all tables into parts of whole users; read the table of items whole."""
@@ -228,7 +224,7 @@ class FileJob(NamedTuple, Generic[AnyColumns]):
         for table in n_rows:
 
             def tick(added: int, before: int = done) -> None:
-                self.watch(PARTITIONING, before + added, max(total, before + added))
+                self.resources.watch(PARTITIONING, before + added, max(total, before + added))
 
             tick(0)
             partitions.add(table, readers[table].batches(checked=True), tick)
@@ -249,7 +245,7 @@ class FileJob(NamedTuple, Generic[AnyColumns]):
             if not found:  # as rows that are read at once
                 yield {table: readers[table].table_of([], kinds[table], packed=True) for table in wanted}
 
-        given: dict[str, Any] = {"n_rows": done, "parts": parts, "watch": self.watch, "numbered": numbered}
+        given: dict[str, Any] = {"n_rows": done, "parts": parts, "watch": self.resources.watch, "numbered": numbered}
         return FileRows(readers, table_of_items, is_streamed=True, **given)
 
 

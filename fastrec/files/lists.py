@@ -7,10 +7,9 @@ from typing import Any
 
 from fastrec.evaluation.lists import Evaluator, evaluate_at_once, review, take_counts
 from fastrec.files.columns import ListColumns
-from fastrec.files.formats.base import Format
 from fastrec.files.hints import hints_of_lists
 from fastrec.files.job import Evaluated, FileJob, FileRows, finished
-from fastrec.files.resources import Path, Resources, Watch
+from fastrec.files.resources import Path, Resources
 from fastrec.inputs.column_names import Columns
 from fastrec.inputs.history import HistoryCounts
 from fastrec.inputs.items import ItemTable
@@ -24,9 +23,6 @@ def evaluate_lists(
     paths: Mapping[str, Path],
     columns: ListColumns,
     resources: Resources,
-    watch: Watch = lambda *_: None,
-    *,
-    input_format: str | Format = "auto",
     labels_by_user: UserLabels | None = None,
 ) -> Evaluated:
     """Evaluate the files of sides, "recs" at least, with the files "items" (columns) and "users" (labels) if given.
@@ -36,7 +32,7 @@ def evaluate_lists(
     paths = with_logged(paths)
     shared = shared_rows(paths)
     own = {table: path for table, path in paths.items() if table not in shared}
-    job = FileJob.open(own, columns, resources, watch, input_format, labels_by_user)
+    job = FileJob.open(own, columns, resources, labels_by_user)
     with job.rows() as rows:
         with rows.named():
             evaluator = make_evaluator(rows.items)

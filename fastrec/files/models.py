@@ -14,9 +14,8 @@ from fastrec.checks import check_file
 from fastrec.evaluation.lists import Evaluator, evaluate_model_at_once
 from fastrec.exceptions import Argument, InputError, InputTypeError, Name, renaming
 from fastrec.files.columns import ITEMS, ListColumns
-from fastrec.files.formats.base import Format
 from fastrec.files.job import Evaluated, FileJob, FileRows, finished
-from fastrec.files.resources import Path, Resources, Watch
+from fastrec.files.resources import Path, Resources
 from fastrec.inputs.arrow import read_ids
 from fastrec.inputs.ids import Strings
 from fastrec.inputs.models import read_call
@@ -113,11 +112,9 @@ class _Read(NamedTuple):
 
 
 @contextmanager
-def _reading_sides(
-    paths: Mapping[str, Path], columns: ListColumns, resources: Resources, watch: Watch, input_format: str | Format
-) -> Iterator[_Read]:
+def _reading_sides(paths: Mapping[str, Path], columns: ListColumns, resources: Resources) -> Iterator[_Read]:
     """Read files of sides whole; the errors of the block name files."""
-    with FileJob.open(paths, columns, resources, watch, input_format).rows() as rows:
+    with FileJob.open(paths, columns, resources).rows() as rows:
         if rows.is_streamed:
             raise InputError("the rows beside the factors do not fit in the memory of this call: raise --memory")
         tables = next(rows.batches()) if {*rows.readers} - {ITEMS} else {}
@@ -131,9 +128,6 @@ def evaluate_factors(
     paths: Mapping[str, Path],
     columns: ListColumns,
     resources: Resources,
-    watch: Watch = lambda *_: None,
-    *,
-    input_format: str | Format = "auto",
 ) -> Evaluated:
     """Evaluate factors of users and items against files of sides, "truth" at least; see `evaluate_lists`.
 
@@ -142,7 +136,7 @@ def evaluate_factors(
     shared = shared_rows(paths)
     own = {name: path for name, path in paths.items() if name not in shared}
     call = read_call((factors[0].factors, factors[1].factors), _call_of(*factors))
-    with _reading_sides(own, columns, resources, watch, input_format) as read:
+    with _reading_sides(own, columns, resources) as read:
         evaluator = make_evaluator(items=read.rows.items, history=read.tables.get("history"), n_items=call.n_items)
         sides = {**read.tables, **shared}
         _refuse_other_ids(factors[0].ids, sides, columns.users[0])
@@ -150,7 +144,7 @@ def evaluate_factors(
         given |= {name: side for name, side in sides.items() if name not in ("truth", "history")}
         given |= {"user": columns.users[0], "item": columns.item, "by": columns.by or None, "gain": columns.gain}
         given["item_sep"] = columns.item_sep
-        progress = lambda done, total: watch(SCORING, done, total)  # noqa: E731 - one line
+        progress = lambda done, total: resources.watch(SCORING, done, total)  # noqa: E731 - one line
         given |= {"memory": resources.memory, "progress": progress}
         evaluate_model_at_once(evaluator, call, sides["truth"], given)
         return finished(evaluator.result(), read.rows)
@@ -182,21 +176,18 @@ def top_items_of_factors(
     exclude: Path | None,
     columns: ListColumns,
     resources: Resources,
-    watch: Watch = lambda *_: None,
-    *,
-    input_format: str | Format = "auto",
 ) -> Any:
     """Return the first k items of each user as an Arrow table with columns of users, items, ranks and scores."""
     import pyarrow as pa
 
     call = _call_of(*factors)
-    call["progress"] = lambda done, total: watch(SCORING, done, total)
+    call["progress"] = lambda done, total: resources.watch(SCORING, done, total)
     call |= {"n_threads": resources.n_threads, "memory": resources.memory}
     model = factors[0].factors, factors[1].factors
     if exclude is None:
         items, indptr, scores = top_items(model, k, **call)
     else:
-        with _reading_sides({"exclude": exclude}, columns, resources, watch, input_format) as read:
+        with _reading_sides({"exclude": exclude}, columns, resources) as read:
             _refuse_other_ids(factors[0].ids, read.tables, columns.users[0])
             call |= {"exclude": read.tables["exclude"], "user": columns.users[0], "item": columns.item}
             items, indptr, scores = top_items(model, k, **call)

@@ -14,10 +14,9 @@ from fastrec.evaluation.rows import ScoreEvaluator, evaluate_rows_at_once
 from fastrec.exceptions import Argument, InputError, Text, joined
 from fastrec.files.columns import USERS, ColumnError, PairedColumns, users_of
 from fastrec.files.faults import named_as_in
-from fastrec.files.formats.base import Format
 from fastrec.files.job import FileJob, finished
 from fastrec.files.reader import ROW_NUMBER, TableReader
-from fastrec.files.resources import Path, Progress, Resources, Watch
+from fastrec.files.resources import Path, Progress, Resources
 from fastrec.inputs.hints import hints_of_rows
 from fastrec.inputs.nulls import find_nulls
 from fastrec.inputs.users import NO_LABEL
@@ -36,9 +35,6 @@ def evaluate_paired(
     users: Path | None,
     columns: PairedColumns,
     resources: Resources,
-    watch: Watch = lambda *_: None,
-    *,
-    input_format: str | Format = "auto",
 ) -> list[Report]:
     """Return a report per model: for each column of scores of the only log, or for each log.
 
@@ -47,7 +43,7 @@ def evaluate_paired(
     where further logs have their columns, too.
     """
     paths = {_numbered("log", nth): path for nth, path in enumerate(logs)} | ({} if users is None else {USERS: users})
-    job = FileJob.open(paths, columns, resources, watch, input_format)
+    job = FileJob.open(paths, columns, resources)
     with job.rows(numbered=True) as rows:
         readers = {table: reader for table, reader in rows.readers.items() if table != USERS}
         first, *others = readers.values()

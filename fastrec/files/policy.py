@@ -12,10 +12,9 @@ from fastrec.counterfactual.sums import SlateSums
 from fastrec.counterfactual.value import PolicyEstimates, estimates_of
 from fastrec.exceptions import Argument, InputError
 from fastrec.files.columns import SlateColumns
-from fastrec.files.formats.base import Format
 from fastrec.files.hints import hints_of_log
 from fastrec.files.job import FileJob
-from fastrec.files.resources import Path, Resources, Watch
+from fastrec.files.resources import Path, Resources
 from fastrec.files.rows import map_log
 from fastrec.runtime.limits import resolve_threads
 
@@ -26,9 +25,6 @@ def policy_value_of_files(
     clip: float | None,
     columns: SlateColumns,
     resources: Resources,
-    watch: Watch = lambda *_: None,
-    *,
-    input_format: str | Format = "auto",
 ) -> tuple[PolicyEstimates, Sequence[str]]:
     """Return the results of estimators for a log of any size, and hints; slates of rows anywhere in the file.
 
@@ -38,7 +34,7 @@ def policy_value_of_files(
     needing = next((name for name in names if ESTIMATORS[name].predicted), None)
     if needing is not None and columns.predictions is None:
         raise InputError(f"{needing} needs ", Argument("predictions"), ": two columns of predicted rewards")
-    job = FileJob.open({"log": path}, columns, resources, watch, input_format)
+    job = FileJob.open({"log": path}, columns, resources)
     threads = resolve_threads(resources.n_threads)
     (first, *rest), log = map_log(job, lambda rows, roles: _sums_of_rows(rows, roles, list(names), clip, threads))
     for part in rest:

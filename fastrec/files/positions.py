@@ -9,9 +9,8 @@ from fastrec.counterfactual.counts import count_pairs, join_pairs, join_tables
 from fastrec.counterfactual.position import tables_by_rank
 from fastrec.counterfactual.result import CtrByRank, PositionBias
 from fastrec.files.columns import ImpressionColumns, users_of
-from fastrec.files.formats.base import Format
 from fastrec.files.job import FileJob
-from fastrec.files.resources import Path, Resources, Watch
+from fastrec.files.resources import Path, Resources
 from fastrec.files.rows import map_log
 from fastrec.inputs.column_names import Columns
 from fastrec.inputs.impressions import Impressions, read_impressions
@@ -23,12 +22,9 @@ def ctr_of_file(
     columns: ImpressionColumns,
     level: float,
     resources: Resources,
-    watch: Watch = lambda *_: None,
-    *,
-    input_format: str | Format = "auto",
 ) -> CtrByRank:
     """Return the `ctr_by_rank` of a file."""
-    job = FileJob.open({"log": path}, columns, resources, watch, input_format)
+    job = FileJob.open({"log": path}, columns, resources)
     threads = resolve_threads(resources.n_threads)
     by_user: set[bool] = set()
 
@@ -45,12 +41,9 @@ def bias_of_file(
     columns: ImpressionColumns,
     settings: Mapping[str, Any],
     resources: Resources,
-    watch: Watch = lambda *_: None,
-    *,
-    input_format: str | Format = "auto",
 ) -> PositionBias:
     """Return the `position_bias` of a file, with settings of `bias_settings`."""
-    job = FileJob.open({"log": path}, columns, resources, watch, input_format)
+    job = FileJob.open({"log": path}, columns, resources)
     threads = resolve_threads(resources.n_threads)
 
     def count(rows: Any, names: Mapping[str, str]) -> Any:

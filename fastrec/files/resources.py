@@ -1,4 +1,4 @@
-"""Limits for reading files: threads, memory, a folder for temporary files."""
+"""How files are read: threads, memory, a folder for temporary files, the format, and who watches."""
 
 from __future__ import annotations
 
@@ -21,11 +21,13 @@ MIN_BATCH_OF_STRINGS = 1 << 11  # rows
 
 
 class Resources(NamedTuple):
-    """Limits of an evaluation of files."""
+    """How files are read: limits, who watches, and the format."""
 
     memory: int | None = None  # bytes; half of the machine's by default
     temp_directory: Path | None = None  # by default that of the system
     n_threads: int | None = None
+    watch: Watch = lambda *_: None
+    input_format: Any = "auto"  # its name, or a `Format` for all text
 
     def limit(self) -> int:
         """Return the limit of memory, in bytes."""

@@ -7,10 +7,9 @@ from typing import Any, TypeVar
 
 from fastrec.evaluation.rows import ScoreEvaluator, add_and_review, read_batch, review
 from fastrec.files.columns import RowColumns
-from fastrec.files.formats.base import Format
 from fastrec.files.job import Evaluated, FileJob, finished
 from fastrec.files.reader import TableReader
-from fastrec.files.resources import Path, Resources, Watch
+from fastrec.files.resources import Path, Resources
 from fastrec.inputs.hints import hints_of_rows
 from fastrec.inputs.users import UserLabels
 from fastrec.report.report import Report, record
@@ -35,16 +34,13 @@ def evaluate_log(
     paths: Mapping[str, Path],
     columns: RowColumns,
     resources: Resources,
-    watch: Watch = lambda *_: None,
-    *,
-    input_format: str | Format = "auto",
     labels_by_user: UserLabels | None = None,
 ) -> Evaluated:
     """Evaluate labels and scores (or targets and predictions) of the file "log", with group labels also from "users".
 
     `make_evaluator` gets whether there are users.
     """
-    job = FileJob.open(paths, columns, resources, watch, input_format, labels_by_user)
+    job = FileJob.open(paths, columns, resources, labels_by_user)
     with job.rows() as rows:
         evaluator = make_evaluator(bool(rows.users))
         given = _arguments(job, rows.users)

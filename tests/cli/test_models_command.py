@@ -164,9 +164,9 @@ def test_the_progress_counts_users(files: Files) -> None:
     model = read_factors(files.folder / "u.npy", "user_id"), read_factors(files.folder / "i.npy", "item_id")
     sides = {"truth": files.folder / "truth.parquet"}
     columns, watch = ListColumns(users=("user_id",), item="item_id"), lambda *done: seen.append(done)
-    evaluate_factors(lambda **_: fastrec.Evaluator("mrr"), model, sides, columns, Resources(), watch)
+    evaluate_factors(lambda **_: fastrec.Evaluator("mrr"), model, sides, columns, Resources(watch=watch))
     assert seen[-1] == ("scoring", N_USERS, N_USERS)
-    top_items_of_factors(model, 3, None, columns, Resources(), watch)
+    top_items_of_factors(model, 3, None, columns, Resources(watch=watch))
     assert seen.count(("scoring", N_USERS, N_USERS)) == 2
     assert _pace(10, 2000, None, None, COUNTED["scoring"]) == "10 of 2.0k users"
 

@@ -77,7 +77,7 @@ def write(tmp_path):
 
 def columns_of(path, columns=LISTED, table="recs", memory=None):
     """Return {role: values} of a file."""
-    found = FileJob.open({table: path}, columns, Resources(memory, None, 1), lambda *_: None, "auto")
+    found = FileJob.open({table: path}, columns, Resources(memory, None, 1))
     with found.rows() as rows:
         (batch,) = rows.batches()
         return {role: batch[table].column(name).to_pylist() for role, name in rows.readers[table].names.items()}

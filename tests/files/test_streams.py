@@ -176,11 +176,11 @@ def test_stages_count_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     def watch(*what: Any) -> None:
         told.append(what)
 
-    evaluate_lists(lambda _: fastrec.Evaluator(["mrr"]), paths, ListColumns(), Resources(), watch)
+    evaluate_lists(lambda _: fastrec.Evaluator(["mrr"]), paths, ListColumns(), Resources(watch=watch))
     assert told == [("evaluating", 0, n_rows), ("evaluating", n_rows, n_rows)]
     told.clear()
     stream_everything(monkeypatch, 500)
-    evaluate_lists(lambda _: fastrec.Evaluator(["mrr"]), paths, ListColumns(), Resources(), watch)
+    evaluate_lists(lambda _: fastrec.Evaluator(["mrr"]), paths, ListColumns(), Resources(watch=watch))
     stages = {stage: [done for name, done, _ in told if name == stage] for stage, _, _ in told}
     assert list(stages) == ["partitioning", "evaluating"]
     assert {260 * 20, 260 * 26} <= set(stages["partitioning"])  # the next file begins here

@@ -143,7 +143,7 @@ def evaluate_logs(recs: Any, truth: Any, columns: ListColumns | None = None, *, 
     """Evaluate files of lists, to see the error."""
     make, paths = (lambda _: Evaluator(["mrr"])), {"recs": recs, "truth": truth}
     with warnings.catch_warnings(action="ignore"):
-        evaluate_lists(make, paths, columns or ListColumns(), Resources(), input_format=input_format)
+        evaluate_lists(make, paths, columns or ListColumns(), Resources(input_format=input_format))
 
 
 def evaluate_scored(path: Any, columns: RowColumns | None = None) -> None:
