@@ -202,6 +202,8 @@ class TableReader:
                 kind = (pa.int64() if role == "rank" else pa.float64()) if is_number else pa.string()
             else:
                 kind = self._common[name] = self._common_type(role, name)
+                if is_number and holds_strings(kind):
+                    kind = pa.int64() if role == "rank" else pa.float64()
                 with contextlib.suppress(FastrecError):  # which values raise, too, if there are any
                     kind = None if kind is None else self._as_in_frames(pa.nulls(0, kind), role).type
             if kind is not None:
@@ -297,7 +299,8 @@ class TableReader:
         import pyarrow as pa
 
         role = self.roles[name]
-        if not self.is_untyped(name):
+        spells_numbers = holds_strings(column.type) and not holds_strings(kind)
+        if not self.is_untyped(name) and not spells_numbers:
             try:
                 column = with_common_type(column, self._common[name])
             except pa.ArrowInvalid as error:

@@ -241,7 +241,7 @@ def test_digits_in_quotes_are_text_in_json_lines(write, fails, text):
         ),
         ([{"user_id": 1, "item_id": [None]}], "column 'item_id' must not hold nulls, found null in line 1"),
         ([{"user_id": 1, "item_id": 2.5}], "column 'item_id' must hold integers or strings, found double"),
-        ([{"user_id": 1, "item_id": 2, "score": "high"}], "column 'score' must hold numbers, found string"),
+        ([{"user_id": 1, "item_id": 2, "score": "high"}], "column 'score' must hold numbers, found 'high' in line 1"),
         ([{"user_id": 1, "item_id": 2, "score": float("nan")}], "column 'score' must not be NaN, found NaN in line 1"),
         ([{"user_id": 1, "item_id": True}], "column 'item_id' must hold integers or strings, found bool"),
     ],

@@ -471,7 +471,8 @@ def test_types_are_read_alike_whole_and_in_parts(
         return fastrec.evaluate_files(paths["log"], metrics=["auc", "log_loss"], user=["user_id"], **users)
 
     whole = found_in(read)
-    if side == "" and not isinstance(whole, type):
+    spells_numbers = name in ("label", "score", "w") and kind in ("strings", "views of strings", "zeros")
+    if side == "" and not isinstance(whole, type) and not spells_numbers:
         assert whole == found_in(
             lambda: fastrec.evaluate_scores(tables["log"], metrics=["auc", "log_loss"], **IN_LOGS[name])
         )

@@ -163,9 +163,9 @@ def read_logs(
     """Return the input that `evaluate_lists` reads."""
     keeper = Keeper()
     paths = {"recs": recs, "truth": truth} | ({} if exclude is None else {"exclude": exclude})
-    limits = Resources(**resources)
+    limits = Resources(**resources, input_format=input_format)
     with in_parts():
-        found = evaluate_lists(lambda _: keeper, paths, columns or ListColumns(), limits, input_format=input_format)  # type: ignore[arg-type]
+        found = evaluate_lists(lambda _: keeper, paths, columns or ListColumns(), limits)  # type: ignore[arg-type]
     users, codes = keeper.users(), keeper.item_codes()
 
     def side(table: str, *values: str) -> tuple[Any, ...]:
