@@ -16,13 +16,13 @@ from fastrec.files.formats.base import holds_strings
 from fastrec.files.job import FileJob
 from fastrec.files.reader import TableReader
 from fastrec.files.text_values import as_numbers
+from fastrec.files.types import row_codes
 from fastrec.inputs.arrow import is_numeric, read_numbers
 from fastrec.inputs.findings.columns import FIRST_ROWS, FirstRows, evidence_of_columns, evidence_of_slates, finite
 from fastrec.inputs.findings.evidence import Evidence, findings_of
 from fastrec.inputs.hints import LeftOpen, hints_of_columns
 from fastrec.inputs.sides import SIDES
 from fastrec.inputs.strings import decoded
-from fastrec.inputs.values import values_of
 
 Array = np.ndarray[Any, Any]
 SAMPLED_FILES = 64
@@ -73,7 +73,7 @@ def _first_rows(reader: TableReader, ids: Sequence[Sequence[str]]) -> FirstRows:
         return finite(found)
 
     def codes() -> list[Array]:
-        return [_codes(reader.first_rows(list(names), FIRST_ROWS)) for names in ids]
+        return [row_codes([reader.first_rows(list(names), FIRST_ROWS)], names)[0] for names in ids]
 
     return FirstRows(codes, numbers)
 
@@ -90,18 +90,6 @@ def _as_floats(values: Any, name: str) -> Array:
     return read_numbers(values, name).astype(np.float64)
 
 
-def _codes(rows: Any) -> Array:
-    """Return an integer for each row, equal for rows with the same values."""
-    import pyarrow as pa
-
-    codes = np.zeros(len(rows), np.int64)
-    for column in rows.columns:
-        encoded = pa.chunked_array(map(decoded, column.chunks)).dictionary_encode().unify_dictionaries()
-        own = np.concatenate([values_of(chunk.indices.fill_null(-1)) for chunk in encoded.chunks]).astype(np.int64) + 1
-        codes = np.unique(codes * (own.max(initial=0) + 1) + own, return_inverse=True)[1]
-    return codes
-
-
 def _evidence_of_folders(reader: TableReader, columns: ListColumns, partition: str) -> Evidence:
     """Return how many users have lists in several folders of a Hive partition, from the first rows of some files.
 
@@ -111,7 +99,7 @@ def _evidence_of_folders(reader: TableReader, columns: ListColumns, partition: s
     n_files = len(reader.heads)
     some = range(0, n_files, -(-n_files // SAMPLED_FILES))
     rows = reader.first_rows(names, FIRST_ROWS // len(some), some)
-    users, items, folders = (_codes(rows.select(own)) for own in (list(columns.users), [columns.item], [partition]))
+    users, items, folders = (row_codes([rows], own)[0] for own in (columns.users, [columns.item], [partition]))
     several, n_users = _in_several(users, folders)
     apart, _ = _in_several(items, folders)
     if len(np.unique(items)) < len(items) and not apart:

@@ -9,6 +9,7 @@ import numpy as np
 
 from fastrec.exceptions import InputTypeError, Place, shown
 from fastrec.files.columns import LABELLED, USERS, ColumnError
+from fastrec.files.types import row_codes
 from fastrec.inputs.ids import SPELL_ALIKE
 
 Array = np.ndarray[Any, Any]
@@ -35,20 +36,11 @@ def with_labels(tables: Mapping[str, Table], users: Sequence[str]) -> dict[str, 
 def _of_users(known: Table, name: str, rows: Table, users: Sequence[str]) -> Any:
     """Return the first known label of the user of each row; null for users without."""
     import pyarrow as pa
-    from pyarrow import compute, types
+    from pyarrow import compute
 
-    keys, wanted = np.zeros(len(known), np.int64), np.zeros(len(rows), np.int64)
     for user in users:
         _check_kinds(known.column(user), rows.column(user), f"user ids in {user!r}")
-        kind = pa.int64() if types.is_integer(rows.column(user).type) else pa.large_string()  # widths may differ
-        columns = [table.column(user).cast(kind) for table in (known, rows)]
-        ids = compute.unique(pa.chunked_array([chunk for column in columns for chunk in column.chunks], kind))
-        keys, wanted = (
-            codes * len(ids) + compute.index_in(column, ids).to_numpy()
-            for codes, column in zip((keys, wanted), columns, strict=True)
-        )
-        _, codes = np.unique(np.concatenate([keys, wanted]), return_inverse=True)
-        keys, wanted = codes[: len(keys)], codes[len(keys) :]
+    keys, wanted = row_codes((known, rows), users)
     at = compute.index_in(pa.array(wanted), pa.array(keys))
     return known.column(name).take(at)
 

@@ -17,6 +17,7 @@ from fastrec.files.faults import named_as_in
 from fastrec.files.job import FileJob, finished
 from fastrec.files.reader import ROW_NUMBER, TableReader
 from fastrec.files.resources import Path, Progress, Resources
+from fastrec.files.types import row_codes
 from fastrec.inputs.hints import hints_of_rows
 from fastrec.inputs.nulls import find_nulls
 from fastrec.inputs.users import NO_LABEL
@@ -136,7 +137,10 @@ class _Pair(NamedTuple):
             self._check_order()
             matched = self.other
         else:
-            keys, wanted = self._keys()
+            for log in (self.first, self.other):
+                for name in self.columns.keys:
+                    log.refuse_null(name, log.rows.column(name))
+            keys, wanted = row_codes((self.first.rows, self.other.rows), self.columns.keys)
             _refuse_repeated(self.first, keys, self.columns.keys)
             _refuse_repeated(self.other, wanted, self.columns.keys)
             _, mine, others = np.intersect1d(keys, wanted, assume_unique=True, return_indices=True)
@@ -176,22 +180,6 @@ class _Pair(NamedTuple):
         scores = {self.columns.score, *self.columns.others, ROW_NUMBER, *self.columns.keys}
         there = self.other.rows.column_names
         return [name for name in self.first.rows.column_names if name not in scores and name in there]
-
-    def _keys(self) -> tuple[Array, Array]:
-        """Return an integer for the key of each row of both logs."""
-        import pyarrow as pa
-        from pyarrow import types
-
-        keys = np.zeros(len(self.first.rows) + len(self.other.rows), np.int64)
-        for name in self.columns.keys:
-            columns = [log.rows.column(name) for log in (self.first, self.other)]
-            for log, own in zip((self.first, self.other), columns, strict=True):
-                log.refuse_null(name, own)
-            kind = "int64" if all(types.is_integer(own.type) for own in columns) else "large_string"
-            ids = columns[0].cast(kind).chunks + columns[1].cast(kind).chunks
-            own = pa.chunked_array(ids, kind).combine_chunks().dictionary_encode().indices.to_numpy()
-            keys = np.unique(keys * (int(own.max(initial=0)) + 1) + own, return_inverse=True)[1]
-        return keys[: len(self.first.rows)], keys[len(self.first.rows) :]
 
     def _refuse_unmatched(self, mine: Array, others: Array) -> None:
         """Raise if rows of one log are not in the other."""

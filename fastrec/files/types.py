@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any
+
+import numpy as np
 
 from fastrec.files.formats.base import holds_strings
 from fastrec.inputs.strings import decoded, without_views
+from fastrec.inputs.values import values_of
 
+Array = np.ndarray[Any, Any]
 UUID = "arrow.uuid"
 EXTENSION = b"ARROW:extension:name"
 FAULT = "fastrec:fault"  # in the metadata of a field: why its values are not read
@@ -93,3 +98,19 @@ def _spelled_uuids(column: Any, kind: Any) -> Any:
 
     values = column.storage.to_pylist()
     return pa.array([None if value is None else str(uuid.UUID(bytes=value)) for value in values], kind)
+
+
+def row_codes(tables: Sequence[Any], names: Iterable[str]) -> list[Array]:
+    """Return an integer for each row of each table, equal for rows with the same ids in some columns."""
+    import pyarrow as pa
+    from pyarrow import types
+
+    codes = np.zeros(sum(map(len, tables)), np.int64)
+    for name in names:
+        columns = [table.column(name) for table in tables]
+        kind = pa.int64() if all(types.is_integer(own.type) for own in columns) else pa.large_string()
+        chunks = [decoded(chunk).cast(kind) for own in columns for chunk in own.chunks]
+        ids = pa.chunked_array(chunks, kind).combine_chunks().dictionary_encode().indices
+        own = values_of(ids.fill_null(-1)).astype(np.int64) + 1
+        codes = np.unique(codes * (int(own.max(initial=0)) + 1) + own, return_inverse=True)[1]
+    return np.split(codes, np.cumsum([len(table) for table in tables])[:-1])

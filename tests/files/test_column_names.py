@@ -99,12 +99,11 @@ def test_files_of_several_schemas_keep_the_order_of_their_rows(tmp_path, monkeyp
         assert [report[name] for name in METRICS] == [expected[name] for name in METRICS], route
 
 
-@pytest.mark.thorough
 def test_a_field_of_a_nested_column_is_not_a_column(tmp_path, monkeypatch):
     """Parquet gives the field b of a column a the same name as a column "a.b"."""
-    for order in itertools.permutations(["a", "a.b", "user_id", "item_id"]):
+    for order in itertools.permutations(["a", "a.b", "user_id"]):
         columns = {"a": [{"b": 1, "user_id": 9}] * 2, "a.b": [2, 1], "user_id": [1, 1], "item_id": [5, 6]}
-        pq.write_table(pa.table({name: columns[name] for name in order}), tmp_path / "recs")
+        pq.write_table(pa.table({name: columns[name] for name in (*order, "item_id")}), tmp_path / "recs")
         truth = write(tmp_path / "truth", "parquet", ["user_id", "item_id"], [(1, 6)])
         for route, report in by_every_route(monkeypatch, tmp_path / "recs", truth, rank="a.b"):
             assert report["recall@1"] == 1.0, (route, order)
