@@ -9,7 +9,7 @@ import numpy as np
 
 from fastrec.exceptions import InputTypeError, Place, shown
 from fastrec.files.columns import LABELLED, USERS, ColumnError
-from fastrec.files.types import row_codes
+from fastrec.files.types import plain_column, row_codes
 from fastrec.inputs.ids import SPELL_ALIKE
 
 Array = np.ndarray[Any, Any]
@@ -39,7 +39,7 @@ def _of_users(known: Table, name: str, rows: Table, users: Sequence[str]) -> Any
     from pyarrow import compute
 
     for user in users:
-        _check_kinds(known.column(user), rows.column(user), f"user ids in {user!r}")
+        _common_type(known.column(user), rows.column(user), f"user ids in {user!r}")  # raises
     keys, wanted = row_codes((known, rows), users)
     at = compute.index_in(pa.array(wanted), pa.array(keys))
     return known.column(name).take(at)
@@ -51,37 +51,35 @@ def _having(rows: Table, name: str, given: Any, users: Sequence[str]) -> Table:
 
     if name not in rows.column_names:
         return rows.append_column(name, given)
-    _check_same(rows, name, given, users)
-    filled = compute.coalesce(rows.column(name), given.cast(rows.column(name).type))
-    return rows.set_column(rows.column_names.index(name), name, filled)
+    given, labels = _check_same(rows, name, given, users)
+    return rows.set_column(rows.column_names.index(name), name, compute.coalesce(labels, given))
 
 
-def _check_kinds(of_users: Any, of_rows: Any, what: str) -> None:
-    """Raise if integers are beside strings."""
+def _common_type(of_users: Any, of_rows: Any, what: str) -> Any:
+    """Return the type of two columns, integers or strings; raise if they have values of both kinds."""
+    import pyarrow as pa
     from pyarrow import types
 
-    kinds = [
-        "integers" if types.is_integer(own.type) else "strings"
-        for own in (of_users, of_rows)
-        if own.null_count < len(own)
-    ]
-    if len({*kinds}) > 1:
-        found = f": {what} must be of one type in all files, found {kinds[0]}, and {kinds[1]} in the rows"
+    columns = of_users, of_rows
+    are_integers = [types.is_integer(own.type) for own in columns if own.null_count < len(own)]
+    if len({*are_integers}) > 1:
+        first, second = ("integers" if own else "strings" for own in are_integers)
+        found = f": {what} must be of one type in all files, found {first}, and {second} in the rows"
         raise InputTypeError(Place(USERS), found, SPELL_ALIKE)
+    return pa.int64() if any(are_integers) else pa.large_string()
 
 
-def _check_same(rows: Table, name: str, given: Any, users: Sequence[str]) -> None:
-    """Raise if a user has one label in a row, and another in the table of users."""
+def _check_same(rows: Table, name: str, given: Any, users: Sequence[str]) -> tuple[Any, Any]:
+    """Return the labels of the users and those of the rows; raise if a user has one label here, and another there."""
     from pyarrow import compute
 
-    _check_kinds(given, rows.column(name), f"labels in {name!r}")
-    if given.null_count == len(given):
-        return
-    given = given.cast(rows.column(name).type)  # of another width, or null
-    wrong = compute.fill_null(compute.not_equal(rows.column(name), given), False).to_numpy()  # noqa: FBT003
+    kind = _common_type(given, rows.column(name), f"labels in {name!r}")
+    given, labels = plain_column(given, kind), plain_column(rows.column(name), kind)
+    wrong = compute.fill_null(compute.not_equal(labels, given), False).to_numpy()  # noqa: FBT003
     if wrong.any():
         at = int(wrong.argmax())
         who = tuple(rows.column(user)[at].as_py() for user in users)
-        labels = " and ".join(shown(column[at].as_py()) for column in (given, rows.column(name)))
-        whose = f" must agree within a user, but user {who[0] if len(who) == 1 else who!r} has {labels}"
+        found = " and ".join(shown(column[at].as_py()) for column in (given, labels))
+        whose = f" must agree within a user, but user {who[0] if len(who) == 1 else who!r} has {found}"
         raise ColumnError(Place(USERS, name), whose, role="by")
+    return given, labels

@@ -100,6 +100,13 @@ def _spelled_uuids(column: Any, kind: Any) -> Any:
     return pa.array([None if value is None else str(uuid.UUID(bytes=value)) for value in values], kind)
 
 
+def plain_column(column: Any, kind: Any) -> Any:
+    """Return a column without a dictionary, in a type."""
+    import pyarrow as pa
+
+    return pa.chunked_array([decoded(chunk).cast(kind) for chunk in column.chunks], kind)
+
+
 def row_codes(tables: Sequence[Any], names: Iterable[str]) -> list[Array]:
     """Return an integer for each row of each table, equal for rows with the same ids in some columns."""
     import pyarrow as pa
@@ -109,7 +116,7 @@ def row_codes(tables: Sequence[Any], names: Iterable[str]) -> list[Array]:
     for name in names:
         columns = [table.column(name) for table in tables]
         kind = pa.int64() if all(types.is_integer(own.type) for own in columns) else pa.large_string()
-        chunks = [decoded(chunk).cast(kind) for own in columns for chunk in own.chunks]
+        chunks = [chunk for own in columns for chunk in plain_column(own, kind).chunks]
         ids = pa.chunked_array(chunks, kind).combine_chunks().dictionary_encode().indices
         own = values_of(ids.fill_null(-1)).astype(np.int64) + 1
         codes = np.unique(codes * (int(own.max(initial=0)) + 1) + own, return_inverse=True)[1]

@@ -19,6 +19,7 @@ import pytest
 
 import fastrec
 from fastrec.exceptions import warn
+from fastrec.files import job
 from fastrec.metrics import calls
 from support.command_line import run_fastrec
 
@@ -487,3 +488,19 @@ def test_keys_of_any_type_match_or_are_refused(kind: str, tmp_path: Path) -> Non
     paths = [write_arrow(tmp_path / f"{name}.arrow", table) for name in "ab"]
     told = run_fastrec("compare", *paths, "-m", "auc", "--row-key", "key")
     assert told.exit_code == 0 or "column 'key'" in told.stderr
+
+
+@pytest.mark.parametrize("labels", [["a", "b"], [1, 2]])
+@pytest.mark.parametrize("copies", [job.COPIES, 1 << 60])
+def test_labels_of_users_fill_rows_without_any(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, labels: list[Any], copies: int
+) -> None:
+    pa = pytest.importorskip("pyarrow")
+    monkeypatch.setattr(job, "COPIES", copies)
+    users = write_arrow(tmp_path / "users.arrow", pa.table({"user_id": [1, 2], "by": labels}))
+    rows = {"user_id": [1, 2], "item_id": [1, 2]}
+    recs = write_arrow(tmp_path / "recs.arrow", pa.table(rows))
+    for kind in (pa.null(), pa.string(), pa.int64(), pa.dictionary(pa.int8(), pa.string())):
+        truth = write_arrow(tmp_path / "truth.arrow", pa.table({**rows, "by": pa.nulls(2, kind)}))
+        found = fastrec.evaluate_files(recs, truth, "mrr", users=users, by="by").groups["by"]
+        assert [(label, own["mrr"].users) for label, own in found.items()] == [(label, 1) for label in labels]
