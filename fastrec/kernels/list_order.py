@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .codes import BEST, ID_ASC, ID_DESC, REFUSE, WORST
+from .codes import BEST, FINE, ID_ASC, ID_DESC, REFUSE, WORST
+from .hits import GOLDEN, MAX_BASE, bits_of_table, index_list
 from .jit import VARIANT, njit, prange
 
 Array = np.ndarray[Any, Any]
@@ -357,9 +358,18 @@ def mark_some_copies(items, indptr, values, keep, first_user, stop_user):
     n_list = longest_row(indptr, first_user, stop_user)
     order = np.empty(n_list, np.int64)
     spare = np.empty(n_list, np.int64)
+    bits = bits_of_table(n_list)
+    table, base = np.zeros(1 << bits, np.int32), np.int64(1)
     for u in range(first_user, stop_user):
         start = indptr[u]
         row = items[start : indptr[u + 1]]
+        if base + len(row) > MAX_BASE:
+            table[:] = 0
+            base = np.int64(1)
+        code, _ = index_list(row, -1, table, base, np.uint64(GOLDEN), np.uint64(64 - bits))
+        base += len(row)
+        if code == FINE:  # hashing takes a tenth of the time of sorting, and most lists have no copies
+            continue
         sort_ids(order, spare, row)
         original = 0
         for i in range(1, len(row)):
