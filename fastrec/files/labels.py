@@ -5,54 +5,41 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from fastrec.exceptions import InputTypeError, Place, shown
 from fastrec.files.columns import LABELLED, USERS, ColumnError
 from fastrec.files.types import plain_column, row_codes
 from fastrec.inputs.ids import SPELL_ALIKE
 
-Array = np.ndarray[Any, Any]
 Table = Any  # pyarrow.Table
 
 
 def with_labels(tables: Mapping[str, Table], users: Sequence[str]) -> dict[str, Table]:
     """Return tables whose rows have the labels of the table "users"; `users` are the columns that make a user."""
     found = dict(tables)
-    labels = found.pop(USERS, None)
-    if labels is None:
-        return found
-    for name in (name for name in labels.column_names if name not in users):
-        known = labels.filter(labels.column(name).is_valid())
-        for table in (table for table in tables if table in LABELLED):
-            given = _of_users(known, name, tables[table], users)
-            if table != USERS:
-                found[table] = _having(found[table], name, given, users)
-            else:
-                _check_same(tables[table], name, given, users)
+    if USERS in tables:
+        found |= {table: _labelled(tables[USERS], rows, users) for table, rows in tables.items() if table in LABELLED}
+        del found[USERS]
     return found
 
 
-def _of_users(known: Table, name: str, rows: Table, users: Sequence[str]) -> Any:
-    """Return the first known label of the user of each row; null for users without."""
+def _labelled(labels: Table, rows: Table, users: Sequence[str]) -> Table:
+    """Return rows with labels, some of which they may have already: for each user the first known one."""
     import pyarrow as pa
     from pyarrow import compute
 
     for user in users:
-        _common_type(known.column(user), rows.column(user), f"user ids in {user!r}")  # raises
-    keys, wanted = row_codes((known, rows), users)
-    at = compute.index_in(pa.array(wanted), pa.array(keys))
-    return known.column(name).take(at)
-
-
-def _having(rows: Table, name: str, given: Any, users: Sequence[str]) -> Table:
-    """Return rows with labels, some of which they may have already."""
-    from pyarrow import compute
-
-    if name not in rows.column_names:
-        return rows.append_column(name, given)
-    given, labels = _check_same(rows, name, given, users)
-    return rows.set_column(rows.column_names.index(name), name, compute.coalesce(labels, given))
+        _common_type(labels.column(user), rows.column(user), f"user ids in {user!r}")  # raises
+    known, wanted = map(pa.array, row_codes((labels, rows), users))
+    for name in (name for name in labels.column_names if name not in users):
+        is_known = labels.column(name).is_valid()
+        at = compute.index_in(wanted, known.filter(is_known.combine_chunks()))
+        given = labels.column(name).filter(is_known).take(at)
+        if name not in rows.column_names:
+            rows = rows.append_column(name, given)
+        else:
+            given, own = _check_same(rows, name, given, users)
+            rows = rows.set_column(rows.column_names.index(name), name, compute.coalesce(own, given))
+    return rows
 
 
 def _common_type(of_users: Any, of_rows: Any, what: str) -> Any:
