@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from fastrec.api import top_items
+from fastrec.arguments.calls import ModelOptions
+from fastrec.arguments.signature import arguments_of
 from fastrec.checks import check_file
 from fastrec.evaluation.lists import Evaluator, evaluate_model_at_once
 from fastrec.exceptions import Argument, InputError, InputTypeError, Name, renaming
-from fastrec.files.columns import ITEMS, ListColumns
+from fastrec.files.columns import ListColumns
 from fastrec.files.job import Evaluated, FileJob, FileRows, finished
 from fastrec.files.resources import Path, Resources
+from fastrec.files.types import holds_lists
 from fastrec.inputs.arrow import read_ids
-from fastrec.inputs.ids import Strings
-from fastrec.inputs.models import read_call
+from fastrec.inputs.models import plain_ids, read_call
 from fastrec.inputs.nulls import find_nulls
 from fastrec.inputs.sides import shared_rows
 from fastrec.inputs.values import values_of
@@ -50,12 +52,12 @@ def read_factors(path: Path, id_column: str) -> FactorFile:
         if not zipfile.is_zipfile(name):
             return FactorFile(np.lib.format.open_memmap(name, mode="r"), None, None)
         with zipfile.ZipFile(name) as archive:
-            parts = {part: _read_part(archive, part) for part in FactorFile._fields}
+            parts = FactorFile(*(_read_part(archive, part) for part in FactorFile._fields))
     except (ValueError, EOFError, zipfile.BadZipFile) as error:
         raise _no_factors(name, error) from None
-    if parts["factors"] is None:
+    if parts.factors is None:
         raise InputError(name, " has no array 'factors'")
-    return FactorFile(**parts)
+    return parts
 
 
 def _no_factors(name: str, error: Exception) -> InputError:
@@ -81,8 +83,7 @@ def _read_parquet(path: str, id_column: str) -> FactorFile:
         raise _no_factors(path, error) from None
     if id_column not in table.column_names:
         raise InputError(path, f" has no column {id_column!r}, found {', '.join(table.column_names)}")
-    kinds = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
-    lists = [field.name for field in table.schema if any(is_kind(field.type) for is_kind in kinds)]
+    lists = [field.name for field in table.schema if holds_lists(field.type)]
     if len(lists) != 1:
         raise InputError(path, f" must have one column of lists, the factors, found {', '.join(lists) or 'none'}")
     column = table.column(lists[0]).combine_chunks()
@@ -94,32 +95,30 @@ def _read_parquet(path: str, id_column: str) -> FactorFile:
     for name in {id_column, "bias"} & {*table.column_names}:
         if (null := find_nulls(table.column(name))).any():
             raise InputError(path, f": column {name!r} must not be null, found null in row {int(null.argmax()) + 1}")
-    ids = read_ids(table.column(id_column), f"{path}: column {id_column!r}")
-    names = np.array(ids.values.to_pylist(), object)[ids.codes] if isinstance(ids, Strings) else ids
+    names = plain_ids(read_ids(table.column(id_column), f"{path}: column {id_column!r}"))
     bias = values_of(table.column("bias").combine_chunks()) if "bias" in table.column_names else None
     return FactorFile(values_of(flat).reshape(len(column), width), names, bias)
 
 
-def _call_of(users: FactorFile, items: FactorFile) -> dict[str, Any]:
+def _arguments_of(users: FactorFile, items: FactorFile, resources: Resources) -> dict[str, Any]:
     """Return the arguments about a model."""
     names = {"user_ids": users.ids, "item_ids": items.ids, "user_bias": users.bias, "item_bias": items.bias}
-    return {**names, "users": None, "candidates": None, "n_items": None}
-
-
-class _Read(NamedTuple):
-    rows: FileRows
-    tables: dict[str, Any]
+    progress = lambda done, total: resources.watch(SCORING, done, total)  # noqa: E731 - one line
+    return {**names, "memory": resources.memory, "progress": progress}
 
 
 @contextmanager
-def _reading_sides(paths: Mapping[str, Path], columns: ListColumns, resources: Resources) -> Iterator[_Read]:
+def _reading_sides(
+    paths: Mapping[str, Path], columns: ListColumns, resources: Resources, user_ids: Any
+) -> Iterator[tuple[FileRows, dict[str, Any]]]:
     """Read files of sides whole; the errors of the block name files."""
     with FileJob.open(paths, columns, resources).rows() as rows:
         if rows.is_streamed:
             raise InputError("the rows beside the factors do not fit in the memory of this call: raise --memory")
-        tables = next(rows.batches()) if {*rows.readers} - {ITEMS} else {}
+        tables = next(rows.batches())
         with rows.named(), renaming(_in_files):
-            yield _Read(rows, tables)
+            _refuse_other_ids(user_ids, tables, columns.users[0])
+            yield rows, tables
 
 
 def evaluate_factors(
@@ -135,19 +134,15 @@ def evaluate_factors(
     """
     shared = shared_rows(paths)
     own = {name: path for name, path in paths.items() if name not in shared}
-    call = read_call((factors[0].factors, factors[1].factors), _call_of(*factors))
-    with _reading_sides(own, columns, resources) as read:
-        evaluator = make_evaluator(items=read.rows.items, history=read.tables.get("history"), n_items=call.n_items)
-        sides = {**read.tables, **shared}
-        _refuse_other_ids(factors[0].ids, sides, columns.users[0])
-        given = dict.fromkeys(("groups", "user_weight", "exclude", "reference", "rank", "score", "gain"))
-        given |= {name: side for name, side in sides.items() if name not in ("truth", "history")}
+    given = dict.fromkeys(arguments_of(ModelOptions)) | _arguments_of(*factors, resources)
+    call = read_call((factors[0].factors, factors[1].factors), given)
+    with _reading_sides(own, columns, resources, factors[0].ids) as (rows, tables):
+        truth, history = tables.pop("truth"), tables.pop("history", None)
+        evaluator = make_evaluator(items=rows.items, history=history, n_items=call.n_items)
         given |= {"user": columns.users[0], "item": columns.item, "by": columns.by or None, "gain": columns.gain}
-        given["item_sep"] = columns.item_sep
-        progress = lambda done, total: resources.watch(SCORING, done, total)  # noqa: E731 - one line
-        given |= {"memory": resources.memory, "progress": progress}
-        evaluate_model_at_once(evaluator, call, sides["truth"], given)
-        return finished(evaluator.result(), read.rows)
+        given |= {**tables, **shared, "item_sep": columns.item_sep}
+        evaluate_model_at_once(evaluator, call, truth, given)
+        return finished(evaluator.result(), rows)
 
 
 def _in_files(name: Name) -> object:
@@ -162,7 +157,7 @@ def _refuse_other_ids(ids: Any, sides: Mapping[str, Any], user: str) -> None:
 
     strings = ids is not None and np.asarray(ids).dtype.kind not in "iu"
     for name, side in sides.items():
-        if not isinstance(side, str) and pa.types.is_integer(side.schema.field(user).type) == strings:
+        if pa.types.is_integer(side.schema.field(user).type) == strings:
             found = ("strings", "integers") if strings else ("integers", "strings")
             raise InputTypeError(
                 f"the ids of users must be of one type, found {found[0]} in the factors and {found[1]} in {name}; "
@@ -180,17 +175,13 @@ def top_items_of_factors(
     """Return the first k items of each user as an Arrow table with columns of users, items, ranks and scores."""
     import pyarrow as pa
 
-    call = _call_of(*factors)
-    call["progress"] = lambda done, total: resources.watch(SCORING, done, total)
-    call |= {"n_threads": resources.n_threads, "memory": resources.memory}
-    model = factors[0].factors, factors[1].factors
-    if exclude is None:
-        items, indptr, scores = top_items(model, k, **call)
-    else:
-        with _reading_sides({"exclude": exclude}, columns, resources) as read:
-            _refuse_other_ids(factors[0].ids, read.tables, columns.users[0])
-            call |= {"exclude": read.tables["exclude"], "user": columns.users[0], "item": columns.item}
-            items, indptr, scores = top_items(model, k, **call)
+    call = _arguments_of(*factors, resources) | {"n_threads": resources.n_threads}
+    with ExitStack() as sides:
+        if exclude is not None:
+            reading = _reading_sides({"exclude": exclude}, columns, resources, factors[0].ids)
+            _, tables = sides.enter_context(reading)
+            call |= {"exclude": tables["exclude"], "user": columns.users[0], "item": columns.item}
+        items, indptr, scores = top_items((factors[0].factors, factors[1].factors), k, **call)
     ids = np.arange(len(indptr) - 1) if factors[0].ids is None else np.asarray(factors[0].ids)
     users = np.repeat(np.arange(len(ids)), np.diff(indptr))
     ranks = np.arange(1, len(items) + 1) - indptr[users]
