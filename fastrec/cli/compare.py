@@ -264,7 +264,6 @@ def _evaluate_systems(
 
 def _evaluate_logs(paths: list[str], models: list[str], options: dict[str, Any]) -> list[Report]:
     """Evaluate logs with the same rows, or columns of scores of one log."""
-    from fastrec.files.columns import PairedColumns
     from fastrec.files.paired import evaluate_paired
 
     check_groupings(options)
@@ -272,8 +271,8 @@ def _evaluate_logs(paths: list[str], models: list[str], options: dict[str, Any])
     calls = list(named.values())
     with showing_progress() as watch, quietly(), naming_options(hints_of_log(options, calls)):
         watch("reading")
-        own = columns_of_log(options, calls)
-        columns = PairedColumns(**vars(own), others=tuple(models[1:]), keys=tuple(dict.fromkeys(options["row_key"])))
+        keys = tuple(dict.fromkeys(options["row_key"]))
+        columns = dataclasses.replace(columns_of_log(options, calls), others=tuple(models[1:]), keys=keys)
         make = make_scorer(named, options, per_user=lambda _: True)
         return evaluate_paired(make, paths, options["users"], columns, resources_of(options, watch))
 

@@ -23,7 +23,7 @@ HINTS = {
     "reward": "--reward-col names the column of rewards, such as clicks",
     "pscore": "--pscore-col names the column of logged propensities",
     "new_pscore": "--new-pscore-col names the column of propensities of the new policy",
-    "item": "--slate-col names the column of slates",
+    "slate": "--slate-col names the column of slates",
     "user": "--user-col names the column of users",
     "baseline_pscore": "--baseline-pscore-col names the column of propensities of the baseline",
 }
@@ -95,8 +95,8 @@ def policy_value(log: str, **options: Any) -> None:
             options["slate_col"],
             options["rank_col"],
             options["predictions"] or None,
-            options["user_col"],
             options["baseline_pscore_col"],
+            users=None if options["user_col"] is None else (options["user_col"],),
         )
         with showing_progress() as watch, quietly(), naming_options(HINTS):
             watch("reading")

@@ -17,11 +17,14 @@ LABELLED = frozenset((*(side.name for side in SIDES.values() if side.has_users),
 TREC = {4: "TREC judgements", 6: "lines of a TREC run"}  # by the number of columns
 MULTIPLE = {"user": "user", "row_by": "row_by", "key": "row_key"}  # role -> argument that may name several columns
 OF_ITEM = "column"  # begins the roles of columns of items
+NUMBERS = ("rank", "score", "gain", "propensity", "logged_rank", "subtopic")
+USUAL = {"item": ITEM_ID, **dict(zip(NUMBERS, NUMBERS, strict=True))}  # {role: column}
 
 
-def users_of(roles: Iterable[str]) -> tuple[str, ...]:
-    """Return the roles of the columns that make users."""
-    return tuple(role for role in roles if role.startswith("user"))
+def users_of(roles: Collection[str]) -> tuple[str, ...]:
+    """Return the roles of the columns that make users, else those of queries or slates, whose rows belong together."""
+    kinds = ([role for role in roles if role.startswith(kind)] for kind in ("user", "query", "slate"))
+    return tuple(next(filter(None, kinds), ()))
 
 
 class ColumnError(InputError):
@@ -36,17 +39,65 @@ class TooLargeError(FastrecError):
     """Rows that do not fit in the memory of a call."""
 
 
+class _AnyName(frozenset[str]):
+    """The columns of a file that has all that may be read."""
+
+    def __contains__(self, name: object) -> bool:
+        return True
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileColumns:
+    """Names of the columns of files.
+
+    `users` may name several columns: each combination of their values is then a user. `users=None`: use `user_id` if
+    the file has it, else no users. The columns `by` have one label per user.
+    """
+
+    users: tuple[str, ...] | None = None
+    item: str | None = None
+    by: tuple[str, ...] = ()
+    reads_all: ClassVar[bool] = False  # whether columns without a role are read
+
+    @property
+    def usual(self) -> dict[str, str]:
+        """{role: column}, also for columns that no file has."""
+        user, *_ = self.users or ("user_id",)
+        given = {role: getattr(self, role, None) for role in USUAL}
+        return {"user": user, **{role: USUAL[role] if name is None else name for role, name in given.items()}}
+
+    @property
+    def names(self) -> set[str]:
+        """All columns that may be read."""
+        return {*self.wanted(_AnyName()).values(), *self.by}
+
+    def wanted(self, found: Collection[str]) -> dict[str, str]:
+        """Return {role: column} for the roles of users; `found` are the columns of a file."""
+        names = self.users
+        if names is None:  # group labels belong to users, so `by` needs a user column
+            names = ("user_id",) if "user_id" in found or self.by else ()
+        return _numbered("user", names)
+
+    def roles(self, table: str, path: str, found: Sequence[str]) -> dict[str, str]:
+        """Return {role: column} for the roles that `table` needs; raise if the file lacks one."""
+        wanted = FileColumns.wanted(self, found) if table == USERS else self.wanted(found)
+        _check_found(wanted, path, found)
+        return wanted | self._labels(found)
+
+    def _labels(self, found: Collection[str]) -> dict[str, str]:
+        return {role: name for role, name in _numbered("by", self.by).items() if name in found}
+
+
 @dataclass(frozen=True)
-class ListColumns:
+class ListColumns(FileColumns):
     """Column names of recommended lists and their truth.
 
-    `users` may name several columns: each combination of their values is then a user.
     `None`: use the column called `rank`, `score` or `gain` if the file has it. The rank column orders the lists, else
     the score column, else the order of rows in the file. A named column takes precedence over one that was only found.
     """
 
     users: tuple[str, ...] = ("user_id",)
-    item: str = "item_id"
+    item: str = ITEM_ID
     rank: str | None = None
     score: str | None = None
     gain: str | None = None
@@ -54,23 +105,7 @@ class ListColumns:
     logged_rank: str | None = None
     subtopic: str | None = None
     item_sep: str | None = None  # what separates ids in a cell of items
-    by: tuple[str, ...] = ()
     ordered_by: str = "rank"  # which of `rank` and `score` goes first, if both are found and neither is named
-    reads_all: ClassVar[bool] = False  # whether columns without a role are read
-
-    @property
-    def usual(self) -> dict[str, str]:
-        """{role: column}, also for columns that no file has."""
-        roles = ("rank", "score", "gain", "propensity", "logged_rank", "subtopic")
-        named = {role: getattr(self, role) for role in roles}
-        optional = {role: role if name is None else name for role, name in named.items()}
-        return {"user": self.users[0], "item": self.item, **optional}
-
-    @property
-    def roles_of_users(self) -> dict[str, str]:
-        """{role: column} of the columns that make users."""
-        several = {f"user{n}": name for n, name in enumerate(self.users)}
-        return several if len(several) > 1 else {"user": self.users[0]}
 
     @property
     def names(self) -> set[str]:
@@ -79,167 +114,76 @@ class ListColumns:
 
     def roles(self, table: str, path: str, found: Sequence[str]) -> dict[str, str]:
         """Return {role: column} for the roles that `table` needs; raise if the file lacks one."""
-        wanted = self.roles_of_users
-        if table in SIDES:
-            role, name = SIDES[table].number_column(self, found.__contains__)
-            wanted |= {"item": self.item} | ({} if name is None else {role: name})
-            judged = SIDES[table].judgement_column(self, found.__contains__)
-            wanted |= {} if judged is None else {SIDES[table].judgement: judged}
+        if table not in SIDES:
+            return super().roles(table, path, found)
+        role, name = SIDES[table].number_column(self, found.__contains__)
+        judged = SIDES[table].judgement_column(self, found.__contains__)
+        wanted = self.wanted(found) | _known({"item": self.item, role: name, SIDES[table].judgement: judged})
         _refuse_trec(wanted, path, found)
         _check_found(wanted, path, found)
-        if table in LABELLED:
-            wanted |= {f"by{n}": name for n, name in enumerate(self.by) if name in found}
-        return wanted
+        return wanted | (self._labels(found) if table in LABELLED else {})
 
 
 @dataclass(frozen=True)
-class RowColumns:
-    """Column names of a scored log.
+class RowColumns(FileColumns):
+    """Column names of a scored log, or of several with the same rows.
 
-    `users` may name several columns: each combination of their values is then a user. `users=None`: use `user_id` if
-    the file has it, else no users. With `ratings`, `label` and `score` hold targets and predictions.
+    With `ratings`, `label` and `score` hold targets and predictions. `others` are the columns of the scores of further
+    models in the only log. `keys` identify a row in all logs.
     """
 
     label: str = "label"
     score: str = "score"
     ratings: bool = False
-    users: tuple[str, ...] | None = None
-    item: str | None = None
     weight: str | None = None
-    by: tuple[str, ...] = ()
     row_by: tuple[str, ...] = ()  # columns with a label per row
-    reads_all: ClassVar[bool] = False
-
-    @property
-    def usual(self) -> dict[str, str]:
-        """{role: column} for the columns of a TREC run."""
-        return {"user": "user_id", "item": "item_id" if self.item is None else self.item, "score": self.score}
-
-    @property
-    def names(self) -> set[str]:
-        """All columns that may be read."""
-        users = ("user_id",) if self.users is None else self.users
-        optional = (name for name in (self.item, self.weight) if name is not None)
-        return {self.label, self.score, *users, *optional, *self.by, *self.row_by}
-
-    @property
-    def values(self) -> tuple[str, str]:
-        """The roles of the columns `label` and `score`."""
-        return ("target", "prediction") if self.ratings else ("label", "score")
-
-    def roles(self, table: str, path: str, found: Sequence[str]) -> dict[str, str]:
-        """Return {role: column} for the roles that `table` needs; raise if the file lacks one."""
-        users = self.users
-        if users is None:  # group labels belong to users, so `by` needs a user column
-            users = ("user_id",) if "user_id" in found or self.by else ()
-        wanted = {f"user{n}": name for n, name in enumerate(users)}
-        if table != USERS:
-            wanted |= dict(zip(self.values, (self.label, self.score), strict=True))
-            wanted |= {role: name for role, name in (("item", self.item), ("weight", self.weight)) if name is not None}
-            wanted |= {f"row_by{n}": name for n, name in enumerate(self.row_by)}
-        _check_found(wanted, path, found)
-        return wanted | {f"by{n}": name for n, name in enumerate(self.by) if name in found}
-
-
-@dataclass(frozen=True)
-class PairedColumns(RowColumns):
-    """Column names of a log with the scores of several models, and of further files with the same rows.
-
-    `others` are the columns of the scores of further models in the only file. `keys` identify a row in all files.
-    """
-
     others: tuple[str, ...] = ()
     keys: tuple[str, ...] = ()
 
-    @property
-    def names(self) -> set[str]:
-        """All columns that may be read."""
-        return {*super().names, *self.others, *self.keys}
-
-    def roles(self, table: str, path: str, found: Sequence[str]) -> dict[str, str]:
-        """Return {role: column} for the roles that `table` needs; raise if the file lacks one."""
-        own = super().roles(table, path, found)
-        if table == USERS:
-            return own
-        _, score = self.values
-        wanted = {f"{score}{n}": name for n, name in enumerate(self.others, 1)}
-        wanted |= {f"key{n}": name for n, name in enumerate(self.keys)}
-        _check_found(wanted, path, found)
-        return own | wanted
+    def wanted(self, found: Collection[str]) -> dict[str, str]:
+        """Return {role: column} for the roles of a log."""
+        label, score = ("target", "prediction") if self.ratings else ("label", "score")
+        named = {label: self.label, score: self.score, "item": self.item, "weight": self.weight}
+        several = _numbered("row_by", self.row_by) | _numbered(score, self.others) | _numbered("key", self.keys)
+        return super().wanted(found) | _known(named) | several
 
 
 @dataclass(frozen=True)
-class ItemColumns:
+class ItemColumns(FileColumns):
     """Columns of a table of items: the ids, and all others."""
 
     item: str = ITEM_ID
-    by: ClassVar[tuple[str, ...]] = ()
     reads_all: ClassVar[bool] = True
 
-    @property
-    def usual(self) -> dict[str, str]:
-        """{role: column}, also for columns that no file has."""
-        return {"item": self.item}
-
-    @property
-    def names(self) -> set[str]:
-        """The columns that a file must have."""
-        return {self.item}
-
-    def roles(self, table: str, path: str, found: Sequence[str]) -> dict[str, str]:  # noqa: ARG002 - as other columns
-        """Return {role: column}; raise if the file has no ids. Names may differ in case only, which SQL ignores."""
+    def wanted(self, found: Collection[str]) -> dict[str, str]:
+        """Return {role: column} for all columns. Names may differ in case only, which SQL ignores."""
         item = ITEM_ID if ITEM_ID in found and self.item not in found else self.item
-        _check_found({"item": item}, path, found)
-        others = sorted(name for name in found if name != item)
-        return {"item": item} | {f"{OF_ITEM}{n}": name for n, name in enumerate(others)}
+        return {"item": item} | _numbered(OF_ITEM, sorted({*found} - {item}))
 
 
 @dataclass(frozen=True)
-class ImpressionColumns:
+class ImpressionColumns(FileColumns):
     """Column names of a log of impressions.
 
-    With `query`, its rows are of queries and items. Without, they may be of users, by default of `user_id` if the file
-    has it, and of the groups of the columns `groupings`, of which a row may lack a label.
+    With `query`, its rows are of queries and items. Without, they may be of users, and of the groups of the columns
+    `groupings`, of which a row may lack a label.
     """
 
     label: str = "label"
     rank: str = "rank"
-    users: tuple[str, ...] | None = None
     query: str | None = None
-    item: str = "item_id"
     groupings: tuple[str, ...] = ()
-    by: ClassVar[tuple[str, ...]] = ()  # columns with one label per user
-    reads_all: ClassVar[bool] = False
 
-    @property
-    def usual(self) -> dict[str, str]:
-        """{role: column} for the columns of a TREC run."""
-        return {"user": "user_id", "item": self.item, "score": "score"}
-
-    @property
-    def names(self) -> set[str]:
-        """All columns that may be read."""
-        own = ("user_id",) if self.users is None else self.users
-        keys = (*own, *self.groupings) if self.query is None else (self.query, self.item)
-        return {self.label, self.rank, *keys}
-
-    def roles(self, table: str, path: str, found: Sequence[str]) -> dict[str, str]:  # noqa: ARG002 - as other columns
-        """Return {role: column}; raise if the file lacks one. The role of queries is "user"."""
+    def wanted(self, found: Collection[str]) -> dict[str, str]:
+        """Return {role: column} for the roles of a log."""
         wanted = {"label": self.label, "rank": self.rank}
         if self.query is not None:
-            wanted |= {"query": self.query, "item": self.item}
-        else:
-            users = self.users
-            if users is None:
-                users = ("user_id",) if "user_id" in found else ()
-            wanted |= {f"user{n}": name for n, name in enumerate(users)}
-            wanted |= {f"row_by{n}": name for n, name in enumerate(self.groupings)}
-        _check_found(wanted, path, found)
-        return {"user" if role == "query" else role: name for role, name in wanted.items()}
+            return wanted | {"query": self.query, "item": self.usual["item"]}
+        return wanted | super().wanted(found) | _numbered("row_by", self.groupings)
 
 
 @dataclass(frozen=True)
-class SlateColumns:
+class SlateColumns(FileColumns):
     """Column names of logged slates. `None`: use the column called as its role or `slate_id`, if the file has it.
 
     Without slates each row is one. `predictions` are the predicted reward of a row, and that of the new policy.
@@ -251,50 +195,29 @@ class SlateColumns:
     slate: str | None = None
     rank: str | None = None
     predictions: tuple[str, str] | None = None
-    user: str | None = None
     baseline_pscore: str | None = None
-    item: ClassVar[str | None] = None
-    by: ClassVar[tuple[str, ...]] = ()
-    reads_all: ClassVar[bool] = False
 
-    @property
-    def usual(self) -> dict[str, str]:
-        """{role: column}, also for columns that no file has."""
-        own = {"reward": self.reward, "pscore": self.pscore, "new_pscore": self.new_pscore}
+    def wanted(self, found: Collection[str]) -> dict[str, str]:
+        """Return {role: column} for the roles that a log has."""
+        slate = _named_or_found(self.slate, "slate_id", found)
+        rank = None if slate is None else _named_or_found(self.rank, "rank", found)
+        baseline = _named_or_found(self.baseline_pscore, "baseline_pscore", found)
+        named = {"slate": slate, "rank": rank, "baseline_pscore": baseline}
+        rewards = {"reward": self.reward, "pscore": self.pscore, "new_pscore": self.new_pscore}
         predictions = dict(zip(("shown", "expected"), self.predictions or (), strict=False))
-        return {**{role: given or usual for role, (given, usual) in self._optional.items()}, **own, **predictions}
-
-    @property
-    def _optional(self) -> dict[str, tuple[str | None, str]]:
-        return {
-            "item": (self.slate, "slate_id"),
-            "rank": (self.rank, "rank"),
-            "user": (self.user, "user_id"),
-            "baseline_pscore": (self.baseline_pscore, "baseline_pscore"),
-        }
-
-    @property
-    def names(self) -> set[str]:
-        """All columns that may be read."""
-        return set(self.usual.values())
-
-    def roles(self, table: str, path: str, found: Sequence[str]) -> dict[str, str]:  # noqa: ARG002 - as other columns
-        """Return {role: column} for the roles that the file has; raise if it lacks one.
-
-        Batches hold whole users: these are "user1" if there are any, and slates are their items, else "user".
-        """
-        wanted = self.usual
-        for role, (given, usual) in self._optional.items():
-            if given is None and usual not in found:
-                del wanted[role]
-        if "item" not in wanted:
-            wanted.pop("rank", None)
-        _check_found(wanted, path, found)
-        renamed = {"user": "user1"} if "user" in wanted else {"item": "user"}
-        return {renamed.get(role, role): column for role, column in wanted.items()}
+        return super().wanted(found) | _known(named) | rewards | predictions
 
 
-FileColumns = ListColumns | RowColumns | ImpressionColumns | SlateColumns | ItemColumns
+def _named_or_found(name: str | None, usual: str, found: Collection[str]) -> str | None:
+    return usual if name is None and usual in found else name
+
+
+def _numbered(role: str, names: Iterable[str]) -> dict[str, str]:
+    return {f"{role}{n}": name for n, name in enumerate(names)}
+
+
+def _known(named: Mapping[str, str | None]) -> dict[str, str]:
+    return {role: name for role, name in named.items() if name is not None}
 
 
 def _check_found(wanted: Mapping[str, str], path: str, found: Sequence[str]) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from fastrec.evaluation.lists import Evaluator
 from fastrec.exceptions import FastrecError, Text
-from fastrec.files.columns import ListColumns
+from fastrec.files.columns import ListColumns, users_of
 from fastrec.files.formats.base import holds_strings
 from fastrec.files.job import FileJob
 from fastrec.files.reader import TableReader
@@ -55,9 +55,9 @@ def hints_of_lists(
 def hints_of_log(log: TableReader) -> tuple[str, ...]:
     """Return hints about unused columns of a log of slates."""
     used = log.opened.columns.roles("log", "", log.listed)
-    if "user" not in used or "rank" in used:
+    if users_of(used) != ("slate",) or "rank" in used:
         return ()
-    evidence = evidence_of_slates(log.listed, {*used.values()}, _first_rows(log, [(used["user"],)]))
+    evidence = evidence_of_slates(log.listed, {*used.values()}, _first_rows(log, [(used["slate"],)]))
     return tuple(finding.text for finding in findings_of(evidence))
 
 

@@ -46,8 +46,7 @@ def _sums_of_rows(
     rows: Any, roles: Mapping[str, str], names: list[str], clip: float | None, n_threads: int
 ) -> list[SlateSums]:
     """Return the sums over rows of a table; `roles` are {role: column}."""
-    columns = {"slate": roles.get("item", roles.get("user")), "user": roles.get("user1")}
-    columns |= {role: roles.get(role) for role in ("rank", "reward")}
+    columns = {role: roles.get(role) for role in ("slate", "rank", "reward")} | {"user": roles.get("user0")}
     predictions = (roles["shown"], roles["expected"]) if "shown" in roles else None
     scores = roles["pscore"], roles["new_pscore"]
     baseline = roles.get("baseline_pscore")

@@ -47,7 +47,7 @@ def bias_of_file(
     threads = resolve_threads(resources.n_threads)
 
     def count(rows: Any, names: Mapping[str, str]) -> Any:
-        keys = {"query": names["user"], "item": names["item"]}
+        keys = {role: names[role] for role in ("query", "item")}
         return count_pairs(_read(rows, names, columns, keys), threads).columns()
 
     parts, _ = map_log(job, count)

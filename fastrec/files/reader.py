@@ -48,7 +48,7 @@ def is_label(role: str) -> bool:
 
 def is_id(role: str) -> bool:
     """Return whether the column of a role has ids or labels: integers or strings."""
-    return role in ("item", "query") or role.startswith(("user", "by", "row_by", "key"))
+    return role in ("item", "query", "slate") or role.startswith(("user", "by", "row_by", "key"))
 
 
 class TableReader:

@@ -43,7 +43,7 @@ def evaluate_log(
     job = FileJob.open(paths, columns, resources, labels_by_user)
     with job.rows() as rows:
         evaluator = make_evaluator(bool(rows.users))
-        given = _arguments(job, rows.users)
+        given = arguments_of_log(columns, rows.users) | ({} if labels_by_user is None else {"by": labels_by_user})
         for batch in rows.batches():
             with rows.named():
                 if rows.is_streamed:
@@ -68,16 +68,15 @@ def _typed(kept: Mapping[tuple[str, Any] | None, T], report: Report) -> dict[tup
     return {key and (key[0], by_name.get(key[0], {}).get(str(key[1]), key[1])): own for key, own in kept.items()}
 
 
-def _arguments(job: FileJob[RowColumns], users: Sequence[str]) -> dict[str, Any]:
-    """Return the arguments of `ScoreEvaluator.update`."""
-    columns = job.columns
+def arguments_of_log(columns: RowColumns, users: Sequence[str]) -> dict[str, Any]:
+    """Return the arguments of `ScoreEvaluator.update`; `users` are the columns that make a user."""
     return {
         "user": (list(users) if len(users) > 1 else users[0]) if users else None,
         "label": columns.label,
         "score": columns.score,
         "item": columns.item,
         "sample_weight": columns.weight,
-        "by": job.labels_by_user or columns.by or None,
+        "by": columns.by or None,
         "row_by": columns.row_by or None,
         "progress": None,
     }

@@ -98,14 +98,14 @@ def by_python(path):
     except csv.Error as error:
         raise ValueError from error
     found = {}
-    for role, name in (("user", "user_id"), ("item", "item_id"), ("rank", "rank"), ("score", "score")):
+    for role, name in (("user0", "user_id"), ("item", "item_id"), ("rank", "rank"), ("score", "score")):
         if name in header and not (role == "score" and "rank" in found):
             if header.count(name) > 1 or any(len(row) != len(header) for row in rows):
                 raise ValueError
             found[role] = [row[header.index(name)] for row in rows]
-    if not {"user", "item"} <= {*found} or not rows:
+    if not {"user0", "item"} <= {*found} or not rows:
         raise ValueError
-    for role in ("user", "item"):
+    for role in ("user0", "item"):
         if all(re.fullmatch("0|-?[1-9][0-9]*", text) and -(2**63) <= int(text) < 2**63 for text in found[role]):
             found[role] = list(map(int, found[role]))
     for role, kind in (("rank", int), ("score", float)):
