@@ -35,7 +35,7 @@ from fastrec.files.resources import Progress, Resources, Watch
 from fastrec.inputs.grouping import loading_kernels
 from fastrec.inputs.items import ItemTable
 from fastrec.inputs.strings import bytes_of
-from fastrec.inputs.users import UserLabels, as_labels
+from fastrec.inputs.users import as_labels
 from fastrec.report.order import sorted_by_user
 from fastrec.report.report import Report, record
 from fastrec.runtime.limits import resolve_threads
@@ -147,7 +147,6 @@ class FileJob(NamedTuple, Generic[AnyColumns]):
     opened: Mapping[str, Opened]
     columns: AnyColumns
     resources: Resources
-    labels_by_user: UserLabels | None
 
     @classmethod
     def open(
@@ -155,11 +154,9 @@ class FileJob(NamedTuple, Generic[AnyColumns]):
         paths: Mapping[str, str | os.PathLike[str]],
         columns: AnyColumns,
         resources: Resources,
-        labels_by_user: UserLabels | None = None,
     ) -> FileJob[AnyColumns]:
         """Find and recognise the files of each table."""
-        opened = open_files(paths, columns, resources.input_format, resources.n_threads)
-        return cls(opened, columns, resources, labels_by_user)
+        return cls(open_files(paths, columns, resources.input_format, resources.n_threads), columns, resources)
 
     @contextlib.contextmanager
     def rows(self, *, numbered: bool = False) -> Iterator[FileRows]:
@@ -253,7 +250,7 @@ def _read_batches(reader: TableReader, limit: int) -> list[Any]:
     """Return all rows of a table; raise TooLargeError if they have more bytes than the limit."""
     found, n_bytes = [], 0
     dictionaries: set[int] = set()
-    for batch in reader.batches(checked=reader.table == USERS):
+    for batch in reader.batches(checked=reader.numbered or reader.table == USERS):
         n_bytes += sum(_own_bytes(column, dictionaries) for column in batch.columns)
         if n_bytes > limit:
             raise TooLargeError(reader.path, ": the rows do not fit in memory")

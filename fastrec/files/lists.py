@@ -32,13 +32,13 @@ def evaluate_lists(
     paths = with_logged(paths)
     shared = shared_rows(paths)
     own = {table: path for table, path in paths.items() if table not in shared}
-    job = FileJob.open(own, columns, resources, labels_by_user)
+    job = FileJob.open(own, columns, resources)
     with job.rows() as rows:
         with rows.named():
             evaluator = make_evaluator(rows.items)
         if "history" in rows.readers:
             take_counts(evaluator, lambda: _count_history(rows, job.columns))
-        given = _arguments(job) | {"progress": rows.progress()}
+        given = _arguments(job, labels_by_user) | {"progress": rows.progress()}
         for batch in rows.batches():
             sides = {**batch, **shared}
             batch.clear()
@@ -63,10 +63,10 @@ def _count_history(rows: FileRows, columns: ListColumns) -> HistoryCounts:
         return HistoryCounts.joined([HistoryCounts.read(part["history"], named, 1) for part in rows.parts(["history"])])
 
 
-def _arguments(job: FileJob[ListColumns]) -> dict[str, Any]:
+def _arguments(job: FileJob[ListColumns], labels_by_user: UserLabels | None) -> dict[str, Any]:
     """Return the arguments of `update_sides`."""
     columns = job.opened["recs"].columns  # as the format has them
     assert isinstance(columns, ListColumns)
     roles = ("item", "rank", "score", "gain", "propensity", "logged_rank", "subtopic", "item_sep")
     named = {role: getattr(columns, role) for role in roles}
-    return {**named, "user": list(columns.users), "by": job.labels_by_user or columns.by or None}
+    return {**named, "user": list(columns.users), "by": labels_by_user or columns.by or None}

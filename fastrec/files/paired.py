@@ -20,7 +20,6 @@ from fastrec.files.resources import Path, Resources
 from fastrec.files.rows import arguments_of_log
 from fastrec.files.types import row_codes
 from fastrec.inputs.hints import hints_of_rows
-from fastrec.inputs.nulls import find_nulls
 from fastrec.inputs.users import NO_LABEL
 from fastrec.report.report import Report, record
 
@@ -45,8 +44,7 @@ def evaluate_paired(
     where further logs have their columns, too.
     """
     paths = {f"log{nth or ''}": path for nth, path in enumerate(logs)} | ({} if users is None else {USERS: users})
-    job = FileJob.open(paths, columns, resources)
-    with job.rows(numbered=True) as rows:
+    with FileJob.open(paths, columns, resources).rows(numbered=True) as rows:
         readers = {table: reader for table, reader in rows.readers.items() if table != USERS}
         _check_users(readers.values())
         if rows.is_streamed and not rows.users:
@@ -94,13 +92,6 @@ class _Log(NamedTuple):
         """Return how errors name a row."""
         return self.reader.place(self.rows.column(ROW_NUMBER)[int(at)].as_py())
 
-    def refuse_null(self, name: str) -> None:
-        """Raise for a null in a column."""
-        column = self.rows.column(name)
-        if column.null_count:
-            place = self.place(int(find_nulls(column).argmax()))
-            raise InputError(Text(self.reader.path, f": column {name!r}"), f" must not be null, found null in {place}")
-
 
 def _matched(first: _Log, other: _Log, columns: RowColumns) -> Any:
     """Return the rows of another log in the order of the first; raise for other rows, or other values."""
@@ -119,9 +110,6 @@ def _matched(first: _Log, other: _Log, columns: RowColumns) -> Any:
 def _positions(first: _Log, other: _Log, keys: Sequence[str]) -> Array:
     """Return the position in another log of each row of the first, by its key; raise for other or repeated keys."""
     logs = (first, other)
-    for log in logs:
-        for name in keys:
-            log.refuse_null(name)
     codes = row_codes([log.rows for log in logs], keys)
     for log, own in zip(logs, codes, strict=True):
         _, at, counts = np.unique(own, return_index=True, return_counts=True)
@@ -169,8 +157,6 @@ def _check_same(first: _Log, other: _Log, columns: RowColumns) -> None:
     """Raise for users, items, labels, weights or groups that differ in matching rows."""
     for name in _shared(first, other, columns):
         mine, theirs = first.rows.column(name), other.rows.column(name)
-        for log in () if name in columns.by else (first, other):
-            log.refuse_null(name)
         wrong = np.flatnonzero(_differences(mine, theirs))
         if not len(wrong):
             continue

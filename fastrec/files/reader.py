@@ -61,7 +61,7 @@ class TableReader:
         self.n_rows: list[int] = []  # of each file, as far as they were read
         self._seen: dict[str, set[bool]] = {}  # whether values of columns of numbers without a type are booleans
         self._heads = list(self._read_heads())
-        self._numbered = numbered  # whether rows get their positions
+        self.numbered = numbered  # whether rows get their positions
         self.names, self.listed = self._find_names()  # {role: column}; all columns of the first file
         self._common: dict[str, Any] = {}  # {column: type that holds its values in all files}
         self.schema = self._common_schema()
@@ -75,7 +75,7 @@ class TableReader:
     def has_one_schema(self) -> bool:
         """Return whether all files have the same columns of the same types, none of them in the names of folders."""
         in_folders = {unquote(key) for keys in self.opened.files.keys for key in keys}
-        return not self._numbered and len(self._variants) == 1 and in_folders.isdisjoint(self.schema)
+        return not self.numbered and len(self._variants) == 1 and in_folders.isdisjoint(self.schema)
 
     @property
     def total(self) -> int:
@@ -290,7 +290,7 @@ class TableReader:
                 column = batch.column(name)
                 self._check_folder(nth, name, column)
             columns[name] = self._as_read(column, name, kind, first)
-        if self._numbered:
+        if self.numbered:
             columns[ROW_NUMBER] = pa.array(np.arange(first, first + len(batch)))
         return pa.RecordBatch.from_pydict(columns)
 
@@ -398,7 +398,7 @@ class TableReader:
         """Return batches, `packed` or not, as one table; `kinds` are {column: type} of ids without a type."""
         import pyarrow as pa
 
-        wanted = {**self.schema, **kinds} | ({ROW_NUMBER: pa.int64()} if self._numbered else {})
+        wanted = {**self.schema, **kinds} | ({ROW_NUMBER: pa.int64()} if self.numbered else {})
         schema = pa.schema([pa.field(name, kind) for name, kind in wanted.items()])
         schema = plain_types(schema) if packed else schema
         columns = []

@@ -40,8 +40,7 @@ def evaluate_log(
 
     `make_evaluator` gets whether there are users.
     """
-    job = FileJob.open(paths, columns, resources, labels_by_user)
-    with job.rows() as rows:
+    with FileJob.open(paths, columns, resources).rows() as rows:
         evaluator = make_evaluator(bool(rows.users))
         given = arguments_of_log(columns, rows.users) | ({} if labels_by_user is None else {"by": labels_by_user})
         for batch in rows.batches():
