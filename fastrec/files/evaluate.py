@@ -110,11 +110,12 @@ def evaluate_files(
     resources = Resources(read_size(asked["memory"]), folder, asked["n_threads"], watch, input_format)
     labels = read_user_labels(asked["by"], asked["user"])
     groupings = () if labels is not None else _names(asked["by"], "by") or ()
-    row_by = _names(asked["row_by"], "row_by") or ()
+    row_by = tuple(dict.fromkeys(_names(asked["row_by"], "row_by") or ()))
     check_apart(groupings if labels is None else labels.groupings, row_by)
     users = _names(asked["user"], "user")
-    columns = {name: column for name, column in pick(FileColumnNames, asked).items() if name not in ("user", "by")}
-    _check_given(check_text, **columns)
+    names = {name: column for name, column in pick(FileColumnNames, asked).items() if name not in ("user", "by")}
+    _check_given(check_text, **names)
+    columns = {**names, "users": users, "by": groupings, "row_by": row_by, "weight": names["sample_weight"]}
     _check_given(check_path, **paths, temp_directory=folder)
     if paths.get(USERS) is not None and not groupings:
         raise InputError(
@@ -137,18 +138,13 @@ def evaluate_files(
                 make = _maker(metrics, settings, weighted=asked["sample_weight"] is not None)
                 if columns["item"] is None:
                     columns["item"] = _item_of_log(tables["log"], make(has_users=True), input_format)
-                of_log = {**columns, "users": users, "weight": columns["sample_weight"]}
-                of_rows = RowColumns(
-                    **_given(of_log, RowColumns), ratings=make(has_users=True).needs_targets, by=groupings
-                )
-                of_rows = dataclasses.replace(of_rows, row_by=tuple(dict.fromkeys(row_by)))
+                of_rows = RowColumns(**_given(columns, RowColumns), ratings=make(has_users=True).needs_targets)
                 return evaluate_log(make, tables, of_rows, resources, labels).report
         _reject(asked, ("label", "sample_weight", "row_by"), "lists, with truth")
         settings = _settings(ListSettings, "lists, with truth", given)
         if users == ():
             raise InputTypeError(f"user must be the name of a column or several, found {shown(asked['user'])}")
-        of_lists = ListColumns(**_given({**columns, "users": users}, ListColumns), by=groupings)
-        of_lists = dataclasses.replace(of_lists, ordered_by=order_of(asked["like"]))
+        of_lists = ListColumns(**_given(columns, ListColumns), ordered_by=order_of(asked["like"]))
         make_lists = maker_of_lists(metrics, settings)
         tables = places.enter_context(fetched(tables, folder))
         return evaluate_lists(make_lists, tables, of_lists, resources, labels).report
