@@ -65,6 +65,6 @@ def open_files(
         asked = AUTO if table in (ITEMS, USERS) and input_format in unlabelled else input_format
         with unchanged(stamps[table]):
             format_ = recognise(files, own.names, asked)
-        own = format_.columns(own, files)
+        own = format_.columns(own, files.paths)
         opened[table] = Opened(table, files, format_.bound(own, resolve_threads(n_threads)), own, stamps[table])
     return opened

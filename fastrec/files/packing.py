@@ -7,26 +7,17 @@ import contextlib
 import gzip
 import io
 import zlib
-from collections.abc import Callable, Iterator
-from typing import IO, Any, BinaryIO, NamedTuple
+from collections.abc import Iterator
+from typing import IO, Any, BinaryIO
 
 from fastrec.exceptions import InputError
 from fastrec.runtime.extras import require
 
 BLOCK = 1 << 16
 UTF16_MARKS, MOST_BYTES = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE), 4  # of a character in UTF-8
-
-
-class _Packing(NamedTuple):
-    name: str
-    magic: bytes  # its first bytes
-    ending: str
-
-
-GZIP = _Packing("gzip", b"\x1f\x8b", ".gz")
-ZSTD = _Packing("zstd", b"\x28\xb5\x2f\xfd", ".zst")
-ENDINGS = (GZIP.ending, ZSTD.ending)
-LONGEST_MAGIC = max(len(packing.magic) for packing in (GZIP, ZSTD))
+ENDINGS = (".gz", ".zst")
+MAGICS = {"gzip": b"\x1f\x8b", "zstd": b"\x28\xb5\x2f\xfd"}  # first bytes
+DAMAGES = (EOFError, zlib.error, OSError)
 
 
 def packing_in(file: BinaryIO) -> str:
@@ -34,9 +25,9 @@ def packing_in(file: BinaryIO) -> str:
 
     The file is still read from its first byte on.
     """
-    first = file.read(LONGEST_MAGIC)
+    first = file.read(max(map(len, MAGICS.values())))
     file.seek(0)
-    return next((packing.name for packing in (GZIP, ZSTD) if first.startswith(packing.magic)), "")
+    return next((packing for packing, magic in MAGICS.items() if first.startswith(magic)), "")
 
 
 @contextlib.contextmanager
@@ -51,9 +42,9 @@ def unpacked(path: str, encoding: str = "") -> Iterator[IO[bytes]]:
             yield _as_utf8(file, encoding)
             return
         try:
-            with _OPEN[packing](file) as stream:
+            with _open(file, packing) as stream:
                 yield _as_utf8(stream, encoding)
-        except (EOFError, zlib.error, OSError) as error:
+        except DAMAGES as error:
             raise InputError(path, f": damaged {packing} file: {error}") from error
 
 
@@ -80,30 +71,17 @@ class _Transcoded(io.RawIOBase):
         return len(data)
 
 
-def _open_zstd(source: Any) -> Any:
+def _open(source: Any, packing: str) -> Any:
+    if packing == "gzip":
+        return gzip.open(source)
     pa = require("pyarrow", "cli", what="reading files packed with zstd")
-    return io.BufferedReader(pa.CompressedInputStream(source, ZSTD.name))
+    return io.BufferedReader(pa.CompressedInputStream(source, packing))
 
 
-_OPEN: dict[str, Callable[[IO[bytes]], Any]] = {GZIP.name: gzip.open, ZSTD.name: _open_zstd}
-
-
-def start_of_packed(packed: bytes, packing: str, n_unpacked: int) -> tuple[bytes, float]:
-    """Return the first bytes of a packed file, unpacked, and the ratio of unpacked to packed bytes.
-
-    It unpacks at most about `n_unpacked` bytes. Of a damaged file it returns what comes before the damage.
-    """
-    if packing == GZIP.name:
-        stream = zlib.decompressobj(wbits=31)
-        try:
-            text = stream.decompress(packed, n_unpacked)
-        except zlib.error:
-            return b"", 1.0
-        return text, len(text) / max(len(packed) - len(stream.unconsumed_tail) - len(stream.unused_data), 1)
-    pa = require("pyarrow", "cli", what="reading files packed with zstd")
-    source, found = pa.BufferReader(packed), bytearray()
-    with contextlib.suppress(OSError), _open_zstd(source) as unpacked_stream:
-        while len(found) < n_unpacked and (block := unpacked_stream.read(BLOCK)):
+def start_of_packed(packed: bytes, packing: str, n_unpacked: int) -> bytes:
+    """Return at least `n_unpacked` first bytes of a packed file, unpacked, or all before its end or a damage."""
+    found = bytearray()
+    with contextlib.suppress(*DAMAGES), _open(io.BytesIO(packed), packing) as stream:
+        while len(found) < n_unpacked and (block := stream.read1(BLOCK)):
             found += block
-        packed = packed[: source.tell()]
-    return bytes(found), len(found) / max(len(packed), 1)
+    return bytes(found)

@@ -18,11 +18,10 @@ import numpy as np
 from fastrec.clusters.packets import plain_types
 from fastrec.exceptions import FastrecError, InputError, InputTypeError, Name, RowNumber, Text
 from fastrec.files.columns import ITEMS, OF_ITEM, ColumnError, TooLargeError
-from fastrec.files.formats.base import FileHead, holds_strings
+from fastrec.files.formats.base import FileHead, Size, holds_strings
 from fastrec.files.formats.foreign import one_line
 from fastrec.files.opened import Opened
 from fastrec.files.paths import utf8_path
-from fastrec.files.sizes import Size
 from fastrec.files.text_values import Spellings, as_numbers, decimals_refused
 from fastrec.files.types import common_type, holds_bytes, holds_lists, is_uuid, refusal_of, with_common_type
 from fastrec.inputs.arrow import column_of_ids, column_of_labels, read_numbers
@@ -85,7 +84,7 @@ class TableReader:
     @functools.cached_property
     def size(self) -> Size:
         """An estimate of the size of the columns."""
-        return self.opened.format.size(self.opened.files, self._heads, self.schema)
+        return self.opened.format.size(self.opened.files.paths, self._heads, self.schema)
 
     @property
     def format(self) -> Any:

@@ -9,14 +9,30 @@ from typing import Any, NamedTuple, TypeVar
 from fastrec.files.columns import FileColumns
 from fastrec.files.formats.foreign import one_line
 from fastrec.files.formats.heads import Beginning
-from fastrec.files.paths import Files
-from fastrec.files.sizes import Size
 from fastrec.inputs.strings import bytes_of
 from fastrec.runtime.extras import require
 
 AnyColumns = TypeVar("AnyColumns", bound=FileColumns)
 Batch = Any  # pyarrow.RecordBatch
 SAMPLED_FILES, SAMPLED_ROWS = 4, 1024
+BYTES_PER_VALUE = 12  # of all that a column takes
+STRING_COPIES = 1.35  # beside each copy of the values
+
+
+class Size(NamedTuple):
+    """An estimate of the size of some columns, from their heads and a sample, before they are read.
+
+    It may be wrong: the readers count the bytes that they read, and stop when these are too many.
+    """
+
+    values: int
+    text: int  # bytes of all strings
+    spared: int = 0  # bytes that values narrower than 8 bytes do without
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of one copy of the columns; an evaluation makes several."""
+        return BYTES_PER_VALUE * self.values - self.spared + int(STRING_COPIES * self.text)
 
 
 class FileHead(NamedTuple):
@@ -47,7 +63,7 @@ class Format(ABC):
         """Return whether a text file is in this format; `names` are the columns that may be read."""
         return start.ending in self.endings
 
-    def columns(self, columns: AnyColumns, files: Files) -> AnyColumns:
+    def columns(self, columns: AnyColumns, paths: Sequence[str]) -> AnyColumns:
         """Return the columns to read of files, from those that a call names."""
         return columns
 
@@ -67,27 +83,23 @@ class Format(ABC):
         has strings in their place if some of them are not plain.
         """
 
-    def size(self, files: Files, heads: Sequence[FileHead], names: Collection[str]) -> Size:
+    def size(self, paths: Sequence[str], heads: Sequence[FileHead], names: Collection[str]) -> Size:
         """Estimate the size of some columns, that of strings from the first rows of some files."""
         from pyarrow import types
 
-        size, with_strings = Size(), []
-        kinds: dict[int, dict[int, Any]] = {}  # of each schema
-        for path, head in zip(files.paths, heads, strict=True):
-            own = kinds.get(id(head.schema))
-            if own is None:
-                own = {at: head.schema.field(at).type for at, name in enumerate(head.schema.names) if name in names}
-                kinds[id(head.schema)] = own
+        values, spared, with_strings = 0, 0, []
+        for path, head in zip(paths, heads, strict=True):
+            own = {at: field.type for at, field in enumerate(head.schema) if field.name in names}
             rows = head.rows or 0
-            spared = sum(max(8 - kind.bit_width // 8, 0) for kind in own.values() if types.is_primitive(kind))
-            size = size.plus(Size(rows * len(own), spared=rows * spared))
+            values += rows * len(own)
+            spared += rows * sum(max(8 - kind.bit_width // 8, 0) for kind in own.values() if types.is_primitive(kind))
             strings = {at: kind for at, kind in own.items() if holds_strings(kind)}
             if strings and rows:
                 with_strings.append((path, strings, rows))
         some = with_strings[:: max(1, len(with_strings) // SAMPLED_FILES)]
         means = [self._mean_strings(path, at) for path, at, _ in some]
         text = int(sum(rows for *_, rows in with_strings) * sum(means) / max(len(means), 1))
-        return size.plus(Size(text=text))
+        return Size(values, text, spared)
 
     def _mean_strings(self, path: str, wanted: Mapping[int, Any]) -> float:
         """Return the mean bytes of the strings of a row, from the first rows of a file; each code has 4 bytes."""

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from fastrec.files.formats.base import FileHead, Format
+from fastrec.files.formats.base import FileHead, Format, Size
 from fastrec.files.formats.dialect import Header
-from fastrec.files.packing import unpacked
-from fastrec.files.paths import Files
-from fastrec.files.sizes import Size, size_of_text
+from fastrec.files.packing import packing_in, start_of_packed, unpacked
 
 CHUNK_BYTES = 1 << 23
 LONGEST_LINE = 1 << 26  # bytes; what follows a quote that is not closed is one line
 BYTES_AT_ONCE = 1 << 20  # they stay in a cache
+SAMPLED_BYTES, UNPACKED_BYTES = 1 << 16, 1 << 22
+SIZE_OF_MEMBER = 4  # bytes at the end of a gzip file with the unpacked length of its last member
+USUAL_STRING = 12  # bytes of a string and its delimiter that `Size` counts as a value
 
 
 class StrayQuoteError(ValueError):
@@ -27,9 +29,25 @@ class TextFormat(Format):
 
     has_types = False
 
-    def size(self, files: Files, heads: Sequence[FileHead], names: Collection[str]) -> Size:
+    def size(self, paths: Sequence[str], heads: Sequence[FileHead], names: Collection[str]) -> Size:
         """Estimate the size of the wanted columns, from the first lines of each file."""
-        return size_of_text(files, names)
+        values, n_bytes = map(sum, zip(*(_size_of(path, names) for path in paths), strict=True))
+        return Size(values, max(0, n_bytes - USUAL_STRING * values))
+
+
+def _size_of(path: str, wanted: Collection[str]) -> tuple[int, int]:
+    """Estimate how many values the wanted columns of a file have, and its bytes, unpacked."""
+    with open(path, "rb") as file:
+        packing, sample, n_bytes = packing_in(file), file.read(SAMPLED_BYTES), file.seek(0, os.SEEK_END)
+        file.seek(max(0, n_bytes - SIZE_OF_MEMBER))
+        last_member = int.from_bytes(file.read(), "little") if packing == "gzip" else 0
+    if packing:
+        packed, sample = sample, start_of_packed(sample, packing, UNPACKED_BYTES)
+        n_bytes = max(n_bytes * len(sample) // len(packed), last_member)
+    lines = max(sample.count(b"\n"), sample.count(b"\r"), 1)
+    head = sample.splitlines()[0] if sample else b""
+    columns = max(2, sum(name.encode(errors="surrogatepass") in head for name in wanted))
+    return int(n_bytes * lines / max(len(sample), 1)) * columns, n_bytes
 
 
 def chunks(path: str, start: int, delimiter: str = "", encoding: str = "") -> Iterator[bytes]:

@@ -12,7 +12,6 @@ from fastrec.files.columns import FileColumns, ListColumns, is_number
 from fastrec.files.formats.base import AnyColumns, FileHead
 from fastrec.files.formats.heads import Beginning, Head, line_of, lines_of, read_head
 from fastrec.files.formats.text import TextFormat, chunks
-from fastrec.files.paths import Files
 from fastrec.runtime.extras import require
 
 COMMENT = "#"  # begins a line that is not a row, unless there is a number where a row has one
@@ -102,8 +101,8 @@ class _Trec(TextFormat):
             return False
         return all(map(is_number, fields[3:5]))
 
-    def columns(self, columns: AnyColumns, files: Files) -> AnyColumns:
-        has_scores = len(_first_row(read_head(files.paths[0]))) != len(ROLES[3])
+    def columns(self, columns: AnyColumns, paths: Sequence[str]) -> AnyColumns:
+        has_scores = len(_first_row(read_head(paths[0]))) != len(ROLES[3])
         if isinstance(columns, ListColumns) and columns.rank is None and has_scores:
             return replace(columns, score=columns.usual["score"])
         return columns
