@@ -3,53 +3,56 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import glob
 import json
 import os
 import re
-from abc import ABC, abstractmethod
-from collections.abc import Container, Iterable, Iterator, Sequence
+from abc import abstractmethod
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote
 
 from fastrec.checks import shown_url, with_article
 from fastrec.exceptions import FastrecError, InputError, MissingFileError
+from fastrec.files.formats.base import FileHead, Format, narrowest
 from fastrec.inputs.table_folders import DELTA, ENDINGS, HUDI, LOG, METADATA, find_inside
 from fastrec.runtime.extras import require
 
-MANY_BITS = 1 << 10
 ONE_PARTITION = {"datafusion.execution.target_partitions": "1"}  # else threads give the rows in any order
 READ_FORMATS = ("PARQUET", "PUFFIN")  # PyArrow's reader of ORC ends the process for some damaged files
 
 
-class Version(ABC):
-    """The current version of a table, whose files were checked: none is outside the folder of the table."""
+class Version(Format):
+    """The current version of a table, whose files were checked: none is outside the folder of the table.
 
-    title: str  # in messages
-    files: tuple[str, ...]  # that have the rows, or delete some of them; absolute
+    It is the format of the path that names the table.
+    """
+
+    name = "table"
+    files: tuple[str, ...] = ()  # that have the rows, or delete some of them; absolute
     schema: Any  # pyarrow.Schema
 
     @abstractmethod
-    def batches(self, names: Sequence[str]) -> Iterator[Any]:
+    def rows(self, names: Sequence[str]) -> Iterator[Any]:
         """Yield the rows of some columns as Arrow batches, always in the same order."""
 
-    @functools.cached_property
-    def n_rows(self) -> int:
-        """The number of rows, counted in the narrowest column: logs may tell another number."""
-        from pyarrow import types
+    def head(self, path: str) -> FileHead:
+        """Return the schema, and the number of rows that a column has: logs may tell another number."""
+        column = narrowest(self.schema)
+        return FileHead(self.schema, 0 if column is None else sum(map(len, self.batches(path, {column: None}))))
 
-        def width(field: Any) -> int:
-            return field.type.bit_width if types.is_primitive(field.type) else MANY_BITS
-
-        return sum(map(len, self.batches([min(self.schema, key=width).name]))) if self.files else 0
+    def batches(self, path: str, wanted: Mapping[int, Any]) -> Iterator[Any]:
+        """Yield the rows with the columns at some positions."""
+        with _explained(path, self.title):
+            yield from self.rows([self.schema.names[at] for at in wanted])
 
 
 def check_apart(path: str, files: Iterable[str]) -> None:
     """Raise if a folder or a pattern stands for files in a table, where those of earlier versions are, too."""
     if (found := find_inside(files)) is not None:
-        why = f"{with_article(found.kind)} table, which may keep files of earlier versions"
-        raise InputError(path, f": {found.file} is in {found.folder}, {why}: name that folder, or single files")
+        file, folder, kind = found
+        why = f"{with_article(kind)} table, which may keep files of earlier versions"
+        raise InputError(path, f": {file} is in {folder}, {why}: name that folder, or single files")
 
 
 def read_version(path: str, kind: str, folder: str, metadata: str) -> Version:
@@ -59,26 +62,21 @@ def read_version(path: str, kind: str, folder: str, metadata: str) -> Version:
     """
     if kind == HUDI:
         raise _refused(path, "Hudi tables are not read")
-    try:
-        return _Delta(path, folder) if kind == DELTA else _Iceberg(path, folder, metadata)
-    except FastrecError:
-        raise
-    except Exception as error:  # of the library: logs and manifests may be damaged in many ways
-        raise InputError(path, f": cannot be read as {with_article(kind)} table: {_first_line(error)}") from error
+    table = _Delta if kind == DELTA else _Iceberg
+    with _explained(path, table.title):
+        return table(path, folder, metadata)
 
 
 @contextlib.contextmanager
-def _one_kind_of_error() -> Iterator[None]:
-    """Raise the errors of a library as ValueError."""
+def _explained(path: str, title: str) -> Iterator[None]:
+    """Raise an error of a library with its first line, without colours: deltalake tells below it what called what."""
     try:
         yield
-    except Exception as error:
-        raise ValueError(_first_line(error)) from error
-
-
-def _first_line(error: Exception) -> str:
-    """Return the first line of a message without colours: deltalake tells below it what called what."""
-    return re.sub(r"\x1b\[[0-9;]*m", "", str(error)).strip().partition("\n")[0]
+    except FastrecError:
+        raise
+    except Exception as error:  # logs and manifests may be damaged in many ways
+        why = re.sub(r"\x1b\[[0-9;]*m", "", str(error)).strip().partition("\n")[0]
+        raise InputError(path, f": cannot be read as {title}: {why}") from error
 
 
 def _refused(path: str, why: str) -> InputError:
@@ -110,7 +108,7 @@ class _Delta(Version):
 
     title = "a Delta table"
 
-    def __init__(self, path: str, folder: str) -> None:
+    def __init__(self, path: str, folder: str, _: str) -> None:
         real = os.path.realpath(folder).replace(os.sep, "/")
         if unquote(real) != real or re.search(r"[\\\x00-\x1f\x7f]", real):  # deltalake would read another folder
             why = "a Delta table is not read if its path, without links, has a backslash, a control character or %XX"
@@ -128,12 +126,11 @@ class _Delta(Version):
             names[_name_below(path, folder, vector)] = None
         self.files = tuple(os.path.join(folder, name) for name in names)
 
-    def batches(self, names: Sequence[str]) -> Iterator[Any]:
+    def rows(self, names: Sequence[str]) -> Iterator[Any]:
         pa = require("pyarrow", "cli", what="reading files")
         columns = ", ".join('"{}"'.format(name.replace('"', '""')) for name in names)
-        with _one_kind_of_error():
-            rows = self._query(ONE_PARTITION).register("rows", self._table).execute(f"SELECT {columns} FROM rows")
-            yield from pa.RecordBatchReader.from_stream(rows)
+        rows = self._query(ONE_PARTITION).register("rows", self._table).execute(f"SELECT {columns} FROM rows")
+        yield from pa.RecordBatchReader.from_stream(rows)
 
 
 def _files_of_log(folder: str, pattern: str) -> list[str]:
@@ -171,8 +168,9 @@ class _Iceberg(Version):
     title = "an Iceberg table"
 
     def __init__(self, path: str, folder: str, file: str) -> None:
-        what = "reading Iceberg tables"
-        arrow = require("pyiceberg.io.pyarrow", "iceberg", what=what)
+        arrow = require("pyiceberg.io.pyarrow", "iceberg", what="reading Iceberg tables")
+        from pyiceberg.table import DataScan
+
         self._io = arrow.PyArrowFileIO()  # not the one that the metadata name
         file = file or _newest_metadata(path, folder)
         _name_below(path, folder, file)  # before it is opened: it may be a link to anywhere
@@ -181,42 +179,41 @@ class _Iceberg(Version):
             raise _refused(path, f"PyIceberg reads compressed metadata only from *.gz.metadata.json, not {name}")
         self._metadata = _read_metadata(path, self._io, file)
         self.schema = arrow.schema_to_pyarrow(self._metadata.schema(), include_field_ids=False)
-        self._tasks: list[Any] = []
         snapshot = self._metadata.current_snapshot()
         if snapshot is None:
             if (number := self._metadata.current_snapshot_id) is not None:
                 raise InputError(path, f": its metadata names no snapshot {number}, which is current")
-            self.files = ()
             return
         _absolute_below(path, folder, snapshot.manifest_list)  # before it is opened: it may be anywhere
         for manifest in snapshot.manifests(self._io):
             _absolute_below(path, folder, manifest.manifest_path)
         tasks: dict[str, Any] = {}
-        deletes: set[str] = set()
-        for task in require("pyiceberg.table", "iceberg", what=what).DataScan(self._metadata, self._io).plan_files():
+        names: dict[str, None] = {}
+        for task in DataScan(self._metadata, self._io).plan_files():
             tasks[_absolute_below(path, folder, task.file.file_path, tasks)] = task
             for each in (task.file, *task.delete_files):
                 name = _absolute_below(path, folder, each.file_path)
                 if each.file_format not in READ_FORMATS:
                     raise _refused(path, f"{name} is not in Parquet")
-            deletes.update(_absolute_below(path, folder, each.file_path) for each in task.delete_files)
+                names[name] = None
         self._tasks = [tasks[name] for name in sorted(tasks)]
-        self.files = tuple(os.path.join(folder, name) for name in (*tasks, *deletes))
+        self.files = tuple(os.path.join(folder, name) for name in names)
 
-    def batches(self, names: Sequence[str]) -> Iterator[Any]:
-        scan = require("pyiceberg.io.pyarrow", "iceberg", what="reading Iceberg tables").ArrowScan
-        always = require("pyiceberg.expressions", "iceberg", what="reading Iceberg tables").AlwaysTrue()
-        with _one_kind_of_error():
-            rows = scan(self._metadata, self._io, self._metadata.schema().select(*names), always)
-            for task in self._tasks:  # one by one: a scan reads all its files at once
-                yield from rows.to_record_batches([task])
+    def rows(self, names: Sequence[str]) -> Iterator[Any]:
+        from pyiceberg.expressions import AlwaysTrue
+        from pyiceberg.io.pyarrow import ArrowScan
+
+        scan = ArrowScan(self._metadata, self._io, self._metadata.schema().select(*names), AlwaysTrue())
+        for task in self._tasks:  # one by one: a scan reads all its files at once
+            yield from scan.to_record_batches([task])
 
 
 def _read_metadata(path: str, io: Any, file: str) -> Any:
     """Return the metadata in a file; raise with its first fault only: PyIceberg tells all, and shows the content."""
-    read = require("pyiceberg.serializers", "iceberg", what="reading Iceberg tables").FromInputFile.table_metadata
+    from pyiceberg.serializers import FromInputFile
+
     try:
-        return read(io.new_input(file))
+        return FromInputFile.table_metadata(io.new_input(file))
     except Exception as error:  # of PyIceberg, with one of Pydantic as its cause, or of reading bytes
         cause: Any = error.__cause__
         faults = cause.errors() if hasattr(cause, "errors") else ()

@@ -7,20 +7,11 @@ import functools
 import os
 import re
 from collections.abc import Iterable
-from typing import NamedTuple
 
 DELTA, ICEBERG, HUDI = "Delta", "Iceberg", "Hudi"
 LOG, METADATA = "_delta_log", "metadata"
 MARKS = {LOG: DELTA, ".hoodie": HUDI}  # what is in the folders of these tables only
 ENDINGS = (".metadata.json", ".metadata.json.gz")  # of the files that tell the versions of Iceberg tables
-
-
-class Inside(NamedTuple):
-    """A file in the folder of a table."""
-
-    file: str
-    folder: str
-    kind: str
 
 
 def find_table(path: str) -> tuple[str, str]:
@@ -51,8 +42,8 @@ def _kind_of(folder: str) -> str:
     return ""
 
 
-def find_inside(files: Iterable[str]) -> Inside | None:
-    """Return the first of some files that is in the folder of a table, however deep; None if none is."""
+def find_inside(files: Iterable[str]) -> tuple[str, str, str] | None:
+    """Return the first of some files that is in the folder of a table, however deep, the folder, and its kind."""
     real_path = functools.cache(os.path.realpath)
     checked = set()
     for file in files:
@@ -62,6 +53,6 @@ def find_inside(files: Iterable[str]) -> Inside | None:
             while folder not in checked:
                 checked.add(folder)
                 if kind := _kind_of(folder):
-                    return Inside(file, folder, kind)
+                    return file, folder, kind
                 folder = os.path.dirname(folder)
     return None

@@ -7,14 +7,13 @@ import mmap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from fastrec.files.formats.base import FileHead, Format
+from fastrec.files.formats.base import FileHead, Format, narrowest
 from fastrec.files.formats.heads import Beginning
 from fastrec.files.paths import utf8_path
 from fastrec.runtime.extras import require
 
 STREAM = b"\xff\xff\xff\xff"  # begins each message of a stream
 END = STREAM + bytes(4)  # of a stream
-MANY_BITS = 1 << 10
 ROWS_AT_ONCE = 1 << 16
 MARK_BYTES = 8  # of a file, before the messages of a stream
 LENGTH_BYTES, NOT_COMPRESSED = 8, b"\xff" * 8  # of a buffer of a compressed batch, and in place of its length
@@ -35,10 +34,9 @@ class _Arrow(Format):
     def head(self, path: str) -> FileHead:
         with _opened(path, ()) as (schema, *_):
             pass
-        narrowest = min(range(len(schema)), key=lambda at: _width(schema.field(at).type), default=None)
-        n_rows = 0
-        if narrowest is not None:
-            with _opened(path, [narrowest]) as (_, batches, free):
+        column, n_rows = narrowest(schema), 0
+        if column is not None:
+            with _opened(path, [column]) as (_, batches, free):
                 n_rows = sum(map(len, batches))
                 if free:
                     free()
@@ -56,13 +54,6 @@ class _Arrow(Format):
                         free()
 
 
-def _width(kind: Any) -> int:
-    """Return the bits of a value of a type, many if they vary."""
-    from pyarrow import types
-
-    return kind.bit_width if types.is_primitive(kind) else MANY_BITS
-
-
 @contextlib.contextmanager
 def _opened(path: str, at: Sequence[int]) -> Iterator[tuple[Any, Iterator[Any], Callable[[], Any] | None]]:
     """Open a file; return its schema, its batches with the columns at some positions, and what frees mapped memory.
@@ -75,7 +66,7 @@ def _opened(path: str, at: Sequence[int]) -> Iterator[tuple[Any, Iterator[Any], 
         if source.read(len(STREAM)) == STREAM:
             source.seek(0)
             reader = pa.ipc.open_stream(source, options=options)
-            yield reader.schema, _batches_of_stream(reader, source), None
+            yield reader.schema, _whole_stream(reader, source), None
             return
         reader = pa.ipc.open_file(source, options=options)
         if source.size() <= MAPPED_BATCH * reader.num_record_batches:
@@ -104,14 +95,9 @@ def _is_compressed(messages: Iterable[Any]) -> bool:
     return False
 
 
-def _batches_of_stream(reader: Any, source: Any) -> Iterator[Any]:
-    """Yield the batches of a stream."""
+def _whole_stream(reader: Any, source: Any) -> Iterator[Any]:
+    """Yield the batches of a stream; raise unless its mark ends the file: PyArrow takes one that was cut for whole."""
     yield from reader
-    _check_end(source)
-
-
-def _check_end(source: Any) -> None:
-    """Raise unless a stream that was read ends the file with its mark: PyArrow takes one that was cut for whole."""
     at, size = source.tell(), source.size()
     source.seek(size - len(END))
     if source.read(len(END)) != END:

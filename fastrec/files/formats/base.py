@@ -15,6 +15,7 @@ from fastrec.runtime.extras import require
 AnyColumns = TypeVar("AnyColumns", bound=FileColumns)
 Batch = Any  # pyarrow.RecordBatch
 SAMPLED_FILES, SAMPLED_ROWS = 4, 1024
+MANY_BITS = 1 << 10  # of values of different sizes
 BYTES_PER_VALUE = 12  # of all that a column takes
 STRING_COPIES = 1.35  # beside each copy of the values
 
@@ -129,6 +130,17 @@ class Format(ABC):
         """Return the errors of PyArrow for damaged files; MemoryError as such a file may claim too many rows."""
         pa = require("pyarrow", "cli", what="reading files")
         return (OSError, ValueError, MemoryError, OverflowError, pa.ArrowException)
+
+
+def narrowest(schema: Any) -> int | None:
+    """Return the position of a column whose rows can be counted at the least cost; None if there are no columns."""
+    from pyarrow import types
+
+    def width(at: int) -> int:
+        kind = schema.field(at).type
+        return kind.bit_width if types.is_primitive(kind) else MANY_BITS
+
+    return min(range(len(schema)), key=width, default=None)
 
 
 def holds_strings(kind: Any) -> bool:

@@ -28,21 +28,16 @@ class _Parquet(Format):
         return FileHead(metadata.schema.to_arrow_schema(), metadata.num_rows, metadata)
 
     def batches(self, path: str, wanted: Mapping[int, Any]) -> Iterator[Any]:
+        from pyarrow import types
+
         pa, parquet = (require(name, "cli", what="reading files") for name in ("pyarrow", "pyarrow.parquet"))
         with parquet.ParquetFile(pa.OSFile(utf8_path(path)), pre_buffer=False, buffer_size=BUFFER) as file:
             schema = file.schema_arrow
             names = [schema.names[at] for at in wanted]
-            rows = _rows_at_once(file, [name for name in names if not _is_narrow(schema.field(name).type)])
+            rows = _rows_at_once(file, [name for name in names if not types.is_primitive(schema.field(name).type)])
             for group in range(file.num_row_groups):  # PyArrow reads no more rows than a row group claims
                 for batch in file.iter_batches(rows, row_groups=[group], columns=names, use_threads=False):
                     yield batch.select(names)  # "a.b" reads the field b of a column a, too
-
-
-def _is_narrow(kind: Any) -> bool:
-    """Return whether values of a type have few bytes each."""
-    from pyarrow import types
-
-    return bool(types.is_primitive(kind))
 
 
 def _rows_at_once(file: Any, wide: list[str]) -> int:

@@ -11,7 +11,6 @@ from fastrec.files.formats.base import Format
 from fastrec.files.formats.csv import CSV, csv_of
 from fastrec.files.formats.heads import Beginning
 from fastrec.files.formats.jsonl import JSON_LINES
-from fastrec.files.formats.lakes import TableFormat
 from fastrec.files.formats.parquet import PARQUET
 from fastrec.files.formats.registry import FORMATS, register
 from fastrec.files.formats.trec import TREC
@@ -51,7 +50,7 @@ def recognise(files: Files, names: set[str], input_format: str | Format) -> Form
     if not isinstance(input_format, Format):
         check_choice("input_format", input_format, input_formats())
     if files.version is not None:
-        return TableFormat(files.version)
+        return files.version
     found = [_recognise(Beginning(path), names, input_format) for path in files.paths]
     for path, format_ in zip(files.paths, found, strict=True):
         if format_ is not found[0]:
