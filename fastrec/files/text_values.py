@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import decimal
 import re
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -61,8 +62,15 @@ def _plain_numbers(strings: Any, kind: Any) -> Any:
         numbers = strings.cast(kind)
     except pa.ArrowInvalid:
         return None
-    most = compute.max(compute.abs(numbers)).as_py() if types.is_floating(kind) else 0
-    return numbers if most is None or most < MAX_EXACT_INTEGER else None
+    return numbers if are_exact([numbers]) else None
+
+
+def are_exact(columns: Iterable[Any]) -> bool:
+    """Return whether no float is so large that an integer may have been rounded."""
+    from pyarrow import compute, types
+
+    floats = [column for column in columns if types.is_floating(column.type)]
+    return all((compute.max(compute.abs(column)).as_py() or 0) < MAX_EXACT_INTEGER for column in floats)
 
 
 def _number(text: str | None, where: Text, row: int, role: str, table: str) -> float | int | None:

@@ -10,35 +10,17 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from fastrec.checks import counted
-from fastrec.exceptions import InputError
 from fastrec.files.columns import FileColumns
 from fastrec.files.formats.base import FileHead
 from fastrec.files.formats.dialect import QUOTE, Dialect, Header, dialect_of, parser_of, read_header
 from fastrec.files.formats.foreign import reason_of_csv
-from fastrec.files.formats.heads import lines_of
-from fastrec.files.formats.text import StrayQuoteError, TextFormat, chunks, parse_csv
+from fastrec.files.formats.text import StrayQuoteError, TextFormat, chunks
 from fastrec.files.packing import unpacked
-from fastrec.inputs.columns import MAX_EXACT_INTEGER
+from fastrec.files.text_values import are_exact
 from fastrec.runtime.extras import require
 
 ROWS_AT_ONCE = 1 << 13  # of Python's parser
 AS_SHOWN = Dialect()
-
-
-def _rows(path: str, header: Header, encoding: str) -> Iterator[list[str]]:
-    """Yield the rows that Python's parser finds; raise ValueError with the line where a wrong row begins."""
-    line = 1
-    with unpacked(path, encoding) as stream, io.TextIOWrapper(stream, "utf-8-sig", newline="") as text:
-        rows = parser_of(text, header)
-        try:
-            next(rows, None)
-            line = header.n_before + rows.line_num + 1
-            for row in rows:
-                if row:
-                    yield _checked(row, len(header.names))
-                line = header.n_before + rows.line_num + 1
-        except csv.Error as error:
-            raise ValueError(f"line {line}: {reason_of_csv(error)}") from error
 
 
 def _checked(row: list[str], n_columns: int) -> list[str]:
@@ -54,13 +36,35 @@ def _parse(chunk: bytes, header: Header, wanted: Mapping[int, Any], n_threads: i
     may_be_hexadecimal = b"0x" in chunk or b"0X" in chunk  # which PyArrow takes for integers
     if not may_be_hexadecimal or pa.int64() not in wanted.values():
         with contextlib.suppress(pa.ArrowInvalid):
-            rows = parse_csv(chunk, header, wanted, n_threads)
-            if all(map(_are_exact, rows.columns)):
+            rows = _parse_as(chunk, header, wanted, n_threads)
+            if are_exact(rows.columns):
                 return rows
-    strings = parse_csv(chunk, header, dict.fromkeys(wanted, pa.string()), n_threads)
+    strings = _parse_as(chunk, header, dict.fromkeys(wanted, pa.string()), n_threads)
     return pa.table(
         [_with_points(own, header, kind) for own, kind in zip(strings.columns, wanted.values(), strict=True)],
         strings.column_names,
+    )
+
+
+def _parse_as(text: bytes, header: Header, kinds: Mapping[int, Any], n_threads: int) -> Any:
+    """Return the columns at some positions of rows of CSV as a table; `kinds` are {position: type}. Empty: null."""
+    import pyarrow as pa
+    from pyarrow import csv
+
+    names = [f"c{at}" for at in range(len(header.names))]
+    # PyArrow drops a byte order mark that begins a text, here a value; it skips a blank line
+    text = b"\n" + text if text.startswith(b"\xef\xbb\xbf") else text
+    return csv.read_csv(
+        pa.BufferReader(text),
+        csv.ReadOptions(column_names=names, use_threads=n_threads > 1),
+        csv.ParseOptions(delimiter=header.delimiter, quote_char=header.quote or False, newlines_in_values=b'"' in text),
+        csv.ConvertOptions(
+            column_types={names[at]: kind for at, kind in kinds.items()},
+            include_columns=[names[at] for at in kinds],
+            null_values=[""],
+            strings_can_be_null=True,
+            decimal_point=header.decimal,
+        ),
     )
 
 
@@ -78,25 +82,16 @@ def _with_points(strings: Any, header: Header, kind: Any) -> Any:
     return compute.replace_substring(strings, ",", ".")
 
 
-def _are_exact(column: Any) -> bool:
-    """Return whether no number is so large that a double may have rounded an integer."""
-    from pyarrow import compute
-
-    if str(column.type) != "double":
-        return True
-    most = compute.max(compute.abs(column)).as_py()
-    return most is None or most < MAX_EXACT_INTEGER
-
-
 class _Csv(TextFormat):
     """CSV, which is any text that no other format recognises. `wanted` are the columns that may be read."""
 
     name, title = "csv", "CSV"
     endings = (".csv", ".tsv", ".txt")
+    mend = ": csv={'encoding': ...} (--encoding) names another encoding"
 
     def __init__(self, wanted: Collection[str] = (), dialect: Dialect = AS_SHOWN, n_threads: int = 1) -> None:
         self._wanted, self._dialect, self._n_threads = wanted, dialect, n_threads
-        self._encoding = dialect.encoding or ""
+        self.encoding = dialect.encoding or ""
         self.remarks: list[str] = []
 
     def bound(self, columns: FileColumns, n_threads: int) -> _Csv:
@@ -111,6 +106,20 @@ class _Csv(TextFormat):
     def _header(self, path: str) -> Header:
         return read_header(path, self._wanted, self._dialect)
 
+    def rows(self, path: str) -> Iterator[list[str]]:
+        header, line = self._header(path), 1
+        with unpacked(path, self.encoding) as stream, io.TextIOWrapper(stream, "utf-8-sig", newline="") as text:
+            rows = parser_of(text, header)
+            try:
+                next(rows, None)
+                line = header.n_before + rows.line_num + 1
+                for row in rows:
+                    if row:
+                        yield _checked(row, len(header.names))
+                    line = header.n_before + rows.line_num + 1
+            except csv.Error as error:
+                raise ValueError(f"line {line}: {reason_of_csv(error)}") from error
+
     def batches(self, path: str, wanted: Mapping[int, Any]) -> Iterator[Any]:
         import pyarrow as pa
 
@@ -118,7 +127,7 @@ class _Csv(TextFormat):
         by_python = header.escape is not None or header.quote not in ("", QUOTE)
         try:
             delimiter = header.delimiter if header.quote else ""
-            for chunk in () if by_python else chunks(path, header.start, delimiter, self._encoding):
+            for chunk in () if by_python else chunks(path, header.start, delimiter, self.encoding):
                 rows = _parse(chunk, header, wanted, self._n_threads)
                 yield from rows.to_batches()
                 n_rows += len(rows)
@@ -126,7 +135,7 @@ class _Csv(TextFormat):
                     n_joined += sum(map(bool, chunk.splitlines())) - len(rows)
         except StrayQuoteError:
             by_python = True
-        others = itertools.islice(_rows(path, header, self._encoding), n_rows, None) if by_python else iter(())
+        others = itertools.islice(self.rows(path), n_rows, None) if by_python else iter(())
         while some := list(itertools.islice(others, ROWS_AT_ONCE)):
             values = list(zip(*some, strict=True))
             texts = [pa.array([value or None for value in values[nth]], pa.string()) for nth in wanted]
@@ -137,44 +146,10 @@ class _Csv(TextFormat):
             remark = f"{path}: quotes hold {counted(n_joined, 'line break')}, which is rare where tabs separate: {mend}"
             self.remarks += [remark] if remark not in self.remarks else []
 
-    def reason(self, path: str) -> str:
-        try:
-            for _ in _rows(path, self._header(path), self._encoding):
-                pass
-        except InputError:  # the file is damaged
-            raise
-        except UnicodeDecodeError:
-            number = _first_undecodable(path, self._encoding)
-            mend = "csv={'encoding': ...} (--encoding) names another encoding"
-            where = f"after line {number - 1}" if self._encoding else f"line {number}"  # characters come in blocks
-            return f"{where}: not {self._encoding or 'UTF-8'}: {mend}"
-        except ValueError as error:
-            return str(error)
-        return ""
-
 
 def csv_of(options: Any) -> _Csv:
     """Return the format of CSV files as the argument `csv` says."""
     return _Csv((), dialect_of(options))
-
-
-def _first_undecodable(path: str, encoding: str) -> int:
-    """Return the number of the first line that is not text, from 1."""
-    number = 0
-    with contextlib.suppress(UnicodeDecodeError):  # of another encoding than UTF-8
-        for number, line in enumerate(lines_of(path, encoding), 1):
-            if not _is_text(line):
-                return number
-    return number + 1
-
-
-def _is_text(line: bytes) -> bool:
-    """Return whether a line is UTF-8."""
-    try:
-        line.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 CSV = _Csv()

@@ -14,6 +14,7 @@ from fastrec.files.columns import FileColumns
 from fastrec.files.formats.base import FileHead
 from fastrec.files.formats.heads import Beginning, line_of, lines_of, read_head
 from fastrec.files.formats.text import TextFormat, chunks
+from fastrec.files.text_values import are_exact
 from fastrec.files.types import FAULT
 from fastrec.inputs.columns import MAX_EXACT_INTEGER
 from fastrec.runtime.extras import require
@@ -53,8 +54,8 @@ class _JsonLines(TextFormat):
         pa = require("pyarrow", "cli", what="reading files")
         assert self._columns is not None
         head = read_head(path)
-        kinds = _kinds_of(enumerate(_first_objects(itertools.islice(head.lines(), SAMPLED_ROWS)), 1))
-        first_keys = next(_first_objects([head.first_line]), {})
+        first = list(_first_objects(itertools.islice(head.lines(), SAMPLED_ROWS)))
+        kinds, first_keys = _kinds_of(enumerate(first, 1)), first[0] if first else {}
         if self._columns.reads_all or not self._has_kinds(path, head.mark, kinds):
             kinds = _kinds_of(_objects(path))
         fields = {}
@@ -76,7 +77,7 @@ class _JsonLines(TextFormat):
         if None in types.values():
             return False
         try:
-            return all(map(_are_exact, _parsed(path, start, types)))
+            return all(are_exact(rows.columns) for rows in _parsed(path, start, types))
         except (pa.ArrowInvalid, ValueError):
             return False
 
@@ -87,15 +88,8 @@ class _JsonLines(TextFormat):
     def place(self, path: str, position: int) -> str:
         return line_of(path, position)
 
-    def reason(self, path: str) -> str:
-        try:
-            for _ in _objects(path):
-                pass
-        except InputError:  # the file is damaged
-            raise
-        except ValueError as error:
-            return str(error)
-        return ""
+    def rows(self, path: str) -> Iterator[object]:
+        return _objects(path)
 
 
 def _parsed(path: str, start: int, types: Mapping[str, Any]) -> Iterator[Any]:
@@ -117,14 +111,6 @@ def _parsed(path: str, start: int, types: Mapping[str, Any]) -> Iterator[Any]:
             yield from rows.to_batches()
 
 
-def _are_exact(rows: Any) -> bool:
-    """Return whether no float is so large that an integer may have been rounded."""
-    from pyarrow import compute, types
-
-    floats = [column for column in rows.columns if types.is_floating(column.type)]
-    return all((compute.max(compute.abs(column)).as_py() or 0) < MAX_EXACT_INTEGER for column in floats)
-
-
 def _first_objects(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
     """Yield the objects of lines; none of a line that has none, or that was cut."""
     for line in lines:
@@ -142,14 +128,13 @@ def _objects(path: str) -> Iterator[tuple[int, dict[str, Any]]]:
             continue
         if number > 1 and line is not read:
             raise ValueError(f"line {number}: a byte order mark, which JSON does not allow: write the file without it")
+        text = line.decode()
         try:
-            value = json.loads(line, object_pairs_hook=_object_of)
+            value = json.loads(text, object_pairs_hook=_object_of)
         except RecursionError:
             raise ValueError(f"line {number}: nested too deep") from None
         except ValueError as error:
-            what = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
-            is_text = not isinstance(error, UnicodeDecodeError)
-            raise ValueError(f"line {number}: {what if is_text else 'not UTF-8'}") from None
+            raise ValueError(f"line {number}: {getattr(error, 'msg', error)}") from None
         if not _is_utf8(value):
             raise ValueError(f"line {number}: an unpaired surrogate (\\ud800 to \\udfff), which is not a character")
         if not isinstance(value, dict):

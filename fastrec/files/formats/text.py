@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any
+from abc import abstractmethod
+from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 
+from fastrec.exceptions import InputError
 from fastrec.files.formats.base import FileHead, Format, Size
-from fastrec.files.formats.dialect import Header
+from fastrec.files.formats.heads import lines_of
 from fastrec.files.packing import packing_in, start_of_packed, unpacked
 
 CHUNK_BYTES = 1 << 23
@@ -28,6 +30,30 @@ class TextFormat(Format):
     """A format of text. The number of rows is known when they have been read."""
 
     has_types = False
+    encoding = ""  # "": UTF-8
+    mend = ""  # what to do about a file in another encoding
+
+    @abstractmethod
+    def rows(self, path: str) -> Iterator[object]:
+        """Yield what Python reads as rows; raise ValueError with the line and what is wrong with it."""
+
+    def reason(self, path: str) -> str:
+        """Return what is wrong with the first line that is no row; "" if all lines are."""
+        try:
+            for _ in self.rows(path):
+                pass
+        except InputError:  # the file is damaged
+            raise
+        except UnicodeDecodeError:
+            where, number = ("after line", 0) if self.encoding else ("line", 1)  # other encodings come in blocks
+            with contextlib.suppress(UnicodeDecodeError):
+                for line in lines_of(path, self.encoding):
+                    line.decode()
+                    number += 1
+            return f"{where} {number}: not {self.encoding or 'UTF-8'}{self.mend}"
+        except ValueError as error:
+            return str(error)
+        return ""
 
     def size(self, paths: Sequence[str], heads: Sequence[FileHead], names: Collection[str]) -> Size:
         """Estimate the size of the wanted columns, from the first lines of each file."""
@@ -108,25 +134,3 @@ def _has_stray_quotes(text: bytes, delimiter: str) -> bool:
             return True
         is_open ^= len(quotes) % 2 == 1
     return False
-
-
-def parse_csv(text: bytes, header: Header, kinds: Mapping[int, Any], n_threads: int) -> Any:
-    """Return the columns at some positions of rows of CSV as a table; `kinds` are {position: type}. Empty: null."""
-    import pyarrow as pa
-    from pyarrow import csv
-
-    names = [f"c{at}" for at in range(len(header.names))]
-    # PyArrow drops a byte order mark that begins a text, here a value; it skips a blank line
-    text = b"\n" + text if text.startswith(b"\xef\xbb\xbf") else text
-    return csv.read_csv(
-        pa.BufferReader(text),
-        csv.ReadOptions(column_names=names, use_threads=n_threads > 1),
-        csv.ParseOptions(delimiter=header.delimiter, quote_char=header.quote or False, newlines_in_values=b'"' in text),
-        csv.ConvertOptions(
-            column_types={names[at]: kind for at, kind in kinds.items()},
-            include_columns=[names[at] for at in kinds],
-            null_values=[""],
-            strings_can_be_null=True,
-            decimal_point=header.decimal,
-        ),
-    )

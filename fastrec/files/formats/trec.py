@@ -34,23 +34,6 @@ def _is_comment(words: Sequence[str], n_columns: Collection[int] = (RUN, 4)) -> 
     return words[0] == COMMENT or not any(is_number(words[at]) for at in places)
 
 
-def _trec_reason(path: str) -> str:
-    """Return what is wrong with the first line that is not TREC; "" if all lines are."""
-    wanted = 0
-    for number, line in enumerate(lines_of(path), 1):
-        try:
-            words = _words(line.decode())
-        except UnicodeDecodeError:
-            return f"line {number}: not UTF-8"
-        if _is_comment(words):
-            continue
-        found = len(words)
-        wanted = wanted or min(found, RUN)
-        if found not in (0, wanted) and not found > wanted == RUN:
-            return f"line {number}: {wanted} columns expected, {found} found"
-    return ""
-
-
 def _words(line: str) -> list[str]:
     return re.findall(r"[^ \t\r\n]+", line)
 
@@ -149,8 +132,17 @@ class _Trec(TextFormat):
     def place(self, path: str, position: int) -> str:
         return line_of(path, position, lambda line: _is_comment(_words(line.decode(errors="replace"))))
 
-    def reason(self, path: str) -> str:
-        return _trec_reason(path)
+    def rows(self, path: str) -> Iterator[list[str]]:
+        wanted = 0
+        for number, line in enumerate(lines_of(path), 1):
+            words = _words(line.decode())
+            if _is_comment(words):
+                continue
+            found = len(words)
+            wanted = wanted or min(found, RUN)
+            if found not in (0, wanted) and not found > wanted == RUN:
+                raise ValueError(f"line {number}: {wanted} columns expected, {found} found")
+            yield words
 
 
 TREC = _Trec({})
