@@ -12,16 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 import numpy as np
 
 from fastrec.exceptions import FastrecError
-from fastrec.files.columns import (
-    ITEMS,
-    USERS,
-    ImpressionColumns,
-    ListColumns,
-    RowColumns,
-    SlateColumns,
-    TooLargeError,
-    users_of,
-)
+from fastrec.files.columns import ITEMS, USERS, FileColumns, TooLargeError, users_of
 from fastrec.files.faults import named_as_in
 from fastrec.files.ids import check_groupings, groupings_of_integers, joint_types
 from fastrec.files.in_memory import read_parquet
@@ -47,7 +38,7 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 Table = Any  # pyarrow.Table
-AnyColumns = TypeVar("AnyColumns", bound=ListColumns | RowColumns | ImpressionColumns | SlateColumns)
+AnyColumns = TypeVar("AnyColumns", bound=FileColumns)
 INTEGER = re.compile(r"-?[0-9]+")
 COPIES = 4  # of the columns, in memory at once while files are evaluated whole
 PARTITIONING, EVALUATING = "partitioning", "evaluating"  # names of stages

@@ -3,20 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import unquote
 
-from fastrec.files.columns import (
-    ITEMS,
-    USERS,
-    FileColumns,
-    ImpressionColumns,
-    ItemColumns,
-    ListColumns,
-    RowColumns,
-    SlateColumns,
-)
+from fastrec.files.columns import ITEMS, USERS, FileColumns, ItemColumns, RowColumns
 from fastrec.files.formats.base import Format
 from fastrec.files.formats.recognise import AUTO, recognise
 from fastrec.files.formats.registry import FORMATS
@@ -35,10 +26,6 @@ class Opened:
     columns: FileColumns  # as the format has them
     stamps: Mapping[str, Stamp]  # of each file; readers raise if these have changed
 
-    def roles(self, path: str, found: Sequence[str]) -> dict[str, str]:
-        """Return {role: column} of a file; raise if it lacks one."""
-        return self.columns.roles(self.table, path, found)
-
 
 def has_column(path: str | os.PathLike[str], name: str, input_format: str | Format) -> bool:
     """Return whether a file has a column; False for a damaged file, of which reading the rows says what is wrong."""
@@ -51,7 +38,7 @@ def has_column(path: str | os.PathLike[str], name: str, input_format: str | Form
 
 def open_files(
     paths: Mapping[str, str | os.PathLike[str]],
-    columns: ListColumns | RowColumns | ImpressionColumns | SlateColumns,
+    columns: FileColumns,
     input_format: str | Format,
     n_threads: int | None = None,
 ) -> dict[str, Opened]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from fastrec.checks import check_there, shown_url
-from fastrec.exceptions import FastrecError, InputError, MissingFileError
+from fastrec.exceptions import InputError, MissingFileError
 from fastrec.files.lakes import Version, check_apart, read_version
 from fastrec.inputs.table_folders import find_table
 
@@ -30,15 +30,18 @@ class Files(NamedTuple):
 
 
 def utf8_path(path: str) -> str:
-    """Return an absolute path in UTF-8, as PyArrow expects it, also if the locale is C.
+    """Return an absolute path in UTF-8, as PyArrow expects it, also if the locale is C; raise for other names.
 
     A folder before `..` may be a link: the system goes up from its target, and `abspath` would go up from the link.
     """
-    parts = path.split(os.sep)
+    parts, absolute = path.split(os.sep), os.path.abspath(path)
     if os.pardir in parts:
         n = len(parts) - parts[::-1].index(os.pardir)
-        path = os.path.join(os.path.realpath(os.sep.join(parts[:n])), *parts[n:])
-    return os.fsencode(os.path.abspath(path)).decode()
+        absolute = os.path.join(os.path.realpath(os.sep.join(parts[:n])), *parts[n:])
+    try:
+        return os.fsencode(absolute).decode()
+    except UnicodeDecodeError:
+        raise InputError(path, ": the name is not UTF-8; rename the file, or read a link to it") from None
 
 
 # Which files
@@ -74,14 +77,12 @@ def find_files(path: str) -> Files:
     check_apart(path, ordered)
     folder = utf8_path(base or ".")
     folders = [os.path.dirname(file) for file in ordered]
-    below = {own: os.path.relpath(utf8_path(own or "."), folder) for own in set(folders)}
-    keys = {own: _partitions_of(name) for own, name in below.items()}
+    keys = {own: _partitions_of(os.path.relpath(utf8_path(own or "."), folder)) for own in set(folders)}
     return Files(path, ordered, tuple(keys[own] for own in folders))
 
 
 def _files_of_table(path: str, folder: str, kind: str) -> Files:
     """Return the files of the current version of a table of a kind."""
-    _check_name(path)
     version = read_version(path, kind, utf8_path(folder), "" if folder == path else utf8_path(path))
     if not version.files:
         raise InputError(path, ": no files in this folder")
@@ -96,15 +97,8 @@ def _partitions_of(folder: str) -> tuple[str, ...]:
     return tuple(key for key, equals, _ in names if key and equals)
 
 
-def _check_name(path: str) -> None:
-    try:
-        utf8_path(path)
-    except UnicodeDecodeError:
-        raise InputError(path, ": the name is not UTF-8; rename the file, or read a link to it") from None
-
-
 def _check_file(path: str) -> None:
-    _check_name(path)
+    utf8_path(path)
     try:
         found = check_there(path)
     except MissingFileError:
@@ -156,10 +150,16 @@ def unchanged(stamps: Mapping[str, Stamp]) -> Iterator[None]:
     """Raise if a file that the block reads has changed since its stamp; this replaces errors that the change caused."""
     try:
         yield
-    except (FastrecError, OSError):
-        _compare(stamps)
+    except Exception:
+        _check_unchanged(stamps)
         raise
-    _compare(stamps)
+    _check_unchanged(stamps)
+
+
+def _check_unchanged(stamps: Mapping[str, Stamp]) -> None:
+    for path, stamp in stamps.items():
+        if _stamp(path) != stamp:
+            raise InputError(path, CHANGED) from None
 
 
 @contextlib.contextmanager
@@ -170,12 +170,6 @@ def the_same_files(paths: Iterable[str]) -> Iterator[None]:
     for path, stamps in before.items():
         if stamps_of(find_files(path).on_disk) != stamps:
             raise InputError(path, CHANGED)
-
-
-def _compare(stamps: Mapping[str, Stamp]) -> None:
-    for path, stamp in stamps.items():
-        if _stamp(path) != stamp:
-            raise InputError(path, CHANGED) from None
 
 
 def _stamp(path: str) -> Stamp:

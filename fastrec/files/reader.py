@@ -164,10 +164,11 @@ class TableReader:
     def _find_names(self) -> tuple[dict[str, str], tuple[str, ...]]:
         """Return {role: column} and all columns of the first file; raise unless all files have the same ones."""
         paths = self.opened.files.paths
-        first, names = paths[0], self.opened.roles(paths[0], self._columns_of(0))
+        columns = self.opened.columns
+        first, names = paths[0], columns.roles(self.table, paths[0], self._columns_of(0))
         for nth in self._variants.values():
             self._check_once(nth, names)
-            theirs = self.opened.roles(paths[nth], self._columns_of(nth)) if nth else names
+            theirs = columns.roles(self.table, paths[nth], self._columns_of(nth)) if nth else names
             for name, role in {name: role for own in (names, theirs) for role, name in own.items()}.items():
                 if (name in names.values()) != (name in theirs.values()):
                     lacking, having = (paths[nth], first) if name in names.values() else (first, paths[nth])

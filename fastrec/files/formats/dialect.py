@@ -92,8 +92,8 @@ def read_header(path: str, wanted: Collection[str], dialect: Dialect) -> Header:
     skipped = mark.end() if mark else 0
     delimiters = dialect.delimiter or (mark[1] if mark else DELIMITERS)
     quote = QUOTE if dialect.quote is None else dialect.quote
-    best: tuple[tuple[int, int], Header] | None = None
-    failure: csv.Error | None = None
+    found: list[tuple[list[str], str, int]] = []
+    failure = csv.Error()
     stream = io.StringIO(head.text, newline="")
     for delimiter in delimiters:
         stream.seek(skipped)
@@ -101,18 +101,15 @@ def read_header(path: str, wanted: Collection[str], dialect: Dialect) -> Header:
             names = next(csv.reader(stream, delimiter=delimiter, **_quoting(quote, None)), [])
         except csv.Error as error:  # with the wrong delimiter the header may be one field that is too long
             failure = error
-            continue
-        merit = (len(set(wanted).intersection(names)), len(names))
-        if best is None or merit > best[0]:
-            start = head.mark + len(head.text[: stream.tell()].encode())
-            is_all = not any(map(str.strip, stream))
-            best = merit, Header(names, delimiter, start, is_all, quote, dialect.escape, "", 1 if mark else 0)
-    if best is None:
-        assert failure is not None
+        else:
+            found.append((names, delimiter, stream.tell()))
+    if not found:
         raise InputError(head.path, f": the header cannot be read as CSV: {reason_of_csv(failure)}") from failure
-    header = best[1]
-    if not header.names:
+    names, delimiter, end = max(found, key=lambda own: (len({*wanted}.intersection(own[0])), len(own[0])))
+    if not names:
         raise InputError(head.path, ": the first line is empty; expected a header with the column names")
+    start, is_all = head.mark + len(head.text[:end].encode()), not head.text[end:].strip()
+    header = Header(names, delimiter, start, is_all, quote, dialect.escape, "", 1 if mark else 0)
     if header.escape is None and quote and BACKSLASH + quote in head.text:
         header = header._replace(escape=_escape_of(head, header))
     return header._replace(decimal=dialect.decimal or _decimal_of(head, header, wanted))
