@@ -115,11 +115,10 @@ def _open_store(url: str) -> tuple[Any, str]:
     scheme, _, rest = url.partition("://")
     scheme = scheme.lower()
     place, _, query = rest.partition("?")
-    bucket, _, pattern = place.partition("/")
-    names = pattern.rstrip("/").split("/")
+    bucket, *names = place.rstrip("/").split("/")
     if "::" in place:
         raise InputError(shown_url(url), ": has ::, which would begin the URL of another filesystem")
-    if names != [""] and not {"", ".", ".."}.isdisjoint(names):  # these would lead out of the folder of copies
+    if not {"", ".", ".."}.isdisjoint(names):  # these would lead out of the folder of copies
         raise InputError(shown_url(url), ": expected names between the slashes, not . or .. or none")
     user, _, host = bucket.rpartition("@") if scheme in OPTIONS else ("", "", bucket)
     known = OPTIONS.get(scheme, ())
@@ -129,7 +128,7 @@ def _open_store(url: str) -> tuple[Any, str]:
         why = f"the options of a URL of {scheme} are {found}; fsspec reads others from its configuration"
         raise InputError(shown_url(url), f": cannot be read: {why}")
     options = {**_options(scheme, user, asked), **NO_CACHE}
-    store, path = _require(scheme).core.url_to_fs("/".join((f"{scheme}://{host}", pattern.rstrip("/"))), **options)
+    store, path = _require(scheme).core.url_to_fs("/".join((f"{scheme}://{host}", *names)), **options)
     return store, path.rstrip("/")
 
 
@@ -152,10 +151,7 @@ def _list(store: Any, place: str) -> tuple[dict[str, int], list[str]]:
     """Return {file: size} of the folder that has all files of a pattern, and what shows whether it lies in a table."""
     while glob.has_magic(place):
         place = place.rpartition("/")[0]
-    try:
-        found = store.find(place, detail=True)
-    except FileNotFoundError:
-        found = {}
+    found = store.find(place, detail=True)
     sizes = {key: (about or store.info(key))["size"] for key, about in found.items() if not key.endswith("/")}
     marks = []
     while "/" in place and sizes:

@@ -77,12 +77,11 @@ def _number(text: str | None, where: Text, row: int, role: str, table: str) -> f
     """Return the number that a string spells."""
     if text is None:
         return None
-    plain = text.strip(" \t")
-    is_rank = role == "rank"
-    if not NUMBER.fullmatch(BOOLEANS.get(plain, plain)) or (is_rank and plain in BOOLEANS):
+    plain, is_rank = text.strip(" \t"), role == "rank"
+    plain = plain if is_rank else BOOLEANS.get(plain, plain)
+    if not NUMBER.fullmatch(plain):
         mend = NUMBER_FIRST if role == "subtopic" else ""
         raise InputTypeError(where, f" must hold numbers, found {shortened(text)}{mend}", RowNumber.at(row))
-    plain = BOOLEANS.get(plain, plain)
     if not INTEGER.fullmatch(plain):
         value = float(plain)
         if not is_rank:

@@ -182,8 +182,6 @@ def bytes_of(array: Any) -> int:
 
 def _joined(lists: list[_List]) -> tuple[_List, list[Array]]:
     """Join lists of strings; return the joined list, and the number there of each string of each list."""
-    if len(lists) == 1:
-        return lists[0], [np.arange(lists[0].strings.n, dtype=np.int32)]
     whole = _List()
     numbers = []
     for own in lists:

@@ -67,13 +67,12 @@ def _recognise(start: Beginning, names: set[str], input_format: str | Format) ->
 
     A format in place of a name is that of all text.
     """
+    binary = [format_ for format_ in FORMATS.values() if format_.magic]
+    having: list[Format] = [format_ for format_ in binary if format_.has_magic(start)]
     if isinstance(input_format, Format):
-        return next((each for each in FORMATS.values() if each.magic and each.has_magic(start)), input_format)
-    asked: Format | None = FORMATS.get(input_format)
-    if asked is None:
-        binary = [format_ for format_ in FORMATS.values() if format_.magic]
-        having = [format_ for format_ in binary if format_.has_magic(start)]
-        asked = next(iter(having + [each for each in binary if start.ending in each.endings]), None)
+        return [*having, input_format][0]
+    named = [each for each in binary if start.ending in each.endings]
+    asked: Format | None = FORMATS.get(input_format) or next(iter(having + named), None)
     if asked is not None:
         if not asked.has_magic(start):
             magic = asked.magic.decode("latin-1")

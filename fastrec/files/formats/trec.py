@@ -16,22 +16,20 @@ from fastrec.runtime.extras import require
 
 COMMENT = "#"  # begins a line that is not a row, unless there is a number where a row has one
 RUN = 6  # columns; the last one may have several words
-ROLES = {  # the role of each column, by their number; None: ignored
-    RUN: ("user", None, "item", "rank", "score", None),
-    5: ("user", None, "item", "rank", "score"),  # a run without a tag
-    4: ("user", None, "item", "gain"),  # judgements
+ROLES = {  # the role of each column, by their number; "": ignored
+    RUN: ("user", "", "item", "rank", "score", ""),
+    5: ("user", "", "item", "rank", "score"),  # a run without a tag
+    4: ("user", "", "item", "gain"),  # judgements
     3: ("user", "item", "rank"),  # as MS MARCO has them
 }
 WORD, BLANKS, MORE_WORDS = "[^ \t]+", "[ \t]+", "(?:[ \t].*)?"
-NUMBER = {RUN: 4, 5: 4, 4: 3, 3: 2}  # the place of the score, the gain or the rank
 
 
-def _is_comment(words: Sequence[str], n_columns: Collection[int] = (RUN, 4)) -> bool:
-    """Return whether a line is no row of a file of so many columns."""
-    places = [NUMBER[n] for n in n_columns if len(words) > NUMBER[n]]
+def _is_comment(words: Sequence[str], numbers: slice = slice(3, 5)) -> bool:
+    """Return whether a line is no row; `numbers` are the columns that hold a gain, a rank or a score."""
     if not words or not words[0].startswith(COMMENT):
         return False
-    return words[0] == COMMENT or not any(is_number(words[at]) for at in places)
+    return words[0] == COMMENT or not any(map(is_number, words[numbers]))
 
 
 def _words(line: str) -> list[str]:
@@ -46,12 +44,10 @@ def _lines(chunk: bytes, n_columns: int) -> Any:
     text = pa.array([chunk.replace(b"\r", b"\n")], pa.binary()).cast(pa.string())
     lines = compute.ascii_trim(compute.split_pattern(text, "\n").flatten(), " \t")
     lines = lines.filter(compute.not_equal(lines, ""))
-    may_be_comment = compute.starts_with(lines, COMMENT)
-    if not compute.any(may_be_comment).as_py():
-        return lines
-    begun = zip(lines, may_be_comment.to_pylist(), strict=True)
-    is_comment = [is_so and _is_comment(_words(str(line)), [n_columns]) for line, is_so in begun]
-    return lines.filter(compute.invert(pa.array(is_comment)))
+    begun = lines.filter(compute.starts_with(lines, COMMENT)).to_pylist()
+    numbers = slice(min(n_columns, 5) - 1, 5)
+    comments = [line for line in begun if _is_comment(_words(line), numbers)]
+    return lines.filter(compute.invert(compute.is_in(lines, pa.array(comments)))) if comments else lines
 
 
 def _pattern(n_columns: int, at: Sequence[int]) -> str:
@@ -96,8 +92,7 @@ class _Trec(TextFormat):
     def head(self, path: str) -> FileHead:
         pa = require("pyarrow", "cli", what="reading files")
         head = read_head(path)
-        names = [name for _, name in self._columns(head)]
-        schema = pa.schema([pa.field(name, pa.string()) for name in names])
+        schema = pa.schema([(name, pa.string()) for _, name in self._columns(head)])
         return FileHead(schema, None if head.first_line else 0)
 
     def batches(self, path: str, wanted: Mapping[int, Any]) -> Iterator[Any]:
@@ -117,17 +112,10 @@ class _Trec(TextFormat):
         """Return the position and the name of each column that may be read."""
         count = len(_first_row(head))
         if count not in ROLES:
-            raise InputError(
-                head.path,
-                f": the first line has {count} columns; "
-                "a TREC run has 6 (qid Q0 docid rank score tag), 5 without the tag, or 3 (qid docid rank); TREC "
-                "judgements have 4 (qid iter docid rel)",
-            )
-        return [
-            (nth, self._names[role])
-            for nth, role in enumerate(ROLES[count])
-            if role is not None and role in self._names
-        ]
+            runs = "a TREC run has 6 (qid Q0 docid rank score tag), 5 without the tag, or 3 (qid docid rank)"
+            wanted = f"{runs}; TREC judgements have 4 (qid iter docid rel)"
+            raise InputError(head.path, f": the first line has {count} columns; {wanted}")
+        return [(nth, self._names[role]) for nth, role in enumerate(ROLES[count]) if role in self._names]
 
     def place(self, path: str, position: int) -> str:
         return line_of(path, position, lambda line: _is_comment(_words(line.decode(errors="replace"))))
