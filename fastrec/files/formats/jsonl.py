@@ -22,6 +22,7 @@ from fastrec.runtime.extras import require
 Kinds = dict[str, dict[str, int]]  # of each key: kind of values -> number of the first line with one
 SAMPLED_ROWS = 1 << 12
 LIST, OF = "a list", " of "
+EXAMPLE = {"user_id": 1, "item_id": 2}
 HUGE, LONGEST = "a huge integer", 38  # digits
 MIXED = {FAULT: "holds objects or values of several kinds: expected values, or lists of values, of one kind"}
 
@@ -41,9 +42,7 @@ class _JsonLines(TextFormat):
         if start.ending in (".jsonl", ".ndjson") or start.head.first_line.lstrip().startswith("{"):
             return True
         if start.ending in self.endings:
-            raise InputError(
-                start.path, ": not JSON lines: expected one object per line, such as {'user_id': 1, 'item_id': 2}"
-            )
+            raise InputError(start.path, f": not JSON lines: expected one object per line, such as {EXAMPLE}")
         return False
 
     def bound(self, columns: FileColumns, n_threads: int) -> _JsonLines:
@@ -58,14 +57,14 @@ class _JsonLines(TextFormat):
         kinds, first_keys = _kinds_of(enumerate(first, 1)), first[0] if first else {}
         if self._columns.reads_all or not self._has_kinds(path, head.mark, kinds):
             kinds = _kinds_of(_objects(path))
-        fields = {}
+        fields = []
         for name in dict.fromkeys((*first_keys, *sorted(kinds))):
-            if kinds.get(name) or name in first_keys:
-                kind = _type_of(kinds.get(name, {}))
+            if kinds[name] or name in first_keys:
+                kind = _type_of(kinds[name])
                 if kind is None and name in self._columns.names:
                     raise _several_kinds(path, name, kinds[name])
-                fields[name] = pa.field(name, pa.string(), metadata=MIXED) if kind is None else pa.field(name, kind)
-        self._schemas[path] = pa.schema(list(fields.values()))
+                fields.append(pa.field(name, pa.string(), metadata=MIXED) if kind is None else pa.field(name, kind))
+        self._schemas[path] = pa.schema(fields)
         return FileHead(self._schemas[path], None if head.first_line else 0)
 
     def _has_kinds(self, path: str, start: int, kinds: Kinds) -> bool:
@@ -138,9 +137,7 @@ def _objects(path: str) -> Iterator[tuple[int, dict[str, Any]]]:
         if not _is_utf8(value):
             raise ValueError(f"line {number}: an unpaired surrogate (\\ud800 to \\udfff), which is not a character")
         if not isinstance(value, dict):
-            raise ValueError(  # noqa: TRY004 - of the file
-                f"line {number}: expected one object, such as {{'user_id': 1, 'item_id': 2}}"
-            )
+            raise ValueError(f"line {number}: expected one object, such as {EXAMPLE}")  # noqa: TRY004 - of the file
         yield number, value
 
 

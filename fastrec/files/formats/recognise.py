@@ -54,11 +54,8 @@ def recognise(files: Files, names: set[str], input_format: str | Format) -> Form
     found = [_recognise(Beginning(path), names, input_format) for path in files.paths]
     for path, format_ in zip(files.paths, found, strict=True):
         if format_ is not found[0]:
-            raise InputError(
-                path,
-                f": {format_.title}, but {files.paths[0]} is {found[0].title}: files that are "
-                "read together must have one format",
-            )
+            why = f"{files.paths[0]} is {found[0].title}: files that are read together must have one format"
+            raise InputError(path, f": {format_.title}, but {why}")
     return found[0]
 
 
@@ -79,8 +76,7 @@ def _recognise(start: Beginning, names: set[str], input_format: str | Format) ->
             raise InputError(start.path, f": not {with_article(asked.title)} file (it does not begin with {magic})")
         return asked
     if start.ending in OTHER_ENDINGS and start.ending not in data_endings():
-        raise InputError(
-            start.path, f": fastrec does not read {start.ending} files; convert it to Parquet, CSV or JSON lines"
-        )
+        mend = "convert it to Parquet, CSV or JSON lines"
+        raise InputError(start.path, f": fastrec does not read {start.ending} files; {mend}")
     text = (format_ for format_ in FORMATS.values() if not format_.magic and format_ is not CSV)
     return next((format_ for format_ in text if format_.begins(start, names)), CSV)
