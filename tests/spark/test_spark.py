@@ -73,14 +73,6 @@ def test_lists_have_the_same_bits_in_any_number_of_partitions(on_spark, n_partit
     assert_same(report, wanted)
 
 
-@pytest.mark.thorough
-@pytest.mark.parametrize("n_partitions", [1, 7, 64])
-def test_rows_have_the_same_bits_in_any_number_of_partitions(on_spark, n_partitions):
-    log = make_log()
-    report = fastrec.spark.evaluate_scores(on_spark(log, 5), ROWS, by="device", n_partitions=n_partitions)
-    assert_same(report, pass_once(log, ROWS, by="device"))
-
-
 def test_segments_of_rows_have_the_bits_of_one_machine(on_spark):
     log = make_log()
     draw = np.random.default_rng(7)
@@ -92,7 +84,7 @@ def test_segments_of_rows_have_the_bits_of_one_machine(on_spark):
     for name, values in columns.items():
         log = log.append_column(name, values)
     options = {"row_by": list(columns), "by": "device"}
-    report = fastrec.spark.evaluate_scores(on_spark(log, 5), ROWS, **options)
+    report = fastrec.spark.evaluate_scores(on_spark(log, 5), ROWS, **options, n_partitions=7)
     assert_same(report, pass_once(log, ROWS, **options))
     assert list(report.groups["place"]) == [1, 2, 3, 4] and list(report.groups["shop"]) == ["a", "b"]
     assert report.data["rows_in_no_segment(shop)"] == log["shop"].null_count > 0
@@ -202,18 +194,6 @@ def test_columns_of_lists(session, sides):
     rated = frames[1].withColumnRenamed("gain", "rating")
     with pytest.warns(fastrec.FastrecWarning, match="truth has an unused column 'rating'"):
         fastrec.spark.evaluate(frames[0], rated, LISTS)
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("ties", ["expected", "worst", "id_desc"])
-def test_lists_ordered_by_scores_that_tie(on_spark, ties):
-    recs, truth = make_lists()
-    rng = np.random.default_rng(3)
-    recs = recs.set_column(4, "points", pa.array(rng.integers(0, 5, len(recs)) / 3)).sort_by("item_id")
-    truth = truth.append_column("worth", pa.array(rng.random(len(truth)))).sort_by("item_id")
-    names = {"score": "points", "gain": "worth", "ties": ties, "k": 5}
-    report = fastrec.spark.evaluate(on_spark(recs), on_spark(truth), LISTS, **names)
-    assert_same(report, fastrec.evaluate(recs, truth, LISTS, **names))
 
 
 @pytest.mark.thorough
@@ -329,15 +309,6 @@ def test_a_log_with_columns_of_lists_and_grades(session):
     options = {"label": "stars", "min_gain": 3, "metrics": ["auc", "auc(min_gain=4)", "gauc", "ndcg@5"]}
     report = fastrec.spark.evaluate_scores(session.createDataFrame(lists), **options)
     assert_same(report, pass_once(lists, **options))
-
-
-def test_predictions_of_ratings(on_spark):
-    rng = np.random.default_rng(6)
-    log = pa.table({"user_id": rng.integers(0, 30, 500), "label": rng.random(500) * 5, "score": rng.random(500) * 5})
-    log = log.sort_by([("score", "ascending")])
-    metrics = ["rmse", "mae", "r2", "mape", "xauc", "xauc(average=user)"]
-    report = fastrec.spark.evaluate_scores(on_spark(log), metrics)
-    assert_same(report, fastrec.evaluate_scores(log, metrics=metrics))
 
 
 def test_ids_decide_between_equal_scores(on_spark):
