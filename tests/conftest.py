@@ -1,7 +1,9 @@
 """Selection of the default tests, and assertions of helpers shown like those of tests."""
 
+import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +20,31 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     found = Browser(tmp_path_factory.mktemp("profile"))
     yield found
     found.close()
+
+
+@pytest.fixture(params=["in memory", "in parts"])
+def each_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run a test once with files that fit in memory, and once with rows put into parts on disk."""
+    if request.param == "in parts":
+        monkeypatch.setattr("fastrec.files.job.COPIES", 1 << 60)
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Callable[..., str]:
+    """Write a string or bytes as they are, or a table as Parquet, into new folders too; return the path as a string."""
+    pa, pq = map(pytest.importorskip, ("pyarrow", "pyarrow.parquet"))
+    numbers = itertools.count()
+
+    def write_file(content: Any, name: str | None = None, row_group_size: int | None = None) -> str:
+        path = tmp_path / (name or f"file{next(numbers)}")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if isinstance(content, str | bytes):
+            path.write_bytes(content.encode() if isinstance(content, str) else content)
+        else:
+            pq.write_table(pa.table(content), path, row_group_size=row_group_size)
+        return str(path)
+
+    return write_file
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -8,35 +8,17 @@ import sys
 import numpy as np
 import pytest
 
-from fastrec import Evaluator, evaluate, evaluate_files, evaluate_scores
+from fastrec import evaluate, evaluate_files, evaluate_scores
 from fastrec.exceptions import FastrecError, FastrecWarning, InputError, InputTypeError, MissingExtraError
 from fastrec.files.columns import ListColumns, RowColumns
-from fastrec.files.lists import evaluate_lists
-from fastrec.files.resources import Resources
 from fastrec.inputs.users import NO_LABEL
 from fastrec.runtime.outputs import temporary_folder
-from support.logs import LISTS, STRANGE, TRUTH, lists, rows
-from support.read_files import evaluate_logs, evaluate_scored, read_logs, read_scores
+from support.bits import mean_bits
+from support.logs import LISTS, STRANGE, TRUTH, lists
+from support.read_files import evaluate_logs, evaluate_scored, read_logs
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
-
-
-@pytest.fixture
-def write(tmp_path):
-    """Write a string as CSV, or a dict of columns as Parquet; return the path as a string."""
-
-    def write_file(content, name=None):
-        path = tmp_path / (
-            name or f"file{len(os.listdir(tmp_path))}.{'csv' if isinstance(content, str) else 'parquet'}"
-        )
-        if isinstance(content, str):
-            path.write_bytes(content.encode())
-        else:
-            pq.write_table(pa.table(content), path)
-        return str(path)
-
-    return write_file
 
 
 @pytest.fixture
@@ -60,9 +42,7 @@ def read(write):
         ({"user_id": [1, 1, 2], "item_id": [5, 6, 7]}, {"user_id": [1, 2], "item_id": [6, 7]}),
         (LISTS, {"user_id": [1, 2], "item_id": [6, 7]}),
         ({"user_id": [1, 1, 2], "item_id": [5, 6, 7]}, TRUTH),
-        (LISTS.replace(",", "\t"), TRUTH.replace(",", ";")),
-        (LISTS.replace("\n", "\r\n"), TRUTH.replace(",", "|").rstrip("\n")),
-        ("\ufeff" + LISTS, TRUTH + "\n\n"),
+        (LISTS.replace(",", "\t"), TRUTH.replace(",", ";") + "\n\n"),
     ],
 )
 def test_integers_stay_integers_in_every_kind_of_file(read, recs, truth):
@@ -73,29 +53,6 @@ def test_integers_stay_integers_in_every_kind_of_file(read, recs, truth):
     assert logs.groups == {} and logs.exclude is None
 
 
-def test_users_of_either_file_are_there_in_both(read):
-    logs = read("user_id,item_id\n9,5\n1,6\n9,7\n", "user_id,item_id\n4,1\n1,2\n4,3\n")
-    assert logs.user_ids.tolist() == [1, 4, 9]
-    assert lists(logs.recs) == [[6], [], [5, 7]]
-    assert lists(logs.truth) == [[2], [1, 3], []]
-
-
-def test_text_items_become_codes_in_the_order_of_their_bytes(read):
-    items = ["x", "é", "\U0001f600", "Z", "", "\uffff"]
-    logs = read({"user_id": ["ü", "z", "a", "a", "a"], "item_id": items[:5]}, {"user_id": ["z"], "item_id": items[5:]})
-    code = {item: code for code, item in enumerate(sorted(items, key=str.encode))}
-    assert logs.user_ids.tolist() == ["a", "z", "ü"]
-    assert lists(logs.recs) == [[code[item] for item in items[2:5]], [code["é"]], [code["x"]]]
-    assert lists(logs.truth) == [[], [code["\uffff"]], []]
-
-
-def test_text_ids_keep_their_zeros(read):
-    logs = read("user_id,item_id\n01,007\n1,7\n1,07\n", "user_id,item_id\n01,7\n1,007\n")
-    assert logs.user_ids.tolist() == ["01", "1"]
-    assert lists(logs.recs) == [[0], [2, 1]]  # 007, 07, 7
-    assert lists(logs.truth) == [[2], [0]]
-
-
 @pytest.mark.parametrize("truth", ["user_id,item_id\n1,7\n", {"user_id": [1], "item_id": [7]}])
 def test_text_with_zeros_is_never_matched_with_integers(read, truth):
     with pytest.raises(InputTypeError, match=r"item ids cannot be matched: .* integers, .* strings such as '007'"):
@@ -104,9 +61,9 @@ def test_text_with_zeros_is_never_matched_with_integers(read, truth):
 
 def test_digits_in_a_csv_are_text_where_the_other_file_has_text(read):
     """An ISBN ends in a digit or in X; a file that happens to have only digits must still match."""
-    assert lists(read("user_id,item_id\n1,1234\n1,123X\n", "user_id,item_id\n1,1234\n").truth) == [[0]]
+    assert lists(read("user_id,item_id\n1,1234\n1,123X\n", "user_id,item_id\n1,1234\n").truth) == [["1234"]]
     parquet = {"user_id": [1, 1], "item_id": ["123X", "1234"]}
-    assert lists(read(parquet, "user_id,item_id\n1,1234\n").truth) == [[0]]
+    assert lists(read(parquet, "user_id,item_id\n1,1234\n").truth) == [["1234"]]
 
 
 @pytest.mark.parametrize(("column", "other"), [("user_id", "item_id"), ("item_id", "user_id")])
@@ -124,17 +81,6 @@ def test_ids_up_to_the_largest_int64(read):
     logs = read(unsigned, f"user_id,item_id\n{2**63 - 1},{largest}\n")
     assert logs.user_ids.tolist() == [largest]
     assert lists(logs.recs) == lists(logs.truth) == [[largest]]
-
-
-def test_numbers_too_long_for_an_integer_are_text_in_a_csv(read):
-    content = f"user_id,item_id\n1,{2**64}\n1,{2**64 + 1}\n1,5\n"
-    assert lists(read(content, content).truth) == [[0, 1, 2]]
-
-
-def test_negative_users_are_fine_and_negative_items_are_not(read, write):
-    assert read("user_id,item_id\n-3,5\n", "user_id,item_id\n-3,5\n").user_ids.tolist() == [-3]
-    with pytest.raises(InputError, match="recs of user 1: item ids must not be negative, found -4 at rank 2"):
-        evaluate_logs(write({"user_id": [1, 1], "item_id": [7, -4]}), write(TRUTH))
 
 
 @pytest.mark.parametrize("ids", ["user_id", "item_id"])
@@ -180,41 +126,24 @@ def test_users_in_other_types_that_are_integers_or_text(read, array, found):
 def test_the_order_of_the_file_without_rank_and_score(read):
     logs = read("user_id,item_id\n2,9\n1,8\n2,3\n1,4\n2,6\n", TRUTH)
     assert lists(logs.recs) == [[8, 4], [9, 3, 6]]
-    assert len(logs.recs) == 2
+    assert logs.recs[0] == ([8, 4],)
 
 
 @pytest.mark.parametrize("ranks", ["2,10,1", "2.0,1e1,-3", "007,10,1"])
 def test_ranks_order_as_numbers(read, ranks):
     first, second, third = ranks.split(",")
     logs = read(f"user_id,item_id,rank,score\n1,7,{first},1\n1,8,{second},1\n1,9,{third},1\n", TRUTH)
-    assert rows(logs.recs)[0] == ([9, 7, 8],)
-
-
-def test_large_integer_ranks_stay_apart(read):
-    big = 2**53
-    for content in (
-        f"user_id,item_id,rank\n1,7,{big + 1}\n1,8,{big}\n",
-        {"user_id": [1, 1], "item_id": [7, 8], "rank": [big + 1, big]},
-    ):
-        assert lists(read(content, "user_id,item_id\n1,7\n").recs) == [[8, 7]]
-
-
-def test_scores_are_passed_on_in_the_order_of_the_file(read):
-    logs = read("user_id,item_id,score\n2,9,1\n1,8,.5\n2,3,1e3\n1,4,-inf\n", TRUTH)
-    assert rows(logs.recs) == [([8, 4], [0.5, -np.inf]), ([9, 3], [1.0, 1000.0])]
-    assert logs.recs[2].dtype == np.float64
-    content = {"user_id": [1], "item_id": [7], "score": pa.array([0.1], pa.float32())}
-    assert read(content, TRUTH).recs[2].dtype == np.float32
+    assert logs.recs[0] == ([9, 7, 8],)
 
 
 @pytest.mark.filterwarnings("ignore:ranks and scores are in other orders")
 def test_which_column_orders_the_lists(read):
     content = "user_id,item_id,rank,score,place,model\n1,7,1,2,9,0\n1,8,2,3,8,1\n"
     truth = "user_id,item_id\n1,7\n"
-    assert rows(read(content, truth).recs) == [([7, 8],)]
-    assert rows(read(content, truth, rank="place").recs) == [([8, 7],)]
-    assert rows(read(content, truth, rank="place", score="model").recs) == [([8, 7],)]
-    assert rows(read(content, truth, score="model").recs) == [([7, 8], [0.0, 1.0])]
+    assert read(content, truth).recs == [([7, 8],)]
+    assert read(content, truth, rank="place").recs == [([8, 7],)]
+    assert read(content, truth, rank="place", score="model").recs == [([8, 7],)]
+    assert read(content, truth, score="model").recs == [([7, 8], [0.0, 1.0])]
 
 
 def test_errors_keep_the_words_of_users(write):
@@ -224,29 +153,12 @@ def test_errors_keep_the_words_of_users(write):
         evaluate_files(recs, truth, "mrr")
 
 
-def test_a_rank_twice_is_an_error_for_one_user_only(read, write):
-    recs = {"user_id": ["b", "a", "a"], "item_id": [1, 2, 3], "rank": [1, 1, 2]}
-    truth = {"user_id": ["a"], "item_id": [1]}
-    assert lists(read(recs, truth).recs) == [[2, 3], [1]]
-    files = {"recs": write(recs | {"rank": [1, 1, 1]}), "truth": write(truth)}
-    with pytest.raises(InputError, match=r"parquet: column 'rank' holds a rank twice for one user: user 'a', rank 1; "):
-        evaluate_lists(lambda _: Evaluator(["mrr"]), files, ListColumns(), Resources())
-
-
-def test_gains(read):
-    graded = "user_id,item_id,gain,stars\n1,6,2,5\n2,7,.5,4\n"
-    assert rows(read(LISTS, graded).truth) == [([6], [2.0]), ([7], [0.5])]
-    assert rows(read(LISTS, graded, gain="stars").truth) == [([6], [5.0]), ([7], [4.0])]
-    assert rows(read(LISTS, {"user_id": [1], "item_id": [6], "gain": [True]}).truth)[0] == ([6], [1.0])
-    assert len(read(LISTS, TRUTH).truth) == 2
-
-
 # Groups and seen items
 
 
 def test_groups_from_the_truth(read):
-    logs = read(LISTS, "user_id,item_id,country\n1,5,NL\n1,6,NL\n3,7,[red]\n", by=("country",))
-    assert logs.groups["country"].tolist() == ["NL", NO_LABEL, "[red]"]
+    logs = read(LISTS, "user_id,item_id,zip\n1,5,007\n1,6,007\n3,7,12\n", by=("zip",))
+    assert logs.groups["zip"].tolist() == ["007", NO_LABEL, "12"]
 
 
 def test_groups_from_the_lists_and_from_both(read):
@@ -259,16 +171,9 @@ def test_groups_from_the_lists_and_from_both(read):
     assert logs.groups["age"].tolist() == [30, 4]
 
 
-def test_labels_with_zeros_are_text(read):
-    assert read(LISTS, "user_id,item_id,zip\n1,5,007\n2,5,12\n", by=("zip",)).groups["zip"].tolist() == [
-        "007",
-        "12",
-    ]
-
-
 def test_two_labels_for_a_user_are_an_error(write):
     truth = write("user_id,item_id,country\n1,5,NL\n1,6,BE\n")
-    with pytest.raises(InputError, match=r"csv: column 'country' must agree within a user, but rows of user 1 differ"):
+    with pytest.raises(InputError, match=r"column 'country' must agree within a user, but rows of user 1 differ"):
         evaluate_files(write(LISTS), truth, "mrr", by="country")
     files = [write(f"user_id,item_id,x\n1,5,{label}\n") for label in "ab"]
     with pytest.raises(InputError, match="column 'x' must agree within a user, but recs and truth differ for user 1"):
@@ -290,7 +195,7 @@ def test_seen_items(read):
     assert lists(logs.exclude) == [[5], [99]]
     text = "user_id,item_id\na,x\na,y\nb,z\n"
     logs = read(text, text, exclude="user_id,item_id\nb,x\nb,unknown\nc,x\n")
-    assert lists(logs.exclude) == [[], [0]]
+    assert lists(logs.exclude) == [[], ["x", "unknown"]]
 
 
 # Scored logs
@@ -298,46 +203,13 @@ def test_seen_items(read):
 LOG = "user_id,item_id,label,score\n2,5,0,.5\n1,6,1,.25\n2,7,1,-inf\n"
 
 
-@pytest.fixture
-def read_log(write):
-    def read_one(content, **columns):
-        return read_scores(write(content), RowColumns(**columns))
-
-    return read_one
-
-
-def test_rows_of_a_log_come_by_user_in_the_order_of_the_file(read_log):
-    log = read_log(LOG)
-    assert log.labels.tolist() == [1, 0, 1]
-    assert log.scores.tolist() == [0.25, 0.5, -np.inf]
-    assert log.indptr.tolist() == [0, 1, 3]
-    assert log.user_ids.tolist() == [1, 2]
-    assert log.weights is None and log.items is None and log.groups == {}
-
-
-def test_a_log_without_users_stays_as_it_is(read_log):
-    log = read_log(LOG.replace("user_id", "session"))
-    assert log.labels.tolist() == [0, 1, 1]
-    assert log.indptr is None and log.user_ids is None and log.users == {}
-
-
-def test_several_columns_make_a_user(read_log, write):
-    content = "u,p,label,score,c\nb,10,1,.1,x\na,2,0,.2,y\nb,2,1,.3,\na,2,1,.4,y\n"
-    log = read_log(content, users=("u", "p"), by=("c", "p"))
-    assert log.user_ids.tolist() == [("a", 2), ("b", 2), ("b", 10)]
-    assert {name: values.tolist() for name, values in log.users.items()} == {"u": ["a", "b", "b"], "p": [2, 2, 10]}
-    assert log.indptr.tolist() == [0, 2, 3, 4]
-    assert log.scores.tolist() == [0.2, 0.4, 0.3, 0.1]
-    assert log.groups["c"].tolist() == ["y", NO_LABEL, "x"]
-    assert log.groups["p"].tolist() == [2, 2, 10]
-    with pytest.raises(InputError, match=r"csv: column 'p' must agree within a user, but rows of user 'b' differ in"):
-        evaluate_files(write(content), metrics="gauc", user="u", by="p")
-
-
-@pytest.mark.parametrize("kind", [pa.bool_(), pa.int8(), pa.int64(), pa.float32(), pa.decimal128(5, 2)])
-def test_labels_in_any_type_of_numbers(write, kind):
-    log = write({"label": pa.array([1, 0], pa.int8()).cast(kind), "score": [0.5, 0.25]})
-    assert evaluate_files(log, metrics="mae", label="label")["mae"] == 0.375
+def test_several_columns_make_a_user(write):
+    log = write("u,p,label,score,c\nb,10,1,.1,x\na,2,0,.2,y\nb,2,1,.3,\na,2,1,.4,y\n")
+    report = evaluate_files(log, metrics=["mae", "gauc"], user=["u", "p"], by=["c", "p"], per_user=True)
+    assert report.user_ids.tolist() == [("a", 2), ("b", 2), ("b", 10)]
+    assert (list(report.groups["c"]), list(report.groups["p"])) == (["(none)", "x", "y"], [2, 10])
+    with pytest.raises(InputError, match=r"column 'p' must agree within a user, but rows of user 'b' differ in"):
+        evaluate_files(log, metrics="gauc", user="u", by="p")
 
 
 def test_labels_in_text_are_booleans_or_numbers(write):
@@ -346,31 +218,6 @@ def test_labels_in_text_are_booleans_or_numbers(write):
         InputTypeError, match="column 'label' must hold numbers or booleans, not both, found '1' in row 3"
     ):
         evaluate_files(write("label,score\nTrue,0.5\nfalse,0.25\n1,0.5\n"), metrics="mae")
-
-
-def test_scores_keep_their_type(read_log):
-    for type_ in (pa.float32(), pa.float64()):
-        log = read_log({"label": [1], "score": pa.array([0.1], type_)})
-        assert log.scores.dtype == type_.to_pandas_dtype()
-    assert read_log({"label": [1], "score": [3]}).scores.tolist() == [3.0]
-
-
-def test_items_of_a_log_become_codes_in_the_order_of_their_bytes(read_log):
-    content = "label,score,item_id,user_id\n0,1,é,2\n1,1,Z,1\n1,1,b,2\n"
-    assert read_log(content, item="item_id").items.tolist() == [0, 2, 1]
-    assert read_log(content.replace("user_id", "u"), item="item_id").items.tolist() == [2, 0, 1]
-    assert read_log(LOG, item="item_id").items.tolist() == [6, 5, 7]
-
-
-def test_weights_and_ratings(read_log):
-    content = "user_id,stars,guess,w\n2,5,4.5,1\n1,3,3.5,.5\n"
-    log = read_log(content, label="stars", score="guess", ratings=True, weight="w")
-    assert log.labels.tolist() == [3, 5] and log.scores.tolist() == [3.5, 4.5] and log.weights.tolist() == [0.5, 1]
-
-
-def test_users_that_are_text_keep_their_zeros(read_log):
-    log = read_log("user_id,label,score\n01,1,1\n1,0,2\n01,0,3\n")
-    assert log.user_ids.tolist() == ["01", "1"] and log.indptr.tolist() == [0, 2, 3]
 
 
 @pytest.mark.parametrize(
@@ -392,17 +239,12 @@ def test_users_that_are_text_keep_their_zeros(read_log):
         ("label,score\n1,inf\n", {"ratings": True}, "predictions must be finite, found inf in row 1", None),
         ("user_id,label,score\n,1,1\n", {}, r"column 'user_id' must not be null, found null in row 1", None),
         (
-            {"user_id": [1.5], "label": [1], "score": [1]},
-            {},
-            "column 'user_id' must hold integers or strings, found double",
-            None,
-        ),
-        (
             {"label": [2**60], "score": [1]},
             {},
             r"'label': labels holds an integer past 2\*\*53.* in row 1",
             None,
         ),
+        ("label,score,w\n1,0.9,0\n", {"weight": "w"}, "'w': weights must not be 0 for all rows", None),
         ({"label": [[1]], "score": [1]}, {}, r"column 'score' holds one value per row, expected lists", None),
     ],
 )
@@ -427,12 +269,15 @@ def test_any_column_name(read, kind, name):
     logs = read(columns, columns, item=name, rank="Rank")
     assert lists(logs.recs) == [[6, 5]]
     logs = read(columns, columns, item=name, gain=name, rank="Rank")
-    assert rows(logs.truth) == [([5, 6], [5.0, 6.0])]
+    assert logs.truth == [([5, 6], [5.0, 6.0])]
 
 
-@pytest.mark.parametrize("name", ["a [1]*?.csv", "o'brien.csv", "~x.csv", "{a,b}.csv", "no ending", "day=2.parquet"])
+@pytest.mark.parametrize(
+    "name", ["a [1]*?.csv", "[ab].csv", "[", "**", "o'brien.csv", "~x.csv", "{a,b}.csv", "no ending", "day=2.parquet"]
+)
 def test_any_file_name(write, name):
-    write("user_id,item_id\n8,8\n", "a 1bb.csv")
+    for other in ("a 1bb.csv", "a.csv", "xx"):
+        write("user_id,item_id\n8,8\n", other)
     path = write({"user_id": [1], "item_id": [5]} if name.endswith("parquet") else "user_id,item_id\n1,5\n", name)
     assert lists(read_logs(path, path).recs) == [[5]]
 
@@ -445,57 +290,31 @@ def test_relative_paths_and_the_folder_stays_as_it_was(write, tmp_path, monkeypa
     assert sorted(os.listdir(tmp_path)) == ["recs.csv", "~truth.csv"]
 
 
-def test_values_with_quotes_delimiters_and_line_ends(read):
-    text = 'user_id,item_id\n"a,b","x ""y"""\n#1,"two\nlines"\n'
-    logs = read(text, text)
-    assert logs.user_ids.tolist() == ["#1", "a,b"]
-    assert lists(logs.recs) == lists(logs.truth) == [[0], [1]]
-
-
-def test_names_of_csv_columns_may_differ_in_case_alone(read):
-    content = "user_id,User_Id,ITEM_ID,item_id\n1,2,3,4\n"
-    logs = read(content, content, users=("User_Id",), item="ITEM_ID")
-    assert logs.user_ids.tolist() == [2]
-    assert lists(logs.recs) == [[3]]
-
-
 # Bad input
-
-
-def test_empty_lists_are_fine(read):
-    assert lists(read("user_id,item_id\n", TRUTH).recs) == [[], []]
-    assert lists(read({"user_id": pa.nulls(0), "item_id": pa.array([], pa.float64())}, TRUTH).recs) == [
-        [],
-        [],
-    ]
 
 
 @pytest.mark.parametrize(
     "truth", ["user_id,item_id\n", {"user_id": pa.array([], "int64"), "item_id": pa.array([], "int64")}]
 )
-@pytest.mark.parametrize("memory", [None, "64MB"])
-def test_a_truth_without_rows_is_warned_of_as_in_frames(write, monkeypatch, truth, memory):
-    if memory:
-        monkeypatch.setattr("fastrec.files.job.COPIES", 10**9)
+@pytest.mark.usefixtures("each_way")
+def test_a_truth_without_rows_is_warned_of_as_in_frames(write, truth):
     recs = pa.table({"user_id": [1], "item_id": [5]})
     with pytest.warns(FastrecWarning) as of_frames:
         wanted = evaluate(recs, recs.slice(0, 0), "mrr")
     with pytest.warns(FastrecWarning) as of_files:
-        found = evaluate_files(write(LISTS), write(truth), "mrr", memory=memory)
+        found = evaluate_files(write(LISTS), write(truth), "mrr")
     assert found.warnings == wanted.warnings == ["the truth has no rows: there is nothing to compare the lists with"]
     assert [str(each.message) for each in of_files] == [str(each.message) for each in of_frames]
     assert np.isnan(found["mrr"]) and np.isnan(wanted["mrr"])
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+@pytest.mark.parametrize("is_text", [True, False])
 @pytest.mark.parametrize("names", [{}, {"user": "user_id"}, {"user": "user_id", "by": "country", "sample_weight": "w"}])
-@pytest.mark.parametrize("streamed", [False, True])
-def test_a_log_without_rows_is_warned_of_as_in_frames(write, monkeypatch, suffix, names, streamed):
-    if streamed:
-        monkeypatch.setattr("fastrec.files.job.COPIES", 10**9)
+@pytest.mark.usefixtures("each_way")
+def test_a_log_without_rows_is_warned_of_as_in_frames(write, is_text, names):
     types = {"label": "int8", "score": "float64", **dict.fromkeys(names.values(), "int64")}
     log = pa.table({name: pa.array([], type_) for name, type_ in types.items()})
-    path = write(",".join(types) + "\n" if suffix == ".csv" else log)
+    path = write(",".join(types) + "\n" if is_text else log)
     metrics = ["log_loss", "auc", *(["gauc"] if names else [])]
     with pytest.warns(FastrecWarning) as of_frames:
         wanted = evaluate_scores(log, metrics=metrics, per_user=bool(names), **names)
@@ -507,11 +326,14 @@ def test_a_log_without_rows_is_warned_of_as_in_frames(write, monkeypatch, suffix
     assert (found.data, found.users, found.groups) == (wanted.data, wanted.users, wanted.groups)
 
 
-@pytest.mark.parametrize("streamed", [False, True])
-def test_lists_without_rows_have_no_users(write, monkeypatch, streamed):
-    if streamed:
-        monkeypatch.setattr("fastrec.files.job.COPIES", 10**9)
-    path = write("user_id,item_id\n")
+@pytest.mark.usefixtures("each_way")
+@pytest.mark.parametrize(
+    "none",
+    ["user_id,item_id\n", {"user_id": pa.nulls(0), "item_id": pa.array([], pa.float64())}],
+    ids=["CSV", "Parquet"],
+)
+def test_lists_without_rows_have_no_users(write, none):
+    path = write(none)
     with pytest.warns(FastrecWarning):
         found = evaluate_files(path, path, "mrr", per_user=True)
     assert found.user_ids.tolist() == found.per_user["mrr"].tolist() == []
@@ -520,25 +342,17 @@ def test_lists_without_rows_have_no_users(write, monkeypatch, streamed):
 @pytest.mark.parametrize(
     ("recs", "message"),
     [
-        ("", "the file is empty, not even a header"),
         ("\nuser_id,item_id\n1,2\n", "the first line is empty"),
-        (
-            "userId,movie\n1,2\n",
-            r"no column 'user_id' \(did you mean 'userId'\?\); its columns are 'userId', 'movie'",
-        ),
         ("1,2\n3,4\n", "no column 'user_id'; its columns are '1', '2'"),
         ("user_id,item_id,user_id\n1,2,3\n", "the file has the column 'user_id' 2 times"),
         ("user_id,item_id\n1,2\n3\n", "cannot be read as CSV: line 3: 2 columns expected, 1 found"),
         ("user_id,item_id\n1,2\n3,4,5\n", "cannot be read as CSV: line 3: 2 columns expected, 3 found"),
         ('user_id,item_id\n"1,2\n3,4\n', "cannot be read as CSV: line 2: a quote is not closed"),
         ("user_id,item_id\n1,\0\n", "neither Parquet, Arrow nor text in UTF-8"),
-        (
-            "user_id,item_id\n1,5\n,6\n,7\n",
-            r"column 'user_id' must not be null, found null in row 2",
-        ),
         ("user_id,item_id\n1,5\n2,\n", r"column 'item_id' must not be null, found null in row 2"),
         ("user_id,item_id,rank\n1,5,1\n1,6,\n", r"column 'rank' must not be null, found null in row 2"),
         ("user_id,item_id,rank\n1,5,first\n", "column 'rank' must hold numbers, found 'first' in row 1"),
+        ("user_id,item_id,rank\n1,5,0x1\n", "column 'rank' must hold numbers, found '0x1' in row 1"),
         ("user_id,item_id,rank\n1,5,nan\n", r"column 'rank' must hold integers up to 2\*\*53, found nan in row 1"),
         (
             "user_id,item_id,score\n1,5,1\n1,6,nan\n",
@@ -553,9 +367,7 @@ def test_lists_without_rows_have_no_users(write, monkeypatch, streamed):
             {"user_id": [1], "item_id": [5], "rank": [[1]]},
             "column 'rank' holds lists per row, expected one value as in the items",
         ),
-        ({"user_id": [1, None], "item_id": [5, 6]}, r"column 'user_id' must not be null, found null in row 2"),
         ({"user_id": [1, 2], "item_id": pa.nulls(2)}, r"column 'item_id' must not be null, found null"),
-        ({"user": [1], "item_id": [5]}, r"no column 'user_id' \(did you mean 'user'\?\)"),
     ],
 )
 def test_bad_lists(write, recs, message):
@@ -573,17 +385,6 @@ def test_bad_gains(read, write):
         read(LISTS, TRUTH, gain="grade")
 
 
-@pytest.mark.thorough
-def test_bytes_that_are_not_utf8(tmp_path, write):
-    path = tmp_path / "latin.csv"
-    path.write_bytes("user_id,item_id\n1,café\n".encode("latin-1"))
-    with pytest.raises(InputError, match="neither Parquet, Arrow nor text in UTF-8"):
-        evaluate_logs(path, write(TRUTH))
-    path.write_bytes(b"user_id,item_id\n" + b"1,a\n" * 300_000 + "1,café\n".encode("latin-1"))
-    with pytest.raises(InputError, match=r"cannot be read as CSV: line 300002: not UTF-8"):
-        evaluate_logs(path, write(TRUTH))
-
-
 @pytest.mark.parametrize("cut", [4, 100, -1])
 def test_a_truncated_parquet_file(tmp_path, write, cut):
     whole = write({"user_id": list(range(1000)), "item_id": list(range(1000))})
@@ -599,11 +400,8 @@ def test_paths_that_cannot_be_read(tmp_path, write):
     truth = write(TRUTH)
     os.mkfifo(tmp_path / "pipe")
     for path, message in (
-        ("missing.csv", "missing.csv: no such file"),
         (tmp_path, "pipe: is not a regular file"),
         (tmp_path / "pipe", "is not a regular file"),
-        (write(LISTS, "recs.parquet"), r"not a Parquet file \(it does not begin with PAR1\)"),
-        (write(LISTS, "recs.avro"), r"fastrec does not read \.avro files"),
     ):
         with pytest.raises(InputError, match=message):
             evaluate_logs(path, truth)
@@ -647,39 +445,18 @@ def test_the_extra_of_a_missing_package_is_named(write, monkeypatch, content):
         evaluate_files(recs, truth, "hit_rate")
 
 
-class OwnError(RuntimeError):
-    """Error of a caller."""
-
-
-@pytest.mark.parametrize(
-    "error",
-    [
-        RuntimeError("job 17 was interrupted by the scheduler"),
-        RuntimeError("uninterruptible"),
-        RuntimeError("Query interrupted by the user"),
-        OwnError("Query interrupted"),
-        ValueError("interrupt"),
-    ],
-    ids=repr,
-)
-@pytest.mark.parametrize("memory", [None, "64MB"])
-def test_errors_of_who_watches_are_passed_on(tmp_path, error, memory):
-    for name in ("recs.csv", "truth.csv"):
-        (tmp_path / name).write_text("user_id,item_id\n1,1\n")
-
+@pytest.mark.usefixtures("each_way")
+@pytest.mark.parametrize("error", [RuntimeError("Query interrupted"), ValueError("interrupt")], ids=repr)
+def test_errors_of_who_watches_are_passed_on(write, error):
     def fail(done, total):
         raise error
 
     with pytest.raises(type(error)) as caught:
-        evaluate_files(tmp_path / "recs.csv", tmp_path / "truth.csv", "mrr", memory=memory, progress=fail)
+        evaluate_files(write(LISTS), write(TRUTH), "mrr", progress=fail)
     assert caught.value is error
 
 
 # The function
-
-
-def bits_of(report):
-    return {name: (one.mean.hex(), one.std_error.hex(), one.users) for name, one in report.estimates.items()}
 
 
 def test_evaluate_files_is_what_arrays_give(write):
@@ -687,23 +464,22 @@ def test_evaluate_files_is_what_arrays_give(write):
     truth = "user_id,item_id,gain\na,x,2\nb,z,1\n"
     report = evaluate_files(write(recs), write(truth), ["ndcg", "mrr"], k=[1, 2], per_user=True)
     expected = evaluate([["y", "x"], ["x"]], [["x"], ["z"]], ["ndcg", "mrr"], k=[1, 2])
-    assert bits_of(report) == bits_of(expected)
+    assert mean_bits(report.estimates) == mean_bits(expected.estimates)
     assert report.user_ids.tolist() == ["a", "b"]
     log = "u,page,clicked,guess\n1,a,1,.5\n1,a,0,.25\n2,a,1,.25\n2,a,0,.75\n1,b,0,.5\n"
     report = evaluate_files(write(log), None, ["gauc", "auc"], user=["u", "page"], label="clicked", score="guess")
     expected = evaluate_scores([1, 0, 1, 0, 0], [0.5, 0.25, 0.25, 0.75, 0.5], [0, 2, 4, 5], ["gauc", "auc"])
-    assert bits_of(report) == bits_of(expected)
+    assert mean_bits(report.estimates) == mean_bits(expected.estimates)
     rated = write("stars,guess\n5,inf\n1,2\n".replace("inf", "4.5"))
     assert evaluate_files(rated, None, ["mae"], label="stars", score="guess")["mae"] == 0.75
 
 
-@pytest.mark.parametrize("memory", [None, "300MB"])
-def test_evaluate_files_with_the_least_gain_of_a_tool(write, memory):
+@pytest.mark.usefixtures("each_way")
+def test_evaluate_files_with_the_least_gain_of_a_tool(write):
     recs = write("user_id,item_id,rank\n1,7,1\n1,8,2\n2,7,1\n")
     truth = write("user_id,item_id,gain\n1,7,0\n1,8,2\n1,9,0\n2,7,-1\n")
-    options = {} if memory is None else {"memory": memory}
-    assert evaluate_files(recs, truth, "recall@2", like="rectools", **options)["recall@2"] == pytest.approx(5 / 6)
-    assert evaluate_files(recs, truth, "recall@2", **options)["recall@2"] == 1.0
+    assert evaluate_files(recs, truth, "recall@2", like="rectools")["recall@2"] == pytest.approx(5 / 6)
+    assert evaluate_files(recs, truth, "recall@2")["recall@2"] == 1.0
 
 
 @pytest.mark.parametrize("ties", ["id_asc", "id_desc"])

@@ -2,12 +2,9 @@
 
 import datetime as dt
 import gzip
-import itertools
 import json
 import os
 import re
-import subprocess
-import sys
 import uuid
 from pathlib import Path
 
@@ -19,18 +16,18 @@ from fastrec import evaluate_files
 from fastrec.arguments.calls import FileOptions
 from fastrec.arguments.signature import arguments_of
 from fastrec.exceptions import FastrecError, InputError, InputTypeError
-from fastrec.files.columns import ColumnError, ListColumns, RowColumns
+from fastrec.files.columns import ColumnError, ListColumns
 from fastrec.files.formats import heads
 from fastrec.files.formats.recognise import input_formats
 from fastrec.files.formats.registry import FORMATS
 from fastrec.inputs.users import NO_LABEL
-from support.logs import LISTS, STRANGE, TRUTH, lists, rows
-from support.read_files import evaluate_logs, read_logs, read_scores
+from support.command_line import run_fastrec
+from support.logs import LISTS, STRANGE, TRUTH, lists
+from support.read_files import evaluate_logs, evaluate_scored, read_logs
+from support.tables import write_table
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
-arrow_csv = pytest.importorskip("pyarrow.csv")
-feather = pytest.importorskip("pyarrow.feather")
 
 RUN = "q1 Q0 d1 1 2.5 tag\nq1 Q0 d2 2 1.5 tag\nq2\tQ0\td3  1\t .5 tag\n"
 QRELS = "q1 0 d2 1\nq2 0 d3 2\nq2 0 d4 -1\n"
@@ -43,24 +40,6 @@ def jsonl(*records):
 
 def in_zstd(content):
     return pa.Codec("zstd").compress(content, asbytes=True)
-
-
-@pytest.fixture
-def write(tmp_path):
-    """Write a string, bytes, or a dict of columns (as Parquet) to a path in an empty folder; return the path as a
-    string."""
-    numbers = itertools.count()
-
-    def write_file(content, name=None):
-        path = tmp_path / (name or f"file{next(numbers)}")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if isinstance(content, dict):
-            pq.write_table(pa.table(content), path)
-        else:
-            path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return str(path)
-
-    return write_file
 
 
 @pytest.fixture
@@ -98,13 +77,9 @@ def fails(write):
 )
 def test_the_format_is_known_by_the_first_bytes_or_named(write, content, name, input_format):
     path = write(content, name)
-    is_text = input_format == "trec"
-    truth = write({"user_id": [1, 2], "item_id": [6, 7]}) if input_format == "auto" else path
-    if is_text:  # a run as the truth would cause a warning about its scores
-        truth = write("1 0 6 1\n2 0 7 1\n", "truth")
-    logs = read_logs(path, truth, input_format=input_format)
-    assert lists(logs.recs) == ([[0, 1], [2]] if is_text else [[5, 6], [7]])
-    assert logs.user_ids.tolist() == (["1", "2"] if is_text else [1, 2])
+    logs = read_logs(path, path, input_format=input_format)
+    assert [list(map(str, items)) for items in lists(logs.recs)] == [["5", "6"], ["7"]]
+    assert list(map(str, logs.user_ids)) == ["1", "2"]
 
 
 @pytest.mark.parametrize("first", ["1 Q1 5 1 9 x", "1 Q0 5 1 x x", "1 0 5", "1 0 5 x", "1,0,5,1"])
@@ -182,8 +157,8 @@ def test_values_of_json_lines_keep_their_types(write):
     )
     logs = read_logs(write(recs), write(jsonl({"user_id": big, "item_id": "7", "gain": True})))
     assert logs.user_ids.tolist() == [big, big + 1]
-    assert rows(logs.recs) == [([0, 2], [1.0, 1e300]), ([1], [0.1])]  # 007, 7, é
-    assert rows(logs.truth)[0] == ([1], [1.0])
+    assert logs.recs == [(["007", "é\n\0\"'"], [1.0, 1e300]), (["7"], [0.1])]
+    assert logs.truth[0] == (["7"], [1.0])
 
 
 def test_json_lines_of_ids_up_to_the_largest(write, fails):
@@ -195,21 +170,16 @@ def test_json_lines_of_ids_up_to_the_largest(write, fails):
         assert "column 'item_id' holds an integer past 64 bits" in fails(jsonl({"user_id": 1, "item_id": item}))
 
 
-@pytest.mark.parametrize("text", [True, False])
-def test_digits_in_quotes_are_text_in_json_lines(write, fails, text):
+def test_digits_in_quotes_are_text_in_json_lines(write, fails):
     recs = jsonl({"user_id": 1, "item_id": "5"})
-    if text:
-        assert lists(read_logs(write(recs), write("user_id,item_id\n1,5\n")).recs) == [[0]]
-    else:
-        assert "item ids must be of one type on all sides" in fails(recs, jsonl({"user_id": 1, "item_id": 5}))
+    assert lists(read_logs(write(recs), write("user_id,item_id\n1,5\n")).recs) == [["5"]]
+    assert "item ids must be of one type on all sides" in fails(recs, jsonl({"user_id": 1, "item_id": 5}))
 
 
 @pytest.mark.parametrize(
     ("records", "message"),
     [
         ([{"user_id": 1}], "no column 'item_id'; its columns are 'user_id'"),
-        ([{"user_id": 1, "item": 2}], "no column 'item_id' (did you mean 'item'?); its columns are 'user_id', 'item'"),
-        ([{"user_id": 1, "item_id": 2}, {"item_id": 2}], "column 'user_id' must not be null, found null in line 2"),
         ([{"user_id": 1, "item_id": None}], "column 'item_id' must not be null, found null in line 1"),
         (
             [{"user_id": 1, "item_id": 2, "rank": None}, {"user_id": 1, "item_id": 3}],
@@ -240,8 +210,6 @@ def test_digits_in_quotes_are_text_in_json_lines(write, fails, text):
             "column 'score' holds an integer past 2**53, which would be rounded",
         ),
         ([{"user_id": 1, "item_id": [None]}], "column 'item_id' must not hold nulls, found null in line 1"),
-        ([{"user_id": 1, "item_id": 2.5}], "column 'item_id' must hold integers or strings, found double"),
-        ([{"user_id": 1, "item_id": 2, "score": "high"}], "column 'score' must hold numbers, found 'high' in line 1"),
         ([{"user_id": 1, "item_id": 2, "score": float("nan")}], "column 'score' must not be NaN, found NaN in line 1"),
         ([{"user_id": 1, "item_id": True}], "column 'item_id' must hold integers or strings, found bool"),
     ],
@@ -277,62 +245,34 @@ def test_lines_are_counted_with_the_blank_ones(fails):
     assert fails(text).endswith("column 'item_id' must not be null, found null in line 5")
 
 
-@pytest.mark.parametrize("name", ['é"; DROP TABLE x; --', "item;id, 'of' {the}", "a\nb", "/a/~b", "$.x[0]"])
-def test_any_name_of_a_key(write, name):
-    text = jsonl({"user_id": 1, name: 5, "Rank": 2}, {"user_id": 1, name: 6, "Rank": 1})
-    logs = read_logs(write(text), write(text), ListColumns(item=name, rank="Rank"))
-    assert lists(logs.recs) == [[6, 5]]
-
-
-def test_names_of_keys_that_differ_in_case_alone(write):
-    text = jsonl({"user_id": 1, "User_Id": 2, "item_id": 5})
-    assert read_logs(write(text), write(text), ListColumns(users=("User_Id",))).user_ids.tolist() == [2]
-    logs = read_logs(write(text), write(text), ListColumns(by=("User_Id",)))
-    assert (logs.user_ids.tolist(), logs.groups["User_Id"].tolist()) == ([1], [2])
-
-
-def test_groups_of_json_lines(write):
-    text = jsonl({"user_id": 1, "item_id": 5, "zip": "007"}, {"user_id": 2, "item_id": 5})
-    assert read_logs(write(text), write(text), ListColumns(by=("zip",))).groups["zip"].tolist() == ["007", NO_LABEL]
-
-
-def test_a_log_of_json_lines_and_the_place_of_its_rows(write):
-    text = jsonl(*({"user_id": user, "label": user % 2, "score": 0.5} for user in (3, 2, 1)))
-    log = read_scores(write("\n" + text), RowColumns())
-    assert log.labels.tolist() == [1, 0, 1] and log.user_ids.tolist() == [1, 2, 3]
-    with pytest.raises(InputError, match=r"labels must be 0 or 1 for auc, found 2.* in line 6"):
-        evaluate_files(write("\n" + text + "\n" + jsonl({"user_id": 9, "label": 2, "score": 0.5})), metrics="auc")
+def test_errors_of_a_log_of_json_lines_name_the_line(write):
+    text = jsonl(*({"user_id": user, "label": user, "score": 0.5} for user in (1, 0, 2)))
+    with pytest.raises(InputError, match=r"labels must be 0 or 1 for auc, found 2.* in line 4"):
+        evaluate_files(write("\n" + text), metrics="auc")
 
 
 # TREC
-
-
-def test_a_run_and_judgements(write):
-    logs = read_logs(write(RUN), write(QRELS))
-    assert logs.user_ids.tolist() == ["q1", "q2"]
-    assert rows(logs.recs) == [([0, 1], [2.5, 1.5]), ([2], [0.5])]
-    assert rows(logs.truth) == [([1], [1.0]), ([2, 3], [2.0, -1.0])]
 
 
 @pytest.mark.filterwarnings("ignore:ranks and scores are in other orders")
 def test_the_ranks_of_a_run_order_it_only_if_they_are_named(write):
     run = "q Q0 a 1 .1 t\nq Q0 b 3 .2 t\nq Q0 c 2 .3 t\n"
     qrels = "q 0 a 1\n"
-    assert rows(read_logs(write(run), write(qrels)).recs) == [([0, 1, 2], [0.1, 0.2, 0.3])]
-    assert rows(read_logs(write(run), write(qrels), ListColumns(rank="rank")).recs) == [([0, 2, 1],)]
+    assert read_logs(write(run), write(qrels)).recs == [(["a", "b", "c"], [0.1, 0.2, 0.3])]
+    assert read_logs(write(run), write(qrels), ListColumns(rank="rank")).recs == [(["a", "c", "b"],)]
 
 
 def test_names_of_columns_are_for_other_files(write):
     truth = {"session": ["q1"], "sku": ["d2"], "grade": [3], "country": ["NL"]}
     columns = ListColumns(users=("session",), item="sku", gain="grade", score="s", by=("country",))
     logs = read_logs(write(RUN), write(truth), columns)
-    assert rows(logs.truth)[0] == ([1], [3.0]) and logs.groups["country"].tolist() == ["NL", NO_LABEL]
+    assert logs.truth[0] == (["d2"], [3.0]) and logs.groups["country"].tolist() == ["NL", NO_LABEL]
 
 
 def test_ids_of_trec_are_texts_unless_other_files_have_integers(write):
     run, qrels = "1 Q0 10 1 2 t\n1 Q0 9 2 2 t\n", "1 0 9 1\n"
     logs = read_logs(write(run), write(qrels))
-    assert logs.user_ids.tolist() == ["1"] and lists(logs.recs) == [[0, 1]] and lists(logs.truth) == [[1]]
+    assert logs.user_ids.tolist() == ["1"] and lists(logs.recs) == [["10", "9"]] and lists(logs.truth) == [["9"]]
     logs = read_logs(write(run), write({"user_id": [1], "item_id": [9]}))
     assert logs.user_ids.tolist() == [1] and lists(logs.recs) == [[10, 9]]
 
@@ -340,12 +280,12 @@ def test_ids_of_trec_are_texts_unless_other_files_have_integers(write):
 @pytest.mark.parametrize("input_format", ["auto", "trec"])
 def test_words_after_the_tag_and_comments_in_trec(write, input_format):
     """A run ends with the tag, and a line that starts with # is a comment, but that of a query named so is a row."""
-    plain = read_logs(write(RUN), write(QRELS))
     run = "# my system, of today\n\n" + RUN.replace(" tag", " tag and more words").replace("q2", " # q 7 d 1 1 1\nq2")
     qrels = "#\n# judged by two\n" + QRELS.replace("q2 0 d4", "#judged twice\nq2 0 d4")
     logs = read_logs(write(run), write(qrels), input_format=input_format)
-    assert logs.user_ids.tolist() == plain.user_ids.tolist() == ["q1", "q2"]
-    assert rows(logs.recs) == rows(plain.recs) and rows(logs.truth) == rows(plain.truth)
+    assert logs.user_ids.tolist() == ["q1", "q2"]
+    assert logs.recs == [(["d1", "d2"], [2.5, 1.5]), (["d3"], [0.5])]
+    assert logs.truth == [(["d2"], [1.0]), (["d3", "d4"], [2.0, -1.0])]
     mixed = write(RUN, "runs/1"), write(run.replace("q1", "q3").replace("q2", "q4"), "runs/2")
     assert read_logs(str(Path(mixed[0]).parent), write(qrels)).user_ids.tolist() == ["q1", "q2", "q3", "q4"]
 
@@ -385,7 +325,7 @@ def test_bad_judgements(write):
     with pytest.raises(InputTypeError, match="column 'gain' must hold numbers, found 'yes' in line 4"):
         evaluate_logs(write(RUN), path)
     with pytest.raises(ColumnError, match="no column 'label'"):
-        read_scores(write(RUN))
+        evaluate_scored(write(RUN))
 
 
 @pytest.mark.filterwarnings("ignore:ranks and scores are in other orders")
@@ -393,8 +333,7 @@ def test_signs_in_ids_of_trec(write):
     ids = ["a,b", '"', "'x'", "#c", "a;b", "\\", "é", "a\u00a0b", "\u2028"]
     run = "\r\n".join(f"q Q0 {name} {n} {n} t" for n, name in enumerate(ids))
     logs = read_logs(write(run), write({"user_id": ["q"] * len(ids), "item_id": ids}))
-    code = {name: code for code, name in enumerate(sorted(ids, key=str.encode))}
-    assert lists(logs.recs) == lists(logs.truth) == [[code[name] for name in ids]]
+    assert lists(logs.recs) == lists(logs.truth) == [ids]
 
 
 # Many files
@@ -430,19 +369,13 @@ def test_a_folder_and_a_pattern_are_read_as_one_file(write, format_, packed):
         assert lists(logs.recs) == [[5, 6], [7]] and logs.user_ids.tolist() == [1, 2]
 
 
-@pytest.mark.parametrize("format_", MANY)
-def test_files_are_read_in_the_order_of_their_names(write, format_):
-    numbers = range(40)
-    make = {
-        "parquet": lambda n: {"user_id": [1], "item_id": [n]},
-        "csv": lambda n: f"user_id,item_id\n1,{n}\n",
-        "jsonl": lambda n: jsonl({"user_id": 1, "item_id": n}),
-        "trec": lambda n: f"1 Q0 {n} 1 {n} x\n",
-    }[format_]
-    paths = [write(make(n), f"logs/{999 - n}") for n in numbers]
-    assert lists(read_logs(os.path.dirname(paths[0]), write({"user_id": [1], "item_id": [1]})).recs) == [
-        [*reversed(numbers)]
-    ]
+@pytest.mark.parametrize("is_text", [True, False])
+def test_files_are_read_in_the_order_of_their_names(write, is_text):
+    items = range(40)
+    for n in items:
+        path = write(f"user_id,item_id\n1,{n}\n" if is_text else {"user_id": [1], "item_id": [n]}, f"logs/{999 - n}")
+    found = read_logs(os.path.dirname(path), write({"user_id": [1], "item_id": [1]}))
+    assert lists(found.recs) == [[*reversed(items)]]
 
 
 def test_a_pattern_reaches_any_depth(write, tmp_path):
@@ -452,14 +385,6 @@ def test_a_pattern_reaches_any_depth(write, tmp_path):
     assert lists(read_logs(tmp_path / "a", write(TRUTH)).recs) == [[5, 6], []]
     os.remove(tmp_path / "a" / "loop")
     assert lists(read_logs(tmp_path / "a" / "**" / "*.csv", write(TRUTH)).recs) == [[5, 6], []]
-
-
-@pytest.mark.parametrize("name", ["a [1]*?.csv", "[ab].csv", "x*", "[", "**"])
-def test_a_file_that_is_called_like_a_pattern_is_that_file(write, name):
-    write("user_id,item_id\n8,8\n", "a.csv")
-    write("user_id,item_id\n8,8\n", "xx")
-    path = write("user_id,item_id\n1,5\n", name)
-    assert lists(read_logs(path, write(TRUTH)).recs) == [[5], []]
 
 
 @pytest.mark.parametrize("name", ["o'b;r[i]en*.x", 'ro\nw,"s"', "~x", "s3:x", "{a,b}"])
@@ -489,17 +414,8 @@ def test_any_name_of_folders_and_files(write, name, format_):
             "FOLDER/part1: no column 'rank', which FOLDER/part0 has",
         ),
         (
-            [LISTS, "user_id,item\n1,2\n"],
-            "FOLDER/part1: no column 'item_id' (did you mean 'item'?); its columns are 'user_id', 'item'",
-        ),
-        (
             [LISTS, {"user_id": [1], "item_id": [5]}],
             "FOLDER/part1: Parquet, but FOLDER/part0 is CSV: files that are read",
-        ),
-        ([LISTS, ""], "FOLDER/part1: the file is empty, not even a header"),
-        (
-            [LISTS, "user_id,item_id\n1,2\n3\n"],
-            "FOLDER/part1: cannot be read as CSV: line 3: 2 columns expected, 1 found",
         ),
         (
             [LISTS, "user_id,item_id\n1,2\n3,\n"],
@@ -508,10 +424,6 @@ def test_any_name_of_folders_and_files(write, name, format_):
         (
             [{"user_id": [1], "item_id": [5]}, {"user_id": [1, None], "item_id": [5, 6]}],
             "FOLDER: column 'user_id' must not be null, found null in row 2 of FOLDER/part1",
-        ),
-        (
-            [jsonl({"user_id": 1, "item_id": 5}), "\n" + jsonl({"user_id": 1})],
-            "FOLDER/part1: no column 'item_id'; its columns are 'user_id'",
         ),
         (
             [jsonl({"user_id": 1, "item_id": 5}), jsonl({"user_id": 1, "item_id": "x"})],
@@ -545,11 +457,9 @@ def test_csv_files_of_other_forms_are_read_together_by_the_names_of_their_column
     assert logs.user_ids.tolist() == [1, 2] and lists(logs.recs) == [[5, 6], [9, 7]]
 
 
-def test_rows_of_a_log_in_several_files(write):
-    folder = parts(write, ["user_id,label,score\n2,1,1\n1,0,1\n", "user_id,label,score\n1,1,1\n"])
-    assert read_scores(folder).labels.tolist() == [0, 1, 1]
-    write("user_id,label,score\n3,1,1\n1,2,1\n", "logs/part2")
-    with pytest.raises(InputError, match=f"labels must be 0 or 1 for auc, found 2.* in row 2 of {folder}/part2"):
+def test_rows_of_a_log_are_counted_in_each_file(write):
+    folder = parts(write, ["user_id,label,score\n2,1,1\n1,0,1\n", "user_id,label,score\n3,1,1\n1,2,1\n"])
+    with pytest.raises(InputError, match=f"labels must be 0 or 1 for auc, found 2.* in row 2 of {folder}/part1"):
         evaluate_files(folder, metrics="auc")
 
 
@@ -566,18 +476,18 @@ def test_folders_and_patterns_without_files(write, fails, tmp_path):
 
 
 @pytest.mark.skipif(not hasattr(pa, "uuid"), reason="this PyArrow has no type of UUIDs")
-def test_uuids_are_strings(tmp_path, monkeypatch):
+@pytest.mark.usefixtures("each_way")
+def test_uuids_are_strings(tmp_path):
     users = [uuid.UUID(int=n) for n in (1, 2)]
     table = pa.table({"user_id": pa.array([user.bytes for user in users], pa.uuid()), "item_id": [5, 6]})
     pq.write_table(table, tmp_path / "recs.parquet")
     (tmp_path / "truth.csv").write_text("user_id,item_id\n" + "".join(f"{user},5\n" for user in users))
-    for copies in (fastrec.files.job.COPIES, 1 << 40):
-        monkeypatch.setattr("fastrec.files.job.COPIES", copies)
-        report = evaluate_files(tmp_path / "recs.parquet", tmp_path / "truth.csv", "mrr", per_user=True)
-        assert report["mrr"] == 0.5 and report.user_ids.tolist() == list(map(str, users))
+    report = evaluate_files(tmp_path / "recs.parquet", tmp_path / "truth.csv", "mrr", per_user=True)
+    assert report["mrr"] == 0.5 and report.user_ids.tolist() == list(map(str, users))
 
 
-def test_types_of_parts_that_hold_all_values(tmp_path, monkeypatch):
+@pytest.mark.usefixtures("each_way")
+def test_types_of_parts_that_hold_all_values(tmp_path):
     """The numbers are those of one frame; integers that a double would round are an error."""
     parts = [
         {"user_id": pa.array([1, 1], pa.int32()), "label": pa.array([1, 0], pa.int8()), "score": [0.9, 0.2]},
@@ -587,29 +497,20 @@ def test_types_of_parts_that_hold_all_values(tmp_path, monkeypatch):
     (tmp_path / "log").mkdir()
     for nth, part in enumerate(parts):
         pq.write_table(pa.table(part), tmp_path / "log" / f"{nth}.parquet")
-    for copies in (fastrec.files.job.COPIES, 1 << 40):
-        monkeypatch.setattr("fastrec.files.job.COPIES", copies)
-        assert evaluate_files(tmp_path / "log", metrics=["auc", "gauc"]).estimates.keys() == {"auc", "gauc"}
-        assert evaluate_files(tmp_path / "log", metrics="gauc")["gauc"] == 0.5
+    assert dict(evaluate_files(tmp_path / "log", metrics=["auc", "gauc"])) == {"auc": 0.75, "gauc": 0.5}
     pq.write_table(pa.table({**parts[0], "label": [2**60, 1]}), tmp_path / "log" / "3.parquet")
     with pytest.raises(FastrecError, match="column 'label' cannot be read as double in all files"):
         evaluate_files(tmp_path / "log", metrics="gauc")
 
 
+@pytest.mark.usefixtures("each_way")
 @pytest.mark.parametrize("form", ["parquet", "arrow", "jsonl"])
-def test_columns_of_lists_are_those_of_frames(tmp_path, monkeypatch, form):
+def test_columns_of_lists_are_those_of_frames(tmp_path, form):
     lists = pa.table({"user_id": ["a", "b"], "item_id": [[1, 2], [3, 4]], "score": [[0.25, 0.5], [0.75, 0.5]]})
     truth = pa.table({"user_id": ["b", "a"], "item_id": [[4], [2]]})
     wanted = fastrec.evaluate(lists, truth, ["mrr", "ndcg@2"])
-    for name, table in (("recs", lists), ("truth", truth)):
-        if form == "jsonl":
-            (tmp_path / name).write_text(jsonl(*table.to_pylist()))
-        else:
-            {"parquet": pq.write_table, "arrow": feather.write_feather}[form](table, str(tmp_path / name))
-    for copies in (fastrec.files.job.COPIES, 1 << 40):
-        monkeypatch.setattr("fastrec.files.job.COPIES", copies)
-        found = evaluate_files(tmp_path / "recs", tmp_path / "truth", ["mrr", "ndcg@2"])
-        assert found.estimates == wanted.estimates
+    paths = write_table(lists, tmp_path / f"recs.{form}"), write_table(truth, tmp_path / f"truth.{form}")
+    assert evaluate_files(*paths, ["mrr", "ndcg@2"]).estimates == wanted.estimates
 
 
 def test_extension_types_stored_as_integers_are_an_error(tmp_path):
@@ -666,13 +567,7 @@ def test_a_column_in_the_file_is_that_of_its_folder(tmp_path, fails, write, form
     def save_days(days, name):
         for n, (folder, day) in enumerate(days.items(), 1):
             rows = pa.table({"user_id": [n], "item_id": [5], "rank": [1], "day": [day]})
-            path = tmp_path / name / f"day={folder}" / f"part.{format_}"
-            path.parent.mkdir(parents=True)
-            if format_ == "jsonl":
-                path.write_text("".join(json.dumps(row, default=str) + "\n" for row in rows.to_pylist()))
-            else:
-                save_as = {"parquet": pq.write_table, "csv": arrow_csv.write_csv, "arrow": feather.write_feather}
-                save_as[format_](rows, path)
+            write_table(rows, tmp_path / name / f"day={folder}" / f"part.{format_}")
         return str(tmp_path / name)
 
     columns = ListColumns(by=("day",))
@@ -692,14 +587,13 @@ def test_a_column_in_the_file_is_that_of_its_folder(tmp_path, fails, write, form
 
 
 @pytest.mark.parametrize("form", ["parquet", "csv"])
-def test_partitions_may_hold_the_usual_columns(tmp_path, monkeypatch, form):
-    """Whichever way the files are read: a label to group by leaves only DuckDB."""
+def test_partitions_may_hold_the_usual_columns(tmp_path, form):
     recs, truth = tmp_path / "recs", tmp_path / "truth"
     for rank in (1, 2, 3):
         rows = pa.table({"user_id": range(40), "item_id": [(user + rank) % 7 for user in range(40)]})
-        save(rows, recs / f"r%61nk={rank}", form)
+        write_table(rows, recs / f"r%61nk={rank}" / f"part.{form}")
         rows = pa.table({"user_id": range(40), "item_id": [user % 3 + rank for user in range(40)]})
-        save(rows.append_column("plan", pa.array(["free"] * 40)), truth / f"gain={rank}", form)
+        write_table(rows.append_column("plan", pa.array(["free"] * 40)), truth / f"gain={rank}" / f"part.{form}")
     found, named, grouped = (
         evaluate_files(recs, truth, ["ndcg@5"], **options)
         for options in ({}, {"rank": "rank", "gain": "gain"}, {"by": "plan"})
@@ -708,20 +602,14 @@ def test_partitions_may_hold_the_usual_columns(tmp_path, monkeypatch, form):
     log = tmp_path / "log"
     for user in (1, 2):
         rows = pa.table({"label": [0, 1, 1], "score": [0.5, 0.25 * user, 0.75]})
-        save(rows, log / f"user_id={user}", form)
+        write_table(rows, log / f"user_id={user}" / f"part.{form}")
     assert evaluate_files(log, metrics=["log_loss"]).users["total"] == 2
-
-
-def save(rows, folder, form):
-    folder.mkdir(parents=True)
-    path = folder / f"part.{form}"
-    pq.write_table(rows, path) if form == "parquet" else arrow_csv.write_csv(rows, path)
 
 
 @pytest.mark.parametrize("form", ["parquet", "csv"])
 def test_a_folder_above_a_link_is_that_of_its_target(tmp_path, monkeypatch, form):
     for folder, item in (("a", 1), ("b", 2)):
-        save(pa.table({"user_id": [1], "item_id": [item]}), tmp_path / folder / "in", form)
+        write_table(pa.table({"user_id": [1], "item_id": [item]}), tmp_path / folder / "in" / f"part.{form}")
         (tmp_path / folder / "in" / "deep").mkdir()
     (tmp_path / "a" / "link").symlink_to(tmp_path / "b" / "in" / "deep")
     monkeypatch.chdir(tmp_path)
@@ -731,44 +619,39 @@ def test_a_folder_above_a_link_is_that_of_its_target(tmp_path, monkeypatch, form
 
 def test_folders_of_a_file_that_is_named_are_no_partitions(write):
     path = write({"user_id": [1], "item_id": [5]}, "score=high/x")
-    assert len(read_logs(path, write(TRUTH)).recs) == 2
-    assert len(read_logs(os.path.dirname(path) + "/*", write(TRUTH)).recs) == 2
+    for found in (path, os.path.dirname(path) + "/*"):
+        assert read_logs(found, write(TRUTH)).recs[0] == ([5],)
 
 
 @pytest.mark.filterwarnings("ignore:.* lie in several folders")
 def test_a_file_outside_of_the_partitions(write, fails):
     write({"user_id": [1], "item_id": [5]}, "logs/day=4/x")
-    folder = os.path.dirname(write({"user_id": [1], "item_id": [5]}, "logs/x"))
+    folder = os.path.dirname(write({"user_id": [1], "item_id": [6]}, "logs/x"))
     assert fails(folder, columns=ListColumns(by=("day",))) == "PATH/x: no column 'day', which PATH/day=4/x has"
-    assert lists(read_logs(folder, write(TRUTH)).recs) == [[5, 5], []]
+    assert lists(read_logs(folder, write(TRUTH)).recs) == [[5, 6], []]
 
 
 # Files that are damaged, or change
 
 
-@pytest.mark.thorough
+@pytest.mark.thorough(except_for="-csv$")
 @pytest.mark.parametrize("format_", ["csv", "jsonl", "trec"])
-@pytest.mark.parametrize("damage", ["cut", "checksum", "bits", "end"])
-def test_damaged_gzip_files(write, fails, format_, damage):
+@pytest.mark.parametrize("damage", ["cut", "checksum", "bits", "end", "zstd cut", "zstd bits", "zstd end"])
+def test_damaged_packed_files(write, fails, format_, damage):
     line = {"csv": "1,{}\n", "jsonl": '{{"user_id": 1, "item_id": {}}}\n', "trec": "1 Q0 {} 1 9 t\n"}[format_]
     text = ("user_id,item_id\n" if format_ == "csv" else "") + "".join(map(line.format, range(200_000)))
     whole = gzip.compress(text.encode(), 0 if damage == "bits" else 6)
-    half = len(whole) // 2
+    half, zstd = len(whole) // 2, in_zstd(text.encode())
     content = {
         "cut": whole[:-100],
         "checksum": whole[:-8] + b"abcd" + whole[-4:],
         "bits": whole[:half] + whole[half:].replace(b"7", b"8", 1),
         "end": whole + b"more",
+        "zstd cut": zstd[:-5],
+        "zstd bits": zstd[:6] + b"\xff" * 9 + zstd[15:],
+        "zstd end": zstd + b"more",
     }[damage]
-    assert fails(content).startswith("PATH: damaged gzip file: ")
-
-
-@pytest.mark.parametrize("format_", ["csv", "jsonl", "trec"])
-@pytest.mark.parametrize("damage", ["cut", "end", "bits"])
-def test_damaged_zstd_files(write, fails, format_, damage):
-    whole = in_zstd("".join(MANY[format_]).encode() * 9)
-    content = {"cut": whole[:-5], "end": whole + b"more", "bits": whole[:6] + b"\xff" * 9 + whole[15:]}[damage]
-    assert fails(content).startswith("PATH: damaged zstd file: ")
+    assert fails(content).startswith(f"PATH: damaged {'zstd' if 'zstd' in damage else 'gzip'} file: ")
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, in_zstd])
@@ -816,15 +699,14 @@ def test_a_file_that_changes_between_two_reads(write, monkeypatch):
 # The same values
 
 
+@pytest.mark.usefixtures("each_way")
 @pytest.mark.parametrize(
     "run", ["q1\td1\t1\nq1\td2\t2\nq2\td3\t1\n", "q1 Q0 d1 9 2.5\nq1 Q0 d2 2 1.5\nq2 Q0 d3 1 .5\n"]
 )
-def test_runs_of_three_and_five_columns(write, monkeypatch, run):
+def test_runs_of_three_and_five_columns(write, run):
     """Ranks order the lists of three columns, and scores those of five."""
     truth = write("q1 0 d2 1\nq2 0 d3 1\n")
-    for copies in (fastrec.files.job.COPIES, 1 << 40):
-        monkeypatch.setattr("fastrec.files.job.COPIES", copies)
-        assert evaluate_files(write(run), truth, "mrr", input_format="trec")["mrr"] == 0.75
+    assert evaluate_files(write(run), truth, "mrr", input_format="trec")["mrr"] == 0.75
 
 
 def test_labels_of_users_beside_trec(write):
@@ -836,64 +718,11 @@ def test_labels_of_users_beside_trec(write):
 # The command line
 
 
-def command(folder, *arguments):
-    """Run the command in a separate process."""
-    return subprocess.run(
-        [sys.executable, "-m", "fastrec", *map(str, arguments)],
-        cwd=folder,
-        env=os.environ | {"PYTHONPATH": str(Path(fastrec.__file__).parents[1])},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-
-
-@pytest.mark.thorough
-def test_formats_on_the_command_line(write, tmp_path):
-    for n in range(2):
-        write({"user_id": [n, n], "item_id": [5, 6]}, f"logs/country={'NL' if n else 'BE'}/{n}.parquet")
-    write(jsonl({"user_id": 0, "item_id": 6}, {"user_id": 1, "item_id": 5}), "truth.jsonl")
-    found = command(tmp_path, "evaluate", "logs/*/*.parquet", "truth.jsonl", "-m", "mrr", "--by", "country")
-    assert found.returncode == 0, found.stderr
-    assert "0.7500" in found.stdout and "BE" in found.stdout
-    found = command(tmp_path, "evaluate", "logs", "truth.jsonl", "-m", "mrr", "--input-format", "csv")
-    assert found.returncode == 2 and found.stdout == "" and found.stderr.count("\n") == 1
-    assert "neither Parquet, Arrow nor text" in found.stderr
-
-
-@pytest.mark.thorough
-def test_nothing_is_written_over_a_file_of_a_folder(write, tmp_path):
+def test_nothing_is_written_over_a_file_of_a_folder(write, tmp_path, monkeypatch):
     write(LISTS, "logs/a.csv")
     write(TRUTH, "truth.csv")
+    monkeypatch.chdir(tmp_path)
     for path in ("logs", "logs/*"):
-        found = command(tmp_path, "evaluate", path, "truth.csv", "-m", "mrr", "-o", "logs/../logs/a.csv")
-        assert found.returncode == 2 and "logs/../logs/a.csv would overwrite logs/a.csv" in found.stderr
+        found = run_fastrec("evaluate", path, "truth.csv", "-m", "mrr", "-o", "logs/../logs/a.csv")
+        assert found.exit_code == 2 and "logs/../logs/a.csv would overwrite logs/a.csv" in found.stderr
     assert (tmp_path / "logs" / "a.csv").read_text() == LISTS
-
-
-DATA = os.environ.get("FASTREC_TEST_DATA")
-
-
-@pytest.mark.thorough
-@pytest.mark.skipif(DATA is None, reason="FASTREC_TEST_DATA names no folder with real data")
-def test_trec_eval_prints_the_same(tmp_path):
-    from support.trec import SUMS, TREC, read_trec
-
-    _, _, printed = read_trec()
-    files = (f"{DATA}/trec_eval/results.test", f"{DATA}/trec_eval/qrels.test")
-    options = ("--ties", "id_desc", "--no-recs", "skip", "--per-user", "topics.parquet", "--format", "json")
-    for named in ((), ("--input-format", "trec")):
-        metrics = itertools.chain.from_iterable(("-m", text) for text in TREC.values())
-        found = command(tmp_path, "evaluate", *files, *metrics, *options, *named)
-        assert found.returncode == 0, found.stderr
-        values = pq.read_table(tmp_path / "topics.parquet").to_pydict()
-        assert values["user_id"] == ["301", "302", "303"]
-        for at, topic in enumerate(values["user_id"]):
-            for measure, text in TREC.items():
-                wanted = float(printed[topic][measure])
-                assert values[text][at] == pytest.approx(wanted, abs=5.1e-5), (topic, measure)
-        means = json.loads(found.stdout)["metrics"]
-        for measure, text in TREC.items():
-            if measure not in SUMS:
-                assert means[text]["mean"] == pytest.approx(float(printed["all"][measure]), abs=5.1e-5), measure

@@ -4,7 +4,6 @@ import contextlib
 import csv
 import io
 import math
-import os
 import random
 import re
 import struct
@@ -32,7 +31,6 @@ LISTED = ListColumns()
 LISTS = "user_id,item_id,score\n1,5,0.5\n1,6,0.25\n2,7,1\n"
 NAMED = "user_id,item_id,score\nann,5-a,0.5\nann,ü,0.25\nbob,x y,1\n"
 METRICS = ["ndcg@3", "recall@2", "map", "mrr"]
-LOG_METRICS = ["gauc", "auc", "ndcg@2", "log_loss"]
 
 
 @pytest.fixture
@@ -62,19 +60,6 @@ def both(monkeypatch):
 # Text
 
 
-@pytest.fixture
-def write(tmp_path):
-    """Write a file; return its path."""
-
-    def write_file(content, name="recs.csv"):
-        path = tmp_path / name
-        path.parent.mkdir(exist_ok=True)
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return path
-
-    return write_file
-
-
 def columns_of(path, columns=LISTED, table="recs", memory=None):
     """Return {role: values} of a file."""
     found = FileJob.open({table: path}, columns, Resources(memory, None, 1))
@@ -85,7 +70,7 @@ def columns_of(path, columns=LISTED, table="recs", memory=None):
 
 def by_python(path):
     """Return {role: values} of a CSV of lists; raise ValueError for one that Python's parser and casts refuse."""
-    content = path.read_bytes().decode("utf-8-sig")
+    content = Path(path).read_bytes().decode("utf-8-sig")
     if "\0" in content:
         raise ValueError
     best = None
@@ -207,13 +192,6 @@ UNUSUAL = {
 }
 
 
-@pytest.mark.parametrize("name", UNUSUAL)
-def test_unusual_text_is_an_error_or_read_as_by_python(write, name):
-    ours, theirs = read_both(write(UNUSUAL[name]))
-    if ours != "None":
-        assert ours == theirs
-
-
 READ = [
     "leading zeros of strings",
     "a string after integers",
@@ -225,16 +203,16 @@ READ = [
 READ += ["minus zero", "2^63", "a score with a space", "a decimal rank", "inf", "a line break in a value"]
 
 
-@pytest.mark.parametrize("name", READ)
-def test_unusual_values_that_are_read(write, name):
+@pytest.mark.parametrize("name", UNUSUAL)
+def test_unusual_text_is_an_error_or_read_as_by_python(write, name):
     ours, theirs = read_both(write(UNUSUAL[name]))
-    assert ours == theirs != "None"
+    assert ours == theirs or (ours == "None" and name not in READ)
 
 
 def test_several_files_are_one(write):
     for name in ("a", "b"):
         write(LISTS, f"parts/{name}.csv")
-    folder = write(LISTS.replace("5", "8"), "parts/c.csv").parent
+    folder = Path(write(LISTS.replace("5", "8"), "parts/c.csv")).parent
     assert columns_of(folder)["item"] == [5, 6, 7, 5, 6, 7, 8, 6, 7]
     write(LISTS.replace(",", ";"), "parts/d.csv")
     assert columns_of(folder)["item"] == [5, 6, 7, 5, 6, 7, 8, 6, 7, 5, 6, 7]
@@ -247,14 +225,7 @@ def test_faults_of_two_files_do_not_make_a_row(write, ends):
     write(f"{LISTS}{ends[0]}\n", "parts/a.csv")
     path = write(f"user_id,item_id,score\n{ends[1]}\n{LISTS.partition(chr(10))[2]}", "parts/b.csv")
     with contextlib.suppress(InputError):
-        assert any(None in values for values in columns_of(path.parent).values())
-
-
-@pytest.mark.parametrize("form", [LISTS, NAMED])
-def test_evaluations_of_text_agree(write, both, form):
-    truth = write("\n".join(line.rpartition(",")[0] for line in form.splitlines()), "truth.csv")
-    _, report = both(write(form), truth, metrics=["ndcg@2", "mrr", "hits@1"], per_user=True)
-    assert [report["ndcg@2"], report["mrr"]] == [1.0, 1.0]
+        assert any(None in values for values in columns_of(Path(path).parent).values())
 
 
 def floats(r, n):
@@ -307,27 +278,14 @@ def test_changed_files_are_errors_or_read_as_by_python(write, seed):
 # Parquet
 
 
-@pytest.fixture
-def write_parquet(tmp_path):
-    """Write columns as Parquet, with this many rows per group; return the path as a string."""
-
-    def write_file(columns, name=None, group=4):
-        path = tmp_path / (name or f"file{len(os.listdir(tmp_path))}.parquet")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        pq.write_table(columns if isinstance(columns, pa.Table) else pa.table(columns), path, row_group_size=group)
-        return str(path)
-
-    return write_file
-
-
-def make_lists(rng, *, texts=False, wide=None, n=60):
+def make_lists(rng, *, texts=False, n=60):
     """Return lists and truth with rows in any order."""
     users, items = rng.integers(0, 7, n), rng.integers(0, 9, n)
     pairs = np.unique(np.stack([users, items], axis=1), axis=0)
     recs, truth = rng.permutation(pairs), rng.permutation(pairs)[: n // 3]
 
     def column(values, name):
-        return pa.array([f"{name}{value:03}" for value in values.tolist()]) if texts else pa.array(values, wide)
+        return pa.array([f"{name}{value:03}" for value in values.tolist()]) if texts else pa.array(values)
 
     ranks = np.zeros(len(recs), np.int64)
     for user in np.unique(recs[:, 0]):
@@ -338,112 +296,56 @@ def make_lists(rng, *, texts=False, wide=None, n=60):
     return lists, held | {"gain": rng.integers(1, 4, len(truth))}
 
 
-@pytest.mark.thorough
-@pytest.mark.parametrize("texts", [False, True])
-@pytest.mark.parametrize("group", [1, 4, 1000])
-def test_lists_in_parquet(write_parquet, both, texts, group):
-    rng = np.random.default_rng(group + texts)
-    lists, held = make_lists(rng, texts=texts)
-    options = {"per_user": True, "ties": "expected"}
-    by_arrow, report = both(write_parquet(lists, group=group), write_parquet(held, group=group), METRICS, **options)
-    assert by_arrow and 0 < report["ndcg@3"] < 1
-    scored = {name: lists[name] for name in ("user_id", "item_id")} | {"score": rng.integers(0, 3, len(lists["rank"]))}
-    by_arrow, _ = both(write_parquet(scored, group=group), write_parquet(held), METRICS, **options)
-    assert by_arrow
-    by_arrow, _ = both(
-        write_parquet(lists),
-        write_parquet(held),
-        METRICS,
-        exclude=write_parquet({n: lists[n][:3] for n in ("user_id", "item_id")}),
-    )
-    assert by_arrow
+@pytest.mark.parametrize("kind", [pa.int16(), pa.uint32(), pa.large_string()])
+@pytest.mark.parametrize("group", [4, 1000])
+def test_usual_parquet_is_read_into_flat_arrays(write, both, kind, group):
+    lists, held = make_lists(np.random.default_rng(4), texts=kind == pa.large_string())
+    narrow = {name: lists[name].cast(kind) for name in ("user_id", "item_id")}
+    paths = write(lists | narrow, row_group_size=group), write(held, row_group_size=group)
+    is_flat, report = both(*paths, METRICS, exclude=write({n: own[:3] for n, own in narrow.items()}))
+    assert is_flat and 0 < report["ndcg@3"] < 1
 
 
-@pytest.mark.thorough
-@pytest.mark.parametrize("kind", [pa.int8(), pa.int16(), pa.uint8(), pa.uint16(), pa.int32(), pa.uint32()])
-def test_integers_of_any_width(write_parquet, both, kind):
-    rng = np.random.default_rng(3)
-    lists, held = make_lists(rng, wide=kind)
-    wide = {name: column.cast(pa.int64()) if name != "gain" else column for name, column in held.items()}
-    assert both(write_parquet(lists), write_parquet(held), METRICS, ties="expected")[0]
-    assert both(write_parquet(lists), write_parquet(wide), METRICS, ties="expected")[0]
-
-
-def test_texts_of_any_width(write_parquet, both):
-    lists, held = make_lists(np.random.default_rng(4), texts=True)
-    for name in ("user_id", "item_id"):
-        lists[name] = lists[name].cast(pa.large_string())
-    assert both(write_parquet(lists), write_parquet(held), METRICS, per_user=True)[0]
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("label", [pa.bool_(), pa.int8(), pa.int64(), pa.float32(), pa.float64()])
-@pytest.mark.parametrize("score", [pa.float32(), pa.float64(), pa.int32()])
-def test_logs_in_parquet(write_parquet, both, label, score):
-    rng = np.random.default_rng(5)
-    n = 50
-    log = {
-        "user_id": rng.integers(0, 6, n),
-        "label": pa.array(rng.integers(0, 2, n)).cast(label),
-        "score": pa.array(rng.random(n) if pa.types.is_floating(score) else rng.integers(0, 2, n)).cast(score),
-        "w": rng.random(n) + 0.5,
-        "place": pa.array([f"p{place}" for place in rng.integers(0, 2, n).tolist()]),
-    }
-    path = write_parquet(log)
-    assert both(path, metrics=LOG_METRICS, per_user=True)[0]
-    assert both(path, metrics=LOG_METRICS, user=["user_id", "place"])[0]
-    assert both(path, metrics=["auc", "log_loss"], sample_weight="w")[0]
-    assert both(path, metrics=["rmse", "mae"])[0]
-
-
-def test_several_parquet_files_are_one(write_parquet, both, tmp_path):
+def test_several_parquet_files_are_one(write, both, tmp_path):
     lists, held = make_lists(np.random.default_rng(6))
     table = pa.table(lists)
     for part in range(3):
-        write_parquet(table.slice(20 * part, 20), f"lists/part{part}.parquet")
-    assert both(str(tmp_path / "lists"), write_parquet(held, "truth.parquet"), METRICS, per_user=True)[0]
+        write(table.slice(20 * part, 20), f"lists/part{part}.parquet")
+    assert both(str(tmp_path / "lists"), write(held, "truth.parquet"), METRICS, per_user=True)[0]
 
 
-def test_what_is_not_as_usual_is_not_read_into_flat_arrays(write_parquet, both, tmp_path):
+def test_what_is_not_as_usual_is_not_read_into_flat_arrays(write, both, tmp_path):
     lists, held = make_lists(np.random.default_rng(7))
-    truth = write_parquet(held)
+    truth = write(held)
     decimals = {**lists, "user_id": lists["user_id"].cast(pa.decimal128(30, 0))}
-    assert not both(write_parquet(decimals), truth, METRICS)[0]
+    assert not both(write(decimals), truth, METRICS)[0]
     first = pa.table(lists).filter(pa.array(np.asarray(lists["rank"]) == 1))
-    write_parquet(first, "days/rank=1/part.parquet")  # the column may be in the name of the folder, too
+    write(first, "days/rank=1/part.parquet")  # the column may be in the name of the folder, too
     assert not both(str(tmp_path / "days"), truth, METRICS)[0]
     days = pa.array([20_000] * len(held["gain"]), pa.date32())
-    assert not both(write_parquet(lists), write_parquet({**held, "day": days}), METRICS, by="day")[0]
+    assert not both(write(lists), write({**held, "day": days}), METRICS, by="day")[0]
 
 
 @pytest.mark.parametrize(
     ("column", "values", "match"),
     [
-        ("item_id", pa.array([1, None, 3]), r"'item_id' must not be null, found null in row 2"),
         ("item_id", pa.array([1, -2, 3]), r"item ids must not be negative, found -2"),
         ("item_id", pa.array([1, 2, 2**63], pa.uint64()), r"'item_id' must not exceed .*, found \d+ in row 3"),
         ("rank", pa.array([1, 1, 2]), r"column 'rank' holds a rank twice for one user"),
-        ("score", pa.array([0.5, float("nan"), 1.0]), r"'score' must not be NaN, found NaN in row 2"),
-        ("score", pa.array([1, 2**60, 3]), r"'score' holds an integer past 2\*\*53.* in row 2"),
-        (
-            "user_id",
-            pa.array(["a", "b", "c"]),
-            r"user ids must be of one type on all sides, found .*lists.parquet: str",
-        ),
     ],
 )
-def test_errors_name_files_columns_and_rows(write_parquet, column, values, match):
+def test_errors_name_files_columns_and_rows(write, column, values, match):
     lists = {"user_id": pa.array([1, 1, 1]), "item_id": pa.array([1, 2, 3]), column: values}
-    path = write_parquet(lists, "lists.parquet", group=2)
+    path = write(lists, "lists.parquet", row_group_size=2)
     with pytest.raises((InputError, InputTypeError), match=rf"lists\.parquet: column {match}|{match}"):
-        evaluate_files(path, write_parquet({"user_id": [1], "item_id": [2]}), METRICS)
+        evaluate_files(path, write({"user_id": [1], "item_id": [2]}), METRICS)
 
 
 @pytest.mark.thorough
-def test_no_damaged_bit_of_a_footer_ends_the_process(write_parquet):
+def test_no_damaged_bit_of_a_footer_ends_the_process(write):
     """PyArrow ends it on reading the metadata of a damaged column."""
     lists, held = make_lists(np.random.default_rng(12))
-    path, truth = Path(write_parquet(lists, group=1000)), write_parquet(held)
+    path, truth = Path(write(lists, row_group_size=1000)), write(held)
     code = """
 import pathlib, sys, fastrec
 path, truth = sys.argv[1:]
@@ -486,26 +388,6 @@ def test_row_groups_that_claim_other_rows_than_their_file(tmp_path):
     assert n_told >= 2
 
 
-@pytest.mark.parametrize(
-    ("rows", "options", "match"),
-    [
-        (
-            "user_id,label,score,w\n1,1,0.9,0\n1,0,0.2,0\n",
-            {"sample_weight": "w"},
-            "'w': weights must not be 0 for all rows",
-        ),
-    ],
-)
-def test_faults_of_all_rows(write, rows, options, match):
-    with pytest.raises(InputError, match=match):
-        evaluate_files(write(rows), metrics=["auc"], **options)
-
-
-def test_ranks_are_not_hexadecimal(write):
-    with pytest.raises(InputTypeError, match="'rank' must hold numbers, found '0x1' in row 1"):
-        columns_of(write("user_id,item_id,rank\n1,5,0x1\n1,6,2\n"))
-
-
 @pytest.mark.parametrize("odd", ["07", "-0", "-07", "0x7", "0X7", " 7", "7 ", "\t7", '"07"', '" 7"', "+7", "x"])
 def test_what_is_not_written_as_an_integer_is_none(write, monkeypatch, odd):
     for n_bytes in (64, 71):
@@ -521,6 +403,6 @@ def test_what_is_not_written_as_an_integer_is_none(write, monkeypatch, odd):
 def test_columns_in_the_names_of_folders_are_listed(write):
     for rating in (3, 4):
         write(LISTS, f"rating={rating}/a.csv")
-    folder = write(LISTS, "rating=5/a.csv").parent.parent
+    folder = Path(write(LISTS, "rating=5/a.csv")).parents[1]
     reader = TableReader(open_files({"truth": folder}, LISTED, "auto")["truth"])
     assert reader.listed == ("user_id", "item_id", "score", "rating")

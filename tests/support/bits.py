@@ -30,3 +30,7 @@ def group_bits(report: fastrec.Report) -> Bits:
 
 def user_bits(report: fastrec.Report, order: Any = slice(None)) -> Bits:
     return {name: number_bits(values[order]) for name, values in report.per_user.items()}
+
+
+def bits_of(report: fastrec.Report) -> Any:
+    return mean_bits(report.estimates), group_bits(report), dict(report.users)

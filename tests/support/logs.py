@@ -1,23 +1,25 @@
 """Logs in files."""
 
-from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 LISTS = "user_id,item_id\n1,5\n1,6\n2,7\n"
 TRUTH = "user_id,item_id\n1,6\n2,7\n"
 
 
-def rows(side):
-    """Return [(items, ...) of each user] as plain lists."""
-    values = [array.tolist() for array in (side[0], *side[2:])]
-    bounds = side[1].tolist()
-    return [tuple(column[start:end] for column in values) for start, end in pairwise(bounds)]
-
-
 def lists(side):
-    return [items[0] for items in rows(side)]
+    """Return the items of each user."""
+    return [items for items, *_ in side]
+
+
+def ranked_lists(first=0, n_users=40, n_items=6, seed=1):
+    """Return lists of users from the first on."""
+    pa, rng = pytest.importorskip("pyarrow"), np.random.default_rng(seed)
+    users = np.repeat(np.arange(first, first + n_users), n_items)
+    items = np.concatenate([rng.permutation(30)[:n_items] for _ in range(n_users)])
+    return pa.table({"user_id": users, "item_id": items, "rank": np.tile(np.arange(1, n_items + 1), n_users)})
 
 
 STRANGE = [

@@ -53,4 +53,3 @@ TREC |= {f"iprec_at_recall_{i / 10:.2f}": f"iprec_at_recall(level={i / 10}, roun
 TREC |= {f"Rprec_mult_{i / 10:.2f}": f"r_precision(multiple={i / 10})" for i in range(2, 22, 2)}
 TREC |= {f"unj_{k}": f"unjudged@{k}" for k in (5, 10, 20)}
 TREC = {measure: parse(text).text for measure, text in TREC.items()}
-SUMS = ("num_rel_ret", "num_ret", "num_rel", "num_nonrel_judged_ret")  # over all topics
