@@ -14,7 +14,6 @@ import pytest
 
 import fastrec
 from fastrec import evaluate_files
-from fastrec.files import job
 from support.command_line import run_fastrec
 
 pa = pytest.importorskip("pyarrow")
@@ -48,10 +47,9 @@ SHOWN = {
 }
 
 
-@pytest.mark.parametrize("copies", [job.COPIES, 1 << 60])
+@pytest.mark.usefixtures("each_way")
 @pytest.mark.parametrize("name", SHOWN)
-def test_what_a_file_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, copies: int) -> None:
-    monkeypatch.setattr(job, "COPIES", copies)
+def test_what_a_file_shows(tmp_path: Path, name: str) -> None:
     assert auc_of(tmp_path / "log.csv", SHOWN[name]) == 0.75
 
 

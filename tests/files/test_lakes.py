@@ -15,6 +15,9 @@ import fastrec
 from fastrec import evaluate_files
 from fastrec.exceptions import InputError, InputTypeError, MissingExtraError, MissingFileError
 from fastrec.files import job, opened, paths
+from support.bits import bits_of
+from support.logs import ranked_lists
+from support.read_files import fails
 
 pa = pytest.importorskip("pyarrow")
 pc = pytest.importorskip("pyarrow.compute")
@@ -23,14 +26,7 @@ pq = pytest.importorskip("pyarrow.parquet")
 METRICS = ["ndcg@5", "recall@3", "mrr"]
 
 
-def lists(first=0, n_users=40, n_items=6, seed=1):
-    rng = np.random.default_rng(seed)
-    users = np.repeat(np.arange(first, first + n_users), n_items)
-    items = np.concatenate([rng.permutation(30)[:n_items] for _ in range(n_users)])
-    return pa.table({"user_id": users, "item_id": items, "rank": np.tile(np.arange(1, n_items + 1), n_users)})
-
-
-TRUTH = lists(n_users=120, n_items=3, seed=2).drop_columns("rank")
+TRUTH = ranked_lists(n_users=120, n_items=3, seed=2).drop_columns("rank")
 SHOP = pa.table({"item_id": np.arange(30), "genre": ["a", "b", "c"] * 10})
 
 
@@ -40,11 +36,6 @@ def truth(tmp_path):
     return tmp_path / "truth.parquet"
 
 
-def bits_of(report):
-    groups = {name: {label: dict(means) for label, means in own.items()} for name, own in report.groups.items()}
-    return {name: np.float64(report[name]).tobytes() for name in report}, dict(report.users), repr(groups)
-
-
 def check(path, rows, truth, **options):
     """Compare a table on disk with a frame, read as a whole and in parts."""
     wanted = bits_of(fastrec.evaluate(rows, TRUTH, METRICS, **options))
@@ -52,13 +43,6 @@ def check(path, rows, truth, **options):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(job, "COPIES", 10**9)
         assert bits_of(evaluate_files(path, truth, METRICS, memory="64MB", **options)) == wanted
-
-
-def fails(path, truth, error=InputError, **options):
-    with pytest.raises(error) as raised:
-        evaluate_files(path, truth, METRICS, **options)
-    assert "\n" not in str(raised.value)
-    return str(raised.value)
 
 
 # Without the packages
@@ -72,7 +56,7 @@ def plain_table(folder, kind, metadata="v1.metadata.json"):
         path.mkdir(parents=True)
     (folder / mark).write_text("{}")
     for at in range(2):
-        pq.write_table(lists(at * 40), data / f"{at}.parquet")
+        pq.write_table(ranked_lists(at * 40), data / f"{at}.parquet")
     return data / "0.parquet"
 
 
@@ -82,7 +66,7 @@ def test_a_table_without_its_package_is_an_error(tmp_path, truth, monkeypatch, k
     monkeypatch.setitem(sys.modules, {"delta": "deltalake", "iceberg": "pyiceberg"}[kind], None)
     for name in [name for name in sys.modules if name.startswith("pyiceberg.")]:
         monkeypatch.delitem(sys.modules, name)
-    told = fails(tmp_path / "recs", truth, MissingExtraError)
+    told = fails(tmp_path / "recs", truth, error=MissingExtraError)
     package = {"delta": "Delta tables needs deltalake", "iceberg": "Iceberg tables needs pyiceberg"}[kind]
     assert told == f"reading {package}: pip install 'fastrec-eval[{kind}]'"
 
@@ -98,7 +82,7 @@ def test_a_folder_or_pattern_that_finds_files_in_a_table_is_an_error(tmp_path, t
 
 @pytest.mark.parametrize("kind", ["delta", "iceberg", "hudi"])
 def test_a_single_file_of_a_table_is_read_as_it_is(tmp_path, truth, kind):
-    check(plain_table(tmp_path / "recs", kind), lists(), truth)
+    check(plain_table(tmp_path / "recs", kind), ranked_lists(), truth)
 
 
 @pytest.mark.parametrize("name", ["00001-a-b.metadata.json", "v1.gz.metadata.json", "v1.metadata.json.gz"])
@@ -110,22 +94,22 @@ def test_a_link_into_a_table_is_as_its_target(tmp_path, truth, name):
     (tmp_path / "links" / "0.parquet").symlink_to(file)
     for path in ("today", "today/*.parquet", "links", "links/*"):
         assert f"is in {tmp_path}/recs, an Iceberg table, which may" in fails(tmp_path / path, truth)
-    check(tmp_path / "links" / "0.parquet", lists(), truth)
+    check(tmp_path / "links" / "0.parquet", ranked_lists(), truth)
 
 
 def test_other_folders_and_files_with_such_names_are_no_tables(tmp_path, truth):
     """JSON lines, a file in place of a folder, and metadata that are not of Iceberg."""
-    lines = "\n".join(map(json.dumps, lists().to_pylist()))
+    lines = "\n".join(map(json.dumps, ranked_lists().to_pylist()))
     path = tmp_path / "v1.metadata.json"
     path.write_text(lines)
-    check(path, lists(), truth)
+    check(path, ranked_lists(), truth)
     (tmp_path / "recs" / "metadata").mkdir(parents=True)
-    pq.write_table(lists(), tmp_path / "recs" / "0.parquet")
+    pq.write_table(ranked_lists(), tmp_path / "recs" / "0.parquet")
     (tmp_path / "recs" / "metadata" / "recs.metadata.json").touch()
-    check(tmp_path / "recs" / "*.parquet", lists(), truth)
+    check(tmp_path / "recs" / "*.parquet", ranked_lists(), truth)
     shutil.rmtree(tmp_path / "recs" / "metadata")
-    pq.write_table(lists(40), tmp_path / "recs" / "metadata")
-    check(tmp_path / "recs" / "*.parquet", lists(), truth)
+    pq.write_table(ranked_lists(40), tmp_path / "recs" / "metadata")
+    check(tmp_path / "recs" / "*.parquet", ranked_lists(), truth)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such names")
@@ -140,7 +124,7 @@ def test_each_folder_is_looked_at_once(tmp_path, truth, monkeypatch):
     """Also one with a name that a pattern would take as one: no folder above it is listed."""
     for at in range(9):
         (tmp_path / "[recs]" / f"day=[{at}]").mkdir(parents=True)
-        pq.write_table(lists(at * 9, 9), tmp_path / "[recs]" / f"day=[{at}]" / "0.parquet")
+        pq.write_table(ranked_lists(at * 9, 9), tmp_path / "[recs]" / f"day=[{at}]" / "0.parquet")
     listed = []
     monkeypatch.setattr(os, "listdir", lambda path, own=os.listdir: (listed.append(path), own(path))[1])
     assert len(paths.find_files(str(tmp_path / "[recs]")).paths) == 9
@@ -175,7 +159,7 @@ def action(table, kind):
 
 def test_the_current_version_of_a_delta_table(delta, tmp_path, truth):
     table = tmp_path / "recs"
-    old, new, more = lists(), lists(seed=3), lists(40, seed=4)
+    old, new, more = ranked_lists(), ranked_lists(seed=3), ranked_lists(40, seed=4)
     delta.write_deltalake(table, old)
     check(table, old, truth)
     delta.write_deltalake(table, new, mode="overwrite")
@@ -201,9 +185,9 @@ def test_delta_tables_as_truth_items_and_logs(delta, tmp_path):
     for name, rows in tables.items():
         delta.write_deltalake(tmp_path / name, rows.slice(0, 7))
         delta.write_deltalake(tmp_path / name, rows, mode="overwrite")
-    pq.write_table(lists(), tmp_path / "recs.parquet")
+    pq.write_table(ranked_lists(), tmp_path / "recs.parquet")
     asked = ["mrr", "category_coverage(column=genre)@5"]
-    wanted = fastrec.evaluate(lists(), TRUTH, asked, items=SHOP)
+    wanted = fastrec.evaluate(ranked_lists(), TRUTH, asked, items=SHOP)
     found = evaluate_files(tmp_path / "recs.parquet", tmp_path / "truth", asked, items=tmp_path / "items")
     assert bits_of(found) == bits_of(wanted)
     found = evaluate_files(tmp_path / "log", metrics=["auc", "gauc", "log_loss"])
@@ -214,7 +198,7 @@ def test_partitions_of_a_delta_table(delta, tmp_path, truth):
     """Values have characters that folders escape, and a null; the old files of a partition are not read."""
     table = tmp_path / "recs"
     days = ["2024-01-01", "a b/c", "50 %", "é=?", None]
-    rows = lists().append_column("day", pa.array(days * 8).take(lists()["user_id"]))
+    rows = ranked_lists().append_column("day", pa.array(days * 8).take(ranked_lists()["user_id"]))
     delta.write_deltalake(table, rows.slice(0, 60), partition_by=["day"])
     delta.write_deltalake(table, rows, mode="overwrite", partition_by=["day"])
     check(table, rows, truth, by="day")
@@ -233,19 +217,20 @@ def test_partitions_of_numbers_and_dates(delta, tmp_path, truth):
         "code": pa.array(["7", "007"]),
         "week": pa.array(["10", "9"]),
     }
-    rows = lists()
+    rows = ranked_lists()
     for name, values in columns.items():
         rows = rows.append_column(name, values.take(pc.bit_wise_and(rows["user_id"], 1)))
     delta.write_deltalake(tmp_path / "recs", rows, partition_by=list(columns))
     check(tmp_path / "recs", rows, truth, by=["whole", "date", "is_new", "time", "code", "week"])
     for name in ("share", "price"):
-        assert f"column {name!r} holds d" in fails(tmp_path / "recs", truth, InputTypeError, by=name)
+        assert f"column {name!r} holds d" in fails(tmp_path / "recs", truth, error=InputTypeError, by=name)
 
 
 def test_partitions_match_columns_of_other_files(delta, tmp_path):
     """Labels, ids and gains in the folders of one table are those in the files of another."""
     rows, held = (
-        table.append_column("is_new", pc.equal(pc.bit_wise_and(table["user_id"], 1), 1)) for table in (lists(), TRUTH)
+        table.append_column("is_new", pc.equal(pc.bit_wise_and(table["user_id"], 1), 1))
+        for table in (ranked_lists(), TRUTH)
     )
     held = held.append_column("gain", pa.array([0.5, 1.0, 2.0] * 120))
     delta.write_deltalake(tmp_path / "recs", rows, partition_by=["is_new", "user_id"])
@@ -254,18 +239,20 @@ def test_partitions_match_columns_of_other_files(delta, tmp_path):
     assert bits_of(evaluate_files(tmp_path / "recs", tmp_path / "held", METRICS, by="is_new")) == bits_of(wanted)
     texts = rows.set_column(0, "user_id", rows["user_id"].cast(pa.string()))
     delta.write_deltalake(tmp_path / "texts", texts, partition_by=["user_id"])
-    assert "user ids must be of one type" in fails(tmp_path / "texts", tmp_path / "held", InputTypeError)
+    assert "user ids must be of one type" in fails(tmp_path / "texts", tmp_path / "held", error=InputTypeError)
 
 
 def test_a_column_that_was_added_to_a_delta_table(delta, tmp_path, truth):
-    table, new = tmp_path / "recs", lists(40).append_column("plan", pa.array(["free", "paid"] * 120))
-    delta.write_deltalake(table, lists())
+    table, new = tmp_path / "recs", ranked_lists(40).append_column("plan", pa.array(["free", "paid"] * 120))
+    delta.write_deltalake(table, ranked_lists())
     delta.write_deltalake(table, new, mode="append", schema_mode="merge")
-    check(table, pa.concat_tables([lists(), new.drop_columns("plan")]), truth)
+    check(table, pa.concat_tables([ranked_lists(), new.drop_columns("plan")]), truth)
     delta.DeltaTable(table).alter.add_columns([delta.Field("score", "double"), delta.Field("gain", "double")])
     told = fails(table, truth, score="score")
     assert told == f"{table}: column 'score' must not be null, found null in row 1"
-    check(table, pa.concat_tables([lists(), new.drop_columns("plan")]), truth)  # neither is read beside the ranks
+    check(
+        table, pa.concat_tables([ranked_lists(), new.drop_columns("plan")]), truth
+    )  # neither is read beside the ranks
     delta.write_deltalake(tmp_path / "held", TRUTH)
     delta.DeltaTable(tmp_path / "held").alter.add_columns(delta.Field("gain", "double"))
     assert "column 'gain' must not be null, found null" in fails(table, tmp_path / "held")
@@ -328,11 +315,11 @@ def change(table, case, place):
 )
 def test_delta_tables_that_are_not_read(delta, tmp_path, truth, case, why):
     table = tmp_path / "recs"
-    delta.write_deltalake(table, lists())
-    delta.write_deltalake(tmp_path / "other", lists())
-    check(table, lists(), truth)
+    delta.write_deltalake(table, ranked_lists())
+    delta.write_deltalake(tmp_path / "other", ranked_lists())
+    check(table, ranked_lists(), truth)
     change(table, case, tmp_path / "other")
-    told = fails(table, truth, MissingFileError if case == "gone" else InputError)
+    told = fails(table, truth, error=MissingFileError if case == "gone" else InputError)
     assert why in told and told.startswith(f"{table}: ") and "secret" not in told
 
 
@@ -340,7 +327,7 @@ def test_delta_tables_that_are_not_read(delta, tmp_path, truth, case, why):
 @pytest.mark.parametrize("case", ["mapping by name", "mapping by id", "vector", "vector without the feature"])
 def test_what_the_files_of_a_delta_table_do_not_tell(delta, tmp_path, truth, case):
     """Names of columns and deleted rows, also where a checkpoint has them."""
-    table, kept = tmp_path / "recs", lists()
+    table, kept = tmp_path / "recs", ranked_lists()
     delta.write_deltalake(table, kept)
     change(table, case, tmp_path)
     if "vector" in case:
@@ -353,14 +340,14 @@ def test_what_the_files_of_a_delta_table_do_not_tell(delta, tmp_path, truth, cas
 def test_the_log_tells_the_partition(delta, tmp_path, truth):
     """Not the name of the folder, as readers of Parquet take it."""
     table = tmp_path / "recs"
-    delta.write_deltalake(table, lists().append_column("day", pa.array(["x"] * 240)), partition_by=["day"])
+    delta.write_deltalake(table, ranked_lists().append_column("day", pa.array(["x"] * 240)), partition_by=["day"])
     commit(table, {"add": {**action(table, "add"), "partitionValues": {"day": "y"}}})
-    check(table, lists().append_column("day", pa.array(["y"] * 240)), truth, by="day")
+    check(table, ranked_lists().append_column("day", pa.array(["y"] * 240)), truth, by="day")
 
 
 def test_rows_of_a_delta_table_come_in_the_order_of_its_log(delta, tmp_path, truth):
     """Files that were added last come first: lists without ranks have this order."""
-    parts = [lists(seed=seed).drop_columns("rank") for seed in range(9)]
+    parts = [ranked_lists(seed=seed).drop_columns("rank") for seed in range(9)]
     for part in parts:
         delta.write_deltalake(tmp_path / "recs", part, mode="append")
     rows = pa.concat_tables(parts[::-1])
@@ -369,7 +356,7 @@ def test_rows_of_a_delta_table_come_in_the_order_of_its_log(delta, tmp_path, tru
 
 
 def test_a_log_that_is_a_link(delta, tmp_path, truth):
-    delta.write_deltalake(tmp_path / "recs", lists())
+    delta.write_deltalake(tmp_path / "recs", ranked_lists())
     log = tmp_path / "recs" / "_delta_log" / f"{0:020}.json"
     log.rename(tmp_path / "log.json")
     log.symlink_to(tmp_path / "log.json")
@@ -380,39 +367,39 @@ def test_a_log_that_is_a_link(delta, tmp_path, truth):
 def test_a_file_that_a_delta_table_has_twice(delta, tmp_path, truth, has_link):
     """By two spellings of its path, and by a link in the folder: readers of Delta count its rows twice."""
     table = tmp_path / "recs"
-    delta.write_deltalake(table, lists())
+    delta.write_deltalake(table, ranked_lists())
     add = action(table, "add")
     own, other = add["path"], f"{'link' if has_link else '%70'}{add['path'].removeprefix('p')}"
     if has_link:
         (table / other).symlink_to(own)
     commit(table, {"add": {**add, "path": other}})
-    assert delta.DeltaTable(table).count() == 2 * len(lists())
+    assert delta.DeltaTable(table).count() == 2 * len(ranked_lists())
     assert fails(table, truth).startswith(f"{table}: the table has the rows of {own} twice; write the rows as Parquet")
 
 
 @pytest.mark.parametrize("name", ["my%20recs", "my\\recs", "my\nrecs"])
 def test_a_delta_table_in_a_folder_that_deltalake_takes_for_another(delta, tmp_path, truth, name):
     """It reads the log of `my recs`, by itself and through a link."""
-    delta.write_deltalake(tmp_path / "my recs", lists())
+    delta.write_deltalake(tmp_path / "my recs", ranked_lists())
     table = Path(shutil.copytree(tmp_path / "my recs", tmp_path / name))
     (tmp_path / "link").symlink_to(table)
     for path in (table, tmp_path / "link"):
         assert fails(path, truth).endswith(", a control character or %XX: rename the folder")
-    check(tmp_path / "my recs", lists(), truth)
-    check(Path(shutil.move(table, tmp_path / "100%")), lists(), truth)
+    check(tmp_path / "my recs", ranked_lists(), truth)
+    check(Path(shutil.move(table, tmp_path / "100%")), ranked_lists(), truth)
 
 
 def test_a_message_of_deltalake_is_one_line_without_colours(delta, tmp_path, truth, monkeypatch):
     def fail(_):
         raise ValueError("\x1b[31mno log\x1b[0m\n  0: at a place in the library")
 
-    delta.write_deltalake(tmp_path / "recs", lists())
+    delta.write_deltalake(tmp_path / "recs", ranked_lists())
     monkeypatch.setattr(delta, "DeltaTable", fail)
     assert fails(tmp_path / "recs", truth) == f"{tmp_path}/recs: cannot be read as a Delta table: no log"
 
 
 def test_a_delta_table_without_rows(delta, tmp_path, truth):
-    delta.DeltaTable.create(tmp_path / "recs", lists().schema)
+    delta.DeltaTable.create(tmp_path / "recs", ranked_lists().schema)
     assert fails(tmp_path / "recs", truth) == f"{tmp_path}/recs: no files in this folder"
     (tmp_path / "void" / "_delta_log").mkdir(parents=True)
     assert fails(tmp_path / "void", truth).startswith(f"{tmp_path}/void: cannot be read as a Delta table: ")
@@ -421,20 +408,20 @@ def test_a_delta_table_without_rows(delta, tmp_path, truth):
 def test_a_delta_table_that_changes_while_it_is_read(delta, tmp_path, truth, monkeypatch):
     """Files of the first version are enough, until one of them is removed."""
     table = tmp_path / "recs"
-    delta.write_deltalake(table, lists())
+    delta.write_deltalake(table, ranked_lists())
     stamps_of = opened.stamps_of
 
     def stamp_and_write(files):
         found = stamps_of(files)
         if any("recs" in file for file in files):
-            delta.write_deltalake(table, lists(seed=8), mode="overwrite")
+            delta.write_deltalake(table, ranked_lists(seed=8), mode="overwrite")
             if is_vacuumed:
                 delta.DeltaTable(table).vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
         return found
 
     monkeypatch.setattr(opened, "stamps_of", stamp_and_write)
     is_vacuumed = False
-    wanted = fastrec.evaluate(lists(), TRUTH, METRICS)
+    wanted = fastrec.evaluate(ranked_lists(), TRUTH, METRICS)
     assert bits_of(evaluate_files(table, truth, METRICS)) == bits_of(wanted)
     is_vacuumed = True
     assert "changed while it was read" in fails(table, truth)
@@ -460,7 +447,7 @@ def create(catalog, rows, name="recs", **properties):
 
 
 def test_the_current_version_of_an_iceberg_table(catalog, tmp_path, truth):
-    old, new, more = lists(), lists(seed=3), lists(40, seed=4)
+    old, new, more = ranked_lists(), ranked_lists(seed=3), ranked_lists(40, seed=4)
     table, folder = create(catalog, old)
     check(folder, old, truth)
     table.overwrite(new)
@@ -477,23 +464,14 @@ def test_the_current_version_of_an_iceberg_table(catalog, tmp_path, truth):
 
 
 def test_an_iceberg_table_without_a_version(catalog, truth):
-    folder = catalog.create_table("shop.void", lists().schema).location()
+    folder = catalog.create_table("shop.void", ranked_lists().schema).location()
     assert fails(folder, truth) == f"{folder}: no files in this folder"
-
-
-def test_iceberg_tables_as_truth_items_and_logs(catalog, tmp_path):
-    recs, shop = create(catalog, lists()), create(catalog, SHOP, "items")
-    held = create(catalog, TRUTH.slice(0, 7), "truth")
-    held[0].overwrite(TRUTH)
-    asked = ["mrr", "category_coverage(column=genre)@5"]
-    found = evaluate_files(recs[1], held[1], asked, items=shop[1])
-    assert bits_of(found) == bits_of(fastrec.evaluate(lists(), TRUTH, asked, items=SHOP))
 
 
 def test_partitions_of_an_iceberg_table_are_columns_of_its_files(catalog, truth):
     """The names of its folders are spelled in another way than those of Hive, and name no other columns."""
     days = ["2024-01-01", "a b/c", "50 %", "é=?", None]
-    rows = lists().append_column("day", pa.array(days * 8).take(lists()["user_id"]))
+    rows = ranked_lists().append_column("day", pa.array(days * 8).take(ranked_lists()["user_id"]))
     table = catalog.create_table("shop.recs", rows.schema)
     with table.update_spec() as spec:
         spec.add_identity("day")
@@ -506,15 +484,15 @@ def test_partitions_of_an_iceberg_table_are_columns_of_its_files(catalog, truth)
 
 def test_a_column_that_was_added_to_an_iceberg_table(catalog, truth):
     types = pytest.importorskip("pyiceberg.types")
-    table, folder = create(catalog, lists())
+    table, folder = create(catalog, ranked_lists())
     with table.update_schema() as schema:
         schema.add_column("score", types.DoubleType())
     told = fails(folder, truth, score="score")
     assert told == f"{folder}: column 'score' must not be null, found null in row 1"
-    new = lists(40).append_column("score", pa.array(np.arange(240.0)))
+    new = ranked_lists(40).append_column("score", pa.array(np.arange(240.0)))
     table.append(new)
     assert ": column 'score' must not be null, found null in row" in fails(folder, truth, score="score")
-    check(folder, pa.concat_tables([lists(), new.drop_columns("score")]), truth, rank="rank")
+    check(folder, pa.concat_tables([ranked_lists(), new.drop_columns("score")]), truth, rank="rank")
 
 
 def rename(table):
@@ -538,19 +516,19 @@ def replace(table):
 )
 def test_columns_that_were_renamed_or_dropped(catalog, truth, change, has_ids):
     """Also in files without ids of columns, which names in the metadata stand for."""
-    table, folder = create(catalog, lists())
+    table, folder = create(catalog, ranked_lists())
     if not has_ids:
         table.delete("user_id >= 0")
-        pq.write_table(lists(), folder / "data" / "own.parquet")
+        pq.write_table(ranked_lists(), folder / "data" / "own.parquet")
         table.add_files([str(folder / "data" / "own.parquet")])
-        check(folder, lists(), truth)
+        check(folder, ranked_lists(), truth)
     change(table)
     if change is replace:
         assert fails(folder, truth) == f"{folder}: column 'rank' must not be null, found null in row 1"
     elif change is rename:
-        check(folder, lists().rename_columns(["user_id", "item_id", "place"]), truth, rank="place")
+        check(folder, ranked_lists().rename_columns(["user_id", "item_id", "place"]), truth, rank="place")
     else:
-        check(folder, lists().drop_columns("rank"), truth)
+        check(folder, ranked_lists().drop_columns("rank"), truth)
 
 
 @pytest.mark.parametrize("kind", ["positions", "equality", "orc"])
@@ -559,7 +537,7 @@ def test_deleted_rows_and_files_that_are_not_parquet(catalog, truth, monkeypatch
     import pyiceberg.manifest as own
     from pyiceberg.typedef import Record
 
-    table, folder = create(catalog, lists())
+    table, folder = create(catalog, ranked_lists())
     rows = next(folder.glob("data/*.parquet"))
     pq.write_table(pa.table({"file_path": [str(rows)] * 6, "pos": range(6)}), folder / "data" / "more")
     file = own.DataFile.from_args(
@@ -581,7 +559,7 @@ def test_deleted_rows_and_files_that_are_not_parquet(catalog, truth, monkeypatch
     newest = Path(table.metadata_location)
     newest.write_text(newest.read_text().replace(snapshot.manifest_list, places[1].location))
     if kind == "positions":
-        check(folder, lists().slice(6), truth)
+        check(folder, ranked_lists().slice(6), truth)
         return
     why = {
         "equality": "cannot be read as an Iceberg table: PyIceberg does not yet support equality deletes",
@@ -591,10 +569,10 @@ def test_deleted_rows_and_files_that_are_not_parquet(catalog, truth, monkeypatch
 
 
 def test_files_of_an_iceberg_table_that_are_elsewhere(catalog, tmp_path, truth):
-    table, folder = create(catalog, lists())
+    table, folder = create(catalog, ranked_lists())
     copy = Path(shutil.copytree(folder, tmp_path / "copy"))
     assert f"{copy}: the table has the file {folder}/metadata/snap-" in fails(copy, truth)
-    pq.write_table(lists(40), tmp_path / "own.parquet")
+    pq.write_table(ranked_lists(40), tmp_path / "own.parquet")
     table.add_files([f"file://{tmp_path}/own.parquet"])
     why = "which is not in its folder; write the rows as Parquet, or pass them to fastrec.evaluate as a frame"
     assert fails(folder, truth) == f"{folder}: the table has the file file://{tmp_path}/own.parquet, {why}"
@@ -603,7 +581,7 @@ def test_files_of_an_iceberg_table_that_are_elsewhere(catalog, tmp_path, truth):
 
 
 def test_a_file_that_an_iceberg_table_has_twice(catalog, truth):
-    table, folder = create(catalog, lists())
+    table, folder = create(catalog, ranked_lists())
     own = next(folder.glob("data/*.parquet"))
     (folder / "link").symlink_to(own)
     table.add_files([str(folder / "link")])
@@ -611,10 +589,10 @@ def test_a_file_that_an_iceberg_table_has_twice(catalog, truth):
 
 
 def test_a_file_of_an_iceberg_table_that_is_gone(catalog, truth):
-    _, folder = create(catalog, lists())
+    _, folder = create(catalog, ranked_lists())
     file = next(folder.glob("data/*.parquet"))
     file.unlink()
-    told = fails(folder, truth, MissingFileError)
+    told = fails(folder, truth, error=MissingFileError)
     assert told == f"{folder}: data/{file.name} is gone, but the current version of this table has it"
     shutil.rmtree(folder / "metadata")
     (folder / "metadata").mkdir()
@@ -624,7 +602,7 @@ def test_a_file_of_an_iceberg_table_that_is_gone(catalog, truth):
 
 
 def test_a_damaged_file_of_an_iceberg_table(catalog, truth):
-    _, folder = create(catalog, lists())
+    _, folder = create(catalog, ranked_lists())
     file = next(folder.glob("data/*.parquet"))
     file.write_bytes(b"PAR1 and more")
     told = fails(folder, truth)
@@ -633,7 +611,7 @@ def test_a_damaged_file_of_an_iceberg_table(catalog, truth):
 
 def test_damaged_metadata_of_an_iceberg_table(catalog, truth):
     """A message has the first fault only, without the content of the file."""
-    table, folder = create(catalog, lists())
+    table, folder = create(catalog, ranked_lists())
     newest, manifest = Path(table.metadata_location), next(folder.glob("metadata/*-m0.avro"))
     sound = newest.read_text()
     for content, why in (
@@ -653,7 +631,7 @@ def test_damaged_metadata_of_an_iceberg_table(catalog, truth):
 
 def test_metadata_that_pyiceberg_does_not_read_as_their_writer_did(catalog, truth, monkeypatch):
     """No such snapshot, a path that depends on the current folder, and the names of compressed metadata."""
-    table, folder = create(catalog, lists())
+    table, folder = create(catalog, ranked_lists())
     newest = Path(table.metadata_location)
     text, number = newest.read_text(), table.metadata.current_snapshot_id
     newest.write_text(text.replace(f'"current-snapshot-id":{number}', '"current-snapshot-id":7'))
@@ -667,7 +645,7 @@ def test_metadata_that_pyiceberg_does_not_read_as_their_writer_did(catalog, trut
         old.unlink()
     (folder / "metadata" / "v2.gz.metadata.json").write_bytes(gzip.compress(text.encode()))
     (folder / "metadata" / "version-hint.text").write_text("2")
-    check(folder, lists(), truth)
+    check(folder, ranked_lists(), truth)
     (folder / "metadata" / "v2.gz.metadata.json").rename(folder / "metadata" / "v2.metadata.json.gz")
     for path in (folder, folder / "metadata" / "v2.metadata.json.gz"):
         assert "compressed metadata only from *.gz.metadata.json, not v2.metadata.json.gz" in fails(path, truth)
@@ -675,9 +653,9 @@ def test_metadata_that_pyiceberg_does_not_read_as_their_writer_did(catalog, trut
 
 def test_the_metadata_of_the_current_version(catalog, truth):
     """A catalogue knows which of two is current; a folder does not, unless there is a hint."""
-    table, folder = create(catalog, lists())
-    table.append(lists(40))
-    newest, rows = Path(table.metadata_location), pa.concat_tables([lists(40), lists()])
+    table, folder = create(catalog, ranked_lists())
+    table.append(ranked_lists(40))
+    newest, rows = Path(table.metadata_location), pa.concat_tables([ranked_lists(40), ranked_lists()])
     hint = folder / "metadata" / "version-hint.text"
     for said in (newest.name, newest.name.removesuffix(".metadata.json")):
         hint.write_text(said)
@@ -696,24 +674,24 @@ def test_the_metadata_of_the_current_version(catalog, truth):
 
 def test_paths_of_metadata(catalog, tmp_path, truth, monkeypatch):
     """Relative ones, and those that go up from the target of a link."""
-    table, folder = create(catalog, lists())
+    table, folder = create(catalog, ranked_lists())
     name = Path(table.metadata_location).name
     (folder / "deep").mkdir()
     (tmp_path / "links").mkdir()
     (tmp_path / "links" / "deep").symlink_to(folder / "deep")
-    check(f"{tmp_path}/links/deep/../metadata/{name}", lists(), truth)
+    check(f"{tmp_path}/links/deep/../metadata/{name}", ranked_lists(), truth)
     for place, path in ((folder, f"metadata/{name}"), (folder / "metadata", name), (folder / "metadata", f"./{name}")):
         monkeypatch.chdir(place)
-        check(path, lists(), truth)
+        check(path, ranked_lists(), truth)
 
 
 def test_an_iceberg_table_fetches_nothing(catalog, tmp_path, truth):
     """Neither files at other places nor code that the metadata name."""
-    table, folder = create(catalog, lists(), own="no")
+    table, folder = create(catalog, ranked_lists(), own="no")
     newest = Path(table.metadata_location)
     text = newest.read_text().replace('"own":"no"', '"py-io-impl":"no_such_module.Files"')
     newest.write_text(text)
-    check(folder, lists(), truth)
+    check(folder, ranked_lists(), truth)
     newest.write_text(text.replace(f'"{folder}/metadata/snap', '"s3://ann:secret@shop/snap'))
     told = fails(folder, truth)
     assert told.startswith(f"{folder}: the table has the file s3://shop/snap-") and "secret" not in told
@@ -721,7 +699,7 @@ def test_an_iceberg_table_fetches_nothing(catalog, tmp_path, truth):
 
 def test_metadata_of_an_iceberg_table_that_are_links(catalog, tmp_path, truth):
     """One to a file of the table is as its target; no message shows a file outside its folder."""
-    table, folder = create(catalog, lists())
+    table, folder = create(catalog, ranked_lists())
     newest = Path(table.metadata_location)
     secret, hint = tmp_path / "secret.json", newest.with_name("version-hint.text")
     secret.write_text('{"password": "hunter2"}')
@@ -734,5 +712,5 @@ def test_metadata_of_an_iceberg_table_that_are_links(catalog, tmp_path, truth):
         newest.unlink()
         newest.symlink_to(folder / "own.json")
     hint.unlink()
-    check(folder, lists(), truth)
-    check(newest, lists(), truth)
+    check(folder, ranked_lists(), truth)
+    check(newest, ranked_lists(), truth)

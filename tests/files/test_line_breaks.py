@@ -11,7 +11,6 @@ import re
 import pytest
 
 from fastrec import InputError, evaluate_files
-from fastrec.files import job
 from fastrec.files.formats import text
 from fastrec.files.formats.registry import FORMATS
 
@@ -39,21 +38,20 @@ def write(tmp_path):
     return write_file
 
 
-@pytest.mark.thorough(except_for="^(LF-CR-False|CRLF-CRLF-True)$")
+@pytest.mark.usefixtures("each_way")
+@pytest.mark.thorough(except_for="^in (memory|parts)-(LF-CR-False|CRLF-CRLF-True)$")
 @pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize(("end", "inside"), PAIRS)
-def test_a_line_break_in_a_header_loses_no_rows(write, monkeypatch, end, inside, packed):
+def test_a_line_break_in_a_header_loses_no_rows(write, end, inside, packed):
     kind = {"end": BREAKS[end], "inside": BREAKS[inside], "packed": packed}
     ids = ["user_id", "item_id"]
     recs, truth, seen = (write(*side, **kind) for side in (("r", ids, ROWS), ("t", ids, TRUTH), ("s", ids, SEEN)))
     users = write("u", ["user_id", "seg"], [(0, "a"), (1, "b"), (2, "b")], **kind)
     log = write("l", ["user_id", "label", "score"], [(0, 1, 0.5), (0, 0, 0.25), (1, 1, 0.5), (1, 0, 0.75)], **kind)
-    for copies in (job.COPIES, 1 << 60):
-        monkeypatch.setattr(job, "COPIES", copies)
-        report = evaluate_files(recs, truth, "recall@2", exclude=seen, users=users, by="seg")
-        assert (report["recall@2"], report.data["excluded_items"]) == (1.0, 9)
-        assert {label: group["recall@2"].users for label, group in report.groups["seg"].items()} == {"a": 1, "b": 2}
-        assert evaluate_files(log, metrics="gauc")["gauc"] == 0.5
+    report = evaluate_files(recs, truth, "recall@2", exclude=seen, users=users, by="seg")
+    assert (report["recall@2"], report.data["excluded_items"]) == (1.0, 9)
+    assert {label: group["recall@2"].users for label, group in report.groups["seg"].items()} == {"a": 1, "b": 2}
+    assert evaluate_files(log, metrics="gauc")["gauc"] == 0.5
 
 
 def test_line_breaks_in_the_headers_of_several_files(write, tmp_path):
@@ -130,13 +128,9 @@ LOST += itertools.product(["trec"], SIDES[:3], [False, True])
 @pytest.mark.parametrize(("format_", "side", "packed"), LOST)
 def test_a_file_of_which_no_row_is_read_is_an_error(tmp_path, monkeypatch, format_, side, packed):
     """This holds for any reader that loses rows: here one that reads nothing of the files called lost."""
-    columns = {"user_id": [1], "item_id": [2], "label": [1], "score": [0.5]}
-    for path in (tmp_path / "good", tmp_path / "lost"):
-        if format_ == "parquet":
-            pq.write_table(pa.table(columns), path)
-        else:
-            data = CONTENTS[format_].encode()
-            path.write_bytes(gzip.compress(data) if packed else data)
+    data = CONTENTS[format_].encode()
+    for name in ("good", "lost"):
+        (tmp_path / name).write_bytes(gzip.compress(data) if packed else data)
     kind = type(FORMATS[format_])
     monkeypatch.setattr(kind, "batches", losing_batches(kind.batches))
 
@@ -148,10 +142,7 @@ def test_a_file_of_which_no_row_is_read_is_an_error(tmp_path, monkeypatch, forma
         return evaluate_files(sides.pop("recs"), sides.pop("truth"), "mrr", by=by, **sides)
 
     evaluate(tmp_path / "good")
-    with pytest.raises(
-        InputError,
-        match=r"lost: (no row was read, but the file has more than a header|it has 0 rows, its metadata say 1)",
-    ):
+    with pytest.raises(InputError, match="lost: no row was read, but the file has more than a header"):
         evaluate(tmp_path / "lost")
 
 

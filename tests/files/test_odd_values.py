@@ -3,9 +3,7 @@
 Data frames and files give the same values for them, or the same kind of error.
 """
 
-import csv
 import importlib.util
-import json
 import sys
 import warnings
 from collections.abc import Callable
@@ -19,9 +17,9 @@ import pytest
 
 import fastrec
 from fastrec.exceptions import warn
-from fastrec.files import job
 from fastrec.metrics import calls
 from support.command_line import run_fastrec
+from support.tables import write_table
 
 ODD = {
     "timedelta64": np.array([1, 2], "m8[s]"),
@@ -287,7 +285,7 @@ CASES |= {
     for name, own in LABELS_OF_BOTH.items()
 }
 NOT_IN_CSV = {  # which has no zero bytes and no types
-    *(f"labels to group by, {name}" for name in (*NUL, *TYPED_LABELS, "past 64 bits")),
+    *(f"labels to group by, {name}" for name in (*NUL, *TYPED_LABELS, "past 64 bits", "booleans")),
     *(f"labels of both sides, {name}" for name in LABELS_OF_BOTH if "texts" in name),
 }
 
@@ -304,22 +302,9 @@ def found_in(evaluate: Callable[[], fastrec.Report]) -> Any:
     return str(dict(report)), groups, report.warnings
 
 
-def write_odd(path: Path, columns: dict[str, list[Any]], kind: str) -> Path:
+def odd_table(columns: dict[str, list[Any]]) -> Any:
     pa = pytest.importorskip("pyarrow")
-    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-    if kind == "parquet":
-        pytest.importorskip("pyarrow.parquet").write_table(odd_table(pa, columns), path)
-    elif kind == "jsonl":
-        path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    else:
-        with path.open("w", newline="") as file:
-            writer = csv.DictWriter(file, list(columns))
-            writer.writeheader()
-            writer.writerows(rows)
-    return path
 
-
-def odd_table(pa: Any, columns: dict[str, list[Any]]) -> Any:
     def kind(values: list[Any]) -> Any:
         return pa.uint64() if any(type(value) is int and value >= 2**63 for value in values) else None
 
@@ -328,13 +313,12 @@ def odd_table(pa: Any, columns: dict[str, list[Any]]) -> Any:
 
 def in_files_and_frames(case: Any, route: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, Any]:
     """Return what files give, and what data frames give."""
-    pa = pytest.importorskip("pyarrow")
     tables, options = case
     kind, _, streamed = route.partition(", ")
     if streamed:
         monkeypatch.setattr("fastrec.files.job.COPIES", 10**9)
-    frames = {name: odd_table(pa, columns) for name, columns in tables.items()}
-    paths = {name: write_odd(tmp_path / f"{name}.{kind}", columns, kind) for name, columns in tables.items()}
+    frames = {name: odd_table(columns) for name, columns in tables.items()}
+    paths = {name: write_table(odd_table(columns), tmp_path / f"{name}.{kind}") for name, columns in tables.items()}
     entry: Any = fastrec.evaluate if "truth" in tables else fastrec.evaluate_scores
     wanted = found_in(lambda: entry(*frames.values(), **options))
     found = found_in(lambda: fastrec.evaluate_files(paths.get("recs", paths.get("log")), paths.get("truth"), **options))
@@ -342,7 +326,7 @@ def in_files_and_frames(case: Any, route: str, tmp_path: Path, monkeypatch: pyte
 
 
 @pytest.mark.thorough(
-    except_for="(gains|weights).*-csv$|(ranks, no whole number|scores of .*, infinite|labels .*, booleans)-csv"
+    except_for="(gains|weights).*-csv$|(ranks, no whole number|scores of .*, infinite|labels .*, a null)-csv"
 )
 @pytest.mark.parametrize("route", ROUTES)
 @pytest.mark.parametrize("case", CASES)
@@ -375,7 +359,7 @@ def test_decimals_are_rounded_once_in_frames() -> None:
 
 
 def test_ranks_in_a_csv_are_exact_however_they_are_written(tmp_path: Path) -> None:
-    truth = write_odd(tmp_path / "truth.csv", {"user_id": [1], "item_id": [8]}, "csv")
+    truth = write_table({"user_id": [1], "item_id": [8]}, tmp_path / "truth.csv")
     for first, second in (("9007199254740993", "9007199254740992"), ("9007199254740993.0", "9007199254740992.0")):
         recs = tmp_path / "recs.csv"
         recs.write_text(f"user_id,item_id,rank\n1,7,{first}\n1,8,{second}\n")
@@ -399,7 +383,7 @@ def test_users_of_two_columns_may_end_in_nul(tmp_path: Path) -> None:
     from fastrec.files.rows import evaluate_log
 
     columns = {"a": ["x", "x", "x\0", "x\0"], "b": [1, 1, 2, 2], "label": [0, 1, 1, 0], "score": [1, 2, 1, 2]}
-    path = write_odd(tmp_path / "log.parquet", columns, "parquet")
+    path = write_table(columns, tmp_path / "log.parquet")
     found = evaluate_log(
         lambda _: fastrec.ScoreEvaluator("gauc", per_user=True),
         {"log": path},
@@ -407,12 +391,6 @@ def test_users_of_two_columns_may_end_in_nul(tmp_path: Path) -> None:
         Resources(),
     )
     assert {name: users.tolist() for name, users in found.users.items()} == {"a": ["x", "x\0"], "b": [1, 2]}
-
-
-def write_arrow(path: Path, rows: Any) -> str:
-    with pytest.importorskip("pyarrow").ipc.new_file(str(path), rows.schema) as file:
-        file.write(rows)
-    return str(path)
 
 
 def odd_types() -> dict[str, Any]:
@@ -461,12 +439,12 @@ def test_types_are_read_alike_whole_and_in_parts(
     own = tables[side or "log"].to_pydict()
     values = odd if side in ("users", "items") else pa.concat_arrays([odd, odd])
     tables[side or "log"] = pa.table({**own, name: values})
-    paths = {table: write_arrow(tmp_path / f"{table}.arrow", rows) for table, rows in tables.items()}
+    paths = {table: write_table(rows, tmp_path / f"{table}.arrow") for table, rows in tables.items()}
 
     def read() -> Any:
         if side == "items":
             recs, truth = str(tmp_path / "recs.arrow"), paths["log"]
-            write_arrow(tmp_path / "recs.arrow", tables["log"].drop_columns(["label", "score"]))
+            write_table(tables["log"].drop_columns(["label", "score"]), tmp_path / "recs.arrow")
             return fastrec.evaluate_files(recs, truth, "own_price", items=paths["items"])
         users = {"users": paths["users"], "by": "by"} if side == "users" else IN_LOGS[name]
         return fastrec.evaluate_files(paths["log"], metrics=["auc", "log_loss"], user=["user_id"], **users)
@@ -485,22 +463,19 @@ def test_types_are_read_alike_whole_and_in_parts(
 def test_keys_of_any_type_match_or_are_refused(kind: str, tmp_path: Path) -> None:
     odd = odd_types()[kind]
     table = pytest.importorskip("pyarrow").table({"key": odd, "label": [0, 1], "score": [0.25, 0.5]})
-    paths = [write_arrow(tmp_path / f"{name}.arrow", table) for name in "ab"]
+    paths = [write_table(table, tmp_path / f"{name}.arrow") for name in "ab"]
     told = run_fastrec("compare", *paths, "-m", "auc", "--row-key", "key")
     assert told.exit_code == 0 or "column 'key'" in told.stderr
 
 
+@pytest.mark.usefixtures("each_way")
 @pytest.mark.parametrize("labels", [["a", "b"], [1, 2]])
-@pytest.mark.parametrize("copies", [job.COPIES, 1 << 60])
-def test_labels_of_users_fill_rows_without_any(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, labels: list[Any], copies: int
-) -> None:
+def test_labels_of_users_fill_rows_without_any(tmp_path: Path, labels: list[Any]) -> None:
     pa = pytest.importorskip("pyarrow")
-    monkeypatch.setattr(job, "COPIES", copies)
-    users = write_arrow(tmp_path / "users.arrow", pa.table({"user_id": [1, 2], "by": labels}))
+    users = write_table(pa.table({"user_id": [1, 2], "by": labels}), tmp_path / "users.arrow")
     rows = {"user_id": [1, 2], "item_id": [1, 2]}
-    recs = write_arrow(tmp_path / "recs.arrow", pa.table(rows))
+    recs = write_table(pa.table(rows), tmp_path / "recs.arrow")
     for kind in (pa.null(), pa.string(), pa.int64(), pa.dictionary(pa.int8(), pa.string())):
-        truth = write_arrow(tmp_path / "truth.arrow", pa.table({**rows, "by": pa.nulls(2, kind)}))
+        truth = write_table(pa.table({**rows, "by": pa.nulls(2, kind)}), tmp_path / "truth.arrow")
         found = fastrec.evaluate_files(recs, truth, "mrr", users=users, by="by").groups["by"]
         assert [(label, own["mrr"].users) for label, own in found.items()] == [(label, 1) for label in labels]

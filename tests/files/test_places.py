@@ -14,9 +14,13 @@ import fastrec
 from fastrec import checks, evaluate_files
 from fastrec.checks import is_any_url, shown_url
 from fastrec.exceptions import FastrecWarning, InputError, MissingExtraError, MissingFileError
-from fastrec.files import job, places
+from fastrec.files import places
+from support import read_files
+from support.bits import bits_of
 from support.command_line import run_fastrec
+from support.logs import ranked_lists
 from support.stores import store_of
+from support.tables import write_table
 
 pa = pytest.importorskip("pyarrow")
 pytest.importorskip("click")
@@ -28,43 +32,16 @@ METRICS = ["ndcg@5", "recall@3", "mrr"]
 N_PARTS = 40
 
 
-def run(*arguments):
-    return run_fastrec(*arguments)
+def tables():
+    """Return lists and truth."""
+    return ranked_lists(n_users=60), ranked_lists(n_users=60, n_items=3, seed=2).drop_columns("rank")
 
 
-def tables(n_users=60):
-    rng = np.random.default_rng(3)
-    users, ranks = np.repeat(np.arange(n_users), 6), np.tile(np.arange(1, 7), n_users)
-    items = np.concatenate([rng.permutation(30)[:6] for _ in range(n_users)])
-    held = np.concatenate([rng.permutation(30)[:3] for _ in range(n_users)])
-    truth = {"user_id": np.repeat(np.arange(n_users), 3), "item_id": held}
-    return pa.table({"user_id": users, "item_id": items, "rank": ranks}), pa.table(truth)
-
-
-def write(table, path):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if path.suffix == ".parquet":
-        pq.write_table(table, path)
-    elif path.suffix == ".arrow":
-        with pa.ipc.new_file(path, table.schema) as writer:
-            writer.write_table(table, 50)
-    elif path.suffix == ".zst":
-        with pa.CompressedOutputStream(str(path), "zstd") as stream:
-            csv.write_csv(table, stream)
-    else:
-        csv.write_csv(table, path)
-
-
-def bits_of(report):
-    return {name: np.float64(report[name]).tobytes() for name in report}, dict(report.users)
-
-
-def fails(*paths, error=InputError, **options):
-    with pytest.raises(error) as raised:
-        evaluate_files(*paths, METRICS, **options)
-    assert "\n" not in str(raised.value) and "secret" not in str(raised.value) and "fastrec-" not in str(raised.value)
-    assert raised.value.__cause__ is None
-    return str(raised.value)
+def fails(*paths, **options):
+    """Return the message of an error that tells neither a password nor the copies of files."""
+    told = read_files.fails(*paths, **options)
+    assert "secret" not in told and "fastrec-" not in told
+    return told
 
 
 class Handler(http.server.SimpleHTTPRequestHandler):
@@ -112,18 +89,15 @@ def server(tmp_path):
         thread.join()
 
 
+@pytest.mark.usefixtures("each_way")
 @pytest.mark.parametrize("form", ["parquet", "arrow", "csv", "csv.zst"])
-@pytest.mark.parametrize("way", ["whole", "sorted on disk"])
-def test_a_server_gives_the_bits_of_local_files(server, monkeypatch, form, way):
+def test_a_server_gives_the_bits_of_local_files(server, form):
     for name, table in zip(("recs", "truth"), tables(), strict=True):
-        write(table, server.folder / f"{name}.{form}")
+        write_table(table, server.folder / f"{name}.{form}")
     paths = [server.folder / f"{name}.{form}" for name in ("recs", "truth")]
     wanted = bits_of(evaluate_files(*paths, METRICS))
-    if way == "sorted on disk":
-        monkeypatch.setattr(job, "COPIES", 10**9)
     urls = [f"http://{server.place}/{path.name}" for path in paths]
-    found = evaluate_files(*urls, METRICS, memory="64MB" if way == "sorted on disk" else None)
-    assert bits_of(found) == wanted
+    assert bits_of(evaluate_files(*urls, METRICS)) == wanted
     assert sorted(server.asked) == [f"/{path.name}" for path in paths]
     with pytest.warns(FastrecWarning, match="exclude removed"):
         evaluate_files(*urls, METRICS, exclude=urls[1])
@@ -132,8 +106,8 @@ def test_a_server_gives_the_bits_of_local_files(server, monkeypatch, form, way):
 
 def test_passwords_queries_and_redirects(server):
     recs, truth = tables()
-    write(recs, server.folder / "private" / "recs of 1.csv")
-    write(truth, server.folder / "truth.csv")
+    write_table(recs, server.folder / "private" / "recs of 1.csv")
+    write_table(truth, server.folder / "truth.csv")
     given = f"http://ann:secret@{server.place}/private/recs%20of%201.csv?token=secret#part"
     truth_url = f"http://ann:secret@{server.place}/moved/truth.csv"
     found = evaluate_files(given, truth_url, METRICS)
@@ -146,8 +120,8 @@ def test_passwords_queries_and_redirects(server):
 
 def test_errors_and_warnings_name_the_url_without_credentials(server, tmp_path):
     recs, truth = tables()
-    write(recs, server.folder / "recs.csv")
-    write(truth.append_column("rating", pa.array(np.arange(len(truth)) % 5 + 1)), server.folder / "truth.csv")
+    write_table(recs, server.folder / "recs.csv")
+    write_table(truth.append_column("rating", pa.array(np.arange(len(truth)) % 5 + 1)), server.folder / "truth.csv")
     place = f"http://ann:secret@{server.place}"
     truth_url, shown = f"{place}/truth.csv?token=secret", f"http://{server.place}"
     assert fails(f"{place}/none.parquet?token=secret", truth_url, error=MissingFileError) == (
@@ -203,14 +177,14 @@ def test_urls_that_are_not_read_are_shown_without_credentials(url, tmp_path, mon
     truth.write_text("user_id,item_id\n1,2\n")
     csv, report = url.format(".csv"), fastrec.evaluate([[1]], [[1]])
     told = [fails(csv, truth), fails(truth, csv), fails(truth, truth, temp_directory=csv, error=InputError)]
-    for write in (report.save, report.to_html):
+    for save in (report.save, report.to_html):
         for ending in ("", ".fastrec", ".csv"):
             with pytest.raises(InputError) as raised:
-                write(url.format(ending))
+                save(url.format(ending))
             told.append(str(raised.value))
     commands = [["evaluate", csv, truth], ["evaluate", truth, truth, "-o", csv], ["evaluate", f"a={csv}", truth]]
     commands.append(["compare", f"{csv}&a=b", f"new={csv}", "--truth", truth])
-    told.extend(run(*command, "-m", "mrr").stderr for command in commands)
+    told.extend(run_fastrec(*command, "-m", "mrr").stderr for command in commands)
     assert all("//" in text and "secret" not in text for text in told), told
 
 
@@ -230,20 +204,20 @@ def test_paths_of_a_store_stay_in_the_folder_of_copies(key):
 
 def test_urls_on_the_command_line(server, tmp_path):
     for name, table in zip(("recs", "truth"), tables(), strict=True):
-        write(table, server.folder / f"{name}.csv")
+        write_table(table, server.folder / f"{name}.csv")
     place = f"http://ann:secret@{server.place}"
     page = tmp_path / "page.html"
     asked = ["evaluate", f"{place}/recs.csv?x=secret", f"{place}/truth.csv", "-m", "mrr"]
-    told = run(*asked, "--format", "json")
+    told = run_fastrec(*asked, "--format", "json")
     wanted = evaluate_files(server.folder / "recs.csv", server.folder / "truth.csv", "mrr")
     assert told.exit_code == 0, told.stderr
     assert json.loads(told.stdout)["metrics"]["mrr"]["mean"] == wanted["mrr"]
-    assert run(*asked, "-o", page).exit_code == 0
+    assert run_fastrec(*asked, "-o", page).exit_code == 0
     assert "secret" not in page.read_text() and f"{server.place}/recs.csv" in page.read_text()
-    told = run("evaluate", f"{place}/none.csv", f"{place}/truth.csv", "-m", "mrr")
+    told = run_fastrec("evaluate", f"{place}/none.csv", f"{place}/truth.csv", "-m", "mrr")
     assert told.exit_code == 2 and "secret" not in told.stderr and f"{server.place}/none.csv" in told.stderr
     systems = [f"{place}/recs.csv?x=secret", f"again={place}/recs.csv?x=secret"]
-    told = run("compare", *systems, "--truth", f"{place}/truth.csv", "-m", "mrr", "--format", "csv")
+    told = run_fastrec("compare", *systems, "--truth", f"{place}/truth.csv", "-m", "mrr", "--format", "csv")
     assert told.exit_code == 0, told.stderr
     assert "again" in told.stdout and "secret" not in told.stdout + told.stderr
 
@@ -287,9 +261,9 @@ def test_a_store_gives_the_bits_of_local_files(store, tmp_path, form):
     for nth in range(N_PARTS):
         own = recs.filter(compute.equal(compute.bit_wise_and(recs["user_id"], 3), nth % 4))
         part = own.slice(nth // 4 * (len(own) // 10), len(own) // 10)
-        write(part, tmp_path / form / f"day={nth % 4}" / f"part-{nth:02}.{form}")
-    write(truth, tmp_path / form / f"truth.{form}")
-    write(recs, tmp_path / form / "_drafts" / f"recs.{form}")
+        write_table(part, tmp_path / form / f"day={nth % 4}" / f"part-{nth:02}.{form}")
+    write_table(truth, tmp_path / form / f"truth.{form}")
+    write_table(recs, tmp_path / form / "_drafts" / f"recs.{form}")
     store.upload(tmp_path)
     for pattern in (f"day=*/part-*.{form}", f"day=[0-9]/*.{form}", "day=*"):
         local = tmp_path / form / pattern, tmp_path / form / f"truth.{form}"
@@ -319,9 +293,9 @@ def test_a_delta_table_in_a_store(store, tmp_path):
     local = tmp_path / "lake" / "recs"
     deltalake.write_deltalake(local, recs.slice(0, 60), partition_by="day")
     deltalake.write_deltalake(local, recs, mode="overwrite", partition_by="day")
-    write(recs, tmp_path / "iceberg" / "data" / "0.parquet")
-    write(truth, tmp_path / "iceberg" / "metadata" / "v1.metadata.json")
-    write(truth, tmp_path / "held.parquet")
+    write_table(recs, tmp_path / "iceberg" / "data" / "0.parquet")
+    write_table(truth, tmp_path / "iceberg" / "metadata" / "v1.metadata.json")
+    write_table(truth, tmp_path / "held.parquet")
     store.upload(tmp_path)
     given = store.url("held.parquet")
     found = evaluate_files(store.url("lake/recs"), given, METRICS, by="day")
@@ -348,9 +322,11 @@ def test_a_delta_table_in_a_store(store, tmp_path):
 
 def test_errors_of_a_store_name_no_credentials(store, tmp_path):
     recs, truth = tables()
-    write(recs.drop(["rank"]).append_column("rank", pa.nulls(len(recs), pa.int64())), tmp_path / "bad" / "a.parquet")
-    write(recs, tmp_path / "bad" / "b.parquet")
-    write(truth, tmp_path / "truth.parquet")
+    write_table(
+        recs.drop(["rank"]).append_column("rank", pa.nulls(len(recs), pa.int64())), tmp_path / "bad" / "a.parquet"
+    )
+    write_table(recs, tmp_path / "bad" / "b.parquet")
+    write_table(truth, tmp_path / "truth.parquet")
     store.upload(tmp_path)
     store.put("odd/../a.parquet", b"PAR1")
     store.put("void/a.parquet", b"")

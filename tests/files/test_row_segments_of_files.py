@@ -1,6 +1,7 @@
 """Segments of rows in files: the same bits as in data frames, whole or sorted on disk, and on the command line."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 import fastrec
 from support.bits import group_bits
 from support.command_line import run_fastrec
+from support.tables import write_table
 
 pa = pytest.importorskip("pyarrow")
 pd = pytest.importorskip("pandas")
@@ -17,11 +19,6 @@ METRICS = ["auc", "gauc", "log_loss", "calibration", "average_precision", "ndcg@
 METRICS += ["auc(min_tpr=0.4)", "eer", "recall_at_precision(at=0.6)", "ece(norm=l2)", "g_mean(threshold=0.5)"]
 METRICS += ["r2", "mape(eps=0.5)", "xauc", "xauc(average=user)"]
 BY = ["device", "position"]
-WRITERS = {
-    "log.parquet": lambda log, path: log.to_parquet(path),
-    "log.csv": lambda log, path: log.to_csv(path, index=False),
-    "log.jsonl": lambda log, path: log.to_json(path, orient="records", lines=True),
-}
 
 
 def make_log(*, missing: bool = False) -> Any:
@@ -43,31 +40,20 @@ def make_log(*, missing: bool = False) -> Any:
     return log
 
 
+@pytest.mark.usefixtures("each_way")
 @pytest.mark.parametrize("missing", [False, True])
-@pytest.mark.parametrize("name", WRITERS)
-def test_segments_have_the_same_bits_on_every_route(name: str, missing: bool, tmp_path: Any) -> None:
+@pytest.mark.parametrize("ending", ["parquet", "csv", "jsonl"])
+def test_segments_have_the_same_bits_on_every_route(ending: str, missing: bool, tmp_path: Path) -> None:
     log = make_log(missing=missing)
-    WRITERS[name](log, tmp_path / name)
+    path = write_table(pa.Table.from_pandas(log), tmp_path / f"log.{ending}")
     for by in ("plan", None):
         wanted = fastrec.evaluate_scores(log, metrics=METRICS, row_by=BY, by=by)
-        for memory in (None, "64MB"):
-            found = fastrec.evaluate_files(tmp_path / name, None, METRICS, row_by=BY, by=by, memory=memory)
-            assert group_bits(found) == group_bits(wanted)
-            assert found.row_groupings == wanted.row_groupings == BY
-            assert found.data == wanted.data
-            assert ("rows_in_no_segment(position)" in found.data) is missing
+        found = fastrec.evaluate_files(path, None, METRICS, row_by=BY, by=by, per_user=by is None)
+        assert group_bits(found) == group_bits(wanted)
+        assert found.row_groupings == wanted.row_groupings == BY
+        assert found.data == wanted.data
+        assert ("rows_in_no_segment(position)" in found.data) is missing
     assert [type(label) for label in found.groups["position"]] == [int] * 5
-
-
-def test_files_that_do_not_fit_in_memory(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from fastrec.files import job
-
-    log = make_log(missing=True)
-    log.to_parquet(tmp_path / "log.parquet")
-    monkeypatch.setattr(job, "COPIES", 10**9)  # nothing fits: rows are sorted and streamed
-    for options in ({}, {"per_user": True}):
-        found = fastrec.evaluate_files(tmp_path / "log.parquet", None, METRICS, row_by=BY, memory="64MB", **options)
-        assert group_bits(found) == group_bits(fastrec.evaluate_scores(log, metrics=METRICS, row_by=BY))
 
 
 def test_frames_of_lists_and_of_categories() -> None:
@@ -77,12 +63,6 @@ def test_frames_of_lists_and_of_categories() -> None:
     assert group_bits(fastrec.evaluate_scores(encoded, metrics=METRICS, row_by=BY)) == wanted
     lists = log.groupby("user_id").agg(list).reset_index()
     assert group_bits(fastrec.evaluate_scores(lists, metrics=METRICS, row_by=BY)) == wanted
-    second = ("auc", "auc(min_tpr=0.4)", "average_precision")  # their errors take a second pass
-    metrics = [name for name in METRICS if name not in second]
-    evaluator = fastrec.ScoreEvaluator(metrics)
-    for part in range(3):
-        evaluator.update(log[log.user_id % 3 == part], row_by=BY)
-    assert group_bits(evaluator.result()) == group_bits(fastrec.evaluate_scores(log, metrics=metrics, row_by=BY))
 
 
 def test_the_command(tmp_path: Any) -> None:

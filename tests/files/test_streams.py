@@ -28,7 +28,8 @@ from fastrec.files.rows import evaluate_log
 from fastrec.inputs.strings import hashes_of
 from fastrec.runtime.limits import MIN_MEMORY
 from support.bits import group_bits, mean_bits, user_bits
-from support.logs import write_large
+from support.logs import ranked_lists, write_large
+from support.tables import write_table
 
 pa = pytest.importorskip("pyarrow")
 compute = pytest.importorskip("pyarrow.compute")
@@ -119,24 +120,10 @@ def assert_same(found: Any, expected: Any) -> None:
         assert all(columns[0][key].tolist() == columns[1][key].tolist() for key in columns[1])
 
 
-def write_lists(folder: Path) -> dict[str, Path]:
-    """Write shuffled rows: users on only one side, ties, seen items, labels that some users lack."""
-    draw = np.random.default_rng(12)
-    n_users, n_items = 300, 400
-    tables = {}
-    for name, length in (("recs", 20), ("truth", 6), ("exclude", 3)):
-        users = np.repeat(draw.permutation(n_users)[:260], length)
-        items = np.concatenate([draw.permutation(n_items)[:length] for _ in range(260)])
-        columns: dict[str, Any] = {"user_id": users * 7 - 900, "item_id": items}
-        if name == "recs":
-            columns |= {"score": draw.integers(0, 9, len(users)) / 8, "plan": np.array(["free", "paid"])[users % 2]}
-        if name == "truth":
-            columns |= {"gain": draw.integers(0, 4, len(users)), "year": 2020 + users % 3}
-        order = draw.permutation(len(users))
-        tables[name] = pa.table(columns).take(order)
-    for name, table in tables.items():
-        pq.write_table(table, folder / f"{name}.parquet", row_group_size=1000)
-    return {name: folder / f"{name}.parquet" for name in tables}
+def write_lists(folder: Path) -> dict[str, str]:
+    """Write lists and truth, of which some users are on one side only."""
+    sides = {"recs": ranked_lists(n_users=300, n_items=20), "truth": ranked_lists(40, 300, 6).drop_columns("rank")}
+    return {name: write_table(side, folder / f"{name}.parquet") for name, side in sides.items()}
 
 
 @pytest.mark.parametrize("users", [(), ("user",), ("user", "page")])
@@ -170,7 +157,7 @@ def test_logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, users: tuple[str,
 
 def test_stages_count_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     paths = write_lists(tmp_path)
-    n_rows = 260 * 29
+    n_rows = 300 * 26
     told: list[tuple[str, int, int]] = []
 
     def watch(*what: Any) -> None:
@@ -183,7 +170,7 @@ def test_stages_count_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     evaluate_lists(lambda _: fastrec.Evaluator(["mrr"]), paths, ListColumns(), Resources(watch=watch))
     stages = {stage: [done for name, done, _ in told if name == stage] for stage, _, _ in told}
     assert list(stages) == ["partitioning", "evaluating"]
-    assert {260 * 20, 260 * 26} <= set(stages["partitioning"])  # the next file begins here
+    assert 300 * 20 in stages["partitioning"]  # the next file begins here
     assert len(stages["evaluating"]) > 5 and stages["evaluating"][-1] == n_rows
     assert all(done == sorted(done) for done in stages.values())
     assert {total for _, _, total in told} == {n_rows}
@@ -198,34 +185,29 @@ def test_progress_counts_rows_that_are_evaluated(
         stream_everything(monkeypatch, 500)
     told: list[tuple[int, int]] = []
     fastrec.evaluate_files(paths["recs"], paths["truth"], ["mrr"], progress=lambda *what: told.append(what))
-    assert told[0] == (0, 260 * 26) and told[-1] == (260 * 26, 260 * 26)
+    assert told[0] == (0, 300 * 26) and told[-1] == (300 * 26, 300 * 26)
     assert told == sorted(told) and (len(told) > 5) == streamed
 
 
 # Memory
 
-MEASURED = """
-import sys
-from fastrec.cli import program
-try:
-    program.main()
-finally:
-    with open("/proc/self/status") as status:
-        print(next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM")), file=sys.stderr)
+UNDER_A_LIMIT = """
+import json, sys
+import fastrec
+report = fastrec.evaluate_files(*sys.argv[1:3], ["recall@2", "ndcg@10"], memory=int(sys.argv[3]))
+with open("/proc/self/status") as status:
+    peak = next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM"))
+print(json.dumps([peak, [value.hex() for value in (report["recall@2"], report["ndcg@10"])]]))
 """
 
 
-def measured(paths: list[Path], memory: int) -> tuple[str, int]:
-    """Return the output of the command, and its peak memory."""
-    options = ["-m", "ndcg@10,recall,mrr", "--format", "json", "--threads", "2", "--memory", str(memory)]
-    found = subprocess.run(
-        [sys.executable, "-c", MEASURED, "evaluate", *map(str, paths), *options],
-        env=os.environ | {"PYTHONPATH": str(Path(fastrec.__file__).parents[1])},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return found.stdout, int(found.stderr)
+def peak_of(paths: list[Path], memory: int) -> tuple[int, list[str]]:
+    """Return the peak memory of a process, and its values."""
+    command = [sys.executable, "-c", UNDER_A_LIMIT, *map(str, paths), str(memory)]
+    environment = os.environ | {"PYTHONPATH": str(Path(fastrec.__file__).parents[1])}
+    found = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    peak, values = json.loads(found.stdout)
+    return peak, values
 
 
 @pytest.mark.thorough
@@ -233,10 +215,10 @@ def measured(paths: list[Path], memory: int) -> tuple[str, int]:
 def test_files_eight_times_as_large_as_the_memory(tmp_path: Path) -> None:
     memory = MIN_MEMORY
     (tmp_path / "small").mkdir()
-    _, peak_of_few = measured(write_large(tmp_path / "small", 400_000), memory)  # Python, packages, compiled code
+    peak_of_few, _ = peak_of(write_large(tmp_path / "small", 400_000), memory)  # Python, packages, compiled code
     paths = write_large(tmp_path, 8 * memory // 24)  # three columns of 8 bytes
-    streamed, peak = measured(paths, memory)
-    whole, peak_of_whole = measured(paths, 1 << 40)
+    peak, streamed = peak_of(paths, memory)
+    peak_of_whole, whole = peak_of(paths, 1 << 40)
     assert streamed == whole
     assert peak - peak_of_few < 3 * memory < 8 * memory < peak_of_whole - peak_of_few
 
@@ -280,24 +262,6 @@ def test_nothing_is_left_after_an_error(tmp_path: Path, monkeypatch: pytest.Monk
 
 # Long strings, and highly compressed files
 
-UNDER_A_LIMIT = """
-import json, sys
-import fastrec
-report = fastrec.evaluate_files(*sys.argv[1:3], ["recall@2", "ndcg@10"], memory=int(sys.argv[3]))
-with open("/proc/self/status") as status:
-    peak = next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM"))
-print(json.dumps([peak, [value.hex() for value in (report["recall@2"], report["ndcg@10"])]]))
-"""
-
-
-def peak_of(path: Path, memory: int) -> tuple[int, list[str]]:
-    """Return the peak memory of a process, and its values."""
-    command = [sys.executable, "-c", UNDER_A_LIMIT, str(path), str(path), str(memory)]
-    environment = os.environ | {"PYTHONPATH": str(Path(fastrec.__file__).parents[1])}
-    found = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    peak, values = json.loads(found.stdout)
-    return peak, values
-
 
 def long_texts(n_rows: int, characters: int) -> Any:
     """Return lists of 100 with ids of one length."""
@@ -319,9 +283,9 @@ def test_long_texts_keep_to_the_memory(tmp_path: Path, form: str) -> None:
     else:
         with gzip.open(path, "wb", 1) as stream:
             csv.write_csv(table, stream)
-    peak, values = peak_of(path, 100_000_000)
+    peak, values = peak_of([path, path], 100_000_000)
     assert peak <= 500_000_000
-    _, whole = peak_of(path, 1 << 40)
+    _, whole = peak_of([path, path], 1 << 40)
     assert values == whole
 
 
