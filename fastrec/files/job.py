@@ -157,7 +157,8 @@ class FileJob(NamedTuple, Generic[AnyColumns]):
         """
         keep_freed_memory()
         with self._unchanged():
-            readers = {table: TableReader(side, numbered=numbered) for table, side in self.opened.items()}
+            tables = {*self.opened} - {USERS} if numbered else set[str]()
+            readers = {table: TableReader(side, numbered=table in tables) for table, side in self.opened.items()}
             check_groupings(readers, self.columns.by)
             sizes, limit = [reader.size for reader in readers.values()], self.resources.limit() // COPIES
             found = None

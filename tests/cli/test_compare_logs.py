@@ -334,6 +334,14 @@ def test_scores_of_other_types_that_are_clipped_are_warned_of(log: Any, options:
     assert "with the eps of their dtype, which differs: 1.2e-07 in single, 2.2e-16 in double; " in result.stderr
 
 
+@pytest.mark.usefixtures("each_way")
+def test_labels_of_a_file_of_users(log: Any) -> None:
+    log[["user_id", "plan"]].drop_duplicates().rename(columns={"plan": "of_users"}).to_csv("users.csv", index=False)
+    found, wanted = (compared("old.csv", "new.parquet", *own) for own in (LABELS, ("--by", "plan")))
+    assert json.loads(json.dumps(found).replace("of_users", "plan"))["segments"] == wanted["segments"]
+
+
+LABELS = ("--by", "of_users", "--users", "users.csv")
 TWO = ("--score-col", "old", "--score-col", "new")
 WRONG: list[tuple[tuple[str, ...], str]] = [
     (
