@@ -58,12 +58,14 @@ class FileColumns:
     item: str | None = None
     by: tuple[str, ...] = ()
     reads_all: ClassVar[bool] = False  # whether columns without a role are read
+    in_trec: ClassVar[Sequence[str]] = ("item", "score")  # roles that columns of TREC may have, besides that of users
+    multiple: ClassVar[Mapping[str, str]] = MULTIPLE
 
     @property
     def usual(self) -> dict[str, str]:
         """{role: column}, also for columns that no file has."""
         user, *_ = self.users or ("user_id",)
-        given = {role: getattr(self, role, None) for role in USUAL}
+        given = {role: getattr(self, role, None) for role in self.in_trec}
         return {"user": user, **{role: USUAL[role] if name is None else name for role, name in given.items()}}
 
     @property
@@ -81,7 +83,7 @@ class FileColumns:
     def roles(self, table: str, path: str, found: Sequence[str]) -> dict[str, str]:
         """Return {role: column} for the roles that `table` needs; raise if the file lacks one."""
         wanted = FileColumns.wanted(self, found) if table == USERS else self.wanted(found)
-        _check_found(wanted, path, found)
+        _check_found(wanted, path, found, self.multiple)
         return wanted | self._labels(found)
 
     def _labels(self, found: Collection[str]) -> dict[str, str]:
@@ -106,6 +108,8 @@ class ListColumns(FileColumns):
     subtopic: str | None = None
     item_sep: str | None = None  # what separates ids in a cell of items
     ordered_by: str = "rank"  # which of `rank` and `score` goes first, if both are found and neither is named
+    in_trec: ClassVar[Sequence[str]] = tuple(USUAL)
+    multiple: ClassVar[Mapping[str, str]] = {}  # some calls of lists take one column of users
 
     @property
     def names(self) -> set[str]:
@@ -120,7 +124,7 @@ class ListColumns(FileColumns):
         judged = SIDES[table].judgement_column(self, found.__contains__)
         wanted = self.wanted(found) | _known({"item": self.item, role: name, SIDES[table].judgement: judged})
         _refuse_trec(wanted, path, found)
-        _check_found(wanted, path, found)
+        _check_found(wanted, path, found, self.multiple)
         return wanted | (self._labels(found) if table in LABELLED else {})
 
 
@@ -196,6 +200,7 @@ class SlateColumns(FileColumns):
     rank: str | None = None
     predictions: tuple[str, str] | None = None
     baseline_pscore: str | None = None
+    multiple: ClassVar[Mapping[str, str]] = {}
 
     def wanted(self, found: Collection[str]) -> dict[str, str]:
         """Return {role: column} for the roles that a log has."""
@@ -220,11 +225,11 @@ def _known(named: Mapping[str, str | None]) -> dict[str, str]:
     return {role: name for role, name in named.items() if name is not None}
 
 
-def _check_found(wanted: Mapping[str, str], path: str, found: Sequence[str]) -> None:
+def _check_found(wanted: Mapping[str, str], path: str, found: Sequence[str], multiple: Mapping[str, str]) -> None:
     for role, name in wanted.items():
         if name not in found:
             kind = role.rstrip("0123456789")
-            several = several_names(MULTIPLE[kind], name, found) if kind != role and kind in MULTIPLE else ""
+            several = several_names(multiple[kind], name, found) if kind != role and kind in multiple else ""
             swapped = "; it has gains, as a truth: the lists come first, are the two swapped?"
             is_truth = kind in ("rank", "score") and "gain" in found
             hint = several or (swapped if is_truth else suggest_name(name, found))

@@ -155,6 +155,7 @@ def test_ranks_with_another_name(whole: bool, frame: Any, monkeypatch: pytest.Mo
 FAULTS = {
     "no file": (["nothing.csv"], "nothing.csv: no such file"),
     "no column": (["log.csv", "--pscore-col", "p"], "no column 'p'", "--pscore-col names the column of logged"),
+    "one column": (["log.csv", "--user-col", "reward,rank"], "no column 'reward,rank'", "--user-col names the column"),
     "no users": (["log.csv", "--user-col", "who"], "no column 'who'", "--user-col names the column of users"),
     "no slates": (["log.csv", "--slate-col", "session"], "no column 'session'", "--slate-col names the column"),
     "an unknown estimator": (["log.csv", "-e", "dm"], "--estimator must be one of ips, snips"),

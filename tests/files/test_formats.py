@@ -16,8 +16,9 @@ from fastrec import evaluate_files
 from fastrec.arguments.calls import FileOptions
 from fastrec.arguments.signature import arguments_of
 from fastrec.exceptions import FastrecError, InputError, InputTypeError
-from fastrec.files.columns import ColumnError, ListColumns
+from fastrec.files.columns import ColumnError, ListColumns, RowColumns
 from fastrec.files.formats import heads
+from fastrec.files.formats.csv import CSV
 from fastrec.files.formats.recognise import input_formats
 from fastrec.files.formats.registry import FORMATS
 from fastrec.inputs.users import NO_LABEL
@@ -281,13 +282,18 @@ def test_ids_of_trec_are_texts_unless_other_files_have_integers(write):
 def test_words_after_the_tag_and_comments_in_trec(write, input_format):
     """A run ends with the tag, and a line that starts with # is a comment, but that of a query named so is a row."""
     run = "# my system, of today\n\n" + RUN.replace(" tag", " tag and more words").replace("q2", " # q 7 d 1 1 1\nq2")
-    qrels = "#\n# judged by two\n" + QRELS.replace("q2 0 d4", "#judged twice\nq2 0 d4")
+    qrels = "#\n# judged by two\n" + QRELS.replace("q2 0 d4", "#judged in two hours 5\nq2 0 d4")
     logs = read_logs(write(run), write(qrels), input_format=input_format)
     assert logs.user_ids.tolist() == ["q1", "q2"]
     assert logs.recs == [(["d1", "d2"], [2.5, 1.5]), (["d3"], [0.5])]
     assert logs.truth == [(["d2"], [1.0]), (["d3", "d4"], [2.0, -1.0])]
     mixed = write(RUN, "runs/1"), write(run.replace("q1", "q3").replace("q2", "q4"), "runs/2")
     assert read_logs(str(Path(mixed[0]).parent), write(qrels)).user_ids.tolist() == ["q1", "q2", "q3", "q4"]
+
+
+def test_the_ranks_of_a_run_are_no_labels(write):
+    with pytest.raises(ColumnError, match=r"no column 'rank'; its columns are 'user_id', 'item_id', 'score'"):
+        evaluate_scored(write(RUN), RowColumns(label="rank"))
 
 
 def test_further_words_are_for_runs_only(fails):
@@ -652,6 +658,12 @@ def test_damaged_packed_files(write, fails, format_, damage):
         "zstd end": zstd + b"more",
     }[damage]
     assert fails(content).startswith(f"PATH: damaged {'zstd' if 'zstd' in damage else 'gzip'} file: ")
+
+
+def test_the_size_of_text_that_is_packed_a_hundredfold_is_not_underestimated(write):
+    part = b"1,1,1,0.5\n" * 200_000
+    path = write(gzip.compress(part) * 4)
+    assert 1.5e6 < CSV.size([path], [], {"a", "b"}).values < 2e6 and os.path.getsize(path) < 4 * len(part) / 100
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, in_zstd])

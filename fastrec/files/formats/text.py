@@ -17,7 +17,7 @@ from fastrec.files.packing import packing_in, start_of_packed, unpacked
 CHUNK_BYTES = 1 << 23
 LONGEST_LINE = 1 << 26  # bytes; what follows a quote that is not closed is one line
 BYTES_AT_ONCE = 1 << 20  # they stay in a cache
-SAMPLED_BYTES, UNPACKED_BYTES = 1 << 16, 1 << 22
+SAMPLED_BYTES, UNPACKED_BYTES = 1 << 16, 1 << 26  # gzip packs a thousand bytes in one, at most
 SIZE_OF_MEMBER = 4  # bytes at the end of a gzip file with the unpacked length of its last member
 USUAL_STRING = 12  # bytes of a string and its delimiter that `Size` counts as a value
 
@@ -71,7 +71,7 @@ def _size_of(path: str, wanted: Collection[str]) -> tuple[int, int]:
         packed, sample = sample, start_of_packed(sample, packing, UNPACKED_BYTES)
         n_bytes = max(n_bytes * len(sample) // len(packed), last_member)
     lines = max(sample.count(b"\n"), sample.count(b"\r"), 1)
-    head = sample.splitlines()[0] if sample else b""
+    head = sample[:SAMPLED_BYTES].splitlines()[0] if sample else b""
     columns = max(2, sum(name.encode(errors="surrogatepass") in head for name in wanted))
     return int(n_bytes * lines / max(len(sample), 1)) * columns, n_bytes
 

@@ -45,8 +45,8 @@ def _lines(chunk: bytes, n_columns: int) -> Any:
     lines = compute.ascii_trim(compute.split_pattern(text, "\n").flatten(), " \t")
     lines = lines.filter(compute.not_equal(lines, ""))
     begun = lines.filter(compute.starts_with(lines, COMMENT)).to_pylist()
-    numbers = slice(min(n_columns, 5) - 1, 5)
-    comments = [line for line in begun if _is_comment(_words(line), numbers)]
+    number = min(n_columns, 5) - 1  # the column of the score, the gain or the rank
+    comments = [line for line in begun if _is_comment(_words(line), slice(number, number + 1))]
     return lines.filter(compute.invert(compute.is_in(lines, pa.array(comments)))) if comments else lines
 
 
