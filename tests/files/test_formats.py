@@ -132,6 +132,7 @@ def test_a_format_that_is_not_known(fails):
         (LISTS, "x.avro", "auto", "fastrec does not read .avro files; convert it to Parquet, CSV or JSON lines"),
         (b"ORC\0", "x.orc", "auto", "fastrec does not read .orc files; convert it to Parquet, CSV or JSON lines"),
         (LISTS, "x.jsonl", "auto", "cannot be read as JSON lines: line 1: Expecting value"),
+        ("null\n" + LISTS, "x.jsonl", "auto", "cannot be read as JSON lines: line 1: expected one object"),
         ("[1]", "x.json", "auto", f"not JSON lines: expected one object per line, such as {WANTED}"),
         ({"user_id": [1], "item_id": [5]}, "x", "csv", "neither Parquet, Arrow nor text in UTF-8: "),
         ({"user_id": [1], "item_id": [5]}, "x", "jsonl", "neither Parquet, Arrow nor text in UTF-8: "),

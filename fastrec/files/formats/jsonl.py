@@ -101,6 +101,8 @@ def _parsed(path: str, start: int, types: Mapping[str, Any]) -> Iterator[Any]:
     )
     for chunk in chunks(path, start):
         if not chunk.isspace():
+            if not chunk.lstrip().startswith(b"{"):  # the process would end if it began with `null`
+                raise ValueError("expected one object per line")
             reading = json.ReadOptions(use_threads=False, block_size=len(chunk))
             rows = json.read_json(pa.BufferReader(chunk), reading, options)
             n_lines = chunk.count(b"\n") + (not chunk.endswith(b"\n"))
