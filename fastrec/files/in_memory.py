@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrec.files.columns import TooLargeError
-from fastrec.files.formats.parquet import PARQUET, ROWS_AT_ONCE
+from fastrec.files.formats.parquet import PARQUET, ROWS_AT_ONCE, rows_at_once
 from fastrec.files.paths import utf8_path
 from fastrec.files.reader import TableReader, is_id
 from fastrec.inputs.strings import bytes_of
@@ -17,6 +17,8 @@ from fastrec.runtime.threads import run_in_threads
 
 Array = np.ndarray[Any, Any]
 Table = Any  # pyarrow.Table
+MOST_ROWS = 1 << 20  # of a piece: between smaller ones, threads wait for the one that loads kernels, 5 ms each time
+MOST_BYTES = 1 << 25  # of the strings of a piece
 SHARED_ROWS = 1 << 11  # of a row group, on average: between smaller ones, threads would wait
 STRINGS = ("string", "large_string")
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32")
@@ -51,18 +53,21 @@ def read_parquet(reader: TableReader, n_threads: int, n_bytes: int) -> Table | N
                 return None
         columns = {name: _Column(kind, n_rows) for name, kind in reader.schema.items()}
         names, lost = list(columns), set[int]()  # the groups with other rows than they say
+        strings = [name for name, column in columns.items() if column.is_string]
 
         def read(at: int) -> None:
             group = groups[at]
+            n_here = group.metadata.row_group(group.nth).num_rows
             with parquet.ParquetFile(pa.OSFile(group.path), metadata=group.metadata, pre_buffer=False) as file:
                 done = group.first
-                for batch in file.iter_batches(ROWS_AT_ONCE, row_groups=[group.nth], columns=names, use_threads=False):
+                rows = rows_at_once(file, strings if n_here > ROWS_AT_ONCE else [], MOST_ROWS, MOST_BYTES)
+                for batch in file.iter_batches(rows, row_groups=[group.nth], columns=names, use_threads=False):
                     for name, column in columns.items():
                         column.put(done, batch.column(name))
                     if sum(column.n_bytes for column in columns.values()) > n_bytes:
                         raise TooLargeError(reader.path, ": the rows do not fit in memory")
                     done += len(batch)
-            lost.update({at} if done != group.first + group.metadata.row_group(group.nth).num_rows else ())
+            lost.update({at} if done != group.first + n_here else ())
 
         n_threads = n_threads if n_rows >= SHARED_ROWS * len(groups) else 1
         run_in_threads(read, range(len(groups)), n_threads)
@@ -91,6 +96,7 @@ class _Column:
         self._kind = kind
         width = np.int8 if str(kind) == "bool" else fixed_width(kind)
         self._values: Array | None = None if width is None else np.empty(n_rows, width)
+        self.is_string = self._values is None
         self.n_bytes = 0 if self._values is None else self._values.nbytes
         self._strings: dict[int, Any] = {}  # first row -> strings
 

@@ -129,7 +129,7 @@ class _Csv(TextFormat):
             delimiter = header.delimiter if header.quote else ""
             for chunk in () if by_python else chunks(path, header.start, delimiter, self.encoding):
                 rows = _parse(chunk, header, wanted, self._n_threads)
-                yield from rows.to_batches()
+                yield from rows.combine_chunks().to_batches()  # many small ones would wait for other threads
                 n_rows += len(rows)
                 if delimiter == "\t" and QUOTE.encode() in chunk:
                     n_joined += sum(map(bool, chunk.splitlines())) - len(rows)

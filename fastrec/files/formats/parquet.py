@@ -34,19 +34,19 @@ class _Parquet(Format):
         with parquet.ParquetFile(pa.OSFile(utf8_path(path)), pre_buffer=False, buffer_size=BUFFER) as file:
             schema = file.schema_arrow
             names = [schema.names[at] for at in wanted]
-            rows = _rows_at_once(file, [name for name in names if not types.is_primitive(schema.field(name).type)])
+            rows = rows_at_once(file, [name for name in names if not types.is_primitive(schema.field(name).type)])
             for group in range(file.num_row_groups):  # PyArrow reads no more rows than a row group claims
                 for batch in file.iter_batches(rows, row_groups=[group], columns=names, use_threads=False):
                     yield batch.select(names)  # "a.b" reads the field b of a column a, too
 
 
-def _rows_at_once(file: Any, wide: list[str]) -> int:
+def rows_at_once(file: Any, wide: list[str], most: int = ROWS_AT_ONCE, most_bytes: int = BYTES_AT_ONCE) -> int:
     """Return how many rows to read at once: fewer of long strings and lists, some of which the first rows show."""
     if not wide:
-        return ROWS_AT_ONCE
+        return most
     batch = next(file.iter_batches(FIRST_ROWS, columns=wide, use_threads=False), None)
     n_bytes = 0 if batch is None else sum(map(bytes_of, batch.columns)) // max(len(batch), 1)
-    return min(ROWS_AT_ONCE, 1 + BYTES_AT_ONCE // max(n_bytes, 1))
+    return min(most, 1 + most_bytes // max(n_bytes, 1))
 
 
 PARQUET = _Parquet()
