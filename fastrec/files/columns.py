@@ -59,7 +59,7 @@ class FileColumns:
     by: tuple[str, ...] = ()
     reads_all: ClassVar[bool] = False  # whether columns without a role are read
     in_trec: ClassVar[Sequence[str]] = ("item", "score")  # roles that columns of TREC may have, besides that of users
-    multiple: ClassVar[Mapping[str, str]] = MULTIPLE
+    multiple: ClassVar[Mapping[str, str]] = MULTIPLE  # {role: argument} that an error about a missing column names
 
     @property
     def usual(self) -> dict[str, str]:
