@@ -59,7 +59,6 @@ if TYPE_CHECKING:
     from fastrec.report.estimates import Estimate, GroupEstimate
     from fastrec.report.report import Report, load
     from fastrec.scored.auc import AucTest, auc, auc_test
-    from fastrec.scored.class_scores import multiclass_auc, multiclass_log_loss
     from fastrec.scored.classes import ClassCounts, count_classes
     from fastrec.scored.confusion import Confusion, confusion_matrix
     from fastrec.scored.curves import (
@@ -73,7 +72,7 @@ if TYPE_CHECKING:
         roc_curve,
     )
     from fastrec.scored.histogram import BoundedAuc, ScoreHistogram, bounded_auc
-    from fastrec.scored.plots import plot_calibration, plot_pr, plot_roc
+    from fastrec.scored.plots import plot_pr, plot_roc
     from fastrec.segments import segment_items, segment_users
 
 _ENGINES = ("dask", "ray", "spark")  # modules that need no import of their own
@@ -126,9 +125,6 @@ _LAZY = {
     "load": "fastrec.report.report",
     "mae": "fastrec.api",
     "mse": "fastrec.api",
-    "multiclass_auc": "fastrec.scored.class_scores",
-    "multiclass_log_loss": "fastrec.scored.class_scores",
-    "plot_calibration": "fastrec.scored.plots",
     "plot_pr": "fastrec.scored.plots",
     "plot_roc": "fastrec.scored.plots",
     "position_bias": "fastrec.counterfactual.position",
@@ -206,9 +202,6 @@ __all__ = [
     "load",
     "mae",
     "mse",
-    "multiclass_auc",
-    "multiclass_log_loss",
-    "plot_calibration",
     "plot_pr",
     "plot_roc",
     "policy_value",

@@ -73,25 +73,23 @@ class Frame(NamedTuple):
         return values
 
 
-def refuse_other_indexes(given: Mapping[str, Any], *, frames: bool = False) -> None:
+def refuse_other_indexes(given: Mapping[str, Any]) -> None:
     """Reject Series of one length with different indexes: fastrec matches them by position, pandas by index.
 
-    Labels of groups may be several Series, {name: labels}, and ids a tuple of several. With `frames`, the rows of data
-    frames of pandas must match, too.
+    Labels of groups may be several Series, {name: labels}, and ids a tuple of several.
     """
     first: dict[int, tuple[str, Any]] = {}
     for called, value in _each(given):
-        if (index := index_of(value, frames=frames)) is None:
+        if (index := index_of(value)) is None:
             continue
         other, wanted = first.setdefault(len(index), (called, index))
         if not index.equals(wanted):
-            have = "have" if frames else "are Series with"
-            what = "rows" if frames else "Series"
             raise InputError(
                 other,
                 " and ",
                 called,
-                f" {have} different indexes, but {what} are matched by position: bring them into one order with ",
+                " are Series with different indexes, but Series are matched by position: bring them into one order "
+                "with ",
                 *(called, ".loc[", other, ".index], or, if they are in one order, pass ", called, ".to_numpy()"),
             )
 
@@ -110,13 +108,10 @@ def _each(given: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
             yield Text(name, f"[{key!r}]"), one
 
 
-def index_of(value: Any, *, frames: bool = False) -> Any:
-    """Return the index of a Series of pandas, also inside narwhals; None for anything else.
-
-    With `frames`, also that of a data frame.
-    """
+def index_of(value: Any) -> Any:
+    """Return the index of a Series of pandas, also inside narwhals; None for anything else."""
     own = _unwrap(value)
-    return own.index if _is_series(own) or (frames and _is_of_pandas(own) and hasattr(own, "columns")) else None
+    return own.index if _is_series(own) else None
 
 
 def is_other_order(index: Any, ids: list[Any]) -> bool:

@@ -108,7 +108,10 @@ class CalibrationCurve(Exported, Charted):
         return plain_document(document)
 
     def plot(self, ax: Any = None, *, label: str | None = None) -> Any:
-        """Draw the mean label against the mean score, as `plot_calibration` does; one curve per group.
+        """Draw the mean label against the mean score with matplotlib; one curve per group.
+
+        The area of a marker grows with the number of rows in its bin, or their weight. If most scores are near 0,
+        `strategy="quantile"` and `ax.set_xlim` show more. One axes can hold several curves.
 
         Raises
         ------
@@ -275,7 +278,7 @@ def calibration_curve(
 ) -> CalibrationCurve:
     """Compare mean score and share of positives in bins of the scores, of all rows and of groups of rows.
 
-    Bins without rows are left out. `plot_calibration` draws the same bins, and the metric `ece` sums their gaps.
+    Bins without rows are left out. `plot` of the result draws the bins, and the metric `ece` sums their gaps.
 
     Parameters
     ----------

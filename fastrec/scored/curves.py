@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -33,8 +33,31 @@ EQUAL = 1e-12  # curves no further apart than this are equal: such gaps are roun
 # Curves
 
 
+class Curve(Charted):
+    """Curve of rates: unpacks into arrays, has an area, and a page of a report shows it."""
+
+    _unpacked: ClassVar[tuple[str, ...]]  # fields
+    _missing: ClassVar[str]  # line in the place of a curve without an area
+
+    def __iter__(self) -> Iterator[Array]:
+        return iter([getattr(self, name) for name in self._unpacked])
+
+    def _in_report(self) -> list[Section]:
+        picture = picture_of(self, PLACES)
+        if picture is None:
+            return [Section(CURVES, lines=[self._missing])]
+        x, y = picture.x, picture.y
+        if picture.is_steps:  # a step goes up or down where it begins
+            x, y = np.append(x[:1], np.repeat(x, 2)[:-1]), np.repeat(y, 2)
+        points, rule, lines = list(zip(x.tolist(), y.tolist(), strict=True)), [], []
+        if picture.reference is not None:  # the curve is of rows, which may be many
+            rule, lines = list(zip((0.0, 1.0), picture.reference[1], strict=True)), [DRAWN]
+        chart = Chart(picture.title, curve_chart(picture.title, picture.axes, points, rule))
+        return [Section(CURVES, charts=[chart], lines=lines)]
+
+
 @dataclass(frozen=True, eq=False)
-class RocCurve(Charted):
+class RocCurve(Curve):
     """Points of a ROC curve by descending threshold; unpacks into ``fpr, tpr, thresholds``.
 
     A point holds the rates of rows with ``score >= threshold``. The first point has threshold inf and no rows.
@@ -47,8 +70,8 @@ class RocCurve(Charted):
     false_positives: Array
     true_positives: Array
 
-    def __iter__(self) -> Iterator[Array]:
-        return iter((self.fpr, self.tpr, self.thresholds))
+    _unpacked = "fpr", "tpr", "thresholds"
+    _missing = "No ROC curve: all rows are of one class."
 
     @property
     def area(self) -> float:
@@ -58,17 +81,9 @@ class RocCurve(Charted):
             return auc_of_pairs(pairs_of_counts(new_positives, new_negatives))
         return float((np.diff(self.fpr) * (self.tpr[1:] + self.tpr[:-1])).sum()) / 2 if len(self.fpr) > 1 else math.nan
 
-    def _in_report(self) -> list[Section]:
-        if math.isnan(self.area):
-            return [Section(CURVES, lines=["No ROC curve: all rows are of one class."])]
-        title = f"ROC curve, area {rate(self.area)}"
-        x, y = visible(self.fpr, self.tpr, PLACES)
-        axes = "false positive rate", "true positive rate"
-        return [_section(title, curve_chart(title, axes, _pairs(x, y), [(0.0, 0.0), (1.0, 1.0)]))]
-
 
 @dataclass(frozen=True, eq=False)
-class PrCurve(Charted):
+class PrCurve(Curve):
     """Points of a precision-recall curve by ascending threshold; unpacks into ``precision, recall, thresholds``.
 
     A point holds the values of rows with ``score >= threshold``. The last point, precision 1 and recall 0, has no
@@ -81,29 +96,17 @@ class PrCurve(Charted):
     true_positives: Array
     false_positives: Array
 
-    def __iter__(self) -> Iterator[Array]:
-        return iter((self.precision, self.recall, self.thresholds))
+    _unpacked = "precision", "recall", "thresholds"
+    _missing = "No precision-recall curve: no row is positive."
 
     @property
     def area(self) -> float:
         """Area under the steps: the average precision; 0 without positives."""
         return step_area(self.true_positives[::-1], self.false_positives[::-1])
 
-    def _in_report(self) -> list[Section]:
-        if not self.true_positives[0] > 0:
-            return [Section(CURVES, lines=["No precision-recall curve: no row is positive."])]
-        share = float(self.precision[0])  # at the lowest threshold, which all rows reach
-        title = f"Precision-recall curve, average precision {rate(self.area)}, base rate {rate(share)}"
-        x, y = visible(self.recall[::-1], self.precision[::-1], PLACES)
-        before = np.append(x[:1], x[:-1])  # a step goes up or down where it begins
-        steps = [
-            point for old, new, height in zip(before, x, y, strict=True) for point in ((old, height), (new, height))
-        ]
-        return [_section(title, curve_chart(title, ("recall", "precision"), steps, [(0.0, share), (1.0, share)]))]
-
 
 @dataclass(frozen=True, eq=False)
-class InterpolatedPrCurve(Charted):
+class InterpolatedPrCurve(Curve):
     """Mean precision of lists at levels of recall, as `interpolated_pr_curve` returns it; unpacks into both.
 
     It unpacks into ``precision, recall``. ``low`` and ``high`` are the 95 % interval of each mean over users, NaN
@@ -117,49 +120,58 @@ class InterpolatedPrCurve(Charted):
     users: int
     groups: Mapping[str, Mapping[Any, InterpolatedPrCurve]]
 
-    def __iter__(self) -> Iterator[Array]:
-        return iter((self.precision, self.recall))
+    _unpacked = "precision", "recall"
+    _missing = "No interpolated precision-recall curve: no user counts."
 
     @property
     def area(self) -> float:
         """Mean of the precisions: with 11 levels the eleven-point average."""
         return float(self.precision.mean())
 
-    def _in_report(self) -> list[Section]:
-        if math.isnan(self.area):
-            return [Section(CURVES, lines=["No interpolated precision-recall curve: no user counts."])]
-        title = f"Interpolated precision-recall curve of lists, {named_area(self)}"
-        svg = curve_chart(title, ("recall", "precision"), _pairs(self.recall, self.precision), [])
-        return [Section(CURVES, charts=[Chart(title, svg)])]
+
+class Picture(NamedTuple):
+    """What pages and matplotlib show of a curve in the unit square."""
+
+    title: str  # of a page
+    legend: str
+    axes: tuple[str, str]
+    x: Array  # ascending
+    y: Array
+    reference: tuple[str, tuple[float, float]] | None = None  # a line to compare with: name, heights at both ends
+    is_steps: bool = False
 
 
-def named_area(curve: InterpolatedPrCurve) -> str:
-    """Return the area of a curve of lists as written in titles and legends."""
-    return f"{len(curve.recall)}-point average {rate(curve.area)}"
-
-
-def _section(title: str, svg: str) -> Section:
-    return Section(CURVES, charts=[Chart(title, svg)], lines=[DRAWN])
-
-
-def _pairs(x: Array, y: Array) -> list[tuple[float, float]]:
-    return list(zip(x.tolist(), y.tolist(), strict=True))
+def picture_of(curve: Curve, n_columns: int) -> Picture | None:
+    """Return what a picture of so many columns shows, or None if the curve has no area."""
+    axes = "recall", "precision"
+    if isinstance(curve, PrCurve) and curve.true_positives[0] > 0:
+        share = float(curve.precision[0])  # at the lowest threshold, which all rows reach
+        area, base = rate(curve.area), f"base rate {rate(share)}"
+        title = f"Precision-recall curve, average precision {area}, {base}"
+        x, y = visible(curve.recall[::-1], curve.precision[::-1], n_columns)
+        return Picture(title, f"AP {area}", axes, x, y, (base, (share, share)), is_steps=True)
+    if isinstance(curve, InterpolatedPrCurve) and not math.isnan(curve.area):
+        name = f"{len(curve.recall)}-point average {rate(curve.area)}"
+        title = f"Interpolated precision-recall curve of lists, {name}"
+        return Picture(title, name, axes, curve.recall, curve.precision)
+    if isinstance(curve, RocCurve) and not math.isnan(curve.area):
+        area, axes = rate(curve.area), ("false positive rate", "true positive rate")
+        x, y = visible(curve.fpr, curve.tpr, n_columns)
+        return Picture(f"ROC curve, area {area}", f"AUC {area}", axes, x, y, ("chance", (0.0, 1.0)))
+    return None
 
 
 def visible(x: Array, y: Array, n_columns: int) -> tuple[Array, Array]:
-    """Return the points of a curve in [0, 1], x monotone, that a picture of so many columns can show.
+    """Return the points of a curve in [0, 1], x ascending, that a picture of so many columns can show.
 
     These are the first, last, lowest and highest point per column. The picture is the same as with all points (Jugel
     et al. 2014, M4).
     """
     column = np.floor(x * n_columns)
-    starts = np.flatnonzero(np.r_[True, column[1:] != column[:-1]])
-    lengths = np.diff(np.r_[starts, len(x)])
-    kept = [starts, starts + lengths - 1]
-    for extreme in (np.minimum, np.maximum):
-        at = np.flatnonzero(y == np.repeat(extreme.reduceat(y, starts), lengths))
-        kept.append(at[np.r_[True, column[at[1:]] != column[at[:-1]]]])
-    points = np.unique(np.concatenate(kept))
+    starts = np.flatnonzero(np.diff(column, prepend=-1))
+    ends = np.append(starts[1:], len(x)) - 1
+    by_height = np.lexsort((y, column))
+    points = np.unique(np.concatenate([starts, ends, by_height[starts], by_height[ends]]))
     return x[points], y[points]
 
 
@@ -236,9 +248,7 @@ def _corners(across: Array, up: Array) -> Array:
             right, rise = right.astype(object), rise.astype(object)  # products exceed 2^62
         kept[1:-1] = right[1:] * rise[:-1] != right[:-1] * rise[1:]
     else:
-        level = (rise[1:] == 0) & (rise[:-1] == 0)
-        upright = (right[1:] == 0) & (right[:-1] == 0)
-        kept[1:-1] = ~(level | upright)
+        kept[1:-1] = ~np.any([(step[1:] == 0) & (step[:-1] == 0) for step in (right, rise)], axis=0)
     return kept
 
 
@@ -379,60 +389,43 @@ def compare_curves(first: RocCurve | PrCurve, second: RocCurve | PrCurve) -> Cur
             )
         if any(len(values) < 2 or np.isnan(values).any() for values in list(curve)[:2]):
             raise InputError(f"the {name} curve has no rates: a class has no rows")
-    if isinstance(first, RocCurve) and isinstance(second, RocCurve):
-        return _compare_lines(first, second)
+    if isinstance(first, RocCurve) and isinstance(second, RocCurve):  # tpr - fpr is a function of fpr + tpr
+        along = np.unique(np.concatenate([first.fpr + first.tpr, second.fpr + second.tpr]))
+        heights = [np.interp(along, each.fpr + each.tpr, each.tpr - each.fpr) for each in (first, second)]
+        gap, after = _turns(*heights)
+        share = gap[after - 1] / (gap[after - 1] - gap[after])
+        x, y = (own[after - 1] + share * (own[after] - own[after - 1]) for own in (along, heights[0]))
+        return _comparison(gap, (x - y) / 2, (x + y) / 2)
     if isinstance(first, PrCurve) and isinstance(second, PrCurve):
-        return _compare_steps(first, second)
+        levels = np.unique(np.concatenate([first.recall, second.recall]))[1:]
+        heights = [_steps_at(each, levels) for each in (first, second)]
+        gap, after = _turns(*heights)
+        low = np.max([np.minimum(own[after - 1], own[after]) for own in heights], axis=0)
+        high = np.min([np.maximum(own[after - 1], own[after]) for own in heights], axis=0)
+        return _comparison(gap, levels[after - 1], (low + high) / 2)
     raise InputTypeError(
         f"the curves must be of the same kind, found {type(first).__name__} and {type(second).__name__}"
     )
 
 
-def _compare_lines(first: RocCurve, second: RocCurve) -> CurveComparison:
-    """Compare ROC curves: they never fall, so tpr - fpr is a function of fpr + tpr."""
-    along = np.unique(np.concatenate([first.fpr + first.tpr, second.fpr + second.tpr]))
-    heights, other = (np.interp(along, each.fpr + each.tpr, each.tpr - each.fpr) for each in (first, second))
-    gap = heights - other
-    crossings = []
-    for before, after, at in _changes(gap):
-        share = gap[before] / (gap[before] - gap[after]) if after == before + 1 else 1.0
-        start = before if after == before + 1 else at
-        end = after if after == before + 1 else at
-        x = along[start] + share * (along[end] - along[start])
-        y = heights[start] + share * (heights[end] - heights[start])
-        crossings.append(((x - y) / 2, (x + y) / 2))
-    return _comparison(gap, crossings)
-
-
-def _compare_steps(first: PrCurve, second: PrCurve) -> CurveComparison:
-    """Compare precision-recall curves: precision at a recall is that of the highest threshold that reaches it."""
-    levels = np.unique(np.concatenate([first.recall, second.recall]))[1:]
-    values, other = (_steps_at(each, levels) for each in (first, second))
-    gap = values - other
-    crossings = []
-    for _, after, at in _changes(gap):
-        low = max(min(each[at], each[after]) for each in (values, other))
-        high = min(max(each[at], each[after]) for each in (values, other))
-        crossings.append((levels[at], (low + high) / 2))
-    return _comparison(gap, crossings)
-
-
 def _steps_at(curve: PrCurve, levels: Array) -> Array:
     """Return the precision at the highest threshold with a recall of at least each level."""
     recall, precision = curve.recall[::-1], curve.precision[::-1]
-    return precision[np.minimum(np.searchsorted(recall, levels - EQUAL), len(recall) - 1)]
+    return np.asarray(precision[np.minimum(np.searchsorted(recall, levels - EQUAL), len(recall) - 1)])
 
 
-def _changes(gap: Array) -> list[tuple[int, int, int]]:
-    """Find sign changes of a gap: the last place of the old sign, the first of the new sign, the place before it."""
-    signs = np.sign(np.where(np.abs(gap) > EQUAL, gap, 0.0))
-    places = np.flatnonzero(signs)
-    turns = np.flatnonzero(signs[places][1:] != signs[places][:-1])
-    return [(int(places[turn]), int(places[turn + 1]), int(places[turn + 1]) - 1) for turn in turns]
+def _turns(heights: Array, other: Array) -> tuple[Array, Array]:
+    """Return how far the first curve is above the second, 0 where they are equal, and the places where this turns.
+
+    At such a place, the higher curve is another one than before.
+    """
+    gap = np.where(np.abs(heights - other) > EQUAL, heights - other, 0.0)
+    places = np.flatnonzero(gap)
+    return gap, np.asarray(places[1:][np.diff(gap[places] > 0)])
 
 
-def _comparison(gap: Array, crossings: list[tuple[float, float]]) -> CurveComparison:
-    above, below = bool((gap > EQUAL).any()), bool((gap < -EQUAL).any())
+def _comparison(gap: Array, x: Array, y: Array) -> CurveComparison:
+    above, below = bool((gap > 0).any()), bool((gap < 0).any())
     dominates: Literal["first", "second", "neither", "equal"]
     dominates = ("neither" if below else "first") if above else ("second" if below else "equal")
-    return CurveComparison(dominates, np.array(crossings, np.float64).reshape(-1, 2))
+    return CurveComparison(dominates, np.column_stack([x, y]))

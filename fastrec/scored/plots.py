@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
 from fastrec.exceptions import InputError, InputTypeError
-from fastrec.scored.calibration import Binned, bin_rows, check_bins, read_rows_to_bin
-from fastrec.scored.curves import InterpolatedPrCurve, PrCurve, named_area, pr_curve, roc_curve, visible
+from fastrec.scored.calibration import Binned
+from fastrec.scored.curves import Curve, InterpolatedPrCurve, PrCurve, RocCurve, picture_of, pr_curve, roc_curve
 from fastrec.show.numbers import rate
 from fastrec.show.plots import COLOURS, STYLES, check_target, own_axes, with_grid
 
 Array = np.ndarray[Any, Any]
 COLUMNS = 2000  # more than the pixels across a picture
 CURVE = "fastrec curve"  # marks our curves on axes that may hold others
-LEVEL = 0.95  # of intervals, which pictures with matplotlib leave out
 MIN_MARKER, MAX_MARKER = 12.0, 90.0  # areas in square points
 
 
@@ -53,12 +51,7 @@ def plot_roc(labels: Any, scores: Any, *, ax: Any = None, label: str | None = No
     """
     check_target(ax, label, "plot_roc")
     curve = roc_curve(labels, scores, sample_weight=sample_weight, thin=True)
-    if math.isnan(curve.area):
-        raise InputError("a ROC curve needs rows of both classes, found at most one class")
-    ax = own_axes(ax)
-    _draw_reference(ax, [0, 1], [0, 1], "chance")
-    _draw_curve(ax, *visible(curve.fpr, curve.tpr, COLUMNS), _named(label, f"AUC {rate(curve.area)}"))
-    return _finish(ax, "False positive rate", "True positive rate", "lower right")
+    return _draw(curve, ax, label, "a ROC curve needs rows of both classes, found at most one class")
 
 
 def plot_pr(
@@ -89,78 +82,17 @@ def plot_pr(
         raise InputTypeError("plot_pr needs labels and scores, or a curve")
     else:
         curve = pr_curve(labels, scores, sample_weight=sample_weight, thin=True)
-    if isinstance(curve, InterpolatedPrCurve):
-        return _draw_interpolated(curve, ax, label)
-    if not curve.true_positives[0] > 0:
-        raise InputError("a precision-recall curve needs a positive row, found none")
-    share = float(curve.precision[0])  # at the lowest threshold, which all rows reach
-    ax = own_axes(ax)
-    _draw_reference(ax, [0, 1], [share, share], f"base rate {rate(share)}")
-    x, y = visible(curve.recall[::-1], curve.precision[::-1], COLUMNS)
-    _draw_curve(ax, x, y, _named(label, f"AP {rate(curve.area)}"), steps=True)
-    return _finish(ax, "Recall", "Precision", "best")
-
-
-def plot_calibration(
-    labels: Any,
-    scores: Any,
-    *,
-    ax: Any = None,
-    bins: int = 15,
-    strategy: str = "uniform",
-    label: str | None = None,
-    sample_weight: Any = None,
-) -> Any:
-    """Draw the share of positives against the mean score, bin by bin, with the expected calibration error.
-
-    The area of a marker grows with the number of rows in its bin, or their weight; a bin without rows has no marker. If
-    most scores are near 0, `strategy="quantile"` and `ax.set_xlim` show more. `calibration_curve` has the numbers, with
-    intervals, and groups of rows.
-
-    Parameters
-    ----------
-    labels, scores, sample_weight : arrays (n,)
-        Labels 0 or 1, scores in [0, 1], weights of rows.
-    ax, label
-        As in `plot_roc`.
-    bins : int
-        Number of bins.
-    strategy : {"uniform", "quantile"}
-        ``uniform``: bins of the same width; bin b holds scores in [b / bins, (b + 1) / bins), the last one also 1.
-        ``quantile``: bins of the same weight, cut where rows in order of their scores pass each multiple of W / bins,
-        for a total weight W; equal scores are in the bin of the first.
-
-    Returns
-    -------
-    The axes. The legend gives ECE = sum over bins of |sum of w (score - label)| / sum of w.
-
-    Raises
-    ------
-    MissingExtraError
-        If matplotlib is not installed.
-    InputError, InputTypeError
-        If labels are not 0 or 1, scores are not in [0, 1], lengths differ, no row has weight, or an option is unknown.
-
-    Examples
-    --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
-    >>> ax = fastrec.plot_calibration([0, 0, 1, 1], [0.1, 0.2, 0.7, 0.9], bins=2)
-    >>> [text.get_text() for text in ax.get_legend().get_texts()]
-    ['perfect', 'ECE 0.1750']
-    """
-    check_target(ax, label, "plot_calibration")
-    number = check_bins(bins, strategy)
-    rows = read_rows_to_bin(labels, scores, sample_weight=sample_weight)
-    return draw_calibration(bin_rows(rows, number, strategy, LEVEL), ax, label)
+    if isinstance(curve, PrCurve):
+        return _draw(curve, ax, label, "a precision-recall curve needs a positive row, found none")
+    return _draw(curve, ax, label, "an interpolated precision-recall curve needs a user who counts, found none")
 
 
 def draw_calibration(found: Binned, ax: Any, label: str | None) -> Any:
-    """Draw bins, as `plot_calibration` does."""
+    """Draw the share of positives against the mean score, bin by bin, with the expected calibration error."""
     ax = own_axes(ax)
-    _draw_reference(ax, [0, 1], [0, 1], "perfect")
+    _draw_reference(ax, (0.0, 1.0), "perfect")
     x, y, rows = (column[:-1] for column in (found.mean_score, found.mean_label, found.rows))
-    colour = _draw_curve(ax, x, y, _named(label, f"ECE {rate(found.ece)}"), width=1.1)
+    colour = _draw_line(ax, x, y, _named(label, f"ECE {rate(found.ece)}"), width=1.1)
     areas = MIN_MARKER + (MAX_MARKER - MIN_MARKER) * rows / rows.max()
     ax.scatter(x, y, s=areas, color=colour, edgecolors="white", linewidths=0.6, zorder=3)
     x_label = "Mean score of bin (marker area: rows in bin)"
@@ -170,22 +102,28 @@ def draw_calibration(found: Binned, ax: Any, label: str | None) -> Any:
 # Drawing
 
 
-def _draw_interpolated(curve: InterpolatedPrCurve, ax: Any, label: str | None) -> Any:
-    """Draw the curve of lists with its intervals."""
-    if math.isnan(curve.area):
-        raise InputError("an interpolated precision-recall curve needs a user who counts, found none")
+def _draw(curve: Curve, ax: Any, label: str | None, lack: str) -> Any:
+    """Draw a curve with its line to compare with, or its intervals; `lack` is the error if it has no area."""
+    picture = picture_of(curve, COLUMNS)
+    if picture is None:
+        raise InputError(lack)
     ax = own_axes(ax)
-    colour = _draw_curve(ax, curve.recall, curve.precision, _named(label, named_area(curve)))
-    if not np.isnan(curve.low).any():
+    if picture.reference is not None:
+        name, heights = picture.reference
+        _draw_reference(ax, heights, name)
+    colour = _draw_line(ax, picture.x, picture.y, _named(label, picture.legend), steps=picture.is_steps)
+    if isinstance(curve, InterpolatedPrCurve) and not np.isnan(curve.low).any():
         ax.fill_between(curve.recall, curve.low, curve.high, color=colour, alpha=0.15, linewidth=0)
-    return _finish(ax, "Recall", "Precision", "best")
+    legend = "lower right" if isinstance(curve, RocCurve) else "best"
+    x_label, y_label = map(str.capitalize, picture.axes)
+    return _finish(ax, x_label, y_label, legend)
 
 
 def _named(label: str | None, value: str) -> str:
     return value if label is None else f"{label} ({value})"
 
 
-def _draw_curve(ax: Any, x: Array, y: Array, label: str, *, steps: bool = False, width: float = 1.8) -> str:
+def _draw_line(ax: Any, x: Array, y: Array, label: str, *, steps: bool = False, width: float = 1.8) -> str:
     """Draw a curve in our next colour, and return the colour."""
     before = sum(line.get_gid() == CURVE for line in ax.get_lines())
     colour = COLOURS[before % len(COLOURS)]
@@ -195,10 +133,10 @@ def _draw_curve(ax: Any, x: Array, y: Array, label: str, *, steps: bool = False,
     return colour
 
 
-def _draw_reference(ax: Any, x: list[float], y: list[float], label: str) -> None:
+def _draw_reference(ax: Any, heights: tuple[float, float], label: str) -> None:
     """Draw a reference line, once per axes."""
     if all(line.get_label() != label for line in ax.get_lines()):
-        ax.plot(x, y, ":", color="0.45", linewidth=1.3, label=label, zorder=1)
+        ax.plot((0.0, 1.0), heights, ":", color="0.45", linewidth=1.3, label=label, zorder=1)
 
 
 def _finish(ax: Any, x_label: str, y_label: str, legend: str) -> Any:

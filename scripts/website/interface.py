@@ -37,7 +37,7 @@ PAGES = (
             "auc auc_test AucTest bounded_auc BoundedAuc ScoreHistogram roc_curve RocCurve pr_curve PrCurve "
             "interpolated_pr_curve InterpolatedPrCurve "
             "compare_curves CurveComparison break_even_point confusion_matrix Confusion count_classes ClassCounts "
-            "multiclass_auc multiclass_log_loss calibration_curve CalibrationCurve plot_roc plot_pr plot_calibration"
+            "calibration_curve CalibrationCurve plot_roc plot_pr"
         ),
     ),
     ("Segments", "segments", "Groups of users and of items.", "segment_users segment_items"),

@@ -161,7 +161,4 @@ def test_no_module_warns_past_the_reports() -> None:
     assert found == ["exceptions.py"]
     callers = [path.name for path in package.rglob("*.py") if re.search(r"(?<![.\w])warn\(", path.read_text())]
     about_speed, of_values = ["limits.py"], ["policy.py", "spark_logs.py"]
-    of_numbers = ["class_scores.py"]  # which come without a report
-    assert sorted(callers) == sorted(
-        [*of_numbers, "compare.py", "exceptions.py", *about_speed, *of_values, "report.py"]
-    )
+    assert sorted(callers) == sorted(["compare.py", "exceptions.py", *about_speed, *of_values, "report.py"])

@@ -307,7 +307,6 @@ CALLS: dict[str, Call] = {
     ),
     "plot_roc": call_of(closing(fastrec.plot_roc), CURVE),
     "plot_pr": call_of(closing(fastrec.plot_pr), CURVE),
-    "plot_calibration": call_of(closing(fastrec.plot_calibration), CHANCES),
 }
 NUMBERS = ("numbers", "weights", "classes")  # numbers to count with
 IDS = ("ids", "labels")
@@ -657,9 +656,8 @@ SETTINGS: dict[str, Setting] = {
     "Report.to_html(curves)": Setting(
         lambda value: REPORT.to_html(curves=value), "curves", ("an empty array", "an empty list")
     ),
-    "plot_calibration(bins)": Setting(lambda value: fastrec.plot_calibration(LABELS, SCORES / 4, bins=value), "bins"),
-    "plot_calibration(strategy)": Setting(
-        lambda value: fastrec.plot_calibration(LABELS, SCORES / 4, strategy=value), "strategy"
+    "calibration_curve(strategy)": Setting(
+        lambda value: fastrec.calibration_curve(LABELS, SCORES / 4, strategy=value), "strategy"
     ),
     "plot_roc(ax)": Setting(lambda value: fastrec.plot_roc(LABELS, SCORES, ax=value), "ax"),
     "plot_pr(label)": Setting(lambda value: fastrec.plot_pr(LABELS, SCORES, label=value), "label", TEXTS),
@@ -712,7 +710,6 @@ def test_every_public_function_is_in_a_table() -> None:
     in_calls = {"Confusion", "ClassCounts", "evaluate_files"}  # the first two in test_classes.py, the last below
     in_calls |= {"drift", "Drift", "evaluate_model", "top_items"}  # in test_drift.py and test_models.py
     in_calls |= {"popularity_propensity"}  # in test_weighted.py
-    in_calls |= {"multiclass_auc", "multiclass_log_loss"}  # in test_class_scores.py
     in_calls |= {"list_metric"}  # in test_list_metric.py
     in_calls |= {"compare_scores"}  # in test_compare_scores.py
     in_calls |= {"policy_value", "PolicyEstimate", "PolicyEstimates"}  # in test_policy_value.py

@@ -25,8 +25,6 @@ CALLS: dict[str, Callable[[], Any]] = {
     "scores, of lists": lambda: fastrec.evaluate_scores([0, 1, 0], [BIG, BIG + 1, 0.5], metrics="auc"),
     "targets": lambda: fastrec.rmse([BIG + 1, 0.5], [BIG, 0.5]),
     "thresholds": lambda: fastrec.confusion_matrix([0, 1], [0.1, 0.9], thresholds=[0.5, BIG + 1]),
-    "scores, of classes": lambda: fastrec.multiclass_auc([0, 1], [[BIG, BIG + 1], [0.5, 0]]),
-    "scores, of classes, all integers": lambda: fastrec.multiclass_auc([0, 1], [[BIG, BIG + 1], [1, 0]]),
     "model": lambda: fastrec.evaluate_model([[BIG, BIG + 1, 0.5]], [[1]], "mrr"),
     "model, of arrays": lambda: fastrec.evaluate_model(
         [np.array([BIG, BIG + 1]), np.array([0.5, 1.0])], [[1], [1]], "mrr"

@@ -11,7 +11,6 @@ pytest.importorskip("pyarrow")
 
 LABELS, SCORES = pd.Series([1, 0, 1, 0], list("abcd")), pd.Series([0.9, 0.8, 0.3, 0.2], list("abcd"))
 USERS, ONES = pd.Series([1, 1, 2, 2], list("abcd")), pd.Series([1, 1, 1, 1], list("abcd"))
-PREDICTED = pd.DataFrame({0: 1 - SCORES, 1: SCORES})
 CALLS = {
     "scores": lambda change: fastrec.evaluate_scores(LABELS, change(SCORES), metrics="auc"),
     "user_ids": lambda change: fastrec.evaluate_scores(LABELS, SCORES, metrics="gauc", user_ids=change(USERS)),
@@ -53,8 +52,6 @@ CALLS = {
     ),
     "confusion_matrix": lambda change: fastrec.confusion_matrix(LABELS, change(SCORES), [0.5]),
     "count_classes": lambda change: fastrec.count_classes(LABELS, change(ONES)),
-    "scores of classes": lambda change: fastrec.multiclass_auc(LABELS, change(PREDICTED)),
-    "weights of classes": lambda change: fastrec.multiclass_auc(LABELS, PREDICTED, sample_weight=change(ONES)),
     "ctr_by_rank": lambda change: fastrec.ctr_by_rank(LABELS, change(ONES)),
     "two keys of ranks": lambda change: fastrec.ctr_by_rank(
         LABELS, pd.Series([1, 1, 2, 2], list("abcd")), user_ids=(USERS, change(ONES))
@@ -67,21 +64,10 @@ CALLS = {
 
 @pytest.mark.parametrize("call", CALLS)
 def test_other_indexes_are_an_error_and_arrays_are_taken_by_position(call):
-    with pytest.raises(InputError, match=r" different indexes, but (Series|rows) are matched by position: .*loc"):
+    with pytest.raises(InputError, match=r" different indexes, but Series are matched by position: .*loc"):
         CALLS[call](lambda series: series[::-1])
     CALLS[call](lambda series: series)
     CALLS[call](lambda series: series.to_numpy())
-
-
-@pytest.mark.parametrize("call", [fastrec.multiclass_auc, fastrec.multiclass_log_loss])
-def test_rows_of_a_frame_of_scores_in_another_order_are_an_error(call):
-    advice = r"^labels and scores have .* scores.loc\[labels.index\], or, .* pass scores.to_numpy\(\)$"
-    with pytest.raises(InputError, match=advice):
-        call(LABELS, PREDICTED[::-1])
-    with pytest.raises(InputError, match=r"^scores and sample_weight have different indexes"):
-        call(LABELS.to_numpy(), PREDICTED, sample_weight=ONES[::-1])
-    assert call(LABELS, PREDICTED[::-1].loc[LABELS.index]) == call(LABELS, PREDICTED.to_numpy())
-    call(LABELS, PREDICTED[::-1].to_numpy())
 
 
 LISTS, TRUTH = pd.Series([[1, 5], [2, 6]], ["ann", "bob"]), pd.Series([[5], [6]], ["ann", "bob"])

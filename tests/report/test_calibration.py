@@ -49,6 +49,13 @@ ROWS = st.lists(
 ).filter(lambda rows: any(weight for *_, weight, _ in rows))
 
 
+def test_float32_scores_are_binned_as_they_are() -> None:
+    edge = np.float32(1 / 15)
+    below, above = np.nextafter(edge, np.float32(0)), np.nextafter(edge, np.float32(1))
+    assert below < 1 / 15 < above
+    assert fastrec.calibration_curve([0, 1], np.array([below, above])).rows.tolist() == [1, 1]
+
+
 def naive_interval(own: list[tuple[score_oracle.Row, int]], level: float) -> tuple[float, float]:
     """Return the score interval of the effective number of rows of rows with users, as the documentation has it."""
     weight = sum(row.weight for row, _ in own)
@@ -92,6 +99,7 @@ def test_bins_and_clustered_intervals_are_those_of_the_oracle(
     bin_of = {"uniform": score_oracle.uniform_bins, "quantile": score_oracle.quantile_bins}[strategy](rows, bins)
     numbers = sorted({bin_of[row.score] for row in rows if row.weight})
     assert found.bins.tolist() == numbers
+    assert found.ece == pytest.approx(float(score_oracle.ece(rows, bins=bins, strategy=strategy)), abs=1e-12)
     for at, number in enumerate(numbers):
         own = [(row, user) for row, user in zip(rows, users, strict=True) if bin_of[row.score] == number]
         seen = [row.score for row, _ in own if row.weight]

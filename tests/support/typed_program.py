@@ -119,9 +119,6 @@ def evaluate_rows() -> None:
     assert_type(confusion.precision().tolist(), Any)
     counts: fastrec.ClassCounts = fastrec.count_classes(["a", "b"], ["a", "a"])
     assert_type(counts.accuracy(), float)
-    of_classes = [[0.75, 0.25], [0.5, 0.5]]
-    assert_type(fastrec.multiclass_auc(["a", "b"], of_classes, scheme="ovo"), Any)
-    assert_type(fastrec.multiclass_log_loss(["a", "b"], of_classes), float)
 
 
 def draw_curves() -> None:
@@ -138,7 +135,7 @@ def draw_curves() -> None:
     assert_type(of_lists.area, float)
     fastrec.plot_pr(of_lists)
     fastrec.evaluate_scores(LABELS, SCORES, metrics="auc").to_html(curves=[roc, pr, bins, of_lists])
-    for plot in (fastrec.plot_roc, fastrec.plot_pr, fastrec.plot_calibration):
+    for plot in (fastrec.plot_roc, fastrec.plot_pr):
         plot(LABELS, SCORES, label="model")
 
 
