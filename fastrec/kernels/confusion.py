@@ -1,6 +1,6 @@
 """Confusion matrices of scored rows at many thresholds, in one pass over the rows.
 
-Thresholds ascend and have the type of the scores; `order` gives the column of each in the result. Labels are 0 or 1.
+Thresholds are doubles that ascend; `order` gives the column of each in the result. Labels are 0 or 1.
 A user's numbers depend on its rows alone.
 """
 
@@ -11,8 +11,7 @@ import numpy as np
 from .jit import njit, prange
 from .runs import two_sum
 
-FEW = 32  # up to this many thresholds, comparing all rows with each is faster than a binary search
-SLICE = 1024  # rows that stay in the first-level cache while all thresholds are compared with them
+SLICE = 1024  # rows whose scores and bins stay in the first-level cache during a binary search
 
 
 @njit
@@ -36,77 +35,6 @@ def find_bins(scores, thresholds, bins):
 
 
 @njit
-def count_by_comparing(labels, scores, thresholds, reached):
-    """Add to `reached[j]` the negatives and the positives that reach at least j thresholds."""
-    for start in range(0, len(scores), SLICE):
-        own = scores[start : start + SLICE]
-        positive = labels[start : start + SLICE]
-        positives = np.int32(0)
-        for i in range(len(own)):
-            positives = np.int32(positives + np.int32(positive[i]))
-        reached[0, 0] += len(own) - positives
-        reached[0, 1] += positives
-        for j in range(len(thresholds)):
-            threshold = thresholds[j]
-            rows = np.int32(0)
-            positives = np.int32(0)
-            for i in range(len(own)):
-                hit = np.int32(own[i] >= threshold)
-                rows = np.int32(rows + hit)
-                positives = np.int32(positives + np.int32(hit & np.int32(positive[i])))
-            reached[j + 1, 0] += rows - positives
-            reached[j + 1, 1] += positives
-
-
-@njit
-def count_by_search(labels, scores, thresholds, reached, bins):
-    """Add to `reached[j]`, which starts at zero, the negatives and the positives that reach at least j thresholds."""
-    for start in range(0, len(scores), SLICE):
-        own = scores[start : start + SLICE]
-        find_bins(own, thresholds, bins)
-        for i in range(len(own)):
-            reached[bins[i], labels[start + i]] += 1
-    for j in range(len(thresholds) - 1, -1, -1):
-        reached[j, 0] += reached[j + 1, 0]
-        reached[j, 1] += reached[j + 1, 1]
-
-
-@njit(allocates=True)
-def count_some(labels, scores, indptr, thresholds, order, tp, fp, fn, tn, first, last):
-    """Do as `count_users` does for users first..last-1."""
-    n_thresholds = len(thresholds)
-    reached = np.zeros((n_thresholds + 1, 2), np.int64)
-    bins = np.empty(SLICE, np.int32)
-    for u in range(first, last):
-        own = scores[indptr[u] : indptr[u + 1]]
-        positive = labels[indptr[u] : indptr[u + 1]]
-        for j in range(n_thresholds + 1):
-            reached[j, 0] = 0
-            reached[j, 1] = 0
-        if n_thresholds <= FEW:
-            count_by_comparing(positive, own, thresholds, reached)
-        else:
-            count_by_search(positive, own, thresholds, reached, bins)
-        for j in range(n_thresholds):
-            column = order[j]
-            fp[u, column] = reached[j + 1, 0]
-            tp[u, column] = reached[j + 1, 1]
-            tn[u, column] = reached[0, 0] - reached[j + 1, 0]
-            fn[u, column] = reached[0, 1] - reached[j + 1, 1]
-
-
-@njit(parallel=True, cache=True)
-def count_users(first, last, edges, labels, scores, indptr, thresholds, order, tp, fp, fn, tn):
-    """Write four counts, int64 (n_users, n_thresholds), for the users edges[r]..edges[r + 1]-1 of ranges first..last-1.
-
-    User u has rows indptr[u]..indptr[u + 1]-1, with labels (bool) and scores (float32 or float64).
-    """
-    for task in prange(first, last):
-        own = np.int64(task)
-        count_some(labels, scores, indptr, thresholds, order, tp, fp, fn, tn, edges[own], edges[own + 1])
-
-
-@njit
 def cumulate(sums, lost, label, order, above, below):
     """Write for each threshold the weight of the rows of one label that reach it, and of those that do not.
 
@@ -127,31 +55,33 @@ def cumulate(sums, lost, label, order, above, below):
 
 
 @njit(allocates=True)
-def weigh_some(labels, scores, indptr, weights, thresholds, order, tp, fp, fn, tn, first, last):
-    """Do as `weigh_users` does for users first..last-1."""
-    n_thresholds = len(thresholds)
-    sums = np.zeros((n_thresholds + 1, 2))
-    lost = np.zeros((n_thresholds + 1, 2))
+def count_some(labels, scores, indptr, weights, thresholds, order, cells, first, last):
+    """Do as `count_users` does for users first..last-1."""
+    sums = np.zeros((len(thresholds) + 1, 2))
+    lost = np.zeros((len(thresholds) + 1, 2))
     bins = np.empty(SLICE, np.int32)
     for u in range(first, last):
-        for j in range(n_thresholds + 1):
-            for label in range(2):
-                sums[j, label] = 0.0
-                lost[j, label] = 0.0
+        sums[:] = 0.0
+        lost[:] = 0.0
         for start in range(indptr[u], indptr[u + 1], SLICE):
             own = scores[start : min(start + SLICE, indptr[u + 1])]
             find_bins(own, thresholds, bins)
             for i in range(len(own)):
                 label = labels[start + i]
-                sums[bins[i], label], error = two_sum(sums[bins[i], label], weights[start + i])
+                weight = weights[start + i] if len(weights) > 0 else 1.0
+                sums[bins[i], label], error = two_sum(sums[bins[i], label], weight)
                 lost[bins[i], label] += error
-        cumulate(sums, lost, 0, order, fp[u], tn[u])
-        cumulate(sums, lost, 1, order, tp[u], fn[u])
+        cumulate(sums, lost, 0, order, cells[1, u], cells[3, u])
+        cumulate(sums, lost, 1, order, cells[0, u], cells[2, u])
 
 
 @njit(parallel=True, cache=True)
-def weigh_users(first, last, edges, labels, scores, indptr, weights, thresholds, order, tp, fp, fn, tn):
-    """Write the four sums of weights, float64, as `count_users` writes counts."""
+def count_users(first, last, edges, labels, scores, indptr, weights, thresholds, order, cells):
+    """Write tp, fp, fn and tn, float64 (4, n_users, n_thresholds), of users edges[r]..edges[r + 1]-1 of ranges r.
+
+    Ranges are first..last-1. User u has rows indptr[u]..indptr[u + 1]-1, with labels (0 or 1), scores (float32 or
+    float64) and weights, float64. Without any weights a row weighs 1; counts are exact up to 2^53.
+    """
     for task in prange(first, last):
         own = np.int64(task)
-        weigh_some(labels, scores, indptr, weights, thresholds, order, tp, fp, fn, tn, edges[own], edges[own + 1])
+        count_some(labels, scores, indptr, weights, thresholds, order, cells, edges[own], edges[own + 1])

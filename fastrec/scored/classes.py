@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -17,12 +16,7 @@ from fastrec.inputs.ragged import as_array
 from fastrec.metrics import confusion as formulas
 from fastrec.metrics.statistics import ratio
 from fastrec.runtime.threads import once
-from fastrec.scored.confusion import (
-    SHOWN,
-    check_beta,
-    more_rows,
-    share_of,
-)
+from fastrec.scored.confusion import SHOWN, CountedRows, check_beta, divided, more_rows
 from fastrec.show.numbers import rate, shown_count
 from fastrec.show.tables import Table
 from fastrec.show.text import text_lines
@@ -30,11 +24,10 @@ from fastrec.show.text import text_lines
 Array = np.ndarray[Any, Any]
 Floats = NDArray[np.float64]
 MAX_CELLS = 1 << 28  # of a matrix of classes: 2 GB
-SMALL_TABLE = 1 << 16  # cells: clearing so few is cheaper than any sort
 AVERAGES = ("macro", "micro", "weighted", "none")
 
 
-class ClassCounts:
+class ClassCounts(CountedRows):
     """Rows counted by true and predicted class, as returned by `count_classes`.
 
     Attributes
@@ -105,11 +98,11 @@ class ClassCounts:
 
     def precision(self, average: str = "macro", zero_division: float = 0.0) -> Any:
         """Return the share of the rows predicted as a class that are of it: tp / (tp + fp)."""
-        return self._averaged(formulas.precision(self._cells()), average, zero_division)
+        return self._averaged(formulas.precision, average, zero_division)
 
     def recall(self, average: str = "macro", zero_division: float = 0.0) -> Any:
         """Return the share of the rows of a class that are predicted as it: tp / (tp + fn)."""
-        return self._averaged(formulas.recall(self._cells()), average, zero_division)
+        return self._averaged(formulas.recall, average, zero_division)
 
     def f_beta(self, beta: float = 1.0, average: str = "macro", of: str = "classes", zero_division: float = 0.0) -> Any:
         """Return the weighted harmonic mean of precision and recall (van Rijsbergen 1979, ch. 7), beta from 0 to 1000.
@@ -119,15 +112,15 @@ class ClassCounts:
         are 0. Publications call either one macro F1; the second is never smaller (Opitz & Burst 2019).
         """
         _check_average(average)
-        if of == "means":
-            return self._f_of_means(beta, average, zero_division)
-        if of != "classes":
+        if of not in {"classes", "means"}:
             raise InputError(f"of must be classes or means, found {shown(of)}")
+        if of == "means" and average == "none":
+            raise InputError("of='means' needs an average: macro, micro or weighted")
         square = check_beta(beta) ** 2
-        if average == "micro":
-            cells = formulas.CountedCells(*(counts.sum(keepdims=True) for counts in self._cells()[:-1]))
-            return float(share_of(formulas.f_beta(cells, square), zero_division)[0])
-        return self._averaged(formulas.f_beta(self._cells(), square), average, zero_division)
+        if of == "classes":
+            return self._averaged(lambda cells: formulas.f_beta(cells, square), average, zero_division)
+        p, r = self.precision(average, zero_division), self.recall(average, zero_division)
+        return float(ratio(*formulas.f_of_rates(p, r, square)))
 
     def accuracy(self, zero_division: float = 0.0) -> float:
         """Return the share of the rows with a correct prediction."""
@@ -149,23 +142,16 @@ class ClassCounts:
             dict(zip(columns, row, strict=True)) for row in zip(*(c.tolist() for c in columns.values()), strict=True)
         ]
 
-    def _f_of_means(self, beta: float, average: str, zero_division: float) -> float:
-        if average == "none":
-            raise InputError("of='means' needs an average: macro, micro or weighted")
-        square = check_beta(beta) ** 2
-        p, r = self.precision(average, zero_division), self.recall(average, zero_division)
-        return float(ratio(*formulas.f_of_rates(p, r, square)))
-
     def _cells(self) -> formulas.CountedCells:
         return formulas.CountedCells(self.tp, self.fp, self.fn)
 
-    def _averaged(self, share: tuple[Array, Array], average: str, zero_division: float) -> Any:
+    def _averaged(
+        self, formula: Callable[[formulas.CountedCells], formulas.Share], average: str, zero_division: float
+    ) -> Any:
         _check_average(average)
         if average == "micro":
-            return _total_share(*share, zero_division)
-        return self._mean(share_of(share, zero_division), average, zero_division)
-
-    def _mean(self, values: Floats, average: str, zero_division: float) -> Any:
+            return _total_share(*formula(self._cells()), zero_division)
+        values = self._share(formula, zero_division)
         if average == "none":
             return values
         weights = np.where(np.isnan(values), 0.0, self.support if average == "weighted" else 1.0)
@@ -173,16 +159,17 @@ class ClassCounts:
 
     def __repr__(self) -> str:
         """Return an aligned table of the classes and their means."""
-        shown = slice(SHOWN)
-        measures = (self.precision, self.recall, functools.partial(self.f_beta, 1.0))
-        columns = [self.classes, *(of("none") for of in measures), self.support]
+        names = ["precision", "recall", "f1"]
         rows = [
-            [str(name), *map(rate, values), shown_count(support)]
-            for name, *values, support in zip(*(column[shown].tolist() for column in columns), strict=True)
+            [str(row["class"]), *(rate(row[name]) for name in names), shown_count(row["support"])]
+            for row in self.to_rows()[:SHOWN]
         ]
         total = shown_count(self.support.sum().item())
-        means = [[name, *(rate(of(name)) for of in measures), total] for name in ("macro", "weighted")]
-        lines = text_lines(Table("", ["class", "precision", "recall", "f1", "support"], [*rows, *means]))
+        means = [
+            [name, rate(self.precision(name)), rate(self.recall(name)), rate(self.f_beta(average=name)), total]
+            for name in ("macro", "weighted")
+        ]
+        lines = text_lines(Table("", ["class", *names, "support"], [*rows, *means]))
         lines[len(rows) + 1 : len(rows) + 1] = more_rows(len(self.classes), "classes")
         return "\n".join([*lines, f"accuracy {rate(self.accuracy())}"])
 
@@ -223,10 +210,10 @@ def count_classes(labels: Any, predictions: Any, *, sample_weight: Any = None) -
     (0.6, 0.606060606061)
     """
     refuse_other_indexes({"labels": labels, "predictions": predictions, "sample_weight": sample_weight})
-    true, predicted = as_classes(labels, "labels"), as_classes(predictions, "predictions")
+    true, predicted = _as_classes(labels, "labels"), _as_classes(predictions, "predictions")
     check_lengths(true, predicted, "predictions")
     weights = None if sample_weight is None else check_row_weights(sample_weight, len(true))
-    classes, codes = encode_classes(true, predicted)
+    classes, codes = _encode(true, predicted)
     return ClassCounts(classes, *_count_pairs(codes[: len(true)], codes[len(true) :], weights, len(classes)))
 
 
@@ -237,13 +224,13 @@ def _check_average(average: Any) -> None:
 
 def _total_share(part: Array, whole: Array, zero_division: Any) -> float:
     """Return the ratio of the sums over all classes."""
-    return float(share_of((part.sum(keepdims=True), whole.sum(keepdims=True)), zero_division)[0])
+    return float(divided((part.sum(keepdims=True), whole.sum(keepdims=True)), zero_division)[0])
 
 
 # Classes
 
 
-def as_classes(values: Any, name: str) -> Array:
+def _as_classes(values: Any, name: str) -> Array:
     """Return classes as a 1-D array of integers, bools or (object) strings."""
     array = _one_kind(values, name) if isinstance(values, (list, tuple)) else as_array(values, name)
     if array.ndim != 1:
@@ -270,82 +257,43 @@ def _one_kind(values: Iterable[Any], name: str) -> Array:
     if kinds <= {bool, np.bool_}:
         return np.array(values, np.bool_)
     if all(map(is_whole, kinds)):
-        try:
-            return np.array(values, np.int64)
-        except OverflowError:
-            return _unsigned(values, name)
+        lowest, highest = min(values), max(values)
+        if lowest < -(2**63) or highest >= 2 ** (63 if lowest < 0 else 64):
+            raise InputError(f"{name} must fit 64 bits, found {shown(max(values, key=abs))}")
+        return np.array(values, np.uint64 if highest >= 2**63 else np.int64)
     if all(issubclass(kind, (list, tuple, np.ndarray)) for kind in kinds):
         raise InputError(f"{name} must be 1-D, found rows of several values")
     names = ", ".join(sorted(kind.__name__ for kind in kinds))
     raise InputTypeError(f"{name} must be all integers or all strings, found {names}")
 
 
-def _unsigned(values: list[Any], name: str) -> Array:
-    if min(values) < 0 or max(values) > np.iinfo(np.uint64).max:  # NumPy 1 wraps integers below 0
-        raise InputError(f"{name} must fit 64 bits, found {shown(max(values, key=abs))}")
-    return np.array(values, np.uint64)
-
-
-def encode_classes(
-    labels: Array, predictions: Array, names: str = "labels and predictions"
-) -> tuple[Array, NDArray[np.int64]]:
-    """Return the sorted classes of both, and the position of each row's class in them, labels first.
-
-    `names` is what errors call both.
-    """
+def _encode(labels: Array, predictions: Array) -> tuple[Array, NDArray[np.int64]]:
+    """Return the sorted classes of both, and the position of each row's class in them, labels first."""
     if not len(labels):
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     are_strings = [array.dtype.kind in "UO" for array in (labels, predictions)]
     if are_strings[0] != are_strings[1]:
         found = " and ".join("strings" if is_string else "integers" for is_string in are_strings)
-        raise InputTypeError(f"{names} must be of one kind, found {found}")
+        raise InputTypeError(f"labels and predictions must be of one kind, found {found}")
     if are_strings[0]:
-        return _encode_strings(labels.tolist() + predictions.tolist())
-    if labels.dtype == predictions.dtype == np.bool_:
-        classes, codes = _encode_integers(labels.view(np.uint8), predictions.view(np.uint8), names)
-        return classes.astype(np.bool_), codes
-    return _encode_integers(labels, predictions, names)
-
-
-def _encode_strings(values: list[str]) -> tuple[Array, NDArray[np.int64]]:
-    classes = sorted(set(values))
-    position = {name: at for at, name in enumerate(classes)}
-    return np.array(classes, np.str_), np.fromiter(map(position.__getitem__, values), np.int64, len(values))
-
-
-def _encode_integers(labels: Array, predictions: Array, names: str) -> tuple[Array, NDArray[np.int64]]:
-    lowest = min(int(labels.min()), int(predictions.min()))
-    highest = max(int(labels.max()), int(predictions.max()))
-    if highest > np.iinfo(np.int64).max:
-        if lowest < 0:
-            raise InputError(f"{names} must fit 64 bits together, found {lowest} and {highest}")
-        values = np.concatenate([labels.astype(np.uint64), predictions.astype(np.uint64)])
-    else:
-        values = np.concatenate([labels.astype(np.int64), predictions.astype(np.int64)])
-    span = highest - lowest + 1
-    if span > len(values) + SMALL_TABLE:
-        classes, codes = np.unique(values, return_inverse=True)
-        return classes, codes
-    offsets = (values - values.dtype.type(lowest)).astype(np.int64)
-    occurs = np.zeros(span, np.bool_)
-    occurs[offsets] = True
-    classes = np.flatnonzero(occurs).astype(values.dtype) + values.dtype.type(lowest)
-    return classes, (np.cumsum(occurs) - 1)[offsets]
+        values = labels.tolist() + predictions.tolist()
+        classes = sorted(set(values))
+        position = {name: at for at, name in enumerate(classes)}
+        return np.array(classes, np.str_), np.fromiter(map(position.__getitem__, values), np.int64, len(values))
+    kind: type[np.generic] = np.bool_
+    if not labels.dtype == predictions.dtype == np.bool_:
+        lowest, highest = min(int(labels.min()), int(predictions.min())), max(int(labels.max()), int(predictions.max()))
+        kind = np.uint64 if highest >= 2**63 else np.int64
+        if highest >= 2**63 and lowest < 0:
+            raise InputError(f"labels and predictions must fit 64 bits together, found {lowest} and {highest}")
+    return np.unique(np.concatenate([labels.astype(kind), predictions.astype(kind)]), return_inverse=True)
 
 
 def _count_pairs(
     true: NDArray[np.int64], predicted: NDArray[np.int64], weights: Floats | None, n_classes: int
 ) -> tuple[Array, Array, Array]:
     """Return the sorted pairs of classes that occur, and the rows or the weight of each."""
-    pairs = true * n_classes + predicted
-    if n_classes * n_classes <= len(pairs) + SMALL_TABLE:
-        counts = np.bincount(pairs, weights)
-        found = np.flatnonzero(counts)
-        count = counts[found]
-    elif weights is None:
-        found, count = np.unique(pairs, return_counts=True)
-    else:
-        found, at = np.unique(pairs, return_inverse=True)
-        count = np.bincount(at, weights)
-    n = max(n_classes, 1)
-    return found // n, found % n, count.astype(np.int64 if weights is None else np.float64, copy=False)
+    pairs, row_of = np.unique(true * n_classes + predicted, return_inverse=True)
+    count = np.bincount(row_of, weights, len(pairs))
+    occurs, n = count > 0, max(n_classes, 1)
+    return pairs[occurs] // n, pairs[occurs] % n, count[occurs]

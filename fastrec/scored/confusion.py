@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,7 +22,7 @@ from fastrec.inputs.columns import (
     refuse_nan,
 )
 from fastrec.inputs.ragged import as_array, check_indptr, read_only
-from fastrec.kernels import confusion
+from fastrec.kernels.confusion import count_users
 from fastrec.metrics import confusion as formulas
 from fastrec.metrics.statistics import ratio
 from fastrec.runtime.launcher import launch
@@ -38,7 +41,20 @@ MAX_BLOCK_CELLS = 1 << 22  # blocks times thresholds
 SHOWN = 20  # rows of a table in `repr`
 
 
-class Confusion:
+class CountedRows(ABC):
+    """Rows counted by label and prediction, with the shares that follow from the counts."""
+
+    @abstractmethod
+    def _cells(self) -> formulas.CountedCells:
+        """Return the counts."""
+
+    def _share(self, formula: Callable[[formulas.CountedCells], formulas.Share], zero_division: float) -> Floats:
+        """Return the share of a formula; `zero_division` for denominators of 0."""
+        return divided(formula(self._cells()), zero_division)
+
+
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
+class Confusion(CountedRows):
     """Rows counted by label and by whether their score reaches a threshold, as returned by `confusion_matrix`.
 
     Attributes
@@ -59,49 +75,46 @@ class Confusion:
          0.25   2   1   0   1     0.6667  1.0000
     """
 
-    __slots__ = ("fn", "fp", "thresholds", "tn", "tp")
-
-    def __init__(self, thresholds: Floats, tp: Array, fp: Array, fn: Array, tn: Array) -> None:
-        self.thresholds = thresholds
-        self.tp = tp
-        self.fp = fp
-        self.fn = fn
-        self.tn = tn
+    thresholds: Floats
+    tp: Array
+    fp: Array
+    fn: Array
+    tn: Array
 
     def precision(self, zero_division: float = 0.0) -> Floats:
         """Return the share of the rows at or above the threshold that are positive: tp / (tp + fp)."""
-        return share_of(formulas.precision(self._cells()), zero_division)
+        return self._share(formulas.precision, zero_division)
 
     def recall(self, zero_division: float = 0.0) -> Floats:
         """Return the share of the positives that are at or above the threshold: tp / (tp + fn)."""
-        return share_of(formulas.recall(self._cells()), zero_division)
+        return self._share(formulas.recall, zero_division)
 
     def specificity(self, zero_division: float = 0.0) -> Floats:
         """Return the share of the negatives that are below the threshold: tn / (tn + fp)."""
-        return share_of(formulas.specificity(self._cells()), zero_division)
+        return self._share(formulas.specificity, zero_division)
 
     def fpr(self, zero_division: float = 0.0) -> Floats:
         """Return the false positive rate, the share of the negatives at or above the threshold: fp / (fp + tn)."""
-        return share_of(formulas.fpr(self._cells()), zero_division)
+        return self._share(formulas.fpr, zero_division)
 
     def accuracy(self, zero_division: float = 0.0) -> Floats:
         """Return the share of the rows on the correct side of the threshold: (tp + tn) / (tp + fp + fn + tn)."""
-        return share_of(formulas.accuracy(self._cells()), zero_division)
+        return self._share(formulas.accuracy, zero_division)
 
     def f_beta(self, beta: float = 1.0, zero_division: float = 0.0) -> Floats:
         """Return the weighted harmonic mean of precision and recall (van Rijsbergen 1979, ch. 7).
 
         (1 + beta^2) tp / ((1 + beta^2) tp + beta^2 fn + fp), with beta from 0 to 1000.
         """
-        return share_of(formulas.f_beta(self._cells(), check_beta(beta) ** 2), zero_division)
+        square = check_beta(beta) ** 2
+        return self._share(lambda cells: formulas.f_beta(cells, square), zero_division)
 
     def mcc(self, zero_division: float = 0.0) -> Floats:
         """Return the correlation of label and prediction (Matthews 1975).
 
         (tp tn - fp fn) / sqrt((tp + fp) (tp + fn) (tn + fp) (tn + fn)).
         """
-        value: Floats = np.clip(share_of(self._cells().mcc(), zero_division), -1.0, 1.0)
-        return value
+        return np.asarray(self._share(formulas.CountedCells.mcc, zero_division).clip(-1.0, 1.0))
 
     def _cells(self) -> formulas.CountedCells:
         return formulas.CountedCells(self.tp, self.fp, self.fn, self.tn)
@@ -179,12 +192,11 @@ def confusion_matrix(
     limits = _check_thresholds(thresholds)
     weights = None if sample_weight is None else check_row_weights(sample_weight, len(values))
     users = None if indptr is None else check_indptr(indptr, len(values), "indptr")
-    order = np.argsort(limits, kind="stable")
     rows = _blocks(len(values), len(limits)) if users is None else users
-    counts = _run_kernel(positive, values, weights, rows, _as_scores(limits[order], values.dtype), order, n_threads)
+    cells = _count(positive, values, weights, rows, limits, resolve_threads(n_threads))
     if users is None:  # add blocks in their order, so that sums of weights are reproducible
-        counts = [of_blocks.sum(axis=0) for of_blocks in counts]
-    return Confusion(limits, *counts)
+        cells = cells.sum(axis=1)
+    return Confusion(limits, *(cells if weights is not None else cells.astype(np.int64)))
 
 
 # Checks
@@ -213,16 +225,7 @@ def check_beta(beta: Any) -> float:
     return float(beta)
 
 
-# Thresholds
-
-
-def _as_scores(limits: Floats, dtype: np.dtype[Any]) -> Array:
-    """Round thresholds up to the type of the scores, so that the same scores reach them."""
-    if dtype == np.float64:
-        return limits
-    with np.errstate(over="ignore", under="ignore"):
-        rounded = limits.astype(np.float32)
-        return np.where(rounded < limits, np.nextafter(rounded, np.float32(np.inf)), rounded)
+# Counts
 
 
 def _blocks(n_rows: int, n_thresholds: int) -> NDArray[np.int64]:
@@ -231,33 +234,25 @@ def _blocks(n_rows: int, n_thresholds: int) -> NDArray[np.int64]:
     return np.arange(n_blocks + 1, dtype=np.int64) * n_rows // n_blocks
 
 
-def _run_kernel(
-    labels: Array,
-    scores: Array,
-    weights: Floats | None,
-    indptr: Array,
-    thresholds: Array,
-    order: Array,
-    n_threads: int | None,
-) -> list[Array]:
-    """Return tp, fp, fn and tn of each user, (n_users, T); threads take ranges of users."""
-    threads = resolve_threads(n_threads)
-    shape = len(indptr) - 1, len(thresholds)
-    cells = [np.empty(shape, np.int64 if weights is None else np.float64) for _ in range(4)]
-    cost = indptr + np.arange(len(indptr)) * len(thresholds)
-    n_ranges = 1 if cost[-1] < ROWS_PER_BLOCK else min(4 * threads, shape[0])
+def _count(
+    labels: Array, scores: Array, weights: Floats | None, indptr: Array, limits: Floats, n_threads: int
+) -> Floats:
+    """Return tp, fp, fn and tn of each user, (4, n_users, T); threads take ranges of users."""
+    order = np.argsort(limits, kind="stable")
+    cells = np.empty((4, len(indptr) - 1, len(limits)))
+    cost = indptr + np.arange(len(indptr)) * len(limits)
+    n_ranges = 1 if cost[-1] < ROWS_PER_BLOCK else min(4 * n_threads, len(indptr) - 1)
     edges = np.searchsorted(cost, cost[-1] * np.arange(n_ranges + 1) // n_ranges)
-    kernel = confusion.count_users if weights is None else confusion.weigh_users
-    columns = [labels, scores, indptr, *([] if weights is None else [weights]), thresholds, order]
-    given = (*map(read_only, (edges, *columns)), *cells)
-    launch(kernel, n_ranges, *given, work=32 * int(cost[-1]), n_threads=threads)
+    own = np.zeros(0) if weights is None else weights
+    columns = edges, labels, scores, indptr, own, limits[order], order
+    launch(count_users, n_ranges, *map(read_only, columns), cells, work=32 * int(cost[-1]), n_threads=n_threads)
     return cells
 
 
 # Ratios
 
 
-def share_of(share: tuple[Array, Array], zero_division: Any) -> Floats:
+def divided(share: formulas.Share, zero_division: Any) -> Floats:
     """Return numerators divided by denominators; `zero_division` for denominators of 0."""
     values: Floats = ratio(*share, undefined=_check_zero_division(zero_division))
     return values

@@ -2,8 +2,6 @@
 
 import functools
 import math
-import statistics
-from collections import Counter
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from itertools import chain
@@ -15,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fastrec.exceptions import InputError, InputTypeError
-from fastrec.kernels.confusion import FEW, SLICE
+from fastrec.kernels.confusion import SLICE
 from fastrec.scored.auc import auc
 from fastrec.scored.classes import ClassCounts, count_classes
 from fastrec.scored.confusion import Confusion, confusion_matrix
@@ -93,23 +91,6 @@ def test_three_classes_by_hand() -> None:
     assert counts.f_beta(of="means") == pytest.approx(2 * p * r / (p + r), abs=1e-15)
 
 
-@pytest.mark.parametrize(
-    ("labels", "predictions", "f1"),
-    [
-        ([1, 1], [1, 1], [1.0]),
-        (["x"], ["x"], [1.0]),
-        ([0, 1, 1, 0], [0, 1, 0, 0], [0.8, 2 / 3]),
-        ([0, 0], [1, 1], [0.0, 0.0]),
-        ([True, False], [True, True], [0.0, 2 / 3]),
-    ],
-)
-def test_one_class_and_two(labels: list[Any], predictions: list[Any], f1: list[float]) -> None:
-    counts = count_classes(labels, predictions)
-    assert counts.f_beta(average="none") == pytest.approx(f1, abs=1e-15)
-    assert counts.f_beta() == pytest.approx(statistics.mean(f1), abs=1e-15)
-    assert counts.matrix.shape == (len(f1), len(f1))
-
-
 # Comparing scores with thresholds
 
 
@@ -132,22 +113,13 @@ def test_no_float32_falls_on_the_wrong_side(scores: list[float], data: st.DataOb
     assert found.tolist() == [sum(score >= threshold for score in scores) for threshold in thresholds]
 
 
-@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.int8, np.uint64, np.bool_, ">f4"])
-def test_scores_of_any_type(dtype: Any) -> None:
-    scores = np.array([0, 1, 1, 0]).astype(dtype)
-    assert confusion_matrix([0, 1, 0, 1], scores, [1]).tp.tolist() == [1]
-
-
-@pytest.mark.parametrize("dtype", [bool, np.int8, np.uint64, np.float32, ">i4"])
-def test_labels_of_any_type(dtype: Any) -> None:
-    labels = np.array([0, 1, 0, 1]).astype(dtype)
-    assert confusion_matrix(labels, [0.1, 0.9, 0.6, 0.4], 0.5).tp.tolist() == [1]
-
-
-def test_arrays_that_are_views() -> None:
-    labels, scores = np.array([0, 9, 1, 9, 1])[::2], np.array([0.4, 9, 0.6, 9, 0.2])[::2]
-    scores.flags.writeable = False
-    assert confusion_matrix(labels, scores, np.array([0.5, 9, 0.3])[::2]).tp.tolist() == [1, 1]
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.int8, np.uint64, np.bool_, ">f4", ">i4"])
+def test_numbers_of_any_type(dtype: Any) -> None:
+    labels, scores = np.array([0, 1, 0, 1]).astype(dtype), np.array([0, 1, 1, 0]).astype(dtype)
+    assert confusion_matrix(labels, scores, [1]).tp.tolist() == [1]
+    views = np.repeat(labels, 2)[::2], np.repeat(scores, 2)[::2]
+    views[1].flags.writeable = False
+    assert confusion_matrix(*views, np.array([1, 9, 0])[::2]).tp.tolist() == [1, 2]
 
 
 @pytest.mark.parametrize("module", ["pandas", "polars", "pyarrow"])
@@ -188,7 +160,7 @@ def tables(draw: st.DrawFn) -> tuple[list[list[int]], list[list[float]], list[li
     users = draw(st.lists(st.lists(row, max_size=8), max_size=4))
     thresholds = draw(st.lists(st.sampled_from(SCORES), min_size=1, max_size=6))
     labels, scores, weights = ([[own[at] for own in rows] for rows in users] for at in range(3))
-    return labels, scores, weights, thresholds * draw(st.sampled_from([1, 1, FEW + 1]))
+    return labels, scores, weights, thresholds * draw(st.sampled_from([1, 1, 33]))
 
 
 def values_of(rows: tuple[Row, ...], threshold: float, measure: str) -> float | None:
@@ -220,99 +192,17 @@ def test_each_user_as_the_oracle_says(table: Any, dtype: Any, weighted: bool, ze
                 assert got == pytest.approx(wanted_value, abs=1e-12, nan_ok=True), measure
 
 
-def class_value(name: str, tp: Fraction, fp: Fraction, fn: Fraction, beta: float, zero_division: float) -> Any:
-    square = Fraction(beta) ** 2
-    numerator, denominator = {
-        "precision": (tp, tp + fp),
-        "recall": (tp, tp + fn),
-        "f_beta": ((1 + square) * tp, (1 + square) * tp + square * fn + fp),
-    }[name]
-    return numerator / denominator if denominator else zero_division
-
-
-def mean_of(values: list[Any], weights: list[Fraction], zero_division: float) -> float:
-    kept = [(value, weight) for value, weight in zip(values, weights, strict=True) if not math.isnan(value)]
-    total = sum((weight for _, weight in kept), Fraction(0))
-    return float(sum(Fraction(value) * weight for value, weight in kept) / total) if total else zero_division
-
-
-class NaiveClasses:
-    """Count classes, one row at a time."""
-
-    def __init__(self, labels: Sequence[Any], predictions: Sequence[Any], weights: Sequence[float] | None) -> None:
-        self.pairs: Counter[tuple[Any, Any]] = Counter()
-        for at, pair in enumerate(zip(labels, predictions, strict=True)):
-            self.pairs[pair] += Fraction(1 if weights is None else weights[at])  # type: ignore[assignment]
-        self.classes = sorted({*labels, *predictions})
-        self.tp = [Fraction(self.pairs[name, name]) for name in self.classes]
-        self.fp = [self._total(lambda t, p, c=name: p == c != t) for name in self.classes]
-        self.fn = [self._total(lambda t, p, c=name: t == c != p) for name in self.classes]
-
-    def _total(self, counted: Callable[[Any, Any], bool]) -> Fraction:
-        return sum((Fraction(weight) for pair, weight in self.pairs.items() if counted(*pair)), Fraction(0))
-
-    def value(self, name: str, average: str, beta: float, zero_division: float) -> Any:
-        value = functools.partial(class_value, name, beta=beta, zero_division=zero_division)
-        if average == "micro":
-            return float(value(sum(self.tp), sum(self.fp), sum(self.fn)))
-        values = [value(*counts) for counts in zip(self.tp, self.fp, self.fn, strict=True)]
-        if average == "none":
-            return list(map(float, values))
-        weights = [tp + fn for tp, fn in zip(self.tp, self.fn, strict=True)]
-        return mean_of(values, weights if average == "weighted" else [Fraction(1)] * len(values), zero_division)
-
-
-KINDS: list[list[Any]] = [
-    [0, 1],
-    [3],
-    [-(2**63), 0, 2**63 - 1],
-    [0, 2**64 - 1, 7],
-    [5, 6, 9, -4, 100],
-    ["a", "b", "ab", "", "ä", "10", "9"],
-    [True, False],
-]
-
-
-@st.composite
-def classified(draw: st.DrawFn) -> tuple[list[Any], list[Any], list[float] | None]:
-    classes = st.sampled_from(draw(st.sampled_from(KINDS)))
-    rows = draw(st.lists(st.tuples(classes, classes), max_size=12))
-    weight = st.sampled_from([0.0, 1.0, 0.5, 3.25, 0.1])
-    weights = draw(st.none() | st.lists(weight, min_size=len(rows), max_size=len(rows)))
-    return [label for label, _ in rows], [prediction for _, prediction in rows], weights
-
-
-@pytest.mark.thorough
-@settings(deadline=None)
-@given(classified(), st.sampled_from(UNDEFINED), st.sampled_from([0, 0.5, 1, 2.0]))
-def test_classes_as_the_naive_count_says(rows: Any, zero_division: float, beta: float) -> None:
-    naive, found = NaiveClasses(*rows), count_classes(rows[0], rows[1], sample_weight=rows[2])
-    assert found.classes.tolist() == naive.classes
-    assert found.tp.dtype == (np.int64 if rows[2] is None else np.float64)
-    for name in ("tp", "fp", "fn"):
-        assert getattr(found, name) == pytest.approx(list(map(float, getattr(naive, name))), rel=1e-15)
-    wanted = [[float(naive.pairs[true, predicted]) for predicted in naive.classes] for true in naive.classes]
-    assert (
-        found.matrix.tolist() == pytest.approx(wanted)
-        if not wanted
-        else found.matrix == pytest.approx(np.array(wanted))
-    )
-    for average in ("macro", "micro", "weighted", "none"):
-        for name in ("precision", "recall"):
-            got = getattr(found, name)(average, zero_division)
-            assert got == pytest.approx(naive.value(name, average, 1, zero_division), abs=1e-12, nan_ok=True)
-        got = found.f_beta(beta, average, zero_division=zero_division)
-        assert got == pytest.approx(naive.value("f_beta", average, beta, zero_division), abs=1e-12, nan_ok=True)
-
-
-@settings(deadline=None)
-@given(classified(), st.sampled_from(["macro", "micro", "weighted"]), st.sampled_from([0.5, 1, 2]))
-def test_f_of_means(rows: Any, average: str, beta: float) -> None:
-    found = count_classes(rows[0], rows[1], sample_weight=rows[2])
-    p, r = found.precision(average), found.recall(average)
-    wanted = (1 + beta**2) * p * r / (beta**2 * p + r) if p + r else 0.0
-    assert found.f_beta(beta, average, of="means") == pytest.approx(wanted, abs=1e-12)
-    assert found.f_beta(beta, average, of="means") >= found.f_beta(beta, average) - 1e-12
+@pytest.mark.parametrize("average", ["macro", "micro", "weighted"])
+@pytest.mark.parametrize("beta", [0.5, 1, 2])
+def test_f_of_means(average: str, beta: float) -> None:
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        labels, predictions = rng.integers(0, 4, (2, 12))
+        found = count_classes(labels, predictions, sample_weight=rng.choice([0.0, 1.0, 3.25], 12) if seed % 2 else None)
+        p, r = found.precision(average), found.recall(average)
+        wanted = (1 + beta**2) * p * r / (beta**2 * p + r) if p + r else 0.0
+        assert found.f_beta(beta, average, of="means") == pytest.approx(wanted, abs=1e-12)
+        assert found.f_beta(beta, average, of="means") >= found.f_beta(beta, average) - 1e-12
 
 
 # scikit-learn
@@ -383,7 +273,7 @@ def random_rows(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarr
     return rng.random(n) < 0.2, np.round(rng.random(n, np.float32), 2), rng.random(n)
 
 
-@pytest.mark.parametrize("n_thresholds", [1, FEW, FEW + 1, 300])
+@pytest.mark.parametrize("n_thresholds", [1, 2, 300])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("by_user", [False, True])
 def test_threads_change_no_bit(n_thresholds: int, weighted: bool, by_user: bool) -> None:
@@ -400,9 +290,9 @@ def test_threads_change_no_bit(n_thresholds: int, weighted: bool, by_user: bool)
     assert bits(call(n_threads=1)) == bits(call(n_threads=2)) == bits(call(n_threads=7)) == bits(call())
 
 
-@pytest.mark.parametrize("n_thresholds", [1, FEW, FEW + 1, 300])
+@pytest.mark.parametrize("n_thresholds", [1, 2, 300])
 @pytest.mark.parametrize("n_rows", [0, 1, SLICE - 1, SLICE, SLICE + 1, 5 * SLICE + 3])
-def test_both_ways_of_counting_count_all_rows(n_thresholds: int, n_rows: int) -> None:
+def test_thresholds_count_all_rows(n_thresholds: int, n_rows: int) -> None:
     labels, scores, weights = random_rows(n_rows)
     thresholds = np.linspace(0, 1, n_thresholds)
     table = confusion_matrix(labels, scores, thresholds)
@@ -467,16 +357,25 @@ def test_classes_of_two_are_the_confusion_matrix() -> None:
         assert counts.f_beta(average="none")[1] == pytest.approx(table.f_beta()[0], rel=1e-13)
 
 
-def test_names_of_classes_change_nothing() -> None:
-    rng = np.random.default_rng(0)
-    labels, predictions = rng.integers(0, 40, (2, 1_000))
-    names = np.array([f"class {at:02}" for at in range(40)])
-    far = np.sort(rng.integers(-(2**62), 2**62, 40))
+KINDS: list[list[Any]] = [
+    [-(2**63), 0, 2**63 - 1],
+    [0, 7, 2**64 - 1],
+    [-4, 5, 6, 9, 100],
+    ["", "10", "9", "a", "ab", "b", "ä"],
+    [False, True],
+    [f"class {at:02}" for at in range(40)],
+    [at * 2**56 - 2**62 for at in range(40)],
+]
+
+
+@pytest.mark.parametrize("names", KINDS, ids=range(len(KINDS)))
+def test_names_of_classes_change_nothing(names: list[Any]) -> None:
+    labels, predictions = np.random.default_rng(0).integers(0, len(names), (2, 1_000))
     plain = count_classes(labels, predictions)
-    for renamed in (names, names.astype(object), far, far * 2 - 1):
-        other = count_classes(renamed[labels], renamed[predictions])
+    for form in (list, lambda values: np.array(values, object)):
+        other = count_classes(*(form([names[at] for at in codes]) for codes in (labels, predictions)))
         assert same(other.matrix, plain.matrix)
-        assert other.classes.tolist() == renamed[plain.classes].tolist()
+        assert other.classes.tolist() == names
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -551,20 +450,8 @@ def test_nothing_to_count() -> None:
 
 BAD_ROWS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"scores": [0.5, math.nan, 0.1]}, InputError, "scores must not be NaN, found NaN at row 1"),
-    ({"scores": np.float32([0.5, 0.2, math.nan])}, InputError, "scores must not be NaN, found NaN at row 2"),
     ({"scores": [0.5, 0.1]}, InputError, "labels and scores must have the same length, found 3 and 2"),
-    ({"scores": [[0.5], [0.1], [0.2]]}, InputError, r"scores must be 1-D, found shape \(3, 1\)"),
-    ({"scores": ["a", "b", "c"]}, InputTypeError, "scores must be numbers of at most 64 bits, found dtype <U1"),
-    ({"scores": [0.5, None, 0.1]}, InputTypeError, "scores must be numbers of at most 64 bits, found dtype object"),
-    ({"scores": [1j, 0, 0]}, InputTypeError, "scores must be numbers of at most 64 bits, found dtype complex128"),
-    ({"scores": [2**53 + 1, 0, 0]}, InputError, r"scores holds an integer past 2\*\*53.*: 9007199254740993"),
-    ({"scores": np.ma.masked_array([1.0, 2, 3], [0, 1, 0])}, InputTypeError, "scores must not be a masked array"),
     ({"labels": [0, 1, 2]}, InputError, "labels must be 0 or 1, found 2 at row 2"),
-    ({"labels": [0, 0.5, 1]}, InputError, "labels must be 0 or 1, found 0.5 at row 1"),
-    ({"labels": [0, -1, 1]}, InputError, "labels must be 0 or 1, found -1 at row 1"),
-    ({"labels": [0, math.nan, 1]}, InputError, "labels must be 0 or 1, found nan at row 1"),
-    ({"labels": ["0", "1", "1"]}, InputTypeError, "labels must be numbers of at most 64 bits, found dtype <U1"),
-    ({"labels": 1}, InputError, r"labels must be 1-D, found shape \(\)"),
     ({"thresholds": []}, InputError, "thresholds must be from 1 to 16,777,216 numbers, found 0"),
     ({"thresholds": np.zeros(2**24 + 1)}, InputError, "thresholds must be from 1 .* found 16,777,217"),
     ({"thresholds": [0.5, math.nan]}, InputError, "thresholds must not be NaN, found NaN at position 1"),
@@ -592,14 +479,6 @@ def test_bad_rows_are_refused_by_name(change: dict[str, Any], error: type[Except
     call = {"labels": [0, 1, 1], "scores": [0.1, 0.2, 0.3], "thresholds": [0.5], **change}
     with pytest.raises(error, match=message):
         confusion_matrix(**call)
-
-
-@pytest.mark.skipif(np.dtype(np.longdouble).itemsize == 8, reason="no float is wider than 64 bits here")
-@pytest.mark.parametrize("name", ["labels", "scores", "thresholds", "sample_weight"])
-def test_floats_wider_than_64_bits_are_refused(name: str) -> None:
-    call: dict[str, Any] = {"labels": [0, 1], "scores": [0.1, 0.2], "thresholds": [0, 1]}
-    with pytest.raises(InputTypeError, match=f"{name} must be numbers of at most 64 bits, found dtype float"):
-        confusion_matrix(**{**call, name: np.array([0, 1], np.longdouble)})
 
 
 BAD_CLASSES: list[tuple[Any, Any, dict[str, Any], type[Exception], str]] = [
