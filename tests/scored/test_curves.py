@@ -4,7 +4,6 @@ import itertools
 import math
 import pickle
 from collections.abc import Callable
-from decimal import Decimal, localcontext
 from fractions import Fraction
 from statistics import NormalDist
 from typing import Any
@@ -78,137 +77,17 @@ def bits(value: float) -> int:
     return int(np.array(value).view(np.int64)) if not math.isnan(value) else -1
 
 
-# A naive oracle: fractions, loops over pairs
-
-
-def listed(
-    labels: np.ndarray, scores: np.ndarray, weights: np.ndarray | None = None
-) -> list[tuple[int, float, Fraction]]:
-    given_weights = [1] * len(labels) if weights is None else weights.tolist()
-    return [(int(y), float(s), Fraction(w)) for y, s, w in zip(labels, scores, given_weights, strict=True) if w > 0]
-
-
-def half_order(above: float, below: float) -> Fraction:
-    return Fraction(1 + (above > below) - (above < below), 2)
-
-
-def naive_auc(given_rows: list[tuple[int, float, Fraction]]) -> Fraction | None:
-    total = won = Fraction(0)
-    for y, s, w in given_rows:
-        for z, t, v in given_rows:
-            if y == 1 and z == 0:
-                total += w * v
-                won += w * v * half_order(s, t)
-    return won / total if total else None
-
-
-def rank_sum_auc(given_rows: list[tuple[int, float, Fraction]]) -> Fraction:
-    """Return Mann & Whitney: the positives' mean ranks, minus their ranks among themselves."""
-    scores = [s for _, s, _ in given_rows]
-    ranks = [
-        Fraction(sum(t < s for t in scores)) + Fraction(1 + sum(t == s for t in scores), 2) for _, s, _ in given_rows
-    ]
-    p = sum(y for y, _, _ in given_rows)
-    n = len(given_rows) - p
-    total = sum((rank for rank, (y, _, _) in zip(ranks, given_rows, strict=True) if y), Fraction(0))
-    return (total - Fraction(p * (p + 1), 2)) / (p * n)
-
-
-def naive_points(given_rows: list[tuple[int, float, Fraction]]) -> list[tuple[float, Fraction, Fraction]]:
-    """Return (threshold, weight of true positives, of false positives), thresholds descending."""
-    return [
-        (t, *(sum((w for y, s, w in given_rows if y == label and s >= t), Fraction(0)) for label in (1, 0)))
-        for t in sorted({s for _, s, _ in given_rows}, reverse=True)
-    ]
-
-
-def naive_partial_auc(given_rows: list[tuple[int, float, Fraction]], limit: float) -> float:
-    points = [(Fraction(0), Fraction(0))] + [(n, p) for _, p, n in naive_points(given_rows)]
-    n_all, p_all = points[-1]
-    lines = [((a / n_all, b / p_all), (c / n_all, d / p_all)) for (a, b), (c, d) in itertools.pairwise(points)]
-    end, area = Fraction(limit), Fraction(0)
-    for (x, y), (x2, y2) in lines:
-        if x2 <= end:
-            area += (x2 - x) * (y + y2) / 2
-        elif x < end:
-            middle = y + (y2 - y) * (end - x) / (x2 - x)
-            area += (end - x) * (y + middle) / 2
-    if limit == 1:
-        return float(area)
-    return float((1 + (area - end * end / 2) / (end - end * end / 2)) / 2)
-
-
-def hits_at_mean_precision(p: Fraction, n: Fraction, p2: Fraction, n2: Fraction) -> Decimal:
-    """Return the integral of t / (t + f) over t from p to p2 while f goes from n to n2 in proportion, in 60 digits."""
-    with localcontext() as context:
-        context.prec = 60
-        hits, misses = (Decimal(x.numerator) / Decimal(x.denominator) for x in (p2 - p, n2 - n))
-        before, hits_before = (Decimal(x.numerator) / Decimal(x.denominator) for x in (p + n, p))
-        if not hits:
-            return Decimal(0)
-        a = 1 + misses / hits
-        if not before:  # precision stays constant before the first threshold
-            return hits / a
-        start = before - a * hits_before
-        return (hits - start / a * ((hits + misses) / before + 1).ln()) / a
-
-
-def naive_average_precision(given_rows: list[tuple[int, float, Fraction]], interpolation: str) -> float:
-    points = naive_points(given_rows)
-    positives = points[-1][1]
-    if not positives:
-        return 0.0
-    area, p, n, last = 0.0, Fraction(0), Fraction(0), None
-    for _, p2, n2 in points:
-        precision = p2 / (p2 + n2)
-        if interpolation == "step":
-            area += float((p2 - p) * precision)
-        elif interpolation == "trapezoid":
-            area += float((p2 - p) * (precision + (precision if last is None else last)) / 2)
-        else:
-            area += float(hits_at_mean_precision(p, n, p2, n2))
-        p, n, last = p2, n2, precision
-    return area / float(positives)
-
-
-def naive_std_error(given_rows: list[tuple[int, float, Fraction]]) -> float:
-    """Return DeLong, DeLong & Clarke-Pearson 1988: components of every row by a loop over the other class."""
-    area = naive_auc(given_rows)
-    assert area is not None
-    variance = Fraction(0)
-    for label in (1, 0):
-        own = [(s, w) for y, s, w in given_rows if y == label]
-        others = [(s, w) for y, s, w in given_rows if y != label]
-        whole = sum(w for _, w in others)
-        if len(own) < 2:
-            return math.nan
-        spread = Fraction(0)
-        for s, w in own:
-            right = sum((v * (half_order(s, t) if label else half_order(t, s)) for t, v in others), Fraction(0))
-            spread += (w * (right / whole - area)) ** 2
-        variance += Fraction(len(own), len(own) - 1) * spread / sum(w for _, w in own) ** 2
-    return math.sqrt(variance)
-
-
-def naive_ks(given_rows: list[tuple[int, float, Fraction]]) -> float:
-    points = naive_points(given_rows)
-    _, positives, negatives = points[-1]
-    return float(max(abs(p / positives - n / negatives) for _, p, n in points))
-
-
-def naive_ece(given_rows: list[tuple[int, float, Fraction]], bins: int) -> float:
-    whole = sum(w for _, _, w in given_rows)
-    passed: Fraction = Fraction(0)
-    totals = [Fraction(0)] * bins
-    for score in sorted({s for _, s, _ in given_rows}):
-        block = [(y, w) for y, s, w in given_rows if s == score]
-        own = math.floor(passed * bins / whole)
-        totals[own] += sum((w * (Fraction(score) - y) for y, w in block), Fraction(0))
-        passed += sum(w for _, w in block)
-    return float(sum(map(abs, totals)) / whole)
-
-
 # Against the oracle
+
+
+def listed(labels: np.ndarray, scores: np.ndarray, weights: np.ndarray | None = None) -> score_oracle.Rows:
+    given_weights = [1] * len(labels) if weights is None else weights.tolist()
+    columns = zip(labels.tolist(), scores.tolist(), map(Fraction, given_weights), strict=True)
+    return tuple(score_oracle.Row(*row) for row in columns if row[2] > 0)
+
+
+def number(value: Any, default: float = math.nan) -> float:
+    return default if value is None else float(value)
 
 
 @pytest.mark.thorough
@@ -216,80 +95,33 @@ def naive_ece(given_rows: list[tuple[int, float, Fraction]], bins: int) -> float
 @compiles
 def test_auc_is_the_share_of_pairs(drawn: Rows) -> None:
     labels, scores, weights = drawn
-    expected = naive_auc(listed(*drawn))
-    value = auc(labels, scores, sample_weight=weights)
-    if expected is None:
-        assert math.isnan(value)
-    elif weights is None:
-        assert value == float(expected)
-    else:
-        assert value == pytest.approx(float(expected), abs=CLOSE)
+    expected, value = number(score_oracle.all_pairs(listed(*drawn))), auc(labels, scores, sample_weight=weights)
+    assert value == pytest.approx(expected, abs=CLOSE if weights is not None else 0, rel=0, nan_ok=True)
 
 
-@given(rows(), st.sampled_from(LIMITS))
+@given(rows(), st.sampled_from(LIMITS), st.sampled_from(["step", "trapezoid", "davis_goadrich"]))
 @compiles
-def test_partial_auc(drawn: Rows, limit: float) -> None:
+def test_areas_errors_and_distances(drawn: Rows, limit: float, interpolation: Any) -> None:
     labels, scores, weights = drawn
-    value = auc(labels, scores, sample_weight=weights, max_fpr=limit)
-    if not has_both(labels, weights):
-        assert math.isnan(value)
-    else:
-        assert value == pytest.approx(
-            naive_partial_auc(listed(*drawn), limit), abs=1e-9 if weights is not None else CLOSE
-        )
-
-
-@given(rows(), st.sampled_from(["step", "trapezoid", "davis_goadrich"]))
-@compiles
-def test_average_precision(drawn: Rows, interpolation: Any) -> None:
-    value = state_of(*drawn).average_precision(interpolation)
-    assert value == pytest.approx(naive_average_precision(listed(*drawn), interpolation), abs=CLOSE)
+    state, given_rows = state_of(*drawn), listed(*drawn)
+    part = auc(labels, scores, sample_weight=weights, max_fpr=limit)
+    close = CLOSE if weights is None else 1e-9
+    assert part == pytest.approx(number(score_oracle.auc(given_rows, max_fpr=limit)), abs=close, nan_ok=True)
+    precision = number(score_oracle.average_precision(given_rows, interpolation=interpolation), 0.0)
+    assert state.average_precision(interpolation) == pytest.approx(precision, abs=CLOSE)
+    assert state.ks() == pytest.approx(number(score_oracle.ks(given_rows)), abs=CLOSE, nan_ok=True)
+    error, expected = state.auc_error().std_error, score_oracle.delong_error(given_rows)
+    assert error == pytest.approx(expected, abs=1e-7, nan_ok=True)
+    assert error**2 == pytest.approx(expected**2, abs=CLOSE, nan_ok=True)
 
 
 @pytest.mark.parametrize("share", [1e-9, 1e-5, 9.9e-4, 1.1e-3, 0.3, 5.0])
 def test_davis_goadrich_on_steps_of_any_size(share: float) -> None:
     """A short step has all its digits too: the test compares its own share of the area."""
-    counts = [1000.0, 3000.0, 4000 * share / 3, 8000 * share / 3]
-    scores = np.array([2.0, 2.0, 1.0, 1.0])
-    state = state_of(np.array([1, 0, 1, 0], np.int8), scores, np.array(counts))
-    p, n, p2, n2 = map(Fraction, counts)
-    expected = (p * p / (p + n) + Fraction(hits_at_mean_precision(p, n, p + p2, n + n2))) / (p + p2)
-    assert state.average_precision("davis_goadrich") == pytest.approx(float(expected), rel=1e-15)
-
-
-@given(rows())
-@compiles
-def test_std_error_of_auc(drawn: Rows) -> None:
-    labels, _, weights = drawn
-    value = state_of(*drawn).auc_error().std_error
-    if not has_both(labels, weights):
-        assert math.isnan(value)
-    else:
-        assert value == pytest.approx(naive_std_error(listed(*drawn)), abs=1e-7, nan_ok=True)
-        assert value**2 == pytest.approx(naive_std_error(listed(*drawn)) ** 2, abs=CLOSE, nan_ok=True)
-
-
-@given(rows())
-@compiles
-def test_ks(drawn: Rows) -> None:
-    labels, _, weights = drawn
-    value = state_of(*drawn).ks()
-    if not has_both(labels, weights):
-        assert math.isnan(value)
-    else:
-        assert value == pytest.approx(naive_ks(listed(*drawn)), abs=CLOSE)
-
-
-@pytest.mark.thorough
-@given(rows(weighted=False), st.integers(1, 6))
-@compiles
-def test_ece_in_quantiles(drawn: Rows, bins: int) -> None:
-    labels, scores, _ = drawn
-    probabilities = np.abs(np.tanh(scores))
-    expected = naive_ece(listed(labels, probabilities), bins)
-    assert state_of(labels, probabilities).ece(bins, "quantile") == pytest.approx(expected, abs=CLOSE)
-    weights = np.full(len(labels), 0.25)
-    assert state_of(labels, probabilities, weights).ece(bins, "quantile") == pytest.approx(expected, abs=CLOSE)
+    counts = np.array([1000.0, 3000.0, 4000 * share / 3, 8000 * share / 3])
+    own = np.array([1, 0, 1, 0], np.int8), np.array([2.0, 2.0, 1.0, 1.0]), counts
+    expected = number(score_oracle.average_precision(listed(*own), interpolation="davis_goadrich"))
+    assert state_of(*own).average_precision("davis_goadrich") == pytest.approx(expected, rel=1e-15)
 
 
 BESIDE_CUTS = st.lists(st.sampled_from([0.001, 0.1, 0.2, 0.5, 1 / 3, 3.25, 1e-9, 1e17]), min_size=1, max_size=8)
@@ -302,9 +134,7 @@ def test_no_rounding_moves_a_row_across_a_cut(parts: list[float], copies: int, b
     weights = np.tile(parts, copies)
     scores = np.linspace(0, 1, len(weights)).repeat(2)[: len(weights)]  # ties of two
     labels = np.arange(len(weights)) % 2
-    listed_rows = zip(labels.tolist(), scores.tolist(), map(Fraction, weights.tolist()), strict=True)
-    rows_of_all = tuple(score_oracle.Row(*row) for row in listed_rows)
-    naive = score_oracle.ece(rows_of_all, bins=bins, strategy="quantile")
+    naive = score_oracle.ece(listed(labels, scores, weights), bins=bins, strategy="quantile")
     assert naive is not None
     expected = pytest.approx(float(naive), rel=1e-9, abs=CLOSE)
     assert state_of(labels.astype(np.int8), scores, weights).ece(bins, "quantile") == expected
@@ -321,9 +151,9 @@ def test_no_rounding_moves_a_row_across_a_cut(parts: list[float], copies: int, b
 def test_roc_points(drawn: Rows) -> None:
     labels, scores, weights = drawn
     fpr, tpr, thresholds = roc_curve(labels, scores, sample_weight=weights)
-    points = naive_points(listed(*drawn))
-    assert thresholds.tolist() == [math.inf, *(t for t, _, _ in points)]
-    for rates, counts in ((tpr, [p for _, p, _ in points]), (fpr, [n for _, _, n in points])):
+    points = score_oracle.points(listed(*drawn))
+    assert thresholds.tolist() == [math.inf, *(point.score for point in points)]
+    for rates, counts in ((tpr, [point.tp for point in points]), (fpr, [point.fp for point in points])):
         if counts[-1]:
             assert rates.tolist() == pytest.approx([0.0, *(float(count / counts[-1]) for count in counts)], abs=CLOSE)
         else:
@@ -339,7 +169,7 @@ def test_every_roc_point_is_the_pr_point_of_its_threshold(drawn: Rows) -> None:
     assert roc.true_positives.tolist() == pr.true_positives[::-1].tolist()
     assert roc.false_positives.tolist() == pr.false_positives[::-1].tolist()
     assert roc.tpr[1:].tolist() == pytest.approx(pr.recall[-2::-1].tolist(), nan_ok=True)
-    points = naive_points(listed(*drawn))
+    points = score_oracle.points(listed(*drawn))
     precision = [*(float(p / (p + n)) for _, p, n in reversed(points)), 1.0]
     assert pr.precision.tolist() == pytest.approx(precision, abs=CLOSE)
     assert pr.recall[-1] == 0.0
@@ -407,10 +237,13 @@ def test_break_even_is_where_precision_and_recall_meet() -> None:
 # Two models
 
 
+def half_order(above: float, below: float) -> Fraction:
+    return Fraction(1 + (above > below) - (above < below), 2)
+
+
 def naive_auc_test(labels: np.ndarray, first: np.ndarray, second: np.ndarray) -> AucTest:
-    areas = [naive_auc(listed(labels, scores)) for scores in (first, second)]
-    assert areas[0] is not None
-    assert areas[1] is not None
+    areas = [score_oracle.all_pairs(listed(labels, scores)) for scores in (first, second)]
+    assert areas[0] is not None and areas[1] is not None
     difference = areas[0] - areas[1]
     variance = Fraction(0)
     for label in (1, 0):
@@ -519,23 +352,15 @@ def test_scikit_learn_agrees(sklearn_metrics: Any, n: int, dtype: Any, distinct:
             assert value == pytest.approx(expected, rel=0, abs=max(CLOSE, 1e-15 / limit))
         expected = sklearn_metrics.average_precision_score(labels, scores, sample_weight=weight)
         assert state_of(labels, scores, weight).average_precision() == pytest.approx(expected, **close)
-        for found, rival in (
-            (
-                roc_curve(labels, scores, sample_weight=weight),
-                sklearn_metrics.roc_curve(labels, scores, sample_weight=weight, drop_intermediate=False),
-            ),
-            *(
-                (
-                    pr_curve(labels, scores, sample_weight=weight, thin=thin),
-                    sklearn_metrics.precision_recall_curve(
-                        labels, scores, sample_weight=weight, drop_intermediate=thin
-                    ),
-                )
-                for thin in ([False] if weighted else [False, True])
-            ),
-        ):
-            for ours, theirs in zip(found, rival, strict=True):
-                assert ours.tolist() == pytest.approx(theirs.tolist(), **close)
+        roc = roc_curve(labels, scores, sample_weight=weight)
+        rival = sklearn_metrics.roc_curve(labels, scores, sample_weight=weight, drop_intermediate=False)
+        pairs = [*zip(roc, rival, strict=True)]
+        for thin in [False] if weighted else [False, True]:
+            pr = pr_curve(labels, scores, sample_weight=weight, thin=thin)
+            options = {"sample_weight": weight, "drop_intermediate": thin}
+            pairs += zip(pr, sklearn_metrics.precision_recall_curve(labels, scores, **options), strict=True)
+        for ours, theirs in pairs:
+            assert ours.tolist() == pytest.approx(theirs.tolist(), **close)
 
 
 # Worked cases
@@ -544,8 +369,7 @@ def test_scikit_learn_agrees(sklearn_metrics: Any, n: int, dtype: Any, distinct:
 def test_worked_case_11() -> None:
     labels, scores = [0, 1, 1, 1, 0, 0, 1], [5, 4, 3, 3, 3, 2, 1]
     assert auc(labels, scores) == 5 / 12
-    given_rows = listed(np.array(labels), np.array(scores))
-    assert naive_auc(given_rows) == rank_sum_auc(given_rows) == Fraction(10, 24)
+    assert auc([0, 1, 0, 1, 1], [3, 2, 2, 2, 1]) == 1 / 6  # case 16
     curve = roc_curve(labels, scores)
     assert curve.area == 5 / 12
     assert area_of_trapezoids(curve.tpr, curve.fpr) == pytest.approx(5 / 12, abs=CLOSE)
@@ -561,35 +385,18 @@ def test_worked_case_13() -> None:
     assert often.precision[:-1].tolist() == pytest.approx(expected.tolist(), abs=CLOSE)
 
 
-def test_worked_case_14() -> None:
-    labels = np.zeros(1000)
-    labels[17] = 1
-    assert auc(labels, np.full(1000, 0.1)) == 0.5
-
-
-def test_worked_case_16() -> None:
-    assert auc([0, 1, 0, 1, 1], [3, 2, 2, 2, 1]) == 1 / 6
-
-
 # Laws
 
 
 @given(rows(weighted=False))
 @compiles
 def test_all_forms_of_auc_agree(drawn: Rows) -> None:
-    """Pairs, 1 - ranking loss, rank sums, the curve and the negated scores give the same integers."""
+    """Pairs, the curve, the negated scores and the swapped classes give the same integers."""
     labels, scores, _ = drawn
-    if not has_both(labels, None):
-        return
-    given_rows = listed(labels, scores)
-    exact = naive_auc(given_rows)
-    loss = naive_auc([(y, -s, w) for y, s, w in given_rows])
-    assert exact is not None
-    assert loss is not None
-    assert exact == 1 - loss == rank_sum_auc(given_rows)
-    assert auc(labels, scores) == float(exact) == roc_curve(labels, scores).area
-    assert auc(labels, -scores) == float(loss)
-    assert auc(1 - labels, scores) == float(loss)
+    exact = score_oracle.all_pairs(listed(labels, scores))
+    if exact is not None:
+        assert auc(labels, scores) == float(exact) == roc_curve(labels, scores).area
+        assert auc(labels, -scores) == auc(1 - labels, scores) == float(1 - exact)
 
 
 @pytest.mark.parametrize(
@@ -843,7 +650,7 @@ def test_whole_weights_are_repeated_rows(drawn: Rows) -> None:
 def test_the_bound_holds(drawn: Rows, n_bits: int) -> None:
     labels, scores, _ = drawn
     found = bounded_auc(labels, scores, bits=n_bits)
-    exact = naive_auc(listed(labels, scores))
+    exact = score_oracle.all_pairs(listed(labels, scores))
     if exact is None:
         assert math.isnan(found.auc)
         assert math.isnan(found.bound)
@@ -892,11 +699,8 @@ def test_a_histogram_takes_labels_of_any_type(dtype: Any) -> None:
 
 HISTOGRAM_ERRORS: list[tuple[Any, Any, dict[str, Any], str]] = [
     ([0, 2, 1], [0.1, 0.2, 0.3], {}, "labels must be 0 or 1, found 2 at row 1"),
-    ([-1, 1, 1], [0.1, 0.2, 0.3], {}, "labels must be 0 or 1, found -1 at row 0"),
-    ([0, 0.5, 1], [0.1, 0.2, 0.3], {}, "labels must be 0 or 1, found 0.5 at row 1"),
     ([0, 1], [0.1, 0.2, 0.3], {}, "the same length, found 2 and 3"),
     ([0, 1], [0.1, "a"], {}, "scores"),
-    ([0, 1], [[0.1, 0.2]], {}, "scores must be 1-D"),
     ([0, 1], [0.1, 0.2], {"n_threads": -1}, "n_threads"),
 ]
 
@@ -915,27 +719,17 @@ def test_a_histogram_that_refuses_rows_is_as_before(
 # Comparing curves
 
 
-def naive_order(first: RocCurve, second: RocCurve) -> str:
-    """Compare the heights of both lines at the other's points, along fpr + tpr, in fractions."""
-
-    def height(curve: RocCurve, s: Fraction) -> Fraction:
-        n, p = int(curve.false_positives[-1]), int(curve.true_positives[-1])
-        x = [Fraction(int(each), n) for each in curve.false_positives]
-        y = [Fraction(int(each), p) for each in curve.true_positives]
-        for i in range(len(x) - 1):
-            low, high = x[i] + y[i], x[i + 1] + y[i + 1]
-            if low <= s <= high:
-                return y[i] - x[i] + (y[i + 1] - x[i + 1] - y[i] + x[i]) * (s - low) / (high - low)
-        raise AssertionError(s)
-
-    places = {
-        Fraction(int(a), int(c.false_positives[-1])) + Fraction(int(b), int(c.true_positives[-1]))
-        for c in (first, second)
-        for a, b in zip(c.false_positives, c.true_positives, strict=True)
-    }
-    gaps = [height(first, s) - height(second, s) for s in places]
+def order_of(gaps: list[Fraction]) -> str:
     above, below = any(gap > 0 for gap in gaps), any(gap < 0 for gap in gaps)
     return ("neither" if below else "first") if above else "second" if below else "equal"
+
+
+def compared(first: Any, second: Any) -> fastrec.CurveComparison:
+    """Return the comparison, which is the same the other way round."""
+    found, back = compare_curves(first, second), compare_curves(second, first)
+    assert back.dominates == {"first": "second", "second": "first"}.get(found.dominates, found.dominates)
+    assert found.crossings == pytest.approx(back.crossings)
+    return found
 
 
 @given(rows(most=9, weighted=False), rows(most=9, weighted=False))
@@ -944,10 +738,21 @@ def test_which_roc_curve_is_above(one: Rows, other: Rows) -> None:
     if not (has_both(one[0], None) and has_both(other[0], None)):
         return
     first, second = roc_curve(*one[:2]), roc_curve(*other[:2])
-    found, back = compare_curves(first, second), compare_curves(second, first)
-    assert found.dominates == naive_order(first, second)
-    assert back.dominates == {"first": "second", "second": "first"}.get(found.dominates, found.dominates)
-    assert found.crossings == pytest.approx(back.crossings)
+    found = compared(first, second)
+
+    def corners(curve: RocCurve) -> list[tuple[Fraction, Fraction]]:
+        """Return fpr + tpr and tpr - fpr of all points, in fractions."""
+        sides = [[Fraction(int(n), int(own[-1])) for n in own] for own in (curve.false_positives, curve.true_positives)]
+        return [(x + y, y - x) for x, y in zip(*sides, strict=True)]
+
+    def height(curve: RocCurve, at: Fraction) -> Fraction:
+        for (low, before), (high, after) in itertools.pairwise(corners(curve)):
+            if low <= at <= high:
+                return before + (after - before) * (at - low) / (high - low)
+        raise AssertionError(at)
+
+    places = {at for curve in (first, second) for at, _ in corners(curve)}
+    assert found.dominates == order_of([height(first, at) - height(second, at) for at in places])
     assert bool(len(found.crossings)) == (found.dominates == "neither")
     if found.dominates == "first":
         assert first.area > second.area
@@ -963,20 +768,19 @@ def test_which_pr_curve_is_above(one: Rows, other: Rows) -> None:
     if not (one[0].any() and other[0].any()):
         return
     first, second = pr_curve(*one[:2]), pr_curve(*other[:2])
-    found, back = compare_curves(first, second), compare_curves(second, first)
+    found = compared(first, second)
+
+    def corners(curve: PrCurve) -> list[tuple[Fraction, Fraction]]:
+        """Return recall and precision by descending threshold, in fractions."""
+        counts = zip(curve.true_positives[-2::-1].tolist(), curve.false_positives[-2::-1].tolist(), strict=True)
+        return [(Fraction(p, int(curve.true_positives[0])), Fraction(p, p + n)) for p, n in counts]
 
     def height(curve: PrCurve, level: Fraction) -> Fraction:
-        positives = int(curve.true_positives[0])
-        for p, n in zip(curve.true_positives[::-1].tolist(), curve.false_positives[::-1].tolist(), strict=True):
-            if Fraction(p, positives) >= level:
-                return Fraction(p, p + n)
-        raise AssertionError(level)
+        return next(precision for recall, precision in corners(curve) if recall >= level)
 
-    levels = sorted({Fraction(int(p), int(c.true_positives[0])) for c in (first, second) for p in c.true_positives})[1:]
+    levels = sorted({recall for curve in (first, second) for recall, _ in corners(curve)} - {Fraction(0)})
     gaps = [height(first, level) - height(second, level) for level in levels]
-    above, below = any(gap > 0 for gap in gaps), any(gap < 0 for gap in gaps)
-    assert found.dominates == (("neither" if below else "first") if above else "second" if below else "equal")
-    assert back.dominates == {"first": "second", "second": "first"}.get(found.dominates, found.dominates)
+    assert found.dominates == order_of(gaps)
     signs = [gap > 0 for gap in gaps if gap]
     assert len(found.crossings) == sum(a != b for a, b in itertools.pairwise(signs))
     assert ((found.crossings >= 0) & (found.crossings <= 1)).all()
@@ -1002,26 +806,17 @@ def test_where_curves_cross() -> None:
 NAN = math.nan
 BAD: list[tuple[Any, Any, dict[str, Any], type[Exception], str]] = [
     ([0, 1, 2], [1, 2, 3], {}, InputError, "labels must be 0 or 1, found 2 at row 2"),
-    ([0, -1, 1], [1, 2, 3], {}, InputError, "labels must be 0 or 1, found -1 at row 1"),
-    ([0.0, 0.5], [1, 2], {}, InputError, "labels must be 0 or 1, found 0.5 at row 1"),
     ([0.0, NAN], [1, 2], {}, InputError, "labels must be 0 or 1, found nan at row 1"),
     (np.array([0, 2**64 - 1], np.uint64), [1, 2], {}, InputError, "found 18446744073709551615 at row 1"),
     (["a", "b"], [1, 2], {}, InputTypeError, "labels must be numbers of at most 64 bits, found dtype <U1"),
-    ([None, 1], [1, 2], {}, InputTypeError, "labels must be numbers of at most 64 bits, found dtype object"),
     ([[0, 1]], [1, 2], {}, InputError, r"labels must be 1-D, found shape \(1, 2\)"),
     (np.ma.masked_array([0, 1], [1, 0]), [1, 2], {}, InputTypeError, "labels must not be a masked array"),
-    ([0, 1], np.ma.masked_array([0.0, 1.0], [1, 0]), {}, InputTypeError, "scores must not be a masked array"),
     ([0, 1], [1.0, NAN], {}, InputError, "scores must not be NaN, found NaN at row 1"),
     ([0, 1], np.array([NAN, 1], np.float32), {}, InputError, "scores must not be NaN, found NaN at row 0"),
-    ([0, 1], np.array([1, -NAN]), {}, InputError, "scores must not be NaN, found NaN at row 1"),
     ([0, 1], np.array([-math.inf, NAN], np.float32), {}, InputError, "scores must not be NaN, found NaN at row 1"),
-    ([0, 1], np.array([-1, NAN]), {}, InputError, "scores must not be NaN, found NaN at row 1"),
     ([0, 1], [1, 2, 3], {}, InputError, "labels and scores must have the same length, found 2 and 3"),
-    ([0, 1], ["a", "b"], {}, InputTypeError, "scores must be numbers of at most 64 bits, found dtype <U1"),
-    ([0, 1], [1j, 2], {}, InputTypeError, "scores must be numbers of at most 64 bits, found dtype complex128"),
     ([0, 1], [2**53 + 1, 2], {}, InputError, r"scores holds an integer past 2\*\*53.*: 9007199254740993"),
     ([0, 1], [1, 2], {"sample_weight": [1, -1]}, InputError, "sample_weight must be finite .* found -1.0 at row 1"),
-    ([0, 1], [1, 2], {"sample_weight": [NAN, 1]}, InputError, "sample_weight must be finite .* nan at row 0"),
     ([0, 1], [1, 2], {"sample_weight": [1, math.inf]}, InputError, "sample_weight must be finite .* inf at row 1"),
     ([0, 1], [1, 2], {"sample_weight": [0, 0]}, InputError, "sample_weight must not be 0 for every row"),
     ([0, 1], [1, 2], {"sample_weight": [1]}, InputError, "labels and sample_weight must have the same length"),
