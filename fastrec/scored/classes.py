@@ -13,6 +13,7 @@ from fastrec.exceptions import InputError, InputTypeError, shown
 from fastrec.inputs.arrow import refuse_other_indexes
 from fastrec.inputs.columns import check_lengths, check_row_weights
 from fastrec.inputs.ragged import as_array
+from fastrec.inputs.rows import number_codes
 from fastrec.metrics import confusion as formulas
 from fastrec.metrics.statistics import ratio
 from fastrec.runtime.threads import once
@@ -277,23 +278,24 @@ def _encode(labels: Array, predictions: Array) -> tuple[Array, NDArray[np.int64]
         raise InputTypeError(f"labels and predictions must be of one kind, found {found}")
     if are_strings[0]:
         values = labels.tolist() + predictions.tolist()
-        classes = sorted(set(values))
-        position = {name: at for at, name in enumerate(classes)}
-        return np.array(classes, np.str_), np.fromiter(map(position.__getitem__, values), np.int64, len(values))
-    kind: type[np.generic] = np.bool_
-    if not labels.dtype == predictions.dtype == np.bool_:
-        lowest, highest = min(int(labels.min()), int(predictions.min())), max(int(labels.max()), int(predictions.max()))
-        kind = np.uint64 if highest >= 2**63 else np.int64
-        if highest >= 2**63 and lowest < 0:
-            raise InputError(f"labels and predictions must fit 64 bits together, found {lowest} and {highest}")
-    return np.unique(np.concatenate([labels.astype(kind), predictions.astype(kind)]), return_inverse=True)
+        names = sorted(set(values))
+        position = {name: at for at, name in enumerate(names)}
+        return np.array(names, np.str_), np.fromiter(map(position.__getitem__, values), np.int64, len(values))
+    lowest, highest = min(int(labels.min()), int(predictions.min())), max(int(labels.max()), int(predictions.max()))
+    if highest >= 2**63 and lowest < 0:
+        raise InputError(f"labels and predictions must fit 64 bits together, found {lowest} and {highest}")
+    if highest >= 2**63:
+        return np.unique(np.concatenate([labels, predictions], dtype=np.uint64, casting="unsafe"), return_inverse=True)
+    codes, classes = number_codes(np.concatenate([labels, predictions], dtype=np.int64, casting="unsafe"))
+    are_bools = labels.dtype == predictions.dtype == np.bool_
+    return classes.astype(np.bool_ if are_bools else np.int64), codes
 
 
 def _count_pairs(
     true: NDArray[np.int64], predicted: NDArray[np.int64], weights: Floats | None, n_classes: int
 ) -> tuple[Array, Array, Array]:
     """Return the sorted pairs of classes that occur, and the rows or the weight of each."""
-    pairs, row_of = np.unique(true * n_classes + predicted, return_inverse=True)
+    row_of, pairs = number_codes(true * n_classes + predicted)
     count = np.bincount(row_of, weights, len(pairs))
     occurs, n = count > 0, max(n_classes, 1)
     return pairs[occurs] // n, pairs[occurs] % n, count[occurs]

@@ -33,7 +33,7 @@ EQUAL = 1e-12  # curves no further apart than this are equal: such gaps are roun
 # Curves
 
 
-class Curve(Charted):
+class RateCurve(Charted):
     """Curve of rates: unpacks into arrays, has an area, and a page of a report shows it."""
 
     _unpacked: ClassVar[tuple[str, ...]]  # fields
@@ -57,7 +57,7 @@ class Curve(Charted):
 
 
 @dataclass(frozen=True, eq=False)
-class RocCurve(Curve):
+class RocCurve(RateCurve):
     """Points of a ROC curve by descending threshold; unpacks into ``fpr, tpr, thresholds``.
 
     A point holds the rates of rows with ``score >= threshold``. The first point has threshold inf and no rows.
@@ -83,7 +83,7 @@ class RocCurve(Curve):
 
 
 @dataclass(frozen=True, eq=False)
-class PrCurve(Curve):
+class PrCurve(RateCurve):
     """Points of a precision-recall curve by ascending threshold; unpacks into ``precision, recall, thresholds``.
 
     A point holds the values of rows with ``score >= threshold``. The last point, precision 1 and recall 0, has no
@@ -106,7 +106,7 @@ class PrCurve(Curve):
 
 
 @dataclass(frozen=True, eq=False)
-class InterpolatedPrCurve(Curve):
+class InterpolatedPrCurve(RateCurve):
     """Mean precision of lists at levels of recall, as `interpolated_pr_curve` returns it; unpacks into both.
 
     It unpacks into ``precision, recall``. ``low`` and ``high`` are the 95 % interval of each mean over users, NaN
@@ -141,7 +141,7 @@ class Picture(NamedTuple):
     is_steps: bool = False
 
 
-def picture_of(curve: Curve, n_columns: int) -> Picture | None:
+def picture_of(curve: RateCurve, n_columns: int) -> Picture | None:
     """Return what a picture of so many columns shows, or None if the curve has no area."""
     axes = "recall", "precision"
     if isinstance(curve, PrCurve) and curve.true_positives[0] > 0:

@@ -100,14 +100,13 @@ class ScoreHistogram(Shared):
             launch(count_classes_by_bin, n_threads, *given, work=8 * len(labels), n_threads=n_threads)
             refuse_found(found, cuts)
             if n_threads > 1:
-                for own, span in zip(counts, spans, strict=True):
-                    self._join(own[2 * span[0] : 2 * span[1]], span)
+                first, last = int(spans[:, 0].min()), int(spans[:, 1].max())
+                self._counts[2 * first : 2 * last] += counts[:, 2 * first : 2 * last].sum(axis=0)
+                self._widen(first, last)
 
-    def _join(self, counts: Array, span: Array) -> None:
-        """Add counts of the bins in span[0]:span[1]."""
-        if span[0] < span[1]:
-            self._counts[2 * span[0] : 2 * span[1]] += counts
-            self._span = np.array([min(self._span[0], span[0]), max(self._span[1], span[1])])
+    def _widen(self, first: int, last: int) -> None:
+        """Take note that bins of first:last have rows."""
+        self._span = np.array([min(self._span[0], first), max(self._span[1], last)])
 
     def _occupied(self) -> Array:
         return self._counts[2 * self._span[0] : 2 * self._span[1]]
@@ -118,8 +117,8 @@ class ScoreHistogram(Shared):
             raise InputTypeError(f"merge takes a ScoreHistogram, found {type(other).__name__}")
         if self.bits != other.bits:
             raise InputError(f"histograms must have the same bits to be merged, found {self.bits} and {other.bits}")
-        with self._both_locked(other), self._changing():
-            self._join(other._occupied(), other._span)
+        with self._both_locked(other):
+            self.add_bins(**other.pack())
 
     @synchronized
     def pack(self) -> dict[str, Array]:
@@ -137,18 +136,16 @@ class ScoreHistogram(Shared):
         with self._changing():
             self._counts[2 * bins] += negatives
             self._counts[2 * bins + 1] += positives
-            self._span = np.array([min(self._span[0], bins.min()), max(self._span[1], bins.max() + 1)])
+            self._widen(bins.min(), bins.max() + 1)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state to pickle: the bins that occur."""
-        with self._locked():
-            return {"bits": self.bits, "span": self._span.copy(), "counts": self._occupied().copy(), "torn": self._torn}
+        return {"bits": self.bits, **self.pack()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore the bins."""
         self.__init__(state["bits"])  # type: ignore[misc]
-        self._join(state["counts"], state["span"])
-        self._torn = state["torn"]
+        self.add_bins(state["bins"], state["negatives"], state["positives"])
 
     @synchronized
     def estimate(self) -> BoundedAuc:

@@ -8,7 +8,7 @@ import numpy as np
 
 from fastrec.exceptions import InputError, InputTypeError
 from fastrec.scored.calibration import Binned
-from fastrec.scored.curves import Curve, InterpolatedPrCurve, PrCurve, RocCurve, picture_of, pr_curve, roc_curve
+from fastrec.scored.curves import InterpolatedPrCurve, PrCurve, RateCurve, RocCurve, picture_of, pr_curve, roc_curve
 from fastrec.show.numbers import rate
 from fastrec.show.plots import COLOURS, STYLES, check_target, own_axes, with_grid
 
@@ -102,7 +102,7 @@ def draw_calibration(found: Binned, ax: Any, label: str | None) -> Any:
 # Drawing
 
 
-def _draw(curve: Curve, ax: Any, label: str | None, lack: str) -> Any:
+def _draw(curve: RateCurve, ax: Any, label: str | None, lack: str) -> Any:
     """Draw a curve with its line to compare with, or its intervals; `lack` is the error if it has no area."""
     picture = picture_of(curve, COLUMNS)
     if picture is None:

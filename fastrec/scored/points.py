@@ -43,17 +43,16 @@ class CumulativeRows(NamedTuple):
     def reaching(self, name: str, limit: float, *, last: bool) -> int | None:
         """Return the last or the first place where the double nearest to a rate is at least the limit."""
         rates = self.rate(name)
-        if self.exact is None:
-            found = np.flatnonzero(rates >= limit)
-            return int(found[-1 if last else 0]) if len(found) else None
-        slack = (self.rows + 1) * ROUNDING
+        slack = 0.0 if self.exact is None else (self.rows + 1) * ROUNDING
         sure = np.flatnonzero(rates >= limit + slack)
-        bound = (int(sure[-1]) if last else int(sure[0])) if len(sure) else None
+        bound = int(sure[-1 if last else 0]) if len(sure) else None
         near = np.flatnonzero(np.abs(rates - limit) <= slack)
         if bound is not None:
             near = near[near > bound] if last else near[near < bound]
+        if self.exact is None or not len(near):
+            return bound
         near = near[::-1] if last else near
-        *sums, whole = self.exact(near) if len(near) else [(0, 0)]
+        *sums, whole = self.exact(near)
         for at, (tp, fp) in zip(near.tolist(), sums, strict=True):
             up, down = _share(name, tp, fp, *whole)
             if down and float(Fraction(up, down)) >= limit:
