@@ -77,20 +77,7 @@ def _warm_up_scores() -> list[Callable[[], Any]]:
         tasks.append(partial(evaluate_scores, rows < 5, scores, indptr, ["auc"], row_groups=rows % 7))
         tasks.append(partial(evaluate_scores, rows / 2, scores, metrics=["mae", "rmse"]))
         tasks += [partial(evaluate_scores, own, scores, indptr, ["mae"], per_user=True) for own in (rows < 5, rows / 2)]
-        tasks.append(partial(_count_pairs_of_users, scores))
     return tasks
-
-
-def _count_pairs_of_users(scores: Any) -> None:
-    """Count the pairs of rows of users, as calls do if both classes have many rows: of scores that differ, and ties."""
-    from fastrec.scored.influence import BatchRows, BatchUsers, effects_on_auc
-    from fastrec.scored.owned_keys import pairs_of_owners
-
-    positive, indptr = np.arange(len(scores)) % 2 == 1, np.arange(0, len(scores) + 1, 100)
-    users = BatchUsers(BatchRows(positive, scores, None, indptr), np.arange(len(indptr) - 1), 1)
-    for own in (scores, np.zeros_like(scores)):
-        pairs, sums = pairs_of_owners(positive, own, indptr, 0, 1)
-        effects_on_auc(sums, 0, users.classes, pairs)
 
 
 def _warm_up_grouping() -> list[Callable[[], Any]]:

@@ -6,7 +6,7 @@ user on it, as the error of a mean follows from users' values (the delta method)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +23,6 @@ class Written(NamedTuple):
     """The effects of the users of a group on some metrics, which rows of an array stand for."""
 
     factors: dict[int, int]  # by row that has values: an effect is a value times this
-    known: dict[int, tuple[int, int]]  # by row without values: the sum of its effects, and of their squares
     classes: list[int]  # how many users have each class of scored rows; lists have none
 
 
@@ -58,17 +57,13 @@ def effects_of_groups(
     totals = sum_exactly(effects, codes, n_threads) if any(own.factors for own in written) else None
     found = []
     for code, group, own in zip(code_of, groups, written, strict=True):
-        sums = {places[nth]: of_known for nth, of_known in own.known.items()}
-        if totals is not None:
-            sums |= {places[nth]: scaled(totals[code, nth], factor) for nth, factor in own.factors.items()}
+        sums = {}
+        for nth, factor in own.factors.items():
+            assert totals is not None
+            total, squares = totals[code, nth]
+            sums[places[nth]] = total * factor, squares * factor**2
         found.append(GroupEffects(group, sums, own.classes))
     return found
-
-
-def scaled(sums: Sequence[int], factor: int) -> tuple[int, int]:
-    """Return the sums of values and of their squares after multiplying the values by a factor."""
-    total, squares = sums
-    return total * factor, squares * factor**2
 
 
 def add_group_effects(state: State, found: Iterable[GroupEffects]) -> None:

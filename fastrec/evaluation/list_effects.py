@@ -64,4 +64,4 @@ def _write(
             together.setdefault(exposure, {})[row] = value.over.effects(exposure)
     for exposure, effects in together.items():
         add_effects(exposure, effects, sides, members, out, n_threads)
-    return Written({row: 1 for effects in together.values() for row in effects}, {}, [])
+    return Written({row: 1 for effects in together.values() for row in effects}, [])

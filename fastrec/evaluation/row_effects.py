@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrec.evaluation.accumulators import SCORE_COUNTS, AccumulatorKey, GroupKey
-from fastrec.evaluation.effects import GroupEffects, Written, add_group_effects, effects_of_groups, scaled
+from fastrec.evaluation.effects import GroupEffects, Written, add_group_effects, effects_of_groups
 from fastrec.evaluation.row_rules import positive_rows
 from fastrec.evaluation.state import State
 from fastrec.inputs.rows import Rows
 from fastrec.inputs.users import Users, positions_by_code
 from fastrec.report.estimates import Effects
-from fastrec.scored.influence import BatchRows, BatchUsers, SummedEffects
+from fastrec.scored.influence import BatchRows, BatchUsers
 
 Array = np.ndarray[Any, Any]
 
@@ -123,20 +123,17 @@ def _write(
     counts: Any = state.accumulators[AccumulatorKey(SCORE_COUNTS, batch.condition, group)]
     sums = state.part(group)
     users, own = BatchUsers(batch.chosen, members, batch.n_threads), _run_of(members)
-    factors, known = {}, {}
+    factors = {}
     for nth, at in enumerate(batch.places):
         value = state.plan.values[at]
         assert value.over is not None and value.over.influence is not None
         found, factor = value.over.influence(counts, users), sums.n_users(value)
-        if isinstance(found, SummedEffects):
-            known[nth] = scaled(found, factor)
-        elif found is not None:
+        if found is not None:
             effects[nth, own] = found
             if values is not None:
                 values[nth, own] = value.over.value(counts) + factor * found
             factors[nth] = factor
-    classes = counts.owners_by_class or [int(np.count_nonzero(own)) for own in users.classes.T]
-    return Written(factors, known, classes)
+    return Written(factors, [int(np.count_nonzero(own)) for own in users.classes.T])
 
 
 def _run_of(members: Array) -> Array | slice:

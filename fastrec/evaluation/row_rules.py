@@ -227,9 +227,12 @@ def _bar(least: float, dtype: Any) -> float:
 def _collect_score_counts(sides: Mapping[str, Any], least: float, _: Keys, n_threads: int) -> Iterator[Collected]:
     """Yield the score counts of all rows of a batch, and of the rows of each group."""
     rows: Rows = sides["rows"]
+    from fastrec.scored.score_counts import ScoreCounts
+
     positive, weights = positive_rows(rows, least)
-    indptr = rows.indptr if sides.get("reviewed") and weights is None else None
-    yield None, _score_counts(positive, rows.scores, weights, n_threads, indptr)
+    counts = ScoreCounts(weighted=weights is not None)
+    counts.add(positive, rows.scores, weights, n_threads=n_threads)
+    yield None, counts
     yield from score_counts_by_group(rows, least, n_threads)
 
 
@@ -290,18 +293,6 @@ def weights_of(rows: Rows) -> Array | None:
         of_rows = np.repeat(rows.users.weights, np.diff(rows.indptr))
         weights = of_rows if weights is None else weights * of_rows
     return weights
-
-
-def _score_counts(
-    positive: Array, scores: Array, weights: Array | None, n_threads: int, indptr: Array | None = None
-) -> ScoreCounts:
-    from fastrec.scored.marks import Owners
-    from fastrec.scored.score_counts import ScoreCounts
-
-    score_counts = ScoreCounts(weighted=weights is not None)
-    owners = None if indptr is None else Owners.of(indptr)
-    score_counts.add(positive, scores, weights, owners=owners, n_threads=n_threads)
-    return score_counts
 
 
 def _empty_score_counts(_: Keys, weighted: bool) -> ScoreCounts:  # noqa: FBT001 - called by position

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from fastrec.evaluation.accumulators import SCORE_COUNTS, Accumulator, AccumulatorKey, GroupKey, collect
-from fastrec.evaluation.engine import KernelError, evaluate_source, sum_exactly
-from fastrec.evaluation.row_rules import count_by_code, make_source, positive_rows, score_counts_by_code
+from fastrec.evaluation.engine import KernelError, evaluate_source
+from fastrec.evaluation.row_rules import make_source, score_counts_by_code
 from fastrec.evaluation.state import SegmentSums
 from fastrec.inputs.grouping import first_of_users, group_rows, places_of
 from fastrec.inputs.row_groups import NO_SEGMENT, RowGroups
@@ -24,15 +24,11 @@ from fastrec.metrics.plan import Accumulated, Plan, Policies
 from fastrec.policies import TIES
 from fastrec.runtime.threads import share_threads
 
-if TYPE_CHECKING:
-    from fastrec.scored.score_counts import ScoreCounts
-
 T = TypeVar("T")
 Array = np.ndarray[Any, Any]
 SEGMENTS_AT_ONCE = 256  # kernels keep sums of each: a few KB per sum and thread
 FEW_ROWS = 1 << 14  # too few for a part of their own
 ROWS_PER_PART = 1 << 17  # at most, unless a segment has more: arrays of their users stay in the caches
-ROWS_WITH_USERS = 1 << 14  # fewer in a segment are looked up quickly
 
 
 class SegmentError(Exception):
@@ -146,51 +142,9 @@ def evaluate_segments(
                 found.cuts.append(cut)
         for kind, condition, _ in counted:
             least, n_segments = plan.min_gains[condition], len(segments.labels)
-            if keep_cuts:
-                counts = _counts_for_review(cut, n_segments, least, n_threads)
-            else:
-                counts = score_counts_by_code(ordered, codes, n_segments, least, n_threads)
+            counts = score_counts_by_code(ordered, codes, n_segments, least, n_threads)
             keys = (AccumulatorKey(kind, condition, key) for key in segments.keys)
             found.accumulators.extend(zip(keys, counts, strict=True))
-    return found
-
-
-def _counts_for_review(cut: CutRows, n_segments: int, least: float, n_threads: int) -> list[ScoreCounts]:
-    """Return the score counts of each segment. Those of large ones keep the users of their rows."""
-    from fastrec.scored.influence import SummedEffects  # loaded only here, as lists do not need it
-    from fastrec.scored.marks import Owners
-
-    sizes = np.diff(cut.indptr)
-    large = (sizes >= ROWS_WITH_USERS) & (cut.ids != NO_SEGMENT)
-    small = ~large & (cut.ids != NO_SEGMENT)
-    positive, weights = positive_rows(cut.rows, least)
-    scores, own = cut.rows.scores, np.flatnonzero(np.repeat(small, sizes)) if small.any() else sizes[:0]
-    found = count_by_code(
-        positive[own],
-        scores[own],
-        None if weights is None else weights[own],
-        np.repeat(cut.ids[small], sizes[small]),
-        n_segments,
-        n_threads,
-    )
-
-    def summed(effects: Array) -> SummedEffects:
-        return SummedEffects(*sum_exactly(effects[None], None, 1)[0, 0].tolist())
-
-    def count(at: int, n_threads: int) -> None:
-        own = slice(*cut.indptr[at : at + 2].tolist())
-        first, last = cut.users[at : at + 2].tolist()
-        found[cut.ids[at]].add(
-            positive[own],
-            scores[own],
-            None if weights is None else weights[own],
-            owners=Owners.of(cut.rows.indptr[first : last + 1]) if weights is None else None,
-            n_threads=n_threads,
-        )
-        found[cut.ids[at]].sum_effects(summed)
-
-    places = np.flatnonzero(large)
-    share_threads(lambda nth, threads: count(int(places[nth]), threads), sizes[places].tolist(), n_threads)
     return found
 
 

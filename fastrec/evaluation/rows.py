@@ -209,7 +209,7 @@ class ScoreEvaluator(BaseEvaluator):
             kept = [ACCUMULATED] + [OF_USERS] * (self._keeps_users and rows.grouped)
             kinds += [Accumulated(*key, ()) for key in kept if key not in [own[:2] for own in kinds]]
         is_reviewed = at_once and rows.grouped and self._needs_review
-        found = collect(kinds, {"rows": rows, "reviewed": is_reviewed}, plan.min_gains, self._n_threads)
+        found = collect(kinds, {"rows": rows}, plan.min_gains, self._n_threads)
         segmented = self._evaluate_segments(rows, kinds, keep_cuts=is_reviewed)
         numbers = {"scores": rows.scores, "gains": rows.labels, "lengths": np.diff(rows.indptr)}
         numbers_of = {name: functools.partial(np.asarray, own) for name, own in numbers.items()}

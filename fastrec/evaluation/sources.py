@@ -155,6 +155,7 @@ class Scores(NamedTuple):
         rows = ScoreRows(
             read_only(self.labels),
             read_only(self.scores),
+            read_only(self.scores.view(np.uint32 if self.scores.dtype == np.float32 else np.uint64)),
             read_only(self.indptr),
             read_only(np.zeros(0) if self.weights is None else self.weights[None]),
             read_only(self.ids),
@@ -168,7 +169,6 @@ class Scores(NamedTuple):
             narrow=np.empty((n_tasks, narrow), np.int32),
             terms=np.empty((n_tasks, terms)),
             packed=np.empty((n_tasks, 2 * n_packed), np.uint64),
-            keys=np.empty((n_tasks, 2 * n_sorted), np.uint32 if self.scores.dtype == np.float32 else np.uint64),
         )
         own = slice(self.indptr[0], self.indptr[-1])
         gains = self.labels[own].astype(float)[None] if self.graded else np.zeros(0)

@@ -27,68 +27,6 @@ class Guide(NamedTuple):
     shift: int  # bin b is in part `b >> shift` of the bins
 
 
-@njit(cache=True)
-def write_slopes_of_auc(negatives, positives, sums, area, slopes):
-    """Write the slopes of the area under the ROC curve, float64 (n, 2): of negative and positive rows of each score.
-
-    `negatives` and `positives` are the rows or weights of each score, ascending, and `sums` (2,) their sums.
-    """
-    n_negatives, n_positives = sums
-    below = negatives.dtype.type(0)
-    for i in range(len(slopes)):
-        below += negatives[i]
-        slopes[i, 1] = ((below - negatives[i] / 2) / n_negatives - area) / n_positives
-    above = positives.dtype.type(0)
-    for i in range(len(slopes) - 1, -1, -1):
-        above += positives[i]
-        slopes[i, 0] = ((above - positives[i] / 2) / n_positives - area) / n_negatives
-
-
-@njit(cache=True)
-def write_pairs(negatives, positives, shift, pairs):
-    """Write twice the ordered pairs of each negative and positive row of a score, ties half: float64 (n, 2).
-
-    They are rounded to multiples of `2 ** shift` and divided by it, as `kernels.owned_keys.add_pairs` does.
-    """
-    half = (1 << shift) >> 1
-    below = np.int64(0)
-    above = np.int64(0)
-    for i in range(len(pairs)):
-        pairs[i, 1] = (2 * below + negatives[i] + half) >> shift
-        below += negatives[i]
-    for i in range(len(pairs) - 1, -1, -1):
-        pairs[i, 0] = (2 * above + positives[i] + half) >> shift
-        above += positives[i]
-
-
-@njit
-def effect_on_auc(pairs, negatives, positives, totals):
-    """Return the effect of rows that are in so many pairs, counted twice: see `scored.influence.effects_on_auc`.
-
-    `totals` are the positives, the negatives and twice the ordered pairs of all rows, as floats.
-    """
-    all_positives, all_negatives, twice = totals
-    size = 2.0 * all_positives * all_negatives
-    expected = np.float64(negatives) * all_positives + np.float64(positives) * all_negatives
-    return (pairs - 2.0 * twice / size * expected) / size
-
-
-@njit(cache=True)
-def write_effects_on_auc(sums, classes, scale, totals, effects):
-    """Write the effects of users; `sums` are their pairs divided by `scale`, `classes` their rows of each class."""
-    for i in range(len(sums)):
-        effects[i] = effect_on_auc(sums[i] * scale, classes[i, 0], classes[i, 1], totals)
-
-
-@njit(cache=True)
-def sum_slopes(slopes, negatives, positives):
-    """Return the sum of the slopes of all rows, whatever their signs; slopes are float64 (n, 2)."""
-    total = 0.0
-    for i in range(len(slopes)):
-        total += abs(slopes[i, 0]) * negatives[i] + abs(slopes[i, 1]) * positives[i]
-    return total
-
-
 @njit
 def bin_of(score, lowest, factor, n_bins):
     """Return the bin of a score; halves of scores have a finite distance."""
@@ -96,21 +34,6 @@ def bin_of(score, lowest, factor, n_bins):
     if not at > 0.0:  # NaN is minus infinity times 0
         return 0
     return np.int64(at) if at < n_bins else n_bins - 1
-
-
-@njit(cache=True)
-def write_starts(scores, lowest, factor, starts):
-    """Write where the scores of each bin begin."""
-    n_bins = len(starts) - 1
-    done = 0
-    for i in range(len(scores)):
-        own = bin_of(scores[i], lowest, factor, n_bins)
-        while done <= own:
-            starts[done] = i
-            done += 1
-    while done <= n_bins:
-        starts[done] = len(scores)
-        done += 1
 
 
 @njit

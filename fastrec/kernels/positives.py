@@ -11,7 +11,6 @@ from .codes import (
     EXPECTED,
     FINE,
     FIRST_EVENT,
-    INPUT,
     LISTED_ROWS,
     OUTSIDE,
     REFUSE,
@@ -72,7 +71,6 @@ class ScoreScratch(NamedTuple):
     places: Array  # int32 (3, longest row + 1): rows of one class, `above` and `tied` of each
     marks: Array  # int32 (longest row + 2, at least DIGITS_OF_RADIX)
     packed: Array  # uint64 (2, longest row whose pairs are counted by sorting)
-    keys: Array  # as bits (2, longest row that is sorted)
     order: Array  # int32 (2, longest row that is sorted)
 
 
@@ -227,15 +225,6 @@ def sort_key(score, bits, top):
 
 
 @njit
-def fill_keys(scores, bits, keys, order):
-    """Write keys that sort a row from its largest score to its smallest."""
-    top = np.uint64(1) << np.uint64(8 * keys.itemsize - 1)
-    for j in range(len(scores)):
-        keys[j] = sort_key(scores[j], bits[j], top)
-        order[j] = np.int32(j)
-
-
-@njit
 def pack_rows(labels, scores, bits, bar, packed):
     """Write keys counted from the smallest, with the class of the row as the lowest bit.
 
@@ -308,52 +297,6 @@ def count_won(packed, n):
 
 
 @njit
-def radix_sort(keys, order, marks, n):
-    """Sort n keys and their rows stably by digits, lowest first; return which of the two copies holds them."""
-    source = 0
-    if n < 2:
-        return source
-    mask = np.uint64(DIGITS_OF_RADIX - 1)
-    for shift in range(0, 8 * keys.itemsize, RADIX_BITS):
-        low = np.uint64(shift)
-        for d in range(DIGITS_OF_RADIX):
-            marks[d] = 0
-        for j in range(n):
-            marks[(np.uint64(keys[source, j]) >> low) & mask] += np.int32(1)
-        if marks[(np.uint64(keys[source, 0]) >> low) & mask] == n:
-            continue  # all keys share this digit
-        place = np.int32(0)
-        for d in range(DIGITS_OF_RADIX):
-            size = marks[d]
-            marks[d] = place
-            place = np.int32(place + size)
-        target = 1 - source
-        for j in range(n):
-            key = keys[source, j]
-            digit = (np.uint64(key) >> low) & mask
-            at = np.uint64(marks[digit])
-            marks[digit] += np.int32(1)
-            keys[target, at] = key
-            order[target, at] = order[source, j]
-        source = target
-    return source
-
-
-@njit
-def sort_rows(labels, scores, bits, ids, ties, keys, order, marks):
-    """Sort rows of a user from the largest score to the smallest, equal ones by the rule for ties.
-
-    Returns the copy to read.
-    """
-    n = len(scores)
-    if ties in (EXPECTED, INPUT, REFUSE):
-        fill_keys(scores, bits, keys[0], order[0])
-        return radix_sort(keys, order, marks, n)
-    sort_positions(order[0], order[1], n, scores, ids, labels, ties)
-    return 0
-
-
-@njit
 def events_of_order(order, labels, scores, bar, out, first):
     """Write the events of a user whose rows are sorted, from `first` on.
 
@@ -377,7 +320,6 @@ class UserRows(NamedTuple):
 
     labels: Array
     scores: Array
-    bits: Array  # of the scores
     ids: Array  # to break ties by id, else empty
 
 
@@ -399,8 +341,8 @@ def collect_user(rows, ties, bar, memory, out, first):
     else:
         shared = True
     if shared:
-        copy = sort_rows(labels, scores, rows.bits, rows.ids, ties, memory.keys, memory.order, memory.marks)
-        shared = events_of_order(memory.order[copy, :n], labels, scores, bar, out, first)
+        sort_positions(memory.order[0], memory.order[1], n, scores, rows.ids, labels, ties)
+        shared = events_of_order(memory.order[0, :n], labels, scores, bar, out, first)
     return n_events, shared and ties == REFUSE
 
 
@@ -422,7 +364,7 @@ def check_ahead(log, limits, checked, stop, end):
 def rows_of(log, span):
     """Return the rows of a user."""
     ids = log.ids[span] if len(log.ids) > 0 else log.ids
-    return UserRows(log.labels[span], log.scores[span], log.bits[span], ids)
+    return UserRows(log.labels[span], log.scores[span], ids)
 
 
 @njit

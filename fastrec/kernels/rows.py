@@ -44,12 +44,12 @@ RULE, WALK, N_ITEMS, LONGEST, PACKED, SORTED = range(6)  # of the settings
 
 
 def memory_of_rows(longest: int, n_sorted: int) -> tuple[int, int]:
-    """Return how many int32 and float64 the working memory of a task takes, beside scores and keys."""
+    """Return how many int32 and float64 the working memory of a task takes, beside scores."""
     return 3 * (longest + 1) + max(longest + 2, DIGITS_OF_RADIX) + 2 * n_sorted, 2 * ((longest + 1) // 2 + 8)
 
 
 @njit
-def scratch_of_rows(settings, lanes, narrow, terms, packed, keys):
+def scratch_of_rows(settings, lanes, narrow, terms, packed):
     """Return working memory for one user after another."""
     longest, n_sorted = settings[LONGEST], settings[SORTED]
     marks = 3 * (longest + 1)
@@ -61,7 +61,6 @@ def scratch_of_rows(settings, lanes, narrow, terms, packed, keys):
         narrow[:marks].reshape((3, longest + 1)),
         narrow[marks:order],
         packed.reshape((2, settings[PACKED])),
-        keys.reshape((2, n_sorted)),
         narrow[order : order + 2 * n_sorted].reshape((2, n_sorted)),
     )
 
@@ -91,6 +90,7 @@ class ScoreRows(NamedTuple):
 
     labels: Array  # int8 or float64 (n_rows,); user u has those from indptr[u] to indptr[u + 1]
     scores: Array  # float32 or float64 (n_rows,)
+    bits: Array  # uint32 or uint64 (n_rows,): the scores as bits
     indptr: Array  # int64 (n_users + 1,)
     weights: Array  # float64 (1, n_rows), or (0,) without weights
     ids: Array  # int64 (n_rows,) to break ties, or (0,)
@@ -104,7 +104,6 @@ class ScoreRows(NamedTuple):
     narrow: Array  # int32 (n_tasks, n)
     terms: Array  # float64 (n_tasks, n)
     packed: Array  # uint64 (n_tasks, n)
-    keys: Array  # unsigned integers as wide as scores (n_tasks, n)
 
 
 @njit(cache=True)
@@ -115,11 +114,11 @@ def score_block(t, b, hits, totals, rows):
     totals[t, 0] = UNFINISHED
     events, (ranked,), (weights,) = hits.events[t], row_of(hits.ties, t), row_of(rows.weights, 0)
     above, tied = rows_of_ties(hits.ties, t)
-    scores, keys, settings, n_bars = rows.scores, rows.keys, rows.settings, len(rows.bars) - 2
+    settings, n_bars = rows.settings, len(rows.bars) - 2
     log = ScoreLog(
         rows.labels,
-        scores,
-        scores.view(keys.dtype),
+        rows.scores,
+        rows.bits,
         rows.indptr,
         rows.ids,
         rows.bars[:n_bars],
@@ -131,7 +130,7 @@ def score_block(t, b, hits, totals, rows):
     )
     first, last = b * BLOCK, min(b * BLOCK + BLOCK, len(rows.indptr) - 1)
     out = Outcomes(first, hits.spans[t], events[RANK], events[SOURCE], above, tied, rows.facts)
-    memory = scratch_of_rows(settings, rows.lanes[t], rows.narrow[t], rows.terms[t], rows.packed[t], keys[t])
+    memory = scratch_of_rows(settings, rows.lanes[t], rows.narrow[t], rows.terms[t], rows.packed[t])
     limits, fault = (rows.bars[n_bars:], rows.limits), (np.int64(FINE), np.int64(0), np.int64(0))
     if not count_short_users(log, limits, ranked, out, first, last):
         fault = collect_scores(log, limits, ranked, memory, out, first, last)

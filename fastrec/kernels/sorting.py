@@ -10,7 +10,7 @@ for up to 2^40 rows.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +22,6 @@ LOW_BITS = 20
 LOW_MASK = (1 << LOW_BITS) - 1
 ROWS_PER_CARRY = 1 << 20  # rows below 2^41 each: their sum stays below 2^61
 KEYS_AT_ONCE = 1 << 10  # rows per loop that makes keys: they stay in the L1 cache
-SHORT_TIE = 64  # NumPy sorts longer ties of weights
 
 
 @njit
@@ -208,33 +207,8 @@ def scatter_by_code(first, last, bits, labels, codes, cuts, places, keys):
 
 
 @njit(allocates=True)
-def scatter_narrow_chunk(chunk, bits, labels, weights, cuts, shift, bucket_of, places, keys):
-    """Do as `scatter_narrow` does for a chunk."""
-    shift, one, places = np.uint64(shift), np.uint64(1), places[chunk]
-    block = np.empty(KEYS_AT_ONCE, bits.dtype)
-    for start in range(cuts[chunk], cuts[chunk + 1], len(block)):
-        end = min(start + len(block), cuts[chunk + 1])
-        own, weigh = labels[start:end], weights[start:end]
-        fill_keys(bits[start:end], block)
-        for i in range(len(own)):
-            key = np.uint64(block[i])
-            bucket = bucket_of[key >> shift]
-            place = places[bucket]
-            places[bucket] = place + 1
-            payload = (np.uint64(own[i]) & one) << np.uint64(31) | np.uint64(weigh[i])
-            keys[place] = key << np.uint64(32) | payload
-
-
-@njit(parallel=True, cache=True)
-def scatter_narrow(first, last, bits, labels, weights, cuts, shift, bucket_of, places, keys):
-    """Do as `scatter` does for float32 scores and weights, given as bits: write `key << 32 | label << 31 | weight`."""
-    for chunk in prange(first, last):
-        scatter_narrow_chunk(np.int64(chunk), bits, labels, weights, cuts, shift, bucket_of, places, keys)
-
-
-@njit(allocates=True)
-def scatter_wide_chunk(chunk, bits, labels, weights, cuts, shift, bucket_of, places, keys, payload):
-    """Do as `scatter_wide` does for a chunk."""
+def scatter_weighted_chunk(chunk, bits, labels, weights, cuts, shift, bucket_of, places, keys, payload):
+    """Do as `scatter_weighted` does for a chunk."""
     shift, one, places = np.uint64(shift), np.uint64(1), places[chunk]
     block = np.empty(KEYS_AT_ONCE, bits.dtype)
     for start in range(cuts[chunk], cuts[chunk + 1], len(block)):
@@ -251,10 +225,10 @@ def scatter_wide_chunk(chunk, bits, labels, weights, cuts, shift, bucket_of, pla
 
 
 @njit(parallel=True, cache=True)
-def scatter_wide(first, last, bits, labels, weights, cuts, shift, bucket_of, places, keys, payload):
+def scatter_weighted(first, last, bits, labels, weights, cuts, shift, bucket_of, places, keys, payload):
     """Do as `scatter` does for float64 weights, given as bits: write keys and, in `payload`, `label << 63 | weight`."""
     for chunk in prange(first, last):
-        scatter_wide_chunk(np.int64(chunk), bits, labels, weights, cuts, shift, bucket_of, places, keys, payload)
+        scatter_weighted_chunk(np.int64(chunk), bits, labels, weights, cuts, shift, bucket_of, places, keys, payload)
 
 
 @njit
@@ -293,31 +267,6 @@ def count_pairs(first, last, keys, edges, pairs):
     for part in prange(first, last):
         own = np.int64(part)
         pairs[own, 0], pairs[own, 1], pairs[own, 2] = pairs_of_keys(keys[edges[own] : edges[own + 1]])
-
-
-@njit(cache=True)
-def sum_pairs(positives, negatives):
-    """Return the pairs of `count_pairs` from counts by ascending score, and the pairs inside ties.
-
-    The result is (high, low, tied high, tied low).
-    """
-    below = np.int64(0)
-    high = np.int64(0)
-    low = np.int64(0)
-    tied_high = np.int64(0)
-    tied_low = np.int64(0)
-    for i in range(len(positives)):
-        rest = positives[i] & LOW_MASK
-        whole = positives[i] >> LOW_BITS
-        pairs = 2 * below + negatives[i]
-        low += rest * pairs
-        high += whole * pairs + (low >> LOW_BITS)
-        low &= LOW_MASK
-        tied_low += rest * negatives[i]
-        tied_high += whole * negatives[i] + (tied_low >> LOW_BITS)
-        tied_low &= LOW_MASK
-        below += negatives[i]
-    return high, low, tied_high, tied_low
 
 
 @njit
@@ -413,114 +362,28 @@ def write_runs(keys, scores, positives, negatives):
     return at + 1
 
 
-class Merged(NamedTuple):
-    """Score counts: distinct scores, ascending, and the rows of each class that have them."""
-
-    scores: Array  # float64 (n,)
-    positives: Array  # int64 (n,)
-    negatives: Array  # int64 (n,)
-
-
 @njit(cache=True)
-def merge_runs(first, second, out):
-    """Merge two sets of score counts, adding the counts of equal scores; return how many scores there are."""
-    i = 0
-    j = 0
-    at = 0
-    while i < len(first.scores) or j < len(second.scores):
-        left = j >= len(second.scores) or (i < len(first.scores) and first.scores[i] <= second.scores[j])
-        right = i >= len(first.scores) or (j < len(second.scores) and second.scores[j] <= first.scores[i])
-        out.scores[at] = first.scores[i] if left else second.scores[j]
-        positive = np.int64(0)
-        negative = np.int64(0)
-        if left:
-            positive += first.positives[i]
-            negative += first.negatives[i]
-            i += 1
-        if right:
-            positive += second.positives[j]
-            negative += second.negatives[j]
-            j += 1
-        out.positives[at] = positive
-        out.negatives[at] = negative
-        at += 1
-    return at
+def write_weighted_runs(keys, signed, scale, scores, columns, sizes):
+    """Write the distinct keys of sorted rows with sums of weights and of their squares by class.
 
-
-@njit(cache=True)
-def number_rows(keys, payload, lowest, spare, room):
-    """Replace a key by its distance from the lowest, `spare` bits of the payload, and its position in `room` bits.
-
-    `take_rows` fixes the order of rows that differ in the other bits of the payload only.
-    """
-    lowest = np.uint64(lowest)
-    room = np.uint64(room)
-    shift = np.uint64(spare) + room
-    cut = np.uint64(63) - np.uint64(spare)
-    for i in range(len(keys)):
-        first = payload[i] >> np.uint64(1) >> cut
-        keys[i] = (keys[i] - lowest) << shift | first << room | np.uint64(i)
-
-
-@njit(cache=True)
-def take_rows(keys, lowest, spare, room, payload, taken, starts, ends):
-    """Restore the keys and payload of sorted numbered keys, with the payload of each tie in ascending order.
-
-    Without room for positions, keys and payload are in order already, except in ties. Ties too long for insertion go to
-    `starts` and `ends`. Returns how many there are.
-    """
-    lowest = np.uint64(lowest)
-    shift = np.uint64(spare) + np.uint64(room)
-    mask = (np.uint64(1) << np.uint64(room)) - np.uint64(1)
-    numbered = room > 0
-    n_long = 0
-    start = 0
-    for i in range(len(keys)):
-        found = payload[np.int64(keys[i] & mask) if numbered else i]
-        key = (keys[i] >> shift) + lowest
-        keys[i] = key
-        if i > start and key != keys[start]:
-            if i - start > SHORT_TIE:
-                starts[n_long] = start
-                ends[n_long] = i
-                n_long += 1
-            start = i
-        j = i
-        if i - start < SHORT_TIE:
-            while j > start and taken[j - 1] > found:
-                taken[j] = taken[j - 1]
-                j -= 1
-        taken[j] = found
-    if len(keys) - start > SHORT_TIE:
-        starts[n_long] = start
-        ends[n_long] = len(keys)
-        n_long += 1
-    return n_long
-
-
-@njit(cache=True)
-def write_weighted_runs(keys, shift, signed, step, scale, scores, columns, sizes):
-    """Write the distinct keys of sorted rows, `key >> shift`, with sums of weights and of their squares by class.
-
-    `signed[step * i]` is the weight of row i, below 0 for a positive row. `columns`, float64 (4, n), takes the sums of
+    `signed[i]` is the weight of row i, below 0 for a positive row. `columns`, float64 (4, n), takes the sums of
     positives and negatives, then those of their squares; `sizes` (2,) counts negatives and positives that have a
     weight. Returns how many distinct keys there are.
     """
     positives, negatives, positive_squares, negative_squares = columns[0], columns[1], columns[2], columns[3]
-    shift = np.uint64(shift)
     n = len(keys)
     at = 0
     i = 0
     while i < n:
-        score = keys[i] >> shift
+        score = keys[i]
         negative = 0.0
         negative_rest = 0.0
         positive = 0.0
         positive_rest = 0.0
         negative_square = 0.0
         positive_square = 0.0
-        while i < n and keys[i] >> shift == score:
-            own = np.float64(signed[step * i])
+        while i < n and keys[i] == score:
+            own = signed[i]
             weight = abs(own) * scale
             if own < 0:
                 positive, lost = two_sum(positive, weight)

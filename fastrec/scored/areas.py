@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, Literal, NamedTuple
 
@@ -13,13 +12,13 @@ from fastrec.inputs.ragged import read_only
 from fastrec.kernels import sorting as kernels
 from fastrec.kernels.codes import DAVIS_GOADRICH, TRAPEZOID
 from fastrec.kernels.runs import SERIES_BELOW, log_series, precision_in_run
-from fastrec.runtime.launcher import call, launch
+from fastrec.runtime.launcher import launch
 from fastrec.scored.sorting import Runs
 
 Array = np.ndarray[Any, Any]
 Interpolation = Literal["step", "trapezoid", "davis_goadrich"]
 ROUNDING = 2.0**-53  # rounding two values in [0, 1] to doubles moves them apart by at most this
-MAX_COUNTED = 1 << 40  # most rows for which kernels count pairs in two words
+MAX_COUNTED = 1 << 31  # rows whose pairs 63 bits count
 
 
 # Values
@@ -43,28 +42,17 @@ def joined_pairs(parts: list[Pairs]) -> Pairs:
     return Pairs(twice, positives, negatives)
 
 
-def _whole(high: int, low: int) -> int:
-    return (int(high) << kernels.LOW_BITS) + int(low)
-
-
 def pairs_won(positives: Array, negatives: Array) -> tuple[int, int]:
     """Return twice the pairs in the right order (ties half), and tied pairs, from counts by ascending score."""
     if int(positives.sum()) + int(negatives.sum()) > MAX_COUNTED:  # only merged states have so many rows
-        own, others = positives.astype(object), negatives.astype(object)
-        return int((own * (2 * np.cumsum(others) - others)).sum()), int((own * others).sum())
-    columns = read_only(positives), read_only(negatives)
-    high, low, tied_high, tied_low = call(kernels.sum_pairs, *columns, work=8 * len(positives))
-    return _whole(high, low), _whole(tied_high, tied_low)
+        positives, negatives = positives.astype(object), negatives.astype(object)
+    below = np.cumsum(negatives)
+    return int((positives * (2 * below - negatives)).sum()), int((positives * negatives).sum())
 
 
 def pairs_of_counts(positives: Array, negatives: Array) -> Pairs:
     """Return the pairs of runs given by their positives and negatives."""
     return Pairs(pairs_won(positives, negatives)[0], int(positives.sum()), int(negatives.sum()))
-
-
-def pairs_of_keys(keys: Array) -> Pairs:
-    """Return the pairs of sorted keys of rows."""
-    return pairs_of_parts(keys, np.array([0, len(keys)]), 1)[0]
 
 
 def pairs_of_parts(keys: Array, edges: Array, n_threads: int) -> list[Pairs]:
@@ -74,7 +62,7 @@ def pairs_of_parts(keys: Array, edges: Array, n_threads: int) -> list[Pairs]:
     launch(kernels.count_pairs, len(found), *given, work=8 * len(keys), n_threads=n_threads)
     sizes = np.diff(edges).tolist()
     return [
-        Pairs(_whole(high, low), positives, size - positives)
+        Pairs((high << kernels.LOW_BITS) + low, positives, size - positives)
         for size, (high, low, positives) in zip(sizes, found.tolist(), strict=True)
     ]
 
@@ -105,44 +93,21 @@ def standardised(partial: Any, low: Any, high: Any) -> float:
     return float(min(1, (1 + (partial - chance) / (high - low - chance)) / 2))
 
 
-def partial_of_blocks(parts: list[Pairs], runs_of: Callable[[int], Runs], max_fpr: float) -> float:
-    """Return the exact standardised area up to `max_fpr`; `runs_of` is called for the range that the limit cuts."""
-    total = joined_pairs(parts)
-    if not total.positives * total.negatives:
-        return math.nan
-    room = Fraction(max_fpr) * total.negatives
-    twice = Fraction(0)
-    above = 0
-    for at in reversed(range(len(parts))):
-        part = parts[at]
-        if part.negatives > room:
-            twice += _twice_area_in(runs_of(at), room, above)
-            break
-        twice += part.twice + 2 * part.negatives * above
-        room -= part.negatives
-        above += part.positives
-    return standardised(twice / (2 * total.positives * total.negatives), Fraction(0), Fraction(max_fpr))
-
-
 def area_up_to(runs: Runs, rate: Fraction) -> Fraction | None:
     """Return the exact area under the ROC curve of counted rows up to a false positive rate; None for one class."""
     whole = pairs_of_counts(runs.positives, runs.negatives)
     if not whole.positives * whole.negatives:
         return None
     room = rate * whole.negatives
-    twice = Fraction(whole.twice) if room >= whole.negatives else _twice_area_in(runs, room, 0)
+    twice = Fraction(whole.twice)
+    if room < whole.negatives:
+        falls = np.cumsum(runs.negatives[::-1])
+        cut = len(falls) - int(np.searchsorted(falls, math.floor(room), side="right"))  # the run that the limit cuts
+        above = pairs_of_counts(runs.positives[cut:], runs.negatives[cut:])
+        width = room - above.negatives
+        rise = Fraction(int(runs.positives[cut - 1]), int(runs.negatives[cut - 1]))
+        twice = above.twice + width * (2 * above.positives + width * rise)
     return twice / (2 * whole.positives * whole.negatives)
-
-
-def _twice_area_in(runs: Runs, room: Fraction, above: int) -> Fraction:
-    """Return twice the area under these runs for the first `room` negatives, with `above` positives before."""
-    falls = np.cumsum(runs.negatives[::-1])
-    cut = len(falls) - int(np.searchsorted(falls, math.floor(room), side="right"))  # the run that the limit cuts
-    whole = pairs_of_counts(runs.positives[cut:], runs.negatives[cut:])
-    above_cut = above + whole.positives
-    width = room - whole.negatives
-    rise = Fraction(int(runs.positives[cut - 1]), int(runs.negatives[cut - 1]))
-    return whole.twice + 2 * whole.negatives * above + width * (2 * above_cut + width * rise)
 
 
 def cumulative(values: Array) -> Array:

@@ -19,15 +19,15 @@ from fastrec.inputs.columns import (
     check_lengths,
     check_scores,
 )
-from fastrec.inputs.rows import go_side_by_side
 from fastrec.metrics.errors import root
 from fastrec.runtime.limits import resolve_threads
-from fastrec.runtime.threads import run_side_by_side
-from fastrec.scored.keys import auc_of_rows
-from fastrec.scored.marks import pairs_of_rows, squared_differences
+from fastrec.scored.areas import Pairs
+from fastrec.scored.influence import BatchRows, BatchUsers
+from fastrec.scored.score_counts import ScoreCounts, auc_of_rows
 from fastrec.scored.sorting import SMALL_ROWS, ScoredRows
 
 Array = np.ndarray[Any, Any]
+ROWS_PER_SUM, LOW_BITS = 1 << 19, 21  # whose squares add up in 63 bits, of parts of differences below 2^42
 
 
 # Input
@@ -185,14 +185,11 @@ def auc_test(labels: Any, scores_a: Any, scores_b: Any) -> AucTest:
     refuse_other_indexes({LABELS: labels, "scores_a": scores_a, "scores_b": scores_b})
     classes = check_classes(labels)
     threads = no_threads_if_small(len(classes), None)
-    models = []
-    for name, values in (("scores_a", scores_a), ("scores_b", scores_b)):
-        models.append(check_scores(values, name))
-        check_lengths(classes, models[-1], name)
-    found = None
-    if go_side_by_side(len(classes), 2, threads):
-        found = run_side_by_side(lambda at: pairs_of_rows(classes, models[at], 1), range(2), threads)
-    (first, own), (second, other) = found or [pairs_of_rows(classes, scores, threads) for scores in models]
+    models = {"scores_a": scores_a, "scores_b": scores_b}
+    for name, values in models.items():
+        models[name] = check_scores(values, name)
+        check_lengths(classes, models[name], name)
+    (first, own), (second, other) = (_pairs_of_rows(classes, scores, threads) for scores in models.values())
     n_positives, n_negatives = first[1:]
     if not n_positives * n_negatives:
         return AucTest(*[math.nan] * 6)
@@ -201,8 +198,26 @@ def auc_test(labels: Any, scores_a: Any, scores_b: Any) -> AucTest:
     if min(n_positives, n_negatives) < 2:
         return AucTest(*areas, math.nan, math.nan, math.nan)
     variance = Fraction(0)  # the differences of either class have the same sum
-    for n, squares in zip((n_negatives, n_positives), squared_differences(classes, own, other, threads), strict=True):
+    for n, label in ((n_negatives, 0), (n_positives, 1)):
+        squares = _sum_of_squares((own - other)[classes == label])
         variance += Fraction(n * squares - apart**2, n - 1) / pairs**2
     std_error = root(*variance.as_integer_ratio())
     z = 0.0 if apart == 0 else areas[2] / std_error if std_error > 0 else math.copysign(math.inf, apart)
     return AucTest(*areas, std_error, z, math.erfc(abs(z) / math.sqrt(2)))
+
+
+def _pairs_of_rows(labels: Array, scores: Array, n_threads: int) -> tuple[Pairs, Array]:
+    """Return the pairs of all rows, and twice those that each row is in, int64 (n,): a tied one counts half."""
+    counts, n = ScoreCounts(), len(labels)
+    counts.add(labels, scores, n_threads=n_threads)
+    rows = BatchRows(labels.view(np.bool_), scores, None, np.arange(n + 1))
+    return counts.pairs(), counts.pairs_of_users(BatchUsers(rows, np.arange(n), n_threads))
+
+
+def _sum_of_squares(values: Array) -> int:
+    """Return the exact sum of the squares of integers between -2^42 and 2^42."""
+    total = 0
+    for first in range(0, len(values), ROWS_PER_SUM):
+        high, low = np.divmod(values[first : first + ROWS_PER_SUM], 1 << LOW_BITS)
+        total += (int(high @ high) << 2 * LOW_BITS) + (int(high @ low) << LOW_BITS + 1) + int(low @ low)
+    return total

@@ -14,11 +14,10 @@ import numpy as np
 
 from fastrec.inputs.grouping import group_rows
 from fastrec.inputs.ragged import read_only
-from fastrec.inputs.rows import number_codes
 from fastrec.kernels.position import add_users
 from fastrec.metrics.errors import root, variance_of_ratio
 from fastrec.runtime.launcher import launch
-from fastrec.scored.sorting import scale_of
+from fastrec.scored.sorting import exact_sums, scale_of
 
 Array = np.ndarray[Any, Any]
 MOMENTS = 6
@@ -26,9 +25,7 @@ USERS = 2  # the column of the numbers of users
 STEP_BITS = 3200  # for the square of any weight
 DOUBLE_BITS = 1126  # any double is an integer in steps of 2^-1126, if its 53 bits are
 LARGE_BITS = 1000  # of a number of rows that counts as infinite: rounded squares of weights may even cancel below 0
-LOW_BITS = 26  # of 53
 ROWS_PER_TASK = 1 << 20  # fewer are not worth a thread
-PAIRS_AT_ONCE = 1 << 25  # whose digits of 27 bits add in a double
 
 
 def count_users(keys: Array, positive: Array, indptr: Array, n_keys: int, n_threads: int) -> Array:
@@ -66,22 +63,9 @@ def weigh_users(keys: Array, positive: Array, weights: Array, indptr: Array, n_k
 
 def _sums(values: Array, codes: Array, n: int) -> Array:
     """Return exact sums of numbers of at least 0 by code: integers in steps of 2^-DOUBLE_BITS."""
-    parts, exponents = np.frexp(values)
-    whole = (parts * 2.0**53).astype(np.int64)
-    lowest = int(exponents.min())
-    n_exponents = int(exponents.max()) - lowest + 1
-    cell_of, cells = number_codes(codes * n_exponents + (exponents - lowest))
-    found = np.zeros(n, object)
-    for first in range(0, len(values), PAIRS_AT_ONCE):
-        some = slice(first, first + PAIRS_AT_ONCE)
-        high, low = (
-            np.bincount(cell_of[some], digits, len(cells)).astype(np.int64).tolist()
-            for digits in (whole[some] >> LOW_BITS, whole[some] & ((1 << LOW_BITS) - 1))
-        )
-        for cell, above, below in zip(cells.tolist(), high, low, strict=True):
-            code, exponent = divmod(cell, n_exponents)
-            found[code] += ((above << LOW_BITS) + below) << (DOUBLE_BITS - 53 + lowest + exponent)
-    return found
+    order = np.argsort(codes, kind="stable")
+    sums, exponent = exact_sums(values[order], np.searchsorted(codes[order], np.arange(n), side="right"))
+    return np.diff(np.array([0, *sums], object)) << (DOUBLE_BITS + exponent)
 
 
 class RowsByUser(NamedTuple):

@@ -15,7 +15,7 @@ import numpy as np
 from fastrec.inputs.ragged import read_only
 from fastrec.kernels import influence as kernels
 from fastrec.metrics.intervals import NO_ERROR, RowError
-from fastrec.runtime.launcher import call, edges_of, launch
+from fastrec.runtime.launcher import edges_of, launch
 from fastrec.runtime.threads import once
 from fastrec.scored.areas import Pairs
 from fastrec.scored.sorting import Runs
@@ -54,30 +54,28 @@ class BatchUsers:
         return count_classes(self.rows, self.members, self.n_threads)
 
 
-class SummedEffects(NamedTuple):
-    """Exact sums of the effects of all users and of their squares, in steps of 2^-GENERAL_SCALE."""
-
-    total: int
-    squares: int
-
-
 # Slopes
 
 
 def pairs_of_scores(runs: Runs, shift: int) -> Array:
-    """Return twice the ordered pairs of negative and positive rows of each score, as `effects_on_auc` takes them."""
+    """Return twice the ordered pairs of a negative and a positive row of each score, ties half: float64 (n, 2).
+
+    They are rounded to multiples of `2 ** shift` and divided by it.
+    """
     pairs = np.empty((len(runs.scores), 2))
-    given = (read_only(runs.negatives), read_only(runs.positives), shift, pairs)
-    call(kernels.write_pairs, *given, work=8 * len(pairs))
+    below, above = np.cumsum(runs.negatives), np.cumsum(runs.positives[::-1])[::-1]
+    for column, counts in ((0, 2 * above - runs.positives), (1, 2 * below - runs.negatives)):
+        pairs[:, column] = (counts + (1 << shift >> 1)) >> shift
     return pairs
 
 
 def slopes_of_auc(runs: Runs, area: float) -> Array:
     """Return the slopes of the area under the ROC curve in the weights of rows, float64 (n, 2)."""
     slopes = np.empty((len(runs.scores), 2))
-    negatives, positives = read_only(runs.negatives), read_only(runs.positives)
-    given = (negatives, positives, (negatives.sum(), positives.sum()), area, slopes)
-    call(kernels.write_slopes_of_auc, *given, work=8 * len(slopes))
+    n_negatives, n_positives = runs.negatives.sum(), runs.positives.sum()
+    below, above = np.cumsum(runs.negatives), np.cumsum(runs.positives[::-1])[::-1]
+    slopes[:, 1] = ((below - runs.negatives / 2) / n_negatives - area) / n_positives
+    slopes[:, 0] = ((above - runs.positives / 2) / n_positives - area) / n_negatives
     return slopes
 
 
@@ -114,20 +112,19 @@ def guide_to(scores: Array) -> kernels.Guide:
     finite = scores[np.searchsorted(scores, -np.inf, "right") : np.searchsorted(scores, np.inf)]
     lowest, highest = (float(finite[at]) / 2 for at in (0, -1)) if len(finite) else (0.0, 0.0)
     n_bins = max(1, len(scores))
-    with np.errstate(over="ignore", divide="ignore"):
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         factor = float(np.float64(n_bins) / np.float64(highest - lowest))
-    factor = factor if math.isfinite(factor) else 0.0
-    starts = np.empty(n_bins + 1, np.int64)
-    scores = read_only(scores)
-    call(kernels.write_starts, scores, lowest, factor, starts, work=8 * len(scores))
+        factor = factor if math.isfinite(factor) else 0.0
+        bins = np.nan_to_num((scores / 2 - lowest) * factor, nan=0.0, posinf=n_bins, neginf=0.0)
+    sizes = np.bincount(np.clip(bins, 0, n_bins - 1).astype(np.int64), minlength=n_bins)
+    starts = np.concatenate([[0], np.cumsum(sizes)])
     shift = max(0, n_bins.bit_length() - (PART_BITS if n_bins > BINS_IN_CACHE else 0))
-    return kernels.Guide(scores, read_only(starts), lowest, factor, shift)
+    return kernels.Guide(read_only(scores), read_only(starts), lowest, factor, shift)
 
 
 def factor_for(slopes: Array, runs: Runs) -> float:
     """Return a power of 2 that makes the slopes of all rows, whatever their signs, fill most bits of an integer."""
-    columns = read_only(slopes), read_only(runs.negatives), read_only(runs.positives)
-    bound = call(kernels.sum_slopes, *columns, work=8 * len(slopes))
+    bound = float((np.abs(slopes[:, 0]) * runs.negatives + np.abs(slopes[:, 1]) * runs.positives).sum())
     return math.ldexp(1.0, min(SUM_BITS - math.frexp(bound)[1], LARGEST_EXPONENT))
 
 
@@ -174,8 +171,7 @@ def effects_on_auc(sums: Array, shift: int, classes: Array, pairs: Pairs) -> Arr
     The slope of a row is its placement less the area (DeLong et al. 1988), over the rows of its class. `sums` are
     divided by `2 ** shift`. Pairs that all users order alike give exactly 0.
     """
-    effects = np.empty(len(sums))
-    totals = float(pairs.positives), float(pairs.negatives), float(pairs.twice)
-    given = (read_only(sums), read_only(classes), math.ldexp(1.0, shift), totals, effects)
-    call(kernels.write_effects_on_auc, *given, work=8 * len(sums))
-    return effects
+    positives, negatives, twice = map(float, (pairs.positives, pairs.negatives, pairs.twice))
+    size = 2.0 * positives * negatives
+    expected = classes[:, 0] * positives + classes[:, 1] * negatives
+    return (sums * math.ldexp(1.0, shift) - 2.0 * twice / size * expected) / size

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,12 +23,10 @@ from fastrec.scored.areas import (
     auc_of_sums,
     cumulative,
     pairs_of_counts,
-    partial_of_blocks,
     precision_area,
 )
 from fastrec.scored.influence import (
     BatchUsers,
-    SummedEffects,
     effects_on_auc,
     error_of_rows,
     factor_for,
@@ -40,14 +37,13 @@ from fastrec.scored.influence import (
     spare_bits,
     sums_of_users,
 )
-from fastrec.scored.key_ranges import KeyRanges
 from fastrec.scored.keys import SortedKeys, sort_rows
-from fastrec.scored.marks import OwnedRows, Owners, owned_rows
 from fastrec.scored.partial import CurvePart, log_area, part_of_counts, part_of_weights, slopes_of_part
 from fastrec.scored.points import CumulativeRows, equal_error_rate, rate_where
 from fastrec.scored.sorting import (
     Runs,
     ScoredRows,
+    exact_sums,
     joined_runs,
     merged_runs,
     plain_runs,
@@ -57,7 +53,6 @@ from fastrec.scored.sorting import (
 
 Array = np.ndarray[Any, Any]
 SUM_ROUNDING = 2.0**-51  # relative bound per row: two sums of weights and their quotient
-DIGIT_BITS = 31  # of weights that are added as integers
 STRATEGIES = ("uniform", "quantile")
 
 
@@ -96,6 +91,15 @@ class BinSums(NamedTuple):
         return float(shares.max()) if norm == "max" else math.sqrt(math.fsum(self.weights * shares**2) / rows)
 
 
+def auc_of_rows(
+    labels: Array, scores: Array, weights: Array | None = None, *, max_fpr: float | None = None, n_threads: int = 1
+) -> float:
+    """Return the `auc` of checked rows, as `ScoreCounts.add` takes them; raise InputError for a NaN score."""
+    counts = ScoreCounts(weighted=weights is not None)
+    counts.add(labels, scores, weights, n_threads=n_threads)
+    return counts.auc(max_fpr)
+
+
 class ScoreCounts:
     """Counts of all rows so far by score: exact, mergeable, the same bits for any split of rows and order of merging.
 
@@ -123,35 +127,19 @@ class ScoreCounts:
     def __init__(self, *, weighted: bool = False) -> None:
         self.weighted = weighted
         self._levels: list[Runs] = []  # each at least twice as long as the next
-        # in place of levels: the rows of one batch, or the sorted ones of several whose scores mostly differ
-        self._sorted: OwnedRows | SortedKeys | KeyRanges | None = None
+        self._sorted: SortedKeys | None = None  # in place of levels: the rows of one batch
         self._rows: list[ScoredRows] = []
         self._joined: Runs | None = None
         self._found: dict[Hashable, Any] = {}  # slopes of metrics, and the bins of scores, of the rows so far
         self._area: float | None = None  # of all rows, which several numbers need
 
-    def add(
-        self,
-        labels: Array,
-        scores: Array,
-        weights: Array | None = None,
-        *,
-        owners: Owners | None = None,
-        n_threads: int = 1,
-    ) -> None:
-        """Add checked rows: labels (n,) 0 or 1 as int8 or bool, scores (n,) float32 or float64, weights if weighted.
-
-        Rows are copied. With owners, which are users, they are kept as they are, so the caller must not change them:
-        the effects of these users are known then, unless others are added.
-        """
+    def add(self, labels: Array, scores: Array, weights: Array | None = None, *, n_threads: int = 1) -> None:
+        """Add checked rows: labels (n,) 0 or 1 as int8 or bool, scores (n,) float32 or float64, weights if weighted."""
         if not len(labels):
             return
         self._joined, self._area, self._found = None, None, {}
         if not self.weighted:
-            if owners is None:
-                self._take(sort_rows(labels, scores, n_threads), n_threads)
-            else:
-                self._take(owned_rows(labels, scores, owners, n_threads), n_threads)
+            self._take(sort_rows(labels, scores, n_threads), n_threads)
             return
         assert weights is not None
         refuse_nan(scores, "scores")
@@ -199,16 +187,12 @@ class ScoreCounts:
             state._levels.append(plain_runs(arrays["scores"], arrays["positives"], arrays["negatives"]))
         return state
 
-    def _take(self, rows: OwnedRows | SortedKeys | KeyRanges, n_threads: int = 1) -> None:
-        """Add rows, which are kept while they take fewer bytes than counts by score."""
-        own = self._sorted
-        ranges = own if own is None or isinstance(own, KeyRanges) else KeyRanges.of(_by_score(own))
-        if ranges is None and not self._levels:
+    def _take(self, rows: SortedKeys, n_threads: int = 1) -> None:
+        """Add rows: those of a first batch are kept as they are, which takes fewer bytes than counts by score."""
+        if self._sorted is None and not self._levels:
             self._sorted = rows
-        elif ranges is None or ranges.dtype != rows.dtype or ranges.prefers_counts():
-            self._push(rows.runs(n_threads), n_threads)
         else:
-            self._sorted = ranges.with_rows(rows if isinstance(rows, KeyRanges) else _by_score(rows))
+            self._push(rows.runs(n_threads), n_threads)
 
     def _push(self, runs: Runs, n_threads: int = 1) -> None:
         """Merge runs with neighbours of about the same size, so that n additions merge each score log n times."""
@@ -242,13 +226,7 @@ class ScoreCounts:
     def auc(self, max_fpr: float | None = None) -> float:
         """Return the area under the ROC curve; see `auc`."""
         if max_fpr is not None and max_fpr < 1:
-            if self._sorted is not None:
-                return self._sorted.area(max_fpr)
-            runs = self.runs()
-            if self.weighted:
-                return part_of_weights(runs, CurvePart("fpr", 0.0, max_fpr, "mcclish"))
-            pairs = pairs_of_counts(runs.positives, runs.negatives)
-            return partial_of_blocks([pairs], lambda _: runs, max_fpr)
+            return self.part_of_auc("fpr", 0.0, max_fpr, "mcclish")
         if self._area is None:
             self._area = self._whole_area()
         return self._area
@@ -256,14 +234,14 @@ class ScoreCounts:
     def _whole_area(self) -> float:
         """Return the area under the whole ROC curve."""
         if not self.weighted:
-            return auc_of_pairs(self._pairs())
+            return auc_of_pairs(self.pairs())
         runs = self.runs()
         sums = np.zeros(6)
         columns = read_only(runs.positives), read_only(runs.negatives)
         call(kernels.sum_weighted_pairs, *columns, sums, work=8 * len(runs.scores))
         return auc_of_sums(sums)
 
-    def _pairs(self) -> Pairs:
+    def pairs(self) -> Pairs:
         """Return the pairs of all rows without weights, which are kept until rows are added."""
         if "pairs" not in self._found:
             if self._sorted is None:
@@ -289,7 +267,7 @@ class ScoreCounts:
         if math.isnan(area):
             return NO_ERROR
         if self._sorted is not None:
-            _, m, n = self._pairs()
+            _, m, n = self.pairs()
             totals = float(n), float(m)
             self._sorted.add_placements(totals, area, sums)
         else:
@@ -304,33 +282,24 @@ class ScoreCounts:
         degrees = welch_degrees(positive_spread, m - 1, spread, n - 1)
         return RowError(math.sqrt(positive_spread + spread), degrees, min(m, n))
 
-    def sum_effects(self, summed: Callable[[Array], SummedEffects]) -> None:
-        """Keep the sums of the effects of all owners in place of these, if they are known."""
-        rows = self._sorted
-        if isinstance(rows, OwnedRows) and not isinstance(rows.effects, SummedEffects):
-            self._sorted = replace(rows, effects=summed(rows.effects))
-
-    def auc_effects(self, users: BatchUsers) -> Array | SummedEffects | None:
+    def auc_effects(self, users: BatchUsers) -> Array | None:
         """Return the effects of users' rows on the AUC, to first order (n_users,); None if it is NaN."""
         if self.weighted:
             return self._effects("auc", self.auc, slopes_of_auc, users)
-        pairs = self._pairs()
+        pairs = self.pairs()
         if not pairs.positives * pairs.negatives:
             return None
         shift = spare_bits(pairs.positives + pairs.negatives)
-        rows = self._sorted
-        if isinstance(rows, OwnedRows):
-            return rows.effects
-        if isinstance(rows, KeyRanges) and rows.dtype.itemsize == users.rows.scores.dtype.itemsize:
-            sums = rows.pairs_of_users(users, shift)
-        else:
-            sums = sums_of_users(self._guide(users.n_threads), pairs_of_scores(self.runs(), shift), 1.0, users)
-        return effects_on_auc(sums, shift, users.classes, pairs)
+        return effects_on_auc(self.pairs_of_users(users, shift), shift, users.classes, pairs)
 
-    @property
-    def owners_by_class(self) -> list[int] | None:
-        """How many owners of all rows have a row of each class, negatives first, if that was counted."""
-        return self._sorted.owners_by_class if isinstance(self._sorted, OwnedRows) else None
+    def pairs_of_users(self, users: BatchUsers, shift: int = 0) -> Array:
+        """Return twice the pairs that the rows of each user are in: int64 (n_users,), in steps of `2 ** shift`.
+
+        A pair counts for each of its two rows, a tied one half. What a row counts is rounded to such a step.
+        """
+        if "pairs of scores" not in self._found:
+            self._found["pairs of scores"] = pairs_of_scores(self.runs(n_threads=users.n_threads), shift)
+        return sums_of_users(self._guide(users.n_threads), self._found["pairs of scores"], 1.0, users)
 
     def precision_effects(self, users: BatchUsers) -> Array | None:
         """Return the effects of users' rows on average precision by steps; None without a positive row."""
@@ -406,8 +375,6 @@ class ScoreCounts:
     def part_of_auc(self, *of: Any) -> float:
         """Return the area under a part of the ROC curve, given by the fields of `CurvePart`; NaN for one class."""
         part = CurvePart(*of)
-        if part[:2] == ("fpr", 0.0) and part.scale == "mcclish":
-            return self.auc(part.high)
         return part_of_weights(self.runs(), part) if self.weighted else part_of_counts(self.runs(), part)
 
     def effects_on_part(self, users: BatchUsers, *of: Any) -> Array | None:
@@ -452,7 +419,7 @@ class ScoreCounts:
         for own in above:
             own[places == 0] = 0
         ends = np.r_[above[0], n_negatives, above[1] + n_negatives, len(scores)]
-        sums = _exact_sums(weights[order], ends)
+        sums, _ = exact_sums(weights[order], ends)
         n = len(places) + 1
         return [(tp - sums[n - 1], fp) for fp, tp in zip(sums[:n], sums[n:], strict=True)]
 
@@ -511,10 +478,6 @@ class ScoreCounts:
         return _quantile_bins(weights[order], starts, bins)
 
 
-def _by_score(rows: OwnedRows | SortedKeys) -> SortedKeys:
-    return rows.by_score if isinstance(rows, OwnedRows) else rows
-
-
 def _quantile_bins(weights: Array, starts: Array, bins: int) -> Array:
     """Return bins of equal weight, int64 (n_ties,): floor((weight before a tie) * bins / (total weight)).
 
@@ -526,26 +489,12 @@ def _quantile_bins(weights: Array, starts: Array, bins: int) -> Array:
         places = before[starts] / before[-1] * bins
         near = np.abs(places - np.rint(places)) <= places * (len(weights) + 1) * SUM_ROUNDING
         own: Array = np.minimum(places.astype(np.int64), bins - 1)
-        exact = _exact_sums(weights, np.append(starts[near], len(weights))) if near.any() else [0]
+        exact, _ = exact_sums(weights, np.append(starts[near], len(weights))) if near.any() else ([0], 0)
         own[near] = [min(sum_before * bins // exact[-1], bins - 1) for sum_before in exact[:-1]]
         return own
     before = np.cumsum(weights) - weights
     of_blocks: Array = before[starts] * bins // weights.sum()
     return of_blocks
-
-
-def _exact_sums(weights: Array, ends: Array) -> list[int]:
-    """Return the sums of the weights before each end, as integers in a common unit."""
-    left = weights.astype(np.float64)
-    exponent = int(np.frexp(left.max())[1])
-    sums = [0] * len(ends)
-    while left.any():
-        exponent -= DIGIT_BITS
-        digits = np.floor(np.ldexp(left, -exponent))
-        left -= np.ldexp(digits, exponent)
-        before = np.concatenate(([0], np.cumsum(digits.astype(np.int64))))
-        sums = [(high << DIGIT_BITS) + low for high, low in zip(sums, before[ends].tolist(), strict=True)]
-    return sums
 
 
 def _check_unpacked(arrays: dict[str, Array], *, weighted: bool) -> None:

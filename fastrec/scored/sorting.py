@@ -22,6 +22,7 @@ FEW_ROWS = 1 << 15  # fewer are sorted in one piece: they fit the L2 cache
 N_BUCKETS = 256  # enough that a bucket of 100M rows fits a cache, few enough to write to all at the same time
 N_WIDE_BUCKETS = 512  # of rows of 16 bytes
 ROWS_PER_BUCKET = 1 << 14  # at least: each bucket takes some calls of Python
+DIGIT_BITS = 31  # of weights that are added as integers
 BUCKETS_AT_ONCE = 8  # per thread: this many buckets keep their runs until they are added up
 
 
@@ -168,32 +169,31 @@ def plain_runs(scores: Array, positives: Array, negatives: Array) -> Runs:
 
 def merged_runs(first: Runs, second: Runs) -> Runs:
     """Merge runs of ascending scores."""
-    n = len(first.scores) + len(second.scores)
-    scores = np.empty(n)
-    positives, negatives = np.empty((2, n), np.int64)
-    given = (kernels.Merged(*map(read_only, runs[:3])) for runs in (first, second))
-    size = call(kernels.merge_runs, *given, kernels.Merged(scores, positives, negatives), work=8 * n)
-    return plain_runs(scores[:size].copy(), positives[:size].copy(), negatives[:size].copy())
+    columns = [np.concatenate(both) for both in zip(first[:3], second[:3], strict=True)]
+    order = np.argsort(columns[0], kind="stable")  # which merges two ascending parts in one pass
+    scores, positives, negatives = (column[order] for column in columns)
+    starts = np.flatnonzero(np.append(True, scores[1:] != scores[:-1]))
+    return plain_runs(scores[starts], np.add.reduceat(positives, starts), np.add.reduceat(negatives, starts))
 
 
 # Runs of rows with weights
 
 
-def _fits_float32(weights: Array) -> bool:
-    """Return whether every weight is a float32; usually the first block of rows decides."""
-    if weights.dtype == np.float32:
-        return True
-    block = 1 << 16
-    with np.errstate(over="ignore", under="ignore"):
-        return all(
-            bool((part.astype(np.float32) == part).all())
-            for part in (weights[at : at + block] for at in range(0, len(weights), block))
-        )
-
-
 def scale_of(weights: Array) -> float:
     """Return the power of 2 that scales the largest weight to about 1, so that no product overflows."""
     return math.ldexp(1.0, min(1023, -math.frexp(float(weights.max()))[1])) if len(weights) else 1.0
+
+
+def exact_sums(weights: Array, ends: Array) -> tuple[list[int], int]:
+    """Return the sums of the weights before each end as integers, and e: they are in steps of 2^e."""
+    left, exponent, sums = weights.astype(np.float64), int(np.frexp(weights.max(initial=0))[1]), [0] * len(ends)
+    while left.any():
+        exponent -= DIGIT_BITS
+        digits = np.floor(np.ldexp(left, -exponent))
+        left -= np.ldexp(digits, exponent)
+        before = np.concatenate(([0], np.cumsum(digits.astype(np.int64))))
+        sums = [(high << DIGIT_BITS) + low for high, low in zip(sums, before[ends].tolist(), strict=True)]
+    return sums, exponent
 
 
 def weighted_runs(rows: ScoredRows, n_threads: int) -> Iterator[Runs]:
@@ -203,20 +203,19 @@ def weighted_runs(rows: ScoredRows, n_threads: int) -> Iterator[Runs]:
     """
     assert rows.weights is not None
     scale = scale_of(rows.weights)
-    narrow = rows.scores.dtype == np.float32 and _fits_float32(rows.weights)
-    form, shift = FORMS[rows.scores.itemsize], 32 if narrow else 0
-    keys, payload, buckets = (_scatter_narrow if narrow else _scatter_wide)(rows, n_threads)
+    form = FORMS[rows.scores.itemsize]
+    bits, labels = read_only(rows.scores.view(form.bits)), read_only(rows.labels.view(np.int8))
+    weights = read_only(rows.weights.astype(np.float64, copy=False).view(np.uint64))
+    buckets = plan_buckets(bits, form, n_threads, N_WIDE_BUCKETS)
+    keys, payload = np.empty((2, len(bits)), np.uint64)
+    buckets.scatter(kernels.scatter_weighted, (bits, labels, weights), (keys, payload))
 
     def runs_in(part: slice) -> Runs:
-        if narrow:
-            keys[part].sort()
-            signed = keys[part].view(np.float32)  # every second one is a weight with the label as its sign
-        else:
-            signed = _sort_pairs(keys[part], payload[part]).view(np.float64)
+        signed = _sort_pairs(keys[part], payload[part]).view(np.float64)  # weights with the label as their sign
         columns = np.empty((4, part.stop - part.start))
         scores = np.empty(part.stop - part.start, np.uint64)
         sizes = np.zeros(2, np.int64)
-        given = (keys[part], shift, signed, 2 if narrow else 1, scale, scores, columns, sizes)
+        given = (keys[part], signed, scale, scores, columns, sizes)
         n = call(kernels.write_weighted_runs, *given, work=8 * len(signed))
         return Runs(_scores_of(scores[:n], form), *columns[:, :n], *sizes[::-1].tolist())
 
@@ -227,56 +226,16 @@ def weighted_runs(rows: ScoredRows, n_threads: int) -> Iterator[Runs]:
         yield from run_in_threads(lambda at: runs_in(parts[at]), group, n_threads)
 
 
-def _scatter_narrow(rows: ScoredRows, n_threads: int) -> tuple[Array, Array, Buckets]:
-    """Scatter float32 scores with float32 weights: a row is one number of key, label and weight."""
-    assert rows.weights is not None
-    form = FORMS[4]
-    bits, labels = read_only(rows.scores.view(np.uint32)), read_only(rows.labels.view(np.int8))
-    weights = read_only(rows.weights.astype(np.float32, copy=False).view(np.uint32))
-    buckets = plan_buckets(bits, form, n_threads)
-    keys = np.empty(len(bits), np.uint64)
-    buckets.scatter(kernels.scatter_narrow, (bits, labels, weights), (keys,))
-    return keys, keys, buckets
-
-
-def _scatter_wide(rows: ScoredRows, n_threads: int) -> tuple[Array, Array, Buckets]:
-    """Scatter all other rows: keys, and separate weights with the label as their sign."""
-    assert rows.weights is not None
-    form = FORMS[rows.scores.itemsize]
-    bits, labels = read_only(rows.scores.view(form.bits)), read_only(rows.labels.view(np.int8))
-    weights = read_only(rows.weights.astype(np.float64, copy=False).view(np.uint64))
-    buckets = plan_buckets(bits, form, n_threads, N_WIDE_BUCKETS)
-    keys, payload = np.empty((2, len(bits)), np.uint64)
-    buckets.scatter(kernels.scatter_wide, (bits, labels, weights), (keys, payload))
-    return keys, payload, buckets
-
-
 def _sort_pairs(keys: Array, payload: Array) -> Array:
-    """Sort keys in place, and return their payload in the same order, ascending for equal keys.
-
-    The keys of a bucket are close together, so a key minus the lowest usually leaves room for its position in one
-    number. Sorting numbers is several times faster than sorting positions. Spare bits hold the start of the payload.
-    """
-    if not len(keys):
-        return payload
-    lowest = int(keys.min())
-    room = (len(keys) - 1).bit_length()
-    spare = min(64 - (int(keys.max()) - lowest).bit_length(), 63) - room
-    if spare >= 0:
-        call(kernels.number_rows, keys, payload, np.uint64(lowest), spare, room, work=8 * len(keys))
-        keys.sort()
-    else:
-        order = np.argsort(keys)
-        payload = payload[order]
-        keys[:] = keys[order]
-        lowest = spare = room = 0
-    taken = np.empty_like(payload)
-    starts, ends = np.empty((2, len(keys) // kernels.SHORT_TIE + 1), np.int64)
-    given = (keys, np.uint64(lowest), spare, room, payload, taken, starts, ends)
-    n_long = call(kernels.take_rows, *given, work=8 * len(keys))
-    for start, end in zip(starts[:n_long].tolist(), ends[:n_long].tolist(), strict=True):
-        taken[start:end].sort()
-    return taken
+    """Sort keys in place, and return their payload in the same order, ascending for equal keys."""
+    order = np.argsort(keys)
+    keys[:], payload = keys[order], payload[order]
+    is_tied = np.zeros(len(keys), bool)
+    is_tied[1:] = keys[1:] == keys[:-1]
+    is_tied[:-1] |= is_tied[1:]
+    tied = payload[is_tied]
+    payload[is_tied] = tied[np.lexsort((tied, keys[is_tied]))]
+    return payload
 
 
 def joined_runs(parts: Iterator[Runs]) -> Runs:

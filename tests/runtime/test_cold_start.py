@@ -265,19 +265,15 @@ for n, users in ((300_000, 20_000), (700_000, 90_000)):
         fastrec.evaluate_files(path, metrics=["auc", "gauc"])
 """
 EVALUATE_ROWS = """
-from fastrec.scored import marks
 draw = np.random.default_rng(1)
 n = 1 << 17
 labels, indptr = (draw.random(n) < 0.2).astype(np.int8), np.arange(0, n + 1, 64)
-for largest in (n, 0):  # rows are looked up, or sorted
-    marks.MAX_ROWS_OF_MARKS = largest
-    for dtype in (np.float32, np.float64):
-        scores = draw.random(n).astype(dtype)
-        fastrec.evaluate_scores(labels, scores, indptr, ["auc"], row_groups=draw.integers(0, 3, n))
+for dtype in (np.float32, np.float64):
+    scores = draw.random(n).astype(dtype)
+    fastrec.evaluate_scores(labels, scores, indptr, ["auc"], row_groups=draw.integers(0, 3, n))
 """
-PAIRS_OF_USERS = {"write_effects", "mark_first_rows", "write_places", "add_values", "count_classes", "count_positives"}
-PAIRS_OF_USERS |= {"scatter_owned", "choose_keys", "plan_bins", "sort_keys", "write_marks", "find_rows", "add_hashes"}
-PAIRS_OF_USERS |= {"write_effects_on_auc"}
+PAIRS_OF_USERS = {"mark_first_rows", "write_places", "add_values", "count_classes", "count_pairs"}
+PAIRS_OF_USERS |= {"write_runs", "write_pairs", "write_starts", "add_slopes", "write_effects_on_auc", "add_hashes"}
 TELL = """
 names = [{path.name.split(".")[1].partition("-")[0] for path in paths} for paths in (before, kept() - before)]
 print(*names[0], "/", *names[1])
@@ -306,7 +302,7 @@ def test_kernels_of_logs_are_compiled_ahead(tmp_path: Path) -> None:
 def test_kernels_of_pairs_of_users_are_compiled_ahead(tmp_path: Path) -> None:
     before, after = compiled(tmp_path, "scores", EVALUATE_ROWS)
     assert before >= PAIRS_OF_USERS
-    assert not after & {*PAIRS_OF_USERS, "score_block", "sort_owned"}
+    assert not after & {*PAIRS_OF_USERS, "score_block"}
 
 
 @pytest.mark.thorough

@@ -19,8 +19,7 @@ from fastrec.scored import sorting
 from fastrec.scored.auc import AucTest, auc, auc_test
 from fastrec.scored.curves import PrCurve, RocCurve, break_even_point, compare_curves, pr_curve, roc_curve
 from fastrec.scored.histogram import ScoreHistogram, bounded_auc
-from fastrec.scored.keys import auc_of_rows
-from fastrec.scored.score_counts import ScoreCounts
+from fastrec.scored.score_counts import ScoreCounts, auc_of_rows
 from support import score_oracle
 from support.arrays import area_of_trapezoids
 from support.strategies import SCORES

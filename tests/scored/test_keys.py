@@ -13,12 +13,12 @@ from fastrec.scored.score_counts import ScoreCounts
 EDGES = [0.0, -0.0, np.inf, -np.inf, 5e-324, -5e-324, 1.0, -1.0]
 
 
-def make_rows(n: int, n_codes: int, dtype: Any, *, seed: int, decimals: int = 2) -> tuple[Any, Any, Any]:
+def make_rows(n: int, n_codes: int, dtype: Any, *, seed: int) -> tuple[Any, Any, Any]:
     """Return codes from -1 on, of which the last is rare, labels and scores of both signs with ties."""
     draw = np.random.default_rng(seed)
     codes = draw.integers(-1, n_codes, n).astype(np.int32)
     codes[(codes == n_codes - 1) & (draw.random(n) < 0.9)] = 0
-    scores = np.round(draw.normal(size=n), decimals)
+    scores = np.round(draw.normal(size=n), 2)
     scores[: len(EDGES)] = EDGES[:n]
     return codes, draw.random(n) < 0.3, scores.astype(dtype)
 
@@ -43,28 +43,13 @@ def alone(codes: Any, labels: Any, scores: Any, code: int) -> ScoreCounts:
 def test_the_rows_of_a_code_have_the_bits_of_these_rows_alone(
     monkeypatch: pytest.MonkeyPatch, n: int, n_codes: int, dtype: Any, n_threads: int
 ) -> None:
-    for name in ("SMALL_ROWS", "ROWS_PER_CHUNK", "ROWS_PER_TASK"):  # threads share the work of few rows, too
+    for name in ("ROWS_PER_CHUNK", "ROWS_PER_TASK"):  # threads share the work of few rows, too
         monkeypatch.setattr(keys, name, 64)
     codes, labels, scores = make_rows(n, n_codes, dtype, seed=n)
     found = keys.sort_by_code(codes, labels, scores, n_codes, n_threads)
     assert len(found) == n_codes and sum(len(own.keys) for own in found) == (codes >= 0).sum()
     for code, own in enumerate(found):
         assert numbers(ScoreCounts.of_keys(own)) == numbers(alone(codes, labels, scores, code))
-
-
-def test_most_rows_of_one_code_are_sorted_by_all_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keys, "SMALL_ROWS", 64)
-    sorted_wide = []
-    wide = keys._sort_wide
-    monkeypatch.setattr(keys, "_sort_wide", lambda own, n: sorted_wide.append(len(own)) or wide(own, n))
-    codes, labels, scores = make_rows(6000, 2, np.float64, seed=1, decimals=6)
-    codes[:] = np.where(codes < 1, 0, 1)
-    scores = np.abs(scores)
-    for own in (scores, np.zeros_like(scores)):  # all equal: one thread gets all rows
-        found = keys.sort_by_code(codes, labels, own, 2, 3)
-        for code in (0, 1):
-            assert numbers(ScoreCounts.of_keys(found[code])) == numbers(alone(codes, labels, own, code))
-    assert sorted_wide == [int((codes == 0).sum())] * 2
 
 
 def test_keys_are_counted_when_rows_are_added_or_packed() -> None:

@@ -1,0 +1,158 @@
+"""Rows of many batches have the numbers of all rows at once; pairs of rows are those of comparing all."""
+
+import functools
+import itertools
+import tracemalloc
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from scored.test_keys import numbers
+
+import fastrec
+from fastrec.evaluation.rows import review
+from fastrec.runtime.launcher import Launcher
+from fastrec.scored import auc, influence
+from fastrec.scored.score_counts import ScoreCounts
+
+N = 400
+KINDS: dict[str, Callable[[Any], Any]] = {
+    "all differ": lambda draw: draw.normal(size=N),
+    "ties": lambda draw: np.round(draw.normal(size=N), 1),
+    "few": lambda draw: draw.integers(0, 3, N) / 2,
+    "near 0 and far": lambda draw: draw.normal(size=N) * 10.0 ** draw.integers(-40, 30, N),
+    "nearly equal": lambda draw: 0.5 + draw.permutation(N) * 1e-13,
+    "ends": lambda draw: draw.choice([-np.inf, -0.0, 0.0, 5e-324, np.inf, 1.0], N),
+    "one": lambda draw: np.zeros(N),
+}
+
+
+def make_rows(kind: str, share: float = 0.3, dtype: Any = np.float64) -> tuple[Any, Any]:
+    draw = np.random.default_rng(len(kind))
+    return (draw.random(N) < share).astype(np.int8), KINDS[kind](draw).astype(dtype)
+
+
+def counts_of(*batches: tuple[Any, Any]) -> ScoreCounts:
+    counts = ScoreCounts()
+    for labels, scores in batches:
+        counts.add(labels, scores)
+    return counts
+
+
+def batches_of(labels: Any, scores: Any, n: int) -> list[tuple[Any, Any]]:
+    return list(zip(np.array_split(labels, n), np.array_split(scores, n), strict=True))
+
+
+def twice_pairs(labels: Any, scores: Any) -> list[int]:
+    """Return twice the ordered pairs that each row is in, by comparing all pairs."""
+    found = []
+    for label, score in zip(labels, scores, strict=True):
+        others = scores[labels != label]
+        right = others < score if label else others > score
+        found.append(2 * int(right.sum()) + int((others == score).sum()))
+    return found
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n_batches", [2, 7, 200])
+@pytest.mark.parametrize("kind", KINDS)
+def test_batches_have_the_numbers_of_all_rows(kind: str, n_batches: int, dtype: Any) -> None:
+    rows = make_rows(kind, dtype=dtype)
+    batches, whole = batches_of(*rows, n_batches), numbers(counts_of(rows))
+    found = counts_of(*batches)
+    assert numbers(found) == whole
+    assert numbers(found) == whole  # numbers leave it as it is
+    first, last = counts_of(*batches[: n_batches // 2]), counts_of(*batches[n_batches // 2 :])
+    before = numbers(last)
+    first.merge(last)
+    assert numbers(first) == whole
+    assert numbers(last) == before  # merging leaves the other alone
+    assert numbers(ScoreCounts.unpack(found.pack(), weighted=False)) == whole
+
+
+def test_a_state_merges_itself() -> None:
+    batches = batches_of(*make_rows("ties"), 5)
+    twice = counts_of(*batches)
+    twice.merge(twice)
+    assert numbers(twice) == numbers(counts_of(*batches, *batches))
+    for _ in range(40):  # doubles the rows, not the scores
+        twice.merge(twice)
+    assert twice.auc() == counts_of(*batches).auc()
+
+
+def test_many_batches_keep_24_bytes_per_score() -> None:
+    n, draw = 1 << 17, np.random.default_rng(3)
+    batches = batches_of(draw.random(n) < 0.5, draw.random(n), 16)
+    counts_of(*batches[:2]).auc()
+    tracemalloc.start()
+    counts = counts_of(*batches)
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert counts.pairs().positives + counts.pairs().negatives == n
+    assert held < 25 * n
+
+
+@pytest.mark.parametrize("way", ["compiled", "interpreted"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.9, 1.0])
+@pytest.mark.parametrize("kind", KINDS)
+def test_pairs_of_rows_are_those_of_comparing_all(
+    kind: str, share: float, dtype: Any, way: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Launcher, "way", way)
+    labels, scores = make_rows(kind, share, dtype)
+    pairs, own = auc._pairs_of_rows(labels, scores, 2)
+    expected = twice_pairs(labels, scores)
+    assert own.tolist() == expected
+    assert pairs == (sum(np.array(expected)[labels == 1]), labels.sum(), N - labels.sum())
+
+
+def test_pairs_of_no_rows() -> None:
+    assert auc._pairs_of_rows(np.zeros(0, np.int8), np.zeros(0), 2)[0] == (0, 0, 0)
+
+
+@pytest.mark.parametrize("shift", [0, 3])
+def test_what_a_row_counts_is_rounded(shift: int) -> None:
+    labels, scores = make_rows("ties")
+    rows = influence.BatchRows(labels.view(np.bool_), scores, None, np.array([0, N]))
+    users = influence.BatchUsers(rows, np.array([0]), 1)
+    expected = sum((own + (1 << shift >> 1)) >> shift for own in twice_pairs(labels, scores))
+    assert counts_of((labels, scores)).pairs_of_users(users, shift).tolist() == [expected]
+
+
+@pytest.mark.parametrize("way", ["compiled", "interpreted"])
+@pytest.mark.parametrize("n_threads", [1, 3])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_effects_of_users_are_those_of_one_batch(
+    dtype: Any, n_threads: int, way: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Launcher, "way", way)
+    monkeypatch.setattr(influence, "ROWS_AT_ONCE", 64)  # so that threads share the rows
+    draw, (labels, scores) = np.random.default_rng(4), make_rows("ties", dtype=dtype)
+    indptr, plans = np.r_[0, np.sort(draw.integers(0, N, 99)), N], draw.integers(0, 2, 100)
+    found = []
+    for edges in ([0, 100], [0, 1, 40, 70, 100]):
+        evaluator = fastrec.ScoreEvaluator(["auc", "gauc"], per_user=True, n_threads=n_threads)
+        for passes in (evaluator.update, functools.partial(review, evaluator)):
+            for first, last in itertools.pairwise(edges):
+                own = slice(indptr[first], indptr[last])
+                users = {"user_ids": np.arange(first, last), "groups": plans[first:last]}
+                passes(labels[own], scores[own], indptr[first : last + 1] - indptr[first], **users)
+        report = evaluator.result()
+        found.append([report.to_dict(), report.per_user["gauc"].tobytes()])
+    assert found[0] == found[1]
+
+
+def test_the_test_of_two_areas_has_the_same_bits_in_any_order() -> None:
+    labels, one = make_rows("ties")
+    other, order = make_rows("all differ")[1], np.random.default_rng(0).permutation(N)
+    expected = fastrec.auc_test(labels, one, other)
+    assert fastrec.auc_test(labels[order], one[order], other[order]) == expected
+
+
+@pytest.mark.parametrize("bits", [20, 42])
+def test_sums_of_squares_are_exact(bits: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(auc, "ROWS_PER_SUM", 50)
+    values = np.random.default_rng(3).integers(1 - 2**bits, 2**bits, N)
+    assert auc._sum_of_squares(values) == sum(int(own) ** 2 for own in values)
