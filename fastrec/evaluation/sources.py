@@ -148,14 +148,12 @@ class Scores(NamedTuple):
         numbers = np.empty((n_given + len(self.statistics), self.n_users))
         if given.rows.shape[1]:
             numbers[:n_given] = given.rows
-        n_packed = longest if longest > 2 * MAX_COUNTED else 0
         n_sorted = longest if self._walk or (self.rank and self.ties != op.EXPECTED) or longest > MAX_COUNTED else 0
-        settings = np.array([self.ties, self._walk, program.n_items, longest, n_packed, n_sorted])
+        settings = np.array([self.ties, self._walk, program.n_items, longest, n_sorted])
         narrow, terms = memory_of_rows(longest, n_sorted)
         rows = ScoreRows(
             read_only(self.labels),
             read_only(self.scores),
-            read_only(self.scores.view(np.uint32 if self.scores.dtype == np.float32 else np.uint64)),
             read_only(self.indptr),
             read_only(np.zeros(0) if self.weights is None else self.weights[None]),
             read_only(self.ids),
@@ -168,7 +166,7 @@ class Scores(NamedTuple):
             lanes=_aligned(2 * n_tasks, longest + LANES, self.scores.dtype).reshape(n_tasks, 2, -1),
             narrow=np.empty((n_tasks, narrow), np.int32),
             terms=np.empty((n_tasks, terms)),
-            packed=np.empty((n_tasks, 2 * n_packed), np.uint64),
+            keys=np.empty((n_tasks, 2 * n_sorted), np.uint32 if self.scores.dtype == np.float32 else np.uint64),
         )
         own = slice(self.indptr[0], self.indptr[-1])
         gains = self.labels[own].astype(float)[None] if self.graded else np.zeros(0)

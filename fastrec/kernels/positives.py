@@ -11,6 +11,7 @@ from .codes import (
     EXPECTED,
     FINE,
     FIRST_EVENT,
+    INPUT,
     LISTED_ROWS,
     OUTSIDE,
     REFUSE,
@@ -28,7 +29,6 @@ LANES = 32  # rows are padded to a multiple of this
 MAX_COUNTED = 192  # a larger class is sorted: counting costs its size times the rows
 FEW_EVENTS = 24  # up to this many events are sorted by comparing all of them
 RADIX_BITS = 11
-NARROW_BITS = 9  # bits of a digit if there are fewer rows than DIGITS_OF_RADIX
 DIGITS_OF_RADIX = 1 << RADIX_BITS
 SHORT_USER = 4  # rows
 ROWS_CHECKED = 1 << 15  # at once: enough for long loops, few enough to be in the cache when they are used
@@ -70,7 +70,7 @@ class ScoreScratch(NamedTuple):
     terms: Array  # float64 (2, longest row / 2 + 8)
     places: Array  # int32 (3, longest row + 1): rows of one class, `above` and `tied` of each
     marks: Array  # int32 (longest row + 2, at least DIGITS_OF_RADIX)
-    packed: Array  # uint64 (2, longest row whose pairs are counted by sorting)
+    keys: Array  # as bits (2, longest row that is sorted)
     order: Array  # int32 (2, longest row that is sorted)
 
 
@@ -225,75 +225,58 @@ def sort_key(score, bits, top):
 
 
 @njit
-def pack_rows(labels, scores, bits, bar, packed):
-    """Write keys counted from the smallest, with the class of the row as the lowest bit.
-
-    Returns how many bits the keys take.
-    """
-    top = np.uint64(1) << np.uint64(8 * bits.itemsize - 1)
-    lowest, highest = np.uint64(0xFFFFFFFFFFFFFFFF), np.uint64(0)
+def fill_keys(scores, bits, keys, order):
+    """Write keys that sort a row from its largest score to its smallest."""
+    top = np.uint64(1) << np.uint64(8 * keys.itemsize - 1)
     for j in range(len(scores)):
-        key = sort_key(scores[j], bits[j], top)
-        lowest, highest = min(lowest, key), max(highest, key)
-        packed[j] = key
-    n_bits = 0
-    while n_bits < 64 and (highest - lowest) >> np.uint64(n_bits) > np.uint64(0):
-        n_bits += 1
-    for j in range(len(scores)):
-        packed[j] = ((packed[j] - lowest) << np.uint64(1)) | np.uint64(labels[j] >= bar)
-    return n_bits
+        keys[j] = sort_key(scores[j], bits[j], top)
+        order[j] = np.int32(j)
 
 
 @njit
-def sort_packed(packed, n, n_bits, marks):
-    """Sort n packed rows by their keys, digit by digit; return which of the two copies holds them."""
-    widest = RADIX_BITS if n >= DIGITS_OF_RADIX else NARROW_BITS
-    passes = (n_bits + widest - 1) // widest
-    if passes == 0:
-        return 0
-    width = (n_bits + passes - 1) // passes
-    size = 1 << width
-    mask = np.uint64(size - 1)
-    for nth in range(passes):
-        source, target = packed[nth % 2], packed[1 - nth % 2]
-        shift = np.uint64(1 + nth * width)
-        for d in range(size):
+def radix_sort(keys, order, marks, n):
+    """Sort n keys and their rows stably by digits, lowest first; return which of the two copies holds them."""
+    source = 0
+    if n < 2:
+        return source
+    mask = np.uint64(DIGITS_OF_RADIX - 1)
+    for shift in range(0, 8 * keys.itemsize, RADIX_BITS):
+        low = np.uint64(shift)
+        for d in range(DIGITS_OF_RADIX):
             marks[d] = 0
         for j in range(n):
-            marks[(source[j] >> shift) & mask] += np.int32(1)
+            marks[(np.uint64(keys[source, j]) >> low) & mask] += np.int32(1)
+        if marks[(np.uint64(keys[source, 0]) >> low) & mask] == n:
+            continue  # all keys share this digit
         place = np.int32(0)
-        for d in range(size):
-            digits = marks[d]
+        for d in range(DIGITS_OF_RADIX):
+            size = marks[d]
             marks[d] = place
-            place = np.int32(place + digits)
+            place = np.int32(place + size)
+        target = 1 - source
         for j in range(n):
-            row = source[j]
-            digit = (row >> shift) & mask
-            at = marks[digit]
-            marks[digit] = np.int32(at + np.int32(1))
-            target[np.uint64(at)] = row
-    return passes % 2
+            key = keys[source, j]
+            digit = (np.uint64(key) >> low) & mask
+            at = np.uint64(marks[digit])
+            marks[digit] += np.int32(1)
+            keys[target, at] = key
+            order[target, at] = order[source, j]
+        source = target
+    return source
 
 
 @njit
-def count_won(packed, n):
-    """Return twice the pairs won by positives.
+def sort_rows(labels, scores, bits, ids, ties, keys, order, marks):
+    """Sort rows of a user from the largest score to the smallest, equal ones by the rule for ties.
 
-    Each negative loses to the positives above it, and half to those of its tie.
+    Returns the copy to read.
     """
-    twice, above, hits, others = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
-    one = np.uint64(1)
-    key = packed[0] >> one
-    for j in range(n):
-        if packed[j] >> one != key:
-            key = packed[j] >> one
-            twice += others * (2 * above + hits)
-            above += hits
-            hits, others = np.int64(0), np.int64(0)
-        positive = np.int64(packed[j] & one)
-        hits += positive
-        others += 1 - positive
-    return twice + others * (2 * above + hits)
+    n = len(scores)
+    if ties in (EXPECTED, INPUT, REFUSE):
+        fill_keys(scores, bits, keys[0], order[0])
+        return radix_sort(keys, order, marks, n)
+    sort_positions(order[0], order[1], n, scores, ids, labels, ties)
+    return 0
 
 
 @njit
@@ -320,6 +303,7 @@ class UserRows(NamedTuple):
 
     labels: Array
     scores: Array
+    bits: Array  # of the scores
     ids: Array  # to break ties by id, else empty
 
 
@@ -341,8 +325,8 @@ def collect_user(rows, ties, bar, memory, out, first):
     else:
         shared = True
     if shared:
-        sort_positions(memory.order[0], memory.order[1], n, scores, rows.ids, labels, ties)
-        shared = events_of_order(memory.order[0, :n], labels, scores, bar, out, first)
+        copy = sort_rows(labels, scores, rows.bits, rows.ids, ties, memory.keys, memory.order, memory.marks)
+        shared = events_of_order(memory.order[copy, :n], labels, scores, bar, out, first)
     return n_events, shared and ties == REFUSE
 
 
@@ -364,7 +348,7 @@ def check_ahead(log, limits, checked, stop, end):
 def rows_of(log, span):
     """Return the rows of a user."""
     ids = log.ids[span] if len(log.ids) > 0 else log.ids
-    return UserRows(log.labels[span], log.scores[span], ids)
+    return UserRows(log.labels[span], log.scores[span], log.bits[span], ids)
 
 
 @njit
@@ -443,19 +427,6 @@ def twice_won(labels, scores, bar, positives, chosen, padded):
     if positives <= negatives:
         return count_both(padded[: fill_up(padded, negatives)], chosen, positives)
     return 2 * positives * negatives - count_both(chosen[: fill_up(chosen, positives)], padded, negatives)
-
-
-@njit
-def twice_won_in_order(labels, scores, bits, bar, packed, marks):
-    """Return twice the pairs won by a user's positives, by sorting.
-
-    Returns -1 if scores are too far apart to be packed with their classes.
-    """
-    n = np.int64(len(scores))
-    n_bits = pack_rows(labels, scores, bits, bar, packed[0])
-    if n_bits == 64:
-        return np.int64(-1)
-    return count_won(packed[sort_packed(packed, n, n_bits, marks)], n)
 
 
 @njit

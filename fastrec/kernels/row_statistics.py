@@ -40,8 +40,7 @@ from .codes import (
     WEIGHTS,
 )
 from .jit import njit
-from .list_order import sort_positions
-from .positives import MAX_COUNTED, all_equal, count_positives, twice_won, twice_won_in_order
+from .positives import MAX_COUNTED, all_equal, count_positives, sort_rows, twice_won
 from .runs import NO_SUM, add_product, added, area_of_run, distance, entropy, log, weight_of
 from .targets import sum_of_relative_errors, sum_of_targets, targets_differ, unexplained_share
 
@@ -417,25 +416,23 @@ def order_statistics(condition, log, weights, ranked, memory, out, first, last):
     for u in range(first, last):
         span = slice(log.indptr[u], log.indptr[u + 1])
         labels, scores, bits = log.labels[span], log.scores[span], log.bits[span]
-        n_rows, won, order = len(scores), np.int64(-1), memory.order[0]
+        n_rows, won, copy = len(scores), np.int64(-1), -1
         positives = positives_of(condition, log, out, u)
-        if ranked is None and not log.walk:
-            if min(positives, n_rows - positives) <= MAX_COUNTED and n_rows <= MAX_ROWS:
-                won = twice_won(labels, scores, bar, positives, memory.chosen, memory.padded)
-            else:
-                won = twice_won_in_order(labels, scores, bits, bar, memory.packed, memory.marks)
-        is_sorted = log.walk or (ranked is None and won < 0)
-        if is_sorted:
-            sort_positions(order, memory.order[1], n_rows, scores, log.ids[:0], labels, EXPECTED)
+        is_short = min(positives, n_rows - positives) <= MAX_COUNTED and n_rows <= MAX_ROWS
+        if ranked is None and is_short and not log.walk:
+            won = twice_won(labels, scores, bar, positives, memory.chosen, memory.padded)
+        elif log.walk or ranked is None:
+            copy = sort_rows(labels, scores, bits, labels, EXPECTED, memory.keys, memory.order, memory.marks)
         for f in range(len(log.statistics)):
             kind, parameter = log.statistics[f, 0], log.parameters[log.statistics[f, 1]]
             if not FIRST_ORDER_STATISTIC <= kind <= LAST_ORDER_STATISTIC or log.statistics[f, 2] != condition:
                 continue
-            if is_sorted:
+            if copy >= 0:
+                order = memory.order[copy, :n_rows]
                 if weights is None:
-                    value = statistic_of_order(kind, parameter, order[:n_rows], labels, scores, None, bar)
+                    value = statistic_of_order(kind, parameter, order, labels, scores, None, bar)
                 else:
-                    value = statistic_of_order(kind, parameter, order[:n_rows], labels, scores, weights[span], bar)
+                    value = statistic_of_order(kind, parameter, order, labels, scores, weights[span], bar)
             elif ranked is not None:
                 above, tied = kept_blocks(labels, bar, positives, out, u, memory.places)
                 value = statistic_of_events(kind, above, tied, n_rows, positives)

@@ -40,16 +40,16 @@ from .row_statistics import asks_order, error_statistics, order_statistics, posi
 from .sums import N_ERROR
 
 Array = np.ndarray[Any, Any]
-RULE, WALK, N_ITEMS, LONGEST, PACKED, SORTED = range(6)  # of the settings
+RULE, WALK, N_ITEMS, LONGEST, SORTED = range(5)  # of the settings
 
 
 def memory_of_rows(longest: int, n_sorted: int) -> tuple[int, int]:
-    """Return how many int32 and float64 the working memory of a task takes, beside scores."""
+    """Return how many int32 and float64 the working memory of a task takes, beside scores and keys."""
     return 3 * (longest + 1) + max(longest + 2, DIGITS_OF_RADIX) + 2 * n_sorted, 2 * ((longest + 1) // 2 + 8)
 
 
 @njit
-def scratch_of_rows(settings, lanes, narrow, terms, packed):
+def scratch_of_rows(settings, lanes, narrow, terms, keys):
     """Return working memory for one user after another."""
     longest, n_sorted = settings[LONGEST], settings[SORTED]
     marks = 3 * (longest + 1)
@@ -60,7 +60,7 @@ def scratch_of_rows(settings, lanes, narrow, terms, packed):
         terms.reshape((2, len(terms) // 2)),
         narrow[:marks].reshape((3, longest + 1)),
         narrow[marks:order],
-        packed.reshape((2, settings[PACKED])),
+        keys.reshape((2, n_sorted)),
         narrow[order : order + 2 * n_sorted].reshape((2, n_sorted)),
     )
 
@@ -90,7 +90,6 @@ class ScoreRows(NamedTuple):
 
     labels: Array  # int8 or float64 (n_rows,); user u has those from indptr[u] to indptr[u + 1]
     scores: Array  # float32 or float64 (n_rows,)
-    bits: Array  # uint32 or uint64 (n_rows,): the scores as bits
     indptr: Array  # int64 (n_users + 1,)
     weights: Array  # float64 (1, n_rows), or (0,) without weights
     ids: Array  # int64 (n_rows,) to break ties, or (0,)
@@ -98,12 +97,12 @@ class ScoreRows(NamedTuple):
     limits: Array  # as scores (2,)
     statistics: Array  # int64 (n_statistics, 3): kind, parameter and condition; see `fastrec.kernels.codes`
     parameters: Array  # float64
-    settings: Array  # int64 (6,): the rule for ties, whether all rows are sorted, the size of the catalogue, sizes
+    settings: Array  # int64 (5,): the rule for ties, whether all rows are sorted, the size of the catalogue, sizes
     facts: Array  # float64 (n_statistics, n_users): written
     lanes: Array  # as scores (n_tasks, 2, n)
     narrow: Array  # int32 (n_tasks, n)
     terms: Array  # float64 (n_tasks, n)
-    packed: Array  # uint64 (n_tasks, n)
+    keys: Array  # unsigned integers as wide as scores (n_tasks, n)
 
 
 @njit(cache=True)
@@ -114,11 +113,11 @@ def score_block(t, b, hits, totals, rows):
     totals[t, 0] = UNFINISHED
     events, (ranked,), (weights,) = hits.events[t], row_of(hits.ties, t), row_of(rows.weights, 0)
     above, tied = rows_of_ties(hits.ties, t)
-    settings, n_bars = rows.settings, len(rows.bars) - 2
+    scores, keys, settings, n_bars = rows.scores, rows.keys, rows.settings, len(rows.bars) - 2
     log = ScoreLog(
         rows.labels,
-        rows.scores,
-        rows.bits,
+        scores,
+        scores.view(keys.dtype),
         rows.indptr,
         rows.ids,
         rows.bars[:n_bars],
@@ -130,7 +129,7 @@ def score_block(t, b, hits, totals, rows):
     )
     first, last = b * BLOCK, min(b * BLOCK + BLOCK, len(rows.indptr) - 1)
     out = Outcomes(first, hits.spans[t], events[RANK], events[SOURCE], above, tied, rows.facts)
-    memory = scratch_of_rows(settings, rows.lanes[t], rows.narrow[t], rows.terms[t], rows.packed[t])
+    memory = scratch_of_rows(settings, rows.lanes[t], rows.narrow[t], rows.terms[t], keys[t])
     limits, fault = (rows.bars[n_bars:], rows.limits), (np.int64(FINE), np.int64(0), np.int64(0))
     if not count_short_users(log, limits, ranked, out, first, last):
         fault = collect_scores(log, limits, ranked, memory, out, first, last)

@@ -21,6 +21,7 @@ Array = np.ndarray[Any, Any]
 LOW_BITS = 20
 LOW_MASK = (1 << LOW_BITS) - 1
 ROWS_PER_CARRY = 1 << 20  # rows below 2^41 each: their sum stays below 2^61
+LABEL_BIT = np.uint64(63)  # of a payload
 KEYS_AT_ONCE = 1 << 10  # rows per loop that makes keys: they stay in the L1 cache
 
 
@@ -207,13 +208,13 @@ def scatter_by_code(first, last, bits, labels, codes, cuts, places, keys):
 
 
 @njit(allocates=True)
-def scatter_weighted_chunk(chunk, bits, labels, weights, cuts, shift, bucket_of, places, keys, payload):
-    """Do as `scatter_weighted` does for a chunk."""
+def scatter_pairs_of_chunk(chunk, bits, labels, values, cuts, shift, bucket_of, places, keys, payload):
+    """Do as `scatter_pairs` does for a chunk."""
     shift, one, places = np.uint64(shift), np.uint64(1), places[chunk]
     block = np.empty(KEYS_AT_ONCE, bits.dtype)
     for start in range(cuts[chunk], cuts[chunk + 1], len(block)):
         end = min(start + len(block), cuts[chunk + 1])
-        own, weigh = labels[start:end], weights[start:end]
+        own = labels[start:end]
         fill_keys(bits[start:end], block)
         for i in range(len(own)):
             key = np.uint64(block[i])
@@ -221,14 +222,42 @@ def scatter_weighted_chunk(chunk, bits, labels, weights, cuts, shift, bucket_of,
             place = places[bucket]
             places[bucket] = place + 1
             keys[place] = key
-            payload[place] = (np.uint64(own[i]) & one) << np.uint64(63) | np.uint64(weigh[i])
+            value = np.uint64(values[start + i]) if len(values) > 0 else np.uint64(start + i)
+            payload[place] = (np.uint64(own[i]) & one) << LABEL_BIT | value
 
 
 @njit(parallel=True, cache=True)
-def scatter_weighted(first, last, bits, labels, weights, cuts, shift, bucket_of, places, keys, payload):
-    """Do as `scatter` does for float64 weights, given as bits: write keys and, in `payload`, `label << 63 | weight`."""
+def scatter_pairs(first, last, bits, labels, values, cuts, shift, bucket_of, places, keys, payload):
+    """Do as `scatter` does, but write keys and, in `payload`, `label << 63 | value`.
+
+    Values are uint64 (n,), or the numbers of rows if (0,). The bits of float64 weights are such values: the label is
+    their sign then.
+    """
     for chunk in prange(first, last):
-        scatter_weighted_chunk(np.int64(chunk), bits, labels, weights, cuts, shift, bucket_of, places, keys, payload)
+        scatter_pairs_of_chunk(np.int64(chunk), bits, labels, values, cuts, shift, bucket_of, places, keys, payload)
+
+
+@njit(cache=True)
+def write_pairs_of_rows(keys, payload, below, above, pairs):
+    """Write twice the ordered pairs that each row of a bucket is in, a tied one counting half, to `pairs[row]`.
+
+    `keys` are sorted; `payload` are `label << 63 | row`. `below` are the negative rows of lower buckets, `above` the
+    positive ones of this bucket and higher ones.
+    """
+    n = len(keys)
+    row = (np.uint64(1) << LABEL_BIT) - np.uint64(1)
+    end = 0
+    while end < n:
+        start, key, positives = end, keys[end], np.int64(0)
+        while end < n and keys[end] == key:
+            positives += np.int64(payload[end] >> LABEL_BIT)
+            end += 1
+        negatives = end - start - positives
+        for i in range(start, end):
+            is_positive = payload[i] >> LABEL_BIT > np.uint64(0)
+            pairs[payload[i] & row] = 2 * below + negatives if is_positive else 2 * above - positives
+        below += negatives
+        above -= positives
 
 
 @njit

@@ -21,10 +21,8 @@ from fastrec.inputs.columns import (
 )
 from fastrec.metrics.errors import root
 from fastrec.runtime.limits import resolve_threads
-from fastrec.scored.areas import Pairs
-from fastrec.scored.influence import BatchRows, BatchUsers
-from fastrec.scored.score_counts import ScoreCounts, auc_of_rows
-from fastrec.scored.sorting import SMALL_ROWS, ScoredRows
+from fastrec.scored.score_counts import auc_of_rows
+from fastrec.scored.sorting import SMALL_ROWS, ScoredRows, pairs_of_rows
 
 Array = np.ndarray[Any, Any]
 ROWS_PER_SUM, LOW_BITS = 1 << 19, 21  # whose squares add up in 63 bits, of parts of differences below 2^42
@@ -189,12 +187,14 @@ def auc_test(labels: Any, scores_a: Any, scores_b: Any) -> AucTest:
     for name, values in models.items():
         models[name] = check_scores(values, name)
         check_lengths(classes, models[name], name)
-    (first, own), (second, other) = (_pairs_of_rows(classes, scores, threads) for scores in models.values())
-    n_positives, n_negatives = first[1:]
+    own, other = (pairs_of_rows(classes, scores, threads) for scores in models.values())
+    n_positives = int(np.count_nonzero(classes))
+    n_negatives = len(classes) - n_positives
     if not n_positives * n_negatives:
         return AucTest(*[math.nan] * 6)
-    pairs, apart = 2 * n_positives * n_negatives, first.twice - second.twice
-    areas = first.twice / pairs, second.twice / pairs, apart / pairs
+    first, second = (_sum_of(values) // 2 for values in (own, other))  # each pair counts for both of its rows
+    pairs, apart = 2 * n_positives * n_negatives, first - second
+    areas = first / pairs, second / pairs, apart / pairs
     if min(n_positives, n_negatives) < 2:
         return AucTest(*areas, math.nan, math.nan, math.nan)
     variance = Fraction(0)  # the differences of either class have the same sum
@@ -206,18 +206,16 @@ def auc_test(labels: Any, scores_a: Any, scores_b: Any) -> AucTest:
     return AucTest(*areas, std_error, z, math.erfc(abs(z) / math.sqrt(2)))
 
 
-def _pairs_of_rows(labels: Array, scores: Array, n_threads: int) -> tuple[Pairs, Array]:
-    """Return the pairs of all rows, and twice those that each row is in, int64 (n,): a tied one counts half."""
-    counts, n = ScoreCounts(), len(labels)
-    counts.add(labels, scores, n_threads=n_threads)
-    rows = BatchRows(labels.view(np.bool_), scores, None, np.arange(n + 1))
-    return counts.pairs(), counts.pairs_of_users(BatchUsers(rows, np.arange(n), n_threads))
+def _sum_of(values: Array) -> int:
+    """Return the exact sum of integers below 2^42."""
+    return sum(int(values[first : first + ROWS_PER_SUM].sum()) for first in range(0, len(values), ROWS_PER_SUM))
 
 
 def _sum_of_squares(values: Array) -> int:
     """Return the exact sum of the squares of integers between -2^42 and 2^42."""
     total = 0
     for first in range(0, len(values), ROWS_PER_SUM):
-        high, low = np.divmod(values[first : first + ROWS_PER_SUM], 1 << LOW_BITS)
+        part = values[first : first + ROWS_PER_SUM]
+        high, low = part >> LOW_BITS, part & ((1 << LOW_BITS) - 1)
         total += (int(high @ high) << 2 * LOW_BITS) + (int(high @ low) << LOW_BITS + 1) + int(low @ low)
     return total

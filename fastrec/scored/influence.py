@@ -65,7 +65,7 @@ def pairs_of_scores(runs: Runs, shift: int) -> Array:
     pairs = np.empty((len(runs.scores), 2))
     below, above = np.cumsum(runs.negatives), np.cumsum(runs.positives[::-1])[::-1]
     for column, counts in ((0, 2 * above - runs.positives), (1, 2 * below - runs.negatives)):
-        pairs[:, column] = (counts + (1 << shift >> 1)) >> shift
+        pairs[:, column] = (counts + (1 << shift - 1)) >> shift if shift else counts
     return pairs
 
 

@@ -46,7 +46,8 @@ class SortedKeys:
 
     def _runs_of_part(self, at: int) -> tuple[Array, Array, Array]:
         """Return the distinct scores of a part with their positives and negatives."""
-        return bucket_runs(self.parts()[at], FORMS[self.keys.itemsize], below=self.edges[at] < self.n_below)
+        start, end = self.edges[at : at + 2]
+        return bucket_runs(self.keys[start:end], FORMS[self.keys.itemsize], below=start < self.n_below)
 
     def runs(self, n_threads: int = 1) -> Runs:
         """Return the distinct scores with the rows of each class."""

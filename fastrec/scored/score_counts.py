@@ -46,6 +46,7 @@ from fastrec.scored.sorting import (
     exact_sums,
     joined_runs,
     merged_runs,
+    pairs_of_rows,
     plain_runs,
     scale_of,
     weighted_runs,
@@ -297,6 +298,13 @@ class ScoreCounts:
 
         A pair counts for each of its two rows, a tied one half. What a row counts is rounded to such a step.
         """
+        n_rows = sum(self.pairs()[1:])
+        if not self.weighted and n_rows == len(users.rows.scores):  # all rows: no need to look them up
+            pairs = pairs_of_rows(users.rows.positive, users.rows.scores, users.n_threads)
+            pairs = (pairs + (1 << shift - 1)) >> shift if shift else pairs
+            before = np.concatenate([[0], np.cumsum(pairs)])
+            sums: Array = before[users.rows.indptr[users.members + 1]] - before[users.rows.indptr[users.members]]
+            return sums
         if "pairs of scores" not in self._found:
             self._found["pairs of scores"] = pairs_of_scores(self.runs(n_threads=users.n_threads), shift)
         return sums_of_users(self._guide(users.n_threads), self._found["pairs of scores"], 1.0, users)

@@ -13,7 +13,7 @@ from scored.test_keys import numbers
 import fastrec
 from fastrec.evaluation.rows import review
 from fastrec.runtime.launcher import Launcher
-from fastrec.scored import auc, influence
+from fastrec.scored import auc, influence, sorting
 from fastrec.scored.score_counts import ScoreCounts
 
 N = 400
@@ -102,23 +102,24 @@ def test_pairs_of_rows_are_those_of_comparing_all(
 ) -> None:
     monkeypatch.setattr(Launcher, "way", way)
     labels, scores = make_rows(kind, share, dtype)
-    pairs, own = auc._pairs_of_rows(labels, scores, 2)
     expected = twice_pairs(labels, scores)
-    assert own.tolist() == expected
+    assert sorting.pairs_of_rows(labels, scores, 2).tolist() == expected
+    pairs = counts_of((labels, scores)).pairs()
     assert pairs == (sum(np.array(expected)[labels == 1]), labels.sum(), N - labels.sum())
 
 
 def test_pairs_of_no_rows() -> None:
-    assert auc._pairs_of_rows(np.zeros(0, np.int8), np.zeros(0), 2)[0] == (0, 0, 0)
+    assert len(sorting.pairs_of_rows(np.zeros(0, np.int8), np.zeros(0), 2)) == 0
 
 
 @pytest.mark.parametrize("shift", [0, 3])
 def test_what_a_row_counts_is_rounded(shift: int) -> None:
     labels, scores = make_rows("ties")
-    rows = influence.BatchRows(labels.view(np.bool_), scores, None, np.array([0, N]))
-    users = influence.BatchUsers(rows, np.array([0]), 1)
-    expected = sum((own + (1 << shift >> 1)) >> shift for own in twice_pairs(labels, scores))
-    assert counts_of((labels, scores)).pairs_of_users(users, shift).tolist() == [expected]
+    expected = [(own + (1 << shift >> 1)) >> shift for own in twice_pairs(labels, scores)]
+    for n in (N, N - 1):  # all rows, and rows that are looked up
+        rows = influence.BatchRows(labels[:n].view(np.bool_), scores[:n], None, np.array([0, n]))
+        users = influence.BatchUsers(rows, np.array([0]), 1)
+        assert counts_of((labels, scores)).pairs_of_users(users, shift).tolist() == [sum(expected[:n])]
 
 
 @pytest.mark.parametrize("way", ["compiled", "interpreted"])
