@@ -19,7 +19,7 @@ from fastrec.evaluation.state import State
 from fastrec.inputs.rows import Rows
 from fastrec.inputs.users import Users, positions_by_code
 from fastrec.report.estimates import Effects
-from fastrec.scored.influence import BatchRows, BatchUsers
+from fastrec.scored.influence import BatchRows
 
 Array = np.ndarray[Any, Any]
 
@@ -59,7 +59,6 @@ class ReviewedRows(NamedTuple):
     chosen: BatchRows
     condition: int
     places: list[int]
-    n_threads: int
 
     def effects(
         self, state: State, users: Users, codes: Array | None, values: Array | None = None
@@ -67,7 +66,7 @@ class ReviewedRows(NamedTuple):
         """Return the effects of users by group, or of all; `values` (n_places, n_users) get metric plus effect."""
         effects = np.zeros((len(self.places), len(self.chosen.indptr) - 1))
         write = partial(_write, state, self, values)
-        return effects_of_groups(self.places, users, codes, effects, write, self.n_threads)
+        return effects_of_groups(self.places, users, codes, effects, write, self.chosen.n_threads)
 
 
 def _reviewed(state: State, rows: Rows, n_threads: int) -> Iterator[ReviewedRows]:
@@ -78,7 +77,7 @@ def _reviewed(state: State, rows: Rows, n_threads: int) -> Iterator[ReviewedRows
             wanted.setdefault(value.condition, []).append(at)
     for condition, places in wanted.items() if len(rows.indptr) > 1 else ():
         positive, weights = positive_rows(rows, state.plan.min_gains[condition])
-        yield ReviewedRows(BatchRows(positive, rows.scores, weights, rows.indptr), condition, places, n_threads)
+        yield ReviewedRows(BatchRows(positive, rows.scores, weights, rows.indptr, n_threads), condition, places)
 
 
 def find_effects_on_order(state: State, rows: Rows, n_threads: int, *, per_user: bool = False) -> Effects:
@@ -122,18 +121,18 @@ def _write(
     """Write the effects of the users of a group. `values` gets the metric plus the effect."""
     counts: Any = state.accumulators[AccumulatorKey(SCORE_COUNTS, batch.condition, group)]
     sums = state.part(group)
-    users, own = BatchUsers(batch.chosen, members, batch.n_threads), _run_of(members)
+    rows, own = batch.chosen.of_users(members), _run_of(members)
     factors = {}
     for nth, at in enumerate(batch.places):
         value = state.plan.values[at]
         assert value.over is not None and value.over.influence is not None
-        found, factor = value.over.influence(counts, users), sums.n_users(value)
+        found, factor = value.over.influence(counts, rows), sums.n_users(value)
         if found is not None:
             effects[nth, own] = found
             if values is not None:
                 values[nth, own] = value.over.value(counts) + factor * found
             factors[nth] = factor
-    return Written(factors, [int(np.count_nonzero(own)) for own in users.classes.T])
+    return Written(factors, [int(np.count_nonzero(own)) for own in rows.classes.T])
 
 
 def _run_of(members: Array) -> Array | slice:

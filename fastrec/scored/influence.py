@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from fastrec.inputs.ragged import read_only
+from fastrec.inputs.ragged import chosen_rows, read_only
 from fastrec.kernels import influence as kernels
 from fastrec.metrics.intervals import NO_ERROR, RowError
 from fastrec.runtime.launcher import edges_of, launch
@@ -21,37 +21,43 @@ from fastrec.scored.areas import Pairs
 from fastrec.scored.sorting import Runs
 
 Array = np.ndarray[Any, Any]
-ROWS_AT_ONCE, MOST_ROWS_AT_ONCE = 1 << 20, 1 << 25
 SUM_BITS, LARGEST_EXPONENT = 61, 1000  # of sums in 64 bits; of factors
 PAIR_BITS = 62  # of twice the pairs of all rows
-BINS_IN_CACHE, PART_BITS = 1 << 15, 8  # more bins are cut into 2 ** PART_BITS parts at most
 
 
-class BatchRows(NamedTuple):
+@dataclass(frozen=True)
+class BatchRows:
     """Rows of users of one batch."""
 
     positive: Array  # bool (n_rows,)
     scores: Array  # float32 or float64
     weights: Array | None
     indptr: Array  # int64 (n_users + 1,)
-
-    def own_weights(self) -> Array:
-        """Return the weights in the form that kernels take: of length 0 if all are 1."""
-        return read_only(np.empty(0) if self.weights is None else self.weights)
-
-
-@dataclass(frozen=True)
-class BatchUsers:
-    """Some users of one batch."""
-
-    rows: BatchRows
-    members: Array  # their positions, int64
     n_threads: int
+
+    def of_users(self, members: Array) -> BatchRows:
+        """Return the rows of some users, given by their ascending positions."""
+        first, last = int(members[0]), int(members[-1]) + 1
+        if last - first == len(members):
+            indptr = self.indptr[first : last + 1]
+            own: Any = slice(*indptr[[0, -1]].tolist())
+            indptr = indptr - indptr[0]
+        else:
+            own, indptr = chosen_rows(self.indptr, members)
+        weights = None if self.weights is None else self.weights[own]
+        return BatchRows(self.positive[own], self.scores[own], weights, indptr, self.n_threads)
+
+    def sums(self, values: Array) -> Array:
+        """Return the sums of integers of the rows of each user, int64 (n_users,)."""
+        before = np.concatenate([[0], np.cumsum(values, dtype=np.int64)])
+        found: Array = before[self.indptr[1:]] - before[self.indptr[:-1]]
+        return found
 
     @once
     def classes(self) -> Array:
-        """The negative and positive rows of users, int64 (n_users, 2)."""
-        return count_classes(self.rows, self.members, self.n_threads)
+        """The negative and positive rows of users, int64 (n_users, 2); rows of weight 0 are none."""
+        kept = np.ones(len(self.scores), bool) if self.weights is None else self.weights > 0
+        return np.stack([self.sums(kept & ~self.positive), self.sums(kept & self.positive)], axis=1)
 
 
 # Slopes
@@ -118,8 +124,7 @@ def guide_to(scores: Array) -> kernels.Guide:
         bins = np.nan_to_num((scores / 2 - lowest) * factor, nan=0.0, posinf=n_bins, neginf=0.0)
     sizes = np.bincount(np.clip(bins, 0, n_bins - 1).astype(np.int64), minlength=n_bins)
     starts = np.concatenate([[0], np.cumsum(sizes)])
-    shift = max(0, n_bins.bit_length() - (PART_BITS if n_bins > BINS_IN_CACHE else 0))
-    return kernels.Guide(read_only(scores), read_only(starts), lowest, factor, shift)
+    return kernels.Guide(read_only(scores), read_only(starts), lowest, factor)
 
 
 def factor_for(slopes: Array, runs: Runs) -> float:
@@ -128,36 +133,19 @@ def factor_for(slopes: Array, runs: Runs) -> float:
     return math.ldexp(1.0, min(SUM_BITS - math.frexp(bound)[1], LARGEST_EXPONENT))
 
 
-def count_classes(rows: BatchRows, members: Array, n_threads: int) -> Array:
-    """Return the negative and positive rows of users, int64 (n_users, 2); rows of weight 0 are none."""
-    classes = np.empty((len(members), 2), np.int64)
-    edges = edges_of(len(members), n_threads)
-    given = (*map(read_only, (rows.positive, rows.indptr, rows.own_weights(), members, edges)), classes)
-    launch(kernels.count_classes, len(edges) - 1, *given, work=len(rows.scores), n_threads=n_threads)
-    return classes
-
-
-def sums_of_users(known: kernels.Guide, slopes: Array, factor: float, users: BatchUsers) -> Array:
+def sums_of_users(known: kernels.Guide, slopes: Array, factor: float, rows: BatchRows) -> Array:
     """Return the sums of the slopes of users' rows times their weights and a factor, int64 (n_users,).
 
     `slopes` is (n, 2), of negative and positive rows of each score. Rows are rounded, so that the sums are the same
     for any order of rows.
     """
-    rows, members = users.rows, read_only(users.members)
-    sums = np.empty(len(members), np.int64)
-    lengths = rows.indptr[members + 1] - rows.indptr[members]
-    n_rows = int(lengths.sum())
-    n_parts = (len(known.starts) - 2 >> known.shift) + 1
-    steps = np.cumsum(lengths + 1)  # a user without rows takes one, too
-    at_once = ROWS_AT_ONCE
-    if n_parts > 1:  # the more rows at once, the more of them share a part
-        at_once = min(max(at_once, -(-n_rows // users.n_threads)), MOST_ROWS_AT_ONCE)
-    cuts = np.searchsorted(steps, np.arange(0, n_rows + len(members), at_once))
-    edges = np.unique([*cuts.tolist(), len(members)])
-    columns = map(read_only, (rows.positive, rows.scores, rows.indptr, rows.own_weights(), members, edges))
-    given = (known, read_only(slopes), factor, *columns, sums)
-    launch(kernels.add_slopes, len(edges) - 1, *given, work=8 * n_rows, n_threads=users.n_threads)
-    return sums
+    n = len(rows.scores)
+    weights, edges = np.empty(0) if rows.weights is None else rows.weights, edges_of(n, rows.n_threads)
+    values = np.empty(n, np.int64)
+    columns = map(read_only, (rows.positive, rows.scores, weights, edges))
+    given = (known, read_only(slopes), factor, *columns, values)
+    launch(kernels.take_slopes, len(edges) - 1, *given, work=8 * n, n_threads=rows.n_threads)
+    return rows.sums(values)
 
 
 def spare_bits(n_rows: int) -> int:

@@ -26,7 +26,7 @@ from fastrec.scored.areas import (
     precision_area,
 )
 from fastrec.scored.influence import (
-    BatchUsers,
+    BatchRows,
     effects_on_auc,
     error_of_rows,
     factor_for,
@@ -283,35 +283,31 @@ class ScoreCounts:
         degrees = welch_degrees(positive_spread, m - 1, spread, n - 1)
         return RowError(math.sqrt(positive_spread + spread), degrees, min(m, n))
 
-    def auc_effects(self, users: BatchUsers) -> Array | None:
+    def auc_effects(self, rows: BatchRows) -> Array | None:
         """Return the effects of users' rows on the AUC, to first order (n_users,); None if it is NaN."""
         if self.weighted:
-            return self._effects("auc", self.auc, slopes_of_auc, users)
+            return self._effects("auc", self.auc, slopes_of_auc, rows)
         pairs = self.pairs()
         if not pairs.positives * pairs.negatives:
             return None
         shift = spare_bits(pairs.positives + pairs.negatives)
-        return effects_on_auc(self.pairs_of_users(users, shift), shift, users.classes, pairs)
+        return effects_on_auc(self.pairs_of_users(rows, shift), shift, rows.classes, pairs)
 
-    def pairs_of_users(self, users: BatchUsers, shift: int = 0) -> Array:
+    def pairs_of_users(self, rows: BatchRows, shift: int = 0) -> Array:
         """Return twice the pairs that the rows of each user are in: int64 (n_users,), in steps of `2 ** shift`.
 
         A pair counts for each of its two rows, a tied one half. What a row counts is rounded to such a step.
         """
-        n_rows = sum(self.pairs()[1:])
-        if not self.weighted and n_rows == len(users.rows.scores):  # all rows: no need to look them up
-            pairs = pairs_of_rows(users.rows.positive, users.rows.scores, users.n_threads)
-            pairs = (pairs + (1 << shift - 1)) >> shift if shift else pairs
-            before = np.concatenate([[0], np.cumsum(pairs)])
-            sums: Array = before[users.rows.indptr[users.members + 1]] - before[users.rows.indptr[users.members]]
-            return sums
+        if not self.weighted and sum(self.pairs()[1:]) == len(rows.scores):  # all rows: no need to look them up
+            pairs = pairs_of_rows(rows.positive, rows.scores, rows.n_threads)
+            return rows.sums((pairs + (1 << shift - 1)) >> shift if shift else pairs)
         if "pairs of scores" not in self._found:
-            self._found["pairs of scores"] = pairs_of_scores(self.runs(n_threads=users.n_threads), shift)
-        return sums_of_users(self._guide(users.n_threads), self._found["pairs of scores"], 1.0, users)
+            self._found["pairs of scores"] = pairs_of_scores(self.runs(n_threads=rows.n_threads), shift)
+        return sums_of_users(self._guide(rows.n_threads), self._found["pairs of scores"], 1.0, rows)
 
-    def precision_effects(self, users: BatchUsers) -> Array | None:
+    def precision_effects(self, rows: BatchRows) -> Array | None:
         """Return the effects of users' rows on average precision by steps; None without a positive row."""
-        return self._effects("average_precision", self.average_precision, slopes_of_precision, users)
+        return self._effects("average_precision", self.average_precision, slopes_of_precision, rows)
 
     def precision_error(self) -> RowError:
         """Return the standard error of average precision by steps of independent rows (delta method)."""
@@ -325,18 +321,18 @@ class ScoreCounts:
         name: Hashable,
         value: Callable[[], float],
         slopes_of: Callable[[Runs, float], Array | None],
-        users: BatchUsers,
+        rows: BatchRows,
     ) -> Array | None:
         """Return the effects of users' rows on a metric from its slopes, which are kept until rows are added."""
         if name not in self._found:
-            runs, area = self.runs(n_threads=users.n_threads), value()
+            runs, area = self.runs(n_threads=rows.n_threads), value()
             no_value = runs.positive_rows == 0 or math.isnan(area)
             slopes = None if no_value else slopes_of(runs, area)
             self._found[name] = None if slopes is None else (slopes * self.scale, factor_for(slopes, runs))
         if self._found[name] is None:
             return None
         slopes, factor = self._found[name]
-        found: Array = sums_of_users(self._guide(users.n_threads), slopes, factor, users) / factor
+        found: Array = sums_of_users(self._guide(rows.n_threads), slopes, factor, rows) / factor
         return found
 
     def _guide(self, n_threads: int) -> Guide:
@@ -385,10 +381,10 @@ class ScoreCounts:
         part = CurvePart(*of)
         return part_of_weights(self.runs(), part) if self.weighted else part_of_counts(self.runs(), part)
 
-    def effects_on_part(self, users: BatchUsers, *of: Any) -> Array | None:
+    def effects_on_part(self, rows: BatchRows, *of: Any) -> Array | None:
         """Return the effects of users' rows on that area, to first order (n_users,); None for one class."""
         return self._effects(
-            ("part", *of), lambda: self.part_of_auc(*of), lambda runs, _: slopes_of_part(runs, CurvePart(*of)), users
+            ("part", *of), lambda: self.part_of_auc(*of), lambda runs, _: slopes_of_part(runs, CurvePart(*of)), rows
         )
 
     def error_of_part(self, *of: Any) -> RowError:

@@ -117,9 +117,8 @@ def test_what_a_row_counts_is_rounded(shift: int) -> None:
     labels, scores = make_rows("ties")
     expected = [(own + (1 << shift >> 1)) >> shift for own in twice_pairs(labels, scores)]
     for n in (N, N - 1):  # all rows, and rows that are looked up
-        rows = influence.BatchRows(labels[:n].view(np.bool_), scores[:n], None, np.array([0, n]))
-        users = influence.BatchUsers(rows, np.array([0]), 1)
-        assert counts_of((labels, scores)).pairs_of_users(users, shift).tolist() == [sum(expected[:n])]
+        rows = influence.BatchRows(labels[:n].view(np.bool_), scores[:n], None, np.array([0, 0, n]), 2)
+        assert counts_of((labels, scores)).pairs_of_users(rows, shift).tolist() == [0, sum(expected[:n])]
 
 
 @pytest.mark.parametrize("way", ["compiled", "interpreted"])
@@ -129,7 +128,6 @@ def test_effects_of_users_are_those_of_one_batch(
     dtype: Any, n_threads: int, way: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Launcher, "way", way)
-    monkeypatch.setattr(influence, "ROWS_AT_ONCE", 64)  # so that threads share the rows
     draw, (labels, scores) = np.random.default_rng(4), make_rows("ties", dtype=dtype)
     indptr, plans = np.r_[0, np.sort(draw.integers(0, N, 99)), N], draw.integers(0, 2, 100)
     found = []
