@@ -49,7 +49,7 @@ NoRecs = Literal["skip", "zero", "nan", "error"]
 Duplicates = Literal["error", "first", "miss"]
 OneClass = Literal["drop", "half", "zero", "nan", "error"]
 Sample = Literal["uniform", "popularity"]
-Correct = Literal["none", "rank", "bv"]
+Correct = Literal["none", "rank"]
 
 
 class PolicyValue(NamedTuple):
@@ -249,7 +249,6 @@ CORRECT = Policy(
     {
         "none": PolicyValue("the metrics of the sampled lists"),
         "rank": PolicyValue("those at an unbiased estimate of the rank of each relevant item"),
-        "bv": PolicyValue("the estimate with the least squared bias plus gamma times the variance"),
     },
     "Metrics must be sums over relevant items of a value of their rank, such as recall, precision, dcg and ndcg; "
     "hit_rate and mrr if users have one relevant item. Samples must be uniform.",

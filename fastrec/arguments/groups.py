@@ -35,7 +35,7 @@ Path = str | os.PathLike[str]
 Progress = Callable[[int, int], Any]
 
 
-DEFAULTS = {"per_user": False, "one_class": ONE_CLASS.default, "input_format": "auto", "seed": 1, "gamma": 0.1}
+DEFAULTS = {"per_user": False, "one_class": ONE_CLASS.default, "input_format": "auto", "seed": 1}
 DEFAULTS |= {name: policy.default for name, policy in SAMPLING.items()}
 """The defaults other than None. None takes the policy of the tool in `like`, else the default of the policy."""
 

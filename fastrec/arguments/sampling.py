@@ -39,4 +39,3 @@ class Corrected(TypedDict, total=False):
     """Estimates of the whole catalogue."""
 
     correct: Annotated[Correct, SAMPLING["correct"]]
-    gamma: Annotated[float, "weight of the variance in the estimate ``bv`` of ``correct``, from 1e-6 to 1"]

@@ -31,7 +31,7 @@ PASSED_ON = ("min_gain", "n_items", "ties", "no_truth")
 FILES_OF_LISTS = (*(name for name in SIDES if name not in ("recs", "truth")), "items")
 OF_ITEMS = ("n_users", "examination", "unseen", "no_history", "no_features")
 OF_SAMPLES = {  # arguments: options as click names them; --seed of other commands is that of a test
-    **{name: name for name in ("negatives", "sample", "sampled_from", "correct", "gamma")},
+    **{name: name for name in ("negatives", "sample", "sampled_from", "correct")},
     "seed": "sample_seed",
 }
 LIST_OPTIONS = (

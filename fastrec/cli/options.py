@@ -286,7 +286,6 @@ MODEL_OPTIONS = tuple(
 SAMPLED_OPTIONS = (
     argument("sampled_from", type=click.IntRange(min=1), metavar="N"),
     argument("correct"),
-    argument("gamma", type=float, default=ARGUMENTS["gamma"].default, show_default=True, metavar="WEIGHT"),
 )
 DRAW_OPTIONS = (
     argument("negatives", type=click.IntRange(min=1), metavar="N"),

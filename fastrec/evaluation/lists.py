@@ -48,7 +48,6 @@ from fastrec.evaluation.sampled import (
     SampledSide,
     check_catalogue,
     check_lengths,
-    functions_of,
     read_sampling,
     refuse_setting,
     sample_of,
@@ -428,13 +427,7 @@ class Evaluator(BaseEvaluator):
             **{"copies are misses": self._settings["duplicates"] == "miss"},
             catalogue=self._catalogue(prepared),
             examination=self._examination,
-            sampled=SampledSide(
-                lists,
-                prepared.others,
-                self._settings,
-                prepared.names,
-                functions_of(self._plan(weighted=prepared.users.weights is not None).provided),
-            ),
+            sampled=SampledSide(lists, prepared.others, self._settings, prepared.names),
         )
         sides.used |= used_by(sample_of(self._settings), sides)
         if (table := sides.get("items")) is not None:

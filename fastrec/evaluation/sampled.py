@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -10,32 +9,25 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrec.arguments.groups import DEFAULTS
-from fastrec.checks import is_number, whole_number
+from fastrec.checks import whole_number
 from fastrec.evaluation.digests import COLUMN
 from fastrec.exceptions import Argument, FastrecError, InputError, MetricError, shown
 from fastrec.inputs.arrays import FlatSide
 from fastrec.inputs.lists import Lists, Names
-from fastrec.inputs.ragged import read_only
 from fastrec.inputs.slots import MADE, BatchSides
-from fastrec.kernels.sampled_ranks import Functions, estimate_functions
 from fastrec.metrics.declaration import Call
 from fastrec.metrics.plan import Asked, call_on_arrays, make_plan
 from fastrec.metrics.providers import gains_in_lists, is_relevant, provider
-from fastrec.metrics.rank_weights import is_continuous, rank_weights, weight_between
+from fastrec.metrics.rank_weights import is_continuous, weight_between
 from fastrec.metrics.sampled import OF_ALL_HITS, OF_ONE_HIT, SAMPLED
 from fastrec.metrics.statistics import ListStatistics
 from fastrec.policies import CORRECT, SAMPLE, SAMPLING
-from fastrec.runtime import launcher
-from fastrec.runtime.threads import run_in_threads
 
 Array = np.ndarray[Any, Any]
 MAX_SEED = 2**63 - 1
-MIN_GAMMA = 1e-6  # with less, the equations of correct="bv" are too close to singular
 MAX_SIZE = 2**53  # of a catalogue
-MAX_DRAWN_OF_TABLE, MAX_ITEMS_OF_TABLE = 1000, 10_000_000  # correct="bv" solves as many equations, and sums over ranks
 DEFAULTS_OF_DRAWS = {"sample": SAMPLE.default, "seed": DEFAULTS["seed"]}
 MAX_TOTAL = 1 << 44  # of the weights of items, so that draws are in proportion to 2^-20
-Kind = tuple[int, int]  # numbers of other items, and of those drawn from them
 
 
 # Settings
@@ -53,11 +45,9 @@ def read_sampling(given: Mapping[str, Any], calls: Iterable[Call]) -> dict[str, 
     """Return the settings of a call about samples, checked; none if its lists hold no samples."""
     for name, policy in SAMPLING.items():
         policy.check(given[name])
-    seed, gamma, correct = whole_number(given["seed"]), given["gamma"], given["correct"]
+    seed, correct = whole_number(given["seed"]), given["correct"]
     if seed is None or not 0 <= seed <= MAX_SEED:
         raise InputError(Argument("seed"), f" must be an integer from 0 to 2^63 - 1, found {shown(given['seed'])}")
-    if not is_number(gamma) or not MIN_GAMMA <= float(gamma) <= 1:
-        raise InputError(Argument("gamma"), f" must be from {MIN_GAMMA:g} to 1, found {shown(gamma)}")
     found: dict[str, Any] = {name: _size(name, given[name]) for name in ("negatives", "sampled_from")}
     found = {name: size for name, size in found.items() if size is not None}
     if len(found) == 2:
@@ -72,8 +62,6 @@ def read_sampling(given: Mapping[str, Any], calls: Iterable[Call]) -> dict[str, 
     for name in ("sample", "seed") if "negatives" not in found else ():
         if given[name] != DEFAULTS_OF_DRAWS[name]:
             raise InputError(Argument(name, (given[name],)), " needs ", Argument("negatives", (...,)))
-    if float(gamma) != DEFAULTS["gamma"] and correct != "bv":
-        raise InputError(Argument("gamma", (gamma,)), " needs ", Argument("correct", ("bv",)))
     if not found and correct != CORRECT.default:
         one, other = Argument("negatives", (...,)), Argument("sampled_from", (...,))
         raise InputError(Argument("correct", (correct,)), " needs lists that hold a sample: ", one, " or ", other)
@@ -87,7 +75,7 @@ def read_sampling(given: Mapping[str, Any], calls: Iterable[Call]) -> dict[str, 
         return {}
     for call in calls if correct == CORRECT.default else ():  # estimates refuse these metrics, too
         _refuse_size(call)
-    return found | {"correct": correct} | ({"gamma": float(gamma)} if correct == "bv" else {})
+    return found | {"correct": correct}
 
 
 def _refuse_size(call: Call) -> None:
@@ -111,11 +99,6 @@ def _refuse_size(call: Call) -> None:
     raise MetricError(
         f"{call.text} reads the size of the catalogue, but the lists hold a sample of it: {other}leave the metric out"
     )
-
-
-def functions_of(keys: Iterable[Any]) -> list[tuple[int | None, Any]]:
-    """Return the functions of a rank, each once, that keys of providers ask for: (cut-off, weight)."""
-    return list(dict.fromkeys(key[2:4] for key in keys if key[1] in (OF_ALL_HITS, OF_ONE_HIT)))
 
 
 def _size(name: str, value: Any) -> int | None:
@@ -182,7 +165,6 @@ class SampledSide(NamedTuple):
     others: Array | None  # int64 (n_users,): items that could be drawn; None if `sampled_from` says so
     settings: Mapping[str, Any]
     names: Names
-    functions: Sequence[tuple[int | None, Any]]  # of ranks that estimates are asked for: (cut-off, weight)
 
 
 def check_catalogue(settings: Mapping[str, Any]) -> None:
@@ -220,13 +202,28 @@ class Rank(NamedTuple):
     tied: int  # drawn items with the same score
     tied_known: int  # items of the truth with the same score, itself included
 
-    def orders(self) -> Iterable[tuple[int, int, float]]:
-        """Yield items of the truth above, drawn items above, and the share of the orders of equal scores with these."""
+    def mean_weight(self, cutoff: int | None, weight: Any) -> float:
+        """Return the mean weight of the estimated rank, over all orders of equal scores."""
+        if self.tied == 0 and self.tied_known == 1:
+            return self._weight(cutoff, weight, 0, 0)
         others, own = self.tied, self.tied_known - 1
-        for i in range(own + 1):
+        shares = []
+        for i in range(own + 1):  # of the truth, and of the drawn items, that come first
             for j in range(others + 1):
                 ways = math.comb(own, i) * math.comb(others, j)
-                yield self.known + i, self.above + j, ways / (math.comb(own + others, i + j) * (own + others + 1))
+                share = ways / (math.comb(own + others, i + j) * (own + others + 1))
+                shares.append(share * self._weight(cutoff, weight, i, j))
+        return math.fsum(shares)
+
+    def _weight(self, cutoff: int | None, weight: Any, n_known: int, n_drawn: int) -> float:
+        """Return the weight of the unbiased estimate of the rank, if so many items with the same score come first.
+
+        It is 1 + items of the truth above + others x the share of drawn items above.
+        """
+        known, above, drawn = self.known + n_known, self.above + n_drawn, max(self.drawn, 1)  # 0 drawn of 0 others
+        if cutoff is not None and (1 + known) * drawn + self.others * above > cutoff * drawn:
+            return 0.0
+        return weight_between(weight, 1 + known + self.others * above / drawn)
 
 
 class SampledRanks:
@@ -234,8 +231,6 @@ class SampledRanks:
 
     def __init__(self, sides: BatchSides) -> None:
         self._side: SampledSide = sides[SAMPLED]
-        self._tables: dict[Kind, dict[Any, Array]] | None = None
-        self.n_threads: int = sides["n_threads"]
         lists, truth = self._side.lists, sides["truth"]
         recs = FlatSide(lists.rec_items, lists.rec_indptr, None)
         gains = gains_in_lists({"recs": recs, "truth": truth})
@@ -283,81 +278,17 @@ class SampledRanks:
     def sums(self, keys: Sequence[Any]) -> list[Array]:
         """Return, for each key (cut-off, weight, gain, least gain), the estimated sum of each user."""
         sums = []
-        if self._side.settings["correct"] == "bv" and self._tables is None:  # once, as it solves equations
-            self._tables = self._find_tables()
-        tables = self._tables or {}
-        for key in keys:
-            cutoff, weight, gain, least = key
-            value = functools.partial(_at_estimate, cutoff, weight) if not tables else _look_up(tables, key)
-            own = np.array([_mean(rank, value) for rank in self.ranks])
+        for cutoff, weight, gain, least in keys:
+            if not is_continuous(weight):
+                raise MetricError(
+                    "has a table of weights of whole ranks, and estimates lie between them: leave the metric out, or ",
+                    Argument("correct", (CORRECT.default,)),
+                )
+            own = np.array([rank.mean_weight(cutoff, weight) for rank in self.ranks])
             mapped = _map_gains(self.gains, gain)
             terms = np.where(is_relevant(self.gains, least), own[self._which] * mapped, 0.0)
             sums.append(np.bincount(self.users, terms, self.n_users))
         return sums
-
-    def _find_tables(self) -> dict[Kind, dict[Any, Array]]:
-        """Return, for each kind of user, the estimates of functions: {(cut-off, weight, items known above): table}."""
-        wanted: dict[Kind, set[int]] = {}
-        for rank in self.ranks:
-            own = wanted.setdefault((rank.others, rank.drawn), set())
-            own |= set(range(rank.known, rank.known + rank.tied_known))
-        kinds = list(wanted)
-        most_others, most = max((kind[0] for kind in kinds), default=0), max((kind[1] for kind in kinds), default=0)
-        if most > MAX_DRAWN_OF_TABLE or most_others > MAX_ITEMS_OF_TABLE:
-            raise InputError(
-                Argument("correct", ("bv",)),
-                f" takes up to {MAX_DRAWN_OF_TABLE:,} sampled items of {MAX_ITEMS_OF_TABLE:,}, found {most:,} of "
-                f"{most_others:,}: ",
-                Argument("correct", ("rank",)),
-                " takes more",
-            )
-        functions = self._side.functions
-        deepest = 2 + most_others + max((max(known) for known in wanted.values()), default=0)
-        names = list(dict.fromkeys(weight for _, weight in functions))
-        reach = max(deepest if cutoff is None else min(cutoff, deepest) for cutoff, _ in functions)
-        table = read_only(np.stack([rank_weights(name, reach) for name in names]))
-        found: dict[Kind, dict[Any, Array]] = {}
-
-        def fill(at: int) -> None:
-            others, drawn = kinds[at]
-            asked = [(*function, known) for function in functions for known in sorted(wanted[kinds[at]])]
-            rows = Functions(
-                table,
-                np.array([names.index(weight) for _, weight, _ in asked], np.int64),
-                np.array([known for *_, known in asked], np.int64),
-                np.array([deepest if cutoff is None else cutoff for cutoff, *_ in asked], np.int64),
-            )
-            out = np.empty((len(asked), drawn + 1))
-            given = others, drawn, self._side.settings["gamma"], rows, out
-            launcher.call(estimate_functions, *given, work=8 * others * (drawn + 1))
-            found[kinds[at]] = dict(zip(asked, out, strict=True))
-
-        run_in_threads(fill, range(len(kinds)), self.n_threads)
-        return found
-
-
-def _mean(rank: Rank, value: Any) -> float:
-    """Return the mean of an estimate over the orders of equal scores."""
-    if rank.tied == 0 and rank.tied_known == 1:
-        return float(value(rank, rank.known, rank.above))
-    return math.fsum(share * value(rank, known, above) for known, above, share in rank.orders())
-
-
-def _look_up(tables: Mapping[Kind, Mapping[Any, Array]], key: Any) -> Any:
-    """Return a function that looks up estimates."""
-    return lambda rank, known, above: tables[rank.others, rank.drawn][(*key[:2], known)][above]
-
-
-def _at_estimate(cutoff: int | None, weight: Any, rank: Rank, known: int, above: int) -> float:
-    """Return the weight of the unbiased estimate of a rank: 1 + known + others x the share of drawn items above."""
-    drawn = max(rank.drawn, 1)  # without drawn items there are no others
-    if cutoff is not None and (1 + known) * drawn + rank.others * above > cutoff * drawn:
-        return 0.0
-    if not is_continuous(weight):
-        raise MetricError(
-            "has a table of weights of whole ranks, and estimates lie between them: ", Argument("correct", ("bv",))
-        )
-    return weight_between(weight, 1 + known + rank.others * above / drawn)
 
 
 def _map_gains(gains: Array, gain: Any) -> Array:

@@ -21,7 +21,6 @@ SETTINGS = {
     **{name: ARGUMENTS[name].doc.partition("\n")[0].partition(";")[0] for name in ("min_gain", "n_items")},
     "negatives": "items drawn for each user, in place of the whole catalogue",
     "sampled_from": "size of the catalogue that lists hold a sample of",
-    "gamma": "weight of the variance of estimates",
     "exclude": "items taken from the lists: of the history, or of a side of their own",
     "weighted": "whether users have weights",
     "row_weights": "rows have weights",

@@ -81,8 +81,7 @@ def describe_sample(settings: Mapping[str, Any]) -> list[str]:
     if settings["correct"] == SAMPLING["correct"].default:
         own = " and relevant ones" if "negatives" in settings else ""
         return [f"sampled: ranks are among {drawn}{own}, not among all"]
-    gamma = f", gamma={settings['gamma']:g}" if "gamma" in settings else ""
-    return [f"sampled: estimates (correct={settings['correct']}{gamma}) of the whole catalogue, from {drawn}"]
+    return [f"sampled: estimates (correct={settings['correct']}) of the whole catalogue, from {drawn}"]
 
 
 def _apart(found: str, ids: str, data: Mapping[str, Any]) -> str:

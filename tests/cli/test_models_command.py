@@ -304,12 +304,12 @@ def test_samples_of_the_catalogue(files: Files) -> None:
     assert bits(found) == bits(wanted)
     assert found.settings.items() >= wanted.settings.items()
     assert found.warnings == wanted.warnings
-    options = ["--negatives", "9", "--seed", "4", "--correct", "bv", "--gamma", "0.5", "-m", "ndcg@10"]
+    options = ["--negatives", "9", "--seed", "4", "--correct", "rank", "-m", "ndcg@10"]
     result = files.run("evaluate", *sides, *options)
     assert result.exit_code == 0
-    value = fastrec.evaluate_model(model, files.truth, "ndcg@10", correct="bv", gamma=0.5, **call)["ndcg@10"]
+    value = fastrec.evaluate_model(model, files.truth, "ndcg@10", correct="rank", **call)["ndcg@10"]
     assert f"{value:.4f}" in result.stdout
-    mark = "sampled: estimates (correct=bv, gamma=0.5) of the whole catalogue, from 9 items drawn uniformly"
+    mark = "sampled: estimates (correct=rank) of the whole catalogue, from 9 items drawn uniformly"
     assert mark in result.stderr
     assert mark in " ".join(result.stdout.split())  # lines are wrapped
 

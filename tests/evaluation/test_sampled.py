@@ -22,7 +22,7 @@ from fastrec.evaluation.models import Working
 from fastrec.inputs.models import read_call
 from support.bits import group_bits, mean_bits, user_bits
 from support.list_calls import for_kind, of_sampled_lists
-from support.sampled_oracle import Estimated, draw_items, table_of
+from support.sampled_oracle import draw_items, estimate_weights
 
 N_ITEMS = 30
 RANKED = ["recall@5", "ndcg@5", "precision@3", "arhr", "dcg@4", "rbp(p=0.5)", "ndcg", "f1@5", "cg(gain=exp2)@6"]
@@ -280,10 +280,10 @@ def denominator_of(metric: str, gains: Sequence[float]) -> float:
     return {"recall": len(gains), "precision": k, "f1": (len(gains) + k) / 2}.get(name, 1.0)
 
 
-def wanted_value(metric: str, listed: Any, truth: dict[int, float], n_others: int, estimated: Estimated) -> float:
+def wanted_value(metric: str, listed: Any, truth: dict[int, float], n_others: int) -> float:
     """Return the estimate of a metric of a user by the oracle."""
     relevant = {item: gain for item, gain in truth.items() if gain > 0}
-    found = estimated.of_user(listed, truth, n_others, FUNCTIONS[metric])
+    found = estimate_weights(listed, truth, n_others, FUNCTIONS[metric])
     terms = []
     for item, value in found.items():
         if item in relevant:
@@ -299,12 +299,10 @@ FUNCTIONS = {metric: functions_of(metric) for metric in [*RANKED, "mrr", "hit_ra
 
 
 @pytest.mark.parametrize("levels", [1000, 9])
-@pytest.mark.parametrize("correct", ["rank", "bv"])
-def test_estimates_are_those_of_the_formulas(correct: str, levels: int) -> None:
+def test_estimates_are_those_of_the_formulas(levels: int) -> None:
     """Also for equal scores, whose mean over all orders the oracle takes order by order."""
     case = draw_case(8, n_users=12, levels=levels)
-    estimated = Estimated(correct)
-    call: dict[str, Any] = {"negatives": 5, "seed": 2, "correct": correct, "per_user": True, "no_truth": "zero"}
+    call: dict[str, Any] = {"negatives": 5, "seed": 2, "correct": "rank", "per_user": True, "no_truth": "zero"}
     found = fastrec.evaluate_model(**case, metrics=RANKED, **call)
     n_checked = 0
     for user, own in enumerate(wanted_lists(case, 5, 2)):
@@ -312,30 +310,28 @@ def test_estimates_are_those_of_the_formulas(correct: str, levels: int) -> None:
         n_others = N_ITEMS - len({*truth, *seen} & set(range(N_ITEMS)))
         listed = [(item, case["model"][user, item]) for item in own]
         for metric in RANKED if truth else ():
-            value = wanted_value(metric, listed, truth, n_others, estimated)
+            value = wanted_value(metric, listed, truth, n_others)
             assert found.per_user[metric][user] == pytest.approx(value, rel=1e-9, abs=1e-12), (metric, user)
             n_checked += 1
     assert n_checked > 70
 
 
-@pytest.mark.parametrize("correct", ["rank", "bv"])
-def test_hit_rate_and_mrr_are_estimated_for_one_relevant_item(correct: str) -> None:
+def test_hit_rate_and_mrr_are_estimated_for_one_relevant_item() -> None:
     draw = np.random.default_rng(3)
     scores = draw.random((20, N_ITEMS))
     truth = [{int(item): 1.0} for item in draw.integers(0, N_ITEMS, 20)]
     metrics = ["hit_rate@4", "mrr"]
-    found = fastrec.evaluate_model(scores, truth, metrics, negatives=6, seed=7, correct=correct, per_user=True)
+    found = fastrec.evaluate_model(scores, truth, metrics, negatives=6, seed=7, correct="rank", per_user=True)
     case = {"model": scores, "truth": truth, "exclude": [[]] * 20}
-    estimated = Estimated(correct)
     for user, own in enumerate(wanted_lists(case, 6, 7)):
         listed = [(item, scores[user, item]) for item in own]
         for metric in metrics:
-            value = wanted_value(metric, listed, truth[user], N_ITEMS - 1, estimated)
+            value = wanted_value(metric, listed, truth[user], N_ITEMS - 1)
             assert found.per_user[metric][user] == pytest.approx(value, rel=1e-9)
 
 
 @pytest.mark.parametrize("ties", ["expected", "best", "input"])
-@pytest.mark.parametrize("correct", ["none", "rank", "bv"])
+@pytest.mark.parametrize("correct", ["none", "rank"])
 def test_lists_that_hold_a_sample_give_the_same_estimates(correct: str, ties: str) -> None:
     case = draw_case(9, levels=12)
     case = case | {"truth": [{i: g for i, g in own.items() if i < N_ITEMS} for own in case["truth"]]}
@@ -354,51 +350,17 @@ def test_lists_that_hold_a_sample_give_the_same_estimates(correct: str, ties: st
 def test_all_items_as_the_sample_give_the_full_ranking() -> None:
     case = draw_case(10, levels=20)
     full = fastrec.evaluate_model(**case, metrics=RANKED, per_user=True)
-    for correct in ("rank", "bv"):
-        found = fastrec.evaluate_model(**case, metrics=RANKED, negatives=N_ITEMS, correct=correct, per_user=True)
-        for metric in full:
-            assert found.per_user[metric] == pytest.approx(full.per_user[metric], abs=1e-9, nan_ok=True)
+    found = fastrec.evaluate_model(**case, metrics=RANKED, negatives=N_ITEMS, correct="rank", per_user=True)
+    for metric in full:
+        assert found.per_user[metric] == pytest.approx(full.per_user[metric], abs=1e-9, nan_ok=True)
 
 
-def test_a_table_of_weights_has_an_estimate_under_bv_only() -> None:
-    scores, truth = np.random.default_rng(0).random((9, N_ITEMS)), [[1]] * 9
-    texts = ["dcg(discount=[1, 0.5, 0.25])", "ndcg(gain=[0, 2])@5"]
-    found = fastrec.evaluate_model(scores, truth, texts, negatives=5, correct="bv", per_user=True)
-    table = table_of(lambda rank: [1, 0.5, 0.25][rank - 1] if rank <= 3 else 0.0, N_ITEMS - 1, 5, 0.1)
-    lists = wanted_lists({"truth": [{1: 1.0}] * 9, "exclude": [[]] * 9}, 5, 1)
-    above = [sum(scores[user, item] > scores[user, 1] for item in own) for user, own in enumerate(lists)]
-    assert found.per_user[texts[0]] == pytest.approx([table[s] for s in above], rel=1e-9)
-    with pytest.raises(fastrec.MetricError, match="has a table of weights of whole ranks"):
-        fastrec.evaluate_model(scores, truth, texts[0], negatives=5, correct="rank")
+def test_tables_of_weights_have_no_estimate() -> None:
+    scores, call = np.random.default_rng(0).random((9, N_ITEMS)), {"negatives": 5, "correct": "rank"}
+    with pytest.raises(fastrec.MetricError, match=r"table of weights of whole ranks.* leave the metric out, or correct="):
+        fastrec.evaluate_model(scores, [[1]] * 9, "dcg(discount=[1, 0.5, 0.25])", **call)
     with pytest.raises(fastrec.InputError, match="a gain table of 2 takes grades"):
-        fastrec.evaluate_model(scores, [{1: 3.0}] * 9, "dcg(gain=[0, 2])", negatives=5, correct="rank")
-
-
-def test_bv_solves_its_equations_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For all metrics together, of one relevant item and of several."""
-    solved: list[Any] = []
-    ask = sampled.SampledRanks._find_tables
-    monkeypatch.setattr(sampled.SampledRanks, "_find_tables", lambda self: solved.append(self) or ask(self))
-    scores, truth = np.random.default_rng(0).random((9, N_ITEMS)), [[1]] * 9
-    call: dict[str, Any] = {"negatives": 5, "correct": "bv", "per_user": True}
-    both = fastrec.evaluate_model(scores, truth, ["recall@3", "mrr", "ndcg@5"], **call)
-    assert len(solved) == 1
-    for metric in both:
-        alone = fastrec.evaluate_model(scores, truth, metric, **call)
-        assert both.per_user[metric].tolist() == alone.per_user[metric].tolist()
-
-
-def test_gamma_weighs_the_variance() -> None:
-    draw = np.random.default_rng(1)
-    scores, truth = draw.random((300, N_ITEMS)), [[int(item)] for item in draw.integers(0, N_ITEMS, 300)]
-    call: dict[str, Any] = {"negatives": 5, "correct": "bv", "per_user": True}
-    spread = [
-        fastrec.evaluate_model(scores, truth, "recall@3", gamma=gamma, **call).per_user["recall@3"].std()
-        for gamma in (0.001, 0.1, 1.0)
-    ]
-    assert spread == sorted(spread, reverse=True)
-    report = fastrec.evaluate_model(scores, truth, "recall@3", **call)
-    assert report.settings["gamma"] == 0.1
+        fastrec.evaluate_model(scores, [{1: 3.0}] * 9, "dcg(gain=[0, 2])", **call)
 
 
 # Simulation: ten thousand samples of 100 of 10,000 items
@@ -416,61 +378,21 @@ def simulate(rank: int, n_items: int, n_drawn: int, n_rounds: int, seed: int) ->
 @pytest.mark.thorough
 @pytest.mark.parametrize("metric", ["hit_rate@10", "recall@10", "ndcg@10"])
 def test_simulated_bias_and_variance(metric: str) -> None:
-    """Without a correction and under rank, values follow from the sampled rank; prints bias and spread of all."""
+    """Values follow from the sampled rank; prints bias and spread."""
     n_items, n_drawn, n_rounds = 10_000, 100, 10_000
     value: Callable[[float], float] = lambda r: (1 / math.log2(r + 1) if "ndcg" in metric else 1.0) if r <= 10 else 0.0  # noqa: E731
     ranks = [1, 2, 5, 10, 11, 50, 100, 500, 1000, 5000]
-    print(f"\n{metric}: full rank, value | bias, standard deviation of none | rank | bv")
+    print(f"\n{metric}: full rank, value | bias, standard deviation of none | rank")
     for rank in ranks:
         lists, above = simulate(rank, n_items, n_drawn, n_rounds, seed=rank)
         line = f"{rank:5} {value(rank):.3f}"
-        for correct in ("none", "rank", "bv"):
+        for correct, ranks_per_item in (("none", 1.0), ("rank", (n_items - 1) / n_drawn)):
             call: dict[str, Any] = {"sampled_from": n_items, "correct": correct, "per_user": True}
             found = fastrec.evaluate(lists, [[0]] * n_rounds, metric, **call).per_user[metric]
-            if correct == "none":
-                wanted = np.array([value(1 + s) for s in range(n_drawn + 1)])[above]
-                assert found == pytest.approx(wanted)
-            elif correct == "rank":
-                wanted = np.array([value(1 + (n_items - 1) * s / n_drawn) for s in range(n_drawn + 1)])[above]
-                assert found == pytest.approx(wanted)
+            wanted = np.array([value(1 + ranks_per_item * s) for s in range(n_drawn + 1)])[above]
+            assert found == pytest.approx(wanted)
             line += f" | {found.mean() - value(rank):+.4f} {found.std():.4f}"
         print(line)
-
-
-def chances(n_others: int, n_drawn: int) -> Any:
-    """Return P(s | a), by logarithms of factorials."""
-    log = np.cumsum(np.concatenate([[0.0], np.log(np.arange(1, n_others + 1))]))
-    a, s = np.arange(n_others + 1)[:, None], np.arange(n_drawn + 1)
-    low, high = s <= a, n_drawn - s <= n_others - a
-
-    def choose(n: Any, k: Any) -> Any:
-        k = np.clip(k, 0, n)
-        return log[n] - log[k] - log[n - k]
-
-    exponent = choose(a, s) + choose(n_others - a, n_drawn - s) - choose(np.array(n_others), np.array(n_drawn))
-    return np.where(low & high, np.exp(exponent), 0.0)
-
-
-@pytest.mark.thorough
-def test_bv_has_the_least_squared_bias_plus_variance_on_average() -> None:
-    n_items, n_drawn, gamma = 10_000, 100, 0.1
-    probability = chances(n_items - 1, n_drawn)
-    lists = np.tile(np.arange(1, n_drawn + 2), (n_drawn + 1, 1))
-    lists[np.arange(n_drawn + 1), np.arange(n_drawn + 1)] = 0  # each rank among the drawn items once
-    b = np.zeros(n_items)
-    b[:10] = 1.0
-    costs = {}
-    for correct in ("none", "rank", "bv"):
-        call: dict[str, Any] = {"sampled_from": n_items, "correct": correct, "per_user": True}
-        table = fastrec.evaluate(lists, [[0]] * (n_drawn + 1), "recall@10", **call).per_user["recall@10"]
-        mean, square = probability @ table, probability @ table**2
-        costs[correct] = float(np.mean((mean - b) ** 2 + gamma * (square - mean**2)))
-        if correct == "bv":
-            c = probability.sum(axis=0)
-            matrix = (1 - gamma) * probability.T @ probability + gamma * np.diag(c)
-            assert table == pytest.approx(np.linalg.solve(matrix, probability.T @ b), abs=1e-10)
-    print(costs)
-    assert costs["bv"] < min(costs["none"], costs["rank"])
 
 
 def test_the_estimated_rank_is_unbiased() -> None:
@@ -486,7 +408,7 @@ def test_the_estimated_rank_is_unbiased() -> None:
 # Groups, weights, batches, threads
 
 
-@pytest.mark.parametrize("correct", ["none", "rank", "bv"])
+@pytest.mark.parametrize("correct", ["none", "rank"])
 def test_batches_merge_to_the_same_bits(correct: str) -> None:
     case = draw_case(11, n_users=60)
     groups, weights = {"half": np.arange(60) % 2}, np.arange(60) % 3 + 0.5
@@ -548,7 +470,7 @@ def reports(**more: Any) -> dict[str, fastrec.Report]:
             {},
             "sampled: ranks are among 8 items drawn uniformly for each user (seed 5) and relevant ones, not among all",
         ),
-        ({"correct": "bv"}, "sampled: estimates (correct=bv, gamma=0.1) of the whole catalogue, from 8 items drawn"),
+        ({"correct": "rank"}, "sampled: estimates (correct=rank) of the whole catalogue, from 8 items drawn"),
         ({"sample": "popularity"}, "sampled: ranks are among 8 items drawn by popularity for each user (seed 5)"),
     ],
 )
@@ -610,14 +532,9 @@ SCORES, TRUTH = np.random.default_rng(0).random((3, 6)), [[1], [2], [3]]
         ({"negatives": 3, "seed": -1}, "seed must be an integer from 0 to 2^63 - 1, found -1"),
         ({"negatives": 3, "seed": 2**63}, "seed must be an integer from 0 to 2^63 - 1"),
         ({"negatives": 3, "sample": "random"}, "sample must be one of uniform, popularity; found 'random'"),
-        ({"negatives": 3, "correct": "bias"}, "correct must be one of none, rank, bv; found 'bias'"),
-        ({"negatives": 3, "correct": "bv", "gamma": 0}, "gamma must be from 1e-06 to 1, found 0"),
-        ({"negatives": 3, "correct": "bv", "gamma": "a"}, "gamma must be from 1e-06 to 1, found 'a'"),
+        ({"negatives": 3, "correct": "bias"}, "correct must be one of none, rank; found 'bias'"),
         ({"sample": "popularity"}, "sample='popularity' needs negatives=..."),
         ({"seed": 2}, "seed=2 needs negatives=..."),
-        ({"negatives": 3, "gamma": 0.5}, "gamma=0.5 needs correct='bv'"),
-        ({"negatives": 3, "correct": "rank", "gamma": 0.5}, "gamma=0.5 needs correct='bv'"),
-        ({"negatives": 3, "correct": "bv", "gamma": 1e-7}, "gamma must be from 1e-06 to 1, found 1e-07"),
         ({"correct": "rank"}, "correct='rank' needs lists that hold a sample: negatives=... or sampled_from=..."),
         (
             {"negatives": 3, "sample": "popularity", "correct": "rank"},
@@ -659,7 +576,7 @@ def test_metrics_that_read_the_sampled_items_have_no_estimate(metric: str) -> No
     with pytest.raises(
         fastrec.MetricError, match=r"so sampled lists give no estimate of it: leave the metric out, or correct='none'$"
     ):
-        fastrec.evaluate_model(SCORES, TRUTH, metric, negatives=3, correct="bv")
+        fastrec.evaluate_model(SCORES, TRUTH, metric, negatives=3, correct="rank")
 
 
 SIZED = [
@@ -729,10 +646,10 @@ def test_own_metrics_that_are_arithmetic_have_estimates() -> None:
         return np.mod(s.hits, 2)
 
     try:
-        found = fastrec.evaluate_model(SCORES, TRUTH, ["half_hits@2", "hits@2"], negatives=3, correct="bv")
+        found = fastrec.evaluate_model(SCORES, TRUTH, ["half_hits@2", "hits@2"], negatives=3, correct="rank")
         assert found["half_hits@2"] == pytest.approx(found["hits@2"] / 2)
         with pytest.raises(fastrec.MetricError, match="odd_hits@2 has a formula on arrays"):
-            fastrec.evaluate_model(SCORES, TRUTH, "odd_hits@2", negatives=3, correct="bv")
+            fastrec.evaluate_model(SCORES, TRUTH, "odd_hits@2", negatives=3, correct="rank")
     finally:
         for name in ("half_hits", "odd_hits"):
             DECLARED["lists"].pop(name, None)
@@ -764,11 +681,6 @@ def test_lists_that_contradict_the_size_of_the_catalogue_raise() -> None:
         fastrec.evaluate([[1]], [[1]], "recall@1", sampled_from=9, correct="rank")
     with pytest.raises(fastrec.InputError, match="lists have places without an item: leave out duplicates='miss'"):
         fastrec.evaluate([[1, 2]], [[1]], "recall@1", sampled_from=9, correct="rank", duplicates="miss")
-    message = (
-        "correct='bv' takes up to 1,000 sampled items of 10,000,000, found 2 of 99,999,998: correct='rank' takes more"
-    )
-    with pytest.raises(fastrec.InputError, match=re.escape(message)):
-        fastrec.evaluate([[1, 2, 3]], [[1]], "recall@1", sampled_from=99_999_999, correct="bv")
     assert fastrec.evaluate([[1, 2, 3]], [[1]], "recall@1", sampled_from=99_999_999, correct="rank")["recall@1"] == 1.0
 
 

@@ -25,7 +25,7 @@ from fastrec.metrics.calls import parse
 from fuzz.calls import Finding
 from support.bits import group_bits, mean_bits, user_bits
 from support.list_calls import for_kind, of_sampled_lists
-from support.sampled_oracle import Estimated, draw_items
+from support.sampled_oracle import draw_items, estimate_weights
 
 __all__ = ["Finding", "describe", "run_case"]
 
@@ -52,7 +52,6 @@ class Case(NamedTuple):
     metrics: list[str]
     call: dict[str, Any]
     sample: dict[str, Any]  # the arguments about samples; empty for whole lists
-    correct: str
 
 
 @functools.cache
@@ -112,7 +111,6 @@ def draw_case(seed: int) -> Case:
         metrics,
         call,
         sample,
-        str(r.choice(["rank", "bv"])),
     )
 
 
@@ -270,14 +268,13 @@ def check_estimates(case: Case, seed: int) -> None:
     case = case._replace(sample=sample, call={**case.call, "no_truth": "zero", "no_recs": "zero"})
     metric = str(np.random.default_rng(seed + 2).choice(ESTIMATED))
     n_items = case.scores.shape[1]
-    call = {**case.call, **sample, "correct": case.correct}
+    call = {**case.call, **sample, "correct": "rank"}
     more = {"n_items": n_items} if case.form == "function" else {}
     model, truth, given = case.model, side(case, case.truth), given_of(case)
     report = fastrec.evaluate_model(model, truth, metric, users=case.rows, **given, **call, **more)
     found = dict(zip(users_in(report, case), report.per_user[metric].tolist(), strict=True))
     sampled = listed_items(case)
     assert sampled is not None
-    estimated = Estimated(case.correct)
     for user in users_of(case)[:3]:
         scores, own = case.scores[user], case.truth[user]
         left = set(range(n_items) if case.candidates is None else case.candidates[user])
@@ -286,7 +283,7 @@ def check_estimates(case: Case, seed: int) -> None:
         largest = max(Counter(scores[sampled[user]].tolist()).values(), default=0)
         in_one_order = case.call["ties"] != "expected"
         if n_others <= MAX_OTHERS and (largest <= MAX_ORDERS or in_one_order):
-            check_user(case, metric, user, n_others, sampled[user], found[user], estimated)
+            check_user(case, metric, user, n_others, sampled[user], found[user])
 
 
 def users_in(report: fastrec.Report, case: Case) -> list[int]:
@@ -296,16 +293,14 @@ def users_in(report: fastrec.Report, case: Case) -> list[int]:
     return [int(str(user).removeprefix("u")) for user in report.user_ids.tolist()]
 
 
-def check_user(
-    case: Case, metric: str, user: int, n_others: int, items: list[int], value: float, estimated: Estimated
-) -> None:
+def check_user(case: Case, metric: str, user: int, n_others: int, items: list[int], value: float) -> None:
     """Compare the estimate of a user with that of the oracle."""
     own = {item: gain for item, gain in case.truth[user].items() if gain > 0}
     scores = dict(zip(items, case.scores[user][items].tolist(), strict=True))
     if case.call["ties"] != "expected":  # no two items have one score then
         order = order_of(case, user, scores)
         scores = {item: -float(place) for place, item in enumerate(order)}
-    terms = estimated.of_user(list(scores.items()), case.truth[user], n_others, FUNCTIONS[metric])
+    terms = estimate_weights(list(scores.items()), case.truth[user], n_others, FUNCTIONS[metric])
     gains = {item: gain if metric.startswith(("ndcg", "dcg")) else 1.0 for item, gain in own.items()}
     total = math.fsum(gains[item] * term for item, term in terms.items() if item in own)
     k = int(metric.partition("@")[2] or 10**9)
@@ -314,7 +309,7 @@ def check_user(
     by = {"recall": len(own), "precision": k, "ndcg": ideal}.get(metric.partition("@")[0], 1.0)
     wanted = total / by if own and items else 0.0
     if not math.isclose(value, wanted, rel_tol=1e-8, abs_tol=1e-9):
-        raise Finding("wrong value", f"{metric} {case.correct} of user {user}: {value} is not {wanted}")
+        raise Finding("wrong value", f"{metric} of user {user}: {value} is not {wanted}")
 
 
 def order_of(case: Case, user: int, scores: dict[int, float]) -> list[int]:
