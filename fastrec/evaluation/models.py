@@ -17,7 +17,7 @@ from fastrec.inputs.lists import AboutUsers, Names, Prepared, Settings, arrange,
 from fastrec.inputs.model_users import NO_ROWS, ModelUsers, as_columns, chosen_rows, read_users
 from fastrec.inputs.models import Model, ModelCall
 from fastrec.inputs.parts import take_rows
-from fastrec.inputs.ragged import longest_row, read_only
+from fastrec.inputs.ragged import read_only
 from fastrec.inputs.slots import BatchSides
 from fastrec.kernels import models as kernels
 from fastrec.runtime import launcher
@@ -178,33 +178,15 @@ def _visit(walk: _Walk, n_users: int, sides: kernels.Sides, depth: int, k: int, 
     ranked = kernels.Ranked(above, tied, before, lengths, excluded, others)
     shape = n_users, min(k, model.n_items)
     top = kernels.FirstItems(np.zeros(shape, np.int32), np.zeros(shape, model.dtype), n_first)
-    longest = max(longest_row(sides.relevant.indptr) + min(draw.n, model.n_items), longest_row(sides.candidates.indptr))
 
     def visit(block: kernels.ScoredBlock, work: int = 0) -> int:
-        memory = _memory(model, longest, min(depth, model.n_items), shape[1], draw)
-        given = block, sides, draw, min(depth, model.n_items), shape[1], memory, ranked, top
+        given = block, sides, draw, min(depth, model.n_items), shape[1], ranked, top
         return int(launcher.call(kernels.visit_block, *given, work=work))
 
     none = kernels.ScoredBlock(np.empty((0, model.n_items), model.dtype), read_only(np.zeros(0, np.int64)))
     visit(none, len(walk.rows) * model.n_items)  # here, where an interrupt ends the loading of the kernel at once
     walk.run(visit)
     return _Visit(ranked, top)
-
-
-def _memory(model: Model, longest: int, depth: int, k: int, draw: kernels.Draw) -> kernels.RowMemory:
-    n_items, dtype, room = model.n_items, model.dtype, 4 * k + kernels.CHUNK
-    return kernels.RowMemory(
-        wanted=np.empty(longest, dtype),
-        at=np.empty(longest, np.int64),
-        above=np.empty(longest, np.int64),
-        tied=np.empty(longest, np.int64),
-        peaks=np.empty(kernels.count_peaks(depth, n_items), dtype),
-        first_peaks=np.empty(kernels.count_peaks(k, n_items), dtype),
-        top=np.empty(room, dtype),
-        items=np.empty(room, np.int64),
-        pool=np.empty(n_items + min(draw.n, n_items) if draw.n > 0 else 0, np.int64),
-        tree=np.empty(len(draw.weights) + 1, np.int64),
-    )
 
 
 # First items

@@ -65,31 +65,27 @@ class Sides(NamedTuple):
 
 
 class RowMemory(NamedTuple):
-    """Working memory of a thread."""
+    """Working memory for the row of one user."""
 
-    wanted: Array  # as the scores (longest row,): of relevant items
-    at: Array  # int64 (longest row,): their rows
-    above: Array  # int64 (longest row,)
-    tied: Array  # int64 (longest row,)
+    wanted: Array  # as the scores (n_items,): of relevant items
+    at: Array  # int64 (n_items,): their rows
+    above: Array  # int64 (n_items,)
+    tied: Array  # int64 (n_items,)
     peaks: Array  # as the scores (a multiple of CHUNK,): of a depth; (0,) if it is not far below the number of items
     first_peaks: Array  # as `peaks`, of k
     top: Array  # as the scores (4 k + CHUNK,)
     items: Array  # int64 (4 k + CHUNK,): columns of these
     pool: Array  # int64 (n_items + drawn items,): columns that may be drawn; (0,) if none are drawn
-    tree: Array  # int64 (n_items + 1,): of weights; (0,) without any
+    tree: Array  # int64 (n_items + 1,): of weights; (1,) without any
 
 
 @njit
 def count_nan(row):
     """Count the scores that are NaN."""
-    found = 0
-    for first in range(0, len(row), COUNTED_AT_ONCE):
-        part = row[first : first + COUNTED_AT_ONCE]
-        count = np.int32(0)
-        for i in range(len(part)):
-            count = np.int32(count + np.int32(part[i] != part[i]))
-        found += int(count)
-    return found
+    count = np.int32(0)
+    for i in range(len(row)):
+        count = np.int32(count + np.int32(row[i] != row[i]))
+    return count
 
 
 @njit
@@ -247,13 +243,14 @@ def bound_of_peaks(row, k, peaks, scores, items):
 def gather_top(row, k, peaks, scores, items):
     """Write the first k listed items of a row to the front of the buffers, in any order; return how many there are.
 
-    The buffers hold 4 k + CHUNK items. Items that reach a bound, then items with a score above that of the k-th item so
-    far, are added without branches; the columns ascend, so later items of the same score come after it.
+    The buffers hold 4 k + CHUNK items. Items that reach a bound are added without branches. Each time the buffers are
+    full, the bound rises above the score of the k-th item so far: as columns ascend, later items of that score come
+    after it.
     """
-    size, found, at, n_row = len(scores) - CHUNK, 0, 0, len(row)
+    found = 0
     bound = bound_of_peaks(row, k, peaks, scores, items) if len(peaks) > 0 else row.dtype.type(-np.inf)
-    while at < n_row and found < size:
-        part = row[at : min(at + CHUNK, n_row)]
+    for at in range(0, len(row), CHUNK):
+        part = row[at : at + CHUNK]
         count = np.int32(0)
         for i in range(len(part)):
             count = np.int32(count + np.int32(part[i] >= bound))
@@ -262,28 +259,13 @@ def gather_top(row, k, peaks, scores, items):
                 scores[found] = part[i]
                 items[found] = at + i
                 found += int(part[i] >= bound)
-        at += CHUNK
-    if found <= k:
-        return found
-    lowest = select(scores, items, found, k)
-    found = k
-    while at < n_row:
-        part = row[at : min(at + CHUNK, n_row)]
-        count = np.int32(0)
-        for i in range(len(part)):
-            count = np.int32(count + np.int32(part[i] > lowest))
-        if count > 0:
-            for i in range(len(part)):
-                scores[found] = part[i]
-                items[found] = at + i
-                found += int(part[i] > lowest)
-            if found >= size:
-                lowest = select(scores, items, found, k)
+            if found >= len(scores) - CHUNK:
+                bound = np.nextafter(select(scores, items, found, k), row.dtype.type(np.inf))
                 found = k
-        at += CHUNK
     if found > k:
         select(scores, items, found, k)
-    return k
+        found = k
+    return found
 
 
 @njit
@@ -425,14 +407,32 @@ def list_top(row, user, k, memory, first_items):
     first_items.lengths[user] = n
 
 
-@njit(cache=True)
-def visit_block(block, sides, draw, depth, k, memory, ranked, first_items):
+@njit(allocates=True)
+def row_memory(scores, depth, k, draw):
+    """Allocate the working memory for rows of these scores."""
+    n_items, dtype = scores.shape[1], scores.dtype
+    return RowMemory(
+        np.empty(n_items, dtype),
+        np.empty(n_items, np.int64),
+        np.empty(n_items, np.int64),
+        np.empty(n_items, np.int64),
+        np.empty(count_peaks(depth, n_items), dtype),
+        np.empty(count_peaks(k, n_items), dtype),
+        np.empty(4 * k + CHUNK, dtype),
+        np.empty(4 * k + CHUNK, np.int64),
+        np.empty(n_items + min(draw.n, n_items) if draw.n > 0 else 0, np.int64),
+        np.empty(len(draw.weights) + 1, np.int64),
+    )
+
+
+@njit(cache=True, allocates=True)
+def visit_block(block, sides, draw, depth, k, ranked, first_items):
     """Rank the relevant items of a block of users, and list the first k items, if k is above 0.
 
     With a draw, the relevant items are those of the truth. Return the position of a user with a NaN among the scores,
     or -1.
     """
-    scores, users = block.scores, block.users
+    scores, users, memory = block.scores, block.users, row_memory(block.scores, depth, k, draw)
     for i in range(len(scores)):
         row, user = scores[i], users[i]
         if count_nan(row) > 0:

@@ -19,8 +19,6 @@ RECIPROCAL: Final = 3  # goes on with (1 - g) r / (r + 1), within k ranks
 PATIENCE: Final = 4  # goes on with (1 - g) p
 GOAL: Final = 5  # goes on with (1 - g) ((r + 2t - 1) / (r + 2t))^2
 WITHIN_K: Final = (BPM, CUT, RECIPROCAL)
-MAX_KNOWN: Final = 1024  # terms of `weight_past` that are kept
-MAX_SHORT: Final = 4.0  # goals t for which differences of these terms are exact enough, see `weight_of_few_misses`
 
 
 class UserModel(NamedTuple):
@@ -52,21 +50,6 @@ def goes_on(model, rank, gain, found, rest):
     return (1.0 - share) * ((x - 1.0) / x * ((x - 1.0) / x))
 
 
-@njit(forceinline=True)
-def weight_past(model, n, k, found, known):
-    """Return the sum of the weights of the ranks past n that hold no gain; that of the first of them is 1."""
-    kind, parameter, end = model.kind, model.parameter, model.depth
-    if kind == RECIPROCAL:
-        down_to_k = known[k] if k < len(known) else reciprocals(k)
-        return (n + 1.0) * (down_to_k - (known[n] if n < len(known) else reciprocals(n)))
-    if kind in WITHIN_K:
-        return float(k - n)
-    if kind == PATIENCE:
-        return -math.expm1((end - n) * math.log1p(parameter - 1.0)) / (1.0 - parameter)
-    start = start_of_misses(model, n, found)
-    return weight_without_end(start, known) if end >= UNCUT else weight_of_misses(start, end - n)
-
-
 @njit
 def start_of_misses(model, n, found):
     """Return s: after rank n, a user with a goal goes on past m ranks without a gain with probability (s / (s + m))^2.
@@ -82,56 +65,21 @@ def weight_of_misses(start, misses):
     return 1.0 + start * start * inverse_squares(start + 1.0, misses - 1) if misses > 0 else 0.0
 
 
-@njit(forceinline=True)
-def weight_without_end(start, known):
-    """Return `weight_of_misses` for endless ranks: kept or not, it has the same bits."""
-    if start < len(known) and start == math.floor(start):
-        return known[np.int64(start)]
-    return weight_of_misses(start, UNCUT)
-
-
-@njit(forceinline=True)
-def weight_of_few_misses(model, start, misses, left, known):
-    """Return `weight_of_misses` for ranks past which a user goes on with probability `left`^2.
-
-    For small goals t it is a difference of kept sums without an end. Its error is about s roundings, and the user
-    reaches these ranks with probability (2t / s)^2 at most: in sums of weights, which are at least 1, that is 2t.
-    """
-    is_short = model.parameter <= MAX_SHORT and start + misses < MAX_KNOWN and start == math.floor(start)
-    if is_short and model.depth >= UNCUT:
-        return weight_without_end(start, known) - left * left * weight_without_end(start + misses, known)
-    return weight_of_misses(start, misses)
-
-
 @njit
-def n_known(model, deepest):
-    """Return how many terms of `weight_past` to keep for rows down to a rank."""
-    is_kept = model.kind == RECIPROCAL or (model.depth >= UNCUT and (model.kind == INST or model.kind == GOAL))
-    return min(deepest + 3, MAX_KNOWN) if is_kept else 0
-
-
-@njit
-def fill_known(model, known):
-    """Write terms of `weight_past` for 0, 1, ...
-
-    RECIPROCAL reads the sum of 1 / r over r = 1, ..., n. Models with a goal read the sum of the weights of endless
-    ranks without a gain, with s = n.
-    """
-    for n in range(len(known)):
-        known[n] = reciprocals(n) if model.kind == RECIPROCAL else weight_of_misses(np.float64(n), model.depth)
-
-
-@njit
-def walk_misses(model, before, n_ranks):
-    """Write with what probability a user goes past each rank, and the sum of the weights down to it, without gains."""
-    before[0, 0], before[1, 0] = 1.0, 0.0
-    for n in range(1, n_ranks + 1):
-        before[1, n] = before[1, n - 1] + before[0, n - 1]
-        before[0, n] = before[0, n - 1] * goes_on(model, np.float64(n), 0.0, 0.0, 0.0)
+def weight_past(model, n, k, found):
+    """Return the sum of the weights of the ranks past n that hold no gain; that of the first of them is 1."""
+    kind, parameter, end = model.kind, model.parameter, model.depth
+    if kind == RECIPROCAL:
+        return (n + 1.0) * (reciprocals(k) - reciprocals(n))
+    if kind in WITHIN_K:
+        return float(k - n)
+    if kind == PATIENCE:
+        return -math.expm1((end - n) * math.log1p(parameter - 1.0)) / (1.0 - parameter)
+    return weight_of_misses(start_of_misses(model, n, found), UNCUT if end >= UNCUT else end - n)
 
 
 @njit(forceinline=True)
-def mean_gain(model, sums, reach, n, k, found, known):
+def mean_gain(model, sums, reach, n, k, found):
     """Return the gain per rank, from the sums of gains and of weights down to rank n, which the user leaves at `reach`.
 
     The ranks past n hold no gain. Some users stop at rank k for sure.
@@ -140,12 +88,12 @@ def mean_gain(model, sums, reach, n, k, found, known):
     if total == 0.0:
         return 0.0
     if reach > 0.0 and not (model.kind in WITHIN_K and n >= k):
-        weights += reach * weight_past(model, n, k, found, known)
+        weights += reach * weight_past(model, n, k, found)
     return min(total / model.largest / weights, 1.0)  # it may be above by rounding
 
 
 @njit(forceinline=True)
-def pass_misses(model, n, last, reach, weights, sums, known):
+def pass_misses(model, n, last, reach, weights, sums):
     """Return the probability of going on and the sum of weights after ranks without a gain, past n down to `last`.
 
     All gains down to rank n are the two `sums`. Models with a goal have a closed form; the others go from rank to rank.
@@ -154,7 +102,7 @@ def pass_misses(model, n, last, reach, weights, sums, known):
     if (model.kind == INST or model.kind == GOAL) and n < last:
         start = start_of_misses(model, n, found)
         left = start / (start + (last - n))
-        return reach * left * left, weights + reach * weight_of_few_misses(model, start, last - n, left, known)
+        return reach * left * left, weights + reach * weight_of_misses(start, last - n)
     while n < last and reach > 0.0:
         n += 1
         weights += reach
@@ -162,13 +110,7 @@ def pass_misses(model, n, last, reach, weights, sums, known):
     return reach, weights
 
 
-@njit(forceinline=True)
-def upper_misses(ranks, start, n, cutoff):
-    """Return how many ranks within a cut-off are above the first listed row; -1 for a user without such rows."""
-    return min(np.int64(ranks[start]) - 1, cutoff) if n > 0 else -1
-
-
-@njit(cache=True, allocates=True)
+@njit(cache=True)
 def expect_gain(lists, model, cutoffs, out):
     """Write the expected gain per rank: the mean of the gains of ranks, weighted by the probability of reaching them.
 
@@ -176,14 +118,6 @@ def expect_gain(lists, model, cutoffs, out):
     out (n_cutoffs, n_users).
     """
     starts, counts, ranks, gains, n_recs = lists.starts, lists.counts, lists.ranks, lists.gains, lists.n_rec
-    most, deepest = 0, 0  # ranks that users read without a gain, and the last rank with one
-    for u in range(len(starts)):
-        most = max(most, upper_misses(ranks, starts[u], counts[u], cutoffs[-1]))
-        deepest = max(deepest, ranks[starts[u] + counts[u] - 1])
-    misses = np.empty((2, most + 1))
-    walk_misses(model, misses, most)
-    known = np.empty(n_known(model, deepest))
-    fill_known(model, known)
     for u in range(len(starts)):
         at, end, n = starts[u], starts[u] + counts[u], np.int64(0)
         reach, found, rest, total, weights, mean = 1.0, 0.0, 0.0, 0.0, 0.0, 0.0
@@ -191,10 +125,7 @@ def expect_gain(lists, model, cutoffs, out):
             k, before = min(cutoffs[nth] if cutoffs[nth] < UNCUT else n_recs[u], model.depth), at
             while at < end and ranks[at] <= k and reach > 0.0:
                 rank, gain = np.int64(ranks[at]), gains[at]
-                if n == 0:
-                    reach, weights = misses[0, rank - 1], misses[1, rank - 1]
-                else:
-                    reach, weights = pass_misses(model, n, rank - 1, reach, weights, (found, rest), known)
+                reach, weights = pass_misses(model, n, rank - 1, reach, weights, (found, rest))
                 n = rank
                 at += 1
                 found, error = two_sum(found, gain)
@@ -203,5 +134,5 @@ def expect_gain(lists, model, cutoffs, out):
                 weights += reach
                 reach *= goes_on(model, np.float64(n), gain, found, rest)
             if at > before or model.kind in WITHIN_K:  # without a new row, only these change with k
-                mean = mean_gain(model, (total, weights), reach, n, k, found, known)
+                mean = mean_gain(model, (total, weights), reach, n, k, found)
             out[nth, u] = mean
