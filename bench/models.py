@@ -55,7 +55,7 @@ def product(shop: Shop) -> Callable[[], Any]:
     from fastrec.evaluation.model_room import users_of_block
     from fastrec.inputs.models import read_model
 
-    n = users_of_block(read_model((shop.users, shop.items)))
+    n = users_of_block(read_model((shop.users, shop.items), {}))
     scores = np.empty((n, len(shop.items)), np.float32)
 
     def multiply() -> None:

@@ -13,10 +13,9 @@ from fastrec.evaluation.sampled import Sample, as_weights, popularity_of
 from fastrec.exceptions import Argument, InputError
 from fastrec.inputs.arrays import FlatSide, finite_gains
 from fastrec.inputs.arrow import Frame, open_foreign
-from fastrec.inputs.lists import AboutUsers, Names, Prepared, Settings, arrange, look_at_truth
+from fastrec.inputs.lists import AboutUsers, Prepared, Settings, arrange, look_at_truth
 from fastrec.inputs.model_users import NO_ROWS, ModelUsers, as_columns, chosen_rows, read_users
 from fastrec.inputs.models import Model, ModelCall
-from fastrec.inputs.parts import take_rows
 from fastrec.inputs.ragged import read_only
 from fastrec.inputs.slots import BatchSides
 from fastrec.kernels import models as kernels
@@ -55,79 +54,83 @@ class Reads(NamedTuple):
 Work = Callable[[kernels.ScoredBlock], int]  # returns the position of a user with a score of NaN, or -1
 
 
-class _Walk(NamedTuple):
+class _Progress:
+    """Progress over parts and passes."""
+
+    def __init__(self, watch: Watch | None, total: int) -> None:
+        self._watch, self._total, self._done = watch, total, 0
+
+    def add(self, n_users: int) -> None:
+        self._done += n_users
+        if self._watch is not None:
+            self._watch(self._done, self._total)
+
+
+class _Walk:
     """A walk over the users of a model, in blocks."""
 
-    model: Model
-    users: Array  # int64: those that the model has, by ascending row
-    rows: Array  # int64: their rows
-    names: Names
-    room: Room
-    n_threads: int
-    report: Watch
+    def __init__(self, model: Model, given: ModelUsers, room: Room, n_threads: int, progress: _Progress) -> None:
+        self._model, self._room, self._n_threads, self._progress = model, room, n_threads, progress
+        self._names = given.joined.names
+        self.users = np.flatnonzero(given.rows >= 0)  # those that the model has, by ascending row
+        self._rows = given.rows[self.users]
 
     def run(self, work: Work) -> None:
         """Score all users in blocks of fixed size, and work on each block."""
-        model, n = self.model, self.room.users_of_block
-        blocks = range(-(-len(self.rows) // n))
-        if model.is_called:
-            self._run_in_order(work, blocks, n)
+        n = self._room.users_of_block
+        firsts, shape = range(0, len(self._rows), n), (n, self._model.n_items)
+        if self._model.n_users is None:  # a function: this thread asks it for one block after the other
+            memory = np.empty(shape, self._model.dtype)
+            for first in firsts:
+                scores = self._score(first, memory)
+                ends = np.linspace(0, len(scores), self._n_threads + 1).astype(int).tolist()
+
+                def work_on(part: int, first: int = first, scores: Array = scores, ends: list[int] = ends) -> None:
+                    self._work(work, scores[ends[part] : ends[part + 1]], first + ends[part])
+
+                run_in_threads(work_on, range(self._n_threads), self._n_threads)
+                self._progress.add(len(scores))
             return
         spare: list[Array] = []
-        n_threads = min(self.n_threads, self.room.blocks)
 
-        def score(at: int) -> None:
-            own = slice(at * n, min((at + 1) * n, len(self.rows)))
+        def score_and_work(first: int) -> None:
             try:
                 memory = spare.pop()
             except IndexError:
-                memory = np.empty((n, model.n_items), model.dtype)
-            scores = memory[: own.stop - own.start]
-            model.write(self.rows[own], scores)
-            self._check_overflow(scores, own.start)
-            self._check(work(kernels.ScoredBlock(scores, read_only(self.users[own]))), own.start)
+                memory = np.empty(shape, self._model.dtype)
+            self._work(work, self._score(first, memory), first)
             spare.append(memory)
 
+        n_threads = min(self._n_threads, self._room.blocks)
         per_round = n_threads * BLOCKS_PER_ROUND
         with one_blas_thread():
-            for start in range(0, len(blocks), per_round):
-                done = min(start + per_round, len(blocks))
-                run_in_threads(score, range(start, done), n_threads)
-                self.report(min(done * n, len(self.rows)), len(self.rows))
+            for start in range(0, len(firsts), per_round):
+                blocks = firsts[start : start + per_round]
+                run_in_threads(score_and_work, blocks, n_threads)
+                self._progress.add(min(len(blocks) * n, len(self._rows) - blocks[0]))
 
-    def _run_in_order(self, work: Work, blocks: range, n: int) -> None:
-        """Ask a model for one block after the other, and work on each in threads."""
-        memory = np.empty((n, self.model.n_items), self.model.dtype)
-        for at in blocks:
-            first, last = at * n, min((at + 1) * n, len(self.rows))
-            scores = memory[: last - first]
-            self.model.write(self.rows[first:last], scores)
-            edges = np.linspace(0, last - first, self.n_threads + 1).astype(int).tolist()
+    def _score(self, first: int, memory: Array) -> Array:
+        """Return the scores of a block of users."""
+        scores = memory[: len(self._rows) - first]
+        self._model.write(self._rows[first : first + len(scores)], scores)
+        return scores
 
-            def work_on(part: int, first: int = first, scores: Array = scores, edges: list[int] = edges) -> None:
-                own = slice(edges[part], edges[part + 1])
-                users = read_only(self.users[first + own.start : first + own.stop])
-                self._check(work(kernels.ScoredBlock(scores[own], users)), first + own.start)
+    def _work(self, work: Work, scores: Array, first: int) -> None:
+        """Work on the scores of users.
 
-            run_in_threads(work_on, range(self.n_threads), self.n_threads)
-            self.report(last, len(self.rows))
-
-    def _check_overflow(self, scores: Array, first: int) -> None:
-        """Raise InputError if products overflow: they are finite, but items would have wrong ranks."""
-        if (wrong := self.model.find_overflow(scores)) >= 0:
-            user, dtype = self.names.user(int(self.users[first + wrong])), self.model.dtype
+        Raises InputError for NaN, and if products overflow: they are finite, but items would have wrong ranks.
+        """
+        users, dtype = self.users[first : first + len(scores)], self._model.dtype
+        if (
+            self._model.bound >= float(np.finfo(dtype).max) / 2
+            and not (finite := np.isfinite(scores).all(axis=1)).all()
+        ):
+            user = self._names.user(int(users[finite.argmin()]))
             mend = "scale the factors" if dtype == np.float64 else "pass float64 numbers"
             raise InputError(f"products of user {user} and items overflow {dtype}: {mend}")
-
-    def _check(self, wrong: int, first: int) -> None:
-        if wrong >= 0:
-            user = self.names.user(int(self.users[first + wrong]))
+        if (wrong := work(kernels.ScoredBlock(scores, read_only(users)))) >= 0:
+            user = self._names.user(int(users[wrong]))
             raise InputError(f"the model must not score NaN, found NaN for user {user}: -inf ranks an item last")
-
-
-def _walk(model: Model, given: ModelUsers, room: Room, n_threads: int, counter: _PartedProgress) -> _Walk:
-    users = np.flatnonzero(given.rows >= 0)
-    return _Walk(model, users, given.rows[users], given.joined.names, room, n_threads, counter.next_part(len(users)))
 
 
 def _order_of_walk(rows: Array) -> Array:
@@ -145,34 +148,11 @@ def _parts(given: ModelUsers, room: Room) -> Iterator[ModelUsers]:
         yield given.part(order[first : first + room.users_of_part])
 
 
-class _PartedProgress:
-    """Progress over parts and passes."""
-
-    def __init__(self, watch: Watch | None, total: int) -> None:
-        self._watch, self._total, self._before = watch, total, 0
-
-    def next_part(self, n_users: int) -> Watch:
-        """Return the watch of the next part."""
-        before = self._before
-        self._before += n_users
-
-        def report(done: int, _: int) -> None:
-            if self._watch is not None:
-                self._watch(before + done, self._total)
-
-        return report
-
-
-class _Visit(NamedTuple):
-    """What a walk finds."""
-
-    ranked: kernels.Ranked
-    top: kernels.FirstItems
-
-
-def _visit(walk: _Walk, n_users: int, sides: kernels.Sides, depth: int, k: int, draw: kernels.Draw = NO_DRAW) -> _Visit:
+def _visit(
+    walk: _Walk, model: Model, n_users: int, sides: kernels.Sides, depth: int, k: int, draw: kernels.Draw = NO_DRAW
+) -> tuple[kernels.Ranked, kernels.FirstItems]:
     """Rank the relevant items of all users, and list the first k items."""
-    model, n_rows = walk.model, len(sides.relevant.columns)
+    n_rows = len(sides.relevant.columns)
     above, tied, before = (np.full(n_rows, first, np.int32) for first in (-1, 0, 0))
     lengths, excluded, others, n_first = (np.zeros(n_users, np.int64) for _ in range(4))
     ranked = kernels.Ranked(above, tied, before, lengths, excluded, others)
@@ -184,9 +164,9 @@ def _visit(walk: _Walk, n_users: int, sides: kernels.Sides, depth: int, k: int, 
         return int(launcher.call(kernels.visit_block, *given, work=work))
 
     none = kernels.ScoredBlock(np.empty((0, model.n_items), model.dtype), read_only(np.zeros(0, np.int64)))
-    visit(none, len(walk.rows) * model.n_items)  # here, where an interrupt ends the loading of the kernel at once
+    visit(none, len(walk.users) * model.n_items)  # here, where an interrupt ends the loading of the kernel at once
     walk.run(visit)
-    return _Visit(ranked, top)
+    return ranked, top
 
 
 # First items
@@ -210,19 +190,17 @@ def find_top(
     n_items, sides_of_users = call.model.n_items, users.joined.sides
     k = min(k, n_items)
     room = find_room(call.model, sides_of_users, len(users.rows), k, memory)
-    lists, counter = [], _PartedProgress(progress, len(users.rows))
+    tops, counter = [], _Progress(progress, len(users.rows))
     for part in _parts(users, room):
-        walk = _walk(call.model, part, room, n_threads, counter)
-        found = _visit(walk, len(part.rows), _sides_of(part, NO_ROWS), 1, k)
-        lists.append(flat_top(found.top, np.arange(n_items), k))
-    items, scores = (np.concatenate(own) for own in zip(*((own.items, own.extra) for own in lists), strict=True))
-    ends = np.concatenate([np.diff(own.indptr) for own in lists])
-    found_lists = FlatSide(items, np.concatenate([[0], np.cumsum(ends)]).astype(np.int64), scores)
-    found_lists = take_rows(found_lists, np.argsort(np.argsort(named.rows)))  # lists of ascending rows
-    assert found_lists.extra is not None
-    found_items = call.item_ids[found_lists.items]
-    found_items = found_items if found_items.dtype == object else found_items.astype(np.int64, copy=False)
-    return found_items, found_lists.indptr, found_lists.extra
+        walk = _Walk(call.model, part, room, n_threads, counter)
+        tops.append(_visit(walk, call.model, len(part.rows), _sides_of(part, NO_ROWS), 1, k)[1])
+    order = np.argsort(np.argsort(named.rows))  # the walk is by ascending rows
+    found = flat_top(
+        kernels.FirstItems(*(np.concatenate(own)[order] for own in zip(*tops, strict=True))), call.item_ids, k
+    )
+    assert found.extra is not None
+    items = found.items if found.items.dtype == object else found.items.astype(np.int64, copy=False)
+    return items, found.indptr, found.extra
 
 
 def _sides_of(users: ModelUsers, relevant: kernels.ItemRows) -> kernels.Sides:
@@ -266,7 +244,7 @@ class ModelParts:
         n_users = len(self._users.rows)
         self._room = find_room(self._model, joined.sides, n_users, reads.n_listed, working.memory)
         self.made_again = working.reviewed and not self._room.keeps_lists  # whether a second pass scores users again
-        self._counter = _PartedProgress(working.progress, (1 + self.made_again) * int((self._users.rows >= 0).sum()))
+        self._counter = _Progress(working.progress, (1 + self.made_again) * int((self._users.rows >= 0).sum()))
         if not working.whole:
             self._room = self._room._replace(users_of_part=max(n_users, 1))
         elif joined.sides["truth"].extra is not None:
@@ -291,14 +269,14 @@ class ModelParts:
     def _prepare(self, users: ModelUsers) -> Prepared:
         model, settings, reads, joined = self._model, self._settings, self._reads, users.joined
         codes, n_users = joined.sides["recs"].items, len(users.rows)
-        walk = _walk(model, users, self._room, settings.n_threads, self._counter)
+        walk = _Walk(model, users, self._room, settings.n_threads, self._counter)
         own = {name: side for name, side in joined.sides.items() if name not in ("exclude", "candidates")}
         own["recs"] = FlatSide(codes[:0], np.zeros(n_users + 1, np.int64), None)
         draw = self._draw._replace(rows=read_only(users.rows))
         if reads.n_listed is None:
             kept = NO_ROWS if reads.sample is None else as_columns(joined.sides["truth"], codes)
-            found = _visit(walk, n_users, sides := _sides_of(users, kept), 1, model.n_items, draw)
-            whole = flat_top(found.top, codes, model.n_items)
+            ranked, top = _visit(walk, model, n_users, sides := _sides_of(users, kept), 1, model.n_items, draw)
+            whole = flat_top(top, codes, model.n_items)
             assert whole.extra is not None
             own["recs"] = whole._replace(extra=whole.extra.astype(np.float64))
             prepared = arrange(joined._replace(sides=own), settings)
@@ -308,13 +286,12 @@ class ModelParts:
             lists, truth = prepared.lists, _truth_of(prepared, codes)
             more = reads.n_listed + 1 if reads.n_listed else 0  # the next one may have the score of the last
             sides = _sides_of(users, truth)
-            found = _visit(walk, n_users, sides, reads.depth or model.n_items, more, draw)
-            lists = place(found.ranked, lists, settings.ties, joined.names)
+            ranked, top = _visit(walk, model, n_users, sides, reads.depth or model.n_items, more, draw)
+            lists = place(ranked, lists, settings.ties, joined.names)
             prepared = prepared._replace(lists=lists)
             if more:
-                recs = flat_top(found.top, codes, reads.n_listed)._replace(extra=None)
-                prepared = prepared._replace(recs=recs, tied_user=find_tied(found.top))
-        ranked = found.ranked
+                recs = flat_top(top, codes, reads.n_listed)._replace(extra=None)
+                prepared = prepared._replace(recs=recs, tied_user=find_tied(top))
         n_rows = int(ranked.lengths.sum())
         counts = {"rec_rows": n_rows, "rec_rows_by_score": n_rows, "excluded_items": int(ranked.excluded.sum())}
         counts |= {

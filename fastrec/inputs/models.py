@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from fastrec.checks import listed, refuse_path
-from fastrec.exceptions import Argument, InputError, InputTypeError, Name, Place, RowNumber, shown
+from fastrec.exceptions import Argument, InputError, InputTypeError, Place, RowNumber, shown
 from fastrec.inputs.arrow import (
     Frame,
     chunked,
@@ -25,7 +25,7 @@ from fastrec.inputs.columns import refuse_rounded, refuse_rounded_list
 from fastrec.inputs.ids import Ids, Strings, check_ids, integer_ids, spell
 from fastrec.inputs.ragged import as_array
 from fastrec.inputs.sides import kind_of
-from fastrec.inputs.users import check_user_ids, is_hashable
+from fastrec.inputs.users import check_user_ids
 
 Array = np.ndarray[Any, Any]
 ROWS_CHECKED = 1 << 14  # rows of factors that are checked at a time
@@ -40,11 +40,11 @@ WANTED = (
 class Model(ABC):
     """A model: it writes the scores of all items for some of its users."""
 
-    is_called = False  # whether only the main thread may ask it, for blocks of users in order
     copies = 1  # of a block of scores that are in memory while it is written, at most
+    bound = 0.0  # of scores that are sums of finite products, ignoring rounding
 
     def __init__(self, n_users: int | None, n_items: int, dtype: np.dtype[Any]) -> None:
-        self.n_users = n_users  # None if the model does not say
+        self.n_users = n_users  # None for a function: only the main thread may ask it, for blocks of users in order
         self.n_items = n_items
         self.dtype = dtype  # of the scores: float32 or float64
 
@@ -56,34 +56,15 @@ class Model(ABC):
     def restricted(self, columns: Array) -> Model:
         """Return the model with these of its items only, in this order."""
 
-    def find_overflow(self, scores: Array) -> int:  # noqa: ARG002 - most models have none
-        """Return the first row of scores with a sum of finite products that is not finite; -1 without any."""
-        return -1
 
-
-class Products(Model):
-    """Scores that are sums of products of finite numbers."""
-
-    def __init__(self, n_users: int, n_items: int, dtype: np.dtype[Any], bound: float) -> None:
-        super().__init__(n_users, n_items, dtype)
-        self.bound = bound  # of the scores, ignoring rounding
-
-    def find_overflow(self, scores: Array) -> int:
-        """Look at the scores only if their bound allows an overflow."""
-        if self.bound < float(np.finfo(self.dtype).max) / 2:
-            return -1
-        wrong = ~np.isfinite(scores).all(axis=1)
-        return int(wrong.argmax()) if wrong.any() else -1
-
-
-class Factors(Products):
+class Factors(Model):
     """Scores that are products of factors, with biases of items and users."""
 
     def __init__(
         self, users: Array, items: Array, user_bias: Array | None, item_bias: Array | None, bound: float
     ) -> None:
-        super().__init__(len(users), len(items), users.dtype, bound)
-        self._users, self._items = users, items
+        super().__init__(len(users), len(items), users.dtype)
+        self._users, self._items, self.bound = users, items, bound
         self._user_bias, self._item_bias = user_bias, item_bias
 
     def write(self, users: Array, out: Array) -> None:
@@ -102,14 +83,14 @@ class Factors(Products):
         return Factors(self._users, np.ascontiguousarray(self._items[columns]), self._user_bias, bias, self.bound)
 
 
-class Similarities(Products):
+class Similarities(Model):
     """Scores that are products of rows of users and weights of items, at least one of them sparse."""
 
     copies = 5  # a sparse product has an index beside each number, and becomes dense
 
     def __init__(self, users: Any, weights: Any, dtype: np.dtype[Any], bound: float) -> None:
-        super().__init__(users.shape[0], weights.shape[1], dtype, bound)
-        self._users, self._weights = users, weights
+        super().__init__(users.shape[0], weights.shape[1], dtype)
+        self._users, self._weights, self.bound = users, weights, bound
 
     def write(self, users: Array, out: Array) -> None:
         """Multiply rows of users and weights."""
@@ -122,76 +103,72 @@ class Similarities(Products):
         return Similarities(self._users, self._weights[:, columns], self.dtype, self.bound)
 
 
-class ScoreMatrix(Model):
-    """A matrix of scores, in memory or on disk."""
+class Scores(Model):
+    """Scores that are read for some users: rows of a matrix in memory or on disk, or the answers of a function."""
 
     copies = 3
 
-    def __init__(self, scores: Array, columns: Array | None = None) -> None:
-        n_users, n_items = scores.shape
-        super().__init__(n_users, n_items if columns is None else len(columns), float_type(scores))
-        self._scores, self._columns = scores, columns
+    def __init__(
+        self,
+        read: Callable[[Array], Array],
+        shape: tuple[int | None, int],
+        dtype: np.dtype[Any],
+        columns: Array | None = None,
+    ) -> None:
+        super().__init__(shape[0], shape[1] if columns is None else len(columns), dtype)
+        self._read, self._shape, self._columns = read, shape, columns
 
     def write(self, users: Array, out: Array) -> None:
         """Copy the scores."""
-        rows = self._scores[users]
-        refuse_rounded(rows.reshape(-1), "model", "position")
+        rows = self._read(users)
         np.copyto(out, rows if self._columns is None else rows[:, self._columns])
 
-    def restricted(self, columns: Array) -> ScoreMatrix:
+    def restricted(self, columns: Array) -> Scores:
         """Return the scores of these items only."""
-        return ScoreMatrix(self._scores, columns if self._columns is None else self._columns[columns])
+        columns = columns if self._columns is None else self._columns[columns]
+        return Scores(self._read, self._shape, self.dtype, columns)
 
 
-class Called(Model):
-    """A function that scores all items for a block of users."""
-
-    is_called = True
-    copies = 3
-
-    def __init__(self, function: Callable[[Array], Any], n_items: int, columns: Array | None = None) -> None:
-        super().__init__(None, n_items if columns is None else len(columns), np.dtype(np.float64))
-        self._function, self._all_items, self._columns = function, n_items, columns
-
-    def write(self, users: Array, out: Array) -> None:
-        """Call the function and check its answer."""
-        asked = users.copy()
-        asked.flags.writeable = False
-        try:
-            found = self._function(asked)
-        except StopIteration as error:  # which would end the loop over users
-            raise RuntimeError("the model raised StopIteration") from error
-        except Exception as error:
-            error.add_note(f"in the model, called for the {len(users)} users from row {users[0]} to row {users[-1]}")
-            raise
-        if is_sparse(found):
-            raise InputTypeError(f"the answer of the model is sparse, {kind_of(found)}: answer with its .toarray()")
-        answer = as_array(found, "the answer of the model")
-        if answer.ndim == 0:
-            raise InputTypeError(f"the answer of the model must be an array of scores, found {kind_of(found)}")
-        if answer.shape != (len(users), self._all_items):
-            wanted = len(users), self._all_items
-            raise InputError(
-                f"the model must answer with one row of {self._all_items} scores per user, expected shape {wanted} "
-                f"for the users from row {users[0]} to row {users[-1]}, found {answer.shape}"
-            )
-        check_dtype(answer, "the answer of the model")
-        refuse_rounded(answer.reshape(-1), "the answer of the model", "position")
-        refuse_rounded_list(found, answer, "the answer of the model", "position")
-        np.copyto(out, answer if self._columns is None else answer[:, self._columns])
-
-    def restricted(self, columns: Array) -> Called:
-        """Return the scores of these items only."""
-        return Called(self._function, self._all_items, columns if self._columns is None else self._columns[columns])
+def _read_rows(scores: Array, users: Array) -> Array:
+    rows = scores[users]
+    refuse_rounded(rows.reshape(-1), "model", "position")
+    return rows
 
 
-def read_model(model: Any, n_items: int | None = None, user_bias: Any = None, item_bias: Any = None) -> Model:
-    """Return a model in one of its forms, checked; `n_items` is that of the call, at least as many as it scores.
+def _ask(function: Callable[[Array], Any], n_items: int, users: Array) -> Array:
+    """Call a function that scores all items for a block of users, and check its answer."""
+    asked = users.copy()
+    asked.flags.writeable = False
+    try:
+        found = function(asked)
+    except StopIteration as error:  # which would end the loop over users
+        raise RuntimeError("the model raised StopIteration") from error
+    except Exception as error:
+        error.add_note(f"in the model, called for the {len(users)} users from row {users[0]} to row {users[-1]}")
+        raise
+    if is_sparse(found):
+        raise InputTypeError(f"the answer of the model is sparse, {kind_of(found)}: answer with its .toarray()")
+    answer = as_array(found, "the answer of the model")
+    if answer.ndim == 0:
+        raise InputTypeError(f"the answer of the model must be an array of scores, found {kind_of(found)}")
+    if answer.shape != (len(users), n_items):
+        raise InputError(
+            f"the model must answer with one row of {n_items} scores per user, expected shape {(len(users), n_items)} "
+            f"for the users from row {users[0]} to row {users[-1]}, found {answer.shape}"
+        )
+    check_dtype(answer, "the answer of the model")
+    refuse_rounded(answer.reshape(-1), "the answer of the model", "position")
+    refuse_rounded_list(found, answer, "the answer of the model", "position")
+    return answer
+
+
+def read_model(model: Any, given: Mapping[str, Any]) -> Model:
+    """Return a model in one of its forms, checked, with the biases and `n_items` of the call, if given.
 
     Raises InputError or InputTypeError.
     """
     refuse_path("model", model, LOAD)
-    found = _read_form(model, n_items, user_bias, item_bias)
+    n_items, found = given.get("n_items"), _read_form(model, given)
     if n_items is not None and n_items < found.n_items:
         raise InputError(
             Argument("n_items", (n_items,)), f" is less than the {found.n_items} items that the model scores"
@@ -201,23 +178,23 @@ def read_model(model: Any, n_items: int | None = None, user_bias: Any = None, it
     return found
 
 
-def _read_form(model: Any, n_items: int | None, user_bias: Any, item_bias: Any) -> Model:
+def _read_form(model: Any, given: Mapping[str, Any]) -> Model:
     if isinstance(model, tuple) and len(model) == 2 and not any(map(is_sparse, model)):
-        return _read_factors(*model, user_bias, item_bias)
-    if user_bias is not None or item_bias is not None:
+        return _read_factors(model, given)
+    if given.get("user_bias") is not None or given.get("item_bias") is not None:
         raise InputError("user_bias and item_bias go with factors: pass (user_factors, item_factors)")
     if isinstance(model, tuple):
         if len(model) != 2:
             raise InputTypeError(f"model must be {WANTED}; found a tuple of {len(model)}")
         return _read_similarities(*model)
     if callable(model) and not hasattr(model, "__array__"):
-        if n_items is None:
+        if (n_items := given.get("n_items")) is None:
             raise InputError(
                 "a function as the model needs ", Argument("n_items", (...,)), ", the items that it scores"
             )
         if n_items > MAX_ITEMS:
             raise InputError(Argument("n_items", (n_items,)), f" is more than a model can score: at most {MAX_ITEMS:,}")
-        return Called(model, n_items)
+        return Scores(functools.partial(_ask, model, n_items), (None, n_items), np.dtype(np.float64))
     if is_sparse(model):
         raise InputTypeError("model is a sparse matrix: pass its scores as an array, or a product as (X, B)")
     scores = as_array(model, "model") if not isinstance(model, np.memmap) else model
@@ -225,7 +202,7 @@ def _read_form(model: Any, n_items: int | None, user_bias: Any, item_bias: Any) 
         raise InputError(f"model must be {WANTED}; found an array of shape {scores.shape}")
     check_dtype(scores, "model")
     refuse_rounded_list(model, scores, "model", "position")
-    return ScoreMatrix(scores)
+    return Scores(functools.partial(_read_rows, scores), scores.shape, float_type(scores))
 
 
 def is_sparse(value: Any) -> bool:
@@ -244,15 +221,15 @@ def float_type(values: Array) -> np.dtype[Any]:
     return np.dtype(np.float32 if values.dtype.kind == "f" and values.dtype.itemsize <= 4 else np.float64)
 
 
-def _read_factors(users: Any, items: Any, user_bias: Any, item_bias: Any) -> Factors:
+def _read_factors(model: tuple[Any, Any], given: Mapping[str, Any]) -> Factors:
     tables = []
-    for name, values in (("user_factors", users), ("item_factors", items)):
+    for name, values in zip(("user_factors", "item_factors"), model, strict=True):
         refuse_path(name, values, LOAD)
         table = as_array(values, name)
         if table.ndim != 2:
             found = f"shape {table.shape}" if table.ndim else kind_of(values)
             raise InputError(f"{name} must be 2-D, one row per {name[:4]}, found {found}")
-        tables.append(_finite(table, name))
+        tables.append(_finite(table, name, given.get(f"{name[:4]}_ids")))
         refuse_rounded_list(values, table, name, "position")
     widths = [table.shape[1] for table in tables]
     if widths[0] != widths[1]:
@@ -266,12 +243,12 @@ def _read_factors(users: Any, items: Any, user_bias: Any, item_bias: Any) -> Fac
             "X @ B; if they are factors, pass user_factors @ item_factors.T"
         )
     biases = {}
-    for name, values, table in (("user_bias", user_bias, tables[0]), ("item_bias", item_bias, tables[1])):
-        if values is not None:
+    for name, table in zip(("user_bias", "item_bias"), tables, strict=True):
+        if (values := given.get(name)) is not None:
             bias = as_array(values, name)
             if bias.shape != (len(table),):
                 raise InputError(f"{name} must have one number per {name[:4]}, {len(table)}; found shape {bias.shape}")
-            biases[name] = _finite(bias, name)
+            biases[name] = _finite(bias, name, given.get(f"{name[:4]}_ids"))
             refuse_rounded_list(values, bias, name, "position")
     dtype = np.result_type(*tables, *biases.values())
     first, second = (np.ascontiguousarray(table, dtype) for table in tables)
@@ -285,8 +262,8 @@ def _largest(values: Array) -> float:
     return max(float(values.max()), -float(values.min())) if values.size else 0.0
 
 
-def _finite(values: Array, name: str, of_row: str = "row") -> Array:
-    """Return numbers as float32 or float64, all finite."""
+def _finite(values: Array, name: str, ids: Any = None, of_row: str = "row") -> Array:
+    """Return numbers as float32 or float64, all finite; `ids` name the rows of users or items in errors."""
     check_dtype(values, name)
     refuse_rounded(values.reshape(-1), name, "position")
     for first in range(0, len(values), ROWS_CHECKED):
@@ -295,7 +272,9 @@ def _finite(values: Array, name: str, of_row: str = "row") -> Array:
             at = tuple(np.argwhere(~np.isfinite(part))[0].tolist())
             row = first + at[0]
             found = values[(row, *at[1:])]
-            raise InputError(Place(name), f" must be finite, found {found}", RowNumber.at(row, of_row))
+            own = () if ids is None else as_array(ids, f"{name[:4]}_ids")[row : row + 1].tolist()
+            who = f", {name[:4]} {shown(own[0])}" if own else ""
+            raise InputError(Place(name), f" must be finite, found {found}", RowNumber.at(row, of_row), who)
     return values.astype(float_type(values), copy=False)
 
 
@@ -307,7 +286,7 @@ def _read_similarities(users: Any, weights: Any) -> Similarities:
         if len(side.shape) != 2:
             raise InputError(f"{name} must be 2-D, found shape {side.shape}")
         numbers: Any = side.data if is_sparse(side) else side
-        finite = _finite(numbers, name, "position" if is_sparse(side) else "row")
+        finite = _finite(numbers, name, of_row="position" if is_sparse(side) else "row")
         sides.append(side)
         dtypes.append(finite.dtype)
         bound *= _largest(finite)
@@ -349,16 +328,17 @@ class ModelCall(NamedTuple):
 
 def read_call(model: Any, given: Mapping[str, Any]) -> ModelCall:
     """Return the arguments about a model, checked, with the candidates of all users as its catalogue."""
-    labels, arrays = _open_frames(model, given)
-    given = {**given, **labels}
-    with _naming_rows(given):
-        own = read_model(arrays, given["n_items"], given["user_bias"], given["item_bias"])
+    labels, arrays = _open_frames(model)
+    of_frame = {name: index for name, index in labels.items() if given[name] is None}
+    if wide := next((name for name, index in of_frame.items() if index.nlevels > 1), None):
+        raise InputError("the labels of a model must have one level: pass ", Argument(wide, (...,)))
+    given = {**given, **of_frame}
+    own = read_model(arrays, given)
     rows = None if given["users"] is None else _check_rows(given["users"], own.n_users)
-    names = given["user_ids"]
-    if names is not None and own.n_users is not None:
-        names = check_user_ids(names, own.n_users)
-    elif names is not None:
-        names = check_user_ids(names, len(listed(names, "user_ids") if not hasattr(names, "shape") else names))
+    names, n_users = given["user_ids"], own.n_users
+    if names is not None:
+        n_users = len(names if hasattr(names, "shape") else listed(names, "user_ids")) if n_users is None else n_users
+        names = check_user_ids(names, n_users)
     if rows is not None and names is not None and len(rows) and rows.max() >= len(names):
         raise InputError(f"users must be rows that user_ids names, below {len(names)}, found {rows.max()}")
     items = np.arange(own.n_items) if given["item_ids"] is None else check_ids(given["item_ids"], "item_ids")
@@ -366,12 +346,15 @@ def read_call(model: Any, given: Mapping[str, Any]) -> ModelCall:
         raise InputError(f"item_ids must have one id per item of the model, {own.n_items}; found {len(items)}")
     if given["item_ids"] is not None:
         _check_items(items)
-    _refuse_biases_in_other_order(model, given, names, items)
+    for name, ids in (("user_ids", names), ("item_ids", items)):
+        if ids is not None and name in labels.keys() - of_frame and is_other_order(labels[name], ids.tolist()):
+            have = " has the labels of the data frame in another order: leave it out, or pass to_numpy()"
+            raise InputError(Argument(name), have)
+    _check_indexes_of_biases(model, given, names, items)
     candidates = chunked(open_foreign(given["candidates"], "candidates"))
     if isinstance(candidates, Iterator):
         candidates = list(candidates)
-    index = labels.get("user_ids")
-    indexed = {} if index is None else {"model": index.to_series()}
+    indexed = {"model": of_frame["user_ids"].to_series()} if "user_ids" in of_frame else {}
     call = ModelCall(own, rows, names, items, candidates, own.n_items, given["item_ids"] is not None, indexed)
     if candidates is None or not _is_for_all_users(candidates):
         return call._replace(indexed={**indexed, "candidates": given["candidates"]})
@@ -388,29 +371,11 @@ def plain_ids(ids: Ids) -> Array:
     return ids
 
 
-@contextmanager
-def _naming_rows(given: Mapping[str, Any]) -> Iterator[None]:
-    """Add the id of a user or an item to errors about a row of factors or biases."""
-    try:
-        yield
-    except InputError as error:
-        side = next((name.side for name in error.text.names() if isinstance(name, Place)), "")[:4]
-        ids = given.get(f"{side}_ids")
-        if ids is None:
-            raise
+def _open_frames(model: Any) -> tuple[dict[str, Any], Any]:
+    """Return the ids that are labels of data frames of pandas, by argument, and the model as arrays.
 
-        def named(name: Name) -> object:
-            if not isinstance(name, RowNumber) or name.position >= len(ids):
-                return name
-            return (
-                f"{name}, {side} {shown(as_array(ids, f'{side}_ids')[name.position : name.position + 1].tolist()[0])}"
-            )
-
-        raise error.renamed(named) from None
-
-
-def _open_frames(model: Any, given: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
-    """Return the ids that are labels of data frames of pandas, by argument, and the model as arrays."""
+    Labels 0, 1, ... are none.
+    """
     parts = model if isinstance(model, tuple) else (model,)
     frames = [part for part in parts if hasattr(part, "columns") and hasattr(part, "shape")]
     for frame in frames:
@@ -436,47 +401,21 @@ def _open_frames(model: Any, given: Mapping[str, Any]) -> tuple[dict[str, Any], 
                 "user_factors and item_factors must have the same columns in the same order, found "
                 f"{shown(frames[0].columns.tolist())} and {shown(frames[1].columns.tolist())}: ids belong in the index"
             )
-        _check_indexes_of_biases(labels, given)
     arrays = tuple(part.to_numpy() if hasattr(part, "columns") else part for part in parts)
-    for name, own in labels.items():
-        _refuse_other_order(name, given[name], own)
-    named = {name: own for name, own in labels.items() if given[name] is None}
-    for name, own in named.items():
-        if own.nlevels > 1:
-            raise InputError("the labels of a model must have one level: pass ", Argument(name, (...,)))
-    found = {name: own for name, own in named.items() if own.tolist() != list(range(len(own)))}
+    found = {name: own for name, own in labels.items() if own.tolist() != list(range(len(own)))}
     return found, arrays if isinstance(model, tuple) else arrays[0]
 
 
-def _refuse_other_order(name: str, ids: Any, labels: Any) -> None:
-    """Raise InputError for ids that are the labels of a frame in another order; they may be other names."""
-    if not hasattr(ids, "__len__"):
-        return
-    own = as_array(ids, name).tolist() if hasattr(ids, "__array__") else list(ids)
-    known = labels.tolist()
-    if len(own) != len(known) or not all(map(is_hashable, own)) or known == list(range(len(known))):
-        return
-    if own != known and set(own) == set(known):
-        raise InputError(
-            Argument(name), " has the labels of the data frame in another order: leave it out, or pass to_numpy()"
-        )
-
-
-def _check_indexes_of_biases(labels: Mapping[str, Any], given: Mapping[str, Any]) -> None:
-    """Raise InputError for biases whose index is not that of their factors."""
-    for name, index in labels.items():
-        bias = given[f"{name[:4]}_bias"]
-        if hasattr(bias, "index") and hasattr(bias, "to_numpy") and not bias.index.equals(index):
-            raise InputError(f"{name[:4]}_bias and {name[:4]}_factors must have the same index")
-
-
-def _refuse_biases_in_other_order(model: Any, given: Mapping[str, Any], users: Array | None, items: Array) -> None:
-    """Raise InputError for biases whose index has the ids in another order, if their factors have no index."""
+def _check_indexes_of_biases(model: Any, given: Mapping[str, Any], users: Array | None, items: Array) -> None:
+    """Raise InputError for biases whose index is not that of their factors, or has the ids in another order."""
     for nth, (side, ids) in enumerate((("user", users), ("item", items))):
         index, own = index_of(given[f"{side}_bias"]), index_of(given[f"{side}_ids"])
-        if index is None or hasattr(model[nth], "columns") or (own is not None and index.equals(own)):
+        if index is None or (own is not None and index.equals(own)):
             continue
-        if is_other_order(index, list(range(len(index))) if ids is None else ids.tolist()):
+        if hasattr(model[nth], "columns"):
+            if not index.equals(model[nth].index):
+                raise InputError(f"{side}_bias and {side}_factors must have the same index")
+        elif is_other_order(index, list(range(len(index))) if ids is None else ids.tolist()):
             ordered = "sort_index()" if given[f"{side}_ids"] is None else f"loc[{side}_ids]"
             mend = f"pass {side}_bias.{ordered}, or, if it is in their order, {side}_bias.to_numpy()"
             found = f"has an index with the {side}s in another order, but biases are matched by position"

@@ -14,7 +14,7 @@ import fastrec
 from fastrec.evaluation import model_room
 from fastrec.evaluation.model_room import find_room, users_of_block
 from fastrec.inputs.arrays import FlatSide
-from fastrec.inputs.models import ScoreMatrix
+from fastrec.inputs.models import read_model
 from support.bits import group_bits, mean_bits, user_bits
 
 N_USERS, N_ITEMS = 50, 30
@@ -144,7 +144,7 @@ def test_errors_name_users_of_later_parts(change: dict[str, Any], message: str) 
 
 
 def test_memory_limits_users_and_threads_but_not_the_block() -> None:
-    model = ScoreMatrix(np.broadcast_to(np.float32(0), (1, 500_000)))
+    model = read_model(np.broadcast_to(np.float32(0), (1, 500_000)), {})
     model.copies = 1
     sides = {"exclude": FlatSide(np.zeros(0, np.int64), np.zeros(1, np.int64), None)}
     usual, small, large = (find_room(model, sides, 1000, 10, memory) for memory in (None, 100_000_000, 10**10))

@@ -421,20 +421,6 @@ def test_batches_and_merged_evaluators_equal_one_call() -> None:
     assert found.data == whole.data
 
 
-def test_models_are_compared_like_lists() -> None:
-    case, other = draw_case(1), draw_case(2)
-    names = {"a": case.scores, "b": other.scores.astype(case.scores.dtype)}
-    of_models = {
-        name: fastrec.evaluate_model(scores, case.truth, "ndcg@5", per_user=True, item_ids=range(N_ITEMS))
-        for name, scores in names.items()
-    }
-    of_lists = {
-        name: fastrec.evaluate(whole_lists(scores), case.truth, "ndcg@5", per_user=True, n_items=N_ITEMS)
-        for name, scores in names.items()
-    }
-    assert fastrec.compare(of_models).to_dict()["rows"] == fastrec.compare(of_lists).to_dict()["rows"]
-
-
 def with_nan(values: Any, *at: int) -> Any:
     out = np.array(values, float)
     out[at] = np.nan

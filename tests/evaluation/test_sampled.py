@@ -16,7 +16,6 @@ import pytest
 import fastrec
 from fastrec.arguments.calls import ModelBatch
 from fastrec.arguments.signature import arguments_of
-from fastrec.evaluation import sampled
 from fastrec.evaluation.lists import Evaluator
 from fastrec.evaluation.models import Working
 from fastrec.inputs.models import read_call
@@ -357,13 +356,15 @@ def test_all_items_as_the_sample_give_the_full_ranking() -> None:
 
 def test_tables_of_weights_have_no_estimate() -> None:
     scores, call = np.random.default_rng(0).random((9, N_ITEMS)), {"negatives": 5, "correct": "rank"}
-    with pytest.raises(fastrec.MetricError, match=r"table of weights of whole ranks.* leave the metric out, or correct="):
+    with pytest.raises(
+        fastrec.MetricError, match=r"table of weights of whole ranks.* leave the metric out, or correct="
+    ):
         fastrec.evaluate_model(scores, [[1]] * 9, "dcg(discount=[1, 0.5, 0.25])", **call)
     with pytest.raises(fastrec.InputError, match="a gain table of 2 takes grades"):
         fastrec.evaluate_model(scores, [{1: 3.0}] * 9, "dcg(gain=[0, 2])", **call)
 
 
-# Simulation: ten thousand samples of 100 of 10,000 items
+# Simulation
 
 
 def simulate(rank: int, n_items: int, n_drawn: int, n_rounds: int, seed: int) -> tuple[Any, Any]:
@@ -373,26 +374,6 @@ def simulate(rank: int, n_items: int, n_drawn: int, n_rounds: int, seed: int) ->
     lists = np.tile(np.arange(1, n_drawn + 2), (n_rounds, 1))
     lists[np.arange(n_rounds), above] = 0
     return lists, above
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("metric", ["hit_rate@10", "recall@10", "ndcg@10"])
-def test_simulated_bias_and_variance(metric: str) -> None:
-    """Values follow from the sampled rank; prints bias and spread."""
-    n_items, n_drawn, n_rounds = 10_000, 100, 10_000
-    value: Callable[[float], float] = lambda r: (1 / math.log2(r + 1) if "ndcg" in metric else 1.0) if r <= 10 else 0.0  # noqa: E731
-    ranks = [1, 2, 5, 10, 11, 50, 100, 500, 1000, 5000]
-    print(f"\n{metric}: full rank, value | bias, standard deviation of none | rank")
-    for rank in ranks:
-        lists, above = simulate(rank, n_items, n_drawn, n_rounds, seed=rank)
-        line = f"{rank:5} {value(rank):.3f}"
-        for correct, ranks_per_item in (("none", 1.0), ("rank", (n_items - 1) / n_drawn)):
-            call: dict[str, Any] = {"sampled_from": n_items, "correct": correct, "per_user": True}
-            found = fastrec.evaluate(lists, [[0]] * n_rounds, metric, **call).per_user[metric]
-            wanted = np.array([value(1 + ranks_per_item * s) for s in range(n_drawn + 1)])[above]
-            assert found == pytest.approx(wanted)
-            line += f" | {found.mean() - value(rank):+.4f} {found.std():.4f}"
-        print(line)
 
 
 def test_the_estimated_rank_is_unbiased() -> None:
@@ -610,29 +591,7 @@ def test_metrics_of_sampled_lists_that_read_no_size_or_are_of_all_lists() -> Non
     assert fastrec.evaluate_model(scores, [[0]] * 400, "limited_auc")["limited_auc"] == pytest.approx(0.5, abs=0.04)
 
 
-def test_own_metrics_on_arrays_that_read_the_size_need_all_items() -> None:
-    from fastrec.metrics.declaration import DECLARED
-
-    @fastrec.ranking_metric(range=(0, None), source="test", name="share_of_all")
-    def share_of_all(s: Any) -> Any:
-        """Hits per item of the catalogue."""
-        return np.mod(s.hits, 2) / s.n_items
-
-    @fastrec.ranking_metric(range=(0, None), source="test", name="odd_hits")
-    def odd_hits(s: Any) -> Any:
-        """Whether hits are odd."""
-        return np.mod(s.hits, 2)
-
-    try:
-        assert "odd_hits@2" in fastrec.evaluate_model(SCORES, TRUTH, "odd_hits@2", negatives=3)
-        with pytest.raises(fastrec.MetricError, match=r"^share_of_all@2 reads the size of the catalogue"):
-            fastrec.evaluate_model(SCORES, TRUTH, "share_of_all@2", negatives=3)
-    finally:
-        for name in ("share_of_all", "odd_hits"):
-            DECLARED["lists"].pop(name, None)
-
-
-def test_own_metrics_that_are_arithmetic_have_estimates() -> None:
+def test_own_metrics_have_estimates_if_they_are_arithmetic_and_need_all_items_if_they_read_the_size() -> None:
     from fastrec.metrics.declaration import DECLARED
 
     @fastrec.ranking_metric(range=(0, None), source="test", name="half_hits")
@@ -645,13 +604,21 @@ def test_own_metrics_that_are_arithmetic_have_estimates() -> None:
         """Whether hits are odd."""
         return np.mod(s.hits, 2)
 
+    @fastrec.ranking_metric(range=(0, None), source="test", name="share_of_all")
+    def share_of_all(s: Any) -> Any:
+        """Hits per item of the catalogue."""
+        return np.mod(s.hits, 2) / s.n_items
+
     try:
         found = fastrec.evaluate_model(SCORES, TRUTH, ["half_hits@2", "hits@2"], negatives=3, correct="rank")
         assert found["half_hits@2"] == pytest.approx(found["hits@2"] / 2)
         with pytest.raises(fastrec.MetricError, match="odd_hits@2 has a formula on arrays"):
             fastrec.evaluate_model(SCORES, TRUTH, "odd_hits@2", negatives=3, correct="rank")
+        assert "odd_hits@2" in fastrec.evaluate_model(SCORES, TRUTH, "odd_hits@2", negatives=3)
+        with pytest.raises(fastrec.MetricError, match=r"^share_of_all@2 reads the size of the catalogue"):
+            fastrec.evaluate_model(SCORES, TRUTH, "share_of_all@2", negatives=3)
     finally:
-        for name in ("half_hits", "odd_hits"):
+        for name in ("half_hits", "odd_hits", "share_of_all"):
             DECLARED["lists"].pop(name, None)
 
 
