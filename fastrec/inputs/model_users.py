@@ -131,11 +131,7 @@ def _refuse_other_items(joined: JoinedSides, n_items: int) -> None:
     for name, side in joined.sides.items():
         if name != "recs" and len(side.items) and side.items.max() >= n_items:
             at = int((side.items >= n_items).argmax())
-            of_users = len(side.indptr) == len(joined.sides["recs"].indptr) and name in READ_SIDES
-            user = int(np.searchsorted(side.indptr, at, side="right")) - 1
-            who = f" of user {joined.names.user(user)}" if of_users else ""
-            side_of_call = "history" if name == "counts" else name
-            found = f"{side_of_call}{who} has item {joined.names.item(side.items[at])}, but"
+            found = f"{_owner(joined, name, at)} has item {joined.names.item(side.items[at])}, but"
             raise _no_number(found, f"{n_items:,} items", "item_ids")
 
 
@@ -145,9 +141,16 @@ def _check_candidates(joined: JoinedSides) -> None:
     unknown = as_columns(side, joined.sides["recs"].items).columns < 0
     if unknown.any():
         at = int(unknown.argmax())
-        who = joined.names.user(int(np.searchsorted(side.indptr, at, side="right")) - 1)
         item = joined.names.item(side.items[at])
-        raise InputError(f"candidates of user {who} must be items of the model, found {item}")
+        raise InputError(f"{_owner(joined, 'candidates', at)} must be items of the model, found {item}")
+
+
+def _owner(joined: JoinedSides, name: str, row: int) -> str:
+    """Return the side of a row, and its user if the side has rows of users."""
+    indptr = joined.sides[name].indptr
+    if name not in READ_SIDES or len(indptr) != len(joined.sides["recs"].indptr):
+        return "history" if name == "counts" else name
+    return f"{name} of user {joined.names.user(int(np.searchsorted(indptr, row, side='right')) - 1)}"
 
 
 def _no_number(found: str, known: str, argument: str) -> InputError:

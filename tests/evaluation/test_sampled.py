@@ -591,7 +591,7 @@ def test_metrics_of_sampled_lists_that_read_no_size_or_are_of_all_lists() -> Non
     assert fastrec.evaluate_model(scores, [[0]] * 400, "limited_auc")["limited_auc"] == pytest.approx(0.5, abs=0.04)
 
 
-def test_own_metrics_have_estimates_if_they_are_arithmetic_and_need_all_items_if_they_read_the_size() -> None:
+def test_own_metrics_on_arrays_that_read_the_size_need_all_items() -> None:
     from fastrec.metrics.declaration import DECLARED
 
     @fastrec.ranking_metric(range=(0, None), source="test", name="half_hits")
