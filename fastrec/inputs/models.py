@@ -103,7 +103,7 @@ class Similarities(Model):
         return Similarities(self._users, self._weights[:, columns], self.dtype, self.bound)
 
 
-class Scores(Model):
+class ReadScores(Model):
     """Scores that are read for some users: rows of a matrix in memory or on disk, or the answers of a function."""
 
     copies = 3
@@ -123,10 +123,10 @@ class Scores(Model):
         rows = self._read(users)
         np.copyto(out, rows if self._columns is None else rows[:, self._columns])
 
-    def restricted(self, columns: Array) -> Scores:
+    def restricted(self, columns: Array) -> ReadScores:
         """Return the scores of these items only."""
         columns = columns if self._columns is None else self._columns[columns]
-        return Scores(self._read, self._shape, self.dtype, columns)
+        return ReadScores(self._read, self._shape, self.dtype, columns)
 
 
 def _read_rows(scores: Array, users: Array) -> Array:
@@ -194,7 +194,7 @@ def _read_form(model: Any, given: Mapping[str, Any]) -> Model:
             )
         if n_items > MAX_ITEMS:
             raise InputError(Argument("n_items", (n_items,)), f" is more than a model can score: at most {MAX_ITEMS:,}")
-        return Scores(functools.partial(_ask, model, n_items), (None, n_items), np.dtype(np.float64))
+        return ReadScores(functools.partial(_ask, model, n_items), (None, n_items), np.dtype(np.float64))
     if is_sparse(model):
         raise InputTypeError("model is a sparse matrix: pass its scores as an array, or a product as (X, B)")
     scores = as_array(model, "model") if not isinstance(model, np.memmap) else model
@@ -202,7 +202,7 @@ def _read_form(model: Any, given: Mapping[str, Any]) -> Model:
         raise InputError(f"model must be {WANTED}; found an array of shape {scores.shape}")
     check_dtype(scores, "model")
     refuse_rounded_list(model, scores, "model", "position")
-    return Scores(functools.partial(_read_rows, scores), scores.shape, float_type(scores))
+    return ReadScores(functools.partial(_read_rows, scores), scores.shape, float_type(scores))
 
 
 def is_sparse(value: Any) -> bool:
