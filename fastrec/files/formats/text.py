@@ -14,7 +14,7 @@ from fastrec.files.formats.base import FileHead, Format, Size
 from fastrec.files.formats.heads import lines_of
 from fastrec.files.packing import packing_in, start_of_packed, unpacked
 
-CHUNK_BYTES = 1 << 23
+CHUNK_BYTES = 1 << 22
 LONGEST_LINE = 1 << 26  # bytes; what follows a quote that is not closed is one line
 BYTES_AT_ONCE = 1 << 20  # they stay in a cache
 SAMPLED_BYTES, UNPACKED_BYTES = 1 << 16, 1 << 26  # gzip packs a thousand bytes in one, at most
