@@ -430,6 +430,27 @@ def twice_won(labels, scores, bar, positives, chosen, padded):
 
 
 @njit
+def twice_won_in_order(order, labels, scores, bar):
+    """Return twice the pairs won by a user's positives, whose rows are sorted by descending score.
+
+    Each negative loses to the positives above it, and half to those of its tie.
+    """
+    twice, above, hits, others = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
+    score = scores[order[0]]
+    for j in range(len(order)):
+        row = np.uint64(order[j])
+        if scores[row] != score:
+            score = scores[row]
+            twice += others * (2 * above + hits)
+            above += hits
+            hits, others = np.int64(0), np.int64(0)
+        positive = np.int64(labels[row] >= bar)
+        hits += positive
+        others += 1 - positive
+    return twice + others * (2 * above + hits)
+
+
+@njit
 def all_equal(scores):
     """Return whether all scores of a user are equal."""
     for j in range(1, len(scores)):

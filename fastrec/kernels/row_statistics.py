@@ -40,7 +40,7 @@ from .codes import (
     WEIGHTS,
 )
 from .jit import njit
-from .positives import MAX_COUNTED, all_equal, count_positives, sort_rows, twice_won
+from .positives import MAX_COUNTED, all_equal, count_positives, sort_rows, twice_won, twice_won_in_order
 from .runs import NO_SUM, add_product, added, area_of_run, distance, entropy, log, weight_of
 from .targets import sum_of_relative_errors, sum_of_targets, targets_differ, unexplained_share
 
@@ -429,7 +429,9 @@ def order_statistics(condition, log, weights, ranked, memory, out, first, last):
                 continue
             if copy >= 0:
                 order = memory.order[copy, :n_rows]
-                if weights is None:
+                if weights is None and kind == TWICE_WON:
+                    value = np.float64(twice_won_in_order(order, labels, scores, bar))
+                elif weights is None:
                     value = statistic_of_order(kind, parameter, order, labels, scores, None, bar)
                 else:
                     value = statistic_of_order(kind, parameter, order, labels, scores, weights[span], bar)
