@@ -430,7 +430,7 @@ def order_statistics(condition, log, weights, ranked, memory, out, first, last):
             if copy >= 0:
                 order = memory.order[copy, :n_rows]
                 if weights is None and kind == TWICE_WON:
-                    value = np.float64(twice_won_in_order(order, labels, scores, bar))
+                    value = float(twice_won_in_order(order, labels, scores, bar))
                 elif weights is None:
                     value = statistic_of_order(kind, parameter, order, labels, scores, None, bar)
                 else:

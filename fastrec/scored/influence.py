@@ -49,15 +49,18 @@ class BatchRows:
 
     def sums(self, values: Array) -> Array:
         """Return the sums of integers of the rows of each user, int64 (n_users,)."""
-        before = np.concatenate([[0], np.cumsum(values, dtype=np.int64)])
-        found: Array = before[self.indptr[1:]] - before[self.indptr[:-1]]
-        return found
+        sums, having = np.zeros(len(self.indptr) - 1, np.int64), np.diff(self.indptr) > 0
+        sums[having] = np.add.reduceat(values, self.indptr[:-1][having], dtype=np.int64)
+        return sums
 
     @once
     def classes(self) -> Array:
         """The negative and positive rows of users, int64 (n_users, 2); rows of weight 0 are none."""
-        kept = np.ones(len(self.scores), bool) if self.weights is None else self.weights > 0
-        return np.stack([self.sums(kept & ~self.positive), self.sums(kept & self.positive)], axis=1)
+        sizes, positive = np.diff(self.indptr), self.positive
+        if self.weights is not None:
+            sizes, positive = self.sums(self.weights > 0), positive & (self.weights > 0)
+        positives = self.sums(positive)
+        return np.stack([sizes - positives, positives], axis=1)
 
 
 # Slopes

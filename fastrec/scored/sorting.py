@@ -260,13 +260,13 @@ def _sort_pairs(keys: Array, payload: Array) -> Array:
     room, lowest = np.uint64(len(keys).bit_length()), keys.min(initial=~np.uint64(0))
     if int(keys.max(initial=lowest) - lowest) >> (64 - int(room)):
         order = np.argsort(keys)
+        keys[:] = keys.take(order)
     else:
         numbered = (keys - lowest) << room | np.arange(len(keys), dtype=np.uint64)
         numbered.sort()
-        order = (numbered & ((np.uint64(1) << room) - np.uint64(1))).astype(np.int64)
-    keys[:] = keys[order]
-    ordered: Array = payload[order]
-    return ordered
+        keys[:] = (numbered >> room) + lowest
+        order = (numbered & ((np.uint64(1) << room) - np.uint64(1))).view(np.int64)
+    return payload.take(order)  # unlike an index, it lets other threads run
 
 
 def _with_sorted_ties(keys: Array, payload: Array) -> Array:
