@@ -171,20 +171,6 @@ def test_many_rows() -> None:
         assert mean_bits(one.groups["row_group"][place]) == mean_bits(alone.estimates)
 
 
-@pytest.mark.parametrize("n_threads", [1, 2])
-@pytest.mark.parametrize(("weighted", "row_weights"), KINDS)
-def test_rows_of_a_segment_keep_their_users_or_are_looked_up(
-    weighted: bool, row_weights: bool, n_threads: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    call = USERS.call(ALL, weighted=weighted, row_weights=row_weights)
-    looked_up = evaluate(["auc"], call, row_groups=SEGMENTS, n_threads=n_threads)
-    for least in (1, 300):  # all segments, or all but the web's few rows
-        monkeypatch.setattr(row_segments, "ROWS_WITH_USERS", least)
-        kept = evaluate(["auc"], call, row_groups=SEGMENTS, n_threads=n_threads)
-        assert group_bits(kept) == group_bits(looked_up)
-    assert kept.groups["device"]["tv"]["auc"].std_error > 0
-
-
 @pytest.mark.parametrize("no_truth", ["zero", "skip", "nan"])
 @pytest.mark.parametrize(("weighted", "row_weights"), KINDS)
 def test_metrics_of_the_order_of_rows_are_the_same_alone(weighted: bool, row_weights: bool, no_truth: str) -> None:

@@ -1,5 +1,7 @@
 """Arrow files: how they are recognised, their types and sizes, several at once, and faults in them."""
 
+import gc
+
 import numpy as np
 import pytest
 
@@ -148,9 +150,10 @@ def test_batches_too_large_for_memory_are_mapped(tmp_path, monkeypatch, compress
             file.write(table)
     assert bits_of(evaluate_files(*paths, METRICS)) == bits_of(evaluate(pa.table(LISTS), pa.table(TRUTH), METRICS))
     assert opened
+    gc.collect()
     before = pa.total_allocated_bytes()
     rows = next(arrow.ARROW.batches(str(paths[0]), {0: pa.int64()}))
-    assert rows and (pa.total_allocated_bytes() == before) == (compression is None)
+    assert rows and (pa.total_allocated_bytes() <= before) == (compression is None)
 
 
 @pytest.mark.parametrize("form", FORMS)
