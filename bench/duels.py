@@ -120,8 +120,8 @@ def compare_duels(n_rows: int, rounds: int) -> list[Promise]:
             None,
             f"{took['test']} / {took['argsort']}",
         ),
-        Promise(f"clustered test of two auc, {of_rows}", turns.ratio("small", "delong"), 0.05, None, took["small"]),
-        Promise(f"auc_test, {of_rows}", turns.ratio("rows", "delong"), 0.05, None, took["rows"]),
+        Promise(f"clustered test of two auc, {of_rows}", turns.ratio("small", "delong"), 0.3, None, took["small"]),
+        Promise(f"auc_test, {of_rows}", turns.ratio("rows", "delong"), 0.3, None, took["rows"]),
         Promise(table, turns.ratio("table", "evaluate"), 2.5, None, f"{took['table']} / {took['evaluate']}"),
         Promise(f"{table}, 10,000 rounds of signs", turns.ratio("drawn", "evaluate"), None, None, took["drawn"]),
     ]
