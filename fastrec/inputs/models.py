@@ -410,12 +410,15 @@ def _check_indexes_of_biases(model: Any, given: Mapping[str, Any], users: Array 
     """Raise InputError for biases whose index is not that of their factors, or has the ids in another order."""
     for nth, (side, ids) in enumerate((("user", users), ("item", items))):
         index, own = index_of(given[f"{side}_bias"]), index_of(given[f"{side}_ids"])
-        if index is None or (own is not None and index.equals(own)):
+        if index is None:
             continue
         if hasattr(model[nth], "columns"):
             if not index.equals(model[nth].index):
                 raise InputError(f"{side}_bias and {side}_factors must have the same index")
-        elif is_other_order(index, list(range(len(index))) if ids is None else ids.tolist()):
+            continue
+        if own is not None and index.equals(own):
+            continue
+        if is_other_order(index, list(range(len(index))) if ids is None else ids.tolist()):
             ordered = "sort_index()" if given[f"{side}_ids"] is None else f"loc[{side}_ids]"
             mend = f"pass {side}_bias.{ordered}, or, if it is in their order, {side}_bias.to_numpy()"
             found = f"has an index with the {side}s in another order, but biases are matched by position"

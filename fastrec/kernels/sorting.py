@@ -64,17 +64,6 @@ def extremes(keys):
     return np.uint64(lowest), np.uint64(highest)
 
 
-@njit
-def sum_before(counts):
-    """Replace each count by the sum of those before it; return the sum of all."""
-    total = 0
-    for at in range(len(counts)):
-        count = counts[at]
-        counts[at] = total
-        total += count
-    return total
-
-
 @njit(allocates=True)
 def count_bins_of_chunk(chunk, bits, cuts, infinity, shift, counts):
     """Count the rows of a chunk by bin; return the position of the first NaN in it, or -1."""

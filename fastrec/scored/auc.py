@@ -113,7 +113,7 @@ def auc(
     Notes
     -----
     Bamber 1975; Hanley & McNeil 1982. Tied rows are one threshold, so a tied pair counts half. The call needs
-    memory for one more copy of the scores; with weights, for three to five.
+    memory for one more copy of the scores; of float64, with `max_fpr` for some seven, with weights for some fourteen.
 
     Examples
     --------

@@ -161,6 +161,9 @@ def test_frames_whose_columns_are_not_clear_are_errors() -> None:
         mrr((factors[0], factors[1][["b", "a", "c"]]), [[1]] * 4)
     with pytest.raises(fastrec.InputError, match="item_bias and item_factors must have the same index"):
         mrr(tuple(factors), [[1]] * 4, item_bias=pd.Series([0.0] * 5, index=ITEMS))
+    ids, bias = pd.Series(ITEMS, index=ITEMS), pd.Series([0.0] * 5, index=ITEMS)  # an index like that of the ids
+    with pytest.raises(fastrec.InputError, match="item_bias and item_factors must have the same index"):
+        mrr(tuple(factors), [[1]] * 4, item_ids=ids, item_bias=bias)
     levels = pd.DataFrame(SCORES, index=pd.MultiIndex.from_product([[1, 2], [3, 4]]))
     with pytest.raises(fastrec.InputError, match=r"must have one level: pass user_ids=\.\.\."):
         mrr(levels, [[1]] * 4)
