@@ -272,7 +272,7 @@ def stopping(whole: Callable[..., Any]) -> Callable[..., Any]:
 @contextmanager
 def many_turns() -> Iterator[None]:
     """Switch threads all the time, in the middle of changes too."""
-    owners: list[tuple[Any, str]] = [(State, "add"), (State, "merge"), (ScoreHistogram, "_count")]
+    owners: list[tuple[Any, str]] = [(State, "add"), (State, "merge"), (ScoreHistogram, "_add")]
     before = [getattr(owner, name) for owner, name in owners]
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)
