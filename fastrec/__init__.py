@@ -44,9 +44,8 @@ if TYPE_CHECKING:
     from fastrec.counterfactual.result import CtrByRank, PositionBias
     from fastrec.counterfactual.value import PolicyEstimate, PolicyEstimates
     from fastrec.counterfactual.weights import popularity_propensity
+    from fastrec.evaluation.evaluators import Evaluator, ScoreEvaluator
     from fastrec.evaluation.list_metric import list_metric
-    from fastrec.evaluation.lists import Evaluator
-    from fastrec.evaluation.rows import ScoreEvaluator
     from fastrec.explanation.explain import explain, explain_scores
     from fastrec.explanation.explanation import Explanation
     from fastrec.feedback.drift import drift
@@ -90,7 +89,7 @@ _LAZY = {
     "Estimate": "fastrec.report.estimates",
     "GroupEstimate": "fastrec.report.estimates",
     "Explanation": "fastrec.explanation.explanation",
-    "Evaluator": "fastrec.evaluation.lists",
+    "Evaluator": "fastrec.evaluation.evaluators",
     "InterpolatedPrCurve": "fastrec.scored.curves",
     "PositionBias": "fastrec.counterfactual.result",
     "PolicyEstimate": "fastrec.counterfactual.value",
@@ -98,7 +97,7 @@ _LAZY = {
     "PrCurve": "fastrec.scored.curves",
     "Report": "fastrec.report.report",
     "RocCurve": "fastrec.scored.curves",
-    "ScoreEvaluator": "fastrec.evaluation.rows",
+    "ScoreEvaluator": "fastrec.evaluation.evaluators",
     "ScoreHistogram": "fastrec.scored.histogram",
     "auc": "fastrec.scored.auc",
     "auc_test": "fastrec.scored.auc",

@@ -19,8 +19,8 @@ from fastrec.arguments.calls import (
 )
 from fastrec.arguments.signature import pick, takes
 from fastrec.checks import check_n_items, check_progress, listed_in_order, whole_number
-from fastrec.evaluation.evaluators import about_users
-from fastrec.evaluation.lists import Evaluator, evaluate_at_once, evaluate_model_at_once
+from fastrec.evaluation.lists import ListEvaluation
+from fastrec.evaluation.protocol import about_users
 from fastrec.exceptions import InputError, MetricError, renaming, shown
 from fastrec.inputs.items import read_items
 from fastrec.policies import OneClass
@@ -114,10 +114,9 @@ def evaluate(
     """
     if given["items"] is not None:
         given["items"] = read_items(given["items"], given["item"])
-    evaluator = Evaluator(metrics, **pick(ListSettings, given))
-    sides = evaluator._sides(recs, truth, given)  # noqa: SLF001
-    evaluate_at_once(evaluator, sides, given)
-    return evaluator._report(copied=False)  # noqa: SLF001 - spares a copy of per-user values
+    evaluation = ListEvaluation(metrics, **pick(ListSettings, given))
+    evaluation.evaluate(evaluation.sides(recs, truth, given), given)
+    return evaluation.report()
 
 
 @takes(ListCurveOptions)
@@ -207,23 +206,24 @@ def evaluate_by_items(
         given["items"] = read_items(given["items"], given["item"])
     if isinstance(given["k"], Iterator):
         given["k"] = list(given["k"])
-    evaluators = {label: Evaluator(metrics, **pick(ListSettings, given)) for label in dict.fromkeys(segments.values())}
-    first = next(iter(evaluators.values()))
+    settings = pick(ListSettings, given)
+    evaluations = {label: ListEvaluation(metrics, **settings) for label in dict.fromkeys(segments.values())}
+    first = next(iter(evaluations.values()))
     if (ties := first.settings["ties"]) in ("best", "worst"):
         raise InputError(f"ties={ties!r} orders items by gain, and gains differ from segment to segment")
-    if unread := first._plan(weighted=False).without_truth():  # noqa: SLF001 - of evaluators
+    if unread := first.plan(weighted=False).without_truth():
         raise MetricError(
             f"{unread[0]} reads no truth, so it has one value for all segments: fastrec.evaluate gives it"
         )
-    judged = reads_judgements(first._plan(weighted=False), first.settings["no_truth"])  # noqa: SLF001
-    prepared = first._prepare(first._sides(recs, truth, given), given)  # noqa: SLF001 - once for all
-    for evaluator, part in zip(evaluators.values(), split_truth(prepared, segments, judged=judged), strict=True):
-        evaluator._add(part, None)  # noqa: SLF001 - of the same rules
-        evaluator._review(part)  # noqa: SLF001
+    judged = reads_judgements(first.plan(weighted=False), first.settings["no_truth"])
+    prepared = first.prepare(first.sides(recs, truth, given), given)
+    for evaluation, part in zip(evaluations.values(), split_truth(prepared, segments, judged=judged), strict=True):
+        evaluation.add(part, None)
+        evaluation.second_pass(part)
     # a segment may well have no relevant item: warn only if the whole truth has no rows
     rules: Any = {"silent": (NO_TRUTH,) if len(prepared.lists.truth_items) else ()}
-    rules["ids_match"] = any(evaluator._has_hits for evaluator in evaluators.values())  # noqa: SLF001
-    return {label: evaluator._report(copied=False, **rules) for label, evaluator in evaluators.items()}  # noqa: SLF001
+    rules["ids_match"] = any(evaluation.has_hits for evaluation in evaluations.values())
+    return {label: evaluation.report(**rules) for label, evaluation in evaluations.items()}
 
 
 @takes(ModelOptions)
@@ -313,9 +313,9 @@ def evaluate_model(
     call = read_call(model, given)
     if given["items"] is None and given["n_items"] is None:
         given["n_items"] = call.n_items
-    evaluator = Evaluator(metrics, **pick(ListSettings, given))
-    evaluate_model_at_once(evaluator, call, truth, given)
-    return evaluator._report(copied=False)  # noqa: SLF001 - spares a copy of per-user values
+    evaluation = ListEvaluation(metrics, **pick(ListSettings, given))
+    evaluation.evaluate_model(call, truth, given)
+    return evaluation.report()
 
 
 @takes(TopOptions)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.evaluation.lists import Evaluator
+from fastrec.evaluation.lists import ListEvaluation
 from fastrec.exceptions import InputError
 from fastrec.files.columns import ListColumns
 from fastrec.files.lists import evaluate_lists
@@ -111,14 +111,14 @@ def write_demo(folder: str | os.PathLike[str], *, n_users: int = 20_000, seed: i
 def evaluate_demo(paths: dict[str, str], *, n_threads: int | None = None) -> dict[str, Report]:
     """Return the report of each recommender, grouped by segment."""
 
-    def make_evaluator(items: ItemTable | None) -> Evaluator:
-        return Evaluator([*ACCURACY, *CATALOGUE], per_user=True, n_threads=n_threads, items=items)
+    def make_evaluation(items: ItemTable | None) -> ListEvaluation:
+        return ListEvaluation([*ACCURACY, *CATALOGUE], per_user=True, n_threads=n_threads, items=items)
 
     reports = {}
     for name in RECOMMENDERS:
         files = {"recs": paths[name], **{side: paths[side] for side in SIDES}}
         columns = ListColumns(by=("segment",))
-        reports[name] = evaluate_lists(make_evaluator, files, columns, Resources(n_threads=n_threads)).report
+        reports[name] = evaluate_lists(make_evaluation, files, columns, Resources(n_threads=n_threads)).report
     return reports
 
 

@@ -25,7 +25,7 @@ from fastrec.runtime.outputs import atomic_write
 from fastrec.show.trec import lines_of_users
 
 if TYPE_CHECKING:
-    from fastrec.evaluation.rows import ScoreEvaluator
+    from fastrec.evaluation.rows import RowEvaluation
     from fastrec.files.columns import ListColumns, RowColumns
     from fastrec.files.job import Evaluated
     from fastrec.metrics.declaration import Call
@@ -224,7 +224,7 @@ def has_factors(options: dict[str, Any]) -> bool:
 
 def _evaluate_model(truth: str | None, options: dict[str, Any]) -> Evaluated:
     """Evaluate factors in files."""
-    from fastrec.evaluation.lists import Evaluator
+    from fastrec.evaluation.lists import ListEvaluation
     from fastrec.files.models import evaluate_factors, read_factors
     from fastrec.metrics.calls import of_lists_instead
     from fastrec.metrics.declaration import LISTS
@@ -248,9 +248,9 @@ def _evaluate_model(truth: str | None, options: dict[str, Any]) -> Evaluated:
     settings = {name: options[name] for name in names if name != "n_items"}
     settings |= sampling_of(options) | {"per_user": _needs_user_values(options), "n_threads": options["threads"]}
 
-    def make(*, items: Any, history: Any, n_items: int) -> Evaluator:
+    def make(*, items: Any, history: Any, n_items: int) -> ListEvaluation:
         size = options["n_items"] if options["n_items"] is not None or items is not None else n_items
-        return Evaluator(list(named), items=items, history=history, n_items=size, **settings)
+        return ListEvaluation(list(named), items=items, history=history, n_items=size, **settings)
 
     check_outputs([truth, *paths_of(options)], options)
     with showing_progress() as watch, quietly(), naming_options():
@@ -320,37 +320,37 @@ def _evaluate_log(path: str, options: dict[str, Any], *, per_user: bool) -> Eval
     calls = list(named.values())
     check_outputs([path, options["users"]], options)
     check_apart(options["by"], options.get("row_by", ()))
-    make_evaluator = make_scorer(named, options, per_user=lambda has_users: has_users and per_user)
+    make_evaluation = make_scorer(named, options, per_user=lambda has_users: has_users and per_user)
     with showing_progress() as watch, quietly(), naming_options(hints_of_log(options, calls)):
         watch("reading")
         columns = columns_of_log(options, calls)
         paths = {"log": path} | ({} if options["users"] is None else {"users": options["users"]})
-        return evaluate_log(make_evaluator, paths, columns, resources_of(options, watch))
+        return evaluate_log(make_evaluation, paths, columns, resources_of(options, watch))
 
 
 def make_scorer(
     named: dict[str, Call], options: dict[str, Any], *, per_user: Callable[[bool], bool]
-) -> Callable[[bool], ScoreEvaluator]:
-    """Return a function that makes the evaluator of a log with or without users.
+) -> Callable[[bool], RowEvaluation]:
+    """Return a function that makes the evaluation of a log with or without users.
 
-    `per_user` returns whether the evaluator keeps the values of users.
+    `per_user` returns whether the evaluation keeps the values of users.
     """
-    from fastrec.evaluation.rows import ScoreEvaluator
+    from fastrec.evaluation.rows import RowEvaluation
 
-    def make(has_users: bool) -> ScoreEvaluator:  # noqa: FBT001 - called by position
+    def make(has_users: bool) -> RowEvaluation:  # noqa: FBT001 - called by position
         all_of_them = bool(options["metrics"]) or has_users
         asked = {name: call for name, call in named.items() if all_of_them or not call.needs_users}
         check_thresholds(options["fail_under"], asked)
-        evaluator = ScoreEvaluator(
+        evaluation = RowEvaluation(
             list(asked),
             like=options["like"],
             per_user=per_user(has_users),
             n_threads=options["threads"],
             **{name: options[name] for name in (*PASSED_ON, "one_class")},
         )
-        if options["curves"] is not None or (makes_page(options) and not evaluator.needs_targets):
-            evaluator.keep_score_counts(needed=options["curves"] is not None, users=makes_page(options))
-        return evaluator
+        if options["curves"] is not None or (makes_page(options) and not evaluation.needs_targets):
+            evaluation.keep_score_counts(needed=options["curves"] is not None, users=makes_page(options))
+        return evaluation
 
     return make
 

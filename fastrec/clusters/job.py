@@ -1,6 +1,6 @@
 """Evaluation by partitions, for any engine that moves rows by user: it knows none of them.
 
-Sums in the states of evaluators are exact, so neither the number of partitions nor a task that runs twice changes a
+Sums in the states of evaluations are exact, so neither the number of partitions nor a task that runs twice changes a
 result.
 """
 
@@ -22,21 +22,21 @@ from fastrec.clusters.packets import (
     tables_of,
     tables_of_packets,
 )
-from fastrec.evaluation.lists import Evaluator
-from fastrec.evaluation.rows import ScoreEvaluator
+from fastrec.evaluation.lists import ListEvaluation
+from fastrec.evaluation.rows import RowEvaluation
 from fastrec.exceptions import FastrecError, FastrecWarning, InputError, RowNumber
 from fastrec.inputs.sides import SIDES
 
 
 class Job(NamedTuple):
-    """The instructions of a task: how to make an evaluator, and which arguments to give it.
+    """The instructions of a task: how to make an evaluation, and which arguments to give it.
 
     The user's engine moves the packets of all sides (`fastrec.clusters.packets.pack`) so that each bucket is in one
-    partition, next to each other. A task turns a partition into the state of an evaluator (`states`), or into the
+    partition, next to each other. A task turns a partition into the state of an evaluation (`states`), or into the
     values of its users (`values`). The driver merges states (`merge`). Other work of tasks makes states of `tables`.
     """
 
-    make: type[Evaluator | ScoreEvaluator]
+    make: type[ListEvaluation | RowEvaluation]
     options: dict[str, Any]
     arguments: dict[str, Any]  # of `update`, also a side that is given by name: exclude="history"
     keys: tuple[str, ...]  # the columns that make a user
@@ -45,26 +45,27 @@ class Job(NamedTuple):
     empty: Mapping[str, Table] = {}
     version: str = __version__
 
-    def check(self, tables: Mapping[str, Table], *, per_user: bool) -> Evaluator | ScoreEvaluator:
-        """Check arguments and columns, given as tables without rows, and return the evaluator of the driver."""
+    def check(self, tables: Mapping[str, Table], *, per_user: bool) -> ListEvaluation | RowEvaluation:
+        """Check arguments and columns, given as tables without rows, and return the evaluation of the driver."""
         if per_user:
             self.update(self.start(per_user=True), tables)
-        evaluator = self.start().as_part()
-        self.update(evaluator, tables)
-        return evaluator
+        evaluation = self.start().as_part()
+        self.update(evaluation, tables)
+        return evaluation
 
-    def start(self, *, per_user: bool = False) -> Evaluator | ScoreEvaluator:
-        """Return a new evaluator."""
+    def start(self, *, per_user: bool = False) -> ListEvaluation | RowEvaluation:
+        """Return a new evaluation."""
         return self.make(**self.options, per_user=per_user, n_threads=self.n_threads)
 
-    def update(self, evaluator: Any, tables: Mapping[str, Table]) -> None:
-        """Add tables of whole users to an evaluator."""
+    def update(self, evaluation: Any, tables: Mapping[str, Table]) -> None:
+        """Add tables of whole users to an evaluation."""
         given = {name: value for name, value in self.arguments.items() if value is not None}
-        if isinstance(evaluator, Evaluator):
+        if isinstance(evaluation, ListEvaluation):
             named = {name: given.pop(name) for name in SIDES if name in given}
-            evaluator.update_sides({**tables, **named}, **given)
+            evaluation.update({**tables, **named}, given)
         else:
-            evaluator.update(*tables.values(), **given)
+            (log,) = tables.values()
+            evaluation.update(log, None, None, given)
 
     def tables(self, batches: Iterable[Batch]) -> Iterator[dict[str, Table]]:
         """Yield the rows of a partition in tables of whole users."""
@@ -79,15 +80,15 @@ class Job(NamedTuple):
             yield {name: _in_order(table, self.order) for name, table in tables.items()}
 
     def states(self, batches: Iterable[Batch]) -> Iterator[Batch]:
-        """Yield one row: the state of an evaluator after a partition, or its error; nothing for an empty partition."""
+        """Yield one row: the state of an evaluation after a partition, or its error; nothing for an empty partition."""
 
         def evaluate() -> Iterator[bytes]:
-            evaluator = None
+            evaluation = None
             for tables in self.tables(batches):
-                evaluator = self.start().as_part() if evaluator is None else evaluator
-                self.update(evaluator, tables)
-            if evaluator is not None:
-                yield evaluator.to_bytes()
+                evaluation = self.start().as_part() if evaluation is None else evaluation
+                self.update(evaluation, tables)
+            if evaluation is not None:
+                yield evaluation.to_bytes()
 
         yield from rows_of_states(evaluate())
 
@@ -96,21 +97,21 @@ class Job(NamedTuple):
         import pyarrow as pa
 
         for tables in self.tables(batches):
-            evaluator = self.start(per_user=True)
-            self.update(evaluator, tables)
+            evaluation = self.start(per_user=True)
+            self.update(evaluation, tables)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", FastrecWarning)  # the driver has already warned
-                report = evaluator._report(copied=False, is_part=True)  # noqa: SLF001 - of some users of a report
+                report = evaluation.report(is_part=True)
             ids = report.user_ids
             assert ids is not None
             columns = [ids] if len(self.keys) == 1 else list(zip(*ids.tolist(), strict=True))
             columns += [pa.array(values, from_pandas=True) for values in report.per_user.values()]
             yield from pa.table(list(map(pa.array, columns)), [*self.keys, *report.per_user]).to_batches()
 
-    def merge(self, rows: Iterable[Any], evaluator: Any) -> None:
-        """Merge the rows of `states` of all partitions into the evaluator of the driver; raise the first error."""
+    def merge(self, rows: Iterable[Any], evaluation: Any) -> None:
+        """Merge the rows of `states` of all partitions into the evaluation of the driver; raise the first error."""
         for state in states_of_rows(rows):
-            evaluator.merge(self.make.from_bytes(state))
+            evaluation.merge(self.make.from_bytes(state))
 
 
 Work = Callable[[Job, Iterable[Batch]], Iterator[Batch]]  # of a task, on its partition

@@ -14,7 +14,7 @@ from fastrec.checks import listed_in_order
 from fastrec.clusters.job import Job
 from fastrec.clusters.packets import Table, from_bytes, to_bytes
 from fastrec.clusters.side import EngineSide, check_partitions, check_ties, or_usual, states_of_side
-from fastrec.evaluation.lists import Evaluator, reads_popularity
+from fastrec.evaluation.lists import ListEvaluation
 from fastrec.exceptions import InputError, InputTypeError
 from fastrec.inputs.arrow import read_ids
 from fastrec.inputs.column_names import Columns, user_column
@@ -30,22 +30,22 @@ from fastrec.report.report import Report, record
 
 
 class ListPlan(NamedTuple):
-    """A checked evaluation of lists: the sides to move, the work on their rows, and the evaluator to merge into."""
+    """A checked evaluation of lists: the sides to move, the work on their rows, and the evaluation to merge into."""
 
     sides: dict[str, EngineSide]
     job: Job
-    evaluator: Evaluator
+    evaluation: ListEvaluation
     numbered: set[str]  # the groupings whose integer labels tasks read as strings
     used: tuple[Any, ...]  # the columns that arguments name, and those of ids
     left: LeftOpen
 
     def report(self) -> Report:
-        """Return the report of the evaluator, once it has the states of all partitions.
+        """Return the report of the evaluation, once it has the states of all partitions.
 
         Hints about unused columns follow from names and types: reading values would take another job. So there is none
         about marks, which are all 1 in a truth of only relevant rows.
         """
-        report = self.evaluator.result()
+        report = self.evaluation.report()
         groups = {name: _spelled(own, numbered=name in self.numbered) for name, own in report.groups.items()}
         report = report.with_groups(groups)
         if "truth" in self.sides:
@@ -67,7 +67,7 @@ def evaluate_lists(
     """Evaluate lists and truth in data frames of an engine; return the report and how it was made."""
     n_partitions = check_partitions(given["n_partitions"])
     plan = _plan_lists(kind, frames, metrics, given, n_partitions)
-    plan.job.merge(kind.run(list(plan.sides.values()), plan.job, Job.states, n_partitions), plan.evaluator)
+    plan.job.merge(kind.run(list(plan.sides.values()), plan.job, Job.states, n_partitions), plan.evaluation)
     return plan.report(), plan
 
 
@@ -85,29 +85,29 @@ def _plan_lists(
         items = read_items(kind.to_memory(items) if kind.is_frame(items) else items, columns.item)
     options = settings_of_tasks(ListSettings, metrics, given) | {"items": items}
     counts = None
-    if "history" in opened and reads_popularity(options):
+    if "history" in opened and ListEvaluation(**options).reads_popularity:
         counts = _count_history(opened["history"], columns, n_partitions)
     arguments = {**pick(ListColumnNames, given), "by": given["by"], **named, "user_weight": weight}
-    job = Job(Evaluator, options | {"history": counts}, arguments, (user,), given["n_threads"])
+    job = Job(ListEvaluation, options | {"history": counts}, arguments, (user,), given["n_threads"])
     columns = columns._replace(ordered_by=order_of(given["like"]))
     sides = {name: side.having(_columns_of_lists(side, columns, weight)) for name, side in opened.items()}
-    evaluator = job.check({name: side.all_columns() for name, side in sides.items()}, per_user=per_user)
-    assert isinstance(evaluator, Evaluator)
+    evaluation = job.check({name: side.all_columns() for name, side in sides.items()}, per_user=per_user)
+    assert isinstance(evaluation, ListEvaluation)
     _check_same_types(sides, {"user": user, "item": item}, items)
     roles = {name: extra_column(side.as_frame(), columns) for name, side in sides.items()}
     for name, side in sides.items():
         if SIDES[name].is_ordered and side.is_long(item) and columns.item_sep is None:
             if roles[name][1] is None:
                 raise InputError(f"{name} must have a column of ranks or scores, as {side.engine} rows have no order")
-            check_ties(evaluator, side.engine)
+            check_ties(evaluation, side.engine)
     numbers = {role for role, column in roles.values() if column is not None}
-    adds_gains = {"score", "gain"} <= numbers and evaluator.settings["ties"] == "expected"
-    if adds_gains or evaluator._reads_sides:  # noqa: SLF001 - not an attribute for users
+    adds_gains = {"score", "gain"} <= numbers and evaluation.settings["ties"] == "expected"
+    if adds_gains or evaluation.reads_sides:
         job = job._replace(order=(item,))
     numbered = _numbered_labels(sides, columns) - {user}
     job = job._replace(empty={name: _with_strings(side.empty, numbered) for name, side in sides.items()})
-    left = LeftOpen(order=False, gain="gain" not in numbers and evaluator.settings["min_gain"] != "any", sides=False)
-    return ListPlan(sides, job, evaluator, numbered, (user, item, *columns.groupings(), weight), left)
+    left = LeftOpen(order=False, gain="gain" not in numbers and evaluation.settings["min_gain"] != "any", sides=False)
+    return ListPlan(sides, job, evaluation, numbered, (user, item, *columns.groupings(), weight), left)
 
 
 def _count_history(side: EngineSide, columns: Columns, n_partitions: int | None) -> HistoryCounts:
@@ -133,7 +133,7 @@ def _count_history(side: EngineSide, columns: Columns, n_partitions: int | None)
 
 
 def settings_of_tasks(group: type[Any], metrics: Any, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of the evaluators of tasks, without those that differ from task to task."""
+    """Return the settings of the evaluations of tasks, without those that differ from task to task."""
     other = ("per_user", "n_threads", *SIDES)
     settings = {name: value for name, value in pick(group, given).items() if name not in other}
     return {"metrics": _listed_names(metrics, "metrics"), **settings, "k": _listed_names(given["k"], "k")}

@@ -10,8 +10,8 @@ from typing import Any, ClassVar, Self
 from fastrec.checks import whole_number, with_article
 from fastrec.clusters.job import Job, Work, rows_of_states, states_of_rows
 from fastrec.clusters.packets import Table, is_string, plain_types
-from fastrec.evaluation.lists import Evaluator
-from fastrec.evaluation.rows import ScoreEvaluator
+from fastrec.evaluation.lists import ListEvaluation
+from fastrec.evaluation.rows import RowEvaluation
 from fastrec.exceptions import InputError, InputTypeError
 from fastrec.inputs.arrow import Frame
 from fastrec.inputs.column_names import Columns
@@ -120,7 +120,7 @@ def states_of_side(
 ) -> Iterator[bytes]:
     """Yield what `count` makes of a side without rows, which checks its columns, and of parts with whole users."""
     yield count(side.all_columns(), 1)
-    job = Job(Evaluator, {}, {}, keys, n_threads, empty={side.name: side.empty})
+    job = Job(ListEvaluation, {}, {}, keys, n_threads, empty={side.name: side.empty})
 
     def work(job: Job, batches: Iterable[Any]) -> Iterator[Any]:
         return rows_of_states(
@@ -142,9 +142,9 @@ def user_columns(side: EngineSide, columns: Columns) -> tuple[str, ...]:
     return (columns.user,) if isinstance(columns.user, str) else tuple(columns.user)
 
 
-def check_ties(evaluator: Evaluator | ScoreEvaluator, engine: str) -> None:
+def check_ties(evaluation: ListEvaluation | RowEvaluation, engine: str) -> None:
     """Raise if ties should keep the order of rows, which no engine has."""
-    if evaluator.settings["ties"] == "input":
+    if evaluation.settings["ties"] == "input":
         raise InputError(f"ties='input' needs columns of lists, as {engine} rows have no order")
 
 

@@ -1,7 +1,7 @@
 """Lists in Spark data frames and files, evaluated on their cluster: the driver collects no rows of users.
 
 Tasks pack rows into packets by user, and Spark moves packets so that all rows of a user meet
-(`fastrec.clusters.packets`). There each partition becomes one row, the state of an evaluator, and the driver merges
+(`fastrec.clusters.packets`). There each partition becomes one row, the state of an evaluation, and the driver merges
 these states (`fastrec.clusters.job`).
 """
 

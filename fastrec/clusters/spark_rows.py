@@ -17,7 +17,7 @@ from fastrec.clusters.packets import BATCH_BYTES, Batch, Table, tables_of
 from fastrec.clusters.side import check_partitions, check_ties, or_usual, user_columns
 from fastrec.clusters.spark import FrameSide, SparkReport, column_of, report_of, running_python, selected, start_task
 from fastrec.evaluation.accumulators import SCORE_COUNTS, AccumulatorKey
-from fastrec.evaluation.rows import ScoreEvaluator, usual_of_rows
+from fastrec.evaluation.rows import RowEvaluation, usual_of_rows
 from fastrec.exceptions import FastrecError, MetricError
 from fastrec.inputs.arrow import Frame, read_numbers
 from fastrec.inputs.column_names import Columns
@@ -82,27 +82,27 @@ def evaluate_scores(
     values = or_usual(columns.score, "score"), or_usual(columns.label, "label")
     arguments = {**pick(RowColumnNames, given), "by": given["by"], "row_by": columns.row_groupings() or None}
     n_partitions = check_partitions(given["n_partitions"])
-    job = Job(ScoreEvaluator, options, {**arguments, **weights}, keys, given["n_threads"])
-    needs_items = ScoreEvaluator(**options).settings["ties"] in ("id_asc", "id_desc")
+    job = Job(RowEvaluation, options, {**arguments, **weights}, keys, given["n_threads"])
+    needs_items = RowEvaluation(**options).settings["ties"] in ("id_asc", "id_desc")
     others = [or_usual(columns.item, "item_id")] if needs_items or columns.item is not None else []
     of_rows = columns.row_groupings()
     side = side.having([*values, *job.keys, *columns.groupings(), *of_rows, *others, *weights.values()])
-    evaluator = job.check({"log": side.all_columns()}, per_user=given["per_user"])
-    assert isinstance(evaluator, ScoreEvaluator)
-    if any(name is not None for name in weights.values()) and evaluator.ordered:
+    evaluation = job.check({"log": side.all_columns()}, per_user=given["per_user"])
+    assert isinstance(evaluation, RowEvaluation)
+    if any(name is not None for name in weights.values()) and evaluation.ordered:
         raise MetricError(
-            f"{', '.join(evaluator.ordered_calls)}: with weights, counts cannot give the order of all rows; "
+            f"{', '.join(evaluation.ordered_calls)}: with weights, counts cannot give the order of all rows; "
             "leave out the weights or these metrics, or collect the rows on one machine: "
             "fastrec.evaluate_scores(log.toArrow())"
         )
     if side.is_long(values[0]):
-        check_ties(evaluator, FrameSide.engine)
+        check_ties(evaluation, FrameSide.engine)
         job = job._replace(order=(*values, *([] if weights["sample_weight"] is None else [weights["sample_weight"]])))
     job = job._replace(empty={"log": side.empty})
-    job.merge(FrameSide.run([side], job, Job.states, n_partitions), evaluator)
-    if evaluator.ordered:
-        evaluator.add_order(_order_of_rows(side, values, columns, evaluator.ordered))
-    return report_of(evaluator.result(), [side], job, given)
+    job.merge(FrameSide.run([side], job, Job.states, n_partitions), evaluation)
+    if evaluation.ordered:
+        evaluation.add_order(_order_of_rows(side, values, columns, evaluation.ordered))
+    return report_of(evaluation.report(), [side], job, given)
 
 
 def bounded_auc(log: DataFrame, *, label: str = "label", score: str = "score", bits: int = 22) -> BoundedAuc:

@@ -11,7 +11,7 @@ from fastrec.arguments.groups import MinGain
 from fastrec.checks import MAX_ITEMS, check_min_gain, whole_number
 from fastrec.evaluation.accumulators import find_accumulator
 from fastrec.evaluation.clicks import as_frame_of_clicks
-from fastrec.evaluation.evaluators import MAX_ROWS_OF_USER, wanted_metrics
+from fastrec.evaluation.protocol import MAX_ROWS_OF_USER, wanted_metrics
 from fastrec.evaluation.row_rules import check_grades
 from fastrec.exceptions import Argument, InputError, InputTypeError, MetricError, shown
 from fastrec.inputs.lists import Lists

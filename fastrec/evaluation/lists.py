@@ -1,4 +1,4 @@
-"""The evaluator of lists against truth, in batches."""
+"""The evaluation of lists against truth, in batches; of a model, whose lists are ranked, too."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import numpy as np
 
-from fastrec.arguments.calls import ListBatch, ListSettings, ModelBatch, SideBatch
-from fastrec.arguments.signature import arguments_of, takes
+from fastrec.arguments.calls import ListSettings
+from fastrec.arguments.signature import takes
 from fastrec.checks import check_n_items, check_progress
 from fastrec.evaluation.accumulators import collect
 from fastrec.evaluation.clicks import check_examination
@@ -27,12 +27,6 @@ from fastrec.evaluation.digests import (
     digest_of_curve,
 )
 from fastrec.evaluation.engine import KernelError, evaluate_source
-from fastrec.evaluation.evaluators import (
-    DERIVED,
-    BaseEvaluator,
-    about_users,
-    wanted_metrics,
-)
 from fastrec.evaluation.faults import explain_fault
 from fastrec.evaluation.list_rules import (
     check_min_gain_of_lists,
@@ -43,6 +37,12 @@ from fastrec.evaluation.list_rules import (
     largest_cutoff,
     length_up_to,
     with_shared,
+)
+from fastrec.evaluation.protocol import (
+    DERIVED,
+    Evaluation,
+    about_users,
+    wanted_metrics,
 )
 from fastrec.evaluation.sampled import (
     SampledSide,
@@ -83,7 +83,6 @@ from fastrec.metrics.recipes import order_of
 from fastrec.metrics.sampled import SAMPLED
 from fastrec.metrics.sums import Failure
 from fastrec.runtime.limits import read_size
-from fastrec.runtime.shared import synchronized
 
 if TYPE_CHECKING:
     from fastrec.evaluation.models import ModelParts, Reads, Working
@@ -93,33 +92,14 @@ Array = np.ndarray[Any, Any]
 register_later(functools.partial(importlib.import_module, "fastrec.evaluation.item_rules"))
 
 
-class Evaluator(BaseEvaluator):
-    """An evaluator of lists in batches, on one machine or many. Evaluators merge in any order.
+class ListEvaluation(Evaluation):
+    """An evaluation of lists in batches; `Evaluator` is its public form."""
 
-    All rows of a user must be in one batch. The sums are exact, so the result has the same bits for any split of the
-    users into batches, any order of merging and any number of threads. Standard errors that need the lists a second
-    time, as of ``gini``, are missing: `evaluate` has them. The constructor takes the settings of `evaluate`, and
-    `Evaluator.update` its data. An evaluator serves one thread at a time; other threads wait. For parallel updates, use
-    one evaluator per thread and merge them at the end.
-
-    Examples
-    --------
-    >>> first = fastrec.Evaluator(["recall@2"])
-    >>> first.update([[1, 2]], [[2, 9]])
-    >>> second = fastrec.Evaluator(["recall@2"])
-    >>> second.update([[3, 4]], [[4]])
-    >>> first.merge(second).result()["recall@2"]
-    0.75
-    """
+    evaluator = "Evaluator"
 
     @takes(ListSettings)
     def __init__(self, metrics: str | Iterable[str] | None = None, **given: Unpack[ListSettings]) -> None:
-        """Make an evaluator without users.
-
-        Parameters
-        ----------
-        metrics : as in `evaluate`
-        """
+        """Make an evaluation without users; settings as those of `Evaluator`."""
         min_gain = given["min_gain"]
         wanted = wanted_metrics("lists", given["like"], metrics, given["k"], min_gain)
         policies = wanted.fill(given)
@@ -129,7 +109,7 @@ class Evaluator(BaseEvaluator):
         self._items = None if given["items"] is None else read_items(given["items"])
         is_counted = isinstance(given["history"], HistoryCounts)  # engines pass the rows with each batch
         self._history = None if is_counted else read_once(given["history"], "history")
-        self._counts_of_history: HistoryCounts | None = given["history"] if is_counted else None
+        self.counts_of_history: HistoryCounts | None = given["history"] if is_counted else None
         settings: dict[str, Any] = {
             "min_gain": check_min_gain_of_lists(wanted.min_gain if min_gain is None else min_gain),
             "n_items": self._count_items(check_n_items(given["n_items"])),
@@ -156,65 +136,51 @@ class Evaluator(BaseEvaluator):
         self._type_of_ids: dict[str, bool] = {}  # of items, if they are kept
         self._longest = 0  # list, unless a shorter one reaches all cut-offs
 
-    @takes(ListBatch)
-    def update(self, recs: Any, truth: Any = None, **given: Unpack[ListBatch]) -> None:
-        """Add a batch of users. If a batch fails, the evaluator keeps its state.
+    def update(self, sides: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+        """Add a batch of users as {name: side}; arguments as in `Evaluator.update_sides`, None for those left out."""
+        check_progress(given.get("progress"))
+        self.add(self.prepare(sides, given), given.get("progress"))
 
-        This also holds for an interrupt, except in the moment when the batch is added to the sums. After an interrupt
-        in that moment, every call but `reset` raises an error.
-
-        With ``user_ids`` (or dicts, or data frames) a user in a second batch is an error. Either all batches have ids
-        or none, and the same holds for weights.
-
-        Parameters
-        ----------
-        recs, truth : as in `evaluate`
-        """
-        check_progress(given["progress"])
-        self._add(self._prepare(self._sides(recs, truth, given), given), given["progress"])
-
-    @takes(ModelBatch)
-    def update_model(self, model: Any, truth: Any = None, **given: Unpack[ModelBatch]) -> None:
-        """Add a batch of users whose lists are all items, as a model scores them; see `fastrec.evaluate_model`.
-
-        A function as the model needs an evaluator with ``n_items``. The evaluator's ``negatives``, ``seed``, ``sample``
-        and ``correct`` hold for all batches. A standard error that needs the lists a second time is missing, as with
-        `update`.
-
-        Parameters
-        ----------
-        model, truth : as in `fastrec.evaluate_model`
-
-        Examples
-        --------
-        >>> evaluator = fastrec.Evaluator("mrr")
-        >>> evaluator.update_model(
-        ...     np.array([[0.1, 0.9, 0.5], [0.3, 0.2, 0.1]]), [[2], [0]]
-        ... )
-        >>> evaluator.result()["mrr"]
-        0.75
-        """
+    def update_model(self, model: Any, truth: Any, given: Mapping[str, Any]) -> None:
+        """Add a batch of users of a model; arguments as in `Evaluator.update_model`."""
         from fastrec.evaluation.models import Working
         from fastrec.inputs.models import read_call
 
         check_progress(given["progress"])
-        n_items = self._settings["n_items"] if callable(model) else None
+        n_items = self.settings["n_items"] if callable(model) else None
         working = Working(None, whole=False, reviewed=False, progress=given["progress"])
-        for batch in self._prepare_model(read_call(model, {**given, "n_items": n_items}), truth, given, working):
-            self._add(batch, None)
+        for batch in self.prepare_model(read_call(model, {**given, "n_items": n_items}), truth, given, working):
+            self.add(batch, None)
 
-    @takes(SideBatch)
-    def update_sides(self, sides: Mapping[str, Any], **given: Unpack[SideBatch]) -> None:
-        """Add a batch of users as {name: side}, for engines that move the rows of all sides by user.
+    def evaluate(self, sides: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+        """Add all users in one batch, read once for both passes; arguments as in `update`."""
+        check_progress(given.get("progress"))
+        prepared = self.prepare(sides, given)
+        self.second_pass(prepared, self.add(prepared, given.get("progress")))  # which most metrics do not need
 
-        Unlike `update`, it takes ``history`` with each batch: the rows of these users.
+    def evaluate_model(self, call: ModelCall, truth: Any, given: Mapping[str, Any]) -> None:
+        """Add all users of a model, for both passes; arguments as in `fastrec.evaluate_model`.
+
+        A failure may leave some users added.
         """
-        check_progress(given["progress"])
-        self._add(self._prepare(sides, given), given["progress"])
+        from fastrec.evaluation.models import Working
 
-    def _sides(self, recs: Any, truth: Any, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the sides of a batch by name."""
-        if self._state is not None and self._state.n_users and self._history_is_by_position:
+        check_progress(given["progress"])
+        reviewed = self.needs_second_pass
+        working = Working(read_size(given["memory"]), whole=True, reviewed=reviewed, progress=given["progress"])
+        parts = self.prepare_model(call, truth, given, working)
+        kept = []
+        for part in parts:
+            sides = self.add(part, None)
+            if reviewed and not parts.made_again:
+                kept.append((part, sides))
+        for part, known in ((part, None) for part in parts) if parts.made_again else kept:
+            self.second_pass(part, known)
+        self._move_users(parts.order)
+
+    def sides(self, recs: Any, truth: Any, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the sides of a batch by name, with the history of the constructor."""
+        if self.state is not None and self.state.n_users and self._history_is_by_position:
             raise history_of_one_batch("found a second batch")
         named = {name: given.get(name) for name in ("exclude", "reference", "logged", "subtopics")}
         return {"recs": recs, "truth": truth, "history": self._history, **named}
@@ -226,31 +192,31 @@ class Evaluator(BaseEvaluator):
             return False
         return not isinstance(open_foreign(self._history, "history"), Frame)
 
-    def _differences(self, other: BaseEvaluator) -> Iterator[tuple[str, Any, Any]]:
+    def _differences(self, other: Evaluation) -> Iterator[tuple[str, Any, Any]]:
         yield from super()._differences(other)
-        mine, theirs = self._like, other._like  # noqa: SLF001 - of the same base
+        mine, theirs = self.like, other.like
         yield "rank_gaps", mine.get("rank_gaps", "close"), theirs.get("rank_gaps", "close")
         yield "ordered_by", order_of(mine.get("like")), order_of(theirs.get("like"))
 
-    def _prepare(self, sides: Mapping[str, Any], given: Mapping[str, Any]) -> Prepared:
+    def prepare(self, sides: Mapping[str, Any], given: Mapping[str, Any]) -> Prepared:
         """Return a batch in the form that the engine takes."""
-        refuse_setting("negatives", self._settings)
+        refuse_setting("negatives", self.settings)
         if self._items is None:
-            check_catalogue(self._settings)
+            check_catalogue(self.settings)
         passed, excluded = with_shared(sides)
         self._check_passed(passed)
-        about = about_users(given, order_of(self._like.get("like")))
+        about = about_users(given, order_of(self.like.get("like")))
         rules = self._rules_of_sides(only_judged=excluded == UNJUDGED)
         prepared = prepare(passed, about, rules, self._items, self._count_history(about))
-        check_lengths(prepared.lists, self._settings, prepared.names)
+        check_lengths(prepared.lists, self.settings, prepared.names)
         return prepared._replace(exclude=excluded)
 
-    def _prepare_model(self, call: ModelCall, truth: Any, given: Mapping[str, Any], working: Working) -> ModelParts:
+    def prepare_model(self, call: ModelCall, truth: Any, given: Mapping[str, Any], working: Working) -> ModelParts:
         """Return the users of a model in the form that the engine takes."""
         from fastrec.evaluation.models import ModelParts
 
-        refuse_setting("sampled_from", self._settings)
-        passed, excluded = with_shared(self._sides((), truth, given))
+        refuse_setting("sampled_from", self.settings)
+        passed, excluded = with_shared(self.sides((), truth, given))
         if excluded == UNJUDGED:
             instead = Argument("candidates", (...,))
             raise InputError(Argument("exclude", (UNJUDGED,)), " is for lists: pass the items to rank as ", instead)
@@ -263,17 +229,17 @@ class Evaluator(BaseEvaluator):
 
     def _rules_of_sides(self, *, only_judged: bool = False) -> Settings:
         """Return the options for preparing lists."""
-        rules = self._settings
+        rules = self.settings
         return Settings(
             rules["ties"],
             rules["duplicates"],
-            self._n_threads,
+            self.n_threads,
             min_gain=rules["min_gain"],
-            checked=self._reads_sides,
+            checked=self.reads_sides,
             by_kernels=not self._reads_rows_unchecked,
             logged="propensity" if self._examination is None else "logged_rank",
             only_judged=only_judged,
-            **tool_rules(self._like, self._calls, rules["ties"]),
+            **tool_rules(self.like, self.calls, rules["ties"]),
         )
 
     def _check_passed(self, passed: Mapping[str, Any]) -> None:
@@ -288,24 +254,24 @@ class Evaluator(BaseEvaluator):
         """What the metrics read of the lists of a model."""
         from fastrec.evaluation.models import Reads
 
-        plan = self._plan(weighted=False)
-        sample = sample_of(self._settings)
+        plan = self.plan(weighted=False)
+        sample = sample_of(self.settings)
         if plan.is_estimated:  # from the ranks of all relevant items
             return Reads(None, 0, sample)
         cutoffs = {value.call.k for value in plan.values if plan.filled[value.call.text] or value.over is not None}
-        depth = None if self._settings["ties"] == "error" else plan.depth  # ties of all relevant items are errors
+        depth = None if self.settings["ties"] == "error" else plan.depth  # ties of all relevant items are errors
         if not cutoffs:
             return Reads(depth, 0, sample)
-        by_gain = self._settings["ties"] in ("best", "worst")  # the first items then depend on the truth
+        by_gain = self.settings["ties"] in ("best", "worst")  # the first items then depend on the truth
         listed = None if None in cutoffs or by_gain else max(k for k in cutoffs if k is not None)
         return Reads(depth, listed, sample)
 
     def _count_history(self, about: AboutUsers) -> HistoryCounts | None:
         """Return the counts of the items of the whole history, if a metric reads them."""
-        asked = self._reads_popularity or self._settings.get("sample") == "popularity"
-        if self._history is not None and self._counts_of_history is None and asked:
-            self._counts_of_history = HistoryCounts.read(self._history, about.columns, self._n_threads)
-        return self._counts_of_history
+        asked = self.reads_popularity or self.settings.get("sample") == "popularity"
+        if self._history is not None and self.counts_of_history is None and asked:
+            self.counts_of_history = HistoryCounts.read(self._history, about.columns, self.n_threads)
+        return self.counts_of_history
 
     def _digests(self, used: Iterable[str]) -> dict[str, str]:
         """Return digests of the sides that metrics read and that all parts of an evaluation share."""
@@ -315,8 +281,8 @@ class Evaluator(BaseEvaluator):
                 found[name] = str(self._n_users)
             elif name == EXAMINATION and self._examination is not None:
                 found[name] = self._digest(name, digest_of_curve, self._examination)
-            elif name == "counts" and self._counts_of_history is not None:
-                found[HISTORY] = self._digest(HISTORY, digest_of_counts, self._counts_of_history)
+            elif name == "counts" and self.counts_of_history is not None:
+                found[HISTORY] = self._digest(HISTORY, digest_of_counts, self.counts_of_history)
             elif name.startswith(COLUMN) and self._items is not None:
                 found[name] = self._digest(name, digest_of_column, self._items, name.removeprefix(COLUMN))
         return found
@@ -332,26 +298,26 @@ class Evaluator(BaseEvaluator):
         return self._merged | self._digests(self._used)
 
     def _check_kind(self, other: Self) -> None:
-        mine, theirs = self._state, other._state
+        mine, theirs = self.state, other.state
         whole = mine is not None and theirs is not None and min(mine.n_users, theirs.n_users) > 0
         check_same(self._shared_sides, other._shared_sides, whole=whole)
         if whole and self._history is other._history and self._history_is_by_position:
             raise history_of_one_batch("found it in both evaluators")
 
     @property
-    def _reads_popularity(self) -> bool:
+    def reads_popularity(self) -> bool:
         """Whether a metric reads the popularity of items in the whole history."""
-        return self._plan(weighted=False).reads_side("popularity")
+        return self.plan(weighted=False).reads_side("popularity")
 
     @property
-    def _needs_review(self) -> bool:
+    def needs_second_pass(self) -> bool:
         """Whether the standard error of a metric needs a second pass over the lists."""
-        return any(value.has_effects for value in self._plan(weighted=False).values)
+        return any(value.has_effects for value in self.plan(weighted=False).values)
 
     @property
-    def _has_hits(self) -> bool:
+    def has_hits(self) -> bool:
         """Whether a list has had a relevant item."""
-        return self._state is not None and self._state.data_counts[op.COUNT_HITS] > 0
+        return self.state is not None and self.state.data_counts[op.COUNT_HITS] > 0
 
     def _count_items(self, n_items: int | None) -> int | None:
         """Return `n_items`, by default the number of rows of `items`; raise if it is smaller."""
@@ -364,13 +330,12 @@ class Evaluator(BaseEvaluator):
             )
         return known if n_items is None else n_items
 
-    @synchronized
-    def _add(self, prepared: Prepared, progress: Callable[[int, int], Any] | None) -> BatchSides:
+    def add(self, prepared: Prepared, progress: Callable[[int, int], Any] | None) -> BatchSides:
         """Add a batch that was prepared with the same settings, and return what was read of it."""
-        rules = self._settings
+        rules = self.settings
         lists, users, names, data_counts, evidence = prepared[:5]
         self._check_batch(users)
-        plan = self._plan(weighted=users.weights is not None)
+        plan = self.plan(weighted=users.weights is not None)
         type_of_ids = self._check_ids(plan, names, lists)
         judged = lists.gains  # providers also see gains below 0, whatever other metrics count
         if lists.gains is not None and plan.counts_any_gain:
@@ -386,23 +351,23 @@ class Evaluator(BaseEvaluator):
         policies = Policies(rules["no_truth"], rules["no_recs"])
         sides = self._sides_of(prepared, lists if judged is None else lists._replace(gains=judged))
         try:
-            outcome = evaluate_source(plan, policies, ListSource(*lists), sides, users, self._n_threads, progress)
+            outcome = evaluate_source(plan, policies, ListSource(*lists), sides, users, self.n_threads, progress)
         except KernelError as error:
             n_rows = None if self._items is None else len(self._items.ids)
             raise explain_fault(error, plan, names, rules, lists, n_rows) from None
-        found = collect(plan.accumulators, sides, plan.min_gains, self._n_threads)
+        found = collect(plan.accumulators, sides, plan.min_gains, self.n_threads)
         if self._merged:
             check_same(self._merged, self._digests(sides.used), whole=False)
-        truth = prepared.truth if self._per_user else None  # comparisons need both; without values it costs too much
-        digest = truth and digest_of_truth(truth, names.strings, users.ids, self._n_threads)
-        with self._changing():
+        truth = prepared.truth if self.per_user else None  # comparisons need both; without values it costs too much
+        digest = truth and digest_of_truth(truth, names.strings, users.ids, self.n_threads)
+        with self.changing():
             self._used |= sides.used
             self._type_of_ids = type_of_ids
             self._exclude = joined_exclude(self._exclude, prepared.exclude)
             counts = {"truth_rows": len(lists.truth_items), **data_counts, **sides.noted}
             self._keep(plan, outcome, users, counts).accumulate(found, digest)
             self._evidence = add_evidence(self._evidence, [*evidence, *map(remark, sides.hints)])
-            self._longest = max(self._longest, length_up_to(largest_cutoff(self._calls), lists))
+            self._longest = max(self._longest, length_up_to(largest_cutoff(self.calls), lists))
         return sides
 
     def _check_ids(self, plan: Plan, names: Names, lists: Lists) -> dict[str, bool]:
@@ -420,16 +385,16 @@ class Evaluator(BaseEvaluator):
             truth=FlatSide(lists.truth_items, lists.truth_indptr, lists.gains).read_only(),
             users=prepared.users,
             names=prepared.names,
-            n_threads=self._n_threads,
+            n_threads=self.n_threads,
             n_users=self._n_users,
-            no_recs=self._settings["no_recs"],
+            no_recs=self.settings["no_recs"],
             lowest=lists.lowest,
-            **{"copies are misses": self._settings["duplicates"] == "miss"},
+            **{"copies are misses": self.settings["duplicates"] == "miss"},
             catalogue=self._catalogue(prepared),
             examination=self._examination,
-            sampled=SampledSide(lists, prepared.others, self._settings, prepared.names),
+            sampled=SampledSide(lists, prepared.others, self.settings, prepared.names),
         )
-        sides.used |= used_by(sample_of(self._settings), sides)
+        sides.used |= used_by(sample_of(self.settings), sides)
         if (table := sides.get("items")) is not None:
             sides["items"] = table._replace(columns=ReadColumns(table.columns, sides.used))
         return sides
@@ -437,38 +402,29 @@ class Evaluator(BaseEvaluator):
     def _catalogue(self, prepared: Prepared) -> ItemTable | None:
         """Return the table of items if its rows are the catalogue of a metric that reads its size."""
         table = prepared.sides.get("items")
-        is_whole = table is not None and len(table.ids) == self._settings["n_items"]
-        return table if is_whole and self._plan(weighted=prepared.users.weights is not None).reads_size else None
+        is_whole = table is not None and len(table.ids) == self.settings["n_items"]
+        return table if is_whole and self.plan(weighted=prepared.users.weights is not None).reads_size else None
 
-    @synchronized
-    def _review(self, prepared: Prepared, sides: BatchSides | None = None) -> None:
-        """Look at a batch a second time, for the standard errors of metrics of the exposure of items.
-
-        All batches must be reviewed after the last was added, in the same order.
-        """
-        state = self._state
-        if state is None or not self._needs_review:
+    def second_pass(self, prepared: Prepared, sides: BatchSides | None = None) -> None:
+        """Look at a batch a second time, for the standard errors of metrics of the exposure of items."""
+        state = self.state
+        if state is None or not self.needs_second_pass:
             return
         batch = sum(own.shape[1] for own in self._values) and state.n_reviewed
         from fastrec.evaluation.list_effects import find_effects_on_exposure  # most calls need none
 
-        with self._changing():
+        with self.changing():
             lists, order = prepared.lists, prepared.users.order
             sides = self._sides_of(prepared, lists) if sides is None else sides
-            found = find_effects_on_exposure(state, sides, self._n_threads, per_user=self._per_user)
+            found = find_effects_on_exposure(state, sides, self.n_threads, per_user=self.per_user)
             for at, values in found.items():
                 self._join_values(state.n_users, copied=False)
                 self._values[0][at, batch : batch + len(values)] = values if order is None else values[order]
 
-    def merge(self, other: Evaluator) -> Evaluator:
-        """Add the users of another evaluator with the same metrics and settings, and return this evaluator.
+    def check_all(self) -> None:
+        """Find nothing: each batch was checked."""
 
-        Columns of `items`, the counts of the items of `history` and `n_users` must be the same if a metric reads them.
-        """
-        self._merge(other)
-        return self
-
-    def _take_kind(self, other: Evaluator) -> None:
+    def _take_kind(self, other: Self) -> None:
         self._merged |= other._shared_sides
         self._exclude = joined_exclude(self._exclude, other._exclude)
         self._type_of_ids = self._type_of_ids or other._type_of_ids
@@ -505,9 +461,9 @@ class Evaluator(BaseEvaluator):
         orders = ("rec_rows_by_rank", "rec_rows_by_score", "rec_rows_by_place")
         changes = ("excluded_items", "duplicates_in_recs", "duplicates_in_truth")
         names = ("rec_rows", *orders, "rec_lists_with_gaps", "truth_rows", "truth_rows_with_gains", *changes)
-        counts = {name: self._data_counts.get(name, 0) for name in names}
-        counts |= {name: self._data_counts[name] for name in NOTED if name in self._data_counts}
-        if 0 < self._longest < largest_cutoff(self._calls) and state.n_users >= FEW_LISTS:
+        counts = {name: self.data_counts.get(name, 0) for name in names}
+        counts |= {name: self.data_counts[name] for name in NOTED if name in self.data_counts}
+        if 0 < self._longest < largest_cutoff(self.calls) and state.n_users >= FEW_LISTS:
             counts["longest_list"] = self._longest
         return {
             **counts,
@@ -524,47 +480,3 @@ NOTED = (
     *("users_without_subtopics", "truth_rows_in_history", "truth_rows_in_exclude"),
     *("users_short_of_negatives", "truth_rows_not_scored", "exclude_rows_not_scored"),
 )
-
-
-def evaluate_model_at_once(evaluator: Evaluator, call: ModelCall, truth: Any, given: Mapping[str, Any]) -> None:
-    """Add all users of a model, for both passes; arguments as in `evaluate_model`. A failure may leave some added."""
-    from fastrec.evaluation.models import Working
-
-    check_progress(given["progress"])
-    reviewed = evaluator._needs_review  # noqa: SLF001 - of this module
-    working = Working(read_size(given["memory"]), whole=True, reviewed=reviewed, progress=given["progress"])
-    parts = evaluator._prepare_model(call, truth, given, working)  # noqa: SLF001
-    kept = []
-    for part in parts:
-        sides = evaluator._add(part, None)  # noqa: SLF001
-        if reviewed and not parts.made_again:
-            kept.append((part, sides))
-    for part, known in ((part, None) for part in parts) if parts.made_again else kept:
-        evaluator._review(part, known)  # noqa: SLF001
-    evaluator._move_users(parts.order)  # noqa: SLF001
-
-
-def evaluate_at_once(evaluator: Evaluator, sides: Mapping[str, Any], given: Mapping[str, Any]) -> None:
-    """Add all users in one batch, read once for both passes; arguments as in `update_sides`."""
-    given = {**dict.fromkeys(arguments_of(SideBatch)), **given}
-    check_progress(given["progress"])
-    prepared = evaluator._prepare(sides, given)  # noqa: SLF001
-    read = evaluator._add(prepared, given["progress"])  # noqa: SLF001
-    evaluator._review(prepared, read)  # noqa: SLF001 - does nothing unless a metric needs it
-
-
-def review(evaluator: Evaluator, sides: Mapping[str, Any], given: Mapping[str, Any]) -> None:
-    """Read a batch again, for standard errors; arguments as in `update_sides`."""
-    given = {**dict.fromkeys(arguments_of(SideBatch)), **given}
-    evaluator._review(evaluator._prepare(sides, given))  # noqa: SLF001 - of this module
-
-
-def take_counts(evaluator: Evaluator, count: Callable[[], HistoryCounts]) -> None:
-    """Count the items of the whole history if a metric reads them, for an engine that passes the rows in batches."""
-    if evaluator._reads_popularity:  # noqa: SLF001 - of this module
-        evaluator._counts_of_history = count()  # noqa: SLF001
-
-
-def reads_popularity(options: Mapping[str, Any]) -> bool:
-    """Return whether a metric of an evaluator with these options reads the popularity of items in a history."""
-    return Evaluator(**options)._reads_popularity  # noqa: SLF001 - of this module

@@ -12,14 +12,7 @@ from typing import Any, NamedTuple
 from fastrec.arguments.calls import RowBatch, RowSettings
 from fastrec.arguments.signature import pick
 from fastrec.checks import with_article
-from fastrec.evaluation.rows import (
-    ScoreEvaluator,
-    add_at_once,
-    has_only_builtin_metrics,
-    read_at_once,
-    report_at_once,
-    usual_of_rows,
-)
+from fastrec.evaluation.rows import RowEvaluation, usual_of_rows
 from fastrec.exceptions import Argument, InputError, InputTypeError, Name, Place, renaming, shown
 from fastrec.inputs.arrow import Frame, open_foreign
 from fastrec.inputs.hints import hints_of_rows
@@ -30,22 +23,27 @@ from fastrec.runtime.threads import run_side_by_side
 
 
 class _RowsOfModel(NamedTuple):
-    """The checked rows of a model, and the evaluator they are for."""
+    """The checked rows of a model, and the evaluation they are for."""
 
-    evaluator: ScoreEvaluator
+    evaluation: RowEvaluation
     rows: Rows
     hints: list[str]
     naming: Callable[[], AbstractContextManager[None]]  # renames what errors are about
 
     def add(self, progress: Any, n_threads: int | None = None) -> None:
         """Evaluate the rows, with another number of threads if one is given."""
-        with self.naming():
-            add_at_once(self.evaluator, self.rows, progress, n_threads)
+        own = self.evaluation.n_threads
+        try:
+            self.evaluation.n_threads = n_threads or own
+            with self.naming():
+                self.evaluation.evaluate(self.rows, progress)
+        finally:
+            self.evaluation.n_threads = own
 
     def report(self) -> Report:
         """Return the report, once rows were added."""
         with self.naming():
-            report = report_at_once(self.evaluator)
+            report = self.evaluation.report()
             record(report, self.hints)
             return report
 
@@ -75,12 +73,12 @@ def reports_of_models(
     names, threads = list(scores), resolve_threads(given["n_threads"])
     first = read(names[0])
     waiting = [first]
-    if go_side_by_side(len(first.rows.scores), len(names), threads) and has_only_builtin_metrics(first.evaluator):
+    if go_side_by_side(len(first.rows.scores), len(names), threads) and first.evaluation.has_only_builtin_metrics:
         with contextlib.suppress(Exception):  # raised again in turn
             every = [first, *map(read, names[1:])]
             if run_side_by_side(lambda at: every[at].add(None, 1), range(len(every)), threads) is not None:
                 return dict(zip(names, [own.report() for own in every], strict=True))
-        waiting = []  # the evaluator of the first model may have taken its rows
+        waiting = []  # the evaluation of the first model may have taken its rows
     reports = {}
     for name in names:
         own = waiting.pop() if waiting else read(name)
@@ -109,12 +107,12 @@ def _read(
             has_users = of_frame if scores is None else indptr is not None or given["user_ids"] is not None
             metrics = usual_of_rows(given["k"], has_users=has_users, weighted=given["sample_weight"] is not None)
             settings["k"] = None
-        evaluator = ScoreEvaluator(metrics, **settings)
-        rows = read_at_once(evaluator, labels, scores, indptr, pick(RowBatch, given), alone=alone)
+        evaluation = RowEvaluation(metrics, **settings)
+        rows = evaluation.prepare(labels, scores, indptr, pick(RowBatch, given), alone=alone)
         hints = []
         if isinstance(labels, Frame) and given["user"] is None:
             hints = hints_of_rows(labels.columns, [name for name in given.values() if isinstance(name, str)])
-        return _RowsOfModel(evaluator, rows, hints, naming)
+        return _RowsOfModel(evaluation, rows, hints, naming)
 
 
 def check_models(labels: Any, scores: Any) -> Any:

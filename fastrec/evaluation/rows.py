@@ -1,4 +1,4 @@
-"""The evaluator of scored, labelled rows, in batches."""
+"""The evaluation of scored, labelled rows, in batches."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 
 import numpy as np
 
-from fastrec.arguments.calls import RowBatch, RowSettings
+from fastrec.arguments.calls import RowSettings
 from fastrec.arguments.groups import ArraysOfUsers, RowColumnNames, RowIds
 from fastrec.arguments.signature import pick, takes
 from fastrec.checks import check_min_gain, check_n_items, check_progress
 from fastrec.evaluation.accumulators import SCORE_COUNTS, Accumulator, AccumulatorKey, GroupKey, collect
 from fastrec.evaluation.effects import GroupEffects, add_group_effects
 from fastrec.evaluation.engine import KernelError, evaluate_source
-from fastrec.evaluation.evaluators import BaseEvaluator, refuse_arrays, wanted_metrics
 from fastrec.evaluation.faults import explain_fault
+from fastrec.evaluation.protocol import Evaluation, refuse_arrays, wanted_metrics
 from fastrec.evaluation.row_clusters import USERS_BY_BIN
 from fastrec.evaluation.row_effects import effects_in_segments, effects_on_ratios, find_effects_on_order
 from fastrec.evaluation.row_rules import (
@@ -51,7 +51,6 @@ from fastrec.metrics.providers import register_later
 from fastrec.policies import BY_ID, TIES
 from fastrec.report.estimates import Effects, Estimate
 from fastrec.report.report import Report, note_clips
-from fastrec.runtime.shared import synchronized
 
 if TYPE_CHECKING:
     from fastrec.scored.score_counts import ScoreCounts
@@ -75,36 +74,14 @@ def usual_of_rows(k: Any, *, has_users: bool, weighted: bool) -> list[str]:
     return [call.text for call in possible if not (weighted and call.metric.family is LISTS)]
 
 
-class ScoreEvaluator(BaseEvaluator):
-    """An evaluator of scored, labelled rows in batches, on one machine or many. Evaluators merge in any order.
+class RowEvaluation(Evaluation):
+    """An evaluation of scored rows in batches; `ScoreEvaluator` is its public form."""
 
-    All rows of a user must be in one batch. The sums are exact, and metrics over the order of all rows (auc,
-    average_precision, ks) keep counts per distinct score. So the result has the same bits for any split of the users
-    into batches, any order of merging and any number of threads. The intervals of auc and average_precision take rows
-    as independent, and the report says so: those over users, which `evaluate_scores` has, need the rows a second time.
-
-    The constructor takes the settings of `evaluate_scores`, and `ScoreEvaluator.update` its data. An evaluator serves
-    one thread at a time; other threads wait. For parallel updates, use one evaluator per thread and merge them at the
-    end.
-
-    Examples
-    --------
-    >>> first = fastrec.ScoreEvaluator(["auc"])
-    >>> first.update([1, 0], [0.9, 0.2])
-    >>> second = fastrec.ScoreEvaluator(["auc"])
-    >>> second.update([1, 0], [0.1, 0.5])
-    >>> first.merge(second).result()["auc"]
-    0.5
-    """
+    evaluator = "ScoreEvaluator"
 
     @takes(RowSettings)
     def __init__(self, metrics: str | Iterable[str] | None = None, **given: Unpack[RowSettings]) -> None:
-        """Make an evaluator without users.
-
-        Parameters
-        ----------
-        metrics : as in `evaluate_scores`
-        """
+        """Make an evaluation without users; settings as those of `ScoreEvaluator`."""
         wanted = wanted_metrics("rows", given["like"], metrics, given["k"], given["min_gain"])
         policies = wanted.fill(given)
         for call in wanted.calls:
@@ -131,29 +108,29 @@ class ScoreEvaluator(BaseEvaluator):
         self._clips: dict[float, bool] = {}  # see `clips_of`
         self._of_order: list[Effects] = []  # of the batches of the second pass
 
-    @synchronized
-    @takes(RowBatch)
-    def update(self, labels: Any, scores: Any = None, indptr: Any = None, **given: Unpack[RowBatch]) -> None:
-        """Add a batch of users. If a batch fails, the evaluator keeps its state.
+    def update(self, labels: Any, scores: Any, indptr: Any, given: Mapping[str, Any]) -> None:
+        """Add a batch of users; arguments as in `ScoreEvaluator.update`, None for those left out."""
+        rows = self.prepare(labels, scores, indptr, given)
+        self.add(one_by_one(rows) if self._part and not rows.grouped else rows, given.get("progress"))
 
-        This also holds for an interrupt, except in the moment when the batch is added to the sums. After an interrupt
-        in that moment, every call but `reset` raises an error.
+    def evaluate(self, rows: Rows, progress: Callable[[int, int], Any] | None) -> None:
+        """Add checked rows of all users, and run the second pass if a metric needs it."""
+        cuts = self.add(rows, progress, at_once=True)
+        self.check_all()
+        self.second_pass(rows, cuts)
 
-        With ``user_ids`` a user in a second batch is an error. Either all batches have users or none, and the same
-        holds for ids and weights.
-
-        Parameters
-        ----------
-        labels, scores, indptr : as in `evaluate_scores`
-        """
+    def prepare(self, labels: Any, scores: Any, indptr: Any, given: Mapping[str, Any], *, alone: bool = False) -> Rows:
+        """Check and read rows; arguments as in `update`. `alone`: rows without users are users of their own."""
         rows = self._read(labels, scores, indptr, given)
-        self._add(one_by_one(rows) if self._part and not rows.grouped else rows, given["progress"])
+        if not alone or rows.grouped:
+            return rows
+        check_no_users_needed(self.plan(weighted=False))
+        return one_by_one(rows)._replace(grouped=True)
 
     def _read(self, labels: Any, scores: Any, indptr: Any, given: Mapping[str, Any]) -> Rows:
-        """Read the arguments of `update`."""
-        check_progress(given["progress"])
-        by = given["by"]
-        of_users = read_user_labels(by, given["user"])
+        check_progress(given.get("progress"))
+        by = given.get("by")
+        of_users = read_user_labels(by, given.get("user"))
         by_columns = {"by": None if of_users is not None else by, "row_by": given.get("row_by")}
         columns = Columns(**pick(RowColumnNames, given), **by_columns)
         if scores is None:
@@ -162,10 +139,10 @@ class ScoreEvaluator(BaseEvaluator):
             rows = read_frame(
                 labels,
                 columns,
-                sample_weight=given["sample_weight"],
-                user_weight=given["user_weight"],
-                with_items=self._settings["ties"] in BY_ID,
-                n_threads=self._n_threads,
+                sample_weight=given.get("sample_weight"),
+                user_weight=given.get("user_weight"),
+                with_items=self.settings["ties"] in BY_ID,
+                n_threads=self.n_threads,
             )
         else:
             if hasattr(labels, "columns"):
@@ -174,21 +151,21 @@ class ScoreEvaluator(BaseEvaluator):
                 )
             refuse_columns(columns, "labels is not a data frame passed without scores")
             arguments = {**pick(RowIds, given), **pick(ArraysOfUsers, given)}
-            row_groups, n_threads = given.get("row_groups"), self._n_threads
+            row_groups, n_threads = given.get("row_groups"), self.n_threads
             rows = read_rows(labels, scores, indptr, **arguments, row_groups=row_groups, n_threads=n_threads)
         return rows if of_users is None else label_users(rows, of_users)
 
-    def _add(self, rows: Rows, progress: Callable[[int, int], Any] | None, *, at_once: bool = False) -> list[CutRows]:
-        """Evaluate checked rows and add their sums. `at_once`: they are all rows, and a review of them may follow.
+    def add(self, rows: Rows, progress: Callable[[int, int], Any] | None, *, at_once: bool = False) -> list[CutRows]:
+        """Evaluate checked rows and add their sums. `at_once`: they are all rows, and a second pass may follow.
 
-        Return the cuts of rows into segments that the review takes.
+        Return the cuts of rows into segments that the second pass takes.
         """
-        rules, users = self._settings, rows.users
+        rules, users = self.settings, rows.users
         self._check_rows(rows)
         self._check_batch(users)
         self._check_segments(rows)
         self._check_sides({"rows"}, derived={"recs", "truth"})
-        plan = self._plan(weighted=users.weights is not None)
+        plan = self.plan(weighted=users.weights is not None)
         check_row_metrics(plan, rows, rules["ties"])
         source = make_source(plan, rows, TIES.code(rules["ties"]))
         try:
@@ -198,7 +175,7 @@ class ScoreEvaluator(BaseEvaluator):
                 source,
                 {"rows": rows},
                 users,
-                self._n_threads,
+                self.n_threads,
                 progress,
             )
         except KernelError as error:
@@ -208,14 +185,14 @@ class ScoreEvaluator(BaseEvaluator):
         if self._keeps_counts(rows):
             kept = [ACCUMULATED] + [OF_USERS] * (self._keeps_users and rows.grouped)
             kinds += [Accumulated(*key, ()) for key in kept if key not in [own[:2] for own in kinds]]
-        is_reviewed = at_once and rows.grouped and self._needs_review
-        found = collect(kinds, {"rows": rows}, plan.min_gains, self._n_threads)
+        is_reviewed = at_once and rows.grouped and self.needs_second_pass
+        found = collect(kinds, {"rows": rows}, plan.min_gains, self.n_threads)
         segmented = self._evaluate_segments(rows, kinds, keep_cuts=is_reviewed)
         numbers = {"scores": rows.scores, "gains": rows.labels, "lengths": np.diff(rows.indptr)}
         numbers_of = {name: functools.partial(np.asarray, own) for name, own in numbers.items()}
-        warnings = warnings_of_tool(self._like, self._calls, rules["ties"], numbers_of)
-        digest = digest_of_rows(rows, self._n_threads, in_order=not self._part) if self._per_user else None
-        with self._changing():
+        warnings = warnings_of_tool(self.like, self.calls, rules["ties"], numbers_of)
+        digest = digest_of_rows(rows, self.n_threads, in_order=not self._part) if self.per_user else None
+        with self.changing():
             self._evidence = add_evidence(self._evidence, map(remark, warnings))
             state = self._keep(plan, outcome, users, _count_rows(rows))
             state.accumulate(found, digest)
@@ -233,24 +210,24 @@ class ScoreEvaluator(BaseEvaluator):
 
     def _check_segments(self, rows: Rows) -> None:
         """Raise InputError for segments that contradict the groups of this batch or of those before."""
-        state = State(self._plan(weighted=False)) if self._state is None else self._state
+        state = State(self.plan(weighted=False)) if self.state is None else self.state
         keys, names = [key for own in rows.segments for key in own.keys], [own.name for own in rows.segments]
         check_apart((grouping for grouping, _ in rows.users.keys), names)
         state.check_groups([*rows.users.keys, *keys], names)
 
     def _evaluate_segments(self, rows: Rows, kinds: list[Accumulated], *, keep_cuts: bool) -> Segmented:
         """Evaluate the segments of rows."""
-        plan = self._plan(weighted=rows.users.weights is not None, per_user=False)
+        plan = self.plan(weighted=rows.users.weights is not None, per_user=False)
         step = None if rows.grouped else 1 if self._part else ROWS_WITHOUT_USERS
         try:
-            return evaluate_segments(plan, rows, self._settings, kinds, step, self._n_threads, keep_cuts=keep_cuts)
+            return evaluate_segments(plan, rows, self.settings, kinds, step, self.n_threads, keep_cuts=keep_cuts)
         except SegmentError as found:
-            error = explain_fault(found.error, plan, Names(rows.users.ids, None), self._settings, None)
+            error = explain_fault(found.error, plan, Names(rows.users.ids, None), self.settings, None)
             grouping, label = found.key
             raise type(error)(error.text, f", among the rows with {shown(label)} in ", GroupingName(grouping)) from None
 
     def keep_score_counts(self, *, needed: bool, users: bool) -> Self:
-        """Keep the counts of rows by score, whatever the metrics are, for `score_counts`; return the evaluator.
+        """Keep the counts of rows by score, whatever the metrics are, for `score_counts`; return the evaluation.
 
         needed : reject labels other than 0 and 1, if no `min_gain` says which are positive. Else there are no counts.
         users : keep sums over users by bin of scores too, for `users_by_bin`.
@@ -262,7 +239,7 @@ class ScoreEvaluator(BaseEvaluator):
 
     def _keeps_counts(self, rows: Rows) -> bool:
         """Return whether to keep the counts of a batch."""
-        if self._keeping == "no" or self._settings["min_gain"] is not None:
+        if self._keeping == "no" or self.settings["min_gain"] is not None:
             return self._keeping != "no"
         if self._keeping == "needed":
             check_classes_for("curves", rows)
@@ -280,43 +257,42 @@ class ScoreEvaluator(BaseEvaluator):
         return {group: own.table for group, own in self._kept_for_pages(OF_USERS).items()}
 
     def _kept_for_pages(self, kind: tuple[str, int]) -> dict[GroupKey | None, Any]:
-        if self._state is None or self._has_grades or self._keeping == "no":
+        if self.state is None or self._has_grades or self._keeping == "no":
             return {}
-        found = {key.group: own for key, own in self._state.accumulators.items() if key[:2] == kind}
-        return {group: found[group] for group in (None, *self._state.groups) if group in found}
+        found = {key.group: own for key, own in self.state.accumulators.items() if key[:2] == kind}
+        return {group: found[group] for group in (None, *self.state.groups) if group in found}
 
     @property
-    def _needs_review(self) -> bool:
+    def needs_second_pass(self) -> bool:
         """Whether the standard error of a metric over the order of all rows needs a second pass over the rows."""
-        return self._grouped is not False and any(value.has_influence for value in self._plan(weighted=False).values)
+        return self._grouped is not False and any(value.has_influence for value in self.plan(weighted=False).values)
 
-    @synchronized
-    def _review(self, rows: Rows, cuts: list[CutRows] | None = None) -> None:
+    def second_pass(self, rows: Rows, cuts: list[CutRows] | None = None) -> None:
         """Look at a batch a second time, for the effects of users on metrics over the order of all rows.
 
-        All batches must be reviewed after the last was added, in the same order. `cuts` are what `_add` returned.
+        `cuts` are what `add` returned.
         """
-        state = self._state
-        if state is None or not self._needs_review:
+        state = self.state
+        if state is None or not self.needs_second_pass:
             return
-        self._check_all()
-        with self._changing():
+        self.check_all()
+        with self.changing():
             self._of_order = self._of_order if state.n_reviewed else []
-            if found := find_effects_on_order(state, rows, self._n_threads, per_user=self._per_user):
+            if found := find_effects_on_order(state, rows, self.n_threads, per_user=self.per_user):
                 self._of_order.append(found)
-            add_group_effects(state, over_segments(rows, cuts or [], self._effects_in, self._n_threads))
+            add_group_effects(state, over_segments(rows, cuts or [], self._effects_in, self.n_threads))
 
     def _effects_in(self, rows: Rows, n_threads: int) -> list[GroupEffects]:
         """Return the effects of the rows of some segments."""
-        assert self._state is not None
-        return effects_in_segments(self._state, rows, n_threads)
+        assert self.state is not None
+        return effects_in_segments(self.state, rows, n_threads)
 
     def _is_reviewed(self, state: State) -> bool:
         """Return whether the second pass has seen all users."""
-        return self._needs_review and state.n_reviewed == state.n_users > 0
+        return self.needs_second_pass and state.n_reviewed == state.n_users > 0
 
     def _effects(self, state: State) -> Effects | None:
-        if not self._per_user:
+        if not self.per_user:
             return None
         found = effects_on_ratios(state, self._kept(state.n_users), self._join_labels(state.n_users))
         if self._of_order and self._is_reviewed(state):
@@ -327,10 +303,10 @@ class ScoreEvaluator(BaseEvaluator):
 
     def _more_settings(self) -> dict[str, Any]:
         found: dict[str, Any] = {}
-        if any(value.has_influence for value in self._plan(weighted=False).values):
-            found["units"] = "users" if self._state is not None and self._is_reviewed(self._state) else "rows"
-        if self._state is not None and self._state.row_groupings:
-            found["row_groupings"] = list(self._state.row_groupings)
+        if any(value.has_influence for value in self.plan(weighted=False).values):
+            found["units"] = "users" if self.state is not None and self._is_reviewed(self.state) else "rows"
+        if self.state is not None and self.state.row_groupings:
+            found["row_groupings"] = list(self.state.row_groupings)
         if self._row_weights:
             found["row_weights"] = True
         return found
@@ -340,35 +316,39 @@ class ScoreEvaluator(BaseEvaluator):
         """The metrics that need the order of all rows."""
         return [
             value.call.text
-            for value in self._plan(weighted=False).values
+            for value in self.plan(weighted=False).values
             if value.over is not None and value.over.accumulator == SCORE_COUNTS
         ]
 
     @property
     def ordered(self) -> dict[int, float]:
         """The conditions of metrics that need the order of all rows: {condition: smallest positive label}."""
-        plan = self._plan(weighted=False)
+        plan = self.plan(weighted=False)
         return {
             value.condition: plan.min_gains[value.condition]
             for value in plan.values
             if value.over is not None and value.over.accumulator == SCORE_COUNTS
         }
 
-    @synchronized
     def add_order(self, found: Iterable[tuple[AccumulatorKey, Accumulator]]) -> None:
         """Add the score counts of conditions and groups that the evaluator of a part leaves out."""
-        assert self._part and self._state is not None
-        with self._changing():
-            self._state.accumulate(found)
+        assert self._part and self.state is not None
+        with self.changing():
+            self.state.accumulate(found)
+
+    @property
+    def has_only_builtin_metrics(self) -> bool:
+        """Whether no metric is the caller's own."""
+        return all(call.metric.builtin for call in self.calls)
 
     @property
     def needs_targets(self) -> bool:
         """Whether all metrics compare targets with predictions, so that none needs labels."""
-        return all("targets" in call.metric.needs for call in self._calls)
+        return all("targets" in call.metric.needs for call in self.calls)
 
     def _check_rows(self, rows: Rows) -> None:
         """Raise an error if only some batches have users or weights, or if their scores are of two types."""
-        if self._state is None or self._grouped is None:
+        if self.state is None or self._grouped is None:
             return
         kinds = self._score_type, rows.scores.dtype.name
         if len(rows.scores) and None not in kinds and kinds[0] != kinds[1]:
@@ -379,23 +359,22 @@ class ScoreEvaluator(BaseEvaluator):
         if self._row_weights != (rows.weights is not None):
             raise InputError("sample_weight must be given in every update or in none")
 
-    def _check_all(self) -> None:
+    def check_all(self) -> None:
         """Raise InputError if all rows of all batches have weight 0, as those of one batch may."""
-        counts = self._data_counts
+        counts = self.data_counts
         if self._row_weights and counts["rows"] and not counts[WEIGHED]:
             raise InputError(SAMPLE_WEIGHT, " must not be 0 for all rows")
 
-    def merge(self, other: ScoreEvaluator) -> ScoreEvaluator:
-        """Add the users of another evaluator with the same metrics and settings, and return this evaluator."""
-        self._merge(other)
-        return self
-
-    def _report(self, **how: Any) -> Report:
-        report = super()._report(**how)
+    def report(self, **how: Any) -> Report:
+        """Return the report on all users so far, with the predictions that were clipped."""
+        report = super().report(**how)
         note_clips(report, self._clips)
         return report
 
-    def _take_kind(self, other: ScoreEvaluator) -> None:
+    def _check_kind(self, other: Self) -> None:
+        """Find nothing: `_differences` tells of other kinds."""
+
+    def _take_kind(self, other: Self) -> None:
         self._note_clips(other._clips)
         self._score_type = self._score_type or other._score_type
         if self._grouped is None:
@@ -440,11 +419,11 @@ class ScoreEvaluator(BaseEvaluator):
         }
 
     def _describe_data(self, state: State) -> dict[str, Any]:
-        n = self._data_counts.get("rows", 0)
+        n = self.data_counts.get("rows", 0)
         found = {"rows": n}
         if not self.needs_targets:
             found["positive_rows"] = int(state.data_counts[op.COUNT_RELEVANT])
-        for name, count in self._data_counts.items():
+        for name, count in self.data_counts.items():
             kind, bracket, grouping = name.partition("(")
             if kind == IN_SEGMENTS and count < n:
                 found[f"rows_in_no_segment{bracket}{grouping}"] = n - count
@@ -456,67 +435,3 @@ def _count_rows(rows: Rows) -> dict[str, int]:
     counts = {"rows": len(rows.scores)}
     counts |= {f"{IN_SEGMENTS}({own.name})": own.n_labelled for own in rows.segments}
     return counts if rows.weights is None else {**counts, WEIGHED: int(np.count_nonzero(rows.weights))}
-
-
-def add_and_review(evaluator: ScoreEvaluator, rows: Rows, progress: Callable[[int, int], Any] | None) -> None:
-    """Add checked rows of all users, and run the second pass if a metric needs it."""
-    cuts = evaluator._add(rows, progress, at_once=True)  # noqa: SLF001 - of this module
-    evaluator._check_all()  # noqa: SLF001 - of this module
-    evaluator._review(rows, cuts)  # noqa: SLF001 - does nothing unless a metric needs it
-
-
-@takes(RowBatch)
-def read_batch(
-    evaluator: ScoreEvaluator, labels: Any, scores: Any = None, indptr: Any = None, **given: Unpack[RowBatch]
-) -> Rows:
-    """Return checked rows; arguments as in `ScoreEvaluator.update`, where `progress` has no effect."""
-    return evaluator._read(labels, scores, indptr, given)  # noqa: SLF001 - of this module
-
-
-@takes(RowBatch)
-def review(
-    evaluator: ScoreEvaluator, labels: Any, scores: Any = None, indptr: Any = None, **given: Unpack[RowBatch]
-) -> None:
-    """Read a batch again, for standard errors; arguments as in `ScoreEvaluator.update`."""
-    evaluator._review(evaluator._read(labels, scores, indptr, given))  # noqa: SLF001 - of this module
-
-
-def has_only_builtin_metrics(evaluator: ScoreEvaluator) -> bool:
-    """Return whether no metric is the caller's own."""
-    return all(call.metric.builtin for call in evaluator._plan(weighted=False).calls)  # noqa: SLF001 - of this module
-
-
-def read_at_once(
-    evaluator: ScoreEvaluator, labels: Any, scores: Any, indptr: Any, given: Mapping[str, Any], *, alone: bool = False
-) -> Rows:
-    """Return all rows, checked. `alone`: rows without users are users of their own."""
-    rows = evaluator._read(labels, scores, indptr, given)  # noqa: SLF001 - of this module
-    if alone and not rows.grouped:
-        check_no_users_needed(evaluator._plan(weighted=False))  # noqa: SLF001 - of this module
-        return one_by_one(rows)._replace(grouped=True)
-    return rows
-
-
-def add_at_once(
-    evaluator: ScoreEvaluator, rows: Rows, progress: Callable[[int, int], Any] | None, n_threads: int | None = None
-) -> None:
-    """Add all rows, with another number of threads than that of the evaluator if one is given."""
-    own = evaluator._n_threads  # noqa: SLF001 - of this module
-    try:
-        evaluator._n_threads = n_threads or own  # noqa: SLF001 - of this module
-        add_and_review(evaluator, rows, progress)
-    finally:
-        evaluator._n_threads = own  # noqa: SLF001 - of this module
-
-
-def report_at_once(evaluator: ScoreEvaluator) -> Report:
-    """Return the report on all rows."""
-    return evaluator._report(copied=False)  # noqa: SLF001 - spares a copy of the values of users
-
-
-def evaluate_rows_at_once(
-    evaluator: ScoreEvaluator, labels: Any, scores: Any, indptr: Any, given: Mapping[str, Any], *, alone: bool = False
-) -> Report:
-    """Return the report on all rows. `alone`: rows without users are users of their own."""
-    add_at_once(evaluator, read_at_once(evaluator, labels, scores, indptr, given, alone=alone), given["progress"])
-    return report_at_once(evaluator)

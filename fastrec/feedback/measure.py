@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrec.checks import check_text, listed
-from fastrec.evaluation.lists import Evaluator
+from fastrec.evaluation.lists import ListEvaluation
 from fastrec.exceptions import Argument, InputError
 from fastrec.feedback.rows import PAIRS, Share
 from fastrec.inputs.items import ItemTable
@@ -72,11 +72,11 @@ class Question:
         """What the exposures of items count."""
         return self.k, "one"
 
-    def evaluator(self, table: ItemTable | None, *, has_reference: bool, history: Any = None) -> Evaluator:
-        """Return the evaluator of a log."""
+    def evaluation(self, table: ItemTable | None, *, has_reference: bool, history: Any = None) -> ListEvaluation:
+        """Return the evaluation of a log."""
         metrics: Any = self._calls(table, has_reference=has_reference)
         sides: dict[str, Any] = {"items": table, "history": history}
-        return Evaluator(metrics, n_items=self._n_items, per_user=True, n_threads=self._n_threads, **sides)
+        return ListEvaluation(metrics, n_items=self._n_items, per_user=True, n_threads=self._n_threads, **sides)
 
     def _calls(self, table: ItemTable | None, *, has_reference: bool) -> list[str | Call]:
         """Return the metrics to compute."""
@@ -117,10 +117,10 @@ class Question:
             options = [f"sep={self.sep}"] * (self.sep is not None) + ["no_features=drop"] * bool(lacks)
             yield f"miscalibration({', '.join(options)})" if options else "miscalibration"
 
-    def measure(self, name: str, evaluator: Evaluator, report: Report, pairs: Array | None = None) -> Measured:
-        """Return what the evaluator of a log found; `pairs` are the overlaps of pairs of users."""
+    def measure(self, name: str, evaluation: ListEvaluation, report: Report, pairs: Array | None = None) -> Measured:
+        """Return what the evaluation of a log found; `pairs` are the overlaps of pairs of users."""
         self._size = report.settings["n_items"]
-        state = evaluator._state  # noqa: SLF001 - engines may read what the evaluator counted
+        state = evaluation.state
         found = {} if state is None else state.accumulators
         exposure = next((one for of, one in found.items() if of.kind == "exposure" and of.group is None), None)
         assert exposure is None or isinstance(exposure, Exposure)
@@ -128,7 +128,7 @@ class Question:
         own = {metric: levels.pop(f"{metric}@{self.k}", NOTHING) for metric in ("overlap", "rbo")}
         shares: list[Share] = []
         for column, labelled in self._labelled.items():
-            counts = evaluator._counts_of_history  # noqa: SLF001
+            counts = evaluation.counts_of_history
             past = np.full(len(labelled.names), math.nan)
             if counts is not None:
                 past = labelled.of_rows(counts.ids, counts.rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from fastrec.evaluation.lists import Evaluator
+from fastrec.evaluation.lists import ListEvaluation
 from fastrec.exceptions import Name, Place, Text, renaming
 from fastrec.feedback.drift import check_logs, in_log, summarise
 from fastrec.feedback.measure import Measured, Question
@@ -28,12 +28,12 @@ def drift_of_files(
     def measure() -> Iterator[Measured]:
         before: dict[str, Path] = {}
         for name, path in logs.items():
-            made: list[Evaluator] = []
+            made: list[ListEvaluation] = []
 
             def make(
-                items: ItemTable | None, *, made: list[Evaluator] = made, follows: bool = bool(before)
-            ) -> Evaluator:
-                made.append(wanted.evaluator(items, has_reference=follows))
+                items: ItemTable | None, *, made: list[ListEvaluation] = made, follows: bool = bool(before)
+            ) -> ListEvaluation:
+                made.append(wanted.evaluation(items, has_reference=follows))
                 return made[-1]
 
             paths = {"recs": path, **before, **others}

@@ -22,7 +22,7 @@ from fastrec.checks import (
     with_article,
 )
 from fastrec.evaluation.list_rules import read_no_truth
-from fastrec.evaluation.lists import Evaluator
+from fastrec.evaluation.lists import ListEvaluation
 from fastrec.exceptions import Argument, InputError, InputTypeError, shown
 from fastrec.files.columns import ITEMS, USERS, ListColumns, RowColumns
 from fastrec.files.formats.base import Format
@@ -42,7 +42,7 @@ from fastrec.report.report import Report
 from fastrec.runtime.limits import read_size
 
 if TYPE_CHECKING:
-    from fastrec.evaluation.rows import ScoreEvaluator
+    from fastrec.evaluation.rows import RowEvaluation
 
 LOG = "a log, without truth"
 
@@ -169,24 +169,24 @@ def is_of_lists(recs: Path, metrics: Any, asked: Mapping[str, Any]) -> bool:
     return not has_column(recs, RowColumns().label, format_asked(asked.get("csv"), asked.get("input_format") or AUTO))
 
 
-def _item_of_log(log: Path, evaluator: ScoreEvaluator, input_format: str | Format) -> str | None:
+def _item_of_log(log: Path, evaluation: RowEvaluation, input_format: str | Format) -> str | None:
     """Return the usual column of items of a log if ties need it and the log has it, as for frames."""
-    return ITEM_ID if evaluator.settings["ties"] in BY_ID and has_column(log, ITEM_ID, input_format) else None
+    return ITEM_ID if evaluation.settings["ties"] in BY_ID and has_column(log, ITEM_ID, input_format) else None
 
 
-def maker_of_lists(metrics: Any, settings: Mapping[str, Any]) -> Callable[[ItemTable | None], Evaluator]:
-    """Return a function that makes the evaluator of lists, given the table of items. Wrong metrics raise at once."""
+def maker_of_lists(metrics: Any, settings: Mapping[str, Any]) -> Callable[[ItemTable | None], ListEvaluation]:
+    """Return a function that makes the evaluation of lists, given the table of items. Wrong metrics raise at once."""
     own = {name: value for name, value in settings.items() if name not in (*SIDES, ITEMS)}
     if settings.get(ITEMS) is None:
-        evaluator = Evaluator(metrics, **own)
-        return lambda _: evaluator
+        evaluation = ListEvaluation(metrics, **own)
+        return lambda _: evaluation
     size = {} if own.get("n_items") is not None else {"n_items": MAX_ITEMS}
-    Evaluator(metrics, **{**own, **size})
-    return lambda items: Evaluator(metrics, **own, items=items)
+    ListEvaluation(metrics, **{**own, **size})
+    return lambda items: ListEvaluation(metrics, **own, items=items)
 
 
 def _settings(group: type[Any], what: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of an evaluator that a call gives; raise for those of the other family."""
+    """Return the settings of an evaluation that a call gives; raise for those of the other family."""
     own = arguments_of(group)
     for name in {**arguments_of(ListSettings), **arguments_of(RowSettings)}:
         if name not in own and given.get(name) is not None:
@@ -200,17 +200,17 @@ def _given(columns: Mapping[str, Any], kind: type[Any]) -> dict[str, Any]:
     return {name: columns[name] for name in names if columns.get(name) is not None}
 
 
-def _maker(metrics: Any, settings: dict[str, Any], *, weighted: bool) -> Callable[..., ScoreEvaluator]:
-    """Return a function that makes an evaluator of a log with users or without; the usual metrics depend on it."""
-    from fastrec.evaluation.rows import ScoreEvaluator, usual_of_rows
+def _maker(metrics: Any, settings: dict[str, Any], *, weighted: bool) -> Callable[..., RowEvaluation]:
+    """Return a function that makes an evaluation of a log with users or without; the usual metrics depend on it."""
+    from fastrec.evaluation.rows import RowEvaluation, usual_of_rows
 
     if metrics is not None or settings.get("like") is not None:
-        scorer = ScoreEvaluator(metrics, **settings)
+        scorer = RowEvaluation(metrics, **settings)
         return lambda has_users: scorer  # noqa: ARG005 - called by name, too
     k = settings.pop("k", None)
 
-    def make(has_users: bool) -> ScoreEvaluator:  # noqa: FBT001 - called by position
-        return ScoreEvaluator(usual_of_rows(k, has_users=has_users, weighted=weighted), **settings)
+    def make(has_users: bool) -> RowEvaluation:  # noqa: FBT001 - called by position
+        return RowEvaluation(usual_of_rows(k, has_users=has_users, weighted=weighted), **settings)
 
     return make
 

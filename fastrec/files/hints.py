@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 import numpy as np
 
-from fastrec.evaluation.lists import Evaluator
+from fastrec.evaluation.lists import ListEvaluation
 from fastrec.exceptions import FastrecError, Text
 from fastrec.files.columns import ListColumns, users_of
 from fastrec.files.formats.base import holds_strings
@@ -29,13 +29,13 @@ SAMPLED_FILES = 64
 
 
 def hints_of_lists(
-    job: FileJob[ListColumns], evaluator: Evaluator, readers: Mapping[str, TableReader]
+    job: FileJob[ListColumns], evaluation: ListEvaluation, readers: Mapping[str, TableReader]
 ) -> tuple[str, ...]:
     """Return hints about columns of lists and truth that no argument names."""
     columns, lists, truth = job.columns, readers["recs"], readers["truth"]
     ids, used = (columns.users, (columns.item,)), {*columns.users, columns.item, *columns.by}
     role, name = SIDES["recs"].number_column(lists.opened.columns, lists.listed.__contains__)
-    ungraded = "gain" not in truth.names and evaluator.settings["min_gain"] != "any"
+    ungraded = "gain" not in truth.names and evaluation.settings["min_gain"] != "any"
     left = LeftOpen(not {"rank", "score"} & {*lists.names}, ungraded, columns.gain is None)
     evidence: list[Evidence] = []
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from fastrec.evaluation.lists import Evaluator, evaluate_at_once, review, take_counts
+from fastrec.evaluation.lists import ListEvaluation
 from fastrec.files.columns import ListColumns
 from fastrec.files.hints import hints_of_lists
 from fastrec.files.job import Evaluated, FileJob, FileRows, finished
@@ -19,7 +19,7 @@ from fastrec.report.report import record
 
 
 def evaluate_lists(
-    make_evaluator: Callable[[ItemTable | None], Evaluator],
+    make_evaluation: Callable[[ItemTable | None], ListEvaluation],
     paths: Mapping[str, Path],
     columns: ListColumns,
     resources: Resources,
@@ -27,7 +27,7 @@ def evaluate_lists(
 ) -> Evaluated:
     """Evaluate the files of sides, "recs" at least, with the files "items" (columns) and "users" (labels) if given.
 
-    The side `exclude` may be "history", and `logged` "truth". `make_evaluator` gets the table of items.
+    The side `exclude` may be "history", and `logged` "truth". `make_evaluation` gets the table of items.
     """
     paths = with_logged(paths)
     shared = shared_rows(paths)
@@ -35,24 +35,24 @@ def evaluate_lists(
     job = FileJob.open(own, columns, resources)
     with job.rows() as rows:
         with rows.named():
-            evaluator = make_evaluator(rows.items)
-        if "history" in rows.readers:
-            take_counts(evaluator, lambda: _count_history(rows, job.columns))
+            evaluation = make_evaluation(rows.items)
+        if "history" in rows.readers and evaluation.reads_popularity:
+            evaluation.counts_of_history = _count_history(rows, job.columns)
         given = _arguments(job, labels_by_user) | {"progress": rows.progress()}
         for batch in rows.batches():
             sides = {**batch, **shared}
             batch.clear()
             with rows.named():
                 if rows.is_streamed:
-                    evaluator.update_sides(sides, **given)
+                    evaluation.update(sides, given)
                 else:
-                    evaluate_at_once(evaluator, sides, given)
-        if rows.is_streamed and evaluator._needs_review:  # noqa: SLF001 - not an attribute for users
+                    evaluation.evaluate(sides, given)
+        if rows.is_streamed and evaluation.needs_second_pass:
             for batch in rows.batches():
-                review(evaluator, {**batch, **shared}, given)
-        found = finished(evaluator.result(), rows)
+                evaluation.second_pass(evaluation.prepare({**batch, **shared}, given))
+        found = finished(evaluation.report(), rows)
         if "truth" in rows.readers:
-            record(found.report, hints_of_lists(job, evaluator, rows.readers))
+            record(found.report, hints_of_lists(job, evaluation, rows.readers))
         return found
 
 
@@ -64,7 +64,7 @@ def _count_history(rows: FileRows, columns: ListColumns) -> HistoryCounts:
 
 
 def _arguments(job: FileJob[ListColumns], labels_by_user: UserLabels | None) -> dict[str, Any]:
-    """Return the arguments of `update_sides`."""
+    """Return the arguments of a batch."""
     columns = job.opened["recs"].columns  # as the format has them
     assert isinstance(columns, ListColumns)
     roles = ("item", "rank", "score", "gain", "propensity", "logged_rank", "subtopic", "item_sep")

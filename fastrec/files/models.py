@@ -13,7 +13,7 @@ from fastrec.api import top_items
 from fastrec.arguments.calls import ModelOptions
 from fastrec.arguments.signature import arguments_of
 from fastrec.checks import check_file
-from fastrec.evaluation.lists import Evaluator, evaluate_model_at_once
+from fastrec.evaluation.lists import ListEvaluation
 from fastrec.exceptions import Argument, InputError, InputTypeError, Name, renaming
 from fastrec.files.columns import ListColumns
 from fastrec.files.job import Evaluated, FileJob, FileRows, finished
@@ -122,7 +122,7 @@ def _reading_sides(
 
 
 def evaluate_factors(
-    make_evaluator: Callable[..., Evaluator],
+    make_evaluation: Callable[..., ListEvaluation],
     factors: tuple[FactorFile, FactorFile],
     paths: Mapping[str, Path],
     columns: ListColumns,
@@ -130,7 +130,7 @@ def evaluate_factors(
 ) -> Evaluated:
     """Evaluate factors of users and items against files of sides, "truth" at least; see `evaluate_lists`.
 
-    `make_evaluator` gets `items`, `history` and `n_items`, the number of items of the model.
+    `make_evaluation` gets `items`, `history` and `n_items`, the number of items of the model.
     """
     shared = shared_rows(paths)
     own = {name: path for name, path in paths.items() if name not in shared}
@@ -138,11 +138,11 @@ def evaluate_factors(
     call = read_call((factors[0].factors, factors[1].factors), given)
     with _reading_sides(own, columns, resources, factors[0].ids) as (rows, tables):
         truth, history = tables.pop("truth"), tables.pop("history", None)
-        evaluator = make_evaluator(items=rows.items, history=history, n_items=call.n_items)
+        evaluation = make_evaluation(items=rows.items, history=history, n_items=call.n_items)
         given |= {"user": columns.users[0], "item": columns.item, "by": columns.by or None, "gain": columns.gain}
         given |= {**tables, **shared, "item_sep": columns.item_sep}
-        evaluate_model_at_once(evaluator, call, truth, given)
-        return finished(evaluator.result(), rows)
+        evaluation.evaluate_model(call, truth, given)
+        return finished(evaluation.report(), rows)
 
 
 def _in_files(name: Name) -> object:

@@ -7,10 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.arguments.calls import RowBatch
-from fastrec.arguments.signature import arguments_of
 from fastrec.checks import counted
-from fastrec.evaluation.rows import ScoreEvaluator, evaluate_rows_at_once
+from fastrec.evaluation.rows import RowEvaluation
 from fastrec.exceptions import Argument, InputError, Text, joined
 from fastrec.files.columns import USERS, ColumnError, RowColumns, users_of
 from fastrec.files.faults import named_as_in
@@ -31,7 +29,7 @@ TOO_LARGE = (
 
 
 def evaluate_paired(
-    make_evaluator: Callable[[bool], ScoreEvaluator],
+    make_evaluation: Callable[[bool], RowEvaluation],
     logs: Sequence[Path],
     users: Path | None,
     columns: RowColumns,
@@ -39,7 +37,7 @@ def evaluate_paired(
 ) -> list[Report]:
     """Return a report per model: for each column of scores of the only log, or for each log.
 
-    `make_evaluator` gets whether there are users; without, each row is a user of its own. The file `users` has labels
+    `make_evaluation` gets whether there are users; without, each row is a user of its own. The file `users` has labels
     of users. Raise InputError unless all logs have the same rows, users, items, labels and weights, and the same groups
     where further logs have their columns, too.
     """
@@ -50,23 +48,25 @@ def evaluate_paired(
         if rows.is_streamed and not rows.users:
             raise InputError(TOO_LARGE)
         models = [(table, score) for table in readers for score in (columns.score, *columns.others)]
-        evaluators = [make_evaluator(bool(rows.users)) for _ in models]
-        given = dict.fromkeys(arguments_of(RowBatch)) | arguments_of_log(columns, rows.users)
+        evaluations = [make_evaluation(bool(rows.users)) for _ in models]
+        given = arguments_of_log(columns, rows.users)
         reports: list[Report] = []
         for batch in rows.batches():
             parts = {table: _Log(reader, batch[table]) for table, reader in readers.items()}
             first, *others = parts.values()
             matched = dict(zip(parts, [first.rows, *(_matched(first, log, columns) for log in others)], strict=True))
-            for (table, score), evaluator in zip(models, evaluators, strict=True):
+            for (table, score), evaluation in zip(models, evaluations, strict=True):
                 given |= {"score": score, "progress": rows.progress()}
                 own = matched[table]
                 with named_as_in({"log": readers[table]}, streamed=rows.is_streamed or bool(columns.keys)):
                     if rows.is_streamed:
-                        evaluator.update(own, **given)
+                        evaluation.update(own, None, None, given)
                     else:
-                        reports.append(evaluate_rows_at_once(evaluator, own, None, None, given, alone=True))
+                        read = evaluation.prepare(own, None, None, given, alone=True)
+                        evaluation.evaluate(read, given["progress"])
+                        reports.append(evaluation.report())
         with rows.named():  # weights may be 0 in all batches
-            reports = reports or [evaluator.result() for evaluator in evaluators]
+            reports = reports or [evaluation.report() for evaluation in evaluations]
         found = [finished(report, rows).report for report in reports]
         for report in found:
             record(report, hints_of_rows(readers["log"].listed, columns.names) if columns.users is None else ())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from fastrec.evaluation.rows import ScoreEvaluator, add_and_review, read_batch, review
+from fastrec.evaluation.rows import RowEvaluation
 from fastrec.files.columns import RowColumns
 from fastrec.files.job import Evaluated, FileJob, finished
 from fastrec.files.reader import TableReader
@@ -30,7 +30,7 @@ def map_log(job: FileJob[Any], work: Callable[[Any, Mapping[str, str]], T]) -> t
 
 
 def evaluate_log(
-    make_evaluator: Callable[[bool], ScoreEvaluator],
+    make_evaluation: Callable[[bool], RowEvaluation],
     paths: Mapping[str, Path],
     columns: RowColumns,
     resources: Resources,
@@ -38,26 +38,26 @@ def evaluate_log(
 ) -> Evaluated:
     """Evaluate labels and scores (or targets and predictions) of the file "log", with group labels also from "users".
 
-    `make_evaluator` gets whether there are users.
+    `make_evaluation` gets whether there are users.
     """
     with FileJob.open(paths, columns, resources).rows() as rows:
-        evaluator = make_evaluator(bool(rows.users))
+        evaluation = make_evaluation(bool(rows.users))
         given = arguments_of_log(columns, rows.users) | ({} if labels_by_user is None else {"by": labels_by_user})
         for batch in rows.batches():
             with rows.named():
                 if rows.is_streamed:
-                    evaluator.update(batch["log"], **given)
+                    evaluation.update(batch["log"], None, None, given)
                 else:
-                    add_and_review(evaluator, read_batch(evaluator, batch.pop("log"), **given), rows.progress())
+                    evaluation.evaluate(evaluation.prepare(batch.pop("log"), None, None, given), rows.progress())
         with rows.named():
-            evaluator._check_all()  # noqa: SLF001 - not an attribute for users
-        if rows.is_streamed and rows.users and evaluator._needs_review:  # noqa: SLF001 - not an attribute for users
+            evaluation.check_all()
+        if rows.is_streamed and rows.users and evaluation.needs_second_pass:
             for batch in rows.batches():
-                review(evaluator, batch["log"], **given)
-        found = finished(evaluator.result(), rows)
+                evaluation.second_pass(evaluation.prepare(batch["log"], None, None, given))
+        found = finished(evaluation.report(), rows)
         names = rows.readers["log"].listed
         record(found.report, hints_of_rows(names, columns.names) if columns.users is None else ())
-        counts, bins = _typed(evaluator.score_counts, found.report), _typed(evaluator.users_by_bin, found.report)
+        counts, bins = _typed(evaluation.score_counts, found.report), _typed(evaluation.users_by_bin, found.report)
         return found._replace(score_counts=counts, users_by_bin=bins)
 
 
@@ -68,7 +68,7 @@ def _typed(kept: Mapping[tuple[str, Any] | None, T], report: Report) -> dict[tup
 
 
 def arguments_of_log(columns: RowColumns, users: Sequence[str]) -> dict[str, Any]:
-    """Return the arguments of `ScoreEvaluator.update`; `users` are the columns that make a user."""
+    """Return the arguments of a batch; `users` are the columns that make a user."""
     return {
         "user": (list(users) if len(users) > 1 else users[0]) if users else None,
         "label": columns.label,

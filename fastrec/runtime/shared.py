@@ -73,8 +73,11 @@ class Shared:
         yield
         self._torn = False
 
+    def _is_torn(self) -> bool:
+        return self._torn
+
     def _check_whole(self) -> None:
-        if self._torn:
+        if self._is_torn():
             raise FastrecError(
                 f"this {type(self).__name__} was interrupted during an update (by an error, a signal, or a fork in "
                 f"another thread), so its sums are incomplete: {self._remedy}"

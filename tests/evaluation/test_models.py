@@ -11,7 +11,7 @@ import pytest
 import fastrec
 from fastrec.arguments.calls import ListSettings, ModelBatch
 from fastrec.arguments.signature import arguments_of, pick
-from fastrec.evaluation.lists import Evaluator, evaluate_model_at_once
+from fastrec.evaluation.lists import ListEvaluation
 from fastrec.inputs.models import read_call
 from fastrec.metrics.calls import parse
 from support.bits import group_bits, mean_bits, number_bits, user_bits
@@ -162,7 +162,7 @@ def test_every_metric_of_items_equals_that_of_whole_lists(k: int | None, ties: s
 
 def of_items(case: Case, sides: dict[str, Any], metrics: list[str], call: dict[str, Any]) -> fastrec.Report:
     """Evaluate a model with the reference and history of a call; n_items is larger than its catalogue."""
-    evaluator = Evaluator(metrics, **pick(ListSettings, call))
+    evaluation = ListEvaluation(metrics, **pick(ListSettings, call))
     given = {
         **dict.fromkeys(arguments_of(ModelBatch)),
         **pick(ModelBatch, call),
@@ -170,8 +170,8 @@ def of_items(case: Case, sides: dict[str, Any], metrics: list[str], call: dict[s
         "memory": None,
         "item_ids": range(N_ITEMS),
     }
-    evaluate_model_at_once(evaluator, read_call(case.scores, {**given, "n_items": None}), sides["truth"], given)
-    return evaluator.result()
+    evaluation.evaluate_model(read_call(case.scores, {**given, "n_items": None}), sides["truth"], given)
+    return evaluation.report()
 
 
 def test_groups_weights_and_large_catalogues_equal_those_of_whole_lists() -> None:

@@ -16,7 +16,7 @@ import pytest
 import fastrec
 from fastrec.arguments.calls import ModelBatch
 from fastrec.arguments.signature import arguments_of
-from fastrec.evaluation.lists import Evaluator
+from fastrec.evaluation.lists import ListEvaluation
 from fastrec.evaluation.models import Working
 from fastrec.inputs.models import read_call
 from support.bits import group_bits, mean_bits, user_bits
@@ -46,10 +46,10 @@ def lists_of(model: Any, truth: Any, *, whole: bool = True, **given: Any) -> lis
     """Return the sampled lists of all users, in the order of users."""
     own = ("negatives", "seed", "sample", "correct", "ties", "history", "items", "n_threads")
     settings = {name: given.pop(name) for name in own if name in given}
-    evaluator = Evaluator("gini", n_items=N_ITEMS + 5, **{"ties": "input", **settings})
+    evaluation = ListEvaluation("gini", n_items=N_ITEMS + 5, **{"ties": "input", **settings})
     given = {**dict.fromkeys(arguments_of(ModelBatch)), **given}
     working = Working(None, whole=whole, reviewed=False, progress=None)
-    parts = evaluator._prepare_model(read_call(model, {**given, "n_items": None}), truth, given, working)
+    parts = evaluation.prepare_model(read_call(model, {**given, "n_items": None}), truth, given, working)
     (prepared,) = parts
     lists = prepared.lists
     names = prepared.names.strings
@@ -194,8 +194,8 @@ def test_reports_are_those_of_the_sampled_lists(seed: int, ties: str) -> None:
     case = draw_case(seed, levels=8)
     texts = of_sampled_lists(ask.text for ask in for_kind("graded"))
     if ties == "expected":
-        plan = fastrec.Evaluator(texts, n_items=N_ITEMS + 2)._plan(weighted=False)
-        texts = [text for text in texts if fastrec.Evaluator(text, n_items=40)._calls[0].text not in plan.not_linear]
+        plan = ListEvaluation(texts, n_items=N_ITEMS + 2).plan(weighted=False)
+        texts = [text for text in texts if ListEvaluation(text, n_items=40).calls[0].text not in plan.not_linear]
     rules: dict[str, Any] = {"ties": ties, "per_user": True, "no_recs": "skip"}
     found = fastrec.evaluate_model(**case, metrics=texts, negatives=6, seed=seed, **rules)
     lists = [

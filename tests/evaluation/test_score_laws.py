@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fastrec
-from fastrec.evaluation.rows import review
+from fastrec.evaluation.rows import RowEvaluation
 from fastrec.runtime.launcher import SMALL_WORK
 from support import strategies
 from support.bits import group_bits, mean_bits, number_bits, user_bits
@@ -585,11 +585,14 @@ def merged(batches: list[dict[str, Any]]) -> fastrec.ScoreEvaluator:
     return fastrec.ScoreEvaluator.from_bytes(first.to_bytes())
 
 
-def reviewed(batches: list[dict[str, Any]]) -> fastrec.ScoreEvaluator:
-    evaluator = in_turn(batches)
-    for batch in batches:
-        review(evaluator, **batch)
-    return evaluator
+def with_second_pass(batches: list[dict[str, Any]]) -> fastrec.Report:
+    evaluation = RowEvaluation(OF_WEIGHTS, per_user=True)
+    prepared = [evaluation.prepare(own["labels"], own["scores"], own.get("indptr"), own) for own in batches]
+    for rows in prepared:
+        evaluation.add(rows, None)
+    for rows in prepared:
+        evaluation.second_pass(rows)
+    return evaluation.report()
 
 
 @pytest.mark.parametrize("weighted", [(True, False, True), (False, True, False)])
@@ -599,7 +602,7 @@ def test_batches_without_weight(weighted: tuple[bool, ...]) -> None:
     for route in (in_turn, merged):
         assert all_bits(route(batches).result()) == all_bits(one_batch)
     with_errors = fastrec.evaluate_scores(metrics=OF_WEIGHTS, per_user=True, **joined(batches))
-    assert all_bits(reviewed(batches).result()) == all_bits(with_errors)
+    assert all_bits(with_second_pass(batches)) == all_bits(with_errors)
 
 
 @pytest.mark.parametrize("route", [in_turn, merged])
@@ -612,7 +615,7 @@ def test_batches_that_all_lack_weight(route: Any) -> None:
 
 def test_the_second_pass_needs_weight() -> None:
     with pytest.raises(fastrec.InputError, match=f"^{UNWEIGHTED}$"):
-        reviewed(weighted_batches((False, False)))
+        with_second_pass(weighted_batches((False, False)))
 
 
 def test_rows_that_all_lack_weight() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fastrec import evaluate_files
-from fastrec.files import rows
+from fastrec.evaluation.rows import RowEvaluation
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -17,17 +17,17 @@ def test_the_table_is_free_before_its_rows_are_evaluated(tmp_path, monkeypatch):
     columns = {"user_id": np.arange(n) // 9, "label": np.arange(n) % 2, "score": np.arange(n) % 7 / 7}
     pq.write_table(pa.table(columns), tmp_path / "log.parquet")
     tables, is_free = [], []
-    read_batch, add_and_review = rows.read_batch, rows.add_and_review
+    prepare, evaluate = RowEvaluation.prepare, RowEvaluation.evaluate
 
-    def read_watched(evaluator, table, **given):
+    def prepare_watched(evaluation, table, *given):
         tables.append(weakref.ref(table))
-        return read_batch(evaluator, table, **given)
+        return prepare(evaluation, table, *given)
 
-    def add_watched(*given):
+    def evaluate_watched(*given):
         is_free.extend(table() is None for table in tables)
-        add_and_review(*given)
+        evaluate(*given)
 
-    monkeypatch.setattr(rows, "read_batch", read_watched)
-    monkeypatch.setattr(rows, "add_and_review", add_watched)
+    monkeypatch.setattr(RowEvaluation, "prepare", prepare_watched)
+    monkeypatch.setattr(RowEvaluation, "evaluate", evaluate_watched)
     evaluate_files(tmp_path / "log.parquet", metrics=["auc", "gauc"])
     assert is_free == [True]

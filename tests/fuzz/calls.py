@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import fastrec
-from fastrec.evaluation import evaluators
+from fastrec.evaluation import protocol
 from fastrec.inputs import hits as lists_and_rows
 from fastrec.runtime import launcher
 from fastrec.runtime.launcher import Launcher
@@ -910,7 +910,7 @@ def draw_text(r: Draw) -> Any:
 
 def set_up() -> None:
     """Prepare a process that does nothing else: keep plans, as planning costs more than a small evaluation."""
-    evaluators.make_plan = functools.lru_cache(4 * MENUS)(evaluators.make_plan)
+    protocol.make_plan = functools.lru_cache(4 * MENUS)(protocol.make_plan)
 
 
 CASES: list[tuple[float, Callable[[Draw, Draw], Case]]] = [

@@ -19,7 +19,7 @@ import fastrec
 from fastrec.arguments.calls import ModelBatch
 from fastrec.arguments.signature import arguments_of
 from fastrec.evaluation import model_room
-from fastrec.evaluation.lists import evaluate_model_at_once
+from fastrec.evaluation.lists import ListEvaluation
 from fastrec.inputs.models import read_call
 from fastrec.metrics.calls import parse
 from fuzz.calls import Finding
@@ -237,11 +237,11 @@ def given_of(case: Case) -> dict[str, Any]:
 
 def of_model(case: Case) -> fastrec.Report:
     n_items = case.scores.shape[1]
-    evaluator = fastrec.Evaluator(case.metrics, n_items=n_items + 4, **case.call, **case.sample)
+    evaluation = ListEvaluation(case.metrics, n_items=n_items + 4, **case.call, **case.sample)
     given = {**dict.fromkeys((*arguments_of(ModelBatch), "memory")), **given_of(case), "users": case.rows}
     call = read_call(case.model, {**given, "n_items": n_items})
-    evaluate_model_at_once(evaluator, call, side(case, case.truth), given)
-    return evaluator.result()
+    evaluation.evaluate_model(call, side(case, case.truth), given)
+    return evaluation.report()
 
 
 def of_lists(case: Case) -> fastrec.Report:

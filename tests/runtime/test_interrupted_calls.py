@@ -19,6 +19,7 @@ KEEPERS = {
     str(PACKAGE / name)
     for name in (
         "evaluation/evaluators.py",
+        "evaluation/protocol.py",
         "evaluation/state.py",
         "scored/score_counts.py",
         "scored/histogram.py",
@@ -250,7 +251,7 @@ def with_batches(kind, *batches):
 
 def seen(evaluator):
     """Return everything it offers; None if it says that it is not whole."""
-    if not evaluator._torn:
+    if not evaluator._is_torn():
         return evaluator.result().to_json(), evaluator.to_bytes()
     copy = type(evaluator)(["mrr"])
     for call in (evaluator.result, evaluator.to_bytes, partial(evaluator.merge, copy), partial(copy.merge, evaluator)):

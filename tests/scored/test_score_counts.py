@@ -1,6 +1,5 @@
 """Rows of many batches have the numbers of all rows at once; pairs of rows are those of comparing all."""
 
-import functools
 import itertools
 import math
 import tracemalloc
@@ -11,7 +10,7 @@ import numpy as np
 import pytest
 
 import fastrec
-from fastrec.evaluation.rows import review
+from fastrec.evaluation.rows import RowEvaluation
 from fastrec.runtime.launcher import Launcher
 from fastrec.scored import auc, influence, keys, sorting
 from fastrec.scored.score_counts import ScoreCounts
@@ -140,13 +139,14 @@ def test_effects_of_users_are_those_of_one_batch(
     indptr, plans = np.r_[0, np.sort(draw.integers(0, N, 99)), N], draw.integers(0, 2, 100)
     found = []
     for edges in ([0, 100], [0, 1, 40, 70, 100]):
-        evaluator = fastrec.ScoreEvaluator(["auc", "gauc"], per_user=True, n_threads=n_threads)
-        for passes in (evaluator.update, functools.partial(review, evaluator)):
+        evaluation = RowEvaluation(["auc", "gauc"], per_user=True, n_threads=n_threads)
+        for look_at in (functools.partial(evaluation.add, progress=None), evaluation.second_pass):
             for first, last in itertools.pairwise(edges):
                 own = slice(indptr[first], indptr[last])
                 users = {"user_ids": np.arange(first, last), "groups": plans[first:last]}
-                passes(labels[own], scores[own], indptr[first : last + 1] - indptr[first], **users)
-        report = evaluator.result()
+                rows = labels[own], scores[own], indptr[first : last + 1] - indptr[first]
+                look_at(evaluation.prepare(*rows, users))
+        report = evaluation.report()
         found.append([report.to_dict(), report.per_user["gauc"].tobytes()])
     assert found[0] == found[1]
 

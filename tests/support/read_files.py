@@ -8,8 +8,8 @@ from unittest import mock
 
 import pytest
 
-from fastrec.evaluation.lists import Evaluator
-from fastrec.evaluation.rows import ScoreEvaluator
+from fastrec.evaluation.lists import ListEvaluation
+from fastrec.evaluation.rows import RowEvaluation
 from fastrec.exceptions import InputError
 from fastrec.files import job
 from fastrec.files.columns import ListColumns, RowColumns
@@ -46,14 +46,14 @@ def fails(*paths: Any, metrics: Any = "mrr", error: type[Exception] = InputError
 
 def evaluate_logs(recs: Any, truth: Any, columns: ListColumns | None = None, *, input_format: str = "auto") -> None:
     """Evaluate files of lists, to see the error."""
-    make, paths = (lambda _: Evaluator(["mrr"])), {"recs": recs, "truth": truth}
+    make, paths = (lambda _: ListEvaluation(["mrr"])), {"recs": recs, "truth": truth}
     with warnings.catch_warnings(action="ignore"):
         evaluate_lists(make, paths, columns or ListColumns(), Resources(input_format=input_format))
 
 
 def evaluate_scored(path: Any, columns: RowColumns | None = None) -> None:
     """Evaluate a file of scored rows, to see the error."""
-    evaluate_log(lambda _: ScoreEvaluator(["mae"]), {"log": path}, columns or RowColumns(), Resources())
+    evaluate_log(lambda _: RowEvaluation(["mae"]), {"log": path}, columns or RowColumns(), Resources())
 
 
 def read_logs(
@@ -63,7 +63,7 @@ def read_logs(
     columns, limits = columns or ListColumns(), Resources(**resources)
     paths = {"recs": recs, "truth": truth} | ({} if exclude is None else {"exclude": exclude})
     with in_parts(), warnings.catch_warnings(action="ignore"):
-        found = evaluate_lists(lambda _: Evaluator(["mrr"], per_user=True, ties="input"), paths, columns, limits)
+        found = evaluate_lists(lambda _: ListEvaluation(["mrr"], per_user=True, ties="input"), paths, columns, limits)
         with job.FileJob.open(paths, columns, limits).rows() as rows:
             batches = list(rows.batches())
     users = found.report.user_ids
