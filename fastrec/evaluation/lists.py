@@ -11,7 +11,7 @@ import numpy as np
 
 from fastrec.arguments.calls import ListSettings
 from fastrec.arguments.signature import takes
-from fastrec.checks import check_n_items, check_progress
+from fastrec.checks import check_flag, check_n_items, check_progress
 from fastrec.evaluation.accumulators import collect
 from fastrec.evaluation.clicks import check_examination
 from fastrec.evaluation.digests import (
@@ -41,7 +41,9 @@ from fastrec.evaluation.list_rules import (
 from fastrec.evaluation.protocol import (
     DERIVED,
     Evaluation,
+    Rules,
     about_users,
+    rules_of,
     wanted_metrics,
 )
 from fastrec.evaluation.sampled import (
@@ -92,6 +94,31 @@ Array = np.ndarray[Any, Any]
 register_later(functools.partial(importlib.import_module, "fastrec.evaluation.item_rules"))
 
 
+def _read_rules(metrics: Any, options: Mapping[str, Any]) -> Rules:
+    """Check metrics of lists and the options of a call."""
+    min_gain = options["min_gain"]
+    wanted = wanted_metrics("lists", options["like"], metrics, options["k"], min_gain)
+    policies = wanted.fill(options)
+    for call in wanted.calls:
+        if call.metric.family is not LISTS:
+            raise MetricError(f"{call.text} {call.metric.family.entry}{of_lists_instead(call.metric)}")
+    settings: dict[str, Any] = {
+        "min_gain": check_min_gain_of_lists(wanted.min_gain if min_gain is None else min_gain),
+        "n_items": check_n_items(options["n_items"]),
+        **policies,
+        **item_policies(options),
+        **read_sampling(options, wanted.calls),
+    }
+    return Rules(
+        tuple(wanted.calls),
+        wanted.like,
+        settings,
+        check_flag("per_user", options["per_user"]),
+        options["no_recs"] is not None,
+        check_n_users(options["n_users"]),
+    )
+
+
 class ListEvaluation(Evaluation):
     """An evaluation of lists in batches; `Evaluator` is its public form."""
 
@@ -100,33 +127,17 @@ class ListEvaluation(Evaluation):
     @takes(ListSettings)
     def __init__(self, metrics: str | Iterable[str] | None = None, **given: Unpack[ListSettings]) -> None:
         """Make an evaluation without users; settings as those of `Evaluator`."""
-        min_gain = given["min_gain"]
-        wanted = wanted_metrics("lists", given["like"], metrics, given["k"], min_gain)
-        policies = wanted.fill(given)
-        for call in wanted.calls:
-            if call.metric.family is not LISTS:
-                raise MetricError(f"{call.text} {call.metric.family.entry}{of_lists_instead(call.metric)}")
-        self._items = None if given["items"] is None else read_items(given["items"])
-        is_counted = isinstance(given["history"], HistoryCounts)  # engines pass the rows with each batch
-        self._history = None if is_counted else read_once(given["history"], "history")
-        self.counts_of_history: HistoryCounts | None = given["history"] if is_counted else None
-        settings: dict[str, Any] = {
-            "min_gain": check_min_gain_of_lists(wanted.min_gain if min_gain is None else min_gain),
-            "n_items": self._count_items(check_n_items(given["n_items"])),
-            **policies,
-            **item_policies(given),
-            **read_sampling(given, wanted.calls),
-        }
-        self._n_users = check_n_users(given["n_users"])
-        self._examination = check_examination(given["examination"])
+        options: dict[str, Any] = {**given}
+        items, history, examination, n_threads = map(options.pop, ("items", "history", "examination", "n_threads"))
+        rules = rules_of(_read_rules, metrics, options)
+        self._items = None if items is None else read_items(items)
+        is_counted = isinstance(history, HistoryCounts)  # engines pass the rows with each batch
+        self._history = None if is_counted or history is None else read_once(history, "history")
+        self.counts_of_history: HistoryCounts | None = history if is_counted else None
+        self._n_users = rules.n_users
+        self._examination = None if examination is None else check_examination(examination)
         self._known_digests: dict[str, str] = {}
-        super().__init__(
-            wanted,
-            settings,
-            per_user=given["per_user"],
-            n_threads=given["n_threads"],
-            no_recs_given=given["no_recs"] is not None,
-        )
+        super().__init__(rules._replace(settings=self._with_size(rules.settings)), n_threads)
 
     def _forget(self) -> None:
         super()._forget()
@@ -154,9 +165,12 @@ class ListEvaluation(Evaluation):
 
     def evaluate(self, sides: Mapping[str, Any], given: Mapping[str, Any]) -> None:
         """Add all users in one batch, read once for both passes; arguments as in `update`."""
-        check_progress(given.get("progress"))
+        if (progress := given.get("progress")) is not None:
+            check_progress(progress)
         prepared = self.prepare(sides, given)
-        self.second_pass(prepared, self.add(prepared, given.get("progress")))  # which most metrics do not need
+        read = self.add(prepared, progress)
+        if self.needs_second_pass:
+            self.second_pass(prepared, read)
 
     def evaluate_model(self, call: ModelCall, truth: Any, given: Mapping[str, Any]) -> None:
         """Add all users of a model, for both passes; arguments as in `fastrec.evaluate_model`.
@@ -200,15 +214,18 @@ class ListEvaluation(Evaluation):
 
     def prepare(self, sides: Mapping[str, Any], given: Mapping[str, Any]) -> Prepared:
         """Return a batch in the form that the engine takes."""
-        refuse_setting("negatives", self.settings)
-        if self._items is None:
-            check_catalogue(self.settings)
+        is_sampled = not self.settings.keys().isdisjoint(("negatives", "sampled_from"))
+        if is_sampled:
+            refuse_setting("negatives", self.settings)
+            if self._items is None:
+                check_catalogue(self.settings)
         passed, excluded = with_shared(sides)
         self._check_passed(passed)
-        about = about_users(given, order_of(self.like.get("like")))
+        about = about_users(given, order_of(self.like["like"]) if self.like else "rank")
         rules = self._rules_of_sides(only_judged=excluded == UNJUDGED)
         prepared = prepare(passed, about, rules, self._items, self._count_history(about))
-        check_lengths(prepared.lists, self.settings, prepared.names)
+        if is_sampled:
+            check_lengths(prepared.lists, self.settings, prepared.names)
         return prepared._replace(exclude=excluded)
 
     def prepare_model(self, call: ModelCall, truth: Any, given: Mapping[str, Any], working: Working) -> ModelParts:
@@ -239,7 +256,7 @@ class ListEvaluation(Evaluation):
             by_kernels=not self._reads_rows_unchecked,
             logged="propensity" if self._examination is None else "logged_rank",
             only_judged=only_judged,
-            **tool_rules(self.like, self.calls, rules["ties"]),
+            **(tool_rules(self.like, self.calls, rules["ties"]) if self.like else {}),
         )
 
     def _check_passed(self, passed: Mapping[str, Any]) -> None:
@@ -312,23 +329,24 @@ class ListEvaluation(Evaluation):
     @property
     def needs_second_pass(self) -> bool:
         """Whether the standard error of a metric needs a second pass over the lists."""
-        return any(value.has_effects for value in self.plan(weighted=False).values)
+        return self.plan(weighted=False).has_effects
 
     @property
     def has_hits(self) -> bool:
         """Whether a list has had a relevant item."""
         return self.state is not None and self.state.data_counts[op.COUNT_HITS] > 0
 
-    def _count_items(self, n_items: int | None) -> int | None:
-        """Return `n_items`, by default the number of rows of `items`; raise if it is smaller."""
+    def _with_size(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """Return settings with `n_items`, by default the number of rows of `items`; raise if it is smaller."""
+        n_items = settings["n_items"]
         if self._items is None:
-            return n_items
+            return {**settings}
         known = len(self._items.ids)
         if n_items is not None and n_items < known:
             raise InputError(
                 Argument("n_items"), f" must be at least {known}, the number of rows of ", Argument("items")
             )
-        return known if n_items is None else n_items
+        return {**settings, "n_items": known if n_items is None else n_items}
 
     def add(self, prepared: Prepared, progress: Callable[[int, int], Any] | None) -> BatchSides:
         """Add a batch that was prepared with the same settings, and return what was read of it."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import io
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from typing import Any, ClassVar, NamedTuple, Self
@@ -18,7 +18,7 @@ import numpy as np
 
 from fastrec._version import __version__
 from fastrec.arguments.groups import MinGain
-from fastrec.checks import check_flag, some_names, with_article
+from fastrec.checks import some_names, with_article
 from fastrec.evaluation.accumulators import SCORE_COUNTS, GroupKey, find_accumulator
 from fastrec.evaluation.engine import Outcome
 from fastrec.evaluation.state import GroupSums, State
@@ -31,7 +31,7 @@ from fastrec.inputs.lists import AboutUsers
 from fastrec.inputs.packed import pack_ids, unpack_ids
 from fastrec.inputs.users import SeenUsers, Users, check_keys, check_saved_ids, join_ids
 from fastrec.metrics.calls import expand
-from fastrec.metrics.declaration import FAMILIES, Call
+from fastrec.metrics.declaration import FAMILIES, Call, Changes
 from fastrec.metrics.plan import Asked, Plan, make_plan
 from fastrec.metrics.providers import find_provider
 from fastrec.metrics.recipe import DEFAULT_POLICIES
@@ -48,12 +48,16 @@ Array = np.ndarray[Any, Any]
 DERIVED = {"popularity": ("history", "items"), "propensity": ("items", "logged")}  # what gives them, by name
 STATE_FORMAT = 2  # of the bytes of `to_bytes`
 ROWS_OF_THREADS = 1 << 20
+MAX_RULES_KEPT = 256
 MAX_ROWS_OF_USER = 2**30  # positions within a user are 32-bit numbers
 
 
 def about_users(given: Mapping[str, Any], ordered_by: str = "rank") -> AboutUsers:
     """Return the arguments of a call about users: ids, groups, weights, columns; none for those that it lacks."""
-    columns = Columns(**{name: given[name] for name in Columns._fields if name in given}, ordered_by=ordered_by)
+    named = {name: given[name] for name in Columns._fields if given.get(name) is not None}
+    columns = Columns(**named, ordered_by=ordered_by)
+    if not named:
+        return AboutUsers(given.get("user_ids"), given.get("groups"), given.get("user_weight"), columns)
     labels = read_user_labels(columns.by, columns.user)
     tables = {"item": given.get("items"), "user": labels}
     pairs = ((role, getattr(table, role, None), getattr(columns, role)) for role, table in tables.items())
@@ -99,28 +103,54 @@ def wanted_metrics(
     )
 
 
+class Rules(NamedTuple):
+    """What the metrics and options of a call say, checked before any data is read."""
+
+    calls: tuple[Call, ...]
+    like: Mapping[str, Any]  # as in `Wanted`
+    settings: Mapping[str, Any]
+    per_user: bool
+    no_recs_given: bool = True
+    n_users: int | None = None
+
+
+_rules_kept: dict[Hashable, Rules] = {}  # of the last calls
+
+
+def rules_of(read: Callable[[Any, Mapping[str, Any]], Rules], metrics: Any, options: Mapping[str, Any]) -> Rules:
+    """Return what `read` makes of metrics and options; it is kept for later calls with the same ones."""
+    try:
+        key = (read, Changes.n, _key_of(metrics), *((name, _key_of(value)) for name, value in options.items()))
+        kept = _rules_kept.get(key)
+    except TypeError:  # an iterator, or an option that is no key
+        return read(metrics, options)
+    if kept is None:
+        kept = read(metrics, options)
+        if len(_rules_kept) >= MAX_RULES_KEPT:
+            _rules_kept.clear()
+        _rules_kept[key] = kept
+    return kept
+
+
+def _key_of(value: Any) -> Hashable:
+    """Return a key that tells equal values of different types apart; raise TypeError for an iterator."""
+    if isinstance(value, list | tuple):
+        return (type(value), *map(_key_of, value))
+    if isinstance(value, Iterator):
+        raise TypeError
+    return type(value), value
+
+
 class Evaluation(ABC):
     """An evaluation in batches: a plan, a state, a report. One thread at a time may change it."""
 
     evaluator: ClassVar[str]  # the public class of its kind, as `to_bytes` names it
 
-    def __init__(
-        self,
-        wanted: Wanted,
-        settings: dict[str, Any],
-        *,
-        per_user: bool,
-        n_threads: int | None,
-        no_recs_given: bool = True,
-    ) -> None:
+    def __init__(self, rules: Rules, n_threads: int | None) -> None:
         self.is_torn = False  # between an old and a new state
-        self.calls = tuple(wanted.calls)
-        self.like = wanted.like
-        self.settings = settings
+        self.calls, self.like, self.settings, self.per_user, self._no_recs_given, _ = rules
         self.n_threads = resolve_threads(n_threads)
-        self.per_user = check_flag("per_user", per_user)
         self._part = False
-        self._no_recs_given = no_recs_given
         self._forget()
         self.plan(weighted=False)  # raises at once if a metric lacks an argument
 
@@ -185,6 +215,8 @@ class Evaluation(ABC):
         Kernels derive some sides from others, as lists from scored rows. Providers and accumulators cannot read these.
         """
         plan = self.plan(weighted=False)
+        if plan.sides <= known and not plan.accumulators:
+            return
         missing: dict[tuple[str, ...], list[str]] = {}
         for value in plan.values:
             text = value.call.text
@@ -432,7 +464,7 @@ class Evaluation(ABC):
         state = self.state if self.state is not None else State(self.plan(weighted=False))
         data, counts = self._describe_data(state), self._count_users(state)
         marks = describe_sample(self.settings)
-        groups, estimates = self._estimate_groups(state), self._estimates(state)
+        groups, estimates = self._estimate_groups(state) if state.groups else {}, self._estimates(state)
         found, doubt = findings_of(self._evidence.values()), []
         hidden = {NO_COMMON_ID, *([] if data.get("rec_rows") else [NO_LIST])}
         if state.plan.reads_relevance:
@@ -445,25 +477,26 @@ class Evaluation(ABC):
             *doubts_of_items({**self.data_counts, **data}, counts["total"] - counts.get("no_truth", 0)),
             *doubts_of_groups({name: own for name, own in groups.items() if name not in state.row_groupings}),
             *(finding.text for finding in found if finding.code not in hidden),
-            *warnings_of_tool(
-                self.like, self.calls, self.settings["ties"], {"values": lambda: values_by_metric(estimates, groups)}
-            ),
         ]
+        if self.like:
+            numbers = {"values": lambda: values_by_metric(estimates, groups)}
+            lines += warnings_of_tool(self.like, self.calls, self.settings["ties"], numbers)
         report = Report(
             estimates=estimates,
             users=counts,
             data=data,
             settings={**self.settings, **self._more_settings(), "weighted": state.plan.weighted, **self.like},
             groups=groups,
-            per_user=self._join_values(state.n_users, copied=copied),
-            effects=self._effects(state),
+            per_user=self._join_values(state.n_users, copied=copied) if self.per_user else None,
+            effects=self._effects(state) if self.per_user else None,
             user_ids=join_ids(self._users),
             fastrec_version=__version__,
-            labels=self._join_labels(state.n_users),
+            labels=self._join_labels(state.n_users) if self._labels else None,
             warnings=[],
             digest=state.digest,
         )
-        record(report, lines, silent=(*marks, *silent))
+        if lines:
+            record(report, lines, silent=(*marks, *silent))
         return report
 
     def _estimate(self, users: GroupSums, value: Any) -> Estimate:
@@ -512,9 +545,7 @@ class Evaluation(ABC):
         joined = {name: join_ids(parts) for name, parts in self._labels.items()}
         return {name: labels for name, labels in joined.items() if labels is not None and len(labels) == n_users}
 
-    def _join_values(self, n_users: int, *, copied: bool) -> dict[str, Array] | None:
-        if not self.per_user:
-            return None
+    def _join_values(self, n_users: int, *, copied: bool) -> dict[str, Array]:
         values = self._kept(n_users)[: len(self.calls)]
         return {call.text: row.copy() if copied else row for call, row in zip(self.calls, values, strict=True)}
 
@@ -525,7 +556,7 @@ class Evaluation(ABC):
         return self._values[0] if self._values else np.zeros((len(self.calls), n_users))
 
     def _effects(self, state: State) -> Effects | None:  # noqa: ARG002 - of evaluators of scored rows
-        """Return the effects of users on metrics that are no means of users' values; None if they are not kept."""
+        """Return the effects of users on metrics that are no means of users' values."""
         return None
 
 

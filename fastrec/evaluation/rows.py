@@ -13,12 +13,12 @@ import numpy as np
 from fastrec.arguments.calls import RowSettings
 from fastrec.arguments.groups import ArraysOfUsers, RowColumnNames, RowIds
 from fastrec.arguments.signature import pick, takes
-from fastrec.checks import check_min_gain, check_n_items, check_progress
+from fastrec.checks import check_flag, check_min_gain, check_n_items, check_progress
 from fastrec.evaluation.accumulators import SCORE_COUNTS, Accumulator, AccumulatorKey, GroupKey, collect
 from fastrec.evaluation.effects import GroupEffects, add_group_effects
 from fastrec.evaluation.engine import KernelError, evaluate_source
 from fastrec.evaluation.faults import explain_fault
-from fastrec.evaluation.protocol import Evaluation, refuse_arrays, wanted_metrics
+from fastrec.evaluation.protocol import Evaluation, Rules, refuse_arrays, rules_of, wanted_metrics
 from fastrec.evaluation.row_clusters import USERS_BY_BIN
 from fastrec.evaluation.row_effects import effects_in_segments, effects_on_ratios, find_effects_on_order
 from fastrec.evaluation.row_rules import (
@@ -74,6 +74,22 @@ def usual_of_rows(k: Any, *, has_users: bool, weighted: bool) -> list[str]:
     return [call.text for call in possible if not (weighted and call.metric.family is LISTS)]
 
 
+def _read_rules(metrics: Any, options: Mapping[str, Any]) -> Rules:
+    """Check metrics of rows and the options of a call."""
+    wanted = wanted_metrics("rows", options["like"], metrics, options["k"], options["min_gain"])
+    policies = wanted.fill(options)
+    for call in wanted.calls:
+        if call.min_gain == "any":
+            raise MetricError(f"{call.text} is for lists: in scored rows it would make every row positive")
+    settings: dict[str, Any] = {
+        "min_gain": check_min_gain(options["min_gain"]),
+        "n_items": check_n_items(options["n_items"]),
+        **policies,
+    }
+    check_reads_scores(wanted.calls, settings["n_items"])
+    return Rules(tuple(wanted.calls), wanted.like, settings, check_flag("per_user", options["per_user"]))
+
+
 class RowEvaluation(Evaluation):
     """An evaluation of scored rows in batches; `ScoreEvaluator` is its public form."""
 
@@ -82,18 +98,9 @@ class RowEvaluation(Evaluation):
     @takes(RowSettings)
     def __init__(self, metrics: str | Iterable[str] | None = None, **given: Unpack[RowSettings]) -> None:
         """Make an evaluation without users; settings as those of `ScoreEvaluator`."""
-        wanted = wanted_metrics("rows", given["like"], metrics, given["k"], given["min_gain"])
-        policies = wanted.fill(given)
-        for call in wanted.calls:
-            if call.min_gain == "any":
-                raise MetricError(f"{call.text} is for lists: in scored rows it would make every row positive")
-        settings: dict[str, Any] = {
-            "min_gain": check_min_gain(given["min_gain"]),
-            "n_items": check_n_items(given["n_items"]),
-            **policies,
-        }
-        check_reads_scores(wanted.calls, settings["n_items"])
-        super().__init__(wanted, settings, per_user=given["per_user"], n_threads=given["n_threads"])
+        options: dict[str, Any] = {**given}
+        n_threads = options.pop("n_threads")
+        super().__init__(rules_of(_read_rules, metrics, options), n_threads)
         self._keeping: Literal["no", "possible", "needed"] = "no"
         self._keeps_users = False
         if self.ordered_calls:  # load it now: a child that is forked during an import waits for ever for its lock
@@ -150,7 +157,7 @@ class RowEvaluation(Evaluation):
                     SCORES, " must be left out if ", LABELS, " is a data frame; pass metrics by name, metrics=..."
                 )
             refuse_columns(columns, "labels is not a data frame passed without scores")
-            arguments = {**pick(RowIds, given), **pick(ArraysOfUsers, given)}
+            arguments = {name: given.get(name) for name in (*RowIds.__annotations__, *ArraysOfUsers.__annotations__)}
             row_groups, n_threads = given.get("row_groups"), self.n_threads
             rows = read_rows(labels, scores, indptr, **arguments, row_groups=row_groups, n_threads=n_threads)
         return rows if of_users is None else label_users(rows, of_users)
@@ -265,7 +272,7 @@ class RowEvaluation(Evaluation):
     @property
     def needs_second_pass(self) -> bool:
         """Whether the standard error of a metric over the order of all rows needs a second pass over the rows."""
-        return self._grouped is not False and any(value.has_influence for value in self.plan(weighted=False).values)
+        return self._grouped is not False and self.plan(weighted=False).has_influence
 
     def second_pass(self, rows: Rows, cuts: list[CutRows] | None = None) -> None:
         """Look at a batch a second time, for the effects of users on metrics over the order of all rows.
@@ -292,8 +299,6 @@ class RowEvaluation(Evaluation):
         return self.needs_second_pass and state.n_reviewed == state.n_users > 0
 
     def _effects(self, state: State) -> Effects | None:
-        if not self.per_user:
-            return None
         found = effects_on_ratios(state, self._kept(state.n_users), self._join_labels(state.n_users))
         if self._of_order and self._is_reviewed(state):
             for metric, by in self._of_order[0].items():
@@ -303,7 +308,7 @@ class RowEvaluation(Evaluation):
 
     def _more_settings(self) -> dict[str, Any]:
         found: dict[str, Any] = {}
-        if any(value.has_influence for value in self.plan(weighted=False).values):
+        if self.plan(weighted=False).has_influence:
             found["units"] = "users" if self.state is not None and self._is_reviewed(self.state) else "rows"
         if self.state is not None and self.state.row_groupings:
             found["row_groupings"] = list(self.state.row_groupings)

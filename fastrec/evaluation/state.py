@@ -92,6 +92,8 @@ class State:
     @property
     def groups(self) -> list[GroupKey]:
         """Groups by grouping, in the order of the first batch. The order of labels does not depend on the batches."""
+        if not self._groups:
+            return []
         place = {grouping: nth for nth, grouping in enumerate(dict.fromkeys(grouping for grouping, _ in self._groups))}
         return sorted(self._groups, key=lambda key: (place[key[0]], isinstance(key[1], str), key[1]))
 

@@ -184,6 +184,7 @@ class Plan:
         self.max_gain, self.limited_by = min(self._limits)
         self.reads = {call.text: own.sides for call, own in zip(calls, traced, strict=True)}
         self.filled = {call.text: own.filled for call, own in zip(calls, traced, strict=True)}
+        self.sides = frozenset().union(*self.reads.values(), *self.filled.values())
         self.of_order = [call.text for call, own in zip(calls, traced, strict=True) if own.is_of_order]
         self.of_all = [call for call, own in zip(calls, traced, strict=True) if counts_all(own.rows)]
         self.askers = {row.key[1]: call.text for call, own in zip(calls, traced, strict=True) for row in own.provided}
@@ -207,6 +208,8 @@ class Plan:
             self._plan(at, call, self._conditions.index(condition), own)
             for at, (call, condition, own) in enumerate(zip(calls, conditions, traced, strict=True))
         ]
+        self.has_effects = any(value.has_effects for value in self.values)
+        self.has_influence = any(value.has_influence for value in self.values)
         self.kept = list(range(len(calls))) if asked.per_user else []  # of the stored rows, as values of users
         self.shares = self._keep_shares() if asked.per_user else {}
         self.accumulators = self._accumulated(traced)

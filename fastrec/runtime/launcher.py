@@ -128,12 +128,13 @@ def _type_of(argument: Any) -> Any:
 
 def _is_interpreted(kernels: tuple[Callable[..., Any], ...], work: int) -> bool:
     """Return whether Python runs kernels: until that has cost as much as it would to load or compile them."""
-    if Launcher.way == "interpreted" or not may_compile():
+    if Launcher.way == "interpreted":
         return True
-    if Launcher.way == "compiled":
-        return False
-    done = _work_done[kernels] = _work_done.get(kernels, 0) + work
-    return done <= LOADING or (done <= COMPILING and not all(map(_is_on_disk, kernels)))
+    if not Launcher.way:
+        done = _work_done[kernels] = _work_done.get(kernels, 0) + work
+        if done <= LOADING or (done <= COMPILING and not all(map(_is_on_disk, kernels))):
+            return True
+    return not may_compile()
 
 
 def _is_on_disk(kernel: Callable[..., Any]) -> bool:

@@ -97,7 +97,7 @@ def compare(case: Case, metrics: Any, **call: Any) -> bool:
 
 def linear(texts: list[str]) -> list[str]:
     """Return the metrics with a closed form for tied scores."""
-    plan = fastrec.Evaluator(texts, n_items=N_ITEMS + 5)._plan(weighted=False)
+    plan = ListEvaluation(texts, n_items=N_ITEMS + 5).plan(weighted=False)
     return [text for text in texts if parse(text).text not in plan.not_linear]
 
 

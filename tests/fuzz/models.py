@@ -60,7 +60,7 @@ def texts(kind: str, *, linear: bool) -> list[str]:
     found = [ask.text for ask in for_kind(kind)]
     if not linear:
         return found
-    plan = fastrec.Evaluator(found, n_items=10)._plan(weighted=False)
+    plan = ListEvaluation(found, n_items=10).plan(weighted=False)
     return [text for text in found if parse(text).text not in plan.not_linear]
 
 

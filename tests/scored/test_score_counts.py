@@ -1,5 +1,6 @@
 """Rows of many batches have the numbers of all rows at once; pairs of rows are those of comparing all."""
 
+import functools
 import itertools
 import math
 import tracemalloc

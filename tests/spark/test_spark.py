@@ -408,7 +408,7 @@ def test_threads_are_those_of_the_task(monkeypatch):
     job = Job(fastrec.Evaluator, {}, {}, ("user_id",), None)
     found = []
     for own in (job, job._replace(n_threads=2)):
-        spark._in_task(own, lambda given, _: found.append(given.start()._n_threads))([])
+        spark._in_task(own, lambda given, _: found.append(given.start().n_threads))([])
     assert found == [3, 2]
 
 
