@@ -14,7 +14,6 @@ import pyarrow as pa
 import pytest
 
 import fastrec
-import fastrec.evaluation.item_rules
 import fastrec.evaluation.rows  # both register statistics
 from fastrec.clusters.job import Job
 from fastrec.evaluation.accumulators import ACCUMULATORS, AccumulatorKind
@@ -24,7 +23,7 @@ from fastrec.files.formats.registry import FORMATS, register
 from fastrec.inputs import arrays
 from fastrec.inputs.arrays import InputForm, RawSide, read_side, register_form
 from fastrec.metrics.declaration import ranking_metric, score_metric
-from fastrec.metrics.providers import PROVIDERS, gains_in_lists, is_relevant, load_registered, provider
+from fastrec.metrics.providers import PROVIDERS, gains_in_lists, is_relevant, provider
 from fastrec.metrics.statistics import Over
 from support import toy_engine
 from support.command_line import run_fastrec
@@ -238,7 +237,6 @@ SHOP = {"item_id": ["a", "b", "c", "d"], "popularity": [4, 1, 2, 8]}
 @pytest.fixture(autouse=True)
 def _registries_as_before() -> Iterator[None]:
     """Forget what a test registers; `conftest.py` forgets metrics."""
-    load_registered()  # or a test would be the first to load built-in ones, and they would be forgotten with its own
     tables: list[dict[str, Any]] = [PROVIDERS, ACCUMULATORS]
     before = [dict(table) for table in tables]
     yield

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fastrec.evaluation.accumulators import ACCUMULATORS, SCORE_COUNTS, AccumulatorKind, Collected, GroupKey, Keys
 from fastrec.evaluation.sources import Scores
 from fastrec.exceptions import Argument, InputError, MetricError, RowNumber
 from fastrec.inputs.columns import LABELS, SCORES, refuse_nan
 from fastrec.inputs.grouping import group_rows
-from fastrec.inputs.rows import INT8, Rows
+from fastrec.inputs.rows import INT8, Rows, RowSides
 from fastrec.kernels import codes as op
 from fastrec.metrics.calls import DEFAULT_K, make_call
 from fastrec.metrics.declaration import DECLARED, LISTS, Call
@@ -21,6 +20,7 @@ from fastrec.metrics.plan import Asked, Plan, make_plan
 from fastrec.policies import BY_ID
 
 if TYPE_CHECKING:
+    from fastrec.evaluation.accumulators import Collected, GroupKey, Keys
     from fastrec.scored.score_counts import ScoreCounts
 
 Array = np.ndarray[Any, Any]
@@ -224,9 +224,9 @@ def _bar(least: float, dtype: Any) -> float:
     return float(bar if float(bar) >= least else np.nextafter(bar, dtype.type(np.inf)))
 
 
-def _collect_score_counts(sides: Mapping[str, Any], least: float, _: Keys, n_threads: int) -> Iterator[Collected]:
+def collect_score_counts(sides: RowSides, least: float, _: Keys, n_threads: int) -> Iterator[Collected]:
     """Yield the score counts of all rows of a batch, and of the rows of each group."""
-    rows: Rows = sides["rows"]
+    rows = sides.rows
     from fastrec.scored.score_counts import ScoreCounts
 
     positive, weights = positive_rows(rows, least)
@@ -293,20 +293,3 @@ def weights_of(rows: Rows) -> Array | None:
         of_rows = np.repeat(rows.users.weights, np.diff(rows.indptr))
         weights = of_rows if weights is None else weights * of_rows
     return weights
-
-
-def _empty_score_counts(_: Keys, weighted: bool) -> ScoreCounts:  # noqa: FBT001 - called by position
-    from fastrec.scored.score_counts import ScoreCounts
-
-    return ScoreCounts(weighted=weighted)
-
-
-def _unpack_score_counts(arrays: dict[str, Array], _: Keys, weighted: bool) -> ScoreCounts:  # noqa: FBT001 - called by position
-    from fastrec.scored.score_counts import ScoreCounts
-
-    return ScoreCounts.unpack(arrays, weighted=weighted)
-
-
-ACCUMULATORS[SCORE_COUNTS] = AccumulatorKind(
-    SCORE_COUNTS, _empty_score_counts, _unpack_score_counts, _collect_score_counts, frozenset({"rows"})
-)

@@ -9,28 +9,25 @@ from typing import Any
 import numpy as np
 
 from fastrec.inputs.ragged import read_only
-from fastrec.inputs.slots import BatchSides
-from fastrec.items.listed import discounts_of_ranks, longest_of, of_listed, starts_among
+from fastrec.items.listed import ListsAndTruth, discounts_of_ranks, longest_of, starts_among
 from fastrec.items.sums import keep_short
 from fastrec.kernels import judgements as kernels
-from fastrec.metrics.judged import PROVIDER
-from fastrec.metrics.providers import provider
 from fastrec.runtime.launcher import call
 
 Array = np.ndarray[Any, Any]
 
 
-def _judged(sides: BatchSides, least: float) -> kernels.JudgedLists:
-    truth, listed = sides["truth"], sides["listed rows"]
-    gains, relevant = sides["gains of truth"], sides["relevant rows"](least)
+def _judged(sides: ListsAndTruth, least: float) -> kernels.JudgedLists:
+    truth, listed, gains = sides.truth, sides.listed_rows, sides.gains_of_truth
+    relevant = sides.relevant_rows(least)
     kinds = np.full(len(gains), kernels.RELEVANT, np.int8)
     if not relevant.all():
         others = np.where(gains < 0, np.int8(kernels.POOLED), np.int8(kernels.NOT_RELEVANT))
         kinds = np.where(relevant, kinds, others)
     of_kinds = (kinds == kind for kind in (kernels.RELEVANT, kernels.NOT_RELEVANT))
     counts = (np.diff(starts_among(chosen, truth.indptr)) for chosen in of_kinds)
-    own = of_listed(sides, kinds)
-    arrays = (listed.counts, listed.ranks[: sides["number of events"]], own, listed.n_rec, *counts, np.zeros(1))
+    own = sides.of_events(kinds)
+    arrays = (listed.counts, sides.ranks_of_events, own, listed.n_rec, *counts, np.zeros(1))
     return kernels.JudgedLists(*map(read_only, arrays))
 
 
@@ -47,8 +44,7 @@ def _weights(name: str, parameters: tuple[float, ...], judged: kernels.JudgedLis
     return discounts_of_ranks(longest_of(judged.n_rec)) if name == "sum_by_misses" else judged.weights
 
 
-@provider(PROVIDER, sides=["recs", "truth"], by_part=True, by_event=True)
-def fill(sides: BatchSides, keys: Sequence[tuple[Any, ...]], out: Array) -> None:
+def fill(sides: ListsAndTruth, keys: Sequence[tuple[Any, ...]], out: Array) -> None:
     """Fill statistics; a key has the name of a kernel, its parameters and the formula's `min_gain`."""
     known = functools.cache(functools.partial(_judged, sides))
     for (name, parameters, least), values in zip(keys, out, strict=True):

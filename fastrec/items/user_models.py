@@ -8,19 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from fastrec.inputs.slots import BatchSides
-from fastrec.items.listed import fill_by_cutoffs
+from fastrec.items.listed import ListsAndTruth, fill_by_cutoffs
 from fastrec.kernels import user_models as kernels
 from fastrec.metrics.program import UNCUT
-from fastrec.metrics.providers import provider
-from fastrec.metrics.user_models import MODELS
 from fastrec.runtime.launcher import call
 
 Array = np.ndarray[Any, Any]
 
 
-@provider(MODELS, sides=["recs", "truth"], by_part=True)
-def fill(sides: BatchSides, keys: Sequence[tuple[Any, ...]], out: Array) -> None:
+def fill(sides: ListsAndTruth, keys: Sequence[tuple[Any, ...]], out: Array) -> None:
     """Fill gains per rank; a key has a cut-off, a kind of user model, its parameter, max_gain, depth and `min_gain`."""
 
     def fill_one(key: tuple[Any, ...], cutoffs: Array, found: Array) -> None:
@@ -28,7 +24,7 @@ def fill(sides: BatchSides, keys: Sequence[tuple[Any, ...]], out: Array) -> None
         goal = Fraction(parameter) * Fraction(largest)
         exact = float(goal), float(goal - Fraction(float(goal)))
         model = kernels.UserModel(kind, parameter, largest, exact, UNCUT if depth is None else depth)
-        lists = sides["graded lists"](least, 0.0)
+        lists = sides.graded_lists(least, 0.0)
         call(kernels.expect_gain, lists, model, cutoffs, found, work=8 * len(lists.ranks) + found.size)
 
     fill_by_cutoffs(keys, out, fill_one)
