@@ -17,20 +17,6 @@ from fastrec.inputs.sides import NamedSides
 from fastrec.metrics.plan import Accumulated
 from fastrec.metrics.row_statistics import GRADED_ROWS, SCORE_COUNTS, TARGET_SUMS
 
-__all__ = [
-    "ACCUMULATORS",
-    "SCORE_COUNTS",
-    "USERS_BY_BIN",
-    "Accumulator",
-    "AccumulatorKey",
-    "AccumulatorKind",
-    "Collected",
-    "GroupKey",
-    "Keys",
-    "collect",
-    "find_accumulator",
-]
-
 Array = np.ndarray[Any, Any]
 GroupKey = tuple[str, str | int]
 Keys = tuple[Any, ...]
@@ -92,31 +78,20 @@ def _kinds_of_lists() -> Mapping[str, AccumulatorKind]:
     from fastrec.items.exposure import Exposure, unpack_exposure
     from fastrec.items.propensities import WeightSums, collect_weights, describe_weights, unpack_weights
 
-    kinds = (
-        AccumulatorKind(
-            "exposure",
-            lambda keys, _: Exposure(keys),
-            lambda arrays, keys, _: unpack_exposure(arrays, keys),
-            collect_exposure,
-            frozenset({"recs"}),
+    of_recs = frozenset({"recs"})
+    kinds: dict[str, tuple[Any, ...]] = {
+        "exposure": (Exposure, unpack_exposure, collect_exposure, of_recs),
+        "segment rates": (SegmentRates, unpack_rates, collect_rates, of_recs),
+        "weights of clicks": (
+            *(WeightSums, unpack_weights, collect_weights),
+            *(frozenset({"truth", "propensity"}), describe_weights),
         ),
-        AccumulatorKind(
-            "segment rates",
-            lambda keys, _: SegmentRates(keys),
-            lambda arrays, keys, _: unpack_rates(arrays, keys),
-            collect_rates,
-            frozenset({"recs"}),
-        ),
-        AccumulatorKind(
-            "weights of clicks",
-            lambda keys, _: WeightSums(keys),
-            lambda arrays, keys, _: unpack_weights(arrays, keys),
-            collect_weights,
-            frozenset({"truth", "propensity"}),
-            describe_weights,
-        ),
-    )
-    return {kind.name: kind for kind in kinds}
+    }
+
+    def kind_of(name: str, empty: Any, unpack: Any, *others: Any) -> AccumulatorKind:
+        return AccumulatorKind(name, lambda keys, _: empty(keys), lambda arrays, keys, _: unpack(arrays, keys), *others)
+
+    return {name: kind_of(name, *own) for name, own in kinds.items()}
 
 
 @functools.cache
@@ -129,25 +104,23 @@ def _kinds_of_rows() -> Mapping[str, AccumulatorKind]:
     from fastrec.scored.pairs import GradedRows
     from fastrec.scored.score_counts import ScoreCounts
 
-    kinds: dict[str, tuple[Any, Callable[[Any, float, Keys, int], Iterable[Collected]]]] = {
+    kinds: dict[str, tuple[Any, ...]] = {
         SCORE_COUNTS: (ScoreCounts, collect_score_counts),
         GRADED_ROWS: (GradedRows, collect_graded_rows),
         TARGET_SUMS: (TargetSums, collect_targets),
         USERS_BY_BIN: (SumsByBin, collect_users_by_bin),
     }
-    return {name: _kind_of_rows(name, *own) for name, own in kinds.items()}
 
+    def kind_of(name: str, kind: Any, collect_rows: Any) -> AccumulatorKind:
+        return AccumulatorKind(
+            name,
+            lambda _, weighted: kind(weighted=weighted),
+            lambda arrays, _, weighted: kind.unpack(arrays, weighted=weighted),
+            collect_rows,
+            frozenset({"rows"}),
+        )
 
-def _kind_of_rows(
-    name: str, kind: Any, collect_rows: Callable[[Any, float, Keys, int], Iterable[Collected]]
-) -> AccumulatorKind:
-    return AccumulatorKind(
-        name,
-        lambda _, weighted: kind(weighted=weighted),
-        lambda arrays, _, weighted: kind.unpack(arrays, weighted=weighted),
-        collect_rows,
-        frozenset({"rows"}),
-    )
+    return {name: kind_of(name, *own) for name, own in kinds.items()}
 
 
 def find_accumulator(name: str) -> AccumulatorKind:

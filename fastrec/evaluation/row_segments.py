@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from fastrec.evaluation.accumulators import SCORE_COUNTS, Accumulator, AccumulatorKey, GroupKey, collect
+from fastrec.evaluation.accumulators import Accumulator, AccumulatorKey, GroupKey, collect
 from fastrec.evaluation.engine import KernelError, evaluate_source
 from fastrec.evaluation.row_rules import make_source, score_counts_by_code
 from fastrec.evaluation.state import SegmentSums
@@ -21,6 +21,7 @@ from fastrec.inputs.row_groups import NO_SEGMENT, RowGroups
 from fastrec.inputs.rows import Rows, RowSides
 from fastrec.inputs.users import Users
 from fastrec.metrics.plan import Accumulated, Plan, Policies
+from fastrec.metrics.row_statistics import SCORE_COUNTS
 from fastrec.policies import TIES
 from fastrec.runtime.threads import share_threads
 

@@ -14,7 +14,6 @@ from fastrec.arguments.groups import ArraysOfUsers, RowColumnNames, RowIds
 from fastrec.arguments.signature import pick, takes
 from fastrec.checks import check_min_gain, check_n_items, check_progress
 from fastrec.evaluation.accumulators import (
-    SCORE_COUNTS,
     USERS_BY_BIN,
     Accumulator,
     AccumulatorKey,
@@ -52,6 +51,7 @@ from fastrec.kernels import codes as op
 from fastrec.metrics.calls import expand
 from fastrec.metrics.declaration import LISTS, ROWS
 from fastrec.metrics.plan import Accumulated, Policies
+from fastrec.metrics.row_statistics import SCORE_COUNTS
 from fastrec.policies import BY_ID, TIES
 from fastrec.report.estimates import Effects, Estimate
 from fastrec.report.report import Report, note_clips
