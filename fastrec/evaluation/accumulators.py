@@ -97,9 +97,8 @@ def _kinds_of_lists() -> Mapping[str, AccumulatorKind]:
 @functools.cache
 def _kinds_of_rows() -> Mapping[str, AccumulatorKind]:
     """Return the kinds of fastrec that collect scored rows."""
-    from fastrec.evaluation.graded_rows import collect_graded_rows
     from fastrec.evaluation.row_clusters import SumsByBin, collect_users_by_bin
-    from fastrec.evaluation.row_rules import collect_score_counts
+    from fastrec.evaluation.row_rules import collect_graded_rows, collect_score_counts
     from fastrec.evaluation.target_sums import TargetSums, collect_targets
     from fastrec.scored.pairs import GradedRows
     from fastrec.scored.score_counts import ScoreCounts

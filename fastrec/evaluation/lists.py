@@ -12,7 +12,6 @@ from fastrec.arguments.calls import ListBatch, ListSettings, ModelBatch, SideBat
 from fastrec.arguments.signature import arguments_of, takes
 from fastrec.checks import check_n_items, check_progress
 from fastrec.evaluation.accumulators import collect
-from fastrec.evaluation.clicks import check_examination
 from fastrec.evaluation.digests import (
     COLUMN,
     EXAMINATION,
@@ -34,6 +33,7 @@ from fastrec.evaluation.evaluators import (
 )
 from fastrec.evaluation.faults import explain_fault
 from fastrec.evaluation.list_rules import (
+    check_examination,
     check_min_gain_of_lists,
     check_n_users,
     check_sizes,

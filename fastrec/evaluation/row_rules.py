@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -234,6 +235,25 @@ def collect_score_counts(sides: RowSides, least: float, _: Keys, n_threads: int)
     counts.add(positive, rows.scores, weights, n_threads=n_threads)
     yield None, counts
     yield from score_counts_by_group(rows, least, n_threads)
+
+
+def collect_graded_rows(sides: RowSides, _: float, __: Keys, n_threads: int) -> Iterator[Collected]:
+    """Yield all rows of a batch with their labels, and the rows of each group."""
+    from fastrec.scored.pairs import GradedRows
+
+    rows, weights, lengths = sides.rows, weights_of(sides.rows), np.diff(sides.rows.indptr)
+    columns = rows.labels, rows.scores, weights
+    yield None, GradedRows.of(*columns)
+    for codes in rows.users.groups:
+        by_group = group_rows(np.repeat(codes, lengths), n_threads)
+        labels, scores, own = (None if column is None else by_group.take(column) for column in columns)
+        assert labels is not None and scores is not None
+        edges = itertools.pairwise(by_group.indptr.tolist())
+        for code, (start, stop) in zip(by_group.ids.tolist(), edges, strict=True):
+            at = slice(start, stop)
+            yield rows.users.keys[code - 1], GradedRows.of(labels[at], scores[at], None if own is None else own[at])
+        for code in np.setdiff1d(codes, by_group.ids).tolist():  # groups whose users have no rows
+            yield rows.users.keys[code - 1], GradedRows(weighted=weights is not None)
 
 
 def score_counts_by_group(rows: Rows, least: float, n_threads: int) -> Iterator[tuple[GroupKey, ScoreCounts]]:

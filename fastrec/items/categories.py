@@ -10,7 +10,7 @@ import numpy as np
 
 from fastrec.inputs.ragged import chosen_rows, longest_row, read_only
 from fastrec.inputs.slots import Slots
-from fastrec.items.sums import cuts_of, launch_users, sum_values
+from fastrec.items.sums import group_cutoffs, launch_users, sum_values
 from fastrec.items.vectors import note_missing, note_unseparated, refuse_missing
 from fastrec.kernels import categories as kernels
 from fastrec.metrics.rank_weights import rank_weights
@@ -70,20 +70,11 @@ def _by_column(keys: Sequence[Any], sides: BatchSides) -> dict[tuple[str, str | 
     return found
 
 
-def _together(keys: Sequence[Any]) -> dict[Any, list[int]]:
-    """Return the positions of the keys that differ in their cut-offs alone."""
-    found: dict[Any, list[int]] = {}
-    for nth, key in enumerate(keys):
-        found.setdefault(key[:-1], []).append(nth)
-    return found
-
-
 def fill_categories(sides: BatchSides, keys: Sequence[Any], out: Array) -> None:
     """Fill statistics of the categories of lists; keys are (what, ..., column, sep, policy, k)."""
     by_column, indptr = _by_column(keys, sides), sides.recs.indptr
-    for (what, *options, column, sep, _), wanted in _together(keys).items():
+    for (what, *options, column, sep, _), wanted, cuts, at in group_cutoffs(keys):
         own = by_column[column, sep]
-        cuts, at = cuts_of([keys[nth][-1] for nth in wanted])
         found = np.empty((len(cuts), len(indptr) - 1))
         rows = own.slots.of_rows, indptr
         if what == "all":
@@ -105,9 +96,8 @@ def fill_categories(sides: BatchSides, keys: Sequence[Any], out: Array) -> None:
 def fill_categories_of_hits(sides: BatchSides, keys: Sequence[Any], out: Array) -> None:
     """Fill the number of distinct categories of relevant items; keys are (min_gain, column, sep, policy, k)."""
     by_column, indptr = _by_column(keys, sides), sides.recs.indptr
-    for (least, column, sep, _), wanted in _together(keys).items():
+    for (least, column, sep, _), wanted, cuts, at in group_cutoffs(keys):
         own = by_column[column, sep]
-        cuts, at = cuts_of([keys[nth][-1] for nth in wanted])
         found = np.empty((len(cuts), len(indptr) - 1))
         given = map(read_only, (own.slots.of_rows, indptr, sides.is_hit(least), cuts))
         own.run(kernels.count_categories, *given, *own.categories, found)
@@ -123,12 +113,12 @@ def fill_calibration(sides: BatchSides, keys: Sequence[Any], out: Array) -> None
     is_shared = any((own.categories.only == kernels.SEVERAL).any() for own in by_column.values())
     history = sides.read_history(ordered=is_shared)  # whole weights have the same sum in any order
     past = Slots.of(history.items)
-    for (form, alpha, base, weight, column, sep, policy), wanted in _together([key[1:] for key in keys]).items():
+    for others, wanted, cuts, at in group_cutoffs([key[1:] for key in keys]):
+        form, alpha, base, weight, column, sep, policy = others
         own = by_column[column, sep]
         categories, featured = own.of_slots(past)
         if policy == "error":
             refuse_missing(sides, past, featured, history.indptr, ("history", column, None))
-        cuts, at = cuts_of([keys[nth][-1] for nth in wanted])
         found = np.empty((2, len(cuts), recs.n_users))
         weights = rank_weights(weight, longest_row(recs.indptr))[1:]
         arrays = own.slots.of_rows, recs.indptr, past.of_rows, history.indptr, weights

@@ -16,7 +16,7 @@ from fastrec.inputs.lists import Names
 from fastrec.inputs.parts import take_neighbours
 from fastrec.inputs.ragged import read_only
 from fastrec.inputs.sides import NamedSides
-from fastrec.items.sums import cuts_of, find_numbers, keep_short
+from fastrec.items.sums import find_numbers, keep_short
 from fastrec.kernels import ideal_gains as kernels
 from fastrec.kernels.codes import COUNT, FIRST_EVENT, LISTED_ROWS, RANK, SOURCE
 from fastrec.kernels.listed import Listed, find_last, sort_gains
@@ -210,35 +210,3 @@ def discounts_of_ranks(longest: int) -> Array:
     """Return 1 / log2(rank + 1) for ranks 0 (where it is 0) to `longest`."""
     discounts: Array = read_only(rank_weights("log2", longest))
     return discounts
-
-
-def fill_by_cutoffs(
-    keys: Sequence[tuple[Any, ...]], out: Array, fill: Callable[[tuple[Any, ...], Array, Array], None]
-) -> None:
-    """Fill the statistics of keys (cut-off, *others) by calls fill(others, ascending cut-offs, their own rows)."""
-    for cuts, at, position in _by_others(tuple(keys)):
-        key = tuple(keys[at[0]][1:])
-        if position is None:
-            fill(key, cuts, out[at[0] : at[-1] + 1])
-            continue
-        found = np.empty((len(cuts), out.shape[1]))
-        fill(key, cuts, found)
-        out[list(at)] = found[list(position)]
-
-
-@functools.lru_cache(maxsize=64)
-def _by_others(keys: tuple[tuple[Any, ...], ...]) -> tuple[tuple[Array, tuple[int, ...], tuple[int, ...] | None], ...]:
-    """Group keys (cut-off, *others) by their others.
-
-    Return their ascending cut-offs, their rows, and the cut-off of each row; None if rows and cut-offs correspond one
-    to one. Keys that are equal share a result, which therefore has none of their values but the cut-offs.
-    """
-    places: dict[tuple[Any, ...], list[int]] = {}
-    for nth, (_, *others) in enumerate(keys):
-        places.setdefault(tuple(others), []).append(nth)
-    found: list[tuple[Array, tuple[int, ...], tuple[int, ...] | None]] = []
-    for at in places.values():
-        cuts, position = cuts_of([keys[nth][0] for nth in at])
-        is_plain = [at[0] + nth for nth in position] == at
-        found.append((read_only(cuts), tuple(at), None if is_plain else tuple(position)))
-    return tuple(found)

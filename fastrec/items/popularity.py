@@ -13,7 +13,7 @@ from fastrec.exceptions import Argument, InputError, MetricError, Place
 from fastrec.inputs.history import HistoryCounts
 from fastrec.inputs.items import Categories, ItemTable
 from fastrec.inputs.slots import Slots
-from fastrec.items.sums import cuts_of, sum_rows, sum_values
+from fastrec.items.sums import cuts_of, group_cutoffs, sum_rows, sum_values
 from fastrec.metrics.statistics import UnseenRule
 from fastrec.segments import segments_of_counts
 
@@ -302,16 +302,17 @@ def fill_history(sides: BatchSides, keys: Sequence[Any], out: Array) -> None:
 def fill_hits(sides: BatchSides, keys: Sequence[Any], out: Array) -> None:
     """Fill sums over relevant items of a value times the weight of the rank; keys are (measure, weight, gain, k)."""
     _check_unseen(sides, keys)
-    for measure, weight, least in dict.fromkeys(key[:3] for key in keys):
+    for (measure, weight, least), wanted, cuts, at in group_cutoffs(keys):
         values = np.where(sides.is_hit(least), _values_of_rows(measure, sides), 0.0)
-        _fill_rows(values, weight, (measure, weight, least), sides, keys, out)
+        out[wanted] = sum_rows(values, sides.recs.indptr, cuts, weight, sides.n_threads)[at]
 
 
 def fill_ranks(sides: BatchSides, keys: Sequence[Any], out: Array) -> None:
     """Fill sums over the list of a value times the weight of the rank; keys are (measure, weight, k)."""
     _check_unseen(sides, keys)
-    for measure, weight in dict.fromkeys(key[:2] for key in keys):
-        _fill_rows(_values_of_rows(measure, sides), weight, (measure, weight), sides, keys, out)
+    for (measure, weight), wanted, cuts, at in group_cutoffs(keys):
+        values = _values_of_rows(measure, sides)
+        out[wanted] = sum_rows(values, sides.recs.indptr, cuts, weight, sides.n_threads)[at]
 
 
 def _values_of_rows(measure: tuple[Any, ...], sides: BatchSides) -> Array:
@@ -348,13 +349,3 @@ def _surprise(sides: BatchSides, column: str | None, n_items: float) -> Array:
     found = slots.spread(items, by, 0.0)[slots.of_rows]
     surprise: Array = np.maximum((n_items + 1 - recs.ranks - found) / n_items, 0.0)
     return surprise
-
-
-def _fill_rows(
-    values: Array, weight: Any, start: tuple[Any, ...], sides: BatchSides, keys: Sequence[Any], out: Array
-) -> None:
-    """Fill the sums of values of rows for the keys that start so."""
-    wanted = [nth for nth, key in enumerate(keys) if key[:-1] == start]
-    cuts, at = cuts_of([keys[nth][-1] for nth in wanted])
-    sums = sum_rows(values, sides.recs.indptr, cuts, weight, sides.n_threads)
-    out[wanted] = sums[at]

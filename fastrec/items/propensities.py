@@ -41,17 +41,13 @@ class Propensities:
         self._truth, self._logged, self._examination = sides.truth, sides.logged, sides.examination
         self._items, self._names, self._n_threads, self._used = sides.items, sides.names, sides.n_threads, sides.used
         self._known: dict[str | None, tuple[Array, Text]] = {}
-        self._relevant: dict[float, Array] = {}
         self._weights: dict[Any, Array] = {}
         self._ranks: Array | None = None  # logged, of the rows of the truth
 
     def relevant(self, least: float) -> Array:
         """Return which rows of the truth are relevant, for the `min_gain` of a formula's statistics."""
-        if least not in self._relevant:
-            gains = self._truth.extra
-            plain = np.ones(len(self._truth.items), bool)
-            self._relevant[least] = plain if gains is None else is_relevant(gains, least)
-        return self._relevant[least]
+        gains = self._truth.extra
+        return np.ones(len(self._truth.items), bool) if gains is None else is_relevant(gains, least)
 
     def of_rows(self, column: str | None, least: float, *, bounded: bool) -> Array:
         """Return the propensity of each row of the truth, float64 (n_rows,); those of relevant rows are checked.

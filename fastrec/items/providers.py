@@ -6,26 +6,23 @@ from collections.abc import Mapping
 
 from fastrec.items import (
     categories,
-    ideal_gains,
-    judgements,
+    gains,
     others,
-    pairs,
     popularity,
     propensities,
     sampled,
     subtopics,
-    user_models,
     vectors,
 )
 from fastrec.metrics.providers import Fill
 
 FILLS: Mapping[str, Fill] = {
-    "ideal gains": ideal_gains.fill,
-    "ideal orders": ideal_gains.fill_orders,
-    "compatibility": ideal_gains.fill_compatibility,
-    "judgements": judgements.fill,
-    "pairs of gains": pairs.fill,
-    "user models": user_models.fill,
+    "ideal gains": gains.fill_ideal_gains,
+    "ideal orders": gains.fill_orders,
+    "compatibility": gains.fill_compatibility,
+    "judgements": gains.fill_judgements,
+    "pairs of gains": gains.fill_pairs,
+    "user models": gains.fill_user_models,
     "categories": categories.fill_categories,
     "categories of hits": categories.fill_categories_of_hits,
     "calibration": categories.fill_calibration,

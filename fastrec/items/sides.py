@@ -23,19 +23,6 @@ from fastrec.items.sampled import SampledRanks
 from fastrec.items.sums import order_items
 
 Array = np.ndarray[Any, Any]
-WITHOUT_ITEM = {
-    True: (
-        "with ",
-        Argument("duplicates", ("miss",)),
-        ", later copies are places without an item, which metrics of items cannot value: use ",
-        Argument("duplicates", ("first",)),
-    ),
-    False: (
-        "gaps between ranks are places without an item in this tool, which metrics of items cannot value",
-        ": number the ranks without gaps",
-    ),
-}
-"""Why places of lists have no item, by whether copies are misses."""
 
 
 @dataclass(kw_only=True, eq=False)
@@ -69,7 +56,11 @@ class BatchSides(ListsAndTruth):
     @functools.cached_property
     def slots(self) -> Slots:
         """The slots of the items of the lists."""
-        return Slots.of(self.recs.items, WITHOUT_ITEM[self.copies_are_misses])
+        miss, first = (Argument("duplicates", (way,)) for way in ("miss", "first"))
+        later = ", later copies are places without an item, which metrics of items cannot value: use "
+        gaps = "gaps between ranks are places without an item in this tool, which metrics of items cannot value"
+        why = ("with ", miss, later, first) if self.copies_are_misses else (gaps, ": number the ranks without gaps")
+        return Slots.of(self.recs.items, why)
 
     @functools.cached_property
     def popularity(self) -> Popularity:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -30,6 +30,15 @@ def cuts_of(cutoffs: Sequence[int | None]) -> tuple[Array, list[int]]:
     wanted = [UNCUT if k is None else k for k in cutoffs]
     cuts = np.array(sorted(set(wanted)), np.int64)
     return cuts, np.searchsorted(cuts, wanted).tolist()
+
+
+def group_cutoffs(keys: Sequence[tuple[Any, ...]]) -> Iterator[tuple[tuple[Any, ...], list[int], Array, list[int]]]:
+    """Yield what keys have before their cut-offs, the positions of the keys that have it, and their `cuts_of`."""
+    positions: dict[tuple[Any, ...], list[int]] = {}
+    for nth, key in enumerate(keys):
+        positions.setdefault(key[:-1], []).append(nth)
+    for others, wanted in positions.items():
+        yield others, wanted, *cuts_of([keys[nth][-1] for nth in wanted])
 
 
 def keep_short(make: Callable[..., T]) -> Callable[..., T]:

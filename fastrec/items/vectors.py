@@ -12,7 +12,7 @@ from fastrec.exceptions import Argument, InputError, Place, Text
 from fastrec.inputs.items import ItemTable
 from fastrec.inputs.ragged import chosen_rows, read_only
 from fastrec.inputs.slots import Slots
-from fastrec.items.sums import cuts_of, launch_users, sum_rows
+from fastrec.items.sums import group_cutoffs, launch_users, sum_rows
 from fastrec.kernels import vectors as kernels
 
 if TYPE_CHECKING:
@@ -158,8 +158,7 @@ def refuse_missing(
 def fill_diversity(sides: BatchSides, keys: Sequence[Any], out: Array) -> None:
     """Fill mean distances of pairs, or numbers of items with features; keys are (what, distance, column, ..., k)."""
     slots, recs = sides.slots, sides.recs
-    for distance, column, sep, policy in dict.fromkeys(key[1:-1] for key in keys):
-        wanted = [nth for nth, key in enumerate(keys) if key[1:-1] == (distance, column, sep, policy)]
+    for (distance, column, sep, policy), wanted, cuts, at in group_cutoffs([key[1:] for key in keys]):
         if column not in sides.read_items().columns:
             why = f" has no column {column!r}; {FEATURES_OF_DISTANCES}; {sides.read_items().columns_like(column)}"
             raise InputError(Place("items"), why)
@@ -167,7 +166,6 @@ def fill_diversity(sides: BatchSides, keys: Sequence[Any], out: Array) -> None:
             features: Any = _sets(sides, slots, column, sep)
         else:
             features = (_coded if distance == "hamming" else _vectors)(sides.read_items(), slots, column)
-        cuts, at = cuts_of([keys[nth][-1] for nth in wanted])
         note_missing(sides, has_features(features))
         if policy == "error":
             for nth in wanted:
@@ -193,8 +191,7 @@ def fill_distance(sides: BatchSides, keys: Sequence[Any], out: Array) -> None:
     slots, recs = sides.slots, sides.recs
     history = sides.read_history()
     past = Slots.of(history.items)
-    for least, column, policy in dict.fromkeys(key[1:-1] for key in keys):
-        wanted = [nth for nth, key in enumerate(keys) if key[1:-1] == (least, column, policy)]
+    for (least, column, policy), wanted, cuts, at in group_cutoffs([key[1:] for key in keys]):
         vectors, of_past = (_vectors(sides.read_items(), own, column) for own in (slots, past))
         if not isinstance(vectors, kernels.Dense):
             raise InputError(f"expected=history needs vectors in a list or an array, the column {column!r} is sparse")
@@ -209,7 +206,6 @@ def fill_distance(sides: BatchSides, keys: Sequence[Any], out: Array) -> None:
         rows = slots.of_rows, recs.indptr, past_slots, history.indptr
         given, work = (*map(read_only, (*rows, *vectors, *of_past)), distances, counts), 64 * len(distances)
         launch_users(kernels.distance_to_past, recs.n_users, *given, work=work, n_threads=sides.n_threads)
-        cuts, at = cuts_of([keys[nth][-1] for nth in wanted])
         sums = sum_rows(np.where(sides.is_hit(least), distances, 0.0), recs.indptr, cuts, "one", sides.n_threads)
         listed = sum_rows((vectors.kinds > 0)[slots.of_rows] * 1.0, recs.indptr, cuts, "one", sides.n_threads)
         for nth, place in zip(wanted, at, strict=True):

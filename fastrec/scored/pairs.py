@@ -120,6 +120,13 @@ class GradedRows:
         self.weighted = weighted
         self._parts: list[tuple[Array, ...]] = []
 
+    @classmethod
+    def of(cls, labels: Array, scores: Array, weights: Array | None) -> GradedRows:
+        """Return checked rows."""
+        rows = cls(weighted=weights is not None)
+        rows.add(labels, scores, weights)
+        return rows
+
     def add(self, labels: Array, scores: Array, weights: Array | None) -> None:
         """Add checked rows."""
         columns: tuple[Array, ...] = tuple(own.astype(np.float64) + 0.0 for own in (labels, scores))  # no -0.0
