@@ -37,30 +37,22 @@ class GivenRows:
     def __init__(self, plan: Plan, sides: ListsAndTruth | RowSides | None, weights: Array | None, n_users: int) -> None:
         self._plan = plan
         self._sides = sides
-        self._kept = np.zeros((1, 0)) if weights is None else weights.reshape(1, -1)
+        # of all users, float64 (n_rows, n_users), or (1, 0) without any
+        self.whole = np.zeros((1, 0)) if weights is None else weights.reshape(1, -1)
         self._of_kept = [0]
         self._by_part: list[ProviderRows] = []
         self._by_event: list[ProviderRows] = []
         if plan.provided:
-            self._kept = self._fill_whole(weights, n_users)
-
-    @property
-    def in_parts(self) -> bool:
-        """Whether `part` must be asked for the rows of some users at a time."""
-        return bool(self._by_part or self._by_event)
-
-    @property
-    def whole(self) -> Array:
-        """The rows of all users, float64 (n_rows, n_users), if none is filled in parts; (1, 0) if there are none."""
-        return self._kept
+            self.whole = self._fill_whole(weights, n_users)
+        self.in_parts = bool(self._by_part or self._by_event)  # whether `part` has more than `whole`
 
     def part(self, first: int, last: int) -> GivenPart:
         """Return what is given of the users first..last-1."""
         if not self.in_parts:
-            return GivenPart(self._kept[:, first:last], *NO_EVENTS, None)
+            return GivenPart(self.whole[:, first:last], *NO_EVENTS, None)
         places, sides = self._plan.places, cast("ListsAndTruth", self._sides).part(first, last)
         rows = np.empty((1 + len(places.rows), last - first))
-        rows[self._of_kept] = self._kept[:, first:last]
+        rows[self._of_kept] = self.whole[:, first:last]
         for own, keys, at in self._by_part:
             self._fill(own, keys, sides, rows[at], first)
         events, last_events = NO_EVENTS

@@ -49,7 +49,7 @@ from fastrec.evaluation.sampled import (
     read_sampling,
     refuse_setting,
     sample_of,
-    used_by,
+    used_by_draws,
 )
 from fastrec.evaluation.sources import ListSource
 from fastrec.evaluation.state import State
@@ -380,7 +380,7 @@ class Evaluator(BaseEvaluator):
             if user is not None:
                 raise explain_fault(KernelError(Failure(op.TIED, user, 0)), plan, names, rules, lists)
         policies = Policies(rules["no_truth"], rules["no_recs"])
-        used, sides = used_by(sample_of(rules), prepared.sides), None
+        used, sides = used_by_draws(rules, prepared.sides), None
         if plan.provided or plan.accumulators:
             sides = self._sides_of(prepared, lists if judged is None else lists._replace(gains=judged), used)
         try:

@@ -132,9 +132,9 @@ def popularity_of(known: Mapping[str, Any]) -> Popularity:
     return Popularity(known.get("counts"), known.get("items"), None, set())
 
 
-def used_by(sample: Sample | None, known: Mapping[str, Any]) -> set[str]:
+def used_by_draws(settings: Mapping[str, Any], known: Mapping[str, Any]) -> set[str]:
     """Return the sides besides lists and truth that draws depend on, as `BatchSides.used` names them."""
-    if sample is None or sample.kind == SAMPLE.default:
+    if settings.get("sample", SAMPLE.default) == SAMPLE.default:
         return set()
     column = popularity_of(known).column(None)
     return {"counts"} if column is None else {f"{COLUMN}{column}"}
