@@ -183,6 +183,26 @@ def test_parts_leave_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
         gc.enable()
 
 
+def test_a_batch_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Any] = []
+    sides_of = fastrec.Evaluator._sides_of
+
+    def noted(*given: Any) -> Any:
+        sides = sides_of(*given)
+        made.append(weakref.ref(sides))
+        return sides
+
+    monkeypatch.setattr(fastrec.Evaluator, "_sides_of", noted)
+    shop = {"item_id": [1, 2, 3], "propensity": [0.5, 0.6, 0.7], "genre": ["a", "b", "b"], "popularity": [3, 2, 1]}
+    metrics = ["ips@2", "item_coverage@2", "category_coverage(column=genre)@2", "novelty@2", "compatibility@2"]
+    gc.disable()
+    try:
+        fastrec.evaluate([[1, 2], [3]], [[2], [3]], metrics, items=shop, n_users=5)
+        assert [sides() for sides in made] == [None]
+    finally:
+        gc.enable()
+
+
 def test_ranges_of_users_are_whole_blocks() -> None:
     assert engine.USERS_PER_PART == USERS_PER_RANGE
     assert USERS_PER_RANGE % BLOCK == 0
