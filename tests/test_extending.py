@@ -14,8 +14,6 @@ import pyarrow as pa
 import pytest
 
 import fastrec
-import fastrec.evaluation.item_rules
-import fastrec.evaluation.rows  # both register statistics
 from fastrec.clusters.job import Job
 from fastrec.evaluation.accumulators import ACCUMULATORS, AccumulatorKind
 from fastrec.files import job
@@ -23,9 +21,11 @@ from fastrec.files.formats.base import FileHead, Format
 from fastrec.files.formats.registry import FORMATS, register
 from fastrec.inputs import arrays
 from fastrec.inputs.arrays import InputForm, RawSide, read_side, register_form
+from fastrec.items import providers as of_lists
 from fastrec.metrics.declaration import ranking_metric, score_metric
-from fastrec.metrics.providers import PROVIDERS, gains_in_lists, is_relevant, load_registered, provider
+from fastrec.metrics.providers import BUILT_IN, PROVIDERS, gains_in_lists, is_relevant, provider
 from fastrec.metrics.statistics import Over
+from fastrec.scored import pairs as of_rows
 from support import toy_engine
 from support.command_line import run_fastrec
 
@@ -238,7 +238,6 @@ SHOP = {"item_id": ["a", "b", "c", "d"], "popularity": [4, 1, 2, 8]}
 @pytest.fixture(autouse=True)
 def _registries_as_before() -> Iterator[None]:
     """Forget what a test registers; `conftest.py` forgets metrics."""
-    load_registered()  # or a test would be the first to load built-in ones, and they would be forgotten with its own
     tables: list[dict[str, Any]] = [PROVIDERS, ACCUMULATORS]
     before = [dict(table) for table in tables]
     yield
@@ -275,6 +274,28 @@ def test_a_metric_of_rows() -> None:
         ranking_metric(range=(0, 1), name="caution")(lambda s: s.hits)
     with pytest.raises(fastrec.InputError, match="scores must be probabilities for caution, found 3"):
         fastrec.evaluate_scores([1, 0], [0.5, 3.0], [0, 2], "caution")
+
+
+def test_each_provider_of_fastrec_has_its_function() -> None:
+    assert [own.name for own in BUILT_IN] == [*of_lists.FILLS, *of_rows.FILLS]
+
+
+def test_a_provider_reads_public_sides_by_name() -> None:
+    @provider("names of sides", sides=["recs", "history"])
+    def fill(sides: Any, keys: Sequence[Any], out: Any) -> None:
+        assert sides["recs"].items.tolist() == [1, 2] and sides.get("history") is sides["history"]
+        assert "history" in sides and "reference" not in sides and sides.get("reference", 7) == 7
+        for name in ("reference", "slots", "n_threads", "anything"):
+            with pytest.raises(KeyError, match=name):
+                sides[name]
+        out[:] = 0.0
+
+    @ranking_metric(range=(0, 1), source="ours")
+    def nothing(s: Any) -> Any:
+        """Nothing: the provider looks at what it gets."""
+        return s.provided("names of sides")
+
+    assert fastrec.evaluate([[1, 2]], None, "nothing", history=[[3]])["nothing"] == 0.0
 
 
 def test_a_metric_of_rows_with_a_new_statistic() -> None:

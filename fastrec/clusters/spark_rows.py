@@ -16,12 +16,13 @@ from fastrec.clusters.lists import settings_of_tasks
 from fastrec.clusters.packets import BATCH_BYTES, Batch, Table, tables_of
 from fastrec.clusters.side import check_partitions, check_ties, or_usual, user_columns
 from fastrec.clusters.spark import FrameSide, SparkReport, column_of, report_of, running_python, selected, start_task
-from fastrec.evaluation.accumulators import SCORE_COUNTS, AccumulatorKey
+from fastrec.evaluation.accumulators import AccumulatorKey
 from fastrec.evaluation.rows import RowEvaluation, usual_of_rows
 from fastrec.exceptions import FastrecError, MetricError
 from fastrec.inputs.arrow import Frame, read_numbers
 from fastrec.inputs.column_names import Columns
 from fastrec.inputs.row_groups import check_apart
+from fastrec.metrics.row_statistics import SCORE_COUNTS
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

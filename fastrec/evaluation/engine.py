@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 import itertools
 import threading
-from collections.abc import Callable, Hashable, Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Hashable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -29,8 +29,11 @@ from fastrec.metrics.sums import Failure, SumList
 from fastrec.runtime.launcher import SMALL_WORK, launch
 from fastrec.runtime.threads import USERS_PER_RANGE, run_in_threads
 
-Array = np.ndarray[Any, Any]
+if TYPE_CHECKING:
+    from fastrec.inputs.rows import RowSides
+    from fastrec.items.listed import ListsAndTruth
 
+Array = np.ndarray[Any, Any]
 
 USERS_PER_PART = USERS_PER_RANGE  # users at a time for providers and formulas on arrays
 ROWS_PER_PART = 1 << 22  # of lists and truth: fewer users at a time where these have many rows
@@ -62,12 +65,12 @@ def evaluate_source(
     plan: Plan,
     policies: Policies,
     source: Source,
-    sides: Mapping[str, Any],
+    sides: ListsAndTruth | RowSides | None,
     users: Users,
     n_threads: int,
     progress: Callable[[int, int], Any] | None = None,
 ) -> Outcome:
-    """Evaluate a batch of users; providers of statistics read the sides. Raises KernelError."""
+    """Evaluate a batch of users; providers of statistics, if there are any, read the sides. Raises KernelError."""
     program = plan.program(Extent(*source.longest), policies, graded=source.is_graded)
     n_groups = int(users.groups.max()) if users.groups.size else 0
     given = GivenRows(plan, sides, users.weights, source.n_users)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from fastrec.checks import counted
@@ -20,7 +21,7 @@ def explain_fault(
     error: KernelError,
     plan: Plan,
     names: Names,
-    rules: dict[str, Any],
+    rules: Mapping[str, Any],
     lists: Lists | None,
     n_rows_of_items: int | None = None,
 ) -> InputError:

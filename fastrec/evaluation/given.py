@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
 from fastrec.exceptions import MetricError
 from fastrec.inputs.hits import Hits
-from fastrec.inputs.lists import Names
-from fastrec.inputs.parts import take_neighbours
-from fastrec.inputs.slots import BatchSides
 from fastrec.metrics.plan import Plan
-from fastrec.metrics.providers import SIDES_OF_PARTS, Provider, find_provider, load_registered
+from fastrec.metrics.providers import Fill, Provider, find_provider
+
+if TYPE_CHECKING:
+    from fastrec.inputs.rows import RowSides
+    from fastrec.items.listed import ListsAndTruth
 
 Array = np.ndarray[Any, Any]
 ProviderRows = tuple[Provider, list[tuple[Any, ...]], slice]  # the keys of a provider, and where their rows go
@@ -33,44 +34,34 @@ class GivenPart(NamedTuple):
 class GivenRows:
     """The given rows of a batch. The statistics of providers with `by_part` are filled for some users at a time."""
 
-    def __init__(self, plan: Plan, sides: Mapping[str, Any], weights: Array | None, n_users: int) -> None:
+    def __init__(self, plan: Plan, sides: ListsAndTruth | RowSides | None, weights: Array | None, n_users: int) -> None:
         self._plan = plan
         self._sides = sides
-        self._kept = np.zeros((1, 0)) if weights is None else weights.reshape(1, -1)
+        # of all users, float64 (n_rows, n_users), or (1, 0) without any
+        self.whole = np.zeros((1, 0)) if weights is None else weights.reshape(1, -1)
         self._of_kept = [0]
         self._by_part: list[ProviderRows] = []
         self._by_event: list[ProviderRows] = []
         if plan.provided:
-            self._kept = self._fill_whole(weights, n_users)
-
-    @property
-    def in_parts(self) -> bool:
-        """Whether `part` must be asked for the rows of some users at a time."""
-        return bool(self._by_part or self._by_event)
-
-    @property
-    def whole(self) -> Array:
-        """The rows of all users, float64 (n_rows, n_users), if none is filled in parts; (1, 0) if there are none."""
-        return self._kept
+            self.whole = self._fill_whole(weights, n_users)
+        self.in_parts = bool(self._by_part or self._by_event)  # whether `part` has more than `whole`
 
     def part(self, first: int, last: int) -> GivenPart:
         """Return what is given of the users first..last-1."""
         if not self.in_parts:
-            return GivenPart(self._kept[:, first:last], *NO_EVENTS, None)
-        places, sides = self._plan.places, self._sides_of(first, last)
+            return GivenPart(self.whole[:, first:last], *NO_EVENTS, None)
+        places, sides = self._plan.places, cast("ListsAndTruth", self._sides).part(first, last)
         rows = np.empty((1 + len(places.rows), last - first))
-        rows[self._of_kept] = self._kept[:, first:last]
+        rows[self._of_kept] = self.whole[:, first:last]
         for own, keys, at in self._by_part:
             self._fill(own, keys, sides, rows[at], first)
         events, last_events = NO_EVENTS
         if self._by_event:
-            events = np.empty((len(places.events), sides["number of events"]))
+            events = np.empty((len(places.events), sides.hits.n_events))
             for own, keys, at in self._by_event:
                 self._fill(own, keys, sides, events[at], first)
-            last_events = sides["last events"](places.cutoffs)
-        hits: Hits | None = sides.get("hits")
-        sides.clear()  # what it made refers to it, and would wait for the collector of garbage
-        return GivenPart(rows, events, last_events, hits)
+            last_events = sides.last_events(places.cutoffs)
+        return GivenPart(rows, events, last_events, sides.hits_if_found)
 
     def _fill_whole(self, weights: Array | None, n_users: int) -> Array:
         """Return the weights and the statistics that take all users at once, and note where they and the others go."""
@@ -81,8 +72,6 @@ class GivenRows:
                 at = slice(numbers[keys[0]], numbers[keys[-1]] + 1)
                 members = self._by_event if own.by_event else self._by_part if own.by_part else whole
                 members.append((own, [key[2:] for key in keys], at))
-        if self._by_event:
-            load_registered()  # the functions that find events
         self._of_kept += [nth for *_, at in whole for nth in range(at.start, at.stop)]
         kept = np.empty((len(self._of_kept), n_users))
         kept[0] = 0.0 if weights is None else weights
@@ -94,16 +83,16 @@ class GivenRows:
 
     def _provider(self, name: str) -> Provider:
         try:
-            return find_provider(name)
+            own = find_provider(name)
         except MetricError as error:
             raise self._asked_by(name, error) from None
+        return own if own.fill is not None else own._replace(fill=_fill_of(own))
 
-    def _fill(
-        self, own: Provider, keys: Sequence[tuple[Any, ...]], sides: Mapping[str, Any], rows: Array, first: int
-    ) -> None:
+    def _fill(self, own: Provider, keys: Sequence[tuple[Any, ...]], sides: Any, rows: Array, first: int) -> None:
         """Have a provider fill rows of users from `first` on, or of their events, and check them."""
         if not own.is_trusted:
             rows.fill(np.nan)
+        assert own.fill is not None
         try:
             own.fill(sides, keys, rows)
         except MetricError as error:
@@ -114,7 +103,7 @@ class GivenRows:
             is_sum_finite = np.isfinite(rows.sum())  # one pass, which mostly decides
         if not is_sum_finite and not np.isfinite(rows).all():
             nth, at = np.argwhere(~np.isfinite(rows))[0]
-            user = np.searchsorted(sides["listed rows"].starts, at + 1, side="right") - 1 if own.by_event else at
+            user = np.searchsorted(sides.listed_rows.starts, at + 1, side="right") - 1 if own.by_event else at
             raise MetricError(
                 f"{self._plan.askers[own.name]}: the provider {own.name} must fill finite numbers, "
                 f"found {rows[nth, at]} for the user at position {first + user}"
@@ -123,9 +112,11 @@ class GivenRows:
     def _asked_by(self, name: str, error: MetricError) -> MetricError:
         return MetricError(self._plan.askers[name], " ", error.text)
 
-    def _sides_of(self, first: int, last: int) -> BatchSides:
-        """Return the lists and the truth of the users first..last-1."""
-        names: Names = self._sides["names"]
-        names = names._replace(users=np.arange(first, last) if names.users is None else names.users[first:last])
-        sides = {name: take_neighbours(self._sides[name], first, last).read_only() for name in SIDES_OF_PARTS}
-        return BatchSides(sides, names=names, n_threads=1, lowest=self._sides["lowest"])
+
+def _fill_of(own: Provider) -> Fill:
+    """Return the function of a provider of fastrec."""
+    if "rows" in own.sides:
+        from fastrec.scored.pairs import FILLS
+    else:
+        from fastrec.items.providers import FILLS
+    return FILLS[own.name]

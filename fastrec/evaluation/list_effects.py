@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -12,16 +11,14 @@ import numpy as np
 from fastrec.evaluation.accumulators import AccumulatorKey, GroupKey
 from fastrec.evaluation.effects import Written, add_group_effects, effects_of_groups
 from fastrec.evaluation.state import State
-from fastrec.inputs.users import Users
 from fastrec.items.effects import add_effects
 from fastrec.items.exposure import Effects
+from fastrec.items.sides import BatchSides
 
 Array = np.ndarray[Any, Any]
 
 
-def find_effects_on_exposure(
-    state: State, sides: Mapping[str, Any], n_threads: int, *, per_user: bool
-) -> dict[int, Array]:
+def find_effects_on_exposure(state: State, sides: BatchSides, n_threads: int, *, per_user: bool) -> dict[int, Array]:
     """Add the effects of the lists of a batch to a state, and return values of users by the position of the metric.
 
     They are float64 (n_users,), the metric's value + the effect of the user's list; NaN for users without a list.
@@ -29,8 +26,7 @@ def find_effects_on_exposure(
     wanted = [at for at, value in enumerate(state.plan.values) if value.has_effects]
     if not wanted or state.n_users == 0:
         return {}
-    users: Users = sides["users"]
-    listed = np.diff(sides["recs"].indptr) > 0
+    users, listed = sides.users, np.diff(sides.recs.indptr) > 0
     found: dict[int, Array] = {}
     write = partial(_write, state, wanted, sides, n_threads)
     for codes in (None, *users.groups):
@@ -47,7 +43,7 @@ def find_effects_on_exposure(
 def _write(
     state: State,
     wanted: list[int],
-    sides: Mapping[str, Any],
+    sides: BatchSides,
     n_threads: int,
     group: GroupKey | None,
     members: Array,

@@ -7,17 +7,19 @@ import inspect
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
 
 from fastrec.checks import is_number
 from fastrec.exceptions import InputTypeError, MetricError, shown
 from fastrec.inputs.ids import spell
-from fastrec.inputs.slots import BatchSides
 from fastrec.metrics.declaration import DECLARED, ranking_metric
 from fastrec.metrics.directions import Declared
 from fastrec.metrics.providers import is_relevant, provider
+
+if TYPE_CHECKING:
+    from fastrec.items.listed import ListsAndTruth
 
 Array = np.ndarray[Any, Any]
 Formula = TypeVar("Formula", bound=Callable[..., Any])
@@ -130,11 +132,11 @@ class _Formula:
     def __reduce__(self) -> Any:
         return _formula_of, (self.function,)
 
-    def fill(self, sides: BatchSides, keys: Sequence[tuple[Any, ...]], out: Array) -> None:
+    def fill(self, sides: ListsAndTruth, keys: Sequence[tuple[Any, ...]], out: Array) -> None:
         """Fill the value of each user; keys are (cut-off, least gain if there are gains, options)."""
-        names, recs, has_gains = sides["names"], sides["recs"], self.n_inputs > 1
+        names, recs, has_gains = sides.names, sides.recs, self.n_inputs > 1
         lists = _by_user(_spelled(names.strings, recs.items), recs.indptr)
-        truth = sides["truth"] if has_gains else None
+        truth = sides.truth if has_gains else None
         gains_of = functools.cache(functools.partial(_gains_of_users, names.strings, truth))
         for nth, (k, *rest) in enumerate(keys):
             gains = [gains_of(rest[0])] if has_gains else []

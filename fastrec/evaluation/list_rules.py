@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 import numpy as np
 
 from fastrec.arguments.groups import MinGain
-from fastrec.checks import MAX_ITEMS, check_min_gain, whole_number
+from fastrec.checks import MAX_ITEMS, check_min_gain, whole_number, with_article
 from fastrec.evaluation.accumulators import find_accumulator
-from fastrec.evaluation.clicks import as_frame_of_clicks
 from fastrec.evaluation.protocol import MAX_ROWS_OF_USER, wanted_metrics
 from fastrec.evaluation.row_rules import check_grades
 from fastrec.exceptions import Argument, InputError, InputTypeError, MetricError, shown
+from fastrec.inputs.arrow import Frame, open_foreign
 from fastrec.inputs.lists import Lists
+from fastrec.inputs.ragged import as_array
 from fastrec.inputs.sides import UNJUDGED, shared_rows
 from fastrec.metrics.calls import of_lists_instead
 from fastrec.metrics.declaration import LISTS, Call
 from fastrec.metrics.plan import Asked, Plan, make_plan
 from fastrec.policies import ITEM_POLICIES
+
+Array = np.ndarray[Any, Any]
 
 
 def item_policies(given: Mapping[str, Any]) -> dict[str, str]:
@@ -110,5 +114,30 @@ def with_shared(sides: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
     if excluded == UNJUDGED:
         del passed["exclude"], shared["exclude"]
     if "logged" in shared:
-        passed["truth"] = as_frame_of_clicks(passed["truth"])
+        passed["truth"] = _as_frame_of_clicks(passed["truth"])
     return passed | {name: passed[other] for name, other in shared.items()}, excluded
+
+
+def _as_frame_of_clicks(truth: Any) -> Frame:
+    """Return the truth as a frame whose columns the side `logged` may have; raise for another form."""
+    found = open_foreign(truth, "truth")
+    if isinstance(found, Frame):
+        return found
+    wanted = " needs a truth with a column of propensities, a data frame: pass one number per row of the truth"
+    raise InputError(Argument("logged", ("truth",)), wanted)
+
+
+def check_examination(curve: Any) -> Array | None:
+    """Return the examination of ranks 1, 2, ..., float64 (n,), NaN where it is unknown; or None."""
+    if curve is None:
+        return None
+    if hasattr(curve, "curve"):
+        found = f" must be numbers of ranks 1, 2, ..., found {with_article(type(curve).__name__)}: pass its curve"
+        raise InputTypeError(Argument("examination"), found)
+    if isinstance(curve, str | bytes | Mapping | AbstractSet) or not hasattr(curve, "__len__"):
+        raise InputTypeError(Argument("examination"), f" must be numbers of ranks 1, 2, ..., found {shown(curve)}")
+    numbers = as_array(curve, "examination")
+    if numbers.ndim != 1 or numbers.dtype.kind not in "iuf" or not numbers.size:
+        found = f"found dtype {numbers.dtype} and shape {numbers.shape}"
+        raise InputTypeError(Argument("examination"), f" must be one number for each of the ranks 1, 2, ..., {found}")
+    return np.ascontiguousarray(numbers, np.float64)

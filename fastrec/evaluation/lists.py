@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import importlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
@@ -13,7 +12,6 @@ from fastrec.arguments.calls import ListSettings
 from fastrec.arguments.signature import takes
 from fastrec.checks import check_flag, check_n_items, check_progress
 from fastrec.evaluation.accumulators import collect
-from fastrec.evaluation.clicks import check_examination
 from fastrec.evaluation.digests import (
     COLUMN,
     EXAMINATION,
@@ -29,6 +27,7 @@ from fastrec.evaluation.digests import (
 from fastrec.evaluation.engine import KernelError, evaluate_source
 from fastrec.evaluation.faults import explain_fault
 from fastrec.evaluation.list_rules import (
+    check_examination,
     check_min_gain_of_lists,
     check_n_users,
     check_sizes,
@@ -47,13 +46,12 @@ from fastrec.evaluation.protocol import (
     wanted_metrics,
 )
 from fastrec.evaluation.sampled import (
-    SampledSide,
     check_catalogue,
     check_lengths,
     read_sampling,
     refuse_setting,
     sample_of,
-    used_by,
+    used_by_draws,
 )
 from fastrec.evaluation.sources import ListSource
 from fastrec.evaluation.state import State
@@ -75,12 +73,10 @@ from fastrec.inputs.lists import (
 )
 from fastrec.inputs.row_digests import digest_of_truth
 from fastrec.inputs.sides import UNJUDGED, joined_exclude
-from fastrec.inputs.slots import BatchSides
 from fastrec.kernels import codes as op
 from fastrec.metrics.calls import of_lists_instead
 from fastrec.metrics.declaration import LISTS
 from fastrec.metrics.plan import Plan, Policies
-from fastrec.metrics.providers import register_later
 from fastrec.metrics.recipes import order_of
 from fastrec.metrics.sampled import SAMPLED
 from fastrec.metrics.sums import Failure
@@ -89,9 +85,9 @@ from fastrec.runtime.limits import read_size
 if TYPE_CHECKING:
     from fastrec.evaluation.models import ModelParts, Reads, Working
     from fastrec.inputs.models import ModelCall
+    from fastrec.items.sides import BatchSides
 
 Array = np.ndarray[Any, Any]
-register_later(functools.partial(importlib.import_module, "fastrec.evaluation.item_rules"))
 
 
 def _read_rules(metrics: Any, options: Mapping[str, Any]) -> Rules:
@@ -348,8 +344,8 @@ class ListEvaluation(Evaluation):
             )
         return {**settings, "n_items": known if n_items is None else n_items}
 
-    def add(self, prepared: Prepared, progress: Callable[[int, int], Any] | None) -> BatchSides:
-        """Add a batch that was prepared with the same settings, and return what was read of it."""
+    def add(self, prepared: Prepared, progress: Callable[[int, int], Any] | None) -> BatchSides | None:
+        """Add a batch that was prepared with the same settings, and return what was read of it besides by kernels."""
         rules = self.settings
         lists, users, names, data_counts, evidence = prepared[:5]
         self._check_batch(users)
@@ -367,7 +363,9 @@ class ListEvaluation(Evaluation):
             if user is not None:
                 raise explain_fault(KernelError(Failure(op.TIED, user, 0)), plan, names, rules, lists)
         policies = Policies(rules["no_truth"], rules["no_recs"])
-        sides = self._sides_of(prepared, lists if judged is None else lists._replace(gains=judged))
+        used, sides = used_by_draws(rules, prepared.sides), None
+        if plan.provided or plan.accumulators:
+            sides = self._sides_of(prepared, lists if judged is None else lists._replace(gains=judged), used)
         try:
             outcome = evaluate_source(plan, policies, ListSource(*lists), sides, users, self.n_threads, progress)
         except KernelError as error:
@@ -375,16 +373,17 @@ class ListEvaluation(Evaluation):
             raise explain_fault(error, plan, names, rules, lists, n_rows) from None
         found = collect(plan.accumulators, sides, plan.min_gains, self.n_threads)
         if self._merged:
-            check_same(self._merged, self._digests(sides.used), whole=False)
+            check_same(self._merged, self._digests(used), whole=False)
+        noted, hints = ({}, []) if sides is None else (sides.noted, sides.hints)
         truth = prepared.truth if self.per_user else None  # comparisons need both; without values it costs too much
         digest = truth and digest_of_truth(truth, names.strings, users.ids, self.n_threads)
         with self.changing():
-            self._used |= sides.used
+            self._used |= used
             self._type_of_ids = type_of_ids
             self._exclude = joined_exclude(self._exclude, prepared.exclude)
-            counts = {"truth_rows": len(lists.truth_items), **data_counts, **sides.noted}
+            counts = {"truth_rows": len(lists.truth_items), **data_counts, **noted}
             self._keep(plan, outcome, users, counts).accumulate(found, digest)
-            self._evidence = add_evidence(self._evidence, [*evidence, *map(remark, sides.hints)])
+            self._evidence = add_evidence(self._evidence, [*evidence, *map(remark, hints)])
             self._longest = max(self._longest, length_up_to(largest_cutoff(self.calls), lists))
         return sides
 
@@ -394,11 +393,17 @@ class ListEvaluation(Evaluation):
             return self._type_of_ids
         return check_type_of_ids(self._type_of_ids, names.strings)
 
-    def _sides_of(self, prepared: Prepared, lists: Lists) -> BatchSides:
-        """Return the sides that providers and accumulators read."""
-        others = prepared.sides
-        sides = BatchSides(
-            {name: side.read_only() if isinstance(side, FlatSide) else side for name, side in others.items()},
+    def _sides_of(self, prepared: Prepared, lists: Lists, used: set[str]) -> BatchSides:
+        """Return the sides that providers and accumulators read; they note in `used` what all batches share."""
+        from fastrec.items.sides import BatchSides  # most calls read none
+
+        others: dict[str, Any] = {
+            name: side.read_only() if isinstance(side, FlatSide) else side for name, side in prepared.sides.items()
+        }
+        if (table := others.get("items")) is not None:
+            others["items"] = table._replace(columns=ReadColumns(table.columns, used))
+        return BatchSides(
+            **others,
             recs=(prepared.recs or FlatSide(lists.rec_items, lists.rec_indptr, None)).read_only(),
             truth=FlatSide(lists.truth_items, lists.truth_indptr, lists.gains).read_only(),
             users=prepared.users,
@@ -407,15 +412,14 @@ class ListEvaluation(Evaluation):
             n_users=self._n_users,
             no_recs=self.settings["no_recs"],
             lowest=lists.lowest,
-            **{"copies are misses": self.settings["duplicates"] == "miss"},
+            lists=lists,
+            copies_are_misses=self.settings["duplicates"] == "miss",
             catalogue=self._catalogue(prepared),
             examination=self._examination,
-            sampled=SampledSide(lists, prepared.others, self.settings, prepared.names),
+            n_drawn_from=prepared.others,
+            sampled_from=self.settings.get("sampled_from"),
+            used=used,
         )
-        sides.used |= used_by(sample_of(self.settings), sides)
-        if (table := sides.get("items")) is not None:
-            sides["items"] = table._replace(columns=ReadColumns(table.columns, sides.used))
-        return sides
 
     def _catalogue(self, prepared: Prepared) -> ItemTable | None:
         """Return the table of items if its rows are the catalogue of a metric that reads its size."""
@@ -433,7 +437,7 @@ class ListEvaluation(Evaluation):
 
         with self.changing():
             lists, order = prepared.lists, prepared.users.order
-            sides = self._sides_of(prepared, lists) if sides is None else sides
+            sides = self._sides_of(prepared, lists, set()) if sides is None else sides
             found = find_effects_on_exposure(state, sides, self.n_threads, per_user=self.per_user)
             for at, values in found.items():
                 self._join_values(state.n_users, copied=False)

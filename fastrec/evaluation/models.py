@@ -17,7 +17,6 @@ from fastrec.inputs.lists import AboutUsers, Prepared, Settings, arrange, look_a
 from fastrec.inputs.model_users import NO_ROWS, ModelUsers, as_columns, chosen_rows, read_users
 from fastrec.inputs.models import Model, ModelCall
 from fastrec.inputs.ragged import read_only
-from fastrec.inputs.slots import BatchSides
 from fastrec.kernels import models as kernels
 from fastrec.runtime import launcher
 from fastrec.runtime.blas import one_blas_thread
@@ -320,11 +319,12 @@ def _draw(sample: Sample, users: ModelUsers, columns: Array, *, whole: bool) -> 
     codes, weights = joined.sides["recs"].items, NO_NUMBERS
     if sample.kind == "popularity":
         known = {name: own._replace(codes=joined.sides[name].items) for name, own in joined.known.items()}
-        found = popularity_of(BatchSides(known))
+        popularity = popularity_of(known)
         values = np.zeros(len(codes))
-        if found is not None:
-            at = as_columns(FlatSide(found[0], np.zeros(1, np.int64), None), codes).columns
-            values[at[at >= 0]] = found[1][at >= 0]
+        if popularity.is_given:
+            items, numbers = popularity.known(None, "rows")
+            at = as_columns(FlatSide(items, np.zeros(1, np.int64), None), codes).columns
+            values[at[at >= 0]] = numbers[at >= 0]
         elif not whole:
             raise InputError(
                 Argument("sample", ("popularity",)),

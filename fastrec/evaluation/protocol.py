@@ -19,7 +19,7 @@ import numpy as np
 from fastrec._version import __version__
 from fastrec.arguments.groups import MinGain
 from fastrec.checks import some_names, with_article
-from fastrec.evaluation.accumulators import SCORE_COUNTS, GroupKey, find_accumulator
+from fastrec.evaluation.accumulators import GroupKey, find_accumulator
 from fastrec.evaluation.engine import Outcome
 from fastrec.evaluation.state import GroupSums, State
 from fastrec.evaluation.tools import values_by_metric, warnings_of_tool
@@ -36,6 +36,7 @@ from fastrec.metrics.plan import Asked, Plan, make_plan
 from fastrec.metrics.providers import find_provider
 from fastrec.metrics.recipe import DEFAULT_POLICIES
 from fastrec.metrics.recipes import find_recipe
+from fastrec.metrics.row_statistics import SCORE_COUNTS
 from fastrec.policies import CORRECT, ITEM_POLICIES, ONE_CLASS, POLICIES
 from fastrec.report.archive import pack_labels, read_archive, unpack_labels, write_archive
 from fastrec.report.doubts import describe_sample, doubts, doubts_of_groups, doubts_of_items
@@ -389,7 +390,8 @@ class Evaluation(ABC):
                 f"format {STATE_FORMAT}"
             )
         try:
-            evaluator = cls(
+            make: Callable[..., Self] = cls  # evaluations take metrics and options
+            evaluator = make(
                 document["metrics"], per_user=document["per_user"], n_threads=n_threads, **document["settings"]
             )
             evaluator.like = document["like"]

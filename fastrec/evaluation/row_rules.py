@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fastrec.evaluation.accumulators import ACCUMULATORS, SCORE_COUNTS, AccumulatorKind, Collected, GroupKey, Keys
 from fastrec.evaluation.sources import Scores
 from fastrec.exceptions import Argument, InputError, MetricError, RowNumber
 from fastrec.inputs.columns import LABELS, SCORES, refuse_nan
 from fastrec.inputs.grouping import group_rows
-from fastrec.inputs.rows import INT8, Rows
+from fastrec.inputs.rows import INT8, Rows, RowSides
 from fastrec.kernels import codes as op
 from fastrec.metrics.calls import DEFAULT_K, make_call
 from fastrec.metrics.declaration import DECLARED, LISTS, Call
@@ -21,6 +21,7 @@ from fastrec.metrics.plan import Asked, Plan, make_plan
 from fastrec.policies import BY_ID
 
 if TYPE_CHECKING:
+    from fastrec.evaluation.accumulators import Collected, GroupKey, Keys
     from fastrec.scored.score_counts import ScoreCounts
 
 Array = np.ndarray[Any, Any]
@@ -224,9 +225,9 @@ def _bar(least: float, dtype: Any) -> float:
     return float(bar if float(bar) >= least else np.nextafter(bar, dtype.type(np.inf)))
 
 
-def _collect_score_counts(sides: Mapping[str, Any], least: float, _: Keys, n_threads: int) -> Iterator[Collected]:
+def collect_score_counts(sides: RowSides, least: float, _: Keys, n_threads: int) -> Iterator[Collected]:
     """Yield the score counts of all rows of a batch, and of the rows of each group."""
-    rows: Rows = sides["rows"]
+    rows = sides.rows
     from fastrec.scored.score_counts import ScoreCounts
 
     positive, weights = positive_rows(rows, least)
@@ -234,6 +235,25 @@ def _collect_score_counts(sides: Mapping[str, Any], least: float, _: Keys, n_thr
     counts.add(positive, rows.scores, weights, n_threads=n_threads)
     yield None, counts
     yield from score_counts_by_group(rows, least, n_threads)
+
+
+def collect_graded_rows(sides: RowSides, _: float, __: Keys, n_threads: int) -> Iterator[Collected]:
+    """Yield all rows of a batch with their labels, and the rows of each group."""
+    from fastrec.scored.pairs import GradedRows
+
+    rows, weights, lengths = sides.rows, weights_of(sides.rows), np.diff(sides.rows.indptr)
+    columns = rows.labels, rows.scores, weights
+    yield None, GradedRows.of(*columns)
+    for codes in rows.users.groups:
+        by_group = group_rows(np.repeat(codes, lengths), n_threads)
+        labels, scores, own = (None if column is None else by_group.take(column) for column in columns)
+        assert labels is not None and scores is not None
+        edges = itertools.pairwise(by_group.indptr.tolist())
+        for code, (start, stop) in zip(by_group.ids.tolist(), edges, strict=True):
+            at = slice(start, stop)
+            yield rows.users.keys[code - 1], GradedRows.of(labels[at], scores[at], None if own is None else own[at])
+        for code in np.setdiff1d(codes, by_group.ids).tolist():  # groups whose users have no rows
+            yield rows.users.keys[code - 1], GradedRows(weighted=weights is not None)
 
 
 def score_counts_by_group(rows: Rows, least: float, n_threads: int) -> Iterator[tuple[GroupKey, ScoreCounts]]:
@@ -293,20 +313,3 @@ def weights_of(rows: Rows) -> Array | None:
         of_rows = np.repeat(rows.users.weights, np.diff(rows.indptr))
         weights = of_rows if weights is None else weights * of_rows
     return weights
-
-
-def _empty_score_counts(_: Keys, weighted: bool) -> ScoreCounts:  # noqa: FBT001 - called by position
-    from fastrec.scored.score_counts import ScoreCounts
-
-    return ScoreCounts(weighted=weighted)
-
-
-def _unpack_score_counts(arrays: dict[str, Array], _: Keys, weighted: bool) -> ScoreCounts:  # noqa: FBT001 - called by position
-    from fastrec.scored.score_counts import ScoreCounts
-
-    return ScoreCounts.unpack(arrays, weighted=weighted)
-
-
-ACCUMULATORS[SCORE_COUNTS] = AccumulatorKind(
-    SCORE_COUNTS, _empty_score_counts, _unpack_score_counts, _collect_score_counts, frozenset({"rows"})
-)

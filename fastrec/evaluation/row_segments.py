@@ -12,15 +12,16 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from fastrec.evaluation.accumulators import SCORE_COUNTS, Accumulator, AccumulatorKey, GroupKey, collect
+from fastrec.evaluation.accumulators import Accumulator, AccumulatorKey, GroupKey, collect
 from fastrec.evaluation.engine import KernelError, evaluate_source
 from fastrec.evaluation.row_rules import make_source, score_counts_by_code
 from fastrec.evaluation.state import SegmentSums
 from fastrec.inputs.grouping import first_of_users, group_rows, places_of
 from fastrec.inputs.row_groups import NO_SEGMENT, RowGroups
-from fastrec.inputs.rows import Rows
+from fastrec.inputs.rows import Rows, RowSides
 from fastrec.inputs.users import Users
 from fastrec.metrics.plan import Accumulated, Plan, Policies
+from fastrec.metrics.row_statistics import SCORE_COUNTS
 from fastrec.policies import TIES
 from fastrec.runtime.threads import share_threads
 
@@ -173,10 +174,10 @@ def _evaluate_part(
     n_threads: int,
 ) -> tuple[SegmentSums, list[tuple[AccumulatorKey, Accumulator]]]:
     """Return the sums and accumulators of a part of a cut; `first` is the position in the cut of its first user."""
-    source = make_source(plan, part, TIES.code(rules["ties"]))
+    source, sides = make_source(plan, part, TIES.code(rules["ties"])), RowSides(part)
     policies = Policies(rules["no_truth"], "zero")
     try:
-        outcome = evaluate_source(plan, policies, source, {"rows": part}, part.users, n_threads)
+        outcome = evaluate_source(plan, policies, source, sides, part.users, n_threads)
     except KernelError as error:
         code, user, detail = error.failure
         key = part.users.keys[part.users.groups[0, user] - 1]
@@ -184,7 +185,7 @@ def _evaluate_part(
         failure = type(error.failure)(code, cut.user_of(int(cut.rows.indptr[first + user])), detail)
         raise SegmentError(KernelError(failure, error.metric, error.message), key) from None
     sums = SegmentSums(part.users.keys, outcome.totals[1:], outcome.counts[1:])
-    return sums, collect(wanted, {"rows": part}, plan.min_gains, n_threads)
+    return sums, collect(wanted, sides, plan.min_gains, n_threads)
 
 
 def over_segments(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import importlib
 import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
@@ -14,12 +13,17 @@ from fastrec.arguments.calls import RowSettings
 from fastrec.arguments.groups import ArraysOfUsers, RowColumnNames, RowIds
 from fastrec.arguments.signature import pick, takes
 from fastrec.checks import check_flag, check_min_gain, check_n_items, check_progress
-from fastrec.evaluation.accumulators import SCORE_COUNTS, Accumulator, AccumulatorKey, GroupKey, collect
+from fastrec.evaluation.accumulators import (
+    USERS_BY_BIN,
+    Accumulator,
+    AccumulatorKey,
+    GroupKey,
+    collect,
+)
 from fastrec.evaluation.effects import GroupEffects, add_group_effects
 from fastrec.evaluation.engine import KernelError, evaluate_source
 from fastrec.evaluation.faults import explain_fault
 from fastrec.evaluation.protocol import Evaluation, Rules, refuse_arrays, rules_of, wanted_metrics
-from fastrec.evaluation.row_clusters import USERS_BY_BIN
 from fastrec.evaluation.row_effects import effects_in_segments, effects_on_ratios, find_effects_on_order
 from fastrec.evaluation.row_rules import (
     check_classes_for,
@@ -42,12 +46,12 @@ from fastrec.inputs.frames import read_user_labels
 from fastrec.inputs.lists import Names
 from fastrec.inputs.row_digests import digest_of_rows
 from fastrec.inputs.row_groups import check_apart
-from fastrec.inputs.rows import ROWS_WITHOUT_USERS, Rows, label_users, one_by_one, read_frame, read_rows
+from fastrec.inputs.rows import ROWS_WITHOUT_USERS, Rows, RowSides, label_users, one_by_one, read_frame, read_rows
 from fastrec.kernels import codes as op
 from fastrec.metrics.calls import expand
 from fastrec.metrics.declaration import LISTS, ROWS
 from fastrec.metrics.plan import Accumulated, Policies
-from fastrec.metrics.providers import register_later
+from fastrec.metrics.row_statistics import SCORE_COUNTS
 from fastrec.policies import BY_ID, TIES
 from fastrec.report.estimates import Effects, Estimate
 from fastrec.report.report import Report, note_clips
@@ -56,8 +60,6 @@ if TYPE_CHECKING:
     from fastrec.scored.score_counts import ScoreCounts
 
 Array = np.ndarray[Any, Any]
-for name in ("graded_rows", "target_sums"):
-    register_later(functools.partial(importlib.import_module, f"fastrec.evaluation.{name}"))
 ACCUMULATED = (SCORE_COUNTS, 0)  # of the condition of the call, that of its `min_gain`
 OF_USERS = (USERS_BY_BIN, 0)
 TYPE_OF_SCORES = "the type of scores"  # of all batches
@@ -174,13 +176,13 @@ class RowEvaluation(Evaluation):
         self._check_sides({"rows"}, derived={"recs", "truth"})
         plan = self.plan(weighted=users.weights is not None)
         check_row_metrics(plan, rows, rules["ties"])
-        source = make_source(plan, rows, TIES.code(rules["ties"]))
+        source, sides = make_source(plan, rows, TIES.code(rules["ties"])), RowSides(rows)
         try:
             outcome = evaluate_source(
                 plan,
                 Policies(rules["no_truth"], "zero"),
                 source,
-                {"rows": rows},
+                sides,
                 users,
                 self.n_threads,
                 progress,
@@ -193,7 +195,7 @@ class RowEvaluation(Evaluation):
             kept = [ACCUMULATED] + [OF_USERS] * (self._keeps_users and rows.grouped)
             kinds += [Accumulated(*key, ()) for key in kept if key not in [own[:2] for own in kinds]]
         is_reviewed = at_once and rows.grouped and self.needs_second_pass
-        found = collect(kinds, {"rows": rows}, plan.min_gains, self.n_threads)
+        found = collect(kinds, sides, plan.min_gains, self.n_threads)
         segmented = self._evaluate_segments(rows, kinds, keep_cuts=is_reviewed)
         numbers = {"scores": rows.scores, "gains": rows.labels, "lengths": np.diff(rows.indptr)}
         numbers_of = {name: functools.partial(np.asarray, own) for name, own in numbers.items()}

@@ -1,10 +1,10 @@
-"""Lists that hold a sample of the catalogue: settings, draws, and estimates of the metrics of the whole catalogue."""
+"""Lists that hold a sample of the catalogue: settings, draws, and checks of lists."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -12,16 +12,14 @@ from fastrec.arguments.groups import DEFAULTS
 from fastrec.checks import whole_number
 from fastrec.evaluation.digests import COLUMN
 from fastrec.exceptions import Argument, FastrecError, InputError, MetricError, shown
-from fastrec.inputs.arrays import FlatSide
 from fastrec.inputs.lists import Lists, Names
-from fastrec.inputs.slots import MADE, BatchSides
 from fastrec.metrics.declaration import Call
 from fastrec.metrics.plan import Asked, call_on_arrays, make_plan
-from fastrec.metrics.providers import gains_in_lists, is_relevant, provider
-from fastrec.metrics.rank_weights import is_continuous, weight_between
-from fastrec.metrics.sampled import OF_ALL_HITS, OF_ONE_HIT, SAMPLED
 from fastrec.metrics.statistics import ListStatistics
 from fastrec.policies import CORRECT, SAMPLE, SAMPLING
+
+if TYPE_CHECKING:
+    from fastrec.items.popularity import Popularity
 
 Array = np.ndarray[Any, Any]
 MAX_SEED = 2**63 - 1
@@ -127,21 +125,18 @@ def refuse_setting(name: str, settings: Mapping[str, Any]) -> None:
 # Popularity
 
 
-def popularity_of(sides: BatchSides) -> tuple[Array, Array] | None:
-    """Return items with a popularity, and this: the column of the table of items, or rows of the history, if given."""
-    from fastrec.items.popularity import Popularity
+def popularity_of(known: Mapping[str, Any]) -> Popularity:
+    """Return the popularity in the table of items or the counts of a history, by name."""
+    from fastrec.items.popularity import Popularity  # most calls draw nothing by popularity
 
-    known = Popularity(sides)
-    return known.known(None, "rows") if known.is_given else None
+    return Popularity(known.get("counts"), known.get("items"), None, set())
 
 
-def used_by(sample: Sample | None, sides: BatchSides) -> set[str]:
+def used_by_draws(settings: Mapping[str, Any], known: Mapping[str, Any]) -> set[str]:
     """Return the sides besides lists and truth that draws depend on, as `BatchSides.used` names them."""
-    if sample is None or sample.kind == SAMPLE.default:
+    if settings.get("sample", SAMPLE.default) == SAMPLE.default:
         return set()
-    from fastrec.items.popularity import Popularity
-
-    column = Popularity(sides).column(None)
+    column = popularity_of(known).column(None)
     return {"counts"} if column is None else {f"{COLUMN}{column}"}
 
 
@@ -155,16 +150,7 @@ def as_weights(values: Array) -> Array:
     return weights
 
 
-# Estimates
-
-
-class SampledSide(NamedTuple):
-    """What estimates read of a batch: the side `SAMPLED`."""
-
-    lists: Lists
-    others: Array | None  # int64 (n_users,): items that could be drawn; None if `sampled_from` says so
-    settings: Mapping[str, Any]
-    names: Names
+# Checks
 
 
 def check_catalogue(settings: Mapping[str, Any]) -> None:
@@ -190,140 +176,3 @@ def check_lengths(lists: Lists, settings: Mapping[str, Any], names: Names) -> No
             Argument("duplicates", ("miss",)),
             " and ranks with gaps",
         )
-
-
-class Rank(NamedTuple):
-    """The rank of a relevant item in a sampled list, and how many items the sample is drawn from."""
-
-    others: int
-    drawn: int
-    known: int  # items of the truth with a higher score, all of which are in the list
-    above: int  # drawn items with a higher score
-    tied: int  # drawn items with the same score
-    tied_known: int  # items of the truth with the same score, itself included
-
-    def mean_weight(self, cutoff: int | None, weight: Any) -> float:
-        """Return the mean weight of the estimated rank, over all orders of equal scores."""
-        if self.tied == 0 and self.tied_known == 1:
-            return self._weight(cutoff, weight, 0, 0)
-        others, own = self.tied, self.tied_known - 1
-        shares = []
-        for i in range(own + 1):  # of the truth, and of the drawn items, that come first
-            for j in range(others + 1):
-                ways = math.comb(own, i) * math.comb(others, j)
-                share = ways / (math.comb(own + others, i + j) * (own + others + 1))
-                shares.append(share * self._weight(cutoff, weight, i, j))
-        return math.fsum(shares)
-
-    def _weight(self, cutoff: int | None, weight: Any, n_known: int, n_drawn: int) -> float:
-        """Return the weight of the unbiased estimate of the rank, if so many items with the same score come first.
-
-        It is 1 + items of the truth above + others x the share of drawn items above.
-        """
-        known, above, drawn = self.known + n_known, self.above + n_drawn, max(self.drawn, 1)  # 0 drawn of 0 others
-        if cutoff is not None and (1 + known) * drawn + self.others * above > cutoff * drawn:
-            return 0.0
-        return weight_between(weight, 1 + known + self.others * above / drawn)
-
-
-class SampledRanks:
-    """The ranks of the relevant items of a batch among the drawn items."""
-
-    def __init__(self, sides: BatchSides) -> None:
-        self._side: SampledSide = sides[SAMPLED]
-        lists, truth = self._side.lists, sides["truth"]
-        recs = FlatSide(lists.rec_items, lists.rec_indptr, None)
-        gains = gains_in_lists({"recs": recs, "truth": truth})
-        rows = np.flatnonzero(~np.isnan(gains))
-        self.gains, self.users = gains[rows], recs.users[rows]
-        self.n_users = lists.n_users
-        above = recs.ranks[rows] - 1 if lists.blocks is None else lists.blocks[0][rows].astype(np.int64)
-        tied = np.ones_like(above) if lists.blocks is None else lists.blocks[1][rows].astype(np.int64)
-        listed = np.bincount(self.users, minlength=self.n_users)
-        firsts = np.cumsum(listed) - listed
-        starts = np.ones(len(rows), bool)  # of rows with one score
-        starts[1:] = (self.users[1:] != self.users[:-1]) | (above[1:] != above[:-1])
-        block = np.cumsum(starts) - 1
-        known = np.flatnonzero(starts)[block] - firsts[self.users]
-        tied_known = np.bincount(block, minlength=1)[block]
-        drawn, others = self._sizes(listed, truth)
-        columns = (others[self.users], drawn[self.users], known, above - known, tied - tied_known, tied_known)
-        distinct, self._which = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
-        self._which = self._which.reshape(-1)
-        self.ranks = [Rank(*row) for row in distinct.tolist()]
-
-    def _sizes(self, listed: Array, truth: FlatSide) -> tuple[Array, Array]:
-        """Return how many items were drawn for each user, and from how many."""
-        lists, others, settings = self._side.lists, self._side.others, self._side.settings
-        lengths = np.diff(lists.rec_indptr) if lists.lengths is None else lists.lengths
-        drawn = lengths - listed
-        if others is not None:
-            return drawn, others
-        others = settings["sampled_from"] - np.diff(truth.indptr)
-        size = Argument("sampled_from", (settings["sampled_from"],))
-        if (wrong := drawn > others).any():
-            user = int(wrong.argmax())
-            raise InputError(
-                f"recs of user {self._side.names.user(user)} have {drawn[user]} items outside the truth, but ",
-                size,
-                f" leaves {max(int(others[user]), 0)} beside the {int(np.diff(truth.indptr)[user])} of the truth",
-            )
-        if (wrong := (drawn == 0) & (listed > 0) & (others > 0)).any():
-            who = self._side.names.user(int(wrong.argmax()))
-            raise InputError(
-                f"recs of user {who} have no item outside the truth, which tells nothing about the ranks among ", size
-            )
-        return drawn, others
-
-    def sums(self, keys: Sequence[Any]) -> list[Array]:
-        """Return, for each key (cut-off, weight, gain, least gain), the estimated sum of each user."""
-        sums = []
-        for cutoff, weight, gain, least in keys:
-            if not is_continuous(weight):
-                raise MetricError(
-                    "has a table of weights of whole ranks, and estimates lie between them: leave the metric out, or ",
-                    Argument("correct", (CORRECT.default,)),
-                )
-            own = np.array([rank.mean_weight(cutoff, weight) for rank in self.ranks])
-            mapped = _map_gains(self.gains, gain)
-            terms = np.where(is_relevant(self.gains, least), own[self._which] * mapped, 0.0)
-            sums.append(np.bincount(self.users, terms, self.n_users))
-        return sums
-
-
-def _map_gains(gains: Array, gain: Any) -> Array:
-    """Return what formulas make of the gains of relevant items."""
-    if gain == "binary":
-        return np.ones(len(gains))
-    gains = np.maximum(gains, 0.0)  # min_gain="any" makes those below 0 relevant, too
-    if gain == "linear":
-        return gains
-    known, which = np.unique(gains, return_inverse=True)
-    mapped = [math.exp2(one) - 1.0 if gain == "exp2" else gain[int(one)] for one in known.tolist()]
-    found: Array = np.array(mapped, float)[which.reshape(-1)]
-    return found
-
-
-MADE["sampled ranks"] = SampledRanks
-
-
-@provider(OF_ALL_HITS, sides=["recs", "truth", SAMPLED], is_ordered=False)
-def fill_sums(sides: BatchSides, keys: Sequence[Any], out: Array) -> None:
-    """Fill estimated sums over relevant items; keys are (cut-off, weight, gain, least gain)."""
-    out[:] = sides["sampled ranks"].sums(keys)
-
-
-@provider(OF_ONE_HIT, sides=["recs", "truth", SAMPLED], is_ordered=False)
-def fill_single(sides: BatchSides, keys: Sequence[Any], out: Array) -> None:
-    """Fill estimates about the only relevant item of each user; keys as in `fill_sums`."""
-    truth = sides["truth"]
-    for least in dict.fromkeys(key[-1] for key in keys):
-        counts = np.bincount(truth.users[is_relevant(truth.gains, least)], minlength=truth.n_users)
-        if (wrong := counts > 1).any():
-            user = int(wrong.argmax())
-            raise MetricError(
-                f"has estimates for users with one relevant item only, found {counts[user]} of user "
-                f"{sides['names'].user(user)}: leave the metric out, or ",
-                Argument("correct", (CORRECT.default,)),
-            )
-    out[:] = sides["sampled ranks"].sums(keys)

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fastrec.evaluation.accumulators import ACCUMULATORS, AccumulatorKind, Collected, Keys
 from fastrec.evaluation.row_rules import weights_of
 from fastrec.exceptions import InputError
 from fastrec.inputs.ragged import read_only
-from fastrec.inputs.rows import Rows
+from fastrec.inputs.rows import RowSides
 from fastrec.kernels.codes import N_TARGET_DIGITS
 from fastrec.kernels.targets import add_targets
-from fastrec.metrics.row_statistics import TARGET_SUMS
 from fastrec.report.archive import pack_integers, unpack_integers
 from fastrec.runtime.launcher import launch
+
+if TYPE_CHECKING:
+    from fastrec.evaluation.accumulators import Collected, Keys
 
 Array = np.ndarray[Any, Any]
 SHAPE = (4,)  # sums of w, w y, w y^2 and w (s - y)^2
@@ -30,13 +31,9 @@ FAR = 1 << 20  # mean square of targets over their variance
 class TargetSums:
     """Sums over rows as integers in steps of 2^-TARGET_SCALE: the same for any split of rows and order of merging."""
 
-    def __init__(self, sums: Array, *, weighted: bool) -> None:
-        self.sums, self.weighted = sums, weighted
-
-    @classmethod
-    def empty(cls, *, weighted: bool) -> TargetSums:
-        """Return the sums of no rows."""
-        return cls(np.zeros(SHAPE, object), weighted=weighted)
+    def __init__(self, sums: Array | None = None, *, weighted: bool) -> None:
+        self.sums: Array = np.zeros(SHAPE, object) if sums is None else sums
+        self.weighted = weighted
 
     def merge(self, other: TargetSums) -> None:
         """Add the sums of other rows."""
@@ -99,17 +96,9 @@ def _joined(digits: Array) -> Array:
     return sums
 
 
-def _empty(_: Keys, weighted: bool) -> TargetSums:  # noqa: FBT001 - called by position
-    return TargetSums.empty(weighted=weighted)
-
-
-def _unpack(arrays: dict[str, Array], _: Keys, weighted: bool) -> TargetSums:  # noqa: FBT001 - called by position
-    return TargetSums.unpack(arrays, weighted=weighted)
-
-
-def _collect(sides: Mapping[str, Any], _: float, __: Keys, n_threads: int) -> Iterator[Collected]:
+def collect_targets(sides: RowSides, _: float, __: Keys, n_threads: int) -> Iterator[Collected]:
     """Yield the sums over all rows of a batch, and over the rows of each group."""
-    rows: Rows = sides["rows"]
+    rows = sides.rows
     own = rows.labels, rows.scores, weights_of(rows)
     yield from ((None, found) for found in _sums_of_targets(*own, None, 1, n_threads))
     for codes in rows.users.groups if len(rows.indptr) > 1 else ():
@@ -117,6 +106,3 @@ def _collect(sides: Mapping[str, Any], _: float, __: Keys, n_threads: int) -> It
         of_rows = np.repeat(codes - np.int32(first), np.diff(rows.indptr))
         found = _sums_of_targets(*own, of_rows, last - first + 1, n_threads)
         yield from zip(rows.users.keys[first - 1 : last], found, strict=True)
-
-
-ACCUMULATORS[TARGET_SUMS] = AccumulatorKind(TARGET_SUMS, _empty, _unpack, _collect, frozenset({"rows"}))

@@ -16,6 +16,7 @@ from fastrec.inputs.grouping import Grouping, group_rows, one_per_user, order_of
 from fastrec.inputs.ids import Strings, check_ids, encode_strings
 from fastrec.inputs.ragged import check_indptr
 from fastrec.inputs.row_groups import RowGroups, read_row_groups
+from fastrec.inputs.sides import NamedSides
 from fastrec.inputs.users import (
     UserLabels,
     Users,
@@ -69,6 +70,13 @@ class Rows(NamedTuple):
         out = np.empty_like(values)
         out[self.grouping.take(np.arange(len(values)))] = values
         return out
+
+
+class RowSides(NamedSides):
+    """What providers and accumulators read of scored rows."""
+
+    def __init__(self, rows: Rows) -> None:
+        self.rows = rows
 
 
 def read_rows(

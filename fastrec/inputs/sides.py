@@ -63,6 +63,26 @@ NAMED = {("exclude", "history"): "history", ("exclude", UNJUDGED): "truth", ("lo
 """Sides that a call may name in place of rows, and the side that it needs for that."""
 
 
+READABLE = (*SIDES, "items", "users", "names", "rows", "listed rows")  # by functions of users
+
+
+class NamedSides:
+    """The sides of a batch as attributes, which providers and accumulators of users read by name: `sides["recs"]`."""
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return a side that functions of users may read, or `default` if the call lacks it."""
+        side = getattr(self, name.replace(" ", "_"), None) if name in READABLE else None
+        return default if side is None else side
+
+    def __getitem__(self, name: str) -> Any:
+        if (side := self.get(name)) is None:
+            raise KeyError(name)
+        return side
+
+    def __contains__(self, name: str) -> bool:
+        return self.get(name) is not None
+
+
 def shared_rows(given: Mapping[str, Any]) -> dict[str, str]:
     """Return {side: its name} of the sides that follow from another: `exclude="history"`, `logged="truth"`."""
     found = {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,52 +14,6 @@ from fastrec.runtime.launcher import call
 Array = np.ndarray[Any, Any]
 MAX_GAP = 4  # unused slots per row, from which on ids are numbered again
 MIN_SLOTS = 1 << 16
-
-
-class BatchSides(dict[str, Any]):
-    """The sides of a batch by name, and the slots of the items of its lists, given when something asks for them.
-
-    `noted` has counts for the report, such as the users without a history, and `hints` lines for its warnings. `used`
-    has the names of the sides that were read, and of the columns of items.
-    """
-
-    def __init__(self, *sides: Any, **more: Any) -> None:
-        super().__init__(*sides, **more)
-        self.noted: dict[str, int] = {}
-        self.hints: list[str] = []
-        self.used: set[str] = set()
-
-    def __getitem__(self, name: str) -> Any:
-        self.used.add(name)
-        return super().__getitem__(name)
-
-    def note(self, name: str, count: int) -> None:
-        """Count something for the report. Several metrics may count the same; one may look at more columns."""
-        self.noted[name] = max(count, self.noted.get(name, 0))
-
-    def __missing__(self, name: str) -> Any:
-        if name not in MADE:
-            raise KeyError(name)
-        return self.setdefault(name, MADE[name](self))
-
-
-WITHOUT_ITEM = {
-    True: (
-        "with ",
-        Argument("duplicates", ("miss",)),
-        ", later copies are places without an item, which metrics of items cannot value: use ",
-        Argument("duplicates", ("first",)),
-    ),
-    False: (
-        "gaps between ranks are places without an item in this tool, which metrics of items cannot value",
-        ": number the ranks without gaps",
-    ),
-}
-"""Why places of lists have no item, by whether copies are misses."""
-MADE: dict[str, Callable[[BatchSides], Any]] = {
-    "slots": lambda sides: Slots.of(sides["recs"].items, WITHOUT_ITEM[sides["copies are misses"]])
-}
-"""How to make what follows from the sides of a batch, by name."""
 
 
 class Slots(NamedTuple):
@@ -108,6 +61,10 @@ class Slots(NamedTuple):
         out = np.full((self.n, *values.shape[1:]), other, values.dtype)
         out[slots[slots >= 0]] = values[slots >= 0]
         return out
+
+    def mark(self, items: Array) -> Array:
+        """Return which slots have one of some items."""
+        return self.spread(items, np.ones(len(items), bool), False)  # noqa: FBT003
 
     def items(self, slots: Array) -> Array:
         """Return the items of slots."""

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fastrec.inputs.items import ItemTable
 from fastrec.inputs.ragged import chosen_rows, longest_row, read_only
-from fastrec.inputs.slots import BatchSides, Slots
-from fastrec.items.sums import cuts_of, history_of, is_hit, launch_users, sum_values
+from fastrec.inputs.slots import Slots
+from fastrec.items.sums import group_cutoffs, launch_users, sum_values
 from fastrec.items.vectors import note_missing, note_unseparated, refuse_missing
 from fastrec.kernels import categories as kernels
-from fastrec.metrics.providers import provider
 from fastrec.metrics.rank_weights import rank_weights
+
+if TYPE_CHECKING:
+    from fastrec.items.sides import BatchSides
 
 Array = np.ndarray[Any, Any]
 FORMS = ("kl", "js", "hellinger")  # of divergence, by their codes in the kernel
@@ -26,16 +27,15 @@ class _OfLists:
 
     def __init__(self, sides: BatchSides, column: str, sep: str | None) -> None:
         self.sides, self.column = sides, column
-        self.slots: Slots = sides["slots"]
-        table: ItemTable = sides["items"]
-        self._codes, self._indptr, names = table.categories(column, sep)
+        self.slots = sides.slots
+        self._codes, self._indptr, names = sides.read_items().categories(column, sep)
         note_unseparated(sides, column, names, sep)
         self.n = len(names)
         self.categories, self.featured = self.of_slots(self.slots)
 
     def of_slots(self, slots: Slots) -> tuple[kernels.CategoriesOfSlots, Array]:
         """Return the categories of slots, and which slots have any."""
-        table: ItemTable = self.sides["items"]
+        table = self.sides.read_items()
         assert table.codes is not None
         rows = slots.spread(table.codes, np.arange(len(table.ids)), -1)
         at, indptr = chosen_rows(self._indptr, rows)
@@ -47,14 +47,14 @@ class _OfLists:
     def count_featured(self, slots: Slots, featured: Array, indptr: Array, cuts: Array) -> Array:
         """Return the rows with categories up to each cut-off, (n_cuts, n_users)."""
         values = featured[:, None].astype(np.float64)
-        counts: Array = sum_values(slots.of_rows, indptr, cuts, values, self.sides["n_threads"])[0]
+        counts: Array = sum_values(slots.of_rows, indptr, cuts, values, self.sides.n_threads)[0]
         return counts
 
     def run(self, kernel: Callable[..., Any], *arguments: Any) -> None:
         """Run a kernel over all users."""
-        n_users = self.sides["recs"].n_users
+        n_users = self.sides.recs.n_users
         work = 8 * len(self.slots.of_rows) + n_users
-        launch_users(kernel, n_users, *arguments, work=work, n_threads=self.sides["n_threads"])
+        launch_users(kernel, n_users, *arguments, work=work, n_threads=self.sides.n_threads)
 
 
 def _by_column(keys: Sequence[Any], sides: BatchSides) -> dict[tuple[str, str | None], _OfLists]:
@@ -66,25 +66,15 @@ def _by_column(keys: Sequence[Any], sides: BatchSides) -> dict[tuple[str, str | 
             note_missing(sides, found[column, sep].featured)
         own = found[column, sep]
         if policy == "error":
-            refuse_missing(sides, own.slots, own.featured, sides["recs"].indptr, ("the lists", column, k))
+            refuse_missing(sides, own.slots, own.featured, sides.recs.indptr, ("the lists", column, k))
     return found
 
 
-def _together(keys: Sequence[Any]) -> dict[Any, list[int]]:
-    """Return the positions of the keys that differ in their cut-offs alone."""
-    found: dict[Any, list[int]] = {}
-    for nth, key in enumerate(keys):
-        found.setdefault(key[:-1], []).append(nth)
-    return found
-
-
-@provider("categories", sides=["recs", "items"])
 def fill_categories(sides: BatchSides, keys: Sequence[Any], out: Array) -> None:
     """Fill statistics of the categories of lists; keys are (what, ..., column, sep, policy, k)."""
-    by_column, indptr = _by_column(keys, sides), sides["recs"].indptr
-    for (what, *options, column, sep, _), wanted in _together(keys).items():
+    by_column, indptr = _by_column(keys, sides), sides.recs.indptr
+    for (what, *options, column, sep, _), wanted, cuts, at in group_cutoffs(keys):
         own = by_column[column, sep]
-        cuts, at = cuts_of([keys[nth][-1] for nth in wanted])
         found = np.empty((len(cuts), len(indptr) - 1))
         rows = own.slots.of_rows, indptr
         if what == "all":
@@ -103,35 +93,32 @@ def fill_categories(sides: BatchSides, keys: Sequence[Any], out: Array) -> None:
         out[wanted] = found[at]
 
 
-@provider("categories of hits", sides=["recs", "truth", "items"])
 def fill_categories_of_hits(sides: BatchSides, keys: Sequence[Any], out: Array) -> None:
     """Fill the number of distinct categories of relevant items; keys are (min_gain, column, sep, policy, k)."""
-    by_column, indptr = _by_column(keys, sides), sides["recs"].indptr
-    for (least, column, sep, _), wanted in _together(keys).items():
+    by_column, indptr = _by_column(keys, sides), sides.recs.indptr
+    for (least, column, sep, _), wanted, cuts, at in group_cutoffs(keys):
         own = by_column[column, sep]
-        cuts, at = cuts_of([keys[nth][-1] for nth in wanted])
         found = np.empty((len(cuts), len(indptr) - 1))
-        given = map(read_only, (own.slots.of_rows, indptr, is_hit(sides, least), cuts))
+        given = map(read_only, (own.slots.of_rows, indptr, sides.is_hit(least), cuts))
         own.run(kernels.count_categories, *given, *own.categories, found)
         out[wanted] = found[at]
 
 
-@provider("calibration", sides=["recs", "history", "items"])
 def fill_calibration(sides: BatchSides, keys: Sequence[Any], out: Array) -> None:
     """Fill divergences of lists from histories, (what, form, alpha, base, weight, column, sep, policy, k).
 
     "value" is the divergence, "defined" is 1 where both sides have categories.
     """
-    by_column, recs = _by_column(keys, sides), sides["recs"]
+    by_column, recs = _by_column(keys, sides), sides.recs
     is_shared = any((own.categories.only == kernels.SEVERAL).any() for own in by_column.values())
-    history = history_of(sides, ordered=is_shared)  # whole weights have the same sum in any order
+    history = sides.read_history(ordered=is_shared)  # whole weights have the same sum in any order
     past = Slots.of(history.items)
-    for (form, alpha, base, weight, column, sep, policy), wanted in _together([key[1:] for key in keys]).items():
+    for others, wanted, cuts, at in group_cutoffs([key[1:] for key in keys]):
+        form, alpha, base, weight, column, sep, policy = others
         own = by_column[column, sep]
         categories, featured = own.of_slots(past)
         if policy == "error":
             refuse_missing(sides, past, featured, history.indptr, ("history", column, None))
-        cuts, at = cuts_of([keys[nth][-1] for nth in wanted])
         found = np.empty((2, len(cuts), recs.n_users))
         weights = rank_weights(weight, longest_row(recs.indptr))[1:]
         arrays = own.slots.of_rows, recs.indptr, past.of_rows, history.indptr, weights

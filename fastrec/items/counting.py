@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from fastrec.checks import counted
 from fastrec.exceptions import Argument, InputError
-from fastrec.inputs.arrays import FlatSide
 from fastrec.inputs.ragged import chosen_rows, longest_row, read_only
-from fastrec.inputs.slots import BatchSides, Slots
-from fastrec.inputs.users import Users, spelled_labels
+from fastrec.inputs.users import spelled_labels
 from fastrec.items.exposure import Exposure, Key, fixed_weights
-from fastrec.items.popularity import note_rows_without
 from fastrec.items.sums import cuts_of
 from fastrec.kernels import exposure as kernels
 from fastrec.runtime.launcher import launch
+
+if TYPE_CHECKING:
+    from fastrec.items.sides import BatchSides
 
 Array = np.ndarray[Any, Any]
 ROWS_PER_TABLE = 1 << 20  # from which on a thread with a table of its own pays
@@ -28,14 +28,14 @@ def collect_exposure(
     sides: BatchSides, _: float, keys: tuple[Any, ...], n_threads: int
 ) -> Iterator[tuple[Any, Exposure]]:
     """Yield the exposure of a batch, over all users and for each group."""
-    users: Users = sides["users"]
+    users = sides.users
     if users.weights is not None:
         raise InputError(
             Argument("user_weight"), " does not apply to metrics of the exposure of items: lists count once"
         )
-    recs: FlatSide = sides["recs"]
+    n_users = sides.recs.n_users
     batch = _Batch(sides, keys, n_threads)
-    yield None, batch.count(np.arange(recs.n_users))
+    yield None, batch.count(np.arange(n_users))
     for codes in users.groups:
         order = np.argsort(codes, kind="stable")
         starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
@@ -47,18 +47,21 @@ class _Batch:
     """The lists of a batch, by the slots of their items."""
 
     def __init__(self, sides: BatchSides, keys: tuple[Key, ...], n_threads: int) -> None:
-        self._slots: Slots = sides["slots"]
-        self._indptr: Array = sides["recs"].indptr
-        self._names, self._strings = sides["names"], sides["names"].strings
+        self._slots = sides.slots
+        self._indptr = sides.recs.indptr
+        self._names, self._strings = sides.names, sides.names.strings
         self._keys, self._n_threads = keys, n_threads
-        self._known, self._n_known, self._outside = None, 0, None
-        if sides["catalogue"] is not None:
-            codes = sides["catalogue"].codes
-            self._outside = self._slots.spread(codes, np.zeros(len(codes), bool), True)  # noqa: FBT003
+        self._known: Array | None = None
+        self._outside: Array | None = None  # slots of items that the catalogue lacks
+        self._n_known = 0
+        if sides.catalogue is not None:
+            assert sides.catalogue.codes is not None
+            self._outside = ~self._slots.mark(sides.catalogue.codes)
         if any(weight == "history" for _, weight in keys):
-            codes = sides["counts"].codes
-            note_rows_without(sides, codes)
-            self._known, self._n_known = self._slots.spread(codes, np.ones(len(codes), bool), False), len(codes)  # noqa: FBT003
+            assert sides.counts is not None and sides.counts.codes is not None
+            sides.used.add("counts")
+            sides.note_rows_without(sides.counts.codes)
+            self._known, self._n_known = self._slots.mark(sides.counts.codes), len(sides.counts.codes)
 
     def count(self, users: Array) -> Exposure:
         """Return the exposure of the lists of some users."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,12 +12,13 @@ from fastrec.checks import counted
 from fastrec.exceptions import Argument, InputError, MetricError
 from fastrec.inputs.arrays import FlatSide
 from fastrec.inputs.packed import pack_ids, unpack_ids
-from fastrec.inputs.slots import BatchSides
-from fastrec.inputs.users import Users
 from fastrec.items.popularity import SEGMENT, note_unseen, refuse_unknown, table_of_segments
-from fastrec.items.sums import find_places, is_hit
+from fastrec.items.sums import find_places
 from fastrec.metrics.providers import is_relevant
 from fastrec.metrics.statistics import SIZES
+
+if TYPE_CHECKING:
+    from fastrec.items.sides import BatchSides
 
 Array = np.ndarray[Any, Any]
 Key = tuple[Any, ...]  # what, whether seen items are left out, column, min_gain, k, n_items, no_recs of the metric
@@ -74,14 +75,13 @@ def unpack_rates(arrays: Mapping[str, Array], keys: Sequence[Key]) -> SegmentRat
 class _Segments:
     """The segments of the items of a batch: a column of the table of items, or head and tail."""
 
-    def __init__(self, sides: Mapping[str, Any], column: str | None, n_items: float | None) -> None:
+    def __init__(self, sides: BatchSides, column: str | None, n_items: float | None) -> None:
         table = table_of_segments(sides, column)
         self.by_popularity = table is None
         self.names: list[str]
         if table is not None:
             assert table.codes is not None
-            listed = np.ones(len(table.codes), bool)
-            refuse_unknown(sides, sides["slots"].spread(table.codes, listed, False))  # noqa: FBT003
+            refuse_unknown(sides, sides.slots.mark(table.codes))
             codes, indptr, names = table.categories(column or SEGMENT)
             self.names = list(map(str, names))
             rows = np.repeat(np.arange(len(table.ids)), np.diff(indptr))
@@ -94,9 +94,9 @@ class _Segments:
             if n_items is None:
                 raise MetricError("needs the size of the catalogue: ", *SIZES)
             self.names = ["head", "tail"]
-            self._items = sides["popularity"].head()
+            self._items = sides.popularity.head()
             self._codes = np.zeros(len(self._items), np.int64)
-            known = len(sides["popularity"].known(None, "users")[0])
+            known = len(sides.popularity.known(None, "users")[0])
             if n_items < known:
                 raise MetricError(
                     Argument("n_items", (int(n_items),)), f" is too small: the history has {counted(known, 'item')}"
@@ -119,10 +119,10 @@ def collect_rates(
     sides: BatchSides, _min_gain: float, keys: tuple[Any, ...], _n_threads: int
 ) -> Iterator[tuple[Any, SegmentRates]]:
     """Yield the rates of segments of a batch, over all users and for each group."""
-    users: Users = sides["users"]
+    users = sides.users
     if users.weights is not None:
         raise InputError(Argument("user_weight"), " does not apply to rates of segments: users count once")
-    n_users = sides["recs"].n_users
+    n_users = sides.recs.n_users
     chosen: list[tuple[Any, Array]] = [(None, np.ones(n_users, bool))]
     for codes in users.groups:
         chosen += [(users.keys[code - 1], codes == code) for code in np.unique(codes).tolist()]
@@ -150,13 +150,12 @@ Events = tuple[Array, Array, int]  # their users, their segments, and whether th
 def _events(sides: BatchSides, key: Key) -> tuple[_Segments, Events, Events, Array]:
     """Return segments, what was taken, corrections of the chances, and the users who have all items as chances."""
     what, without_seen, column, least, k, n_items, no_recs = key
-    recs: FlatSide = sides["recs"]
-    history = sides.get("history")
+    recs, truth, history = sides.recs, sides.truth, sides.history
     segments = _Segments(sides, column, n_items)
     within = np.ones(len(recs.items), bool) if k is None else recs.ranks <= k
     seen = np.zeros(len(recs.items), bool)
     if history is not None and without_seen:
-        seen = find_places(recs, history, sides["n_threads"]) > 0
+        seen = find_places(recs, history, sides.n_threads) > 0
     listed = np.diff(recs.indptr) > 0
     if what == "shown":
         if segments.by_popularity:  # places without an item are refused: they would be in the tail
@@ -169,12 +168,11 @@ def _events(sides: BatchSides, key: Key) -> tuple[_Segments, Events, Events, Arr
         owners = history.users[first]
         there = listed[owners]
         return segments, taken, (owners[there], segments.of(history.items[first][there]), -1), listed
-    truth: FlatSide = sides["truth"]
-    rows = within & ~seen & is_hit(sides, least)
+    rows = within & ~seen & sides.is_hit(least)
     relevant = is_relevant(truth.gains, least)
     if history is not None and without_seen:
-        relevant &= find_places(truth, history, sides["n_threads"]) == 0
-    if (no_recs or sides["no_recs"]) == "skip":
+        relevant &= find_places(truth, history, sides.n_threads) == 0
+    if (no_recs or sides.no_recs) == "skip":
         relevant &= listed[truth.users]
     chances = truth.users[relevant], segments.of(truth.items[relevant]), 1
     nobody = np.zeros(recs.n_users, bool)

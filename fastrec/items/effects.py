@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from fastrec.inputs.ragged import read_only
-from fastrec.inputs.slots import MADE, BatchSides, Slots
-from fastrec.inputs.users import alike, spelled_labels
+from fastrec.inputs.users import alike
 from fastrec.items.exposure import Effects, Exposure
 from fastrec.items.sums import AT_ONCE, cuts_of, launch_users, sum_rows
 from fastrec.kernels import exposure as kernels
+
+if TYPE_CHECKING:
+    from fastrec.items.sides import BatchSides
 
 Array = np.ndarray[Any, Any]
 
@@ -28,7 +30,7 @@ class Walk(NamedTuple):
 def add_effects(
     exposure: Exposure,
     effects: Mapping[int, Effects],
-    sides: Mapping[str, Any],
+    sides: BatchSides,
     users: Array,
     out: Array,
     n_threads: int,
@@ -43,32 +45,22 @@ def add_effects(
             _add_weighted(own, codes, sides, users, out[row], n_threads)
 
 
-def _codes(exposure: Exposure, sides: Mapping[str, Any]) -> Array:
+def _codes(exposure: Exposure, sides: BatchSides) -> Array:
     """Return the items of an exposure in the numbering of a batch; -1 for items that it lacks."""
     ids = exposure.ids
-    if sides["labels"] is None:
+    if sides.item_labels is None:
         return ids
-    mine, known = alike([ids, sides["labels"]])
+    mine, known = alike([ids, sides.item_labels])
     order = np.argsort(known, kind="stable")
     at = np.minimum(np.searchsorted(known, mine, sorter=order), len(known) - 1)
     found: Array = np.where(known[order[at]] == mine, order[at], -1)
     return found
 
 
-def _labels(sides: BatchSides) -> Array | None:
-    """Return the names of the items of a batch, None if these are numbers."""
-    strings = sides["names"].strings
-    return None if strings is None else spelled_labels(strings, np.arange(len(strings)))
-
-
-MADE["labels"] = _labels
-
-
 def _add_plain(
-    effects: Mapping[int, Effects], codes: Array, sides: Mapping[str, Any], users: Array, out: Array, n_threads: int
+    effects: Mapping[int, Effects], codes: Array, sides: BatchSides, users: Array, out: Array, n_threads: int
 ) -> None:
-    slots: Slots = sides["slots"]
-    indptr = sides["recs"].indptr
+    slots, indptr = sides.slots, sides.recs.indptr
     walks = list(_walks(effects))
     n_levels = max(len(own.values) for own in effects.values())
     levels = np.zeros((len(walks), slots.n), np.uint16 if n_levels <= 1 << 16 else np.int32)
@@ -100,11 +92,8 @@ def _walks(effects: Mapping[int, Effects]) -> Iterator[Walk]:
             yield Walk(effects[rows[0]].levels, k, rows[first : first + AT_ONCE])
 
 
-def _add_weighted(
-    own: Effects, codes: Array, sides: Mapping[str, Any], users: Array, out: Array, n_threads: int
-) -> None:
-    slots: Slots = sides["slots"]
-    indptr = sides["recs"].indptr
+def _add_weighted(own: Effects, codes: Array, sides: BatchSides, users: Array, out: Array, n_threads: int) -> None:
+    slots, indptr = sides.slots, sides.recs.indptr
     values = own.values[slots.spread(codes, own.levels, 0)][slots.of_rows]
     cuts, _ = cuts_of([own.k])
     out[users] = own.offset + sum_rows(values, indptr, cuts, own.weight, n_threads)[0][users]

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fastrec.inputs.arrays import FlatSide
 from fastrec.inputs.ragged import read_only
-from fastrec.inputs.slots import BatchSides
-from fastrec.items.sums import cuts_of, find_places, is_hit, launch_users, rank_biased_overlap, sum_rows
+from fastrec.items.sums import cuts_of, find_places, launch_users, rank_biased_overlap, sum_rows
 from fastrec.kernels.items import count_places
 from fastrec.metrics.program import UNCUT
-from fastrec.metrics.providers import provider
+
+if TYPE_CHECKING:
+    from fastrec.items.sides import BatchSides
 
 Array = np.ndarray[Any, Any]
 
@@ -34,23 +35,21 @@ def _common(places: Array, side: FlatSide, cutoffs: Sequence[int | None], limite
     return found
 
 
-@provider("history", sides=["recs", "history"])
 def fill_history(sides: BatchSides, keys: Sequence[Any], out: Array) -> None:
     """Fill the rows of the user's history, ("rows",), or how many items within k are in it, ("common", k)."""
-    recs, history = sides["recs"], sides["history"]
+    recs, history = sides.recs, sides.read_history(ordered=False)
     common = [nth for nth, key in enumerate(keys) if key[0] == "common"]
     if common:
-        places = find_places(recs, history, sides["n_threads"])
+        places = find_places(recs, history, sides.n_threads)
         cutoffs = [keys[nth][1] for nth in common]
-        out[common] = _common(places, recs, cutoffs, False, sides["n_threads"])  # noqa: FBT003
+        out[common] = _common(places, recs, cutoffs, False, sides.n_threads)  # noqa: FBT003
     out[[nth for nth, key in enumerate(keys) if key[0] == "rows"]] = np.diff(history.indptr)
-    sides.note("users_without_history", int(np.count_nonzero(np.diff(history.indptr) == 0)))
 
 
-@provider("reference", sides=["recs", "reference"])
-def fill_reference(sides: Mapping[str, Any], keys: Sequence[Any], out: Array) -> None:
+def fill_reference(sides: BatchSides, keys: Sequence[Any], out: Array) -> None:
     """Fill lengths of the reference, ("n", k), common items, ("common", k), or rank-biased overlap, ("rbo", ...)."""
-    recs, reference, n_threads = sides["recs"], sides["reference"], sides["n_threads"]
+    recs, reference, n_threads = sides.recs, sides.reference, sides.n_threads
+    assert reference is not None
     places = find_places(recs, reference, n_threads)
     common = [nth for nth, key in enumerate(keys) if key[0] == "common"]
     if common:
@@ -64,11 +63,11 @@ def fill_reference(sides: Mapping[str, Any], keys: Sequence[Any], out: Array) ->
             out[nth] = rank_biased_overlap(places, recs.indptr, lengths, p, form, k, n_threads)
 
 
-@provider("hits outside of reference", sides=["recs", "truth", "reference"])
-def fill_hits(sides: Mapping[str, Any], keys: Sequence[Any], out: Array) -> None:
+def fill_hits(sides: BatchSides, keys: Sequence[Any], out: Array) -> None:
     """Fill the relevant items within k that are not in the reference; keys are (min_gain, k)."""
-    recs, n_threads = sides["recs"], sides["n_threads"]
-    outside = find_places(recs, sides["reference"], n_threads) == 0
+    recs, n_threads = sides.recs, sides.n_threads
+    assert sides.reference is not None
+    outside = find_places(recs, sides.reference, n_threads) == 0
     for nth, (least, k) in enumerate(keys):
         cuts, _ = cuts_of([k])
-        out[nth] = sum_rows((outside & is_hit(sides, least)) * 1.0, recs.indptr, cuts, "one", n_threads)[0]
+        out[nth] = sum_rows((outside & sides.is_hit(least)) * 1.0, recs.indptr, cuts, "one", n_threads)[0]

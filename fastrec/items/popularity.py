@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,11 +12,13 @@ from fastrec.checks import counted, some_names
 from fastrec.exceptions import Argument, InputError, MetricError, Place
 from fastrec.inputs.history import HistoryCounts
 from fastrec.inputs.items import Categories, ItemTable
-from fastrec.inputs.slots import MADE, BatchSides, Slots
-from fastrec.items.sums import cuts_of, history_of, is_hit, rows_without, sum_rows, sum_values
-from fastrec.metrics.providers import provider
+from fastrec.inputs.slots import Slots
+from fastrec.items.sums import cuts_of, group_cutoffs, sum_rows, sum_values
 from fastrec.metrics.statistics import UnseenRule
 from fastrec.segments import segments_of_counts
+
+if TYPE_CHECKING:
+    from fastrec.items.sides import BatchSides
 
 Array = np.ndarray[Any, Any]
 USUAL = "popularity"
@@ -33,11 +35,10 @@ MAX_POPULARITY = 1e150  # popularity; squares and ratios of such numbers are dou
 class Popularity:
     """The popularity of the items of a batch: that of a history, or of a column of the table of items."""
 
-    def __init__(self, sides: BatchSides) -> None:
-        self._counts: HistoryCounts | None = sides.get("counts")
-        self._table: ItemTable | None = sides.get("items")
-        self._n_users: int | None = sides.get("n_users")
-        self._used = sides.used
+    def __init__(
+        self, counts: HistoryCounts | None, table: ItemTable | None, n_users: int | None, used: set[str]
+    ) -> None:
+        self._counts, self._table, self._n_users, self._used = counts, table, n_users, used
 
     def column(self, column: str | None) -> str | None:
         """Return the column of items that holds the popularity; None if the history does."""
@@ -105,9 +106,7 @@ class Popularity:
     def in_table(self, slots: Slots) -> Array:
         """Return which slots have an item of the table of items."""
         assert self._table is not None and self._table.codes is not None
-        codes = self._table.codes
-        known: Array = slots.spread(codes, np.ones(len(codes), bool), False)  # noqa: FBT003
-        return known
+        return slots.mark(self._table.codes)
 
     def head(self) -> Array:
         """Return the items of the head: the most popular ones, up to 80 % of all rows, ties together."""
@@ -138,46 +137,37 @@ def _scaled(
     return np.where(seen, found, one if unseen == "one" else 0.0), seen
 
 
-def refuse_unknown(sides: Mapping[str, Any], known: Array) -> None:
+def refuse_unknown(sides: BatchSides, known: Array) -> None:
     """Raise InputError for items of the lists that the table of items lacks."""
-    without = rows_without(sides, known, [None])
+    without = sides.rows_without(known, [None])
     if len(without):
-        spelled = sides["names"].item(int(sides["slots"].items(without[:1])[0]))
+        spelled = sides.names.item(int(sides.slots.items(without[:1])[0]))
         raise InputError(f"items lacks {counted(len(np.unique(without)), 'item')} of the lists, such as item {spelled}")
 
 
 def note_unseen(sides: BatchSides, column: str | None) -> None:
     """Count the rows of lists with an item that has no popularity."""
-    note_rows_without(sides, sides["popularity"].known(column, "users")[0])
-
-
-def note_rows_without(sides: BatchSides, items: Array) -> None:
-    """Count the rows of lists, of models only the first items, and those with none of the items with a popularity."""
-    slots: Slots = sides["slots"]
-    seen = slots.spread(items, np.ones(len(items), bool), False)  # noqa: FBT003
-    sides.note("rec_rows_unseen", 0 if seen.all() else int(np.count_nonzero(~seen[slots.of_rows])))
-    sides.note("rec_rows_searched", len(slots.of_rows))
+    sides.note_rows_without(sides.popularity.known(column, "users")[0])
 
 
 def _check_unseen(sides: BatchSides, keys: Sequence[Any]) -> None:
     """Raise InputError for items without popularity within k, if the measure of a key asks for it."""
-    known, slots = sides["popularity"], sides["slots"]
+    known, slots = sides.popularity, sides.slots
     policies = {key[0][-2:]: None for key in keys if isinstance(key[0][-1], UnseenRule)}
     for column, unseen in policies:
         note_unseen(sides, column)
-        if column is None and "counts" in sides and known.column(None) is not None:
+        if column is None and sides.counts is not None and known.column(None) is not None:
             sides.hints.append(BOTH)
         if unseen.policy == "error":
-            items = known.known(column, "users")[0]
-            seen = slots.spread(items, np.ones(len(items), bool), False)  # noqa: FBT003
+            seen = slots.mark(known.known(column, "users")[0])
         elif unseen.is_strict and known.column(column) is not None:
             seen = known.in_table(slots)
         else:
             continue
         cutoffs = [key[-1] for key in keys if key[0][-2:] == (column, unseen)]
-        without = rows_without(sides, seen, cutoffs)
+        without = sides.rows_without(seen, cutoffs)
         if len(without):
-            spelled = sides["names"].item(int(slots.items(without[:1])[0]))
+            spelled = sides.names.item(int(slots.items(without[:1])[0]))
             found = f"found {counted(len(np.unique(without)), 'item')} of the lists, such as item {spelled},"
             if not unseen.is_strict:
                 raise InputError(found, " without a popularity, and ", Argument("unseen", ("error",)))
@@ -219,8 +209,7 @@ def _log(number: float, base: Any) -> float:
 def _values(measure: Sequence[Any], sides: BatchSides) -> Array:
     """Return the values of the slots of a batch that a measure names, float64 (n_slots,)."""
     name, *options = measure
-    known: Popularity = sides["popularity"]
-    slots: Slots = sides["slots"]
+    known, slots = sides.popularity, sides.slots
     if name == "popularity":
         scale, kind, column, unseen = options
         return _scaled(known, slots, scale, column, kind, unseen.policy)[0]
@@ -237,9 +226,9 @@ def _values(measure: Sequence[Any], sides: BatchSides) -> Array:
     return _tail(sides, *options)
 
 
-def table_of_segments(sides: Mapping[str, Any], column: str | None) -> ItemTable | None:
+def table_of_segments(sides: BatchSides, column: str | None) -> ItemTable | None:
     """Return the table of items if it has the segments of items; None if these are head and tail by popularity."""
-    table: ItemTable | None = sides.get("items")
+    table = sides.items
     if column is not None and table is None:
         raise MetricError(f"column={column} needs ", Argument("items", (...,)))
     return table if table is not None and (column is not None or SEGMENT in table.columns) else None
@@ -262,7 +251,7 @@ def _without_label(segments: Categories) -> Array:
 
 def _tail(sides: BatchSides, column: str | None, label: str) -> Array:
     """Return 1 for slots of the tail: with this label, or not in the head of the most popular items."""
-    slots, table = sides["slots"], table_of_segments(sides, column)
+    slots, table = sides.slots, table_of_segments(sides, column)
     if table is not None:
         assert table.codes is not None
         segments = table.categories(column or SEGMENT)
@@ -279,60 +268,57 @@ def _tail(sides: BatchSides, column: str | None, label: str) -> Array:
         return np.asarray(found)
     if label not in ("head", TAIL):
         raise InputError(f"without a column of segments, tail must be 'head' or 'tail', found {label!r}")
-    head = sides["popularity"].head()
+    head = sides.popularity.head()
     note_unseen(sides, None)
     of_tail = float(label == TAIL)
     tail: Array = slots.spread(head, np.full(len(head), 1.0 - of_tail), of_tail)
     return tail
 
 
-@provider("popularity", sides=["recs", "popularity"])
 def fill_popularity(sides: BatchSides, keys: Sequence[Any], out: Array) -> None:
     """Fill sums along each list of values that follow from popularity; keys are (measure, cut-off)."""
     _check_unseen(sides, keys)
     measures = list(dict.fromkeys(measure for measure, _ in keys))
     cuts, at = cuts_of([k for _, k in keys])
     values = np.stack([_values(measure, sides) for measure in measures], axis=1)
-    slots, indptr = sides["slots"].of_rows, sides["recs"].indptr
-    sums = sum_values(slots, indptr, cuts, values, sides["n_threads"])
+    slots, indptr = sides.slots.of_rows, sides.recs.indptr
+    sums = sum_values(slots, indptr, cuts, values, sides.n_threads)
     for nth, (measure, _) in enumerate(keys):
         out[nth] = sums[measures.index(measure), at[nth]]
 
 
-@provider("popularity of history", sides=["history", "popularity"])
 def fill_history(sides: BatchSides, keys: Sequence[Any], out: Array) -> None:
     """Fill the mean share of users over the rows of the user's history; keys are (column,)."""
-    history, known = history_of(sides), sides["popularity"]
+    history, known = sides.read_history(), sides.popularity
     for nth, (column,) in enumerate(keys):
         items, counts = known.known(column, "users")
         slots = Slots.of(history.items)
         values = slots.spread(items, counts / known.total(column, "users", counts), 0.0)
         cuts, _ = cuts_of([None])
-        sums = sum_values(slots.of_rows, history.indptr, cuts, values[:, None], sides["n_threads"])
+        sums = sum_values(slots.of_rows, history.indptr, cuts, values[:, None], sides.n_threads)
         out[nth] = sums[0, 0] / np.maximum(np.diff(history.indptr), 1)
 
 
-@provider("popularity of hits", sides=["recs", "truth", "popularity"])
 def fill_hits(sides: BatchSides, keys: Sequence[Any], out: Array) -> None:
     """Fill sums over relevant items of a value times the weight of the rank; keys are (measure, weight, gain, k)."""
     _check_unseen(sides, keys)
-    for measure, weight, least in dict.fromkeys(key[:3] for key in keys):
-        values = np.where(is_hit(sides, least), _values_of_rows(measure, sides), 0.0)
-        _fill_rows(values, weight, (measure, weight, least), sides, keys, out)
+    for (measure, weight, least), wanted, cuts, at in group_cutoffs(keys):
+        values = np.where(sides.is_hit(least), _values_of_rows(measure, sides), 0.0)
+        out[wanted] = sum_rows(values, sides.recs.indptr, cuts, weight, sides.n_threads)[at]
 
 
-@provider("popularity of ranks", sides=["recs", "popularity"])
 def fill_ranks(sides: BatchSides, keys: Sequence[Any], out: Array) -> None:
     """Fill sums over the list of a value times the weight of the rank; keys are (measure, weight, k)."""
     _check_unseen(sides, keys)
-    for measure, weight in dict.fromkeys(key[:2] for key in keys):
-        _fill_rows(_values_of_rows(measure, sides), weight, (measure, weight), sides, keys, out)
+    for (measure, weight), wanted, cuts, at in group_cutoffs(keys):
+        values = _values_of_rows(measure, sides)
+        out[wanted] = sum_rows(values, sides.recs.indptr, cuts, weight, sides.n_threads)[at]
 
 
 def _values_of_rows(measure: tuple[Any, ...], sides: BatchSides) -> Array:
     """Return the value of each row of the lists."""
     name, *options = measure
-    of_rows: Array = sides["slots"].of_rows
+    of_rows = sides.slots.of_rows
     if name == "rare":
         return _rare(sides, *options)
     if name == "surprise":
@@ -343,9 +329,9 @@ def _values_of_rows(measure: tuple[Any, ...], sides: BatchSides) -> Array:
 
 def _rare(sides: BatchSides, column: str | None, k: int | None) -> Array:
     """Return 1 for rows of items with fewer users than the k-th most popular item, else 0."""
-    slots, recs = sides["slots"], sides["recs"]
+    slots, recs = sides.slots, sides.recs
     note_unseen(sides, column)
-    items, counts = sides["popularity"].known(column, "users")
+    items, counts = sides.popularity.known(column, "users")
     falling = np.sort(counts)[::-1]
     found = slots.spread(items, counts, 0.0)[slots.of_rows]
     lengths = np.repeat(np.diff(recs.indptr), np.diff(recs.indptr)) if k is None else np.full(len(found), k)
@@ -356,23 +342,10 @@ def _rare(sides: BatchSides, column: str | None, k: int | None) -> Array:
 
 def _surprise(sides: BatchSides, column: str | None, n_items: float) -> Array:
     """Return how far rows rank above their popularity, in shares of the catalogue."""
-    slots, recs = sides["slots"], sides["recs"]
+    slots, recs = sides.slots, sides.recs
     note_unseen(sides, column)
-    items, counts = sides["popularity"].known(column, "users")
+    items, counts = sides.popularity.known(column, "users")
     by = n_items - np.searchsorted(np.unique(-counts), -counts)
     found = slots.spread(items, by, 0.0)[slots.of_rows]
     surprise: Array = np.maximum((n_items + 1 - recs.ranks - found) / n_items, 0.0)
     return surprise
-
-
-def _fill_rows(
-    values: Array, weight: Any, start: tuple[Any, ...], sides: Mapping[str, Any], keys: Sequence[Any], out: Array
-) -> None:
-    """Fill the sums of values of rows for the keys that start so."""
-    wanted = [nth for nth, key in enumerate(keys) if key[:-1] == start]
-    cuts, at = cuts_of([keys[nth][-1] for nth in wanted])
-    sums = sum_rows(values, sides["recs"].indptr, cuts, weight, sides["n_threads"])
-    out[wanted] = sums[at]
-
-
-MADE["popularity"] = Popularity

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fastrec.exceptions import Argument, InputError, MetricError, Place, Text, shown_number
 from fastrec.inputs.arrays import FlatSide
-from fastrec.inputs.items import ItemTable
 from fastrec.inputs.packed import pack_ids, unpack_ids
 from fastrec.inputs.ragged import longest_row, read_only
-from fastrec.inputs.slots import MADE, BatchSides, Slots
-from fastrec.items.sums import cuts_of, find_places, launch_users
+from fastrec.inputs.slots import Slots
+from fastrec.items.sums import cuts_of, find_numbers, launch_users
 from fastrec.kernels import propensities as kernels
-from fastrec.metrics.providers import is_relevant, provider
+from fastrec.metrics.providers import is_relevant
 from fastrec.metrics.rank_weights import Weight, rank_weights
-from fastrec.metrics.weighted import PROVIDER
 from fastrec.runtime.launcher import call
+
+if TYPE_CHECKING:
+    from fastrec.items.sides import BatchSides
 
 Array = np.ndarray[Any, Any]
 Key = tuple[str | None, float, bool]  # the column of items, the clip, and whether propensities must be at most 1
-KIND = "weights of clicks"
 USUAL = "propensity"
 SMALLEST = 1e-100  # propensity, and the largest is its inverse: squares of weights are summed
 SCALE = 1074  # bits after the point of any double
@@ -38,20 +38,16 @@ class Propensities:
     """The propensities of the rows of the truth of a batch, and the weights that follow from them."""
 
     def __init__(self, sides: BatchSides) -> None:
-        self._sides = sides
-        self._truth: FlatSide = sides["truth"]
+        self._truth, self._logged, self._examination = sides.truth, sides.logged, sides.examination
+        self._items, self._names, self._n_threads, self._used = sides.items, sides.names, sides.n_threads, sides.used
         self._known: dict[str | None, tuple[Array, Text]] = {}
-        self._relevant: dict[float, Array] = {}
         self._weights: dict[Any, Array] = {}
         self._ranks: Array | None = None  # logged, of the rows of the truth
 
     def relevant(self, least: float) -> Array:
         """Return which rows of the truth are relevant, for the `min_gain` of a formula's statistics."""
-        if least not in self._relevant:
-            gains = self._truth.extra
-            plain = np.ones(len(self._truth.items), bool)
-            self._relevant[least] = plain if gains is None else is_relevant(gains, least)
-        return self._relevant[least]
+        gains = self._truth.extra
+        return np.ones(len(self._truth.items), bool) if gains is None else is_relevant(gains, least)
 
     def of_rows(self, column: str | None, least: float, *, bounded: bool) -> Array:
         """Return the propensity of each row of the truth, float64 (n_rows,); those of relevant rows are checked.
@@ -83,13 +79,14 @@ class Propensities:
 
     def _read(self, column: str | None) -> tuple[Array, Text]:
         """Return the propensity of each row of the truth, NaN for rows without one, and its source for errors."""
-        if column is None and "logged" in self._sides:
-            numbers = _beside(self._truth, self._sides["logged"], self._sides["n_threads"])
-            if self._sides.get("examination") is None:
+        if column is None and self._logged is not None:
+            numbers = _beside(self._truth, self._logged, self._n_threads)
+            if self._examination is None:
                 return numbers, Text(Place("logged"))
+            self._used.add("examination")
             self._ranks = numbers
-            return _examined(self._sides["examination"], numbers), EXAMINED
-        table: ItemTable | None = self._sides.get("items")
+            return _examined(self._examination, numbers), EXAMINED
+        table = self._items
         if table is None:
             raise MetricError(f"column={column} needs ", Argument("items", (...,)))
         name = USUAL if column is None else column
@@ -107,7 +104,7 @@ class Propensities:
         if self._ranks is not None and math.isnan(number) and where == EXAMINED:
             self._refuse_rank(self._ranks[at], row)
         if math.isnan(number):
-            mend = "" if self._sides.get("logged") is not None else LACKING
+            mend = "" if self._logged is not None else LACKING
             raise InputError(where, f" has no propensity of {row}{mend}")
         wanted = f"from {SMALLEST:g} to {'1' if bounded else f'{1 / SMALLEST:g}'}"
         hint = "; snips takes larger ones" if bounded and number > 1 else ""
@@ -117,7 +114,8 @@ class Propensities:
         """Raise InputError for a logged rank without a known examination."""
         if math.isnan(rank):
             raise InputError(Place("logged"), f" has no rank of {row}")
-        n_ranks = len(self._sides["examination"])
+        assert self._examination is not None
+        n_ranks = len(self._examination)
         if 1 <= rank <= n_ranks and rank == math.floor(rank):
             raise InputError(EXAMINED, f" is NaN at rank {rank:g}, which is that of {row}: leave out such rows")
         wanted = f"an integer from 1 to {n_ranks}, the ranks of the curve in examination"
@@ -126,11 +124,8 @@ class Propensities:
     def _named(self, at: int) -> str:
         """Return a row of the truth as written in an error."""
         user = int(np.searchsorted(self._truth.indptr, at, side="right")) - 1
-        names = self._sides["names"]
-        return f"item {names.item(int(self._truth.items[at]))} in the truth of user {names.user(user)}"
-
-
-MADE["propensity"] = Propensities
+        item = self._names.item(int(self._truth.items[at]))
+        return f"item {item} in the truth of user {self._names.user(user)}"
 
 
 def _examined(curve: Array, ranks: Array) -> Array:
@@ -146,28 +141,17 @@ def _beside(truth: FlatSide, logged: FlatSide, n_threads: int) -> Array:
     assert logged.extra is not None
     if np.array_equal(truth.indptr, logged.indptr) and np.array_equal(truth.items, logged.items):
         return logged.extra
-    places = find_places(truth, logged, n_threads)
-    numbers = np.full(len(places), math.nan)
-    there = places > 0
-    numbers[there] = logged.extra[(logged.indptr[:-1][truth.users] + places - 1)[there]]
-    return numbers
+    return find_numbers(truth, logged, logged.extra, n_threads)
 
 
-def _key_of_sums(key: Sequence[Any]) -> tuple[str, Key]:
-    """Return what to collect over all users for a key of the provider."""
-    _, column, clip, bounded, *_ = key
-    return KIND, (column, clip, bounded)
-
-
-@provider(PROVIDER, sides=["recs", "truth", "propensity"], collects=_key_of_sums)
 def fill_propensities(sides: BatchSides, keys: Sequence[Any], out: Array) -> None:
     """Fill sums of weights: of all clicks, ("weights", source, gain), or of those within k, times weights of ranks.
 
     The latter are ("clicks", source, gain, weight of ranks, k). A source is a column, a clip, and whether propensities
     must be at most 1.
     """
-    known: Propensities = sides["propensity"]
-    truth, n_threads = sides["truth"], sides["n_threads"]
+    known = sides.propensities
+    truth, n_threads = sides.truth, sides.n_threads
     sources = list(dict.fromkeys(tuple(key[1:5]) for key in keys))
     weights = [known.weights(column, clip, least, bounded=bounded) for column, clip, bounded, least in sources]
     for nth, key in enumerate(keys):
@@ -180,7 +164,7 @@ def fill_propensities(sides: BatchSides, keys: Sequence[Any], out: Array) -> Non
         series = list(dict.fromkeys(keys[nth][1:6] for nth in clicks))
         cuts, at = cuts_of([keys[nth][-1] for nth in clicks])
         of_series = [(sources.index(key[:4]), key[4]) for key in series]
-        sums = _sum_clicks(sides["recs"], truth, weights, of_series, cuts, n_threads)
+        sums = _sum_clicks(sides.recs, truth, weights, of_series, cuts, n_threads)
         out[clicks] = sums[[series.index(keys[nth][1:6]) for nth in clicks], at]
 
 
@@ -268,10 +252,10 @@ def unpack_weights(arrays: Mapping[str, Array], keys: Sequence[Key]) -> WeightSu
 
 
 def collect_weights(
-    sides: Mapping[str, Any], least: float, keys: tuple[Any, ...], _n_threads: int
+    sides: BatchSides, least: float, keys: tuple[Any, ...], _n_threads: int
 ) -> Iterator[tuple[None, WeightSums]]:
     """Yield the sums of weights of a batch, over all users."""
-    known: Propensities = sides["propensity"]
+    known = sides.propensities
     relevant = known.relevant(least)
     rows = []
     for column, clip, bounded in keys:

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from fastrec.exceptions import MetricError
 from fastrec.inputs.arrays import FlatSide
 from fastrec.inputs.ragged import read_only
-from fastrec.inputs.slots import BatchSides
 from fastrec.items.sums import find_places, launch_users
 from fastrec.kernels import subtopics as kernels
 from fastrec.metrics.program import UNCUT
-from fastrec.metrics.providers import is_relevant, provider
+from fastrec.metrics.providers import is_relevant
 from fastrec.metrics.rank_weights import Weight, rank_weights
-from fastrec.metrics.subtopics import SUBTOPICS
+
+if TYPE_CHECKING:
+    from fastrec.items.sides import BatchSides
 
 Array = np.ndarray[Any, Any]
 MAX_RANKS = 10_000_000  # of a list that covers all subtopics
@@ -46,7 +47,8 @@ def _rows_of(side: FlatSide, truth: FlatSide, n_threads: int) -> Array:
 
 def _read(sides: BatchSides, least: float) -> CoveredBatch:
     """Join the subtopics of relevant items with lists."""
-    recs, truth, covering, n_threads = sides["recs"], sides["truth"], sides[SUBTOPICS], sides["n_threads"]
+    recs, truth, covering, n_threads = sides.recs, sides.truth, sides.subtopics, sides.n_threads
+    assert covering is not None
     relevant = is_relevant(truth.gains, least)
     rows = _rows_of(covering, truth, n_threads)
     kept = np.append(relevant, False)[rows]
@@ -117,7 +119,6 @@ def _of_all(batch: CoveredBatch, cutoff: int | None, alpha: float, weight: Weigh
     return best
 
 
-@provider(SUBTOPICS, sides=["recs", "truth", SUBTOPICS])
 def fill(sides: BatchSides, keys: Sequence[tuple[Any, ...]], out: Array) -> None:
     """Fill statistics; a key has their kind, a cut-off, `min_gain`, and for sums alpha and the weights of ranks."""
     known: dict[float, CoveredBatch] = {}
@@ -130,7 +131,7 @@ def fill(sides: BatchSides, keys: Sequence[tuple[Any, ...]], out: Array) -> None
         elif kind == "all_subtopics":
             out[nth] = _of_all(batch, cutoff, *parameters)
         else:
-            _run(batch, kind, cutoff, parameters, sides["n_threads"], out[nth])
+            _run(batch, kind, cutoff, parameters, sides.n_threads, out[nth])
 
 
 def _run(batch: CoveredBatch, kind: str, cutoff: int | None, parameters: list[Any], n_threads: int, out: Array) -> None:

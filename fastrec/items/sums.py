@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -12,10 +12,8 @@ import numpy as np
 from fastrec.exceptions import MetricError
 from fastrec.inputs.arrays import FlatSide
 from fastrec.inputs.ragged import longest_row, read_only
-from fastrec.inputs.slots import MADE, BatchSides
 from fastrec.kernels import items as kernels
 from fastrec.metrics.program import UNCUT
-from fastrec.metrics.providers import is_relevant
 from fastrec.metrics.rank_weights import Weight, rank_weights
 from fastrec.runtime.launcher import edges_of, launch
 
@@ -32,6 +30,15 @@ def cuts_of(cutoffs: Sequence[int | None]) -> tuple[Array, list[int]]:
     wanted = [UNCUT if k is None else k for k in cutoffs]
     cuts = np.array(sorted(set(wanted)), np.int64)
     return cuts, np.searchsorted(cuts, wanted).tolist()
+
+
+def group_cutoffs(keys: Sequence[tuple[Any, ...]]) -> Iterator[tuple[tuple[Any, ...], list[int], Array, list[int]]]:
+    """Yield what keys have before their cut-offs, the positions of the keys that have it, and their `cuts_of`."""
+    positions: dict[tuple[Any, ...], list[int]] = {}
+    for nth, key in enumerate(keys):
+        positions.setdefault(key[:-1], []).append(nth)
+    for others, wanted in positions.items():
+        yield others, wanted, *cuts_of([keys[nth][-1] for nth in wanted])
 
 
 def keep_short(make: Callable[..., T]) -> Callable[..., T]:
@@ -76,48 +83,20 @@ def sum_rows(values: Array, indptr: Array, cuts: Array, weight: Weight, n_thread
     return sums
 
 
-def history_of(sides: BatchSides, *, ordered: bool = True) -> FlatSide:
-    """Return the history, with the items of each user in ascending order, so that sums have the same bits.
-
-    Counts the users without a history for the report.
-    """
-    side: FlatSide = sides["history"]
-    sides.note("users_without_history", int(np.count_nonzero(np.diff(side.indptr) == 0)))
-    if not ordered:
-        return side
+def order_items(side: FlatSide, n_threads: int) -> FlatSide:
+    """Return a side with the items of each user in ascending order, so that sums have the same bits."""
     items = np.empty(len(side.items), side.items.dtype)
     given = read_only(side.items), read_only(side.indptr), items
-    launch_users(kernels.order_items, side.n_users, *given, work=16 * len(items), n_threads=sides["n_threads"])
+    launch_users(kernels.order_items, side.n_users, *given, work=16 * len(items), n_threads=n_threads)
     return FlatSide(items, side.indptr, None)
 
 
-def rows_without(sides: Mapping[str, Any], known: Array, cutoffs: Sequence[int | None]) -> Array:
-    """Return the slots of rows of the lists, within the largest cut-off, that are not known."""
-    slots = sides["slots"]
-    if known.all():
-        return np.zeros(0, np.int64)
-    unknown = ~known[slots.of_rows]
-    if None not in cutoffs and unknown.any():
-        unknown &= sides["recs"].ranks <= max(k for k in cutoffs if k is not None)
-    found: Array = slots.of_rows[unknown]
+def find_numbers(side: FlatSide, other: FlatSide, numbers: Array, n_threads: int) -> Array:
+    """Return the number of the other side for each row of a side, float64 (n_rows,); NaN for rows that it lacks."""
+    places = find_places(side, other, n_threads)
+    found, there = np.full(len(places), math.nan), places > 0
+    found[there] = numbers[(other.indptr[:-1][side.users] + places - 1)[there]]
     return found
-
-
-def is_hit(sides: Mapping[str, Any], least: float) -> Array:
-    """Return which rows of the lists hold an item that is relevant, for the `min_gain` of a formula's statistics."""
-    return is_relevant(sides["gains of rows"], least)
-
-
-def _gains_of_rows(sides: BatchSides) -> Array:
-    """Return the gain of each row of the lists, NaN for items that are not in the user's truth."""
-    recs, truth = sides["recs"], sides["truth"]
-    places = find_places(recs, truth, sides["n_threads"])
-    gains = np.full(len(places), np.nan)
-    gains[places > 0] = truth.gains[(truth.indptr[:-1][recs.users] + places - 1)[places > 0]]
-    return gains
-
-
-MADE["gains of rows"] = _gains_of_rows
 
 
 def find_places(side: FlatSide, other: FlatSide, n_threads: int) -> Array:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,10 +11,12 @@ from fastrec.checks import counted
 from fastrec.exceptions import Argument, InputError, Place, Text
 from fastrec.inputs.items import ItemTable
 from fastrec.inputs.ragged import chosen_rows, read_only
-from fastrec.inputs.slots import BatchSides, Slots
-from fastrec.items.sums import cuts_of, history_of, is_hit, launch_users, sum_rows
+from fastrec.inputs.slots import Slots
+from fastrec.items.sums import group_cutoffs, launch_users, sum_rows
 from fastrec.kernels import vectors as kernels
-from fastrec.metrics.providers import provider
+
+if TYPE_CHECKING:
+    from fastrec.items.sides import BatchSides
 
 Array = np.ndarray[Any, Any]
 MARKS = {  # that often separate categories, and what to do then: no option can hold a comma
@@ -84,7 +86,7 @@ def _coded(table: ItemTable, slots: Slots, column: str) -> kernels.Coded:
 
 def _sets(sides: BatchSides, slots: Slots, column: str, sep: str | None) -> kernels.Sets:
     """Return the sets of categories of slots."""
-    table: ItemTable = sides["items"]
+    table = sides.read_items()
     codes, indptr, names = table.categories(column, sep)
     note_unseparated(sides, column, names, sep)
     numbers: dict[tuple[int, ...], int] = {}
@@ -126,12 +128,12 @@ def note_unseparated(sides: BatchSides, column: str, names: Sequence[Any], sep: 
 
 def note_missing(sides: BatchSides, featured: Array) -> None:
     """Count the rows of lists with an item that has no features."""
-    rows = sides["slots"].of_rows
+    rows = sides.slots.of_rows
     sides.note("rec_rows_without_features", 0 if featured.all() else int(np.count_nonzero(~featured[rows])))
 
 
 def refuse_missing(
-    sides: Mapping[str, Any], slots: Slots, featured: Array, indptr: Array, where: tuple[str, str, int | None]
+    sides: BatchSides, slots: Slots, featured: Array, indptr: Array, where: tuple[str, str, int | None]
 ) -> None:
     """Raise InputError for rows within k of items without features; `where` are the side, the column and k."""
     name, column, k = where
@@ -142,30 +144,28 @@ def refuse_missing(
         rows = rows[np.arange(len(rows)) - np.repeat(indptr[:-1], np.diff(indptr)) < k]
     without = np.unique(rows[~featured[rows]])
     if len(without):
-        codes = slots.items(without)
-        absent = codes[~np.isin(codes, sides["items"].codes)]
+        codes, known = slots.items(without), sides.read_items().codes
+        assert known is not None
+        absent = codes[~np.isin(codes, known)]
         lack = f" without a value in the items column {column!r}"
         if len(absent):
             lack = Text(" that ", Place("items"), " lacks")
         found = absent if len(absent) else codes
-        such = f"found {counted(len(found), 'item')} of {name}, such as item {sides['names'].item(int(found[0]))},"
+        such = f"found {counted(len(found), 'item')} of {name}, such as item {sides.names.item(int(found[0]))},"
         raise InputError(such, lack, "; leave them out with ", Argument("no_features", ("drop",)))
 
 
-@provider("diversity", sides=["recs", "items"])
 def fill_diversity(sides: BatchSides, keys: Sequence[Any], out: Array) -> None:
     """Fill mean distances of pairs, or numbers of items with features; keys are (what, distance, column, ..., k)."""
-    slots, recs = sides["slots"], sides["recs"]
-    for distance, column, sep, policy in dict.fromkeys(key[1:-1] for key in keys):
-        wanted = [nth for nth, key in enumerate(keys) if key[1:-1] == (distance, column, sep, policy)]
-        if column not in sides["items"].columns:
-            why = f" has no column {column!r}; {FEATURES_OF_DISTANCES}; {sides['items'].columns_like(column)}"
+    slots, recs = sides.slots, sides.recs
+    for (distance, column, sep, policy), wanted, cuts, at in group_cutoffs([key[1:] for key in keys]):
+        if column not in sides.read_items().columns:
+            why = f" has no column {column!r}; {FEATURES_OF_DISTANCES}; {sides.read_items().columns_like(column)}"
             raise InputError(Place("items"), why)
         if distance == "jaccard":
             features: Any = _sets(sides, slots, column, sep)
         else:
-            features = (_coded if distance == "hamming" else _vectors)(sides["items"], slots, column)
-        cuts, at = cuts_of([keys[nth][-1] for nth in wanted])
+            features = (_coded if distance == "hamming" else _vectors)(sides.read_items(), slots, column)
         note_missing(sides, has_features(features))
         if policy == "error":
             for nth in wanted:
@@ -174,7 +174,7 @@ def fill_diversity(sides: BatchSides, keys: Sequence[Any], out: Array) -> None:
         found = np.empty((2, len(cuts), recs.n_users))
         kernel, work = KERNELS[type(features)], 64 * len(slots.of_rows)
         given = *map(_as_read_only, (slots.of_rows, recs.indptr, cuts, *features)), found
-        launch_users(kernel, recs.n_users, *given, work=work, n_threads=sides["n_threads"])
+        launch_users(kernel, recs.n_users, *given, work=work, n_threads=sides.n_threads)
         for nth, place in zip(wanted, at, strict=True):
             out[nth] = found[0 if keys[nth][0] == "distance" else 1, place]
 
@@ -183,18 +183,16 @@ def _as_read_only(part: Any) -> Any:
     return read_only(part) if isinstance(part, np.ndarray) else part
 
 
-@provider("distance to history", sides=["recs", "truth", "history", "items"])
 def fill_distance(sides: BatchSides, keys: Sequence[Any], out: Array) -> None:
     """Fill sums over relevant items of 1 - mean cosine to the history; keys are (what, min_gain, column, policy, k).
 
     "sum" is this sum, "past" the rows of the history with a vector, "listed" the items within k with one.
     """
-    slots, recs = sides["slots"], sides["recs"]
-    history = history_of(sides)
+    slots, recs = sides.slots, sides.recs
+    history = sides.read_history()
     past = Slots.of(history.items)
-    for least, column, policy in dict.fromkeys(key[1:-1] for key in keys):
-        wanted = [nth for nth, key in enumerate(keys) if key[1:-1] == (least, column, policy)]
-        vectors, of_past = (_vectors(sides["items"], own, column) for own in (slots, past))
+    for (least, column, policy), wanted, cuts, at in group_cutoffs([key[1:] for key in keys]):
+        vectors, of_past = (_vectors(sides.read_items(), own, column) for own in (slots, past))
         if not isinstance(vectors, kernels.Dense):
             raise InputError(f"expected=history needs vectors in a list or an array, the column {column!r} is sparse")
         note_missing(sides, vectors.kinds > 0)
@@ -207,9 +205,8 @@ def fill_distance(sides: BatchSides, keys: Sequence[Any], out: Array) -> None:
         past_slots = past.of_rows.astype(slots.of_rows.dtype, copy=False)
         rows = slots.of_rows, recs.indptr, past_slots, history.indptr
         given, work = (*map(read_only, (*rows, *vectors, *of_past)), distances, counts), 64 * len(distances)
-        launch_users(kernels.distance_to_past, recs.n_users, *given, work=work, n_threads=sides["n_threads"])
-        cuts, at = cuts_of([keys[nth][-1] for nth in wanted])
-        sums = sum_rows(np.where(is_hit(sides, least), distances, 0.0), recs.indptr, cuts, "one", sides["n_threads"])
-        listed = sum_rows((vectors.kinds > 0)[slots.of_rows] * 1.0, recs.indptr, cuts, "one", sides["n_threads"])
+        launch_users(kernels.distance_to_past, recs.n_users, *given, work=work, n_threads=sides.n_threads)
+        sums = sum_rows(np.where(sides.is_hit(least), distances, 0.0), recs.indptr, cuts, "one", sides.n_threads)
+        listed = sum_rows((vectors.kinds > 0)[slots.of_rows] * 1.0, recs.indptr, cuts, "one", sides.n_threads)
         for nth, place in zip(wanted, at, strict=True):
             out[nth] = {"sum": sums[place], "past": counts, "listed": listed[place]}[keys[nth][0]]

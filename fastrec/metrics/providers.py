@@ -6,7 +6,7 @@ rows once per batch or part of it, and the row program goes on with them as with
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,8 +26,8 @@ class Provider(NamedTuple):
 
     name: str
     sides: frozenset[str]
-    is_ordered: bool
-    fill: Fill
+    is_ordered: bool = True
+    fill: Fill | None = None  # None for those of fastrec: `fastrec.items.providers` and `fastrec.scored.pairs` have it
     collects: Collects | None = None
     by_part: bool = False
     is_trusted: bool = False  # to fill all rows with finite numbers, also where rows are at fault: nothing checks it
@@ -70,10 +70,48 @@ def _split(key: Key) -> tuple[int, Key]:
     return UNCUT if cutoff is None else cutoff, (kind, name, *others[1:])
 
 
-PROVIDERS: dict[str, Provider] = {}
-PACKAGE = __name__.partition(".")[0]
+def _of_sides(name: str, *sides: str, **options: Any) -> Provider:
+    return Provider(name, frozenset(sides), **options)
+
+
+def _of_parts(name: str, *, is_ordered: bool = True, by_event: bool = False) -> Provider:
+    return Provider(name, frozenset(SIDES_OF_PARTS), is_ordered, by_part=True, is_trusted=True, by_event=by_event)
+
+
+def _sums_of_weights(key: Key) -> tuple[str, Hashable]:
+    """Return what to collect over all users for a key of weighted clicks."""
+    _, column, clip, bounded, *_ = key
+    return "weights of clicks", (column, clip, bounded)
+
+
 SIDES_OF_PARTS = ("recs", "truth")  # of providers with `by_part`
-_LATER: list[Callable[[], object]] = []  # imports of modules that register more, when something is not known
+BUILT_IN = (
+    _of_parts("ideal gains", by_event=True),
+    _of_parts("ideal orders", is_ordered=False),
+    _of_parts("compatibility"),
+    _of_parts("judgements", by_event=True),
+    _of_parts("pairs of gains"),
+    _of_parts("user models"),
+    _of_sides("categories", "recs", "items"),
+    _of_sides("categories of hits", "recs", "truth", "items"),
+    _of_sides("calibration", "recs", "history", "items"),
+    _of_sides("diversity", "recs", "items"),
+    _of_sides("distance to history", "recs", "truth", "history", "items"),
+    _of_sides("popularity", "recs", "popularity"),
+    _of_sides("popularity of history", "history", "popularity"),
+    _of_sides("popularity of hits", "recs", "truth", "popularity"),
+    _of_sides("popularity of ranks", "recs", "popularity"),
+    _of_sides("history", "recs", "history"),
+    _of_sides("reference", "recs", "reference"),
+    _of_sides("hits outside of reference", "recs", "truth", "reference"),
+    _of_sides("subtopics", "recs", "truth", "subtopics"),
+    _of_sides("inverse propensities", "recs", "truth", "propensity", collects=_sums_of_weights),
+    _of_sides("ranks in the catalogue", "recs", "truth", "sampled", is_ordered=False),
+    _of_sides("the rank in the catalogue", "recs", "truth", "sampled", is_ordered=False),
+    _of_sides("graded_pairs", "rows", is_ordered=False),
+    _of_sides("graded_ranks", "rows", is_ordered=False),
+)
+PROVIDERS = {own.name: own for own in BUILT_IN}
 
 
 def provider(
@@ -117,54 +155,29 @@ def provider(
         raise InputError("by_event=True needs by_part=True, found by_part=False")
 
     def register(fill: Fill) -> Fill:
-        is_trusted = by_part and fill.__module__.partition(".")[0] == PACKAGE
-        own = Provider(name, frozenset(sides), is_ordered, fill, collects, by_part, is_trusted, by_event)
-        PROVIDERS[name] = own
+        read = frozenset(sides)
+        PROVIDERS[name] = Provider(name, read, is_ordered, fill, collects, by_part, by_event=by_event)
         forget_parsed()  # plans may have been made with another provider of this name
         return fill
 
     return register
 
 
-def register_later(load: Callable[[], object]) -> None:
-    """Call `load`, which registers providers or accumulators, once one is asked for that is not known."""
-    _LATER.append(load)
-
-
-def load_registered() -> None:
-    """Register what is left to register."""
-    while _LATER:
-        _LATER.pop()()
-
-
 def find_provider(name: str) -> Provider:
     """Return the provider of a name."""
-    if name not in PROVIDERS:
-        load_registered()
     try:
         return PROVIDERS[name]
     except KeyError:
         raise MetricError(f"needs statistics of {name!r}, which no provider fills in this process") from None
 
 
-def gains_in_lists(sides: Mapping[str, Any]) -> Array:
+def gains_in_lists(sides: Any) -> Array:
     """Return the gain of each row of the lists, float64 (n_rows,): NaN for items that are not in the user's truth.
 
     Includes gains of 0 and below, which are not relevant.
     """
-    recs, truth = sides["recs"], sides["truth"]
-    known = np.unique(truth.items)
-    found = np.full(len(recs.items), np.nan)
-    if not len(known):
-        return found
-    keys = truth.users * len(known) + np.searchsorted(known, truth.items)
-    order = np.argsort(keys, kind="stable")
-    code = np.minimum(np.searchsorted(known, recs.items), len(known) - 1)
-    wanted = recs.users * len(known) + code
-    at = order[np.minimum(np.searchsorted(keys[order], wanted), len(keys) - 1)]
-    here = (keys[at] == wanted) & (known[code] == recs.items)
-    found[here] = truth.gains[at[here]]
-    return found
+    gains: Array = sides.gains_of_rows.copy()  # which the caller may change
+    return gains
 
 
 def is_relevant(gains: Array, min_gain: float) -> Array:

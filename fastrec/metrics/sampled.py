@@ -10,7 +10,7 @@ from fastrec.metrics.program import is_linear, sides_of
 from fastrec.metrics.statistics import Combined, Row, constant
 from fastrec.policies import CORRECT
 
-OF_ALL_HITS, OF_ONE_HIT = "ranks in the catalogue", "the rank in the catalogue"  # providers; see `evaluation.sampled`
+OF_ALL_HITS, OF_ONE_HIT = "ranks in the catalogue", "the rank in the catalogue"  # providers; see `items.sampled`
 SAMPLED = "sampled"  # the side that they read
 
 

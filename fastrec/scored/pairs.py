@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,9 @@ import numpy as np
 from fastrec.exceptions import InputError
 from fastrec.inputs.pairs import pairs_of_users
 from fastrec.inputs.ragged import read_only
+from fastrec.inputs.rows import RowSides
 from fastrec.kernels import pairs as kernels
+from fastrec.metrics.providers import Fill
 from fastrec.runtime.launcher import call
 
 Array = np.ndarray[Any, Any]
@@ -76,14 +78,14 @@ def products_of_ranks(indptr: Array, labels: Array, scores: Array, weights: Arra
     return sums
 
 
-def fill_pairs(sides: Any, keys: Sequence[tuple[Hashable, ...]], out: Array) -> None:
+def fill_pairs(sides: RowSides, keys: Sequence[tuple[Hashable, ...]], out: Array) -> None:
     """Fill numbers of the pairs of each user, by the keys of formulas.
 
     "won" is twice the pairs in the right order, ties half, "balance" the pairs in the right order less those in the
     wrong one, "all" those with different labels, "of_scores" those with different scores. "levels" is the number of
     different labels or scores, if fewer, and "rows" the sum of the weights of rows.
     """
-    rows = sides["rows"]
+    rows = sides.rows
     columns = rows.indptr, rows.labels, rows.scores, rows.weights
     same, tied, every, of_scores = pairs_of_users(*columns)
     for nth, (name,) in enumerate(keys):
@@ -98,13 +100,17 @@ def fill_pairs(sides: Any, keys: Sequence[tuple[Hashable, ...]], out: Array) -> 
             out[nth] = {"balance": balance, "all": every, "of_scores": of_scores}[str(name)]
 
 
-def fill_ranks(sides: Any, keys: Sequence[tuple[Hashable, ...]], out: Array) -> None:
+def fill_ranks(sides: RowSides, keys: Sequence[tuple[Hashable, ...]], out: Array) -> None:
     """Fill the sums of the products of the ranks of each user: "both", "labels" or "scores"."""
-    rows = sides["rows"]
+    rows = sides.rows
     products = products_of_ranks(rows.indptr, rows.labels, rows.scores, rows.weights)
     found = dict(zip(("both", "labels", "scores"), products, strict=True))
     for nth, (name,) in enumerate(keys):
         out[nth] = found[str(name)]
+
+
+FILLS: Mapping[str, Fill] = {"graded_pairs": fill_pairs, "graded_ranks": fill_ranks}
+"""The functions that fill the statistics of the providers of scored rows, by the name of the provider."""
 
 
 class GradedRows:
@@ -113,6 +119,13 @@ class GradedRows:
     def __init__(self, *, weighted: bool = False) -> None:
         self.weighted = weighted
         self._parts: list[tuple[Array, ...]] = []
+
+    @classmethod
+    def of(cls, labels: Array, scores: Array, weights: Array | None) -> GradedRows:
+        """Return checked rows."""
+        rows = cls(weighted=weights is not None)
+        rows.add(labels, scores, weights)
+        return rows
 
     def add(self, labels: Array, scores: Array, weights: Array | None) -> None:
         """Add checked rows."""

@@ -10,10 +10,10 @@ import pytest
 import fastrec
 from bench.run import list_measures
 from fastrec.evaluation import engine
-from fastrec.evaluation.given import GivenRows
 from fastrec.evaluation.sources import ListSource
+from fastrec.items.listed import ListsAndTruth
 from fastrec.kernels.codes import BLOCK
-from fastrec.metrics.providers import PROVIDERS, SIDES_OF_PARTS, load_registered, provider
+from fastrec.metrics.providers import PROVIDERS, SIDES_OF_PARTS, provider
 from fastrec.runtime.threads import USERS_PER_RANGE
 from support.bits import mean_bits
 from support.list_calls import random_log
@@ -166,19 +166,39 @@ print([report.per_user[name].tolist() for name in report])
 @pytest.mark.usefixtures("small_parts")
 def test_parts_leave_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[Any] = []
-    parts = GivenRows._sides_of
+    part_of = ListsAndTruth.part
 
     def noted(own: Any, first: int, last: int) -> Any:
-        sides = parts(own, first, last)
+        sides = part_of(own, first, last)
         made.append(weakref.ref(sides))
         return sides
 
-    monkeypatch.setattr(GivenRows, "_sides_of", noted)
+    monkeypatch.setattr(ListsAndTruth, "part", noted)
     log = random_log("integer", N_USERS, seed=5)
     gc.disable()
     try:
         fastrec.evaluate(log.recs, [dict(rows) for rows in log.truth], ["rndcg", "compatibility", "bpref"], k=[3])
         assert [sides() for sides in made] == [None] * 3
+    finally:
+        gc.enable()
+
+
+def test_a_batch_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Any] = []
+    sides_of = fastrec.Evaluator._sides_of
+
+    def noted(*given: Any) -> Any:
+        sides = sides_of(*given)
+        made.append(weakref.ref(sides))
+        return sides
+
+    monkeypatch.setattr(fastrec.Evaluator, "_sides_of", noted)
+    shop = {"item_id": [1, 2, 3], "propensity": [0.5, 0.6, 0.7], "genre": ["a", "b", "b"], "popularity": [3, 2, 1]}
+    metrics = ["ips@2", "item_coverage@2", "category_coverage(column=genre)@2", "novelty@2", "compatibility@2"]
+    gc.disable()
+    try:
+        fastrec.evaluate([[1, 2], [3]], [[2], [3]], metrics, items=shop, n_users=5)
+        assert [sides() for sides in made] == [None]
     finally:
         gc.enable()
 
@@ -222,7 +242,6 @@ def test_trusted_providers_fill_all_with_finite_numbers(
     ask = {"k": [1, 3, 10], "no_truth": no_truth, "n_items": 30, "min_gain": 1e-9 if graded else None}
     calls = [lambda: fastrec.evaluate(recs, truth, measures, **ask), lambda: evaluate("graded" if graded else "plain")]
     trusted = [call() for call in calls]
-    load_registered()
     ours = {name: own for name, own in PROVIDERS.items() if own.is_trusted}
     assert len(ours) == 6
     for name, own in ours.items():

@@ -16,9 +16,8 @@ from pyarrow import parquet
 from scipy import sparse
 
 import fastrec
-import fastrec.evaluation.item_rules  # registers providers
 from fastrec.inputs.items import read_items
-from fastrec.metrics.providers import PROVIDERS, load_registered, provider
+from fastrec.metrics.providers import PROVIDERS, provider
 
 COLUMNS: dict[str, Any] = {
     "item_id": ["a", "b", "c"],
@@ -42,7 +41,6 @@ UNMATCHED = pytest.mark.filterwarnings("ignore:no truth item is in its user's li
 
 @pytest.fixture(autouse=True)
 def _providers_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    load_registered()  # or built-in ones might be loaded into the copy
     monkeypatch.setattr("fastrec.metrics.providers.PROVIDERS", dict(PROVIDERS))
 
 

@@ -9,15 +9,13 @@ import numpy as np
 import pytest
 
 import fastrec
-import fastrec.evaluation.item_rules  # registers providers
-from fastrec.metrics.providers import PROVIDERS, load_registered, provider
+from fastrec.metrics.providers import PROVIDERS, provider
 
 ALONE = ["own_price", "own_genres", "own_size", "own_repeats", "own_first"]  # none reads the truth
 
 
 def register(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the metrics known during a test."""
-    load_registered()  # or built-in ones might be loaded into the copy
     monkeypatch.setattr("fastrec.metrics.providers.PROVIDERS", dict(PROVIDERS))
 
     def per_item(sides: Mapping[str, Any], values: Any, out: Any) -> None:
