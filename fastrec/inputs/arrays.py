@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Collection, Iterable, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from enum import Enum
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -12,7 +13,7 @@ import numpy as np
 
 from fastrec.checks import is_number, listed
 from fastrec.exceptions import InputError, InputTypeError, RowNumber, shown
-from fastrec.inputs.arrow import is_column, list_column, read_ids, read_numbers, split_lists
+from fastrec.inputs.arrow import Frame, is_foreign, list_column, read_ids, read_numbers, split_lists
 from fastrec.inputs.columns import NUMBER_FIRST, refuse_rounded, refuse_rounded_list
 from fastrec.inputs.ids import Ids, check_ids
 from fastrec.inputs.ragged import Ragged, as_array, check_indptr, read_only
@@ -21,6 +22,7 @@ from fastrec.inputs.tensors import as_numpy, holds_tensors, is_tensor, refuse_un
 from fastrec.inputs.users import check_keys
 
 Array = np.ndarray[Any, Any]
+BESIDE_OTHERS = frozenset(name for name, kind in READ_SIDES.items() if kind.beside)  # read after the others
 READ_AT_ONCE = frozenset((list, tuple))  # Python reads these without letting another thread in
 
 
@@ -45,7 +47,9 @@ class FlatSide(NamedTuple):
 
     def read_only(self) -> FlatSide:
         """Return views that nobody can write to: the arrays may be those of the caller."""
-        return FlatSide(*(None if own is None else read_only(own) for own in self))  # type: ignore[arg-type]
+        return FlatSide(
+            read_only(self.items), read_only(self.indptr), None if self.extra is None else read_only(self.extra)
+        )
 
     @property
     def n_users(self) -> int:
@@ -69,22 +73,57 @@ class FlatSide(NamedTuple):
         return np.ones(len(self.items)) if self.extra is None else self.extra
 
 
-def read_sides(given: Mapping[str, Any], passed: Mapping[str, Any]) -> tuple[dict[str, RawSide], list[Any] | None]:
+class Form(Enum):
+    """What holds the rows of all users."""
+
+    TUPLE = 1
+    ARRAY = 2
+    RAGGED = 3
+    ROWS = 4
+    DICT = 5
+    FRAME = 6
+    FOREIGN = 7  # a data frame, a Series or an Arrow array: `open_foreign` makes it a frame or an Arrow column
+    TENSOR = 8
+    CSR = 9
+    OTHER = 10
+
+
+def classify(value: Any) -> Form:
+    """Return the form of a value, as the only place that asks for it. The usual forms come first."""
+    if isinstance(value, Frame):  # which is a tuple
+        return Form.FRAME
+    for kind, form in PLAIN_FORMS:
+        if isinstance(value, kind):
+            return Form.FOREIGN if form is Form.ROWS and is_foreign(value) else form
+    if is_foreign(value):
+        return Form.FOREIGN
+    if isinstance(value, Mapping):
+        return Form.DICT
+    if is_tensor(value):
+        return Form.TENSOR
+    return Form.CSR if hasattr(value, "tocsr") or all(map(functools.partial(hasattr, value), CSR_PARTS)) else Form.OTHER
+
+
+def read_sides(
+    given: Mapping[str, Any], forms: Mapping[str, Form], passed: Mapping[str, Any]
+) -> tuple[dict[str, RawSide], list[Any] | None]:
     """Return sides for the same users, and the users' keys if the sides are dicts.
 
     `passed` has the sides before Series became Arrow columns, in which sets are lists.
     """
-    if any(isinstance(value, Mapping) for name, value in given.items() if READ_SIDES[name].has_users):
-        return _read_dicts(given, passed)
+    for name, form in forms.items():
+        if form is Form.DICT and READ_SIDES[name].has_users:
+            return _read_dicts(given, passed)
     sides: dict[str, RawSide] = {}
-    for name, value in sorted(given.items(), key=lambda side: bool(READ_SIDES[side[0]].beside)):
-        rows = sides.get(READ_SIDES[name].beside)
-        numbers = None if rows is None else _plain_numbers(value, name)
+    for name in sorted(given, key=BESIDE_OTHERS.__contains__):
+        kind, value = READ_SIDES[name], given[name]
+        rows = sides.get(kind.beside)
+        numbers = None if rows is None else _plain_numbers(value, forms[name], name)
         if rows is not None and numbers is not None:
-            _refuse_sets(READ_SIDES[name].beside, passed[READ_SIDES[name].beside], name)
+            _refuse_sets(kind.beside, passed[kind.beside], name)
             sides[name] = RawSide(rows.items, rows.indptr, check_numbers(numbers, int(rows.indptr[-1]), name))
         else:
-            sides[name] = read_side(value, name, READ_SIDES[name].numbers)
+            sides[name] = READERS[forms[name]](value, name, kind.numbers)
     n_users = len(sides["recs"].indptr) - 1
     for name, side in sides.items():
         if len(side.indptr) - 1 != n_users:
@@ -110,7 +149,7 @@ def refuse_model(name: str, value: Any) -> None:
     """Raise InputTypeError for a model in place of lists: a function, two matrices, or a matrix of scores."""
     if callable(value) and not hasattr(value, "__array__"):
         found = "a function"
-    elif isinstance(value, tuple) and len(value) == 2 and all(_has_rows_and_columns(part) for part in value):
+    elif isinstance(value, tuple) and len(value) == 2 and all(map(_has_rows_and_columns, value)):
         found = "a tuple of two matrices"
     elif isinstance(value, np.ndarray) and value.ndim == 2 and value.dtype.kind == "f":
         found = f"a float array of shape {value.shape}"
@@ -139,15 +178,14 @@ def has_rows(value: Any) -> bool:
     return not hasattr(value, "__len__") or len(value) > 0
 
 
-def _plain_numbers(value: Any, name: str) -> Any:
+def _plain_numbers(value: Any, form: Form, name: str) -> Any:
     """Return numbers that are given without items; None for any other value."""
-    if is_column(value):
+    if form is Form.FOREIGN:
         return None if list_column(value) else read_numbers(value, name)
-    if is_tensor(value):
-        value = as_numpy(value, name)
-    if isinstance(value, list):
-        return value if value and all(is_number(number) for number in value) else None
-    return value if isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype != object else None
+    if form is Form.ROWS:
+        return value if value and all(map(is_number, value)) else None
+    array = as_numpy(value, name) if form is Form.TENSOR else value
+    return array if isinstance(array, np.ndarray) and array.ndim == 1 and array.dtype != object else None
 
 
 def read_lists(value: Any, name: str) -> RawSide:
@@ -187,35 +225,27 @@ def _read_dicts(given: Mapping[str, Any], passed: Mapping[str, Any]) -> tuple[di
     return sides, users
 
 
-@dataclass(frozen=True)
-class InputForm:
-    """A form of the lists of all users, in the order of the users."""
-
-    fits: Callable[[Any], object]  # true for a value of this form
-    read: Callable[[Any, str, str], RawSide]  # a value, the name of its side, and what the numbers of the side are
-    wanted: str = ""  # in the error about an unsupported value; {extra}: the numbers of the side
-
-
-_forms: list[InputForm] = []
-
-
-def register_form(form: InputForm) -> None:
-    """Add a form of lists; `read_side` asks it before those that were added earlier."""
-    _forms.append(form)
-
-
 def read_side(value: Any, name: str, extra: str) -> RawSide:
-    """Return one side, passed in any form but a dict."""
-    if is_tensor(value):
-        value = as_numpy(value, name)
-    refuse_unusual(value, name, "pad with -1 instead")
-    for form in reversed(_forms):
-        if form.fits(value):
-            return form.read(value, name, extra)
-    wanted = ", ".join(form.wanted.format(extra=extra) for form in _forms if form.wanted)
+    """Return one side, passed in any form but a dict or a data frame."""
+    return READERS[classify(value)](value, name, extra)
+
+
+def _read_other(value: Any, name: str, extra: str) -> RawSide:
+    wanted = (
+        f"(items, indptr), (items, indptr, {extra}), a Ragged, a 2-D integer array padded with -1, a SciPy CSR matrix, "
+        "a list with one list of items per user, an Arrow array of lists"
+    )
     raise InputTypeError(
         f"{name} must be {wanted}, or dicts {{user: items}} or data frames on both sides; found {kind_of(value)}"
     )
+
+
+def _read_tensor(value: Any, name: str, extra: str) -> RawSide:
+    return _read_array(as_numpy(value, name), name, extra)
+
+
+def _read_list(value: list[Any], name: str, extra: str) -> RawSide:
+    return _read_rows(value, name, extra, None)
 
 
 def _read_ragged(value: Ragged, name: str, _: str) -> RawSide:
@@ -246,8 +276,11 @@ def _read_tuple(value: tuple[Any, ...], name: str, extra: str) -> RawSide:
     return RawSide(items, indptr, check_numbers(value[2], len(items), f"{name} {extra}", narrow=narrow))
 
 
-def _read_matrix(value: Array, name: str, _: str) -> RawSide:
-    """Return the side in a rectangular array of items; -1 pads the ends of short rows."""
+def _read_array(value: Array, name: str, extra: str) -> RawSide:
+    """Return the side in a rectangular array of items, -1 pads the ends of short rows; or in an array of lists."""
+    refuse_unusual(value, name, "pad with -1 instead")
+    if value.dtype == object:
+        return _read_rows(list(value), name, extra, None) if value.ndim else _read_other(value, name, extra)
     if value.dtype.kind == "f":
         raise InputTypeError(
             f"{name} is a float array of shape {value.shape}: lists hold item ids, best first. "
@@ -288,15 +321,11 @@ def _refuse_unsigned_padding(rows: Array, name: str) -> None:
 
 
 def _read_csr(value: Any, name: str, extra: str) -> RawSide:
-    if getattr(value, "format", "csr") != "csr":
-        raise InputTypeError(f"{name} is a sparse {value.format} matrix: pass {name}.tocsr()")
+    if (kind := getattr(value, "format", "csr" if hasattr(value, "indptr") else "other")) != "csr":
+        raise InputTypeError(f"{name} is a sparse {kind} matrix: pass {name}.tocsr()")
     items = check_ids(value.indices, f"{name}.indices")
     indptr = check_indptr(value.indptr, len(items), f"{name}.indptr")
     return RawSide(items, indptr, check_numbers(value.data, len(items), f"{name}.data ({extra})"))
-
-
-def _refuse_sparse(_: Any, name: str, __: str) -> RawSide:
-    raise InputTypeError(f"{name} is a sparse matrix that is not CSR: pass {name}.tocsr()")
 
 
 def _read_rows(rows: list[Any], name: str, extra: str, users: list[Any] | None) -> RawSide:
@@ -393,7 +422,6 @@ def check_numbers(values: Any, n: int, name: str, *, narrow: bool = False, mend:
 
     They are float64, or with `narrow` float32 if they come so. `mend` ends the error for strings.
     """
-    refuse_unusual(values, name)
     array = as_array(values, name)
     if array.shape != (n,):
         raise InputError(name, f" must have one number per item, {n}; found shape {array.shape}")
@@ -420,30 +448,26 @@ def check_judgements(gains: Array, where: Any, name: str) -> None:
         raise InputError(where, found, RowNumber.at(at, "position"), mend)
 
 
-for _form in (
-    InputForm(lambda value: isinstance(value, tuple), _read_tuple, "(items, indptr), (items, indptr, {extra})"),
-    InputForm(lambda value: isinstance(value, Ragged), _read_ragged, "a Ragged"),
-    InputForm(
-        lambda value: isinstance(value, np.ndarray) and value.dtype != object,
-        _read_matrix,
-        "a 2-D integer array padded with -1",
-    ),
-    InputForm(lambda value: hasattr(value, "tocsr"), _refuse_sparse),
-    InputForm(
-        lambda value: all(hasattr(value, part) for part in ("indptr", "indices", "data", "shape")),
-        _read_csr,
-        "a SciPy CSR matrix",
-    ),
-    InputForm(
-        lambda value: (
-            isinstance(value, list) or (isinstance(value, np.ndarray) and value.dtype == object and value.ndim)
-        ),
-        lambda value, name, extra: _read_rows(list(value), name, extra, None),
-        "a list with one list of items per user",
-    ),
-    InputForm(is_column, _read_column, "an Arrow array of lists"),
-):
-    register_form(_form)
+CSR_PARTS = ("indptr", "indices", "data", "shape")
+PLAIN_FORMS = (
+    (tuple, Form.TUPLE),
+    (np.ndarray, Form.ARRAY),
+    (list, Form.ROWS),
+    (dict, Form.DICT),
+    (Ragged, Form.RAGGED),
+    ((str, bytes, type(None)), Form.OTHER),
+)
+READERS: Mapping[Form, Callable[[Any, str, str], RawSide]] = {
+    Form.TUPLE: _read_tuple,
+    Form.ARRAY: _read_array,
+    Form.RAGGED: _read_ragged,
+    Form.ROWS: _read_list,
+    Form.FOREIGN: _read_column,
+    Form.TENSOR: _read_tensor,
+    Form.CSR: _read_csr,
+    **dict.fromkeys((Form.DICT, Form.FRAME, Form.OTHER), _read_other),
+}
+"""How to read each form: a value, the name of its side, and what the numbers of the side are."""
 
 
 def finite_gains(truth_side: FlatSide) -> FlatSide:

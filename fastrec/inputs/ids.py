@@ -13,7 +13,7 @@ from fastrec.checks import is_whole, listed, with_article
 from fastrec.exceptions import InputError, InputTypeError, RowNumber, shown
 from fastrec.inputs.ragged import as_array
 from fastrec.inputs.strings import strings_of
-from fastrec.inputs.tensors import as_numpy, is_tensor, plain_values, refuse_unusual
+from fastrec.inputs.tensors import is_tensor, plain_values, refuse_unusual
 from fastrec.inputs.values import arrow_of, call_arrow, values_of
 
 Array = np.ndarray[Any, Any]
@@ -102,15 +102,7 @@ def check_ids(values: Any, name: str) -> Array:
     Raises InputTypeError for floats, booleans, masked arrays, mixed types, sets and dicts, and InputError for integers
     past 2^63 - 1. The ids of a set or a dict belong to no position: the order of a set differs between runs.
     """
-    refuse_unusual(values, name, "fill it or drop the masked ids first")
-    if is_tensor(values):
-        values = as_numpy(values, name)
-    if isinstance(values, (str, bytes)) or not isinstance(values, (np.ndarray, Iterable)):
-        raise InputTypeError(name, f" must be a list or an array of ids, found {shown(values)}")
-    if isinstance(values, set | frozenset | Mapping):
-        found = f"found {with_article(type(values).__name__)}: {shown(values)}"
-        raise InputTypeError(name, f" must be a list or an array of ids, each at its position, {found}")
-    array = values if isinstance(values, np.ndarray) else _array_of(values, name)
+    array: Array = values if type(values) is np.ndarray else _array_of(values, name)
     if array.ndim != 1:
         raise InputError(name, f" must be 1-D, found shape {array.shape}")
     if array.dtype.kind in "iu":
@@ -132,8 +124,14 @@ def check_ids(values: Any, name: str) -> Array:
 
 def _array_of(values: Any, name: str) -> Array:
     """Return a list of ids as an array, without NumPy's guesses about mixed types."""
-    if hasattr(values, "__array__"):
+    refuse_unusual(values, name, "fill it or drop the masked ids first")
+    if hasattr(values, "__array__") or is_tensor(values):
         return as_array(values, name)
+    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+        raise InputTypeError(name, f" must be a list or an array of ids, found {shown(values)}")
+    if isinstance(values, set | frozenset | Mapping):
+        found = f"found {with_article(type(values).__name__)}: {shown(values)}"
+        raise InputTypeError(name, f" must be a list or an array of ids, each at its position, {found}")
     rows = plain_values(listed(values, name), name)
     if not rows:
         return np.zeros(0, np.int64)

@@ -238,7 +238,6 @@ def check_weights(user_weight: Any, n_users: int, ids: Array | None = None, *, b
         return None
     if isinstance(user_weight, Mapping):
         user_weight = _weights_by_id(user_weight, ids)
-    refuse_unusual(user_weight, "user_weight")
     array = as_array(user_weight, "user_weight")
     if array.dtype.kind not in "iufb" or array.dtype.itemsize > 8:
         raise InputTypeError(f"user_weight must be numbers of at most 64 bits, found dtype {array.dtype}")
