@@ -22,8 +22,7 @@ from fastrec.inputs.column_names import Columns
 from fastrec.inputs.findings.evidence import NO_COMMON_ID, NO_LIST, Evidence, add_evidence, findings_of, read_evidence
 from fastrec.inputs.frames import read_user_labels
 from fastrec.inputs.lists import AboutUsers
-from fastrec.inputs.packed import pack_ids, unpack_ids
-from fastrec.inputs.users import SeenUsers, Users, check_keys, check_saved_ids, join_ids
+from fastrec.inputs.users import SeenUsers, Users, check_keys, check_saved_ids, join_ids, pack_ids, unpack_ids
 from fastrec.metrics.calls import expand
 from fastrec.metrics.declaration import FAMILIES, Call
 from fastrec.metrics.plan import Asked, Plan, make_plan

@@ -11,7 +11,6 @@ import numpy as np
 from fastrec.exceptions import MetricError
 from fastrec.inputs.hits import Hits
 from fastrec.inputs.lists import Names
-from fastrec.inputs.parts import take_neighbours
 from fastrec.inputs.slots import BatchSides
 from fastrec.metrics.plan import Plan
 from fastrec.metrics.providers import SIDES_OF_PARTS, Provider, find_provider, load_registered
@@ -127,5 +126,5 @@ class GivenRows:
         """Return the lists and the truth of the users first..last-1."""
         names: Names = self._sides["names"]
         names = names._replace(users=np.arange(first, last) if names.users is None else names.users[first:last])
-        sides = {name: take_neighbours(self._sides[name], first, last).read_only() for name in SIDES_OF_PARTS}
+        sides = {name: self._sides[name].part(first, last).read_only() for name in SIDES_OF_PARTS}
         return BatchSides(sides, names=names, n_threads=1, lowest=self._sides["lowest"])

@@ -51,6 +51,12 @@ class FlatSide(NamedTuple):
             read_only(self.items), read_only(self.indptr), None if self.extra is None else read_only(self.extra)
         )
 
+    def part(self, first: int, last: int) -> FlatSide:
+        """Return the rows of the users first..last-1, without a copy."""
+        ends = self.indptr[first : last + 1]
+        rows = slice(ends[0], ends[-1])
+        return FlatSide(self.items[rows], ends - ends[0], None if self.extra is None else self.extra[rows])
+
     @property
     def n_users(self) -> int:
         """Number of users."""

@@ -14,11 +14,10 @@ import numpy as np
 from fastrec.checks import suggest_name, with_article
 from fastrec.exceptions import Argument, InputError, InputTypeError, Place, RowNumber, Text
 from fastrec.inputs.ids import Strings, integer_ids
-from fastrec.inputs.nulls import find_nulls, refuse_nulls
 from fastrec.inputs.ragged import Ragged
 from fastrec.inputs.sides import SIDES
 from fastrec.inputs.strings import MANY_STRINGS, number_column, without_views
-from fastrec.inputs.values import values_of
+from fastrec.inputs.values import find_nulls, refuse_nulls, values_of
 from fastrec.runtime.extras import require
 
 Array = np.ndarray[Any, Any]

@@ -26,7 +26,6 @@ from fastrec.inputs.arrow import (
     read_numbers,
     split_lists,
 )
-from fastrec.inputs.cells import split_cells
 from fastrec.inputs.column_names import Columns, names_of, one_name, user_column
 from fastrec.inputs.columns import LABELS, MAX_EXACT_INTEGER, NUMBER_FIRST, SCORES
 from fastrec.inputs.findings.columns import evidence_of_columns, rows_of_frame
@@ -281,7 +280,7 @@ def _open(frame: Frame, columns: Columns) -> _Opened:
     users = [_scalars(frame, name, argument="user") for name in user]
     items, indptr = frame.read(item, argument="item", nulls=columns.item_sep is not None), None
     if columns.item_sep is not None:
-        items = split_cells(items, columns.item_sep, frame.where(item))
+        items = _split_cells(items, columns.item_sep, frame.where(item))
     if list_column(items):
         ordered = READ_SIDES[frame.name].is_ordered
         if item in frame.unordered and (ordered or extra_column(frame, columns)[1] is not None):
@@ -295,6 +294,28 @@ def _open(frame: Frame, columns: Columns) -> _Opened:
                 frame.where(name), f" and {item!r} must have the same length, found {len(values)} and {n_rows} rows"
             )
     return _Opened(frame, user, users, item, items, indptr)
+
+
+def _split_cells(column: Any, sep: Any, where: str) -> Any:
+    """Return cells of several ids as lists of strings; a null has none. Lists stay, and cells that all have one id."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    if not isinstance(sep, str) or not sep:
+        raise InputTypeError(f"item_sep must be a string with at least one character, found {shown(sep)}")
+    if list_column(column):
+        return column
+    read_ids(column.drop_null(), where)  # raises for values that are no ids
+    cells = column.cast(pa.large_string()).fill_null("").combine_chunks()
+    lists = compute.split_pattern(cells, sep)
+    ids = compute.utf8_trim_whitespace(lists.flatten())
+    of_cells = compute.list_parent_indices(lists).to_numpy()
+    filled = compute.not_equal(ids, "")
+    counts = np.bincount(of_cells[filled.to_numpy(zero_copy_only=False)], minlength=len(cells))
+    if (counts == 1).all():
+        return pa.chunked_array([ids.filter(filled)])
+    offsets = pa.array(np.concatenate([[0], np.cumsum(counts)]).astype(np.int64))
+    return pa.chunked_array([pa.LargeListArray.from_arrays(offsets, ids.filter(filled))])
 
 
 def _id_columns(opened: Sequence[_Opened]) -> list[tuple[Any, str]]:

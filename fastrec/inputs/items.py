@@ -28,9 +28,9 @@ from fastrec.inputs.arrow import (
     split_lists,
 )
 from fastrec.inputs.ids import Ids, check_ids
-from fastrec.inputs.nulls import find_nulls
 from fastrec.inputs.ragged import check_indptr
 from fastrec.inputs.tensors import refuse_unusual
+from fastrec.inputs.values import find_nulls
 
 Array = np.ndarray[Any, Any]
 USUAL_CATEGORY = "category"

@@ -14,7 +14,7 @@ from fastrec.inputs.columns import LABELS, SAMPLE_WEIGHT, SCORES, check_floats, 
 from fastrec.inputs.frames import ScoredFrame, read_scored_frame, spell_labels
 from fastrec.inputs.grouping import Grouping, group_rows, one_per_user, order_of_ids
 from fastrec.inputs.ids import Strings, check_ids, encode_strings
-from fastrec.inputs.ragged import check_indptr
+from fastrec.inputs.ragged import check_indptr, longest_row, read_only
 from fastrec.inputs.row_groups import RowGroups, read_row_groups
 from fastrec.inputs.users import (
     UserLabels,
@@ -26,6 +26,8 @@ from fastrec.inputs.users import (
     check_weights,
     spelled_labels,
 )
+from fastrec.kernels.pairs import count_pairs_of_users
+from fastrec.runtime.launcher import call
 
 Array = np.ndarray[Any, Any]
 ROWS_WITHOUT_USERS = 4096  # rows without users are summed this many at a time
@@ -300,3 +302,21 @@ def _check_items(item_ids: Any, n: int) -> Array:
     if isinstance(items, Strings) or items.dtype == object:
         (items,), _ = encode_strings([items])
     return items.astype(np.int64)
+
+
+def pairs_of_users(indptr: Array, labels: Array, scores: Array, weights: Array | None) -> Array:
+    """Return the pairs of rows of each user, (4, n_users), as `count_pairs_of_users` writes them.
+
+    Without weights they are exact, int64. Sums of weights do not depend on the order of the rows of a user.
+    """
+    users = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+    keys = (labels, scores, users) if weights is None else (weights, labels, scores, users)
+    order = np.lexsort(keys)
+    own = np.ones(len(order), np.int64) if weights is None else weights[order].astype(np.float64)
+    ordered = labels[order].astype(np.float64)
+    longest = longest_row(indptr)
+    spare = np.empty(longest), np.empty(longest, own.dtype)
+    sums = np.zeros((4, len(indptr) - 1), own.dtype)
+    given = (read_only(indptr), ordered, read_only(scores[order].astype(np.float64)), own, spare, sums)
+    call(count_pairs_of_users, *given, work=64 * len(order))
+    return sums

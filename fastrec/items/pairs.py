@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fastrec.inputs.pairs import pairs_of_users
+from fastrec.inputs.rows import pairs_of_users
 from fastrec.inputs.slots import BatchSides
 from fastrec.items.sums import is_hit
 from fastrec.metrics.program import UNCUT
