@@ -79,7 +79,7 @@ class FlatSide(NamedTuple):
         return np.ones(len(self.items)) if self.extra is None else self.extra
 
 
-class Form(Enum):
+class InputForm(Enum):
     """What holds the rows of all users."""
 
     TUPLE = 1
@@ -94,31 +94,32 @@ class Form(Enum):
     OTHER = 10
 
 
-def classify(value: Any) -> Form:
+def classify(value: Any) -> InputForm:
     """Return the form of a value, as the only place that asks for it. The usual forms come first."""
     if isinstance(value, Frame):  # which is a tuple
-        return Form.FRAME
+        return InputForm.FRAME
     for kind, form in PLAIN_FORMS:
         if isinstance(value, kind):
-            return Form.FOREIGN if form is Form.ROWS and is_foreign(value) else form
+            return InputForm.FOREIGN if form is InputForm.ROWS and is_foreign(value) else form
     if is_foreign(value):
-        return Form.FOREIGN
+        return InputForm.FOREIGN
     if isinstance(value, Mapping):
-        return Form.DICT
+        return InputForm.DICT
     if is_tensor(value):
-        return Form.TENSOR
-    return Form.CSR if hasattr(value, "tocsr") or all(map(functools.partial(hasattr, value), CSR_PARTS)) else Form.OTHER
+        return InputForm.TENSOR
+    is_sparse = hasattr(value, "tocsr") or all(map(functools.partial(hasattr, value), CSR_PARTS))
+    return InputForm.CSR if is_sparse else InputForm.OTHER
 
 
 def read_sides(
-    given: Mapping[str, Any], forms: Mapping[str, Form], passed: Mapping[str, Any]
+    given: Mapping[str, Any], forms: Mapping[str, InputForm], passed: Mapping[str, Any]
 ) -> tuple[dict[str, RawSide], list[Any] | None]:
     """Return sides for the same users, and the users' keys if the sides are dicts.
 
     `passed` has the sides before Series became Arrow columns, in which sets are lists.
     """
     for name, form in forms.items():
-        if form is Form.DICT and READ_SIDES[name].has_users:
+        if form is InputForm.DICT and READ_SIDES[name].has_users:
             return _read_dicts(given, passed)
     sides: dict[str, RawSide] = {}
     for name in sorted(given, key=BESIDE_OTHERS.__contains__):
@@ -184,13 +185,13 @@ def has_rows(value: Any) -> bool:
     return not hasattr(value, "__len__") or len(value) > 0
 
 
-def _plain_numbers(value: Any, form: Form, name: str) -> Any:
+def _plain_numbers(value: Any, form: InputForm, name: str) -> Any:
     """Return numbers that are given without items; None for any other value."""
-    if form is Form.FOREIGN:
+    if form is InputForm.FOREIGN:
         return None if list_column(value) else read_numbers(value, name)
-    if form is Form.ROWS:
+    if form is InputForm.ROWS:
         return value if value and all(map(is_number, value)) else None
-    array = as_numpy(value, name) if form is Form.TENSOR else value
+    array = as_numpy(value, name) if form is InputForm.TENSOR else value
     return array if isinstance(array, np.ndarray) and array.ndim == 1 and array.dtype != object else None
 
 
@@ -456,22 +457,22 @@ def check_judgements(gains: Array, where: Any, name: str) -> None:
 
 CSR_PARTS = ("indptr", "indices", "data", "shape")
 PLAIN_FORMS = (
-    (tuple, Form.TUPLE),
-    (np.ndarray, Form.ARRAY),
-    (list, Form.ROWS),
-    (dict, Form.DICT),
-    (Ragged, Form.RAGGED),
-    ((str, bytes, type(None)), Form.OTHER),
+    (tuple, InputForm.TUPLE),
+    (np.ndarray, InputForm.ARRAY),
+    (list, InputForm.ROWS),
+    (dict, InputForm.DICT),
+    (Ragged, InputForm.RAGGED),
+    ((str, bytes, type(None)), InputForm.OTHER),
 )
-READERS: Mapping[Form, Callable[[Any, str, str], RawSide]] = {
-    Form.TUPLE: _read_tuple,
-    Form.ARRAY: _read_array,
-    Form.RAGGED: _read_ragged,
-    Form.ROWS: _read_list,
-    Form.FOREIGN: _read_column,
-    Form.TENSOR: _read_tensor,
-    Form.CSR: _read_csr,
-    **dict.fromkeys((Form.DICT, Form.FRAME, Form.OTHER), _read_other),
+READERS: Mapping[InputForm, Callable[[Any, str, str], RawSide]] = {
+    InputForm.TUPLE: _read_tuple,
+    InputForm.ARRAY: _read_array,
+    InputForm.RAGGED: _read_ragged,
+    InputForm.ROWS: _read_list,
+    InputForm.FOREIGN: _read_column,
+    InputForm.TENSOR: _read_tensor,
+    InputForm.CSR: _read_csr,
+    **dict.fromkeys((InputForm.DICT, InputForm.FRAME, InputForm.OTHER), _read_other),
 }
 """How to read each form: a value, the name of its side, and what the numbers of the side are."""
 

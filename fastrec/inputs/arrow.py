@@ -71,6 +71,13 @@ class Frame(NamedTuple):
             refuse_nulls(values, self.where(column))
         return values
 
+    def read_scalars(self, column: str, *, nulls: bool = False, argument: str = "") -> Column:
+        """Return a column with one value per row."""
+        values = self.read(column, nulls=nulls, argument=argument)
+        if list_column(values):
+            raise InputTypeError(self.where(column), " holds lists, expected one value per row")
+        return values
+
 
 def refuse_other_indexes(given: Mapping[str, Any]) -> None:
     """Reject Series of one length with different indexes: fastrec matches them by position, pandas by index.

@@ -9,6 +9,7 @@ import numpy as np
 
 from fastrec.checks import is_whole
 from fastrec.exceptions import InputError, InputTypeError, Place, RowNumber, Text
+from fastrec.inputs.ids import integer_ids
 from fastrec.inputs.ragged import as_array
 
 Array = np.ndarray[Any, Any]
@@ -88,6 +89,21 @@ def _values_of(values: Any) -> Iterator[Any]:
 def says_rounded(name: str, found: int | str, row: RowNumber | str) -> Text:
     """Return the error message for an integer that a double would round."""
     return Text(name, f" holds an integer past 2**{EXACT_BITS}, which would be rounded: {found}", row)
+
+
+def check_whole(numbers: Array, where: str, wanted: str = "hold integers") -> Array:
+    """Return numbers as int32 or int64; floats must be integers."""
+    if numbers.dtype == bool:
+        raise InputTypeError(where, f" must {wanted}, found booleans")
+    if numbers.dtype.kind == "f":
+        wrong = ~((np.floor(numbers) == numbers) & (abs(numbers) <= MAX_EXACT_INTEGER))
+        if wrong.any():
+            at = int(wrong.argmax())
+            raise InputError(where, f" must {wanted}, found {numbers[at]}", RowNumber.at(at))
+        return numbers.astype(np.int64)
+    if numbers.dtype == np.uint32 and len(numbers) and numbers.max() < 2**31:
+        return numbers.view(np.int32)
+    return integer_ids(numbers, where)
 
 
 def refuse_nan(array: Array, name: str, place: str = "row") -> None:

@@ -27,7 +27,7 @@ from fastrec.inputs.arrow import (
     split_lists,
 )
 from fastrec.inputs.column_names import Columns, names_of, one_name, user_column
-from fastrec.inputs.columns import LABELS, MAX_EXACT_INTEGER, NUMBER_FIRST, SCORES
+from fastrec.inputs.columns import LABELS, NUMBER_FIRST, SCORES, check_whole
 from fastrec.inputs.findings.columns import evidence_of_columns, rows_of_frame
 from fastrec.inputs.findings.evidence import Evidence, remark
 from fastrec.inputs.grouping import (
@@ -40,7 +40,7 @@ from fastrec.inputs.grouping import (
     order_of_ids,
 )
 from fastrec.inputs.hints import LeftOpen, are_gapless, hints_of_columns, users_with_gaps
-from fastrec.inputs.ids import SPELL_ALIKE, Ids, Strings, encode_strings, integer_ids, kind_of_ids, spell
+from fastrec.inputs.ids import SPELL_ALIKE, Ids, Strings, encode_strings, kind_of_ids, spell
 from fastrec.inputs.sides import READ_SIDES, mixed_forms
 from fastrec.inputs.users import NO_LABEL, UserLabels, as_labels, check_labels, refuse_row_numbers, spelled_labels
 from fastrec.runtime.threads import run_in_threads
@@ -63,8 +63,8 @@ def read_user_labels(by: Any, user: Any) -> UserLabels | None:
     if not isinstance(frame, Frame):
         return None
     name = user_column(user)
-    users = _scalars(frame, name).to_pylist()
-    groupings = {own: _scalars(frame, own, nulls=True).to_pylist() for own in frame.columns if own != name}
+    users = frame.read_scalars(name).to_pylist()
+    groupings = {own: frame.read_scalars(own, nulls=True).to_pylist() for own in frame.columns if own != name}
     if not groupings:
         raise InputError(f"by has no column besides {name!r}, expected a column with labels of users")
     found = {own: _labels_by_user(users, labels, frame.where(own)) for own, labels in groupings.items()}
@@ -74,18 +74,12 @@ def read_user_labels(by: Any, user: Any) -> UserLabels | None:
 def _labels_by_user(users: Sequence[Any], labels: Sequence[Any], where: str) -> dict[Any, Any]:
     """Return {user: label} of rows, which must agree within a user; ignore nulls."""
     check_labels(label for label in labels if label is not None)
-    of_rows, names = _numbered(users)
-    codes, strings = _numbered(labels)
-    grouping = group_rows(of_rows, 1)
-    valid = np.array([label is not None for label in labels], bool)
-    found, present = one_per_user(codes, valid, grouping, lambda own: [names[user] for user in own], where)
-    return {names[user]: strings[code] for user, code in zip(grouping.ids[present], found[present], strict=True)}
-
-
-def _numbered(values: Sequence[Any]) -> tuple[Array, list[Any]]:
-    """Return the number of each value among the distinct ones, and these."""
-    numbers = {value: number for number, value in enumerate(dict.fromkeys(values))}
-    return np.fromiter((numbers[value] for value in values), np.int64, len(values)), list(numbers)
+    found: dict[Any, Any] = {}
+    for row, (user, label) in enumerate(zip(users, labels, strict=True)):
+        if label is not None and found.setdefault(user, label) != label:
+            number = RowNumber(row, f", row {row} from the user's first")
+            raise InputError(where, f" must agree within a user, but rows of user {user!r} differ", number)
+    return found
 
 
 class FrameUsers(NamedTuple):
@@ -224,13 +218,6 @@ def _as_frame(name: str, given: Mapping[str, Any]) -> Frame:
     return value
 
 
-def _scalars(frame: Frame, name: str, *, nulls: bool = False, argument: str = "") -> Any:
-    column = frame.read(name, nulls=nulls, argument=argument)
-    if list_column(column):
-        raise InputTypeError(frame.where(name), " holds lists, expected one value per row")
-    return column
-
-
 def _join_ids(ids: Sequence[Ids], frames: Sequence[Frame], role: str) -> tuple[list[Array], Sequence[Any] | None]:
     """Return ids of several frames as integers, and the strings that these encode."""
     kinds = [kind_of_ids(own) for own in ids]
@@ -277,7 +264,7 @@ class _Opened(NamedTuple):
 def _open(frame: Frame, columns: Columns) -> _Opened:
     user = tuple(names_of("user_id" if columns.user is None else columns.user, "user"))
     item = "item_id" if columns.item is None else one_name(columns.item, "item")
-    users = [_scalars(frame, name, argument="user") for name in user]
+    users = [frame.read_scalars(name, argument="user") for name in user]
     items, indptr = frame.read(item, argument="item", nulls=columns.item_sep is not None), None
     if columns.item_sep is not None:
         items = _split_cells(items, columns.item_sep, frame.where(item))
@@ -349,7 +336,7 @@ def _read_side(
         narrow = frame.name == "recs"  # only their order matters, which is the same
         numbers = take(check_numbers(values, len(ids), where, narrow=narrow))
         return rows, RawSide(map_ids(take, ids), indptr, numbers, role=role)
-    ranks = _whole_ranks(values, where)
+    ranks = check_whole(values, where)
     ordered = map_ids(lambda own: _order(own, ranks, rows, where, users, n_threads), ids)
     return rows, RawSide(ordered, indptr, None, "rank", _ranks_with_gaps(ranks, rows.grouping), "", 0 in ranks)
 
@@ -407,21 +394,6 @@ def _name_or_found(frame: Frame, name: Any, usual: str) -> str | None:
     return usual if frame.has(usual) else None
 
 
-def _whole_ranks(ranks: Array, where: str) -> Array:
-    """Return ranks as int32 or int64; floats must be integers."""
-    if ranks.dtype == bool:
-        raise InputTypeError(where, " must hold integers, found booleans")
-    if ranks.dtype.kind == "f":
-        wrong = ~((np.floor(ranks) == ranks) & (abs(ranks) <= MAX_EXACT_INTEGER))
-        if wrong.any():
-            at = int(wrong.argmax())
-            raise InputError(where, f" must hold integers, found {ranks[at]}", RowNumber.at(at, "position"))
-        return ranks.astype(np.int64)
-    if ranks.dtype == np.uint32 and len(ranks) and ranks.max() < 2**31:
-        return ranks.view(np.int32)
-    return integer_ids(ranks, where)
-
-
 def _order(items: Array, ranks: Array, rows: _FrameRows, where: str, users: _FrameUsers, n_threads: int) -> Array:
     ordered, twice = rows.grouping.take_by_rank(items, ranks, n_threads)
     if twice is not None:
@@ -466,7 +438,7 @@ def _read_labels(name: str, sides: Sequence[_FrameRows], users: _FrameUsers) -> 
         name, sides, Text("; ", Argument("by", (...,)), " also takes a data frame of users, or {user: label}")
     )
     frames = [rows.frame for rows in having]
-    found = [read_labels(_scalars(frame, name, nulls=True), frame.where(name)) for frame in frames]
+    found = [read_labels(frame.read_scalars(name, nulls=True), frame.where(name)) for frame in frames]
     codes, strings = _join_ids([own.ids for own in found], frames, f"{name!r} of")
     spread = [own.spread(of_rows) for own, of_rows in zip(found, codes, strict=True)]
     values, present = _join_values(spread, [own.valid for own in found], name, having, users)
@@ -490,7 +462,7 @@ def _read_user_weights(name: Any, sides: Sequence[_FrameRows], users: _FrameUser
     if not isinstance(name, str):
         raise InputTypeError("user_weight must be the name of a column when recs and truth are data frames")
     having = _having(name, sides)
-    columns = [(rows.frame.where(name), _scalars(rows.frame, name)) for rows in having]
+    columns = [(rows.frame.where(name), rows.frame.read_scalars(name)) for rows in having]
     numbers = [check_numbers(read_numbers(column, where), len(column), where) for where, column in columns]
     values, present = _join_values(numbers, [None] * len(numbers), name, having, users)
     if not present.all():
@@ -543,10 +515,10 @@ def read_scored_frame(
         return read_numbers(rows.read(name, argument), frame.where(name))
 
     def ids(name: str) -> Ids:
-        return read_ids(_scalars(frame, name), frame.where(name), n_threads)
+        return read_ids(frame.read_scalars(name), frame.where(name), n_threads)
 
     def labels(name: str) -> Labels:
-        return read_labels(_scalars(frame, name, nulls=True), frame.where(name), n_threads)
+        return read_labels(frame.read_scalars(name, nulls=True), frame.where(name), n_threads)
 
     item = _name_or_found(frame, columns.item, "item_id") if with_items or columns.item is not None else None
     return ScoredFrame(
@@ -570,7 +542,7 @@ def _read_weights_of_rows(frame: Frame, name: Any) -> Array | None:
     if name is None:
         return None
     name = one_name(name, "user_weight")
-    return read_numbers(_scalars(frame, name), frame.where(name))
+    return read_numbers(frame.read_scalars(name), frame.where(name))
 
 
 def _read_user_keys(frame: Frame, columns: Columns, ids: Callable[[str], Ids]) -> Ids | tuple[Ids, ...] | None:

@@ -133,11 +133,7 @@ def _array_of(values: Any, name: str) -> Array:
         found = f"found {with_article(type(values).__name__)}: {shown(values)}"
         raise InputTypeError(name, f" must be a list or an array of ids, each at its position, {found}")
     rows = plain_values(listed(values, name), name)
-    if not rows:
-        return np.zeros(0, np.int64)
-    out = np.empty(len(rows), dtype=object)
-    out[:] = rows
-    return out
+    return np.fromiter(rows, object, len(rows)) if rows else np.zeros(0, np.int64)
 
 
 def _objects(values: list[Any], name: str) -> Array:
@@ -167,12 +163,10 @@ def _python_integers(values: list[Any], name: str) -> Array:
 
 
 def _strings(values: list[Any], name: str) -> Array:
-    out = np.empty(len(values), dtype=object)
-    out[:] = values
     if not all(isinstance(value, (str, bytes)) for value in values):
         at = next(i for i, value in enumerate(values) if not isinstance(value, (str, bytes)))
         raise InputTypeError(name, f" must be all strings, found {shown(values[at])}", RowNumber.at(at, "position"))
-    return out
+    return np.fromiter(values, object, len(values))
 
 
 def integer_ids(array: Array, name: str) -> Array:

@@ -12,7 +12,7 @@ from fastrec.checks import refuse_path
 from fastrec.exceptions import Argument, InputError, InputTypeError, RowNumber, Text, joined, shown
 from fastrec.inputs.arrays import (
     FlatSide,
-    Form,
+    InputForm,
     RawSide,
     classify,
     find_tied_user,
@@ -350,27 +350,27 @@ def read_given(
     forms, opened = {}, dict(given)
     for name, value in given.items():
         forms[name] = classify(value)
-        if forms[name] is Form.OTHER:
+        if forms[name] is InputForm.OTHER:
             refuse_path(name, value)
     refuse_model("recs", given.get("recs"))
-    if Form.FOREIGN in forms.values() or about.groups is not None or about.user_weight is not None:
+    if InputForm.FOREIGN in forms.values() or about.groups is not None or about.user_weight is not None:
         refuse_other_indexes({**given, "groups": about.groups, "user_weight": about.user_weight})
     for name, form in forms.items():
-        if form is Form.FOREIGN:
+        if form is InputForm.FOREIGN:
             opened[name] = read_foreign(given[name], name)
         if isinstance(opened[name], Frame):
-            forms[name], opened[name] = Form.FRAME, opened[name]._replace(name=name)
-    if Form.FRAME in forms.values():
+            forms[name], opened[name] = InputForm.FRAME, opened[name]._replace(name=name)
+    if InputForm.FRAME in forms.values():
         sides, users, evidence = _read_frames(opened, about, settings)
     else:
         (sides, users), evidence = _read_arrays(opened, forms, given, about), ()
-    if Form.FRAME in forms.values() or Form.DICT in forms.values():
+    if InputForm.FRAME in forms.values() or InputForm.DICT in forms.values():
         evidence = (*evidence, *evidence_of_other_sides(given, sides))
     return sides, users, evidence
 
 
 def _read_arrays(
-    opened: dict[str, Any], forms: Mapping[str, Form], given: Mapping[str, Any], about: AboutUsers
+    opened: dict[str, Any], forms: Mapping[str, InputForm], given: Mapping[str, Any], about: AboutUsers
 ) -> tuple[dict[str, RawSide], Users]:
     refuse_columns(about.columns._replace(**dict.fromkeys(about.elsewhere)), "recs and truth are not data frames")
     sides, keys = read_sides(opened, forms, given)

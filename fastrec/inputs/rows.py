@@ -209,9 +209,7 @@ def encode_keys(user_ids: Any, n: int, name: str = "user_ids") -> Keys:
             some, own = np.divmod(combined[some], len(present))
             parts.append(key.name_of(present[own]).tolist())
         parts.append(keys[0].name_of(distinct[some]).tolist())
-        ids = np.empty(len(some), dtype=object)
-        ids[:] = list(zip(*reversed(parts), strict=True))
-        return ids
+        return np.fromiter(zip(*reversed(parts), strict=True), object, len(some))
 
     return Keys(codes, name_of)
 

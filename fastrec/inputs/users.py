@@ -138,10 +138,7 @@ def _array_of(values: Any, name: str, per: str = "user") -> Array:
         by_id = ("; labels by user are for ", Argument("by")) if isinstance(values, Mapping) and per == "user" else ()
         raise InputTypeError(f"{name} must be one label per {per}, {found}", *by_id)
     rows = plain_values(listed(values, name), name)
-    array = np.empty(len(rows), dtype=object)
-    for i, row in enumerate(rows):
-        array[i] = row
-    return array
+    return np.fromiter(rows, object, len(rows))
 
 
 def check_labels_of_rows(labels: Any, name: str, n_rows: int) -> Array:
@@ -193,9 +190,7 @@ def _plain(array: Array) -> Array:
     # NumPy's fixed-width strings drop trailing NULs, so strings that end in one stay objects
     if kinds and all(issubclass(kind, str) for kind in kinds) and not any(string.endswith("\0") for string in values):
         return np.array(values, str)
-    plain = np.empty(len(values), object)
-    plain[:] = values
-    return plain
+    return np.fromiter(values, object, len(values))
 
 
 def check_order_of_users(recs: Collection[Any] | None, ids: Array | None, groups: Any, user_weight: Any) -> None:
