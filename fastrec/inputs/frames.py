@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrec.checks import refuse_path, suggest_name, with_article
-from fastrec.exceptions import Argument, FastrecError, InputError, InputTypeError, RowNumber, Text, joined, shown
+from fastrec.exceptions import Argument, FastrecError, InputError, InputTypeError, RowNumber, Text, shown
 from fastrec.inputs.arrays import RawSide, check_judgements, check_numbers
 from fastrec.inputs.arrow import (
     Frame,
@@ -40,7 +40,7 @@ from fastrec.inputs.grouping import (
     order_of_ids,
 )
 from fastrec.inputs.hints import LeftOpen, are_gapless, hints_of_columns, users_with_gaps
-from fastrec.inputs.ids import SPELL_ALIKE, Ids, Strings, encode_strings, kind_of_ids, spell
+from fastrec.inputs.ids import Ids, Strings, are_integers, encode_strings, spell
 from fastrec.inputs.sides import READ_SIDES, mixed_forms
 from fastrec.inputs.users import NO_LABEL, UserLabels, as_labels, check_labels, refuse_row_numbers, spelled_labels
 from fastrec.runtime.threads import run_in_threads
@@ -220,13 +220,7 @@ def _as_frame(name: str, given: Mapping[str, Any]) -> Frame:
 
 def _join_ids(ids: Sequence[Ids], frames: Sequence[Frame], role: str) -> tuple[list[Array], Sequence[Any] | None]:
     """Return ids of several frames as integers, and the strings that these encode."""
-    kinds = [kind_of_ids(own) for own in ids]
-    if len(set(kinds) - {"none"}) > 1:
-        found = joined(
-            (Text(Argument(frame.name), f": {kind}") for frame, kind in zip(frames, kinds, strict=True)), ", "
-        )
-        raise InputTypeError(f"{role} ids must be of one type on all sides, found ", found, SPELL_ALIKE)
-    if set(kinds) <= {"none", "integers"}:
+    if are_integers(role, zip((frame.name for frame in frames), ids, strict=True)):
         return [own for own in ids if isinstance(own, np.ndarray)], None
     return encode_strings(own if isinstance(own, Strings) else np.zeros(0, object) for own in ids)
 

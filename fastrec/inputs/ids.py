@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from fastrec.checks import is_whole, listed, with_article
-from fastrec.exceptions import InputError, InputTypeError, RowNumber, shown
+from fastrec.exceptions import Argument, InputError, InputTypeError, RowNumber, Text, joined, shown
 from fastrec.inputs.ragged import as_array
 from fastrec.inputs.strings import strings_of
 from fastrec.inputs.tensors import is_tensor, plain_values, refuse_unusual
@@ -94,6 +94,18 @@ def kind_of_ids(ids: Ids) -> str:
     if ids.dtype != object:
         return "integers"
     return "bytes" if isinstance(ids[0], bytes) else "strings"
+
+
+def are_integers(role: str, sides: Iterable[tuple[str, Ids]]) -> bool:
+    """Return whether the ids of users or items are integers; raise an error unless all sides have ids of one kind."""
+    kinds, distinct = [], set()
+    for name, ids in sides:
+        kinds.append((name, kind_of_ids(ids)))
+        distinct.add(kinds[-1][1])
+    if len(distinct - {"none"}) > 1:
+        found = joined((Text(Argument(name), f": {kind}") for name, kind in kinds), ", ")
+        raise InputTypeError(f"{role} ids must be of one type on all sides, found ", found, SPELL_ALIKE)
+    return distinct <= {"none", "integers"}
 
 
 def check_ids(values: Any, name: str) -> Array:

@@ -9,7 +9,7 @@ import numpy as np
 
 from fastrec.arguments.groups import MinGain
 from fastrec.checks import refuse_path
-from fastrec.exceptions import Argument, InputError, InputTypeError, RowNumber, Text, joined, shown
+from fastrec.exceptions import Argument, InputError, RowNumber, shown
 from fastrec.inputs.arrays import (
     FlatSide,
     InputForm,
@@ -27,7 +27,7 @@ from fastrec.inputs.findings.sides import evidence_of_lists, evidence_of_other_s
 from fastrec.inputs.frames import read_frames
 from fastrec.inputs.hints import around_gap, hints_of_ties, numbers_of_lists, users_with_gaps
 from fastrec.inputs.history import HistoryCounts
-from fastrec.inputs.ids import SPELL_ALIKE, encode_strings, kind_of_ids, match_widths
+from fastrec.inputs.ids import are_integers, encode_strings, match_widths
 from fastrec.inputs.items import ItemTable
 from fastrec.inputs.ragged import longest_row, read_only
 from fastrec.inputs.sides import SIDES
@@ -409,17 +409,14 @@ def _join_ids(sides: Mapping[str, RawSide]) -> tuple[dict[str, FlatSide], Sequen
 
     A call without truth gets an empty one.
     """
-    kinds = {name: kind_of_ids(side.items) for name, side in sides.items()}
-    if len(set(kinds.values()) - {"none"}) > 1:
-        named = {"history" if name == "counts" else name: kind for name, kind in kinds.items()}  # of the same argument
-        found = joined((Text(Argument(name), f": {kind}") for name, kind in named.items()), ", ")
-        raise InputTypeError("item ids must be of one type on all sides, found ", found, SPELL_ALIKE)
+    named = (("history" if name == "counts" else name, side.items) for name, side in sides.items())  # of one argument
+    has_integers = are_integers("item", named)
     if "truth" not in sides:
         indptr = np.zeros(len(sides["recs"].indptr), np.int64)
         sides = {**sides, "truth": RawSide(np.zeros(0, np.int32), indptr, None)}
     strings: Sequence[Any] | None = None
-    if set(kinds.values()) <= {"none", "integers"}:
-        arrays = []
+    if has_integers:
+        arrays: list[Array] = []
         for name, side in sides.items():
             ids = side.items if isinstance(side.items, np.ndarray) and side.items.dtype != object else NO_IDS
             arrays.append(ids if name in MAY_BE_NARROW else ids.astype(np.int64, copy=False))
