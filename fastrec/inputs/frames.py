@@ -12,12 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.checks import refuse_path, suggest_name, with_article
+from fastrec.checks import suggest_name
 from fastrec.exceptions import Argument, FastrecError, InputError, InputTypeError, RowNumber, Text, shown
 from fastrec.inputs.arrays import RawSide, check_judgements, check_numbers
 from fastrec.inputs.arrow import (
     Frame,
-    Labels,
     check_same_lengths,
     list_column,
     open_foreign,
@@ -27,7 +26,7 @@ from fastrec.inputs.arrow import (
     split_lists,
 )
 from fastrec.inputs.column_names import Columns, names_of, one_name, user_column
-from fastrec.inputs.columns import LABELS, NUMBER_FIRST, SCORES, check_whole
+from fastrec.inputs.columns import NUMBER_FIRST, check_whole
 from fastrec.inputs.findings.columns import evidence_of_columns, rows_of_frame
 from fastrec.inputs.findings.evidence import Evidence, remark
 from fastrec.inputs.grouping import (
@@ -42,7 +41,17 @@ from fastrec.inputs.grouping import (
 from fastrec.inputs.hints import LeftOpen, are_gapless, hints_of_columns, users_with_gaps
 from fastrec.inputs.ids import Ids, Strings, are_integers, encode_strings, spell
 from fastrec.inputs.sides import READ_SIDES, mixed_forms
-from fastrec.inputs.users import NO_LABEL, UserLabels, as_labels, check_labels, refuse_row_numbers, spelled_labels
+from fastrec.inputs.users import (
+    NO_LABEL,
+    UserLabels,
+    Users,
+    as_labels,
+    check_groups,
+    check_labels,
+    check_weights,
+    refuse_row_numbers,
+    spelled_labels,
+)
 from fastrec.runtime.threads import run_in_threads
 
 Array = np.ndarray[Any, Any]
@@ -82,31 +91,7 @@ def _labels_by_user(users: Sequence[Any], labels: Sequence[Any], where: str) -> 
     return found
 
 
-class FrameUsers(NamedTuple):
-    """Users of data frames: ids, groups, weights, and what was noticed."""
-
-    ids: Array  # int64, or strings
-    order: Array | None  # positions by ascending id; None if ids ascend
-    groups: dict[str, Array] | None  # column -> label of each user
-    weights: Array | None
-    evidence: tuple[Evidence, ...] = ()  # about columns that no argument names
-
-
-class ScoredFrame(NamedTuple):
-    """Columns of a frame of scored rows; with `indptr`, the frame has one row per user, with lists."""
-
-    labels: Array
-    scores: Array
-    indptr: Array | None
-    weights: Array | None
-    items: Ids | None
-    users: Ids | tuple[Ids, ...] | None  # of each row
-    groups: dict[str, Labels] | None  # of each row
-    user_weights: Array | None  # of each row
-    row_groups: dict[str, Labels] | None = None  # of each label
-
-
-class _FrameRows(NamedTuple):
+class FrameRows(NamedTuple):
     """The rows of a frame, grouped by user, and a reader of its columns."""
 
     frame: Frame
@@ -152,9 +137,18 @@ class _FrameUsers(NamedTuple):
 
 
 def read_frames(
-    frames: Mapping[str, Any], columns: Columns, user_weight: Any, n_threads: int, *, graded: bool
-) -> tuple[dict[str, RawSide], FrameUsers]:
-    """Read frames as sides of the same users; `graded`: whether gains matter."""
+    frames: Mapping[str, Any],
+    columns: Columns,
+    labels: UserLabels | None,
+    user_weight: Any,
+    n_threads: int,
+    *,
+    graded: bool,
+) -> tuple[dict[str, RawSide], Users, tuple[Evidence, ...]]:
+    """Read frames as sides of the same users, and evidence about columns that no argument names.
+
+    `labels` are those of users by id; `graded` tells whether gains matter.
+    """
     opened = [_open(_as_frame(name, frames), columns) for name in frames]
     of_each = max(1, n_threads // 2)  # columns of users and of items are read at the same time
     named = _id_columns(opened)
@@ -169,7 +163,7 @@ def read_frames(
     having = [rows for name, (rows, _) in sides.items() if READ_SIDES[name].has_users]
     users = nobody._replace(ids=functools.reduce(join_users, (rows.grouping.ids for rows in having)))
     order = order_of_ids(users.ids)
-    groups = {name: _read_labels(name, having, users) for name in columns.groupings()}
+    groups: Any = {name: _read_labels(name, having, users) for name in columns.groupings()} or None
     weights = _read_user_weights(user_weight, having, users)
     moved = {name: _of_users(users.ids, rows, side, n_threads) for name, (rows, side) in sides.items()}
     evidence: list[Evidence] = []
@@ -192,7 +186,9 @@ def read_frames(
         rows = rows_of_frame(recs.frame, keys[at], codes)
         ordering = extra_column(recs.frame, columns)
         evidence += () if recs.lists else evidence_of_columns(recs.frame.columns, used, *ordering, rows)
-    return moved, FrameUsers(users.spell(users.ids), order, groups or None, weights, tuple(evidence))
+    user_ids, n_users = users.spell(users.ids), len(users.ids)
+    grouped = check_groups(groups if labels is None else labels.of(user_ids), n_users)
+    return moved, Users(user_ids, *grouped, check_weights(weights, n_users), order), tuple(evidence)
 
 
 def read_frame(frame: Frame, columns: Columns, n_threads: int) -> RawSide:
@@ -203,7 +199,7 @@ def read_frame(frame: Frame, columns: Columns, n_threads: int) -> RawSide:
     return _read_side(table, keys, items, columns, _FrameUsers(keys[:0], strings), n_threads)[1]
 
 
-def _has_gains(truth: _FrameRows, name: str) -> bool:
+def _has_gains(truth: FrameRows, name: str) -> bool:
     """Return whether a column that no argument names holds numbers or booleans, not all 1."""
     try:
         return bool((read_numbers(truth.read(name), name) != 1).any())
@@ -311,14 +307,14 @@ def _id_columns(opened: Sequence[_Opened]) -> list[tuple[Any, str]]:
 
 def _read_side(
     table: _Opened, keys: Array, ids: Ids, columns: Columns, users: _FrameUsers, n_threads: int
-) -> tuple[_FrameRows, RawSide]:
+) -> tuple[FrameRows, RawSide]:
     """Return the items of one frame by user, ordered by rank if there are ranks, and their scores or gains."""
     frame = table.frame
     if table.indptr is not None:
         _refuse_repeated(keys, frame, users)
-        rows = _FrameRows(frame, Grouping(keys, table.indptr, None), lists=True)
+        rows = FrameRows(frame, Grouping(keys, table.indptr, None), lists=True)
     else:
-        rows = _FrameRows(frame, group_rows(keys, n_threads), lists=False)
+        rows = FrameRows(frame, group_rows(keys, n_threads), lists=False)
     indptr, take = rows.grouping.indptr, rows.grouping.take
     role, name = extra_column(frame, columns)
     _check_judgements(rows, columns)
@@ -335,7 +331,7 @@ def _read_side(
     return rows, RawSide(ordered, indptr, None, "rank", _ranks_with_gaps(ranks, rows.grouping), "", 0 in ranks)
 
 
-def _check_judgements(rows: _FrameRows, columns: Columns) -> None:
+def _check_judgements(rows: FrameRows, columns: Columns) -> None:
     """Raise if a frame whose rows say that something is so has a row of another judgement."""
     frame, kind = rows.frame, READ_SIDES.get(rows.frame.name)
     name = None if kind is None else kind.judgement_column(columns, frame.has)
@@ -381,14 +377,7 @@ def extra_column(frame: Frame, columns: Columns) -> tuple[str, str | None]:
     return role, None if name is None else one_name(name, role)
 
 
-def _name_or_found(frame: Frame, name: Any, usual: str) -> str | None:
-    """Return the named column, else the usual one if the frame has it, else None."""
-    if name is not None:
-        return one_name(name, usual)
-    return usual if frame.has(usual) else None
-
-
-def _order(items: Array, ranks: Array, rows: _FrameRows, where: str, users: _FrameUsers, n_threads: int) -> Array:
+def _order(items: Array, ranks: Array, rows: FrameRows, where: str, users: _FrameUsers, n_threads: int) -> Array:
     ordered, twice = rows.grouping.take_by_rank(items, ranks, n_threads)
     if twice is not None:
         user, rank = twice
@@ -403,14 +392,14 @@ def _order(items: Array, ranks: Array, rows: _FrameRows, where: str, users: _Fra
     return ordered
 
 
-def _of_users(users: Array, rows: _FrameRows, side: RawSide, n_threads: int) -> RawSide:
+def _of_users(users: Array, rows: FrameRows, side: RawSide, n_threads: int) -> RawSide:
     """Return a side for these users, in their order."""
     blocks = find_blocks(users, rows.grouping.ids, side.indptr, n_threads)
     extra, ranks = (None if column is None else blocks.take(column) for column in (side.extra, side.ranks))
     return side._replace(items=map_ids(blocks.take, side.items), indptr=blocks.indptr, extra=extra, ranks=ranks)
 
 
-def _having(name: str, sides: Sequence[_FrameRows], mend: str = "") -> list[_FrameRows]:
+def _having(name: str, sides: Sequence[FrameRows], mend: str = "") -> list[FrameRows]:
     """Return the sides that have a column. `mend` ends the error if there are none."""
     having = [rows for rows in sides if rows.frame.has(name)]
     if not having:
@@ -426,7 +415,7 @@ def _having(name: str, sides: Sequence[_FrameRows], mend: str = "") -> list[_Fra
     return having
 
 
-def _read_labels(name: str, sides: Sequence[_FrameRows], users: _FrameUsers) -> Array:
+def _read_labels(name: str, sides: Sequence[FrameRows], users: _FrameUsers) -> Array:
     """Return the label of each user, integers or strings; NO_LABEL if no frame with the column has the user."""
     having = _having(
         name, sides, Text("; ", Argument("by", (...,)), " also takes a data frame of users, or {user: label}")
@@ -450,7 +439,7 @@ def spell_labels(labels: Array, present: Array) -> Array:
     return as_labels(spelled.tolist())
 
 
-def _read_user_weights(name: Any, sides: Sequence[_FrameRows], users: _FrameUsers) -> Array | None:
+def _read_user_weights(name: Any, sides: Sequence[FrameRows], users: _FrameUsers) -> Array | None:
     if name is None:
         return None
     if not isinstance(name, str):
@@ -468,7 +457,7 @@ def _read_user_weights(name: Any, sides: Sequence[_FrameRows], users: _FrameUser
 
 
 def _join_values(
-    values: Sequence[Array], valid: Sequence[Array | None], name: str, sides: Sequence[_FrameRows], users: _FrameUsers
+    values: Sequence[Array], valid: Sequence[Array | None], name: str, sides: Sequence[FrameRows], users: _FrameUsers
 ) -> tuple[Array, Array]:
     """Return the value of each user from the sides that have one, and who has any; sides must agree."""
     joined, present = np.zeros(len(users.ids), values[0].dtype), np.zeros(len(users.ids), bool)
@@ -486,68 +475,3 @@ def _join_values(
         joined = np.where(here, given, joined)
         present |= here
     return joined, present
-
-
-def read_scored_frame(
-    value: Any, columns: Columns, weight: Any, user_weight: Any, *, with_items: bool, n_threads: int
-) -> ScoredFrame:
-    """Read labels, scores and other requested columns from a frame of scored rows."""
-    refuse_path(LABELS, value)
-    frame = open_foreign(value, "the frame")
-    if not isinstance(frame, Frame):
-        raise InputTypeError(
-            SCORES, " must be given unless ", LABELS, f" is a data frame, found {with_article(type(value).__name__)}"
-        )
-    label = "label" if columns.label is None else one_name(columns.label, "label")
-    score = "score" if columns.score is None else one_name(columns.score, "score")
-    column = frame.read(label, argument="label")
-    lists = list_column(column)
-    indptr = split_lists(column, frame.where(label))[1] if lists else np.arange(1)
-    rows = _FrameRows(frame, Grouping(indptr[:0], indptr, None), lists=lists)
-
-    def numbers(name: str, argument: str = "") -> Array:
-        return read_numbers(rows.read(name, argument), frame.where(name))
-
-    def ids(name: str) -> Ids:
-        return read_ids(frame.read_scalars(name), frame.where(name), n_threads)
-
-    def labels(name: str) -> Labels:
-        return read_labels(frame.read_scalars(name, nulls=True), frame.where(name), n_threads)
-
-    item = _name_or_found(frame, columns.item, "item_id") if with_items or columns.item is not None else None
-    return ScoredFrame(
-        labels=numbers(label),
-        scores=numbers(score, "score"),
-        indptr=indptr if lists else None,
-        weights=None if weight is None else numbers(one_name(weight, "sample_weight")),
-        items=None if item is None else read_ids(rows.read(item), frame.where(item), n_threads),
-        users=_read_user_keys(frame, columns, ids),
-        groups={name: labels(name) for name in columns.groupings()} or None,
-        user_weights=_read_weights_of_rows(frame, user_weight),
-        row_groups={
-            name: read_labels(rows.read(name, nulls=True), frame.where(name), n_threads)
-            for name in columns.row_groupings()
-        }
-        or None,
-    )
-
-
-def _read_weights_of_rows(frame: Frame, name: Any) -> Array | None:
-    if name is None:
-        return None
-    name = one_name(name, "user_weight")
-    return read_numbers(frame.read_scalars(name), frame.where(name))
-
-
-def _read_user_keys(frame: Frame, columns: Columns, ids: Callable[[str], Ids]) -> Ids | tuple[Ids, ...] | None:
-    """Return the key of each row, or several keys that identify a user together."""
-    names = columns.user
-    if names is None:
-        names = "user_id" if frame.has("user_id") or columns.by is not None else None
-    if names is None:
-        return None
-    if isinstance(names, str):
-        return ids(names)
-    if not isinstance(names, (tuple, list)) or not names:
-        raise InputTypeError(f"user must be the name of a column or several, found {shown(names)}")
-    return tuple(map(ids, names))

@@ -394,14 +394,8 @@ def _read_frames(
         raise InputError("user_ids must not be given with data frames: user=... names their column")
     if about.groups is not None:
         raise InputError("groups must not be given with data frames: by=... names the columns to group by")
-    sides, users = read_frames(
-        frames, about.columns, about.user_weight, settings.n_threads, graded=settings.min_gain != "any"
-    )
-    n_users = len(sides["recs"].indptr) - 1
-    groups = users.groups if about.labels is None else about.labels.of(users.ids)
-    codes, labels = check_groups(groups, n_users)
-    weights = check_weights(users.weights, n_users)
-    return sides, Users(users.ids, codes, labels, weights, users.order), users.evidence
+    graded = settings.min_gain != "any"
+    return read_frames(frames, about.columns, about.labels, about.user_weight, settings.n_threads, graded=graded)
 
 
 def _join_ids(sides: Mapping[str, RawSide]) -> tuple[dict[str, FlatSide], Sequence[Any] | None]:
