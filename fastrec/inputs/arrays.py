@@ -14,9 +14,9 @@ import numpy as np
 from fastrec.checks import is_number, listed
 from fastrec.exceptions import InputError, InputTypeError, RowNumber, shown
 from fastrec.inputs.arrow import Frame, is_foreign, list_column, read_ids, read_numbers, split_lists
-from fastrec.inputs.columns import NUMBER_FIRST, refuse_rounded, refuse_rounded_list
+from fastrec.inputs.columns import NUMBER_FIRST, check_numbers_of_items
 from fastrec.inputs.ids import Ids, check_ids
-from fastrec.inputs.ragged import Ragged, as_array, check_indptr, read_only
+from fastrec.inputs.ragged import Ragged, check_indptr, read_only
 from fastrec.inputs.sides import READ_SIDES, kind_of, mixed_forms
 from fastrec.inputs.tensors import as_numpy, holds_tensors, is_tensor, refuse_unusual, why_unusual
 from fastrec.inputs.users import check_keys
@@ -128,7 +128,7 @@ def read_sides(
         numbers = None if rows is None else _plain_numbers(value, forms[name], name)
         if rows is not None and numbers is not None:
             _refuse_sets(kind.beside, passed[kind.beside], name)
-            sides[name] = RawSide(rows.items, rows.indptr, check_numbers(numbers, int(rows.indptr[-1]), name))
+            sides[name] = RawSide(rows.items, rows.indptr, check_numbers_of_items(numbers, int(rows.indptr[-1]), name))
         else:
             sides[name] = READERS[forms[name]](value, name, kind.numbers)
     n_users = len(sides["recs"].indptr) - 1
@@ -280,7 +280,7 @@ def _read_tuple(value: tuple[Any, ...], name: str, extra: str) -> RawSide:
     if len(value) == 2 or value[2] is None:
         return RawSide(items, indptr, None)
     narrow = name == "recs"  # only the order of scores matters, which is the same
-    return RawSide(items, indptr, check_numbers(value[2], len(items), f"{name} {extra}", narrow=narrow))
+    return RawSide(items, indptr, check_numbers_of_items(value[2], len(items), f"{name} {extra}", narrow=narrow))
 
 
 def _read_array(value: Array, name: str, extra: str) -> RawSide:
@@ -332,7 +332,7 @@ def _read_csr(value: Any, name: str, extra: str) -> RawSide:
         raise InputTypeError(f"{name} is a sparse {kind} matrix: pass {name}.tocsr()")
     items = check_ids(value.indices, f"{name}.indices")
     indptr = check_indptr(value.indptr, len(items), f"{name}.indptr")
-    return RawSide(items, indptr, check_numbers(value.data, len(items), f"{name}.data ({extra})"))
+    return RawSide(items, indptr, check_numbers_of_items(value.data, len(items), f"{name}.data ({extra})"))
 
 
 def _read_rows(rows: list[Any], name: str, extra: str, users: list[Any] | None) -> RawSide:
@@ -355,12 +355,12 @@ def _read_rows(rows: list[Any], name: str, extra: str, users: list[Any] | None) 
     if any(weighted) and READ_SIDES[name].has_several:
         rows, values = _one_by_one(rows)
         items, indptr = _flat_items(rows, f"{name} items")
-        return RawSide(items, indptr, check_numbers(values, len(items), f"{name} {extra}", mend=NUMBER_FIRST))
+        return RawSide(items, indptr, check_numbers_of_items(values, len(items), f"{name} {extra}", mend=NUMBER_FIRST))
     items, indptr = _flat_items(rows, f"{name} items")
     if not any(weighted):
         return RawSide(items, indptr, None)
     values = list(chain.from_iterable(row.values() for row in rows if isinstance(row, dict)))
-    return RawSide(items, indptr, check_numbers(values, len(items), f"{name} {extra}"))
+    return RawSide(items, indptr, check_numbers_of_items(values, len(items), f"{name} {extra}"))
 
 
 def _one_by_one(rows: list[Any]) -> tuple[list[list[Any]], list[Any]]:
@@ -422,27 +422,6 @@ def _flat_items(rows: list[Any], name: str) -> tuple[Ids, Array]:
         items.extend(row)
         indptr.append(len(items))
     return check_ids(items, name), np.array(indptr, np.int64)
-
-
-def check_numbers(values: Any, n: int, name: str, *, narrow: bool = False, mend: str = "") -> Array:
-    """Return n finite or infinite numbers as a contiguous array; NaN is an error.
-
-    They are float64, or with `narrow` float32 if they come so. `mend` ends the error for strings.
-    """
-    array = as_array(values, name)
-    if array.shape != (n,):
-        raise InputError(name, f" must have one number per item, {n}; found shape {array.shape}")
-    if array.dtype.kind not in "iufb" or array.dtype.itemsize > 8:
-        hint = mend if array.dtype.kind == "U" else ""
-        raise InputTypeError(name, f" must be numbers of at most 64 bits, found dtype {array.dtype}{hint}")
-    refuse_rounded(array, name, "position")
-    refuse_rounded_list(values, array, name, "position")
-    narrow = narrow and array.dtype == np.float32
-    out = np.ascontiguousarray(array, dtype=np.float32 if narrow else np.float64)
-    # NaN is the one value for which min() is NaN
-    if n and np.isnan(out.min()):
-        raise InputError(name, " must not be NaN, found NaN", RowNumber.at(int(np.isnan(out).argmax()), "position"))
-    return out
 
 
 def check_judgements(gains: Array, where: Any, name: str) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from fastrec.checks import suggest_name
 from fastrec.exceptions import Argument, FastrecError, InputError, InputTypeError, RowNumber, Text, shown
-from fastrec.inputs.arrays import RawSide, check_judgements, check_numbers
+from fastrec.inputs.arrays import RawSide, check_judgements
 from fastrec.inputs.arrow import (
     Frame,
     check_same_lengths,
@@ -26,7 +26,7 @@ from fastrec.inputs.arrow import (
     split_lists,
 )
 from fastrec.inputs.column_names import Columns, names_of, one_name, user_column
-from fastrec.inputs.columns import NUMBER_FIRST, check_whole
+from fastrec.inputs.columns import NUMBER_FIRST, check_numbers_of_items, check_whole
 from fastrec.inputs.findings.columns import evidence_of_columns, rows_of_frame
 from fastrec.inputs.findings.evidence import Evidence, remark
 from fastrec.inputs.grouping import (
@@ -324,7 +324,7 @@ def _read_side(
     values = read_numbers(rows.read(name), where, NUMBER_FIRST if role == "subtopic" else "")
     if role != "rank":
         narrow = frame.name == "recs"  # only their order matters, which is the same
-        numbers = take(check_numbers(values, len(ids), where, narrow=narrow))
+        numbers = take(check_numbers_of_items(values, len(ids), where, narrow=narrow))
         return rows, RawSide(map_ids(take, ids), indptr, numbers, role=role)
     ranks = check_whole(values, where)
     ordered = map_ids(lambda own: _order(own, ranks, rows, where, users, n_threads), ids)
@@ -446,7 +446,7 @@ def _read_user_weights(name: Any, sides: Sequence[FrameRows], users: _FrameUsers
         raise InputTypeError("user_weight must be the name of a column when recs and truth are data frames")
     having = _having(name, sides)
     columns = [(rows.frame.where(name), rows.frame.read_scalars(name)) for rows in having]
-    numbers = [check_numbers(read_numbers(column, where), len(column), where) for where, column in columns]
+    numbers = [check_numbers_of_items(read_numbers(column, where), len(column), where) for where, column in columns]
     values, present = _join_values(numbers, [None] * len(numbers), name, having, users)
     if not present.all():
         who = users.spell(users.ids[~present][:1]).tolist()[0]
