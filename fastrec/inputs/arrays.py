@@ -16,7 +16,7 @@ from fastrec.exceptions import InputError, InputTypeError, RowNumber, shown
 from fastrec.inputs.arrow import Frame, is_foreign, list_column, read_ids, read_numbers, split_lists
 from fastrec.inputs.columns import NUMBER_FIRST, check_numbers_of_items
 from fastrec.inputs.ids import Ids, check_ids
-from fastrec.inputs.ragged import Ragged, check_indptr, read_only
+from fastrec.inputs.ragged import Ragged, check_indptr, chosen_rows, read_only
 from fastrec.inputs.sides import READ_SIDES, kind_of, mixed_forms
 from fastrec.inputs.tensors import as_numpy, holds_tensors, is_tensor, refuse_unusual, why_unusual
 from fastrec.inputs.users import check_keys
@@ -50,6 +50,13 @@ class FlatSide(NamedTuple):
         return FlatSide(
             read_only(self.items), read_only(self.indptr), None if self.extra is None else read_only(self.extra)
         )
+
+    def of_users(self, at: Array) -> FlatSide:
+        """Return the rows of the users at some positions; those of neighbours are not copied."""
+        if len(at) and at[-1] - at[0] == len(at) - 1 and (np.diff(at) == 1).all():
+            return self.part(at[0], at[-1] + 1)
+        rows, ends = chosen_rows(self.indptr, at)
+        return FlatSide(self.items[rows], ends, None if self.extra is None else self.extra[rows])
 
     def part(self, first: int, last: int) -> FlatSide:
         """Return the rows of the users first..last-1, without a copy."""
@@ -156,7 +163,7 @@ def refuse_model(name: str, value: Any) -> None:
     """Raise InputTypeError for a model in place of lists: a function, two matrices, or a matrix of scores."""
     if callable(value) and not hasattr(value, "__array__"):
         found = "a function"
-    elif isinstance(value, tuple) and len(value) == 2 and all(map(_has_rows_and_columns, value)):
+    elif isinstance(value, tuple) and [getattr(part, "ndim", 0) for part in value] == [2, 2]:
         found = "a tuple of two matrices"
     elif isinstance(value, np.ndarray) and value.ndim == 2 and value.dtype.kind == "f":
         found = f"a float array of shape {value.shape}"
@@ -166,10 +173,6 @@ def refuse_model(name: str, value: Any) -> None:
         f"{name} is {found}, but must hold lists of items: fastrec.evaluate_model takes a model, and fastrec.top_items "
         "makes lists of it"
     )
-
-
-def _has_rows_and_columns(value: Any) -> bool:
-    return not isinstance(value, Ragged) and len(getattr(value, "shape", ())) == 2
 
 
 def has_rows(value: Any) -> bool:

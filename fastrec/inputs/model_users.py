@@ -90,7 +90,7 @@ def _part_of_users(given: JoinedSides, at: Array) -> JoinedSides:
     """
     users, n_users = given.users, len(given.sides["recs"].indptr) - 1
     sides = {
-        name: _take_rows(side, at) if name in READ_SIDES and len(side.indptr) == n_users + 1 else side
+        name: side.of_users(at) if name in READ_SIDES and len(side.indptr) == n_users + 1 else side
         for name, side in given.sides.items()
         if name != "recs"
     }
@@ -103,16 +103,6 @@ def _part_of_users(given: JoinedSides, at: Array) -> JoinedSides:
     keys = [users.keys[code - 1] for code in codes.tolist()]
     groups = (groups.reshape(users.groups.shape[0], len(at)) + 1).astype(np.int32)
     return given._replace(sides=sides, users=Users(ids, groups, keys, weights, order))
-
-
-def _take_rows(side: FlatSide, at: Array) -> FlatSide:
-    """Return the rows of the users at some positions; those of neighbours are not copied."""
-    if len(at) and at[-1] - at[0] == len(at) - 1 and (np.diff(at) == 1).all():
-        return side.part(at[0], at[-1] + 1)
-    sizes = np.diff(side.indptr)[at]
-    ends = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    rows = np.arange(ends[-1]) + np.repeat(side.indptr[at] - ends[:-1], sizes)
-    return FlatSide(side.items[rows], ends, None if side.extra is None else side.extra[rows])
 
 
 def _refuse_other_indexes(call: ModelCall, given: Mapping[str, Any]) -> None:
