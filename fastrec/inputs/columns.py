@@ -109,7 +109,7 @@ def says_rounded(name: str, found: int | str, row: RowNumber | str) -> Text:
     return Text(name, f" holds an integer past 2**{EXACT_BITS}, which would be rounded: {found}", row)
 
 
-def check_whole(numbers: Array, where: str, wanted: str = "hold integers") -> Array:
+def check_whole(numbers: Array, where: str, wanted: str, place: str = "row") -> Array:
     """Return numbers as int32 or int64; floats must be integers."""
     if numbers.dtype == bool:
         raise InputTypeError(where, f" must {wanted}, found booleans")
@@ -117,7 +117,7 @@ def check_whole(numbers: Array, where: str, wanted: str = "hold integers") -> Ar
         wrong = ~((np.floor(numbers) == numbers) & (abs(numbers) <= MAX_EXACT_INTEGER))
         if wrong.any():
             at = int(wrong.argmax())
-            raise InputError(where, f" must {wanted}, found {numbers[at]}", RowNumber.at(at))
+            raise InputError(where, f" must {wanted}, found {numbers[at]}", RowNumber.at(at, place))
         return numbers.astype(np.int64)
     if numbers.dtype == np.uint32 and len(numbers) and numbers.max() < 2**31:
         return numbers.view(np.int32)

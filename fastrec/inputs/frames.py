@@ -326,7 +326,7 @@ def _read_side(
         narrow = frame.name == "recs"  # only their order matters, which is the same
         numbers = take(check_numbers_of_items(values, len(ids), where, narrow=narrow))
         return rows, RawSide(map_ids(take, ids), indptr, numbers, role=role)
-    ranks = check_whole(values, where)
+    ranks = check_whole(values, where, "hold integers", "position")
     ordered = map_ids(lambda own: _order(own, ranks, rows, where, users, n_threads), ids)
     return rows, RawSide(ordered, indptr, None, "rank", _ranks_with_gaps(ranks, rows.grouping), "", 0 in ranks)
 
