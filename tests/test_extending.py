@@ -19,8 +19,6 @@ from fastrec.evaluation.accumulators import ACCUMULATORS, AccumulatorKind
 from fastrec.files import job
 from fastrec.files.formats.base import FileHead, Format
 from fastrec.files.formats.registry import FORMATS, register
-from fastrec.inputs import arrays
-from fastrec.inputs.arrays import InputForm, RawSide, read_side, register_form
 from fastrec.items import providers as of_lists
 from fastrec.metrics.declaration import ranking_metric, score_metric
 from fastrec.metrics.providers import BUILT_IN, PROVIDERS, gains_in_lists, is_relevant, provider
@@ -133,40 +131,6 @@ def test_messages_and_choices_name_a_registered_format(tmp_path: Path) -> None:
     told = run_fastrec("evaluate", csv, csv, "--input-format", "avro").output
     assert all(f"'{choice}'" in told for choice in choices.split(", "))
     assert "npy" in run_fastrec("evaluate", "--help").output
-
-
-# A form of lists
-
-
-class Shelf:
-    """Lists in a class of a user's own."""
-
-    def __init__(self, *lists: list[int]) -> None:
-        self.lists = lists
-
-    def rows(self) -> list[list[int]]:
-        return list(self.lists)
-
-
-def read_shelf(value: Any, name: str, extra: str) -> RawSide:
-    return read_side(value.rows(), name, extra)
-
-
-@pytest.fixture
-def forms(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arrays, "_forms", [*arrays._forms])
-
-
-@pytest.mark.usefixtures("forms")
-def test_a_form_of_lists() -> None:
-    recs, truth = [[3, 1, 2], [5, 4]], [[1], [4, 6]]
-    wanted = fastrec.evaluate(recs, truth, ["ndcg@2", "mrr"])
-    with pytest.raises(fastrec.InputTypeError, match=r"found a test_extending\.Shelf$"):
-        fastrec.evaluate(Shelf(*recs), truth, "mrr")
-    register_form(InputForm(lambda value: isinstance(value, Shelf), read_shelf, "a Shelf"))
-    assert fastrec.evaluate(Shelf(*recs), Shelf(*truth), ["ndcg@2", "mrr"]).to_dict() == wanted.to_dict()
-    with pytest.raises(fastrec.InputTypeError, match="an Arrow array of lists, a Shelf, or dicts"):
-        fastrec.evaluate(7, truth, "mrr")
 
 
 # An engine

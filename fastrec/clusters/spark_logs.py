@@ -17,6 +17,7 @@ from fastrec.clusters.packets import Table, from_bytes, to_bytes
 from fastrec.clusters.side import check_partitions, or_usual, states_of_side, user_columns
 from fastrec.clusters.spark import FrameSide
 from fastrec.counterfactual.counts import count_pairs, join_pairs, join_tables
+from fastrec.counterfactual.impressions import Impressions, read_impressions
 from fastrec.counterfactual.logged import ROLES, check_clip, check_estimators, read_logged
 from fastrec.counterfactual.policy import sums_of
 from fastrec.counterfactual.position import bias_settings, tables_by_rank
@@ -27,7 +28,6 @@ from fastrec.exceptions import Argument, InputError, renaming, warn
 from fastrec.inputs.arrow import Frame
 from fastrec.inputs.column_names import Columns
 from fastrec.inputs.columns import LABELS
-from fastrec.inputs.impressions import Impressions, read_impressions
 from fastrec.inputs.users import as_labels
 from fastrec.runtime.limits import resolve_threads
 from fastrec.scored.clusters import MOMENTS

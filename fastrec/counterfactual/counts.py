@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fastrec.counterfactual.impressions import MAX_RANK, Impressions, refuse_rank
 from fastrec.exceptions import InputError, InputTypeError
 from fastrec.inputs.grouping import group_rows
-from fastrec.inputs.impressions import MAX_RANK, Impressions, refuse_rank
 from fastrec.inputs.ragged import read_only
 from fastrec.inputs.row_groups import refuse_many
 from fastrec.inputs.rows import Keys, encode_key, number_codes

@@ -10,11 +10,11 @@ import numpy as np
 from fastrec.checks import check_choice, check_level
 from fastrec.counterfactual.counts import RankTables, check_keys, count_keys, count_pairs, count_rows
 from fastrec.counterfactual.curves import METHODS
+from fastrec.counterfactual.impressions import Impressions, read_impressions
 from fastrec.counterfactual.result import CtrByRank, PositionBias, check_count
 from fastrec.exceptions import Argument, InputError, InputTypeError, renaming, shown
 from fastrec.inputs.column_names import Columns
 from fastrec.inputs.grouping import group_rows
-from fastrec.inputs.impressions import Impressions, read_impressions
 from fastrec.inputs.rows import encode_keys
 from fastrec.runtime.limits import resolve_threads
 from fastrec.scored.clusters import MOMENTS, count_users

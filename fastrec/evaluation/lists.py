@@ -458,8 +458,9 @@ class ListEvaluation(Evaluation):
     def _described(self) -> dict[str, Any]:
         return {"sides": self._shared_sides, "exclude": self._exclude, "longest": self._longest}
 
-    def _restore(self, document: dict[str, Any], arrays: dict[str, Array]) -> None:
-        super()._restore(document, arrays)
+    def restore(self, document: dict[str, Any], arrays: dict[str, Array]) -> None:
+        """Take over the state in a document and arrays."""
+        super().restore(document, arrays)
         self._merged = document["sides"]
         self._exclude = document["exclude"]
         self._longest = int(document["longest"])

@@ -28,8 +28,7 @@ from fastrec.inputs.column_names import Columns
 from fastrec.inputs.findings.evidence import NO_COMMON_ID, NO_LIST, Evidence, add_evidence, findings_of, read_evidence
 from fastrec.inputs.frames import read_user_labels
 from fastrec.inputs.lists import AboutUsers
-from fastrec.inputs.packed import pack_ids, unpack_ids
-from fastrec.inputs.users import SeenUsers, Users, check_keys, check_saved_ids, join_ids
+from fastrec.inputs.users import SeenUsers, Users, check_keys, check_saved_ids, join_ids, pack_ids, unpack_ids
 from fastrec.metrics.calls import expand
 from fastrec.metrics.declaration import FAMILIES, Call, Changes
 from fastrec.metrics.plan import Asked, Plan, make_plan
@@ -391,20 +390,19 @@ class Evaluation(ABC):
             )
         try:
             make: Callable[..., Self] = cls  # evaluations take metrics and options
-            evaluator = make(
+            evaluation = make(
                 document["metrics"], per_user=document["per_user"], n_threads=n_threads, **document["settings"]
             )
-            evaluator.like = document["like"]
-            evaluator._no_recs_given = document["no_recs_given"]
-            evaluator._restore(document, arrays)
+            evaluation.restore(document, arrays)
         except (MetricError, MemoryError):
             raise
         except Exception as error:
             raise InputError(f"not a state that this version reads: {error}") from error
-        return evaluator
+        return evaluation
 
-    def _restore(self, document: dict[str, Any], arrays: dict[str, Array]) -> None:
+    def restore(self, document: dict[str, Any], arrays: dict[str, Array]) -> None:
         """Take over the state in a document and arrays."""
+        self.like, self._no_recs_given = document["like"], document["no_recs_given"]
         self.data_counts = {str(name): int(count) for name, count in document["facts"].items()}
         self._evidence = add_evidence({}, map(read_evidence, document["evidence"]))
         if "seen" not in document:

@@ -396,8 +396,9 @@ class RowEvaluation(Evaluation):
     def _described(self) -> dict[str, Any]:
         return {"clips": list(self._clips.items())}
 
-    def _restore(self, document: dict[str, Any], arrays: dict[str, Array]) -> None:
-        super()._restore(document, arrays)
+    def restore(self, document: dict[str, Any], arrays: dict[str, Array]) -> None:
+        """Take over the state in a document and arrays."""
+        super().restore(document, arrays)
         self._clips = dict(document["clips"])
         if kind := document["batches"]:
             self._grouped, self._row_weights = kind["having users"], kind["having sample_weight"]

@@ -18,11 +18,12 @@ Array = np.ndarray[Any, Any]
 def tool_rules(like: Mapping[str, Any], calls: Sequence[Call], ties: str) -> dict[str, Any]:
     """Return the options for preparing lists that the tool of an evaluator gives."""
     recipe = RECIPES.get(like.get("like", ""))
-    is_of_strings = recipe is not None and recipe.ties_of_strings and ties == recipe.ties
+    if recipe is None:
+        return {"rank_gaps": like.get("rank_gaps", "close")}
     return {
         "rank_gaps": like.get("rank_gaps", "close"),
-        "tool": recipe.tool if recipe and is_of_strings else "",
-        "warnings_of": functools.partial(warnings_of_tool, like, calls, ties),
+        "tool": recipe.tool if recipe.ties_of_strings and ties == recipe.ties else "",
+        "warnings_of": functools.partial(recipe.warnings, calls, ties),
     }
 
 

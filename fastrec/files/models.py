@@ -21,9 +21,8 @@ from fastrec.files.resources import Path, Resources
 from fastrec.files.types import holds_lists
 from fastrec.inputs.arrow import read_ids
 from fastrec.inputs.models import plain_ids, read_call
-from fastrec.inputs.nulls import find_nulls
 from fastrec.inputs.sides import shared_rows
-from fastrec.inputs.values import values_of
+from fastrec.inputs.values import find_nulls, values_of
 from fastrec.runtime.extras import require
 
 Array = np.ndarray[Any, Any]

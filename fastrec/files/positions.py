@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from fastrec.counterfactual.counts import count_pairs, join_pairs, join_tables
+from fastrec.counterfactual.impressions import Impressions, read_impressions
 from fastrec.counterfactual.position import tables_by_rank
 from fastrec.counterfactual.result import CtrByRank, PositionBias
 from fastrec.files.columns import ImpressionColumns, users_of
@@ -14,7 +15,6 @@ from fastrec.files.reader import TableReader
 from fastrec.files.resources import Path, Resources
 from fastrec.files.rows import map_log
 from fastrec.inputs.column_names import Columns
-from fastrec.inputs.impressions import Impressions, read_impressions
 from fastrec.runtime.limits import resolve_threads
 
 T = TypeVar("T")

@@ -27,9 +27,8 @@ from fastrec.files.types import common_type, holds_bytes, holds_lists, is_uuid, 
 from fastrec.inputs.arrow import column_of_ids, column_of_labels, read_numbers
 from fastrec.inputs.columns import refuse_nan
 from fastrec.inputs.ids import integer_ids
-from fastrec.inputs.nulls import refuse_nulls
 from fastrec.inputs.strings import bytes_of, decoded, without_views
-from fastrec.inputs.values import values_of
+from fastrec.inputs.values import refuse_nulls, values_of
 
 Array = np.ndarray[Any, Any]
 Batch = Any  # pyarrow.RecordBatch

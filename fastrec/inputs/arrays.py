@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Collection, Iterable, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from enum import Enum
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -12,15 +13,16 @@ import numpy as np
 
 from fastrec.checks import is_number, listed
 from fastrec.exceptions import InputError, InputTypeError, RowNumber, shown
-from fastrec.inputs.arrow import is_column, list_column, read_ids, read_numbers, split_lists
-from fastrec.inputs.columns import NUMBER_FIRST, refuse_rounded, refuse_rounded_list
+from fastrec.inputs.arrow import Frame, is_foreign, list_column, read_ids, read_numbers, split_lists
+from fastrec.inputs.columns import NUMBER_FIRST, check_numbers_of_items
 from fastrec.inputs.ids import Ids, check_ids
-from fastrec.inputs.ragged import Ragged, as_array, check_indptr, read_only
+from fastrec.inputs.ragged import Ragged, check_indptr, chosen_rows, read_only
 from fastrec.inputs.sides import READ_SIDES, kind_of, mixed_forms
 from fastrec.inputs.tensors import as_numpy, holds_tensors, is_tensor, refuse_unusual, why_unusual
 from fastrec.inputs.users import check_keys
 
 Array = np.ndarray[Any, Any]
+BESIDE_OTHERS = frozenset(name for name, kind in READ_SIDES.items() if kind.beside)  # read after the others
 READ_AT_ONCE = frozenset((list, tuple))  # Python reads these without letting another thread in
 
 
@@ -45,7 +47,22 @@ class FlatSide(NamedTuple):
 
     def read_only(self) -> FlatSide:
         """Return views that nobody can write to: the arrays may be those of the caller."""
-        return FlatSide(*(None if own is None else read_only(own) for own in self))  # type: ignore[arg-type]
+        return FlatSide(
+            read_only(self.items), read_only(self.indptr), None if self.extra is None else read_only(self.extra)
+        )
+
+    def of_users(self, at: Array) -> FlatSide:
+        """Return the rows of the users at some positions; those of neighbours are not copied."""
+        if len(at) and at[-1] - at[0] == len(at) - 1 and (np.diff(at) == 1).all():
+            return self.part(at[0], at[-1] + 1)
+        rows, ends = chosen_rows(self.indptr, at)
+        return FlatSide(self.items[rows], ends, None if self.extra is None else self.extra[rows])
+
+    def part(self, first: int, last: int) -> FlatSide:
+        """Return the rows of the users first..last-1, without a copy."""
+        ends = self.indptr[first : last + 1]
+        rows = slice(ends[0], ends[-1])
+        return FlatSide(self.items[rows], ends - ends[0], None if self.extra is None else self.extra[rows])
 
     @property
     def n_users(self) -> int:
@@ -69,22 +86,58 @@ class FlatSide(NamedTuple):
         return np.ones(len(self.items)) if self.extra is None else self.extra
 
 
-def read_sides(given: Mapping[str, Any], passed: Mapping[str, Any]) -> tuple[dict[str, RawSide], list[Any] | None]:
+class InputForm(Enum):
+    """What holds the rows of all users."""
+
+    TUPLE = 1
+    ARRAY = 2
+    RAGGED = 3
+    ROWS = 4
+    DICT = 5
+    FRAME = 6
+    FOREIGN = 7  # a data frame, a Series or an Arrow array: `open_foreign` makes it a frame or an Arrow column
+    TENSOR = 8
+    CSR = 9
+    OTHER = 10
+
+
+def classify(value: Any) -> InputForm:
+    """Return the form of a value, as the only place that asks for it. The usual forms come first."""
+    if isinstance(value, Frame):  # which is a tuple
+        return InputForm.FRAME
+    for kind, form in PLAIN_FORMS:
+        if isinstance(value, kind):
+            return InputForm.FOREIGN if form is InputForm.ROWS and is_foreign(value) else form
+    if is_foreign(value):
+        return InputForm.FOREIGN
+    if isinstance(value, Mapping):
+        return InputForm.DICT
+    if is_tensor(value):
+        return InputForm.TENSOR
+    is_sparse = hasattr(value, "tocsr") or all(map(functools.partial(hasattr, value), CSR_PARTS))
+    return InputForm.CSR if is_sparse else InputForm.OTHER
+
+
+def read_sides(
+    given: Mapping[str, Any], forms: Mapping[str, InputForm], passed: Mapping[str, Any]
+) -> tuple[dict[str, RawSide], list[Any] | None]:
     """Return sides for the same users, and the users' keys if the sides are dicts.
 
     `passed` has the sides before Series became Arrow columns, in which sets are lists.
     """
-    if any(isinstance(value, Mapping) for name, value in given.items() if READ_SIDES[name].has_users):
-        return _read_dicts(given, passed)
+    for name, form in forms.items():
+        if form is InputForm.DICT and READ_SIDES[name].has_users:
+            return _read_dicts(given, passed)
     sides: dict[str, RawSide] = {}
-    for name, value in sorted(given.items(), key=lambda side: bool(READ_SIDES[side[0]].beside)):
-        rows = sides.get(READ_SIDES[name].beside)
-        numbers = None if rows is None else _plain_numbers(value, name)
+    for name in sorted(given, key=BESIDE_OTHERS.__contains__):
+        kind, value = READ_SIDES[name], given[name]
+        rows = sides.get(kind.beside)
+        numbers = None if rows is None else _plain_numbers(value, forms[name], name)
         if rows is not None and numbers is not None:
-            _refuse_sets(READ_SIDES[name].beside, passed[READ_SIDES[name].beside], name)
-            sides[name] = RawSide(rows.items, rows.indptr, check_numbers(numbers, int(rows.indptr[-1]), name))
+            _refuse_sets(kind.beside, passed[kind.beside], name)
+            sides[name] = RawSide(rows.items, rows.indptr, check_numbers_of_items(numbers, int(rows.indptr[-1]), name))
         else:
-            sides[name] = read_side(value, name, READ_SIDES[name].numbers)
+            sides[name] = READERS[forms[name]](value, name, kind.numbers)
     n_users = len(sides["recs"].indptr) - 1
     for name, side in sides.items():
         if len(side.indptr) - 1 != n_users:
@@ -110,7 +163,7 @@ def refuse_model(name: str, value: Any) -> None:
     """Raise InputTypeError for a model in place of lists: a function, two matrices, or a matrix of scores."""
     if callable(value) and not hasattr(value, "__array__"):
         found = "a function"
-    elif isinstance(value, tuple) and len(value) == 2 and all(_has_rows_and_columns(part) for part in value):
+    elif isinstance(value, tuple) and [getattr(part, "ndim", 0) for part in value] == [2, 2]:
         found = "a tuple of two matrices"
     elif isinstance(value, np.ndarray) and value.ndim == 2 and value.dtype.kind == "f":
         found = f"a float array of shape {value.shape}"
@@ -120,10 +173,6 @@ def refuse_model(name: str, value: Any) -> None:
         f"{name} is {found}, but must hold lists of items: fastrec.evaluate_model takes a model, and fastrec.top_items "
         "makes lists of it"
     )
-
-
-def _has_rows_and_columns(value: Any) -> bool:
-    return not isinstance(value, Ragged) and len(getattr(value, "shape", ())) == 2
 
 
 def has_rows(value: Any) -> bool:
@@ -139,15 +188,14 @@ def has_rows(value: Any) -> bool:
     return not hasattr(value, "__len__") or len(value) > 0
 
 
-def _plain_numbers(value: Any, name: str) -> Any:
+def _plain_numbers(value: Any, form: InputForm, name: str) -> Any:
     """Return numbers that are given without items; None for any other value."""
-    if is_column(value):
+    if form is InputForm.FOREIGN:
         return None if list_column(value) else read_numbers(value, name)
-    if is_tensor(value):
-        value = as_numpy(value, name)
-    if isinstance(value, list):
-        return value if value and all(is_number(number) for number in value) else None
-    return value if isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype != object else None
+    if form is InputForm.ROWS:
+        return value if value and all(map(is_number, value)) else None
+    array = as_numpy(value, name) if form is InputForm.TENSOR else value
+    return array if isinstance(array, np.ndarray) and array.ndim == 1 and array.dtype != object else None
 
 
 def read_lists(value: Any, name: str) -> RawSide:
@@ -187,35 +235,27 @@ def _read_dicts(given: Mapping[str, Any], passed: Mapping[str, Any]) -> tuple[di
     return sides, users
 
 
-@dataclass(frozen=True)
-class InputForm:
-    """A form of the lists of all users, in the order of the users."""
-
-    fits: Callable[[Any], object]  # true for a value of this form
-    read: Callable[[Any, str, str], RawSide]  # a value, the name of its side, and what the numbers of the side are
-    wanted: str = ""  # in the error about an unsupported value; {extra}: the numbers of the side
-
-
-_forms: list[InputForm] = []
-
-
-def register_form(form: InputForm) -> None:
-    """Add a form of lists; `read_side` asks it before those that were added earlier."""
-    _forms.append(form)
-
-
 def read_side(value: Any, name: str, extra: str) -> RawSide:
-    """Return one side, passed in any form but a dict."""
-    if is_tensor(value):
-        value = as_numpy(value, name)
-    refuse_unusual(value, name, "pad with -1 instead")
-    for form in reversed(_forms):
-        if form.fits(value):
-            return form.read(value, name, extra)
-    wanted = ", ".join(form.wanted.format(extra=extra) for form in _forms if form.wanted)
+    """Return one side, passed in any form but a dict or a data frame."""
+    return READERS[classify(value)](value, name, extra)
+
+
+def _read_other(value: Any, name: str, extra: str) -> RawSide:
+    wanted = (
+        f"(items, indptr), (items, indptr, {extra}), a Ragged, a 2-D integer array padded with -1, a SciPy CSR matrix, "
+        "a list with one list of items per user, an Arrow array of lists"
+    )
     raise InputTypeError(
         f"{name} must be {wanted}, or dicts {{user: items}} or data frames on both sides; found {kind_of(value)}"
     )
+
+
+def _read_tensor(value: Any, name: str, extra: str) -> RawSide:
+    return _read_array(as_numpy(value, name), name, extra)
+
+
+def _read_list(value: list[Any], name: str, extra: str) -> RawSide:
+    return _read_rows(value, name, extra, None)
 
 
 def _read_ragged(value: Ragged, name: str, _: str) -> RawSide:
@@ -243,11 +283,14 @@ def _read_tuple(value: tuple[Any, ...], name: str, extra: str) -> RawSide:
     if len(value) == 2 or value[2] is None:
         return RawSide(items, indptr, None)
     narrow = name == "recs"  # only the order of scores matters, which is the same
-    return RawSide(items, indptr, check_numbers(value[2], len(items), f"{name} {extra}", narrow=narrow))
+    return RawSide(items, indptr, check_numbers_of_items(value[2], len(items), f"{name} {extra}", narrow=narrow))
 
 
-def _read_matrix(value: Array, name: str, _: str) -> RawSide:
-    """Return the side in a rectangular array of items; -1 pads the ends of short rows."""
+def _read_array(value: Array, name: str, extra: str) -> RawSide:
+    """Return the side in a rectangular array of items, -1 pads the ends of short rows; or in an array of lists."""
+    refuse_unusual(value, name, "pad with -1 instead")
+    if value.dtype == object:
+        return _read_rows(list(value), name, extra, None) if value.ndim else _read_other(value, name, extra)
     if value.dtype.kind == "f":
         raise InputTypeError(
             f"{name} is a float array of shape {value.shape}: lists hold item ids, best first. "
@@ -288,15 +331,11 @@ def _refuse_unsigned_padding(rows: Array, name: str) -> None:
 
 
 def _read_csr(value: Any, name: str, extra: str) -> RawSide:
-    if getattr(value, "format", "csr") != "csr":
-        raise InputTypeError(f"{name} is a sparse {value.format} matrix: pass {name}.tocsr()")
+    if (kind := getattr(value, "format", "csr" if hasattr(value, "indptr") else "other")) != "csr":
+        raise InputTypeError(f"{name} is a sparse {kind} matrix: pass {name}.tocsr()")
     items = check_ids(value.indices, f"{name}.indices")
     indptr = check_indptr(value.indptr, len(items), f"{name}.indptr")
-    return RawSide(items, indptr, check_numbers(value.data, len(items), f"{name}.data ({extra})"))
-
-
-def _refuse_sparse(_: Any, name: str, __: str) -> RawSide:
-    raise InputTypeError(f"{name} is a sparse matrix that is not CSR: pass {name}.tocsr()")
+    return RawSide(items, indptr, check_numbers_of_items(value.data, len(items), f"{name}.data ({extra})"))
 
 
 def _read_rows(rows: list[Any], name: str, extra: str, users: list[Any] | None) -> RawSide:
@@ -319,12 +358,12 @@ def _read_rows(rows: list[Any], name: str, extra: str, users: list[Any] | None) 
     if any(weighted) and READ_SIDES[name].has_several:
         rows, values = _one_by_one(rows)
         items, indptr = _flat_items(rows, f"{name} items")
-        return RawSide(items, indptr, check_numbers(values, len(items), f"{name} {extra}", mend=NUMBER_FIRST))
+        return RawSide(items, indptr, check_numbers_of_items(values, len(items), f"{name} {extra}", mend=NUMBER_FIRST))
     items, indptr = _flat_items(rows, f"{name} items")
     if not any(weighted):
         return RawSide(items, indptr, None)
     values = list(chain.from_iterable(row.values() for row in rows if isinstance(row, dict)))
-    return RawSide(items, indptr, check_numbers(values, len(items), f"{name} {extra}"))
+    return RawSide(items, indptr, check_numbers_of_items(values, len(items), f"{name} {extra}"))
 
 
 def _one_by_one(rows: list[Any]) -> tuple[list[list[Any]], list[Any]]:
@@ -388,28 +427,6 @@ def _flat_items(rows: list[Any], name: str) -> tuple[Ids, Array]:
     return check_ids(items, name), np.array(indptr, np.int64)
 
 
-def check_numbers(values: Any, n: int, name: str, *, narrow: bool = False, mend: str = "") -> Array:
-    """Return n finite or infinite numbers as a contiguous array; NaN is an error.
-
-    They are float64, or with `narrow` float32 if they come so. `mend` ends the error for strings.
-    """
-    refuse_unusual(values, name)
-    array = as_array(values, name)
-    if array.shape != (n,):
-        raise InputError(name, f" must have one number per item, {n}; found shape {array.shape}")
-    if array.dtype.kind not in "iufb" or array.dtype.itemsize > 8:
-        hint = mend if array.dtype.kind == "U" else ""
-        raise InputTypeError(name, f" must be numbers of at most 64 bits, found dtype {array.dtype}{hint}")
-    refuse_rounded(array, name, "position")
-    refuse_rounded_list(values, array, name, "position")
-    narrow = narrow and array.dtype == np.float32
-    out = np.ascontiguousarray(array, dtype=np.float32 if narrow else np.float64)
-    # NaN is the one value for which min() is NaN
-    if n and np.isnan(out.min()):
-        raise InputError(name, " must not be NaN, found NaN", RowNumber.at(int(np.isnan(out).argmax()), "position"))
-    return out
-
-
 def check_judgements(gains: Array, where: Any, name: str) -> None:
     """Raise InputError for a judgement of a side that is not above 0."""
     wrong = ~(gains > 0)
@@ -420,30 +437,26 @@ def check_judgements(gains: Array, where: Any, name: str) -> None:
         raise InputError(where, found, RowNumber.at(at, "position"), mend)
 
 
-for _form in (
-    InputForm(lambda value: isinstance(value, tuple), _read_tuple, "(items, indptr), (items, indptr, {extra})"),
-    InputForm(lambda value: isinstance(value, Ragged), _read_ragged, "a Ragged"),
-    InputForm(
-        lambda value: isinstance(value, np.ndarray) and value.dtype != object,
-        _read_matrix,
-        "a 2-D integer array padded with -1",
-    ),
-    InputForm(lambda value: hasattr(value, "tocsr"), _refuse_sparse),
-    InputForm(
-        lambda value: all(hasattr(value, part) for part in ("indptr", "indices", "data", "shape")),
-        _read_csr,
-        "a SciPy CSR matrix",
-    ),
-    InputForm(
-        lambda value: (
-            isinstance(value, list) or (isinstance(value, np.ndarray) and value.dtype == object and value.ndim)
-        ),
-        lambda value, name, extra: _read_rows(list(value), name, extra, None),
-        "a list with one list of items per user",
-    ),
-    InputForm(is_column, _read_column, "an Arrow array of lists"),
-):
-    register_form(_form)
+CSR_PARTS = ("indptr", "indices", "data", "shape")
+PLAIN_FORMS = (
+    (tuple, InputForm.TUPLE),
+    (np.ndarray, InputForm.ARRAY),
+    (list, InputForm.ROWS),
+    (dict, InputForm.DICT),
+    (Ragged, InputForm.RAGGED),
+    ((str, bytes, type(None)), InputForm.OTHER),
+)
+READERS: Mapping[InputForm, Callable[[Any, str, str], RawSide]] = {
+    InputForm.TUPLE: _read_tuple,
+    InputForm.ARRAY: _read_array,
+    InputForm.RAGGED: _read_ragged,
+    InputForm.ROWS: _read_list,
+    InputForm.FOREIGN: _read_column,
+    InputForm.TENSOR: _read_tensor,
+    InputForm.CSR: _read_csr,
+    **dict.fromkeys((InputForm.DICT, InputForm.FRAME, InputForm.OTHER), _read_other),
+}
+"""How to read each form: a value, the name of its side, and what the numbers of the side are."""
 
 
 def finite_gains(truth_side: FlatSide) -> FlatSide:

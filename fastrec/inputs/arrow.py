@@ -14,11 +14,10 @@ import numpy as np
 from fastrec.checks import suggest_name, with_article
 from fastrec.exceptions import Argument, InputError, InputTypeError, Place, RowNumber, Text
 from fastrec.inputs.ids import Strings, integer_ids
-from fastrec.inputs.nulls import find_nulls, refuse_nulls
 from fastrec.inputs.ragged import Ragged
 from fastrec.inputs.sides import SIDES
 from fastrec.inputs.strings import MANY_STRINGS, number_column, without_views
-from fastrec.inputs.values import values_of
+from fastrec.inputs.values import find_nulls, refuse_nulls, values_of
 from fastrec.runtime.extras import require
 
 Array = np.ndarray[Any, Any]
@@ -44,7 +43,7 @@ class Frame(NamedTuple):
 
     def head(self, n_rows: int) -> Frame:
         """Return the first rows."""
-        own = self if self.cut is None else _read_foreign(self.cut(n_rows), self.name)
+        own = self if self.cut is None else read_foreign(self.cut(n_rows), self.name)
         return own if isinstance(own, Frame) else self
 
     def has(self, column: str | None) -> bool:
@@ -70,6 +69,13 @@ class Frame(NamedTuple):
         _check_valid(values, self.where(column))
         if not nulls:
             refuse_nulls(values, self.where(column))
+        return values
+
+    def read_scalars(self, column: str, *, nulls: bool = False, argument: str = "") -> Column:
+        """Return a column with one value per row."""
+        values = self.read(column, nulls=nulls, argument=argument)
+        if list_column(values):
+            raise InputTypeError(self.where(column), " holds lists, expected one value per row")
         return values
 
 
@@ -110,6 +116,8 @@ def _each(given: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 def index_of(value: Any) -> Any:
     """Return the index of a Series of pandas, also inside narwhals; None for anything else."""
+    if value is None or isinstance(value, np.ndarray | list | tuple | dict):
+        return None
     own = _unwrap(value)
     return own.index if _is_series(own) else None
 
@@ -142,10 +150,11 @@ def _is_of_polars(value: Any) -> bool:
     return type(value).__module__.partition(".")[0] == "polars" and hasattr(value, "to_arrow")
 
 
-def _is_foreign(value: Any) -> bool:
+def is_foreign(value: Any) -> bool:
     """Return whether a value is a data frame, a list of Spark rows or an Arrow array, without loading a library."""
     if value is None or isinstance(value, (np.ndarray, tuple, dict, Ragged, str, bytes)):
         return False
+    value = _unwrap(value)
     if isinstance(value, list):
         return bool(value) and _is_spark_row(value[0])
     exports = ("__arrow_c_stream__", "__arrow_c_array__", "collect_schema")
@@ -156,8 +165,7 @@ def _is_foreign(value: Any) -> bool:
 
 def open_foreign(value: Any, name: str) -> Any:
     """Return a data frame of any library as a Frame, an Arrow array as a column, and anything else as it is."""
-    value = _unwrap(value)
-    return _read_foreign(value, name) if _is_foreign(value) else value
+    return read_foreign(value, name) if is_foreign(value) else value
 
 
 def is_column(value: Any) -> bool:
@@ -187,8 +195,9 @@ def _as_narwhals(value: Any) -> Any:
     return frame if isinstance(frame, (narwhals.DataFrame, narwhals.LazyFrame)) else None
 
 
-def _read_foreign(value: Any, name: str) -> Frame | Column:
+def read_foreign(value: Any, name: str) -> Frame | Column:
     """Return a data frame as a Frame, an Arrow array as a column of lists."""
+    value = _unwrap(value)
     arrow = require("pyarrow", "arrow", what=f"{name} as a data frame or an Arrow array")
     if isinstance(value, list):
         return _read_spark(value, name)

@@ -26,10 +26,6 @@ class Columns(NamedTuple):
     item_sep: str | None = None  # what separates ids in a cell of items
     ordered_by: Any = "rank"  # the role that orders lists if no name is given and a frame has both
 
-    def given(self) -> list[str]:
-        """Return the arguments that name a column."""
-        return [f"{role}={shown(name)}" for role, name in [*self._asdict().items()][:-2] if name is not None]
-
     def groupings(self) -> list[str]:
         """Return the columns to group users by."""
         return names_of(self.by, "by")
@@ -57,8 +53,9 @@ def names_of(value: Any, argument: str) -> list[str]:
 
 def refuse_columns(columns: Columns, why: str) -> None:
     """Reject named columns if the input has no columns."""
-    if given := columns.given():
-        raise InputError(f"{given[0]} names a column, but {why}")
+    for role, name in zip(columns._fields[:-2], columns, strict=False):
+        if name is not None:
+            raise InputError(f"{role}={shown(name)} names a column, but {why}")
     if columns.item_sep is not None:
         raise InputError(f"item_sep={shown(columns.item_sep)} is about cells of a column, but {why}")
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from fastrec.checks import is_whole
 from fastrec.exceptions import InputError, InputTypeError, Place, RowNumber, Text
+from fastrec.inputs.ids import integer_ids
 from fastrec.inputs.ragged import as_array
 
 Array = np.ndarray[Any, Any]
@@ -20,24 +21,42 @@ NUMBER_FIRST = ": number the strings first, as pandas.factorize does"
 WANTED_WEIGHTS = f"0 or from {1 / MAX_WEIGHT:g} to {MAX_WEIGHT:g}"
 
 
-def _check_form(values: Any, name: str) -> Array:
+def _check_form(values: Any, name: str, n: int | None = None, mend: str = "") -> Array:
     """Return a 1-D array of numbers of at most 64 bits, as it is."""
     array = as_array(values, name)
+    if n is not None and array.shape != (n,):
+        raise InputError(name, f" must have one number per item, {n}; found shape {array.shape}")
     if array.ndim != 1:
         raise InputError(name, f" must be 1-D, found shape {array.shape}")
     if not len(array):
         return np.zeros(0)
     if array.dtype.kind not in "iufb" or array.dtype.itemsize > 8:
-        raise InputTypeError(name, f" must be numbers of at most 64 bits, found dtype {array.dtype}")
+        hint = mend if array.dtype.kind == "U" else ""
+        raise InputTypeError(name, f" must be numbers of at most 64 bits, found dtype {array.dtype}{hint}")
     return array
 
 
-def check_numbers(values: Any, name: str) -> Array:
-    """Return a 1-D array of numbers of at most 64 bits, as it is; reject integers that a double would round."""
-    array = _check_form(values, name)
-    refuse_rounded(array, name)
-    refuse_rounded_list(values, array, name)
+def check_numbers(values: Any, name: str, n: int | None = None, *, place: str = "row", mend: str = "") -> Array:
+    """Return a 1-D array of numbers of at most 64 bits, as it is; reject integers that a double would round.
+
+    `n` is their number, if items have them; `place` is what a message calls a position, and `mend` ends the error for
+    strings.
+    """
+    array = _check_form(values, name, n, mend)
+    refuse_rounded(array, name, place)
+    refuse_rounded_list(values, array, name, place)
     return array
+
+
+def check_numbers_of_items(values: Any, n: int, name: str, *, narrow: bool = False, mend: str = "") -> Array:
+    """Return one number for each of n items, finite or infinite, as a contiguous array; NaN is an error.
+
+    They are float64, or with `narrow` float32 if they come so.
+    """
+    array = check_numbers(values, name, n, place="position", mend=mend)
+    out = np.ascontiguousarray(array, dtype=np.float32 if narrow and array.dtype == np.float32 else np.float64)
+    refuse_nan(out, name, "position")
+    return out
 
 
 def check_floats(values: Any, name: str) -> Array:
@@ -88,6 +107,21 @@ def _values_of(values: Any) -> Iterator[Any]:
 def says_rounded(name: str, found: int | str, row: RowNumber | str) -> Text:
     """Return the error message for an integer that a double would round."""
     return Text(name, f" holds an integer past 2**{EXACT_BITS}, which would be rounded: {found}", row)
+
+
+def check_whole(numbers: Array, where: str, wanted: str, place: str = "row") -> Array:
+    """Return numbers as int32 or int64; floats must be integers."""
+    if numbers.dtype == bool:
+        raise InputTypeError(where, f" must {wanted}, found booleans")
+    if numbers.dtype.kind == "f":
+        wrong = ~((np.floor(numbers) == numbers) & (abs(numbers) <= MAX_EXACT_INTEGER))
+        if wrong.any():
+            at = int(wrong.argmax())
+            raise InputError(where, f" must {wanted}, found {numbers[at]}", RowNumber.at(at, place))
+        return numbers.astype(np.int64)
+    if numbers.dtype == np.uint32 and len(numbers) and numbers.max() < 2**31:
+        return numbers.view(np.int32)
+    return integer_ids(numbers, where)
 
 
 def refuse_nan(array: Array, name: str, place: str = "row") -> None:

@@ -12,12 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.checks import refuse_path, suggest_name, with_article
-from fastrec.exceptions import Argument, FastrecError, InputError, InputTypeError, RowNumber, Text, joined, shown
-from fastrec.inputs.arrays import RawSide, check_judgements, check_numbers
+from fastrec.checks import suggest_name
+from fastrec.exceptions import Argument, FastrecError, InputError, InputTypeError, RowNumber, Text, shown
+from fastrec.inputs.arrays import RawSide, check_judgements
 from fastrec.inputs.arrow import (
     Frame,
-    Labels,
     check_same_lengths,
     list_column,
     open_foreign,
@@ -26,9 +25,8 @@ from fastrec.inputs.arrow import (
     read_numbers,
     split_lists,
 )
-from fastrec.inputs.cells import split_cells
 from fastrec.inputs.column_names import Columns, names_of, one_name, user_column
-from fastrec.inputs.columns import LABELS, MAX_EXACT_INTEGER, NUMBER_FIRST, SCORES
+from fastrec.inputs.columns import NUMBER_FIRST, check_numbers_of_items, check_whole
 from fastrec.inputs.findings.columns import evidence_of_columns, rows_of_frame
 from fastrec.inputs.findings.evidence import Evidence, remark
 from fastrec.inputs.grouping import (
@@ -41,9 +39,19 @@ from fastrec.inputs.grouping import (
     order_of_ids,
 )
 from fastrec.inputs.hints import LeftOpen, are_gapless, hints_of_columns, users_with_gaps
-from fastrec.inputs.ids import SPELL_ALIKE, Ids, Strings, encode_strings, integer_ids, kind_of_ids, spell
+from fastrec.inputs.ids import Ids, Strings, are_integers, encode_strings, spell
 from fastrec.inputs.sides import READ_SIDES, mixed_forms
-from fastrec.inputs.users import NO_LABEL, UserLabels, as_labels, check_labels, refuse_row_numbers, spelled_labels
+from fastrec.inputs.users import (
+    NO_LABEL,
+    UserLabels,
+    Users,
+    as_labels,
+    check_groups,
+    check_labels,
+    check_weights,
+    refuse_row_numbers,
+    spelled_labels,
+)
 from fastrec.runtime.threads import run_in_threads
 
 Array = np.ndarray[Any, Any]
@@ -64,8 +72,8 @@ def read_user_labels(by: Any, user: Any) -> UserLabels | None:
     if not isinstance(frame, Frame):
         return None
     name = user_column(user)
-    users = _scalars(frame, name).to_pylist()
-    groupings = {own: _scalars(frame, own, nulls=True).to_pylist() for own in frame.columns if own != name}
+    users = frame.read_scalars(name).to_pylist()
+    groupings = {own: frame.read_scalars(own, nulls=True).to_pylist() for own in frame.columns if own != name}
     if not groupings:
         raise InputError(f"by has no column besides {name!r}, expected a column with labels of users")
     found = {own: _labels_by_user(users, labels, frame.where(own)) for own, labels in groupings.items()}
@@ -75,45 +83,15 @@ def read_user_labels(by: Any, user: Any) -> UserLabels | None:
 def _labels_by_user(users: Sequence[Any], labels: Sequence[Any], where: str) -> dict[Any, Any]:
     """Return {user: label} of rows, which must agree within a user; ignore nulls."""
     check_labels(label for label in labels if label is not None)
-    of_rows, names = _numbered(users)
-    codes, strings = _numbered(labels)
-    grouping = group_rows(of_rows, 1)
-    valid = np.array([label is not None for label in labels], bool)
-    found, present = one_per_user(codes, valid, grouping, lambda own: [names[user] for user in own], where)
-    return {names[user]: strings[code] for user, code in zip(grouping.ids[present], found[present], strict=True)}
+    found: dict[Any, Any] = {}
+    for row, (user, label) in enumerate(zip(users, labels, strict=True)):
+        if label is not None and found.setdefault(user, label) != label:
+            number = RowNumber(row, f", row {row} from the user's first")
+            raise InputError(where, f" must agree within a user, but rows of user {user!r} differ", number)
+    return found
 
 
-def _numbered(values: Sequence[Any]) -> tuple[Array, list[Any]]:
-    """Return the number of each value among the distinct ones, and these."""
-    numbers = {value: number for number, value in enumerate(dict.fromkeys(values))}
-    return np.fromiter((numbers[value] for value in values), np.int64, len(values)), list(numbers)
-
-
-class FrameUsers(NamedTuple):
-    """Users of data frames: ids, groups, weights, and what was noticed."""
-
-    ids: Array  # int64, or strings
-    order: Array | None  # positions by ascending id; None if ids ascend
-    groups: dict[str, Array] | None  # column -> label of each user
-    weights: Array | None
-    evidence: tuple[Evidence, ...] = ()  # about columns that no argument names
-
-
-class ScoredFrame(NamedTuple):
-    """Columns of a frame of scored rows; with `indptr`, the frame has one row per user, with lists."""
-
-    labels: Array
-    scores: Array
-    indptr: Array | None
-    weights: Array | None
-    items: Ids | None
-    users: Ids | tuple[Ids, ...] | None  # of each row
-    groups: dict[str, Labels] | None  # of each row
-    user_weights: Array | None  # of each row
-    row_groups: dict[str, Labels] | None = None  # of each label
-
-
-class _FrameRows(NamedTuple):
+class FrameRows(NamedTuple):
     """The rows of a frame, grouped by user, and a reader of its columns."""
 
     frame: Frame
@@ -159,9 +137,18 @@ class _FrameUsers(NamedTuple):
 
 
 def read_frames(
-    frames: Mapping[str, Any], columns: Columns, user_weight: Any, n_threads: int, *, graded: bool
-) -> tuple[dict[str, RawSide], FrameUsers]:
-    """Read frames as sides of the same users; `graded`: whether gains matter."""
+    frames: Mapping[str, Any],
+    columns: Columns,
+    labels: UserLabels | None,
+    user_weight: Any,
+    n_threads: int,
+    *,
+    graded: bool,
+) -> tuple[dict[str, RawSide], Users, tuple[Evidence, ...]]:
+    """Read frames as sides of the same users, and evidence about columns that no argument names.
+
+    `labels` are those of users by id; `graded` tells whether gains matter.
+    """
     opened = [_open(_as_frame(name, frames), columns) for name in frames]
     of_each = max(1, n_threads // 2)  # columns of users and of items are read at the same time
     named = _id_columns(opened)
@@ -176,7 +163,7 @@ def read_frames(
     having = [rows for name, (rows, _) in sides.items() if READ_SIDES[name].has_users]
     users = nobody._replace(ids=functools.reduce(join_users, (rows.grouping.ids for rows in having)))
     order = order_of_ids(users.ids)
-    groups = {name: _read_labels(name, having, users) for name in columns.groupings()}
+    groups: Any = {name: _read_labels(name, having, users) for name in columns.groupings()} or None
     weights = _read_user_weights(user_weight, having, users)
     moved = {name: _of_users(users.ids, rows, side, n_threads) for name, (rows, side) in sides.items()}
     evidence: list[Evidence] = []
@@ -199,7 +186,9 @@ def read_frames(
         rows = rows_of_frame(recs.frame, keys[at], codes)
         ordering = extra_column(recs.frame, columns)
         evidence += () if recs.lists else evidence_of_columns(recs.frame.columns, used, *ordering, rows)
-    return moved, FrameUsers(users.spell(users.ids), order, groups or None, weights, tuple(evidence))
+    user_ids, n_users = users.spell(users.ids), len(users.ids)
+    grouped = check_groups(groups if labels is None else labels.of(user_ids), n_users)
+    return moved, Users(user_ids, *grouped, check_weights(weights, n_users), order), tuple(evidence)
 
 
 def read_frame(frame: Frame, columns: Columns, n_threads: int) -> RawSide:
@@ -210,7 +199,7 @@ def read_frame(frame: Frame, columns: Columns, n_threads: int) -> RawSide:
     return _read_side(table, keys, items, columns, _FrameUsers(keys[:0], strings), n_threads)[1]
 
 
-def _has_gains(truth: _FrameRows, name: str) -> bool:
+def _has_gains(truth: FrameRows, name: str) -> bool:
     """Return whether a column that no argument names holds numbers or booleans, not all 1."""
     try:
         return bool((read_numbers(truth.read(name), name) != 1).any())
@@ -225,22 +214,9 @@ def _as_frame(name: str, given: Mapping[str, Any]) -> Frame:
     return value
 
 
-def _scalars(frame: Frame, name: str, *, nulls: bool = False, argument: str = "") -> Any:
-    column = frame.read(name, nulls=nulls, argument=argument)
-    if list_column(column):
-        raise InputTypeError(frame.where(name), " holds lists, expected one value per row")
-    return column
-
-
 def _join_ids(ids: Sequence[Ids], frames: Sequence[Frame], role: str) -> tuple[list[Array], Sequence[Any] | None]:
     """Return ids of several frames as integers, and the strings that these encode."""
-    kinds = [kind_of_ids(own) for own in ids]
-    if len(set(kinds) - {"none"}) > 1:
-        found = joined(
-            (Text(Argument(frame.name), f": {kind}") for frame, kind in zip(frames, kinds, strict=True)), ", "
-        )
-        raise InputTypeError(f"{role} ids must be of one type on all sides, found ", found, SPELL_ALIKE)
-    if set(kinds) <= {"none", "integers"}:
+    if are_integers(role, zip((frame.name for frame in frames), ids, strict=True)):
         return [own for own in ids if isinstance(own, np.ndarray)], None
     return encode_strings(own if isinstance(own, Strings) else np.zeros(0, object) for own in ids)
 
@@ -278,10 +254,10 @@ class _Opened(NamedTuple):
 def _open(frame: Frame, columns: Columns) -> _Opened:
     user = tuple(names_of("user_id" if columns.user is None else columns.user, "user"))
     item = "item_id" if columns.item is None else one_name(columns.item, "item")
-    users = [_scalars(frame, name, argument="user") for name in user]
+    users = [frame.read_scalars(name, argument="user") for name in user]
     items, indptr = frame.read(item, argument="item", nulls=columns.item_sep is not None), None
     if columns.item_sep is not None:
-        items = split_cells(items, columns.item_sep, frame.where(item))
+        items = _split_cells(items, columns.item_sep, frame.where(item))
     if list_column(items):
         ordered = READ_SIDES[frame.name].is_ordered
         if item in frame.unordered and (ordered or extra_column(frame, columns)[1] is not None):
@@ -297,6 +273,28 @@ def _open(frame: Frame, columns: Columns) -> _Opened:
     return _Opened(frame, user, users, item, items, indptr)
 
 
+def _split_cells(column: Any, sep: Any, where: str) -> Any:
+    """Return cells of several ids as lists of strings; a null has none. Lists stay, and cells that all have one id."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    if not isinstance(sep, str) or not sep:
+        raise InputTypeError(f"item_sep must be a string with at least one character, found {shown(sep)}")
+    if list_column(column):
+        return column
+    read_ids(column.drop_null(), where)  # raises for values that are no ids
+    cells = column.cast(pa.large_string()).fill_null("").combine_chunks()
+    lists = compute.split_pattern(cells, sep)
+    ids = compute.utf8_trim_whitespace(lists.flatten())
+    of_cells = compute.list_parent_indices(lists).to_numpy()
+    filled = compute.not_equal(ids, "")
+    counts = np.bincount(of_cells[filled.to_numpy(zero_copy_only=False)], minlength=len(cells))
+    if (counts == 1).all():
+        return pa.chunked_array([ids.filter(filled)])
+    offsets = pa.array(np.concatenate([[0], np.cumsum(counts)]).astype(np.int64))
+    return pa.chunked_array([pa.LargeListArray.from_arrays(offsets, ids.filter(filled))])
+
+
 def _id_columns(opened: Sequence[_Opened]) -> list[tuple[Any, str]]:
     """Return the id columns of all frames, users first, and their names for errors."""
     users = [
@@ -309,14 +307,14 @@ def _id_columns(opened: Sequence[_Opened]) -> list[tuple[Any, str]]:
 
 def _read_side(
     table: _Opened, keys: Array, ids: Ids, columns: Columns, users: _FrameUsers, n_threads: int
-) -> tuple[_FrameRows, RawSide]:
+) -> tuple[FrameRows, RawSide]:
     """Return the items of one frame by user, ordered by rank if there are ranks, and their scores or gains."""
     frame = table.frame
     if table.indptr is not None:
         _refuse_repeated(keys, frame, users)
-        rows = _FrameRows(frame, Grouping(keys, table.indptr, None), lists=True)
+        rows = FrameRows(frame, Grouping(keys, table.indptr, None), lists=True)
     else:
-        rows = _FrameRows(frame, group_rows(keys, n_threads), lists=False)
+        rows = FrameRows(frame, group_rows(keys, n_threads), lists=False)
     indptr, take = rows.grouping.indptr, rows.grouping.take
     role, name = extra_column(frame, columns)
     _check_judgements(rows, columns)
@@ -326,14 +324,14 @@ def _read_side(
     values = read_numbers(rows.read(name), where, NUMBER_FIRST if role == "subtopic" else "")
     if role != "rank":
         narrow = frame.name == "recs"  # only their order matters, which is the same
-        numbers = take(check_numbers(values, len(ids), where, narrow=narrow))
+        numbers = take(check_numbers_of_items(values, len(ids), where, narrow=narrow))
         return rows, RawSide(map_ids(take, ids), indptr, numbers, role=role)
-    ranks = _whole_ranks(values, where)
+    ranks = check_whole(values, where, "hold integers", "position")
     ordered = map_ids(lambda own: _order(own, ranks, rows, where, users, n_threads), ids)
     return rows, RawSide(ordered, indptr, None, "rank", _ranks_with_gaps(ranks, rows.grouping), "", 0 in ranks)
 
 
-def _check_judgements(rows: _FrameRows, columns: Columns) -> None:
+def _check_judgements(rows: FrameRows, columns: Columns) -> None:
     """Raise if a frame whose rows say that something is so has a row of another judgement."""
     frame, kind = rows.frame, READ_SIDES.get(rows.frame.name)
     name = None if kind is None else kind.judgement_column(columns, frame.has)
@@ -379,29 +377,7 @@ def extra_column(frame: Frame, columns: Columns) -> tuple[str, str | None]:
     return role, None if name is None else one_name(name, role)
 
 
-def _name_or_found(frame: Frame, name: Any, usual: str) -> str | None:
-    """Return the named column, else the usual one if the frame has it, else None."""
-    if name is not None:
-        return one_name(name, usual)
-    return usual if frame.has(usual) else None
-
-
-def _whole_ranks(ranks: Array, where: str) -> Array:
-    """Return ranks as int32 or int64; floats must be integers."""
-    if ranks.dtype == bool:
-        raise InputTypeError(where, " must hold integers, found booleans")
-    if ranks.dtype.kind == "f":
-        wrong = ~((np.floor(ranks) == ranks) & (abs(ranks) <= MAX_EXACT_INTEGER))
-        if wrong.any():
-            at = int(wrong.argmax())
-            raise InputError(where, f" must hold integers, found {ranks[at]}", RowNumber.at(at, "position"))
-        return ranks.astype(np.int64)
-    if ranks.dtype == np.uint32 and len(ranks) and ranks.max() < 2**31:
-        return ranks.view(np.int32)
-    return integer_ids(ranks, where)
-
-
-def _order(items: Array, ranks: Array, rows: _FrameRows, where: str, users: _FrameUsers, n_threads: int) -> Array:
+def _order(items: Array, ranks: Array, rows: FrameRows, where: str, users: _FrameUsers, n_threads: int) -> Array:
     ordered, twice = rows.grouping.take_by_rank(items, ranks, n_threads)
     if twice is not None:
         user, rank = twice
@@ -416,14 +392,14 @@ def _order(items: Array, ranks: Array, rows: _FrameRows, where: str, users: _Fra
     return ordered
 
 
-def _of_users(users: Array, rows: _FrameRows, side: RawSide, n_threads: int) -> RawSide:
+def _of_users(users: Array, rows: FrameRows, side: RawSide, n_threads: int) -> RawSide:
     """Return a side for these users, in their order."""
     blocks = find_blocks(users, rows.grouping.ids, side.indptr, n_threads)
     extra, ranks = (None if column is None else blocks.take(column) for column in (side.extra, side.ranks))
     return side._replace(items=map_ids(blocks.take, side.items), indptr=blocks.indptr, extra=extra, ranks=ranks)
 
 
-def _having(name: str, sides: Sequence[_FrameRows], mend: str = "") -> list[_FrameRows]:
+def _having(name: str, sides: Sequence[FrameRows], mend: str = "") -> list[FrameRows]:
     """Return the sides that have a column. `mend` ends the error if there are none."""
     having = [rows for rows in sides if rows.frame.has(name)]
     if not having:
@@ -439,13 +415,13 @@ def _having(name: str, sides: Sequence[_FrameRows], mend: str = "") -> list[_Fra
     return having
 
 
-def _read_labels(name: str, sides: Sequence[_FrameRows], users: _FrameUsers) -> Array:
+def _read_labels(name: str, sides: Sequence[FrameRows], users: _FrameUsers) -> Array:
     """Return the label of each user, integers or strings; NO_LABEL if no frame with the column has the user."""
     having = _having(
         name, sides, Text("; ", Argument("by", (...,)), " also takes a data frame of users, or {user: label}")
     )
     frames = [rows.frame for rows in having]
-    found = [read_labels(_scalars(frame, name, nulls=True), frame.where(name)) for frame in frames]
+    found = [read_labels(frame.read_scalars(name, nulls=True), frame.where(name)) for frame in frames]
     codes, strings = _join_ids([own.ids for own in found], frames, f"{name!r} of")
     spread = [own.spread(of_rows) for own, of_rows in zip(found, codes, strict=True)]
     values, present = _join_values(spread, [own.valid for own in found], name, having, users)
@@ -463,14 +439,14 @@ def spell_labels(labels: Array, present: Array) -> Array:
     return as_labels(spelled.tolist())
 
 
-def _read_user_weights(name: Any, sides: Sequence[_FrameRows], users: _FrameUsers) -> Array | None:
+def _read_user_weights(name: Any, sides: Sequence[FrameRows], users: _FrameUsers) -> Array | None:
     if name is None:
         return None
     if not isinstance(name, str):
         raise InputTypeError("user_weight must be the name of a column when recs and truth are data frames")
     having = _having(name, sides)
-    columns = [(rows.frame.where(name), _scalars(rows.frame, name)) for rows in having]
-    numbers = [check_numbers(read_numbers(column, where), len(column), where) for where, column in columns]
+    columns = [(rows.frame.where(name), rows.frame.read_scalars(name)) for rows in having]
+    numbers = [check_numbers_of_items(read_numbers(column, where), len(column), where) for where, column in columns]
     values, present = _join_values(numbers, [None] * len(numbers), name, having, users)
     if not present.all():
         who = users.spell(users.ids[~present][:1]).tolist()[0]
@@ -481,7 +457,7 @@ def _read_user_weights(name: Any, sides: Sequence[_FrameRows], users: _FrameUser
 
 
 def _join_values(
-    values: Sequence[Array], valid: Sequence[Array | None], name: str, sides: Sequence[_FrameRows], users: _FrameUsers
+    values: Sequence[Array], valid: Sequence[Array | None], name: str, sides: Sequence[FrameRows], users: _FrameUsers
 ) -> tuple[Array, Array]:
     """Return the value of each user from the sides that have one, and who has any; sides must agree."""
     joined, present = np.zeros(len(users.ids), values[0].dtype), np.zeros(len(users.ids), bool)
@@ -499,68 +475,3 @@ def _join_values(
         joined = np.where(here, given, joined)
         present |= here
     return joined, present
-
-
-def read_scored_frame(
-    value: Any, columns: Columns, weight: Any, user_weight: Any, *, with_items: bool, n_threads: int
-) -> ScoredFrame:
-    """Read labels, scores and other requested columns from a frame of scored rows."""
-    refuse_path(LABELS, value)
-    frame = open_foreign(value, "the frame")
-    if not isinstance(frame, Frame):
-        raise InputTypeError(
-            SCORES, " must be given unless ", LABELS, f" is a data frame, found {with_article(type(value).__name__)}"
-        )
-    label = "label" if columns.label is None else one_name(columns.label, "label")
-    score = "score" if columns.score is None else one_name(columns.score, "score")
-    column = frame.read(label, argument="label")
-    lists = list_column(column)
-    indptr = split_lists(column, frame.where(label))[1] if lists else np.arange(1)
-    rows = _FrameRows(frame, Grouping(indptr[:0], indptr, None), lists=lists)
-
-    def numbers(name: str, argument: str = "") -> Array:
-        return read_numbers(rows.read(name, argument), frame.where(name))
-
-    def ids(name: str) -> Ids:
-        return read_ids(_scalars(frame, name), frame.where(name), n_threads)
-
-    def labels(name: str) -> Labels:
-        return read_labels(_scalars(frame, name, nulls=True), frame.where(name), n_threads)
-
-    item = _name_or_found(frame, columns.item, "item_id") if with_items or columns.item is not None else None
-    return ScoredFrame(
-        labels=numbers(label),
-        scores=numbers(score, "score"),
-        indptr=indptr if lists else None,
-        weights=None if weight is None else numbers(one_name(weight, "sample_weight")),
-        items=None if item is None else read_ids(rows.read(item), frame.where(item), n_threads),
-        users=_read_user_keys(frame, columns, ids),
-        groups={name: labels(name) for name in columns.groupings()} or None,
-        user_weights=_read_weights_of_rows(frame, user_weight),
-        row_groups={
-            name: read_labels(rows.read(name, nulls=True), frame.where(name), n_threads)
-            for name in columns.row_groupings()
-        }
-        or None,
-    )
-
-
-def _read_weights_of_rows(frame: Frame, name: Any) -> Array | None:
-    if name is None:
-        return None
-    name = one_name(name, "user_weight")
-    return read_numbers(_scalars(frame, name), frame.where(name))
-
-
-def _read_user_keys(frame: Frame, columns: Columns, ids: Callable[[str], Ids]) -> Ids | tuple[Ids, ...] | None:
-    """Return the key of each row, or several keys that identify a user together."""
-    names = columns.user
-    if names is None:
-        names = "user_id" if frame.has("user_id") or columns.by is not None else None
-    if names is None:
-        return None
-    if isinstance(names, str):
-        return ids(names)
-    if not isinstance(names, (tuple, list)) or not names:
-        raise InputTypeError(f"user must be the name of a column or several, found {shown(names)}")
-    return tuple(map(ids, names))

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrec.arguments.groups import MinGain
-from fastrec.exceptions import Argument, InputError, Text
+from fastrec.exceptions import Argument, Text
 from fastrec.inputs.arrays import FlatSide
 
 Array = np.ndarray[Any, Any]
@@ -41,12 +41,6 @@ def around_gap(ranks: list[int]) -> str:
     first = next(gaps, 1) - 1 if ranks[0] in (0, 1) else 0
     before, after = ["..."] * (first > 0), ["..."] * (len(ranks) > first + 3)
     return ", ".join([*before, *map(str, ranks[first : first + 3]), *after])
-
-
-def check_first_ranks(rank_gaps: str, *, from_zero: bool) -> None:
-    """Raise InputError for ranks from 0 if a tool does not close gaps: it counts ranks from 1."""
-    if from_zero and rank_gaps != "close":
-        raise InputError("recs has ranks from 0, and this tool counts ranks from 1: add 1 to them")
 
 
 def numbers_of_lists(recs: FlatSide, truth: FlatSide, min_gain: MinGain | None) -> dict[str, Callable[[], Array]]:

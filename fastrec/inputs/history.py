@@ -69,8 +69,6 @@ class HistoryCounts(NamedTuple):
         known = np.flatnonzero(rows)
         ids = slots.items(known)
         if strings is not None:
-            named = np.empty(len(ids), object)
-            named[:] = spell(strings, ids)
-            ids = named
+            ids = np.fromiter(spell(strings, ids), object, len(ids))
         n_users = int(np.count_nonzero(np.diff(side.indptr)))
         return cls(ids, users[known], rows[known], n_users, len(items))

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from fastrec.checks import is_whole, listed, with_article
-from fastrec.exceptions import InputError, InputTypeError, RowNumber, shown
+from fastrec.exceptions import Argument, InputError, InputTypeError, RowNumber, Text, joined, shown
 from fastrec.inputs.ragged import as_array
 from fastrec.inputs.strings import strings_of
-from fastrec.inputs.tensors import as_numpy, is_tensor, plain_values, refuse_unusual
+from fastrec.inputs.tensors import is_tensor, plain_values, refuse_unusual
 from fastrec.inputs.values import arrow_of, call_arrow, values_of
 
 Array = np.ndarray[Any, Any]
@@ -96,21 +96,25 @@ def kind_of_ids(ids: Ids) -> str:
     return "bytes" if isinstance(ids[0], bytes) else "strings"
 
 
+def are_integers(role: str, sides: Iterable[tuple[str, Ids]]) -> bool:
+    """Return whether the ids of users or items are integers; raise an error unless all sides have ids of one kind."""
+    kinds, distinct = [], set()
+    for name, ids in sides:
+        kinds.append((name, kind_of_ids(ids)))
+        distinct.add(kinds[-1][1])
+    if len(distinct - {"none"}) > 1:
+        found = joined((Text(Argument(name), f": {kind}") for name, kind in kinds), ", ")
+        raise InputTypeError(f"{role} ids must be of one type on all sides, found ", found, SPELL_ALIKE)
+    return distinct <= {"none", "integers"}
+
+
 def check_ids(values: Any, name: str) -> Array:
     """Return ids as a 1-D array: int32 or int64 (no copy if they are), or an object array of strings.
 
     Raises InputTypeError for floats, booleans, masked arrays, mixed types, sets and dicts, and InputError for integers
     past 2^63 - 1. The ids of a set or a dict belong to no position: the order of a set differs between runs.
     """
-    refuse_unusual(values, name, "fill it or drop the masked ids first")
-    if is_tensor(values):
-        values = as_numpy(values, name)
-    if isinstance(values, (str, bytes)) or not isinstance(values, (np.ndarray, Iterable)):
-        raise InputTypeError(name, f" must be a list or an array of ids, found {shown(values)}")
-    if isinstance(values, set | frozenset | Mapping):
-        found = f"found {with_article(type(values).__name__)}: {shown(values)}"
-        raise InputTypeError(name, f" must be a list or an array of ids, each at its position, {found}")
-    array = values if isinstance(values, np.ndarray) else _array_of(values, name)
+    array: Array = values if type(values) is np.ndarray else _array_of(values, name)
     if array.ndim != 1:
         raise InputError(name, f" must be 1-D, found shape {array.shape}")
     if array.dtype.kind in "iu":
@@ -132,14 +136,16 @@ def check_ids(values: Any, name: str) -> Array:
 
 def _array_of(values: Any, name: str) -> Array:
     """Return a list of ids as an array, without NumPy's guesses about mixed types."""
-    if hasattr(values, "__array__"):
+    refuse_unusual(values, name, "fill it or drop the masked ids first")
+    if hasattr(values, "__array__") or is_tensor(values):
         return as_array(values, name)
+    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+        raise InputTypeError(name, f" must be a list or an array of ids, found {shown(values)}")
+    if isinstance(values, set | frozenset | Mapping):
+        found = f"found {with_article(type(values).__name__)}: {shown(values)}"
+        raise InputTypeError(name, f" must be a list or an array of ids, each at its position, {found}")
     rows = plain_values(listed(values, name), name)
-    if not rows:
-        return np.zeros(0, np.int64)
-    out = np.empty(len(rows), dtype=object)
-    out[:] = rows
-    return out
+    return np.fromiter(rows, object, len(rows)) if rows else np.zeros(0, np.int64)
 
 
 def _objects(values: list[Any], name: str) -> Array:
@@ -169,12 +175,10 @@ def _python_integers(values: list[Any], name: str) -> Array:
 
 
 def _strings(values: list[Any], name: str) -> Array:
-    out = np.empty(len(values), dtype=object)
-    out[:] = values
     if not all(isinstance(value, (str, bytes)) for value in values):
         at = next(i for i, value in enumerate(values) if not isinstance(value, (str, bytes)))
         raise InputTypeError(name, f" must be all strings, found {shown(values[at])}", RowNumber.at(at, "position"))
-    return out
+    return np.fromiter(values, object, len(values))
 
 
 def integer_ids(array: Array, name: str) -> Array:

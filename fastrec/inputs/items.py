@@ -12,7 +12,6 @@ import numpy as np
 
 from fastrec.checks import near_name, refuse_path, with_article
 from fastrec.exceptions import FastrecError, InputError, InputTypeError, Name, Place, RowNumber, Text, renaming, shown
-from fastrec.inputs.arrays import check_numbers
 from fastrec.inputs.arrow import (
     Frame,
     chunked,
@@ -27,10 +26,11 @@ from fastrec.inputs.arrow import (
     refuse_other_indexes,
     split_lists,
 )
+from fastrec.inputs.columns import check_numbers_of_items
 from fastrec.inputs.ids import Ids, check_ids
-from fastrec.inputs.nulls import find_nulls
 from fastrec.inputs.ragged import check_indptr
 from fastrec.inputs.tensors import refuse_unusual
+from fastrec.inputs.values import find_nulls
 
 Array = np.ndarray[Any, Any]
 USUAL_CATEGORY = "category"
@@ -285,7 +285,7 @@ def _check_flat(flat: Any, n: int, where: str, rows: Array, ends: Array) -> Arra
         return RowNumber.at(int(rows[np.searchsorted(ends, name.position, side="right")]), "position")
 
     with renaming(at_row):
-        return check_numbers(flat, n, where)
+        return check_numbers_of_items(flat, n, where)
 
 
 def _check_finite(numbers: Array, where: str) -> Array:

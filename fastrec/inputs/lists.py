@@ -9,16 +9,25 @@ import numpy as np
 
 from fastrec.arguments.groups import MinGain
 from fastrec.checks import refuse_path
-from fastrec.exceptions import Argument, InputError, InputTypeError, RowNumber, Text, joined, shown
-from fastrec.inputs.arrays import FlatSide, RawSide, find_tied_user, finite_gains, read_sides, refuse_model
-from fastrec.inputs.arrow import Frame, open_foreign, refuse_other_indexes
+from fastrec.exceptions import Argument, InputError, RowNumber, shown
+from fastrec.inputs.arrays import (
+    FlatSide,
+    InputForm,
+    RawSide,
+    classify,
+    find_tied_user,
+    finite_gains,
+    read_sides,
+    refuse_model,
+)
+from fastrec.inputs.arrow import Frame, read_foreign, refuse_other_indexes
 from fastrec.inputs.column_names import Columns, refuse_columns
 from fastrec.inputs.findings.evidence import Evidence, remark
 from fastrec.inputs.findings.sides import evidence_of_lists, evidence_of_other_sides, evidence_of_unreachable
 from fastrec.inputs.frames import read_frames
-from fastrec.inputs.hints import around_gap, check_first_ranks, hints_of_ties, numbers_of_lists, users_with_gaps
+from fastrec.inputs.hints import around_gap, hints_of_ties, numbers_of_lists, users_with_gaps
 from fastrec.inputs.history import HistoryCounts
-from fastrec.inputs.ids import SPELL_ALIKE, Ids, encode_strings, kind_of_ids, match_widths
+from fastrec.inputs.ids import are_integers, encode_strings, match_widths
 from fastrec.inputs.items import ItemTable
 from fastrec.inputs.ragged import longest_row, read_only
 from fastrec.inputs.sides import SIDES
@@ -28,6 +37,8 @@ from fastrec.policies import ORDERS, RANK_GAPS, TIES
 from fastrec.runtime.launcher import edges_of, launch
 
 Array = np.ndarray[Any, Any]
+NO_IDS = np.zeros(0, np.int32)
+MAY_BE_NARROW = ("recs", "truth", "history", "exclude", "candidates")  # long sides, whose ids stay int32 if they are
 PLACES_PER_ROW, MIN_PLACES = 64, 1 << 20  # limits on the places that ranks name
 
 
@@ -60,7 +71,7 @@ class Settings(NamedTuple):
     logged: str = "propensity"  # what the numbers of logged rows are: "propensity" or "logged_rank"
     only_judged: bool = False  # whether to remove items that the truth does not judge
     tool: str = ""  # whose rule for ties orders items as strings
-    warnings_of: Callable[[Mapping[str, Callable[[], Array]]], Iterable[str]] = lambda _: ()  # of a tool
+    warnings_of: Callable[[Mapping[str, Callable[[], Array]]], Iterable[str]] | None = None  # of a tool
 
 
 class AboutUsers(NamedTuple):
@@ -147,8 +158,8 @@ def prepare(
 
 def known_items(items: ItemTable | None, counts_of_history: HistoryCounts | None) -> dict[str, Any]:
     """Return data of items that all users share, by name."""
-    known = {"items": items, "counts": counts_of_history}
-    return {name: own for name, own in known.items() if own is not None}
+    known: dict[str, Any] = {} if items is None else {"items": items}
+    return known if counts_of_history is None else {**known, "counts": counts_of_history}
 
 
 def join_sides(
@@ -160,8 +171,9 @@ def join_sides(
             columns = (part for nth, role in enumerate(roles) for part in (" or " * (nth > 0), Argument(role, (...,))))
             forms = ", or in Python pass {user: {item: number}}"
             raise InputError(f"{name} has no numbers, only items: name their column with ", *columns, forms)
-    ids = {name: RawSide(own.ids, np.zeros(1, np.int64), None) for name, own in known.items()}
-    joined, strings = _join_ids({**sides, **ids})
+    for name, table in known.items():
+        sides = {**sides, name: RawSide(table.ids, np.zeros(1, np.int64), None)}
+    joined, strings = _join_ids(sides)
     recs = sides["recs"]
     order, role = "score" if recs.extra is not None else recs.order, sides["logged"].role if "logged" in sides else ""
     return JoinedSides(joined, users, strings, known, order, recs.ranks, recs.from_zero, evidence, role)
@@ -170,7 +182,7 @@ def join_sides(
 def arrange(given: JoinedSides, settings: Settings) -> Prepared:
     """Order the lists, and handle excluded items and duplicates."""
     joined, names, ranks = given.sides, given.names, given.ranks
-    rec_side, truth_side, exclude_side = joined["recs"], joined["truth"], joined.get("exclude")
+    rec_side, truth_side = joined["recs"], joined["truth"]
     duplicates, n_threads = settings.duplicates, settings.n_threads
     if truth_side.extra is not None:
         truth_side = finite_gains(truth_side)
@@ -178,28 +190,22 @@ def arrange(given: JoinedSides, settings: Settings) -> Prepared:
         _check_logged(joined["logged"], given.logged, names, settings)
     counts = {"excluded_items": 0, "duplicates_in_recs": 0, "duplicates_in_truth": 0, "rec_lists_with_gaps": 0}
     evidence = [*given.evidence]
-    check_first_ranks(settings.rank_gaps, from_zero=given.from_zero)
+    if given.from_zero and settings.rank_gaps != "close":
+        raise InputError("recs has ranks from 0, and this tool counts ranks from 1: add 1 to them")
     if ranks is not None:
         gaps = _look_at_gaps(ranks, rec_side.indptr, names, settings.rank_gaps)
         counts["rec_lists_with_gaps"] = gaps.count
         evidence += [gaps] * (settings.rank_gaps != "keep")
-    if exclude_side is not None or settings.only_judged:
-        refuse_negative_ids(rec_side, "recs", names)
-    counts_of_truth, unreachable = look_at_truth(joined, settings)
-    counts |= counts_of_truth
-    evidence += (
-        *evidence_of_lists({**joined, "truth": truth_side}, *names, names.item, settings.min_gain),
-        *unreachable,
-    )
-    if exclude_side is not None:
-        rec_side, counts["excluded_items"] = _drop_excluded(rec_side, exclude_side, n_threads)
-    if settings.only_judged:
-        rec_side, counts["excluded_items"] = _drop_unjudged(rec_side, truth_side, n_threads)
+    evidence += evidence_of_lists({**joined, "truth": truth_side}, *names, names.item, settings.min_gain)
+    if settings.only_judged or "exclude" in joined or "history" in joined:
+        rec_side, counts_of_sides, unreachable = _leave_out(joined, truth_side, names, settings)
+        counts |= counts_of_sides
+        evidence += unreachable
     if duplicates != "error":
         truth_side, counts["duplicates_in_truth"] = _merge_copies(truth_side, n_threads)
-    others, more_counts = _other_sides(joined, truth_side, names, settings)
-    others |= {name: own._replace(codes=joined[name].items) for name, own in given.known.items()}
-    evidence += map(remark, settings.warnings_of(numbers_of_lists(rec_side, truth_side, settings.min_gain)))
+    others, more_counts = _other_sides(given, truth_side, settings)
+    if settings.warnings_of is not None:
+        evidence += map(remark, settings.warnings_of(numbers_of_lists(rec_side, truth_side, settings.min_gain)))
     if rec_side.extra is not None:
         rec_side, is_tied = _order(rec_side, truth_side, names, settings)
         are_numbers = is_tied and names.strings is None
@@ -225,12 +231,13 @@ def arrange(given: JoinedSides, settings: Settings) -> Prepared:
         truth_side.indptr,
         truth_side.extra,
         lowest,
-        _find_blocks(rec_side, n_threads),
+        None if rec_side.extra is None else _find_blocks(rec_side, n_threads),
     )
-    rows = {f"rec_rows_by_{role}": n_rows if given.order == role else 0 for role in ("rank", "score", "place")}
     counts |= more_counts | {
         "rec_rows": n_rows,
-        **rows,
+        "rec_rows_by_rank": n_rows * (given.order == "rank"),
+        "rec_rows_by_score": n_rows * (given.order == "score"),
+        "rec_rows_by_place": n_rows * (given.order == "place"),
         "truth_rows_with_gains": 0 if joined["truth"].extra is None else len(truth_side.items),
     }
     return Prepared(lists, given.users, names, counts, tuple(evidence), others, truth=joined["truth"])
@@ -268,17 +275,21 @@ def _check_logged(side: FlatSide, role: str, names: Names, settings: Settings) -
         raise InputError(f"logged of user {who}: item {item} has the numbers {numbers[at]} and {numbers[at + 1]}")
 
 
-def _other_sides(
-    joined: Mapping[str, FlatSide], truth_side: FlatSide, names: Names, settings: Settings
-) -> tuple[dict[str, Any], dict[str, int]]:
+def _other_sides(given: JoinedSides, truth_side: FlatSide, settings: Settings) -> tuple[dict[str, Any], dict[str, int]]:
     """Return the sides besides lists and truth, with lists in order and without copies, and counts of copies."""
-    sides = {name: side for name, side in joined.items() if name in SIDES}
-    others = {name: side for name, side in sides.items() if name not in ("recs", "truth")}
-    for name, side in (others if settings.by_kernels else sides).items() if settings.checked else ():
-        refuse_negative_ids(side, name, names)
-    counts = {}
-    for name, side in others.items():
-        if not (settings.checked and SIDES[name].is_ordered):
+    joined, names, others = given.sides, given.names, {}  # type: Mapping[str, FlatSide], Names, dict[str, Any]
+    counts: dict[str, int] = {}
+    for name, side in joined.items():
+        if name not in SIDES:
+            if name in given.known:
+                others[name] = given.known[name]._replace(codes=side.items)
+            continue
+        is_other = name not in ("recs", "truth")
+        if settings.checked and (is_other or not settings.by_kernels):
+            refuse_negative_ids(side, name, names)
+        if is_other:
+            others[name] = side
+        if not (is_other and settings.checked and SIDES[name].is_ordered):
             continue
         ordered = side
         if side.extra is not None:
@@ -292,7 +303,7 @@ def _other_sides(
             _refuse_copies(ordered, name, names, settings.n_threads)
             others[name] = ordered
         else:
-            below = -longest_row(sides["recs"].indptr)  # so that no miss of a reference equals a miss of a list
+            below = -longest_row(joined["recs"].indptr)  # so that no miss of a reference equals a miss of a list
             blank = settings.duplicates == "miss"
             found = _drop_copies(ordered, settings.n_threads, blank=blank, below=below)
             others[name], counts[f"duplicates_in_{name}"] = found
@@ -336,30 +347,38 @@ def read_given(
     given: Mapping[str, Any], about: AboutUsers, settings: Settings
 ) -> tuple[dict[str, RawSide], Users, tuple[Evidence, ...]]:
     """Return all sides for the same users, these users, and evidence for findings."""
+    forms, opened = {}, dict(given)
     for name, value in given.items():
-        refuse_path(name, value)
+        forms[name] = classify(value)
+        if forms[name] is InputForm.OTHER:
+            refuse_path(name, value)
     refuse_model("recs", given.get("recs"))
-    refuse_other_indexes({**given, "groups": about.groups, "user_weight": about.user_weight})
-    opened = {name: open_foreign(value, name) for name, value in given.items()}
-    opened = {name: own._replace(name=name) if isinstance(own, Frame) else own for name, own in opened.items()}
-    evidence: tuple[Evidence, ...] = ()
-    if any(isinstance(value, Frame) for value in opened.values()):
+    if InputForm.FOREIGN in forms.values() or about.groups is not None or about.user_weight is not None:
+        refuse_other_indexes({**given, "groups": about.groups, "user_weight": about.user_weight})
+    for name, form in forms.items():
+        if form is InputForm.FOREIGN:
+            opened[name] = read_foreign(given[name], name)
+        if isinstance(opened[name], Frame):
+            forms[name], opened[name] = InputForm.FRAME, opened[name]._replace(name=name)
+    if InputForm.FRAME in forms.values():
         sides, users, evidence = _read_frames(opened, about, settings)
     else:
-        sides, users = _read_arrays(opened, given, about)
-    if any(isinstance(value, Mapping | Frame) for value in opened.values()):
+        (sides, users), evidence = _read_arrays(opened, forms, given, about), ()
+    if InputForm.FRAME in forms.values() or InputForm.DICT in forms.values():
         evidence = (*evidence, *evidence_of_other_sides(given, sides))
     return sides, users, evidence
 
 
 def _read_arrays(
-    opened: dict[str, Any], given: Mapping[str, Any], about: AboutUsers
+    opened: dict[str, Any], forms: Mapping[str, InputForm], given: Mapping[str, Any], about: AboutUsers
 ) -> tuple[dict[str, RawSide], Users]:
     refuse_columns(about.columns._replace(**dict.fromkeys(about.elsewhere)), "recs and truth are not data frames")
-    sides, keys = read_sides(opened, given)
+    sides, keys = read_sides(opened, forms, given)
     if keys is not None and about.user_ids is not None:
         raise InputError("user_ids must not be given with dicts: their keys are the users")
     n_users = len(sides["recs"].indptr) - 1
+    if keys is None and about.user_ids is about.groups is about.user_weight is about.labels is None:
+        return sides, Users(None, np.zeros((0, n_users), np.int32), [], None)
     ids = check_user_ids(keys if keys is not None else about.user_ids, n_users)
     check_order_of_users(None if keys is None else opened["recs"], ids, about.groups, about.user_weight)
     if about.labels is not None and about.groups is not None:
@@ -375,14 +394,8 @@ def _read_frames(
         raise InputError("user_ids must not be given with data frames: user=... names their column")
     if about.groups is not None:
         raise InputError("groups must not be given with data frames: by=... names the columns to group by")
-    sides, users = read_frames(
-        frames, about.columns, about.user_weight, settings.n_threads, graded=settings.min_gain != "any"
-    )
-    n_users = len(sides["recs"].indptr) - 1
-    groups = users.groups if about.labels is None else about.labels.of(users.ids)
-    codes, labels = check_groups(groups, n_users)
-    weights = check_weights(users.weights, n_users)
-    return sides, Users(users.ids, codes, labels, weights, users.order), users.evidence
+    graded = settings.min_gain != "any"
+    return read_frames(frames, about.columns, about.labels, about.user_weight, settings.n_threads, graded=graded)
 
 
 def _join_ids(sides: Mapping[str, RawSide]) -> tuple[dict[str, FlatSide], Sequence[Any] | None]:
@@ -390,39 +403,28 @@ def _join_ids(sides: Mapping[str, RawSide]) -> tuple[dict[str, FlatSide], Sequen
 
     A call without truth gets an empty one.
     """
-    kinds = {name: kind_of_ids(side.items) for name, side in sides.items()}
-    if len(set(kinds.values()) - {"none"}) > 1:
-        named = {"history" if name == "counts" else name: kind for name, kind in kinds.items()}  # of the same argument
-        found = joined((Text(Argument(name), f": {kind}") for name, kind in named.items()), ", ")
-        raise InputTypeError("item ids must be of one type on all sides, found ", found, SPELL_ALIKE)
+    named = (("history" if name == "counts" else name, side.items) for name, side in sides.items())  # of one argument
+    has_integers = are_integers("item", named)
     if "truth" not in sides:
         indptr = np.zeros(len(sides["recs"].indptr), np.int64)
         sides = {**sides, "truth": RawSide(np.zeros(0, np.int32), indptr, None)}
-    strings = None
-    if set(kinds.values()) <= {"none", "integers"}:
-        arrays = {name: _integers(side.items) for name, side in sides.items()}
-        recs, truth = match_widths(arrays["recs"], arrays["truth"])
-        others = {name: _signed(own, name) for name, own in arrays.items() if name not in ("recs", "truth")}
-        arrays = {"recs": recs, "truth": truth} | others
+    strings: Sequence[Any] | None = None
+    if has_integers:
+        arrays: list[Array] = []
+        for name, side in sides.items():
+            ids = side.items if isinstance(side.items, np.ndarray) and side.items.dtype != object else NO_IDS
+            arrays.append(ids if name in MAY_BE_NARROW else ids.astype(np.int64, copy=False))
     else:
-        ids = (np.zeros(0, object) if len(side.items) == 0 else side.items for side in sides.values())
-        encoded, strings = encode_strings(ids)
-        arrays = dict(zip(sides, encoded, strict=True))
-    return {name: FlatSide(arrays[name], side.indptr, side.extra) for name, side in sides.items()}, strings
-
-
-def _signed(ids: Array, name: str) -> Array:
-    """Return integer ids as int64; those of long sides, of which kernels get copies, also as int32."""
-    return (
-        ids
-        if name in ("history", "exclude", "candidates") and ids.dtype == np.int32
-        else ids.astype(np.int64, copy=False)
-    )
-
-
-def _integers(ids: Ids) -> Array:
-    """Return integer ids; an empty array if there are no ids."""
-    return ids if isinstance(ids, np.ndarray) and ids.dtype != object else np.zeros(0, np.int32)
+        arrays, strings = encode_strings(
+            np.zeros(0, object) if len(own.items) == 0 else own.items for own in sides.values()
+        )
+    flat = {}
+    for (name, side), items in zip(sides.items(), arrays, strict=True):
+        flat[name] = FlatSide(items, side.indptr, side.extra)
+    if strings is None:
+        recs, truth = match_widths(flat["recs"].items, flat["truth"].items)
+        flat |= {"recs": flat["recs"]._replace(items=recs), "truth": flat["truth"]._replace(items=truth)}
+    return flat, strings
 
 
 def refuse_negative_ids(side: FlatSide, name: str, names: Names) -> None:
@@ -441,14 +443,21 @@ def _over_users(kernel: Any, n_users: int, *given: Any, n_rows: int, n_threads: 
     launch(kernel, len(edges) - 1, *given, edges, work=32 * n_rows, n_threads=n_threads)
 
 
-def _drop_excluded(rec_side: FlatSide, exclude_side: FlatSide, n_threads: int) -> tuple[FlatSide, int]:
-    return _compact(rec_side, _is_not_in(rec_side, exclude_side, n_threads))
-
-
-def _drop_unjudged(rec_side: FlatSide, truth_side: FlatSide, n_threads: int) -> tuple[FlatSide, int]:
-    """Remove the items without a row of gain 0 or more in the truth."""
-    judged, _ = _compact(truth_side, truth_side.gains >= 0)
-    return _compact(rec_side, ~_is_not_in(rec_side, judged, n_threads))
+def _leave_out(
+    joined: Mapping[str, FlatSide], truth_side: FlatSide, names: Names, settings: Settings
+) -> tuple[FlatSide, dict[str, int], tuple[Evidence, ...]]:
+    """Return the lists without excluded items, or without items that have no gain of 0 or more; counts and evidence."""
+    rec_side, n_threads = joined["recs"], settings.n_threads
+    if settings.only_judged or "exclude" in joined:
+        refuse_negative_ids(rec_side, "recs", names)
+    counts, evidence = look_at_truth(joined, settings)
+    if "exclude" in joined:
+        keep = _is_not_in(rec_side, joined["exclude"], n_threads)
+        rec_side, counts["excluded_items"] = _compact(rec_side, keep)
+    if settings.only_judged:
+        judged, _ = _compact(truth_side, truth_side.gains >= 0)
+        rec_side, counts["excluded_items"] = _compact(rec_side, ~_is_not_in(rec_side, judged, n_threads))
+    return rec_side, counts, evidence
 
 
 def _is_not_in(rec_side: FlatSide, exclude_side: FlatSide, n_threads: int) -> Array:

@@ -15,10 +15,9 @@ from fastrec.inputs.column_names import refuse_columns, user_column
 from fastrec.inputs.ids import kind_of_ids
 from fastrec.inputs.lists import AboutUsers, JoinedSides, Settings, join_sides, read_given
 from fastrec.inputs.models import ModelCall, plain_ids
-from fastrec.inputs.parts import part_of_users
 from fastrec.inputs.ragged import read_only
 from fastrec.inputs.sides import READ_SIDES, mixed_forms
-from fastrec.inputs.users import check_keys
+from fastrec.inputs.users import Users, check_keys
 from fastrec.kernels import models as kernels
 
 Array = np.ndarray[Any, Any]
@@ -34,7 +33,7 @@ class ModelUsers(NamedTuple):
 
     def part(self, at: Array) -> ModelUsers:
         """Return the users at some positions."""
-        return ModelUsers(part_of_users(self.joined, at), self.rows[at])
+        return ModelUsers(_part_of_users(self.joined, at), self.rows[at])
 
 
 def read_users(
@@ -82,6 +81,28 @@ def read_users(
         _check_candidates(joined)
     found = ModelUsers(joined, rows)
     return found.part(np.flatnonzero(rows >= 0)) if call.rows is not None and (rows < 0).any() else found
+
+
+def _part_of_users(given: JoinedSides, at: Array) -> JoinedSides:
+    """Return the users at some positions, in this order; the report keeps its own order.
+
+    Their ids are their positions if they have none, so that errors name them.
+    """
+    users, n_users = given.users, len(given.sides["recs"].indptr) - 1
+    sides = {
+        name: side.of_users(at) if name in READ_SIDES and len(side.indptr) == n_users + 1 else side
+        for name, side in given.sides.items()
+        if name != "recs"
+    }
+    sides["recs"] = given.sides["recs"]._replace(indptr=np.zeros(len(at) + 1, np.int64))
+    ids = at if users.ids is None else users.ids[at]
+    places = at if users.order is None else np.argsort(users.order)[at]
+    order = np.argsort(places) if (places[1:] < places[:-1]).any() else None
+    weights = None if users.weights is None else users.weights[at]
+    codes, groups = np.unique(users.groups[:, at], return_inverse=True)
+    keys = [users.keys[code - 1] for code in codes.tolist()]
+    groups = (groups.reshape(users.groups.shape[0], len(at)) + 1).astype(np.int32)
+    return given._replace(sides=sides, users=Users(ids, groups, keys, weights, order))
 
 
 def _refuse_other_indexes(call: ModelCall, given: Mapping[str, Any]) -> None:

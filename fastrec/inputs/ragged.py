@@ -65,6 +65,8 @@ class Ragged:
 
 def as_array(values: Any, name: str) -> Array:
     """Return the values as an array; turn NumPy's errors into InputTypeError."""
+    if type(values) is np.ndarray:
+        return values
     refuse_unusual(values, name)
     if is_tensor(values):
         return as_numpy(values, name)

@@ -10,7 +10,7 @@ import numpy as np
 from fastrec.exceptions import Argument, InputError, InputTypeError, shown
 from fastrec.inputs.arrow import Labels
 from fastrec.inputs.grouping import Grouping, number_close
-from fastrec.inputs.ids import Strings, encode_strings
+from fastrec.inputs.ids import Ids, Strings, encode_strings, kind_of_ids
 from fastrec.inputs.strings import MANY_STRINGS, number_fixed
 from fastrec.inputs.users import check_labels_of_rows, spelled_labels
 
@@ -53,9 +53,12 @@ def read_row_groups(row_groups: Any, n_rows: int, n_threads: int = 1) -> tuple[R
         if not isinstance(name, str):
             raise InputTypeError(f"the names of row_groups must be strings, found {shown(name)}")
         where = f"row_groups[{name!r}]" if is_named else "row_groups"
-        encode = _encode_column if isinstance(labels, Labels) else _encode
-        codes, own = encode(labels, where, n_rows, n_threads)
-        refuse_many(labels.where if isinstance(labels, Labels) else where, len(own))
+        read = labels if isinstance(labels, Labels) else _read(labels, where, n_rows)
+        codes, own = _number(read.ids, where, n_threads)
+        codes = codes if read.valid is None else _spread(codes, read.valid)
+        if len(codes) != n_rows:
+            raise InputError(where, f" must have one label per row, {n_rows}; found {len(codes)}")
+        refuse_many(read.where, len(own))
         found.append(RowGroups(name, codes, own))
     return tuple(found)
 
@@ -82,16 +85,14 @@ def check_apart(of_users: Iterable[str], of_rows: Iterable[str]) -> None:
         )
 
 
-def _encode(labels: Any, where: str, n_rows: int, n_threads: int) -> tuple[Array, list[str | int]]:
-    """Return the code of each row of an array of labels, and the labels."""
+def _read(labels: Any, where: str, n_rows: int) -> Labels:
+    """Return an array of labels as integers or strings, without those that are missing."""
     labels = labels if isinstance(labels, np.ndarray | Sequence) or not isinstance(labels, Iterable) else _own(labels)
     missing, present = _without_nulls(labels)
     if not missing.any():
-        return _number(check_labels_of_rows(labels, where, n_rows), n_threads)
-    if len(missing) != n_rows:
-        raise InputError(where, f" must have one label per row, {n_rows}; found {len(missing)}")
-    codes, own = _number(check_labels_of_rows(present, where, n_rows - int(missing.sum())), n_threads)
-    return _spread(codes, ~missing), own
+        return Labels(check_labels_of_rows(labels, where, n_rows), None, where)
+    n_present = len(missing) - int(missing.sum())
+    return Labels(check_labels_of_rows(present, where, n_present), ~missing, where)
 
 
 def _own(labels: Any) -> Any:
@@ -113,20 +114,22 @@ def _without_nulls(labels: Any) -> tuple[Array, Any]:
     if not is_plain or (isinstance(labels, np.ndarray) and labels.ndim != 1):
         return np.zeros(0, bool), labels
     missing = np.fromiter((label is None for label in labels), bool, len(labels))
-    present = np.empty(int((~missing).sum()), object)
-    present[:] = [label for label in labels if label is not None]
-    return missing, present
+    present = [label for label in labels if label is not None]
+    return missing, np.fromiter(present, object, len(present))
 
 
-def _number(labels: Array, n_threads: int) -> tuple[Array, list[str | int]]:
+def _number(labels: Ids, where: str, n_threads: int) -> tuple[Array, list[Any]]:
     """Return the code of each label, and the distinct labels."""
+    if isinstance(labels, Strings) or labels.dtype == object:
+        if kind_of_ids(labels) == "bytes":
+            raise InputTypeError(f"the labels of {where} must be all integers or all strings, found bytes")
+        (codes,), strings = encode_strings([labels])
+        codes, used = _number_integers(codes, n_threads)
+        return codes, spelled_labels(strings, np.array(used, np.int64)).tolist()
     if labels.dtype.kind == "U" and len(labels) >= MANY_STRINGS:
         codes, distinct = number_fixed(labels)
         order = np.argsort(distinct, kind="stable")
-        return _ranked(codes, order), distinct[order].tolist()
-    if labels.dtype == object:
-        (codes,), strings = encode_strings([labels])
-        return codes.astype(np.int32, copy=False), list(strings)
+        return np.argsort(order).astype(np.int32)[codes], distinct[order].tolist()
     return _number_integers(labels, n_threads) if labels.dtype.kind in "iu" else _number_few(labels)
 
 
@@ -149,30 +152,7 @@ def _number_integers(labels: Array, n_threads: int) -> tuple[Array, list[Any]]:
     return codes, [lowest + code for code in used.tolist()]
 
 
-def _encode_column(labels: Labels, where: str, n_rows: int, n_threads: int) -> tuple[Array, list[str | int]]:
-    """Return the code of each row of a column of a data frame, and the labels."""
-    if isinstance(labels.ids, Strings):
-        if labels.ids.kind == "bytes":
-            raise InputTypeError(f"the labels of {where} must be all integers or all strings, found bytes")
-        (codes,), strings = encode_strings([labels.ids])
-        ranks, used = _number_integers(codes, n_threads)
-        codes, own = ranks, spelled_labels(strings, np.array(used, np.int64)).tolist()
-    else:
-        codes, own = _number_integers(labels.ids, n_threads)
-    codes = codes if labels.valid is None else _spread(codes, labels.valid)
-    if len(codes) != n_rows:
-        raise InputError(where, f" must have one label per row, {n_rows}; found {len(codes)}")
-    return codes, own
-
-
 def _spread(codes: Array, valid: Array) -> Array:
     spread = np.full(len(valid), NO_SEGMENT, np.int32)
     spread[valid] = codes
     return spread
-
-
-def _ranked(codes: Array, order: Array) -> Array:
-    """Return codes of labels in another order."""
-    ranks = np.empty(len(order), np.int32)
-    ranks[order] = np.arange(len(order), dtype=np.int32)
-    return ranks[codes]

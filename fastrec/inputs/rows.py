@@ -7,14 +7,25 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.exceptions import Argument, InputError, Place, RowNumber, Text
-from fastrec.inputs.arrow import Labels, refuse_other_indexes
-from fastrec.inputs.column_names import Columns
+from fastrec.checks import refuse_path, with_article
+from fastrec.exceptions import Argument, InputError, InputTypeError, Place, RowNumber, Text, shown
+from fastrec.inputs.arrow import (
+    Frame,
+    Labels,
+    list_column,
+    open_foreign,
+    read_ids,
+    read_labels,
+    read_numbers,
+    refuse_other_indexes,
+    split_lists,
+)
+from fastrec.inputs.column_names import Columns, one_name
 from fastrec.inputs.columns import LABELS, SAMPLE_WEIGHT, SCORES, check_floats, check_numbers, check_row_weights
-from fastrec.inputs.frames import ScoredFrame, read_scored_frame, spell_labels
+from fastrec.inputs.frames import FrameRows, spell_labels
 from fastrec.inputs.grouping import Grouping, group_rows, one_per_user, order_of_ids
 from fastrec.inputs.ids import Strings, check_ids, encode_strings
-from fastrec.inputs.ragged import check_indptr
+from fastrec.inputs.ragged import check_indptr, longest_row, read_only
 from fastrec.inputs.row_groups import RowGroups, read_row_groups
 from fastrec.inputs.sides import NamedSides
 from fastrec.inputs.users import (
@@ -27,6 +38,8 @@ from fastrec.inputs.users import (
     check_weights,
     spelled_labels,
 )
+from fastrec.kernels.pairs import count_pairs_of_users
+from fastrec.runtime.launcher import call
 
 Array = np.ndarray[Any, Any]
 ROWS_WITHOUT_USERS = 4096  # rows without users are summed this many at a time
@@ -149,37 +162,75 @@ def one_by_one(rows: Rows) -> Rows:
 
 
 def read_frame(
-    frame: Any, columns: Columns, *, sample_weight: Any, user_weight: Any, with_items: bool, n_threads: int
+    value: Any, columns: Columns, *, sample_weight: Any, user_weight: Any, with_items: bool, n_threads: int
 ) -> Rows:
     """Check the columns of a data frame of scored rows, long or with one row of lists per user."""
-    found = read_scored_frame(frame, columns, sample_weight, user_weight, with_items=with_items, n_threads=n_threads)
-    if found.indptr is not None:
-        found, order = _spell_users(found, len(found.indptr) - 1)
-    rows = read_rows(
-        found.labels,
-        found.scores,
-        found.indptr,
-        user_ids=found.users,
-        item_ids=found.items,
-        sample_weight=found.weights,
-        groups=found.groups,
-        row_groups=found.row_groups,
-        user_weight=found.user_weights,
+    refuse_path(LABELS, value)
+    frame = open_foreign(value, "the frame")
+    if not isinstance(frame, Frame):
+        raise InputTypeError(
+            SCORES, " must be given unless ", LABELS, f" is a data frame, found {with_article(type(value).__name__)}"
+        )
+    label = "label" if columns.label is None else one_name(columns.label, "label")
+    score = "score" if columns.score is None else one_name(columns.score, "score")
+    column = frame.read(label, argument="label")
+    indptr = split_lists(column, frame.where(label))[1] if list_column(column) else None
+    pointers = np.arange(1) if indptr is None else indptr
+    rows = FrameRows(frame, Grouping(pointers[:0], pointers, None), lists=indptr is not None)
+
+    def numbers(name: str, argument: str = "") -> Array:
+        return read_numbers(rows.read(name, argument), frame.where(name))
+
+    labels, scores = numbers(label), numbers(score, "score")
+    weights = None if sample_weight is None else numbers(one_name(sample_weight, "sample_weight"))
+    item = None if columns.item is None else one_name(columns.item, "item_id")
+    if item is None and with_items and frame.has("item_id"):
+        item = "item_id"
+    items = None if item is None else read_ids(rows.read(item), frame.where(item), n_threads)
+    users, order = _read_users(frame, columns, n_threads), None
+    groups: Any = {
+        name: read_labels(frame.read_scalars(name, nulls=True), frame.where(name), n_threads)
+        for name in columns.groupings()
+    }
+    if user_weight is not None:
+        name = one_name(user_weight, "user_weight")
+        user_weight = read_numbers(frame.read_scalars(name), frame.where(name))
+    row_groups = {
+        name: read_labels(rows.read(name, nulls=True), frame.where(name), n_threads) for name in columns.row_groupings()
+    }
+    if indptr is not None:  # columns with one value per user
+        n_users = len(indptr) - 1
+        groups = {name: _spell(own, n_users) for name, own in groups.items()}
+        if users is not None:
+            keys = encode_keys(users, n_users)
+            users, order = keys.name_of(keys.codes), order_of_ids(keys.codes)
+    found = read_rows(
+        labels,
+        scores,
+        indptr,
+        user_ids=users,
+        item_ids=items,
+        sample_weight=weights,
+        groups=groups or None,
+        row_groups=row_groups or None,
+        user_weight=user_weight,
         n_threads=n_threads,
     )
-    return rows if found.indptr is None else rows._replace(users=rows.users._replace(order=order))
+    return found if order is None else found._replace(users=found.users._replace(order=order))
 
 
-def _spell_users(found: ScoredFrame, n_users: int) -> tuple[ScoredFrame, Array | None]:
-    """Return columns with one value per user as NumPy arrays, and the positions of users by ascending id."""
-    users, order = found.users, None
-    if users is not None:
-        keys = encode_keys(users, n_users)
-        users, order = keys.name_of(keys.codes), order_of_ids(keys.codes)
-    if found.groups is None:
-        return found._replace(users=users), order
-    spelled: Any = {name: _spell(labels, n_users) for name, labels in found.groups.items()}
-    return found._replace(users=users, groups=spelled), order
+def _read_users(frame: Frame, columns: Columns, n_threads: int) -> Any:
+    """Return the key of each row, or several keys that identify a user together."""
+    names = columns.user
+    if names is None:
+        names = "user_id" if frame.has("user_id") or columns.by is not None else None
+    if names is None:
+        return None
+    if not isinstance(names, str) and not (isinstance(names, tuple | list) and names):
+        raise InputTypeError(f"user must be the name of a column or several, found {shown(names)}")
+    several = (names,) if isinstance(names, str) else names
+    ids = tuple(read_ids(frame.read_scalars(name), frame.where(name), n_threads) for name in several)
+    return ids[0] if isinstance(names, str) else ids
 
 
 def _spell(labels: Labels, n_users: int) -> Array:
@@ -215,9 +266,7 @@ def encode_keys(user_ids: Any, n: int, name: str = "user_ids") -> Keys:
             some, own = np.divmod(combined[some], len(present))
             parts.append(key.name_of(present[own]).tolist())
         parts.append(keys[0].name_of(distinct[some]).tolist())
-        ids = np.empty(len(some), dtype=object)
-        ids[:] = list(zip(*reversed(parts), strict=True))
-        return ids
+        return np.fromiter(zip(*reversed(parts), strict=True), object, len(some))
 
     return Keys(codes, name_of)
 
@@ -308,3 +357,21 @@ def _check_items(item_ids: Any, n: int) -> Array:
     if isinstance(items, Strings) or items.dtype == object:
         (items,), _ = encode_strings([items])
     return items.astype(np.int64)
+
+
+def pairs_of_users(indptr: Array, labels: Array, scores: Array, weights: Array | None) -> Array:
+    """Return the pairs of rows of each user, (4, n_users), as `count_pairs_of_users` writes them.
+
+    Without weights they are exact, int64. Sums of weights do not depend on the order of the rows of a user.
+    """
+    users = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+    keys = (labels, scores, users) if weights is None else (weights, labels, scores, users)
+    order = np.lexsort(keys)
+    own = np.ones(len(order), np.int64) if weights is None else weights[order].astype(np.float64)
+    ordered = labels[order].astype(np.float64)
+    longest = longest_row(indptr)
+    spare = np.empty(longest), np.empty(longest, own.dtype)
+    sums = np.zeros((4, len(indptr) - 1), own.dtype)
+    given = (read_only(indptr), ordered, read_only(scores[order].astype(np.float64)), own, spare, sums)
+    call(count_pairs_of_users, *given, work=64 * len(order))
+    return sums

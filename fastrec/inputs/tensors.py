@@ -66,7 +66,7 @@ def as_numpy(tensor: Any, name: str) -> Array:
 
 def refuse_unusual(values: Any, name: str, advice: str = "fill it first") -> None:
     """Reject masked arrays and matrices: NumPy accepts them as arrays, but their values or shapes mean otherwise."""
-    if (wrong := why_unusual(values, advice)) is not None:
+    if type(values) is not np.ndarray and (wrong := why_unusual(values, advice)) is not None:
         raise InputTypeError(name, f" {wrong}")
 
 

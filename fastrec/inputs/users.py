@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -22,6 +23,7 @@ from fastrec.inputs.tensors import is_tensor, plain_values, refuse_unusual
 
 Array = np.ndarray[Any, Any]
 INT64, UINT64 = np.iinfo(np.int64), np.iinfo(np.uint64)
+KINDS_OF_IDS = "iuU"  # of arrays, as saved files hold them
 NO_IDS = (type(None), np.bool_, Number)
 
 
@@ -136,10 +138,7 @@ def _array_of(values: Any, name: str, per: str = "user") -> Array:
         by_id = ("; labels by user are for ", Argument("by")) if isinstance(values, Mapping) and per == "user" else ()
         raise InputTypeError(f"{name} must be one label per {per}, {found}", *by_id)
     rows = plain_values(listed(values, name), name)
-    array = np.empty(len(rows), dtype=object)
-    for i, row in enumerate(rows):
-        array[i] = row
-    return array
+    return np.fromiter(rows, object, len(rows))
 
 
 def check_labels_of_rows(labels: Any, name: str, n_rows: int) -> Array:
@@ -191,9 +190,7 @@ def _plain(array: Array) -> Array:
     # NumPy's fixed-width strings drop trailing NULs, so strings that end in one stay objects
     if kinds and all(issubclass(kind, str) for kind in kinds) and not any(string.endswith("\0") for string in values):
         return np.array(values, str)
-    plain = np.empty(len(values), object)
-    plain[:] = values
-    return plain
+    return np.fromiter(values, object, len(values))
 
 
 def check_order_of_users(recs: Collection[Any] | None, ids: Array | None, groups: Any, user_weight: Any) -> None:
@@ -238,7 +235,6 @@ def check_weights(user_weight: Any, n_users: int, ids: Array | None = None, *, b
         return None
     if isinstance(user_weight, Mapping):
         user_weight = _weights_by_id(user_weight, ids)
-    refuse_unusual(user_weight, "user_weight")
     array = as_array(user_weight, "user_weight")
     if array.dtype.kind not in "iufb" or array.dtype.itemsize > 8:
         raise InputTypeError(f"user_weight must be numbers of at most 64 bits, found dtype {array.dtype}")
@@ -472,3 +468,30 @@ def join_ids(parts: Sequence[Array]) -> Array | None:
     if len({part.dtype.kind for part in filled}) > 1:
         return _plain(np.concatenate([part.astype(object) for part in filled]))
     return np.concatenate(filled)
+
+
+def pack_ids(ids: Array | None, name: str = "user_ids") -> dict[str, Array]:
+    """Return ids or labels of users as members of an archive. Python objects become JSON; a tuple is an array there."""
+    if ids is None:
+        return {}
+    if ids.dtype.kind in KINDS_OF_IDS:
+        return {name: ids}
+    listed: list[Any] = ids.tolist()
+    parts = (part for own in listed for part in (own if isinstance(own, tuple) else (own,)))
+    other = {type(part).__name__ for part in parts if not (isinstance(part, str) or is_whole(type(part)))}
+    if other:
+        raise InputError(f"only string and integer {name} can be saved, not {', '.join(sorted(other))}")
+    return {f"{name}_json": np.frombuffer(json.dumps(listed, allow_nan=False).encode(), np.uint8)}
+
+
+def unpack_ids(arrays: Mapping[str, Array], n_users: int, name: str = "user_ids") -> Array | None:
+    """Undo `pack_ids`: return one id or label per user, or None if none were packed."""
+    found = arrays.get(name)
+    if f"{name}_json" in arrays:
+        listed = json.loads(arrays[f"{name}_json"].tobytes())
+        found = np.fromiter((tuple(own) if isinstance(own, list) else own for own in listed), object, len(listed))
+    if found is not None and (found.shape != (n_users,) or found.dtype.kind not in f"{KINDS_OF_IDS}O"):
+        raise InputError(
+            f"{name} must be one string or integer for each of {n_users} users, found {found.dtype} {found.shape}"
+        )
+    return found

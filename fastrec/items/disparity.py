@@ -11,7 +11,7 @@ import numpy as np
 from fastrec.checks import counted
 from fastrec.exceptions import Argument, InputError, MetricError
 from fastrec.inputs.arrays import FlatSide
-from fastrec.inputs.packed import pack_ids, unpack_ids
+from fastrec.inputs.users import pack_ids, unpack_ids
 from fastrec.items.popularity import SEGMENT, note_unseen, refuse_unknown, table_of_segments
 from fastrec.items.sums import find_places
 from fastrec.metrics.providers import is_relevant

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrec.exceptions import Argument, InputError, MetricError
-from fastrec.inputs.packed import pack_ids, unpack_ids
-from fastrec.inputs.users import alike
+from fastrec.inputs.users import alike, pack_ids, unpack_ids
 from fastrec.metrics.rank_weights import Weight, is_table, rank_weights
 
 Array = np.ndarray[Any, Any]

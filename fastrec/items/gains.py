@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from fastrec.exceptions import MetricError
-from fastrec.inputs.pairs import pairs_of_users
 from fastrec.inputs.ragged import read_only
+from fastrec.inputs.rows import pairs_of_users
 from fastrec.items.listed import ListsAndTruth, discounts_of_ranks, longest_of, starts_among
 from fastrec.items.sums import MAX_DEPTH, group_cutoffs, keep_short
 from fastrec.kernels import ideal_gains as kernels

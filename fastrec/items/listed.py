@@ -13,7 +13,6 @@ from fastrec.exceptions import InputError
 from fastrec.inputs.arrays import FlatSide
 from fastrec.inputs.hits import Hits, find_hits
 from fastrec.inputs.lists import Names
-from fastrec.inputs.parts import take_neighbours
 from fastrec.inputs.ragged import read_only
 from fastrec.inputs.sides import NamedSides
 from fastrec.items.sums import find_numbers, keep_short
@@ -64,7 +63,7 @@ class ListsAndTruth(NamedSides):
         """Return the lists and the truth of the users first..last-1."""
         users = self.names.users
         names = self.names._replace(users=np.arange(first, last) if users is None else users[first:last])
-        recs, truth = (take_neighbours(side, first, last).read_only() for side in (self.recs, self.truth))
+        recs, truth = (side.part(first, last).read_only() for side in (self.recs, self.truth))
         return ListsAndTruth(recs=recs, truth=truth, names=names, n_threads=1, lowest=self.lowest)
 
     @functools.cached_property

@@ -13,7 +13,7 @@ from typing import IO, Any
 import numpy as np
 
 from fastrec.exceptions import InputError, shown
-from fastrec.inputs.packed import pack_ids, unpack_ids
+from fastrec.inputs.users import pack_ids, unpack_ids
 from fastrec.show.json import dump_json
 
 Array = np.ndarray[Any, Any]

@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from fastrec.checks import check_file, check_path, check_text, check_there, counted
 from fastrec.exceptions import InputError, InputTypeError, located, one_line, shown, warn
-from fastrec.inputs.packed import pack_ids, unpack_ids
 from fastrec.inputs.row_digests import read_digest
-from fastrec.inputs.users import NO_LABEL, check_saved_ids
+from fastrec.inputs.users import NO_LABEL, check_saved_ids, pack_ids, unpack_ids
 from fastrec.metrics.declaration import LISTS
 from fastrec.report.archive import (
     holds,

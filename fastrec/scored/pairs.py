@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from fastrec.exceptions import InputError
-from fastrec.inputs.pairs import pairs_of_users
 from fastrec.inputs.ragged import read_only
-from fastrec.inputs.rows import RowSides
+from fastrec.inputs.rows import RowSides, pairs_of_users
 from fastrec.kernels import pairs as kernels
 from fastrec.metrics.providers import Fill
 from fastrec.runtime.launcher import call

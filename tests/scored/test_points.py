@@ -11,7 +11,7 @@ from scipy import stats
 
 import fastrec
 from fastrec.exceptions import InputError
-from fastrec.inputs.pairs import pairs_of_users
+from fastrec.inputs.rows import pairs_of_users
 from fastrec.scored.pairs import GradedRows
 from fastrec.scored.score_counts import ScoreCounts
 from support import score_oracle

@@ -11,15 +11,14 @@ import numpy as np
 from fastrec.exceptions import InputError, InputTypeError, Place, RowNumber, Text, shown
 from fastrec.inputs.arrow import (
     Frame,
-    list_column,
     open_foreign,
     read_ids,
     read_labels,
     read_numbers,
     refuse_other_indexes,
 )
-from fastrec.inputs.column_names import Columns, refuse_columns
-from fastrec.inputs.columns import LABELS, MAX_EXACT_INTEGER, check_classes, check_numbers
+from fastrec.inputs.column_names import Columns, one_name, refuse_columns
+from fastrec.inputs.columns import LABELS, check_classes, check_numbers, check_whole
 from fastrec.inputs.ids import Ids
 from fastrec.inputs.ragged import read_only
 from fastrec.inputs.row_groups import RowGroups, read_row_groups
@@ -63,42 +62,32 @@ def read_impressions(
     where = Text(Place("ranks"))
     refuse_other_indexes({LABELS: clicks, where: ranks, **keys, "row_groups": row_groups})
     found = check_classes(clicks)
-    numbers = _whole(check_numbers(ranks, where), where)
+    numbers = _whole(ranks, where)
     _check_length(found, len(numbers), where)
     groups = read_row_groups(row_groups, len(numbers))
     return Impressions(found, numbers, where, {name: own for name, own in keys.items() if own is not None}, groups)
 
 
 def _read_frame(frame: Frame, columns: Columns, others: Mapping[str, Any]) -> Impressions:
-    def column(name: str, *, nulls: bool = False, argument: str = "") -> Any:
-        values = frame.read(name, nulls=nulls, argument=argument)
-        if list_column(values):
-            raise InputTypeError(frame.where(name), " holds lists, expected one value per row")
-        return values
-
-    label = "label" if columns.label is None else _name(columns.label, "label")
-    rank = "rank" if columns.rank is None else _name(columns.rank, "rank")
+    label = "label" if columns.label is None else one_name(columns.label, "label")
+    rank = "rank" if columns.rank is None else one_name(columns.rank, "rank")
     where = frame.where(rank)
-    keys: dict[str, Ids | tuple[Ids, ...]] = {
-        role: read_ids(column(_name(name, role), argument=role), frame.where(name)) for role, name in others.items()
-    }
+
+    def ids(name: Any, role: str) -> Ids:
+        return read_ids(frame.read_scalars(one_name(name, role), argument=role), frame.where(name))
+
+    keys: dict[str, Ids | tuple[Ids, ...]] = {role: ids(name, role) for role, name in others.items()}
     users = "user_id" if columns.user is None and frame.has("user_id") else columns.user
     if users is not None and not others:
         names = list(users) if isinstance(users, list | tuple) and users else [users]
-        keys["user_ids"] = tuple(
-            read_ids(column(own), frame.where(own)) for own in (_name(name, "user") for name in names)
-        )
-    clicks = check_classes(read_numbers(column(label, argument="label"), frame.where(label)))
-    ranks = _whole(check_numbers(read_numbers(column(rank, argument="rank"), where), where), where)
-    row_groups = {name: read_labels(column(name, nulls=True), frame.where(name)) for name in columns.row_groupings()}
+        keys["user_ids"] = tuple(ids(name, "user") for name in names)
+    clicks = check_classes(read_numbers(frame.read_scalars(label, argument="label"), frame.where(label)))
+    ranks = _whole(read_numbers(frame.read_scalars(rank, argument="rank"), where), where)
+    row_groups = {
+        name: read_labels(frame.read_scalars(name, nulls=True), frame.where(name)) for name in columns.row_groupings()
+    }
     _check_length(clicks, len(ranks), where)
     return Impressions(clicks, ranks, where, keys, read_row_groups(row_groups, len(ranks)))
-
-
-def _name(name: Any, role: str) -> str:
-    if not isinstance(name, str):
-        raise InputTypeError(f"{role} must be the name of a column when the rows are a data frame, found {shown(name)}")
-    return name
 
 
 def _check_length(clicks: Array, n: int, where: str) -> None:
@@ -106,18 +95,8 @@ def _check_length(clicks: Array, n: int, where: str) -> None:
         raise InputError(Text(Place("labels")), " and ", where, f" must have the same length, found {len(clicks)}, {n}")
 
 
-def _whole(ranks: Array, where: str) -> Array:
-    """Return ranks as int32 or int64; floats must be integers."""
-    if ranks.dtype == bool:
-        raise InputTypeError(where, " must be integers from 1, found booleans")
-    if ranks.dtype.kind == "f":
-        ranks = ranks.astype(np.float64)
-        wrong = ~((np.floor(ranks) == ranks) & (np.abs(ranks) <= MAX_EXACT_INTEGER))
-        if wrong.any():
-            at = int(wrong.argmax())
-            raise InputError(where, f" must be integers from 1, found {ranks[at]}", RowNumber.at(at))
-    narrow = ranks.dtype.itemsize < 4 or ranks.dtype == np.int32
-    return read_only(ranks.astype(np.int32 if narrow else np.int64, copy=False))
+def _whole(ranks: Any, where: str) -> Array:
+    return read_only(check_whole(check_numbers(ranks, where), where, "be integers from 1"))
 
 
 def refuse_rank(where: str, ranks: Array, at: int) -> None:
