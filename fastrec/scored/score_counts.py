@@ -423,11 +423,7 @@ class ScoreCounts:
             gap = (scores - runs.positives[part]).sum()
             sums.append((rows[part].sum(), runs.positives[part].sum(), squares[part].sum(), scores.sum(), gap))
         columns = zip(*sums, strict=True) if sums else [()] * 5
-        unit = 1.0
-        if self._rows:  # one, as `runs` has joined them
-            assert self._rows[0].weights is not None
-            unit /= scale_of(self._rows[0].weights)
-        return BinSums(unit, numbers, runs.scores[starts], runs.scores[ends - 1], *map(np.array, columns))
+        return BinSums(1 / self.scale, numbers, runs.scores[starts], runs.scores[ends - 1], *map(np.array, columns))
 
     def _find_bins(self, rows: Array, bins: int, strategy: str) -> tuple[Array, Array, Array]:
         """Return the numbers of the bins that have rows, and where their distinct scores begin and end."""
