@@ -267,17 +267,10 @@ def score_counts_by_group(rows: Rows, least: float, n_threads: int) -> Iterator[
 
 def score_counts_by_code(rows: Rows, codes: Array, n_codes: int, least: float, n_threads: int) -> list[ScoreCounts]:
     """Return the score counts of the rows of each code from 0 on; rows of code -1 are left out."""
-    positive, weights = positive_rows(rows, least)
-    return count_by_code(positive, rows.scores, weights, codes, n_codes, n_threads)
-
-
-def count_by_code(
-    positive: Array, scores: Array, weights: Array | None, codes: Array, n_codes: int, n_threads: int
-) -> list[ScoreCounts]:
-    """Return the score counts of the rows of each code from 0 on, given which rows are positive."""
     from fastrec.scored.keys import MAX_CODES, sort_by_code  # loaded only here, as lists do not need it
     from fastrec.scored.score_counts import ScoreCounts
 
+    (positive, weights), scores = positive_rows(rows, least), rows.scores
     if weights is None and n_codes <= MAX_CODES:
         return list(map(ScoreCounts.of_keys, sort_by_code(codes, positive, scores, n_codes, n_threads)))
     by_code = group_rows(codes, n_threads)

@@ -15,13 +15,11 @@ from typing import Any
 import numpy as np
 
 from .jit import njit, prange
-from .runs import two_sum
 
 Array = np.ndarray[Any, Any]
 LOW_BITS = 20
 LOW_MASK = (1 << LOW_BITS) - 1
 ROWS_PER_CARRY = 1 << 20  # rows below 2^41 each: their sum stays below 2^61
-LABEL_BIT = np.uint64(63)  # of a payload
 KEYS_AT_ONCE = 1 << 10  # rows per loop that makes keys: they stay in the L1 cache
 
 
@@ -122,7 +120,7 @@ def count_classes_by_bin(first, last, labels, scores, cuts, infinity, shift, cou
 
 
 @njit(allocates=True)
-def scatter_chunk(chunk, bits, labels, cuts, shift, bucket_of, places, keys):
+def scatter_chunk(chunk, bits, labels, values, cuts, shift, bucket_of, places, keys, payload):
     """Do as `scatter` does for a chunk."""
     shift, one, places = np.uint64(shift), np.uint64(1), places[chunk]
     block = np.empty(KEYS_AT_ONCE, keys.dtype)
@@ -136,16 +134,20 @@ def scatter_chunk(chunk, bits, labels, cuts, shift, bucket_of, places, keys):
             place = places[bucket]
             places[bucket] = place + 1
             keys[place] = key << one | (np.uint64(own[i]) & one)
+            if len(payload) > 0:
+                payload[place] = values[start + i] if len(values) > 0 else np.uint64(start + i)
 
 
 @njit(parallel=True, cache=True)
-def scatter(first, last, bits, labels, cuts, shift, bucket_of, places, keys):
+def scatter(first, last, bits, labels, values, cuts, shift, bucket_of, places, keys, payload):
     """Write `key << 1 | label` of each row of chunks first..last-1 to the next of the places of its chunk and bucket.
 
-    Key k belongs to bucket `bucket_of[k >> shift]`; `places` is int64 (n_chunks, n_buckets).
+    Key k belongs to bucket `bucket_of[k >> shift]`; `places` is int64 (n_chunks, n_buckets). `payload`, unless it is
+    (0,), takes the values of rows, uint64 (n,), or their numbers if there are no values.
     """
     for chunk in prange(first, last):
-        scatter_chunk(np.int64(chunk), bits, labels, cuts, shift, bucket_of, places, keys)
+        own = np.int64(chunk)
+        scatter_chunk(own, bits, labels, values, cuts, shift, bucket_of, places, keys, payload)
 
 
 @njit
@@ -196,59 +198,6 @@ def scatter_by_code(first, last, bits, labels, codes, cuts, places, keys):
         scatter_chunk_by_code(np.int64(chunk), bits, labels, codes, cuts, places, keys)
 
 
-@njit(allocates=True)
-def scatter_pairs_of_chunk(chunk, bits, labels, values, cuts, shift, bucket_of, places, keys, payload):
-    """Do as `scatter_pairs` does for a chunk."""
-    shift, one, places = np.uint64(shift), np.uint64(1), places[chunk]
-    block = np.empty(KEYS_AT_ONCE, bits.dtype)
-    for start in range(cuts[chunk], cuts[chunk + 1], len(block)):
-        end = min(start + len(block), cuts[chunk + 1])
-        own = labels[start:end]
-        fill_keys(bits[start:end], block)
-        for i in range(len(own)):
-            key = np.uint64(block[i])
-            bucket = bucket_of[key >> shift]
-            place = places[bucket]
-            places[bucket] = place + 1
-            keys[place] = key
-            value = np.uint64(values[start + i]) if len(values) > 0 else np.uint64(start + i)
-            payload[place] = (np.uint64(own[i]) & one) << LABEL_BIT | value
-
-
-@njit(parallel=True, cache=True)
-def scatter_pairs(first, last, bits, labels, values, cuts, shift, bucket_of, places, keys, payload):
-    """Do as `scatter` does, but write keys and, in `payload`, `label << 63 | value`.
-
-    Values are uint64 (n,), or the numbers of rows if (0,). The bits of float64 weights are such values: the label is
-    their sign then.
-    """
-    for chunk in prange(first, last):
-        scatter_pairs_of_chunk(np.int64(chunk), bits, labels, values, cuts, shift, bucket_of, places, keys, payload)
-
-
-@njit(cache=True)
-def write_pairs_of_rows(keys, payload, below, above, pairs):
-    """Write twice the ordered pairs that each row of a bucket is in, a tied one counting half, to `pairs[row]`.
-
-    `keys` are sorted; `payload` are `label << 63 | row`. `below` are the negative rows of lower buckets, `above` the
-    positive ones of this bucket and higher ones.
-    """
-    n = len(keys)
-    row = (np.uint64(1) << LABEL_BIT) - np.uint64(1)
-    end = 0
-    while end < n:
-        start, key, positives = end, keys[end], np.int64(0)
-        while end < n and keys[end] == key:
-            positives += np.int64(payload[end] >> LABEL_BIT)
-            end += 1
-        negatives = end - start - positives
-        for i in range(start, end):
-            is_positive = payload[i] >> LABEL_BIT > np.uint64(0)
-            pairs[payload[i] & row] = 2 * below + negatives if is_positive else 2 * above - positives
-        below += negatives
-        above -= positives
-
-
 @njit
 def pairs_of_keys(keys):
     """Return twice the ordered pairs of sorted rows, those of a tie counting half: (high, low, positives).
@@ -287,164 +236,60 @@ def count_pairs(first, last, keys, edges, pairs):
         pairs[own, 0], pairs[own, 1], pairs[own, 2] = pairs_of_keys(keys[edges[own] : edges[own + 1]])
 
 
-@njit
-def place_tie(state, rows, squares, totals, area):
-    """Add the squared distances from `area` of the placements of a tie's rows, times their squared weights.
-
-    Pairs are of (negatives, positives). `state` has those below the tie, then the sum of each class and its rounding
-    error.
-    """
-    below, positives_below, sum_, rest, positive_sum, positive_rest = state
-    above = totals[1] - positives_below - rows[1]
-    apart = (above + rows[1] / 2.0) / totals[1] - area
-    sum_, lost = two_sum(sum_, squares[0] * (apart * apart))
-    rest += lost
-    apart = (below + rows[0] / 2.0) / totals[0] - area
-    positive_sum, lost = two_sum(positive_sum, squares[1] * (apart * apart))
-    return below + rows[0], positives_below + rows[1], sum_, rest, positive_sum, positive_rest + lost
-
-
-@njit
-def place_row(state, positive, totals, area):
-    """Do as `place_tie` does for one row of weight 1, whose class has no other sum."""
-    below, positives_below, sum_, rest, positive_sum, positive_rest = state
-    before = below if positive else totals[1] - positives_below
-    apart = before / (totals[0] if positive else totals[1]) - area
-    square = apart * apart
-    sum_, lost = two_sum(sum_, 0.0 if positive else square)
-    positive_sum, positive_lost = two_sum(positive_sum, square if positive else 0.0)
-    below += 0.0 if positive else 1.0
-    positives_below += 1.0 if positive else 0.0
-    return below, positives_below, sum_, rest + lost, positive_sum, positive_rest + positive_lost
-
-
-@njit
-def load_placements(sums):
-    """Return the state of `place_tie`."""
-    return sums[0], sums[1], sums[2], sums[3], sums[4], sums[5]
-
-
 @njit(cache=True)
-def place_runs(positives, negatives, positive_squares, negative_squares, totals, area, sums):
-    """Add the distances of `place_tie` for score counts by ascending score. `totals`: all negatives and positives."""
-    state = load_placements(sums)
-    for i in range(len(positives)):
-        rows = np.float64(negatives[i]), np.float64(positives[i])
-        state = place_tie(state, rows, (np.float64(negative_squares[i]), np.float64(positive_squares[i])), totals, area)
-    for at in range(len(sums)):
-        sums[at] = state[at]
+def write_pairs(keys, rows, below, above, pairs, squares):
+    """Write twice the ordered pairs that each row of a bucket is in, a tied one counting half, to `pairs[row]`.
 
-
-@njit(cache=True)
-def place_keys(keys, totals, area, sums):
-    """Add the distances of `place_tie` for the sorted keys of rows without weights: the bits of `place_runs`."""
-    one = keys.dtype.type(1)
-    state = load_placements(sums)
-    n = len(keys)
-    i = 0
-    while i < n:
-        score = keys[i] >> one
-        positive = np.int64(keys[i] & one)
-        start = i
-        i += 1
-        if i == n or keys[i] >> one != score:
-            state = place_row(state, positive > 0, totals, area)
-            continue
-        while i < n and keys[i] >> one == score:
-            positive += np.int64(keys[i] & one)
-            i += 1
-        rows = np.float64(i - start - positive), np.float64(positive)
-        state = place_tie(state, rows, rows, totals, area)
-    for at in range(len(sums)):
-        sums[at] = state[at]
-
-
-@njit(cache=True)
-def write_runs(keys, scores, positives, negatives):
-    """Write the distinct keys of sorted rows, `key >> 1`, with the counts of each class.
-
-    Returns how many there are.
+    `keys` are sorted with their `rows`. If these are (0,), `squares`, int64 (2, 3), get the sums over negative and over
+    positive rows of the products h h, h l and l l of pairs h << 16 | l instead. `below` are the negative rows of lower
+    buckets, `above` the positive ones of this bucket and higher ones.
     """
     one = keys.dtype.type(1)
-    at = -1
-    for i in range(len(keys)):
-        score = np.uint64(keys[i] >> one)
-        if at < 0 or score != scores[at]:
-            at += 1
-            scores[at] = score
-            positives[at] = 0
-            negatives[at] = 0
-        positive = np.int64(keys[i] & one)
-        positives[at] += positive
-        negatives[at] += 1 - positive
-    return at + 1
+    end = 0
+    while end < len(keys):
+        start, score, positives = end, keys[end] >> one, np.int64(0)
+        while end < len(keys) and keys[end] >> one == score:
+            positives += np.int64(keys[end] & one)
+            end += 1
+        negatives = end - start - positives
+        of_negatives, of_positives = 2 * above - positives, 2 * below + negatives
+        if len(rows) > 0:
+            for i in range(start, end):
+                pairs[rows[i]] = of_positives if keys[i] & one else of_negatives
+        else:
+            add_squares(of_negatives, negatives, squares[0])
+            add_squares(of_positives, positives, squares[1])
+        below += negatives
+        above -= positives
+
+
+@njit
+def add_squares(value, n, sums):
+    """Add n times the products of the halves of a value."""
+    high, low = value >> 16, value & 0xFFFF
+    sums[0] += n * high * high
+    sums[1] += n * high * low
+    sums[2] += n * low * low
 
 
 @njit(cache=True)
-def write_weighted_runs(keys, signed, scale, scores, columns, sizes):
-    """Write the distinct keys of sorted rows with sums of weights and of their squares by class.
+def write_values(keys, scores, rows, weights, known, table, factor, values):
+    """Write a number of each row of a bucket, times its weight and a factor, to `values[row]` as an integer.
 
-    `signed[i]` is the weight of row i, below 0 for a positive row. `columns`, float64 (4, n), takes the sums of
-    positives and negatives, then those of their squares; `sizes` (2,) counts negatives and positives that have a
-    weight. Returns how many distinct keys there are.
+    `table`, float64 (n, 2), has the numbers of negative and positive rows of the known scores, float64 (n,), ascending.
+    The keys of rows are sorted, with their scores; steps that double skip the known scores between two of them. A score
+    that is not known, as the weights of its rows are too small, has the numbers of a neighbour. `weights` is (0,) if
+    all are 1.
     """
-    positives, negatives, positive_squares, negative_squares = columns[0], columns[1], columns[2], columns[3]
-    n = len(keys)
-    at = 0
-    i = 0
-    while i < n:
-        score = keys[i]
-        negative = 0.0
-        negative_rest = 0.0
-        positive = 0.0
-        positive_rest = 0.0
-        negative_square = 0.0
-        positive_square = 0.0
-        while i < n and keys[i] == score:
-            own = signed[i]
-            weight = abs(own) * scale
-            if own < 0:
-                positive, lost = two_sum(positive, weight)
-                positive_rest += lost
-                positive_square += weight * weight
-                sizes[1] += 1
-            else:
-                negative, lost = two_sum(negative, weight)
-                negative_rest += lost
-                negative_square += weight * weight
-                sizes[0] += weight > 0
-            i += 1
-        scores[at] = score
-        negatives[at] = negative + negative_rest
-        positives[at] = positive + positive_rest
-        negative_squares[at] = negative_square
-        positive_squares[at] = positive_square
-        at += 1
-    return at
-
-
-@njit(cache=True)
-def sum_weighted_pairs(positives, negatives, sums):
-    """Add score counts, by ascending score, to `sums`.
-
-    `sums` holds the negatives, the positives and twice the ordered pairs, each with its rounding error.
-    """
-    below = sums[0]
-    below_rest = sums[1]
-    above = sums[2]
-    above_rest = sums[3]
-    pairs = sums[4]
-    pairs_rest = sums[5]
-    for i in range(len(positives)):
-        pairs, lost = two_sum(pairs, positives[i] * (2.0 * (below + below_rest) + negatives[i]))
-        pairs_rest += lost
-        below, lost = two_sum(below, negatives[i])
-        below_rest += lost
-        above, lost = two_sum(above, positives[i])
-        above_rest += lost
-    sums[0] = below
-    sums[1] = below_rest
-    sums[2] = above
-    sums[3] = above_rest
-    sums[4] = pairs
-    sums[5] = pairs_rest
+    one = keys.dtype.type(1)
+    at, last = 0, len(known) - 1
+    for i in range(len(rows)):
+        step = 1
+        while step > 0:
+            is_below = at + step <= last and known[at + step - 1] < scores[i]
+            at += step if is_below else 0
+            step = 2 * step if is_below else step >> 1
+        weight = 1.0
+        if len(weights) > 0:
+            weight = weights[rows[i]]
+        values[rows[i]] = np.int64(np.rint(weight * table[at, keys[i] & one] * factor))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, Literal, NamedTuple
 
@@ -25,11 +26,14 @@ MAX_COUNTED = 1 << 31  # rows whose pairs 63 bits count
 
 
 class Pairs(NamedTuple):
-    """Pairs in a range of scores: twice the ordered pairs plus the tied ones; positives and negatives."""
+    """Pairs in a range of scores: twice the ordered pairs plus the tied ones; positives and negatives.
 
-    twice: int
-    positives: int
-    negatives: int
+    They are sums of weights of rows with weights.
+    """
+
+    twice: Any
+    positives: Any
+    negatives: Any
 
 
 def joined_pairs(parts: list[Pairs]) -> Pairs:
@@ -42,17 +46,60 @@ def joined_pairs(parts: list[Pairs]) -> Pairs:
     return Pairs(twice, positives, negatives)
 
 
-def pairs_won(positives: Array, negatives: Array) -> tuple[int, int]:
+def pairs_won(positives: Array, negatives: Array) -> list[Any]:
     """Return twice the pairs in the right order (ties half), and tied pairs, from counts by ascending score."""
-    if int(positives.sum()) + int(negatives.sum()) > MAX_COUNTED:  # only merged states have so many rows
-        positives, negatives = positives.astype(object), negatives.astype(object)
-    below = np.cumsum(negatives)
-    return int((positives * (2 * below - negatives)).sum()), int((positives * negatives).sum())
+    positives, negatives = _of_any_size(positives, negatives)
+    won = positives * (2 * np.cumsum(negatives) - negatives)
+    return [values.sum(keepdims=True).tolist()[0] for values in (won, positives * negatives)]
+
+
+def _of_any_size(positives: Array, negatives: Array, others: int = 0) -> tuple[Array, Array]:
+    """Return counts whose products fit, beside those of other rows: only merged states have too many for 63 bits."""
+    if positives.dtype.kind == "i" and int(positives.sum()) + int(negatives.sum()) + others > MAX_COUNTED:
+        return positives.astype(object), negatives.astype(object)
+    return positives, negatives
 
 
 def pairs_of_counts(positives: Array, negatives: Array) -> Pairs:
     """Return the pairs of runs given by their positives and negatives."""
-    return Pairs(pairs_won(positives, negatives)[0], int(positives.sum()), int(negatives.sum()))
+    return Pairs(pairs_won(positives, negatives)[0], positives.sum().item(), negatives.sum().item())
+
+
+def pairs_by_score(positives: Array, negatives: Array, below: int = 0, above: int = 0) -> tuple[Array, Array]:
+    """Return twice the ordered pairs that a negative row of each score is in, and a positive one; ties count half.
+
+    `below` are the negatives with a lower score than all these runs, `above` the positives with a higher one.
+    """
+    reached, left = below + np.cumsum(negatives), above + np.cumsum(positives[::-1])[::-1]
+    return 2 * left - positives, 2 * reached - negatives
+
+
+def squared_pairs(positives: Array, negatives: Array, below: int = 0, above: int = 0) -> list[int]:
+    """Return the sums over negative rows and over positive ones of the squares of their `pairs_by_score`."""
+    positives, negatives = _of_any_size(positives, negatives, below + above)
+    each = pairs_by_score(positives, negatives, below, above)
+    return [sum_of_squares(*columns) for columns in zip(each, (negatives, positives), strict=True)]
+
+
+def sum_of_squares(pairs: Array, counts: Array | int = 1) -> int:
+    """Return the exact sum of the squares of pairs, below 2^32 unless they are of Python's integers, times counts."""
+    high, low = pairs >> 16, pairs & 0xFFFF  # whose squares add up in 63 bits for 2^31 rows
+    return square_of(*(int((counts * product).sum()) for product in (high * high, high * low, low * low)))
+
+
+def square_of(high: int, both: int, low: int) -> int:
+    """Return a sum of squares of numbers h << 16 | l from those of h h, h l and l l."""
+    return (high << 32) + (both << 17) + low
+
+
+def placement_variances(twice: int, squares: Sequence[int], sizes: tuple[int, int]) -> list[Fraction]:
+    """Return what negative and positive rows add to the variance of an area (DeLong, DeLong & Clarke-Pearson 1988).
+
+    Given are the sum over the rows of either class of the pairs that each is in, doubled, the sums of their squares,
+    and the rows of each class, at least two.
+    """
+    size = 2 * sizes[0] * sizes[1]
+    return [Fraction(n * square - twice**2, n - 1) / size**2 for n, square in zip(sizes, squares, strict=True)]
 
 
 def pairs_of_parts(keys: Array, edges: Array, n_threads: int) -> list[Pairs]:
@@ -69,16 +116,8 @@ def pairs_of_parts(keys: Array, edges: Array, n_threads: int) -> list[Pairs]:
 
 def auc_of_pairs(pairs: Pairs) -> float:
     """Return the area under the ROC curve; NaN without a pair."""
-    n_pairs = pairs.positives * pairs.negatives
-    return pairs.twice / (2 * n_pairs) if n_pairs else math.nan
-
-
-def auc_of_sums(sums: Array) -> float:
-    """Return the AUC from the sums of `sum_weighted_pairs`."""
-    negatives, positives, twice = (sums[0::2] + sums[1::2]).tolist()
-    if not (positives > 0 and negatives > 0):
-        return math.nan
-    return float(min(1.0, twice / (2 * positives * negatives)))
+    size = 2 * pairs.positives * pairs.negatives
+    return min(1.0, pairs.twice / size) if size else math.nan  # sums of weights are rounded
 
 
 def standardised(partial: Any, low: Any, high: Any) -> float:
@@ -107,7 +146,7 @@ def area_up_to(runs: Runs, rate: Fraction) -> Fraction | None:
         width = room - above.negatives
         rise = Fraction(int(runs.positives[cut - 1]), int(runs.negatives[cut - 1]))
         twice = above.twice + width * (2 * above.positives + width * rise)
-    return twice / (2 * whole.positives * whole.negatives)
+    return Fraction(twice, 2 * whole.positives * whole.negatives)
 
 
 def cumulative(values: Array) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from fractions import Fraction
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,11 +21,12 @@ from fastrec.inputs.columns import (
 )
 from fastrec.metrics.errors import root
 from fastrec.runtime.limits import resolve_threads
+from fastrec.scored.areas import placement_variances, sum_of_squares
 from fastrec.scored.score_counts import auc_of_rows
 from fastrec.scored.sorting import SMALL_ROWS, ScoredRows, pairs_of_rows
 
 Array = np.ndarray[Any, Any]
-ROWS_PER_SUM, LOW_BITS = 1 << 19, 21  # whose squares add up in 63 bits, of parts of differences below 2^42
+ROWS_PER_SUM = 1 << 14  # small parts stay in the L2 cache, and their squares add up in 63 bits
 
 
 # Input
@@ -81,8 +82,8 @@ def auc(
     """Return the area under the ROC curve: P(score of a positive > score of a negative) + 1/2 P(equal).
 
     Without weights, pairs are counted in integers and divided once: the result is the double nearest to the exact
-    value, for any number of rows and threads. With weights, rows are added in the order (score, label, weight) with
-    compensated sums: the bits are the same for any order of the rows and number of threads.
+    value, for any number of rows and threads. With weights, rows are added in the order (score, label, weight): the
+    bits are the same for any order of the rows and number of threads.
 
     Parameters
     ----------
@@ -189,33 +190,20 @@ def auc_test(labels: Any, scores_a: Any, scores_b: Any) -> AucTest:
         check_lengths(classes, models[name], name)
     own, other = (pairs_of_rows(classes, scores, threads) for scores in models.values())
     n_positives = int(np.count_nonzero(classes))
-    n_negatives = len(classes) - n_positives
-    if not n_positives * n_negatives:
+    sizes = len(classes) - n_positives, n_positives
+    if not all(sizes):
         return AucTest(*[math.nan] * 6)
-    first, second = (_sum_of(values) // 2 for values in (own, other))  # each pair counts for both of its rows
-    pairs, apart = 2 * n_positives * n_negatives, first - second
-    areas = first / pairs, second / pairs, apart / pairs
-    if min(n_positives, n_negatives) < 2:
+    twice = [_exact_sum(pairs, np.sum) // 2 for pairs in (own, other)]  # each pair counts for both of its rows
+    size, apart = 2 * sizes[0] * sizes[1], twice[0] - twice[1]
+    areas = twice[0] / size, twice[1] / size, apart / size
+    if min(sizes) < 2:
         return AucTest(*areas, math.nan, math.nan, math.nan)
-    variance = Fraction(0)  # the differences of either class have the same sum
-    for n, label in ((n_negatives, 0), (n_positives, 1)):
-        squares = _sum_of_squares((own - other)[classes == label])
-        variance += Fraction(n * squares - apart**2, n - 1) / pairs**2
-    std_error = root(*variance.as_integer_ratio())
+    squares = [_exact_sum((own - other)[classes == label], sum_of_squares) for label in (0, 1)]
+    std_error = root(*sum(placement_variances(apart, squares, sizes)).as_integer_ratio())
     z = 0.0 if apart == 0 else areas[2] / std_error if std_error > 0 else math.copysign(math.inf, apart)
     return AucTest(*areas, std_error, z, math.erfc(abs(z) / math.sqrt(2)))
 
 
-def _sum_of(values: Array) -> int:
-    """Return the exact sum of integers below 2^42."""
-    return sum(int(values[first : first + ROWS_PER_SUM].sum()) for first in range(0, len(values), ROWS_PER_SUM))
-
-
-def _sum_of_squares(values: Array) -> int:
-    """Return the exact sum of the squares of integers between -2^42 and 2^42."""
-    total = 0
-    for first in range(0, len(values), ROWS_PER_SUM):
-        part = values[first : first + ROWS_PER_SUM]
-        high, low = part >> LOW_BITS, part & ((1 << LOW_BITS) - 1)
-        total += (int(high @ high) << 2 * LOW_BITS) + (int(high @ low) << LOW_BITS + 1) + int(low @ low)
-    return total
+def _exact_sum(values: Array, of: Callable[[Array], int]) -> int:
+    """Return the exact sum of a function of parts of integers between -2^40 and 2^40."""
+    return sum(int(of(part)) for part in np.array_split(values, len(values) // ROWS_PER_SUM + 1))

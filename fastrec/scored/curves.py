@@ -76,10 +76,7 @@ class RocCurve(RateCurve):
     @property
     def area(self) -> float:
         """Area by the trapezoidal rule: the AUC. Without weights it uses integers, so it has the same bits as `auc`."""
-        new_positives, new_negatives = np.diff(self.true_positives)[::-1], np.diff(self.false_positives)[::-1]
-        if self.true_positives.dtype.kind == "i":
-            return auc_of_pairs(pairs_of_counts(new_positives, new_negatives))
-        return float((np.diff(self.fpr) * (self.tpr[1:] + self.tpr[:-1])).sum()) / 2 if len(self.fpr) > 1 else math.nan
+        return auc_of_pairs(pairs_of_counts(np.diff(self.true_positives)[::-1], np.diff(self.false_positives)[::-1]))
 
 
 @dataclass(frozen=True, eq=False)

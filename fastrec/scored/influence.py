@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from fastrec.inputs.ragged import chosen_rows, read_only
-from fastrec.kernels import influence as kernels
+from fastrec.kernels.sorting import write_values
 from fastrec.metrics.intervals import NO_ERROR, RowError
-from fastrec.runtime.launcher import edges_of, launch
-from fastrec.runtime.threads import once
-from fastrec.scored.areas import Pairs
-from fastrec.scored.sorting import Runs
+from fastrec.runtime.launcher import call
+from fastrec.runtime.threads import once, run_in_threads
+from fastrec.scored.areas import Pairs, pairs_by_score
+from fastrec.scored.sorting import Runs, scores_of, sort_in_buckets
 
 Array = np.ndarray[Any, Any]
 SUM_BITS, LARGEST_EXPONENT = 61, 1000  # of sums in 64 bits; of factors
@@ -72,19 +72,16 @@ def pairs_of_scores(runs: Runs, shift: int) -> Array:
     They are rounded to multiples of `2 ** shift` and divided by it.
     """
     pairs = np.empty((len(runs.scores), 2))
-    below, above = np.cumsum(runs.negatives), np.cumsum(runs.positives[::-1])[::-1]
-    for column, counts in ((0, 2 * above - runs.positives), (1, 2 * below - runs.negatives)):
+    for column, counts in enumerate(pairs_by_score(runs.positives, runs.negatives)):
         pairs[:, column] = (counts + (1 << shift - 1)) >> shift if shift else counts
     return pairs
 
 
 def slopes_of_auc(runs: Runs, area: float) -> Array:
     """Return the slopes of the area under the ROC curve in the weights of rows, float64 (n, 2)."""
-    slopes = np.empty((len(runs.scores), 2))
-    n_negatives, n_positives = runs.negatives.sum(), runs.positives.sum()
-    below, above = np.cumsum(runs.negatives), np.cumsum(runs.positives[::-1])[::-1]
-    slopes[:, 1] = ((below - runs.negatives / 2) / n_negatives - area) / n_positives
-    slopes[:, 0] = ((above - runs.positives / 2) / n_positives - area) / n_negatives
+    slopes, sizes = np.empty((len(runs.scores), 2)), (runs.negatives.sum(), runs.positives.sum())
+    for column, pairs in enumerate(pairs_by_score(runs.positives, runs.negatives)):
+        slopes[:, column] = (pairs / 2 / sizes[1 - column] - area) / sizes[column]
     return slopes
 
 
@@ -102,32 +99,21 @@ def slopes_of_precision(runs: Runs, area: float) -> Array:
     return slopes
 
 
+def squares_by_class(runs: Runs, slopes: Array) -> list[float]:
+    """Return the sums over negative and over positive rows of the squares of their slopes times their weights."""
+    columns = zip(slopes.T, (runs.negative_squares, runs.positive_squares), strict=True)
+    return [float((own**2 * squares).sum()) for own, squares in columns]
+
+
 def error_of_rows(runs: Runs, slopes: Array) -> RowError:
     """Return the standard error of a metric of independent rows, from its slopes; NaN for a class of fewer than two."""
-    if min(runs.negative_rows, runs.positive_rows) < 2:
+    least, n_rows = min(runs.negative_rows, runs.positive_rows), runs.negative_rows + runs.positive_rows
+    if least < 2:
         return NO_ERROR
-    n_rows = runs.negative_rows + runs.positive_rows
-    squares = slopes**2
-    spread = (squares[:, 0] * runs.negative_squares).sum() + (squares[:, 1] * runs.positive_squares).sum()
-    least = min(runs.negative_rows, runs.positive_rows)
-    return RowError(math.sqrt(float(spread) * n_rows / (n_rows - 1)), float(n_rows - 1), least)
+    return RowError(math.sqrt(sum(squares_by_class(runs, slopes)) * n_rows / (n_rows - 1)), float(n_rows - 1), least)
 
 
 # Effects
-
-
-def guide_to(scores: Array) -> kernels.Guide:
-    """Return distinct, ascending scores with their bins."""
-    finite = scores[np.searchsorted(scores, -np.inf, "right") : np.searchsorted(scores, np.inf)]
-    lowest, highest = (float(finite[at]) / 2 for at in (0, -1)) if len(finite) else (0.0, 0.0)
-    n_bins = max(1, len(scores))
-    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        factor = float(np.float64(n_bins) / np.float64(highest - lowest))
-        factor = factor if math.isfinite(factor) else 0.0
-        bins = np.nan_to_num((scores / 2 - lowest) * factor, nan=0.0, posinf=n_bins, neginf=0.0)
-    sizes = np.bincount(np.clip(bins, 0, n_bins - 1).astype(np.int64), minlength=n_bins)
-    starts = np.concatenate([[0], np.cumsum(sizes)])
-    return kernels.Guide(read_only(scores), read_only(starts), lowest, factor)
 
 
 def factor_for(slopes: Array, runs: Runs) -> float:
@@ -136,19 +122,23 @@ def factor_for(slopes: Array, runs: Runs) -> float:
     return math.ldexp(1.0, min(SUM_BITS - math.frexp(bound)[1], LARGEST_EXPONENT))
 
 
-def sums_of_users(known: kernels.Guide, slopes: Array, factor: float, rows: BatchRows) -> Array:
-    """Return the sums of the slopes of users' rows times their weights and a factor, int64 (n_users,).
+def values_of_rows(scores: Array, table: Array, factor: float, rows: BatchRows) -> Array:
+    """Return the numbers of rows, times their weights and a factor, as integers (n_rows,): they add in any order.
 
-    `slopes` is (n, 2), of negative and positive rows of each score. Rows are rounded, so that the sums are the same
-    for any order of rows.
+    `table`, float64 (n, 2), has the numbers of negative and positive rows of each of the distinct scores, ascending.
     """
-    n = len(rows.scores)
-    weights, edges = np.empty(0) if rows.weights is None else rows.weights, edges_of(n, rows.n_threads)
-    values = np.empty(n, np.int64)
-    columns = map(read_only, (rows.positive, rows.scores, weights, edges))
-    given = (known, read_only(slopes), factor, *columns, values)
-    launch(kernels.take_slopes, len(edges) - 1, *given, work=8 * n, n_threads=rows.n_threads)
-    return rows.sums(values)
+    order, values = np.empty(len(rows.scores), np.uint64), np.empty(len(rows.scores), np.int64)
+    keys, buckets = sort_in_buckets(rows.positive, rows.scores, rows.n_threads, order)
+    weights, parts = np.empty(0) if rows.weights is None else rows.weights, buckets.parts()
+    given = *map(read_only, (weights, scores, table)), factor, values
+
+    def write(at: int) -> None:
+        own, below = keys[parts[at]], parts[at].start < buckets.n_below
+        columns = own, scores_of(own >> 1, below=below), order[parts[at]]
+        call(write_values, *map(read_only, columns), *given, work=8 * len(own))
+
+    run_in_threads(write, range(len(parts)), rows.n_threads)
+    return values
 
 
 def spare_bits(n_rows: int) -> int:

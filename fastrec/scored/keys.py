@@ -18,8 +18,8 @@ from fastrec.inputs.ragged import read_only
 from fastrec.kernels import sorting as kernels
 from fastrec.runtime.launcher import call, launch
 from fastrec.runtime.threads import run_in_threads
-from fastrec.scored.areas import Pairs, joined_pairs, pairs_of_parts
-from fastrec.scored.sorting import FORMS, Runs, bucket_runs, chunks_of, keys_in_buckets, plain_runs
+from fastrec.scored.areas import Pairs, joined_pairs, pairs_of_parts, square_of
+from fastrec.scored.sorting import FORMS, NOTHING, Runs, bucket_runs, chunks_of, plain_runs, sort_in_buckets
 
 Array = np.ndarray[Any, Any]
 MAX_CODES = 512  # writing to more places at the same time is slow
@@ -36,10 +36,6 @@ class SortedKeys:
     n_below: int  # rows with a score below 0: no part has scores on both sides of 0
     counted: list[Pairs] | None = None  # of each part
 
-    def parts(self) -> list[Array]:
-        """Return the keys of each part."""
-        return [self.keys[start:end] for start, end in itertools.pairwise(self.edges)]
-
     def pairs_of_parts(self) -> list[Pairs]:
         """Return the pairs of each part."""
         return self.counted or pairs_of_parts(self.keys, np.array(self.edges), 1)
@@ -47,7 +43,7 @@ class SortedKeys:
     def _runs_of_part(self, at: int) -> tuple[Array, Array, Array]:
         """Return the distinct scores of a part with their positives and negatives."""
         start, end = self.edges[at : at + 2]
-        return bucket_runs(self.keys[start:end], FORMS[self.keys.itemsize], below=start < self.n_below)
+        return bucket_runs(self.keys[start:end], below=start < self.n_below)
 
     def runs(self, n_threads: int = 1) -> Runs:
         """Return the distinct scores with the rows of each class."""
@@ -58,10 +54,16 @@ class SortedKeys:
         """Return the pairs of rows of both classes."""
         return joined_pairs(self.pairs_of_parts())
 
-    def add_placements(self, totals: tuple[float, float], area: float, sums: Array) -> None:
-        """Add what the kernel `place_runs` adds for the runs."""
-        for keys in self.parts():
-            call(kernels.place_keys, read_only(keys), totals, area, sums, work=8 * len(keys))
+    def squared_pairs(self) -> list[int]:
+        """Return the `squared_pairs` of the runs."""
+        squares, below, above = [0, 0], 0, self.pairs().positives
+        for (start, end), pairs in zip(itertools.pairwise(self.edges), self.pairs_of_parts(), strict=True):
+            sums = np.zeros((2, 3), np.int64)
+            given = read_only(self.keys[start:end]), read_only(NOTHING), np.int64(below), np.int64(above), sums[0], sums
+            call(kernels.write_pairs, *given, work=8 * (end - start))
+            squares = [own + square_of(*parts) for own, parts in zip(squares, sums.tolist(), strict=True)]
+            below, above = below + pairs.negatives, above - pairs.positives
+        return squares
 
 
 def sort_rows(labels: Array, scores: Array, n_threads: int) -> SortedKeys:
@@ -73,11 +75,8 @@ def sort_rows(labels: Array, scores: Array, n_threads: int) -> SortedKeys:
         0 or 1.
     scores : array (n,), float32 or float64, contiguous
     """
-    keys, buckets = keys_in_buckets(labels, scores, n_threads)
-    parts = buckets.parts()
-    run_in_threads(lambda at: keys[parts[at]].sort(), range(len(parts)), n_threads)
-    counted, edges = pairs_of_parts(keys, buckets.edges, n_threads), buckets.edges.tolist()
-    return SortedKeys(keys, edges, edges[buckets.n_below], counted)
+    keys, buckets = sort_in_buckets(labels, scores, n_threads)
+    return SortedKeys(keys, buckets.edges.tolist(), buckets.n_below, pairs_of_parts(keys, buckets.edges, n_threads))
 
 
 def sort_by_code(codes: Array, positive: Array, scores: Array, n_codes: int, n_threads: int) -> list[SortedKeys]:

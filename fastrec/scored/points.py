@@ -68,12 +68,12 @@ def rate_where(curve: CumulativeRows, name: str, other: str, limit: float) -> fl
     needed = [curve.tp[-1] > 0] + ([curve.fp[-1] > 0] if "specificity" in (name, other) else [])
     if not all(needed):
         return math.nan
-    falls = other in ("precision", "specificity")  # so the other rate is best at the lowest threshold
-    at = curve.reaching(other, limit, last=falls)
+    is_last = name == "recall" or other == "specificity"  # the best of the allowed thresholds is the lowest
+    at = curve.reaching(other, limit, last=is_last)
     if at is None:
         return 0.0
-    rates = curve.rate(name)
-    return float(np.nanmax(rates[at:])) if name == "precision" else float(rates[at])
+    allowed = slice(at + 1) if is_last else slice(at, None)  # precision may be best at any of them
+    return float(np.nanmax(curve.rate(name)[allowed], initial=0.0))
 
 
 def equal_error_rate(curve: CumulativeRows, interpolation: str) -> float:

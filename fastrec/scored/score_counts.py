@@ -10,32 +10,29 @@ import numpy as np
 
 from fastrec.exceptions import InputError
 from fastrec.inputs.columns import refuse_nan
-from fastrec.inputs.ragged import read_only
-from fastrec.kernels import sorting as kernels
-from fastrec.kernels.influence import Guide
 from fastrec.kernels.runs import distance
 from fastrec.metrics.intervals import NO_ERROR, RowError, welch_degrees
-from fastrec.runtime.launcher import call
 from fastrec.scored.areas import (
     Interpolation,
     Pairs,
     auc_of_pairs,
-    auc_of_sums,
     cumulative,
     pairs_of_counts,
+    placement_variances,
     precision_area,
+    squared_pairs,
 )
 from fastrec.scored.influence import (
     BatchRows,
     effects_on_auc,
     error_of_rows,
     factor_for,
-    guide_to,
     pairs_of_scores,
     slopes_of_auc,
     slopes_of_precision,
     spare_bits,
-    sums_of_users,
+    squares_by_class,
+    values_of_rows,
 )
 from fastrec.scored.keys import SortedKeys, sort_rows
 from fastrec.scored.partial import CurvePart, log_area, part_of_counts, part_of_weights, slopes_of_part
@@ -44,7 +41,6 @@ from fastrec.scored.sorting import (
     Runs,
     ScoredRows,
     exact_sums,
-    joined_runs,
     merged_runs,
     pairs_of_rows,
     plain_runs,
@@ -131,14 +127,16 @@ class ScoreCounts:
         self._sorted: SortedKeys | None = None  # in place of levels: the rows of one batch
         self._rows: list[ScoredRows] = []
         self._joined: Runs | None = None
-        self._found: dict[Hashable, Any] = {}  # slopes of metrics, and the bins of scores, of the rows so far
-        self._area: float | None = None  # of all rows, which several numbers need
+        self._pairs: Pairs | None = None  # of all rows, which several numbers need
+        self._pair_table: Array | None = None  # of the rows of each score
+        self._slopes: dict[Hashable, tuple[Array, float] | None] = {}  # of metrics, with the factor of their integers
 
     def add(self, labels: Array, scores: Array, weights: Array | None = None, *, n_threads: int = 1) -> None:
         """Add checked rows: labels (n,) 0 or 1 as int8 or bool, scores (n,) float32 or float64, weights if weighted."""
         if not len(labels):
             return
-        self._joined, self._area, self._found = None, None, {}
+        self._joined = self._pairs = self._pair_table = None
+        self._slopes = {}
         if not self.weighted:
             self._take(sort_rows(labels, scores, n_threads), n_threads)
             return
@@ -157,7 +155,8 @@ class ScoreCounts:
     def merge(self, other: ScoreCounts) -> None:
         """Add the rows of another state."""
         assert self.weighted == other.weighted
-        self._joined, self._area, self._found = None, None, {}
+        self._joined = self._pairs = self._pair_table = None
+        self._slopes = {}
         self._rows += other._rows
         rows, levels = other._sorted, list(other._levels)  # before a state merges itself
         if rows is not None:
@@ -178,14 +177,13 @@ class ScoreCounts:
     def unpack(cls, arrays: dict[str, Array], *, weighted: bool) -> ScoreCounts:
         """Restore a state from the arrays of `pack`."""
         state = cls(weighted=weighted)
-        if len({len(column) for column in arrays.values()}) > 1:
-            raise InputError("expected sorted rows, found columns of different lengths")
-        if arrays:
-            _check_unpacked(arrays, weighted=weighted)
-        if weighted and arrays:
-            state._rows.append(ScoredRows(arrays["labels"], arrays["scores"], arrays["weights"]))
-        elif not weighted and len(arrays["scores"]):
-            state._levels.append(plain_runs(arrays["scores"], arrays["positives"], arrays["negatives"]))
+        if weighted and not arrays:
+            return state
+        columns = _check_unpacked(arrays, weighted=weighted)
+        if weighted:
+            state._rows.append(ScoredRows(*columns))
+        elif len(columns[0]):
+            state._levels.append(plain_runs(*columns))
         return state
 
     def _take(self, rows: SortedKeys, n_threads: int = 1) -> None:
@@ -222,36 +220,23 @@ class ScoreCounts:
             return plain_runs(*np.empty((3, 0)))
         rows = ScoredRows(*(np.concatenate(column) for column in zip(*self._rows, strict=True)))
         self._rows = [rows]
-        return joined_runs(weighted_runs(rows, n_threads))
+        return weighted_runs(rows, n_threads)
 
     def auc(self, max_fpr: float | None = None) -> float:
         """Return the area under the ROC curve; see `auc`."""
         if max_fpr is not None and max_fpr < 1:
             return self.part_of_auc("fpr", 0.0, max_fpr, "mcclish")
-        if self._area is None:
-            self._area = self._whole_area()
-        return self._area
-
-    def _whole_area(self) -> float:
-        """Return the area under the whole ROC curve."""
-        if not self.weighted:
-            return auc_of_pairs(self.pairs())
-        runs = self.runs()
-        sums = np.zeros(6)
-        columns = read_only(runs.positives), read_only(runs.negatives)
-        call(kernels.sum_weighted_pairs, *columns, sums, work=8 * len(runs.scores))
-        return auc_of_sums(sums)
+        return auc_of_pairs(self.pairs())
 
     def pairs(self) -> Pairs:
-        """Return the pairs of all rows without weights, which are kept until rows are added."""
-        if "pairs" not in self._found:
+        """Return the pairs of all rows, which are kept until rows are added."""
+        if self._pairs is None:
             if self._sorted is None:
                 runs = self.runs()
-                self._found["pairs"] = pairs_of_counts(runs.positives, runs.negatives)
+                self._pairs = pairs_of_counts(runs.positives, runs.negatives)
             else:
-                self._found["pairs"] = self._sorted.pairs()
-        found: Pairs = self._found["pairs"]
-        return found
+                self._pairs = self._sorted.pairs()
+        return self._pairs
 
     def auc_error(self) -> RowError:
         """Return the standard error of the AUC of independent rows (DeLong, DeLong & Clarke-Pearson 1988).
@@ -264,24 +249,20 @@ class ScoreCounts:
 
         NaN if a class has fewer than two rows.
         """
-        area, sums = self.auc(), np.zeros(6)
-        if math.isnan(area):
+        pairs, area = self.pairs(), self.auc()
+        sizes = pairs.negatives, pairs.positives
+        if self.weighted:
+            sizes = self.runs().negative_rows, self.runs().positive_rows
+        if math.isnan(area) or min(sizes) < 2:
             return NO_ERROR
-        if self._sorted is not None:
-            _, m, n = self.pairs()
-            totals = float(n), float(m)
-            self._sorted.add_placements(totals, area, sums)
+        if self.weighted:
+            squares = squares_by_class(self.runs(), slopes_of_auc(self.runs(), area))
+            variances = [square * n / (n - 1) for square, n in zip(squares, sizes, strict=True)]
         else:
-            runs = self.runs()
-            m, n = runs.positive_rows, runs.negative_rows
-            totals = float(runs.negatives.sum()), float(runs.positives.sum())
-            call(kernels.place_runs, *map(read_only, runs[1:5]), totals, area, sums, work=8 * len(runs.scores))
-        if min(m, n) < 2:
-            return NO_ERROR
-        spread = float((sums[2] + sums[3]) / totals[0] / totals[0] * (n / (n - 1)))
-        positive_spread = float((sums[4] + sums[5]) / totals[1] / totals[1] * (m / (m - 1)))
-        degrees = welch_degrees(positive_spread, m - 1, spread, n - 1)
-        return RowError(math.sqrt(positive_spread + spread), degrees, min(m, n))
+            exact = self._sorted.squared_pairs() if self._sorted else squared_pairs(*self.runs()[1:3])
+            variances = list(map(float, placement_variances(pairs.twice, exact, sizes)))
+        degrees = welch_degrees(variances[1], sizes[1] - 1, variances[0], sizes[0] - 1)
+        return RowError(math.sqrt(sum(variances)), degrees, min(sizes))
 
     def auc_effects(self, rows: BatchRows) -> Array | None:
         """Return the effects of users' rows on the AUC, to first order (n_users,); None if it is NaN."""
@@ -301,9 +282,9 @@ class ScoreCounts:
         if not self.weighted and sum(self.pairs()[1:]) == len(rows.scores):  # all rows: no need to look them up
             pairs = pairs_of_rows(rows.positive, rows.scores, rows.n_threads)
             return rows.sums((pairs + (1 << shift - 1)) >> shift if shift else pairs)
-        if "pairs of scores" not in self._found:
-            self._found["pairs of scores"] = pairs_of_scores(self.runs(n_threads=rows.n_threads), shift)
-        return sums_of_users(self._guide(rows.n_threads), self._found["pairs of scores"], 1.0, rows)
+        if self._pair_table is None:
+            self._pair_table = pairs_of_scores(self.runs(n_threads=rows.n_threads), shift)
+        return rows.sums(values_of_rows(self.runs().scores, self._pair_table, 1.0, rows))
 
     def precision_effects(self, rows: BatchRows) -> Array | None:
         """Return the effects of users' rows on average precision by steps; None without a positive row."""
@@ -324,23 +305,13 @@ class ScoreCounts:
         rows: BatchRows,
     ) -> Array | None:
         """Return the effects of users' rows on a metric from its slopes, which are kept until rows are added."""
-        if name not in self._found:
+        if name not in self._slopes:
             runs, area = self.runs(n_threads=rows.n_threads), value()
             no_value = runs.positive_rows == 0 or math.isnan(area)
             slopes = None if no_value else slopes_of(runs, area)
-            self._found[name] = None if slopes is None else (slopes * self.scale, factor_for(slopes, runs))
-        if self._found[name] is None:
-            return None
-        slopes, factor = self._found[name]
-        found: Array = sums_of_users(self._guide(rows.n_threads), slopes, factor, rows) / factor
-        return found
-
-    def _guide(self, n_threads: int) -> Guide:
-        """Return the distinct scores with their bins, to find the scores of rows."""
-        if "guide" not in self._found:
-            self._found["guide"] = guide_to(self.runs(n_threads=n_threads).scores)
-        found: Guide = self._found["guide"]
-        return found
+            self._slopes[name] = None if slopes is None else (slopes * self.scale, factor_for(slopes, runs))
+        table = self._slopes[name]
+        return None if table is None else rows.sums(values_of_rows(self.runs().scores, *table, rows)) / table[1]
 
     @property
     def scale(self) -> float:
@@ -452,11 +423,7 @@ class ScoreCounts:
             gap = (scores - runs.positives[part]).sum()
             sums.append((rows[part].sum(), runs.positives[part].sum(), squares[part].sum(), scores.sum(), gap))
         columns = zip(*sums, strict=True) if sums else [()] * 5
-        unit = 1.0
-        if self._rows:  # one, as `runs` has joined them
-            assert self._rows[0].weights is not None
-            unit /= scale_of(self._rows[0].weights)
-        return BinSums(unit, numbers, runs.scores[starts], runs.scores[ends - 1], *map(np.array, columns))
+        return BinSums(1 / self.scale, numbers, runs.scores[starts], runs.scores[ends - 1], *map(np.array, columns))
 
     def _find_bins(self, rows: Array, bins: int, strategy: str) -> tuple[Array, Array, Array]:
         """Return the numbers of the bins that have rows, and where their distinct scores begin and end."""
@@ -501,24 +468,27 @@ def _quantile_bins(weights: Array, starts: Array, bins: int) -> Array:
     return of_blocks
 
 
-def _check_unpacked(arrays: dict[str, Array], *, weighted: bool) -> None:
-    """Reject columns that `ScoreCounts.pack` never returns: kernels trust their types, order and signs."""
+def _check_unpacked(arrays: dict[str, Array], *, weighted: bool) -> list[Array]:
+    """Return the columns of `ScoreCounts.pack`, or reject others: kernels trust their types, order and signs."""
     floats = ("float32", "float64")
     kinds = {"labels": ("int8",), "scores": floats, "weights": floats}
     if not weighted:
         kinds = {"scores": ("float64",), "positives": ("int64",), "negatives": ("int64",)}
-    for name, allowed in kinds.items():
-        column = arrays[name]
+    if kinds.keys() - arrays.keys():
+        raise InputError(f"sorted rows must have {', '.join(kinds)}, found {', '.join(arrays) or 'nothing'}")
+    columns = [arrays[name] for name in kinds]
+    for (name, allowed), column in zip(kinds.items(), columns, strict=True):
         if column.ndim != 1 or str(column.dtype) not in allowed:
             raise InputError(f"{name} of sorted rows must be {' or '.join(allowed)}, found {column.dtype}")
+    if len(set(map(len, columns))) > 1:
+        raise InputError("expected sorted rows, found columns of different lengths")
     if weighted:
-        labels, weights = arrays["labels"], arrays["weights"]
+        labels, scores, weights = columns
         right = ((labels == 0) | (labels == 1)).all() and ((weights > 0) & np.isfinite(weights)).all()
-        right = right and not np.isnan(arrays["scores"]).any()
     else:
-        scores = arrays["scores"]
-        right = (scores[1:] > scores[:-1]).all() and not np.isnan(scores).any()
-        counts = np.stack((arrays["positives"], arrays["negatives"]))
-        right = right and (counts >= 0).all() and counts.sum(dtype=np.float64) < 2.0**63
-    if not right:
+        scores, *counts = columns
+        right = (scores[1:] > scores[:-1]).all() and all((count >= 0).all() for count in counts)
+        right = right and np.sum(counts, dtype=np.float64) < 2.0**63
+    if not right or np.isnan(scores).any():
         raise InputError("expected sorted rows with valid labels, weights and counts, found other rows")
+    return columns

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,8 +21,8 @@ FEW_ROWS = 1 << 15  # fewer are sorted in one piece: they fit the L2 cache
 N_BUCKETS = 256  # enough that a bucket of 100M rows fits a cache, few enough to write to all at the same time
 N_WIDE_BUCKETS = 512  # of rows of 16 bytes
 ROWS_PER_BUCKET = 1 << 14  # at least: each bucket takes some calls of Python
+NOTHING = np.empty(0, np.uint64)
 DIGIT_BITS = 31  # of weights that are added as integers
-BUCKETS_AT_ONCE = 8  # per thread: this many buckets keep their runs until they are added up
 
 
 class Form(NamedTuple):
@@ -74,12 +73,7 @@ class Buckets(NamedTuple):
     bucket_of: Array
     places: Array  # (chunks, buckets)
     edges: Array  # bucket b fills edges[b]:edges[b + 1]
-    n_below: int  # buckets of scores below 0
-
-    def scatter(self, driver: Callable[..., None], columns: Sequence[Array], out: Sequence[Array]) -> None:
-        """Move rows to their buckets by a kernel like `scatter`, a thread for each chunk."""
-        given = (*columns, self.cuts, self.shift, self.bucket_of, self.places, *out)
-        launch(driver, len(self.places), *given, work=8 * len(columns[0]), n_threads=len(self.places))
+    n_below: int  # rows with a score below 0: no bucket has scores on both sides of 0
 
     def parts(self) -> list[slice]:
         """Return the rows of each bucket."""
@@ -107,13 +101,14 @@ def plan_buckets(bits: Array, form: Form, n_threads: int, n_buckets: int = N_BUC
     shares = np.add.reduceat(counts, starts, axis=1)
     sizes = shares.sum(axis=0)
     ends = np.cumsum(sizes)
+    edges = np.concatenate([[0], ends])
     return Buckets(
         cuts=cuts,
         shift=shift,
         bucket_of=np.repeat(np.arange(len(starts), dtype=np.uint16), np.diff(starts, append=len(bucket))),
         places=np.ascontiguousarray(ends - sizes + np.cumsum(shares, axis=0) - shares),
-        edges=read_only(np.concatenate([[0], ends])),
-        n_below=int(np.searchsorted(starts, middle)),
+        edges=read_only(edges),
+        n_below=int(edges[np.searchsorted(starts, middle)]),
     )
 
 
@@ -129,37 +124,87 @@ def refuse_found(found: Array, cuts: Array) -> None:
             raise InputError(SCORES, " must not be NaN, found NaN", RowNumber.at(start + at))
 
 
-def keys_in_buckets(labels: Array, scores: Array, n_threads: int) -> tuple[Array, Buckets]:
-    """Return rows as `key << 1 | label` by bucket, unsorted within buckets. Keys take as many bytes as scores."""
+def sort_in_buckets(
+    labels: Array, scores: Array, n_threads: int, payload: Array = NOTHING, values: Array = NOTHING
+) -> tuple[Array, Buckets]:
+    """Return checked rows, sorted by bucket, as `key << 1 | label`; raise InputError for a NaN score.
+
+    Keys take as many bytes as scores. `payload`, if any, gets the values of rows in their order, or their numbers.
+    """
     form = FORMS[scores.itemsize]
-    bits, classes = read_only(scores.view(form.bits)), read_only(labels.view(np.int8))
-    buckets, keys = plan_buckets(bits, form, n_threads), np.empty(len(bits), form.bits)
-    buckets.scatter(kernels.scatter, (bits, classes), (keys,))
+    bits, keys = read_only(scores.view(form.bits)), np.empty(len(scores), form.bits)
+    buckets = plan_buckets(bits, form, n_threads, N_WIDE_BUCKETS if len(payload) else N_BUCKETS)
+    columns, n_chunks, parts = (
+        (bits, read_only(labels.view(np.int8)), read_only(values)),
+        len(buckets.places),
+        buckets.parts(),
+    )
+    given = (*columns, buckets.cuts, buckets.shift, buckets.bucket_of, buckets.places, keys, payload)
+    launch(kernels.scatter, n_chunks, *given, work=8 * len(keys), n_threads=n_chunks)
+
+    def sort(at: int) -> None:
+        if len(payload):
+            _sort_pairs(keys[parts[at]], payload[parts[at]])
+        else:
+            keys[parts[at]].sort()
+
+    run_in_threads(sort, range(len(parts)), n_threads)
     return keys, buckets
 
 
-def _scores_of(keys: Array, form: Form) -> Array:
-    """Return the scores of keys (uint64, changed in place) as float64."""
-    sign = np.uint64(form.sign)
-    below = keys < sign
-    np.subtract(keys, sign, out=keys, where=~below)
-    np.subtract(np.uint64(2 * form.sign - 1), keys, out=keys, where=below)
-    scores: Array = keys.astype(form.bits, copy=False).view(form.floats).astype(np.float64, copy=False)
+def _sort_pairs(keys: Array, payload: Array) -> None:
+    """Sort keys in place, and put their payload in the same order.
+
+    The keys of a bucket are close together, so a key less the lowest usually leaves room for its position in one
+    number. Sorting numbers is several times faster than sorting positions.
+    """
+    room, lowest = np.uint64(len(keys).bit_length()), keys.min(initial=np.iinfo(keys.dtype).max)
+    if int(keys.max(initial=lowest) - lowest) >> (64 - int(room)):
+        order = np.argsort(keys)
+        keys[:] = keys.take(order)
+    else:
+        numbered = (keys - lowest).astype(np.uint64) << room | np.arange(len(keys), dtype=np.uint64)
+        numbered.sort()
+        keys[:] = (numbered >> room) + lowest
+        order = (numbered & ((np.uint64(1) << room) - np.uint64(1))).view(np.int64)
+    payload[:] = payload.take(order)  # unlike an index, it lets other threads run
+
+
+def scores_of(keys: Array, *, below: bool) -> Array:
+    """Return the scores of keys without their top bit, which is 0 for scores below 0, as float64."""
+    form = FORMS[keys.itemsize]
+    bits = keys.dtype.type(2 * form.sign - 1) - keys if below else keys
+    scores: Array = bits.view(form.floats).astype(np.float64)
     return scores
+
+
+def pairs_of_rows(labels: Array, scores: Array, n_threads: int) -> Array:
+    """Return twice the ordered pairs that each checked row is in, a tied one counting half: int64 (n,)."""
+    rows, pairs = np.empty(len(scores), np.uint64), np.empty(len(scores), np.int64)
+    keys, buckets = sort_in_buckets(labels, scores, n_threads, rows)
+    parts = buckets.parts()
+    positives = np.array([np.count_nonzero(keys[part] & 1) for part in parts], np.int64)
+    below, above = np.cumsum(np.diff(buckets.edges) - positives), np.cumsum(positives[::-1])[::-1]
+
+    def write(at: int) -> None:
+        given = map(read_only, (keys[parts[at]], rows[parts[at]]))
+        before = below[at - 1] if at else np.int64(0)
+        call(kernels.write_pairs, *given, before, above[at], pairs, np.zeros((2, 3), np.int64), work=8 * len(rows))
+
+    run_in_threads(write, range(len(parts)), n_threads)
+    return pairs
 
 
 # Runs of rows without weights
 
 
-def bucket_runs(keys: Array, form: Form, *, below: bool) -> tuple[Array, Array, Array]:
+def bucket_runs(keys: Array, *, below: bool) -> tuple[Array, Array, Array]:
     """Return scores, positives and negatives of the runs in one sorted bucket."""
-    scores = np.empty(len(keys), np.uint64)
-    positives, negatives = np.empty((2, len(keys)), np.int64)
-    n = call(kernels.write_runs, read_only(keys), scores, positives, negatives, work=8 * len(keys))
-    found = scores[:n].copy()
-    if not below:
-        found += np.uint64(form.sign)
-    return _scores_of(found, form), positives[:n].copy(), negatives[:n].copy()
+    scores, is_last = keys >> 1, np.ones(len(keys), np.bool_)
+    is_last[:-1] = scores[1:] != scores[:-1]
+    ends = np.flatnonzero(is_last)
+    positives = np.diff(np.cumsum(keys & 1, dtype=np.int64).take(ends), prepend=0)
+    return scores_of(scores.take(ends), below=below), positives, np.diff(ends, prepend=-1) - positives
 
 
 def plain_runs(scores: Array, positives: Array, negatives: Array) -> Runs:
@@ -196,77 +241,30 @@ def exact_sums(weights: Array, ends: Array) -> tuple[list[int], int]:
     return sums, exponent
 
 
-def weighted_runs(rows: ScoredRows, n_threads: int) -> Iterator[Runs]:
-    """Yield the runs of rows with weights, bucket by bucket, scores ascending.
+def weighted_runs(rows: ScoredRows, n_threads: int) -> Runs:
+    """Return the runs of rows with weights, scaled by a power of 2, without runs whose weights are then 0.
 
     Rows are sorted by (score, label, weight), so sums over them do not depend on the order of the input.
     """
     assert rows.weights is not None
-    scale = scale_of(rows.weights)
-    weights = rows.weights.astype(np.float64, copy=False).view(np.uint64)
-    keys, payload, buckets = _pairs_in_buckets(rows.labels, rows.scores, weights, n_threads)
-    form = FORMS[rows.scores.itemsize]
+    scale, weights = scale_of(rows.weights), np.empty(len(rows.weights))
+    values = rows.weights.astype(np.float64, copy=False).view(np.uint64)
+    keys, buckets = sort_in_buckets(rows.labels, rows.scores, n_threads, weights.view(np.uint64), values)
+    parts = [part for part in buckets.parts() if part.start < part.stop]
 
-    def runs_in(part: slice) -> Runs:
-        ordered = _sort_pairs(keys[part], payload[part])
-        signed = _with_sorted_ties(keys[part], ordered).view(np.float64)  # weights with the label as their sign
-        columns = np.empty((4, part.stop - part.start))
-        scores = np.empty(part.stop - part.start, np.uint64)
-        sizes = np.zeros(2, np.int64)
-        given = (keys[part], signed, scale, scores, columns, sizes)
-        n = call(kernels.write_weighted_runs, *given, work=8 * len(signed))
-        return Runs(_scores_of(scores[:n], form), *columns[:, :n], *sizes[::-1].tolist())
+    def runs_in(at: int) -> tuple[Array, Array, Array]:
+        own, ordered = keys[parts[at]], _with_sorted_ties(keys[parts[at]], weights[parts[at]]) * scale
+        scores, negative = own >> 1, (own & 1 ^ 1).astype(np.int64)
+        starts = np.flatnonzero(np.append(True, scores[1:] != scores[:-1]))
+        n = len(starts)
+        runs = np.repeat(np.arange(n), np.diff(starts, append=len(scores))) + n * negative
+        sums = np.concatenate([np.bincount(runs, values, 2 * n).reshape(2, n) for values in (ordered, ordered**2)])
+        kept = np.flatnonzero(sums[0] + sums[1])
+        known = scores_of(scores.take(starts.take(kept)), below=parts[at].start < buckets.n_below)
+        return known, sums.take(kept, axis=1), np.bincount(negative, ordered > 0, 2)
 
-    parts = buckets.parts()
-    step = BUCKETS_AT_ONCE * n_threads
-    for start in range(0, len(parts), step):
-        group = range(start, min(start + step, len(parts)))
-        yield from run_in_threads(lambda at: runs_in(parts[at]), group, n_threads)
-
-
-def _pairs_in_buckets(labels: Array, scores: Array, values: Array, n_threads: int) -> tuple[Array, Array, Buckets]:
-    """Return keys and payloads of rows by bucket, unsorted within buckets; see `kernels.scatter_pairs`."""
-    form = FORMS[scores.itemsize]
-    bits, classes = read_only(scores.view(form.bits)), read_only(labels.view(np.int8))
-    buckets = plan_buckets(bits, form, n_threads, N_WIDE_BUCKETS)
-    keys, payload = np.empty((2, len(bits)), np.uint64)
-    buckets.scatter(kernels.scatter_pairs, (bits, classes, read_only(values)), (keys, payload))
-    return keys, payload, buckets
-
-
-def pairs_of_rows(labels: Array, scores: Array, n_threads: int) -> Array:
-    """Return twice the ordered pairs that each checked row is in, a tied one counting half: int64 (n,)."""
-    keys, payload, buckets = _pairs_in_buckets(labels, scores, np.empty(0, np.uint64), n_threads)
-    pairs, parts = np.empty(len(keys), np.int64), buckets.parts()
-    positives = np.array([np.count_nonzero(payload[part] >> kernels.LABEL_BIT) for part in parts], np.int64)
-    below, above = np.cumsum(np.diff(buckets.edges) - positives), np.cumsum(positives[::-1])[::-1]
-
-    def count(at: int) -> None:
-        part = parts[at]
-        ordered = _sort_pairs(keys[part], payload[part])
-        given = (keys[part], ordered, below[at - 1] if at else np.int64(0), above[at], pairs)
-        call(kernels.write_pairs_of_rows, *given, work=8 * len(ordered))
-
-    run_in_threads(count, range(len(parts)), n_threads)
-    return pairs
-
-
-def _sort_pairs(keys: Array, payload: Array) -> Array:
-    """Sort keys in place, and return their payload in the same order.
-
-    The keys of a bucket are close together, so a key less the lowest usually leaves room for its position in one
-    number. Sorting numbers is several times faster than sorting positions.
-    """
-    room, lowest = np.uint64(len(keys).bit_length()), keys.min(initial=~np.uint64(0))
-    if int(keys.max(initial=lowest) - lowest) >> (64 - int(room)):
-        order = np.argsort(keys)
-        keys[:] = keys.take(order)
-    else:
-        numbered = (keys - lowest) << room | np.arange(len(keys), dtype=np.uint64)
-        numbered.sort()
-        keys[:] = (numbered >> room) + lowest
-        order = (numbered & ((np.uint64(1) << room) - np.uint64(1))).view(np.int64)
-    return payload.take(order)  # unlike an index, it lets other threads run
+    scores, sums, sizes = zip(*run_in_threads(runs_in, range(len(parts)), n_threads), strict=True)
+    return Runs(np.concatenate(scores), *np.concatenate(sums, axis=1), *np.sum(sizes, axis=0).astype(np.int64).tolist())
 
 
 def _with_sorted_ties(keys: Array, payload: Array) -> Array:
@@ -277,21 +275,3 @@ def _with_sorted_ties(keys: Array, payload: Array) -> Array:
         tied = payload[is_tied]
         payload[is_tied] = tied[np.lexsort((tied, keys[is_tied]))]
     return payload
-
-
-def joined_runs(parts: Iterator[Runs]) -> Runs:
-    """Join neighbouring weighted runs, without runs of weight 0."""
-    found = list(parts)
-    columns = [np.concatenate(column) for column in list(zip(*found, strict=True))[:5]]
-    kept = (columns[1] > 0) | (columns[2] > 0)
-    columns = columns if kept.all() else [column[kept] for column in columns]
-    scores, positives, negatives, positive_squares, negative_squares = columns
-    return Runs(
-        scores,
-        positives,
-        negatives,
-        positive_squares,
-        negative_squares,
-        sum(part.positive_rows for part in found),
-        sum(part.negative_rows for part in found),
-    )

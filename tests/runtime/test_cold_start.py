@@ -273,7 +273,7 @@ for dtype in (np.float32, np.float64):
     fastrec.evaluate_scores(labels, scores, indptr, ["auc"], row_groups=draw.integers(0, 3, n))
 """
 PAIRS_OF_USERS = {"mark_first_rows", "write_places", "add_values", "count_pairs"}
-PAIRS_OF_USERS |= {"scatter_pairs", "write_pairs_of_rows", "write_runs", "take_slopes", "add_hashes"}
+PAIRS_OF_USERS |= {"scatter", "write_pairs", "write_values", "add_hashes"}
 TELL = """
 names = [{path.name.split(".")[1].partition("-")[0] for path in paths} for paths in (before, kept() - before)]
 print(*names[0], "/", *names[1])

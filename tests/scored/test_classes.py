@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import fastrec
 from fastrec.exceptions import InputError, InputTypeError
 from fastrec.kernels.confusion import SLICE
 from fastrec.scored.auc import auc
@@ -55,7 +56,9 @@ def test_negatives_repeated_ten_times() -> None:
     assert same(often.precision(), once.tp / (once.tp + 10 * once.fp))
     assert same(often.recall(), once.recall())
     assert same(often.fpr(), once.fpr())
-    assert auc(np.repeat(labels, times), np.repeat(scores, times)) == auc(labels, scores) == 5 / 12
+    again = np.repeat(labels, times), np.repeat(scores, times)
+    assert auc(*again) == auc(labels, scores) == 5 / 12
+    assert fastrec.evaluate_scores(*again, [0, len(again[0])], "gauc")["gauc"] == 5 / 12
 
 
 def test_rare_positives_and_a_constant_score() -> None:

@@ -1,6 +1,7 @@
 """Points and parts of curves, and pairs of graded labels: rounding, states, and how many rows they take."""
 
 import functools
+import itertools
 import math
 from fractions import Fraction
 from typing import Any
@@ -17,7 +18,7 @@ from fastrec.scored.score_counts import ScoreCounts
 from support import score_oracle
 from support.score_oracle import Row
 
-RATES = [("recall", "precision"), ("precision", "recall"), ("recall", "specificity"), ("specificity", "recall")]
+RATES = list(itertools.permutations(["recall", "precision", "specificity"], 2))
 
 
 def rows_of(seed: int) -> tuple[Any, Any, Any]:
