@@ -203,27 +203,24 @@ class Rank(NamedTuple):
     tied_known: int  # items of the truth with the same score, itself included
 
     def mean_weight(self, cutoff: int | None, weight: Any) -> float:
-        """Return the mean weight of the estimated rank, over all orders of equal scores."""
-        if self.tied == 0 and self.tied_known == 1:
-            return self._weight(cutoff, weight, 0, 0)
-        others, own = self.tied, self.tied_known - 1
-        shares = []
-        for i in range(own + 1):  # of the truth, and of the drawn items, that come first
-            for j in range(others + 1):
-                ways = math.comb(own, i) * math.comb(others, j)
-                share = ways / (math.comb(own + others, i + j) * (own + others + 1))
-                shares.append(share * self._weight(cutoff, weight, i, j))
-        return math.fsum(shares)
+        """Return the mean weight of the unbiased estimate of the rank, over all orders of equal scores.
 
-    def _weight(self, cutoff: int | None, weight: Any, n_known: int, n_drawn: int) -> float:
-        """Return the weight of the unbiased estimate of the rank, if so many items with the same score come first.
-
-        It is 1 + items of the truth above + others x the share of drawn items above.
+        The estimate is 1 + items of the truth above + others x the share of drawn items above.
         """
-        known, above, drawn = self.known + n_known, self.above + n_drawn, max(self.drawn, 1)  # 0 drawn of 0 others
-        if cutoff is not None and (1 + known) * drawn + self.others * above > cutoff * drawn:
-            return 0.0
-        return weight_between(weight, 1 + known + self.others * above / drawn)
+        own, drawn = self.tied_known - 1, max(self.drawn, 1)  # 0 drawn of 0 others
+        n = own + self.tied
+        orders = (n + 1) * math.comb(n, own)
+        terms = []
+        for i in range(own + 1 if cutoff is None else min(own + 1, cutoff - self.known)):
+            ways = math.comb(n - i, own - i)  # orders in which i items of the truth and j drawn ones come first
+            for j in range(self.tied + 1):
+                known, above = 1 + self.known + i, self.others * (self.above + j)
+                if cutoff is not None and known * drawn + above > cutoff * drawn:
+                    break
+                if j:  # 10^5 pairs take 0.15 s by this recurrence, minutes by math.comb
+                    ways = ways * ((i + j) * (self.tied - j + 1)) // (j * (n - i - j + 1))
+                terms.append(ways / orders * weight_between(weight, known + above / drawn))
+        return math.fsum(terms)
 
 
 class SampledRanks:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
+import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +21,9 @@ from fastrec.arguments.calls import ModelBatch
 from fastrec.arguments.signature import arguments_of
 from fastrec.evaluation.lists import Evaluator
 from fastrec.evaluation.models import Working
+from fastrec.evaluation.sampled import Rank
 from fastrec.inputs.models import read_call
+from fastrec.metrics.rank_weights import weight_between
 from support.bits import group_bits, mean_bits, user_bits
 from support.list_calls import for_kind, of_sampled_lists
 from support.sampled_oracle import draw_items, estimate_weights
@@ -344,6 +349,32 @@ def test_lists_that_hold_a_sample_give_the_same_estimates(correct: str, ties: st
     wanted = fastrec.evaluate(lists, case["truth"], RANKED, sampled_from=N_ITEMS, **call)
     assert user_bits(found) == user_bits(wanted)
     assert mean_bits(dict(found.estimates)) == mean_bits(dict(wanted.estimates))
+
+
+def mean_weight(rank: Rank, cutoff: int | None, weight: str) -> float:
+    """Return the mean weight of an estimated rank, order by order of the truth and the drawn items with its score."""
+    own, total = rank.tied_known - 1, Fraction(0)
+    for i, j in itertools.product(range(own + 1), range(rank.tied + 1)):
+        ways = Fraction(math.comb(own, i) * math.comb(rank.tied, j), math.comb(own + rank.tied, i + j))
+        estimate = 1 + rank.known + i + Fraction(rank.others * (rank.above + j), max(rank.drawn, 1))
+        if cutoff is None or estimate <= cutoff:
+            total += ways * Fraction(weight_between(weight, float(estimate))) / (own + rank.tied + 1)
+    return float(total)
+
+
+@pytest.mark.parametrize("cutoff", [None, 1, 7, 200])
+def test_ties_of_many_items_have_the_mean_of_all_orders(cutoff: int | None) -> None:
+    draw = np.random.default_rng(4)
+    for n_drawn in (0, 1, 9, 40):
+        above, known = int(draw.integers(0, n_drawn + 1)), int(draw.integers(0, 4))
+        own = Rank(100 * n_drawn, n_drawn, known, above, n_drawn - above, int(draw.integers(1, 9)))
+        for weight in ("reciprocal", "log2", "one"):
+            assert own.mean_weight(cutoff, weight) == pytest.approx(mean_weight(own, cutoff, weight), rel=1e-15)
+    large = Rank(1000, 1000, 0, 0, 1000, 100)  # 100 relevant and 1,000 drawn items; all are drawn, so ranks are whole
+    wanted = math.fsum(1 / rank for rank in range(1, min(cutoff or 1100, 1100) + 1)) / 1100
+    start = time.perf_counter()
+    assert large.mean_weight(cutoff, "reciprocal") == pytest.approx(wanted, rel=1e-14)
+    assert time.perf_counter() - start < 5  # it took minutes
 
 
 def test_all_items_as_the_sample_give_the_full_ranking() -> None:
