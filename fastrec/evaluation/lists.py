@@ -50,6 +50,7 @@ from fastrec.evaluation.sampled import (
     check_lengths,
     read_sampling,
     refuse_setting,
+    refuse_size,
     sample_of,
     used_by,
 )
@@ -135,7 +136,7 @@ class Evaluator(BaseEvaluator):
             "n_items": self._count_items(check_n_items(given["n_items"])),
             **policies,
             **item_policies(given),
-            **read_sampling(given, wanted.calls),
+            **read_sampling(given),
         }
         self._n_users = check_n_users(given["n_users"])
         self._examination = check_examination(given["examination"])
@@ -147,6 +148,7 @@ class Evaluator(BaseEvaluator):
             n_threads=given["n_threads"],
             no_recs_given=given["no_recs"] is not None,
         )
+        refuse_size(self._plan(weighted=False), settings)
 
     def _forget(self) -> None:
         super()._forget()

@@ -393,6 +393,8 @@ def test_tables_of_weights_have_no_estimate() -> None:
         fastrec.evaluate_model(scores, [[1]] * 9, "dcg(discount=[1, 0.5, 0.25])", **call)
     with pytest.raises(fastrec.InputError, match="a gain table of 2 takes grades"):
         fastrec.evaluate_model(scores, [{1: 3.0}] * 9, "dcg(gain=[0, 2])", **call)
+    with pytest.raises(fastrec.FastrecError, match=r"cg\(gain=exp2\)"):  # it was an OverflowError
+        fastrec.evaluate_model(scores, [{1: 2000.0}] * 9, "cg(gain=exp2)", **call)
 
 
 # Simulation
@@ -469,9 +471,14 @@ def test_popularity_of_two_histories_does_not_merge() -> None:
 def reports(**more: Any) -> dict[str, fastrec.Report]:
     case = draw_case(12, n_users=40)
     other = np.random.default_rng(13).random(case["model"].shape)
+    models = {"a": case["model"], "b": other}
+    if "sampled_from" in more:
+        lists = {name: np.argsort(-scores)[:, :9] for name, scores in models.items()}
+        return {
+            name: fastrec.evaluate(own, case["truth"], RANKED, per_user=True, **more) for name, own in lists.items()
+        }
     call: dict[str, Any] = {"negatives": 8, "seed": 5, "per_user": True, **more}
     sides = {name: case[name] for name in ("truth", "exclude", "item_ids")}
-    models = {"a": case["model"], "b": other}
     return {name: fastrec.evaluate_model(model, metrics=RANKED, **sides, **call) for name, model in models.items()}
 
 
@@ -484,6 +491,7 @@ def reports(**more: Any) -> dict[str, fastrec.Report]:
         ),
         ({"correct": "rank"}, "sampled: estimates (correct=rank) of the whole catalogue, from 8 items drawn"),
         ({"sample": "popularity"}, "sampled: ranks are among 8 items drawn by popularity for each user (seed 5)"),
+        ({"sampled_from": 50}, "sampled: ranks are among samples of a catalogue of 50 items, not among all"),
     ],
 )
 def test_everything_that_people_read_has_the_mark(more: dict[str, Any], mark: str, tmp_path: Path) -> None:
@@ -504,24 +512,17 @@ def test_everything_that_people_read_has_the_mark(more: dict[str, Any], mark: st
         assert mark.partition("(")[0] in own.to_latex()
     assert mean_bits(dict(loaded.estimates)) == mean_bits(dict(report.estimates))
     assert loaded.settings == report.settings
-    assert loaded.settings["negatives"] == 8
-    page = str(report.to_html())
-    assert "items drawn for each user, in place of the whole catalogue" in page
-
-
-def test_lists_that_hold_a_sample_have_the_mark() -> None:
-    report = fastrec.evaluate([[1, 2], [3, 4]], [[2], [3]], "recall@1", sampled_from=50)
-    assert "sampled: ranks are among samples of a catalogue of 50 items, not among all" in repr(report)
-    assert report.settings["sampled_from"] == 50
-    with pytest.raises(fastrec.InputError, match="n_items=40 and sampled_from=50 are both the size of the catalogue"):
-        fastrec.evaluate([[1, 2]], [[2]], "recall@1", sampled_from=50, n_items=40)
-    assert "sampled" not in repr(fastrec.evaluate([[1, 2], [3, 4]], [[2], [3]], "recall@1"))
+    own = {"sampled_from": 50} if "sampled_from" in more else {"negatives": 8}
+    assert loaded.settings.items() >= own.items()
+    about = "size of the catalogue that lists hold" if "sampled_from" in more else "items drawn for each user, in place"
+    assert about in str(report.to_html())
 
 
 def test_sampled_and_full_reports_are_not_compared() -> None:
     sampled = reports()["a"]
     case = draw_case(12, n_users=40)
     full = fastrec.evaluate_model(**case, metrics=RANKED, per_user=True)
+    assert "sampled" not in repr(full)
     with pytest.raises(
         fastrec.InputError, match=r"but a is of items drawn for each user and full of the whole catalogue$"
     ):
@@ -669,6 +670,8 @@ def test_hit_rate_of_several_relevant_items_has_no_estimate() -> None:
 
 
 def test_lists_that_contradict_the_size_of_the_catalogue_raise() -> None:
+    with pytest.raises(fastrec.InputError, match="n_items=40 and sampled_from=50 are both the size of the catalogue"):
+        fastrec.evaluate([[1, 2]], [[2]], "recall@1", sampled_from=50, n_items=40)
     with pytest.raises(fastrec.InputError, match=r"recs of user 1 have 3 items, more than sampled_from=2"):
         fastrec.evaluate([[1], [1, 2, 3]], [[1], [2]], "recall@1", sampled_from=2)
     message = r"recs of user 0 have 2 items outside the truth, but sampled_from=3 leaves 1 beside the 2 of the truth"
