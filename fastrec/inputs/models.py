@@ -415,10 +415,9 @@ def _check_indexes_of_biases(model: Any, given: Mapping[str, Any], users: Array 
         if hasattr(model[nth], "columns"):
             if not index.equals(model[nth].index):
                 raise InputError(f"{side}_bias and {side}_factors must have the same index")
-            continue
-        if own is not None and index.equals(own):
-            continue
-        if is_other_order(index, list(range(len(index))) if ids is None else ids.tolist()):
+        elif (own is None or not index.equals(own)) and is_other_order(
+            index, list(range(len(index))) if ids is None else ids.tolist()
+        ):
             ordered = "sort_index()" if given[f"{side}_ids"] is None else f"loc[{side}_ids]"
             mend = f"pass {side}_bias.{ordered}, or, if it is in their order, {side}_bias.to_numpy()"
             found = f"has an index with the {side}s in another order, but biases are matched by position"
