@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -369,27 +368,6 @@ def blas_threads() -> list[int]:
     import threadpoolctl
 
     return [found["num_threads"] for found in threadpoolctl.threadpool_info() if found["user_api"] == "blas"]
-
-
-def test_an_interrupt_restores_the_threads_of_blas_and_leaves_none_behind() -> None:
-    pytest.importorskip("threadpoolctl")
-    draw = np.random.default_rng(8)
-    users, items = draw.normal(size=(6000, 8)), draw.normal(size=(300, 8))
-    truth = draw.integers(0, 300, (6000, 1))
-    evaluator = fastrec.Evaluator("mrr")
-    before, threads, seen = blas_threads(), threading.active_count(), []
-
-    def interrupt(done: int, total: int) -> None:
-        seen.append((done, total, blas_threads()))
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        evaluator.update_model((users, items), truth, progress=interrupt)
-    assert blas_threads() == before
-    assert threading.active_count() == threads
-    assert seen[0][1] == 6000 and set(seen[0][2]) <= {1}
-    evaluator.update_model((users, items), truth)
-    assert evaluator.result()["mrr"] == fastrec.evaluate_model((users, items), truth, "mrr")["mrr"]
 
 
 @pytest.mark.parametrize("installed", [True, False])
