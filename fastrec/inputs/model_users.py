@@ -8,11 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrec.checks import is_whole
-from fastrec.exceptions import Argument, InputError, InputTypeError, renaming
+from fastrec.exceptions import Argument, InputError, renaming
 from fastrec.inputs.arrays import FlatSide, RawSide, read_side
 from fastrec.inputs.arrow import Frame, open_foreign, refuse_other_indexes
 from fastrec.inputs.column_names import refuse_columns, user_column
-from fastrec.inputs.ids import kind_of_ids
 from fastrec.inputs.lists import AboutUsers, JoinedSides, Settings, join_sides, read_given
 from fastrec.inputs.models import ModelCall, plain_ids
 from fastrec.inputs.parts import part_of_users
@@ -102,12 +101,9 @@ def read_users(
         nobody = (np.zeros(0, np.int64), np.zeros(len(chosen) + 1, np.int64))
         sides, users, evidence = read_given({"recs": nobody, **given}, about._replace(user_ids=ids), settings)
         rows = chosen
-    kinds = {name: kind_of_ids(side.items) for name, side in sides.items()} | {"recs": kind_of_ids(call.item_ids)}
-    if len(set(kinds.values()) - {"none"}) > 1:
-        listing = ", ".join(f"{'item_ids' if name == 'recs' else name}: {kind}" for name, kind in kinds.items())
-        raise InputTypeError(f"item ids must be of one type on all sides, found {listing}")
     sides["recs"] = RawSide(call.item_ids, np.zeros(len(rows) + 1, np.int64), None)
-    joined = join_sides(sides, users, known, evidence)._replace(order="score")
+    with renaming(lambda name: "item_ids" if name == Argument("recs") else name):
+        joined = join_sides(sides, users, known, evidence)._replace(order="score")
     if not call.has_item_ids:
         _refuse_other_items(joined, call.n_items)
     found = ModelUsers(joined, rows, ItemColumns(joined.sides["recs"].items))
