@@ -118,8 +118,9 @@ def test_candidates_of_users_are_items_of_the_model(form: str) -> None:
         evaluate(**given, item_ids=range(9), user_ids=None if form == "arrays" else range(6))
 
 
-def test_items_of_lists_are_long_integers() -> None:
-    assert fastrec.top_items(SCORES, 2, item_ids=np.arange(9, dtype=np.int32))[0].dtype == np.int64
+def test_items_and_pointers_of_lists_are_long_integers() -> None:
+    items, indptr, _ = fastrec.top_items(SCORES, 2, item_ids=np.arange(9, dtype=np.int32))
+    assert items.dtype == indptr.dtype == np.int64
 
 
 def test_ids_of_tables_and_histories_are_columns_too() -> None:

@@ -293,7 +293,7 @@ def test_candidates_keep_their_items_in_the_order_of_ids(ties: str) -> None:
         assert values(fastrec.evaluate_model(model, truth, METRICS, **call, **size)) == values(wanted)
 
 
-def test_all_forms_of_one_model_agree() -> None:
+def test_all_forms_of_one_model_agree(tmp_path: Any) -> None:
     sparse = pytest.importorskip("scipy.sparse")
     draw = np.random.default_rng(5)
     users, items = draw.integers(-2, 3, (6, 4)).astype(np.float32), draw.integers(-2, 3, (9, 4)).astype(np.float32)
@@ -301,6 +301,7 @@ def test_all_forms_of_one_model_agree() -> None:
     truth = small_case()[1]
     scores = users @ items.T
     wanted = values(fastrec.evaluate_model(scores, truth, METRICS))
+    np.save(tmp_path / "scores.npy", scores)
     asked = []
 
     def answer_users(rows: Any) -> Any:
@@ -316,6 +317,7 @@ def test_all_forms_of_one_model_agree() -> None:
         "csr, csr": (sparse.csr_array(users), sparse.csr_array(items.T)),
         "dense, csc": (users, sparse.csc_matrix(items.T)),
         "columns": np.asfortranarray(scores),
+        "memory map": np.load(tmp_path / "scores.npy", mmap_mode="r"),
     }
     for name, model in models.items():
         assert values(fastrec.evaluate_model(model, truth, METRICS)) == wanted, name
@@ -339,15 +341,6 @@ def test_a_function_is_asked_for_blocks_in_order_and_may_reuse_its_memory() -> N
     found = fastrec.evaluate_model(answer_users, truth, "mrr", n_items=20)
     assert found["mrr"] == fastrec.evaluate_model(scores, truth, "mrr")["mrr"]
     assert asked == list(range(300))
-
-
-def test_a_memory_map_is_a_matrix(tmp_path: Any) -> None:
-    scores, truth = small_case()
-    np.save(tmp_path / "scores.npy", scores)
-    mapped = np.load(tmp_path / "scores.npy", mmap_mode="r")
-    assert values(fastrec.evaluate_model(mapped, truth, METRICS)) == values(
-        fastrec.evaluate_model(scores, truth, METRICS)
-    )
 
 
 def test_the_number_of_threads_does_not_change_the_bits() -> None:
