@@ -50,6 +50,7 @@ from fastrec.evaluation.sampled import (
     check_lengths,
     read_sampling,
     refuse_setting,
+    refuse_size,
     sample_of,
     used_by_draws,
 )
@@ -103,7 +104,7 @@ def _read_rules(metrics: Any, options: Mapping[str, Any]) -> Rules:
         "n_items": check_n_items(options["n_items"]),
         **policies,
         **item_policies(options),
-        **read_sampling(options, wanted.calls),
+        **read_sampling(options),
     }
     return Rules(
         tuple(wanted.calls),
@@ -134,6 +135,8 @@ class ListEvaluation(Evaluation):
         self._examination = None if examination is None else check_examination(examination)
         self._known_digests: dict[str, str] = {}
         super().__init__(rules._replace(settings=self._with_size(rules.settings)), n_threads)
+        if not self.settings.keys().isdisjoint(("negatives", "sampled_from")):
+            refuse_size(self.plan(weighted=False), self.settings)
 
     def _forget(self) -> None:
         super()._forget()

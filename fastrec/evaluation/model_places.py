@@ -57,19 +57,19 @@ def _place_some(
 def _places_by_gain(users: Array, above: Array, tied: Array, before: Array, gains: Array, *, best: bool) -> Array:
     """Return the places of relevant items among the items with their score, ordered by gain, then by column."""
     block = np.unique(np.stack([users, above]), axis=1, return_inverse=True)[1].reshape(-1)
-    width = int(tied.max(initial=0)) + 1
-    keys, positive = block * width + before, gains > 0
-    places = np.empty(len(users), np.int64)
-    own = np.flatnonzero(positive)
-    order = own[np.lexsort((before[own], -gains[own] if best else gains[own], block[own]))]
-    firsts = np.searchsorted(block[order], block[order])
-    sizes = np.searchsorted(block[order], block, side="right") - np.searchsorted(block[order], block)
-    places[order] = np.arange(len(order)) - firsts + (0 if best else (tied - sizes)[order])
-    known = np.sort(keys[own])
-    earlier = np.searchsorted(known, keys) - np.searchsorted(known, block * width)
-    others = before - earlier + (sizes if best else 0)
-    places[~positive] = others[~positive]
-    return places
+    has_gain = gains > 0
+
+    def count_earlier(*keys: Array) -> Array:
+        """Count the items of the block with a gain that come before each item, in the order of the last key."""
+        order = np.lexsort((*keys, block))
+        counts = np.empty(len(order), np.int64)
+        earlier: Array = np.cumsum(has_gain[order]) - has_gain[order]
+        counts[order] = earlier - earlier[np.searchsorted(block[order], block[order])]
+        return counts
+
+    n_gains = np.bincount(block, has_gain)[block].astype(np.int64)
+    places, others = count_earlier(before, -gains if best else gains), before - count_earlier(before)
+    return np.where(has_gain, places, others + n_gains) if best else np.where(has_gain, places + tied - n_gains, others)
 
 
 def flat_top(top: kernels.FirstItems, codes: Array, k: int) -> FlatSide:

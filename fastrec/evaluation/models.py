@@ -12,9 +12,8 @@ from fastrec.evaluation.model_room import Room, find_room
 from fastrec.evaluation.sampled import Sample, as_weights, popularity_of
 from fastrec.exceptions import Argument, InputError
 from fastrec.inputs.arrays import FlatSide, finite_gains
-from fastrec.inputs.arrow import Frame, open_foreign
 from fastrec.inputs.lists import AboutUsers, Prepared, Settings, arrange, look_at_truth
-from fastrec.inputs.model_users import NO_ROWS, ModelUsers, as_columns, chosen_rows, read_users
+from fastrec.inputs.model_users import NO_ROWS, ItemColumns, ModelUsers, read_users
 from fastrec.inputs.models import Model, ModelCall
 from fastrec.inputs.ragged import read_only
 from fastrec.kernels import models as kernels
@@ -69,7 +68,7 @@ class _Walk:
     """A walk over the users of a model, in blocks."""
 
     def __init__(self, model: Model, given: ModelUsers, room: Room, n_threads: int, progress: _Progress) -> None:
-        self._model, self._room, self._n_threads, self._progress = model, room, n_threads, progress
+        self.model, self._room, self._n_threads, self._progress = model, room, n_threads, progress
         self._names = given.joined.names
         self.users = np.flatnonzero(given.rows >= 0)  # those that the model has, by ascending row
         self._rows = given.rows[self.users]
@@ -77,9 +76,9 @@ class _Walk:
     def run(self, work: Work) -> None:
         """Score all users in blocks of fixed size, and work on each block."""
         n = self._room.users_of_block
-        firsts, shape = range(0, len(self._rows), n), (n, self._model.n_items)
-        if self._model.n_users is None:  # a function: this thread asks it for one block after the other
-            memory = np.empty(shape, self._model.dtype)
+        firsts, shape = range(0, len(self._rows), n), (n, self.model.n_items)
+        if self.model.n_users is None:  # a function: this thread asks it for one block after the other
+            memory = np.empty(shape, self.model.dtype)
             for first in firsts:
                 scores = self._score(first, memory)
                 ends = np.linspace(0, len(scores), self._n_threads + 1).astype(int).tolist()
@@ -96,7 +95,7 @@ class _Walk:
             try:
                 memory = spare.pop()
             except IndexError:
-                memory = np.empty(shape, self._model.dtype)
+                memory = np.empty(shape, self.model.dtype)
             self._work(work, self._score(first, memory), first)
             spare.append(memory)
 
@@ -111,7 +110,7 @@ class _Walk:
     def _score(self, first: int, memory: Array) -> Array:
         """Return the scores of a block of users."""
         scores = memory[: len(self._rows) - first]
-        self._model.write(self._rows[first : first + len(scores)], scores)
+        self.model.write(self._rows[first : first + len(scores)], scores)
         return scores
 
     def _work(self, work: Work, scores: Array, first: int) -> None:
@@ -119,11 +118,8 @@ class _Walk:
 
         Raises InputError for NaN, and if products overflow: they are finite, but items would have wrong ranks.
         """
-        users, dtype = self.users[first : first + len(scores)], self._model.dtype
-        if (
-            self._model.bound >= float(np.finfo(dtype).max) / 2
-            and not (finite := np.isfinite(scores).all(axis=1)).all()
-        ):
+        users, dtype = self.users[first : first + len(scores)], self.model.dtype
+        if self.model.bound >= float(np.finfo(dtype).max) / 2 and not (finite := np.isfinite(scores).all(axis=1)).all():
             user = self._names.user(int(users[finite.argmin()]))
             mend = "scale the factors" if dtype == np.float64 else "pass float64 numbers"
             raise InputError(f"products of user {user} and items overflow {dtype}: {mend}")
@@ -148,10 +144,10 @@ def _parts(given: ModelUsers, room: Room) -> Iterator[ModelUsers]:
 
 
 def _visit(
-    walk: _Walk, model: Model, n_users: int, sides: kernels.Sides, depth: int, k: int, draw: kernels.Draw = NO_DRAW
+    walk: _Walk, n_users: int, sides: kernels.Sides, depth: int, k: int, draw: kernels.Draw = NO_DRAW
 ) -> tuple[kernels.Ranked, kernels.FirstItems]:
     """Rank the relevant items of all users, and list the first k items."""
-    n_rows = len(sides.relevant.columns)
+    model, n_rows = walk.model, len(sides.relevant.columns)
     above, tied, before = (np.full(n_rows, first, np.int32) for first in (-1, 0, 0))
     lengths, excluded, others, n_first = (np.zeros(n_users, np.int64) for _ in range(4))
     ranked = kernels.Ranked(above, tied, before, lengths, excluded, others)
@@ -181,22 +177,18 @@ def find_top(
     memory: int | None,
 ) -> tuple[Array, Array, Array]:
     """Return the first k items of each row of a model that the call chooses: items, indptr, scores."""
-    sides = dict(given) if call.candidates is None else {**given, "candidates": call.candidates}
-    matched = any(isinstance(open_foreign(side, name), Mapping | Frame) for name, side in sides.items())
-    named = call._replace(rows=chosen_rows(call, sides, matched=matched))
-    users = read_users(named, sides, about, Settings("input", "first", n_threads), {})
-    assert named.rows is not None
-    n_items, sides_of_users = call.model.n_items, users.joined.sides
-    k = min(k, n_items)
-    room = find_room(call.model, sides_of_users, len(users.rows), k, memory)
+    users = read_users(call, given, about, Settings("input", "first", n_threads), {}, keeps_others=False)
+    k = min(k, call.model.n_items)
+    room = find_room(call.model, users.joined.sides, len(users.rows), k, memory)
     tops, counter = [], _Progress(progress, len(users.rows))
     for part in _parts(users, room):
         walk = _Walk(call.model, part, room, n_threads, counter)
-        tops.append(_visit(walk, call.model, len(part.rows), _sides_of(part, NO_ROWS), 1, k)[1])
-    order = np.argsort(np.argsort(named.rows))  # the walk is by ascending rows
-    found = flat_top(
-        kernels.FirstItems(*(np.concatenate(own)[order] for own in zip(*tops, strict=True))), call.item_ids, k
-    )
+        tops.append(_visit(walk, len(part.rows), _sides_of(part, NO_ROWS), 1, k)[1])
+    top = kernels.FirstItems(*map(np.concatenate, zip(*tops, strict=True)))
+    if call.rows is not None:  # the walk is by ascending rows
+        order = np.argsort(np.argsort(call.rows))
+        top = kernels.FirstItems(*(own[order] for own in top))
+    found = flat_top(top, call.item_ids, k)
     assert found.extra is not None
     items = found.items if found.items.dtype == object else found.items.astype(np.int64, copy=False)
     return items, found.indptr, found.extra
@@ -204,8 +196,7 @@ def find_top(
 
 def _sides_of(users: ModelUsers, relevant: kernels.ItemRows) -> kernels.Sides:
     sides = users.joined.sides
-    codes = sides["recs"].items
-    return kernels.Sides(relevant, *(as_columns(sides.get(name), codes) for name in ("exclude", "candidates")))
+    return kernels.Sides(relevant, *(users.columns.of(sides.get(name)) for name in ("exclude", "candidates")))
 
 
 # Evaluation
@@ -228,15 +219,14 @@ class ModelParts:
         reads: Reads,
         working: Working,
     ) -> None:
-        sides = dict(given) if call.candidates is None else {**given, "candidates": call.candidates}
-        self._users, self._model = read_users(call, sides, about, settings, known), call.model
-        joined = self._users.joined
-        codes, columns = joined.sides["recs"].items, np.arange(self._model.n_items)
+        self._users, self._model = read_users(call, given, about, settings, known), call.model
+        joined, codes = self._users.joined, self._users.columns.codes
+        columns = np.arange(len(codes))
         if settings.ties in ("id_asc", "id_desc"):  # columns in this order, which kernels keep among tied items
             order = np.argsort(codes if settings.ties == "id_asc" else -codes)
             if not np.array_equal(order, columns):  # another order takes a copy of the items
-                self._model, codes, columns = self._model.restricted(order), codes[order], np.argsort(order)
-                joined.sides["recs"] = joined.sides["recs"]._replace(items=codes)
+                self._model, columns = self._model.restricted(order), np.argsort(order)
+                self._users = self._users._replace(columns=ItemColumns(codes[order]))
         self._settings = settings._replace(tool="")  # most ways of ranking items do not find all ties
         self._reads, self._exclude, self._whole = reads, working.exclude, working.whole
         self._draw = NO_DRAW if reads.sample is None else _draw(reads.sample, self._users, columns, whole=working.whole)
@@ -267,25 +257,25 @@ class ModelParts:
 
     def _prepare(self, users: ModelUsers) -> Prepared:
         model, settings, reads, joined = self._model, self._settings, self._reads, users.joined
-        codes, n_users = joined.sides["recs"].items, len(users.rows)
+        codes, n_users = users.columns.codes, len(users.rows)
         walk = _Walk(model, users, self._room, settings.n_threads, self._counter)
         own = {name: side for name, side in joined.sides.items() if name not in ("exclude", "candidates")}
         own["recs"] = FlatSide(codes[:0], np.zeros(n_users + 1, np.int64), None)
         draw = self._draw._replace(rows=read_only(users.rows))
         if reads.n_listed is None:
-            kept = NO_ROWS if reads.sample is None else as_columns(joined.sides["truth"], codes)
-            ranked, top = _visit(walk, model, n_users, sides := _sides_of(users, kept), 1, model.n_items, draw)
+            kept = NO_ROWS if reads.sample is None else users.columns.of(joined.sides["truth"])
+            ranked, top = _visit(walk, n_users, sides := _sides_of(users, kept), 1, model.n_items, draw)
             whole = flat_top(top, codes, model.n_items)
             assert whole.extra is not None
             own["recs"] = whole._replace(extra=whole.extra.astype(np.float64))
             prepared = arrange(joined._replace(sides=own), settings)
-            truth = _truth_of(prepared, codes)
+            truth = _truth_of(prepared, users)
         else:
             prepared = arrange(joined._replace(sides=own), settings)
-            lists, truth = prepared.lists, _truth_of(prepared, codes)
+            lists, truth = prepared.lists, _truth_of(prepared, users)
             more = reads.n_listed + 1 if reads.n_listed else 0  # the next one may have the score of the last
             sides = _sides_of(users, truth)
-            ranked, top = _visit(walk, model, n_users, sides, reads.depth or model.n_items, more, draw)
+            ranked, top = _visit(walk, n_users, sides, reads.depth or model.n_items, more, draw)
             lists = place(ranked, lists, settings.ties, joined.names)
             prepared = prepared._replace(lists=lists)
             if more:
@@ -309,21 +299,20 @@ class ModelParts:
         )
 
 
-def _truth_of(prepared: Prepared, codes: Array) -> kernels.ItemRows:
-    return as_columns(FlatSide(prepared.lists.truth_items, prepared.lists.truth_indptr, None), codes)
+def _truth_of(prepared: Prepared, users: ModelUsers) -> kernels.ItemRows:
+    return users.columns.of(FlatSide(prepared.lists.truth_items, prepared.lists.truth_indptr, None))
 
 
 def _draw(sample: Sample, users: ModelUsers, columns: Array, *, whole: bool) -> kernels.Draw:
     """Return what to draw for each user. `columns` are items in an order that no rule for ties changes."""
-    joined = users.joined
-    codes, weights = joined.sides["recs"].items, NO_NUMBERS
+    joined, codes, weights = users.joined, users.columns.codes, NO_NUMBERS
     if sample.kind == "popularity":
         known = {name: own._replace(codes=joined.sides[name].items) for name, own in joined.known.items()}
         popularity = popularity_of(known)
         values = np.zeros(len(codes))
         if popularity.is_given:
             items, numbers = popularity.known(None, "rows")
-            at = as_columns(FlatSide(items, np.zeros(1, np.int64), None), codes).columns
+            at = users.columns.of(FlatSide(items, np.zeros(1, np.int64), None)).columns
             values[at[at >= 0]] = numbers[at >= 0]
         elif not whole:
             raise InputError(
@@ -335,7 +324,7 @@ def _draw(sample: Sample, users: ModelUsers, columns: Array, *, whole: bool) -> 
             )
         else:
             for name in joined.sides.keys() & {"truth", "exclude"}:
-                at = as_columns(joined.sides[name], codes).columns
+                at = users.columns.of(joined.sides[name]).columns
                 values += np.bincount(at[at >= 0], minlength=len(codes))
         weights = as_weights(values)
         if not weights.any():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -11,11 +11,9 @@ import numpy as np
 from fastrec.arguments.groups import DEFAULTS
 from fastrec.checks import whole_number
 from fastrec.evaluation.digests import COLUMN
-from fastrec.exceptions import Argument, FastrecError, InputError, MetricError, shown
+from fastrec.exceptions import Argument, InputError, MetricError, shown
 from fastrec.inputs.lists import Lists, Names
-from fastrec.metrics.declaration import Call
-from fastrec.metrics.plan import Asked, call_on_arrays, make_plan
-from fastrec.metrics.statistics import ListStatistics
+from fastrec.metrics.plan import Plan
 from fastrec.policies import CORRECT, SAMPLE, SAMPLING
 
 if TYPE_CHECKING:
@@ -39,7 +37,7 @@ class Sample(NamedTuple):
     kind: str  # "uniform" or "popularity"
 
 
-def read_sampling(given: Mapping[str, Any], calls: Iterable[Call]) -> dict[str, Any]:
+def read_sampling(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings of a call about samples, checked; none if its lists hold no samples."""
     for name, policy in SAMPLING.items():
         policy.check(given[name])
@@ -69,34 +67,20 @@ def read_sampling(given: Mapping[str, Any], calls: Iterable[Call]) -> dict[str, 
             " needs uniform samples: leave out ",
             Argument("sample", (given["sample"],)),
         )
-    if not found:
-        return {}
-    for call in calls if correct == CORRECT.default else ():  # estimates refuse these metrics, too
-        _refuse_size(call)
-    return found | {"correct": correct}
+    return found and found | {"correct": correct}
 
 
-def _refuse_size(call: Call) -> None:
-    """Raise MetricError for a metric of users that reads the size of the catalogue.
+def refuse_size(plan: Plan, settings: Mapping[str, Any]) -> None:
+    """Raise MetricError for a metric of users that reads the size of the catalogue, if lists hold a sample of it.
 
-    It takes all other items for ones that a list could have held, but a list holds a sample. Metrics of all lists
-    together, such as item_coverage, may read the size: their lists can hold any item of the catalogue.
+    It takes all other items for ones that a list could have held. Metrics of all lists together, such as
+    item_coverage, may read the size: their lists can hold any item of the catalogue.
     """
-    try:
-        plan = make_plan((call,), Asked(n_items=MAX_SIZE))
-    except FastrecError:  # the plan of the evaluator raises it, or has a setting that this one lacks
-        return
-    value, reads_size = plan.values[0], plan.reads_size
-    if value.on_arrays:  # of such a formula the plan does not know it
-        statistics = plan.statistics_of(call, lambda _: np.ones(1))
-        call_on_arrays(call, statistics, 1)
-        reads_size = isinstance(statistics, ListStatistics) and statistics.reads_size
-    if not reads_size or value.over is not None:
-        return
-    other = "use limited_auc(unseen=list_only), or " if call.metric.name == "limited_auc" else ""
-    raise MetricError(
-        f"{call.text} reads the size of the catalogue, but the lists hold a sample of it: {other}leave the metric out"
-    )
+    for value in plan.values if "correct" in settings else ():
+        if value.over is None and value.call.text in plan.reads_size:
+            other = "use limited_auc(unseen=list_only), or " if value.call.metric.name == "limited_auc" else ""
+            found = f"{value.call.text} reads the size of the catalogue, but the lists hold a sample of it"
+            raise MetricError(f"{found}: {other}leave the metric out")
 
 
 def _size(name: str, value: Any) -> int | None:
@@ -116,10 +100,11 @@ def sample_of(settings: Mapping[str, Any]) -> Sample | None:
 def refuse_setting(name: str, settings: Mapping[str, Any]) -> None:
     """Raise InputError for lists where a model is to be sampled, or for a model where lists hold samples."""
     if name in settings:
-        about = {"negatives": "draws items of a model; lists that hold a sample go with "}
-        about["sampled_from"] = "is about lists that hold a sample; to draw items of a model pass "
-        other = {"negatives": "sampled_from", "sampled_from": "negatives"}[name]
-        raise InputError(Argument(name, (settings[name],)), f" {about[name]}", Argument(other, (...,)))
+        about = {
+            "negatives": (" draws items of a model; lists that hold a sample go with ", "sampled_from"),
+            "sampled_from": (" is about lists that hold a sample; to draw items of a model pass ", "negatives"),
+        }
+        raise InputError(Argument(name, (settings[name],)), about[name][0], Argument(about[name][1], (...,)))
 
 
 # Popularity

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tokenize
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple
@@ -27,6 +29,8 @@ from fastrec.runtime.extras import require
 
 Array = np.ndarray[Any, Any]
 SCORING = "scoring"  # name of a stage
+# of damaged arrays and archives: RuntimeError of those that look encrypted or packed in another way
+FAULTS = (ValueError, EOFError, RuntimeError, tokenize.TokenError, zipfile.BadZipFile, zlib.error)
 
 
 class FactorFile(NamedTuple):
@@ -52,7 +56,7 @@ def read_factors(path: Path, id_column: str) -> FactorFile:
             return FactorFile(np.lib.format.open_memmap(name, mode="r"), None, None)
         with zipfile.ZipFile(name) as archive:
             parts = FactorFile(*(_read_part(archive, part) for part in FactorFile._fields))
-    except (ValueError, EOFError, zipfile.BadZipFile) as error:
+    except FAULTS as error:
         raise _no_factors(name, error) from None
     if parts.factors is None:
         raise InputError(name, " has no array 'factors'")

@@ -8,11 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrec.checks import is_whole
-from fastrec.exceptions import Argument, InputError, InputTypeError, renaming
+from fastrec.exceptions import Argument, InputError, renaming
 from fastrec.inputs.arrays import FlatSide, RawSide, read_side
 from fastrec.inputs.arrow import Frame, open_foreign, refuse_other_indexes
 from fastrec.inputs.column_names import refuse_columns, user_column
-from fastrec.inputs.ids import kind_of_ids
 from fastrec.inputs.lists import AboutUsers, JoinedSides, Settings, join_sides, read_given
 from fastrec.inputs.models import ModelCall, plain_ids
 from fastrec.inputs.ragged import read_only
@@ -25,21 +24,53 @@ ROWS_AT_ONCE = 1 << 20
 NO_ROWS = kernels.ItemRows(read_only(np.zeros(0, np.int32)), read_only(np.zeros(1, np.int64)))
 
 
+class ItemColumns:
+    """The columns of the scores by item."""
+
+    def __init__(self, codes: Array) -> None:
+        self.codes = codes  # the item of each column
+        self._order = None if np.array_equal(codes, np.arange(len(codes))) else np.argsort(codes)
+        self._ascending = codes if self._order is None else codes[self._order]
+
+    def of(self, side: FlatSide | None) -> kernels.ItemRows:
+        """Return the items of users as columns, -1 for items that the model lacks."""
+        if side is None:
+            return NO_ROWS
+        columns = np.empty(len(side.items), np.int32)
+        for first in range(0, len(columns), ROWS_AT_ONCE):  # whole columns of 64-bit numbers would take much memory
+            items = side.items[first : first + ROWS_AT_ONCE]
+            if self._order is None:
+                found = np.where((items >= 0) & (items < len(self.codes)), items, -1)
+            else:
+                at = np.minimum(np.searchsorted(self._ascending, items), len(self.codes) - 1)
+                found = np.where(self._ascending[at] == items, self._order[at], -1)
+            columns[first : first + ROWS_AT_ONCE] = found
+        return kernels.ItemRows(read_only(columns), read_only(side.indptr))
+
+
 class ModelUsers(NamedTuple):
     """The sides of users, and the row of the model of each user; -1 for users that the model lacks."""
 
     joined: JoinedSides
     rows: Array
+    columns: ItemColumns
 
     def part(self, at: Array) -> ModelUsers:
         """Return the users at some positions."""
-        return ModelUsers(_part_of_users(self.joined, at), self.rows[at])
+        return self._replace(joined=_part_of_users(self.joined, at), rows=self.rows[at])
 
 
 def read_users(
-    call: ModelCall, given: Mapping[str, Any], about: AboutUsers, settings: Settings, known: Mapping[str, Any]
+    call: ModelCall,
+    given: Mapping[str, Any],
+    about: AboutUsers,
+    settings: Settings,
+    known: Mapping[str, Any],
+    *,
+    keeps_others: bool = True,
 ) -> ModelUsers:
-    """Read the sides of the users of a model."""
+    """Read the sides of the users of a model, by default also those of users that it lacks, unless rows are chosen."""
+    given = dict(given) if call.candidates is None else {**given, "candidates": call.candidates}
     _refuse_other_indexes(call, given)
     given = {name: open_foreign(side, name) for name, side in given.items()}
     given = {name: own._replace(name=name) if isinstance(own, Frame) else own for name, own in given.items()}
@@ -50,7 +81,7 @@ def read_users(
         if getattr(about.columns, role) is not None and not isinstance(given.get("reference"), Frame):
             named = Argument(role, (getattr(about.columns, role),))
             raise InputError(named, " names a column of lists: with a model, only a data frame as reference has one")
-    chosen = chosen_rows(call, given, matched=matched)
+    chosen = _chosen_rows(call, given, matched=matched)
     names = chosen if call.user_ids is None else call.user_ids[chosen]
     if matched:
         _check_forms(given, names)
@@ -69,18 +100,16 @@ def read_users(
         nobody = (np.zeros(0, np.int64), np.zeros(len(chosen) + 1, np.int64))
         sides, users, evidence = read_given({"recs": nobody, **given}, about._replace(user_ids=ids), settings)
         rows = chosen
-    kinds = {name: kind_of_ids(side.items) for name, side in sides.items()} | {"recs": kind_of_ids(call.item_ids)}
-    if len(set(kinds.values()) - {"none"}) > 1:
-        listing = ", ".join(f"{'item_ids' if name == 'recs' else name}: {kind}" for name, kind in kinds.items())
-        raise InputTypeError(f"item ids must be of one type on all sides, found {listing}")
     sides["recs"] = RawSide(call.item_ids, np.zeros(len(rows) + 1, np.int64), None)
-    joined = join_sides(sides, users, known, evidence)._replace(order="score")
+    with renaming(lambda name: "item_ids" if name == Argument("recs") else name):
+        joined = join_sides(sides, users, known, evidence)._replace(order="score")
     if not call.has_item_ids:
         _refuse_other_items(joined, call.n_items)
+    found = ModelUsers(joined, rows, ItemColumns(joined.sides["recs"].items))
     if "candidates" in joined.sides:
-        _check_candidates(joined)
-    found = ModelUsers(joined, rows)
-    return found.part(np.flatnonzero(rows >= 0)) if call.rows is not None and (rows < 0).any() else found
+        _check_candidates(found)
+    keeps_all = (keeps_others and call.rows is None) or (rows >= 0).all()
+    return found if keeps_all else found.part(np.flatnonzero(rows >= 0))
 
 
 def _part_of_users(given: JoinedSides, at: Array) -> JoinedSides:
@@ -156,10 +185,10 @@ def _refuse_other_items(joined: JoinedSides, n_items: int) -> None:
             raise _no_number(found, f"{n_items:,} items", "item_ids")
 
 
-def _check_candidates(joined: JoinedSides) -> None:
+def _check_candidates(users: ModelUsers) -> None:
     """Raise InputError for candidates of users that the model lacks, as for candidates of all users."""
-    side = joined.sides["candidates"]
-    unknown = as_columns(side, joined.sides["recs"].items).columns < 0
+    side, joined = users.joined.sides["candidates"], users.joined
+    unknown = users.columns.of(side).columns < 0
     if unknown.any():
         at = int(unknown.argmax())
         item = joined.names.item(side.items[at])
@@ -184,7 +213,7 @@ def _as_tuple(side: RawSide) -> tuple[Any, ...]:
     return plain_ids(side.items), side.indptr, side.extra
 
 
-def chosen_rows(call: ModelCall, given: Mapping[str, Any], *, matched: bool) -> Array:
+def _chosen_rows(call: ModelCall, given: Mapping[str, Any], *, matched: bool) -> Array:
     """Return the rows of the model that are evaluated, or that sides may name."""
     if call.rows is not None:
         return call.rows
@@ -227,21 +256,3 @@ def _check_numbers_of_users(given: Mapping[str, tuple[Any, ...]], n_users: int) 
                 ", or match dicts or data frames with ",
                 Argument("user_ids", (...,)),
             )
-
-
-def as_columns(side: FlatSide | None, codes: Array) -> kernels.ItemRows:
-    """Return items as columns of the scores, -1 for items that the model lacks."""
-    if side is None:
-        return NO_ROWS
-    columns = np.empty(len(side.items), np.int32)
-    order = None if np.array_equal(codes, np.arange(len(codes))) else np.argsort(codes)
-    known = codes if order is None else codes[order]
-    for first in range(0, len(columns), ROWS_AT_ONCE):  # whole columns of 64-bit numbers would take much memory
-        items = side.items[first : first + ROWS_AT_ONCE]
-        if order is None:
-            found = np.where((items >= 0) & (items < len(codes)), items, -1)
-        else:
-            at = np.minimum(np.searchsorted(known, items), len(codes) - 1)
-            found = np.where(known[at] == items, order[at], -1)
-        columns[first : first + ROWS_AT_ONCE] = found
-    return kernels.ItemRows(read_only(columns), read_only(side.indptr))

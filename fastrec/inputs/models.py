@@ -156,9 +156,7 @@ def _ask(function: Callable[[Array], Any], n_items: int, users: Array) -> Array:
             f"the model must answer with one row of {n_items} scores per user, expected shape {(len(users), n_items)} "
             f"for the users from row {users[0]} to row {users[-1]}, found {answer.shape}"
         )
-    check_dtype(answer, "the answer of the model")
-    refuse_rounded(answer.reshape(-1), "the answer of the model", "position")
-    refuse_rounded_list(found, answer, "the answer of the model", "position")
+    _check_numbers(found, answer, "the answer of the model")
     return answer
 
 
@@ -210,6 +208,13 @@ def is_sparse(value: Any) -> bool:
     return hasattr(value, "tocsr") and hasattr(value, "toarray")
 
 
+def _check_numbers(given: Any, values: Array, name: str) -> None:
+    """Check that the array of what is given holds numbers, and that it has rounded none."""
+    check_dtype(values, name)
+    refuse_rounded(values.reshape(-1), name, "position")
+    refuse_rounded_list(given, values, name, "position")
+
+
 def check_dtype(values: Array, name: str) -> None:
     """Check that an array holds numbers."""
     if values.dtype.kind not in "fiu" or values.dtype.itemsize > 8:
@@ -229,8 +234,7 @@ def _read_factors(model: tuple[Any, Any], given: Mapping[str, Any]) -> Factors:
         if table.ndim != 2:
             found = f"shape {table.shape}" if table.ndim else kind_of(values)
             raise InputError(f"{name} must be 2-D, one row per {name[:4]}, found {found}")
-        tables.append(_finite(table, name, given.get(f"{name[:4]}_ids")))
-        refuse_rounded_list(values, table, name, "position")
+        tables.append(_finite(values, table, name, given.get(f"{name[:4]}_ids")))
     widths = [table.shape[1] for table in tables]
     if widths[0] != widths[1]:
         raise InputError(
@@ -248,8 +252,7 @@ def _read_factors(model: tuple[Any, Any], given: Mapping[str, Any]) -> Factors:
             bias = as_array(values, name)
             if bias.shape != (len(table),):
                 raise InputError(f"{name} must have one number per {name[:4]}, {len(table)}; found shape {bias.shape}")
-            biases[name] = _finite(bias, name, given.get(f"{name[:4]}_ids"))
-            refuse_rounded_list(values, bias, name, "position")
+            biases[name] = _finite(values, bias, name, given.get(f"{name[:4]}_ids"))
     dtype = np.result_type(*tables, *biases.values())
     first, second = (np.ascontiguousarray(table, dtype) for table in tables)
     own = {name: np.ascontiguousarray(bias, dtype) for name, bias in biases.items()}
@@ -262,10 +265,9 @@ def _largest(values: Array) -> float:
     return max(float(values.max()), -float(values.min())) if values.size else 0.0
 
 
-def _finite(values: Array, name: str, ids: Any = None, of_row: str = "row") -> Array:
+def _finite(given: Any, values: Array, name: str, ids: Any = None, of_row: str = "row") -> Array:
     """Return numbers as float32 or float64, all finite; `ids` name the rows of users or items in errors."""
-    check_dtype(values, name)
-    refuse_rounded(values.reshape(-1), name, "position")
+    _check_numbers(given, values, name)
     for first in range(0, len(values), ROWS_CHECKED):
         part = values[first : first + ROWS_CHECKED]
         if part.size and not np.isfinite([part.min(), part.max()]).all():  # NaN is the lowest and the highest
@@ -286,7 +288,7 @@ def _read_similarities(users: Any, weights: Any) -> Similarities:
         if len(side.shape) != 2:
             raise InputError(f"{name} must be 2-D, found shape {side.shape}")
         numbers: Any = side.data if is_sparse(side) else side
-        finite = _finite(numbers, name, of_row="position" if is_sparse(side) else "row")
+        finite = _finite(values, numbers, name, of_row="position" if is_sparse(side) else "row")
         sides.append(side)
         dtypes.append(finite.dtype)
         bound *= _largest(finite)
@@ -415,10 +417,9 @@ def _check_indexes_of_biases(model: Any, given: Mapping[str, Any], users: Array 
         if hasattr(model[nth], "columns"):
             if not index.equals(model[nth].index):
                 raise InputError(f"{side}_bias and {side}_factors must have the same index")
-            continue
-        if own is not None and index.equals(own):
-            continue
-        if is_other_order(index, list(range(len(index))) if ids is None else ids.tolist()):
+        elif (own is None or not index.equals(own)) and is_other_order(
+            index, list(range(len(index))) if ids is None else ids.tolist()
+        ):
             ordered = "sort_index()" if given[f"{side}_ids"] is None else f"loc[{side}_ids]"
             mend = f"pass {side}_bias.{ordered}, or, if it is in their order, {side}_bias.to_numpy()"
             found = f"has an index with the {side}s in another order, but biases are matched by position"

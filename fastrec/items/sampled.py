@@ -11,6 +11,8 @@ import numpy as np
 from fastrec.exceptions import Argument, InputError, MetricError
 from fastrec.inputs.arrays import FlatSide
 from fastrec.items.sums import find_numbers
+from fastrec.kernels import codes as op
+from fastrec.kernels.gains import map_gain
 from fastrec.metrics.providers import is_relevant
 from fastrec.metrics.rank_weights import is_continuous, weight_between
 from fastrec.policies import CORRECT
@@ -32,27 +34,24 @@ class Rank(NamedTuple):
     tied_known: int  # items of the truth with the same score, itself included
 
     def mean_weight(self, cutoff: int | None, weight: Any) -> float:
-        """Return the mean weight of the estimated rank, over all orders of equal scores."""
-        if self.tied == 0 and self.tied_known == 1:
-            return self._weight(cutoff, weight, 0, 0)
-        others, own = self.tied, self.tied_known - 1
-        shares = []
-        for i in range(own + 1):  # of the truth, and of the drawn items, that come first
-            for j in range(others + 1):
-                ways = math.comb(own, i) * math.comb(others, j)
-                share = ways / (math.comb(own + others, i + j) * (own + others + 1))
-                shares.append(share * self._weight(cutoff, weight, i, j))
-        return math.fsum(shares)
+        """Return the mean weight of the unbiased estimate of the rank, over all orders of equal scores.
 
-    def _weight(self, cutoff: int | None, weight: Any, n_known: int, n_drawn: int) -> float:
-        """Return the weight of the unbiased estimate of the rank, if so many items with the same score come first.
-
-        It is 1 + items of the truth above + others x the share of drawn items above.
+        The estimate is 1 + items of the truth above + others x the share of drawn items above.
         """
-        known, above, drawn = self.known + n_known, self.above + n_drawn, max(self.drawn, 1)  # 0 drawn of 0 others
-        if cutoff is not None and (1 + known) * drawn + self.others * above > cutoff * drawn:
-            return 0.0
-        return weight_between(weight, 1 + known + self.others * above / drawn)
+        own, drawn = self.tied_known - 1, max(self.drawn, 1)  # 0 drawn of 0 others
+        n = own + self.tied
+        orders = (n + 1) * math.comb(n, own)
+        terms = []
+        for i in range(own + 1 if cutoff is None else min(own + 1, cutoff - self.known)):
+            ways = math.comb(n - i, own - i)  # orders in which i items of the truth and j drawn ones come first
+            for j in range(self.tied + 1):
+                known, above = 1 + self.known + i, self.others * (self.above + j)
+                if cutoff is not None and known * drawn + above > cutoff * drawn:
+                    break
+                if j:  # 10^5 pairs take 0.15 s by this recurrence, minutes by math.comb
+                    ways = ways * ((i + j) * (self.tied - j + 1)) // (j * (n - i - j + 1))
+                terms.append(ways / orders * weight_between(weight, known + above / drawn))
+        return math.fsum(terms)
 
 
 class SampledRanks:
@@ -89,10 +88,10 @@ class SampledRanks:
                     "has a table of weights of whole ranks, and estimates lie between them: leave the metric out, or ",
                     Argument("correct", (CORRECT.default,)),
                 )
-            own = np.array([rank.mean_weight(cutoff, weight) for rank in self.ranks])
-            mapped = _map_gains(self.gains, gain)
-            terms = np.where(is_relevant(self.gains, least), own[self._which] * mapped, 0.0)
-            sums.append(np.bincount(self.users, terms, self.n_users))
+            weights = np.array([rank.mean_weight(cutoff, weight) for rank in self.ranks])[self._which]
+            rows = np.flatnonzero(is_relevant(self.gains, least) & (weights > 0))  # 0 x an infinite gain is NaN
+            terms = weights[rows] * _map_gains(self.gains[rows], gain)
+            sums.append(np.bincount(self.users[rows], terms, self.n_users))
         return sums
 
 
@@ -125,12 +124,9 @@ def _map_gains(gains: Array, gain: Any) -> Array:
     if gain == "binary":
         return np.ones(len(gains))
     gains = np.maximum(gains, 0.0)  # min_gain="any" makes those below 0 relevant, too
-    if gain == "linear":
-        return gains
-    known, which = np.unique(gains, return_inverse=True)
-    mapped = [math.exp2(one) - 1.0 if gain == "exp2" else gain[int(one)] for one in known.tolist()]
-    found: Array = np.array(mapped, float)[which.reshape(-1)]
-    return found
+    if gain == "exp2":
+        return np.array([map_gain(one, (op.EXP2,), ()) for one in gains.tolist()], float)
+    return gains if gain == "linear" else np.array(gain)[gains.astype(np.int64)]
 
 
 def fill_sums(sides: BatchSides, keys: Sequence[Any], out: Array) -> None:

@@ -178,7 +178,7 @@ class Plan:
         self.asked = asked
         self.weighted, self.per_user = asked.weighted, asked.per_user
         self.is_estimated = asked.correct != CORRECT.default  # from sampled lists
-        self.reads_size = False  # else a small table of items is no error
+        self.reads_size: list[str] = []  # metrics; without any, a small table of items is no error
         self._limits = [(math.inf, "")]  # the largest gain that is no error, by metric
         traced = [self._trace(call) for call in calls]
         self.max_gain, self.limited_by = min(self._limits)
@@ -298,7 +298,7 @@ class Plan:
         try:
             result = call.evaluate(statistics)
             if isinstance(statistics, ListStatistics):
-                self.reads_size |= statistics.reads_size
+                self.reads_size += [call.text] * statistics.reads_size
                 self._limits.append((statistics.max_gain, call.metric.name))
                 result = of_whole_catalogue(result, statistics.min_gain) if self.is_estimated else result
         except UntraceableError as error:
@@ -307,7 +307,6 @@ class Plan:
                     f"the formula of {call.text} must be arithmetic on statistics, found {error}: a provider of "
                     "statistics may compute anything"
                 ) from None
-            self.reads_size = True
             if self.is_estimated:
                 raise arrays_refused(call.text) from None
             return self._record(call)
@@ -451,6 +450,8 @@ class Plan:
 
         statistics = self.statistics_of(call, record)
         call_on_arrays(call, statistics, 2)
+        if isinstance(statistics, ListStatistics) and statistics.reads_size:
+            self.reads_size.append(call.text)
         self._limits.append((statistics.max_gain, call.metric.name))
         return Traced(None, tuple(asked.values()))
 

@@ -242,6 +242,14 @@ def test_archives_and_lists_that_are_no_factors(files: Files) -> None:
     rows[3] = rows[3][:2]
     pq.write_table(pa.table({"user_id": np.arange(N_USERS), "f": rows}), files.folder / "ragged.parquet")
     wrong = {"other.npz": "has no array 'factors'", "ragged.parquet": "of one length", "objects.npy": "is no file of"}
+    np.savez_compressed(files.folder / "whole.npz", factors=files.users)
+    whole = (files.folder / "whole.npz").read_bytes()
+    kind = whole.index(b"PK\1\2") + 10  # where the archive names the way of compression
+    for name, at, damage in (("damaged", 100, bytes(20)), ("packed", kind, b"\1")):
+        data = bytearray(whole)
+        data[at : at + len(damage)] = damage
+        (files.folder / f"{name}.npz").write_bytes(data)
+        wrong[f"{name}.npz"] = f"{name}.npz is no file of factors"
     for name, message in wrong.items():
         given = ["--user-factors", f"{{}}/{name}", "--item-factors", "{}/i.npy"]
         result = files.run("evaluate", *given, "{}/truth.parquet")

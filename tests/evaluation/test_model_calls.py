@@ -118,8 +118,9 @@ def test_candidates_of_users_are_items_of_the_model(form: str) -> None:
         evaluate(**given, item_ids=range(9), user_ids=None if form == "arrays" else range(6))
 
 
-def test_items_of_lists_are_long_integers() -> None:
-    assert fastrec.top_items(SCORES, 2, item_ids=np.arange(9, dtype=np.int32))[0].dtype == np.int64
+def test_items_and_pointers_of_lists_are_long_integers() -> None:
+    items, indptr, _ = fastrec.top_items(SCORES, 2, item_ids=np.arange(9, dtype=np.int32))
+    assert items.dtype == indptr.dtype == np.int64
 
 
 def test_ids_of_tables_and_histories_are_columns_too() -> None:
@@ -224,18 +225,15 @@ def test_a_model_is_compared_with_lists_of_another() -> None:
     assert len(found.to_dict()["rows"]) == 2
 
 
-def test_progress_of_blocks() -> None:
-    """Of factors in threads, and of a function."""
-    draw = np.random.default_rng(0)
-    users, items = draw.normal(size=(5000, 4)), draw.normal(size=(300, 4))
-    truth = draw.integers(0, 300, (5000, 1))
-    for model, size in (((users, items), {}), (lambda rows: users[rows] @ items.T, {"n_items": 300})):
-        seen: list[tuple[int, int]] = []
-        watch = lambda done, total, seen=seen: seen.append((done, total))  # noqa: E731 - one line
-        fastrec.evaluate_model(model, truth, "mrr", progress=watch, n_threads=1, **size)
-        assert len(seen) > 2 and seen == sorted(set(seen)) and seen[-1] == (5000, 5000)
+def test_progress_of_a_function() -> None:
+    scores, truth = np.random.default_rng(0).random((1000, 20)), [[1]] * 1000
+    seen: list[tuple[int, int]] = []
+    fastrec.evaluate_model(
+        lambda rows: scores[rows], truth, "mrr", progress=lambda *done: seen.append(done), n_threads=1, n_items=20
+    )
+    assert len(seen) > 2 and seen == sorted(set(seen)) and seen[-1] == (1000, 1000)
     with pytest.raises(fastrec.InputTypeError, match="progress must be callable as"):
-        fastrec.evaluate_model((users, items), truth, "mrr", progress=3)  # type: ignore[arg-type]
+        fastrec.evaluate_model(scores, truth, "mrr", progress=3)  # type: ignore[arg-type]
 
 
 class Stop(BaseException):
@@ -251,7 +249,10 @@ def test_a_call_that_ends_early_leaves_no_thread_and_the_threads_of_blas(kind: t
         found = [pool["num_threads"] for pool in threadpoolctl.threadpool_info() if pool["user_api"] == "blas"]
         return found, threading.active_count()
 
-    def fail(*_: Any) -> Any:
+    seen: list[tuple[int, list[int]]] = []
+
+    def fail(*given: Any) -> Any:
+        seen.append((given[-1], state()[0]))
         raise kind
 
     draw = np.random.default_rng(0)
@@ -267,5 +268,6 @@ def test_a_call_that_ends_early_leaves_no_thread_and_the_threads_of_blas(kind: t
     with pytest.raises(kind):
         evaluator.update_model(model, truth, **call)
     assert state() == before
+    assert where != "progress" or (seen[0][0] == 5000 and set(seen[0][1]) <= {1})
     evaluator.update_model(scores, truth)
-    assert evaluator.result().users["total"] == 5000
+    assert evaluator.result()["mrr"] == fastrec.evaluate_model(scores, truth, "mrr")["mrr"]

@@ -103,18 +103,6 @@ def test_lists_that_do_not_fit_are_made_again(small_parts: None, monkeypatch: py
     assert user_bits(found) == user_bits(wanted)
 
 
-def test_top_items_in_parts_are_those_of_all_users(request: pytest.FixtureRequest) -> None:
-    call = call_of(named=True)
-    given = {"exclude": call["exclude"], "user_ids": call["user_ids"], "users": np.arange(N_USERS)[::-1]}
-    wanted = fastrec.top_items(call["model"], 4, **given)
-    request.getfixturevalue("small_parts")
-    seen: list[tuple[int, int]] = []
-    found = fastrec.top_items(call["model"], 4, **given, progress=lambda *done: seen.append(done))
-    assert all(np.array_equal(one, other) for one, other in zip(found, wanted, strict=True))
-    assert found[0].dtype == np.int64 and found[1].dtype == np.int64
-    assert seen[-1] == (N_USERS, N_USERS) and len(seen) > 5
-
-
 def test_a_model_without_users_is_one_part() -> None:
     with pytest.warns(fastrec.FastrecWarning, match="truth"):
         report = fastrec.evaluate_model(np.ones((0, 3)), [], "mrr", groups=[])
@@ -187,6 +175,7 @@ def test_parts_do_not_decide_which_users_share_a_block(
         call["user_ids"] = draw.permutation(call["user_ids"])
     scores = call.pop("model")
     asked: list[list[int]] = []
+    seen: list[tuple[int, int]] = []
 
     def score(rows: Any) -> Any:
         asked.append(rows.tolist())
@@ -197,7 +186,9 @@ def test_parts_do_not_decide_which_users_share_a_block(
         monkeypatch.setattr(model_room, "MAX_USERS_OF_PART", most)
         report = evaluate({**call, "model": score}, metrics, n_items=N_ITEMS, ties="input")
         own = {name: call[name] for name in ("exclude", "user_ids", "users") if name in call}
-        return report, fastrec.top_items(score, 4, n_items=N_ITEMS, **own), [*asked]
+        top = fastrec.top_items(score, 4, n_items=N_ITEMS, **own, progress=lambda *done: seen.append(done))
+        assert seen[-1] == (N_USERS, N_USERS)
+        return report, top, [*asked]
 
     (wanted, top, blocks), *others = (answer(most) for most in (1 << 16, 8, 4))
     assert max(map(len, blocks)) == 4 and sorted(itertools.chain(*blocks))[::2] == [*range(N_USERS)]

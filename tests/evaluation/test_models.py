@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -294,7 +293,7 @@ def test_candidates_keep_their_items_in_the_order_of_ids(ties: str) -> None:
         assert values(fastrec.evaluate_model(model, truth, METRICS, **call, **size)) == values(wanted)
 
 
-def test_all_forms_of_one_model_agree() -> None:
+def test_all_forms_of_one_model_agree(tmp_path: Any) -> None:
     sparse = pytest.importorskip("scipy.sparse")
     draw = np.random.default_rng(5)
     users, items = draw.integers(-2, 3, (6, 4)).astype(np.float32), draw.integers(-2, 3, (9, 4)).astype(np.float32)
@@ -302,6 +301,7 @@ def test_all_forms_of_one_model_agree() -> None:
     truth = small_case()[1]
     scores = users @ items.T
     wanted = values(fastrec.evaluate_model(scores, truth, METRICS))
+    np.save(tmp_path / "scores.npy", scores)
     asked = []
 
     def answer_users(rows: Any) -> Any:
@@ -317,6 +317,7 @@ def test_all_forms_of_one_model_agree() -> None:
         "csr, csr": (sparse.csr_array(users), sparse.csr_array(items.T)),
         "dense, csc": (users, sparse.csc_matrix(items.T)),
         "columns": np.asfortranarray(scores),
+        "memory map": np.load(tmp_path / "scores.npy", mmap_mode="r"),
     }
     for name, model in models.items():
         assert values(fastrec.evaluate_model(model, truth, METRICS)) == wanted, name
@@ -342,15 +343,6 @@ def test_a_function_is_asked_for_blocks_in_order_and_may_reuse_its_memory() -> N
     assert asked == list(range(300))
 
 
-def test_a_memory_map_is_a_matrix(tmp_path: Any) -> None:
-    scores, truth = small_case()
-    np.save(tmp_path / "scores.npy", scores)
-    mapped = np.load(tmp_path / "scores.npy", mmap_mode="r")
-    assert values(fastrec.evaluate_model(mapped, truth, METRICS)) == values(
-        fastrec.evaluate_model(scores, truth, METRICS)
-    )
-
-
 def test_the_number_of_threads_does_not_change_the_bits() -> None:
     pytest.importorskip("threadpoolctl")
     draw = np.random.default_rng(8)
@@ -369,27 +361,6 @@ def blas_threads() -> list[int]:
     import threadpoolctl
 
     return [found["num_threads"] for found in threadpoolctl.threadpool_info() if found["user_api"] == "blas"]
-
-
-def test_an_interrupt_restores_the_threads_of_blas_and_leaves_none_behind() -> None:
-    pytest.importorskip("threadpoolctl")
-    draw = np.random.default_rng(8)
-    users, items = draw.normal(size=(6000, 8)), draw.normal(size=(300, 8))
-    truth = draw.integers(0, 300, (6000, 1))
-    evaluator = fastrec.Evaluator("mrr")
-    before, threads, seen = blas_threads(), threading.active_count(), []
-
-    def interrupt(done: int, total: int) -> None:
-        seen.append((done, total, blas_threads()))
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        evaluator.update_model((users, items), truth, progress=interrupt)
-    assert blas_threads() == before
-    assert threading.active_count() == threads
-    assert seen[0][1] == 6000 and set(seen[0][2]) <= {1}
-    evaluator.update_model((users, items), truth)
-    assert evaluator.result()["mrr"] == fastrec.evaluate_model((users, items), truth, "mrr")["mrr"]
 
 
 @pytest.mark.parametrize("installed", [True, False])

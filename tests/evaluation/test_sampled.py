@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
+import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +21,9 @@ from fastrec.arguments.calls import ModelBatch
 from fastrec.arguments.signature import arguments_of
 from fastrec.evaluation.lists import ListEvaluation
 from fastrec.evaluation.models import Working
+from fastrec.evaluation.sampled import Rank
 from fastrec.inputs.models import read_call
+from fastrec.metrics.rank_weights import weight_between
 from support.bits import group_bits, mean_bits, user_bits
 from support.list_calls import for_kind, of_sampled_lists
 from support.sampled_oracle import draw_items, estimate_weights
@@ -220,21 +225,12 @@ def test_metrics_of_items_read_the_sampled_lists() -> None:
     assert mean_bits(dict(found.estimates)) == mean_bits(dict(wanted.estimates))
 
 
-@pytest.mark.parametrize("form", ["factors", "function", "sparse", "float32"])
-def test_all_forms_of_models_are_sampled(form: str) -> None:
-    sparse = pytest.importorskip("scipy.sparse")
-    draw = np.random.default_rng(1)
-    users, items = (draw.integers(-3, 4, (n, 5)).astype(float) for n in (20, N_ITEMS))
-    scores, truth = users @ items.T, [[u] for u in range(20)]
-    models: dict[str, Any] = {
-        "factors": (users, items),
-        "function": lambda rows: scores[rows],
-        "sparse": (sparse.csr_array(users), items.T),
-        "float32": scores.astype(np.float32),
-    }
+def test_the_answers_of_a_function_are_sampled() -> None:
+    """Its blocks are ranked in threads; the draws are those of its rows."""
+    scores, truth = np.random.default_rng(1).integers(-3, 4, (20, N_ITEMS)), [[u] for u in range(20)]
     call: dict[str, Any] = {"negatives": 9, "seed": 4, "correct": "rank", "per_user": True}
     wanted = fastrec.evaluate_model(scores, truth, RANKED, **call)
-    found = fastrec.evaluate_model(models[form], truth, RANKED, n_items=N_ITEMS, **call)
+    found = fastrec.evaluate_model(lambda rows: scores[rows], truth, RANKED, n_items=N_ITEMS, n_threads=3, **call)
     assert user_bits(found) == user_bits(wanted)
 
 
@@ -346,6 +342,32 @@ def test_lists_that_hold_a_sample_give_the_same_estimates(correct: str, ties: st
     assert mean_bits(dict(found.estimates)) == mean_bits(dict(wanted.estimates))
 
 
+def mean_weight(rank: Rank, cutoff: int | None, weight: str) -> float:
+    """Return the mean weight of an estimated rank, order by order of the truth and the drawn items with its score."""
+    own, total = rank.tied_known - 1, Fraction(0)
+    for i, j in itertools.product(range(own + 1), range(rank.tied + 1)):
+        ways = Fraction(math.comb(own, i) * math.comb(rank.tied, j), math.comb(own + rank.tied, i + j))
+        estimate = 1 + rank.known + i + Fraction(rank.others * (rank.above + j), max(rank.drawn, 1))
+        if cutoff is None or estimate <= cutoff:
+            total += ways * Fraction(weight_between(weight, float(estimate))) / (own + rank.tied + 1)
+    return float(total)
+
+
+@pytest.mark.parametrize("cutoff", [None, 1, 7, 200])
+def test_ties_of_many_items_have_the_mean_of_all_orders(cutoff: int | None) -> None:
+    draw = np.random.default_rng(4)
+    for n_drawn in (0, 1, 9, 40):
+        above, known = int(draw.integers(0, n_drawn + 1)), int(draw.integers(0, 4))
+        own = Rank(100 * n_drawn, n_drawn, known, above, n_drawn - above, int(draw.integers(1, 9)))
+        for weight in ("reciprocal", "log2", "one"):
+            assert own.mean_weight(cutoff, weight) == pytest.approx(mean_weight(own, cutoff, weight), rel=1e-15)
+    large = Rank(1000, 1000, 0, 0, 1000, 100)  # 100 relevant and 1,000 drawn items; all are drawn, so ranks are whole
+    wanted = math.fsum(1 / rank for rank in range(1, min(cutoff or 1100, 1100) + 1)) / 1100
+    start = time.process_time()
+    assert large.mean_weight(cutoff, "reciprocal") == pytest.approx(wanted, rel=1e-14)
+    assert time.process_time() - start < 5  # of 0.15 s; it took 9 s
+
+
 def test_all_items_as_the_sample_give_the_full_ranking() -> None:
     case = draw_case(10, levels=20)
     full = fastrec.evaluate_model(**case, metrics=RANKED, per_user=True)
@@ -362,6 +384,8 @@ def test_tables_of_weights_have_no_estimate() -> None:
         fastrec.evaluate_model(scores, [[1]] * 9, "dcg(discount=[1, 0.5, 0.25])", **call)
     with pytest.raises(fastrec.InputError, match="a gain table of 2 takes grades"):
         fastrec.evaluate_model(scores, [{1: 3.0}] * 9, "dcg(gain=[0, 2])", **call)
+    with pytest.raises(fastrec.FastrecError, match=r"cg\(gain=exp2\)"):  # it was an OverflowError
+        fastrec.evaluate_model(scores, [{1: 2000.0}] * 9, "cg(gain=exp2)", **call)
 
 
 # Simulation
@@ -438,9 +462,14 @@ def test_popularity_of_two_histories_does_not_merge() -> None:
 def reports(**more: Any) -> dict[str, fastrec.Report]:
     case = draw_case(12, n_users=40)
     other = np.random.default_rng(13).random(case["model"].shape)
+    models = {"a": case["model"], "b": other}
+    if "sampled_from" in more:
+        lists = {name: np.argsort(-scores)[:, :9] for name, scores in models.items()}
+        return {
+            name: fastrec.evaluate(own, case["truth"], RANKED, per_user=True, **more) for name, own in lists.items()
+        }
     call: dict[str, Any] = {"negatives": 8, "seed": 5, "per_user": True, **more}
     sides = {name: case[name] for name in ("truth", "exclude", "item_ids")}
-    models = {"a": case["model"], "b": other}
     return {name: fastrec.evaluate_model(model, metrics=RANKED, **sides, **call) for name, model in models.items()}
 
 
@@ -453,6 +482,7 @@ def reports(**more: Any) -> dict[str, fastrec.Report]:
         ),
         ({"correct": "rank"}, "sampled: estimates (correct=rank) of the whole catalogue, from 8 items drawn"),
         ({"sample": "popularity"}, "sampled: ranks are among 8 items drawn by popularity for each user (seed 5)"),
+        ({"sampled_from": 50}, "sampled: ranks are among samples of a catalogue of 50 items, not among all"),
     ],
 )
 def test_everything_that_people_read_has_the_mark(more: dict[str, Any], mark: str, tmp_path: Path) -> None:
@@ -473,24 +503,17 @@ def test_everything_that_people_read_has_the_mark(more: dict[str, Any], mark: st
         assert mark.partition("(")[0] in own.to_latex()
     assert mean_bits(dict(loaded.estimates)) == mean_bits(dict(report.estimates))
     assert loaded.settings == report.settings
-    assert loaded.settings["negatives"] == 8
-    page = str(report.to_html())
-    assert "items drawn for each user, in place of the whole catalogue" in page
-
-
-def test_lists_that_hold_a_sample_have_the_mark() -> None:
-    report = fastrec.evaluate([[1, 2], [3, 4]], [[2], [3]], "recall@1", sampled_from=50)
-    assert "sampled: ranks are among samples of a catalogue of 50 items, not among all" in repr(report)
-    assert report.settings["sampled_from"] == 50
-    with pytest.raises(fastrec.InputError, match="n_items=40 and sampled_from=50 are both the size of the catalogue"):
-        fastrec.evaluate([[1, 2]], [[2]], "recall@1", sampled_from=50, n_items=40)
-    assert "sampled" not in repr(fastrec.evaluate([[1, 2], [3, 4]], [[2], [3]], "recall@1"))
+    own = {"sampled_from": 50} if "sampled_from" in more else {"negatives": 8}
+    assert loaded.settings.items() >= own.items()
+    about = "size of the catalogue that lists hold" if "sampled_from" in more else "items drawn for each user, in place"
+    assert about in str(report.to_html())
 
 
 def test_sampled_and_full_reports_are_not_compared() -> None:
     sampled = reports()["a"]
     case = draw_case(12, n_users=40)
     full = fastrec.evaluate_model(**case, metrics=RANKED, per_user=True)
+    assert "sampled" not in repr(full)
     with pytest.raises(
         fastrec.InputError, match=r"but a is of items drawn for each user and full of the whole catalogue$"
     ):
@@ -638,6 +661,8 @@ def test_hit_rate_of_several_relevant_items_has_no_estimate() -> None:
 
 
 def test_lists_that_contradict_the_size_of_the_catalogue_raise() -> None:
+    with pytest.raises(fastrec.InputError, match="n_items=40 and sampled_from=50 are both the size of the catalogue"):
+        fastrec.evaluate([[1, 2]], [[2]], "recall@1", sampled_from=50, n_items=40)
     with pytest.raises(fastrec.InputError, match=r"recs of user 1 have 3 items, more than sampled_from=2"):
         fastrec.evaluate([[1], [1, 2, 3]], [[1], [2]], "recall@1", sampled_from=2)
     message = r"recs of user 0 have 2 items outside the truth, but sampled_from=3 leaves 1 beside the 2 of the truth"
