@@ -16,6 +16,8 @@ import pytest
 import fastrec
 from fastrec.clusters.job import Job
 from fastrec.evaluation.accumulators import ACCUMULATORS, AccumulatorKind
+from fastrec.evaluation.lists import ListEvaluation
+from fastrec.evaluation.rows import RowEvaluation
 from fastrec.files import job
 from fastrec.files.formats.base import FileHead, Format
 from fastrec.files.formats.registry import FORMATS, register
@@ -155,7 +157,7 @@ def draw_lists() -> tuple[pa.Table, pa.Table]:
 def test_an_engine_evaluates_lists(n_partitions: int) -> None:
     recs, truth = draw_lists()
     metrics = ["ndcg@5", "map@10", "recall@3"]
-    job = Job(fastrec.Evaluator, {"metrics": metrics}, {"by": "plan"}, ("user_id",), n_threads=1)
+    job = Job(ListEvaluation, {"metrics": metrics}, {"by": "plan"}, ("user_id",), n_threads=1)
     sides = {"recs": shuffled(recs, 1), "truth": shuffled(truth, 2)}
     found = toy_engine.evaluate(job, sides, n_partitions=n_partitions)
     assert found.to_dict() == fastrec.evaluate(recs, truth, metrics, by="plan").to_dict()
@@ -166,7 +168,7 @@ def test_an_engine_passes_every_side() -> None:
     history = shuffled(recs.select(["user_id", "item_id"]), 6).slice(0, 300)
     metrics, shop = ["ndcg@5", "recall@3"], {"item_id": np.arange(60), "price": np.ones(60)}
     options: dict[str, Any] = {"metrics": metrics, "items": shop}
-    job = Job(fastrec.Evaluator, options, {"exclude": "history"}, ("user_id",), n_threads=1)
+    job = Job(ListEvaluation, options, {"exclude": "history"}, ("user_id",), n_threads=1)
     sides = {"recs": recs, "truth": truth, "history": history, "reference": recs}
     found = toy_engine.evaluate(job, sides, n_partitions=2)
     wanted = fastrec.evaluate(recs, truth, **options, history=history, exclude="history", reference=recs)
@@ -179,7 +181,7 @@ def test_an_engine_evaluates_rows() -> None:
     log = pa.table({"user_id": np.arange(900) % 70, "label": draw.integers(0, 2, 900), "score": draw.random(900)})
     log = log.sort_by([("score", "ascending"), ("label", "ascending")])
     metrics = ["gauc", "mrr", "log_loss"]
-    job = Job(fastrec.ScoreEvaluator, {"metrics": metrics}, {}, ("user_id",), n_threads=1, order=("score", "label"))
+    job = Job(RowEvaluation, {"metrics": metrics}, {}, ("user_id",), n_threads=1, order=("score", "label"))
     found = toy_engine.evaluate(job, {"log": shuffled(log, 5)}, n_partitions=4)
     assert found.to_dict() == fastrec.evaluate_scores(log, metrics=metrics).to_dict()
 
@@ -187,7 +189,7 @@ def test_an_engine_evaluates_rows() -> None:
 def test_an_engine_raises_the_errors_of_its_processes() -> None:
     recs, truth = draw_lists()
     twice = pa.concat_tables([recs, recs.slice(0, 1)])
-    job = Job(fastrec.Evaluator, {"metrics": ["mrr"]}, {}, ("user_id",), n_threads=1)
+    job = Job(ListEvaluation, {"metrics": ["mrr"]}, {}, ("user_id",), n_threads=1)
     with pytest.raises(fastrec.InputError, match="twice"):
         toy_engine.evaluate(job, {"recs": twice, "truth": truth}, n_partitions=2)
 

@@ -13,7 +13,7 @@ from fastrec.evaluation.sampled import Sample, as_weights, popularity_of
 from fastrec.exceptions import Argument, InputError
 from fastrec.inputs.arrays import FlatSide, finite_gains
 from fastrec.inputs.lists import AboutUsers, Prepared, Settings, arrange, look_at_truth
-from fastrec.inputs.model_users import NO_ROWS, ItemColumns, ModelUsers, read_users
+from fastrec.inputs.model_users import NO_ROWS, ModelColumns, ModelUsers, read_users
 from fastrec.inputs.models import Model, ModelCall
 from fastrec.inputs.ragged import read_only
 from fastrec.kernels import models as kernels
@@ -226,7 +226,7 @@ class ModelParts:
             order = np.argsort(codes if settings.ties == "id_asc" else -codes)
             if not np.array_equal(order, columns):  # another order takes a copy of the items
                 self._model, columns = self._model.restricted(order), np.argsort(order)
-                self._users = self._users._replace(columns=ItemColumns(codes[order]))
+                self._users = self._users._replace(columns=ModelColumns(codes[order]))
         self._settings = settings._replace(tool="")  # most ways of ranking items do not find all ties
         self._reads, self._exclude, self._whole = reads, working.exclude, working.whole
         self._draw = NO_DRAW if reads.sample is None else _draw(reads.sample, self._users, columns, whole=working.whole)

@@ -24,7 +24,7 @@ ROWS_AT_ONCE = 1 << 20
 NO_ROWS = kernels.ItemRows(read_only(np.zeros(0, np.int32)), read_only(np.zeros(1, np.int64)))
 
 
-class ItemColumns:
+class ModelColumns:
     """The columns of the scores by item."""
 
     def __init__(self, codes: Array) -> None:
@@ -53,7 +53,7 @@ class ModelUsers(NamedTuple):
 
     joined: JoinedSides
     rows: Array
-    columns: ItemColumns
+    columns: ModelColumns
 
     def part(self, at: Array) -> ModelUsers:
         """Return the users at some positions."""
@@ -105,7 +105,7 @@ def read_users(
         joined = join_sides(sides, users, known, evidence)._replace(order="score")
     if not call.has_item_ids:
         _refuse_other_items(joined, call.n_items)
-    found = ModelUsers(joined, rows, ItemColumns(joined.sides["recs"].items))
+    found = ModelUsers(joined, rows, ModelColumns(joined.sides["recs"].items))
     if "candidates" in joined.sides:
         _check_candidates(found)
     keeps_all = (keeps_others and call.rows is None) or (rows >= 0).all()

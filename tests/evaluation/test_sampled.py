@@ -21,8 +21,8 @@ from fastrec.arguments.calls import ModelBatch
 from fastrec.arguments.signature import arguments_of
 from fastrec.evaluation.lists import ListEvaluation
 from fastrec.evaluation.models import Working
-from fastrec.evaluation.sampled import Rank
 from fastrec.inputs.models import read_call
+from fastrec.items.sampled import Rank
 from fastrec.metrics.rank_weights import weight_between
 from support.bits import group_bits, mean_bits, user_bits
 from support.list_calls import for_kind, of_sampled_lists

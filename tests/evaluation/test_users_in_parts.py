@@ -10,6 +10,7 @@ import pytest
 import fastrec
 from bench.run import list_measures
 from fastrec.evaluation import engine
+from fastrec.evaluation.lists import ListEvaluation
 from fastrec.evaluation.sources import ListSource
 from fastrec.items.listed import ListsAndTruth
 from fastrec.kernels.codes import BLOCK
@@ -185,14 +186,14 @@ def test_parts_leave_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_batch_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[Any] = []
-    sides_of = fastrec.Evaluator._sides_of
+    sides_of = ListEvaluation._sides_of
 
     def noted(*given: Any) -> Any:
         sides = sides_of(*given)
         made.append(weakref.ref(sides))
         return sides
 
-    monkeypatch.setattr(fastrec.Evaluator, "_sides_of", noted)
+    monkeypatch.setattr(ListEvaluation, "_sides_of", noted)
     shop = {"item_id": [1, 2, 3], "propensity": [0.5, 0.6, 0.7], "genre": ["a", "b", "b"], "popularity": [3, 2, 1]}
     metrics = ["ips@2", "item_coverage@2", "category_coverage(column=genre)@2", "novelty@2", "compatibility@2"]
     gc.disable()

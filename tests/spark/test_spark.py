@@ -22,6 +22,7 @@ import fastrec
 import fastrec.spark
 from fastrec.clusters import spark
 from fastrec.clusters.job import Job, states_of_rows, without_rows
+from fastrec.evaluation.lists import ListEvaluation
 from support.documents import DOCS, programs
 from support.spark import MARKS, as_lists, assert_same, having, make_lists
 
@@ -405,7 +406,7 @@ def test_batches_end_by_rows_while_spark_evaluates_and_the_limit_is_put_back(ses
 
 def test_threads_are_those_of_the_task(monkeypatch):
     monkeypatch.setattr(pyspark.TaskContext, "get", lambda: types.SimpleNamespace(cpus=lambda: 3))
-    job = Job(fastrec.Evaluator, {}, {}, ("user_id",), None)
+    job = Job(ListEvaluation, {}, {}, ("user_id",), None)
     found = []
     for own in (job, job._replace(n_threads=2)):
         spark._in_task(own, lambda given, _: found.append(given.start().n_threads))([])
@@ -433,7 +434,7 @@ def test_what_the_driver_gets_goes_straight_in(session, get):
 
 
 def test_versions_that_differ_are_told_apart():
-    (batch,) = Job(fastrec.Evaluator, {}, {}, ("user_id",), None, version="0.0.9").states([])
+    (batch,) = Job(ListEvaluation, {}, {}, ("user_id",), None, version="0.0.9").states([])
     with pytest.raises(fastrec.InputError, match=r"^the driver has fastrec 0\.0\.9, but an executor has "):
         list(states_of_rows(batch.to_pylist()))
 

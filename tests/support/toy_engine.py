@@ -21,14 +21,14 @@ ROWS = 150  # packed together
 def evaluate(job: Job, sides: Mapping[str, pa.Table], *, n_partitions: int) -> fastrec.Report:
     """Pack pieces of all sides, bring equal buckets together, evaluate partitions, and merge their states."""
     job = job._replace(empty={name: table.slice(0, 0) for name, table in sides.items()})
-    evaluator = job.check(job.empty, per_user=False)
+    evaluation = job.check(job.empty, per_user=False)
     pieces = [(name, batch, job.keys) for name, table in sides.items() for batch in table.to_batches(ROWS)]
     with multiprocessing.get_context("spawn").Pool(PROCESSES) as pool:
         packets = pa.Table.from_batches(chain.from_iterable(pool.starmap(pack_piece, pieces))).sort_by("bucket")
         buckets = packets.column("bucket").to_numpy()
         partitions = [(job, packets.filter(buckets % n_partitions == nth)) for nth in range(n_partitions)]
-        job.merge(chain.from_iterable(pool.starmap(state_of, partitions)), evaluator)
-    return evaluator.result()
+        job.merge(chain.from_iterable(pool.starmap(state_of, partitions)), evaluation)
+    return evaluation.report()
 
 
 def pack_piece(name: str, batch: pa.RecordBatch, keys: tuple[str, ...]) -> list[pa.RecordBatch]:
