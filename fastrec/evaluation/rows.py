@@ -383,6 +383,7 @@ class RowEvaluation(Evaluation):
 
     def _take_kind(self, other: Self) -> None:
         self._note_clips(other._clips)
+        self._has_grades |= other._has_grades
         self._score_type = self._score_type or other._score_type
         if self._grouped is None:
             self._grouped, self._row_weights = other._grouped, other._row_weights
@@ -394,12 +395,12 @@ class RowEvaluation(Evaluation):
         return {"having users": self._grouped, "having sample_weight": self._row_weights, **of_scores}
 
     def _described(self) -> dict[str, Any]:
-        return {"clips": list(self._clips.items())}
+        return {"clips": list(self._clips.items()), "has_grades": self._has_grades}
 
     def restore(self, document: dict[str, Any], arrays: dict[str, Array]) -> None:
         """Take over the state in a document and arrays."""
         super().restore(document, arrays)
-        self._clips = dict(document["clips"])
+        self._clips, self._has_grades = dict(document["clips"]), bool(document["has_grades"])
         if kind := document["batches"]:
             self._grouped, self._row_weights = kind["having users"], kind["having sample_weight"]
             self._score_type = kind.get(TYPE_OF_SCORES)

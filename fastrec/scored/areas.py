@@ -190,4 +190,5 @@ def _precision_in_runs(interpolation: Interpolation, hits: Array, rows: Array) -
     with np.errstate(divide="ignore", invalid="ignore"):
         # NumPy's logarithm is many times as fast as Python's; its last bits are others than those of kernels
         growth[1:] = np.where(share < SERIES_BELOW, log_series(share), np.log1p(share) / share)
-    return precision_in_run(DAVIS_GOADRICH, before, after, np.diff(hits) / new, growth)
+    slopes = np.divide(np.diff(hits), new, out=np.zeros(len(new)), where=new > 0)  # 0 where sums lose a small weight
+    return precision_in_run(DAVIS_GOADRICH, before, after, slopes, growth)

@@ -26,6 +26,7 @@ from fastrec.scored.score_counts import auc_of_rows
 from fastrec.scored.sorting import SMALL_ROWS, ScoredRows, pairs_of_rows
 
 Array = np.ndarray[Any, Any]
+SMALLEST_SHARE = 1e-300  # of a weight in the largest; below, weights that are scaled to about 1 lose digits
 ROWS_PER_SUM = 1 << 14  # small parts stay in the L2 cache, and their squares add up in 63 bits
 
 
@@ -52,6 +53,11 @@ def _read_weights(sample_weight: Any, labels: Array) -> Array:
         raise InputError(SAMPLE_WEIGHT, f" must be finite and at least 0, found {weights[at]}", RowNumber.at(at))
     if largest == 0:
         raise InputError("sample_weight must not be 0 for every row")
+    if least == 0:
+        least = float(weights[weights > 0].min())
+    if least < largest * SMALLEST_SHARE:
+        found = f"found {least:g} and {largest:g}"
+        raise InputError(SAMPLE_WEIGHT, f" above 0 must be at least {SMALLEST_SHARE:g} of the largest, {found}")
     return weights
 
 
@@ -93,7 +99,7 @@ def auc(
         Higher is more likely positive. Scores are compared in their own precision; other numbers are converted.
         Infinities are scores like others, -0.0 equals 0.0.
     sample_weight : array (n,), optional
-        Finite, at least 0, not all 0.
+        Finite, at least 0, not all 0; those above 0 at least 1e-300 of the largest.
     max_fpr : float in (0, 1], optional
         Only the area up to this false positive rate, standardised so that chance is 1/2 and a perfect order 1
         (McClish 1989).

@@ -113,7 +113,7 @@ class ClassCounts(CountedRows):
         are 0. Publications call either one macro F1; the second is never smaller (Opitz & Burst 2019).
         """
         _check_average(average)
-        if of not in {"classes", "means"}:
+        if of not in ("classes", "means"):
             raise InputError(f"of must be classes or means, found {shown(of)}")
         if of == "means" and average == "none":
             raise InputError("of='means' needs an average: macro, micro or weighted")
@@ -219,7 +219,7 @@ def count_classes(labels: Any, predictions: Any, *, sample_weight: Any = None) -
 
 
 def _check_average(average: Any) -> None:
-    if average not in AVERAGES:
+    if not isinstance(average, str) or average not in AVERAGES:
         raise InputError(f"average must be one of {', '.join(AVERAGES)}, found {shown(average)}")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -239,13 +240,15 @@ def roc_of_runs(counts: Runs, *, thin: bool) -> RocCurve:
 def _corners(across: Array, up: Array) -> Array:
     """Return a mask of the points of a rising line that are not straight between their neighbours; it has both ends."""
     kept = np.ones(len(across), bool)
-    right, rise = np.diff(across), np.diff(up)
+    kept[:-1] = (np.diff(across) != 0) | (np.diff(up) != 0)  # a sum of weights may lose a small one
+    at = np.flatnonzero(kept)
+    right, rise = np.diff(across[at]), np.diff(up[at])
     if across.dtype.kind == "i":
         if max(int(across[-1]), int(up[-1])) >= 1 << 31:
             right, rise = right.astype(object), rise.astype(object)  # products exceed 2^62
-        kept[1:-1] = right[1:] * rise[:-1] != right[:-1] * rise[1:]
+        kept[at[1:-1]] = right[1:] * rise[:-1] != right[:-1] * rise[1:]
     else:
-        kept[1:-1] = ~np.any([(step[1:] == 0) & (step[:-1] == 0) for step in (right, rise)], axis=0)
+        kept[at[1:-1]] = ~np.any([(step[1:] == 0) & (step[:-1] == 0) for step in (right, rise)], axis=0)
     return kept
 
 
@@ -330,9 +333,9 @@ def break_even_point(labels: Any, scores: Any, *, sample_weight: Any = None) -> 
         return math.nan
     rows = hits + cumulative(counts.negatives)
     at = int(np.searchsorted(rows, hits[-1]))  # the first threshold with as many rows as positives
-    before, after = hits[at - 1].item(), hits[at].item()
-    size, room = (rows[at] - rows[at - 1]).item(), (hits[-1] - rows[at - 1]).item()
-    return float((before * size + room * (after - before)) / (size * hits[-1].item()))
+    numbers = hits[at - 1], hits[at], rows[at] - rows[at - 1], hits[-1] - rows[at - 1], hits[-1]
+    before, after, size, room, total = (Fraction(number.item()) for number in numbers)  # products may vanish
+    return float((before * size + room * (after - before)) / (size * total))
 
 
 class CurveComparison(NamedTuple):

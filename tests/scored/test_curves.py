@@ -729,6 +729,14 @@ def test_where_curves_cross() -> None:
     assert found.crossings == pytest.approx(np.array([[0.5, (0.5 + 2 / 3) / 2]]))
 
 
+def test_a_weight_that_sums_lose_leaves_the_curve_as_it_is() -> None:
+    lost = [1, 1e-17, 1]
+    assert [roc_curve([0, 0, 1], [3, 2, 1], sample_weight=lost, thin=thin).area for thin in (False, True)] == [0, 0]
+    assert break_even_point([1, 0], [2, 1], sample_weight=[1e-170, 1]) == 1
+    metric = "average_precision(interpolation=davis_goadrich)"
+    assert fastrec.evaluate_scores([1, 0, 1], [3, 2, 1], metrics=metric, sample_weight=lost)[metric] == 1
+
+
 # Bad input
 
 
@@ -748,6 +756,7 @@ BAD: list[tuple[Any, Any, dict[str, Any], type[Exception], str]] = [
     ([0, 1], [1, 2], {"sample_weight": [1, -1]}, InputError, "sample_weight must be finite .* found -1.0 at row 1"),
     ([0, 1], [1, 2], {"sample_weight": [1, math.inf]}, InputError, "sample_weight must be finite .* inf at row 1"),
     ([0, 1], [1, 2], {"sample_weight": [0, 0]}, InputError, "sample_weight must not be 0 for every row"),
+    ([0, 1], [1, 2], {"sample_weight": [1e-200, 1e160]}, InputError, "at least 1e-300 of the largest, found"),
     ([0, 1], [1, 2], {"sample_weight": [1]}, InputError, "labels and sample_weight must have the same length"),
 ]
 
