@@ -11,8 +11,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from fastrec._version import __version__
-from fastrec.arguments.groups import MinGain
-from fastrec.checks import check_flag, some_names, with_article
+from fastrec.checks import MinGain, check_flag, some_names, with_article
 from fastrec.evaluation.accumulators import SCORE_COUNTS, GroupKey, find_accumulator
 from fastrec.evaluation.engine import Outcome
 from fastrec.evaluation.state import GroupSums, State
@@ -56,7 +55,7 @@ def about_users(given: Mapping[str, Any], ordered_by: str = "rank") -> AboutUser
         role for role, own, name in pairs if isinstance(own, str) and isinstance(name, str) and own == name
     )
     columns = columns if labels is None else columns._replace(by=None)
-    return AboutUsers(given["user_ids"], given["groups"], given["user_weight"], columns, labels, elsewhere)
+    return AboutUsers(given.get("user_ids"), given.get("groups"), given.get("user_weight"), columns, labels, elsewhere)
 
 
 class Wanted(NamedTuple):

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fastrec.arguments.groups import MinGain
-from fastrec.checks import MAX_ITEMS, check_min_gain, whole_number
+from fastrec.checks import MAX_ITEMS, MinGain, check_min_gain, whole_number
 from fastrec.evaluation.accumulators import find_accumulator
 from fastrec.evaluation.clicks import as_frame_of_clicks
 from fastrec.evaluation.evaluators import MAX_ROWS_OF_USER, wanted_metrics

@@ -5,12 +5,12 @@ from __future__ import annotations
 import functools
 import importlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Self, Unpack
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from fastrec.arguments.calls import ListBatch, ListSettings, ModelBatch, SideBatch
-from fastrec.arguments.signature import arguments_of, takes
+from fastrec.arguments import calls
+from fastrec.arguments.options import options_of
 from fastrec.checks import check_n_items, check_progress
 from fastrec.evaluation.accumulators import collect
 from fastrec.evaluation.clicks import check_examination
@@ -90,6 +90,8 @@ if TYPE_CHECKING:
     from fastrec.inputs.models import ModelCall
 
 Array = np.ndarray[Any, Any]
+SIDE_OPTIONS = "exclude reference logged subtopics"  # options of each batch: rows of its users
+COLUMN_OPTIONS = "user item rank score gain propensity logged_rank subtopic item_sep by"  # and names of their columns
 register_later(functools.partial(importlib.import_module, "fastrec.evaluation.item_rules"))
 
 
@@ -112,8 +114,13 @@ class Evaluator(BaseEvaluator):
     0.75
     """
 
-    @takes(ListSettings)
-    def __init__(self, metrics: str | Iterable[str] | None = None, **given: Unpack[ListSettings]) -> None:
+    @options_of(
+        (calls.evaluate, "k per_user min_gain n_items items history n_users unseen no_history no_features examination"),
+        (calls.evaluate, "like ties no_truth no_recs duplicates"),
+        (calls.evaluate_model, "negatives seed sample"),
+        (calls.evaluate, "sampled_from correct n_threads"),
+    )
+    def __init__(self, metrics: str | Iterable[str] | None = None, **given: Any) -> None:
         """Make an evaluator without users.
 
         Parameters
@@ -156,8 +163,8 @@ class Evaluator(BaseEvaluator):
         self._type_of_ids: dict[str, bool] = {}  # of items, if they are kept
         self._longest = 0  # list, unless a shorter one reaches all cut-offs
 
-    @takes(ListBatch)
-    def update(self, recs: Any, truth: Any = None, **given: Unpack[ListBatch]) -> None:
+    @options_of((calls.evaluate, f"user_ids groups user_weight {SIDE_OPTIONS} {COLUMN_OPTIONS} progress"))
+    def update(self, recs: Any, truth: Any = None, **given: Any) -> None:
         """Add a batch of users. If a batch fails, the evaluator keeps its state.
 
         This also holds for an interrupt, except in the moment when the batch is added to the sums. After an interrupt
@@ -173,8 +180,11 @@ class Evaluator(BaseEvaluator):
         check_progress(given["progress"])
         self._add(self._prepare(self._sides(recs, truth, given), given), given["progress"])
 
-    @takes(ModelBatch)
-    def update_model(self, model: Any, truth: Any = None, **given: Unpack[ModelBatch]) -> None:
+    @options_of(
+        (calls.evaluate_model, "users user_ids item_ids candidates user_bias item_bias"),
+        (calls.evaluate_model, f"groups user_weight {SIDE_OPTIONS} {COLUMN_OPTIONS} progress"),
+    )
+    def update_model(self, model: Any, truth: Any = None, **given: Any) -> None:
         """Add a batch of users whose lists are all items, as a model scores them; see `fastrec.evaluate_model`.
 
         A function as the model needs an evaluator with ``n_items``. The evaluator's ``negatives``, ``seed``, ``sample``
@@ -203,8 +213,8 @@ class Evaluator(BaseEvaluator):
         for batch in self._prepare_model(read_call(model, {**given, "n_items": n_items}), truth, given, working):
             self._add(batch, None)
 
-    @takes(SideBatch)
-    def update_sides(self, sides: Mapping[str, Any], **given: Unpack[SideBatch]) -> None:
+    @options_of((calls.evaluate, f"user_ids groups user_weight {COLUMN_OPTIONS} progress"))
+    def update_sides(self, sides: Mapping[str, Any], **given: Any) -> None:
         """Add a batch of users as {name: side}, for engines that move the rows of all sides by user.
 
         Unlike `update`, it takes ``history`` with each batch: the rows of these users.
@@ -546,16 +556,14 @@ def evaluate_model_at_once(evaluator: Evaluator, call: ModelCall, truth: Any, gi
 
 def evaluate_at_once(evaluator: Evaluator, sides: Mapping[str, Any], given: Mapping[str, Any]) -> None:
     """Add all users in one batch, read once for both passes; arguments as in `update_sides`."""
-    given = {**dict.fromkeys(arguments_of(SideBatch)), **given}
-    check_progress(given["progress"])
+    check_progress(given.get("progress"))
     prepared = evaluator._prepare(sides, given)  # noqa: SLF001
-    read = evaluator._add(prepared, given["progress"])  # noqa: SLF001
+    read = evaluator._add(prepared, given.get("progress"))  # noqa: SLF001
     evaluator._review(prepared, read)  # noqa: SLF001 - does nothing unless a metric needs it
 
 
 def review(evaluator: Evaluator, sides: Mapping[str, Any], given: Mapping[str, Any]) -> None:
     """Read a batch again, for standard errors; arguments as in `update_sides`."""
-    given = {**dict.fromkeys(arguments_of(SideBatch)), **given}
     evaluator._review(evaluator._prepare(sides, given))  # noqa: SLF001 - of this module
 
 

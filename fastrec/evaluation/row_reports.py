@@ -9,8 +9,7 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from fastrec.arguments.calls import RowBatch, RowSettings
-from fastrec.arguments.signature import pick
+from fastrec.arguments.options import pick
 from fastrec.checks import with_article
 from fastrec.evaluation.rows import (
     ScoreEvaluator,
@@ -101,7 +100,7 @@ def _read(
 ) -> _RowsOfModel:
     """Read the rows of a call. `alone`: rows without users are users of their own."""
     with naming():
-        settings = pick(RowSettings, given)
+        settings = pick(ScoreEvaluator.__init__, given)
         labels = open_foreign(labels, "the frame") if scores is None else labels
         if metrics is None and given["like"] is None:
             named = given["user"] is not None or given["by"] is not None
@@ -110,7 +109,7 @@ def _read(
             metrics = usual_of_rows(given["k"], has_users=has_users, weighted=given["sample_weight"] is not None)
             settings["k"] = None
         evaluator = ScoreEvaluator(metrics, **settings)
-        rows = read_at_once(evaluator, labels, scores, indptr, pick(RowBatch, given), alone=alone)
+        rows = read_at_once(evaluator, labels, scores, indptr, given, alone=alone)
         hints = []
         if isinstance(labels, Frame) and given["user"] is None:
             hints = hints_of_rows(labels.columns, [name for name in given.values() if isinstance(name, str)])

@@ -6,13 +6,12 @@ import functools
 import importlib
 import math
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
-from fastrec.arguments.calls import RowBatch, RowSettings
-from fastrec.arguments.groups import ArraysOfUsers, RowColumnNames, RowIds
-from fastrec.arguments.signature import pick, takes
+from fastrec.arguments import calls
+from fastrec.arguments.options import options_of
 from fastrec.checks import check_min_gain, check_n_items, check_progress
 from fastrec.evaluation.accumulators import SCORE_COUNTS, Accumulator, AccumulatorKey, GroupKey, collect
 from fastrec.evaluation.effects import GroupEffects, add_group_effects
@@ -97,8 +96,8 @@ class ScoreEvaluator(BaseEvaluator):
     0.5
     """
 
-    @takes(RowSettings)
-    def __init__(self, metrics: str | Iterable[str] | None = None, **given: Unpack[RowSettings]) -> None:
+    @options_of((calls.evaluate_scores, "k per_user min_gain n_items like ties no_truth one_class n_threads"))
+    def __init__(self, metrics: str | Iterable[str] | None = None, **given: Any) -> None:
         """Make an evaluator without users.
 
         Parameters
@@ -132,8 +131,11 @@ class ScoreEvaluator(BaseEvaluator):
         self._of_order: list[Effects] = []  # of the batches of the second pass
 
     @synchronized
-    @takes(RowBatch)
-    def update(self, labels: Any, scores: Any = None, indptr: Any = None, **given: Unpack[RowBatch]) -> None:
+    @options_of(
+        (calls.evaluate_scores, "user_ids item_ids sample_weight groups user_weight user item label score by"),
+        (calls.evaluate_scores, "row_groups row_by progress"),
+    )
+    def update(self, /, labels: Any, scores: Any = None, indptr: Any = None, **given: Any) -> None:
         """Add a batch of users. If a batch fails, the evaluator keeps its state.
 
         This also holds for an interrupt, except in the moment when the batch is added to the sums. After an interrupt
@@ -151,19 +153,19 @@ class ScoreEvaluator(BaseEvaluator):
 
     def _read(self, labels: Any, scores: Any, indptr: Any, given: Mapping[str, Any]) -> Rows:
         """Read the arguments of `update`."""
-        check_progress(given["progress"])
-        by = given["by"]
-        of_users = read_user_labels(by, given["user"])
+        check_progress(given.get("progress"))
+        by = given.get("by")
+        of_users = read_user_labels(by, given.get("user"))
         by_columns = {"by": None if of_users is not None else by, "row_by": given.get("row_by")}
-        columns = Columns(**pick(RowColumnNames, given), **by_columns)
+        columns = Columns(**{name: given.get(name) for name in ("user", "item", "label", "score")}, **by_columns)
         if scores is None:
             arrays = ("user_ids", "item_ids", "groups", "row_groups")
             refuse_arrays(indptr=indptr, **{name: given.get(name) for name in arrays})
             rows = read_frame(
                 labels,
                 columns,
-                sample_weight=given["sample_weight"],
-                user_weight=given["user_weight"],
+                sample_weight=given.get("sample_weight"),
+                user_weight=given.get("user_weight"),
                 with_items=self._settings["ties"] in BY_ID,
                 n_threads=self._n_threads,
             )
@@ -173,9 +175,9 @@ class ScoreEvaluator(BaseEvaluator):
                     SCORES, " must be left out if ", LABELS, " is a data frame; pass metrics by name, metrics=..."
                 )
             refuse_columns(columns, "labels is not a data frame passed without scores")
-            arguments = {**pick(RowIds, given), **pick(ArraysOfUsers, given)}
-            row_groups, n_threads = given.get("row_groups"), self._n_threads
-            rows = read_rows(labels, scores, indptr, **arguments, row_groups=row_groups, n_threads=n_threads)
+            names = ("user_ids", "item_ids", "sample_weight", "groups", "user_weight", "row_groups")
+            arrays_of_rows = {name: given.get(name) for name in names}
+            rows = read_rows(labels, scores, indptr, **arrays_of_rows, n_threads=self._n_threads)
         return rows if of_users is None else label_users(rows, of_users)
 
     def _add(self, rows: Rows, progress: Callable[[int, int], Any] | None, *, at_once: bool = False) -> list[CutRows]:
@@ -465,18 +467,12 @@ def add_and_review(evaluator: ScoreEvaluator, rows: Rows, progress: Callable[[in
     evaluator._review(rows, cuts)  # noqa: SLF001 - does nothing unless a metric needs it
 
 
-@takes(RowBatch)
-def read_batch(
-    evaluator: ScoreEvaluator, labels: Any, scores: Any = None, indptr: Any = None, **given: Unpack[RowBatch]
-) -> Rows:
+def read_batch(evaluator: ScoreEvaluator, labels: Any, scores: Any = None, indptr: Any = None, **given: Any) -> Rows:
     """Return checked rows; arguments as in `ScoreEvaluator.update`, where `progress` has no effect."""
     return evaluator._read(labels, scores, indptr, given)  # noqa: SLF001 - of this module
 
 
-@takes(RowBatch)
-def review(
-    evaluator: ScoreEvaluator, labels: Any, scores: Any = None, indptr: Any = None, **given: Unpack[RowBatch]
-) -> None:
+def review(evaluator: ScoreEvaluator, labels: Any, scores: Any = None, indptr: Any = None, **given: Any) -> None:
     """Read a batch again, for standard errors; arguments as in `ScoreEvaluator.update`."""
     evaluator._review(evaluator._read(labels, scores, indptr, given))  # noqa: SLF001 - of this module
 

@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from fastrec.arguments.calls import SideBatch
-from fastrec.arguments.signature import arguments_of
 from fastrec.checks import check_n_items, listed, with_article
 from fastrec.exceptions import Argument, FastrecError, InputError, InputTypeError, Name, shown
 from fastrec.feedback.changes import find_step, find_trend
@@ -123,7 +121,7 @@ def _measure(
             now = read_once(log, "recs")
             evaluator = wanted.evaluator(given["items"], has_reference=before is not None, history=given["history"])
             sides = evaluator._sides(now, None, {"exclude": None, "reference": before})  # noqa: SLF001
-            prepared = evaluator._prepare(sides, dict.fromkeys(arguments_of(SideBatch)))  # noqa: SLF001 - pairs read it
+            prepared = evaluator._prepare(sides, {})  # noqa: SLF001 - pairs read it
             evaluator._add(prepared, None)  # noqa: SLF001
             evaluator._review(prepared)  # noqa: SLF001
             overlaps = None if pairs is None else _overlaps(prepared, pairs, wanted.k)

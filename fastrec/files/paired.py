@@ -7,8 +7,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.arguments.calls import RowBatch
-from fastrec.arguments.signature import arguments_of
 from fastrec.checks import counted
 from fastrec.evaluation.rows import ScoreEvaluator, evaluate_rows_at_once
 from fastrec.exceptions import Argument, InputError, Text, joined
@@ -51,7 +49,7 @@ def evaluate_paired(
             raise InputError(TOO_LARGE)
         models = [(table, score) for table in readers for score in (columns.score, *columns.others)]
         evaluators = [make_evaluator(bool(rows.users)) for _ in models]
-        given = dict.fromkeys(arguments_of(RowBatch)) | arguments_of_log(columns, rows.users)
+        given = arguments_of_log(columns, rows.users)
         reports: list[Report] = []
         for batch in rows.batches():
             parts = {table: _Log(reader, batch[table]) for table, reader in readers.items()}

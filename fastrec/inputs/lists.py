@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.arguments.groups import MinGain
-from fastrec.checks import refuse_path
+from fastrec.checks import MinGain, refuse_path
 from fastrec.exceptions import Argument, InputError, InputTypeError, RowNumber, Text, joined, shown
 from fastrec.inputs.arrays import FlatSide, RawSide, find_tied_user, finite_gains, read_sides, refuse_model
 from fastrec.inputs.arrow import Frame, open_foreign, refuse_other_indexes

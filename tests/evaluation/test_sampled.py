@@ -14,8 +14,7 @@ import numpy as np
 import pytest
 
 import fastrec
-from fastrec.arguments.calls import ModelBatch
-from fastrec.arguments.signature import arguments_of
+from fastrec.arguments.options import options_in
 from fastrec.evaluation.lists import Evaluator
 from fastrec.evaluation.models import Working
 from fastrec.inputs.models import read_call
@@ -47,7 +46,7 @@ def lists_of(model: Any, truth: Any, *, whole: bool = True, **given: Any) -> lis
     own = ("negatives", "seed", "sample", "correct", "ties", "history", "items", "n_threads")
     settings = {name: given.pop(name) for name in own if name in given}
     evaluator = Evaluator("gini", n_items=N_ITEMS + 5, **{"ties": "input", **settings})
-    given = {**dict.fromkeys(arguments_of(ModelBatch)), **given}
+    given = {**dict.fromkeys(options_in(Evaluator.update_model)), **given}
     working = Working(None, whole=whole, reviewed=False, progress=None)
     parts = evaluator._prepare_model(read_call(model, {**given, "n_items": None}), truth, given, working)
     (prepared,) = parts
