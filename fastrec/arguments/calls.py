@@ -2,44 +2,22 @@
 
 A function of `fastrec` implements each call, and others take some of its options; see `fastrec.arguments.options`.
 Policies have the documentation of `fastrec.policies`. What a call leaves undocumented is as in `evaluate`.
+Annotations are types, not strings, because `inspect.signature` and `help` show them.
 """
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from fastrec import policies
 from fastrec.arguments.options import documents
 from fastrec.checks import MinGain
-from fastrec.policies import (
-    DUPLICATES,
-    NO_FEATURES,
-    NO_HISTORY,
-    NO_RECS,
-    NO_TRUTH,
-    NO_TRUTH_OF_ROWS,
-    ONE_CLASS,
-    SAMPLING,
-    TIES,
-    TIES_OF_ROWS,
-    UNSEEN,
-    Correct,
-    Duplicates,
-    NoFeatures,
-    NoHistory,
-    NoRecs,
-    NoTruth,
-    OneClass,
-    Sample,
-    Ties,
-    Unseen,
-)
 
 Path = str | os.PathLike[str]
 Progress = Callable[[int, int], Any]
-# annotations are no strings here, as `inspect.signature` shows them
 
 
-@documents(UNSEEN, NO_HISTORY, NO_FEATURES, TIES, NO_TRUTH, NO_RECS, DUPLICATES, SAMPLING["correct"])
+@documents(*policies.POLICIES.values(), *policies.ITEM_POLICIES.values(), *policies.SAMPLING.values())
 def evaluate(
     recs: Any,
     truth: Any = None,
@@ -56,9 +34,9 @@ def evaluate(
     items: Any = None,
     history: Any = None,
     n_users: int | None = None,
-    unseen: Unseen | None = None,
-    no_history: NoHistory | None = None,
-    no_features: NoFeatures | None = None,
+    unseen: policies.Unseen | None = None,
+    no_history: policies.NoHistory | None = None,
+    no_features: policies.NoFeatures | None = None,
     examination: Sequence[float] | None = None,
     reference: Any = None,
     logged: Any = None,
@@ -74,13 +52,13 @@ def evaluate(
     item_sep: str | None = None,
     by: Any = None,
     like: str | None = None,
-    ties: Ties | None = None,
-    no_truth: NoTruth | None = None,
-    no_recs: NoRecs | None = None,
-    duplicates: Duplicates | None = None,
+    ties: policies.Ties | None = None,
+    no_truth: policies.NoTruth | None = None,
+    no_recs: policies.NoRecs | None = None,
+    duplicates: policies.Duplicates | None = None,
     n_threads: int | None = None,
     sampled_from: int | None = None,
-    correct: Correct = "none",
+    correct: policies.Correct = "none",
     progress: Progress | None = None,
 ) -> None:
     """Take recommended lists and held-out truth: the call of `fastrec.evaluate`.
@@ -151,7 +129,7 @@ def evaluate(
     """
 
 
-@documents(SAMPLING["sample"], others=evaluate)
+@documents(policies.SAMPLING["sample"], others=evaluate)
 def evaluate_model(
     model: Any,
     truth: Any = None,
@@ -173,9 +151,9 @@ def evaluate_model(
     items: Any = None,
     history: Any = None,
     n_users: int | None = None,
-    unseen: Unseen | None = None,
-    no_history: NoHistory | None = None,
-    no_features: NoFeatures | None = None,
+    unseen: policies.Unseen | None = None,
+    no_history: policies.NoHistory | None = None,
+    no_features: policies.NoFeatures | None = None,
     reference: Any = None,
     logged: Any = None,
     subtopics: Any = None,
@@ -190,14 +168,14 @@ def evaluate_model(
     item_sep: str | None = None,
     by: Any = None,
     like: str | None = None,
-    ties: Ties | None = None,
-    no_truth: NoTruth | None = None,
-    no_recs: NoRecs | None = None,
-    duplicates: Duplicates | None = None,
+    ties: policies.Ties | None = None,
+    no_truth: policies.NoTruth | None = None,
+    no_recs: policies.NoRecs | None = None,
+    duplicates: policies.Duplicates | None = None,
     negatives: int | None = None,
     seed: int = 1,
-    sample: Sample = "uniform",
-    correct: Correct = "none",
+    sample: policies.Sample = "uniform",
+    correct: policies.Correct = "none",
     memory: int | str | None = None,
     n_threads: int | None = None,
     progress: Progress | None = None,
@@ -231,7 +209,7 @@ def evaluate_model(
     """
 
 
-@documents(TIES_OF_ROWS, NO_TRUTH_OF_ROWS, ONE_CLASS, others=evaluate)
+@documents(policies.TIES_OF_ROWS, policies.NO_TRUTH_OF_ROWS, policies.ONE_CLASS, others=evaluate)
 def evaluate_scores(
     labels: Any,
     scores: Any = None,
@@ -254,9 +232,9 @@ def evaluate_scores(
     min_gain: float | None = None,
     n_items: int | None = None,
     like: str | None = None,
-    ties: Ties | None = None,
-    no_truth: NoTruth | None = None,
-    one_class: OneClass = "drop",
+    ties: policies.Ties | None = None,
+    no_truth: policies.NoTruth | None = None,
+    one_class: policies.OneClass = "drop",
     n_threads: int | None = None,
     per_user: bool = False,
     progress: Progress | None = None,
@@ -286,7 +264,7 @@ def evaluate_scores(
     """
 
 
-@documents(ONE_CLASS, others=evaluate)
+@documents(policies.ONE_CLASS, others=evaluate)
 def evaluate_files(
     recs: Path,
     truth: Path | None = None,
@@ -319,18 +297,18 @@ def evaluate_files(
     min_gain: MinGain | None = None,
     n_items: int | None = None,
     n_users: int | None = None,
-    unseen: Unseen | None = None,
-    no_history: NoHistory | None = None,
-    no_features: NoFeatures | None = None,
+    unseen: policies.Unseen | None = None,
+    no_history: policies.NoHistory | None = None,
+    no_features: policies.NoFeatures | None = None,
     examination: Sequence[float] | None = None,
     like: str | None = None,
-    ties: Ties | None = None,
-    no_truth: NoTruth | None = None,
-    no_recs: NoRecs | None = None,
-    duplicates: Duplicates | None = None,
+    ties: policies.Ties | None = None,
+    no_truth: policies.NoTruth | None = None,
+    no_recs: policies.NoRecs | None = None,
+    duplicates: policies.Duplicates | None = None,
     sampled_from: int | None = None,
-    correct: Correct = "none",
-    one_class: OneClass = "drop",
+    correct: policies.Correct = "none",
+    one_class: policies.OneClass = "drop",
     memory: int | str | None = None,
     temp_directory: Path | None = None,
     n_threads: int | None = None,

@@ -7,7 +7,7 @@ import inspect
 import re
 import textwrap
 from collections.abc import Callable, Collection, Mapping
-from typing import Any, NamedTuple, ParamSpec, TypeVar
+from typing import Any, NamedTuple, ParamSpec, TypeVar, cast
 
 from fastrec.checks import nearest
 from fastrec.exceptions import InputTypeError
@@ -68,8 +68,8 @@ def implements(
     call: Callable[Parameters, object], *, fill: bool = True
 ) -> Callable[[Callable[..., Result]], Callable[Parameters, Result]]:
     """Give a function all options of a call, also for type checkers; see `options_of`."""
-    decorate: Any = options_of((call, " ".join(options_in(call))), fill=fill)
-    return decorate  # type: ignore[no-any-return]
+    decorate = options_of((call, " ".join(options_in(call))), fill=fill)
+    return cast("Callable[[Callable[..., Result]], Callable[Parameters, Result]]", decorate)
 
 
 def options_of(*runs: str | tuple[Callable[..., Any], str], fill: bool = True) -> Callable[[Function], Function]:

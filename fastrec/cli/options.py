@@ -206,7 +206,7 @@ def argument(name: str, flag: str = "", more: str = "", **settings: Any) -> Call
         settings = {"type": click.Choice(list(policy.values)), **shown}
         text += ". " + ". ".join(f"{value}: {own.effect}" for value, own in policy.values.items())
     names = (flag or f"--{name.replace('_', '-')}", *settings.pop("names", ()))
-    return click.option(*names, help=f"{text[:1].upper()}{text[1:]}.", **settings)
+    return click.option(*names, help=text and f"{text[0].upper()}{text[1:]}.", **settings)
 
 
 def column(name: str, flag: str = "", **settings: Any) -> Callable[..., Any]:
