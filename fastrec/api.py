@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from fastrec.arguments.calls import (
-    ListCurveOptions,
-    ListOptions,
-    ListSettings,
-    ModelOptions,
-    PairedRowOptions,
-    RowOptions,
-    SegmentOptions,
-    TopOptions,
-)
-from fastrec.arguments.signature import pick, takes
+from fastrec.arguments import calls
+from fastrec.arguments.options import implements, options_in, options_of, pick
 from fastrec.checks import check_n_items, check_progress, listed_in_order, whole_number
 from fastrec.evaluation.lists import ListEvaluation
 from fastrec.evaluation.protocol import about_users
@@ -50,13 +41,12 @@ __all__ = [
 Array = np.ndarray[Any, Any]
 
 
+SETTINGS = tuple(name for name in options_in(ListEvaluation.__init__) if name in options_in(calls.evaluate))
 RATINGS = {"labels": "targets", "label": "target", "scores": "predictions", "score": "prediction"}  # of mae, mse, rmse
 
 
-@takes(ListOptions)
-def evaluate(
-    recs: Any, truth: Any = None, metrics: str | Iterable[str] | None = None, **given: Unpack[ListOptions]
-) -> Report:
+@implements(calls.evaluate)
+def evaluate(recs: Any, truth: Any = None, metrics: str | Iterable[str] | None = None, **options: Any) -> Report:
     """Evaluate recommended lists against held-out truth: all metrics and cut-offs from one pass.
 
     Parameters
@@ -112,21 +102,25 @@ def evaluate(
     >>> 1 / report.per_user["mrr"]
     array([ 1., 51.])
     """
-    if given["items"] is not None:
-        given["items"] = read_items(given["items"], given["item"])
-    evaluation = ListEvaluation(metrics, **pick(ListSettings, given))
-    evaluation.evaluate(evaluation.sides(recs, truth, given), given)
+    if options["items"] is not None:
+        options["items"] = read_items(options["items"], options["item"])
+    evaluation = ListEvaluation(metrics, **{name: options[name] for name in SETTINGS})
+    evaluation.evaluate(evaluation.sides(recs, truth, options), options)
     return evaluation.report()
 
 
-@takes(ListCurveOptions)
+@options_of(
+    (calls.evaluate, "groups user_weight user_ids min_gain exclude"),
+    (calls.evaluate, "user item rank score gain propensity logged_rank subtopic item_sep by"),
+    (calls.evaluate, "ties no_truth no_recs duplicates n_threads progress"),
+)
 def interpolated_pr_curve(
     recs: Any,
     truth: Any,
     levels: int = 11,
     *,
     rounding: Literal["up", "nearest"] = "up",
-    **given: Unpack[ListCurveOptions],
+    **options: Any,
 ) -> InterpolatedPrCurve:
     """Return the mean precision of lists at levels of recall: the metric `iprec_at_recall` at each level.
 
@@ -157,16 +151,21 @@ def interpolated_pr_curve(
     from fastrec.report.list_curves import curve_of_report, metrics_of_levels
 
     metrics = metrics_of_levels(levels, rounding)
-    return curve_of_report(evaluate(recs, truth, list(metrics), **given), metrics)
+    return curve_of_report(evaluate(recs, truth, list(metrics), **options), metrics)
 
 
-@takes(SegmentOptions)
+@options_of(
+    (calls.evaluate, "k per_user groups user_weight user_ids min_gain n_items exclude items history"),
+    (calls.evaluate, "n_users unseen no_history no_features examination reference logged subtopics"),
+    (calls.evaluate, "user item rank score gain propensity logged_rank subtopic item_sep by"),
+    (calls.evaluate, "like ties no_truth no_recs duplicates n_threads"),
+)
 def evaluate_by_items(
     recs: Any,
     truth: Any,
     segments: Any,
     metrics: str | Iterable[str] | None = None,
-    **given: Unpack[SegmentOptions],
+    **options: Any,
 ) -> dict[str, Report]:
     """Evaluate lists once per segment of items; only the items of that segment count as relevant.
 
@@ -202,11 +201,11 @@ def evaluate_by_items(
     check_segments(segments)
     if isinstance(metrics, Iterable) and not isinstance(metrics, str):
         metrics = listed_in_order(metrics, "metrics")
-    if given["items"] is not None:
-        given["items"] = read_items(given["items"], given["item"])
-    if isinstance(given["k"], Iterator):
-        given["k"] = list(given["k"])
-    settings = pick(ListSettings, given)
+    if options["items"] is not None:
+        options["items"] = read_items(options["items"], options["item"])
+    if isinstance(options["k"], Iterator):
+        options["k"] = list(options["k"])
+    settings = pick(ListEvaluation.__init__, options)
     evaluations = {label: ListEvaluation(metrics, **settings) for label in dict.fromkeys(segments.values())}
     first = next(iter(evaluations.values()))
     if (ties := first.settings["ties"]) in ("best", "worst"):
@@ -216,7 +215,7 @@ def evaluate_by_items(
             f"{unread[0]} reads no truth, so it has one value for all segments: fastrec.evaluate gives it"
         )
     judged = reads_judgements(first.plan(weighted=False), first.settings["no_truth"])
-    prepared = first.prepare(first.sides(recs, truth, given), given)
+    prepared = first.prepare(first.sides(recs, truth, options), options)
     for evaluation, part in zip(evaluations.values(), split_truth(prepared, segments, judged=judged), strict=True):
         evaluation.add(part, None)
         evaluation.second_pass(part)
@@ -226,10 +225,8 @@ def evaluate_by_items(
     return {label: evaluation.report(**rules) for label, evaluation in evaluations.items()}
 
 
-@takes(ModelOptions)
-def evaluate_model(
-    model: Any, truth: Any = None, metrics: str | Iterable[str] | None = None, **given: Unpack[ModelOptions]
-) -> Report:
+@implements(calls.evaluate_model)
+def evaluate_model(model: Any, truth: Any = None, metrics: str | Iterable[str] | None = None, **options: Any) -> Report:
     """Evaluate a model over its whole catalogue: every item that is not excluded is in the list of every user.
 
     The report is that of `evaluate` for these lists with their scores and ``n_items``. They are not made: metrics with
@@ -307,19 +304,23 @@ def evaluate_model(
     """
     from fastrec.inputs.models import read_call
 
-    if given["items"] is not None:
-        given["items"] = read_items(given["items"], given["item"])
-    given["n_items"] = check_n_items(given["n_items"])
-    call = read_call(model, given)
-    if given["items"] is None and given["n_items"] is None:
-        given["n_items"] = call.n_items
-    evaluation = ListEvaluation(metrics, **pick(ListSettings, given))
-    evaluation.evaluate_model(call, truth, given)
+    if options["items"] is not None:
+        options["items"] = read_items(options["items"], options["item"])
+    options["n_items"] = check_n_items(options["n_items"])
+    call = read_call(model, options)
+    if options["items"] is None and options["n_items"] is None:
+        options["n_items"] = call.n_items
+    evaluation = ListEvaluation(metrics, **pick(ListEvaluation.__init__, options))
+    evaluation.evaluate_model(call, truth, options)
     return evaluation.report()
 
 
-@takes(TopOptions)
-def top_items(model: Any, k: int, **given: Unpack[TopOptions]) -> tuple[Array, Array, Array]:
+@options_of(
+    (calls.evaluate_model, "users user_ids item_ids candidates user_bias item_bias n_items"),
+    "exclude",
+    (calls.evaluate_model, "user item memory n_threads progress"),
+)
+def top_items(model: Any, k: int, *, exclude: Any = None, **options: Any) -> tuple[Array, Array, Array]:
     """Return the k items with the highest scores of each user of a model, exactly.
 
     Items with equal scores come in the order of their columns. Users have fewer than k items if fewer are left.
@@ -328,6 +329,7 @@ def top_items(model: Any, k: int, **given: Unpack[TopOptions]) -> tuple[Array, A
     ----------
     model : as in `evaluate_model`
     k : the number of items, at least 1
+    exclude : items that a user has seen, in the forms of ``truth`` in `evaluate`; they are not listed
 
     Returns
     -------
@@ -355,21 +357,21 @@ def top_items(model: Any, k: int, **given: Unpack[TopOptions]) -> tuple[Array, A
     number = whole_number(k)
     if number is None or number < 1:
         raise InputError(f"k must be an integer of at least 1, found {shown(k)}")
-    check_progress(given["progress"])
-    given["n_items"] = check_n_items(given["n_items"])
-    sides = {} if given["exclude"] is None else {"exclude": given["exclude"]}
-    about = about_users({**dict.fromkeys(("groups", "user_weight")), **given, "user_ids": None})
-    memory, n_threads = read_size(given["memory"]), resolve_threads(given["n_threads"])
-    return find_top(read_call(model, given), number, sides, about, n_threads, given["progress"], memory)
+    check_progress(options["progress"])
+    options["n_items"] = check_n_items(options["n_items"])
+    sides = {} if exclude is None else {"exclude": exclude}
+    about = about_users({**options, "user_ids": None})
+    memory, n_threads = read_size(options["memory"]), resolve_threads(options["n_threads"])
+    return find_top(read_call(model, options), number, sides, about, n_threads, options["progress"], memory)
 
 
-@takes(RowOptions)
+@implements(calls.evaluate_scores)
 def evaluate_scores(
     labels: Any,
     scores: Any = None,
     indptr: Any = None,
     metrics: str | Iterable[str] | None = None,
-    **given: Unpack[RowOptions],
+    **options: Any,
 ) -> Report:
     """Evaluate scored, labelled rows, such as an impression log: per user, grouped and over all rows.
 
@@ -411,10 +413,13 @@ def evaluate_scores(
     """
     from fastrec.evaluation.row_reports import report_of_rows  # lists need none
 
-    return report_of_rows(labels, scores, indptr, metrics, given)
+    return report_of_rows(labels, scores, indptr, metrics, options)
 
 
-@takes(PairedRowOptions)
+@options_of(
+    (calls.evaluate_scores, "k user_ids item_ids sample_weight groups user_weight user item label score by"),
+    (calls.evaluate_scores, "min_gain n_items like ties no_truth one_class n_threads"),
+)
 def compare_scores(
     labels: Any,
     scores: Any,
@@ -428,7 +433,7 @@ def compare_scores(
     n_rounds: int = 10_000,
     seed: int = 0,
     progress: Callable[[int, int], Any] | None = None,
-    **given: Unpack[PairedRowOptions],
+    **options: Any,
 ) -> Comparison:
     """Compare models that scored the same labelled rows: which is better on this log, and how surely.
 
@@ -476,9 +481,9 @@ def compare_scores(
     labels = check_models(labels, scores)
     if metrics is not None and not isinstance(metrics, str):
         metrics = listed_in_order(metrics, "metrics")
-    reports = reports_of_models(labels, scores, indptr, metrics, given)
+    reports = reports_of_models(labels, scores, indptr, metrics, options)
     return compare(
-        reports, baseline, None, test, correction, level, n_rounds, seed, given["n_threads"], progress=progress
+        reports, baseline, None, test, correction, level, n_rounds, seed, options["n_threads"], progress=progress
     )
 
 

@@ -8,7 +8,7 @@ import operator
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from fastrec.exceptions import Argument, InputError, InputTypeError, Known, List
 __all__ = [
     "MAX_ITEMS",
     "URL_PACKAGES",
+    "MinGain",
     "check_choice",
     "check_file",
     "check_flag",
@@ -43,6 +44,7 @@ __all__ = [
     "with_article",
 ]
 
+MinGain = float | Literal["any"]  # from which gain an item is relevant
 
 URL_PACKAGES = {  # {scheme of URLs that fastrec reads: the package that fsspec needs for it}
     **dict.fromkeys(("http", "https"), "aiohttp"),

@@ -1,1 +1,1 @@
-"""Arguments of calls: their names, types, defaults and documentation, and the signatures made of them."""
+"""Options of calls, written out once, and their copies in the functions that share them."""

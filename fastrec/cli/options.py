@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from fastrec.arguments.calls import FileOptions
-from fastrec.arguments.sampling import Negatives
-from fastrec.arguments.signature import arguments_of
+from fastrec.arguments import calls
+from fastrec.arguments.options import options_in
 from fastrec.checks import is_any_url, shown_url, some_names
 from fastrec.cli.completion import complete_metrics, complete_systems, complete_tools
 from fastrec.cli.output import FORMATS_OF, OF_PAPERS, SAVED, TITLED, endings_of, format_of
@@ -184,7 +183,7 @@ def _read_size(_: click.Context, __: click.Parameter, text: str | None) -> int |
         raise click.BadParameter(renamed(error.text, lambda _: "").strip()) from None  # click names the option
 
 
-ARGUMENTS = arguments_of(FileOptions) | arguments_of(Negatives)
+ARGUMENTS = options_in(calls.evaluate_model) | options_in(calls.evaluate_files)
 DIALECT = "fastrec.csv"  # of the options about CSV in the context of a command
 PLAIN = re.compile(r'`+"?(\w+)(=?)"?`+')  # names, values and arguments in documentation
 
@@ -207,7 +206,7 @@ def argument(name: str, flag: str = "", more: str = "", **settings: Any) -> Call
         settings = {"type": click.Choice(list(policy.values)), **shown}
         text += ". " + ". ".join(f"{value}: {own.effect}" for value, own in policy.values.items())
     names = (flag or f"--{name.replace('_', '-')}", *settings.pop("names", ()))
-    return click.option(*names, help=f"{text[0].upper()}{text[1:]}.", **settings)
+    return click.option(*names, help=text and f"{text[0].upper()}{text[1:]}.", **settings)
 
 
 def column(name: str, flag: str = "", **settings: Any) -> Callable[..., Any]:

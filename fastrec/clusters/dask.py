@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar, Unpack
+from typing import Any, ClassVar
 
-from fastrec.arguments.calls import EngineListOptions
-from fastrec.arguments.signature import takes
+from fastrec.arguments.options import options_of
+from fastrec.clusters.calls import LIST_OPTIONS, SIDE_OPTIONS, TASK_OPTIONS, frames
 from fastrec.clusters.job import Job, Work, work_on
 from fastrec.clusters.lists import evaluate_lists
 from fastrec.clusters.packets import BUCKETS_PER_PARTITION, Table, is_string, pack_rows, packet_schema
@@ -114,10 +114,8 @@ def _work_on_frame(packets: Any, shared: tuple[Job, Work]) -> list[dict[str, Any
     return work_on(*shared, _as_table(packets))
 
 
-@takes(EngineListOptions)
-def evaluate(
-    recs: Any, truth: Any = None, metrics: str | Iterable[str] | None = None, **given: Unpack[EngineListOptions]
-) -> Report:
+@options_of(*LIST_OPTIONS, (frames, f"{SIDE_OPTIONS} {TASK_OPTIONS}"))
+def evaluate(recs: Any, truth: Any = None, metrics: str | Iterable[str] | None = None, **given: Any) -> Report:
     """Evaluate recommended lists in Dask data frames against held-out truth: `fastrec.evaluate` on a cluster.
 
     Parameters

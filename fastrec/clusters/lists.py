@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.arguments.calls import ListSettings
-from fastrec.arguments.groups import ListColumnNames
-from fastrec.arguments.signature import pick
+from fastrec.arguments.options import pick
 from fastrec.checks import listed_in_order
 from fastrec.clusters.job import Job
 from fastrec.clusters.packets import Table, from_bytes, to_bytes
 from fastrec.clusters.side import EngineSide, check_partitions, check_ties, or_usual, states_of_side
+from fastrec.evaluation.evaluators import Evaluator
 from fastrec.evaluation.lists import ListEvaluation
 from fastrec.exceptions import InputError, InputTypeError
 from fastrec.inputs.arrow import read_ids
@@ -75,7 +74,8 @@ def _plan_lists(
     kind: type[EngineSide], frames: tuple[Any, Any], metrics: Any, given: Mapping[str, Any], n_partitions: int | None
 ) -> ListPlan:
     """Check the arguments of a call, its lists and truth first, and the columns of all sides."""
-    columns = Columns(**pick(ListColumnNames, given), by=given["by"])
+    arguments = pick(Evaluator.update_sides, given)
+    columns = Columns(**{name: given[name] for name in Columns._fields if name in given})
     weight, per_user = given["user_weight"], given.get("per_user", False)
     user, item = user_column(columns.user), or_usual(columns.item, "item_id")
     passed, named = _sides_of_call(*frames, given)
@@ -83,12 +83,11 @@ def _plan_lists(
     items = given["items"]
     if items is not None:
         items = read_items(kind.to_memory(items) if kind.is_frame(items) else items, columns.item)
-    options = settings_of_tasks(ListSettings, metrics, given) | {"items": items}
+    options = settings_of_tasks(ListEvaluation.__init__, metrics, given) | {"items": items}
     counts = None
     if "history" in opened and ListEvaluation(**options).reads_popularity:
         counts = _count_history(opened["history"], columns, n_partitions)
-    arguments = {**pick(ListColumnNames, given), "by": given["by"], **named, "user_weight": weight}
-    job = Job(ListEvaluation, options | {"history": counts}, arguments, (user,), given["n_threads"])
+    job = Job(ListEvaluation, options | {"history": counts}, arguments | named, (user,), given["n_threads"])
     columns = columns._replace(ordered_by=order_of(given["like"]))
     sides = {name: side.having(_columns_of_lists(side, columns, weight)) for name, side in opened.items()}
     evaluation = job.check({name: side.all_columns() for name, side in sides.items()}, per_user=per_user)
@@ -132,10 +131,10 @@ def _count_history(side: EngineSide, columns: Columns, n_partitions: int | None)
     return HistoryCounts(ids, users, rows, int(n_users.sum()), int(rows.sum()))
 
 
-def settings_of_tasks(group: type[Any], metrics: Any, given: Mapping[str, Any]) -> dict[str, Any]:
+def settings_of_tasks(constructor: Callable[..., Any], metrics: Any, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings of the evaluations of tasks, without those that differ from task to task."""
     other = ("per_user", "n_threads", *SIDES)
-    settings = {name: value for name, value in pick(group, given).items() if name not in other}
+    settings = {name: value for name, value in pick(constructor, given).items() if name not in other}
     return {"metrics": _listed_names(metrics, "metrics"), **settings, "k": _listed_names(given["k"], "k")}
 
 

@@ -8,13 +8,14 @@ these states (`fastrec.clusters.job`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
-from fastrec.arguments.calls import SparkFileOptions, SparkListOptions
-from fastrec.arguments.groups import Path
-from fastrec.arguments.signature import takes
+from fastrec.arguments import calls
+from fastrec.arguments.calls import Path
+from fastrec.arguments.options import options_of
 from fastrec.checks import check_path, shown_url
+from fastrec.clusters.calls import LIST_OPTIONS, SIDE_OPTIONS, TASK_OPTIONS, frames, spark_tasks
 from fastrec.clusters.lists import evaluate_lists
 from fastrec.clusters.spark import FrameSide, SparkReport, report_of
 from fastrec.exceptions import Argument, InputError, InputTypeError, MissingFileError
@@ -28,12 +29,12 @@ if TYPE_CHECKING:
 NOT_FOUND = "PATH_NOT_FOUND"  # Spark's name of the condition
 
 
-@takes(SparkListOptions)
+@options_of(*LIST_OPTIONS, (frames, SIDE_OPTIONS), (calls.evaluate, "per_user"), (spark_tasks, TASK_OPTIONS))
 def evaluate(
     recs: DataFrame,
     truth: DataFrame | None = None,
     metrics: str | Iterable[str] | None = None,
-    **given: Unpack[SparkListOptions],
+    **given: Any,
 ) -> SparkReport:
     """Evaluate recommended lists in Spark data frames against held-out truth: `fastrec.evaluate` on a cluster.
 
@@ -73,12 +74,14 @@ def evaluate(
     return report_of(report, list(plan.sides.values()), plan.job, given)
 
 
-@takes(SparkFileOptions)
+@options_of(
+    *LIST_OPTIONS, (calls.evaluate_files, SIDE_OPTIONS), (calls.evaluate, "per_user"), (spark_tasks, TASK_OPTIONS)
+)
 def evaluate_files(
     recs: Path,
     truth: Path | None = None,
     metrics: str | Iterable[str] | None = None,
-    **given: Unpack[SparkFileOptions],
+    **given: Any,
 ) -> SparkReport:
     """Evaluate recommended lists in Parquet files against held-out truth, on a Spark cluster.
 

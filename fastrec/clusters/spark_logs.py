@@ -5,21 +5,20 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Unpack, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from fastrec.arguments.calls import SparkPolicyOptions
-from fastrec.arguments.signature import pick, takes
-from fastrec.arguments.slates import PropensityColumnNames, SlateColumnNames
+from fastrec.arguments.options import options_of
 from fastrec.checks import check_level
+from fastrec.clusters.calls import TASK_OPTIONS, spark_tasks
 from fastrec.clusters.packets import Table, from_bytes, to_bytes
 from fastrec.clusters.side import check_partitions, or_usual, states_of_side, user_columns
 from fastrec.clusters.spark import FrameSide
+from fastrec.counterfactual import policy
 from fastrec.counterfactual.counts import count_pairs, join_pairs, join_tables
 from fastrec.counterfactual.impressions import Impressions, read_impressions
 from fastrec.counterfactual.logged import ROLES, check_clip, check_estimators, read_logged
-from fastrec.counterfactual.policy import sums_of
 from fastrec.counterfactual.position import bias_settings, tables_by_rank
 from fastrec.counterfactual.result import CtrByRank, PositionBias
 from fastrec.counterfactual.sums import SlateSums
@@ -162,18 +161,26 @@ def _table(rows: list[list[int]]) -> Any:
 
 
 @overload
-def policy_value(log: DataFrame, *, estimator: str = "iips", **given: Unpack[SparkPolicyOptions]) -> PolicyEstimate: ...
+def policy_value(log: DataFrame, *, estimator: str = "iips", **given: Any) -> PolicyEstimate: ...
 
 
 @overload
-def policy_value(
-    log: DataFrame, *, estimator: list[str] | tuple[str, ...], **given: Unpack[SparkPolicyOptions]
-) -> PolicyEstimates: ...
+def policy_value(log: DataFrame, *, estimator: list[str] | tuple[str, ...], **given: Any) -> PolicyEstimates: ...
 
 
-@takes(SparkPolicyOptions)
+@options_of(
+    (policy.policy_value, "clip predictions baseline_pscore"),
+    "pscore new_pscore",
+    (policy.policy_value, "reward slate rank user"),
+    (spark_tasks, TASK_OPTIONS),
+)
 def policy_value(
-    log: DataFrame, *, estimator: str | list[str] | tuple[str, ...] = "iips", **given: Unpack[SparkPolicyOptions]
+    log: DataFrame,
+    *,
+    estimator: str | list[str] | tuple[str, ...] = "iips",
+    pscore: str | None = None,
+    new_pscore: str | None = None,
+    **given: Any,
 ) -> PolicyEstimate | PolicyEstimates:
     """Estimate what a new policy would have earned, from a Spark data frame: `fastrec.policy_value` on a cluster.
 
@@ -182,6 +189,8 @@ def policy_value(
     log : a data frame with a row per shown item
     estimator : as in `fastrec.policy_value`
         Slates need ranks, as Spark rows have no order.
+    pscore : name of the column of logged propensities; default: ``pscore``
+    new_pscore : name of the column of those of the new policy; default: ``new_pscore``
 
     Returns
     -------
@@ -200,11 +209,10 @@ def policy_value(
     ... ).value  # doctest: +SKIP
     0.3214
     """
-    predictions = given["predictions"]
+    predictions, rank = given["predictions"], given["rank"]
     names, alone = check_estimators(estimator, predictions)
     limit = check_clip(given["clip"])
-    named: dict[str, Any] = {**pick(SlateColumnNames, given), **pick(PropensityColumnNames, given)}
-    rank = given["rank"]
+    named = {"reward": given["reward"], "pscore": pscore, "new_pscore": new_pscore, "rank": rank}
     side = FrameSide.open("log", log)
     there = side.columns
     optional = {"slate": given["slate"], "user": given["user"], "baseline_pscore": given["baseline_pscore"]}
@@ -224,7 +232,7 @@ def policy_value(
         rows, threads = Frame("log", table.column_names, table.column), resolve_threads(n_threads)
         pscores = named["pscore"], named["new_pscore"]
         logged = read_logged(rows, *pscores, None, predictions, None, columns, threads, None, baseline)
-        return json.dumps([one.to_plain() for one in sums_of(logged, names, limit, threads)]).encode()
+        return json.dumps([one.to_plain() for one in policy.sums_of(logged, names, limit, threads)]).encode()
 
     states = states_of_side(side, tuple(ids[:1]), add, check_partitions(given["n_partitions"]), given["n_threads"])
     sums = ([SlateSums.from_plain(own) for own in json.loads(state)] for state in states)

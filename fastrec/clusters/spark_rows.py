@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Unpack
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fastrec.arguments.calls import RowSettings, SparkRowOptions
-from fastrec.arguments.groups import RowColumnNames
-from fastrec.arguments.signature import pick, takes
+from fastrec.arguments import calls
+from fastrec.arguments.options import options_of, pick
+from fastrec.clusters.calls import TASK_OPTIONS, frames, spark_tasks
 from fastrec.clusters.job import Job, check_errors, without_rows
 from fastrec.clusters.lists import settings_of_tasks
 from fastrec.clusters.packets import BATCH_BYTES, Batch, Table, tables_of
 from fastrec.clusters.side import check_partitions, check_ties, or_usual, user_columns
 from fastrec.clusters.spark import FrameSide, SparkReport, column_of, report_of, running_python, selected, start_task
 from fastrec.evaluation.accumulators import AccumulatorKey
+from fastrec.evaluation.evaluators import ScoreEvaluator
 from fastrec.evaluation.rows import RowEvaluation, usual_of_rows
 from fastrec.exceptions import FastrecError, MetricError
 from fastrec.inputs.arrow import Frame, read_numbers
@@ -34,9 +35,24 @@ BINNED = ("bins", "negatives", "positives")
 BINS = ", ".join([*(f"{name} bigint" for name in BINNED), "error string", "message string"])
 
 
-@takes(SparkRowOptions)
+@options_of(
+    (calls.evaluate_scores, "k"),
+    "sample_weight",
+    (calls.evaluate_scores, "per_user"),
+    (frames, "user_weight"),
+    (calls.evaluate_scores, "user item label score"),
+    (frames, "by"),
+    "row_by",
+    (calls.evaluate_scores, "min_gain n_items like ties no_truth one_class"),
+    (spark_tasks, TASK_OPTIONS),
+)
 def evaluate_scores(
-    log: DataFrame, metrics: str | Iterable[str] | None = None, **given: Unpack[SparkRowOptions]
+    log: DataFrame,
+    metrics: str | Iterable[str] | None = None,
+    *,
+    sample_weight: str | None = None,
+    row_by: str | Sequence[str] | None = None,
+    **given: Any,
 ) -> SparkReport:
     """Evaluate a Spark data frame of scored, labelled rows: `fastrec.evaluate_scores` on a cluster.
 
@@ -49,6 +65,9 @@ def evaluate_scores(
     log : a data frame with one row per label, or one row per user with columns of lists
         ``ties='input'`` needs columns of lists. With ``per_user``, `SparkReport.per_user` is a data frame.
     metrics : as in `fastrec.evaluate_scores`
+    sample_weight : name of the column with the weights of rows
+        With weights, metrics of the order of all rows are not available.
+    row_by : name of the column, or several, to segment rows by
 
     Returns
     -------
@@ -71,19 +90,19 @@ def evaluate_scores(
     >>> report["auc"]  # doctest: +SKIP
     0.7421
     """
-    columns = Columns(**pick(RowColumnNames, given), by=given["by"], row_by=given["row_by"])
+    columns = Columns(**{name: given[name] for name in ("user", "item", "label", "score", "by")}, row_by=row_by)
     check_apart(columns.groupings(), columns.row_groupings())
     side = FrameSide.open("log", log)
     keys = user_columns(side, columns)
-    weights = {name: given[name] for name in ("sample_weight", "user_weight")}
-    options = settings_of_tasks(RowSettings, metrics, given)
+    weights = {"sample_weight": sample_weight, "user_weight": given["user_weight"]}
+    options = settings_of_tasks(RowEvaluation.__init__, metrics, given)
     if metrics is None and given["like"] is None:
-        weighted = weights["sample_weight"] is not None
+        weighted = sample_weight is not None
         options |= {"metrics": usual_of_rows(options["k"], has_users=bool(keys), weighted=weighted), "k": None}
     values = or_usual(columns.score, "score"), or_usual(columns.label, "label")
-    arguments = {**pick(RowColumnNames, given), "by": given["by"], "row_by": columns.row_groupings() or None}
+    arguments = {**pick(ScoreEvaluator.update, given), **weights, "row_by": columns.row_groupings() or None}
     n_partitions = check_partitions(given["n_partitions"])
-    job = Job(RowEvaluation, options, {**arguments, **weights}, keys, given["n_threads"])
+    job = Job(RowEvaluation, options, arguments, keys, given["n_threads"])
     needs_items = RowEvaluation(**options).settings["ties"] in ("id_asc", "id_desc")
     others = [or_usual(columns.item, "item_id")] if needs_items or columns.item is not None else []
     of_rows = columns.row_groupings()
@@ -98,7 +117,7 @@ def evaluate_scores(
         )
     if side.is_long(values[0]):
         check_ties(evaluation, FrameSide.engine)
-        job = job._replace(order=(*values, *([] if weights["sample_weight"] is None else [weights["sample_weight"]])))
+        job = job._replace(order=(*values, *([] if sample_weight is None else [sample_weight])))
     job = job._replace(empty={"log": side.empty})
     job.merge(FrameSide.run([side], job, Job.states, n_partitions), evaluation)
     if evaluation.ordered:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Unpack, overload
+from typing import Any, overload
 
-from fastrec.arguments.calls import PolicyOptions
-from fastrec.arguments.signature import pick, takes
-from fastrec.arguments.slates import SlateColumnNames
+from fastrec.arguments import calls
+from fastrec.arguments.options import options_of
 from fastrec.counterfactual.estimators import ESTIMATORS
 from fastrec.counterfactual.logged import Logged, check_clip, check_estimators, check_lengths_of, read_logged, refuse
 from fastrec.counterfactual.sums import Fault, SlateSums, add_slates
@@ -24,7 +23,7 @@ def policy_value(
     indptr: Any = None,
     *,
     estimator: str = "iips",
-    **given: Unpack[PolicyOptions],
+    **given: Any,
 ) -> PolicyEstimate: ...
 
 
@@ -36,11 +35,11 @@ def policy_value(
     indptr: Any = None,
     *,
     estimator: list[str] | tuple[str, ...],
-    **given: Unpack[PolicyOptions],
+    **given: Any,
 ) -> PolicyEstimates: ...
 
 
-@takes(PolicyOptions)
+@options_of((calls.evaluate, "n_threads"))
 def policy_value(
     rewards: Any,
     pscore: Any = None,
@@ -48,7 +47,16 @@ def policy_value(
     indptr: Any = None,
     *,
     estimator: str | list[str] | tuple[str, ...] = "iips",
-    **given: Unpack[PolicyOptions],
+    clip: float | None = None,
+    predictions: Any = None,
+    baseline_pscore: Any = None,
+    slate_ids: Any = None,
+    user_ids: Any = None,
+    reward: str | None = None,
+    slate: str | None = None,
+    rank: str | None = None,
+    user: str | None = None,
+    **options: Any,
 ) -> PolicyEstimate | PolicyEstimates:
     """Estimate what a new policy would have earned, from a log of another policy with propensities.
 
@@ -94,6 +102,22 @@ def policy_value(
     indptr : integers (n_slates + 1,), optional
         The rows of slate s are ``indptr[s]:indptr[s + 1]``, first row first. By default each row is a slate.
     estimator : name, or several names, all from one pass
+    clip : largest weight: larger ones count as this
+        Products of several rows are clipped, not their factors. The v_before of a first row stays 1.
+    predictions : pair (q, q_new) of numbers (n,), or of names of columns, for dr and cascade_dr
+        q is the predicted reward of the logged row; q_new its expectation over what the new policy would show there.
+    baseline_pscore : numbers (n,) as new_pscore, of another policy, or name of a column (default: ``baseline_pscore``)
+        The result then has `PolicyEstimate.baseline` and `PolicyEstimate.difference`. Not for dr and cascade_dr.
+    slate_ids : array (n,) of integers or strings, the slate of each row, in place of ``indptr``
+        Rows may be in any order; those of a slate keep theirs.
+    user_ids : array (n,) of integers or strings, the user of each row, the same in all rows of a slate
+        Errors are then over users, since the slates of a user are not independent. Slates need rows.
+    reward : name of the column of a data frame with rewards; default: ``reward``
+    slate : name of the column of a data frame with slates; default: ``slate_id``, if present
+        Without slates each row is one.
+    rank : name of the column of ranks, from 1 or 0 in every slate; default: ``rank``, if present
+        Ranks order the rows of a slate. They neither repeat nor have gaps. Without ranks, rows keep their order.
+    user : name of the column of users of a data frame; default: ``user_id``, if present
 
     Returns
     -------
@@ -140,11 +164,10 @@ def policy_value(
     ... )
     (0.25, 3.3333)
     """
-    names, alone = check_estimators(estimator, given["predictions"])
-    limit, threads = check_clip(given["clip"]), resolve_threads(given["n_threads"])
-    columns = pick(SlateColumnNames, given)
-    predictions, slate_ids = given["predictions"], given["slate_ids"]
-    more = given["user_ids"], given["baseline_pscore"]
+    names, alone = check_estimators(estimator, predictions)
+    limit, threads = check_clip(clip), resolve_threads(options["n_threads"])
+    columns = {"reward": reward, "slate": slate, "rank": rank, "user": user}
+    more = user_ids, baseline_pscore
     logged = read_logged(rewards, pscore, new_pscore, indptr, predictions, slate_ids, columns, threads, *more)
     found = estimates_of(sums_of(logged, names, limit, threads))
     warn([*hints_of(names, logged.hints), *found.warnings])

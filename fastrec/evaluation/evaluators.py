@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 import numpy as np
 
-from fastrec.arguments.calls import ListBatch, ListSettings, ModelBatch, RowBatch, RowSettings, SideBatch
-from fastrec.arguments.signature import takes
+from fastrec.arguments import calls
+from fastrec.arguments.options import options_of
 from fastrec.checks import with_article
 from fastrec.evaluation.accumulators import Accumulator, AccumulatorKey, GroupKey
-from fastrec.evaluation.lists import ListEvaluation
+from fastrec.evaluation.lists import LIST_SETTINGS, ListEvaluation
 from fastrec.evaluation.protocol import Evaluation
-from fastrec.evaluation.rows import RowEvaluation
+from fastrec.evaluation.rows import ROW_SETTINGS, RowEvaluation
 from fastrec.exceptions import InputError, InputTypeError
 from fastrec.report.report import Report
 from fastrec.runtime.shared import Shared, synchronized
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from fastrec.scored.score_counts import ScoreCounts
 
 Array = np.ndarray[Any, Any]
+SIDE_OPTIONS = "exclude reference logged subtopics"  # options of each batch: rows of its users
+COLUMN_OPTIONS = "user item rank score gain propensity logged_rank subtopic item_sep by"  # and names of their columns
 E = TypeVar("E", bound=Evaluation)
 
 
@@ -148,8 +150,8 @@ class Evaluator(BaseEvaluator[ListEvaluation]):
     0.75
     """
 
-    @takes(ListSettings)
-    def __init__(self, metrics: str | Iterable[str] | None = None, **given: Unpack[ListSettings]) -> None:
+    @options_of(*LIST_SETTINGS)
+    def __init__(self, metrics: str | Iterable[str] | None = None, **given: Any) -> None:
         """Make an evaluator without users.
 
         Parameters
@@ -162,9 +164,9 @@ class Evaluator(BaseEvaluator[ListEvaluation]):
     def _kind(cls) -> type[ListEvaluation]:
         return ListEvaluation
 
-    @takes(ListBatch)
+    @options_of((calls.evaluate, f"user_ids groups user_weight {SIDE_OPTIONS} {COLUMN_OPTIONS} progress"))
     @synchronized
-    def update(self, recs: Any, truth: Any = None, **given: Unpack[ListBatch]) -> None:
+    def update(self, recs: Any, truth: Any = None, **given: Any) -> None:
         """Add a batch of users. If a batch fails, the evaluator keeps its state.
 
         This also holds for an interrupt, except in the moment when the batch is added to the sums. After an interrupt
@@ -179,9 +181,12 @@ class Evaluator(BaseEvaluator[ListEvaluation]):
         """
         self._evaluation.update(self._evaluation.sides(recs, truth, given), given)
 
-    @takes(ModelBatch)
+    @options_of(
+        (calls.evaluate_model, "users user_ids item_ids candidates user_bias item_bias"),
+        (calls.evaluate_model, f"groups user_weight {SIDE_OPTIONS} {COLUMN_OPTIONS} progress"),
+    )
     @synchronized
-    def update_model(self, model: Any, truth: Any = None, **given: Unpack[ModelBatch]) -> None:
+    def update_model(self, model: Any, truth: Any = None, **given: Any) -> None:
         """Add a batch of users whose lists are all items, as a model scores them; see `fastrec.evaluate_model`.
 
         A function as the model needs an evaluator with ``n_items``. The evaluator's ``negatives``, ``seed``, ``sample``
@@ -203,9 +208,9 @@ class Evaluator(BaseEvaluator[ListEvaluation]):
         """
         self._evaluation.update_model(model, truth, given)
 
-    @takes(SideBatch)
+    @options_of((calls.evaluate, f"user_ids groups user_weight {COLUMN_OPTIONS} progress"))
     @synchronized
-    def update_sides(self, sides: Mapping[str, Any], **given: Unpack[SideBatch]) -> None:
+    def update_sides(self, sides: Mapping[str, Any], **given: Any) -> None:
         """Add a batch of users as {name: side}, for engines that move the rows of all sides by user.
 
         Unlike `update`, it takes ``history`` with each batch: the rows of these users.
@@ -242,8 +247,8 @@ class ScoreEvaluator(BaseEvaluator[RowEvaluation]):
     0.5
     """
 
-    @takes(RowSettings)
-    def __init__(self, metrics: str | Iterable[str] | None = None, **given: Unpack[RowSettings]) -> None:
+    @options_of(*ROW_SETTINGS)
+    def __init__(self, metrics: str | Iterable[str] | None = None, **given: Any) -> None:
         """Make an evaluator without users.
 
         Parameters
@@ -256,9 +261,12 @@ class ScoreEvaluator(BaseEvaluator[RowEvaluation]):
     def _kind(cls) -> type[RowEvaluation]:
         return RowEvaluation
 
-    @takes(RowBatch)
+    @options_of(
+        (calls.evaluate_scores, "user_ids item_ids sample_weight groups user_weight user item label score by"),
+        (calls.evaluate_scores, "row_groups row_by progress"),
+    )
     @synchronized
-    def update(self, labels: Any, scores: Any = None, indptr: Any = None, **given: Unpack[RowBatch]) -> None:
+    def update(self, labels: Any, scores: Any = None, indptr: Any = None, **given: Any) -> None:
         """Add a batch of users. If a batch fails, the evaluator keeps its state.
 
         This also holds for an interrupt, except in the moment when the batch is added to the sums. After an interrupt

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fastrec.arguments.groups import MinGain
-from fastrec.checks import MAX_ITEMS, check_min_gain, whole_number, with_article
+from fastrec.checks import MAX_ITEMS, MinGain, check_min_gain, whole_number, with_article
 from fastrec.evaluation.accumulators import find_accumulator
 from fastrec.evaluation.protocol import MAX_ROWS_OF_USER, wanted_metrics
 from fastrec.evaluation.row_rules import check_grades

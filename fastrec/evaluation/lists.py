@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Self, Unpack
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from fastrec.arguments.calls import ListSettings
-from fastrec.arguments.signature import takes
+from fastrec.arguments import calls
+from fastrec.arguments.options import options_of
 from fastrec.checks import check_flag, check_n_items, check_progress
 from fastrec.evaluation.accumulators import collect
 from fastrec.evaluation.digests import (
@@ -89,6 +89,12 @@ if TYPE_CHECKING:
     from fastrec.items.sides import BatchSides
 
 Array = np.ndarray[Any, Any]
+LIST_SETTINGS = (
+    (calls.evaluate, "k per_user min_gain n_items items history n_users unseen no_history no_features examination"),
+    (calls.evaluate, "like ties no_truth no_recs duplicates"),
+    (calls.evaluate_model, "negatives seed sample"),
+    (calls.evaluate, "sampled_from correct n_threads"),
+)
 
 
 def _read_rules(metrics: Any, options: Mapping[str, Any]) -> Rules:
@@ -121,8 +127,8 @@ class ListEvaluation(Evaluation):
 
     evaluator = "Evaluator"
 
-    @takes(ListSettings)
-    def __init__(self, metrics: str | Iterable[str] | None = None, **given: Unpack[ListSettings]) -> None:
+    @options_of(*LIST_SETTINGS)
+    def __init__(self, metrics: str | Iterable[str] | None = None, **given: Any) -> None:
         """Make an evaluation without users; settings as those of `Evaluator`."""
         options: dict[str, Any] = {**given}
         items, history, examination, n_threads = map(options.pop, ("items", "history", "examination", "n_threads"))

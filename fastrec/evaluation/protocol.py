@@ -17,8 +17,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from fastrec._version import __version__
-from fastrec.arguments.groups import MinGain
-from fastrec.checks import some_names, with_article
+from fastrec.checks import MinGain, some_names, with_article
 from fastrec.evaluation.accumulators import GroupKey, find_accumulator
 from fastrec.evaluation.engine import Outcome
 from fastrec.evaluation.state import GroupSums, State

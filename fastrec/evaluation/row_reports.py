@@ -9,8 +9,7 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from fastrec.arguments.calls import RowBatch, RowSettings
-from fastrec.arguments.signature import pick
+from fastrec.arguments.options import pick
 from fastrec.checks import with_article
 from fastrec.evaluation.rows import RowEvaluation, usual_of_rows
 from fastrec.exceptions import Argument, InputError, InputTypeError, Name, Place, renaming, shown
@@ -99,7 +98,7 @@ def _read(
 ) -> _RowsOfModel:
     """Read the rows of a call. `alone`: rows without users are users of their own."""
     with naming():
-        settings = pick(RowSettings, given)
+        settings = pick(RowEvaluation.__init__, given)
         labels = open_foreign(labels, "the frame") if scores is None else labels
         if metrics is None and given["like"] is None:
             named = given["user"] is not None or given["by"] is not None
@@ -108,7 +107,7 @@ def _read(
             metrics = usual_of_rows(given["k"], has_users=has_users, weighted=given["sample_weight"] is not None)
             settings["k"] = None
         evaluation = RowEvaluation(metrics, **settings)
-        rows = evaluation.prepare(labels, scores, indptr, pick(RowBatch, given), alone=alone)
+        rows = evaluation.prepare(labels, scores, indptr, given, alone=alone)
         hints = []
         if isinstance(labels, Frame) and given["user"] is None:
             hints = hints_of_rows(labels.columns, [name for name in given.values() if isinstance(name, str)])

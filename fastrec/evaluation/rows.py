@@ -5,13 +5,12 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
-from fastrec.arguments.calls import RowSettings
-from fastrec.arguments.groups import ArraysOfUsers, RowColumnNames, RowIds
-from fastrec.arguments.signature import pick, takes
+from fastrec.arguments import calls
+from fastrec.arguments.options import options_of
 from fastrec.checks import check_flag, check_min_gain, check_n_items, check_progress
 from fastrec.evaluation.accumulators import (
     USERS_BY_BIN,
@@ -60,6 +59,7 @@ if TYPE_CHECKING:
     from fastrec.scored.score_counts import ScoreCounts
 
 Array = np.ndarray[Any, Any]
+ROW_SETTINGS = ((calls.evaluate_scores, "k per_user min_gain n_items like ties no_truth one_class n_threads"),)
 ACCUMULATED = (SCORE_COUNTS, 0)  # of the condition of the call, that of its `min_gain`
 OF_USERS = (USERS_BY_BIN, 0)
 TYPE_OF_SCORES = "the type of scores"  # of all batches
@@ -97,8 +97,8 @@ class RowEvaluation(Evaluation):
 
     evaluator = "ScoreEvaluator"
 
-    @takes(RowSettings)
-    def __init__(self, metrics: str | Iterable[str] | None = None, **given: Unpack[RowSettings]) -> None:
+    @options_of(*ROW_SETTINGS)
+    def __init__(self, metrics: str | Iterable[str] | None = None, **given: Any) -> None:
         """Make an evaluation without users; settings as those of `ScoreEvaluator`."""
         options: dict[str, Any] = {**given}
         n_threads = options.pop("n_threads")
@@ -141,7 +141,7 @@ class RowEvaluation(Evaluation):
         by = given.get("by")
         of_users = read_user_labels(by, given.get("user"))
         by_columns = {"by": None if of_users is not None else by, "row_by": given.get("row_by")}
-        columns = Columns(**pick(RowColumnNames, given), **by_columns)
+        columns = Columns(**{name: given.get(name) for name in ("user", "item", "label", "score")}, **by_columns)
         if scores is None:
             arrays = ("user_ids", "item_ids", "groups", "row_groups")
             refuse_arrays(indptr=indptr, **{name: given.get(name) for name in arrays})
@@ -159,9 +159,9 @@ class RowEvaluation(Evaluation):
                     SCORES, " must be left out if ", LABELS, " is a data frame; pass metrics by name, metrics=..."
                 )
             refuse_columns(columns, "labels is not a data frame passed without scores")
-            arguments = {name: given.get(name) for name in (*RowIds.__annotations__, *ArraysOfUsers.__annotations__)}
-            row_groups, n_threads = given.get("row_groups"), self.n_threads
-            rows = read_rows(labels, scores, indptr, **arguments, row_groups=row_groups, n_threads=n_threads)
+            names = ("user_ids", "item_ids", "sample_weight", "groups", "user_weight", "row_groups")
+            arrays_of_rows = {name: given.get(name) for name in names}
+            rows = read_rows(labels, scores, indptr, **arrays_of_rows, n_threads=self.n_threads)
         return rows if of_users is None else label_users(rows, of_users)
 
     def add(self, rows: Rows, progress: Callable[[int, int], Any] | None, *, at_once: bool = False) -> list[CutRows]:

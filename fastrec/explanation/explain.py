@@ -5,11 +5,11 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Unpack
+from typing import Any
 
 from fastrec.api import evaluate, evaluate_scores
-from fastrec.arguments.calls import ExplainOptions, ExplainRowOptions
-from fastrec.arguments.signature import takes
+from fastrec.arguments import calls
+from fastrec.arguments.options import options_of
 from fastrec.checks import whole_number
 from fastrec.exceptions import InputError, InputTypeError, shown
 from fastrec.explanation.answers import Numbers
@@ -21,7 +21,15 @@ from fastrec.report.report import Report
 USERS_SHOWN = 5  # per tool, where tools are named
 
 
-@takes(ExplainOptions, fill=False)
+@options_of(
+    (calls.evaluate, "groups user_weight user_ids exclude items history reference logged subtopics"),
+    (calls.evaluate_files, "user item rank score gain propensity logged_rank subtopic item_sep label sample_weight"),
+    (calls.evaluate_files, "by users input_format csv"),
+    (calls.evaluate, "min_gain n_items examination ties no_truth no_recs duplicates"),
+    (calls.evaluate_files, "one_class memory temp_directory"),
+    (calls.evaluate, "n_threads progress"),
+    fill=False,
+)
 def explain(
     metric: str,
     recs: Any = None,
@@ -29,7 +37,7 @@ def explain(
     *,
     like: str | Iterable[str] | None = None,
     n_users: int | None = None,
-    **given: Unpack[ExplainOptions],
+    **given: Any,
 ) -> Explanation:
     """Explain why other tools give another number for a metric of lists: definitions and, on data, numbers.
 
@@ -102,7 +110,11 @@ def explain(
     return explain_side(metric, like, n_users, run if has_data else None, kind if has_data else None, given)
 
 
-@takes(ExplainRowOptions, fill=False)
+@options_of(
+    (calls.evaluate_scores, "user_ids item_ids sample_weight groups user_weight user item label score by"),
+    (calls.evaluate_scores, "min_gain n_items ties no_truth one_class n_threads progress"),
+    fill=False,
+)
 def explain_scores(
     metric: str,
     labels: Any = None,
@@ -111,7 +123,7 @@ def explain_scores(
     *,
     like: str | Iterable[str] | None = None,
     n_users: int | None = None,
-    **given: Unpack[ExplainRowOptions],
+    **given: Any,
 ) -> Explanation:
     """Explain why other tools give another number for a metric of scored rows; see `explain`.
 

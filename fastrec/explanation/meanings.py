@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from fastrec._version import __version__
-from fastrec.arguments.groups import MinGain
-from fastrec.checks import listed, near_name
+from fastrec.checks import MinGain, listed, near_name
 from fastrec.exceptions import InputTypeError, MetricError, shown
 from fastrec.explanation.explanation import ARITHMETIC, OURS, POLICIES, Side
 from fastrec.metrics.calls import make_call, parse, refuse_long

@@ -6,11 +6,10 @@ import contextlib
 import dataclasses
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any
 
-from fastrec.arguments.calls import FileOptions, ListSettings, RowSettings
-from fastrec.arguments.groups import FileColumnNames
-from fastrec.arguments.signature import arguments_of, pick, takes
+from fastrec.arguments import calls
+from fastrec.arguments.options import implements, options_in, pick
 from fastrec.checks import (
     MAX_ITEMS,
     check_path,
@@ -45,11 +44,13 @@ if TYPE_CHECKING:
     from fastrec.evaluation.rows import RowEvaluation
 
 LOG = "a log, without truth"
+COLUMNS = "item rank score gain propensity logged_rank subtopic item_sep label sample_weight"  # one name each
+SETTINGS = (*options_in(ListEvaluation.__init__), "one_class")  # of lists and of logs
 
 
-@takes(FileOptions, fill=False)
+@implements(calls.evaluate_files, fill=False)
 def evaluate_files(
-    recs: Path, truth: Path | None = None, metrics: str | Iterable[str] | None = None, **given: Unpack[FileOptions]
+    recs: Path, truth: Path | None = None, metrics: str | Iterable[str] | None = None, **given: Any
 ) -> Report:
     r"""Evaluate files of any size: lists against truth or, without ``truth``, a log of scored, labelled rows.
 
@@ -99,7 +100,7 @@ def evaluate_files(
     mrr: few users with a hit: the interval may be too narrow
     lists in the order of their rows; all gains 1
     """
-    asked: dict[str, Any] = {**dict.fromkeys(arguments_of(FileOptions)), **given}
+    asked: dict[str, Any] = {**dict.fromkeys(options_in(calls.evaluate_files)), **given}
     paths = {"recs": recs, "truth": truth, **{name: asked[name] for name in asked if name in {*SIDES, USERS, ITEMS}}}
     for name, path in paths.items():
         if any(hasattr(path, part) for part in ("columns", "__arrow_c_stream__", "collect_schema")):
@@ -113,7 +114,7 @@ def evaluate_files(
     row_by = tuple(dict.fromkeys(_names(asked["row_by"], "row_by") or ()))
     check_apart(groupings if labels is None else labels.groupings, row_by)
     users = _names(asked["user"], "user")
-    names = {name: column for name, column in pick(FileColumnNames, asked).items() if name not in ("user", "by")}
+    names = {name: asked[name] for name in COLUMNS.split()}
     _check_given(check_text, **names)
     columns = {**names, "users": users, "by": groupings, "row_by": row_by, "weight": names["sample_weight"]}
     _check_given(check_path, **paths, temp_directory=folder)
@@ -130,10 +131,11 @@ def evaluate_files(
         if truth is None:
             tables = places.enter_context(fetched(tables, folder))
             if not is_of_lists(tables["recs"], metrics, asked):
+                from fastrec.evaluation.rows import RowEvaluation
                 from fastrec.files.rows import evaluate_log
 
                 _reject(asked, ("rank", "gain", *(name for name in tables if name not in ("recs", USERS))), LOG)
-                settings = _settings(RowSettings, LOG, given)
+                settings = _settings(RowEvaluation.__init__, LOG, given)
                 tables = {"log": tables.pop("recs"), **tables}
                 make = _maker(metrics, settings, weighted=asked["sample_weight"] is not None)
                 if columns["item"] is None:
@@ -141,7 +143,7 @@ def evaluate_files(
                 of_rows = RowColumns(**_given(columns, RowColumns), ratings=make(has_users=True).needs_targets)
                 return evaluate_log(make, tables, of_rows, resources, labels).report
         _reject(asked, ("label", "sample_weight", "row_by"), "lists, with truth")
-        settings = _settings(ListSettings, "lists, with truth", given)
+        settings = _settings(ListEvaluation.__init__, "lists, with truth", given)
         if users == ():
             raise InputTypeError(f"user must be the name of a column or several, found {shown(asked['user'])}")
         of_lists = ListColumns(**_given(columns, ListColumns), ordered_by=order_of(asked["like"]))
@@ -185,13 +187,13 @@ def maker_of_lists(metrics: Any, settings: Mapping[str, Any]) -> Callable[[ItemT
     return lambda items: ListEvaluation(metrics, **own, items=items)
 
 
-def _settings(group: type[Any], what: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of an evaluation that a call gives; raise for those of the other family."""
-    own = arguments_of(group)
-    for name in {**arguments_of(ListSettings), **arguments_of(RowSettings)}:
+def _settings(constructor: Callable[..., Any], what: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of an evaluator that a call gives; raise for those of the other family."""
+    own = options_in(constructor)
+    for name in SETTINGS:
         if name not in own and given.get(name) is not None:
             raise InputTypeError(f"evaluate_files takes no argument {name!r} for {what}{nearest(name, list(own))}")
-    return dict(pick(group, given))
+    return pick(constructor, given)
 
 
 def _given(columns: Mapping[str, Any], kind: type[Any]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.arguments.groups import MinGain
+from fastrec.checks import MinGain
 from fastrec.exceptions import Argument, Text
 from fastrec.inputs.arrays import FlatSide
 

@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.arguments.groups import MinGain
-from fastrec.checks import refuse_path
+from fastrec.checks import MinGain, refuse_path
 from fastrec.exceptions import Argument, InputError, RowNumber, shown
 from fastrec.inputs.arrays import (
     FlatSide,

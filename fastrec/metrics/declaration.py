@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, overload
 
-from fastrec.arguments.groups import MinGain
-from fastrec.checks import check_text, explain_formula, listed, listed_in_order, near_name, nearest
+from fastrec.checks import MinGain, check_text, explain_formula, listed, listed_in_order, near_name, nearest
 from fastrec.exceptions import FastrecError, InputTypeError, MetricError, shown
 from fastrec.metrics.directions import Declared, Direction, read_direction
 from fastrec.metrics.kinds import ABOVE_ZERO, COLUMN, KINDS, NUMBERS, SEPARATOR, TABLE

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.arguments.groups import MinGain
+from fastrec.checks import MinGain
 from fastrec.exceptions import MetricError, shown
 from fastrec.kernels import codes as op
 from fastrec.kernels.program import Program

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from fastrec.arguments.calls import ListSettings
-from fastrec.arguments.signature import arguments_of
 from fastrec.exceptions import MetricError
 from fastrec.metrics.calls import parse
 from fastrec.metrics.declaration import Call
@@ -14,11 +12,11 @@ from fastrec.policies import POLICIES, SAMPLING
 from fastrec.show.numbers import DASH
 from fastrec.show.tables import Table
 
-ARGUMENTS = arguments_of(ListSettings)
 SETTINGS = {
     **{name: policy.case for name, policy in POLICIES.items()},
     **{name: policy.case.replace("`", "") for name, policy in SAMPLING.items()},
-    **{name: ARGUMENTS[name].doc.partition("\n")[0].partition(";")[0] for name in ("min_gain", "n_items")},
+    "min_gain": "the gain from which an item is relevant",
+    "n_items": "size of the catalogue, for the metrics that need it",
     "negatives": "items drawn for each user, in place of the whole catalogue",
     "sampled_from": "size of the catalogue that lists hold a sample of",
     "exclude": "items taken from the lists: of the history, or of a side of their own",

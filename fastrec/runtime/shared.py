@@ -7,26 +7,24 @@ import copy
 import functools
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import Any, Self, TypeVar, cast
 
 from fastrec.exceptions import FastrecError
 from fastrec.runtime.threads import fork_count
 
-P = ParamSpec("P")
-R = TypeVar("R")
-S = TypeVar("S", bound="Shared")
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 
-def synchronized(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
+def synchronized(method: Method) -> Method:
     """Let one thread at a time run a method; raise if the object is not whole."""
 
     @functools.wraps(method)
-    def alone(self: S, /, *arguments: P.args, **options: P.kwargs) -> R:
+    def alone(self: Shared, /, *arguments: Any, **options: Any) -> Any:
         with self._locked():
             self._check_whole()
             return method(self, *arguments, **options)
 
-    return alone
+    return cast("Method", alone)
 
 
 class Shared:

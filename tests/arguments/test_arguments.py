@@ -3,35 +3,47 @@
 import inspect
 import re
 from collections.abc import Callable
-from typing import Annotated, Any, TypedDict, Unpack, get_args
+from typing import Any, get_args
 
 import pytest
 
 import fastrec
+import fastrec.dask
+import fastrec.ray
 import fastrec.spark
 from fastrec import policies
 from fastrec.arguments import calls
-from fastrec.arguments.signature import arguments_of, takes
+from fastrec.arguments.options import implements, options_in, options_of
 from fastrec.cli.program import program
-from fastrec.policies import POLICIES
+from fastrec.policies import POLICIES, SAMPLING
 
-TAKEN: dict[Callable[..., Any], type[Any]] = {
-    fastrec.Evaluator.__init__: calls.ListSettings,
-    fastrec.Evaluator.update: calls.ListBatch,
-    fastrec.ScoreEvaluator.__init__: calls.RowSettings,
-    fastrec.ScoreEvaluator.update: calls.RowBatch,
-    fastrec.evaluate: calls.ListOptions,
-    fastrec.evaluate_by_items: calls.SegmentOptions,
-    fastrec.evaluate_files: calls.FileOptions,
-    fastrec.evaluate_scores: calls.RowOptions,
-    fastrec.explain: calls.ExplainOptions,
-    fastrec.explain_scores: calls.ExplainRowOptions,
-    fastrec.interpolated_pr_curve: calls.ListCurveOptions,
-    fastrec.policy_value: calls.PolicyOptions,
-    fastrec.spark.evaluate: calls.SparkListOptions,
-    fastrec.spark.evaluate_scores: calls.SparkRowOptions,
-    fastrec.spark.policy_value: calls.SparkPolicyOptions,
+IMPLEMENTED: dict[Callable[..., Any], Callable[..., None]] = {
+    fastrec.evaluate: calls.evaluate,
+    fastrec.evaluate_files: calls.evaluate_files,
+    fastrec.evaluate_model: calls.evaluate_model,
+    fastrec.evaluate_scores: calls.evaluate_scores,
 }
+FUNCTIONS: tuple[Callable[..., Any], ...] = (
+    *IMPLEMENTED,
+    fastrec.Evaluator.__init__,
+    fastrec.Evaluator.update,
+    fastrec.Evaluator.update_model,
+    fastrec.ScoreEvaluator.__init__,
+    fastrec.ScoreEvaluator.update,
+    fastrec.compare_scores,
+    fastrec.dask.evaluate,
+    fastrec.evaluate_by_items,
+    fastrec.explain,
+    fastrec.explain_scores,
+    fastrec.interpolated_pr_curve,
+    fastrec.policy_value,
+    fastrec.ray.evaluate,
+    fastrec.spark.evaluate,
+    fastrec.spark.evaluate_files,
+    fastrec.spark.evaluate_scores,
+    fastrec.spark.policy_value,
+    fastrec.top_items,
+)
 LITERALS = {
     "ties": policies.Ties,
     "no_truth": policies.NoTruth,
@@ -41,31 +53,28 @@ LITERALS = {
 }
 
 
-@pytest.mark.parametrize("function", TAKEN, ids=lambda function: function.__qualname__)
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: f"{function.__module__}.{function.__qualname__}")
 def test_signatures_and_documentation_have_every_argument(function: Callable[..., Any]) -> None:
-    arguments, parameters = arguments_of(TAKEN[function]), inspect.signature(function).parameters
-    assert all(kind.kind is not kind.VAR_KEYWORD for kind in parameters.values())
-    assert {name: own.default for name, own in parameters.items() if name in arguments} == {
-        name: own.default for name, own in arguments.items()
-    }
-    lines = (function.__doc__ or "").splitlines()
-    assert [line.partition(" : ")[0] for line in lines if line.partition(" : ")[0] in arguments] == list(arguments)
+    parameters = inspect.signature(function).parameters
+    assert all(own.kind is not own.VAR_KEYWORD for own in parameters.values())
+    heads = re.findall(r"^(\w+(?:, \w+)*) : \S", inspect.cleandoc(function.__doc__ or ""), re.MULTILINE)
+    alone = [head for head in heads if head in parameters]
+    assert alone == [name for name in parameters if name in alone]
+    assert set(parameters) - {"self"} <= {name for head in heads for name in head.split(", ")}
 
 
-@pytest.mark.parametrize("function", TAKEN, ids=lambda function: function.__qualname__)
-def test_the_group_of_the_signature_is_that_of_the_decorator(function: Callable[..., Any]) -> None:
-    (group,) = get_args(eval(inspect.unwrap(function).__annotations__["given"], vars(calls) | {"Unpack": Unpack}))
-    assert group is TAKEN[function]
+@pytest.mark.parametrize("function", IMPLEMENTED, ids=lambda function: function.__qualname__)
+def test_a_function_has_the_signature_of_its_call(function: Callable[..., Any]) -> None:
+    def plain(called: Callable[..., Any]) -> list[tuple[str, Any, Any]]:
+        return [(own.name, own.kind, own.default) for own in inspect.signature(called).parameters.values()]
+
+    assert plain(function) == plain(IMPLEMENTED[function])
+    assert options_in(function) == options_in(IMPLEMENTED[function])
 
 
 def test_the_documentation_fits_the_width() -> None:
-    assert not {
-        (group.__name__, line)
-        for group in TAKEN.values()
-        for argument in arguments_of(group).values()
-        for line in argument.doc.splitlines()
-        if len(line) > 112
-    }
+    docs = [option.doc for function in FUNCTIONS for option in options_in(function).values()]
+    assert not [line for doc in docs for line in doc.splitlines() if len(line) > 116]
 
 
 def test_an_unknown_argument_is_an_error_that_names_the_nearest() -> None:
@@ -74,17 +83,24 @@ def test_an_unknown_argument_is_an_error_that_names_the_nearest() -> None:
     with pytest.raises(TypeError, match=r"takes no argument 'target'; in a data frame, label= names the targets$"):
         fastrec.evaluate_scores([1], [1], target="stars")  # type: ignore[call-arg]
     with pytest.raises(TypeError, match=r"'row_by'; to compare models in a segment of rows, pass its rows alone$"):
-        fastrec.compare_scores([1], {"a": [1]}, row_by="device")  # type: ignore[call-arg]
+        fastrec.compare_scores([1], {"a": [1]}, row_by="device")
     with pytest.raises(TypeError, match=r"^Evaluator\.update takes no argument 'k'"):
-        fastrec.Evaluator("mrr").update([[1]], [[1]], k=1)  # type: ignore[call-arg]
+        fastrec.Evaluator("mrr").update([[1]], [[1]], k=1)
 
 
-def test_an_argument_of_a_group_reaches_every_function_that_takes_it() -> None:
-    class Own(TypedDict, total=False):
-        deep: Annotated[bool, "whether to look deeper\nA second line."]
+def test_options_and_their_documentation_are_copied() -> None:
+    def call(at: str, *, deep: bool = False, wide: int | None = None) -> None:
+        """Take a place.
 
-    @takes(Own)
-    def look(at: str, **given: Unpack[Own]) -> Any:
+        Parameters
+        ----------
+        deep : whether to look deeper
+            A second line.
+        wide : how far
+        """
+
+    @implements(call)
+    def look(at: str, **given: Any) -> Any:
         """Look.
 
         Parameters
@@ -97,22 +113,39 @@ def test_an_argument_of_a_group_reaches_every_function_that_takes_it() -> None:
         """
         return at, given
 
-    @takes(Own, fill=False)
-    def glance(**given: Unpack[Own]) -> Any:
-        """Glance."""
-        return given
+    @options_of((call, "wide"), "high", (call, "deep"), fill=False)
+    def glance(*, high: float = 1.0, **given: Any) -> Any:
+        """Glance.
 
-    assert look("here") == ("here", {"deep": None})
-    assert look("here", deep=True) == ("here", {"deep": True})
-    assert (glance(), glance(deep=False)) == ({}, {"deep": False})
-    assert str(inspect.signature(look)).startswith("(at: str, *, deep: bool = None)")
-    assert "at : anything\ndeep : whether to look deeper\n    A second line.\n\nReturns" in (look.__doc__ or "")
+        Parameters
+        ----------
+        high : how high
+        """
+        return high, given
+
+    assert look("here") == ("here", {"deep": False, "wide": None})
+    assert look("here", deep=True) == ("here", {"deep": True, "wide": None})
+    assert (glance(), glance(deep=False)) == ((1.0, {}), (1.0, {"deep": False}))
+    assert str(inspect.signature(look)).startswith("(at: str, *, deep: bool = False, wide: int | None = None)")
+    wanted = "at : anything\ndeep : whether to look deeper\n    A second line.\nwide : how far\n\nReturns"
+    assert wanted in (look.__doc__ or "")
+    assert str(inspect.signature(glance)).startswith(
+        "(*, wide: int | None = None, high: float = 1.0, deep: bool = False)"
+    )
+    assert "\nwide : how far\nhigh : how high\ndeep : whether to look deeper\n" in (glance.__doc__ or "")
 
 
 @pytest.mark.parametrize("name", LITERALS)
 def test_the_type_of_a_policy_has_its_values(name: str) -> None:
     assert get_args(LITERALS[name]) == tuple(POLICIES[name].values)
     assert POLICIES[name].default in POLICIES[name].values
+
+
+def test_defaults_that_are_written_out_are_those_of_policies() -> None:
+    for call in IMPLEMENTED.values():
+        for name, option in options_in(call).items():
+            if (policy := (POLICIES | SAMPLING).get(name)) is not None:
+                assert option.default in (None, policy.default)
 
 
 @pytest.mark.parametrize("name", LITERALS)

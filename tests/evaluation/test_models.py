@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import fastrec
-from fastrec.arguments.calls import ListSettings, ModelBatch
-from fastrec.arguments.signature import arguments_of, pick
+from fastrec.arguments.options import options_in, pick
 from fastrec.evaluation.lists import ListEvaluation
 from fastrec.inputs.models import read_call
 from fastrec.metrics.calls import parse
@@ -161,10 +160,10 @@ def test_every_metric_of_items_equals_that_of_whole_lists(k: int | None, ties: s
 
 def of_items(case: Case, sides: dict[str, Any], metrics: list[str], call: dict[str, Any]) -> fastrec.Report:
     """Evaluate a model with the reference and history of a call; n_items is larger than its catalogue."""
-    evaluation = ListEvaluation(metrics, **pick(ListSettings, call))
+    evaluation = ListEvaluation(metrics, **pick(ListEvaluation.__init__, call))
     given = {
-        **dict.fromkeys(arguments_of(ModelBatch)),
-        **pick(ModelBatch, call),
+        **dict.fromkeys(options_in(fastrec.Evaluator.update_model)),
+        **pick(fastrec.Evaluator.update_model, call),
         "exclude": sides["exclude"],
         "memory": None,
         "item_ids": range(N_ITEMS),

@@ -17,8 +17,7 @@ import numpy as np
 import pytest
 
 import fastrec
-from fastrec.arguments.calls import ModelBatch
-from fastrec.arguments.signature import arguments_of
+from fastrec.arguments.options import options_in
 from fastrec.evaluation.lists import ListEvaluation
 from fastrec.evaluation.models import Working
 from fastrec.inputs.models import read_call
@@ -52,7 +51,7 @@ def lists_of(model: Any, truth: Any, *, whole: bool = True, **given: Any) -> lis
     own = ("negatives", "seed", "sample", "correct", "ties", "history", "items", "n_threads")
     settings = {name: given.pop(name) for name in own if name in given}
     evaluation = ListEvaluation("gini", n_items=N_ITEMS + 5, **{"ties": "input", **settings})
-    given = {**dict.fromkeys(arguments_of(ModelBatch)), **given}
+    given = {**dict.fromkeys(options_in(fastrec.Evaluator.update_model)), **given}
     working = Working(None, whole=whole, reviewed=False, progress=None)
     parts = evaluation.prepare_model(read_call(model, {**given, "n_items": None}), truth, given, working)
     (prepared,) = parts

@@ -16,8 +16,7 @@ from unittest import mock
 import numpy as np
 
 import fastrec
-from fastrec.arguments.calls import ModelBatch
-from fastrec.arguments.signature import arguments_of
+from fastrec.arguments.options import options_in
 from fastrec.evaluation import model_room
 from fastrec.evaluation.lists import ListEvaluation
 from fastrec.inputs.models import read_call
@@ -238,7 +237,8 @@ def given_of(case: Case) -> dict[str, Any]:
 def of_model(case: Case) -> fastrec.Report:
     n_items = case.scores.shape[1]
     evaluation = ListEvaluation(case.metrics, n_items=n_items + 4, **case.call, **case.sample)
-    given = {**dict.fromkeys((*arguments_of(ModelBatch), "memory")), **given_of(case), "users": case.rows}
+    names = (*options_in(fastrec.Evaluator.update_model), "memory")
+    given = {**dict.fromkeys(names), **given_of(case), "users": case.rows}
     call = read_call(case.model, {**given, "n_items": n_items})
     evaluation.evaluate_model(call, side(case, case.truth), given)
     return evaluation.report()

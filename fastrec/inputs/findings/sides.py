@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fastrec.arguments.groups import MinGain
+from fastrec.checks import MinGain
 from fastrec.inputs.arrays import FlatSide, RawSide, has_rows
 from fastrec.inputs.findings.evidence import FEW_LISTS, NO_LIST, Evidence
 from fastrec.inputs.findings.ids import evidence_of_cells, evidence_of_ids, evidence_of_no_common_id
