@@ -114,7 +114,7 @@ def check_whole(numbers: Array, where: str, wanted: str, place: str = "row") -> 
     if numbers.dtype == bool:
         raise InputTypeError(where, f" must {wanted}, found booleans")
     if numbers.dtype.kind == "f":
-        wrong = ~((np.floor(numbers) == numbers) & (abs(numbers) <= MAX_EXACT_INTEGER))
+        wrong = ~((np.floor(numbers) == numbers) & (abs(numbers) <= np.float64(MAX_EXACT_INTEGER)))
         if wrong.any():
             at = int(wrong.argmax())
             raise InputError(where, f" must {wanted}, found {numbers[at]}", RowNumber.at(at, place))

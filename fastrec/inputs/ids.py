@@ -103,7 +103,7 @@ def are_integers(role: str, sides: Iterable[tuple[str, Ids]]) -> bool:
         kinds.append((name, kind_of_ids(ids)))
         distinct.add(kinds[-1][1])
     if len(distinct - {"none"}) > 1:
-        found = joined((Text(Argument(name), f": {kind}") for name, kind in kinds), ", ")
+        found = joined((Text(Argument(name), f": {kind}") for name, kind in dict(kinds).items()), ", ")
         raise InputTypeError(f"{role} ids must be of one type on all sides, found ", found, SPELL_ALIKE)
     return distinct <= {"none", "integers"}
 

@@ -18,6 +18,7 @@ pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
 
 from fastrec.cli.group import COUNTED, _pace  # noqa: E402 - needs click
+from fastrec.evaluation.lists import ListEvaluation  # noqa: E402
 from fastrec.files.columns import ListColumns  # noqa: E402
 from fastrec.files.models import evaluate_factors, read_factors, top_items_of_factors  # noqa: E402
 from fastrec.files.resources import Resources  # noqa: E402
@@ -164,7 +165,7 @@ def test_the_progress_counts_users(files: Files) -> None:
     model = read_factors(files.folder / "u.npy", "user_id"), read_factors(files.folder / "i.npy", "item_id")
     sides = {"truth": files.folder / "truth.parquet"}
     columns, watch = ListColumns(users=("user_id",), item="item_id"), lambda *done: seen.append(done)
-    evaluate_factors(lambda **_: fastrec.Evaluator("mrr"), model, sides, columns, Resources(watch=watch))
+    evaluate_factors(lambda **_: ListEvaluation("mrr"), model, sides, columns, Resources(watch=watch))
     assert seen[-1] == ("scoring", N_USERS, N_USERS)
     top_items_of_factors(model, 3, None, columns, Resources(watch=watch))
     assert seen.count(("scoring", N_USERS, N_USERS)) == 2
@@ -173,17 +174,17 @@ def test_the_progress_counts_users(files: Files) -> None:
 
 INTERRUPTED = """
 import os, signal, sys, threading
-import fastrec.files.models as models
+from fastrec.evaluation.lists import ListEvaluation
 from fastrec.cli.program import main
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
-evaluate = models.evaluate_model_at_once
+evaluate = ListEvaluation.evaluate_model
 
 def interrupted(*given):
     threading.Timer(0.3, os.kill, [os.getpid(), signal.SIGINT]).start()
     return evaluate(*given)
 
-models.evaluate_model_at_once = interrupted
+ListEvaluation.evaluate_model = interrupted
 main()
 """
 

@@ -378,6 +378,7 @@ def test_an_integer_in_a_csv_is_not_rounded_beside_decimals(number: str, tmp_pat
 
 
 def test_users_of_two_columns_may_end_in_nul(tmp_path: Path) -> None:
+    from fastrec.evaluation.rows import RowEvaluation
     from fastrec.files.columns import RowColumns
     from fastrec.files.resources import Resources
     from fastrec.files.rows import evaluate_log
@@ -385,7 +386,7 @@ def test_users_of_two_columns_may_end_in_nul(tmp_path: Path) -> None:
     columns = {"a": ["x", "x", "x\0", "x\0"], "b": [1, 1, 2, 2], "label": [0, 1, 1, 0], "score": [1, 2, 1, 2]}
     path = write_table(columns, tmp_path / "log.parquet")
     found = evaluate_log(
-        lambda _: fastrec.ScoreEvaluator("gauc", per_user=True),
+        lambda _: RowEvaluation("gauc", per_user=True),
         {"log": path},
         RowColumns(users=("a", "b")),
         Resources(),

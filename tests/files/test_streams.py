@@ -16,6 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fastrec
+from fastrec.evaluation.lists import ListEvaluation
+from fastrec.evaluation.rows import RowEvaluation
 from fastrec.files import job, resources
 from fastrec.files.columns import ListColumns, RowColumns, TooLargeError
 from fastrec.files.job import _read_batches
@@ -144,8 +146,8 @@ def test_logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, users: tuple[str,
     wanted = RowColumns(users=users, by=("plan",) if users else ())
 
     def evaluate() -> Any:
-        def make(_: bool) -> fastrec.ScoreEvaluator:
-            return fastrec.ScoreEvaluator(metrics, per_user=bool(users))
+        def make(_: bool) -> RowEvaluation:
+            return RowEvaluation(metrics, per_user=bool(users))
 
         return evaluate_log(make, {"log": path}, wanted, Resources(temp_directory=tmp_path))
 
@@ -163,11 +165,11 @@ def test_stages_count_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     def watch(*what: Any) -> None:
         told.append(what)
 
-    evaluate_lists(lambda _: fastrec.Evaluator(["mrr"]), paths, ListColumns(), Resources(watch=watch))
+    evaluate_lists(lambda _: ListEvaluation(["mrr"]), paths, ListColumns(), Resources(watch=watch))
     assert told == [("evaluating", 0, n_rows), ("evaluating", n_rows, n_rows)]
     told.clear()
     stream_everything(monkeypatch, 500)
-    evaluate_lists(lambda _: fastrec.Evaluator(["mrr"]), paths, ListColumns(), Resources(watch=watch))
+    evaluate_lists(lambda _: ListEvaluation(["mrr"]), paths, ListColumns(), Resources(watch=watch))
     stages = {stage: [done for name, done, _ in told if name == stage] for stage, _, _ in told}
     assert list(stages) == ["partitioning", "evaluating"]
     assert 300 * 20 in stages["partitioning"]  # the next file begins here
@@ -252,7 +254,7 @@ def test_nothing_is_left_after_an_error(tmp_path: Path, monkeypatch: pytest.Monk
     stream_everything(monkeypatch, 2)
     with pytest.raises(fastrec.InputError, match="user 1: item 5"):
         evaluate_lists(
-            lambda _: fastrec.Evaluator(["mrr"]),
+            lambda _: ListEvaluation(["mrr"]),
             {"recs": tmp_path / "recs", "truth": tmp_path / "truth"},
             ListColumns(),
             Resources(temp_directory=tmp_path),
