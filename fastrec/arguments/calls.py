@@ -107,7 +107,7 @@ def evaluate(
     score : name of the column of scores, which order lists without ranks; default: ``score``, if present
     gain : name of the column of gains in the truth; default: ``gain``, if present, else all gains are 1
     propensity : name of the column of propensities in ``logged``; default: ``propensity``, if present
-    logged_rank : name of the column with the ranks of items in ``logged``, from 1; default: ``logged_rank``, if present
+    logged_rank : name of the column in ``logged`` with the ranks of items, from 1; default: ``logged_rank``, if present
     subtopic : name of the column of subtopics in ``subtopics``; default: ``subtopic``, if present
     item_sep : what separates ids in cells of the column of items, as in ``"0706 0372"``; default: a cell has one id
         Each row is then the list of a user, in the order of its cell, and ids are strings. An empty cell has none.
