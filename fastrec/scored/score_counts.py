@@ -220,7 +220,7 @@ class ScoreCounts:
             return plain_runs(*np.empty((3, 0)))
         rows = ScoredRows(*(np.concatenate(column) for column in zip(*self._rows, strict=True)))
         self._rows = [rows]
-        return weighted_runs(rows, n_threads)
+        return weighted_runs(rows, n_threads) if len(rows.scores) else plain_runs(*np.empty((3, 0)))
 
     def auc(self, max_fpr: float | None = None) -> float:
         """Return the area under the ROC curve; see `auc`."""

@@ -187,9 +187,9 @@ def pairs_of_rows(labels: Array, scores: Array, n_threads: int) -> Array:
     below, above = np.cumsum(np.diff(buckets.edges) - positives), np.cumsum(positives[::-1])[::-1]
 
     def write(at: int) -> None:
-        given = map(read_only, (keys[parts[at]], rows[parts[at]]))
-        before = below[at - 1] if at else np.int64(0)
-        call(kernels.write_pairs, *given, before, above[at], pairs, np.zeros((2, 3), np.int64), work=8 * len(rows))
+        own, before = keys[parts[at]], below[at - 1] if at else np.int64(0)
+        given = read_only(own), read_only(rows[parts[at]]), before, above[at], pairs, np.zeros((2, 3), np.int64)
+        call(kernels.write_pairs, *given, work=8 * len(own))
 
     run_in_threads(write, range(len(parts)), n_threads)
     return pairs

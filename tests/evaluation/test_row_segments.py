@@ -431,3 +431,14 @@ def test_a_table_of_labels_has_its_shape_in_the_error() -> None:
 def test_a_row_without_weight_must_be_valid() -> None:
     with pytest.raises(fastrec.InputError, match="scores must not be NaN"):
         fastrec.evaluate_scores([0, 1, 1], [0.1, 0.2, np.nan], metrics="log_loss", sample_weight=[1, 1, 0])
+
+
+@pytest.mark.parametrize("of", ["groups", "row_groups"])
+def test_a_group_without_weight_has_no_order(of: str) -> None:
+    metrics, undefined = ["auc", "ks", "eer", "ece", "average_precision"], 4
+    users = {"user_ids": [1, 1, 2, 2]} if of == "groups" else {}
+    given: dict[str, Any] = {"sample_weight": [1, 2, 0, 0], of: {"g": ["a", "a", "b", "b"]}, **users}
+    report = fastrec.evaluate_scores([1, 0, 1, 0], [0.1, 0.2, 0.3, 0.4], metrics=metrics, **given)
+    found = report.groups["g"]["b"]
+    assert [found[metric].mean for metric in metrics] == pytest.approx([np.nan] * undefined + [0], nan_ok=True)
+    assert all(np.isnan(found[metric].std_error) for metric in metrics[:undefined])
