@@ -7,6 +7,7 @@ parts of the users merge.
 
 from __future__ import annotations
 
+import copy
 import io
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
@@ -147,7 +148,8 @@ class Evaluation(ABC):
 
     def __init__(self, rules: Rules, n_threads: int | None) -> None:
         self.is_torn = False  # between an old and a new state
-        self.calls, self.like, self.settings, self.per_user, self._no_recs_given, _ = rules
+        self.calls, self.per_user, self._no_recs_given = rules.calls, rules.per_user, rules.no_recs_given
+        self.like, self.settings = copy.deepcopy(rules.like), {**rules.settings}  # callers may change those of reports
         self.n_threads = resolve_threads(n_threads)
         self._part = False
         self._forget()

@@ -428,6 +428,9 @@ def test_names_of_the_tool_find_the_values():
         "P_2": "precision@2",
         "nDCG@2": "ndcg@2",
     }
+    report.settings["names"].clear()  # which is no name of a later call
+    again = fastrec.evaluate(*LISTS_OF_TWO, ["map_cut_3", "P_2", "ndcg", "nDCG@2"], like="trec_eval")
+    assert again["map_cut_3"] == 0.625
 
 
 @pytest.mark.parametrize("metric", ["log_loss", "brier"])
