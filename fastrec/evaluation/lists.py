@@ -141,8 +141,8 @@ class ListEvaluation(Evaluation):
         self._examination = None if examination is None else check_examination(examination)
         self._known_digests: dict[str, str] = {}
         super().__init__(rules._replace(settings=self._with_size(rules.settings)), n_threads)
-        if not self.settings.keys().isdisjoint(("negatives", "sampled_from")):
-            refuse_size(self.plan(weighted=False), self.settings)
+        if self._is_sampled:
+            refuse_size(self.plan(weighted=False))
 
     def _forget(self) -> None:
         super()._forget()
@@ -173,9 +173,7 @@ class ListEvaluation(Evaluation):
         if (progress := given.get("progress")) is not None:
             check_progress(progress)
         prepared = self.prepare(sides, given)
-        read = self.add(prepared, progress)
-        if self.needs_second_pass:
-            self.second_pass(prepared, read)
+        self.second_pass(prepared, self.add(prepared, progress))  # which most metrics do not need
 
     def evaluate_model(self, call: ModelCall, truth: Any, given: Mapping[str, Any]) -> None:
         """Add all users of a model, for both passes; arguments as in `fastrec.evaluate_model`.
@@ -204,6 +202,11 @@ class ListEvaluation(Evaluation):
         named = {name: given.get(name) for name in ("exclude", "reference", "logged", "subtopics")}
         return {"recs": recs, "truth": truth, "history": self._history, **named}
 
+    @property
+    def _is_sampled(self) -> bool:
+        """Whether lists hold a sample of the catalogue."""
+        return "correct" in self.settings
+
     @functools.cached_property
     def _history_is_by_position(self) -> bool:
         """Whether users are matched with the history by position, not by id."""
@@ -219,8 +222,7 @@ class ListEvaluation(Evaluation):
 
     def prepare(self, sides: Mapping[str, Any], given: Mapping[str, Any]) -> Prepared:
         """Return a batch in the form that the engine takes."""
-        is_sampled = not self.settings.keys().isdisjoint(("negatives", "sampled_from"))
-        if is_sampled:
+        if self._is_sampled:
             refuse_setting("negatives", self.settings)
             if self._items is None:
                 check_catalogue(self.settings)
@@ -229,7 +231,7 @@ class ListEvaluation(Evaluation):
         about = about_users(given, order_of(self.like["like"]) if self.like else "rank")
         rules = self._rules_of_sides(only_judged=excluded == UNJUDGED)
         prepared = prepare(passed, about, rules, self._items, self._count_history(about))
-        if is_sampled:
+        if self._is_sampled:
             check_lengths(prepared.lists, self.settings, prepared.names)
         return prepared._replace(exclude=excluded)
 
@@ -341,11 +343,11 @@ class ListEvaluation(Evaluation):
         """Whether a list has had a relevant item."""
         return self.state is not None and self.state.data_counts[op.COUNT_HITS] > 0
 
-    def _with_size(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+    def _with_size(self, settings: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return settings with `n_items`, by default the number of rows of `items`; raise if it is smaller."""
         n_items = settings["n_items"]
         if self._items is None:
-            return {**settings}
+            return settings
         known = len(self._items.ids)
         if n_items is not None and n_items < known:
             raise InputError(

@@ -71,13 +71,13 @@ def read_sampling(given: Mapping[str, Any]) -> dict[str, Any]:
     return found and found | {"correct": correct}
 
 
-def refuse_size(plan: Plan, settings: Mapping[str, Any]) -> None:
-    """Raise MetricError for a metric of users that reads the size of the catalogue, if lists hold a sample of it.
+def refuse_size(plan: Plan) -> None:
+    """Raise MetricError for a metric of users that reads the size of the catalogue, of which lists hold a sample.
 
     It takes all other items for ones that a list could have held. Metrics of all lists together, such as
     item_coverage, may read the size: their lists can hold any item of the catalogue.
     """
-    for value in plan.values if "correct" in settings else ():
+    for value in plan.values:
         if value.over is None and value.call.text in plan.reads_size:
             other = "use limited_auc(unseen=list_only), or " if value.call.metric.name == "limited_auc" else ""
             found = f"{value.call.text} reads the size of the catalogue, but the lists hold a sample of it"

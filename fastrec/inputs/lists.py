@@ -276,7 +276,8 @@ def _check_logged(side: FlatSide, role: str, names: Names, settings: Settings) -
 
 def _other_sides(given: JoinedSides, truth_side: FlatSide, settings: Settings) -> tuple[dict[str, Any], dict[str, int]]:
     """Return the sides besides lists and truth, with lists in order and without copies, and counts of copies."""
-    joined, names, others = given.sides, given.names, {}  # type: Mapping[str, FlatSide], Names, dict[str, Any]
+    joined, names = given.sides, given.names
+    others: dict[str, Any] = {}
     counts: dict[str, int] = {}
     for name, side in joined.items():
         if name not in SIDES:
