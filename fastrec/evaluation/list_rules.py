@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any
 
@@ -11,14 +11,13 @@ import numpy as np
 from fastrec.checks import MAX_ITEMS, MinGain, check_min_gain, whole_number, with_article
 from fastrec.evaluation.accumulators import find_accumulator
 from fastrec.evaluation.protocol import MAX_ROWS_OF_USER, wanted_metrics
-from fastrec.evaluation.row_rules import check_grades
 from fastrec.exceptions import Argument, InputError, InputTypeError, MetricError, shown
 from fastrec.inputs.arrow import Frame, open_foreign
 from fastrec.inputs.lists import Lists
 from fastrec.inputs.ragged import as_array
 from fastrec.inputs.sides import UNJUDGED, shared_rows
 from fastrec.metrics.calls import of_lists_instead
-from fastrec.metrics.declaration import LISTS, Call
+from fastrec.metrics.declaration import LISTS
 from fastrec.metrics.plan import Asked, Plan, make_plan
 from fastrec.policies import ITEM_POLICIES
 
@@ -59,7 +58,7 @@ def check_sizes(plan: Plan, lists: Lists) -> None:
             f"list and {longest_truth} in the longest truth"
         )
     if len(lists.truth_items):
-        check_grades(plan, np.ones(1) if lists.gains is None else lists.gains, "truth gains")
+        plan.check_grades(np.ones(1) if lists.gains is None else lists.gains, "truth gains")
 
 
 def read_no_truth(
@@ -85,11 +84,6 @@ def read_no_truth(
     over = {find_accumulator(value.over.accumulator).sides for value in plan.values if value.over is not None}
     read = frozenset().union(*plan.reads.values(), *plan.filled.values(), *over)
     return read.isdisjoint(("truth", "rows"))
-
-
-def largest_cutoff(calls: Iterable[Call]) -> int:
-    """Return the largest cut-off of some metrics; 0 without any."""
-    return max((call.k for call in calls if call.k is not None), default=0)
 
 
 def length_up_to(k: int, lists: Lists) -> int:

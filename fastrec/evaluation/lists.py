@@ -33,7 +33,6 @@ from fastrec.evaluation.list_rules import (
     check_sizes,
     history_of_one_batch,
     item_policies,
-    largest_cutoff,
     length_up_to,
     with_shared,
 )
@@ -173,7 +172,9 @@ class ListEvaluation(Evaluation):
         if (progress := given.get("progress")) is not None:
             check_progress(progress)
         prepared = self.prepare(sides, given)
-        self.second_pass(prepared, self.add(prepared, progress))  # which most metrics do not need
+        read = self.add(prepared, progress)
+        if self.needs_second_pass:
+            self.second_pass(prepared, read)
 
     def evaluate_model(self, call: ModelCall, truth: Any, given: Mapping[str, Any]) -> None:
         """Add all users of a model, for both passes; arguments as in `fastrec.evaluate_model`.
@@ -260,7 +261,7 @@ class ListEvaluation(Evaluation):
             self.n_threads,
             min_gain=rules["min_gain"],
             checked=self.reads_sides,
-            by_kernels=not self._reads_rows_unchecked,
+            by_kernels=not self.plan(weighted=False).needs_checked_rows,
             logged="propensity" if self._examination is None else "logged_rank",
             only_judged=only_judged,
             **(tool_rules(self.like, self.calls, rules["ties"]) if self.like else {}),
@@ -292,8 +293,8 @@ class ListEvaluation(Evaluation):
 
     def _count_history(self, about: AboutUsers) -> HistoryCounts | None:
         """Return the counts of the items of the whole history, if a metric reads them."""
-        asked = self.reads_popularity or self.settings.get("sample") == "popularity"
-        if self._history is not None and self.counts_of_history is None and asked:
+        is_missing = self._history is not None and self.counts_of_history is None
+        if is_missing and (self.reads_popularity or self.settings.get("sample") == "popularity"):
             self.counts_of_history = HistoryCounts.read(self._history, about.columns, self.n_threads)
         return self.counts_of_history
 
@@ -331,7 +332,7 @@ class ListEvaluation(Evaluation):
     @property
     def reads_popularity(self) -> bool:
         """Whether a metric reads the popularity of items in the whole history."""
-        return self.plan(weighted=False).reads_side("popularity")
+        return self.plan(weighted=False).reads_popularity
 
     @property
     def needs_second_pass(self) -> bool:
@@ -374,7 +375,7 @@ class ListEvaluation(Evaluation):
             if user is not None:
                 raise explain_fault(KernelError(Failure(op.TIED, user, 0)), plan, names, rules, lists)
         policies = Policies(rules["no_truth"], rules["no_recs"])
-        used, sides = used_by_draws(rules, prepared.sides), None
+        used, sides = used_by_draws(rules, prepared.sides) if "sample" in rules else set[str](), None
         if plan.provided or plan.accumulators:
             sides = self._sides_of(prepared, lists if judged is None else lists._replace(gains=judged), used)
         try:
@@ -382,7 +383,7 @@ class ListEvaluation(Evaluation):
         except KernelError as error:
             n_rows = None if self._items is None else len(self._items.ids)
             raise explain_fault(error, plan, names, rules, lists, n_rows) from None
-        found = collect(plan.accumulators, sides, plan.min_gains, self.n_threads)
+        found = collect(plan.accumulators, sides, plan.min_gains, self.n_threads) if sides is not None else []
         if self._merged:
             check_same(self._merged, self._digests(used), whole=False)
         noted, hints = ({}, []) if sides is None else (sides.noted, sides.hints)
@@ -395,7 +396,7 @@ class ListEvaluation(Evaluation):
             counts = {"truth_rows": len(lists.truth_items), **data_counts, **noted}
             self._keep(plan, outcome, users, counts).accumulate(found, digest)
             self._evidence = add_evidence(self._evidence, [*evidence, *map(remark, hints)])
-            self._longest = max(self._longest, length_up_to(largest_cutoff(self.calls), lists))
+            self._longest = max(self._longest, length_up_to(plan.largest_cutoff, lists))
         return sides
 
     def _check_ids(self, plan: Plan, names: Names, lists: Lists) -> dict[str, bool]:
@@ -497,7 +498,7 @@ class ListEvaluation(Evaluation):
         names = ("rec_rows", *orders, "rec_lists_with_gaps", "truth_rows", "truth_rows_with_gains", *changes)
         counts = {name: self.data_counts.get(name, 0) for name in names}
         counts |= {name: self.data_counts[name] for name in NOTED if name in self.data_counts}
-        if 0 < self._longest < largest_cutoff(self.calls) and state.n_users >= FEW_LISTS:
+        if 0 < self._longest < state.plan.largest_cutoff and state.n_users >= FEW_LISTS:
             counts["longest_list"] = self._longest
         return {
             **counts,

@@ -32,10 +32,8 @@ from fastrec.inputs.users import SeenUsers, Users, check_keys, check_saved_ids, 
 from fastrec.metrics.calls import expand
 from fastrec.metrics.declaration import FAMILIES, Call, Changes
 from fastrec.metrics.plan import Asked, Plan, make_plan
-from fastrec.metrics.providers import find_provider
 from fastrec.metrics.recipe import DEFAULT_POLICIES
 from fastrec.metrics.recipes import find_recipe
-from fastrec.metrics.row_statistics import SCORE_COUNTS
 from fastrec.policies import CORRECT, ITEM_POLICIES, ONE_CLASS, POLICIES
 from fastrec.report.archive import pack_labels, read_archive, unpack_labels, write_archive
 from fastrec.report.doubts import describe_sample, doubts, doubts_of_groups, doubts_of_items
@@ -152,6 +150,7 @@ class Evaluation(ABC):
         self.like, self.settings = copy.deepcopy(rules.like), {**rules.settings}  # callers may change those of reports
         self.n_threads = resolve_threads(n_threads)
         self._part = False
+        self._plans: dict[tuple[bool, bool], Plan] = {}
         self._forget()
         self.plan(weighted=False)  # raises at once if a metric lacks an argument
 
@@ -184,31 +183,28 @@ class Evaluation(ABC):
 
     def plan(self, *, weighted: bool, per_user: bool | None = None) -> Plan:
         """Return the plan of the metrics, for users with weights or without."""
-        rules = self.settings
-        asked = Asked(
-            min_gain=rules["min_gain"],
-            n_items=rules["n_items"],
-            weighted=weighted,
-            per_user=self.per_user if per_user is None else per_user,
-            expected=rules["ties"] == "expected",
-            one_class=rules.get("one_class", ONE_CLASS.default),
-            no_recs_given=self._no_recs_given,
-            item_policies=tuple((name, rules[name]) for name in ITEM_POLICIES if name in rules),
-            correct=rules.get("correct", CORRECT.default),
-        )
-        return make_plan(self.calls, asked)
+        key = weighted, self.per_user if per_user is None else per_user
+        if key not in self._plans:
+            rules = self.settings
+            asked = Asked(
+                min_gain=rules["min_gain"],
+                n_items=rules["n_items"],
+                weighted=weighted,
+                per_user=key[1],
+                expected=rules["ties"] == "expected",
+                one_class=rules.get("one_class", ONE_CLASS.default),
+                no_recs_given=self._no_recs_given,
+                item_policies=tuple((name, rules[name]) for name in ITEM_POLICIES if name in rules),
+                correct=rules.get("correct", CORRECT.default),
+            )
+            self._plans[key] = make_plan(self.calls, asked)
+        return self._plans[key]
 
     @property
     def reads_sides(self) -> bool:
         """Whether a provider or an accumulator reads the rows themselves."""
-        return bool(self.plan(weighted=False).provided) or self._reads_rows_unchecked
-
-    @property
-    def _reads_rows_unchecked(self) -> bool:
-        """Whether a provider or an accumulator needs rows without faults before kernels find these."""
         plan = self.plan(weighted=False)
-        of_provider = any(not find_provider(name).is_trusted for name in plan.askers)
-        return of_provider or any(own.kind != SCORE_COUNTS for own in plan.accumulators)
+        return bool(plan.provided) or plan.needs_checked_rows
 
     def _check_sides(self, known: AbstractSet[str], derived: AbstractSet[str] = frozenset()) -> None:
         """Raise MetricError for a metric that reads a side which the call lacks.
@@ -257,7 +253,7 @@ class Evaluation(ABC):
         """Add the outcome of a batch that had no error. Only here the state changes."""
         if self.state is None:
             self.state = State(plan)
-        self.state.add(outcome, users.keys)
+        self.state.add(*outcome[:4], users.keys)
         self.data_counts = _added(self.data_counts, data_counts)
         if outcome.per_user is not None:
             self._values.append(outcome.per_user if users.order is None else outcome.per_user[:, users.order])
@@ -404,6 +400,7 @@ class Evaluation(ABC):
     def restore(self, document: dict[str, Any], arrays: dict[str, Array]) -> None:
         """Take over the state in a document and arrays."""
         self.like, self._no_recs_given = document["like"], document["no_recs_given"]
+        self._plans.clear()
         self.data_counts = {str(name): int(count) for name, count in document["facts"].items()}
         self._evidence = add_evidence({}, map(read_evidence, document["evidence"]))
         if "seen" not in document:

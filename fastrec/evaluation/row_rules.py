@@ -28,25 +28,6 @@ Array = np.ndarray[Any, Any]
 SOME_ITEMS = 1000  # stand for a catalogue whose size the call does not give
 
 
-def check_grades(plan: Plan, gains: Array, name: str) -> None:
-    """Raise an error for gains that the metrics cannot take."""
-    if plan.max_gain < np.inf and gains.max() > plan.max_gain:
-        whose = f"{plan.limited_by}'s max_gain = {plan.max_gain}"
-        raise InputError(name, f" must not exceed {whose}, found {gains.max()}")
-    if not (plan.needs_plain or plan.gain_tables):
-        return
-    relevant = gains[gains > 0]
-    if plan.needs_plain and (relevant != 1.0).any():
-        other = relevant[relevant != 1.0][0]
-        raise MetricError(f"{plan.needs_plain} takes only truth without gains (or gains of 1), found a gain of {other}")
-    for table in plan.gain_tables:
-        wrong = (relevant != np.floor(relevant)) | (relevant >= len(table))
-        if wrong.any():
-            raise InputError(
-                f"a gain table of {len(table)} takes grades 0, 1, ..., {len(table) - 1}; found {relevant[wrong][0]}"
-            )
-
-
 def check_row_metrics(plan: Plan, rows: Rows, ties: str) -> None:
     """Raise an error for rows that the metrics cannot take: labels, weights, missing users or items."""
     lists = [call for call in plan.calls if call.metric.family is LISTS]
@@ -60,7 +41,7 @@ def check_row_metrics(plan: Plan, rows: Rows, ties: str) -> None:
         others = ", or in a frame or a file the name of their column as "
         raise InputError(Argument("ties", (ties,)), " needs items: pass ", items, others, item)
     if lists and len(rows.labels):
-        check_grades(plan, rows.labels, LABELS)
+        plan.check_grades(rows.labels, LABELS)
     if rows.labels.dtype != np.int8:  # kernels check labels below 0 and above 1, not between
         _check_classes(plan, rows)
 

@@ -16,7 +16,6 @@ from fastrec.evaluation.accumulators import (
     GroupKey,
     find_accumulator,
 )
-from fastrec.evaluation.engine import Outcome
 from fastrec.evaluation.exact import as_fraction, combined_error, mean_and_error, weighted_mean_and_error
 from fastrec.exceptions import Argument, GroupingName, InputError, MetricError, Text, shown
 from fastrec.inputs.row_digests import NO_ROWS, Digest, add_digests, read_digest
@@ -130,9 +129,14 @@ class State:
             keys = {key for key in itertools.chain(self._groups, groups) if key[0] == name}
             refuse_many(Text("row_groups[", GroupingName(name), "]"), len(keys))
 
-    def add(self, outcome: Outcome, groups: list[GroupKey]) -> None:
-        """Add a batch whose groups 1, 2, ... are `groups`."""
-        self._add(outcome.n_users, outcome.totals, outcome.counts, outcome.data_counts, groups)
+    def add(self, n_users: int, totals: Array, counts: Array, data_counts: Array, groups: list[GroupKey]) -> None:
+        """Add the sums of a batch, as in `Outcome`, whose groups 1, 2, ... are `groups`."""
+        rows = [0, *(self._places(groups) if groups else ())]
+        self._totals[rows] += totals
+        self._counts[rows] += counts
+        self.data_counts = self.data_counts + data_counts
+        self.n_users += n_users
+        self.effects, self.n_reviewed = {}, 0
 
     def add_segments(self, segments: Iterable[SegmentSums]) -> None:
         """Add the sums of the segments of the rows of a batch that was added."""
@@ -145,7 +149,7 @@ class State:
     def merge(self, other: State) -> None:
         """Add the sums of another state with the same plan."""
         rows = len(other._groups) + 1  # the arrays grow ahead of the groups
-        self._add(other.n_users, other._totals[:rows], other._counts[:rows], other.data_counts, list(other._groups))
+        self.add(other.n_users, other._totals[:rows], other._counts[:rows], other.data_counts, list(other._groups))
         self._know_row_groupings(other.row_groupings)
         self.accumulate(other.accumulators.items(), other.digest)
 
@@ -160,14 +164,6 @@ class State:
     def _empty(self, kind: str, condition: int, weighted: bool = False) -> Accumulator:  # noqa: FBT001, FBT002 - as in every kind
         """Return an accumulator without users."""
         return find_accumulator(kind).empty(self.plan.keys_of(kind, condition), weighted)
-
-    def _add(self, n_users: int, totals: Array, counts: Array, data_counts: Array, groups: list[GroupKey]) -> None:
-        rows = [0, *self._places(groups)]
-        self._totals[rows] += totals
-        self._counts[rows] += counts
-        self.data_counts = self.data_counts + data_counts
-        self.n_users += n_users
-        self.effects, self.n_reviewed = {}, 0
 
     def _places(self, groups: list[GroupKey]) -> list[int]:
         """Return the rows of groups in the arrays, new ones for groups that are new."""
@@ -215,7 +211,7 @@ class State:
         counts = arrays["counts"].astype(np.int64, casting="safe")
         if counts.shape != (len(groups) + 1, len(plan.min_gains), 4):
             raise InputError(f"expected counts of {len(groups)} groups, found shape {counts.shape}")
-        state._add(int(document["users"]), totals, counts, np.array(document["facts"], np.int64), groups)
+        state.add(int(document["users"]), totals, counts, np.array(document["facts"], np.int64), groups)
         state._know_row_groupings(of_rows)
         parts: dict[str, dict[str, Array]] = {}
         for name, array in arrays.items():
@@ -243,22 +239,14 @@ class State:
     def part(self, group: GroupKey | None = None) -> GroupSums:
         """Return the sums over all users, or over a group."""
         row = 0 if group is None else self._groups[group]
-        keys = (AccumulatorKey(kind, condition, group) for kind, condition, _ in self.plan.accumulators)
-        found = {(key.kind, key.condition): self.accumulators[key] for key in keys if key in self.accumulators}
-        if self.n_users == 0:
-            found |= {
-                (over.accumulator, value.condition): self._empty(over.accumulator, value.condition)
-                for value in self.plan.values
-                if (over := value.over) is not None
-            }
-        effects = self.effects.get(group, {})
-        return GroupSums(
-            self.plan,
-            self._totals[row],
-            self._counts[row],
-            found,
-            effects if self.n_reviewed == self.n_users else {},
-        )
+        accumulators = {}
+        for kind, condition, _ in self.plan.accumulators:
+            if (key := AccumulatorKey(kind, condition, group)) in self.accumulators:
+                accumulators[kind, condition] = self.accumulators[key]
+            elif self.n_users == 0:
+                accumulators[kind, condition] = self._empty(kind, condition)
+        effects = self.effects.get(group, {}) if self.n_reviewed == self.n_users else {}
+        return GroupSums(self.plan, self._totals[row], self._counts[row], accumulators, effects)
 
     def rest(self, group: GroupKey) -> GroupSums:
         """Return the sums over all users outside a group. Accumulators are not kept for them."""

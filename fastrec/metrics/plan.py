@@ -14,14 +14,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrec.checks import MinGain
-from fastrec.exceptions import MetricError, shown
+from fastrec.exceptions import InputError, MetricError, shown
 from fastrec.kernels import codes as op
 from fastrec.kernels.program import Program
 from fastrec.metrics.declaration import LISTS, ROWS, Call, Changes
 from fastrec.metrics.geometric import geometric_mean, refuse_geometric
 from fastrec.metrics.program import ConditionRows, Extent, Writer, counts_all, is_linear, sides_of, vanishes, walk
 from fastrec.metrics.providers import Provided, find_provider
-from fastrec.metrics.row_statistics import RowStatistics
+from fastrec.metrics.row_statistics import SCORE_COUNTS, RowStatistics
 from fastrec.metrics.sampled import OF_ALL_HITS, arrays_refused, of_whole_catalogue
 from fastrec.metrics.statistics import (
     Combined,
@@ -52,6 +52,7 @@ ANY_GAIN = -1.0  # stands for min_gain="any" in kernels, which then see no gains
 UNREAD = "unread"  # stands for the policy no_truth of metrics that read no truth
 INCLUDED, COUNTED = Row(("included",)), Row(("counted",))
 WEIGHT = Row(("given", 0))
+MAX_KEPT_WEIGHTS = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -226,6 +227,8 @@ class Plan:
         self._position = self.direct.places()
         self._array_position = {i: len(self._position) + at for i, at in self.arrays.places().items()}
         self.scales = self.direct.scales() + self.arrays.scales()
+        self.n_stored = len(self._stored)  # rows that the kernel stores per user
+        self._kept_program: tuple[tuple[Extent, Policies, bool], Program] | None = None
 
     def _condition(self, call: Call, traced: Traced) -> Condition:
         """Return the condition of a metric, by its own options or by those of the call."""
@@ -259,6 +262,26 @@ class Plan:
         table = self._array_position if value.on_arrays else self._position
         return table[value.sums[nth]]
 
+    def check_grades(self, gains: Array, name: str) -> None:
+        """Raise an error for gains that the metrics cannot take."""
+        if self.max_gain < np.inf and gains.max() > self.max_gain:
+            whose = f"{self.limited_by}'s max_gain = {self.max_gain}"
+            raise InputError(name, f" must not exceed {whose}, found {gains.max()}")
+        if not (self.needs_plain or self.gain_tables):
+            return
+        relevant = gains[gains > 0]
+        if self.needs_plain and (relevant != 1.0).any():
+            other = relevant[relevant != 1.0][0]
+            raise MetricError(
+                f"{self.needs_plain} takes only truth without gains (or gains of 1), found a gain of {other}"
+            )
+        for table in self.gain_tables:
+            wrong = (relevant != np.floor(relevant)) | (relevant >= len(table))
+            if wrong.any():
+                raise InputError(
+                    f"a gain table of {len(table)} takes grades 0, 1, ..., {len(table) - 1}; found {relevant[wrong][0]}"
+                )
+
     @once
     def sums_digest(self) -> str:
         """Digest that is equal for plans with the same meaning of totals, in any process and version."""
@@ -271,18 +294,30 @@ class Plan:
         """The rank up to which metrics read the order of hits; None if they read all of it."""
         return self.writers[False].depth
 
-    @property
+    @functools.cached_property
+    def reads_popularity(self) -> bool:
+        """Whether a metric reads the popularity of items."""
+        return any("popularity" in sides for sides in self.reads.values())
+
+    @functools.cached_property
     def reads_relevance(self) -> bool:
         """Whether a metric is about relevant items or positive rows, and not about lists alone."""
         return any(not sides or sides & {"truth", "rows"} for sides in self.reads.values())
 
+    @functools.cached_property
+    def needs_checked_rows(self) -> bool:
+        """Whether a provider or an accumulator needs rows without faults, before kernels find these."""
+        of_provider = any(not find_provider(name).is_trusted for name in self.askers)
+        return of_provider or any(accumulated.kind != SCORE_COUNTS for accumulated in self.accumulators)
+
+    @functools.cached_property
+    def largest_cutoff(self) -> int:
+        """The largest cut-off of the metrics; 0 without any."""
+        return max((call.k for call in self.calls if call.k is not None), default=0)
+
     def without_truth(self) -> list[str]:
         """Return the metrics that read neither truth nor scored rows; a constant reads nothing."""
         return [text for text, sides in self.reads.items() if _is_unread(sides)]
-
-    def reads_side(self, name: str) -> bool:
-        """Whether a metric reads a side."""
-        return any(name in sides for sides in self.reads.values())
 
     def weight_position(self, value: Value) -> int:
         """Return the position of the sum of weights of the users who count in a metric."""
@@ -476,7 +511,16 @@ class Plan:
         return Writer(conditions, graded=graded, expected=self.asked.expected, provided=self.places)
 
     def program(self, extent: Extent, policies: Policies, *, graded: bool) -> Program:
-        """Return the kernel's program for data of this extent."""
+        """Return the kernel's program for data of this extent. The last one is kept, if its tables are small."""
+        key, kept = (extent, policies, graded), self._kept_program  # read once: other threads may replace it
+        if kept is not None and kept[0] == key:
+            return kept[1]
+        program = self._program(extent, policies, graded=graded)
+        if program.weights.size + program.ideals.size <= MAX_KEPT_WEIGHTS:
+            self._kept_program = key, program
+        return program
+
+    def _program(self, extent: Extent, policies: Policies, *, graded: bool) -> Program:
         writer = self.writers[graded]
         stored = [
             (writer.row_number(condition, row), condition, at not in self._unruled)
@@ -514,11 +558,6 @@ class Plan:
     def array_program(self) -> Program:
         """Return the program that sums the values of formulas on arrays."""
         return program_of_sums(self.arrays, self.array_writer)
-
-    @property
-    def n_stored(self) -> int:
-        """Number of rows that the kernel stores per user."""
-        return len(self._stored)
 
     def __reduce__(self) -> Any:
         """Pickle the arguments of the plan: formulas of means are nested functions, which cannot be pickled."""

@@ -17,7 +17,6 @@ from fastrec.metrics.statistics import Row
 Array = np.ndarray[Any, Any]
 UNCUT = op.UNCUT
 MAX_IDEAL_RANKS = 10_000_000
-MAX_KEPT_WEIGHTS = 1_000_000
 
 
 class Extent(NamedTuple):
@@ -185,7 +184,6 @@ class Writer:
             self._write_condition(condition)
             self._condition_ops.append(len(self._ops))
         self._share_rows(conditions)
-        self._tables: tuple[Extent, Array, Array] | None = None
 
     def _measure(self, leaves: list[Row]) -> None:
         """Find the requested cut-offs, and how far the tables must reach."""
@@ -368,10 +366,7 @@ class Writer:
         return np.searchsorted(self._cutoffs, np.arange(longest + 2)).astype(np.int32)
 
     def _weight_tables(self, extent: Extent) -> tuple[Array, Array]:
-        """Return weights and cumulative weights for the ranks in the data; cache them while they are small."""
-        kept = self._tables  # read once: other threads may replace it
-        if kept is not None and max(kept[0]) >= max(extent):
-            return kept[1], kept[2]
+        """Return weights and cumulative weights for the ranks in the data."""
         longest = max(extent)
         reach = longest if self._uncut else min(longest, self._largest_cutoff)
         weights = np.zeros((len(self._weights), longest + 1))
@@ -381,8 +376,6 @@ class Writer:
             if self._expected or weight in self._ideal_weights:
                 with np.errstate(over="ignore"):  # the kernel rejects values that are not finite
                     np.cumsum(rank_weights(weight, ideals.shape[1] - 1), out=ideals[i])
-        if weights.size + ideals.size <= MAX_KEPT_WEIGHTS:
-            self._tables = (extent, weights, ideals)
         return weights, ideals
 
     def _gain_arrays(self) -> tuple[Array, Array]:

@@ -13,8 +13,6 @@ import pytest
 
 import fastrec
 from fastrec.exceptions import LONGEST
-from fastrec.metrics.program import ConditionRows, Extent, Writer
-from fastrec.metrics.statistics import ListStatistics
 
 
 def declare(formula: Any, low: float = -1e300, high: float | None = None) -> None:
@@ -53,31 +51,6 @@ def test_an_ideal_alone_reaches_as_far_as_its_cutoff(truth, wanted):
 def test_an_ideal_with_a_table_on_plain_truth():
     declare(lambda s: s.ideal_sum([0, 5], "one", "truth"))
     assert fastrec.evaluate([[1, 2]], [[1, 9]], "mine@2")["mine@2"] == 10
-
-
-def test_weight_tables_are_long_enough_for_every_thread():
-    statistics = ListStatistics(None, None)
-    writer = Writer([ConditionRows(0.0, (statistics.gain_sum("linear", "log2"),))], graded=True)
-    short, failures = threading.Event(), []
-
-    def work(longest: int) -> None:
-        while not short.is_set() and not failures:
-            weights, _ = writer._weight_tables(Extent(longest, longest))
-            if weights.shape[1] < longest + 1:
-                failures.append(weights.shape)
-            writer._tables = None
-
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    threads = [threading.Thread(target=work, args=(longest,)) for longest in (3, 6, 9, 12)]
-    for thread in threads:
-        thread.start()
-    short.wait(0.5)
-    short.set()
-    for thread in threads:
-        thread.join()
-    sys.setswitchinterval(before)
-    assert not failures
 
 
 def test_merging_after_groups_grew():

@@ -3,9 +3,9 @@
 from support.processes import run
 
 BREAK = """
-from fastrec.evaluation import run
-before = run.memory_of
-run.memory_of = lambda sizes: (8, *before(sizes)[1:])  # as a fault of ours would
+from fastrec.evaluation import engine
+before = engine.memory_of
+engine.memory_of = lambda sizes: (8, *before(sizes)[1:])  # as a fault of ours would
 many(n_threads=2)
 """
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import fastrec
-from fastrec.evaluation import run as evaluation_run
+from fastrec.evaluation import engine
 from fastrec.kernels.codes import BLOCK
 from fastrec.report.significance import run_test
 from fastrec.runtime import launcher
@@ -233,7 +233,7 @@ def test_work_on_ties_decides_what_is_interpreted(metric: str, more: int, monkey
         asked.append(work)
         launcher.launch(driver, n_tasks, *arguments, work=work, n_threads=n_threads)
 
-    monkeypatch.setattr(evaluation_run, "launch", launch)
+    monkeypatch.setattr(engine, "launch", launch)
     for scores in (-np.arange(400.0), np.zeros(400)):
         fastrec.evaluate((np.arange(400), [0, 400], scores), ([5], [0, 1]), metric)
     assert asked[1] - asked[0] == more
