@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import sys
+import inspect
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -213,8 +213,8 @@ class FastrecWarning(UserWarning):
 
 def warn(lines: Iterable[str]) -> None:
     """Warn of each line, at the line of the program that called fastrec."""
-    frame, level = sys._getframe(1), 2  # noqa: SLF001 - warnings.warn counts frames, and skips no package before 3.12
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "fastrec":
+    frame, level = inspect.currentframe(), 1  # `warnings.warn` skips no package before Python 3.12
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "fastrec":
         frame, level = frame.f_back, level + 1
     for line in lines:
         warnings.warn(FastrecWarning(line), stacklevel=level)

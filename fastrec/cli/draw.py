@@ -197,7 +197,9 @@ def legend_of(found: Comparison, reports: Mapping[str, Report]) -> list[str]:
         n_users = {name: report.estimates[metric].users for name, report in reports.items()}
         alike.setdefault(_users_in(n_users), []).append(metric)
     lines = (f"{', '.join(names)} {'has' if len(names) == 1 else 'have'} {line}" for line, names in alike.items())
-    return [*found._legend(), *lines]  # noqa: SLF001 - other forms of a comparison share it; not public
+    from fastrec.comparison.comparison import legend_of_marks
+
+    return [*found.notes(), *legend_of_marks(found, found.all_rows()), *lines]
 
 
 def _users_in(n_users: Mapping[str, int]) -> str:

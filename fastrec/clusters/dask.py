@@ -43,12 +43,15 @@ class DaskSide(EngineSide):
 
     def first_rows(self, names: list[str]) -> Table:
         """Return some columns as a table with their types."""
+        import pandas as pd  # Dask needs it
+
         frame = self.frame[names]
         columns = (frame[name] for name in names)
+        empty = pd.DataFrame({name: pd.Series(dtype=own) for name, own in frame.dtypes.items()})
         if all(own.cat.known if own.dtype == "category" else own.dtype != "O" for own in columns):
-            return _as_table(frame._meta)  # noqa: SLF001 - the types that Dask knows
+            return _as_table(empty)
         parts = (frame.get_partition(nth).compute() for nth in range(frame.npartitions))
-        return _as_table(next((part for part in parts if len(part)), frame._meta))  # noqa: SLF001
+        return _as_table(next((part for part in parts if len(part)), empty))
 
     @classmethod
     def run(cls, sides: Sequence[DaskSide], job: Job, work: Work, n_partitions: int | None) -> Iterable[Any]:

@@ -15,7 +15,7 @@ from fastrec.clusters.job import Job, Work
 from fastrec.clusters.packets import Batch, Table, pack
 from fastrec.clusters.side import EngineSide
 from fastrec.exceptions import MissingExtraError
-from fastrec.report.report import Report
+from fastrec.report.report import Report, parts_of
 from fastrec.runtime.installed import installing
 from fastrec.runtime.memory import keep_freed_memory, keep_modules
 
@@ -189,7 +189,7 @@ class SparkReport(Report):
     """A report with a Spark data frame for the values of users, if `per_user` was set."""
 
     def __init__(self, report: Report, values: DataFrame | None) -> None:
-        super().__init__(**report._parts() | {"per_user": None, "user_ids": None, "labels": None})  # noqa: SLF001 - of its base
+        super().__init__(**parts_of(report) | {"per_user": None, "user_ids": None, "labels": None})
         self._frame = values
 
     @property

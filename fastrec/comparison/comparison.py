@@ -170,11 +170,6 @@ class Comparison(Published):
         """Return a number of what is compared: users, or rows without users."""
         return counted(n, unit_of(self.settings))
 
-    def _legend(self, rows: Iterable[ComparisonRow] | None = None, place_of_segments: str = "") -> list[str]:
-        """Return the notes, with the meaning of * if one of the rows, by default any row, has it."""
-        marked = any(self.is_significant(row) for row in (self.all_rows() if rows is None else rows))
-        return [*self._notes(place_of_segments), *([meaning_of_mark(self._level)] if marked else [])]
-
     def _lines(self, notes: Iterable[str]) -> list[str]:
         """Return the notes and the warnings."""
         return [*notes, *warning_lines(self.warnings)]
@@ -197,13 +192,12 @@ class Comparison(Published):
         )
 
     def _printed(self) -> list[Table]:
-        legend = self._legend(self.rows, ", in .segments and .to_frame()")
-        return printed(self.rows, self._level, self._lines(legend))
+        notes = [*self._notes(", in .segments and .to_frame()"), *legend_of_marks(self, self.rows)]
+        return printed(self.rows, self._level, self._lines(notes))
 
     def _tables(self) -> list[Table]:
-        return with_notes(
-            compared(self.rows, self.segments, self._level, unit_of(self.settings)), self._lines(self._legend())
-        )
+        notes = [*self.notes(), *legend_of_marks(self, self.all_rows())]
+        return with_notes(compared(self.rows, self.segments, self._level, unit_of(self.settings)), self._lines(notes))
 
     def _paper(self) -> Table:
         table = paper_table(self.rows, self.estimates, self.left_out, self.settings)
@@ -263,3 +257,8 @@ class Comparison(Published):
             raise InputError(f"{metric!r} is not compared here, only {some_names(metrics)}")
         marked = [(row._asdict(), self.is_significant(row)) for row in self.rows]
         return draw_differences(marked, metrics, wanted, ax)
+
+
+def legend_of_marks(comparison: Comparison, rows: Iterable[ComparisonRow]) -> list[str]:
+    """Return the meaning of * if one of the rows has it."""
+    return [meaning_of_mark(comparison.settings["level"])] if any(map(comparison.is_significant, rows)) else []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +21,7 @@ from fastrec.scored.clusters import MOMENTS
 Array = np.ndarray[Any, Any]
 ROWS_PER_TASK = 1 << 20  # fewer are not worth a thread
 ROWS_PER_CHUNK = 1 << 15
-RankTables = tuple[Array, dict[str, dict[Any, Array]]]  # of all rows, {grouping: {label: table}}
+RankTables = tuple[Array, Mapping[str, Mapping[Any, Array]]]  # of all rows, {grouping: {label: table}}
 MAX_KEYS = 1 << 26  # rows of a table by group and rank: 3 GB
 
 

@@ -42,7 +42,7 @@ class CtrByRank(Exported, Charted):
     _title = "Clicks by rank"
 
     def __init__(self, table: Array, groups: Mapping[str, Mapping[Any, Array]], level: float, *, by_user: bool) -> None:
-        self._table, self._by_user, self.level = table, by_user, level
+        self._table, self._tables_of_groups, self._by_user, self.level = table, groups, by_user, level
         self._is_merged = False
         self.ranks = np.arange(1, len(table) + 1)
         self.impressions, self.clicks = table[:, 0].copy(), table[:, 1].copy()
@@ -98,8 +98,7 @@ class CtrByRank(Exported, Charted):
         return merged
 
     def _tables_by_rank(self) -> RankTables:
-        groups = {name: {label: own._table for label, own in by.items()} for name, by in self.groups.items()}  # noqa: SLF001
-        return self._table, groups
+        return self._table, self._tables_of_groups
 
     def to_rows(self) -> list[dict[str, Any]]:
         """Return a dict per rank, over all rows and for each group.
@@ -107,14 +106,7 @@ class CtrByRank(Exported, Charted):
         Keys: "grouping", "group", "rank", "impressions", "clicks", "ratio", "low", "high", and with users "std_error"
         and "users".
         """
-        return [row for grouping, label, own in self._parts() for row in own._own_rows(grouping, label)]  # noqa: SLF001
-
-    def _own_rows(self, grouping: str | None, label: Any) -> Iterator[dict[str, Any]]:
-        names = ["impressions", "clicks", "ratio", "low", "high"]
-        names += ["std_error", "users"] if self._by_user else []
-        columns = [self.ranks, *(getattr(self, name) for name in names)]
-        for row in zip(*(column.tolist() for column in columns), strict=True):
-            yield {"grouping": grouping, "group": label, **dict(zip(["rank", *names], row, strict=True))}
+        return [row for grouping, label, own in self._parts() for row in _rows_of(own, grouping, label)]
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain data for JSON (schema 1); NaN is None."""
@@ -145,7 +137,7 @@ class CtrByRank(Exported, Charted):
 
     def _rows_and_titles(self) -> Iterator[tuple[str, list[dict[str, Any]]]]:
         for grouping, label, own in self._parts():
-            yield "" if grouping is None else f"{grouping}: {label}", list(own._own_rows(grouping, label))  # noqa: SLF001
+            yield "" if grouping is None else f"{grouping}: {label}", list(_rows_of(own, grouping, label))
 
     def notes(self) -> list[str]:
         """Return lines on the numbers."""
@@ -186,6 +178,14 @@ class CtrByRank(Exported, Charted):
         tables = [rank_table(title or "By rank", rows) for title, rows in parts]
         charts = [chart_of(title or "All rows: clicks / impressions", rows, "ratio") for title, rows in parts]
         return [Section("Clicks by rank", tables, charts, self.notes())]
+
+
+def _rows_of(result: CtrByRank, grouping: str | None, label: Any) -> Iterator[dict[str, Any]]:
+    names = ["impressions", "clicks", "ratio", "low", "high"]
+    names += ["std_error", "users"] if result.users is not None else []
+    columns = [result.ranks, *(getattr(result, name) for name in names)]
+    for row in zip(*(column.tolist() for column in columns), strict=True):
+        yield {"grouping": grouping, "group": label, **dict(zip(["rank", *names], row, strict=True))}
 
 
 class PositionBias(Exported, Charted):

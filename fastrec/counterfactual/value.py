@@ -10,6 +10,7 @@ from typing import Any
 
 from fastrec._version import __version__
 from fastrec.checks import counted
+from fastrec.counterfactual.estimators import ESTIMATORS
 from fastrec.counterfactual.sums import SMALLEST_WEIGHT, SlateSums
 from fastrec.exceptions import InputError, InputTypeError, shown
 from fastrec.kernels import weights as kernels
@@ -280,11 +281,11 @@ def value_of(sums: SlateSums) -> PolicyEstimate:
         warnings=(),
     )
     object.__setattr__(result, "_sums", sums)  # no argument: it decides all others
-    object.__setattr__(result, "warnings", tuple(_doubts(result, found.effective_slates)))
+    object.__setattr__(result, "warnings", tuple(_doubts(result, sums, found.effective_slates)))
     return result
 
 
-def _doubts(found: PolicyEstimate, effective_slates: float) -> list[str]:
+def _doubts(found: PolicyEstimate, sums: SlateSums, effective_slates: float) -> list[str]:
     """Return reasons to doubt a result."""
     unit, lines = "slates" if found.users is None else "users", list[str]()
     if found.std_error == 0:
@@ -297,7 +298,7 @@ def _doubts(found: PolicyEstimate, effective_slates: float) -> list[str]:
             lines.append(
                 f"{found.estimator}: no {unit[:-1]} differs between the policies: no interval of the difference"
             )
-    if found._sums.has_vanished:  # noqa: SLF001
+    if sums.has_vanished:
         return [
             *lines,
             f"{found.estimator}: all weights are below {SMALLEST_WEIGHT:g}: too small to be squared, for errors",
@@ -318,7 +319,7 @@ def _doubts(found: PolicyEstimate, effective_slates: float) -> list[str]:
         )
     least = max(MIN_SIZE, MIN_SHARE * found.weights)
     if found.effective_sample_size < least:
-        unit = "slates" if found._sums.estimator.is_whole else "rows"  # noqa: SLF001
+        unit = "slates" if sums.estimator.is_whole else "rows"
         lines.append(
             f"{found.estimator}: few weights decide: the effective sample size is "
             f"{found.effective_sample_size:,.1f} of {found.weights:,} {unit}; the interval may be too narrow"
@@ -454,7 +455,8 @@ def _all_sections(results: Sequence[PolicyEstimate]) -> list[Section]:
         points = [(one.value, *one.interval()) for one in own]
         drawn = line_chart(title, [one.estimator for one in own], points, "estimator", joined=False)
         charts.append(Chart(title, drawn))
-    formulas = [[one.estimator, one._sums.estimator.formula, one._sums.estimator.source] for one in results]  # noqa: SLF001
+    estimators = {one.estimator: ESTIMATORS[one.estimator] for one in results}
+    formulas = [[name, own.formula, own.source] for name, own in estimators.items()]
     definitions = Table("Estimators", ["estimator", "value", "source"], formulas, 3)
     return [
         Section("Values", [values, *differences], charts if len(results) > 1 else []),

@@ -55,7 +55,7 @@ class CalibrationCurve(Exported, Charted):
     _title = "Calibration"
 
     def __init__(self, found: Binned, groups: Mapping[str, Mapping[Any, Binned]], settings: Mapping[str, Any]) -> None:
-        self._found, self.settings = found, dict(settings)
+        self._found, self._found_by_group, self.settings = found, groups, dict(settings)
         self.bins, self.lower, self.upper = found.numbers, found.lower, found.upper
         self.rows, self.mean_score, self.mean_label = (
             column[:-1] for column in (found.rows, found.mean_score, found.mean_label)
@@ -84,13 +84,7 @@ class CalibrationCurve(Exported, Charted):
         Keys: "grouping", "group", "bin", "lower", "upper", "rows", "mean_score", "mean_label", "low", "high", "gap",
         and with users "users".
         """
-        return [row for grouping, label, own in self._parts() for row in own._own_rows(grouping, label)]  # noqa: SLF001
-
-    def _own_rows(self, grouping: str | None, label: Any) -> Iterator[dict[str, Any]]:
-        names = [*OF_BINS, "gap", *(["users"] if self.users is not None else [])]
-        columns = [self.bins, *(getattr(self, name) for name in names)]
-        for row in zip(*(column.tolist() for column in columns), strict=True):
-            yield {"grouping": grouping, "group": label, **dict(zip(["bin", *names], row, strict=True))}
+        return [row for grouping, label, own in self._parts() for row in _rows_of(own, grouping, label)]
 
     def _parts(self) -> Iterator[tuple[str | None, Any, CalibrationCurve]]:
         yield None, None, self
@@ -119,10 +113,10 @@ class CalibrationCurve(Exported, Charted):
             If matplotlib is not installed.
         """
         check_target(ax, label, "plot")
-        groups = [(str(name), own) for by in self.groups.values() for name, own in by.items()]
-        curves: list[tuple[str | None, CalibrationCurve]] = [*groups] or [(label, self)]
-        for name, own in curves:
-            ax = draw_calibration(own._found, ax, name)  # noqa: SLF001 - of this class
+        groups = [(str(name), found) for by in self._found_by_group.values() for name, found in by.items()]
+        curves: list[tuple[str | None, Binned]] = [*groups] or [(label, self._found)]
+        for name, found in curves:
+            ax = draw_calibration(found, ax, name)
         return ax
 
     def notes(self) -> list[str]:
@@ -142,53 +136,28 @@ class CalibrationCurve(Exported, Charted):
     def _units(self) -> str:
         return "users as clusters" if self.settings["interval"] == "users" else "rows are taken as independent"
 
-    def _bin_table(self, title: str = "") -> Table:
-        head = ["scores", "mean score", "mean label", "interval", "gap", "rows"]
-        digits = max(4, len(str(self.settings["bins"])) + 1)  # that tell the edges of neighbours apart
-        form = f".{digits}g" if self.settings["strategy"] == "uniform" else ".4f"
-        body = [
-            [
-                f"{row['lower']:{form}} {DASH} {row['upper']:{form}}",
-                one_figure(row["mean_score"]),
-                one_figure(row["mean_label"]),
-                span(row["mean_label"], row["low"], row["high"]),
-                change(row["gap"]),
-                shown_count(row["rows"]),
-            ]
-            for row in self._own_rows(None, None)
-        ]
-        return Table(title, head, body, n_narrow=3)
-
     def _group_tables(self) -> Iterator[Table]:
         """Yield a table for each grouping, with a row per group."""
-        for grouping, by_label in self.groups.items():
+        for grouping, by_label in self._found_by_group.items():
             head = [grouping, "calibration", "interval", "ECE", "mean label", "rows"]
             body = []
-            for label, own in by_label.items():
-                ratio = own._ratio()  # noqa: SLF001 - of this class
-                rows, mean = own._found.rows[-1].item(), own._found.mean_label[-1].item()  # noqa: SLF001
-                interval = span(*ratio) if math.isfinite(ratio.high) else DASH
-                body.append(
-                    [str(label), one_figure(ratio.mean), interval, rate(own.ece), one_figure(mean), shown_count(rows)]
-                )
+            for label, found in by_label.items():
+                ratio, mean = _ratio_of(found), one_figure(found.mean_label[-1].item())
+                interval, rows = span(*ratio) if math.isfinite(ratio.high) else DASH, found.rows[-1].item()
+                body.append([str(label), one_figure(ratio.mean), interval, rate(found.ece), mean, shown_count(rows)])
             notes = ["interval of the calibration: from that of the mean label, for these scores", self._units()]
             if left := self.ungrouped[grouping]:
                 what = counted(left, "row") if isinstance(left, int) else f"weight {shown_count(left)}"
                 notes.append(f"without a label, in no group: {what}")
             yield Table(f"By {grouping}", head, body, notes=notes, n_narrow=3)
 
-    def _ratio(self) -> Estimated:
-        """Return the calibration of all rows, and what the ends of the interval of the mean label make of it."""
-        score, low, high = (column[-1].item() for column in (self._found.mean_score, self._found.low, self._found.high))
-        return Estimated(self.calibration, _over(score, high), _over(score, low))
-
     def _printed(self) -> list[Table]:
-        table, *others = with_notes([_brief(self._bin_table())], self.notes())
+        table, *others = with_notes([_brief(_table_of_bins(self))], self.notes())
         return [table, *others, *map(_brief, self._group_tables())]
 
     def _tables(self) -> list[Table]:
         parts = ((f"{grouping}: {label}" if grouping else "", own) for grouping, label, own in self._parts())
-        tables = [own._bin_table(title) for title, own in parts]  # noqa: SLF001 - of this class
+        tables = [_table_of_bins(own, title) for title, own in parts]
         return with_notes([*tables, *self._group_tables()], self.notes())
 
     def _lead(self) -> Lead:
@@ -197,7 +166,9 @@ class CalibrationCurve(Exported, Charted):
     def _sections(self) -> list[Section]:
         whole, *others = self._in_report()
         groups = [
-            Section(f"{grouping}: {label}", [own._bin_table("By bin of scores")], [own._chart("Reliability")])  # noqa: SLF001
+            Section(
+                f"{grouping}: {label}", [_table_of_bins(own, "By bin of scores")], [_chart_of_bins(own, "Reliability")]
+            )
             for grouping, label, own in self._parts()
             if grouping is not None
         ]
@@ -205,36 +176,71 @@ class CalibrationCurve(Exported, Charted):
 
     def _in_report(self) -> list[Section]:
         reading = ["Points on the dashed line are calibrated; below it, scores are too high.", *self.notes()]
-        found = [Section("Calibration", [self._bin_table("By bin of scores")], [self._chart("Reliability")], reading)]
+        table, chart = _table_of_bins(self, "By bin of scores"), _chart_of_bins(self, "Reliability")
+        found = [Section("Calibration", [table], [chart], reading)]
         for table, (grouping, by_label) in zip(self._group_tables(), self.groups.items(), strict=True):
-            charts = _group_charts(grouping, by_label)
+            charts = _group_charts(grouping, by_label, self._found_by_group[grouping])
             reading = ["Sum of scores / sum of labels; the dashed line is 1. Above it, scores are too high."]
             found.append(Section(f"Calibration by {grouping}", [table._replace(title="Groups")], charts, reading))
         return found
 
-    def _chart(self, title: str) -> Chart:
-        level = percent(self.settings["level"])
-        points = [
-            (x, Estimated(mean, low, high))
-            for x, mean, low, high in zip(
-                *(column.tolist() for column in (self.mean_score, self.mean_label, self.low, self.high)), strict=True
-            )
+
+def _rows_of(curve: CalibrationCurve, grouping: str | None, label: Any) -> Iterator[dict[str, Any]]:
+    names = [*OF_BINS, "gap", *(["users"] if curve.users is not None else [])]
+    columns = [curve.bins, *(getattr(curve, name) for name in names)]
+    for row in zip(*(column.tolist() for column in columns), strict=True):
+        yield {"grouping": grouping, "group": label, **dict(zip(["bin", *names], row, strict=True))}
+
+
+def _table_of_bins(curve: CalibrationCurve, title: str = "") -> Table:
+    head = ["scores", "mean score", "mean label", "interval", "gap", "rows"]
+    digits = max(4, len(str(curve.settings["bins"])) + 1)  # that tell the edges of neighbours apart
+    form = f".{digits}g" if curve.settings["strategy"] == "uniform" else ".4f"
+    body = [
+        [
+            f"{row['lower']:{form}} {DASH} {row['upper']:{form}}",
+            one_figure(row["mean_score"]),
+            one_figure(row["mean_label"]),
+            span(row["mean_label"], row["low"], row["high"]),
+            change(row["gap"]),
+            shown_count(row["rows"]),
         ]
-        title = f"{title}, with {level} intervals"
-        return Chart(title, reliability_chart(title, ("mean score of bin", "share of positives"), points))
+        for row in _rows_of(curve, None, None)
+    ]
+    return Table(title, head, body, n_narrow=3)
 
 
-def _group_charts(grouping: str, by_label: Mapping[Any, CalibrationCurve]) -> list[Chart]:
+def _ratio_of(found: Binned) -> Estimated:
+    """Return the calibration of all rows, and what the ends of the interval of the mean label make of it."""
+    score, low, high = (column[-1].item() for column in (found.mean_score, found.low, found.high))
+    return Estimated(_over(score, found.mean_label[-1].item()), _over(score, high), _over(score, low))
+
+
+def _chart_of_bins(curve: CalibrationCurve, title: str) -> Chart:
+    level = percent(curve.settings["level"])
+    points = [
+        (x, Estimated(mean, low, high))
+        for x, mean, low, high in zip(
+            *(column.tolist() for column in (curve.mean_score, curve.mean_label, curve.low, curve.high)), strict=True
+        )
+    ]
+    title = f"{title}, with {level} intervals"
+    return Chart(title, reliability_chart(title, ("mean score of bin", "share of positives"), points))
+
+
+def _group_charts(
+    grouping: str, by_label: Mapping[Any, CalibrationCurve], found_by_label: Mapping[Any, Binned]
+) -> list[Chart]:
     """Return a chart of the calibration of groups, and charts of the bins of the first groups."""
-    some = list(by_label.items())
     charts = []
-    lines = [(str(label), own._ratio()) for label, own in some[:MAX_GROUPS]]  # noqa: SLF001
+    lines = [(str(label), _ratio_of(found)) for label, found in list(found_by_label.items())[:MAX_GROUPS]]
     lines = [(name, ratio) for name, ratio in lines if math.isfinite(ratio.mean)]
     if len(lines) > 1:
         title = f"Calibration by {grouping}"
         drawn = [Interval(name, _finite(ratio), [one_figure(ratio.mean)]) for name, ratio in lines]
         charts.append(Chart(title, interval_chart(title, drawn, 1.0)))
-    return charts + [own._chart(f"{grouping}: {label}") for label, own in some[:MAX_CHARTS]]  # noqa: SLF001
+    some = list(by_label.items())[:MAX_CHARTS]
+    return charts + [_chart_of_bins(own, f"{grouping}: {label}") for label, own in some]
 
 
 def _finite(ratio: Estimated) -> Estimated:

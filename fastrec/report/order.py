@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fastrec.inputs.grouping import order_of_ids
-from fastrec.report.report import Report, clips_of, note_clips
+from fastrec.report.report import Report, clips_of, note_clips, parts_of
 
 
 def sorted_by_user(report: Report) -> Report:
@@ -18,6 +18,6 @@ def sorted_by_user(report: Report) -> Report:
         "labels": {name: own[order] for name, own in report.labels.items()},
         "effects": {metric: {name: own[order] for name, own in by.items()} for metric, by in report.effects.items()},
     }
-    found = Report(**report._parts() | parts)  # noqa: SLF001 - of a report
+    found = Report(**parts_of(report) | parts)
     note_clips(found, clips_of(report))
     return found

@@ -137,14 +137,9 @@ class Report(Published, ReportValues):
             metric: {None: by[None], **{name: by[own] for own, name in (named or {}).items() if own in by}}
             for metric, by in self.effects.items()
         }
-        report = Report(**self._parts() | {"groups": groups, "labels": labels, "effects": effects})
+        report = Report(**parts_of(self) | {"groups": groups, "labels": labels, "effects": effects})
         note_clips(report, self._clips)
         return report
-
-    def _parts(self) -> dict[str, Any]:
-        """Return the arguments that make this report."""
-        names = ("estimates", "users", "data", "settings", "groups", "user_ids", "fastrec_version", "labels", "effects")
-        return {name: getattr(self, name) for name in (*names, "warnings", "digest")} | {"per_user": self._per_user}
 
     def to_rows(self) -> list[dict[str, Any]]:
         """Return one dict per metric, then one per group and metric.
@@ -486,6 +481,13 @@ def _check_groups(groups: Any) -> None:
             "groups must be estimates by grouping, label and metric, as in report.groups; "
             f"fastrec.evaluate(groups=...) takes the labels of users; found {shown(groups)}"
         )
+
+
+def parts_of(report: Report) -> dict[str, Any]:
+    """Return the arguments that make a report."""
+    names = ("estimates", "users", "data", "settings", "groups", "user_ids", "fastrec_version", "labels", "effects")
+    values = report.per_user if report.has_values else None
+    return {name: getattr(report, name) for name in (*names, "warnings", "digest")} | {"per_user": values}
 
 
 def record(report: Report, lines: Iterable[str], *, silent: Collection[str] = ()) -> None:

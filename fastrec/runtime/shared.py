@@ -58,8 +58,10 @@ class Shared:
     @contextlib.contextmanager
     def _both_locked(self, other: Shared) -> Iterator[None]:
         """Lock this object and another one; both must be whole."""
-        first, second = sorted((self, other), key=id)  # so that two threads do not wait for each other
-        with first._locked(), second._locked():  # noqa: SLF001 - this class's own
+        locks = [self._locked(), other._locked()]
+        if id(other) < id(self):  # so that two threads do not wait for each other
+            locks.reverse()
+        with locks[0], locks[1]:
             self._check_whole()
             other._check_whole()
             yield
