@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
-from fastrec.arguments import calls
-from fastrec.arguments.options import options_of
+from fastrec.arguments import pick
 from fastrec.checks import check_flag, check_min_gain, check_n_items, check_progress
 from fastrec.evaluation.accumulators import (
     USERS_BY_BIN,
@@ -51,7 +50,7 @@ from fastrec.metrics.calls import expand
 from fastrec.metrics.declaration import LISTS, ROWS
 from fastrec.metrics.plan import Accumulated, Policies
 from fastrec.metrics.row_statistics import SCORE_COUNTS
-from fastrec.policies import BY_ID, TIES
+from fastrec.policies import BY_ID, TIES, NoTruth, OneClass, Ties
 from fastrec.report.estimates import Effects, Estimate
 from fastrec.report.report import Report, note_clips
 
@@ -59,7 +58,6 @@ if TYPE_CHECKING:
     from fastrec.scored.score_counts import ScoreCounts
 
 Array = np.ndarray[Any, Any]
-ROW_SETTINGS = ((calls.evaluate_scores, "k per_user min_gain n_items like ties no_truth one_class n_threads"),)
 ACCUMULATED = (SCORE_COUNTS, 0)  # of the condition of the call, that of its `min_gain`
 OF_USERS = (USERS_BY_BIN, 0)
 TYPE_OF_SCORES = "the type of scores"  # of all batches
@@ -97,11 +95,23 @@ class RowEvaluation(Evaluation):
 
     evaluator = "ScoreEvaluator"
 
-    @options_of(*ROW_SETTINGS)
-    def __init__(self, metrics: str | Iterable[str] | None = None, **given: Any) -> None:
+    def __init__(
+        self,
+        metrics: str | Iterable[str] | None = None,
+        *,
+        k: int | Iterable[int] | None = None,
+        per_user: bool = False,
+        min_gain: float | None = None,
+        n_items: int | None = None,
+        like: str | None = None,
+        ties: Ties | None = None,
+        no_truth: NoTruth | None = None,
+        one_class: OneClass = "drop",
+        n_threads: int | None = None,
+    ) -> None:
         """Make an evaluation without users; settings as those of `ScoreEvaluator`."""
-        options: dict[str, Any] = {**given}
-        n_threads = options.pop("n_threads")
+        options = pick(RowEvaluation.__init__, locals())
+        del options["n_threads"]
         super().__init__(rules_of(_read_rules, metrics, options), n_threads)
         self._keeping: Literal["no", "possible", "needed"] = "no"
         self._keeps_users = False
