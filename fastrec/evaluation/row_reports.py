@@ -43,7 +43,8 @@ class _RowsOfModel(NamedTuple):
         """Return the report, once rows were added."""
         with self.naming():
             report = self.evaluation.report()
-            record(report, self.hints)
+            if self.hints:
+                record(report, self.hints)
             return report
 
 

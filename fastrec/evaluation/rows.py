@@ -207,9 +207,11 @@ class RowEvaluation(Evaluation):
         is_reviewed = at_once and rows.grouped and self.needs_second_pass
         found = collect(kinds, sides, plan.min_gains, self.n_threads)
         segmented = self._evaluate_segments(rows, kinds, keep_cuts=is_reviewed)
-        numbers = {"scores": rows.scores, "gains": rows.labels, "lengths": np.diff(rows.indptr)}
-        numbers_of = {name: functools.partial(np.asarray, own) for name, own in numbers.items()}
-        warnings = warnings_of_tool(self.like, self.calls, rules["ties"], numbers_of)
+        warnings: list[str] = []
+        if self.like:
+            numbers = {"scores": rows.scores, "gains": rows.labels, "lengths": np.diff(rows.indptr)}
+            numbers_of = {name: functools.partial(np.asarray, own) for name, own in numbers.items()}
+            warnings = warnings_of_tool(self.like, self.calls, rules["ties"], numbers_of)
         digest = digest_of_rows(rows, self.n_threads, in_order=not self._part) if self.per_user else None
         with self.changing():
             self._evidence = add_evidence(self._evidence, map(remark, warnings))
@@ -229,6 +231,8 @@ class RowEvaluation(Evaluation):
 
     def _check_segments(self, rows: Rows) -> None:
         """Raise InputError for segments that contradict the groups of this batch or of those before."""
+        if not rows.segments and not rows.users.keys:
+            return
         state = State(self.plan(weighted=False)) if self.state is None else self.state
         keys, names = [key for own in rows.segments for key in own.keys], [own.name for own in rows.segments]
         check_apart((grouping for grouping, _ in rows.users.keys), names)
@@ -236,6 +240,8 @@ class RowEvaluation(Evaluation):
 
     def _evaluate_segments(self, rows: Rows, kinds: list[Accumulated], *, keep_cuts: bool) -> Segmented:
         """Evaluate the segments of rows."""
+        if not rows.segments:
+            return Segmented([], [], [])
         plan = self.plan(weighted=rows.users.weights is not None, per_user=False)
         step = None if rows.grouped else 1 if self._part else ROWS_WITHOUT_USERS
         try:
@@ -361,7 +367,7 @@ class RowEvaluation(Evaluation):
     @property
     def needs_targets(self) -> bool:
         """Whether all metrics compare targets with predictions, so that none needs labels."""
-        return all("targets" in call.metric.needs for call in self.calls)
+        return self.plan(weighted=False).needs_targets
 
     def _check_rows(self, rows: Rows) -> None:
         """Raise an error if only some batches have users or weights, or if their scores are of two types."""
@@ -385,7 +391,8 @@ class RowEvaluation(Evaluation):
     def report(self, **how: Any) -> Report:
         """Return the report on all users so far, with the predictions that were clipped."""
         report = super().report(**how)
-        note_clips(report, self._clips)
+        if self._clips:
+            note_clips(report, self._clips)
         return report
 
     def _check_kind(self, other: Self) -> None:

@@ -227,7 +227,6 @@ class Plan:
         self._position = self.direct.places()
         self._array_position = {i: len(self._position) + at for i, at in self.arrays.places().items()}
         self.scales = self.direct.scales() + self.arrays.scales()
-        self.n_stored = len(self._stored)  # rows that the kernel stores per user
         self._kept_program: tuple[tuple[Extent, Policies, bool], Program] | None = None
 
     def _condition(self, call: Call, traced: Traced) -> Condition:
@@ -305,10 +304,33 @@ class Plan:
         return any(not sides or sides & {"truth", "rows"} for sides in self.reads.values())
 
     @functools.cached_property
+    def needs(self) -> frozenset[str]:
+        """What metrics of scored rows need, as `Metric.needs` names it."""
+        return frozenset().union(*(call.metric.needs for call in self.calls))
+
+    @functools.cached_property
+    def needs_targets(self) -> bool:
+        """Whether all metrics compare targets with predictions, so that none needs labels."""
+        return all("targets" in call.metric.needs for call in self.calls)
+
+    @functools.cached_property
+    def needs_classes(self) -> Call | None:
+        """A metric that needs labels of 0 or 1, as no min_gain says which are positive; None if there is none."""
+        if self.asked.min_gain is not None:
+            return None
+        needs = {"classes", "probabilities"}
+        return next((call for call in self.calls if call.metric.needs & needs and call.min_gain is None), None)
+
+    @functools.cached_property
     def needs_checked_rows(self) -> bool:
         """Whether a provider or an accumulator needs rows without faults, before kernels find these."""
         of_provider = any(not find_provider(name).is_trusted for name in self.askers)
         return of_provider or any(accumulated.kind != SCORE_COUNTS for accumulated in self.accumulators)
+
+    @functools.cached_property
+    def n_stored(self) -> int:
+        """Number of rows that the kernel stores per user."""
+        return len(self._stored)
 
     @functools.cached_property
     def largest_cutoff(self) -> int:
