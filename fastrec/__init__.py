@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from fastrec.explanation.explanation import Explanation
     from fastrec.feedback.drift import drift
     from fastrec.feedback.result import Drift
-    from fastrec.files.evaluate import evaluate_files
+    from fastrec.files.calls import evaluate_files
     from fastrec.metrics.calls import catalogue
     from fastrec.metrics.declaration import ranking_metric, score_metric
     from fastrec.precompile import warmup
@@ -112,7 +112,7 @@ _LAZY = {
     "drift": "fastrec.feedback.drift",
     "evaluate": "fastrec.api.calls",
     "evaluate_by_items": "fastrec.api.variants",
-    "evaluate_files": "fastrec.files.evaluate",
+    "evaluate_files": "fastrec.files.calls",
     "evaluate_model": "fastrec.api.calls",
     "evaluate_scores": "fastrec.api.calls",
     "explain": "fastrec.explanation.explain",

@@ -11,7 +11,6 @@ from typing import Any
 from fastrec import policies
 from fastrec.arguments import documents, pick
 from fastrec.checks import MinGain, check_n_items
-from fastrec.evaluation.lists import ListEvaluation
 from fastrec.inputs.items import read_items
 from fastrec.report.report import Report
 
@@ -178,6 +177,8 @@ def evaluate(
     >>> 1 / report.per_user["mrr"]
     array([ 1., 51.])
     """
+    from fastrec.evaluation.lists import ListEvaluation  # the command line reads the options of these calls alone
+
     options = pick(evaluate, locals())
     if items is not None:
         options["items"] = read_items(items, item)
@@ -334,6 +335,7 @@ def evaluate_model(
     lists in the order of their scores; all gains 1
     warning: sampled: ranks are among 1 item drawn uniformly for each user (seed 7) and relevant ones, not among all
     """
+    from fastrec.evaluation.lists import ListEvaluation
     from fastrec.inputs.models import read_call
 
     options = pick(evaluate_model, locals())

@@ -19,7 +19,7 @@ from fastrec.checks import is_any_url, shown_url, some_names
 from fastrec.cli.completion import complete_metrics, complete_systems, complete_tools
 from fastrec.cli.output import FORMATS_OF, OF_PAPERS, SAVED, TITLED, endings_of, format_of
 from fastrec.exceptions import InputError, renamed
-from fastrec.files.evaluate import evaluate_files
+from fastrec.files.calls import evaluate_files
 from fastrec.files.formats.recognise import data_endings, format_asked, input_formats
 from fastrec.files.packing import ENDINGS
 from fastrec.policies import ITEM_POLICIES, SAMPLING

@@ -14,7 +14,7 @@ from fastrec.exceptions import InputError, InputTypeError, shown
 from fastrec.explanation.answers import Numbers
 from fastrec.explanation.explanation import OURS, Explanation
 from fastrec.explanation.meanings import meanings_of
-from fastrec.files.evaluate import evaluate_files, is_of_lists
+from fastrec.files.calls import evaluate_files
 from fastrec.metrics.recipe import NoMetricError
 from fastrec.report.report import Report
 
@@ -101,6 +101,8 @@ def explain(
     if truth is not None and not has_data:
         raise InputTypeError("explain needs recs with truth, found truth alone")
     if isinstance(recs, str | os.PathLike):
+        from fastrec.files.evaluate import is_of_lists
+
         run = functools.partial(evaluate_files, recs, truth)
         kind = "lists" if truth is not None or is_of_lists(recs, _named_here(metric, like, given), given) else "rows"
     else:
