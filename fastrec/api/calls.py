@@ -314,6 +314,7 @@ def evaluate_model(
 
     Examples
     --------
+    >>> import numpy as np
     >>> users, items = (
     ...     np.array([[1.0, 0.0], [0.0, 1.0]]),
     ...     np.array([[0.9, 0.1], [0.5, 0.8], [0.1, 0.7]]),

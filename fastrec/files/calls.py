@@ -5,7 +5,7 @@ from typing import Any
 
 from fastrec import policies
 from fastrec.api.calls import evaluate
-from fastrec.arguments import differing, documents
+from fastrec.arguments import differing, documents, pick
 from fastrec.checks import MinGain
 from fastrec.files.resources import Path, Progress
 from fastrec.report.report import Report
@@ -156,4 +156,5 @@ def evaluate_files(
     """
     from fastrec.files.evaluate import report_of_files  # the command line reads the options of this call alone
 
-    return report_of_files(recs, truth, metrics, differing(evaluate_files, locals()))
+    options = pick(evaluate_files, locals())
+    return report_of_files(recs, truth, metrics, options, differing(evaluate_files, options))

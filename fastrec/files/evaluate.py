@@ -22,7 +22,6 @@ from fastrec.checks import (
 from fastrec.evaluation.list_rules import read_no_truth
 from fastrec.evaluation.lists import ListEvaluation
 from fastrec.exceptions import Argument, InputError, InputTypeError, shown
-from fastrec.files.calls import evaluate_files
 from fastrec.files.columns import ITEMS, USERS, ListColumns, RowColumns
 from fastrec.files.formats.base import Format
 from fastrec.files.formats.recognise import AUTO, format_asked
@@ -49,17 +48,16 @@ SETTINGS = (*options_in(ListEvaluation.__init__), "one_class")  # of lists and o
 
 
 def report_of_files(
-    recs: Path, truth: Path | None, metrics: str | Iterable[str] | None, given: dict[str, Any]
+    recs: Path, truth: Path | None, metrics: str | Iterable[str] | None, asked: dict[str, Any], given: dict[str, Any]
 ) -> Report:
-    """Return the report of a call of `evaluate_files`; `given` has the options other than its defaults."""
-    asked: dict[str, Any] = {**dict.fromkeys(options_in(evaluate_files)), **given}
+    """Return the report of a call of `evaluate_files`: its options, and `given`, those that are not its defaults."""
     paths = {"recs": recs, "truth": truth, **{name: asked[name] for name in asked if name in {*SIDES, USERS, ITEMS}}}
     for name, path in paths.items():
         if any(hasattr(path, part) for part in ("columns", "__arrow_c_stream__", "collect_schema")):
             kind = with_article(type(path).__name__)
             raise InputTypeError(f"{name} must be a path, found {kind}: evaluate takes data frames")
     folder, watch = asked["temp_directory"], _watch_for(asked["progress"])
-    input_format = format_asked(asked["csv"], given.get("input_format", AUTO))
+    input_format = format_asked(asked["csv"], asked["input_format"])
     resources = Resources(read_size(asked["memory"]), folder, asked["n_threads"], watch, input_format)
     labels = read_user_labels(asked["by"], asked["user"])
     groupings = () if labels is not None else _names(asked["by"], "by") or ()
