@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,6 +29,7 @@ from fastrec.inputs.ragged import check_indptr, longest_row, read_only
 from fastrec.inputs.row_groups import RowGroups, read_row_groups
 from fastrec.inputs.sides import NamedSides
 from fastrec.inputs.users import (
+    Keys,
     UserLabels,
     Users,
     check_groups,
@@ -36,7 +37,8 @@ from fastrec.inputs.users import (
     check_order_of_users,
     check_user_ids,
     check_weights,
-    spelled_labels,
+    encode_key,
+    encode_keys,
 )
 from fastrec.kernels.pairs import count_pairs_of_users
 from fastrec.runtime.launcher import call
@@ -237,61 +239,6 @@ def _spell(labels: Labels, n_users: int) -> Array:
     keys = encode_key(labels.ids, "groups", len(labels.ids))
     present = np.ones(n_users, bool) if labels.valid is None else labels.valid
     return spell_labels(keys.name_of(keys.codes), present)
-
-
-class Keys(NamedTuple):
-    """The user of each row as an integer, and the ids of these integers."""
-
-    codes: Array  # int32 or int64 (n_rows,)
-    name_of: Callable[[Array], Array]  # the ids of some codes; ascending codes are ascending ids
-
-
-def encode_keys(user_ids: Any, n: int, name: str = "user_ids") -> Keys:
-    """Encode the key of each row, or several keys that identify a user together; `name` is the argument."""
-    if not isinstance(user_ids, tuple):
-        return encode_key(user_ids, name, n)
-    if not user_ids:
-        raise InputError(f"{name} must hold at least one key per row, found an empty tuple")
-    keys = [encode_key(part, f"{name}[{at}]", n) for at, part in enumerate(user_ids)]
-    codes, distinct = number_codes(keys[0].codes)
-    pairs = []  # what each further key made of the codes before it
-    for key in keys[1:]:
-        own, present = number_codes(key.codes)
-        codes, combined = number_codes(codes * len(present) + own)  # small again, so that the next product fits
-        pairs.append((key, combined, present))
-
-    def name_of(some: Array) -> Array:
-        parts = []
-        for key, combined, present in reversed(pairs):
-            some, own = np.divmod(combined[some], len(present))
-            parts.append(key.name_of(present[own]).tolist())
-        parts.append(keys[0].name_of(distinct[some]).tolist())
-        return np.fromiter(zip(*reversed(parts), strict=True), object, len(some))
-
-    return Keys(codes, name_of)
-
-
-def number_codes(codes: Array) -> tuple[Array, Array]:
-    """Return numbers from 0 for codes, in the order of codes, and the distinct codes."""
-    if not len(codes):
-        return np.zeros(0, np.int64), codes
-    lowest = int(codes.min())
-    if int(codes.max()) - lowest < len(codes):
-        present = np.bincount(codes - lowest) > 0
-        return (np.cumsum(present) - 1)[codes - lowest], np.flatnonzero(present) + lowest
-    distinct, numbers = np.unique(codes, return_inverse=True)
-    return numbers, distinct
-
-
-def encode_key(values: Any, name: str, n: int) -> Keys:
-    """Encode the key of each row; ascending codes are ascending keys."""
-    ids = values if isinstance(values, Strings) else check_ids(values, name)
-    if len(ids) != n:
-        raise InputError(name, f" must have one key per row, {n}; found {len(ids)}")
-    if isinstance(ids, np.ndarray) and ids.dtype != object:
-        return Keys(ids, lambda codes: codes.astype(np.int64, copy=False))
-    (codes,), strings = encode_strings([ids])
-    return Keys(codes, lambda some: spelled_labels(strings, some))
 
 
 def _users_of_rows(keys: Keys, grouping: Grouping, groups: Any, user_weight: Any) -> Users:

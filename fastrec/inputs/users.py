@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from numbers import Number
 from typing import Any, NamedTuple
@@ -17,7 +18,7 @@ from fastrec.checks import is_whole, listed, with_article
 from fastrec.exceptions import Argument, InputError, InputTypeError, RowNumber, shown
 from fastrec.inputs.arrow import index_of
 from fastrec.inputs.columns import MAX_WEIGHT, WANTED_WEIGHTS
-from fastrec.inputs.ids import SPELL_ALIKE, Spelled, spell
+from fastrec.inputs.ids import SPELL_ALIKE, Ids, Spelled, Strings, check_ids, encode_strings, spell
 from fastrec.inputs.ragged import as_array
 from fastrec.inputs.tensors import is_tensor, plain_values, refuse_unusual
 
@@ -191,6 +192,72 @@ def _plain(array: Array) -> Array:
     if kinds and all(issubclass(kind, str) for kind in kinds) and not any(string.endswith("\0") for string in values):
         return np.array(values, str)
     return np.fromiter(values, object, len(values))
+
+
+class Keys(NamedTuple):
+    """The id of each row, or user, as an integer, and the ids of these integers."""
+
+    codes: Array  # int32 or int64
+    name_of: Callable[[Array], Array]  # the ids of some codes; ascending codes are ascending ids
+
+
+def encode_keys(user_ids: Any, n: int, name: str = "user_ids") -> Keys:
+    """Encode the key of each row, or several keys that identify a user together; `name` is the argument."""
+    if not isinstance(user_ids, tuple):
+        return encode_key(user_ids, name, n)
+    if not user_ids:
+        raise InputError(f"{name} must hold at least one key per row, found an empty tuple")
+    return combine_keys([encode_key(part, f"{name}[{at}]", n) for at, part in enumerate(user_ids)])
+
+
+def combine_keys(keys: Sequence[Keys]) -> Keys:
+    """Number the distinct tuples of several keys of each row; their ids are tuples."""
+    codes, distinct = number_codes(keys[0].codes)
+    pairs = []  # what each further key made of the codes before it
+    for key in keys[1:]:
+        own, present = number_codes(key.codes)
+        codes, combined = number_codes(codes * len(present) + own)  # small again, so that the next product fits
+        pairs.append((key, combined, present))
+
+    def name_of(some: Array) -> Array:
+        parts = []
+        for key, combined, present in reversed(pairs):
+            some, own = np.divmod(combined[some], len(present))
+            parts.append(key.name_of(present[own]).tolist())
+        parts.append(keys[0].name_of(distinct[some]).tolist())
+        return np.fromiter(zip(*reversed(parts), strict=True), object, len(some))
+
+    return Keys(codes, name_of)
+
+
+def number_codes(codes: Array) -> tuple[Array, Array]:
+    """Return numbers from 0 for codes, in the order of codes, and the distinct codes."""
+    if not len(codes):
+        return np.zeros(0, np.int64), codes
+    lowest = int(codes.min())
+    if int(codes.max()) - lowest < len(codes):
+        present = np.bincount(codes - lowest) > 0
+        return (np.cumsum(present) - 1)[codes - lowest], np.flatnonzero(present) + lowest
+    distinct, numbers = np.unique(codes, return_inverse=True)
+    return numbers, distinct
+
+
+def encode_key(values: Any, name: str, n: int) -> Keys:
+    """Encode the key of each row; ascending codes are ascending keys."""
+    ids = values if isinstance(values, Strings) else check_ids(values, name)
+    if len(ids) != n:
+        raise InputError(name, f" must have one key per row, {n}; found {len(ids)}")
+    (codes,), name_of = encode_sides([ids])
+    return Keys(codes, name_of)
+
+
+def encode_sides(ids: Sequence[Ids]) -> tuple[list[Array], Callable[[Array], Array]]:
+    """Return ids of one kind of several sides as integers, and a function that names these as in `Keys`."""
+    integers = [own for own in ids if isinstance(own, np.ndarray) and own.dtype != object]
+    if len(integers) == len(ids):
+        return integers, lambda codes: codes.astype(np.int64, copy=False)
+    codes, strings = encode_strings(own if len(own) else np.zeros(0, object) for own in ids)
+    return codes, functools.partial(spelled_labels, strings)
 
 
 def check_order_of_users(recs: Collection[Any] | None, ids: Array | None, groups: Any, user_weight: Any) -> None:
