@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from fastrec.exceptions import Argument, FastrecError, InputError, InputTypeError, Place, Text
-from fastrec.inputs.history import HistoryCounts
 from fastrec.inputs.ids import Ids, kind_of_ids, spell
 from fastrec.inputs.items import ItemTable
 from fastrec.inputs.ragged import chosen_rows
+from fastrec.items.history import HistoryCounts
 
 Array = np.ndarray[Any, Any]
 HISTORY, N_USERS, EXAMINATION, COLUMN = "history", "n_users", "examination", "items column "

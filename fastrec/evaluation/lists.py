@@ -60,7 +60,6 @@ from fastrec.exceptions import Argument, InputError, MetricError
 from fastrec.inputs.arrays import FlatSide, find_tied_user
 from fastrec.inputs.arrow import Frame, open_foreign
 from fastrec.inputs.findings.evidence import FEW_LISTS, add_evidence, remark
-from fastrec.inputs.history import HistoryCounts
 from fastrec.inputs.items import ItemTable, read_items, read_once
 from fastrec.inputs.lists import (
     AboutUsers,
@@ -68,11 +67,10 @@ from fastrec.inputs.lists import (
     Names,
     Prepared,
     Settings,
-    known_items,
     prepare,
 )
-from fastrec.inputs.row_digests import digest_of_truth
 from fastrec.inputs.sides import UNJUDGED, joined_exclude
+from fastrec.items.history import HistoryCounts
 from fastrec.kernels import codes as op
 from fastrec.metrics.calls import of_lists_instead
 from fastrec.metrics.declaration import LISTS
@@ -80,6 +78,7 @@ from fastrec.metrics.plan import Plan, Policies
 from fastrec.metrics.recipes import order_of
 from fastrec.metrics.sampled import SAMPLED
 from fastrec.metrics.sums import Failure
+from fastrec.report.row_digests import digest_of_truth
 from fastrec.runtime.limits import read_size
 
 if TYPE_CHECKING:
@@ -231,7 +230,7 @@ class ListEvaluation(Evaluation):
         self._check_passed(passed)
         about = about_users(given, order_of(self.like["like"]) if self.like else "rank")
         rules = self._rules_of_sides(only_judged=excluded == UNJUDGED)
-        prepared = prepare(passed, about, rules, self._items, self._count_history(about))
+        prepared = prepare(passed, about, rules, self._known_items(about))
         if self._is_sampled:
             check_lengths(prepared.lists, self.settings, prepared.names)
         return prepared._replace(exclude=excluded)
@@ -248,7 +247,7 @@ class ListEvaluation(Evaluation):
         self._check_passed(passed)
         del passed["recs"]
         about = about_users({**given, "user_ids": None})
-        known = known_items(self._items, self._count_history(about))
+        known = self._known_items(about)
         working = working._replace(exclude=excluded)
         return ModelParts(call, passed, about, self._rules_of_sides(), known, self._reads_of_model, working)
 
@@ -291,12 +290,13 @@ class ListEvaluation(Evaluation):
         listed = None if None in cutoffs or by_gain else max(k for k in cutoffs if k is not None)
         return Reads(depth, listed, sample)
 
-    def _count_history(self, about: AboutUsers) -> HistoryCounts | None:
-        """Return the counts of the items of the whole history, if a metric reads them."""
+    def _known_items(self, about: AboutUsers) -> dict[str, Any]:
+        """Return the items, and the counts of those of the whole history if a metric reads them, by name."""
         is_missing = self._history is not None and self.counts_of_history is None
         if is_missing and (self.reads_popularity or self.settings.get("sample") == "popularity"):
             self.counts_of_history = HistoryCounts.read(self._history, about.columns, self.n_threads)
-        return self.counts_of_history
+        known = {"items": self._items, "counts": self.counts_of_history}
+        return {name: value for name, value in known.items() if value is not None}
 
     def _digests(self, used: Iterable[str]) -> dict[str, str]:
         """Return digests of the sides that metrics read and that all parts of an evaluation share."""

@@ -27,7 +27,7 @@ from fastrec.inputs.arrow import (
 )
 from fastrec.inputs.column_names import Columns, names_of, one_name, user_column
 from fastrec.inputs.columns import NUMBER_FIRST, check_numbers_of_items, check_whole
-from fastrec.inputs.findings.columns import evidence_of_columns, rows_of_frame
+from fastrec.inputs.findings.columns import LeftOpen, evidence_of_columns, hints_of_columns, rows_of_frame
 from fastrec.inputs.findings.evidence import Evidence, remark
 from fastrec.inputs.grouping import (
     Grouping,
@@ -38,7 +38,6 @@ from fastrec.inputs.grouping import (
     one_per_user,
     order_of_ids,
 )
-from fastrec.inputs.hints import LeftOpen, are_gapless, hints_of_columns, users_with_gaps
 from fastrec.inputs.ids import Ids, Strings, are_integers
 from fastrec.inputs.sides import READ_SIDES, mixed_forms
 from fastrec.inputs.users import (
@@ -326,12 +325,21 @@ def _ranks_with_gaps(ranks: Array, grouping: Grouping) -> Array | None:
     """Return ascending ranks per user; None if the ranks of every user run from 1, or from 0, without a gap."""
     indptr = grouping.indptr
     lengths = np.diff(indptr)
-    if are_gapless(ranks, lengths):
-        return None
+    lowest = int(ranks.min(initial=1))
+    if lowest in (0, 1) and int(ranks.max(initial=0)) - lowest < int(lengths.min(initial=len(ranks))):
+        return None  # as their minimum and maximum show
     by_user = grouping.take(ranks)
     if not len(users_with_gaps(by_user, indptr)):
         return None
     return by_user[np.lexsort((by_user, np.repeat(np.arange(len(lengths)), lengths)))]
+
+
+def users_with_gaps(ranks: Array, indptr: Array) -> Array:
+    """Return the positions of users with distinct ranks that do not run from 1, or from 0, without a gap."""
+    having = np.flatnonzero(np.diff(indptr))
+    first, last = (limit.reduceat(ranks, indptr[having]).astype(np.int64) for limit in (np.minimum, np.maximum))
+    gapless = ((first == 0) | (first == 1)) & (last - first < np.diff(indptr)[having])
+    return np.asarray(having[~gapless])
 
 
 def _refuse_repeated(keys: Array, frame: Frame, users: Keys) -> None:

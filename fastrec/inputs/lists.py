@@ -22,12 +22,15 @@ from fastrec.inputs.arrays import (
 from fastrec.inputs.arrow import Frame, read_foreign, refuse_other_indexes
 from fastrec.inputs.column_names import Columns, refuse_columns
 from fastrec.inputs.findings.evidence import Evidence, remark
-from fastrec.inputs.findings.sides import evidence_of_lists, evidence_of_other_sides, evidence_of_unreachable
-from fastrec.inputs.frames import read_frames
-from fastrec.inputs.hints import around_gap, hints_of_ties, numbers_of_lists, users_with_gaps
-from fastrec.inputs.history import HistoryCounts
+from fastrec.inputs.findings.sides import (
+    evidence_of_lists,
+    evidence_of_other_sides,
+    evidence_of_unreachable,
+    hints_of_ties,
+    numbers_of_lists,
+)
+from fastrec.inputs.frames import read_frames, users_with_gaps
 from fastrec.inputs.ids import are_integers, encode_strings, match_widths
-from fastrec.inputs.items import ItemTable
 from fastrec.inputs.ragged import longest_row, read_only
 from fastrec.inputs.sides import SIDES
 from fastrec.inputs.users import UserLabels, Users, check_groups, check_order_of_users, check_user_ids, check_weights
@@ -143,22 +146,13 @@ class JoinedSides(NamedTuple):
         return Names(self.users.ids, self.strings)
 
 
-def prepare(
-    given: Mapping[str, Any],
-    about: AboutUsers,
-    settings: Settings,
-    items: ItemTable | None = None,
-    counts_of_history: HistoryCounts | None = None,
-) -> Prepared:
-    """Read all sides, order the lists, and handle excluded items and duplicates."""
+def prepare(given: Mapping[str, Any], about: AboutUsers, settings: Settings, known: Mapping[str, Any]) -> Prepared:
+    """Read all sides, order the lists, and handle excluded items and duplicates.
+
+    `known` has data of items that all users share, by name.
+    """
     sides, users, evidence = read_given(given, about, settings)
-    return arrange(join_sides(sides, users, known_items(items, counts_of_history), evidence), settings)
-
-
-def known_items(items: ItemTable | None, counts_of_history: HistoryCounts | None) -> dict[str, Any]:
-    """Return data of items that all users share, by name."""
-    known: dict[str, Any] = {} if items is None else {"items": items}
-    return known if counts_of_history is None else {**known, "counts": counts_of_history}
+    return arrange(join_sides(sides, users, known, evidence), settings)
 
 
 def join_sides(
@@ -316,11 +310,19 @@ def _look_at_gaps(ranks: Array, indptr: Array, names: Names, rank_gaps: str) -> 
     known = found if names.users is None else names.users[found]
     at = int(found[np.argmin(known) if known.dtype.kind in "iu" else min(range(len(known)), key=known.__getitem__)])
     user = at if names.users is None else names.users[at : at + 1].tolist()[0]
-    example = user, around_gap(ranks[indptr[at] : indptr[at + 1]].tolist())
+    example = user, _around_gap(ranks[indptr[at] : indptr[at + 1]].tolist())
     gaps = Evidence("rank_gaps", len(found), len(indptr) - 1, (example,), RANK_GAPS.values[rank_gaps].outcome)
     if rank_gaps == "error":
         raise InputError(f"{gaps.text}; number them 1, 2, 3, ...")
     return gaps
+
+
+def _around_gap(ranks: list[int]) -> str:
+    """Return the ranks around the first gap of a list as a string."""
+    gaps = (at for at in range(1, len(ranks)) if ranks[at] - ranks[at - 1] > 1)
+    first = next(gaps, 1) - 1 if ranks[0] in (0, 1) else 0
+    before, after = ["..."] * (first > 0), ["..."] * (len(ranks) > first + 3)
+    return ", ".join([*before, *map(str, ranks[first : first + 3]), *after])
 
 
 def _fill_gaps(rec_side: FlatSide, ranks: Array, names: Names) -> FlatSide:

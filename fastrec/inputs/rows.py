@@ -45,7 +45,6 @@ from fastrec.runtime.launcher import call
 
 Array = np.ndarray[Any, Any]
 ROWS_WITHOUT_USERS = 4096  # rows without users are summed this many at a time
-ROWS_SIDE_BY_SIDE = 1 << 21  # of all models at most: one after the other takes less memory
 INT8 = np.iinfo(np.int8)
 VARYING = Text(
     "; evaluate_scores takes labels that vary within a user as ",
@@ -54,11 +53,6 @@ VARYING = Text(
     Argument("row_by"),
     "; to compare models in a segment, pass its rows alone",
 )
-
-
-def go_side_by_side(n_rows: int, n_models: int, n_threads: int) -> bool:
-    """Return whether models with so many rows each are best evaluated at the same time, with a thread each."""
-    return n_rows * n_models <= ROWS_SIDE_BY_SIDE and 1 < n_threads < 2 * n_models
 
 
 class Rows(NamedTuple):

@@ -350,17 +350,6 @@ def check_groups(groups: Any, n_users: int) -> tuple[Array, list[tuple[str, str 
     return codes, keys
 
 
-def positions_by_code(codes: Array) -> list[Array]:
-    """Return the positions of the users of each group, ascending by its code."""
-    if not len(codes):
-        return []
-    order, ordered = np.arange(len(codes)), codes
-    if (codes[1:] < codes[:-1]).any():  # codes of segments of rows ascend
-        order = np.argsort(codes, kind="stable")
-        ordered = codes[order]
-    return np.split(order, np.flatnonzero(ordered[1:] != ordered[:-1]) + 1)
-
-
 def alike(ids: Sequence[Array]) -> list[Array]:
     """Return arrays of ids in comparable types: NumPy compares int64 with uint64 as floats, which merges ids."""
     if len({own.dtype.kind for own in ids} & {"i", "u"}) < 2:
@@ -436,93 +425,14 @@ class UserLabels:
         return {name: [labels.get(user, NO_LABEL) for user in users] for name, labels in self.groupings.items()}
 
 
-class SeenUsers:
-    """Ids of the users of several batches, to find a user that comes twice, whatever the types of the arrays.
-
-    Sorted runs of growing length hold 64-bit integers and strings, so that adding n users costs n log n in all. A set
-    holds larger integers, strings that NumPy would change, and other dict keys.
-    """
-
-    def __init__(self) -> None:
-        self._runs: dict[str, list[Array]] = {}  # by kind
-        self._others: set[Any] = set()
-
-    def find(self, users: Array) -> Any:
-        """Return a user that was added before, or None."""
-        kinds, others = _by_kind(users)
-        for kind, ids in kinds.items():
-            for run in self._runs.get(kind, ()):
-                at = np.minimum(np.searchsorted(run, ids), len(run) - 1)
-                again = run[at] == ids
-                if again.any():
-                    return ids[int(again.argmax())].item()
-        return next((user for user in others if user in self._others), None)
-
-    def add(self, users: Array) -> None:
-        """Add users."""
-        kinds, others = _by_kind(users)
-        for kind, ids in kinds.items():
-            runs = self._runs.setdefault(kind, [])
-            run = np.sort(ids)
-            while runs and len(runs[-1]) <= len(run):
-                run = np.sort(np.concatenate([runs.pop(), run]))
-            runs.append(run)
-        self._others.update(others)
-
-    def some(self) -> list[Any]:
-        """Return one of the users, in a list; [] without any."""
-        sorted_ones = [runs[0][0].item() for runs in self._runs.values()]
-        return sorted_ones[:1] or list(itertools.islice(self._others, 1))
-
-    def merge(self, other: SeenUsers) -> None:
-        """Add the users of another."""
-        for part in other._parts():
-            self.add(part)
-
-    def common(self, other: SeenUsers) -> Any:
-        """Return a user that both hold, or None."""
-        return next((user for part in other._parts() if (user := self.find(part)) is not None), None)
-
-    def _parts(self) -> list[Array]:
-        """Return all users, in arrays."""
-        others = np.fromiter(self._others, dtype=object, count=len(self._others))
-        return [*itertools.chain.from_iterable(self._runs.values()), others]
-
-
-def _by_kind(users: Array) -> tuple[dict[str, Array], list[Any]]:
-    """Group ids by the kind of array that holds them exactly; return the ids that no array holds separately.
-
-    Equal ids have the same kind: "i" for integers that fit int64, "u" for larger ones that fit uint64, "U" for strings.
-    """
-    if users.dtype != object:
-        found, others = {users.dtype.kind: users}, []
-        if users.dtype.kind == "u":
-            large = users > INT64.max
-            found = {"i": users[~large].astype(np.int64), "u": users[large].astype(np.uint64)}
-    else:
-        listed: dict[str, list[Any]] = {"i": [], "u": [], "U": [], "": []}
-        for user in users.tolist():
-            listed[_kind_of_array(user)].append(user)
-        others = listed.pop("")
-        types: dict[str, Any] = {"i": np.int64, "u": np.uint64, "U": str}
-        found = {kind: np.array(own, types[kind]) for kind, own in listed.items() if own}
-    return {kind: ids for kind, ids in found.items() if len(ids)}, others
-
-
-def _kind_of_array(user: Any) -> str:
-    """Return the kind of array that holds an id exactly; "" for none."""
-    if is_whole(type(user)):
-        return "i" if INT64.min <= user <= INT64.max else "u" if INT64.max < user <= UINT64.max else ""
-    return "U" if isinstance(user, str) and not user.endswith("\0") else ""
-
-
 def check_saved_ids(ids: Array | None) -> Array | None:
-    """Check that user ids read from bytes are distinct; batches may have had different types."""
+    """Check that user ids read from bytes are distinct."""
     if ids is not None:
-        kinds, others = _by_kind(ids)
-        # most ids ascend, which shows without a sort that they are distinct
-        distinct = (len(own) if (own[1:] > own[:-1]).all() else len(np.unique(own)) for own in kinds.values())
-        if sum(distinct) + len(set(others)) < len(ids):
+        if ids.dtype == object:
+            n_distinct = len(set(ids.tolist()))
+        else:  # most ids ascend, which shows without a sort that they are distinct
+            n_distinct = len(ids) if (ids[1:] > ids[:-1]).all() else len(np.unique(ids))
+        if n_distinct < len(ids):
             raise InputError("each user must appear once, found one twice")
     return ids
 

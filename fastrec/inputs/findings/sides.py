@@ -148,6 +148,36 @@ def _evidence_of_padding(recs: FlatSide, name_of: Callable[[int], str]) -> Itera
         yield Evidence("padding", ending, len(rows), (), name_of(int(filler)))
 
 
+def numbers_of_lists(recs: FlatSide, truth: FlatSide, min_gain: MinGain | None) -> dict[str, Callable[[], Array]]:
+    """Return the numbers that a tool may not take: see `fastrec.metrics.recipe.Recipe.warnings`."""
+    lengths, known = np.diff(recs.indptr), np.diff(truth.indptr)
+    least = min_gain if isinstance(min_gain, float) else 0.0
+
+    def tied_lengths() -> Array:
+        users, scores = np.repeat(np.arange(len(lengths)), lengths), np.asarray(recs.extra)
+        order = np.lexsort((scores, users))
+        same = (np.diff(users) == 0) & (scores[order[1:]] == scores[order[:-1]])
+        return np.asarray(lengths[users[1:][same]])
+
+    def relevant() -> Array:
+        largest = np.maximum.reduceat(truth.gains, truth.indptr[:-1][known > 0])[lengths[known > 0] > 0]
+        return np.where(largest >= least, largest, 0.0)
+
+    numbers = {"gains": lambda: truth.gains, "judged": lambda: known[lengths > 0], "relevant": relevant}
+    if recs.extra is not None:
+        numbers |= {"scores": lambda: np.asarray(recs.extra), "ties": tied_lengths}
+    return numbers | ({} if min_gain is None else {"level": relevant})
+
+
+def hints_of_ties(tool: str, items: Array) -> Iterator[str]:
+    """Yield a hint if a tool orders tied items as strings, and these integers are in another order as numbers."""
+    if tool and len(items) and len(str(items.min())) < len(str(items.max())):
+        found = (
+            f"some scores are equal, and {tool} orders their items as strings; these are integers, ordered as numbers"
+        )
+        yield f"{found}: pass strings (in files: JSON lines, Parquet or TREC)"
+
+
 def evidence_of_unreachable(truth: FlatSide, excluded: Array, min_gain: MinGain | None) -> Evidence:
     """Return evidence of relevant rows of the truth whose items no list can have; `excluded` marks rows."""
     relevant = _are_relevant(truth.gains, min_gain)
