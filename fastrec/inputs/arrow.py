@@ -351,8 +351,11 @@ def read_ids(column: Column, where: str, n_threads: int = 1) -> Array | Strings:
 
     if types.is_null(column.type) or not len(column):
         return np.zeros(0, np.int64)
-    if types.is_dictionary(column.type):
-        return _read_dictionary(column, where)
+    if types.is_dictionary(column.type):  # categories of pandas or Polars, or an encoded column of a file
+        name = _kind_of_strings(column.type.value_type)
+        if name is None or any(chunk.dictionary.null_count for chunk in column.chunks if len(chunk)):
+            return read_ids(_without_views(column).cast(column.type.value_type), where)
+        return _strings_of(_without_views(column).unify_dictionaries(), name)
     if (name := _kind_of_strings(column.type)) is not None:
         numbered = number_column(column, n_threads) if len(column) >= MANY_STRINGS else None
         if numbered is not None:
@@ -437,23 +440,6 @@ def _strings_of(column: Column, kind: str) -> Strings:
     if codes.dtype == np.uint32 and len(values) <= MAX_CODES:
         codes = codes.view(np.int32)
     return Strings(integer_ids(codes, "codes"), values, kind)
-
-
-def _read_dictionary(column: Column, where: str) -> Array | Strings:
-    """Read a dictionary-encoded column: categories of pandas or Polars, or an encoded column of a file."""
-    from pyarrow import types
-
-    name = _kind_of_strings(column.type.value_type)
-    if name is None and not types.is_integer(column.type.value_type):
-        raise InputTypeError(where, f" must hold integers or strings, found categories of {column.type.value_type}")
-    column = _without_views(column)
-    chunks = [chunk for chunk in column.chunks if len(chunk)]
-    if any(chunk.dictionary.null_count for chunk in chunks):  # of no row, or the column was rejected
-        return read_ids(column.cast(column.type.value_type), where)
-    if name is None:
-        parts = [values_of(chunk.dictionary)[values_of(chunk.indices)] for chunk in chunks]
-        return integer_ids(_join(parts, np.int64), where)
-    return _strings_of(column.unify_dictionaries(), name)
 
 
 def _kind_of_strings(kind: Any) -> str | None:

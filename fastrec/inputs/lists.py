@@ -257,15 +257,20 @@ def _check_logged(side: FlatSide, role: str, names: Names, settings: Settings) -
     _mark_copies(side, np.zeros(0), first, settings.n_threads)
     if first.all():
         return
-    users = np.repeat(np.arange(len(side.indptr) - 1), np.diff(side.indptr))
-    order = np.lexsort((side.items, users))
-    same = (users[order[1:]] == users[order[:-1]]) & (side.items[order[1:]] == side.items[order[:-1]])
-    numbers = np.asarray(side.extra)[order]
-    apart = same & ~((numbers[1:] == numbers[:-1]) | (np.isnan(numbers[1:]) & np.isnan(numbers[:-1])))
-    if apart.any():
-        at = int(apart.argmax())
-        who, item = names.user(int(users[order[at]])), names.item(int(side.items[order[at]]))
+    rows, copies = _find_copies(side)
+    numbers = np.asarray(side.extra)[rows]
+    differ = copies & ~((numbers[1:] == numbers[:-1]) | (np.isnan(numbers[1:]) & np.isnan(numbers[:-1])))
+    if differ.any():
+        at = int(differ.argmax())
+        who, item = names.user(int(side.users[rows[at]])), names.item(int(side.items[rows[at]]))
         raise InputError(f"logged of user {who}: item {item} has the numbers {numbers[at]} and {numbers[at + 1]}")
+
+
+def _find_copies(side: FlatSide) -> tuple[Array, Array]:
+    """Return rows by user and item, in their order for each, and whether each but the first copies the one before."""
+    users = side.users
+    rows = np.lexsort((side.items, users))
+    return rows, (np.diff(users[rows]) == 0) & (np.diff(side.items[rows]) == 0)
 
 
 def _other_sides(given: JoinedSides, truth_side: FlatSide, settings: Settings) -> tuple[dict[str, Any], dict[str, int]]:
@@ -559,14 +564,14 @@ def _order(rec_side: FlatSide, truth_side: FlatSide, names: Names, settings: Set
 
 
 def _refuse_tied_copies(rec_side: FlatSide, scores: Array, names: Names) -> None:
-    """Reject tied copies of an item: without a rule, none of them comes first."""
-    users = np.repeat(np.arange(len(rec_side.indptr) - 1), np.diff(rec_side.indptr))
-    order = np.lexsort((scores, rec_side.items, users))
-    same = np.all([own[order[1:]] == own[order[:-1]] for own in (users, rec_side.items, scores)], axis=0)
-    if same.any():
-        at = order[int(same.argmax())]
+    """Reject tied copies of an item in lists by score: without a rule, none of them comes first."""
+    rows, copies = _find_copies(rec_side)
+    tied = copies & (scores[rows[1:]] == scores[rows[:-1]])
+    if tied.any():
+        at = rows[int(tied.argmax())]
+        who, item = names.user(int(rec_side.users[at])), names.item(rec_side.items[at])
         raise InputError(
-            f"recs of user {names.user(int(users[at]))}: item {names.item(rec_side.items[at])} appears twice with the "
+            f"recs of user {who}: item {item} appears twice with the "
             "same score; remove one, or choose which copy comes first with ",
             Argument("ties", ORDERS),
         )

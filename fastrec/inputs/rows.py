@@ -24,7 +24,6 @@ from fastrec.inputs.column_names import Columns, one_name
 from fastrec.inputs.columns import LABELS, SAMPLE_WEIGHT, SCORES, check_floats, check_numbers, check_row_weights
 from fastrec.inputs.frames import FrameRows, spell_labels
 from fastrec.inputs.grouping import Grouping, group_rows, one_per_user, order_of_ids
-from fastrec.inputs.ids import Strings, check_ids, encode_strings
 from fastrec.inputs.ragged import check_indptr, longest_row, read_only
 from fastrec.inputs.row_groups import RowGroups, read_row_groups
 from fastrec.inputs.sides import NamedSides
@@ -110,7 +109,7 @@ def read_rows(
     values = check_floats(scores, SCORES)
     grades = check_labels(labels, len(values))
     weights = None if sample_weight is None else check_row_weights(sample_weight, len(values))
-    items = None if item_ids is None else _check_items(item_ids, len(values))
+    items = None if item_ids is None else encode_key(item_ids, "item_ids", len(values)).codes.astype(np.int64)
     segments = read_row_groups(row_groups, len(values), n_threads)
     if indptr is not None:
         pointers = check_indptr(indptr, len(values), "indptr")
@@ -288,16 +287,6 @@ def check_labels(labels: Any, n: int) -> Array:
         if array.dtype.kind in "iu" or np.array_equal(small, array):
             return small
     return np.ascontiguousarray(array, dtype=np.float64)
-
-
-def _check_items(item_ids: Any, n: int) -> Array:
-    """Return item ids as int64 in the order of the ids."""
-    items = item_ids if isinstance(item_ids, Strings) else check_ids(item_ids, "item_ids")
-    if len(items) != n:
-        raise InputError(f"item_ids must have one item per row, {n}; found {len(items)}")
-    if isinstance(items, Strings) or items.dtype == object:
-        (items,), _ = encode_strings([items])
-    return items.astype(np.int64)
 
 
 def pairs_of_users(indptr: Array, labels: Array, scores: Array, weights: Array | None) -> Array:

@@ -8,19 +8,18 @@ import json
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from numbers import Number
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.checks import is_whole, listed, with_article
+from fastrec.checks import is_whole, with_article
 from fastrec.exceptions import Argument, InputError, InputTypeError, RowNumber, shown
 from fastrec.inputs.arrow import index_of
 from fastrec.inputs.columns import MAX_WEIGHT, WANTED_WEIGHTS
-from fastrec.inputs.ids import SPELL_ALIKE, Ids, Spelled, Strings, check_ids, encode_strings, spell
+from fastrec.inputs.ids import SPELL_ALIKE, Ids, Spelled, Strings, as_objects, check_ids, encode_strings, spell
 from fastrec.inputs.ragged import as_array
-from fastrec.inputs.tensors import is_tensor, plain_values, refuse_unusual
+from fastrec.inputs.tensors import refuse_unusual
 
 Array = np.ndarray[Any, Any]
 INT64, UINT64 = np.iinfo(np.int64), np.iinfo(np.uint64)
@@ -97,7 +96,8 @@ def _kind_of_id(kind: type) -> str:
 def _labels(values: Any, name: str, n: int, per: str = "user") -> Array:
     """Return a 1-D array of integers, strings or objects with one label per user, or per row."""
     refuse_unusual(values, name)
-    array = _array_of(values, name, per)
+    by_id = ("; labels by user are for ", Argument("by")) if isinstance(values, Mapping) and per == "user" else ()
+    array = as_objects(values, name, f"one label per {per}", by_id)
     if array.shape != (n,):
         raise InputError(f"{name} must have one label per {per}, {n}; found shape {array.shape}")
     if array.size == 0:
@@ -128,20 +128,6 @@ def is_hashable(label: Any) -> bool:
     return True
 
 
-def _array_of(values: Any, name: str, per: str = "user") -> Array:
-    """Return labels as an array, without NumPy's guesses about mixed types."""
-    if isinstance(values, np.ndarray):
-        return values
-    if hasattr(values, "__array__") or is_tensor(values):
-        return as_array(values, name)
-    if isinstance(values, (str, bytes, AbstractSet, Mapping)) or not isinstance(values, Iterable):
-        found = f"found {with_article(type(values).__name__)}: {shown(values)}"
-        by_id = ("; labels by user are for ", Argument("by")) if isinstance(values, Mapping) and per == "user" else ()
-        raise InputTypeError(f"{name} must be one label per {per}, {found}", *by_id)
-    rows = plain_values(listed(values, name), name)
-    return np.fromiter(rows, object, len(rows))
-
-
 def check_labels_of_rows(labels: Any, name: str, n_rows: int) -> Array:
     """Return one label per row, integers or strings."""
     array = _labels(labels, name, n_rows, "row")
@@ -168,7 +154,7 @@ def as_labels(values: list[Any]) -> Array:
     """Return labels of one kind as an array of integers or strings."""
     if not values:
         return np.zeros(0, np.int64)
-    return _plain(_array_of(values, "labels"))
+    return _plain(np.fromiter(values, object, len(values)))
 
 
 def spelled_labels(strings: Sequence[Any], codes: Array) -> Array:
