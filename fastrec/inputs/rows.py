@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrec.checks import refuse_path, with_article
-from fastrec.exceptions import Argument, InputError, InputTypeError, Place, RowNumber, Text, shown
+from fastrec.exceptions import Argument, InputError, InputTypeError, Place, RowNumber, Text
 from fastrec.inputs.arrow import (
     Frame,
     Labels,
@@ -20,7 +20,7 @@ from fastrec.inputs.arrow import (
     refuse_other_indexes,
     split_lists,
 )
-from fastrec.inputs.column_names import Columns, one_name
+from fastrec.inputs.column_names import Columns, names_of, one_name
 from fastrec.inputs.columns import LABELS, SAMPLE_WEIGHT, SCORES, check_floats, check_numbers, check_row_weights
 from fastrec.inputs.frames import FrameRows, spell_labels
 from fastrec.inputs.grouping import Grouping, group_rows, one_per_user, order_of_ids
@@ -216,15 +216,10 @@ def read_frame(
 
 def _read_users(frame: Frame, columns: Columns, n_threads: int) -> Any:
     """Return the key of each row, or several keys that identify a user together."""
-    names = columns.user
-    if names is None:
-        names = "user_id" if frame.has("user_id") or columns.by is not None else None
-    if names is None:
+    if columns.user is None and columns.by is None and not frame.has("user_id"):
         return None
-    if not isinstance(names, str) and not (isinstance(names, tuple | list) and names):
-        raise InputTypeError(f"user must be the name of a column or several, found {shown(names)}")
-    several = (names,) if isinstance(names, str) else names
-    ids = tuple(read_ids(frame.read_scalars(name), frame.where(name), n_threads) for name in several)
+    names = "user_id" if columns.user is None else columns.user
+    ids = tuple(read_ids(frame.read_scalars(name), frame.where(name), n_threads) for name in names_of(names, "user"))
     return ids[0] if isinstance(names, str) else ids
 
 
