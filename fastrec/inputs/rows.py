@@ -32,7 +32,7 @@ from fastrec.inputs.users import (
     UserLabels,
     Users,
     check_groups,
-    check_labels_of_rows,
+    check_labels_of,
     check_order_of_users,
     check_user_ids,
     check_weights,
@@ -254,7 +254,7 @@ def encode_labels(labels: Any, where: str, n: int) -> tuple[Keys, Array | None]:
     if isinstance(labels, Labels):
         keys = encode_key(labels.ids, where, len(labels.ids))
         return keys._replace(codes=labels.spread(keys.codes)), labels.valid
-    labels = check_labels_of_rows(labels, where, n)
+    labels = check_labels_of(labels, where, n, "row")
     if labels.dtype.kind in "iu" and labels.dtype != np.uint64:  # codes are int64
         return Keys(labels, lambda some: some), None
     distinct, codes = np.unique(labels, return_inverse=True)

@@ -128,26 +128,15 @@ def is_hashable(label: Any) -> bool:
     return True
 
 
-def check_labels_of_rows(labels: Any, name: str, n_rows: int) -> Array:
-    """Return one label per row, integers or strings."""
-    array = _labels(labels, name, n_rows, "row")
-    if not _are_labels(array):
-        raise InputTypeError(f"the labels of {name} must be all integers or all strings{_kinds(array)}")
+def check_labels_of(labels: Any, name: str, n: int, per: str) -> Array:
+    """Return one label per user, or per row: all integers or all strings. Strings that end in NUL are objects."""
+    array = _labels(labels, name, n, per)
+    values = array.tolist() if array.dtype.kind not in "iuU" else []
+    if not all(issubclass(kind, str) for kind in set(map(type, values))):
+        kinds = {"NaN" if isinstance(own, float) and math.isnan(own) else type(own).__name__ for own in values}
+        found = f", found {', '.join(sorted(kinds))}"
+        raise InputTypeError(f"the labels of {name} must be all integers or all strings{found}")
     return array
-
-
-def _are_labels(array: Array) -> bool:
-    """Return whether labels are all integers or all strings; strings that end in NUL are objects."""
-    return array.dtype.kind in "iuU" or (
-        array.dtype == object and all(issubclass(kind, str) for kind in set(map(type, array.tolist())))
-    )
-
-
-def _kinds(array: Array) -> str:
-    """Return the types in an array of objects, as the end of an error."""
-    values = array.tolist()
-    kinds = {"NaN" if isinstance(own, float) and math.isnan(own) else type(own).__name__ for own in values}
-    return f", found {', '.join(sorted(kinds))}"
 
 
 def as_labels(values: list[Any]) -> Array:
@@ -327,10 +316,8 @@ def check_groups(groups: Any, n_users: int) -> tuple[Array, list[tuple[str, str 
     for row, (name, labels) in enumerate(groupings.items()):
         if not isinstance(name, str):
             raise InputTypeError(f"the names of groups must be strings, found {shown(name)}")
-        array = _labels(labels, f"groups[{name!r}]" if isinstance(groups, Mapping) else "groups", n_users)
-        if not _are_labels(array):
-            raise InputTypeError(f"the labels of groups[{name!r}] must be all integers or all strings{_kinds(array)}")
-        distinct, own = np.unique(array, return_inverse=True)
+        where = f"groups[{name!r}]" if isinstance(groups, Mapping) else "groups"
+        distinct, own = np.unique(check_labels_of(labels, where, n_users, "user"), return_inverse=True)
         codes[row] = own + 1 + len(keys)
         keys += [(name, label) for label in distinct.tolist()]
     return codes, keys
