@@ -23,12 +23,11 @@ from fastrec.inputs.ragged import Ragged
 from fastrec.runtime.threads import uninterrupted
 
 if TYPE_CHECKING:
-    from fastrec.api import (
+    from fastrec.api.calls import evaluate, evaluate_model, evaluate_scores
+    from fastrec.api.evaluators import Evaluator, ScoreEvaluator
+    from fastrec.api.variants import (
         compare_scores,
-        evaluate,
         evaluate_by_items,
-        evaluate_model,
-        evaluate_scores,
         gauc,
         interpolated_pr_curve,
         mae,
@@ -44,13 +43,12 @@ if TYPE_CHECKING:
     from fastrec.counterfactual.result import CtrByRank, PositionBias
     from fastrec.counterfactual.value import PolicyEstimate, PolicyEstimates
     from fastrec.counterfactual.weights import popularity_propensity
-    from fastrec.evaluation.evaluators import Evaluator, ScoreEvaluator
     from fastrec.evaluation.list_metric import list_metric
     from fastrec.explanation.explain import explain, explain_scores
     from fastrec.explanation.explanation import Explanation
     from fastrec.feedback.drift import drift
     from fastrec.feedback.result import Drift
-    from fastrec.files.evaluate import evaluate_files
+    from fastrec.files.calls import evaluate_files
     from fastrec.metrics.calls import catalogue
     from fastrec.metrics.declaration import ranking_metric, score_metric
     from fastrec.precompile import warmup
@@ -89,7 +87,7 @@ _LAZY = {
     "Estimate": "fastrec.report.estimates",
     "GroupEstimate": "fastrec.report.estimates",
     "Explanation": "fastrec.explanation.explanation",
-    "Evaluator": "fastrec.evaluation.evaluators",
+    "Evaluator": "fastrec.api.evaluators",
     "InterpolatedPrCurve": "fastrec.scored.curves",
     "PositionBias": "fastrec.counterfactual.result",
     "PolicyEstimate": "fastrec.counterfactual.value",
@@ -97,7 +95,7 @@ _LAZY = {
     "PrCurve": "fastrec.scored.curves",
     "Report": "fastrec.report.report",
     "RocCurve": "fastrec.scored.curves",
-    "ScoreEvaluator": "fastrec.evaluation.evaluators",
+    "ScoreEvaluator": "fastrec.api.evaluators",
     "ScoreHistogram": "fastrec.scored.histogram",
     "auc": "fastrec.scored.auc",
     "auc_test": "fastrec.scored.auc",
@@ -107,23 +105,23 @@ _LAZY = {
     "catalogue": "fastrec.metrics.calls",
     "compare": "fastrec.comparison.compare",
     "compare_curves": "fastrec.scored.curves",
-    "compare_scores": "fastrec.api",
+    "compare_scores": "fastrec.api.variants",
     "confusion_matrix": "fastrec.scored.confusion",
     "count_classes": "fastrec.scored.classes",
     "ctr_by_rank": "fastrec.counterfactual.position",
     "drift": "fastrec.feedback.drift",
-    "evaluate": "fastrec.api",
-    "evaluate_by_items": "fastrec.api",
-    "evaluate_files": "fastrec.files.evaluate",
-    "evaluate_model": "fastrec.api",
-    "evaluate_scores": "fastrec.api",
+    "evaluate": "fastrec.api.calls",
+    "evaluate_by_items": "fastrec.api.variants",
+    "evaluate_files": "fastrec.files.calls",
+    "evaluate_model": "fastrec.api.calls",
+    "evaluate_scores": "fastrec.api.calls",
     "explain": "fastrec.explanation.explain",
     "explain_scores": "fastrec.explanation.explain",
-    "gauc": "fastrec.api",
-    "interpolated_pr_curve": "fastrec.api",
+    "gauc": "fastrec.api.variants",
+    "interpolated_pr_curve": "fastrec.api.variants",
     "load": "fastrec.report.report",
-    "mae": "fastrec.api",
-    "mse": "fastrec.api",
+    "mae": "fastrec.api.variants",
+    "mse": "fastrec.api.variants",
     "plot_pr": "fastrec.scored.plots",
     "plot_roc": "fastrec.scored.plots",
     "position_bias": "fastrec.counterfactual.position",
@@ -133,11 +131,11 @@ _LAZY = {
     "list_metric": "fastrec.evaluation.list_metric",
     "ranking_metric": "fastrec.metrics.declaration",
     "score_metric": "fastrec.metrics.declaration",
-    "rmse": "fastrec.api",
+    "rmse": "fastrec.api.variants",
     "roc_curve": "fastrec.scored.curves",
     "segment_items": "fastrec.segments",
     "segment_users": "fastrec.segments",
-    "top_items": "fastrec.api",
+    "top_items": "fastrec.api.variants",
     "warmup": "fastrec.precompile",
 }
 

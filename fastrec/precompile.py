@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fastrec.api import evaluate, evaluate_model, evaluate_scores
+from fastrec.api.calls import evaluate, evaluate_model, evaluate_scores
 from fastrec.checks import check_choice, check_progress
 from fastrec.counterfactual.policy import policy_value
 from fastrec.counterfactual.position import ctr_by_rank, position_bias

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from fastrec.arguments import calls
-from fastrec.arguments.options import options_in
+from fastrec.api.calls import evaluate_model
+from fastrec.arguments import options_in
 from fastrec.checks import is_any_url, shown_url, some_names
 from fastrec.cli.completion import complete_metrics, complete_systems, complete_tools
 from fastrec.cli.output import FORMATS_OF, OF_PAPERS, SAVED, TITLED, endings_of, format_of
 from fastrec.exceptions import InputError, renamed
+from fastrec.files.calls import evaluate_files
 from fastrec.files.formats.recognise import data_endings, format_asked, input_formats
 from fastrec.files.packing import ENDINGS
 from fastrec.policies import ITEM_POLICIES, SAMPLING
@@ -183,7 +184,7 @@ def _read_size(_: click.Context, __: click.Parameter, text: str | None) -> int |
         raise click.BadParameter(renamed(error.text, lambda _: "").strip()) from None  # click names the option
 
 
-ARGUMENTS = options_in(calls.evaluate_model) | options_in(calls.evaluate_files)
+ARGUMENTS = options_in(evaluate_model) | options_in(evaluate_files)
 DIALECT = "fastrec.csv"  # of the options about CSV in the context of a command
 PLAIN = re.compile(r'`+"?(\w+)(=?)"?`+')  # names, values and arguments in documentation
 

@@ -1,9 +1,12 @@
-"""Options of calls on a cluster that differ from those on one machine, written out as in `fastrec.arguments.calls`."""
+"""Options of calls on a cluster that differ from those on one machine, written out as in `fastrec.api.calls`."""
 
+import os
 from collections.abc import Sequence
 from typing import Any
 
-from fastrec.arguments import calls
+from fastrec.api.calls import evaluate
+
+Path = str | os.PathLike[str]
 
 
 def frames(
@@ -41,6 +44,32 @@ def frames(
     """
 
 
+def parquet_files(
+    *,
+    exclude: Path | None = None,
+    items: Path | None = None,
+    history: Path | None = None,
+    reference: Path | None = None,
+    logged: Path | None = None,
+    subtopics: Path | None = None,
+) -> None:
+    """Take paths of Parquet files.
+
+    Parameters
+    ----------
+    exclude : path of items (user, item) to remove; ``"history"``: those of ``history``; ``"unjudged"``: all not judged
+        Items are judged if the truth has a gain of 0 or more for them. ``"./history"`` names a file.
+    items : path of the table of items, for the metrics that read columns of it
+        One row per item: its id and further columns, with numbers, categories or lists. Its number of rows is the
+        default of ``n_items``.
+    history : path of past interactions (user, item) of the users, for the metrics that read them
+    reference : path of lists to compare with, in the form of ``recs``, for the metrics that read them
+    logged : path of the propensities (user, item, propensity) of the relevant items, for ``ips`` and ``snips``
+        With ``examination`` it has the ranks they had. ``"truth"``: the columns of ``truth``.
+    subtopics : path of the subtopics (user, item, subtopic) that items cover, for `alpha_dcg` and its kin
+    """
+
+
 def spark_tasks(*, n_threads: int | None = None, n_partitions: int | None = None) -> None:
     """Take the number of Spark tasks.
 
@@ -55,10 +84,10 @@ def spark_tasks(*, n_threads: int | None = None, n_partitions: int | None = None
 SIDE_OPTIONS = "exclude items history reference logged subtopics"
 TASK_OPTIONS = "n_threads n_partitions"
 LIST_OPTIONS = (  # the options of lists, without their sides and tasks
-    (calls.evaluate, "k"),
+    (evaluate, "k"),
     (frames, "user_weight"),
-    (calls.evaluate, "min_gain n_items user item rank score gain propensity logged_rank subtopic item_sep"),
+    (evaluate, "min_gain n_items user item rank score gain propensity logged_rank subtopic item_sep"),
     (frames, "by"),
-    (calls.evaluate, "n_users unseen no_history no_features examination like ties no_truth no_recs duplicates"),
-    (calls.evaluate, "sampled_from correct"),
+    (evaluate, "n_users unseen no_history no_features examination like ties no_truth no_recs duplicates"),
+    (evaluate, "sampled_from correct"),
 )

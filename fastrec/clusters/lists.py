@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.arguments.options import pick
+from fastrec.api.evaluators import Evaluator
+from fastrec.arguments import pick
 from fastrec.checks import listed_in_order
 from fastrec.clusters.job import Job
 from fastrec.clusters.packets import Table, from_bytes, to_bytes
 from fastrec.clusters.side import EngineSide, check_partitions, check_ties, or_usual, states_of_side
-from fastrec.evaluation.evaluators import Evaluator
 from fastrec.evaluation.lists import ListEvaluation
 from fastrec.exceptions import InputError, InputTypeError
 from fastrec.inputs.arrow import read_ids

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
-from fastrec.arguments.options import options_of
+from fastrec.arguments import options_of
 from fastrec.clusters.calls import LIST_OPTIONS, SIDE_OPTIONS, TASK_OPTIONS, frames
 from fastrec.clusters.job import Job, Work, work_on
 from fastrec.clusters.lists import evaluate_lists

@@ -15,7 +15,8 @@ from fastrec.clusters.job import Job, Work
 from fastrec.clusters.packets import Batch, Table, pack
 from fastrec.clusters.side import EngineSide
 from fastrec.exceptions import MissingExtraError
-from fastrec.report.report import Report, parts_of
+from fastrec.report.report import Report
+from fastrec.report.values import parts_of
 from fastrec.runtime.installed import installing
 from fastrec.runtime.memory import keep_freed_memory, keep_modules
 

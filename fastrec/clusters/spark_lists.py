@@ -11,11 +11,10 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
-from fastrec.arguments import calls
-from fastrec.arguments.calls import Path
-from fastrec.arguments.options import options_of
+from fastrec.api import calls
+from fastrec.arguments import options_of
 from fastrec.checks import check_path, shown_url
-from fastrec.clusters.calls import LIST_OPTIONS, SIDE_OPTIONS, TASK_OPTIONS, frames, spark_tasks
+from fastrec.clusters.calls import LIST_OPTIONS, SIDE_OPTIONS, TASK_OPTIONS, Path, frames, parquet_files, spark_tasks
 from fastrec.clusters.lists import evaluate_lists
 from fastrec.clusters.spark import FrameSide, SparkReport, report_of
 from fastrec.clusters.table_folders import ENDINGS, MARKS, METADATA, find_inside
@@ -74,9 +73,7 @@ def evaluate(
     return report_of(report, list(plan.sides.values()), plan.job, given)
 
 
-@options_of(
-    *LIST_OPTIONS, (calls.evaluate_files, SIDE_OPTIONS), (calls.evaluate, "per_user"), (spark_tasks, TASK_OPTIONS)
-)
+@options_of(*LIST_OPTIONS, (parquet_files, SIDE_OPTIONS), (calls.evaluate, "per_user"), (spark_tasks, TASK_OPTIONS))
 def evaluate_files(
     recs: Path,
     truth: Path | None = None,

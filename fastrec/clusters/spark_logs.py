@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from fastrec.arguments.options import options_of
+from fastrec.arguments import options_of
 from fastrec.checks import check_level
 from fastrec.clusters.calls import TASK_OPTIONS, spark_tasks
 from fastrec.clusters.packets import Table, from_bytes, to_bytes

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fastrec.arguments import calls
-from fastrec.arguments.options import options_of, pick
+from fastrec.api import calls
+from fastrec.api.evaluators import ScoreEvaluator
+from fastrec.arguments import options_of, pick
 from fastrec.clusters.calls import TASK_OPTIONS, frames, spark_tasks
 from fastrec.clusters.job import Job, check_errors, without_rows
 from fastrec.clusters.lists import settings_of_tasks
@@ -17,7 +18,6 @@ from fastrec.clusters.packets import BATCH_BYTES, Batch, Table, tables_of
 from fastrec.clusters.side import check_partitions, check_ties, or_usual, user_columns
 from fastrec.clusters.spark import FrameSide, SparkReport, column_of, report_of, running_python, selected, start_task
 from fastrec.evaluation.accumulators import AccumulatorKey
-from fastrec.evaluation.evaluators import ScoreEvaluator
 from fastrec.evaluation.rows import RowEvaluation, usual_of_rows
 from fastrec.exceptions import FastrecError, MetricError
 from fastrec.inputs.arrow import Frame, read_numbers

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, overload
 
-from fastrec.arguments import calls
-from fastrec.arguments.options import options_of
+from fastrec.api.calls import evaluate
+from fastrec.arguments import options_of
 from fastrec.counterfactual.estimators import ESTIMATORS
 from fastrec.counterfactual.logged import Logged, check_clip, check_estimators, check_lengths_of, read_logged, refuse
 from fastrec.counterfactual.sums import Fault, SlateSums, add_slates
@@ -39,7 +39,7 @@ def policy_value(
 ) -> PolicyEstimates: ...
 
 
-@options_of((calls.evaluate, "n_threads"))
+@options_of((evaluate, "n_threads"))
 def policy_value(
     rewards: Any,
     pscore: Any = None,

@@ -205,7 +205,7 @@ def _run_part(
     users = UserNumbers(own.indptr, own.gains, groups, own.given, given.events, given.last)
     n_users, n_blocks = len(costs) - 1, int(edges[-1])
     steps = own.steps + n_users * (1 + len(program.ops)) + n_blocks * len(program.ops) * STEPS_PER_OPERATION
-    steps += _steps_of_ties(program, source)
+    steps += _steps_of_ties(program, source) if program.expected and own.longest else 0
     totals = _launch_program(own, users, edges, stored, batch.n_groups, steps, n_threads, offset)
     fault = first_fault(totals.errors)
     if fault is not None:
@@ -251,15 +251,14 @@ def _launch_program(
     only_read = UserNumbers(*map(read_only, users)), Tables(*map(read_only, tables))
     steps = source.find, run_block, read_only(edges), hits, source.rows
     launch(evaluate_users, n_tasks, *steps, *only_read, memory, totals, stored, work=work, n_threads=n_threads)
-    found = [totals_of(each, stored, offset, *sizes) for each in totals]
-    errors, data_counts, fixed, general, counts = map(np.stack, list(zip(*found, strict=True))[:5])
-    return Totals(errors, data_counts, fixed, general, counts, stored, offset)
+    found: Totals = totals_of(totals, stored, offset, *sizes)
+    return found
 
 
 def _steps_of_ties(program: Program, source: Source) -> int:
     """Return the work of means over orders of ties that takes more than a step per row."""
     codes, kinds = program.ops[:, 0], program.ops[:, 2]
-    at = np.flatnonzero((codes == op.SERIES) & (kinds == op.CASCADE)) if program.expected else ()
+    at = np.flatnonzero((codes == op.SERIES) & (kinds == op.CASCADE))
     return sum(int(np.minimum(source.tied(), deepest_read(program, int(each))).sum()) for each in at)
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from fastrec.arguments import calls
-from fastrec.arguments.options import options_of
-from fastrec.checks import check_flag, check_n_items, check_progress
+from fastrec.arguments import pick
+from fastrec.checks import MinGain, check_flag, check_n_items, check_progress
 from fastrec.evaluation.accumulators import collect
 from fastrec.evaluation.digests import (
     COLUMN,
@@ -78,6 +77,17 @@ from fastrec.metrics.plan import Plan, Policies
 from fastrec.metrics.recipes import order_of
 from fastrec.metrics.sampled import SAMPLED
 from fastrec.metrics.sums import Failure
+from fastrec.policies import (
+    Correct,
+    Duplicates,
+    NoFeatures,
+    NoHistory,
+    NoRecs,
+    NoTruth,
+    Sample,
+    Ties,
+    Unseen,
+)
 from fastrec.report.row_digests import digest_of_truth
 from fastrec.runtime.limits import read_size
 
@@ -87,12 +97,6 @@ if TYPE_CHECKING:
     from fastrec.items.sides import BatchSides
 
 Array = np.ndarray[Any, Any]
-LIST_SETTINGS = (
-    (calls.evaluate, "k per_user min_gain n_items items history n_users unseen no_history no_features examination"),
-    (calls.evaluate, "like ties no_truth no_recs duplicates"),
-    (calls.evaluate_model, "negatives seed sample"),
-    (calls.evaluate, "sampled_from correct n_threads"),
-)
 
 
 def _read_rules(metrics: Any, options: Mapping[str, Any]) -> Rules:
@@ -125,11 +129,37 @@ class ListEvaluation(Evaluation):
 
     evaluator = "Evaluator"
 
-    @options_of(*LIST_SETTINGS)
-    def __init__(self, metrics: str | Iterable[str] | None = None, **given: Any) -> None:
+    def __init__(
+        self,
+        metrics: str | Iterable[str] | None = None,
+        *,
+        k: int | Iterable[int] | None = None,
+        per_user: bool = False,
+        min_gain: MinGain | None = None,
+        n_items: int | None = None,
+        items: Any = None,
+        history: Any = None,
+        n_users: int | None = None,
+        unseen: Unseen | None = None,
+        no_history: NoHistory | None = None,
+        no_features: NoFeatures | None = None,
+        examination: Sequence[float] | None = None,
+        like: str | None = None,
+        ties: Ties | None = None,
+        no_truth: NoTruth | None = None,
+        no_recs: NoRecs | None = None,
+        duplicates: Duplicates | None = None,
+        negatives: int | None = None,
+        seed: int = 1,
+        sample: Sample = "uniform",
+        sampled_from: int | None = None,
+        correct: Correct = "none",
+        n_threads: int | None = None,
+    ) -> None:
         """Make an evaluation without users; settings as those of `Evaluator`."""
-        options: dict[str, Any] = {**given}
-        items, history, examination, n_threads = map(options.pop, ("items", "history", "examination", "n_threads"))
+        options = pick(ListEvaluation.__init__, locals())
+        for name in ("items", "history", "examination", "n_threads"):  # no part of the rules
+            del options[name]
         rules = rules_of(_read_rules, metrics, options)
         self._items = None if items is None else read_items(items)
         is_counted = isinstance(history, HistoryCounts)  # engines pass the rows with each batch

@@ -529,6 +529,8 @@ class Evaluation(ABC):
 
     def _describe_accumulators(self, state: State) -> dict[str, float]:
         """Return what accumulators over all users tell about the data."""
+        if not state.accumulators:
+            return {}
         found: dict[str, list[tuple[float, Any]]] = {}
         for (kind, condition, group), own in state.accumulators.items():
             if group is None:

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from fastrec.arguments.options import pick
+from fastrec.arguments import pick
 from fastrec.checks import with_article
 from fastrec.evaluation.rows import RowEvaluation, usual_of_rows
 from fastrec.exceptions import Argument, InputError, InputTypeError, Name, Place, renaming, shown
@@ -45,7 +45,8 @@ class _RowsOfModel(NamedTuple):
         """Return the report, once rows were added."""
         with self.naming():
             report = self.evaluation.report()
-            record(report, self.hints)
+            if self.hints:
+                record(report, self.hints)
             return report
 
 

@@ -65,7 +65,7 @@ def check_values(plan: Plan, rows: Rows) -> None:
     for call in plan.calls:
         if "probabilities" in call.metric.needs:
             _check_probabilities(call, rows)
-    if any("targets" in call.metric.needs for call in plan.calls):
+    if "targets" in plan.needs:
         _check_predictions(rows)
 
 
@@ -82,18 +82,9 @@ def _check_without_users(plan: Plan) -> None:
         raise InputError("per_user=True needs users: pass indptr, or user_ids with one id per row")
 
 
-def _needs_classes(plan: Plan) -> Call | None:
-    """Return a metric that needs labels of 0 or 1, as no min_gain says which are positive; None if there is none."""
-    if plan.asked.min_gain is not None:
-        return None
-    needs = {"classes", "probabilities"}
-    return next((call for call in plan.calls if call.metric.needs & needs and call.min_gain is None), None)
-
-
 def _check_classes(plan: Plan, rows: Rows) -> None:
-    call = _needs_classes(plan)
-    if call is not None:
-        check_classes_for(call.text, rows)
+    if plan.needs_classes is not None:
+        check_classes_for(plan.needs_classes.text, rows)
 
 
 def check_classes_for(what: str, rows: Rows) -> None:
@@ -144,7 +135,7 @@ def make_source(plan: Plan, rows: Rows, ties: int) -> Scores:
     labels = _wide_enough(max(plan.min_gains), rows.labels)
     rank = plan.writers[True].reads_truth or bool(np.isin(plan.statistics(graded=True)[0][:, 0], _FROM_POSITIVES).any())
     # one pass over the positives serves labels of 0 and 1; with other gains, each condition has its own positives
-    graded = rank and bool(len(labels)) and (plan.needs_gains or (_needs_classes(plan) is None and has_grades(labels)))
+    graded = rank and bool(len(labels)) and (plan.needs_gains or (plan.needs_classes is None and has_grades(labels)))
     statistics, parameters = plan.statistics(graded=graded)
     parameters[statistics[:, 0] == op.LOG_LOSS] = np.finfo(rows.scores.dtype).eps
     label_limits, score_limits = _limits(plan, labels.dtype, rows.scores.dtype)
@@ -189,11 +180,10 @@ def has_grades(labels: Array) -> bool:
 def _limits(plan: Plan, labels: Any, scores: Any) -> tuple[Array, Array]:
     """Return the ranges of labels and of scores that the metrics take."""
     ends: tuple[float, float] = (INT8.min, INT8.max) if labels == np.int8 else (-np.inf, np.inf)
-    if _needs_classes(plan) is not None:
+    if plan.needs_classes is not None:
         ends = (0, 1)
-    needs = {need for call in plan.calls for need in call.metric.needs}
-    largest = float(np.finfo(scores).max) if "targets" in needs else np.inf
-    bounds = (0.0, 1.0) if "probabilities" in needs else (-largest, largest)
+    largest = float(np.finfo(scores).max) if "targets" in plan.needs else np.inf
+    bounds = (0.0, 1.0) if "probabilities" in plan.needs else (-largest, largest)
     return np.array(ends, labels), np.array(bounds, scores)
 
 

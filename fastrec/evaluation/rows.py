@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
-from fastrec.arguments import calls
-from fastrec.arguments.options import options_of
+from fastrec.arguments import pick
 from fastrec.checks import check_flag, check_min_gain, check_n_items, check_progress
 from fastrec.evaluation.accumulators import (
     USERS_BY_BIN,
@@ -50,7 +49,7 @@ from fastrec.metrics.calls import expand
 from fastrec.metrics.declaration import LISTS, ROWS
 from fastrec.metrics.plan import Accumulated, Policies
 from fastrec.metrics.row_statistics import SCORE_COUNTS
-from fastrec.policies import BY_ID, TIES
+from fastrec.policies import BY_ID, TIES, NoTruth, OneClass, Ties
 from fastrec.report.estimates import Effects, Estimate
 from fastrec.report.report import Report, note_clips
 from fastrec.report.row_digests import digest_of_rows
@@ -59,7 +58,6 @@ if TYPE_CHECKING:
     from fastrec.scored.score_counts import ScoreCounts
 
 Array = np.ndarray[Any, Any]
-ROW_SETTINGS = ((calls.evaluate_scores, "k per_user min_gain n_items like ties no_truth one_class n_threads"),)
 ACCUMULATED = (SCORE_COUNTS, 0)  # of the condition of the call, that of its `min_gain`
 OF_USERS = (USERS_BY_BIN, 0)
 TYPE_OF_SCORES = "the type of scores"  # of all batches
@@ -97,11 +95,23 @@ class RowEvaluation(Evaluation):
 
     evaluator = "ScoreEvaluator"
 
-    @options_of(*ROW_SETTINGS)
-    def __init__(self, metrics: str | Iterable[str] | None = None, **given: Any) -> None:
+    def __init__(
+        self,
+        metrics: str | Iterable[str] | None = None,
+        *,
+        k: int | Iterable[int] | None = None,
+        per_user: bool = False,
+        min_gain: float | None = None,
+        n_items: int | None = None,
+        like: str | None = None,
+        ties: Ties | None = None,
+        no_truth: NoTruth | None = None,
+        one_class: OneClass = "drop",
+        n_threads: int | None = None,
+    ) -> None:
         """Make an evaluation without users; settings as those of `ScoreEvaluator`."""
-        options: dict[str, Any] = {**given}
-        n_threads = options.pop("n_threads")
+        options = pick(RowEvaluation.__init__, locals())
+        del options["n_threads"]
         super().__init__(rules_of(_read_rules, metrics, options), n_threads)
         self._keeping: Literal["no", "possible", "needed"] = "no"
         self._keeps_users = False
@@ -197,9 +207,11 @@ class RowEvaluation(Evaluation):
         is_reviewed = at_once and rows.grouped and self.needs_second_pass
         found = collect(kinds, sides, plan.min_gains, self.n_threads)
         segmented = self._evaluate_segments(rows, kinds, keep_cuts=is_reviewed)
-        numbers = {"scores": rows.scores, "gains": rows.labels, "lengths": np.diff(rows.indptr)}
-        numbers_of = {name: functools.partial(np.asarray, own) for name, own in numbers.items()}
-        warnings = warnings_of_tool(self.like, self.calls, rules["ties"], numbers_of)
+        warnings: list[str] = []
+        if self.like:
+            numbers = {"scores": rows.scores, "gains": rows.labels, "lengths": np.diff(rows.indptr)}
+            numbers_of = {name: functools.partial(np.asarray, own) for name, own in numbers.items()}
+            warnings = warnings_of_tool(self.like, self.calls, rules["ties"], numbers_of)
         digest = digest_of_rows(rows, self.n_threads, in_order=not self._part) if self.per_user else None
         with self.changing():
             self._evidence = add_evidence(self._evidence, map(remark, warnings))
@@ -219,6 +231,8 @@ class RowEvaluation(Evaluation):
 
     def _check_segments(self, rows: Rows) -> None:
         """Raise InputError for segments that contradict the groups of this batch or of those before."""
+        if not rows.segments and not rows.users.keys:
+            return
         state = State(self.plan(weighted=False)) if self.state is None else self.state
         keys, names = [key for own in rows.segments for key in own.keys], [own.name for own in rows.segments]
         check_apart((grouping for grouping, _ in rows.users.keys), names)
@@ -226,6 +240,8 @@ class RowEvaluation(Evaluation):
 
     def _evaluate_segments(self, rows: Rows, kinds: list[Accumulated], *, keep_cuts: bool) -> Segmented:
         """Evaluate the segments of rows."""
+        if not rows.segments:
+            return Segmented([], [], [])
         plan = self.plan(weighted=rows.users.weights is not None, per_user=False)
         step = None if rows.grouped else 1 if self._part else ROWS_WITHOUT_USERS
         try:
@@ -351,7 +367,7 @@ class RowEvaluation(Evaluation):
     @property
     def needs_targets(self) -> bool:
         """Whether all metrics compare targets with predictions, so that none needs labels."""
-        return all("targets" in call.metric.needs for call in self.calls)
+        return self.plan(weighted=False).needs_targets
 
     def _check_rows(self, rows: Rows) -> None:
         """Raise an error if only some batches have users or weights, or if their scores are of two types."""
@@ -375,7 +391,8 @@ class RowEvaluation(Evaluation):
     def report(self, **how: Any) -> Report:
         """Return the report on all users so far, with the predictions that were clipped."""
         report = super().report(**how)
-        note_clips(report, self._clips)
+        if self._clips:
+            note_clips(report, self._clips)
         return report
 
     def _check_kind(self, other: Self) -> None:

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from fastrec.arguments import calls
-from fastrec.arguments.options import options_in
 from fastrec.checks import whole_number
 from fastrec.evaluation.digests import COLUMN
 from fastrec.exceptions import Argument, InputError, MetricError, shown
@@ -23,7 +21,7 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 MAX_SEED = 2**63 - 1
 MAX_SIZE = 2**53  # of a catalogue
-DEFAULTS_OF_DRAWS = {name: options_in(calls.evaluate_model)[name].default for name in ("sample", "seed")}
+DEFAULTS_OF_DRAWS = {"sample": SAMPLE.default, "seed": 1}
 MAX_TOTAL = 1 << 44  # of the weights of items, so that draws are in proportion to 2^-20
 
 

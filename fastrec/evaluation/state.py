@@ -24,8 +24,9 @@ from fastrec.kernels import codes as op
 from fastrec.metrics.declaration import LISTS
 from fastrec.metrics.dual import slopes
 from fastrec.metrics.intervals import kish_size
-from fastrec.metrics.plan import Plan, Value
+from fastrec.metrics.plan import Plan
 from fastrec.metrics.statistics import Over, Ratio
+from fastrec.metrics.traces import Value
 from fastrec.report.archive import pack_integers, unpack_integers
 from fastrec.report.estimates import Estimate, IntervalKind
 from fastrec.report.row_digests import NO_ROWS, Digest, add_digests, read_digest

@@ -7,14 +7,14 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from fastrec.api import evaluate, evaluate_scores
-from fastrec.arguments import calls
-from fastrec.arguments.options import options_of
+from fastrec.api.calls import evaluate, evaluate_scores
+from fastrec.arguments import options_of
 from fastrec.checks import whole_number
 from fastrec.exceptions import InputError, InputTypeError, shown
 from fastrec.explanation.answers import Numbers
 from fastrec.explanation.explanation import OURS, Explanation
 from fastrec.explanation.meanings import meanings_of
+from fastrec.files.calls import evaluate_files
 from fastrec.metrics.recipe import NoMetricError
 from fastrec.report.report import Report
 
@@ -22,12 +22,12 @@ USERS_SHOWN = 5  # per tool, where tools are named
 
 
 @options_of(
-    (calls.evaluate, "groups user_weight user_ids exclude items history reference logged subtopics"),
-    (calls.evaluate_files, "user item rank score gain propensity logged_rank subtopic item_sep label sample_weight"),
-    (calls.evaluate_files, "by users input_format csv"),
-    (calls.evaluate, "min_gain n_items examination ties no_truth no_recs duplicates"),
-    (calls.evaluate_files, "one_class memory temp_directory"),
-    (calls.evaluate, "n_threads progress"),
+    (evaluate, "groups user_weight user_ids exclude items history reference logged subtopics"),
+    (evaluate_files, "user item rank score gain propensity logged_rank subtopic item_sep label sample_weight"),
+    (evaluate_files, "by users input_format csv"),
+    (evaluate, "min_gain n_items examination ties no_truth no_recs duplicates"),
+    (evaluate_files, "one_class memory temp_directory"),
+    (evaluate, "n_threads progress"),
     fill=False,
 )
 def explain(
@@ -101,7 +101,7 @@ def explain(
     if truth is not None and not has_data:
         raise InputTypeError("explain needs recs with truth, found truth alone")
     if isinstance(recs, str | os.PathLike):
-        from fastrec.files.evaluate import evaluate_files, is_of_lists
+        from fastrec.files.evaluate import is_of_lists
 
         run = functools.partial(evaluate_files, recs, truth)
         kind = "lists" if truth is not None or is_of_lists(recs, _named_here(metric, like, given), given) else "rows"
@@ -111,8 +111,8 @@ def explain(
 
 
 @options_of(
-    (calls.evaluate_scores, "user_ids item_ids sample_weight groups user_weight user item label score by"),
-    (calls.evaluate_scores, "min_gain n_items ties no_truth one_class n_threads progress"),
+    (evaluate_scores, "user_ids item_ids sample_weight groups user_weight user item label score by"),
+    (evaluate_scores, "min_gain n_items ties no_truth one_class n_threads progress"),
     fill=False,
 )
 def explain_scores(

@@ -8,8 +8,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from fastrec.arguments import calls
-from fastrec.arguments.options import implements, options_in, pick
+from fastrec.arguments import options_in, pick
 from fastrec.checks import (
     MAX_ITEMS,
     check_path,
@@ -48,66 +47,17 @@ COLUMNS = "item rank score gain propensity logged_rank subtopic item_sep label s
 SETTINGS = (*options_in(ListEvaluation.__init__), "one_class")  # of lists and of logs
 
 
-@implements(calls.evaluate_files, fill=False)
-def evaluate_files(
-    recs: Path, truth: Path | None = None, metrics: str | Iterable[str] | None = None, **given: Any
+def report_of_files(
+    recs: Path, truth: Path | None, metrics: str | Iterable[str] | None, asked: dict[str, Any], given: dict[str, Any]
 ) -> Report:
-    r"""Evaluate files of any size: lists against truth or, without ``truth``, a log of scored, labelled rows.
-
-    Without ``truth``, a file without a column of labels holds lists if no metric reads a truth.
-
-    Files that fit in ``memory`` are read whole; others are put into parts by user on disk, with the same bits.
-
-    Parameters
-    ----------
-    recs : path of the lists, or of the log
-        Parquet, Arrow (Feather), CSV or JSON lines (the last two also packed with gzip or zstd), one row per user
-        and item, or per impression, in any order. Or a TREC run and judgements; scores order a run. A folder, or a
-        pattern such as ``"logs/*.parquet"``, is read as one file. Folders in it named like ``date=2024-01-01`` become
-        columns. The folder of a Delta or Iceberg table is read as its current version. Any path may be a URL of
-        ``https``, ``s3``, ``gs``, ``az``, ``abfss`` or ``hf``: its files are copied to ``temp_directory`` first.
-    truth : path of the relevant items
-    metrics : as in `evaluate` and `evaluate_scores`
-
-    Returns
-    -------
-    Report
-
-    Raises
-    ------
-    InputError, InputTypeError
-        If a file cannot be read, or a column is missing or holds unusable values. Messages name files and rows; rows
-        count from 1, without a header.
-    MissingExtraError
-        If PyArrow (extra ``cli`` or ``arrow``), a package for URLs (``remote``) or one for tables (``delta``,
-        ``iceberg``) is not installed.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     lists, truth = (
-    ...         pathlib.Path(folder, "lists.csv"),
-    ...         pathlib.Path(folder, "truth.csv"),
-    ...     )
-    ...     _ = lists.write_text("user_id,item_id\nann,x\nann,y\nbob,x\n")
-    ...     _ = truth.write_text("user_id,item_id\nann,y\nbob,z\n")
-    ...     fastrec.evaluate_files(lists, truth, ["recall@2", "mrr"])
-    metric      mean    95 % interval  users
-    recall@2  0.5000  0.0945 – 0.9055      2
-    mrr       0.2500  0.0000 – 1.0000      2
-    2 of 2 users counted
-    mrr: few users with a hit: the interval may be too narrow
-    lists in the order of their rows; all gains 1
-    """
-    asked: dict[str, Any] = {**dict.fromkeys(options_in(calls.evaluate_files)), **given}
+    """Return the report of a call of `evaluate_files`: its options, and `given`, those that are not its defaults."""
     paths = {"recs": recs, "truth": truth, **{name: asked[name] for name in asked if name in {*SIDES, USERS, ITEMS}}}
     for name, path in paths.items():
         if any(hasattr(path, part) for part in ("columns", "__arrow_c_stream__", "collect_schema")):
             kind = with_article(type(path).__name__)
             raise InputTypeError(f"{name} must be a path, found {kind}: evaluate takes data frames")
-    folder = asked["temp_directory"]
-    watch, input_format = _watch_for(asked["progress"]), format_asked(asked["csv"], given.get("input_format", AUTO))
+    folder, watch = asked["temp_directory"], _watch_for(asked["progress"])
+    input_format = format_asked(asked["csv"], asked["input_format"])
     resources = Resources(read_size(asked["memory"]), folder, asked["n_threads"], watch, input_format)
     labels = read_user_labels(asked["by"], asked["user"])
     groupings = () if labels is not None else _names(asked["by"], "by") or ()

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.api import top_items
-from fastrec.arguments import calls
-from fastrec.arguments.options import options_in
+from fastrec.api.calls import evaluate_model
+from fastrec.api.variants import top_items
+from fastrec.arguments import options_in
 from fastrec.checks import check_file
 from fastrec.evaluation.lists import ListEvaluation
 from fastrec.exceptions import Argument, InputError, InputTypeError, Name, renaming
@@ -137,7 +137,7 @@ def evaluate_factors(
     """
     shared = shared_rows(paths)
     own = {name: path for name, path in paths.items() if name not in shared}
-    given = dict.fromkeys(options_in(calls.evaluate_model)) | _arguments_of(*factors, resources)
+    given = dict.fromkeys(options_in(evaluate_model)) | _arguments_of(*factors, resources)
     call = read_call((factors[0].factors, factors[1].factors), given)
     with _reading_sides(own, columns, resources, factors[0].ids) as (rows, tables):
         truth, history = tables.pop("truth"), tables.pop("history", None)

@@ -63,16 +63,16 @@ def size_of_totals(n_groups: int, n_fixed: int, n_general: int, n_conditions: in
 
 @njit
 def totals_of(own, stored, offset, n_groups, n_fixed, n_general, n_conditions):
-    """Return the totals that the array of a task holds."""
-    n, fixed = n_groups + 1, N_ERROR + N_DATA_COUNTS
+    """Return the totals that the array of a task holds, or an array with a row per task."""
+    n, fixed, tasks = n_groups + 1, N_ERROR + N_DATA_COUNTS, own.shape[:-1]
     general = fixed + n * n_fixed * 6
     counts = general + n * n_general * 2 * DIGITS
     return Totals(
-        own[:N_ERROR],
-        own[N_ERROR:fixed],
-        own[fixed:general].reshape((n, n_fixed, 6)),
-        own[general:counts].reshape((n, n_general, 2, DIGITS)),
-        own[counts:].reshape((n, n_conditions, 4)),
+        own[..., :N_ERROR],
+        own[..., N_ERROR:fixed],
+        own[..., fixed:general].reshape((*tasks, n, n_fixed, 6)),
+        own[..., general:counts].reshape((*tasks, n, n_general, 2, DIGITS)),
+        own[..., counts:].reshape((*tasks, n, n_conditions, 4)),
         stored,
         offset,
     )

@@ -6,9 +6,8 @@ import functools
 import hashlib
 import itertools
 import math
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +18,7 @@ from fastrec.kernels import codes as op
 from fastrec.kernels.program import Program
 from fastrec.metrics.declaration import LISTS, ROWS, Call, Changes
 from fastrec.metrics.geometric import geometric_mean, refuse_geometric
-from fastrec.metrics.program import ConditionRows, Extent, Writer, counts_all, is_linear, sides_of, vanishes, walk
+from fastrec.metrics.program import ConditionRows, Extent, Writer, counts_all, is_linear, vanishes
 from fastrec.metrics.providers import Provided, find_provider
 from fastrec.metrics.row_statistics import SCORE_COUNTS, RowStatistics
 from fastrec.metrics.sampled import OF_ALL_HITS, arrays_refused, of_whole_catalogue
@@ -35,6 +34,7 @@ from fastrec.metrics.statistics import (
     constant,
 )
 from fastrec.metrics.sums import ANY_SIZE, Check, Sum, SumList, program_of_sums, rows_of_condition
+from fastrec.metrics.traces import ArrayFormula, Condition, Traced, Value
 from fastrec.policies import CORRECT, NO_RECS, NO_TRUTH, ONE_CLASS
 from fastrec.runtime.threads import once
 
@@ -53,90 +53,6 @@ UNREAD = "unread"  # stands for the policy no_truth of metrics that read no trut
 INCLUDED, COUNTED = Row(("included",)), Row(("counted",))
 WEIGHT = Row(("given", 0))
 MAX_KEPT_WEIGHTS = 1_000_000
-
-
-@dataclass(frozen=True)
-class Value:
-    """How to compute the mean of one metric from the sums."""
-
-    call: Call
-    condition: int
-    combined: Combined | None
-    sums: tuple[int, ...]  # in its SumList
-    on_arrays: bool = False
-    ratio: Ratio | None = None
-    over: Over | None = None
-
-    @property
-    def has_effects(self) -> bool:
-        """Whether its standard error follows from the effects of users' lists."""
-        return self.over is not None and self.over.effects is not None
-
-    @property
-    def has_influence(self) -> bool:
-        """Whether it is a metric of the order of all rows on which users' rows have known effects."""
-        return self.over is not None and self.over.influence is not None
-
-    @property
-    def is_mean_of_users(self) -> bool:
-        """Whether the metric declares its mean as the mean over users with equal weights."""
-        if self.ratio is not None:
-            return self.ratio.is_mean
-        return self.has_effects if self.over is not None else self.combined is None
-
-
-@dataclass(frozen=True)
-class ArrayFormula:
-    """A formula that runs on arrays, and where the rows that it reads are stored."""
-
-    call: Call
-    position: int  # among the calls
-    leaves: tuple[tuple[Hashable, int], ...]
-    included: int
-    counted: int
-
-
-class Traced(NamedTuple):
-    """The result of a formula on rows, None if it runs on arrays, and the rows that it consists of or reads."""
-
-    result: Any
-    rows: tuple[Row, ...]
-
-    @property
-    def leaves(self) -> Iterator[Row]:
-        """The rows that are not computed from others."""
-        return (row for row in walk(self.rows) if isinstance(row.key, tuple))
-
-    @property
-    def provided(self) -> Iterator[Row]:
-        """The rows that providers fill."""
-        return (row for row in self.leaves if row.key[0] == "provided")
-
-    @property
-    def filled(self) -> frozenset[str]:
-        """The sides that providers of its statistics read."""
-        return frozenset().union(*map(sides_of, self.provided))
-
-    @property
-    def is_of_order(self) -> bool:
-        """Whether a provider or an accumulator of the metric depends on the order of lists."""
-        names = {row.key[1] for row in self.provided}
-        ordered = isinstance(self.result, Over) and self.result.is_ordered
-        return ordered or any(find_provider(name).is_ordered for name in names)
-
-    @property
-    def sides(self) -> frozenset[str]:
-        """The sides that the metric reads; a constant reads none."""
-        more = self.result.sides if isinstance(self.result, Over) else frozenset()
-        return more.union(*map(sides_of, self.rows))
-
-
-class Condition(NamedTuple):
-    """Which items are relevant, and which users count."""
-
-    min_gain: float
-    no_truth: str | None = None  # the policy of the call
-    no_recs: str | None = None
 
 
 class Accumulated(NamedTuple):
@@ -227,7 +143,6 @@ class Plan:
         self._position = self.direct.places()
         self._array_position = {i: len(self._position) + at for i, at in self.arrays.places().items()}
         self.scales = self.direct.scales() + self.arrays.scales()
-        self.n_stored = len(self._stored)  # rows that the kernel stores per user
         self._kept_program: tuple[tuple[Extent, Policies, bool], Program] | None = None
 
     def _condition(self, call: Call, traced: Traced) -> Condition:
@@ -305,10 +220,33 @@ class Plan:
         return any(not sides or sides & {"truth", "rows"} for sides in self.reads.values())
 
     @functools.cached_property
+    def needs(self) -> frozenset[str]:
+        """What metrics of scored rows need, as `Metric.needs` names it."""
+        return frozenset().union(*(call.metric.needs for call in self.calls))
+
+    @functools.cached_property
+    def needs_targets(self) -> bool:
+        """Whether all metrics compare targets with predictions, so that none needs labels."""
+        return all("targets" in call.metric.needs for call in self.calls)
+
+    @functools.cached_property
+    def needs_classes(self) -> Call | None:
+        """A metric that needs labels of 0 or 1, as no min_gain says which are positive; None if there is none."""
+        if self.asked.min_gain is not None:
+            return None
+        needs = {"classes", "probabilities"}
+        return next((call for call in self.calls if call.metric.needs & needs and call.min_gain is None), None)
+
+    @functools.cached_property
     def needs_checked_rows(self) -> bool:
         """Whether a provider or an accumulator needs rows without faults, before kernels find these."""
         of_provider = any(not find_provider(name).is_trusted for name in self.askers)
         return of_provider or any(accumulated.kind != SCORE_COUNTS for accumulated in self.accumulators)
+
+    @functools.cached_property
+    def n_stored(self) -> int:
+        """Number of rows that the kernel stores per user."""
+        return len(self._stored)
 
     @functools.cached_property
     def largest_cutoff(self) -> int:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from fastrec.inputs.grouping import order_of_ids
-from fastrec.report.report import Report, clips_of, note_clips, parts_of
+from fastrec.report.report import Report, clips_of, note_clips
+from fastrec.report.values import parts_of
 
 
 def sorted_by_user(report: Report) -> Report:

@@ -9,7 +9,8 @@ from typing import Any
 from fastrec.exceptions import FastrecError
 from fastrec.metrics.calls import parse
 from fastrec.metrics.declaration import Call
-from fastrec.metrics.plan import Asked, Plan, Value, make_plan
+from fastrec.metrics.plan import Asked, Plan, make_plan
+from fastrec.metrics.traces import Value
 
 NAN_POLICIES = ("no_truth", "no_recs", "no_history", "one_class")  # policies on users that can make a mean NaN
 

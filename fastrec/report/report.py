@@ -48,7 +48,7 @@ from fastrec.report.tables import (
     order_of_lists,
     size_of_groups,
 )
-from fastrec.report.values import Label, ReportValues
+from fastrec.report.values import Label, ReportValues, parts_of
 from fastrec.runtime.outputs import atomic_write
 from fastrec.runtime.threads import uninterrupted
 from fastrec.show.frames import frame_of, users_as_columns
@@ -481,13 +481,6 @@ def _check_groups(groups: Any) -> None:
             "groups must be estimates by grouping, label and metric, as in report.groups; "
             f"fastrec.evaluate(groups=...) takes the labels of users; found {shown(groups)}"
         )
-
-
-def parts_of(report: Report) -> dict[str, Any]:
-    """Return the arguments that make a report."""
-    names = ("estimates", "users", "data", "settings", "groups", "user_ids", "fastrec_version", "labels", "effects")
-    values = report.per_user if report.has_values else None
-    return {name: getattr(report, name) for name in (*names, "warnings", "digest")} | {"per_user": values}
 
 
 def record(report: Report, lines: Iterable[str], *, silent: Collection[str] = ()) -> None:

@@ -287,3 +287,10 @@ def why_no_mean(report: ReportValues, name: str) -> str:
             return f"; its mean is NaN, as {one_class}"
         return f"; its mean is NaN, as {makers} makes it" if policies else "; its mean is NaN"
     return "; its mean is weighted by user_weight" if report.settings.get("weighted") else ""
+
+
+def parts_of(report: ReportValues) -> dict[str, Any]:
+    """Return the arguments that make a report."""
+    names = ("estimates", "users", "data", "settings", "groups", "user_ids", "fastrec_version", "labels", "effects")
+    values = report.per_user if report.has_values else None
+    return {name: getattr(report, name) for name in (*names, "warnings", "digest")} | {"per_user": values}

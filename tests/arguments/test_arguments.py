@@ -12,19 +12,15 @@ import fastrec.dask
 import fastrec.ray
 import fastrec.spark
 from fastrec import policies
-from fastrec.arguments import calls
-from fastrec.arguments.options import implements, options_in, options_of
+from fastrec.arguments import documents, options_in, options_of
 from fastrec.cli.program import program
+from fastrec.evaluation.lists import ListEvaluation
+from fastrec.evaluation.rows import RowEvaluation
 from fastrec.policies import POLICIES, SAMPLING
 
-IMPLEMENTED: dict[Callable[..., Any], Callable[..., None]] = {
-    fastrec.evaluate: calls.evaluate,
-    fastrec.evaluate_files: calls.evaluate_files,
-    fastrec.evaluate_model: calls.evaluate_model,
-    fastrec.evaluate_scores: calls.evaluate_scores,
-}
+CALLS = (fastrec.evaluate, fastrec.evaluate_files, fastrec.evaluate_model, fastrec.evaluate_scores)
 FUNCTIONS: tuple[Callable[..., Any], ...] = (
-    *IMPLEMENTED,
+    *CALLS,
     fastrec.Evaluator.__init__,
     fastrec.Evaluator.update,
     fastrec.Evaluator.update_model,
@@ -63,13 +59,16 @@ def test_signatures_and_documentation_have_every_argument(function: Callable[...
     assert set(parameters) - {"self"} <= {name for head in heads for name in head.split(", ")}
 
 
-@pytest.mark.parametrize("function", IMPLEMENTED, ids=lambda function: function.__qualname__)
-def test_a_function_has_the_signature_of_its_call(function: Callable[..., Any]) -> None:
-    def plain(called: Callable[..., Any]) -> list[tuple[str, Any, Any]]:
-        return [(own.name, own.kind, own.default) for own in inspect.signature(called).parameters.values()]
+@pytest.mark.parametrize(
+    ("evaluation", "evaluator"),
+    [(ListEvaluation, fastrec.Evaluator), (RowEvaluation, fastrec.ScoreEvaluator)],
+    ids=["lists", "rows"],
+)
+def test_an_evaluation_takes_the_settings_of_its_evaluator(evaluation: Any, evaluator: Any) -> None:
+    def settings(called: Callable[..., Any]) -> list[tuple[str, Any]]:
+        return [(name, option.default) for name, option in options_in(called).items()]
 
-    assert plain(function) == plain(IMPLEMENTED[function])
-    assert options_in(function) == options_in(IMPLEMENTED[function])
+    assert settings(evaluator.__init__) == settings(evaluation.__init__)
 
 
 def test_the_documentation_fits_the_width() -> None:
@@ -89,6 +88,7 @@ def test_an_unknown_argument_is_an_error_that_names_the_nearest() -> None:
 
 
 def test_options_and_their_documentation_are_copied() -> None:
+    @documents()
     def call(at: str, *, deep: bool = False, wide: int | None = None) -> None:
         """Take a place.
 
@@ -99,7 +99,7 @@ def test_options_and_their_documentation_are_copied() -> None:
         wide : how far
         """
 
-    @implements(call)
+    @options_of((call, "deep wide"))
     def look(at: str, **given: Any) -> Any:
         """Look.
 
@@ -142,7 +142,7 @@ def test_the_type_of_a_policy_has_its_values(name: str) -> None:
 
 
 def test_defaults_that_are_written_out_are_those_of_policies() -> None:
-    for call in IMPLEMENTED.values():
+    for call in CALLS:
         for name, option in options_in(call).items():
             if (policy := (POLICIES | SAMPLING).get(name)) is not None:
                 assert option.default in (None, policy.default)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import fastrec
-from fastrec.arguments.options import options_in, pick
+from fastrec.arguments import options_in, pick
 from fastrec.evaluation.lists import ListEvaluation
 from fastrec.inputs.models import read_call
 from fastrec.metrics.calls import parse

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import fastrec
-from fastrec.arguments.options import options_in
+from fastrec.arguments import options_in
 from fastrec.evaluation.lists import ListEvaluation
 from fastrec.evaluation.models import Working
 from fastrec.inputs.models import read_call

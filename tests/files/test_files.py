@@ -659,7 +659,7 @@ def test_data_in_place_of_a_path(name, write):
     ("files", "option", "says"),
     [
         (2, {"per_usr": True}, "takes no argument 'per_usr'; did you mean 'per_user'"),
-        (2, {"one_class": "drop"}, "takes no argument 'one_class' for lists"),
+        (2, {"one_class": "nan"}, "takes no argument 'one_class' for lists"),
         (1, {"no_recs": "zero"}, "takes no argument 'no_recs' for a log, without truth; did you mean"),
     ],
 )

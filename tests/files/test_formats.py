@@ -13,8 +13,7 @@ import pytest
 import fastrec
 import fastrec.files.evaluate
 from fastrec import evaluate_files
-from fastrec.arguments import calls
-from fastrec.arguments.options import options_in
+from fastrec.arguments import options_in
 from fastrec.exceptions import FastrecError, InputError, InputTypeError
 from fastrec.files.columns import ColumnError, ListColumns, RowColumns
 from fastrec.files.formats import heads
@@ -114,7 +113,7 @@ def test_a_header_with_the_wanted_names_is_not_taken_for_trec(write):
 
 
 def test_the_documentation_lists_the_formats():
-    told = options_in(calls.evaluate_files)["input_format"].doc
+    told = options_in(fastrec.evaluate_files)["input_format"].doc
     assert re.findall(r'``"(\w+)"``', told) == [*input_formats()]
 
 

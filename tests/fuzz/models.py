@@ -16,7 +16,7 @@ from unittest import mock
 import numpy as np
 
 import fastrec
-from fastrec.arguments.options import options_in
+from fastrec.arguments import options_in
 from fastrec.evaluation import model_room
 from fastrec.evaluation.lists import ListEvaluation
 from fastrec.inputs.models import read_call

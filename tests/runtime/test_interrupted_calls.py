@@ -18,7 +18,7 @@ PACKAGE = Path(fastrec.__file__).parent
 KEEPERS = {
     str(PACKAGE / name)
     for name in (
-        "evaluation/evaluators.py",
+        "api/evaluators.py",
         "evaluation/protocol.py",
         "evaluation/state.py",
         "scored/score_counts.py",

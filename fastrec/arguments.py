@@ -1,4 +1,4 @@
-"""Options that functions share: parameters and documentation, copied from the function that has them written out."""
+"""Options that functions share: parameters and documentation, copied from the call that has them written out."""
 
 from __future__ import annotations
 
@@ -7,15 +7,13 @@ import inspect
 import re
 import textwrap
 from collections.abc import Callable, Collection, Mapping
-from typing import Any, NamedTuple, ParamSpec, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar
 
 from fastrec.checks import nearest
 from fastrec.exceptions import InputTypeError
 from fastrec.policies import Policy
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-Parameters = ParamSpec("Parameters")
-Result = TypeVar("Result")
 SECTION = "Parameters\n----------\n"
 ELSEWHERE = {  # unknown argument -> a known one of functions that do the same otherwise, and how
     "target": ("label", "; in a data frame, label= names the targets"),
@@ -50,8 +48,17 @@ def pick(function: Callable[..., Any], options: Mapping[str, Any]) -> dict[str, 
     return {name: options[name] for name in options_in(function) if name in options}
 
 
+def differing(function: Callable[..., Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that a function takes and that are not its defaults."""
+    known = options_in(function)
+    return {name: value for name, value in options.items() if name in known and value is not known[name].default}
+
+
 def documents(*policies: Policy, others: Callable[..., Any] | None = None) -> Callable[[Function], Function]:
-    """Complete the docstring of a call: with the effects of policies, and with options of another call."""
+    """Complete the docstring of a call, and give an error for names of other arguments.
+
+    The docstring gets the effects of policies, and what another call says of options.
+    """
 
     def complete(function: Function) -> Function:
         docs = {} if others is None else {name: option.doc for name, option in options_in(others).items()}
@@ -59,17 +66,9 @@ def documents(*policies: Policy, others: Callable[..., Any] | None = None) -> Ca
         docs |= _split(function.__doc__)[1]
         names = inspect.getfullargspec(function).kwonlyargs
         function.__doc__ = _documented(function.__doc__, {name: docs.get(name, "") for name in names})
-        return function
+        return options_of(" ".join(names), fill=False)(function)
 
     return complete
-
-
-def implements(
-    call: Callable[Parameters, object], *, fill: bool = True
-) -> Callable[[Callable[..., Result]], Callable[Parameters, Result]]:
-    """Give a function all options of a call, also for type checkers; see `options_of`."""
-    decorate = options_of((call, " ".join(options_in(call))), fill=fill)
-    return cast("Callable[[Callable[..., Result]], Callable[Parameters, Result]]", decorate)
 
 
 def options_of(*runs: str | tuple[Callable[..., Any], str], fill: bool = True) -> Callable[[Function], Function]:

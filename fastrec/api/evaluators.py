@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 import numpy as np
 
-from fastrec.arguments import calls
-from fastrec.arguments.options import options_of
+from fastrec.api.calls import evaluate, evaluate_model, evaluate_scores
+from fastrec.arguments import options_of
 from fastrec.checks import with_article
 from fastrec.evaluation.accumulators import Accumulator, AccumulatorKey, GroupKey
-from fastrec.evaluation.lists import LIST_SETTINGS, ListEvaluation
+from fastrec.evaluation.lists import ListEvaluation
 from fastrec.evaluation.protocol import Evaluation
-from fastrec.evaluation.rows import ROW_SETTINGS, RowEvaluation
+from fastrec.evaluation.rows import RowEvaluation
 from fastrec.exceptions import InputError, InputTypeError
 from fastrec.report.report import Report
 from fastrec.runtime.shared import Shared, synchronized
@@ -150,7 +150,12 @@ class Evaluator(BaseEvaluator[ListEvaluation]):
     0.75
     """
 
-    @options_of(*LIST_SETTINGS)
+    @options_of(
+        (evaluate, "k per_user min_gain n_items items history n_users unseen no_history no_features examination"),
+        (evaluate, "like ties no_truth no_recs duplicates"),
+        (evaluate_model, "negatives seed sample"),
+        (evaluate, "sampled_from correct n_threads"),
+    )
     def __init__(self, metrics: str | Iterable[str] | None = None, **given: Any) -> None:
         """Make an evaluator without users.
 
@@ -164,7 +169,7 @@ class Evaluator(BaseEvaluator[ListEvaluation]):
     def _kind(cls) -> type[ListEvaluation]:
         return ListEvaluation
 
-    @options_of((calls.evaluate, f"user_ids groups user_weight {SIDE_OPTIONS} {COLUMN_OPTIONS} progress"))
+    @options_of((evaluate, f"user_ids groups user_weight {SIDE_OPTIONS} {COLUMN_OPTIONS} progress"))
     @synchronized
     def update(self, recs: Any, truth: Any = None, **given: Any) -> None:
         """Add a batch of users. If a batch fails, the evaluator keeps its state.
@@ -182,8 +187,8 @@ class Evaluator(BaseEvaluator[ListEvaluation]):
         self._evaluation.update(self._evaluation.sides(recs, truth, given), given)
 
     @options_of(
-        (calls.evaluate_model, "users user_ids item_ids candidates user_bias item_bias"),
-        (calls.evaluate_model, f"groups user_weight {SIDE_OPTIONS} {COLUMN_OPTIONS} progress"),
+        (evaluate_model, "users user_ids item_ids candidates user_bias item_bias"),
+        (evaluate_model, f"groups user_weight {SIDE_OPTIONS} {COLUMN_OPTIONS} progress"),
     )
     @synchronized
     def update_model(self, model: Any, truth: Any = None, **given: Any) -> None:
@@ -208,7 +213,7 @@ class Evaluator(BaseEvaluator[ListEvaluation]):
         """
         self._evaluation.update_model(model, truth, given)
 
-    @options_of((calls.evaluate, f"user_ids groups user_weight {COLUMN_OPTIONS} progress"))
+    @options_of((evaluate, f"user_ids groups user_weight {COLUMN_OPTIONS} progress"))
     @synchronized
     def update_sides(self, sides: Mapping[str, Any], **given: Any) -> None:
         """Add a batch of users as {name: side}, for engines that move the rows of all sides by user.
@@ -247,7 +252,7 @@ class ScoreEvaluator(BaseEvaluator[RowEvaluation]):
     0.5
     """
 
-    @options_of(*ROW_SETTINGS)
+    @options_of((evaluate_scores, "k per_user min_gain n_items like ties no_truth one_class n_threads"))
     def __init__(self, metrics: str | Iterable[str] | None = None, **given: Any) -> None:
         """Make an evaluator without users.
 
@@ -262,8 +267,8 @@ class ScoreEvaluator(BaseEvaluator[RowEvaluation]):
         return RowEvaluation
 
     @options_of(
-        (calls.evaluate_scores, "user_ids item_ids sample_weight groups user_weight user item label score by"),
-        (calls.evaluate_scores, "row_groups row_by progress"),
+        (evaluate_scores, "user_ids item_ids sample_weight groups user_weight user item label score by"),
+        (evaluate_scores, "row_groups row_by progress"),
     )
     @synchronized
     def update(self, labels: Any, scores: Any = None, indptr: Any = None, **given: Any) -> None:

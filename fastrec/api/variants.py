@@ -1,4 +1,4 @@
-"""The functions that evaluate: one call, one report."""
+"""Variants of the calls: curves, segments of items, first items, compared models, and single numbers."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from fastrec.arguments import calls
-from fastrec.arguments.options import implements, options_in, options_of, pick
+from fastrec.api.calls import evaluate, evaluate_model, evaluate_scores
+from fastrec.arguments import options_of, pick
 from fastrec.checks import check_n_items, check_progress, listed_in_order, whole_number
 from fastrec.evaluation.lists import ListEvaluation
 from fastrec.evaluation.protocol import about_users
@@ -26,10 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "compare_scores",
-    "evaluate",
     "evaluate_by_items",
-    "evaluate_model",
-    "evaluate_scores",
     "gauc",
     "interpolated_pr_curve",
     "mae",
@@ -41,78 +38,13 @@ __all__ = [
 Array = np.ndarray[Any, Any]
 
 
-SETTINGS = tuple(name for name in options_in(ListEvaluation.__init__) if name in options_in(calls.evaluate))
 RATINGS = {"labels": "targets", "label": "target", "scores": "predictions", "score": "prediction"}  # of mae, mse, rmse
 
 
-@implements(calls.evaluate)
-def evaluate(recs: Any, truth: Any = None, metrics: str | Iterable[str] | None = None, **options: Any) -> Report:
-    """Evaluate recommended lists against held-out truth: all metrics and cut-offs from one pass.
-
-    Parameters
-    ----------
-    recs : the recommended lists, best item first
-        One of:
-
-        - ``(items, indptr)``, with the list of user u in ``items[indptr[u]:indptr[u + 1]]``
-        - ``(items, indptr, scores)``; scores order each list
-        - a `Ragged`, a 2-D integer array padded with -1 at the ends of rows, or an Arrow array of lists
-        - a SciPy CSR matrix; its data are scores
-        - one list per user
-        - a dict {user: list} or {user: {item: score}}
-        - a data frame of pandas, Polars, PyArrow or another library that exports Arrow data, or a list of Spark rows:
-          one row per user and item, or one per user with columns of lists
-
-        Items are integers up to 2^63 - 1 or strings. Arrays of int32 and int64 are not copied; do not change them
-        during the call.
-    truth : the relevant items, in the same forms and for the same users
-        The third array, or the data of a CSR matrix, holds gains; without them every item has gain 1. Dicts and data
-        frames are matched with ``recs`` by user, never by position. Dict keys are integers or strings, the same type on
-        every side. Tuples also match, but such a report cannot be saved. Metrics that read no truth need none.
-    metrics : strings such as ``"ndcg@10"`` or ``"map(denominator=n_rel)@100"``
-        Default: ndcg, recall, precision, map, mrr and hit_rate, at 10 without ``k``. `fastrec.catalogue` lists all.
-
-    Returns
-    -------
-    Report
-
-    Raises
-    ------
-    InputError, InputTypeError
-        If an argument is wrong. Messages say what was found, what was expected, and where; rows and positions count
-        from 0.
-    MetricError
-        If a metric or option is unknown; the message names the nearest one.
-
-    Examples
-    --------
-    >>> report = fastrec.evaluate(
-    ...     [[1, 2, 3], [4, 5, 6]], [[1, 3], [6]], ["ndcg", "recall"], k=[1, 3]
-    ... )
-    >>> {name: round(report[name], 4) for name in report}
-    {'ndcg@1': 0.5, 'ndcg@3': 0.7099, 'recall@1': 0.25, 'recall@3': 1.0}
-
-    Lists that hold a relevant item and a sample of 2 of the other 100 items. The relevant item of the second user is
-    under one of the two, so the estimate of its rank is 51:
-
-    >>> lists, truth = [[1, 2, 3], [4, 5, 6]], [[1], [5]]
-    >>> report = fastrec.evaluate(
-    ...     lists, truth, "mrr", sampled_from=101, correct="rank", per_user=True
-    ... )
-    >>> 1 / report.per_user["mrr"]
-    array([ 1., 51.])
-    """
-    if options["items"] is not None:
-        options["items"] = read_items(options["items"], options["item"])
-    evaluation = ListEvaluation(metrics, **{name: options[name] for name in SETTINGS})
-    evaluation.evaluate(evaluation.sides(recs, truth, options), options)
-    return evaluation.report()
-
-
 @options_of(
-    (calls.evaluate, "groups user_weight user_ids min_gain exclude"),
-    (calls.evaluate, "user item rank score gain propensity logged_rank subtopic item_sep by"),
-    (calls.evaluate, "ties no_truth no_recs duplicates n_threads progress"),
+    (evaluate, "groups user_weight user_ids min_gain exclude"),
+    (evaluate, "user item rank score gain propensity logged_rank subtopic item_sep by"),
+    (evaluate, "ties no_truth no_recs duplicates n_threads progress"),
 )
 def interpolated_pr_curve(
     recs: Any,
@@ -155,10 +87,10 @@ def interpolated_pr_curve(
 
 
 @options_of(
-    (calls.evaluate, "k per_user groups user_weight user_ids min_gain n_items exclude items history"),
-    (calls.evaluate, "n_users unseen no_history no_features examination reference logged subtopics"),
-    (calls.evaluate, "user item rank score gain propensity logged_rank subtopic item_sep by"),
-    (calls.evaluate, "like ties no_truth no_recs duplicates n_threads"),
+    (evaluate, "k per_user groups user_weight user_ids min_gain n_items exclude items history"),
+    (evaluate, "n_users unseen no_history no_features examination reference logged subtopics"),
+    (evaluate, "user item rank score gain propensity logged_rank subtopic item_sep by"),
+    (evaluate, "like ties no_truth no_recs duplicates n_threads"),
 )
 def evaluate_by_items(
     recs: Any,
@@ -225,100 +157,10 @@ def evaluate_by_items(
     return {label: evaluation.report(**rules) for label, evaluation in evaluations.items()}
 
 
-@implements(calls.evaluate_model)
-def evaluate_model(model: Any, truth: Any = None, metrics: str | Iterable[str] | None = None, **options: Any) -> Report:
-    """Evaluate a model over its whole catalogue: every item that is not excluded is in the list of every user.
-
-    The report is that of `evaluate` for these lists with their scores and ``n_items``. They are not made: metrics with
-    cut-offs need the first items, and others the ranks of relevant items, which are counted. Only metrics of items and
-    histories make lists of all items, without a cut-off or under ``ties="best"`` or ``"worst"``: for some users at a
-    time, as ``memory`` allows, and sorted. A standard error that needs these lists again scores all users again,
-    unless ``memory`` can keep the lists. Where `evaluate` rejects all tied scores, a model is rejected for those that
-    matter: for metrics of items under ``ties="expected"`` among the first items, under ``ties="error"`` of a relevant
-    item.
-
-    With ``negatives=``, lists hold a sample of the catalogue, as in many publications: the user's items in the truth,
-    ranked among a few drawn items. Sample only to compare with such numbers. All items are scored all the same, so
-    sampling saves no time, it adds variance, and it may order models in another way than full rankings (Krichene &
-    Rendle 2020). ``correct=`` estimates the metrics of the whole catalogue from such lists. The report says that it is
-    of samples wherever it is shown.
-
-    Scores are computed in blocks of users whose size depends only on the number of items, the type of scores, and
-    whether metrics need lists of all items. With threadpoolctl (the extra ``models``), each block is multiplied by one
-    thread, so the report has the same bits for any number of threads; without it, BLAS uses its own threads, and
-    products may then depend on their number. Products also depend on the BLAS library and on the positions of users in
-    blocks, which follow from the rows of the model that the call evaluates, whatever ``memory``.
-
-    Parameters
-    ----------
-    model : what scores all items for a user
-        One of:
-
-        - ``(user_factors, item_factors)``, arrays (n_users, d) and (n_items, d), float32 or float64 (other numbers are
-          converted); the scores are their products
-        - ``(X, B)``, matrices (n_users, m) and (m, n_items), at least one of them sparse; the scores are their product
-          (two arrays are factors, and an error if the second is square, unless it is symmetric)
-        - a 2-D array of scores (n_users, n_items); a memory map is read in blocks
-        - data frames of pandas in place of these arrays: their index and columns are the default of ``user_ids`` and
-          ``item_ids``, unless they are 0, 1, 2, ...; the columns of X are items if B is square
-        - a function that takes an integer array of rows and returns scores (len(rows), ``n_items``); the main thread
-          calls it for one block after the other, a second time if the lists of all items are made again, and it may
-          return the same memory each time; without ``users`` and ``user_ids``, its rows are those of ``truth``
-
-        Infinite scores order items; NaN raises an error, and so do finite factors whose product is not finite.
-    truth : the relevant items of each row of the model, as in `evaluate`
-        Arrays and lists are matched by position, dicts and data frames by ``user_ids``.
-    metrics : as in `evaluate`
-
-    Returns
-    -------
-    Report
-
-    Raises
-    ------
-    InputError, InputTypeError, MetricError
-        As `evaluate`.
-
-    Examples
-    --------
-    >>> users, items = (
-    ...     np.array([[1.0, 0.0], [0.0, 1.0]]),
-    ...     np.array([[0.9, 0.1], [0.5, 0.8], [0.1, 0.7]]),
-    ... )
-    >>> report = fastrec.evaluate_model(
-    ...     (users, items), [[1], [2]], ["recall@1", "mrr"], exclude=[[0], []]
-    ... )
-    >>> report["recall@1"], report["mrr"]
-    (0.5, 0.75)
-
-    A sample of one item for each user:
-
-    >>> fastrec.evaluate_model(
-    ...     (users, items), [[1], [2]], "recall@1", negatives=1, seed=7
-    ... )
-    metric      mean    95 % interval  users
-    recall@1  0.5000  0.0945 – 0.9055      2
-    2 of 2 users counted
-    lists in the order of their scores; all gains 1
-    warning: sampled: ranks are among 1 item drawn uniformly for each user (seed 7) and relevant ones, not among all
-    """
-    from fastrec.inputs.models import read_call
-
-    if options["items"] is not None:
-        options["items"] = read_items(options["items"], options["item"])
-    options["n_items"] = check_n_items(options["n_items"])
-    call = read_call(model, options)
-    if options["items"] is None and options["n_items"] is None:
-        options["n_items"] = call.n_items
-    evaluation = ListEvaluation(metrics, **pick(ListEvaluation.__init__, options))
-    evaluation.evaluate_model(call, truth, options)
-    return evaluation.report()
-
-
 @options_of(
-    (calls.evaluate_model, "users user_ids item_ids candidates user_bias item_bias n_items"),
+    (evaluate_model, "users user_ids item_ids candidates user_bias item_bias n_items"),
     "exclude",
-    (calls.evaluate_model, "user item memory n_threads progress"),
+    (evaluate_model, "user item memory n_threads progress"),
 )
 def top_items(model: Any, k: int, *, exclude: Any = None, **options: Any) -> tuple[Array, Array, Array]:
     """Return the k items with the highest scores of each user of a model, exactly.
@@ -365,60 +207,9 @@ def top_items(model: Any, k: int, *, exclude: Any = None, **options: Any) -> tup
     return find_top(read_call(model, options), number, sides, about, n_threads, options["progress"], memory)
 
 
-@implements(calls.evaluate_scores)
-def evaluate_scores(
-    labels: Any,
-    scores: Any = None,
-    indptr: Any = None,
-    metrics: str | Iterable[str] | None = None,
-    **options: Any,
-) -> Report:
-    """Evaluate scored, labelled rows, such as an impression log: per user, grouped and over all rows.
-
-    Parameters
-    ----------
-    labels : array (n,), bool, integers or floats
-        1 for a positive row, 0 for others. Or grades: rows with at least ``min_gain`` are positive, and graded metrics
-        of lists use grades as gains. Or targets, for mae, mse and rmse. Or, alone, a data frame as in `evaluate`: one
-        row per label, or one per user with columns of lists.
-    scores : array (n,), float32 or float64 (other numbers are converted)
-        Predictions. Metrics of their order take infinities, NaN raises an error, -0.0 equals 0.0.
-    indptr : integers (n_users + 1,), optional
-        The rows of user u are ``indptr[u]:indptr[u + 1]``. Do not change this or other arrays during the call.
-    metrics : strings such as ``"gauc"``, ``"auc"``, ``"ndcg@10"`` or ``"precision(threshold=0.5)"``
-        Default: auc, gauc, average_precision, log_loss, calibration and ndcg@10. Without users, the default keeps the
-        metrics that need no users. With ``sample_weight``, it leaves out ndcg, which takes no weights. Metrics of lists
-        rank the rows of each user by score.
-
-    Returns
-    -------
-    Report
-
-    Raises
-    ------
-    InputError, InputTypeError, MetricError
-        As `evaluate`; also if a metric cannot be computed from these arguments.
-
-    Examples
-    --------
-    >>> labels, scores = (
-    ...     [1, 0, 1, 1, 0, 1, 0, 0, 1],
-    ...     [0.9, 0.8, 0.7, 0.6, 0.5, 0.9, 0.8, 0.7, 0.6],
-    ... )
-    >>> report = fastrec.evaluate_scores(
-    ...     labels, scores, [0, 5, 9], ["gauc", "auc", "ndcg@3"]
-    ... )
-    >>> {name: round(report[name], 4) for name in report}
-    {'gauc': 0.5926, 'auc': 0.575, 'ndcg@3': 0.6585}
-    """
-    from fastrec.evaluation.row_reports import report_of_rows  # lists need none
-
-    return report_of_rows(labels, scores, indptr, metrics, options)
-
-
 @options_of(
-    (calls.evaluate_scores, "k user_ids item_ids sample_weight groups user_weight user item label score by"),
-    (calls.evaluate_scores, "min_gain n_items like ties no_truth one_class n_threads"),
+    (evaluate_scores, "k user_ids item_ids sample_weight groups user_weight user item label score by"),
+    (evaluate_scores, "min_gain n_items like ties no_truth one_class n_threads"),
 )
 def compare_scores(
     labels: Any,

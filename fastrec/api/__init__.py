@@ -1,0 +1,1 @@
+"""The calls that evaluate, their variants, and evaluators of batches."""
