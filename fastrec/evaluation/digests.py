@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,7 +15,9 @@ from fastrec.exceptions import Argument, FastrecError, InputError, InputTypeErro
 from fastrec.inputs.ids import Ids, kind_of_ids, spell
 from fastrec.inputs.items import ItemTable
 from fastrec.inputs.ragged import chosen_rows
-from fastrec.items.history import HistoryCounts
+
+if TYPE_CHECKING:
+    from fastrec.items.history import HistoryCounts
 
 Array = np.ndarray[Any, Any]
 HISTORY, N_USERS, EXAMINATION, COLUMN = "history", "n_users", "examination", "items column "

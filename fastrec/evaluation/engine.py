@@ -14,9 +14,9 @@ from fastrec.evaluation.exact import sum_digits
 from fastrec.evaluation.given import NO_EVENTS, GivenPart, GivenRows
 from fastrec.evaluation.sources import ListSource, Source, SourceRows
 from fastrec.exceptions import MetricError
+from fastrec.inputs.hits import edges_of_blocks, first_fault
 from fastrec.inputs.ragged import read_only
 from fastrec.inputs.users import Users
-from fastrec.items.hits import edges_of_blocks, first_fault
 from fastrec.kernels import codes as op
 from fastrec.kernels.hits import BlockHits
 from fastrec.kernels.program import Program, deepest_read, pack

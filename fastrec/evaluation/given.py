@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 
 from fastrec.exceptions import MetricError
-from fastrec.items.hits import Hits
+from fastrec.inputs.hits import Hits
 from fastrec.metrics.plan import Plan
 from fastrec.metrics.providers import Fill, Provider, find_provider
 

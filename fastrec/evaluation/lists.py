@@ -69,7 +69,6 @@ from fastrec.inputs.lists import (
     prepare,
 )
 from fastrec.inputs.sides import UNJUDGED, joined_exclude
-from fastrec.items.history import HistoryCounts
 from fastrec.kernels import codes as op
 from fastrec.metrics.calls import of_lists_instead
 from fastrec.metrics.declaration import LISTS
@@ -94,6 +93,7 @@ from fastrec.runtime.limits import read_size
 if TYPE_CHECKING:
     from fastrec.evaluation.models import ModelParts, Reads, Working
     from fastrec.inputs.models import ModelCall
+    from fastrec.items.history import HistoryCounts
     from fastrec.items.sides import BatchSides
 
 Array = np.ndarray[Any, Any]
@@ -162,9 +162,15 @@ class ListEvaluation(Evaluation):
             del options[name]
         rules = rules_of(_read_rules, metrics, options)
         self._items = None if items is None else read_items(items)
-        is_counted = isinstance(history, HistoryCounts)  # engines pass the rows with each batch
-        self._history = None if is_counted or history is None else read_once(history, "history")
-        self.counts_of_history: HistoryCounts | None = history if is_counted else None
+        self._history: Any = None
+        self.counts_of_history: HistoryCounts | None = None
+        if history is not None:
+            from fastrec.items.history import HistoryCounts
+
+            if isinstance(history, HistoryCounts):  # engines pass the rows with each batch
+                self.counts_of_history = history
+            else:
+                self._history = read_once(history, "history")
         self._n_users = rules.n_users
         self._examination = None if examination is None else check_examination(examination)
         self._known_digests: dict[str, str] = {}
@@ -324,6 +330,8 @@ class ListEvaluation(Evaluation):
         """Return the items, and the counts of those of the whole history if a metric reads them, by name."""
         is_missing = self._history is not None and self.counts_of_history is None
         if is_missing and (self.reads_popularity or self.settings.get("sample") == "popularity"):
+            from fastrec.items.history import HistoryCounts
+
             self.counts_of_history = HistoryCounts.read(self._history, about.columns, self.n_threads)
         known = {"items": self._items, "counts": self.counts_of_history}
         return {name: value for name, value in known.items() if value is not None}

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrec.evaluation.given import GivenPart
+from fastrec.inputs.hits import STEPS_PER_ROW
 from fastrec.inputs.lists import Lists
 from fastrec.inputs.ragged import longest_row, read_only
-from fastrec.items.hits import STEPS_PER_ROW
 from fastrec.kernels import codes as op
 from fastrec.kernels.hits import KnownRows, ListRows, copy_block_hits, find_block_hits, size_of_scratch
 from fastrec.kernels.positives import LANES, MAX_COUNTED

@@ -11,10 +11,10 @@ import numpy as np
 
 from fastrec.exceptions import InputError
 from fastrec.inputs.arrays import FlatSide
+from fastrec.inputs.hits import Hits, find_hits
 from fastrec.inputs.lists import Names
 from fastrec.inputs.ragged import read_only
 from fastrec.inputs.sides import NamedSides
-from fastrec.items.hits import Hits, find_hits
 from fastrec.items.sums import find_numbers, keep_short
 from fastrec.kernels import ideal_gains as kernels
 from fastrec.kernels.codes import COUNT, FIRST_EVENT, LISTED_ROWS, RANK, SOURCE
@@ -48,7 +48,7 @@ def keep_by_arguments(method: Callable[[ListsAndTruth, *Given], T]) -> Callable[
 class ListsAndTruth(NamedSides):
     """The lists and the truth of a batch of users, or of a part of them, and what follows from both.
 
-    The rows of the truth that lists hold are events, see `fastrec.items.hits.Hits`. Without gains, the arrays that
+    The rows of the truth that lists hold are events, see `fastrec.inputs.hits.Hits`. Without gains, the arrays that
     follow from the gains of rows have one value, which is that of all rows. `least` is the `min_gain` of a formula.
     """
 
